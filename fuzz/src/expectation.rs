@@ -7,7 +7,7 @@ use fathom_record::{ExpectationRecord, RunRecord};
 
 use crate::{messages, rendering, suite};
 
-/// What the record holds was measured by the suite that the expectations are about.
+/// The record was measured by the suite of the expectations.
 const RECORD: &str = include_str!("../seeds/record/bench.json");
 /// Most lines of one input that are taken as `--expect`.
 const MOST_LINES: usize = 4;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::jobs;
 
-/// What separates the files of one input.
+/// The separator of the files in one input.
 const SEPARATOR: &[u8] = b"\n%%\n";
-/// Their names: the job file, and what it may include.
+/// Their names: the job file, and the files that it may include.
 const NAMES: [&str; 3] = ["jobs", "a", "b"];
 
 /// Understands the job file, plans it, and shows it as a command line.

@@ -1,4 +1,4 @@
-//! What becomes of jobs that were understood: a plan, its banner, and the command line that says the same again.
+//! Checks of parsed jobs: a plan, its banner, and the equivalent command line.
 
 use std::io;
 use std::iter::Peekable;
@@ -51,7 +51,7 @@ fn sound<T>(result: Result<T, OptionError>) -> Option<T> {
     result.inspect_err(|error| messages::check(error, error.hint().as_deref())).ok()
 }
 
-/// `--cmdhelp=…` and `--enghelp=…` have an answer, or say that there is none.
+/// `--cmdhelp=…` and `--enghelp=…` print help, or report an unknown topic.
 fn explain(invocation: &Invocation) {
     if let Some(topic) = &invocation.command.cmdhelp {
         let help = command_help(topic.as_deref());

@@ -1,7 +1,8 @@
-//! What the fuzz targets do with an input: one module each, whose `check` panics where a property does not hold. They go
-//! beyond parsing, to what the program does next with what it read: plans, models, reports.
+//! The fuzz targets: one module each, whose `check` panics if a property is violated. They include the steps after
+//! parsing: plans, models, reports.
 //!
-//! Opens nothing that an input names, and reads no clock: targets are made up, or modelled volumes on virtual time.
+//! Opens no files that an input names, and reads no clock: targets are fictitious, or simulated volumes in virtual
+//! time.
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
@@ -21,8 +22,7 @@ pub mod sim_name;
 pub mod suite;
 pub mod trace;
 
-/// Most bytes that may be allocated at once, the fuzzer's own not counted: one more ends the program, as an allocation
-/// that fails does.
+/// Most allocated bytes, without the fuzzer's own: exceeding it ends the program, as an allocation that fails does.
 pub const HEAP_LIMIT: usize = 512 << 20;
 
 #[global_allocator]

@@ -1,4 +1,4 @@
-//! What every refusal must have: a message, and no empty hint.
+//! Requirements on every refusal: a message, and no empty hint.
 
 use std::fmt::Display;
 

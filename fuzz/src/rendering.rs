@@ -18,7 +18,7 @@ use fathom_report::{
     surface as surface_report, sweep as sweep_report,
 };
 
-/// Tells all that a record of its kind tells.
+/// Makes all reports of a record of its kind.
 pub(crate) fn check(record: &RunRecord) {
     for found in findings(record).iter().chain(&prepare::findings(record)) {
         assert!(!found.id.name().is_empty(), "{found:?}");
@@ -44,7 +44,7 @@ pub(crate) fn check_expectations(record: &RunRecord) {
     bench::view(record, true);
 }
 
-/// What `fathom history show` shows beside the formats, as text and as JSON.
+/// The report of `fathom history show`, as text and as JSON.
 fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
     let sink = &mut io::sink();
     let out = &mut TextWriter::new(sink);

@@ -1,4 +1,4 @@
-//! Requests for a modelled volume, and what its answers must keep to.
+//! Requests for a simulated volume, and the invariants of its completions.
 
 use fathom_model::Op;
 use fathom_volume::{RequestOutcome, Volume, VolumeModel, VolumeRequest};
@@ -6,7 +6,7 @@ use fathom_volume::{RequestOutcome, Volume, VolumeModel, VolumeRequest};
 /// Largest request, as engines make them.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Puts `count` requests to a volume of `model`, the clock moving on as they complete, and looks at its credit.
+/// Puts `count` requests to a volume of `model`, advancing the clock as they complete, and reads its burst credits.
 pub(crate) fn check(model: &VolumeModel, seed: u64, count: u64) {
     let mut volume = Volume::new(model, seed).expect("a model that was found sound");
     let mut draw = Draw(seed ^ 0x9e37_79b9_7f4a_7c15);

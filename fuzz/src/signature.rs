@@ -1,4 +1,4 @@
-//! What lies on a device: signatures of file systems, partition tables and the like.
+//! Data on a device: signatures of file systems, partition tables and others.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use fathom_sys::device::signature::{ReadAt, probe};
 /// Bytes of a place in an input: how far to go on from the one before, and how many bytes lie there.
 const HEAD: usize = 5;
 
-/// Looks for signatures on a device whose size and content the input tells.
+/// Searches for signatures on a device with the size and content of the input.
 pub fn check(data: &[u8]) {
     let Some((size, mut rest)) = data.split_first_chunk::<8>() else { return };
     let mut device = Sparse { size: u64::from_le_bytes(*size), pieces: Vec::new() };

@@ -1,4 +1,4 @@
-//! The name of a modelled volume, `sim:ID?KEY=VALUE&…`.
+//! The name of a simulated volume, `sim:ID?KEY=VALUE&…`.
 
 use std::path::Path;
 

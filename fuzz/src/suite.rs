@@ -25,7 +25,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// What is asked for: everything on the one volume, with a seed so that it repeats.
+/// The request: everything on one volume, with a seed so that it is repeatable.
 pub(crate) fn settings() -> BenchSettings {
     let mut settings = BenchSettings::default();
     settings.run.target = VOLUME.into();

@@ -1,6 +1,6 @@
 //! The kernel as an onlooker: its own trace of the requests to block devices.
 //!
-//! A trace instance of its own, so nothing else that is being traced is disturbed.
+//! A separate trace instance, so that other traces are not disturbed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Debian's fio: the peer whose numbers ours are held against.
+//! Debian's fio, with which fathom's numbers are compared.
 
 use std::process::Command;
 
@@ -65,7 +65,7 @@ impl FioReport {
     }
 }
 
-/// Runs Debian's fio with `arguments` and reads its JSON, whatever its exit status.
+/// Runs Debian's fio with `arguments` and reads its JSON, ignoring its exit status.
 ///
 /// # Panics
 /// When it cannot be run or prints no document.

@@ -22,7 +22,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 
 /// A file backed by nbdkit; unmounted and the server ended on drop.
 ///
-/// Use it with direct I/O. Ten requests at most reach the server at once; more wait in the kernel.
+/// Use it with direct I/O. At most ten requests reach the server at a time; others wait in the kernel.
 #[derive(Debug)]
 pub struct LoggedDisk {
     server: Child,
@@ -31,13 +31,13 @@ pub struct LoggedDisk {
 }
 
 impl LoggedDisk {
-    /// How many requests it serves at once: the most threads that libfuse gives nbdfuse.
+    /// Requests served in parallel: the largest number of threads that libfuse gives nbdfuse.
     pub const WIDTH: usize = 10;
 
     /// A memory disk of `size` bytes that answers `delay` after a request has come.
     ///
     /// # Panics
-    /// When it does not come up; the message holds what was said.
+    /// If it does not start; the message has its output.
     pub fn new(size: u64, delay: Duration) -> Self {
         let directory = scratch();
         let within = |name: &str| directory.path().join(name);

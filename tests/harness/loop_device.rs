@@ -26,7 +26,7 @@ pub struct LoopOptions {
     pub partitions: bool,
     /// The backing file lies in memory (`/dev/shm`), where no other user of the disk can hold the device up.
     pub in_memory: bool,
-    /// KiB of the largest request that the device takes; the kernel splits what is larger.
+    /// KiB of the largest request that the device takes; the kernel splits larger ones.
     pub largest_request_kib: Option<u32>,
 }
 
@@ -51,7 +51,7 @@ impl LoopOptions {
 pub struct LoopDevice {
     path: PathBuf,
     backing: PathBuf,
-    /// What its largest request was before; the kernel keeps the setting for whoever gets the device next.
+    /// Its previous largest request, because the kernel keeps the setting for the next user of the device.
     usual_largest: Option<String>,
     /// Holds the file where it was made for this device.
     _directory: Option<TempDir>,
@@ -156,7 +156,7 @@ impl LoopDevice {
         self.path.file_name().and_then(|name| name.to_str()).expect("losetup names a node in /dev in ASCII")
     }
 
-    /// Where the kernel tells, and is told, the largest request.
+    /// The sysfs file of the largest request.
     fn largest(&self) -> String {
         format!("/sys/block/{}/queue/max_sectors_kb", self.name())
     }

@@ -71,7 +71,7 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         if !try_run(Command::new("umount").arg(self.path())) {
-            // Something still has a file open: at least nobody finds it any more.
+            // A file is still open: at least the mount is not reachable any more.
             try_run(Command::new("umount").arg("--lazy").arg(self.path()));
         }
     }

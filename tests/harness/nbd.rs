@@ -16,7 +16,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 /// A file backed by nbdkit; unmounted and the server ended on drop.
 ///
 /// Use it with direct I/O: buffered reads come from the page cache and never see the filters. Requests are served in
-/// parallel, but only about three at once, whatever the depth.
+/// parallel, but only about three at a time at any queue depth.
 #[derive(Debug)]
 pub struct NbdDisk {
     server: Child,
@@ -29,7 +29,7 @@ impl NbdDisk {
     /// `NbdDisk::new(64 << 20, &["delay"], &["rdelay=20ms"])`.
     ///
     /// # Panics
-    /// When it does not come up; the message holds what nbdkit said.
+    /// If it does not start; the message has nbdkit's output.
     pub fn new(size: u64, filters: &[&str], parameters: &[&str]) -> Self {
         let mut words: Vec<String> = filters.iter().map(|filter| format!("--filter={filter}")).collect();
         words.extend(["memory".to_owned(), format!("size={size}")]);
@@ -39,7 +39,7 @@ impl NbdDisk {
     /// A volume with known limits by the plugin at `source`, which nbdkit compiles, with its `parameters`.
     ///
     /// # Panics
-    /// When it does not come up; the message holds what nbdkit and the compiler said.
+    /// If it does not start; the message has the output of nbdkit and the compiler.
     pub fn compiled(source: &Path, parameters: &[&str]) -> Self {
         Self::serving(&["cc".to_owned(), source.display().to_string()], parameters)
     }
@@ -70,7 +70,7 @@ impl NbdDisk {
         self.mount_point().join("file")
     }
 
-    /// What nbdkit and nbdfuse wrote so far: a line for each injected fault.
+    /// The output of nbdkit and nbdfuse so far: a line for each injected fault.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -103,7 +103,7 @@ impl NbdDisk {
         self.signal(rustix::process::Signal::CONT);
     }
 
-    /// Ends the server under the mounted file, as a host that dies: what is in flight and what follows fails.
+    /// Ends the server under the mounted file, like a crashed host: requests in flight and later ones fail.
     pub fn end_server(&mut self) {
         self.server.kill().ok();
         self.server.wait().ok();

@@ -1,10 +1,10 @@
-//! Going before whatever else the machine does.
+//! Scheduling priority over other programs.
 
 use std::process::Command;
 
 use crate::shell::{must_run, try_run};
 
-/// While this lives, whatever its thread starts runs as soon as it can, before all ordinary programs; as root only.
+/// While this exists, programs started by its thread have priority over all ordinary programs; as root only.
 ///
 /// For both ends of a comparison: a program that is woken late and one that measures badly look alike. Not for a
 /// program that computes for long, which would keep the others out.

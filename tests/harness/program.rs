@@ -1,4 +1,4 @@
-//! A program that was started: signals to it, a limit to its patience, and what it left when it ended.
+//! A running program: signals, time limits, and its results.
 //!
 //! Its output goes to files, so nothing a test forgets to read can hold it up; a program that does not end in time is
 //! ended and fails the test.
@@ -30,7 +30,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts `command` with its output kept in files. Standard input is empty where nothing else was said.
+    /// Starts `command` with its output kept in files. Standard input is empty by default.
     ///
     /// # Panics
     /// When it cannot be started.
@@ -42,7 +42,7 @@ impl Program {
         Program::spawn(command, directory)
     }
 
-    /// Starts `command` with its standard output in a pipe that nobody reads; what it writes to stderr is kept.
+    /// Starts `command` with its standard output in a pipe without a reader; its standard error is kept.
     ///
     /// # Panics
     /// When it cannot be started.
@@ -53,7 +53,7 @@ impl Program {
         Program::spawn(command, directory)
     }
 
-    /// Starts `command` on a terminal of its own, which is gone when the other end that comes with it is dropped.
+    /// Starts `command` on its own terminal, which disappears when the returned other end is dropped.
     ///
     /// # Panics
     /// When it cannot be started.
@@ -79,7 +79,7 @@ impl Program {
         Program { child, shown, directory }
     }
 
-    /// Sends it `signal`; one that has ended already gets none.
+    /// Sends `signal`, unless it has ended already.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).ok();
     }
@@ -89,12 +89,12 @@ impl Program {
         Pid::from_child(&self.child)
     }
 
-    /// What it has written to stdout so far.
+    /// Its standard output so far.
     pub fn stdout(&self) -> String {
         self.text("stdout")
     }
 
-    /// What it has written to stderr so far.
+    /// Its standard error so far.
     pub fn stderr(&self) -> String {
         self.text("stderr")
     }
@@ -140,8 +140,7 @@ impl Drop for Program {
     }
 }
 
-/// What this process ignores its children ignore, and a shell has what it starts in the background ignore SIGINT. A
-/// signal that has a handler here has none there.
+/// Children inherit ignored signals, and a shell makes its background jobs ignore SIGINT. Handlers are not inherited.
 fn heed_signals() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
@@ -153,7 +152,7 @@ fn heed_signals() {
     });
 }
 
-/// Runs `command` to its end, whatever its status.
+/// Runs `command` to its end, with any status.
 ///
 /// # Panics
 /// When it cannot be run, does not end within 90 s, or panics.
@@ -161,7 +160,7 @@ pub fn run(command: &mut Command) -> Ended {
     Program::start(command).finish()
 }
 
-/// What a program left.
+/// The results of a program.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// Everything it wrote to stdout.

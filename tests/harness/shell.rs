@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Runs `command` to its end and returns what it wrote to stdout, trimmed.
+/// Runs `command` to its end and returns its standard output, trimmed.
 ///
 /// # Panics
 /// When it cannot be run or fails: a test that cannot be set up has failed.
@@ -39,7 +39,7 @@ pub(crate) fn scratch_in(parent: &Path) -> TempDir {
         .unwrap_or_else(|error| panic!("cannot make a directory in {}: {error}", parent.display()))
 }
 
-/// Runs `command` and drops its result: for cleaning up, where there is nobody left to tell.
+/// Runs `command` and ignores its result, for cleanup.
 pub(crate) fn try_run(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }

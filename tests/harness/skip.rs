@@ -1,4 +1,4 @@
-//! What a test needs of the machine, and how it says that the machine does not have it.
+//! Requirements of tests on the machine, and the report of unmet ones.
 //!
 //! A skip goes to stderr past the test runner's capture, and into the file that `FATHOM_TEST_SKIPS` names, so that
 //! `cargo xtask test` can count it. Where `CI` or `FATHOM_TEST_NO_SKIP` is set a skip is a failure instead.
@@ -65,7 +65,7 @@ pub fn skip(why: &str) {
     tell("FATHOM_TEST_SKIPS", &line);
 }
 
-/// True where a program of that name can be found; root's directories are looked in whatever `PATH` says.
+/// True if a program of that name exists; root's directories are searched independently of `PATH`.
 fn is_on_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

@@ -2,12 +2,12 @@
 //!
 //! The kernel charges a request when it enters the block layer, in slices of 100 ms (rotational) or 20 ms. For a test:
 //!
-//! - A slice's allowance may be spent at once at its start, so latencies are either that of the bare device or about 100 ms.
+//! - A slice's allowance may be spent immediately at its start, so latencies are either that of the bare device or about 100 ms.
 //! - A run counts `cap * runtime + depth` completions: the last `depth` requests come in when the time is over.
 //! - A request that is split is charged for every piece: above `max_segments` pages (128 on a loop device, so 512 KiB from
 //!   scattered pages), with a physically contiguous buffer above `max_sectors_kb` (1280 KiB).
 //! - Reads and writes have separate allowances, shared by all members. Trims have none.
-//! - Buffered writes are not held back when they are made, but at write-back: closing a raw device then takes as long as
+//! - Buffered writes are not throttled when they are issued, but at write-back: closing a raw device then takes as long as
 //!   its dirty pages at the cap. A file system's journal is charged as well, so a file gets less than its device.
 
 use std::fs;
@@ -112,7 +112,7 @@ impl Throttle {
         command
     }
 
-    /// What is written to which file of the group.
+    /// The settings for the files of the group.
     fn settings(&self, cap: &Cap) -> Vec<(String, String)> {
         let device = &self.device;
         match self.hierarchy {

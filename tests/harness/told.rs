@@ -1,4 +1,4 @@
-//! What `cargo xtask test` repeats in its last lines about tests that passed: skips and retries.
+//! Notes about passed tests that `cargo xtask test` repeats in its last lines: skips and retries.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

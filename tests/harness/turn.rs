@@ -1,14 +1,14 @@
-//! Whose turn it is: which tests run beside each other, and which wait.
+//! Turns: which tests run concurrently, and which wait.
 //!
 //! There are three kinds of turn, and a test asks for one of them before it makes or starts anything. Tests of one kind
-//! run beside each other, as many as the kind bears, and whoever asks for it meanwhile joins them; then comes the turn
-//! of whoever has waited longest. Each test asks once, so every turn ends.
+//! run concurrently, as many as the kind permits, and later tests of the kind join them; then the kind of the
+//! longest-waiting test follows. Each test requests one turn, so every turn ends.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What a test needs of the machine while it runs.
+/// The requirements of a test on the machine while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Alone,
@@ -17,7 +17,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// How many tests of the kind run at once.
+    /// Most concurrent tests of the kind.
     const fn at_most(self) -> usize {
         match self {
             Kind::Alone => 1,
@@ -35,16 +35,16 @@ pub fn measuring_alone() -> Turn {
     Turn::of(Kind::Alone)
 }
 
-/// Held by a test that measures a device of its own, made in memory and held far below what the machine can do (a
-/// throttled [`LoopDevice::in_memory`](crate::LoopDevice::in_memory), an [`NbdDisk`](crate::NbdDisk) with delays of ms),
-/// and asserts nothing that its neighbours' few requests could move: no time of a processor, no latency to less than a
-/// ms, no counter of the whole machine. It runs beside its like only.
+/// For a test that measures its own device, in memory and capped far below the limits of the machine (a throttled
+/// [`LoopDevice::in_memory`](crate::LoopDevice::in_memory), an [`NbdDisk`](crate::NbdDisk) with delays of ms), and
+/// asserts nothing that its neighbours' few requests could move: no time of a processor, no latency to less than a ms,
+/// no counter of the whole machine. It runs only with others of its kind.
 pub fn measuring_capped() -> Turn {
     Turn::of(Kind::Capped)
 }
 
-/// Held by a test that asserts no number that a busy machine could move: it may load the machine, and runs beside its
-/// like only.
+/// For a test that asserts no number that depends on the load of the machine: it may load the machine, and runs with
+/// others of its like only.
 pub fn loading() -> Turn {
     Turn::of(Kind::Loading)
 }
@@ -128,7 +128,7 @@ impl Queue {
         Queue { running: Vec::new(), waiting: Vec::new(), next_ticket: 0 }
     }
 
-    /// Asks for a turn; the ticket tells later whether it has come.
+    /// Requests a turn; the ticket later shows whether it has begun.
     fn ask(&mut self, kind: Kind) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
@@ -146,7 +146,7 @@ impl Queue {
         self.let_in();
     }
 
-    /// Lets in whoever may run beside those that do; after the last of a kind, the kind of whoever has waited longest.
+    /// Admits tests that may run with the current ones; after the last of a kind, the kind of the longest-waiting test.
     fn let_in(&mut self) {
         while let Some(kind) = self.running.first().copied().or(self.waiting.first().map(|&(_, kind)| kind)) {
             let next = self.waiting.iter().position(|&(_, waiting)| waiting == kind);
@@ -194,7 +194,7 @@ mod tests {
         check("lllll.", &["l", "ll", "lll", "llll", "llll", "llll"]);
         // Who comes later joins its kind, past one that waits for another.
         check("cac..", &["c", "c", "cc", "c", "a"]);
-        // The longest waiting decides what comes next, and brings its kind along.
+        // The longest-waiting test decides the next kind.
         check("alclc....", &["a", "a", "a", "a", "a", "ll", "l", "cc", "c"]);
     }
 

@@ -1,4 +1,4 @@
-//! What an onlooker noted of the requests it saw, to be held against what fathom says of the same requests.
+//! Requests that a server, a tracer or a trace observed, to be compared with fathom's report of the same requests.
 //!
 //! Nothing here comes from fathom: the times are the onlooker's, and the figures are exact ones over all of them.
 
@@ -20,10 +20,10 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What these requests come to.
+    /// Figures of these requests.
     ///
     /// # Panics
-    /// When there is none, or one was answered before it arrived.
+    /// Without requests, or if one was answered before it arrived.
     pub fn new(spans: Vec<Span>) -> Self {
         assert!(!spans.is_empty(), "the onlooker saw nothing");
         let took = |span: &Span| span.end_ns.checked_sub(span.start_ns).expect("answers follow requests");

@@ -1,7 +1,7 @@
-//! Requests that were to be asynchronous: noticed where they are not, and nothing said where they are.
+//! Requests of asynchronous engines: reported if they are not asynchronous, and not reported otherwise.
 //!
-//! One target that hands requests to worker threads of the kernel, one on which the submitting call waits, one on which
-//! it completes them at once, and one that takes them.
+//! One target that passes requests to kernel worker threads, one on which the submission blocks, one on which it
+//! completes requests immediately, and one that is asynchronous.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ fn words<'a>(engine: &'a str, name: &'a str, more: &'a str) -> Vec<&'a str> {
     always.into_iter().chain(more.split_whitespace()).collect()
 }
 
-/// What a record tells of asynchrony.
+/// The finding of a record about asynchrony.
 fn findings(record: &Value) -> Vec<&Value> {
     let all = record["findings"].as_array().expect("a record has a list of findings");
     all.iter().filter(|finding| finding["id"] == "async-is-not").collect()
@@ -96,7 +96,7 @@ fn workers_of(id: u32, seen: &mut BTreeMap<String, u64>) {
     }
 }
 
-/// Runs `command` and watches its workers from outside: what they used, ns, and the document it printed.
+/// Runs `command` and observes its workers from outside: their CPU time, ns, and the printed document.
 fn watched(command: &mut Command) -> (u64, FioReport) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
     let mut seen = BTreeMap::new();
@@ -147,7 +147,7 @@ fn a_ramp_is_excluded_from_the_cpu_time_of_workers() {
         let used = phase["kernel_threads"]["workers_ns"].as_f64().expect("the kernel's workers were seen");
         used / phase["read"]["ios"].as_f64().expect("requests")
     };
-    // The same work, so the same price; told apart wrongly it would be half in one and twice in the other.
+    // The same work, so the same cost; with wrong attribution it would be half in one and double in the other.
     let (ramp, measured) = (per_request(&job["ramp"]), per_request(&job["measured"]));
     assert!(
         (0.6..1.67).contains(&(ramp / measured)),
@@ -185,7 +185,7 @@ fn a_blocking_submission_is_reported() {
     let evidence = &finding["evidence"];
     assert_eq!((&evidence["way"], &finding["severity"]), (&"submission-waits".into(), &"warning".into()));
     assert!(evidence["in_flight"].as_f64() < Some(1.0), "{evidence:#}");
-    // One at a time, whatever the depth: the delay alone allows no more.
+    // One at a time at any queue depth: the delay permits no more.
     assert!(report.iops("read") <= 500.0, "{} IOPS", report.iops("read"));
     let remedy = finding["remedy"].as_str().expect("there is something to do about it");
     assert!(remedy.contains("--direct=1") && remedy.contains("--numjobs=16"), "{remedy}");
@@ -195,7 +195,7 @@ fn a_blocking_submission_is_reported() {
 fn reads_that_complete_in_submission_are_reported_without_a_cheaper_engine() {
     let _alone = measuring_alone();
     let (ours, directory) = (Ours::new(), scratch());
-    // What has just been written is in the page cache.
+    // Data just written is in the page cache.
     let name = file(directory.path(), 32 * MIB);
     let more = "--invalidate=0 --time_based --runtime=300ms";
     let (_, record) = ours.record(words("--ioengine=libaio", &name, more));

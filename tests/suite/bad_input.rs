@@ -1,5 +1,5 @@
-//! What the program is given and cannot use: each gets one message that names it and the remedy, its exit status, no
-//! trace of a panic, and nothing stays behind.
+//! Input that the program cannot use: each gets one message that names it and the remedy, its exit status, no trace of
+//! a panic, and nothing stays behind.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -170,7 +170,7 @@ fn arguments_that_are_not_utf8_are_refused() {
         1,
         &["no such file"],
     );
-    // What cannot be written as an option is not taken for another name.
+    // Invalid option text is not interpreted as another name.
     let odd = place.target().join(OsStr::from_bytes(b"odd \xff"));
     fs::create_dir(&odd).expect("the directory is ours");
     assert_refused(&run(place.command(SHORT).arg(&odd)), 1, &["not valid UTF-8", "link"]);
@@ -385,7 +385,7 @@ fn targets_without_permission_are_refused() {
         "hint: ",
     ]);
     let kept = ended.stdout.lines().find_map(|line| line.strip_prefix("Kept in ")).expect("it says where");
-    // Who has no place of his own gets one among the temporary files, where nobody else can look into it.
+    // Users without a home get a private directory among the temporary files.
     let (kept, temporary) = (Path::new(kept.trim_end_matches('.')), std::env::temp_dir());
     let private = kept.parent().filter(|parent| parent.parent() == Some(&temporary));
     let private = private.expect("the record is in a directory of its own");
@@ -409,7 +409,7 @@ fn a_full_file_system_is_reported() {
         assert_refused(&fio(layout), 1, &["bad.0.0", "No space left", "lower size"]);
         fs::remove_file(small.join("bad.0.0")).ok();
     }
-    // While it is measured: what was written until then is reported.
+    // During the measurement: the writes until then are reported.
     let ended = fio(&["--rw=write", "--fallocate=none", "--output-format=json"]);
     ended.assert_code(1).assert_told(&["No space left", "lower size"]);
     let job = ended.document()["jobs"][0].clone();
@@ -504,7 +504,7 @@ fn read_only_targets_are_refused_for_writes() {
     run(&mut place.bench(&mount.join("file"), &[])).assert_code(0);
 }
 
-/// `kernel.io_uring_disabled` for users without privilege; put back on drop. It holds for the whole machine, so whoever
+/// `kernel.io_uring_disabled` for users without privilege; put back on drop. It affects the whole machine, so whoever
 /// sets it runs alone.
 struct UringForbidden(String);
 
@@ -663,7 +663,7 @@ fn device_errors_are_reported() {
     assert!(reason.contains("Input/output error") && reason.contains("dmesg"), "{reason}");
 }
 
-/// What `fathom` says of a history that it cannot use, reading and measuring; measuring goes on.
+/// The messages of `fathom` about an unusable history, for reading and for measuring; measuring continues.
 fn unusable_history(history: &Path, parts: &[&str]) {
     let place = Place::new();
     let directory = history.parent().expect("a history is in a directory");
@@ -751,7 +751,7 @@ fn a_locked_history_does_not_stop_the_run() {
     assert_eq!(line, "locked\n");
     let place = Place::new();
     let named = format!("--history={}", history.display());
-    // Reading waits for nobody.
+    // Reading does not wait.
     run(place.command(&["history", "list"]).arg(&named)).assert_code(0).assert_shown(&["complete"]);
     let ended = run(&mut place.bench(place.target(), &[&named]));
     ended.assert_code(0).assert_shown(&["read latency", "Kept in "]);
@@ -834,7 +834,7 @@ fn missing_environment_variables_are_handled() {
         let mut bench = place.bench(place.target(), &[]);
         let ended = run(bench.env_clear().envs(environment.iter().copied()).current_dir(place.home.path()));
         ended.assert_code(0).assert_shown(&["read latency"]);
-        // Without a home nothing can be kept, and that is said.
+        // Without a home no run can be stored, which is reported.
         assert!(!ended.stdout.contains("Kept"), "{ended}");
         ended.assert_told(&["warning: ", "not kept", "--history"]);
         assert_eq!(ended.stderr.lines().count(), 2, "{ended}");

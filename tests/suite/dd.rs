@@ -1,6 +1,6 @@
-//! What docs/dd.md says: dd's figure on volumes whose limits are known, beside what bench finds on them.
+//! The claims of docs/dd.md: dd's figure on volumes with known limits, compared with bench's.
 //!
-//! The volumes are those of the page, smaller; every test asks for a relation, none for a rate.
+//! The volumes are those of the page, smaller; every test checks a relation, none a rate.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,7 @@ impl Mounted {
         Mounted { mount: Mount::of(device.path(), &[]), _device: device, _disk: disk }
     }
 
-    /// Bytes a second of 32 MiB by the page's command, as dd tells them; the file is gone again afterwards.
+    /// Bytes per second of 32 MiB by the page's command, as dd prints them; the file is removed afterwards.
     fn dd(&self) -> f64 {
         let file = self.mount.join("test");
         let mut command = Command::new("dd");
@@ -119,7 +119,7 @@ fn dd_ends_before_burst_credits_are_exhausted() {
     steadily(|| {
         let volume = Mounted::new(&["bandwidth=10000000", "credit=70000000", "burst=50000000"]);
         let rate = volume.dd();
-        // Its working file takes what is left of the credit.
+        // Its test file uses the remaining burst credits.
         let document = volume.bench("--only=seq-write-jobs --runtime=1500ms --size=64m");
         let lasts = number(&document, "/write/bytes_per_second");
         holds("dd and what lasts, bytes a second", rate > 2.0 * lasts, [rate, lasts])

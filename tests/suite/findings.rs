@@ -1,7 +1,7 @@
-//! Findings from real causes: each provoked on a real device, and a run without a cause on which none is told.
+//! Findings from real causes: each provoked on a real device, and a normal run without findings.
 //!
-//! Two have no cause that can be made by hand, a host that takes CPU time away and CPU credit that is spent: their rules
-//! have records of such hosts in the unit tests alone. Those of limits and of devices are in modules of their own.
+//! Two have no cause that can be made by hand, a host that takes CPU time away and CPU credit that is spent: their
+//! rules have records of such hosts in the unit tests alone. Findings on limits and on devices are in separate modules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(crate) fn found<'a>(document: &'a Value, id: &str) -> Result<&'a Value, Stri
     told(document, id).ok_or_else(|| format!("no {id} in {:#}", document["findings"]))
 }
 
-/// Nothing is told but these.
+/// Checks that these are the only findings.
 pub(crate) fn only(record: &Value, expected: &[&str]) -> Result<(), String> {
     let of_host = |id: &str| matches!(id, "cpu-steal" | "cpu-credit-suspected" | "generator-late");
     let all = ids(record);
@@ -45,7 +45,7 @@ pub(crate) fn only(record: &Value, expected: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What a device is made to be, and what must then be told.
+/// The properties of a device, and the expected findings.
 pub(crate) type Case = (&'static str, fn() -> Result<(), String>);
 
 /// Tries cases that do not load the machine side by side, each three times at most.
@@ -173,7 +173,7 @@ fn a_cpu_quota_is_distinguished_from_a_slow_target() {
     let found = found(&record, "cgroup-throttled").unwrap();
     assert!(number(found, "throttled_fraction") > 0.1, "{found:#}");
     assert_eq!(number(found, "cpu_limit"), 0.2);
-    // A thread that was held back was not busy.
+    // A throttled thread was not busy.
     assert!(told(&record, "client-cpu-bound").is_none());
     // Without the quota nothing holds it back but itself.
     let (_, record) = ours.record([
@@ -250,7 +250,7 @@ fn failed_requests_give_an_error_finding() {
     assert_eq!((&found["severity"], &found["evidence"]["errno"]), (&"error".into(), &5.into()));
 }
 
-/// A partition that the kernel was told of; forgotten on drop, else its disk could not be detached.
+/// A partition that was added to the kernel; removed on drop, because its disk could not be detached otherwise.
 pub(crate) struct Part {
     disk: PathBuf,
     number: u32,

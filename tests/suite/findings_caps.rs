@@ -13,7 +13,7 @@ use crate::ours::{Ours, filename, within};
 
 const MIB: u64 = 1 << 20;
 
-/// What is common to all loads: reads past the page cache for a time.
+/// Common to all loads: direct reads for a fixed time.
 const READS: [&str; 8] = [
     "fio",
     "--keep",
@@ -42,7 +42,7 @@ fn measured(ours: &Ours, throttle: Option<&Throttle>, words: &str) -> Value {
     newest(ours)
 }
 
-/// One request takes 8 ms and ten are served at once, but no more than 400 a second are let through.
+/// One request takes 8 ms and ten are served in parallel, but the limit is 400 IOPS.
 fn a_curve_that_bends() -> Result<(), String> {
     let ours = Ours::new();
     let disk = LoggedDisk::new(64 * MIB, Duration::from_millis(8));
@@ -62,7 +62,7 @@ fn a_curve_that_bends() -> Result<(), String> {
     within("the depth for the rate", number(knee, "iodepth_throughput"), 4.0, 5.0)?;
     within("the depth for latency", number(knee, "iodepth_latency"), 4.0, 5.0)?;
     let queueing = found(&record, "queueing")?;
-    // 16 under way at 400 a second take 40 ms, of which the disk takes eight and a little.
+    // 16 in flight at 400 IOPS take 40 ms, of which the disk takes slightly more than eight.
     within("the latency", number(queueing, "lat_ns"), 40e6, 3.0)?;
     within("the latency of one", number(queueing, "lat_alone_ns"), 8.5e6, 15.0)?;
     within("the depth that is enough", number(queueing, "depth_enough"), 4.0, 26.0)?;
@@ -72,7 +72,7 @@ fn a_curve_that_bends() -> Result<(), String> {
     only(&record, &["iops-cap", "knee", "queueing", "queue-too-shallow", "short-run", "low-sample"])
 }
 
-/// As before without a limit: eight at once take no longer than one.
+/// As before without a limit: eight in parallel take no longer than one.
 fn a_disk_that_could_do_more() -> Result<(), String> {
     let (ours, disk) = (Ours::new(), LoggedDisk::new(64 * MIB, Duration::from_millis(8)));
     let jobs = [1, 2, 8].map(|depth| {
@@ -110,7 +110,7 @@ fn blocks_too_small_for_the_bandwidth() -> Result<(), String> {
     only(&record, &["iops-cap", "bandwidth-cap", "small-block-for-bandwidth", "low-sample"])
 }
 
-/// The record of 12 s on a device whose cap changes each time so many more reads have been let through.
+/// The record of 12 s on a device whose cap changes after a number of reads.
 fn under_changing_caps(caps: &[(u64, u64)]) -> Value {
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(64 * MIB));
     let throttle = Throttle::new(device.path(), &Cap::iops(caps[0].0));
@@ -167,7 +167,7 @@ fn two_partitions_share_the_limit_of_their_disk() -> Result<(), String> {
     within("apart", number(shared, "iops_apart"), 2000.0, 5.0)
 }
 
-/// 16 MiB a second, said to nobody: two volumes below which one disk has the limit.
+/// A hidden limit of 16 MiB/s: two volumes on one disk that has the limit.
 fn two_volumes_share_the_limit_of_a_server() -> Result<(), String> {
     let ours = Ours::new();
     let disk = NbdDisk::new(64 * MIB, &["rate"], &["rate=128M", "burstiness=0.1"]);

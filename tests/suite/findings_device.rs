@@ -135,7 +135,7 @@ fn a_host_that_keeps_what_was_read() -> Result<(), String> {
     command.args(["bench", "--json", "--quick", "--size=32m", "--suite"]).arg(&suite).arg(mount.path());
     let begun = device.stat()[0];
     let mut program = Program::start(&mut command);
-    // The file system reads a few blocks of its own; the test asks for hundreds.
+    // The file system itself reads a few blocks; the test needs hundreds.
     let host = fs::File::open(disk.path()).expect("the host has the disk's file");
     let is_read = wait_for(Duration::from_secs(30), || {
         host.sync_all()
@@ -162,7 +162,7 @@ fn a_host_that_keeps_what_was_read() -> Result<(), String> {
 const COMMITS: &str =
     "--rw=write --bs=64k --ioengine=psync --fdatasync=1 --runtime=600ms --size=16m --thinktime=0";
 
-/// Writes go to a cache at once, and from there to a disk that takes 5 ms.
+/// Writes go to a cache immediately, and from there to a disk with 5 ms latency.
 fn a_cache_that_takes_long_to_flush() -> Result<(), String> {
     let ours = Ours::new();
     let disk = NbdDisk::new(16 * MIB, &["cache", "delay"], &["wdelay=5ms"]);
@@ -231,7 +231,7 @@ fn a_busy_client_is_distinguished_from_a_slow_target() {
     need!(root, tool "chrt", path "/dev/shm");
     let _alone = measuring_alone();
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(16 * MIB));
-    // A device that nobody holds open has no cached pages.
+    // A device that is not open has no cached pages.
     let _held = std::fs::File::open(device.path()).expect("the device is there");
     let mut command = Command::new("cat");
     assert!(command.arg(device.path()).stdout(Stdio::null()).status().expect("cat runs").success());

@@ -1,4 +1,4 @@
-//! What `fathom fio` prints beside what Debian's fio prints for the same words: lines, keys, types and amounts.
+//! The output of `fathom fio` compared with Debian's fio for the same arguments: lines, keys, types and amounts.
 //!
 //! Numbers differ from run to run; their places must not. Where the version of fio that is spoken here prints other
 //! words than Debian's, the difference is in a table below.
@@ -111,7 +111,7 @@ fn shape(line: &str) -> String {
 /// The shapes of a report's lines; what depends on the values only (which row of a table a number falls in) is one.
 fn shapes(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    // A file that is only written needs no content beforehand: where fio says that it lays it out, nothing is said here.
+    // A file that is only written needs no content beforehand: fio prints a line about its layout, fathom does not.
     for line in text.lines().filter(|line| !line.contains(": Laying out IO file")) {
         let line = NEWER_WORDS.iter().fold(line.to_owned(), |line, (old, new)| line.replace(old, new));
         let shape = if line.starts_with("     |") {
@@ -150,7 +150,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Every path of a document with the kind of its value; items of a list by number, so that their count is held too.
+/// Every path of a document with the kind of its value; items of a list by number, so that their count is compared too.
 fn paths(value: &Value, prefix: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -233,7 +233,7 @@ fn check_keys(arguments: &str, our: &Value, fios: &Value) {
     });
     let has_bins = |paths: &[String]| paths.iter().any(|path| path.contains("/bins/"));
     assert_eq!(has_bins(&our_paths), has_bins(&fios_paths), "{arguments}: bins");
-    // Which bins are there is what was measured.
+    // The set of bins depends on the measurement.
     fios_paths.retain(|path| !path.contains("/bins/") && !our_paths.contains(path));
     assert_eq!(fios_paths, Vec::<String>::new(), "{arguments}: missing or of another type");
 }

@@ -1,4 +1,4 @@
-//! The fixtures do what they expectation, measured with Debian's fio and never with fathom: a wrong fixture must not be
+//! The fixtures behave as documented, measured with Debian's fio and never with fathom: a wrong fixture must not be
 //! able to agree with a wrong fathom.
 
 use std::io::ErrorKind;

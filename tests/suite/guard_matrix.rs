@@ -1,8 +1,8 @@
-//! The guard, case by case: everything that can be in use here, by every name it has, through every command that writes.
-//! Each attempt is refused and not one byte of what is in use changes.
+//! The guard, case by case: everything that can be in use here, by every name it has, through every command that
+//! writes. Each attempt is refused, and no byte of a target in use changes.
 //!
-//! What this kernel lacks (device-mapper, MD) stands on a fabricated `/proc` and `/sys` beside the guard itself
-//! (`crates/sys/src/device/guard`).
+//! Cases that this kernel lacks (device-mapper, MD) are tested on a fabricated `/proc` and `/sys` in the guard's unit
+//! tests (`crates/sys/src/device/guard`).
 
 use std::any::Any;
 use std::io::{BufRead as _, BufReader};
@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 /// Something in use, kept as long as this lives.
 #[derive(Default)]
 struct InUse {
-    /// What must not be written to.
+    /// The protected target.
     targets: Vec<PathBuf>,
     /// The kernel itself may write there meanwhile, so contents are not compared.
     is_alive: bool,
@@ -95,7 +95,7 @@ fn undo(program: &str, arguments: &[&Path]) -> Undo {
     Undo(command)
 }
 
-/// A file of 32 MiB in a directory of its own.
+/// A file of 32 MiB in its own directory.
 fn image(directory: &Path, name: &str) -> PathBuf {
     let path = directory.join(name);
     let file = std::fs::File::create(&path).expect("the directory is ours");
@@ -256,7 +256,7 @@ fn removed() -> InUse {
     let link = image.with_file_name("link");
     std::fs::hard_link(&image, &link).expect("the directory is ours");
     std::fs::remove_file(&image).expect("the directory is ours");
-    // What takes its name is another file.
+    // The new file of that name is another one.
     std::fs::write(&image, "innocent").expect("the directory is ours");
     in_use.target(link);
     in_use
@@ -274,7 +274,7 @@ fn blanks_in_the_name() -> InUse {
 
 fn bind_mounts() -> InUse {
     let (mut in_use, image) = mounted_image("image");
-    // A file under another name by a mount of its own.
+    // A file under another name by a bind mount.
     let bound = image.with_file_name("bound");
     std::fs::write(&bound, "").expect("the directory is ours");
     must_run(Command::new("mount").arg("--bind").arg(&image).arg(&bound));
@@ -294,7 +294,7 @@ fn bind_mounts() -> InUse {
     in_use
 }
 
-/// Forgets a partition that the kernel was told of.
+/// Removes a partition that was added to the kernel.
 fn partition(device: &LoopDevice, number: u32, first: u32, sectors: u32) -> (PathBuf, Undo) {
     let [number_text, first, sectors] = [number, first, sectors].map(|value| value.to_string());
     must_run(Command::new("addpart").arg(device.path()).args([&number_text, &first, &sectors]));
@@ -584,7 +584,7 @@ fn images_opened_by_other_processes_are_reported() {
     attempt(&fio).assert_code(0);
 }
 
-/// A device of its own as a loop device would be, with nothing on it.
+/// An empty device, like a loop device.
 #[test]
 fn free_devices_and_files_are_written() {
     need!(root, tool "losetup");

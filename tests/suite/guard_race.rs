@@ -1,4 +1,4 @@
-//! The guard while names and mounts change under it: what is written is what was found free, or nothing.
+//! The guard while names and mounts change: only targets that were found free are written to.
 
 use std::io::{Seek as _, Write as _};
 use std::os::unix::fs::{FileExt as _, symlink};
@@ -99,7 +99,7 @@ fn a_device_is_claimed_during_file_layout() {
     command.arg(format!("--filename={}", device.path().display()));
     let program = Program::start(&mut command);
     assert!(wait_for(Duration::from_secs(60), || file.exists()), "no layout began");
-    // The device is not written to yet, and nobody else can take it.
+    // The device is not written to yet, and no other process can claim it.
     let mkfs = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(device.path()).output().expect("it runs");
     assert!(!mkfs.status.success(), "a file system was made on a device that a run has claimed");
     program.signal(Signal::TERM);

@@ -1,4 +1,4 @@
-//! The guard: what is mounted, held or signed is not written to without the flag that says so, and not one byte of it
+//! The guard: mounted, used or signed targets are not written to without the flag that permits it, and no byte of them
 //! changes.
 
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
-/// `fathom` at a home of its own, without the words that overrule.
+/// `fathom` with its own home, without overriding options.
 struct Front {
     home: TempDir,
 }
@@ -52,7 +52,7 @@ impl Front {
 
 /// A sum over all that `path` holds.
 fn content(path: &Path) -> String {
-    // What was written without the page cache is read from the device, not from what was cached before.
+    // Data written by direct I/O is read from the device, not from older cached pages.
     let sum = must_run(Command::new("md5sum").arg(path));
     sum.split(' ').next().expect("md5sum prints a sum").to_owned()
 }
@@ -134,7 +134,7 @@ fn partition_table(kind: &str, device: &Path) {
     must_run(Command::new("sh").arg("-c").arg(script).arg(device));
 }
 
-/// A version 1.2 superblock of Linux MD, 4 KiB from the start, as far as it is looked at.
+/// A version 1.2 superblock of Linux MD, 4 KiB from the start, with the fields that are checked.
 fn md_superblock(device: &Path) {
     let mut block = [0_u8; 256];
     block[..4].copy_from_slice(&0xa92b_4efc_u32.to_le_bytes());
@@ -219,7 +219,7 @@ fn mounted_devices_are_refused() {
     both.assert_code(0).assert_shown(&["write: IOPS="]);
 }
 
-/// A partition that the kernel was told of; forgotten on drop, else its disk could not be detached.
+/// A partition that was added to the kernel; removed on drop, because its disk could not be detached otherwise.
 struct Partition {
     disk: PathBuf,
     path: PathBuf,
@@ -292,7 +292,7 @@ fn the_file_under_a_mounted_loop_device_is_refused() {
     let _loading = loading();
     let device = LoopDevice::new(32 * MIB);
     let front = Front::new();
-    // As long as nobody uses the device, its file is a file.
+    // While the device is unused, its file is an ordinary file.
     run(&mut front.fio(device.backing(), "randwrite", &[])).assert_code(0);
     tool("mkfs.ext4", &["-q", "-F"], device.path());
     let mount = Mount::of(device.path(), &["ro", "noload"]);
@@ -346,7 +346,7 @@ fn a_device_under_a_mounted_loop_device_is_refused() {
     let _loading = loading();
     let disk = LoopDevice::new(32 * MIB);
     tool("mkfs.ext4", &["-q", "-F"], disk.path());
-    // Attaches a loop device of its own to the disk, as somebody does who mounts an image at an offset.
+    // Attaches another loop device to the disk, as for mounting an image at an offset.
     let mount = Mount::of(disk.path(), &["ro", "noload", "loop"]);
     let reason = format!("is mounted at {}", mount.path().display());
     assert_refused(disk.path(), &reason, "allow_mounted_write=1");
@@ -365,7 +365,7 @@ fn other_names_of_a_device_are_treated_like_the_first() {
     std::fs::create_dir(&by_id).expect("the directory is ours");
     let alias = by_id.join("virtual-disk_1");
     std::os::unix::fs::symlink(device.path(), &alias).expect("the directory is ours");
-    // A node of its own with the same numbers, as in a container.
+    // A separate node with the same numbers, as in a container.
     let node = directory.path().join("node");
     let rdev = std::os::unix::fs::MetadataExt::rdev(&std::fs::metadata(device.path()).expect("it is there"));
     let [major, minor] = [rustix::fs::major(rdev), rustix::fs::minor(rdev)].map(|number| number.to_string());

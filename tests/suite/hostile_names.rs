@@ -1,4 +1,4 @@
-//! `fathom monitor`, which root runs beside everybody's processes, where one of them has a name that orders a terminal about.
+//! `fathom monitor`, run by root, with a process whose name contains control characters for terminals.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn load(link: &Path, device: &Path) -> Program {
     load
 }
 
-/// What a terminal would obey in `text`, other than ends of lines and what draws a table over the last.
+/// The control characters in `text`, except line ends and those that redraw a table.
 fn orders(text: &str) -> Vec<&str> {
     let ours = |order: &str| {
         let end = order.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
@@ -64,7 +64,7 @@ fn control_characters_in_process_names_are_escaped() {
     assert_eq!(names.collect::<Vec<_>>(), [NAME; 2], "documents keep the name as it is");
     assert_eq!(orders(&ended.stdout), [""; 0]);
 
-    // At a terminal, where it draws over what it drew.
+    // At a terminal, where it redraws its table.
     let line = format!("{} {} {}", fathom_path().display(), monitor.join(" "), device.name());
     let mut terminal = Command::new("script");
     terminal.args(["-q", "-e", "-c", &line, "/dev/null"]).env("HOME", home.path()).env("TERM", "xterm");

@@ -13,7 +13,7 @@ use crate::ours::within;
 
 const MIB: u64 = 1 << 20;
 
-/// No run takes longer than its budget and what is in flight at its end.
+/// No run takes longer than its budget and the requests in flight at its end.
 const LONGEST: Duration = Duration::from_secs(260);
 
 fn number(value: &Value, path: &str) -> Result<f64, String> {
@@ -27,7 +27,7 @@ fn identifying(throttle: &Throttle, device: &LoopDevice, home: &std::path::Path,
     Program::start(&mut command)
 }
 
-/// What it told, which must have kept to what it announced.
+/// Its result, which must have kept its announced budget.
 fn told(program: Program) -> Result<Value, String> {
     let ended = program.finish_within(LONGEST);
     ended.assert_code(0);
@@ -49,7 +49,7 @@ fn identified(device: &LoopDevice, cap: &Cap, more: &[&str]) -> Result<Value, St
     told(identifying(&throttle, device, home.path(), more))
 }
 
-/// Nothing but what was set is claimed.
+/// Only the configured limits are reported.
 fn no_bucket(document: &Value) -> Result<(), String> {
     match &document["bursts"][0] {
         Value::Null => Ok(()),
@@ -91,14 +91,14 @@ fn requests_and_bytes() -> Result<(), String> {
     no_bucket(&document)
 }
 
-/// Credit as a volume keeps it: what is asked for beyond the baseline uses it up, what is left of the baseline fills it.
+/// Burst credits of a volume: I/O beyond the baseline uses them, unused baseline refills them.
 struct Credit {
     full: Cap,
     dry: Cap,
-    /// What is gained a second, and how much there is when full.
+    /// Refill per second, and capacity.
     base: f64,
     credit: f64,
-    /// Where the kernel counts what was asked for, and in what.
+    /// The kernel's counter of the requests, and its unit.
     counted: (usize, f64),
 }
 

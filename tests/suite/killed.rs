@@ -1,6 +1,6 @@
-//! Runs that are broken off: by Ctrl-C, by SIGTERM, by `kill -9`, and on a device that no longer answers.
+//! Interrupted runs: by Ctrl-C, by SIGTERM, by `kill -9`, and on a device that no longer responds.
 //!
-//! What was measured is reported, the history says how far it came, and nothing of ours stays in the target.
+//! Partial results are reported, the history has the finished tests, and no files remain in the target.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -121,7 +121,7 @@ fn status_of(document: &Value, id: &str) -> Option<String> {
     Some(test["status"].as_str()?.to_owned())
 }
 
-/// What `program` has moved to and from devices and files, bytes.
+/// Bytes that `program` has read and written.
 fn moved(program: &Program) -> u64 {
     let path = format!("/proc/{}/io", program.pid().as_raw_nonzero());
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -150,7 +150,7 @@ fn worked(program: &Program) -> u64 {
     fields.get(11).unwrap_or(&0) + fields.get(12).unwrap_or(&0)
 }
 
-/// Waits until `program` is well into measuring, whatever its engine.
+/// Waits until `program` measures, with any engine.
 pub(crate) fn await_work(program: &mut Program) {
     let before = worked(program);
     let came = wait_for(BEGIN, || program.has_ended() || worked(program) > before + 20);
@@ -164,14 +164,14 @@ fn names_in(directory: &Path) -> Vec<String> {
     names.filter(|name| name != "lost+found").collect()
 }
 
-/// Nothing is in `directory`, at once or, where a server removes it, a moment later.
+/// Checks that `directory` is empty, immediately or, if a server removes files, a moment later.
 #[track_caller]
 fn assert_empty(directory: &Path) {
     let is_empty = wait_for(Duration::from_secs(5), || names_in(directory).is_empty());
     assert!(is_empty, "left in {}: {:?}", directory.display(), names_in(directory));
 }
 
-/// Breaks the endless test off and looks at everything that is left.
+/// Interrupts the endless test and checks all remains.
 fn bench_broken_off(target: &Path, signal: Signal) {
     let bench = Bench::new();
     let mut program = Program::start(&mut bench.command(target));
@@ -286,7 +286,7 @@ impl Drop for FuseMount {
             let output = Command::new("fusermount3").arg("-u").arg(&self.path).output();
             output.is_ok_and(|output| output.status.success())
         };
-        // Releases come after the process that held the file has gone.
+        // Releases follow the end of the process that had the file open.
         wait_for(Duration::from_secs(5), unmount);
         wait_for(Duration::from_secs(5), || !matches!(self.server.try_wait(), Ok(None)));
     }
@@ -440,7 +440,7 @@ fn fio_ends_during_file_layout() {
                 ended.assert_code(128).assert_shown(&["fio: terminating on signal 2"]);
             }
         }
-        // fio's files stay where they were asked for, but a half laid out one must not look whole.
+        // Files of fio's jobs remain, but an incomplete one must not have its full size.
         let length = std::fs::metadata(mount.join("slow.0.0")).map_or(0, |file| file.len());
         assert!(length < 32 * MIB, "{length} bytes after {}", signal.as_raw());
         std::fs::remove_file(mount.join("slow.0.0")).ok();
@@ -468,8 +468,8 @@ fn hung(command: &mut Command, disk: &NbdDisk) -> Program {
     let mut program = Program::start(command);
     await_work(&mut program);
     disk.hang();
-    // What is in flight is answered or not; a moment later nothing moves any more. On a busy machine nothing moves for
-    // some ms although the disk has not heard of it yet.
+    // Requests in flight complete or not; a moment later there is no more I/O. On a busy machine nothing moves for some
+    // ms although the disk has not heard of it yet.
     let (mut last, mut still) = (moved(&program), 0);
     wait_for(Duration::from_secs(5), || {
         let now = moved(&program);
@@ -545,7 +545,7 @@ fn a_second_signal_ends_a_hanging_run_immediately() {
     let home = scratch();
     let disk = NbdDisk::new(16 * MIB, &[], &[]);
     let program = hung(&mut fio_on(&disk, home.path(), "psync"), &disk);
-    // Two that come before the first is looked at are one, so a user presses the keys again.
+    // Two signals before the first is handled count as one, so a user repeats it.
     let is_told = wait_for(Duration::from_secs(3), || {
         program.signal(Signal::INT);
         program.stderr().contains("stopped immediately")
@@ -563,7 +563,7 @@ fn signals_are_handled_while_the_main_thread_hangs() {
     let disk = NbdDisk::new(16 * MIB, &[], &[]);
     disk.hang();
     let mut program = Program::start(&mut fio_on(&disk, home.path(), "psync"));
-    // Then it opens the target, which nobody answers.
+    // Then it opens the target, which does not respond.
     let has_begun = wait_for(BEGIN, || program.stdout().contains("Starting 1 process"));
     let is_told = wait_for(END, || {
         program.signal(Signal::INT);

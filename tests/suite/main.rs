@@ -1,7 +1,7 @@
 //! Tests of the whole program on real devices, and of the fixtures they stand on.
 //!
-//! Each module is one subject. Tests make what they need with the harness in `../harness`, say with `need!` what the
-//! machine must have, and ask for their turn: beside whom each may run is told in `../harness/turn.rs`.
+//! Each module is one subject. Tests create their devices with the harness in `../harness`, state with `need!` what the
+//! machine must have, and request their turn: `../harness/turn.rs` describes which tests run concurrently.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! `fathom monitor` beside Debian's iostat on loads that are known; jobs written from what it saw; stalls, devices that
-//! go, and what it says of stacks.
+//! `fathom monitor` compared with Debian's iostat on known loads; jobs written from observed loads; stalls, removed
+//! devices, and stacked devices.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,7 +66,7 @@ fn rates_equal_those_of_the_load_and_of_iostat() {
     let device = LoopDevice::in_memory(128 * MIB);
     let load = load(device.path());
     steadily(|| {
-        // Both look at the same four seconds, give or take their start.
+        // Both observe the same four seconds, except for their start.
         let mut iostat = Command::new("iostat");
         iostat.args(["-x", "-y", "-k", "-o", "JSON", device.name(), "4", "1"]).env("LC_ALL", "C");
         let iostat = Program::start(&mut iostat);
@@ -105,7 +105,7 @@ fn rates_equal_those_of_the_load_and_of_iostat() {
         holds(requests["lost"] == 0, &requests["lost"])?;
         for (size, rate) in READS {
             let count = number(requests, &format!("/read/sizes/{size}"));
-            // Neighbours that are made at once are merged now and then.
+            // Adjacent requests issued together are sometimes merged.
             within(size, count / (number(seen, "/elapsed_ns") / 1e9), rate, 4.0)?;
         }
         let written = requests["write"]["sizes"].as_object().map(|sizes| sizes.len());
@@ -255,7 +255,7 @@ fn an_unresponsive_device_is_stalled_and_not_idle() {
     assert!(stalled.iter().any(|line| line["total"]["iops"].is_null() && line["in_flight"]["last"] == 1));
 }
 
-/// A memory disk without a queue of its own; taken away on drop.
+/// A memory disk without its own queue; removed on drop.
 struct Zram(String);
 
 impl Zram {

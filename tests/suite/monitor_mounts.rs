@@ -1,11 +1,11 @@
-//! What `fathom monitor --trace` needs of the mounts of a machine, and that it leaves them as they are.
+//! Mounts that `fathom monitor --trace` needs, and a check that it does not change them.
 
 use std::process::Command;
 
 use fathom_tests::{LoopDevice, fathom_path, loading, need, run, scratch};
 use serde_json::Value;
 
-/// Traces one interval. Everything is mounted for the script alone, so tests beside it keep what they have.
+/// Traces one interval. All mounts are private to the script, so concurrent tests are not affected.
 const TRACED: &str = r#"set -e
 umount --lazy --all --types tracefs,debugfs
 $PREPARE
@@ -43,7 +43,7 @@ fn requests_are_traced_with_a_mounted_trace_file_system() {
     requests_are_traced_after("mount -t tracefs tracefs /sys/kernel/tracing", true);
 }
 
-/// The kernel mounts a trace file system in debugfs as soon as somebody looks into the directory `tracing`.
+/// The kernel mounts a trace file system in debugfs at the first access to the directory `tracing`.
 #[test]
 fn requests_are_traced_beside_debugfs_without_mounting_anything_in_it() {
     need!(root, tool "losetup", tool "unshare", tool "mount", path "/sys/kernel/debug");

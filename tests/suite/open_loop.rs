@@ -1,4 +1,4 @@
-//! Requests that are due by a rate: kept whatever the device does, and counted from when they were due.
+//! Requests under a rate: issued independently of the device, with response times from the due time.
 
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +35,7 @@ impl Stalled {
     }
 }
 
-/// The latency object at `path` of the first job's reads in our own part of the document.
+/// The latency object at `path` of the first job's reads in fathom's part of the document.
 fn response<'a>(document: &'a Value, name: &str) -> &'a Value {
     &document["fathom"]["open_loop"][0]["read"][name]
 }
@@ -77,7 +77,7 @@ fn check_stalled(engine: &str, ended: &Ended) {
     assert_eq!(times["p999"], Value::Null, "2,400 samples do not carry it");
     let read = &document["jobs"][0]["read"];
     assert!(ns(&read["total_ios"]) >= 2_390.0 && ns(&read["total_ios"]) <= 2_401.0, "{engine}: {read:#}");
-    // The device's own times stay what they are: few requests were in it while it stood still.
+    // The device's own latencies are unchanged: few requests were in flight during the stall.
     let p99 = &read["clat_ns"]["percentile"]["99.000000"];
     assert!(ns(p99) < 1e9, "{engine}: {p99}");
     assert_eq!(response(&document, "sustained"), &Value::Bool(true), "{engine}: {document:#}");

@@ -9,7 +9,7 @@ use fathom_tests::{FioReport, Throttle, fathom, fathom_under, must_run, retried,
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// `fathom` with a home of its own, so that its history holds only what the test ran.
+/// `fathom` with its own home, so that its history has only the runs of the test.
 pub struct Ours {
     home: TempDir,
 }
@@ -38,7 +38,7 @@ impl Ours {
         well(run_fio(&mut fathom_under(throttle, self.home.path()), arguments))
     }
 
-    /// As [`Ours::fio`], through `strace` with `options`: the report, and what it traced.
+    /// As [`Ours::fio`], through `strace` with `options`: the report and the trace.
     pub fn fio_traced<'a>(
         &self,
         options: &[&str],
@@ -85,7 +85,7 @@ pub fn within(what: &str, measured: f64, expected: f64, percent: f64) -> Result<
 /// program that counts wrongly gives the same. The gate lists each retry in its last lines.
 ///
 /// # Panics
-/// When none of the attempts held.
+/// If all attempts fail.
 pub fn steadily(attempt: impl Fn() -> Result<(), String>) {
     steadily_as(&test_name(), attempt);
 }
@@ -93,7 +93,7 @@ pub fn steadily(attempt: impl Fn() -> Result<(), String>) {
 /// As [`steadily`], for a thread that `test` started.
 ///
 /// # Panics
-/// When none of the attempts held.
+/// If all attempts fail.
 pub fn steadily_as(test: &str, attempt: impl Fn() -> Result<(), String>) {
     let mut failures = Vec::new();
     while let Err(failure) = attempt() {

@@ -1,7 +1,7 @@
-//! `fathom ping`, and the program under the name `ioping` beside Debian's.
+//! `fathom ping`, and the program under the name `ioping` compared with Debian's.
 //!
-//! What ioping prints is compared form by form with the times taken out; what is ours is held against devices whose
-//! behaviour is known: a file in the cache, a hole, a device that fails, stops for a while, or never comes back.
+//! ioping's output is compared without the times; fathom's own output is compared with devices whose behaviour is
+//! known: a file in the cache, a hole, a device that fails, stops for a while, or never comes back.
 
 use std::path::Path;
 use std::process::Command;
@@ -159,7 +159,7 @@ fn requests_are_labelled_by_their_source() {
     assert_eq!(served(&["hole"]), [0, 0, 20], "a hole");
     std::fs::read(home.join("file")).expect("it is there");
     assert_eq!(served(&["--buffered", "-C", "file"]), [0, 20, 0], "left in the cache");
-    // Dirty pages stay; what was read back is dropped before each request.
+    // Dirty pages stay; clean ones are dropped before each request.
     run(Command::new("sync").arg("-f").arg(home)).assert_code(0);
     assert_eq!(served(&["--buffered", "file"]), [20, 0, 0], "dropped");
     assert_eq!(served(&["-W", "."]), [20, 0, 0], "flushed writes");
@@ -265,7 +265,7 @@ fn a_stall_is_in_the_response_times_of_all_waiting_requests() {
     need!(tool "nbdkit", tool "nbdfuse", tool "fusermount3");
     let _capped = measuring_capped();
     let home = scratch();
-    // Some 1.6 s of six at 200 a second, on all engines beside each other: sleepers do not disturb.
+    // About 1.6 s of six at 200 per second, on all engines concurrently: sleeping programs do not disturb each other.
     let engines = ["io_uring", "libaio", "psync"];
     let disks = engines.map(|_| disk());
     let mut programs: Vec<(Program, &NbdDisk, &str)> = Vec::new();

@@ -1,5 +1,5 @@
-//! `fathom prepare` on devices and files: every block is reached, nothing is written without leave, a run that was killed goes on;
-//! and a steady state is told from a rate that is about to fall.
+//! `fathom prepare` on devices and files: every block is accessed, nothing is written without a permit, a killed run is
+//! resumed; and a steady state is distinguished from a rate that is about to fall.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -48,7 +48,7 @@ fn sectors(device: &LoopDevice) -> (u64, u64) {
     (stat[2], stat[6])
 }
 
-/// Sectors that hold something, each told apart from all others.
+/// Sectors with distinct contents.
 fn different_sectors(content: &[u8]) -> usize {
     let held = content.chunks(512).filter(|sector| sector.iter().any(|byte| *byte != 0));
     held.collect::<HashSet<_>>().len()
@@ -274,7 +274,8 @@ fn a_killed_preparation_is_resumed() {
     program.signal(Signal::KILL);
     program.finish_within(Duration::from_secs(20));
     drop(throttle);
-    // What the killed one had in flight goes on to the device, some of it from the limiter, which no counter shows.
+    // Requests in flight of the killed process still reach the device, some of them from the limiter, which no counter
+    // shows.
     let mut before = sectors(&device).1;
     let is_quiet = wait_for(Duration::from_secs(20), || {
         wait_for(Duration::from_millis(500), || false);

@@ -1,7 +1,7 @@
 //! Devices that stop answering: noticed while it lasts, kept in the record, and no reason to hang.
 //!
-//! Messages during the run follow the program's own clock ("no I/O completed for 1 s" was said before two were over),
-//! so a test that is itself held up judges nothing wrongly.
+//! Messages during the run follow the program's own clock ("no I/O completed for 1 s" was printed before two had
+//! passed), so a delayed test does not fail wrongly.
 
 use std::path::Path;
 use std::process::Command;
@@ -102,7 +102,7 @@ fn a_run_with_stuck_requests_ends_after_a_signal() {
     drop(held);
 }
 
-/// One test that goes on for as long as it is told.
+/// One test of a given length.
 const SUITE: &str = r#"
 title = "Reads"
 description = "Random reads."
@@ -128,14 +128,14 @@ title = "reads"
 options = { rw = "randread", bs = "4k", iodepth = 4 }
 "#;
 
-/// How the commands of fathom are run on a disk of their own; sizes and times as [`SUITE`] has them.
+/// The commands of fathom, each for its own disk; sizes and times as [`SUITE`] has them.
 const COMMANDS: [(&str, &[&str]); 3] = [
     ("bench", &["--json", "--quick", "--size=16m", "--suite=suite.toml"]),
     ("sweep", &["--json", "--bs=4k", "--iodepth=4,8", "--budget=60"]),
     ("ping", &["--json", "-i", "100ms", "-w", "24s"]),
 ];
 
-/// The commands of [`COMMANDS`], each on a disk of its own and well into measuring.
+/// The commands of [`COMMANDS`], each on its own disk and in its measured part.
 struct Running {
     disks: Vec<NbdDisk>,
     homes: Vec<tempfile::TempDir>,
@@ -169,7 +169,7 @@ fn assert_twenty(length_ns: f64) {
     assert!((19.9e9..26e9).contains(&length_ns), "{length_ns} ns");
 }
 
-/// A device that does not answer for 20 s is told of while it lasts, survived, and in the record.
+/// A stall of 20 s is reported while it lasts, survived, and recorded.
 #[test]
 fn a_hang_of_twenty_seconds_is_reported_survived_and_recorded() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
@@ -221,7 +221,7 @@ fn a_hang_of_twenty_seconds_is_reported_survived_and_recorded() {
     assert!(offset < 16 * MIB && ping["stall_count"] == 1, "{ping:#}");
 }
 
-/// Asked to end while nothing comes back, each command reports what it has within five seconds.
+/// After a signal during a stall, each command reports its partial results within five seconds.
 #[test]
 fn commands_on_unresponsive_devices_end_after_a_signal() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
@@ -244,7 +244,7 @@ fn commands_on_unresponsive_devices_end_after_a_signal() {
     }
 }
 
-/// Between two tests the run itself asks the target, and whoever follows the run gives it up.
+/// Between two tests the run itself accesses the target, and the controller abandons the run.
 #[test]
 fn a_target_that_hangs_between_tests_does_not_delay_the_report() {
     need!(root, tool "fuse2fs", tool "mkfs.ext4", tool "fusermount3", path "/dev/fuse");
@@ -261,7 +261,7 @@ fn a_target_that_hangs_between_tests_does_not_delay_the_report() {
     command.current_dir(home.path()).args(["bench", "--json", "--quick", "--size=16m", "--suite=suite.toml"]);
     let mut program = Program::start(command.arg(&link));
     let ended_early = wait_for(Duration::from_millis(1500), || program.has_ended());
-    // The data is elsewhere: the test goes on and ends, and whoever looks for its name waits.
+    // The data is elsewhere: the test continues and ends, and lookups of the name block.
     names.hang();
     let is_kept = wait_for(Duration::from_secs(20), || {
         let kept = run(fathom(home.path()).args(["history", "list", "--json"]));

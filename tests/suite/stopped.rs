@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 const BEGIN: Duration = Duration::from_secs(60);
 const END: Duration = Duration::from_secs(20);
 
-/// What shows that a program has come to the phase that is meant.
+/// The sign that a program has reached the intended phase.
 #[derive(Clone, Copy, Debug)]
 enum Witness {
     /// It has a thread of this name.
@@ -26,9 +26,9 @@ enum Witness {
     Moved(u64),
     /// It has been at work for 0.2 s of processor time.
     Worked,
-    /// It has said this.
+    /// It has printed this.
     Said(&'static str),
-    /// It waits for the reader of a pipe that nobody reads.
+    /// It waits for a pipe without a reader.
     Full,
 }
 
@@ -56,7 +56,7 @@ fn has_task(program: &Program, file: &str, text: &str) -> bool {
         .any(|it| it.trim().ends_with(text))
 }
 
-/// A command line, what shows that it has come to the phase that is meant, and how it is to end.
+/// A command line, the sign of the intended phase, and the expected end.
 type Case = (&'static [&'static str], Witness, i32);
 
 /// A job of fio that is at this for hours, and a simulated one.
@@ -108,7 +108,7 @@ const OWN: [Case; 12] = [
     (&["prepare", "--buffered", "--size=3g", "new"], Moved(8 * MIB), 130),
 ];
 
-/// Its standard output goes to a pipe that nobody reads.
+/// Its standard output goes to a pipe without a reader.
 const UNREAD: [Case; 3] = [
     (&["monitor", "--json", "-i", "10ms", "."], Full, 130),
     (&["ping", "-i", "0", "--buffered", "."], Full, 130),
@@ -119,7 +119,7 @@ const UNREAD: [Case; 3] = [
     ),
 ];
 
-/// A command in a directory of its own, with the files that the cases name.
+/// A command in its own directory, with the files that the cases name.
 fn command(home: &std::path::Path, words: &[&str]) -> Command {
     let files = [
         ("trim.fio", "[a]\nrw=trim\n"),
@@ -134,7 +134,7 @@ fn command(home: &std::path::Path, words: &[&str]) -> Command {
     command
 }
 
-/// Has the command end by each signal, all three at once.
+/// Ends the command by each signal, three instances concurrently.
 fn check((words, witness, code): Case, start: fn(&mut Command) -> Program) {
     let signals = [Signal::INT, Signal::TERM, Signal::HUP];
     let homes = signals.map(|_| scratch());
@@ -147,7 +147,7 @@ fn check((words, witness, code): Case, start: fn(&mut Command) -> Program) {
     for (program, signal) in programs.into_iter().zip(signals) {
         let ended = program.finish_within(END);
         assert_eq!(ended.status.code(), Some(code), "{signal:?}: {ended}");
-        // Of a pipe that nobody reads there is no other end.
+        // A pipe without a reader has no other end.
         let was_forced = ended.stderr.contains("stopped immediately");
         assert!(matches!(witness, Full) || !was_forced, "{signal:?}: {ended}");
     }
@@ -182,7 +182,7 @@ fn ioping_exits_with_success_after_a_signal() {
     program.finish_within(END).assert_code(0);
 }
 
-/// Where every read fails at once, nothing waits.
+/// If every read fails immediately, nothing waits.
 #[test]
 fn a_scan_of_an_unresponsive_device_ends_after_a_signal() {
     need!(root, tool "losetup");
@@ -217,7 +217,7 @@ fn a_locked_history_does_not_delay_the_end() {
     assert!(wait_for(BEGIN, || holds(&listing) || listing.has_ended()) && !listing.has_ended());
     listing.signal(Signal::TERM);
     listing.finish_within(END).assert_code(130);
-    // A run that could not be entered is kept beside.
+    // A run that could not be stored in the history has a side file.
     let mut bench = command(home.path(), &["bench", "--buffered", "--quick", "--size=16m", "."]);
     let mut bench = Program::start(&mut bench);
     assert!(wait_for(BEGIN, || holds(&bench) || bench.has_ended()) && !bench.has_ended());
@@ -260,7 +260,7 @@ fn a_progress_signal_prints_progress_and_the_run_continues() {
         let home = scratch();
         let mut program = Program::start(&mut command(home.path(), words));
         await_witness(&mut program, Thread("signals"));
-        // Before the run there is nobody to answer, so it is asked again.
+        // Before the run no handler exists, so the signal is repeated.
         let is_told = wait_for(BEGIN, || {
             program.signal(Signal::USR1);
             program.has_ended() || program.stderr().contains(line)

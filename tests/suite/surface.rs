@@ -51,14 +51,14 @@ fn the_rates_of_a_capped_device_equal_the_cap() {
         command.args(["surface", "--json", "--no-history", "--budget=9", "--points=8"]).arg(device.path());
         let ended = run(&mut command);
         ended.assert_code(0);
-        // Progress is for terminals; a device that stood still for a second is told of.
+        // Progress is for terminals; stalls of a second are reported.
         if !ended.stderr.is_empty() {
             return Err(ended.stderr);
         }
         let document = ended.document();
         assert_eq!((&document["schema"], points(&document).len()), (&"fathom.surface/1".into(), 8));
         let cap = (40 * MIB) as f64;
-        // A slice's allowance may be spent at once, so single points scatter.
+        // A slice's allowance may be spent immediately, so single points scatter.
         within("mean", number(&document, "/transfer_rate/weighted_mean"), cap, 12.0)?;
         within("median", number(&document, "/transfer_rate/median"), cap, 12.0)?;
         let (least, most) =

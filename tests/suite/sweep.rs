@@ -1,5 +1,5 @@
-//! `fathom sweep` on capped devices: limits, crossover and knees as they were set, bounds where a cap hides the other, and
-//! a sweep that goes on after it was killed.
+//! `fathom sweep` on capped devices: limits, crossover and knees as they were set, bounds where a cap hides the other,
+//! and a sweep that is resumed after a kill.
 
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +37,7 @@ fn swept(device: &LoopDevice, cap: &Cap, arguments: &[&str], code: i32) -> Resul
     command.args(["sweep", "--json", "--no-history"]).args(arguments).arg(device.path());
     let ended = run(&mut command);
     ended.assert_code(code);
-    // Progress is for terminals; a device that stood still for a second is told of.
+    // Progress is for terminals; stalls of a second are reported.
     if ended.stderr.is_empty() { Ok(ended.document()) } else { Err(ended.stderr) }
 }
 

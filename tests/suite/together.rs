@@ -12,7 +12,7 @@ fn disk() -> NbdDisk {
     NbdDisk::new(64 * MIB, &["rate"], &["rate=32M", "burstiness=0.1"])
 }
 
-/// What `bench` says of random reads on both devices.
+/// The results of `bench` for random reads on both devices.
 fn measured(devices: &[LoopDevice; 2]) -> Value {
     let ours = Ours::new();
     let arguments = ["bench", "--quick", "--only", "rand-read", "--runtime", "6s", "--json"];
@@ -45,7 +45,7 @@ fn shared_limits_are_distinguished_from_separate_ones() {
     let shared = [&one, &one].map(|disk| LoopDevice::over(&disk.path()));
     let apart = [&other, &third].map(|disk| LoopDevice::over(&disk.path()));
     steadily(|| {
-        // Both at once: each bench uses a tenth of a CPU.
+        // Both concurrently: each bench uses a tenth of a CPU.
         let found = std::thread::scope(|scope| {
             let runs = [&shared, &apart].map(|devices| scope.spawn(|| measured(devices)));
             runs.map(|run| run.join().expect("the bench ran"))

@@ -27,7 +27,7 @@ fn check(test: &Value, depth: f64) -> Result<(), String> {
         within(&format!("{id}: {op}"), of("bytes_per_second"), of("iops") * 4096.0, 1e-6)?;
         within(&format!("{id}: {op}"), of("slat_ns/mean") + of("clat_ns/mean"), of("lat_ns/mean"), 1e-6)?;
         for latency in ["clat_ns", "lat_ns"] {
-            // Percentiles that too few samples bear out are null.
+            // Percentiles with too few samples are null.
             let order = ["min", "p50", "p90", "p95", "p99", "p999", "p9999", "max"];
             let order: Vec<f64> = order.iter().filter_map(|key| test[*op][latency][*key].as_f64()).collect();
             assert!(order.len() >= 6, "{id}: {op} {latency} {order:?}");
@@ -38,8 +38,8 @@ fn check(test: &Value, depth: f64) -> Result<(), String> {
             );
         }
     }
-    // The ramp's end cuts through what is in flight, and each job's ramp ends by itself: that much may be the device's
-    // and not ours, or ours and not its.
+    // Requests are in flight at the end of the ramp, and each job's ramp ends separately: up to that many requests may
+    // be counted by only one of both sides.
     for (op, ios, bytes) in [("read", "reads", "read_bytes"), ("write", "writes", "write_bytes")] {
         let own = |key: &str| if test[op].is_object() { number(test, &format!("/{op}/{key}")) } else { 0.0 };
         let off = number(test, &format!("/device/{ios}")) - own("ios");
@@ -54,7 +54,7 @@ fn check(test: &Value, depth: f64) -> Result<(), String> {
 fn rates(test: &Value, depth: f64) -> Result<(), String> {
     let id = test["id"].as_str().expect("a test has an id");
     let rate = |op: &str| test[op]["iops"].as_f64().unwrap_or(0.0);
-    // Each direction has an allowance of its own; of a mix, the larger share meets its cap first. The end of the ramp
+    // Each direction has a separate allowance; in a mix, the larger share reaches its cap first. The end of the ramp
     // lies anywhere in a slice of 100 ms, and so does the end of the run.
     let elapsed_s = number(test, "/elapsed_ns") / 1e9;
     within(&format!("{id}: the cap, in {elapsed_s:.3} s"), rate("read").max(rate("write")), CAP as f64, 5.0)?;

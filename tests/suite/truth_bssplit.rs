@@ -1,4 +1,5 @@
-//! Mixed block sizes: the shares are those asked for, beside Debian's fio, and a random pass covers the range once.
+//! Mixed block sizes: the shares are the requested ones, compared with Debian's fio, and a random pass covers the range
+//! once.
 
 use std::collections::BTreeMap;
 

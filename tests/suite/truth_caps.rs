@@ -1,4 +1,4 @@
-//! What is reported of a capped device: the cap, as Debian's fio reports it under the same cap.
+//! Reports of a capped device: the cap, as Debian's fio reports it under the same cap.
 //!
 //! The kernel grants a cap in slices of 100 ms, the first of which begins with a process's first request. Looking for
 //! what is on the device before a run is such a request: `startdelay` lets that slice pass, so that a new one begins
@@ -70,7 +70,7 @@ fn check(ours: &Ours, device: &LoopDevice, cap: &Cap, case: &Use, expected: f64)
     within(&format!("{what}: ours"), our_rate, expected, 1.0)?;
     within(&format!("{what}: fio's"), fios_rate, expected, 1.0)?;
     within(&format!("{what}: ours beside fio's"), our_rate, fios_rate, 1.0)?;
-    // What is printed follows from what was counted.
+    // The printed figures follow from the counts.
     let op = case.op();
     let bytes = our.number(&format!("/{op}/io_bytes"));
     assert_eq!(bytes, our.number(&format!("/{op}/total_ios")) * (case.bs_kib << 10) as f64, "{what}");
@@ -114,7 +114,7 @@ fn capped_bandwidth_is_reported_as_fio_reports_it() {
     }
 }
 
-/// Little's law: requests in flight = completions per second * seconds each was under way.
+/// Little's law: requests in flight = completions per second * seconds each was in flight.
 #[test]
 fn rate_times_latency_equals_the_queue_depth() {
     need!(root, limits, tool "losetup", path "/dev/shm");

@@ -1,4 +1,4 @@
-//! What is counted of a device, held against the kernel's own counters of the same device.
+//! fathom's counts of a device, compared with the kernel's counters of the same device.
 //!
 //! Direct I/O to a raw loop device without a ramp: every request is the kernel's, and the kernel has no other. The lock
 //! each test holds on its device keeps udev from looking into it.
@@ -47,11 +47,11 @@ fn check(size_mib: u64, arguments: &str) {
             number(format!("{op}_sectors")) * 512,
         );
         let what = format!("{op}s of {arguments}");
-        // The kernel splits what is larger than its largest request, so only bytes can be compared there.
+        // The kernel splits requests above its largest size, so only bytes can be compared there.
         let is_split = arguments.contains("--bs=1m");
         assert_eq!(kernel.1, bytes, "{what}: bytes in disk_util");
         assert!(is_split || kernel.0 == ios, "{what}: {} in disk_util for {ios}", kernel.0);
-        // Whoever writes looks at the device beforehand for what would be lost.
+        // Before writing, fathom reads the device to detect existing data.
         if !(op == "read" && writes_too) {
             let independent = gained(&before, &after, at);
             assert_eq!(independent.1, bytes, "{what}: bytes in sysfs");

@@ -1,4 +1,4 @@
-//! Latencies, held against delays that are known and against another program's clock.
+//! Latencies, compared with known delays and with another program's clock.
 
 use fathom_tests::{
     Cap, FioReport, GoingFirst, LoopDevice, NbdDisk, Throttle, fio, measuring_alone, measuring_capped, need,
@@ -38,8 +38,8 @@ fn the_reported_latency_is_the_configured_delay() {
     }
 }
 
-/// 100 requests per second are granted ten at a time: nine of ten are answered at once, and the tenth after a slice
-/// of 100 ms. The percentiles step from one to the other where that share is.
+/// 100 requests per second are granted ten at a time: nine of ten complete immediately, and the tenth after a slice of
+/// 100 ms. The percentiles step from one to the other where that share is.
 #[test]
 fn percentiles_step_with_the_latencies() {
     need!(root, limits, tool "losetup", path "/dev/shm");

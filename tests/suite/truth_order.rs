@@ -80,7 +80,7 @@ fn a_random_pass_writes_every_block() {
         let engine_option = format!("--ioengine={engine}");
         let arguments = ["--name=pass", "--rw=randwrite", "--bs=4k", "--iodepth=32", &name];
         let report = ours.fio(arguments.into_iter().chain([engine_option.as_str()]));
-        // As many writes as blocks, and none left out: each was written once.
+        // As many writes as blocks, and no block missing: each was written once.
         assert_eq!(report.number("/write/total_ios"), blocks as f64, "{engine}");
         assert_eq!(touched(&path), blocks, "{engine}");
     }

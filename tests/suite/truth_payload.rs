@@ -1,4 +1,4 @@
-//! What was written, read back from the file: nothing that a device could store in less.
+//! Written data, read back from the file: a device cannot store it in less space.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -91,7 +91,7 @@ fn check_record(record: &Value, what: &str) -> u128 {
     ios
 }
 
-/// Checks what is printed of one operation: the order of its figures, and that its means add up.
+/// Checks the output of one operation: the order of its figures, and that its means add up.
 fn check_printed(op: &Value, what: &str) {
     let number = |path: &str| {
         op.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {path} in {op:#}"))

@@ -29,7 +29,7 @@ fn syncs_are_issued_as_configured_and_reported() {
     need!(tool "strace");
     let _loading = loading();
     let ours = Ours::new();
-    // The last write is followed by none, as in fio: a sync stands between a write and what follows.
+    // The last write has no sync, as in fio: syncs are only between a write and the next request.
     check(&ours, "--rw=write --fsync=1", (63, 0), 63);
     check(&ours, "--rw=randwrite --fsync=7", (9, 0), 9);
     check(&ours, "--rw=write --fdatasync=8", (0, 7), 7);

@@ -1,4 +1,4 @@
-//! Latencies, held against the times that others took of the very same requests: the server that delayed them, the
+//! Latencies, compared with times that others measured for the same requests: the server that delayed them, the
 //! kernel's trace, and `strace`.
 //!
 //! Two disks of known delay take turns, so that the latencies have two steps and p99 lies far from the mean. All
@@ -47,7 +47,7 @@ impl Use {
         ours.fio(self.arguments(paths[0], paths[1]).iter().map(String::as_str))
     }
 
-    /// The report says what was seen: each request once, at the depth that was asked for, as long as it took.
+    /// The report agrees with the observation: each request once, at the requested queue depth, with its latency.
     fn agree(&self, report: &FioReport, seen: &Seen) -> Result<(), String> {
         let what = format!("{} {} depth {}", self.engine, self.op, self.depth);
         let number = |path: &str| report.number(&format!("/{}/{path}", self.op));
@@ -67,7 +67,7 @@ impl Use {
                 within(&format!("{what}: p{percent} of {latency}"), reported, expected, PERCENT)?;
             }
         }
-        // What a witness sees lies between making a request and taking its completion. The µs is its clock's step.
+        // An observed latency lies between the start of a request and its completion. The µs is its clock's step.
         let (least, reported) = (seen.mean_ns() - 1000.0, number("lat_ns/mean"));
         assert!(reported >= least, "{what}: {reported} ns is less than the {least} ns seen");
         Ok(())
@@ -116,7 +116,7 @@ fn check_kernel(ours: &Ours, (trace, devices): (&BlockTrace, &[LoopDevice; 2]), 
     });
 }
 
-/// Of 64 requests most wait in the block device, whose server takes ten at once: the kernel sees them all.
+/// Of 64 requests most wait in the block device, whose server takes ten at a time: the kernel traces all.
 #[test]
 fn the_kernel_traced_the_same_latencies() {
     need!(root, tool "chrt", tool "nbdkit", tool "nbdfuse", tool "fusermount3", tool "losetup", tool "mount");

@@ -1,4 +1,4 @@
-//! The gate's step on real devices: all tests at once, and what failed once more with the machine to itself.
+//! The gate's step on real devices: all tests concurrently, then failed ones once more alone.
 //!
 //! A test that measures can be disturbed by its neighbours or by the machine; code that is wrong fails alone as well. A
 //! second try is told, never silent, and more than a few failures get none.
@@ -39,7 +39,7 @@ pub fn run(
     Ok(failed.into_iter().map(str::to_owned).collect())
 }
 
-/// Whether the command ended well, and what it wrote to stdout.
+/// Whether the command succeeded, and its standard output.
 fn passed_on(command: &mut Command, out: &mut dyn Write) -> anyhow::Result<(bool, String)> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {command:?}"))?;

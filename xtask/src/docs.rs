@@ -17,7 +17,7 @@ pub struct Generated {
 pub const GENERATED: &[Generated] =
     &[Generated { path: "docs/fio-compat.md", content: fathom_options::compatibility_page }];
 
-/// A page that is made by running what it tells of: its own test writes it where this variable is set, and else holds it to
+/// A page that is generated from runs: its own test writes it if this variable is set, and otherwise compares it with
 /// what comes out today. The checks of the source would have to build and run all of that each time.
 const BY_TEST: (&str, &str, &str) = ("fathom-assess", "published", "FATHOM_WRITE_DOCS");
 
@@ -38,7 +38,7 @@ pub fn write(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is out of step in `root`: one message per document.
+/// Outdated documents in `root`: one message per document.
 pub fn stale(root: &Path) -> Vec<(&'static str, String)> {
     let differs = |document: &Generated| {
         let stored = std::fs::read_to_string(root.join(document.path)).unwrap_or_default();

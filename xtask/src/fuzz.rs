@@ -18,10 +18,10 @@ use session::{FuzzSession, FuzzTally};
 
 /// How long the gate runs each target.
 const GATE_SECONDS: u64 = 60;
-/// How many targets the gate runs at once.
+/// Number of targets that the gate runs concurrently.
 const GATE_JOBS: usize = 2;
 
-/// What the gate's step came to.
+/// The result of the gate's step.
 pub enum FuzzOutcome {
     /// No target found anything; with a summary.
     Held(String),
@@ -40,12 +40,12 @@ impl Places {
         Places { root: root.to_owned(), target: crate::gate::target_directory(root) }
     }
 
-    /// Where the targets are built, with logs, seeds and dictionaries beside them.
+    /// The build directory of the targets, with logs, seeds and dictionaries.
     fn build(&self) -> PathBuf {
         self.target.join("fuzz")
     }
 
-    /// What a target has found worth keeping, over all runs.
+    /// The corpus of a target, over all runs.
     fn corpus(&self, target: &str) -> PathBuf {
         self.target.join("fuzz-corpus").join(target)
     }
@@ -55,7 +55,7 @@ impl Places {
         self.build().join("findings").join(target)
     }
 
-    /// Inputs that once made it fail.
+    /// Regression inputs.
     fn regressions(&self, target: &str) -> PathBuf {
         self.root.join("fuzz/regressions").join(target)
     }
@@ -83,7 +83,7 @@ pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds and runs the targets that are asked for, some at once; fails with all findings once every target has ended.
+/// Builds and runs the requested targets, several concurrently; fails with all findings once every target has ended.
 fn run(
     root: &Path,
     asked: &FuzzArguments,

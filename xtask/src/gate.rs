@@ -9,10 +9,10 @@ use anyhow::{Context as _, bail};
 use crate::instructions::Compared;
 use crate::{device_tests, fuzz, instructions, packages, tidy};
 
-/// A thread for every device test: who runs beside whom is for their turns to say (`tests/harness/turn.rs`).
+/// A thread for every device test; turns decide which run concurrently (`tests/harness/turn.rs`).
 const ALL_AT_ONCE: &str = "--test-threads=1000";
 
-/// What one step came to.
+/// The result of a step.
 enum StepResult {
     /// It holds; with something to add, or empty.
     Held(String),
@@ -22,7 +22,7 @@ enum StepResult {
     Skipped(String),
 }
 
-/// A step: what is shown, and what is done.
+/// A step: its title and its action.
 struct GateStep<'a> {
     name: &'static str,
     run: Box<dyn Fn() -> anyhow::Result<StepResult> + 'a>,
@@ -69,7 +69,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
 struct NoteFiles {
     /// Tests that could not run, and why.
     skips: PathBuf,
-    /// Measurements that were off once or twice and then held, and by how much.
+    /// Measurements that passed only after one or two retries, with the deviations.
     retries: PathBuf,
 }
 
@@ -137,7 +137,7 @@ fn steps<'a>(root: &'a Path, notes: &'a NoteFiles) -> Vec<GateStep<'a>> {
         step("volumes found out", move || {
             optimized(root, &["--package", "fathom-assess", "--test", "identified", "--test", "catalogued"])
         }),
-        // What reads what others wrote, for a minute each: 10 targets, two at once.
+        // Parsers of untrusted input, for a minute each: 10 targets, two at once.
         step("fuzz", || match fuzz::check(root)? {
             fuzz::FuzzOutcome::Held(note) => Ok(StepResult::Held(note)),
             fuzz::FuzzOutcome::Skipped(why) => skipped(why),
@@ -159,7 +159,7 @@ fn steps<'a>(root: &'a Path, notes: &'a NoteFiles) -> Vec<GateStep<'a>> {
     ]
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's build directory.
 pub fn target_directory(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
 }
@@ -169,7 +169,7 @@ fn release_binary(root: &Path) -> PathBuf {
     target_directory(root).join("release/fathom")
 }
 
-/// Runs a cargo command that a component of the toolchain brings; says how to add it where it is missing.
+/// Runs a cargo command of a toolchain component; reports how to add a missing one.
 fn component(root: &Path, component: &str, arguments: &[&str]) -> anyhow::Result<StepResult> {
     let mut probe = cargo_command(root, &[arguments[0], "--version"]);
     if probe.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
@@ -192,8 +192,8 @@ fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<StepResult> {
     run_cargo(&mut cargo_command(root, arguments))
 }
 
-/// Tests of one package with optimisation. The binary's package is named beside it: then cargo chooses for the crates
-/// that both use the features that the step "release binary" built them with, and builds none of them again.
+/// Tests of one package with optimisation. The binary's package is named too: then cargo chooses for the crates that
+/// both use the features that the step "release binary" built them with, and builds none of them again.
 fn optimized(root: &Path, what: &[&str]) -> anyhow::Result<StepResult> {
     let arguments = [&["test", "--release", "--quiet", "--package", "fathom"], what].concat();
     run_cargo(&mut cargo_command(root, &arguments))

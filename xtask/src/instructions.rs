@@ -1,4 +1,4 @@
-//! Instruction counts: what one operation of the loop, the recorder and the generators executes, held against stored values.
+//! Instruction counts of one operation of the loop, the recorder and the generators, compared with stored values.
 //!
 //! Counts do not depend on how busy the machine is, so they can fail the gate where times could not. The cases are the
 //! bench targets called `instructions`; the values stand in `benches/instructions.toml` and change by a reviewed commit.
@@ -21,10 +21,10 @@ use crate::gate::target_directory;
 
 const STORE: &str = "benches/instructions.toml";
 
-/// What is asked on the command line.
+/// The arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct InstructionArguments {
-    /// Store what is counted instead of comparing with it.
+    /// Store the counts instead of comparing them.
     write: bool,
     /// Only cases whose names contain this.
     only: Option<String>,
@@ -81,7 +81,7 @@ pub fn check(root: &Path) -> anyhow::Result<Compared> {
     judge(root, &now.compiler, &lines)
 }
 
-/// Counts what is asked for, beside what is stored of it.
+/// Counts the requested cases, with their stored values.
 fn compare(root: &Path, asked: &InstructionArguments) -> anyhow::Result<(StoredCounts, Vec<CountLine>)> {
     let compiler = Compiler::in_use()?;
     let wanted = |name: &str| asked.only.as_deref().is_none_or(|part| name.contains(part));
@@ -136,7 +136,7 @@ fn judge(root: &Path, compiler: &Compiler, lines: &[CountLine]) -> anyhow::Resul
     )
 }
 
-/// Stores what was counted; what was not asked for keeps its value.
+/// Stores the counts; other cases keep their values.
 fn write(root: &Path, asked: &InstructionArguments, now: StoredCounts) -> anyhow::Result<()> {
     let path = root.join(STORE);
     let mut new = now;

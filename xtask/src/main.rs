@@ -1,6 +1,6 @@
-//! The build's own commands: `cargo xtask test` is the gate, `cargo xtask tidy` its checks of the source itself,
-//! `cargo xtask docs` writes the generated documents, `cargo xtask instructions` counts what an operation executes,
-//! `cargo xtask campaign` fuzzes, and `cargo xtask versus-fio` measures beside fio.
+//! The build's own commands: `cargo xtask test` is the gate, `cargo xtask tidy` its checks of the source itself, `cargo
+//! xtask docs` writes the generated documents, `cargo xtask instructions` counts what an operation executes, `cargo
+//! xtask campaign` fuzzes, and `cargo xtask versus-fio` compares with fio.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// A program and the Debian package that brings it.
+/// A program and its Debian package.
 pub struct Tool {
     /// Its name on the search path, or the path of the file that is needed of it.
     pub program: &'static str,
@@ -18,7 +18,7 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
     Tool { program, package }
 }
 
-/// What the tests start, in order; `cargo xtask tidy` holds the list against the tests.
+/// The programs that the tests start, sorted; `cargo xtask tidy` compares the list with the tests.
 pub const TOOLS: &[Tool] = &[
     tool("/usr/include/nbdkit-plugin.h", "nbdkit-plugin-dev"),
     tool("addpart", "util-linux"),
@@ -85,7 +85,7 @@ fn absent(is_there: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
     TOOLS.iter().filter(|tool| !is_there(tool.program)).collect()
 }
 
-/// Installs what is missing, or says what will be skipped without it. Returns what to tell the developer.
+/// Installs missing packages, or reports what will be skipped without them. Returns the messages for the developer.
 pub fn install_missing() -> anyhow::Result<String> {
     let note = install(&absent(is_on_path))?;
     if is_root() {
@@ -102,7 +102,8 @@ fn link_mtab() -> anyhow::Result<()> {
     }
 }
 
-/// Installs the package that brings `program`, one of [`TOOLS`], where it is missing; fails where it then still is.
+/// Installs the package of `program`, one of [`TOOLS`], if it is missing; fails if the program is still missing
+/// afterwards.
 pub fn require(program: &str) -> anyhow::Result<()> {
     let mut missing = absent(is_on_path);
     missing.retain(|tool| tool.program == program);

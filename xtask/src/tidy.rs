@@ -1,5 +1,5 @@
-//! What the source must keep to and no compiler checks. Each check takes text and answers findings; only `tree` reads
-//! files, so that every check is tested on made-up source.
+//! Source rules that no compiler checks. Each check takes text and returns findings; only `tree` reads files, so that
+//! every check is tested on made-up source.
 
 mod attributes;
 mod dependencies;
@@ -27,7 +27,7 @@ pub struct TidyFinding {
     path: String,
     /// 0 where the whole file is meant.
     line: usize,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     message: String,
 }
 

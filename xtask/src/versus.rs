@@ -1,5 +1,5 @@
-//! fathom beside fio: builds, runs every row in alternation with Debian's fio, and writes what that came to into the pages
-//! that quote it. It measures and reports; a goal that is not met is shown and fails nothing.
+//! fathom compared with fio: builds, runs every row in alternation with Debian's fio, and writes the results into the
+//! pages that quote it. It measures and reports; a goal that is not met is shown and fails nothing.
 
 mod data_file;
 mod first_read;

@@ -1,7 +1,7 @@
-//! Opening the database: is it ours, is it of our version, how it keeps its journal.
+//! Opens the database: checks owner and version, and chooses the journal mode.
 //!
-//! Formats are numbered by `PRAGMA user_version`; `migrations/` holds one SQL file per step. A step is never edited
-//! once released: what needs to change gets the next number.
+//! Formats are numbered by `PRAGMA user_version`; `migrations/` holds one SQL file per step. A released step is never
+//! edited: changes get the next number.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,35 +12,35 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::{Error, PATIENCE, place};
 
-/// `fthm`, in the header of every history, so that no other database is ever taken for one.
+/// `fthm`, in the header of every history, to distinguish it from other databases.
 pub(crate) const APPLICATION_ID: i32 = 0x6674_686d;
 
-/// The steps from an empty database to the present format; the format's number is how many were taken.
+/// The steps from an empty database to the current format; the format's number is the number of steps.
 const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
 
 /// The newest format this crate knows.
 pub(crate) const FORMAT: i32 = MIGRATIONS.len() as i32;
 
-/// Between two looks at a lock that another process holds.
+/// Interval between two attempts to take a lock of another process.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a lock is waited for once the process was asked to end.
+/// Longest wait for a lock after a request to end the process.
 const HURRIED: Duration = Duration::from_millis(500);
 
-/// Set once the process was asked to end.
+/// Set after a request to end the process.
 static HURRY: AtomicBool = AtomicBool::new(false);
 
-/// Waits no longer than half a second for other processes' locks from now on, also where it waits already: the process
-/// was asked to end, and what does not go into the history then goes beside it.
+/// Limits waits for other processes' locks to half a second from now on, current waits included: the process was asked
+/// to end, and runs that cannot be stored in the history are stored in a side file.
 pub fn hurry() {
     HURRY.store(true, Ordering::Release);
 }
 
-/// Waits for a lock that was looked at `looks` times before; false where it is given up.
+/// Waits for a lock after `looks` failed attempts; false on a timeout.
 fn wait_for_lock(looks: i32) -> bool {
     let patience = if HURRY.load(Ordering::Acquire) { HURRIED } else { PATIENCE };
     let waits = looks as u128 * LOOK.as_millis() < patience.as_millis();
     if waits {
-        // Woken too early, it looks too early.
+        // After an early wake-up it tries early.
         std::thread::park_timeout(LOOK);
     }
     waits
@@ -48,10 +48,10 @@ fn wait_for_lock(looks: i32) -> bool {
 
 /// Opens the history at the absolute `path`, waiting up to `patience` for other processes' locks.
 ///
-/// [`Access::Create`] is for writing: what is missing is made, what cannot be written is refused. [`Access::Existing`] is
-/// for looking into a history, which may be read-only.
+/// [`Access::Create`] is for writing: a missing file is created, a read-only one is refused. [`Access::Existing`] is
+/// for reading a history, which may be read-only.
 pub(crate) fn open(path: &Path, access: Access, patience: Duration) -> Result<Connection, Error> {
-    // SQLite gets a path without links, and follows none.
+    // SQLite gets a path without links, and must not follow any.
     let real = &place::resolve(path, access)?;
     let mut connection =
         connect(real).map_err(|error| explain(Error::from_sqlite(path, "open it", error), path, real))?;
@@ -82,13 +82,13 @@ fn connect(real: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(real, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
 }
 
-/// Whether there are changes that have not reached the database itself.
+/// Whether a log has changes that are not in the database file yet.
 fn has_log(real: &Path) -> bool {
     std::fs::symlink_metadata(place::with_suffix(real, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// For a history that only others may write. Unless told that nobody changes the file, SQLite wants to make files
-/// beside it even to read it, which a read-only medium does not allow, and which would lock out its owner elsewhere.
+/// Opens a history that this user cannot write. Without `immutable`, SQLite creates files next to it even for reading,
+/// which is impossible on a read-only medium, and which would lock out its owner elsewhere.
 fn connect_immutable(real: &Path) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
@@ -96,7 +96,7 @@ fn connect_immutable(real: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
 }
 
-/// Puts the reason in place of SQLite's "unable to open database file".
+/// Replaces SQLite's "unable to open database file" by the reason.
 fn explain(error: Error, path: &Path, real: &Path) -> Error {
     let reason = error.is_cannot_open().then(|| place::why_not_writable(real)).flatten();
     match reason {
@@ -105,11 +105,11 @@ fn explain(error: Error, path: &Path, real: &Path) -> Error {
     }
 }
 
-/// Sets up the connection and tells whose database it leads to.
+/// Sets up the connection and returns the owner of the database.
 fn settle(connection: &mut Connection, path: &Path, patience: Duration) -> Result<DatabaseOwner, Error> {
     let failed = |error| Error::from_sqlite(path, "open it", error);
     prepare(connection, patience).map_err(failed)?;
-    // One transaction, or a history that another process makes just now would seem half made.
+    // In one transaction, because another process may be creating the history.
     let transaction = connection.unchecked_transaction().map_err(failed)?;
     identify(&transaction, path, FORMAT)
 }
@@ -123,24 +123,24 @@ fn prepare(connection: &mut Connection, patience: Duration) -> rusqlite::Result<
     }
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
-    // Nothing of it goes to a directory for temporary files.
+    // No temporary files in other directories.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // A finished test took seconds or minutes and some disks under test take their machine down: it must be on the
-    // medium when `append` returns. NORMAL would lose the last tests with the power; FULL costs one fsync per test,
+    // A test takes seconds or minutes, and some disks under test crash their machine: a finished test must be durable
+    // when `append` returns. NORMAL would lose the last tests in a power failure; FULL costs one fsync per test,
     // between tests.
     connection.pragma_update(None, "synchronous", "FULL")
 }
 
-/// Whose database it is.
+/// The owner of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DatabaseOwner {
-    /// Nobody's: no table, no id.
+    /// None: no table, no id.
     Empty,
-    /// Ours, in this format.
+    /// fathom, in this format.
     Ours(i32),
 }
 
-/// Reads several things one after the other, so it wants to be in a transaction.
+/// Must run in a transaction, because it reads several values.
 fn identify(transaction: &Transaction<'_>, path: &Path, known: i32) -> Result<DatabaseOwner, Error> {
     let read = |sql: &str| {
         transaction
@@ -158,14 +158,14 @@ fn identify(transaction: &Transaction<'_>, path: &Path, known: i32) -> Result<Da
     }
 }
 
-/// Takes the steps that are missing, in one transaction: a killed process leaves the old format or the new one.
+/// Runs the missing steps in one transaction: a killed process leaves the old format or the new one.
 fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<DatabaseOwner, Error> {
     let failed = |error| Error::from_sqlite(path, "migrate it to the current format", error);
-    // Heeded only while the database is empty. Removed runs give their pages back one by one, without the
-    // exclusive lock and the second copy of the whole file that VACUUM needs.
+    // Effective only while the database is empty. Pages of removed runs are released one by one, without the exclusive
+    // lock and the copy of the whole file that VACUUM needs.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(failed)?;
     let transaction = Transaction::new(connection, TransactionBehavior::Immediate).map_err(failed)?;
-    // Another process may have done it while this one waited for the lock.
+    // Another process may have migrated it while this one waited for the lock.
     let from = match identify(&transaction, path, steps.len() as i32)? {
         DatabaseOwner::Empty => 0,
         DatabaseOwner::Ours(format) => format as usize,
@@ -180,9 +180,9 @@ fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<D
     Ok(DatabaseOwner::Ours(format))
 }
 
-/// A write-ahead log lets somebody read while a measurement writes, at one fsync per test; its users share memory, so
-/// on a file system shared between machines the history keeps a rollback journal. Either is correct wherever locks
-/// are, so a switch that has to wait for other users of the file is left to the next opening.
+/// A write-ahead log permits readers while a measurement writes, at one fsync per test; its users share memory, so on a
+/// file system shared between machines the history uses a rollback journal. Both are correct if locks work, so a switch
+/// that would have to wait for other users is left to the next opening.
 fn choose_journal(connection: &Connection, shared: bool) {
     let wanted = if shared { "delete" } else { "wal" };
     let read = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0));

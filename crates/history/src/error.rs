@@ -1,4 +1,4 @@
-//! What can go wrong with the history, in words that name the file, and what to do about it.
+//! Errors of the history, with the file and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use rusqlite::ErrorCode;
 
 use crate::RunId;
 
-/// What SQLite said.
+/// SQLite's error.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}{}", if *code == 0 { String::new() } else { format!(" (SQLite code {code})") })]
 pub struct SqliteError {
-    /// In its words.
+    /// SQLite's message.
     pub message: String,
-    /// Its extended result code; 0 where the failure was not its own.
+    /// SQLite's extended result code; 0 if the failure was not SQLite's.
     pub code: i32,
 }
 
@@ -26,36 +26,36 @@ impl From<rusqlite::Error> for SqliteError {
     }
 }
 
-/// A failure of the history. None of them is a reason to give up a measurement.
+/// A failure of the history. None of them stops a measurement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The path names a directory.
     #[error("history {}: is a directory, not a file", path.display())]
     IsDirectory {
-        /// What was named as the history.
+        /// The path given for the history.
         path: PathBuf,
     },
     /// The path names a device, a pipe or a socket.
     #[error("history {}: is not a regular file", path.display())]
     NotAFile {
-        /// What was named as the history.
+        /// The path given for the history.
         path: PathBuf,
     },
-    /// There is nothing to read.
+    /// The file does not exist.
     #[error("history {}: no such file", path.display())]
     Missing {
-        /// What was named as the history.
+        /// The path given for the history.
         path: PathBuf,
     },
-    /// A file or directory could not be looked at, made or written.
+    /// A file or directory could not be inspected, created or written.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was attempted, as a verb.
+        /// The failed action, a verb.
         action: &'static str,
-        /// On what.
+        /// Its object.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The file is not an SQLite database.
@@ -63,15 +63,15 @@ pub enum Error {
     NotADatabase {
         /// The history.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: SqliteError,
     },
-    /// The file is an SQLite database of some other program.
+    /// The file is an SQLite database of another program.
     #[error("history {}: is the database of another program (application id {application_id:#x})", path.display())]
     Foreign {
         /// The history.
         path: PathBuf,
-        /// The id found in it; 0 where it has none.
+        /// Its application id; 0 if it has none.
         application_id: i32,
     },
     /// The file was written by a newer fathom.
@@ -81,7 +81,7 @@ pub enum Error {
         path: PathBuf,
         /// Its format.
         found: i32,
-        /// The newest format that is known here.
+        /// The newest supported format.
         known: i32,
     },
     /// The database is damaged.
@@ -89,15 +89,15 @@ pub enum Error {
     Corrupt {
         /// The history.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: SqliteError,
     },
-    /// Another process held the lock for longer than we were ready to wait.
+    /// Another process kept the lock for longer than the time limit.
     #[error("history {}: is locked by another process", path.display())]
     Locked {
         /// The history.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: SqliteError,
     },
     /// The file, its directory or its file system cannot be written.
@@ -111,7 +111,7 @@ pub enum Error {
     NoSpace {
         /// The history.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         source: SqliteError,
     },
     /// Any other failure of the database.
@@ -119,33 +119,33 @@ pub enum Error {
     Database {
         /// The history.
         path: PathBuf,
-        /// What was attempted, as a verb.
+        /// The failed action, a verb.
         action: &'static str,
-        /// What SQLite said.
+        /// SQLite's error.
         source: SqliteError,
     },
-    /// Runs were named that are not there. Nothing was changed.
+    /// Unknown runs were named. Nothing was changed.
     #[error("history {}: no run {}", path.display(), listed(ids))]
     UnknownRun {
         /// The history.
         path: PathBuf,
-        /// The ids that are not there.
+        /// The unknown ids.
         ids: Vec<RunId>,
     },
-    /// What is stored for a run, or in a side file, cannot be read.
+    /// A stored run, or a side file, cannot be read.
     #[error("{}: cannot read {what}", path.display())]
     Unreadable {
         /// The history or the side file.
         path: PathBuf,
-        /// Which part of it.
+        /// The unreadable part.
         what: String,
-        /// What is wrong with it.
+        /// The cause.
         source: RecordError,
     },
-    /// A file that was named as a record cannot be read.
+    /// A file given as a record cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// A tag without a visible character, or one that reads as a run id.
+    /// A tag without a visible character, or one that looks like a run id.
     #[error("cannot name a run `{tag}`")]
     BadTag {
         /// The tag.
@@ -154,7 +154,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Sorts what SQLite said while `action` was attempted on the history at `path`.
+    /// Classifies SQLite's error of `action` on the history at `path`.
     pub(crate) fn from_sqlite(path: &Path, action: &'static str, source: rusqlite::Error) -> Error {
         let path = path.to_path_buf();
         let code = source.sqlite_error().map(|error| (error.code, error.extended_code));
@@ -167,7 +167,7 @@ impl Error {
                 _,
             )) => Error::Locked { path, source },
             Some((ErrorCode::ReadOnly | ErrorCode::PermissionDenied, _)) => Error::ReadOnly { path },
-            // The memory shared by the users of a write-ahead log is a file too, and the first to find the disk full.
+            // The shared memory of a write-ahead log is a file too, and fails first on a full disk.
             Some((ErrorCode::DiskFull, _) | (_, rusqlite::ffi::SQLITE_IOERR_SHMSIZE)) => {
                 Error::NoSpace { path, source }
             }
@@ -175,12 +175,12 @@ impl Error {
         }
     }
 
-    /// SQLite could not open the file, and kept the reason to itself.
+    /// True if SQLite could not open the file and gave no reason.
     pub(crate) fn is_cannot_open(&self) -> bool {
         matches!(self, Error::Database { source, .. } if source.code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN)
     }
 
-    /// What to do about it, where there is something to do.
+    /// The remedy, if there is one.
     pub fn hint(&self) -> Option<String> {
         const ANOTHER: &str = "use another file with --history FILE or FATHOM_HISTORY";
         Some(match self {

@@ -1,8 +1,8 @@
-//! The runs in one history file: kept test by test, listed, read back, removed.
+//! The runs in one history file: stored test by test, listed, read, removed.
 //!
-//! Every method is one transaction. What is stored are the parts of a [`RunRecord`] as JSON text, so that an export is
-//! what was stored, with the fields of a later version as well. A test of 15 s is 15 to 150 KB of text per worker,
-//! most of it the histograms of its series.
+//! Every method is one transaction. The parts of a [`RunRecord`] are stored as JSON text, so that an export equals the
+//! stored text, including fields of a later version. A test of 15 s has 15 to 150 KB of text per worker, most of it the
+//! histograms of its series.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::list::text_of;
 use crate::trend::insert_metrics;
 use crate::{Error, place};
 
-/// Number of a run in its history. Numbers ascend, and one that was removed is not given again.
+/// Number of a run in its history. Numbers ascend and are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub i64);
 
@@ -36,7 +36,7 @@ impl FromStr for RunId {
     }
 }
 
-/// How long other processes' locks are waited for: many times what a store takes on a slow disk.
+/// Longest wait for other processes' locks: many times the duration of a store on a slow disk.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An open history.
@@ -47,20 +47,20 @@ pub struct History {
 }
 
 impl History {
-    /// Opens the history at `path` for writing; makes it and the directories above it where they are missing. Waits
-    /// up to `patience` for other processes, here and in every later call.
+    /// Opens the history at `path` for writing; creates it and missing directories above it. Waits up to `patience` for
+    /// other processes, in this and every later call.
     ///
     /// # Errors
-    /// Something else lies at `path`; the file is damaged, of a newer format, locked, or cannot be written.
+    /// `path` is not a history; the file is damaged, of a newer format, locked, or cannot be written.
     pub fn open(path: &Path, patience: Duration) -> Result<History, Error> {
         let path = place::absolute(path)?;
         Ok(History { connection: connection::open(&path, Access::Create, patience)?, path })
     }
 
-    /// Opens a history that is there; one on a read-only medium can be read.
+    /// Opens an existing history; one on a read-only medium can be read.
     ///
     /// # Errors
-    /// As for [`History::open`]; [`Error::Missing`] where there is none.
+    /// As for [`History::open`]; [`Error::Missing`] if there is none.
     pub fn open_existing(path: &Path, patience: Duration) -> Result<History, Error> {
         let path = place::absolute(path)?;
         Ok(History { connection: connection::open(&path, Access::Existing, patience)?, path })
@@ -71,7 +71,7 @@ impl History {
         &self.path
     }
 
-    /// Enters a run. It counts as incomplete until it is finished.
+    /// Adds a run. It counts as incomplete until it is finished.
     ///
     /// # Errors
     /// Those of the database.
@@ -83,16 +83,16 @@ impl History {
     /// Adds a finished test to a run. When this returns, the test outlives a crash of the machine.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`] where the run was removed meanwhile.
+    /// Those of the database; [`Error::UnknownRun`] if the run was removed meanwhile.
     pub fn append(&mut self, run: RunId, test: &TestRecord) -> Result<(), Error> {
         let body = json(test);
         self.write_run(run, "store a test", |transaction| insert_test(transaction, run, test, &body))
     }
 
-    /// Says how a run ended, with its header as it stands at the end and what the numbers tell.
+    /// Stores the end of a run: its status, final header and findings.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`] where the run was removed meanwhile.
+    /// Those of the database; [`Error::UnknownRun`] if the run was removed meanwhile.
     pub fn finish(
         &mut self,
         run: RunId,
@@ -131,15 +131,15 @@ impl History {
     /// Reads a run back.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] where it was written by a newer version.
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] if a newer version wrote it.
     pub fn load(&self, run: RunId) -> Result<RunRecord, Error> {
         RunRecord::from_json(&self.stored(run)?).map_err(|error| self.unreadable(run, error))
     }
 
-    /// Removes runs and gives their space back to the file system. All of them, or none where one is not there.
+    /// Removes runs and releases their space to the file system. Removes none if one does not exist.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`] with the ids that are not there.
+    /// Those of the database; [`Error::UnknownRun`] with the unknown ids.
     pub fn remove(&mut self, runs: &[RunId]) -> Result<(), Error> {
         let runs = {
             let mut runs = runs.to_vec();
@@ -163,38 +163,38 @@ impl History {
             Ok(Ok(()))
         })?;
         missing.map_err(|missing| self.unknown(missing))?;
-        // The runs are gone; where somebody reads just now, their space is given back with the next removal.
+        // The runs are removed; if another process is reading, their space is released with the next removal.
         let _ = self.give_back_space();
         Ok(())
     }
 
-    /// Gives a run a name; several runs may bear the same.
+    /// Adds a tag to a run; several runs may have the same tag.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that reads as a number or as nothing.
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that looks like a number or is blank.
     pub fn tag(&mut self, run: RunId, tag: &str) -> Result<(), Error> {
         if tag.trim().is_empty() || tag.chars().any(char::is_control) || tag.parse::<RunId>().is_ok() {
             return Err(Error::BadTag { tag: tag.to_owned() });
         }
-        self.write_run(run, "name a run", |transaction| {
+        self.write_run(run, "tag a run", |transaction| {
             transaction
                 .execute("INSERT OR IGNORE INTO tags (run_id, tag) VALUES (?1, ?2)", params![run.0, tag])
                 .map(drop)
         })
     }
 
-    /// Takes a name from a run; says whether it bore it.
+    /// Removes a tag from a run; returns whether the run had it.
     ///
     /// # Errors
     /// Those of the database; [`Error::UnknownRun`].
     pub fn untag(&mut self, run: RunId, tag: &str) -> Result<bool, Error> {
-        self.write_run(run, "take a name from a run", |transaction| {
+        self.write_run(run, "untag a run", |transaction| {
             transaction.execute("DELETE FROM tags WHERE run_id = ?1 AND tag = ?2", params![run.0, tag])
         })
         .map(|removed| removed > 0)
     }
 
-    /// The names of a run, sorted.
+    /// The tags of a run, sorted.
     ///
     /// # Errors
     /// Those of the database.
@@ -204,10 +204,10 @@ impl History {
                 self.connection.prepare("SELECT tag FROM tags WHERE run_id = ?1 ORDER BY tag")?;
             statement.query_map([run.0], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
         };
-        read().map_err(|error| self.failed("read the names of a run", error))
+        read().map_err(|error| self.failed("read the tags of a run", error))
     }
 
-    /// Cuts the pages that hold nothing any more off the file.
+    /// Truncates unused pages from the file.
     fn give_back_space(&self) -> rusqlite::Result<()> {
         // Each step of the pragma frees one page.
         let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum")?;
@@ -216,8 +216,8 @@ impl History {
         self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     }
 
-    /// Runs `work` in a transaction that takes the write lock first: two that both began by reading could each be
-    /// unable to go on to write.
+    /// Runs `work` in a transaction that takes the write lock first: two transactions that begin by reading could block
+    /// each other's writes.
     pub(crate) fn write<T>(
         &mut self,
         action: &'static str,
@@ -232,7 +232,7 @@ impl History {
         run(&mut self.connection).map_err(|error| Error::from_sqlite(&self.path, action, error))
     }
 
-    /// The same for a run that has to be there.
+    /// The same for an existing run.
     fn write_run<T>(
         &mut self,
         run: RunId,
@@ -267,7 +267,7 @@ pub(crate) fn insert_run(transaction: &Transaction<'_>, header: &str) -> rusqlit
     Ok(RunId(transaction.last_insert_rowid()))
 }
 
-/// Stores `test`, whose JSON is `body`, and its figures.
+/// Stores `test`, whose JSON is `body`, and its metrics.
 pub(crate) fn insert_test(
     transaction: &Transaction<'_>,
     run: RunId,
@@ -297,7 +297,7 @@ pub(crate) fn update_run(
         .map(drop)
 }
 
-/// Puts the stored parts together to one document; `None` where there is no such run.
+/// Joins the stored parts to one document; `None` if there is no such run.
 fn export_from(
     transaction: &Transaction<'_>,
     run: RunId,
@@ -326,7 +326,7 @@ fn export_from(
     Ok(Some(Ok(text)))
 }
 
-/// A document up to where its tests begin.
+/// The document up to the start of its tests.
 fn head_of(row: &Row<'_>) -> Result<String, RecordError> {
     let (schema, status) = (json(text_of(row, 0, "schema")?), json(text_of(row, 1, "status")?));
     let header = text_of(row, 2, "header")?;

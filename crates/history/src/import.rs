@@ -1,4 +1,4 @@
-//! Taking records into the history that were made elsewhere, or beside it.
+//! Imports records from other histories and from side files.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use crate::list::{status_named, text_of};
 use crate::{Error, History, RunId};
 
 impl History {
-    /// Enters a whole record, such as one that was exported or kept in a side file. Where the history already holds
-    /// a part of that very run, the rest is added to it, so nothing is entered twice.
+    /// Imports a whole record, such as an export or a side file. If the history already has a part of the same run,
+    /// only the remaining tests are added.
     ///
     /// # Errors
     /// Those of the database.
@@ -32,7 +32,7 @@ impl History {
             for (test, body) in tests.filter(|(_, body)| !stored.bodies.contains(body)) {
                 insert_test(transaction, stored.run, test, body)?;
             }
-            // A file that was left behind must not take back what the history knows of the end.
+            // An older side file must not undo the stored end of the run.
             if !stored.ended {
                 update_run(transaction, stored.run, record.status, &header, &findings)?;
             }
@@ -40,7 +40,7 @@ impl History {
         })
     }
 
-    /// Reads the record in the file at `path` and enters it as [`History::import`] does.
+    /// Imports the record in the file at `path`, as [`History::import`].
     ///
     /// # Errors
     /// The file cannot be read or is not a record; those of the database.
@@ -55,7 +55,7 @@ impl History {
     }
 }
 
-/// A run that the history has, at least in part.
+/// A run of which the history has at least a part.
 struct StoredRun {
     run: RunId,
     bodies: Vec<String>,
@@ -63,7 +63,7 @@ struct StoredRun {
     ended: bool,
 }
 
-/// The stored run that `record`, whose tests are `bodies`, tells of: the same header, and no test that differs.
+/// The stored run of `record`, whose tests are `bodies`: the same header, and no different test.
 fn find_stored(
     transaction: &Transaction<'_>,
     record: &RunRecord,
@@ -72,7 +72,7 @@ fn find_stored(
     let mut statement = transaction.prepare("SELECT id, status, header FROM runs ORDER BY id DESC")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        // A header that cannot be read is not this one.
+        // An unreadable header does not match.
         let header = text_of(row, 2, "header").ok().and_then(|text| serde_json::from_str(text).ok());
         if !header.is_some_and(|stored| same_run(stored, &record.header)) {
             continue;
@@ -80,7 +80,7 @@ fn find_stored(
         let run = RunId(row.get(0)?);
         let ended =
             text_of(row, 1, "status").is_ok_and(|status| status_named(status) != TestStatus::Incomplete);
-        // Neither is a run of which a test cannot be read.
+        // Neither does a run with an unreadable test.
         let Some((stored, ids)) = stored_tests(transaction, run)? else { continue };
         let mut tests = record.tests.iter().zip(bodies);
         if tests.all(|(test, body)| stored.contains(body) || !ids.contains(&test.id)) {
@@ -90,7 +90,7 @@ fn find_stored(
     Ok(None)
 }
 
-/// The tests of a run and their names; `None` where one cannot be read.
+/// The tests of a run and their ids; `None` if one cannot be read.
 fn stored_tests(
     transaction: &Transaction<'_>,
     run: RunId,
@@ -112,7 +112,7 @@ fn stored_tests(
     Ok(Some((bodies, ids)))
 }
 
-/// Whether two headers tell of the same run. What is only known at its end may differ.
+/// Whether two headers belong to the same run. Fields that are known only at its end may differ.
 fn same_run(mut stored: RunHeader, header: &RunHeader) -> bool {
     stored.notes.clone_from(&header.notes);
     stored.interrupted.clone_from(&header.interrupted);

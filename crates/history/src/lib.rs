@@ -1,8 +1,8 @@
-//! The store of past runs: one SQLite file per user, written test by test while a run goes on.
+//! The store of past runs: one SQLite file per user, written test by test during a run.
 //!
-//! [`History`] is the file, [`SideFile`] one record beside it for when the file cannot be used, [`Store`] either of
-//! them or none. The only crate that links a database. It never decides whether a run is kept, and no failure of it
-//! is a reason to stop measuring.
+//! [`History`] is the file, [`SideFile`] a separate file for one record if the history cannot be used, [`Store`] either
+//! of them or none. The only crate that links a database. It never decides whether a run is kept, and none of its
+//! failures stops a measurement.
 
 #![forbid(unsafe_code)]
 

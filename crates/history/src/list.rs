@@ -10,15 +10,15 @@ use crate::{Error, History, RunId};
 /// Which runs to list. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only runs that ended so.
+    /// Only runs with this status.
     pub status: Option<TestStatus>,
-    /// Only runs of this target, as it was named then.
+    /// Only runs of this target, as the user named it.
     pub target: Option<String>,
     /// Only runs of this command.
     pub kind: Option<ActivityKind>,
-    /// Only runs that bear this tag.
+    /// Only runs with this tag.
     pub tag: Option<String>,
-    /// Only the newest so many.
+    /// At most this many, the newest.
     pub newest: Option<usize>,
 }
 
@@ -30,20 +30,21 @@ impl Filter {
     }
 }
 
-/// What a history holds.
+/// The contents of a history.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The runs, oldest first.
     pub rows: Vec<HistoryRow>,
-    /// One [`Error::Unreadable`] for each run that cannot be listed, oldest first; whether a filter admits it is unknown.
+    /// One [`Error::Unreadable`] for each run that cannot be listed, oldest first; whether the filter matches it is
+    /// unknown.
     pub unreadable: Vec<Error>,
 }
 
-/// Longest header that is read, bytes: those of bench are a few KiB.
+/// Longest header that is read, bytes; those of bench have a few KiB.
 const LONGEST_HEADER: i64 = 16 << 20;
 
 impl History {
-    /// The runs that `filter` admits. A run that is stored in a form that cannot be read takes none of the others along.
+    /// The runs that match `filter`. An unreadable run does not affect the others.
     ///
     /// # Errors
     /// Those of the database.
@@ -81,7 +82,7 @@ fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
     Ok(history_row(id, status, tests as u64, header))
 }
 
-/// The text in a column; what else may lie there is said in an error.
+/// The text in a column; other types give an error.
 pub(crate) fn text_of<'row>(row: &'row Row<'_>, index: usize, name: &str) -> Result<&'row str, RecordError> {
     let wrong = |what: &str| {
         RecordError::Malformed(serde_json::Error::custom(format!("the {name} is {what}, not a text")))
@@ -111,7 +112,7 @@ fn history_row(id: RunId, status: &str, tests: u64, header: RunHeader) -> Histor
     }
 }
 
-/// The status that is stored under `name`; the database admits no other names than these.
+/// The status with the stored name `name`; the database permits only these names.
 pub(crate) fn status_named(name: &str) -> TestStatus {
     [TestStatus::Complete, TestStatus::Failed, TestStatus::Skipped]
         .into_iter()
@@ -119,7 +120,7 @@ pub(crate) fn status_named(name: &str) -> TestStatus {
         .unwrap_or(TestStatus::Incomplete)
 }
 
-/// UTC to the second; empty where there is no time.
+/// UTC to the second; empty without a time.
 fn rfc3339(unix_ms: u64) -> String {
     let seconds = i64::try_from(unix_ms / 1000).ok().filter(|&seconds| seconds > 0);
     seconds

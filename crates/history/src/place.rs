@@ -1,4 +1,4 @@
-//! Where the history lies, and what kind of place that is. Looks at paths only, never at the contents.
+//! The location of the history and the type of its file system. Inspects paths only, never contents.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,16 +9,16 @@ use fathom_sys::files::{PathRefusal, PrivateAccess, resolve_private_file, try_di
 
 use crate::Error;
 
-/// Where the history is kept unless the user names a file: `$XDG_DATA_HOME/fathom/history.db`, or the same under
-/// `~/.local/share`. `None` where `env` knows neither that directory nor a home.
+/// The default path of the history: `$XDG_DATA_HOME/fathom/history.db`, or the same under `~/.local/share`. `None` if
+/// `env` has neither that directory nor a home.
 pub fn default_path(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // A relative XDG_DATA_HOME is to be ignored (XDG base directory specification).
+    // A relative XDG_DATA_HOME must be ignored (XDG base directory specification).
     let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
     Some(data.join("fathom/history.db"))
 }
 
-/// The absolute form of `path`: SQLite reads meaning into names such as `:memory:` and the empty one.
+/// The absolute form of `path`, because SQLite treats names such as `:memory:` and the empty one specially.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(path).map_err(|source| Error::Io {
         action: "find the history",
@@ -27,7 +27,8 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// Where the history at `path` really lies, by links that nobody else can have made. It is made where `access` says so.
+/// The real path of the history at `path`, through links that no other user can have made. The file is created if
+/// `access` permits.
 pub(crate) fn resolve(path: &Path, access: PrivateAccess) -> Result<PathBuf, Error> {
     let found = match resolve_private_file(path, access) {
         Ok(found) if found.exists => found.path,
@@ -37,7 +38,7 @@ pub(crate) fn resolve(path: &Path, access: PrivateAccess) -> Result<PathBuf, Err
         }
         Err(error) => return Err(refused(path, access, error)),
     };
-    // What SQLite keeps beside it is read and written as well.
+    // SQLite also reads and writes its side files.
     for suffix in ["-wal", "-shm", "-journal"] {
         let beside = with_suffix(&found, suffix);
         resolve_private_file(&beside, PrivateAccess::Existing)
@@ -58,21 +59,22 @@ fn refused(path: &Path, access: PrivateAccess, source: io::Error) -> Error {
     }
 }
 
-/// The path of a file that SQLite keeps beside the history.
+/// The path of one of SQLite's side files.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Why no file can be made beside `path`, asked after SQLite failed to, because SQLite keeps the errno to itself.
+/// The reason why no file can be created next to `path`, determined after SQLite's failure, because SQLite does not
+/// return the errno.
 pub(crate) fn why_not_writable(path: &Path) -> Option<io::Error> {
     try_directory(path.parent().unwrap_or(Path::new("/"))).err()
 }
 
-/// Whether `path` lies on a file system that other machines may use at the same time, or on one in user space.
+/// Whether `path` is on a file system that other machines may use at the same time, or on one in user space.
 pub(crate) fn is_shared(path: &Path) -> bool {
-    // The file may not exist yet, and where a link leads matters.
+    // The file may not exist yet, and links must be resolved.
     let real = fs::canonicalize(path).or_else(|_| fs::canonicalize(path.parent().unwrap_or(path)));
     match (real, fs::read("/proc/self/mountinfo")) {
         (Ok(real), Ok(mounts)) => file_system(&mounts, &real).is_some_and(|name| is_shared_type(&name)),
@@ -80,7 +82,7 @@ pub(crate) fn is_shared(path: &Path) -> bool {
     }
 }
 
-/// The type of the file system that holds `path`: the longest mount point above it, the last one where several match.
+/// The type of the file system of `path`: the longest mount point above it, the last one if several match.
 fn file_system(mountinfo: &[u8], path: &Path) -> Option<String> {
     let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(|line| {
         let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
@@ -121,7 +123,7 @@ fn is_shared_type(name: &str) -> bool {
     SHARED.contains(&name) || name == "fuse" || name.starts_with("fuse.")
 }
 
-/// `path` as an SQLite URI with `parameters`; every byte that could mean something to its parser is escaped.
+/// `path` as an SQLite URI with `parameters`; all special bytes are escaped.
 pub(crate) fn uri(path: &Path, parameters: &str) -> String {
     let mut uri = String::from("file:");
     for &byte in OsStr::as_bytes(path.as_os_str()) {

@@ -1,7 +1,7 @@
-//! One run record in a file of its own, for when the history cannot be used.
+//! One run record in a separate file, used if the history cannot be used.
 //!
-//! The file is a run record at every moment: each change writes the whole of it under a random name and puts that in
-//! its place. The cost grows with the square of the number of tests, which is small beside the tests themselves.
+//! The file is a complete run record at all times: each change writes the whole record under a random name and renames
+//! it. The cost grows with the square of the number of tests, but is small compared with the tests.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use fathom_sys::files::{create_new, replace_output};
 
 use crate::Error;
 
-/// A record that is kept in a file of its own.
+/// A record in a separate file.
 #[derive(Debug)]
 pub struct SideFile {
     path: PathBuf,
@@ -23,34 +23,34 @@ impl SideFile {
     /// Starts a record as `fathom-STARTED-PID.json` in `directory`. It counts as incomplete until it is finished.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn begin(directory: &Path, header: &RunHeader) -> Result<SideFile, Error> {
         SideFile::take_over(directory, RunRecord { header: header.clone(), ..RunRecord::default() })
     }
 
-    /// Goes on with a record that was begun elsewhere.
+    /// Continues a record that was begun elsewhere.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be created.
     pub fn take_over(directory: &Path, record: RunRecord) -> Result<SideFile, Error> {
         let path = reserve(directory, record.header.started_unix_ms)?;
         let side_file = SideFile { path, record };
         match side_file.write() {
             Ok(()) => Ok(side_file),
             Err(error) => {
-                // Nothing is in it, and the first error is the one to tell.
+                // It is empty, and the first error is the one to report.
                 let _ = fs::remove_file(&side_file.path);
                 Err(error)
             }
         }
     }
 
-    /// Where the record is kept.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is kept, whether or not the last write succeeded.
+    /// The record, even if the last write failed.
     pub fn record(&self) -> &RunRecord {
         &self.record
     }
@@ -58,16 +58,16 @@ impl SideFile {
     /// Adds a finished test. When this returns, the test outlives a crash of the machine.
     ///
     /// # Errors
-    /// The file cannot be written; it then holds what it held before.
+    /// The file cannot be written; it then keeps its previous contents.
     pub fn append(&mut self, test: &TestRecord) -> Result<(), Error> {
         self.record.tests.push(test.clone());
         self.write()
     }
 
-    /// Says how the run ended, with its header as it stands at the end and what the numbers tell.
+    /// Stores the end of the run: its status, final header and findings.
     ///
     /// # Errors
-    /// The file cannot be written; it then holds what it held before.
+    /// The file cannot be written; it then keeps its previous contents.
     pub fn finish(
         &mut self,
         status: TestStatus,
@@ -86,10 +86,10 @@ impl SideFile {
     }
 }
 
-/// Records name hosts, devices and commands, which concern nobody else.
+/// Records contain names of hosts, devices and commands, which are private.
 const PRIVATE_MODE: u32 = 0o600;
 
-/// Makes the empty file, so that no other run takes its name.
+/// Creates the empty file, so that no other run uses its name.
 fn reserve(directory: &Path, started_unix_ms: u64) -> Result<PathBuf, Error> {
     let started = match i64::try_from(started_unix_ms).map(jiff::Timestamp::from_millisecond) {
         Ok(Ok(time)) if started_unix_ms > 0 => time.strftime("%Y%m%dT%H%M%SZ").to_string(),

@@ -1,7 +1,6 @@
-//! Where the record of the run in hand goes: the history, else a file beside it, else nowhere.
+//! The store of the current run's record: the history, a side file, or none.
 //!
-//! No call here fails. What could not be done comes back as a [`Warning`] that says where the record goes instead,
-//! and from then on it goes there.
+//! No call fails. A failure returns a [`Warning`] with the new location of the record, which is used from then on.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,32 +11,32 @@ use fathom_sys::files::{is_own_directory, make_private_directories, private_dire
 
 use crate::{Error, History, PATIENCE, RunId, SideFile, default_path};
 
-/// Where to keep a run.
+/// The locations for a run's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryPath {
-    /// The history; `None` keeps nothing.
+    /// The history; `None` stores nothing.
     pub history: Option<PathBuf>,
-    /// Where side files go; `None` is the directory of the history.
+    /// The directory of side files; `None` = the directory of the history.
     pub side_files: Option<PathBuf>,
-    /// The directory of this user's own data, where they go where that one takes none.
+    /// The user's data directory, the alternative if that one is not writable.
     pub own_directory: Option<PathBuf>,
     /// How long other processes' locks are waited for.
     pub patience: Duration,
 }
 
 impl HistoryPath {
-    /// A place whose side files go beside the history.
+    /// A location with side files next to the history.
     pub fn new(history: Option<PathBuf>) -> HistoryPath {
         let usual = default_path(|name| std::env::var_os(name));
         let own_directory = usual.and_then(|path| path.parent().map(Path::to_path_buf));
         HistoryPath { history, side_files: None, own_directory, patience: PATIENCE }
     }
 
-    /// The directories in which a side file is tried, best first. One that others may write to comes after this user's
-    /// own, and what all share is the last resort.
+    /// The directories to try for a side file, best first. Directories that others may write to come after the user's
+    /// own, shared ones last.
     fn directories(&self) -> Vec<Directory> {
         let history = self.history.as_ref().and_then(|path| std::path::absolute(path).ok());
-        // What a device or a pipe is named by is no place for files.
+        // The directory of a device or a pipe is not suitable.
         let beside = history.filter(|path| !path.exists() || path.is_file() || path.is_dir());
         let beside = beside.as_deref().and_then(Path::parent).map(Path::to_path_buf);
         let wanted = self.side_files.clone().or(beside);
@@ -50,16 +49,16 @@ impl HistoryPath {
     }
 }
 
-/// Where a side file may go.
+/// A directory for side files.
 #[derive(Clone, Debug)]
 enum Directory {
     Named(PathBuf),
-    /// A directory made for it, which nobody else can look into, among the temporary files.
+    /// A new private directory among the temporary files.
     Temporary,
 }
 
 impl Directory {
-    /// Keeps `record` in it; a directory of this user's own is made where it is missing.
+    /// Stores `record` in it; a missing user directory is created.
     fn take(&self, record: RunRecord) -> Option<SideFile> {
         match self {
             Directory::Named(path) => {
@@ -70,7 +69,7 @@ impl Directory {
                 let path = private_directory().ok()?;
                 let taken = SideFile::take_over(&path, record).ok();
                 if taken.is_none() {
-                    // It is empty, and was made for this alone.
+                    // It is empty, and was created only for this.
                     let _ = std::fs::remove_dir(&path);
                 }
                 taken
@@ -79,28 +78,28 @@ impl Directory {
     }
 }
 
-/// Where a run is kept.
+/// The location of a run's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// In the history, under this number.
     Run(RunId),
-    /// In a file of its own.
+    /// In a side file.
     File(PathBuf),
     /// Nowhere.
     Nowhere,
 }
 
-/// Something that could not be stored, and what became of the record. Displayed with the causes, on one line.
+/// A failure to store, and the new location of the record. Displayed with the causes, on one line.
 #[derive(Debug)]
 pub struct Warning {
-    /// What went wrong.
+    /// The failure.
     pub error: Error,
-    /// Where the record goes from now on.
+    /// The location of the record from now on.
     pub instead: Kept,
 }
 
 impl Warning {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<String> {
         self.error.hint()
     }
@@ -122,7 +121,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A run in the history, with what is needed to go on elsewhere.
+/// A run in the history, with the data needed to continue elsewhere.
 #[derive(Debug)]
 pub struct RunInProgress {
     history: History,
@@ -131,19 +130,19 @@ pub struct RunInProgress {
     directories: Vec<Directory>,
 }
 
-/// The keeper of one run's record.
+/// The store of one run's record.
 #[derive(Debug)]
 pub enum Store {
     /// The history.
     Database(Box<RunInProgress>),
-    /// A file of its own.
+    /// A side file.
     SideFile(Box<SideFile>),
-    /// Nothing is kept.
+    /// Nothing is stored.
     None,
 }
 
 impl Store {
-    /// Enters a run where `place` says.
+    /// Begins a run at the location `place`.
     pub fn begin(place: &HistoryPath, header: &RunHeader) -> (Store, Option<Warning>) {
         let Some(path) = &place.history else { return (Store::None, None) };
         let begun = History::open(path, place.patience).and_then(|mut history| {
@@ -210,8 +209,8 @@ impl Store {
         }
     }
 
-    /// The record as far as it can be had: a history that cannot be written can mostly still be read. Where it cannot,
-    /// the tests it took stay in it, and [`History::import`] brings both parts together.
+    /// The record so far: a history that cannot be written can usually still be read. If not, the stored tests stay in
+    /// it, and [`History::import`] joins both parts.
     fn record_so_far(&self) -> RunRecord {
         match self {
             Store::Database(running) => running
@@ -223,7 +222,7 @@ impl Store {
         }
     }
 
-    /// Keeps `record` in the next place that takes it.
+    /// Stores `record` in the next usable location.
     fn move_on(&mut self, record: RunRecord, error: Error) -> Warning {
         let directories = match self {
             Store::Database(running) => std::mem::take(&mut running.directories),
@@ -242,7 +241,7 @@ impl Store {
 
 fn to_side_file(record: RunRecord, directories: &[Directory]) -> Store {
     for directory in directories {
-        // A directory that does not take it is passed over: the warning is about the history.
+        // Unusable directories are skipped: the warning is about the history.
         if let Some(side_file) = directory.take(record.clone()) {
             return Store::SideFile(Box::new(side_file));
         }

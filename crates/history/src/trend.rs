@@ -1,7 +1,7 @@
-//! One metric of a test over the runs that are kept.
+//! One metric of a test over the stored runs.
 //!
-//! The figures are stored when a test is: `metrics` holds what its summary has, under the names that
-//! [`Metric`] prints. Runs that were kept before the table existed have none.
+//! Metrics are stored with their test: the table `metrics` has the values of its summary, under the names of
+//! [`Metric`]. Runs stored before the table existed have none.
 
 use fathom_analysis::criterion::Metric;
 use fathom_record::{TestRecord, TestSummary};
@@ -32,8 +32,8 @@ const TREND: &str = "SELECT metrics.run_id, json_extract(runs.header, '$.started
     ORDER BY metrics.test, metrics.run_id";
 
 impl History {
-    /// `metric`, with its direction, in every run that has it, by test and then oldest first; of `test` and `target` alone where
-    /// they are given.
+    /// `metric`, with its direction, in every run that has it, by test and then oldest first; only of `test` and
+    /// `target` if given.
     ///
     /// # Errors
     /// Those of the database.
@@ -61,7 +61,7 @@ impl History {
     }
 }
 
-/// Stores the figures of `test`. Of a test that was run again, the last ones stay.
+/// Stores the metrics of `test`. For a repeated test, the last values apply.
 pub(crate) fn insert_metrics(
     transaction: &Transaction<'_>,
     run: RunId,

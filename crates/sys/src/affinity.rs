@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Restricts the calling thread to `cpus`.
 ///
 /// Fails with `InvalidInput` where the list is empty or names a CPU above the kernel interface's limit, and with the
-/// system's answer where none of them is online or allowed.
+/// system's error if none of them is online or allowed.
 pub fn pin_current_thread(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {

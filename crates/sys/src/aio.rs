@@ -21,7 +21,7 @@ const DRAIN_WAIT_NS: u64 = 1_000_000_000;
 /// So many waits without a completion, and a context that is dropped leaves its memory to the kernel.
 const DRAIN_PATIENCE: u32 = 5;
 
-/// What a context is made with.
+/// The options of a context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextOptions {
     /// Slots.
@@ -126,13 +126,13 @@ impl Context {
     /// Hands everything prepared to the kernel; answers how many it took.
     ///
     /// Fewer than prepared where it wants completions reaped first. A request that it refuses counts as taken and comes
-    /// back with its errno. Fails where nothing can be taken for good.
+    /// back with its errno. Fails if the kernel permanently accepts none.
     pub fn submit(&mut self) -> io::Result<u32> {
         let mut gone = 0;
         let mut failure = None;
         while gone < self.queued.len() {
             let waiting = &self.queued[gone..];
-            // SAFETY: every pointer is to a block of ours, whose buffer is lent until its completion is taken.
+            // SAFETY: every pointer is to an own block, whose buffer is lent until its completion is taken.
             let taken =
                 unsafe { libc::syscall(libc::SYS_io_submit, self.id.0, waiting.len(), waiting.as_ptr()) };
             if taken > 0 {
@@ -179,7 +179,7 @@ impl Context {
 
     /// Hands up to `max` completions (slot, and bytes moved or a negative errno) to `each`; answers how many.
     ///
-    /// Waits until `min` are there, at most `wait_ns` (`None` = for ever), and never for more than were submitted.
+    /// Waits for at least `min`, at most `wait_ns` (`None` = without limit), and never for more than were submitted.
     /// Answers fewer where the time is over or a signal came. Fails only where the context itself does.
     #[inline]
     pub fn reap(
@@ -248,7 +248,7 @@ impl Context {
         Ok(taken as u32)
     }
 
-    /// Waits for everything in the kernel; false where some of it does not come back.
+    /// Waits for all requests in the kernel; false if some do not complete.
     fn drain(&mut self) -> bool {
         let mut patience = DRAIN_PATIENCE;
         while self.submitted() > 0 && patience > 0 {
@@ -262,7 +262,7 @@ impl Context {
     }
 }
 
-/// A context of the kernel, destroyed when dropped; that waits for what is in flight.
+/// A context of the kernel, destroyed when dropped; that waits for requests in flight.
 struct ContextId(libc::c_ulong);
 
 impl ContextId {
@@ -278,14 +278,14 @@ impl ContextId {
 
 impl Drop for ContextId {
     fn drop(&mut self) {
-        // SAFETY: the context is ours, and this is its last use.
+        // SAFETY: this type owns the context, and this is its last use.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.0) };
     }
 }
 
 impl Drop for Context {
-    /// Waits for what is in flight. What a hung device never gives back stays allocated, and so does the context:
-    /// destroying it would wait for ever, and the kernel may still write to the buffers.
+    /// Waits for requests in flight. Buffers of requests that never complete stay allocated, and so does the context:
+    /// destroying it would block, and the kernel may still write to the buffers.
     fn drop(&mut self) {
         if self.drain() {
             // SAFETY: each is dropped here and nowhere else, and the kernel has none of the buffers.

@@ -2,7 +2,7 @@
 //!
 //! One pool per worker: a single mapping cut into equal slots, faulted in before the measurement, and physically
 //! contiguous (huge pages) where that spares the block layer from splitting large requests. [`LentBuffers`] adds who
-//! holds each slot: while the kernel has one, nobody else can reach it.
+//! holds each slot: while the kernel has one, it is inaccessible.
 
 use std::io;
 use std::ptr::NonNull;
@@ -112,7 +112,7 @@ impl LentBuffers {
         self.pool.bytes(slot)
     }
 
-    /// Lends a slot and says where its buffer starts. Panics where it is lent already.
+    /// Lends a slot and returns the start of its buffer. Panics if it is lent already.
     #[inline]
     pub(crate) fn lend(&mut self, slot: u32) -> *mut u8 {
         let lent = &mut self.lent[slot as usize];
@@ -132,7 +132,7 @@ impl LentBuffers {
     }
 }
 
-/// Bytes that can be had without swapping, where the kernel tells: faulting in more would have it kill processes.
+/// Bytes available without swapping, if known: faulting in more would make the kernel kill processes.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -159,16 +159,15 @@ impl Mapping {
         let (aligned, end) = unsafe { (start.add(before), start.add(before + len)) };
         unmap(start, before);
         unmap(end, padded - before - len);
-        // Transparent huge pages only: reserved ones (MAP_HUGETLB) belong to whoever reserved them. Refused where the
-        // kernel has none, and then ordinary pages serve.
-        // SAFETY: the advised range is ours and mapped.
+        // Transparent huge pages only: reserved ones (MAP_HUGETLB) belong to other programs. Kernels without them
+        // refuse; then ordinary pages are used. SAFETY: the advised range is an own mapping.
         let _ = unsafe { libc::madvise(aligned.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
         Ok(Mapping { start: aligned, len })
     }
 
     /// Gives every page its memory now, so that no request pays for it.
     fn fault_in(&self) -> io::Result<()> {
-        // SAFETY: the range is ours and mapped; populating does not change its contents.
+        // SAFETY: the range is an own mapping; populating does not change its contents.
         if unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_POPULATE_WRITE) } == 0 {
             return Ok(());
         }
@@ -178,7 +177,7 @@ impl Mapping {
         }
         // Kernels before 5.14 cannot be asked, so each page is touched.
         for offset in (0..self.len).step_by(PAGE) {
-            // SAFETY: `offset` lies within the mapping, which nobody else has a reference to yet.
+            // SAFETY: `offset` lies within the mapping, to which no reference exists yet.
             unsafe { self.start.as_ptr().add(offset).write_volatile(0) };
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Why a ring, context or mapping could not be set up.
 
-/// What was attempted, and the system's answer.
+/// The failed action, and the system's error.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {attempted}: {}", crate::io::describe(source))]
 pub struct SetupError {

@@ -1,4 +1,4 @@
-//! Reading what a user names and writing where a user says, without harm to anything that lies there.
+//! Reads and writes files that users name, without harm to existing files.
 //!
 //! [`create_output`] and [`replace_output`] are the only ways by which a file with a name is made or written;
 //! [`Input`] is the only way by which one is read. The files under test are not the business of this module.

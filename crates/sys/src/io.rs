@@ -33,7 +33,7 @@ pub struct OpenFlags {
     pub sync: bool,
     /// O_DSYNC.
     pub dsync: bool,
-    /// O_NOATIME where the file is ours; quietly left out where the system forbids it.
+    /// O_NOATIME for own files; silently omitted if the system forbids it.
     pub no_atime: bool,
 }
 
@@ -99,7 +99,7 @@ pub fn open_unnamed(dir: &Path) -> io::Result<File> {
     Ok(File::from(rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR)?))
 }
 
-/// Opens the file behind a descriptor anew, with flags and a position of its own; works for files without a name.
+/// Reopens the file of a descriptor with separate flags and position; works for unnamed files.
 ///
 /// Needs `/proc`. `create`, `exclusive` and `truncate` are refused with `InvalidInput`.
 pub fn reopen(file: &File, flags: OpenFlags) -> io::Result<File> {
@@ -113,7 +113,7 @@ pub fn reopen(file: &File, flags: OpenFlags) -> io::Result<File> {
     open_target(Path::new(&path), flags)
 }
 
-/// The flags a file was opened with, as far as [`OpenFlags`] can say them.
+/// The flags that a file was opened with, as far as [`OpenFlags`] has them.
 pub fn flags_of(file: &File) -> io::Result<OpenFlags> {
     let raw = rustix::fs::fcntl_getfl(file)?;
     let access = raw & OFlags::RWMODE;
@@ -148,7 +148,7 @@ pub fn is_locked_by_another(file: &File) -> io::Result<bool> {
     Ok(i32::from(wanted.l_type) != libc::F_UNLCK)
 }
 
-/// What the system says of an error, without the number that `io::Error` appends.
+/// The system's message for an error, without the number that `io::Error` appends.
 pub fn describe(error: &io::Error) -> String {
     let text = error.to_string();
     match error.raw_os_error() {
@@ -157,7 +157,7 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
-/// What [`fallocate`] does to the range.
+/// The effect of [`fallocate`] on the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallocateMode {
     /// Reserve blocks and extend the file.
@@ -186,7 +186,7 @@ pub fn fallocate(file: &File, mode: FallocateMode, offset: u64, len: u64) -> io:
     }
 }
 
-/// What the kernel is told about the coming accesses.
+/// Advice to the kernel about future accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing special.
@@ -245,7 +245,7 @@ pub fn discard_blocks(file: &File, offset: u64, len: u64) -> io::Result<()> {
     Ok(unsafe { rustix::ioctl::ioctl(file.as_fd(), setter) }?)
 }
 
-/// What O_DIRECT asks of a file, in bytes.
+/// The alignment that O_DIRECT requires for a file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectAlignment {
     /// Alignment of buffers in memory.
@@ -254,8 +254,8 @@ pub struct DirectAlignment {
     pub offset: u32,
 }
 
-/// What O_DIRECT asks of this file, where the kernel (6.1 and later) tells; `None` where it does not tell or where the
-/// file has no direct I/O.
+/// The alignment that O_DIRECT requires for this file, from Linux 6.1 on; `None` if the kernel does not report it or
+/// the file has no direct I/O.
 pub fn direct_alignment(file: &File) -> Option<DirectAlignment> {
     let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let told = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;

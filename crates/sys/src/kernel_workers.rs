@@ -1,12 +1,12 @@
 //! Threads of the kernel that work for io_uring on behalf of this process.
 //!
-//! They stand among the process's own threads and bear the id of the thread they serve in their name. Their CPU time is
-//! in no usage that the kernel tells of a single thread. Reads `/proc` only, and takes long enough for it: whoever
-//! measures must not call this.
+//! They are listed among the process's own threads, with the id of the thread that they serve in their name. Their CPU
+//! time is not part of any thread's usage. Reads `/proc` only, and takes long enough for it: whoever measures must not
+//! call this.
 
 use crate::device::SysRoot;
 
-/// What a thread of the kernel does for a ring.
+/// The task of a kernel thread for a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KernelThreadKind {
     /// Carries out requests that would have made the submitter wait (`iou-wrk-ID`).
@@ -20,7 +20,7 @@ pub enum KernelThreadKind {
 pub struct KernelThread {
     /// Its own thread id.
     pub id: u32,
-    /// What it does.
+    /// Its task.
     pub kind: KernelThreadKind,
     /// The thread it serves. Always an id of the machine's first process namespace, whatever namespace this process
     /// is in: below another one it is none that this process knows.
@@ -29,7 +29,7 @@ pub struct KernelThread {
     pub cpu_ns: u64,
 }
 
-/// The kernel's threads that live now, by id. Threads in `known` are taken to be none, whatever they are called.
+/// The current kernel threads, by id. Threads in `known` are excluded, whatever their names.
 ///
 /// Workers end after some seconds without work, so those of the past are missing.
 pub fn kernel_threads(root: &SysRoot, known: &[u32]) -> Vec<KernelThread> {
@@ -53,7 +53,7 @@ fn kernel_thread(root: &SysRoot, id: u32) -> Option<KernelThread> {
     Some(KernelThread { id, kind, serves, cpu_ns })
 }
 
-/// What a name says of a thread.
+/// The properties of a thread by its name.
 fn role(name: &str) -> Option<(KernelThreadKind, u32)> {
     let known = [("iou-wrk-", KernelThreadKind::Worker), ("iou-sqp-", KernelThreadKind::Submitter)];
     known.iter().find_map(|(prefix, kind)| Some((*kind, name.strip_prefix(prefix)?.parse().ok()?)))

@@ -1,6 +1,6 @@
-//! The only crate with `unsafe` code: rings and their buffers, clocks, affinity, and what the kernel tells of devices.
+//! The only crate with `unsafe` code: rings and their buffers, clocks, affinity, and the kernel's facts about devices.
 //!
-//! Everything is offered through safe types that own what they point to. Imports none of our other crates.
+//! All interfaces are safe types that own the memory they point to. Imports no other fathom crate.
 
 pub mod affinity;
 pub mod aio;

@@ -123,7 +123,7 @@ impl FileMap {
         let first = offset as usize / page * page;
         let bytes = (offset as usize + count).next_multiple_of(page) - first;
         let (fixed, descriptor) = (libc::MAP_SHARED | libc::MAP_FIXED, self.file.as_raw_fd());
-        // SAFETY: the range lies within the pages of our own mapping, which no reference points into.
+        // SAFETY: the range lies within the pages of this mapping, to which no reference exists.
         let place = unsafe { self.start.as_ptr().add(first) };
         // SAFETY: as above.
         let mapped = unsafe { libc::mmap(place.cast(), bytes, self.access, fixed, descriptor, first as i64) };
@@ -137,7 +137,7 @@ impl FileMap {
 
 impl Drop for FileMap {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and this is its last use.
+        // SAFETY: this type owns the mapping, and this is its last use.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len as usize) };
     }
 }

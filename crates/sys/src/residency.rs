@@ -30,8 +30,8 @@ struct CacheCounts {
 
 const _: () = assert!(size_of::<CacheCounts>() == 40);
 
-/// Whether the page cache holds all of `offset..offset + len`; `None` where the system does not tell: before Linux 6.5
-/// on a file of somebody else's. An empty range is in no cache.
+/// Whether the page cache holds all of `offset..offset + len`; `None` if unknown: before Linux 6.5 for another user's
+/// file. An empty range is not cached.
 pub fn is_cached(file: &File, offset: u64, len: u64) -> Option<bool> {
     if len == 0 {
         return Some(false);
@@ -66,7 +66,7 @@ fn all_in_core(file: &File, offset: u64, len: u64) -> Option<bool> {
     let map = unsafe { rustix::mm::mmap(std::ptr::null_mut(), len, read, shared, file, offset) }.ok()?;
     // SAFETY: the mapping is `len` bytes long and `pages` has a byte for each of its pages.
     let answer = unsafe { libc::mincore(map, len, pages.as_mut_ptr()) };
-    // SAFETY: the mapping was made above and is used by nobody else.
+    // SAFETY: the mapping was created above and has no other user.
     unsafe { rustix::mm::munmap(map, len) }.ok()?;
     (answer == 0).then(|| pages.iter().all(|page| page & 1 == 1))
 }
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(is_cached(&file, 100, 50), Some(true));
         assert_eq!(is_cached(&file, 1 << 20, 4096), Some(false));
         assert_eq!(is_cached(&file, 0, 0), Some(false));
-        // Both ways of asking tell the same of what is wholly there.
+        // Both methods agree on a completely cached range.
         assert_eq!(all_in_core(&file, 0, 65_536), Some(true));
     }
 

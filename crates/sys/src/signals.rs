@@ -14,7 +14,7 @@ pub fn block(signals: &[i32]) -> io::Result<()> {
     change(libc::SIG_BLOCK, signals)
 }
 
-/// From now on this thread takes `signals`, also those that came while nobody did.
+/// From now on this thread receives `signals`, pending ones included.
 ///
 /// # Errors
 /// One of them is no signal.
@@ -28,7 +28,7 @@ pub fn unblock(signals: &[i32]) -> io::Result<()> {
 /// It is no signal.
 pub fn is_ignored(signal: i32) -> io::Result<bool> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: no new action is given; the old one is written to a place of ours that is large enough.
+    // SAFETY: no new action is given; the old one is written to a local that is large enough.
     if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -39,13 +39,13 @@ pub fn is_ignored(signal: i32) -> io::Result<bool> {
 /// The process ignores SIGXFSZ from now on: a write past the largest file that is allowed (`ulimit -f`) then fails with
 /// EFBIG and a reason, where it would have ended the program without a word.
 pub fn ignore_file_size_limit() {
-    // SAFETY: no handler is installed, so no code of ours runs in the context of a signal.
+    // SAFETY: no handler is installed, so no Rust code runs in signal context.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 fn change(how: i32, signals: &[i32]) -> io::Result<()> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the set is ours and large enough; the call initialises all of it.
+    // SAFETY: the set is a local and large enough; the call initialises all of it.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     for &signal in signals {
         // SAFETY: the set was initialised above; a number that is no signal is refused.

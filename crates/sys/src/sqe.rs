@@ -7,7 +7,7 @@ use io_uring::squeue;
 
 /// Where a request names its file.
 pub(crate) const FLAG_FIXED_FILE: u8 = 1 << 0;
-/// Hand the request to a kernel worker at once.
+/// Pass the request to a kernel worker immediately.
 pub(crate) const FLAG_ASYNC: u8 = 1 << 4;
 
 /// IORING_FSYNC_DATASYNC.

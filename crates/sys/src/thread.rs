@@ -1,4 +1,4 @@
-//! What the kernel counts for the calling thread.
+//! The kernel's counters of the calling thread.
 
 use std::fs::File;
 
@@ -15,7 +15,7 @@ pub struct ThreadUsage {
     pub involuntary_switches: u64,
     /// Faults that needed I/O.
     pub major_faults: u64,
-    /// Faults that needed none.
+    /// Faults without I/O.
     pub minor_faults: u64,
 }
 
@@ -24,10 +24,10 @@ pub fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Usage of the calling thread so far; all zero where the kernel does not tell.
+/// Usage of the calling thread so far; all zero if unknown.
 pub fn usage_of_this_thread() -> ThreadUsage {
     let mut raw = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the kernel writes one rusage through a pointer to our own, large enough local.
+    // SAFETY: the kernel writes one rusage through a pointer to a local that is large enough.
     let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, raw.as_mut_ptr()) };
     if result != 0 {
         return ThreadUsage::default();
@@ -44,15 +44,16 @@ pub fn usage_of_this_thread() -> ThreadUsage {
     }
 }
 
-/// Gives the calling thread a descriptor table of its own, and `files` as descriptors of that table, which belong to this
+/// Gives the calling thread its own descriptor table, and `files` as descriptors of that table, which belong to this
 /// thread alone: no other thread can close them, and dropping them closes nothing of others.
 ///
 /// In a table that threads share, every system call counts a reference to its file up and down. From here on, what one thread
 /// opens is not open in another, so no file may be handed to this thread or by it. Refused by some containers (EPERM), where
 /// nothing changes; on any other error the thread can go on with `files` themselves.
 pub fn own_descriptors(files: &[&File]) -> std::io::Result<Vec<File>> {
-    // SAFETY: the new table is a copy: every descriptor that this thread holds so far means the same file in it. Those in
-    // use from here on, returned or opened later, are of the new table only, so nobody else closes or replaces them.
+    // SAFETY: the new table is a copy: every descriptor that this thread holds so far means the same file in it. Those
+    // in use from here on, returned or opened later, are in the new table only, so no other thread closes or replaces
+    // them.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }?;
     files.iter().map(|file| file.try_clone()).collect()
 }
@@ -73,7 +74,7 @@ fn offset_of_call(text: &str) -> Option<u64> {
     known.then(|| u64::from_str_radix(offset, 16).ok()).flatten()
 }
 
-/// Has the kernel wake the calling thread when a timer of its own is due, not up to 50 us later.
+/// Makes the kernel wake the calling thread exactly when its timer is due, not up to 50 us later.
 pub fn wake_precisely() -> std::io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?)
 }

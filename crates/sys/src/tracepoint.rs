@@ -1,7 +1,7 @@
 //! Tracepoints of the kernel, taken through perf's rings: each record as the kernel wrote it, with time and thread.
 //!
-//! Nothing is set up in the trace file system, so nothing of it outlives the process, however that ends, and nobody
-//! else's trace is disturbed. What a record means is its reader's business (`device::block_trace`).
+//! Nothing is set up in the trace file system, so nothing remains after the process, however it ends, and other traces
+//! are not disturbed. `device::block_trace` interprets the records.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Tracepoint {
     /// The number in the tracepoint's file `id`.
     pub id: u64,
-    /// A filter in the kernel's own words (`dev == 7340032`); none where it is empty.
+    /// A filter in the kernel's syntax (`dev == 7340032`); empty = none.
     pub filter: String,
 }
 
@@ -25,7 +25,7 @@ pub struct TraceRecord<'a> {
     pub time_ns: u64,
     /// The process of the thread that was running then; 0 where the kernel did this by itself.
     pub process: u32,
-    /// The tracepoint's own fields, laid out as its file `format` says.
+    /// The tracepoint's fields, in the layout of its file `format`.
     pub data: &'a [u8],
 }
 
@@ -125,7 +125,7 @@ fn open_event(point: &Tracepoint, cpu: u32) -> io::Result<File> {
         libc::syscall(libc::SYS_perf_event_open, attributes, every_process, cpu, no_group, CLOSE_ON_EXEC)
     };
     let fd = i32::try_from(fd).ok().filter(|&fd| fd >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just returned this descriptor, so it has no other owner.
     let event = unsafe { File::from_raw_fd(fd) };
     if !point.filter.is_empty() {
         let filter = std::ffi::CString::new(point.filter.as_str())?;
@@ -218,7 +218,7 @@ impl Drop for TraceRing {
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
 
-/// The records in what the kernel wrote; answers how many it says were lost.
+/// The records that the kernel wrote; returns the number of lost ones.
 fn records(bytes: &[u8], take: &mut impl FnMut(TraceRecord<'_>)) -> u64 {
     let (mut rest, mut lost) = (bytes, 0);
     while let (Some(kind), Some(size)) = (u32_at(rest, 0), u16_at(rest, 6)) {
@@ -305,7 +305,7 @@ mod tests {
             records(&whole[..length], &mut |_| seen += 1);
             assert_eq!(seen, 0, "{length}");
         }
-        // A length that would never come to an end, and one that lies.
+        // A length of 0, and a wrong one.
         assert_eq!(records(&[0; 64], &mut |_| {}), 0);
         let mut lying = sampled(1, 1, b"abcd");
         lying[24] = 200;

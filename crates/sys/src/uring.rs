@@ -1,8 +1,8 @@
 //! An io_uring that owns its buffers and its files.
 //!
 //! A request is named by its slot; the slot's buffer cannot be reached while the kernel has it, so queueing is safe.
-//! What the kernel can do is found by trying, never by its version. The ring stays on the thread that made it: the
-//! kernel enforces that for deferred task work, and the type does for everybody.
+//! Features are probed, never derived from the kernel version. The ring stays on the thread that made it: the kernel
+//! enforces that for deferred task work, and the type in all cases.
 
 mod locked;
 mod setup;
@@ -38,7 +38,7 @@ pub struct Ring {
     files: ManuallyDrop<Vec<Arc<File>>>,
     /// One per slot for vectored requests, otherwise empty.
     vectors: ManuallyDrop<Box<[libc::iovec]>>,
-    /// What a request names its file by: a descriptor, or an index of the registered files.
+    /// The file of a request: a descriptor, or an index of the registered files.
     targets: Box<[i32]>,
     /// Which registered buffer holds each slot.
     buffer_indices: Box<[u16]>,
@@ -50,7 +50,7 @@ pub struct Ring {
     write_code: u8,
     base_flags: u8,
     transfer_flags: u32,
-    /// Every so many requests go to a kernel worker at once; 0 = none.
+    /// Every Nth request goes to a kernel worker immediately; 0 = none.
     force_async: u32,
     until_async: u32,
     /// Queued and not yet taken by the kernel.
@@ -62,7 +62,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// What the kernel granted.
+    /// The granted features.
     pub fn features(&self) -> RingFeatures {
         self.features
     }
@@ -150,7 +150,7 @@ impl Ring {
 
     /// Hands everything prepared to the kernel, which also gets to finish completions; answers how many it took.
     ///
-    /// Fewer than prepared where the kernel wants completions reaped first. Fails where it refuses for good.
+    /// Fewer than prepared if the kernel needs completions to be reaped first. Fails if it refuses permanently.
     pub fn submit(&mut self) -> io::Result<u32> {
         if self.features.sq_thread {
             return self.submit_to_thread();
@@ -189,7 +189,7 @@ impl Ring {
 
     /// Hands up to `max` completions (slot, and bytes moved or a negative errno) to `each`; answers how many.
     ///
-    /// Waits until `min` are there, at most `wait_ns` (`None` = for ever), and never for more than the kernel has.
+    /// Waits for at least `min`, at most `wait_ns` (`None` = without limit), and never for more than the kernel has.
     /// Answers fewer where the time is over or a signal came. Fails only where the ring itself does.
     #[inline]
     pub fn reap(
@@ -214,7 +214,7 @@ impl Ring {
             let taken = self.take(max - count, &mut each);
             count += taken;
             match entered {
-                // A bounded wait is not begun anew: only the caller knows what is left of it.
+                // A bounded wait is not restarted: only the caller knows the remaining time.
                 Ok(true) if wait_ns.is_none() => {}
                 Ok(_) => break,
                 Err(error) => match error.raw_os_error() {
@@ -227,7 +227,7 @@ impl Ring {
         Ok(count)
     }
 
-    /// Takes what is in the completion queue, without a system call.
+    /// Takes the entries of the completion queue, without a system call.
     #[inline]
     fn take(&mut self, max: u32, each: &mut impl FnMut(u32, i64)) -> u32 {
         let mut count = 0;
@@ -269,7 +269,7 @@ impl Ring {
         count
     }
 
-    /// Lets the kernel finish what it can without waiting.
+    /// Lets the kernel complete requests without waiting.
     fn run_completions(&mut self) -> io::Result<()> {
         match self.enter(0, 0, EnterFlags::GETEVENTS.bits(), None) {
             Ok(_) => Ok(()),
@@ -301,7 +301,7 @@ impl Ring {
         }
     }
 
-    /// A bounded wait for one completion on kernels whose rings know none (before 5.11).
+    /// A bounded wait for one completion on kernels before 5.11, whose rings do not support it.
     fn wait_by_poll(&mut self, limit_ns: u64) -> io::Result<bool> {
         let mut waited = libc::pollfd { fd: self.ring.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let limit_ms = i32::try_from(limit_ns.div_ceil(1_000_000)).unwrap_or(i32::MAX);
@@ -333,7 +333,7 @@ impl Ring {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as u32) }
     }
 
-    /// Waits for everything in the kernel; false where some of it does not come back. What is only queued never goes.
+    /// Waits for all requests in the kernel; false if some do not complete. Queued requests are never submitted.
     fn drain(&mut self) -> bool {
         if self.in_kernel() == 0 {
             return true;
@@ -354,16 +354,16 @@ impl Ring {
 }
 
 impl Drop for Ring {
-    /// Cancels what can be cancelled and waits for the rest. What a hung device never gives back stays allocated: the
-    /// kernel may still write there.
+    /// Cancels requests if possible and waits for the others. Buffers of requests that never complete stay allocated:
+    /// the kernel may still write there.
     fn drop(&mut self) {
         let drained = self.drain();
         if drained && self.features.fixed_buffers {
-            // A closed ring gives its locked memory back some time after; this does at once.
+            // A closed ring releases its locked memory with a delay; this releases it immediately.
             let _ = self.ring.submitter().unregister_buffers();
         }
         if drained && self.features.fixed_files {
-            // The same for files: a file system whose file is still held cannot be unmounted.
+            // The same for files: a file system with an open file cannot be unmounted.
             let _ = self.ring.submitter().unregister_files();
         }
         self.unregister_ring();

@@ -1,13 +1,13 @@
-//! What a campaign of fuzzing is asked for.
+//! The arguments of a fuzzing campaign.
 
 use anyhow::{Context as _, bail};
 
-/// What is to be run.
+/// The parsed arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FuzzArguments {
     /// How long each target runs.
     pub seconds: u64,
-    /// How many targets run at once; at least 1.
+    /// Number of concurrent targets, at least 1.
     pub jobs: usize,
     /// This target alone.
     pub only: Option<String>,

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use super::Places;
 use crate::instructions::{Compiler, changes_code};
 
-/// What makes rustc count the edges that an input takes, as cargo-fuzz asks for it.
+/// The flags for edge coverage, as in cargo-fuzz.
 const FLAGS: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",

@@ -1,4 +1,4 @@
-//! What a target begins with: inputs that the repository has anyway, and the words that stand in them.
+//! The initial corpus of a target: files of the repository, and a dictionary of their words.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ fn seeds(root: &Path, target: &str) -> anyhow::Result<Vec<Vec<u8>>> {
     Ok(seeds)
 }
 
-/// The files of a directory with that ending, in the order of their names; none where there is no such directory.
+/// The files of a directory with that ending, by name; none if there is no such directory.
 fn contents(directory: &Path, ending: Option<&str>) -> anyhow::Result<Vec<Vec<u8>>> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(Vec::new()) };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -177,7 +177,7 @@ fn option_words(target: &str) -> Vec<String> {
     words
 }
 
-/// As libFuzzer reads a word: what is not plain in hexadecimal.
+/// A word in libFuzzer's syntax: special bytes in hexadecimal.
 fn escaped(word: &str) -> String {
     let byte = |byte: u8| match byte {
         b'"' | b'\\' => format!("\\{}", char::from(byte)),

@@ -1,4 +1,4 @@
-//! What a target found, told so that it can be seen again.
+//! A finding of a target, with the command that reproduces it.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! One target running: first what once failed, then whatever libFuzzer thinks of until the time is over.
+//! One running target: first the regression inputs, then libFuzzer's inputs until the time is over.
 
 use std::fmt;
 use std::fs::File;
@@ -12,7 +12,7 @@ use super::{Places, corpus, finding};
 
 /// Longest that one input may take.
 const TIMEOUT_SECONDS: u32 = 10;
-/// Most memory of the process, and most that the target may allocate at once (`fuzz/src/lib.rs` sees to that).
+/// Most memory of the process, and most that the target may allocate (enforced by `fuzz/src/lib.rs`).
 const MEMORY_MIB: u32 = 1024;
 
 /// A target about to run.
@@ -23,7 +23,7 @@ pub struct FuzzSession<'a> {
     pub seconds: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 pub struct FuzzTally {
     pub name: String,
@@ -34,7 +34,7 @@ pub struct FuzzTally {
     /// Inputs worth keeping, and their bytes as libFuzzer shows them.
     pub kept: String,
     pub cpu_seconds: f64,
-    /// What was found, and how to see it again.
+    /// The finding, and the command that reproduces it.
     pub finding: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl FuzzSession<'_> {
         Ok(tally)
     }
 
-    /// Inputs that once made it fail.
+    /// Regression inputs.
     fn past(&self) -> anyhow::Result<Vec<PathBuf>> {
         let Ok(entries) = std::fs::read_dir(self.places.regressions(self.name)) else {
             return Ok(Vec::new());
@@ -97,7 +97,7 @@ impl FuzzSession<'_> {
         command
     }
 
-    /// Waits for its end and reads what it wrote meanwhile.
+    /// Waits for its end and reads its output.
     fn ended(&self, mut command: Command, part: &str) -> anyhow::Result<FuzzTally> {
         let log = self.places.build().join(format!("{}-{part}.log", self.name));
         let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
@@ -132,7 +132,7 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
 }
 
-/// What libFuzzer said of its progress.
+/// libFuzzer's progress.
 fn tally(log: &str) -> FuzzTally {
     let last =
         |name: &str| log.lines().rev().find_map(|line| line.split_once(name)).map(|(_, rest)| rest.trim());
@@ -170,7 +170,7 @@ mod tests {
         std::fs::create_dir_all(root.join("fuzz/regressions/suite")).unwrap();
         let places = Places { root: root.to_owned(), target: root.join("target") };
         let session = FuzzSession { places: &places, name: "suite", program: &program, seconds: 1 };
-        // The script is written by another process, so that none of ours forks while it is open for writing.
+        // The script is written by another process, so that no child of this process inherits it open for writing.
         let write = |text: &str| {
             let mut shell = Command::new("sh");
             shell.args(["-c", "printf %s \"$1\" > \"$0\""]).arg(&program).arg(text);

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Packages with a bench target called `instructions`.
 const PACKAGES: [&str; 4] = ["fathom-workload", "fathom-stats", "fathom-runner", "fathom-volume"];
 
-/// What translates the code, and for which machine.
+/// The compiler and the target machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
     /// Version and commit, as rustc shows them.
@@ -68,7 +68,7 @@ pub fn cases(root: &Path) -> anyhow::Result<Vec<BenchCase>> {
     Ok(cases)
 }
 
-/// The cases in a program's list, one on each line; `None` where it has none or a line is something else.
+/// The cases in a program's list, one on each line; `None` if it is empty or has another line.
 fn listed(crate_name: &str, program: &Path, list: &str) -> Option<Vec<BenchCase>> {
     let case = |line: &str| {
         let (name, operations) = line.split_once(' ')?;
@@ -110,7 +110,7 @@ pub fn changes_code(name: &str) -> bool {
         || (name.starts_with("CARGO_TARGET_") && name.ends_with("_RUSTFLAGS"))
 }
 
-/// The package and path of the bench target that one message of cargo's tells of.
+/// The package and path of the bench target in a message of cargo.
 fn program(message: &str) -> Option<(String, PathBuf)> {
     let message: Value = serde_json::from_str(message).ok()?;
     let target = &message["target"];

@@ -13,7 +13,7 @@ const HEAD: &str = "\
 # Renewed by `cargo xtask instructions --write`, in the commit that changes the code and says why.
 ";
 
-/// Counts and what they were taken with.
+/// Counts, and their compiler and machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredCounts {
     /// The compiler.
@@ -23,7 +23,7 @@ pub struct StoredCounts {
 }
 
 impl StoredCounts {
-    /// Reads the file at `path`; `None` where there is none.
+    /// Reads the file at `path`; `None` if it does not exist.
     pub fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         match std::fs::read_to_string(path) {
             Ok(text) => {

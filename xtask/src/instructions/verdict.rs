@@ -14,7 +14,7 @@ pub struct CountRatio {
 impl CountRatio {
     /// Where the same compiler made the stored counts.
     pub const SAME_COMPILER: CountRatio = CountRatio { growth: 0.03, fall: 0.03 };
-    /// Where another one did: it moves counts by itself, and what falls is no gain of ours.
+    /// With another compiler: it changes counts by itself, and a lower count is not an improvement.
     pub const OTHER_COMPILER: CountRatio = CountRatio { growth: 0.10, fall: 1.0 };
 
     /// In words.
@@ -43,7 +43,7 @@ pub fn lines(stored: &BTreeMap<String, f64>, now: &BTreeMap<String, f64>) -> Vec
 }
 
 impl CountLine {
-    /// What is wrong and what to do about it; `None` where the case holds.
+    /// The problem and the remedy; `None` if the case passes.
     pub fn complaint(&self, ratio: CountRatio) -> Option<String> {
         let name = &self.name;
         const WRITE: &str = "`cargo xtask instructions --write`";

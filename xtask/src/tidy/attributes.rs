@@ -1,4 +1,4 @@
-//! What each file must say of itself: a header, no unsafe code, the workspace's lints, no test that is switched off.
+//! Requirements on each file: a header, no unsafe code, the workspace's lints, no disabled tests.
 
 use syn::visit::{self, Visit};
 

@@ -1,4 +1,4 @@
-//! The crates of others: under which licences, from where, in how many versions, and whether somebody uses them.
+//! Third-party crates: licences, sources, versions and use.
 //!
 //! The checks that `cargo deny` has for these, on what `cargo metadata` says: no Debian package brings cargo-deny, and building
 //! it would add minutes to the gate. Advisories change without the source and are not part of it.
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::TidyFinding;
 use super::tree::Tree;
 
-/// Licences that permit what ours, `MIT OR Apache-2.0`, permits.
+/// Licences compatible with this project's `MIT OR Apache-2.0`.
 const LICENCES: &[&str] = &["Apache-2.0", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
 /// The only place that crates may come from.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::TidyFinding;
 
-/// Each crate of ours and those of ours that it may name. `fathom` (the command line) may name them all.
+/// Each crate of the workspace, and the workspace crates that it may import. `fathom` (the command line) may name them
+/// all.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("fathom-model", &[]),
     ("fathom-stats", &["fathom-model"]),
@@ -48,7 +49,7 @@ const MEASURING: &[&str] =
 const MEASURING_MAY_USE: &[&str] =
     &["serde", "thiserror", "crc32c", "twox-hash", "md-5", "sha1", "sha2", "sha3"];
 
-/// Others' crates that only these of ours may use.
+/// Third-party crates that only these workspace crates may use.
 const OWNED: &[(&str, &[&str])] = &[
     ("clap", &["fathom"]),
     ("indicatif", &["fathom"]),

@@ -7,7 +7,7 @@ use super::TidyFinding;
 use super::tree::RustFile;
 use super::words::has_word;
 
-/// What must not be written, and the term to use.
+/// Forbidden phrases, and the terms to use.
 const REPLACED: &[(&str, &str)] = &[
     ("broken off", "interrupted"),
     ("under way", "in flight"),

@@ -1,5 +1,5 @@
-//! A registry is a `pub const` slice that things are added to by one line. A test must walk over each, so that what is
-//! added is tested without anyone remembering to.
+//! A registry is a `pub const` slice that things are added to by one line. A test must iterate over each, so that what
+//! is added is tested without anyone remembering to.
 
 use syn::visit::{self, Visit};
 

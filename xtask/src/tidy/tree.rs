@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-/// Directories that hold nothing of ours.
+/// Directories without source files.
 const FOREIGN: &[&str] = &["target", ".git", "fuzz/target", "fuzz/corpus", "fuzz/artifacts", "fuzz/coverage"];
-/// Text files that are looked at.
+/// Text files to check.
 const TEXT_ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "fio", "run", "json", "txt"];
 
 /// A Rust file, parsed.
@@ -51,7 +51,7 @@ impl RustFile {
     }
 }
 
-/// Everything the checks look at.
+/// The input of all checks.
 pub struct Tree {
     /// Rust files.
     pub rust: Vec<RustFile>,
@@ -104,7 +104,7 @@ impl Tree {
     }
 }
 
-/// What cargo knows of the workspace's packages.
+/// Cargo's metadata of the workspace's packages.
 pub fn cargo_metadata(root: &Path) -> anyhow::Result<serde_json::Value> {
     metadata(root, &["--no-deps", "--offline"])
 }

@@ -1,4 +1,4 @@
-//! From the start of a program to its first read of the file, as the kernel tells it.
+//! From the start of a program to its first read of the file, as reported by the kernel.
 
 use std::mem::MaybeUninit;
 use std::process::Child;
@@ -14,7 +14,7 @@ use super::load::RunLoad;
 
 /// Longer than any program takes to start.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Between two looks at whether it has ended instead.
+/// Interval between two checks whether it has ended.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Starts `subject` and answers the ms until it reads; then ends it.

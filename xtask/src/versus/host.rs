@@ -1,4 +1,4 @@
-//! What a measurement must say of the machine and the programs it was made with.
+//! The description of the machine and the programs of a measurement.
 
 use std::path::Path;
 use std::process::Command;
@@ -59,7 +59,7 @@ fn cpu_name(cpu_info: &str) -> String {
     name.filter(|name| !name.is_empty()).unwrap_or(std::env::consts::ARCH).to_owned()
 }
 
-/// What the working tree stands on, and whether it differs; `None` outside a repository.
+/// The commit of the working tree, and whether it differs; `None` outside a repository.
 fn commit(root: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").current_dir(root).args(arguments).output().ok()?;

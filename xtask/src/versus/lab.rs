@@ -11,7 +11,7 @@ use super::load::{BEST_OPTIONS, RunLoad};
 use super::programs::Programs;
 use super::sample::RunSample;
 
-/// What is run.
+/// A program with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// fathom under fio's command line.
@@ -20,7 +20,7 @@ pub enum Subject {
     Fio,
     /// fio with its best options.
     FioAtBest,
-    /// The bare ring, handing over so many requests at once.
+    /// The bare ring, with this batch size.
     BareRing(u32),
     /// The bare loop over pread.
     BarePread,
@@ -29,9 +29,9 @@ pub enum Subject {
 /// Everything a run needs.
 #[derive(Debug)]
 pub struct Lab {
-    /// What can be run.
+    /// The available programs.
     pub programs: Programs,
-    /// What is read.
+    /// The file to read.
     pub file: DataFile,
     /// How long, in seconds.
     pub seconds: u32,
@@ -90,7 +90,7 @@ impl Lab {
         command
     }
 
-    /// Runs it to its end and reads what it says.
+    /// Runs it to its end and parses its output.
     pub fn sample(&self, subject: Subject, load: RunLoad) -> anyhow::Result<RunSample> {
         let mut command = self.command(subject, load);
         let children_before = children_ns()?;
@@ -111,7 +111,7 @@ impl Lab {
         Ok(RunSample { process_ns, ..sample.with_context(failed)? })
     }
 
-    /// Starts it and lets it go; what it prints is lost.
+    /// Starts it without waiting; its output is dropped.
     pub fn start(&self, subject: Subject, load: RunLoad) -> anyhow::Result<Child> {
         let mut command = self.command(subject, load);
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -140,7 +140,7 @@ pub fn in_turn<S: Copy, T>(
     Ok(results)
 }
 
-/// CPU time of the children that have been waited for, theirs included, in ns; the kernel tells it in ticks.
+/// CPU time of the waited-for children and their children, ns; the kernel counts it in ticks.
 fn children_ns() -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
     let ticks = children_ticks(&stat).context("/proc/self/stat holds no times of children")?;

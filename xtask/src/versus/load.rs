@@ -1,6 +1,6 @@
 //! The command lines. fathom and fio get the same words, but for the row that gives fio its best options.
 
-/// What a run does, as far as the rows differ in it.
+/// The load of a run, as far as rows differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLoad {
     /// The I/O engine. The null engine gets no file.
@@ -69,7 +69,7 @@ impl RunLoad {
     }
 }
 
-/// What makes fio's io_uring fastest.
+/// The fastest options of fio's io_uring.
 pub const BEST_OPTIONS: &[&str] = &[
     "--registerfiles",
     "--fixedbufs",

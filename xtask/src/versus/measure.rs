@@ -1,4 +1,4 @@
-//! Measures rows: which runs each needs, and what is made of them.
+//! Measures rows: the runs of each, and the figures from them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,16 +23,16 @@ const LARGE: u64 = 4096;
 /// Rounds of rows whose figure hardly differs from one to the next.
 pub const MEMORY_ROUNDS: usize = 3;
 
-/// What a row gave.
+/// The measurement of a row.
 #[derive(Clone, Debug, Default)]
 pub struct MeasuredRow {
     /// In the order in which they were made.
     pub rounds: Vec<Round>,
     /// Notes for the reader.
     pub remark: Option<String>,
-    /// Something else had the CPUs for part of a run; the remark tells how much.
+    /// Other processes had the CPUs for part of a run; the remark has the share.
     pub is_disturbed: bool,
-    /// The command lines, ours first.
+    /// The command lines, fathom's first.
     pub commands: Vec<String>,
 }
 
@@ -232,7 +232,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What to say of a row in one of whose runs the jobs, which never wait, had only this share of their CPUs.
+/// The remark on a row with a run in which the jobs, which never wait, had only this share of their CPUs.
 fn disturbed(share: f64) -> Option<String> {
     (share < QUIET_SHARE).then(|| {
         format!("disturbed: in one run its CPUs were with something else for {:.0} %", 100.0 * (1.0 - share))

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 
 use super::rows::{self, ROWS, TableRow};
 
-/// What it can be told.
+/// The usage text.
 pub const USAGE: &str = "\
 cargo xtask versus-fio [--quick] [--rounds N] [--seconds N] [--rows NAME,...] [--directory DIR] [--write] [--verbose]
 
@@ -18,7 +18,7 @@ cargo xtask versus-fio [--quick] [--rounds N] [--seconds N] [--rows NAME,...] [-
   --write          write the pages although not everything was measured at full length
   --verbose        print every round";
 
-/// What is to be done.
+/// The parsed options.
 #[derive(Debug)]
 pub struct Options {
     /// Rounds of each row.

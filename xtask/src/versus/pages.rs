@@ -13,11 +13,11 @@ use super::statistics::{Goal, Summary, summarise};
 const BEGIN: &str = "<!-- versus-fio: begin, written by cargo xtask versus-fio -->";
 const END: &str = "<!-- versus-fio: end -->";
 
-/// A row and what it gave.
+/// A row and its result.
 pub struct RowLine<'a> {
     /// The row.
     pub row: &'a TableRow,
-    /// What it gave.
+    /// Its result.
     pub measured: &'a MeasuredRow,
 }
 
@@ -26,7 +26,7 @@ impl RowLine<'_> {
         (!self.measured.rounds.is_empty()).then(|| summarise(&self.measured.rounds))
     }
 
-    /// Whether the goal is met; `None` where there is none, or nothing was measured.
+    /// Whether the goal is met; `None` without a goal or a measurement.
     pub fn is_met(&self) -> Option<bool> {
         self.summary().and_then(|summary| self.row.goal.is_met(&summary))
     }
@@ -57,7 +57,7 @@ impl RowLine<'_> {
 /// The heads of [`Line::cells`].
 const HEADS: [&str; 5] = ["fathom", "fio", "ratio", "goal", "met"];
 
-/// What stands above the lines on the terminal.
+/// The head of the lines on the terminal.
 pub fn terminal_head() -> String {
     terminal("row", &HEADS.map(str::to_owned))
 }
@@ -89,7 +89,7 @@ pub fn rounds(line: &RowLine<'_>) -> String {
     text
 }
 
-/// What stands between the markers of docs/versus-fio.md.
+/// The text between the markers of docs/versus-fio.md.
 pub fn full(about: &str, lines: &[RowLine<'_>]) -> String {
     let mut text = format!("{about}\n\n| row | what | {} |\n", HEADS.join(" | "));
     text += "|---|---|--:|--:|--:|--:|---|\n";
@@ -109,7 +109,7 @@ pub fn full(about: &str, lines: &[RowLine<'_>]) -> String {
     text
 }
 
-/// What stands between the markers of the README: the rows that say most.
+/// The text between the markers of the README: the headline rows.
 pub fn short(about: &str, lines: &[RowLine<'_>]) -> String {
     let mut text =
         "| same work, side by side | fathom | fio | ratio (spread) |\n|---|--:|--:|--:|\n".to_owned();
@@ -154,7 +154,7 @@ fn number(value: f64) -> String {
         _ => 0,
     };
     let shown = format!("{value:.digits$}");
-    // What is rounded to nothing has no sign.
+    // A value rounded to 0 has no sign.
     if shown.contains(|c: char| ('1'..='9').contains(&c)) { shown } else { shown.replace('-', "") }
 }
 
@@ -194,7 +194,7 @@ impl MarkedPage {
     }
 }
 
-/// What stands before and after the markers.
+/// The text before and after the markers.
 fn around_markers(text: &str) -> Option<(&str, &str)> {
     let (before, rest) = text.split_once(BEGIN)?;
     Some((before, rest.split_once(END)?.1))

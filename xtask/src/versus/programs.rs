@@ -28,7 +28,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Builds ours, and installs fio where that is missing.
+    /// Builds fathom's programs, and installs fio if it is missing.
     pub fn prepare(root: &Path) -> anyhow::Result<Programs> {
         packages::require("fio")?;
         // One by one: built together, the benches' wishes for their dependencies would reach the program.
@@ -77,7 +77,7 @@ fn named(built: &[(String, PathBuf)], name: &str) -> anyhow::Result<PathBuf> {
     found.map(|(_, path)| path.clone()).with_context(|| format!("cargo has built no {name}"))
 }
 
-/// Debian's fio, not what somebody has linked to that name: fathom answers to it too.
+/// Debian's fio, not a link of that name, which may be fathom.
 fn find_fio() -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = [PathBuf::from("/usr/bin")].into_iter().chain(std::env::split_paths(&path));
@@ -90,7 +90,7 @@ fn find_fio() -> anyhow::Result<PathBuf> {
     Ok(found)
 }
 
-/// What `program --version` prints.
+/// The output of `program --version`.
 pub fn version(program: &Path) -> anyhow::Result<String> {
     let output = Command::new(program)
         .arg("--version")

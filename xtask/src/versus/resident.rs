@@ -14,7 +14,7 @@ const MIB: f64 = 1048576.0;
 pub enum Count {
     /// The peak that the kernel keeps for one process.
     Process,
-    /// What a process and its children hold, pages that several of them share counted once.
+    /// Resident memory of a process and its children; shared pages count once.
     Family,
 }
 
@@ -25,7 +25,7 @@ pub fn peak_mib(mut child: Child, count: Count) -> anyhow::Result<f64> {
     let mut peak = 0_u64;
     let status = loop {
         match count {
-            // It only grows; what is read last is the most.
+            // It only grows, so the last reading is the maximum.
             Count::Process => peak = peak_of(id).unwrap_or(peak),
             Count::Family => peak = peak.max(family_of(id)),
         }

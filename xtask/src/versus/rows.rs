@@ -7,15 +7,15 @@ use super::statistics::Goal;
 /// One line of the table.
 #[derive(Debug)]
 pub struct TableRow {
-    /// What `--rows` calls it.
+    /// Its name for `--rows`.
     pub name: &'static str,
-    /// What is measured, for the table.
+    /// The measured figure, for the table.
     pub what: &'static str,
     /// How figures are shown.
     pub unit: FigureUnit,
-    /// What is wanted.
+    /// The goal.
     pub goal: Goal,
-    /// How it is measured.
+    /// The measurement.
     pub measure: RowMeasure,
     /// Stands in the README too.
     pub headline: bool,
@@ -41,7 +41,7 @@ pub enum RowMeasure {
 /// The programs that a row compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparedPair {
-    /// What fathom does.
+    /// fathom's load.
     pub load: RunLoad,
     /// The program to compare with.
     pub against: Against,
@@ -240,7 +240,7 @@ pub fn find(name: &str) -> Option<&'static TableRow> {
 }
 
 impl Against {
-    /// What the table adds to the figure where it is not plain fio's.
+    /// The table's addition to the figure if it is not plain fio's.
     pub fn remark(self) -> Option<&'static str> {
         match self {
             Against::Fio => None,

@@ -1,4 +1,4 @@
-//! What one run said of itself: fathom's and fio's JSON, and the line of a bare loop.
+//! The output of one run: fathom's and fio's JSON, and the line of a bare loop.
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
@@ -89,7 +89,7 @@ impl RunSample {
     }
 }
 
-/// What is made of a sample.
+/// The figure taken from a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleFigure {
     /// Million requests per second of CPU time.

@@ -1,6 +1,7 @@
-//! What the rounds of a row come to: medians, and the spread of the ratio. Nothing is left out and nothing is averaged.
+//! Statistics of the rounds of a row: medians, and the range of the ratio. No round is excluded, and nothing is
+//! averaged.
 
-/// What one round gave for a row.
+/// The figures of one round of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
     /// fathom's figure.
@@ -27,7 +28,7 @@ pub struct RatioSpread {
     pub max: f64,
 }
 
-/// What a row came to.
+/// The result of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Median of fathom's figures.
@@ -65,7 +66,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// What is wanted of a row.
+/// The goal of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
     /// The ratio is at least this.
@@ -76,7 +77,7 @@ pub enum Goal {
     AtMost(f64),
     /// fathom's figure is at least this, in the row's unit.
     AtLeast(f64),
-    /// Nothing: the row is there to be looked at.
+    /// None: the row is informative.
     Unset,
 }
 

@@ -1,4 +1,4 @@
-//! Files that are not what they should be: each gets its own message, and is left as it was.
+//! Invalid files: each gets a specific message and stays unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -141,7 +141,7 @@ fn a_locked_history_is_refused_for_writing() {
     let error = history.begin(&header("/mnt")).unwrap_err();
     assert!(matches!(error, Error::Locked { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("fuser"), "{error}");
-    // Reading goes on.
+    // Reading still works.
     assert_eq!(history.load(run).unwrap().header, header("/mnt"));
     other.execute_batch("COMMIT").unwrap();
     history.begin(&header("/mnt")).unwrap();

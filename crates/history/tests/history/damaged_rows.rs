@@ -1,4 +1,4 @@
-//! One run that is stored in a form nobody can read: the others are listed, shown, exported and added to as before.
+//! One unreadable run: the others are listed, shown, exported and extended as before.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn corrupt(path: &Path, sql: &str) {
     assert_eq!(connection.execute(sql, []).unwrap(), 1, "{sql}");
 }
 
-/// What is done to run 2, and whether its line in the list can still be made.
+/// The damage to run 2, and whether it can still be listed.
 const DAMAGES: &[(&str, bool)] = &[
     ("UPDATE runs SET header = '{\"command\":7}' WHERE id = 2", false),
     ("UPDATE runs SET header = '\"x\"' WHERE id = 2", false),
@@ -65,7 +65,7 @@ fn one_damaged_run_does_not_affect_others() {
         let message = format!("{}: cannot read run 2", path.display());
         assert_eq!(named, vec![message.as_str(); usize::from(!is_listed)], "{sql}");
 
-        // Itself it is refused by name, and what it was exported as is no half of a document.
+        // The run itself is refused by name, and its export is not a partial document.
         for error in [history.load(RunId(2)).map(drop), history.export(RunId(2)).map(drop)] {
             let error = error.expect_err(sql);
             assert!(
@@ -76,7 +76,7 @@ fn one_damaged_run_does_not_affect_others() {
         for (run, target) in [(1, "/one"), (3, "/three")] {
             assert_eq!(history.load(RunId(run)).unwrap(), record(target, &["a"]), "{sql}");
         }
-        // The rest of a run that is there goes to it; the damaged one is entered anew.
+        // Remaining tests are added to an intact run; the damaged one gets a new entry.
         assert_eq!(history.import(&record("/three", &["a", "b"])).unwrap(), RunId(3), "{sql}");
         assert_eq!(test_ids(&history.load(RunId(3)).unwrap()), ["a", "b"], "{sql}");
         history.import(&record("/two", &["a"])).unwrap_or_else(|error| panic!("{sql}: {error}"));

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A directory with the path of a history that is not there yet.
+/// A directory, and the path of a history that does not exist yet.
 pub fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("history.db");
@@ -32,7 +32,7 @@ pub fn header(target: &str) -> RunHeader {
         hostname: "host".into(),
         boot_id: "boot".into(),
         started_monotonic_ns: 77,
-        // Values that a careless reader of decimal fractions gets wrong in the last bit.
+        // Values that an inexact parser of decimal fractions rounds wrongly.
         load: vec![0.1 + 0.2, 5e-324, 1.797_693_134_862_315_7e35, 8.41e21],
         ..HostRecord::default()
     }];
@@ -76,7 +76,7 @@ pub fn test_ids(record: &RunRecord) -> Vec<&str> {
     record.tests.iter().map(|test| test.id.as_str()).collect()
 }
 
-/// SQLite's own opinion of the file.
+/// Runs SQLite's integrity check.
 pub fn assert_sound(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
     let opinion: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

@@ -1,4 +1,4 @@
-//! Records that come from elsewhere.
+//! Records from other histories.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The history on real files: with several writers, with killed ones, and with files that are not what they should be.
+//! The history on real files: several writers, killed writers, and invalid files.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "what the tests share is not marked as a test")]
 

@@ -1,5 +1,5 @@
-//! File systems that are full or read-only. Mounting needs root: without it these tests say that they were skipped,
-//! which counts as a failure where `CI` is set.
+//! File systems that are full or read-only. Mounting needs root: without it these tests are reported as skipped, which
+//! counts as a failure if `CI` is set.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{PATIENCE, assert_sound, header, open, record, test, test_ids};
 
-/// A small file system of its own, unmounted at the end.
+/// A small file system, unmounted at the end.
 struct Mount {
     directory: TempDir,
 }
@@ -22,7 +22,7 @@ impl Mount {
         let mounted = mount(&["-t", "tmpfs", "-o", options, "tmpfs"], directory.path());
         if !mounted {
             assert!(std::env::var_os("CI").is_none(), "mounting a tmpfs failed; in CI these tests must run");
-            // Not by a macro, whose output the harness keeps to itself.
+            // Not by a macro, whose output the harness captures.
             #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
             let mut stderr = std::io::stderr();
             writeln!(stderr, "skipped: mounting a tmpfs needs root").unwrap();
@@ -69,7 +69,7 @@ fn a_full_file_system() {
     let text = fs::read_to_string(&file).unwrap();
     fs::remove_file(&file).unwrap();
     assert_eq!(fathom_record::RunRecord::from_json(&text).unwrap().tests.len(), stored + 1);
-    // What was stored before can be read, and with some room the rest can be added.
+    // Stored tests can be read, and with free space the others can be added.
     let mut history = open(&path);
     assert_eq!(history.load(RunId(1)).unwrap().tests.len(), stored);
     assert!(self::mount(&["-o", "remount,size=8m"], mount.path()));

@@ -1,6 +1,6 @@
 //! Several writers at once, and writers that are killed.
 //!
-//! A writing process is this test binary again, told by the environment to run `writer` alone.
+//! A writing process is this test binary, which runs only `writer` if the environment says so.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -16,13 +16,13 @@ const TESTS: &str = "FATHOM_TEST_WRITER_TESTS";
 const WRITERS: usize = 8;
 const TESTS_EACH: usize = 50;
 
-/// Stores a run of `tests` tests and says after each that it is stored.
+/// Stores a run of `tests` tests and prints a line after each.
 fn write_run(path: &Path, name: &str, tests: usize) {
     let mut history = open(path);
     let run = history.begin(&header(name)).unwrap();
     for number in 0..tests {
         let mut test = test(&number.to_string());
-        // Some pages each, so that a kill has something to hit.
+        // Several pages each, so that a kill can interrupt a write.
         test.notes = vec![format!("{name} {number} ").repeat(2000)];
         history.append(run, &test).unwrap();
         println!("stored {number}");
@@ -95,7 +95,7 @@ fn a_killed_writer_keeps_its_finished_tests() {
         let lines = BufReader::new(writer.stdout.take().unwrap()).lines();
         let last = format!("stored {until}");
         assert!(lines.map(Result::unwrap).any(|line| line.ends_with(&last)), "the writer ended early");
-        // SIGKILL, in the middle of whatever it does now.
+        // SIGKILL, at any point of its work.
         writer.kill().unwrap();
         writer.wait().unwrap();
 
@@ -108,7 +108,7 @@ fn a_killed_writer_keeps_its_finished_tests() {
         assert!(run.tests.len() > until, "{} of {until} tests", run.tests.len());
         let expected: Vec<String> = (0..run.tests.len()).map(|number| number.to_string()).collect();
         assert_eq!(test_ids(&run), expected);
-        // And it can be written to at once.
+        // And it can be written to immediately.
         let next = history.begin(&header("next")).unwrap();
         history.remove(&[next]).unwrap();
     }

@@ -1,4 +1,4 @@
-//! One history, one user: what goes in comes out.
+//! One history, one user: stored runs are read back.
 
 use fathom_history::{Error, Filter, History, RunId};
 use fathom_record::{ActivityKind, RunRecord, TestStatus};
@@ -28,7 +28,7 @@ fn a_run_is_incomplete_until_it_is_finished() {
     let mut history = open(&path);
     let run = history.begin(&header("/mnt")).unwrap();
     history.append(run, &test("a")).unwrap();
-    // Another process looks, as it would after this one was killed.
+    // Another process reads, as it would after this one was killed.
     let seen = open(&path).load(run).unwrap();
     assert_eq!((seen.status, test_ids(&seen), seen.findings.len()), (TestStatus::Incomplete, vec!["a"], 0));
     let mut last = header("/mnt");

@@ -1,4 +1,4 @@
-//! What the kernel's AIO interface looks like in memory (`linux/aio_abi.h`, and the ring of `fs/aio.c`).
+//! The memory layout of the kernel's AIO interface (`linux/aio_abi.h`, and the ring of `fs/aio.c`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -131,7 +131,7 @@ impl RingView {
         }
     }
 
-    /// Takes the oldest completion. Only the context's owner takes, so the head is ours alone to move.
+    /// Takes the oldest completion. Only the context's owner takes completions, so no one else moves the head.
     #[inline]
     pub fn next(&mut self) -> Option<IoEvent> {
         // SAFETY: the mapping lives as long as the context, which owns this view.

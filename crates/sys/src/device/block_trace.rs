@@ -1,8 +1,8 @@
-//! The requests of block devices one by one, as the kernel's block tracepoints tell of them.
+//! The single requests of block devices, from the kernel's block tracepoints.
 //!
-//! A device with a queue of its own (`mq` in sysfs) is seen where requests are issued to the driver and where they
-//! complete, after merging and splitting. One without (device mapper, md, zram) is seen where requests enter it.
-//! A partition is the part of its disk's requests that begin in its range.
+//! A device with its own queue (`mq` in sysfs) is traced where requests are issued to the driver and where they
+//! complete, after merging and splitting. One without (device mapper, md, zram) is seen where requests enter it. A
+//! partition is the part of its disk's requests that begin in its range.
 
 use super::error::DeviceError;
 use super::root::SysRoot;
@@ -10,7 +10,7 @@ use super::topology;
 use super::trace_events::TraceEvents;
 use crate::tracepoint::{Tracepoint, Tracepoints};
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BlockOp {
     /// Reads data.
@@ -28,7 +28,7 @@ pub enum BlockOp {
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockStage {
-    /// It enters a device that has no queue of its own.
+    /// It enters a device without its own queue.
     Entered,
     /// It is issued to the driver; again where the driver had no room.
     Issued,
@@ -45,7 +45,7 @@ pub struct BlockEvent {
     pub device: usize,
     /// Where the request is.
     pub stage: BlockStage,
-    /// What it does.
+    /// Its operation.
     pub op: BlockOp,
     /// Its first sector of 512 bytes, from the start of the device.
     pub sector: u64,
@@ -56,7 +56,7 @@ pub struct BlockEvent {
 /// Why requests cannot be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// No trace file system, or none for us.
+    /// No trace file system, or no access to it.
     #[error("cannot read the kernel's trace events: {0}")]
     NoEvents(#[source] DeviceError),
     /// An event is not described as this program understands it.
@@ -71,7 +71,7 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             TraceError::NoEvents(_) => {
@@ -177,7 +177,7 @@ fn traced(root: &SysRoot, name: &str) -> Option<Traced> {
     Some(Traced { number: major << 20 | minor, range, has_queue: root.exists(whole.join("mq")) })
 }
 
-/// The kernel's words for the records of `devices` at `stage`; empty where none of them is seen there.
+/// The kernel filter for the records of `devices` at `stage`; empty if none of them is traced there.
 fn filter(devices: &[Traced], stage: BlockStage) -> String {
     let seen = devices.iter().filter(|device| device.has_queue != (stage == BlockStage::Entered));
     let terms: Vec<String> = seen

@@ -1,13 +1,13 @@
 //! The limits that control groups put on this process: CPU, memory, and I/O per device, of version 1 and 2.
 //!
-//! A limit of an ancestor counts for all below it, so the smallest on the way up is what holds.
+//! A limit of an ancestor applies to all groups below it, so the smallest on the way up is effective.
 
 use std::path::{Path, PathBuf};
 
 use super::filesystem::{self, Mount};
 use super::root::SysRoot;
 
-/// What a throttle limits.
+/// The unit of a throttle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThrottleKind {
     /// Bytes read per second.
@@ -27,13 +27,13 @@ pub struct IoThrottle {
     pub major: u32,
     /// Minor number of the device.
     pub minor: u32,
-    /// What is limited.
+    /// The limited unit.
     pub kind: ThrottleKind,
     /// Bytes or requests per second.
     pub limit: u64,
 }
 
-/// The limits in force; `None` and empty where there is none or it cannot be read.
+/// The effective limits; `None` or empty if there is none or it cannot be read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CgroupLimits {
     /// This process's group of the unified hierarchy, or of the CPU controller where that is version 1.

@@ -1,7 +1,7 @@
 //! The kernel's own counters of a block device, from `/proc/diskstats` and `/sys/class/block/*/stat`.
 //!
 //! Fields were added over time (11, then 15 with discards, then 17 with flushes); older kernels leave the rest at zero.
-//! A sector is 512 bytes here whatever the device's block size.
+//! A sector is 512 bytes here, independent of the device's block size.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -89,8 +89,8 @@ impl DiskStats {
         })
     }
 
-    /// What was counted since `earlier`; `in_flight` stays the present value. Counters that the kernel prints in 32 bits
-    /// are followed over one wrap; those that began anew count from there.
+    /// The counts since `earlier`; `in_flight` keeps the current value. Counters that the kernel prints in 32 bits are
+    /// followed over one wrap; those that began anew count from there.
     pub fn since(&self, earlier: &DiskStats) -> DiskStats {
         DiskStats {
             read_ios: grown(self.read_ios, earlier.read_ios),
@@ -130,7 +130,7 @@ impl DiskStats {
 }
 
 fn grown(now: u64, earlier: u64) -> u64 {
-    // More than any interval brings: 2^31 sectors are a TiB, 2^31 ms a thousand requests waiting for 35 minutes.
+    // More than in any interval: 2^31 sectors are a TiB, 2^31 ms a thousand requests waiting for 35 minutes.
     const MOST: u64 = 1 << 31;
     if now >= earlier {
         return now - earlier;

@@ -1,4 +1,4 @@
-//! The one error of this module tree: what was attempted on what, and why it failed.
+//! The error of this module tree: the failed action, its object and the cause.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Why something about a target could not be learnt.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The path itself could not be looked at.
+    /// The path could not be inspected.
     #[error("cannot inspect {path}: {}", crate::io::describe(source), path = path.display())]
     Stat {
         /// The path as given.
@@ -38,7 +38,7 @@ pub enum DeviceError {
     Counters {
         /// The file.
         path: PathBuf,
-        /// The start of what it said.
+        /// The start of its contents.
         text: String,
     },
     /// The kernel has no block device of that name.
@@ -56,7 +56,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// What the user can do about it, where something can be done.
+    /// The remedy, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         let kind = match self {
             DeviceError::Stat { source, .. }

@@ -1,6 +1,6 @@
-//! One block device as sysfs describes it: identity, geometry, queue, cache, and what it lies on.
+//! One block device as sysfs describes it: identity, geometry, queue, cache, and underlying devices.
 //!
-//! A partition takes queue, model and the like from its disk. What a driver does not tell is `None`.
+//! A partition takes queue, model and the like from its disk. Unknown values are `None`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::locality::{self, Evidence, Locality};
 use super::root::SysRoot;
 use super::topology;
 
-/// What is known of one block device.
+/// Facts about one block device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// The kernel's name: `vda`, `nvme0n1p1`, `dm-0`.
@@ -38,7 +38,7 @@ pub struct DeviceFacts {
     pub serial: Option<String>,
     /// Firmware revision.
     pub firmware: Option<String>,
-    /// What the kernel believes of rotation; virtual disks often claim it wrongly.
+    /// The kernel's rotational flag, which is often wrong for virtual disks.
     pub rotational: Option<bool>,
     /// The I/O scheduler in use.
     pub scheduler: Option<String>,
@@ -107,7 +107,7 @@ pub fn device_facts(root: &SysRoot, name: &str) -> Result<DeviceFacts, DeviceErr
 
 fn start_bytes(root: &SysRoot, dir: &Path, kind: &DeviceKind) -> Option<u64> {
     match kind {
-        // In sectors of 512 bytes, whatever those of the disk.
+        // In sectors of 512 bytes, independent of the disk's.
         DeviceKind::Partition { .. } => Some(root.number(dir.join("start"))?.saturating_mul(512)),
         DeviceKind::Loop { .. } => root.number(dir.join("loop/offset")),
         _ => None,
@@ -131,7 +131,7 @@ impl ModelFacts {
         let device = disk.join("device");
         let controller = nvme_controller(root, disk);
         let first = |places: &[PathBuf]| places.iter().find_map(|place| root.text(place));
-        // virtio shows its PCI vendor number there, which names nobody.
+        // virtio shows its PCI vendor number there, which is not a name.
         let vendor = root.text(device.join("vendor")).filter(|vendor| !vendor.starts_with("0x"));
         ModelFacts {
             model: first(&[device.join("model"), controller.join("model"), device.join("name")]),

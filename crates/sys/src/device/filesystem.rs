@@ -1,7 +1,7 @@
 //! The file system that a path lives on: its mount, its options, and its room.
 //!
-//! Mounts come from `/proc/self/mountinfo`; which of them holds a path is asked of the kernel (`statx` gives the mount's
-//! id), and found by the longest mount point where it cannot say.
+//! Mounts come from `/proc/self/mountinfo`; which of them holds a path is asked of the kernel (`statx` gives the
+//! mount's id), or by the longest mount point otherwise.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -19,7 +19,7 @@ pub struct Mount {
     pub id: u64,
     /// The number of the mount it is mounted on.
     pub parent: u64,
-    /// Major number of the device; 0 for file systems without one of their own (tmpfs, NFS, btrfs).
+    /// Major number of the device; 0 for file systems without a block device (tmpfs, NFS, btrfs).
     pub major: u32,
     /// Minor number of the device.
     pub minor: u32,
@@ -31,7 +31,7 @@ pub struct Mount {
     pub options: String,
     /// The type, such as `ext4`.
     pub fs_type: String,
-    /// What was mounted, as it was named then.
+    /// The source of the mount, as named when it was mounted.
     pub source: OsString,
     /// Options of the file system itself.
     pub super_options: String,
@@ -120,17 +120,17 @@ pub struct FilesystemFacts {
     pub mount_point: PathBuf,
     /// The type, such as `ext4`.
     pub fs_type: String,
-    /// What was mounted, as it was named then.
+    /// The source of the mount, as named when it was mounted.
     pub source: OsString,
     /// Options of this mount.
     pub mount_options: String,
     /// Options of the file system itself.
     pub super_options: String,
-    /// Major number of its device; 0 when it has none of its own.
+    /// Major number of its device; 0 if it has none.
     pub major: u32,
     /// Minor number of its device.
     pub minor: u32,
-    /// Size in bytes; 0 when it has none (procfs) or could not be asked.
+    /// Size in bytes; 0 if it has none (procfs) or is unknown.
     pub total_bytes: u64,
     /// Bytes that a user without privileges may still write.
     pub free_bytes: u64,

@@ -1,9 +1,9 @@
-//! Stands between a write test and somebody's data: what a target is used for now, and what lies on it.
+//! Protects data from write tests: determines the users of a target, and the data on it.
 //!
-//! Targets and what uses them are identified by the kernel's numbers, never by their paths, so an alias, a hard link or a
-//! node of one's own hides nothing. What cannot be looked at is an error or an obstacle, never a "free". The order
-//! matters: first a target is held ([`TargetHandle`]) and, where it is a block device, claimed; then it is surveyed; and
-//! it is written to through the same handle.
+//! Targets and what uses them are identified by the kernel's numbers, never by their paths, so an alias, a hard link or
+//! a user-made node hides nothing. An object that cannot be inspected is an error or an obstacle, never "free". The
+//! order matters: first a target is opened ([`TargetHandle`]) and, if it is a block device, claimed; then it is
+//! surveyed; and it is written to through the same handle.
 
 mod loops;
 mod mounts;
@@ -37,8 +37,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// Everything that stands against overwriting what is at `path`; empty when it is free. A block device is claimed while it
-/// is looked at.
+/// All obstacles to overwriting `path`; empty if it is free. A block device is claimed during the inspection.
 ///
 /// # Errors
 /// The path, `/proc` or the device's contents cannot be read and nothing else was found against it.
@@ -102,12 +101,12 @@ fn nodes_of(names: &[String]) -> Vec<PathBuf> {
     names.iter().map(|name| node_of(name)).collect()
 }
 
-/// What uses which device and file on this machine, read once for all targets of a run.
+/// The users of the devices and files of this machine, read once for all targets of a run.
 pub struct Survey<'a> {
     root: &'a SysRoot,
     loops: Vec<Loop>,
     swaps: Vec<(PathBuf, Option<TargetIdentity>)>,
-    /// Read when a device is looked at for the first time: a file that no loop device uses needs none of it.
+    /// Read at the first inspection of a device: a file that no loop device uses needs none of it.
     mounts: OnceCell<Vec<MountedDevices>>,
     owners: Vec<DataOwner>,
 }
@@ -118,7 +117,7 @@ impl Survey<'_> {
     /// # Errors
     /// `/proc` cannot be read.
     pub fn of<'a>(root: &'a SysRoot, targets: &[&TargetHandle]) -> Result<Survey<'a>, DeviceError> {
-        // Without it nothing could be told of mounts, swap and other processes, and everything would seem free.
+        // Without it mounts, swap and other processes would be unknown, and everything would seem free.
         filesystem::read_mounts(root)?;
         let swaps = parse_swaps(&root.bytes("/proc/swaps").unwrap_or_default());
         let identify = |path: PathBuf| {
@@ -154,7 +153,7 @@ impl Survey<'_> {
         Ok(found)
     }
 
-    /// What other processes have of the target and of all that shares its data.
+    /// Open files and locks of other processes on the target and on all objects that share its data.
     fn owners_of(&self, target: &TargetHandle, found: &mut Vec<Obstacle>) {
         let shared = self.shared_with(target);
         let path_of = |of: TargetIdentity| match of {
@@ -244,11 +243,11 @@ impl Survey<'_> {
         Ok(self.mounts.get().map_or(&[], Vec::as_slice))
     }
 
-    /// What uses a device now: what is mounted from it or built on it, and what else lies in the file or on the device
-    /// behind it where it is a loop device.
+    /// The users of a device: mounts and holders, and the users of the file or device behind it where it is a loop
+    /// device.
     fn users_of_device(&self, name: &str, seen: &mut BTreeSet<String>) -> Vec<Obstacle> {
         let mut found = self.users_above(name, seen);
-        // What is written to a loop device arrives in its backing file, whoever else has that in use.
+        // Writes to a loop device arrive in its backing file, which may have other users.
         let disk = topology::disk_of(self.root, name);
         let is_this = |one: &&Loop| one.name == name || disk.as_ref() == Some(&one.name);
         if let Some(one) = self.loops.iter().find(is_this) {
@@ -262,7 +261,7 @@ impl Survey<'_> {
         found
     }
 
-    /// What is mounted from a device, its partitions and its disk, and what is built on them. Each device is looked at once.
+    /// Mounts and holders of a device, its partitions and its disk. Each device is inspected once.
     fn users_above(&self, name: &str, seen: &mut BTreeSet<String>) -> Vec<Obstacle> {
         let mut found = Vec::new();
         if !seen.insert(name.to_owned()) {
@@ -326,7 +325,7 @@ impl Survey<'_> {
         }
     }
 
-    /// What uses a file now.
+    /// The users of a file.
     fn users_of_file(&self, file: TargetIdentity, seen: &mut BTreeSet<String>) -> Vec<Obstacle> {
         let swap = self.swaps.iter().find(|(_, identity)| *identity == Some(file));
         let mut found: Vec<Obstacle> =
@@ -337,7 +336,7 @@ impl Survey<'_> {
         found
     }
 
-    /// What uses the loop device, as a use of what is behind it.
+    /// The users of the loop device, as users of its backing file.
     fn user_of_loop(&self, name: &str, seen: &mut BTreeSet<String>) -> Option<Obstacle> {
         let was_seen = seen.contains(name);
         let mut users = self.users_above(name, seen);

@@ -1,8 +1,8 @@
-//! A file or device under test, resolved once: whatever happens to its path afterwards, this is what is meant.
+//! A file or device under test, resolved once: later changes of its path do not matter.
 //!
-//! The path is looked up without opening what it leads to, so neither a pipe nor a tape drive notices. Everything later
-//! (the guard, the layout, the jobs) goes through the descriptor. A claim keeps a block device for this process: while it
-//! lasts, the kernel mounts nothing on the device and lets no other program claim it.
+//! The path is resolved without opening its target, so neither a pipe nor a tape drive is affected. Everything later
+//! (the guard, the layout, the jobs) goes through the descriptor. A claim keeps a block device for this process: while
+//! it lasts, the kernel mounts nothing on the device and lets no other program claim it.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use super::filesystem;
 use super::root::SysRoot;
 use crate::io::{OpenFlags, open_target, reopen};
 
-/// What a descriptor leads to, by the kernel's own numbers: the same for every name of it.
+/// Identity of a descriptor's target by the kernel's numbers, the same for all its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TargetIdentity {
     /// A block device by major and minor number, whichever node it was reached by.
@@ -25,7 +25,7 @@ pub enum TargetIdentity {
     File(u32, u32, u64),
 }
 
-/// What sort of thing a handle leads to.
+/// The kind of a handle's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandleKind {
     /// A regular file.
@@ -40,7 +40,7 @@ pub enum HandleKind {
     Other,
 }
 
-/// Something under test, held by a descriptor.
+/// A target under test, with an open descriptor.
 #[derive(Debug)]
 pub struct TargetHandle {
     file: File,
@@ -53,10 +53,10 @@ pub struct TargetHandle {
 }
 
 impl TargetHandle {
-    /// Resolves `path`, following symbolic links, without opening what is there.
+    /// Resolves `path`, following symbolic links, without opening its target.
     ///
     /// # Errors
-    /// Nothing is there, or it may not be looked at.
+    /// It does not exist, or cannot be inspected.
     pub fn open(path: &Path) -> io::Result<TargetHandle> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         TargetHandle::of(File::from(rustix::fs::open(path, flags, Mode::empty())?), path)
@@ -71,10 +71,10 @@ impl TargetHandle {
         TargetHandle::of(open_target(path, flags)?, path)
     }
 
-    /// A file that is open already, such as one without a name; `path` is what it is called in messages.
+    /// A file that is open already, such as one without a name; `path` is its name in messages.
     ///
     /// # Errors
-    /// The system does not say what it is.
+    /// The file cannot be identified.
     pub fn of(file: File, path: &Path) -> io::Result<TargetHandle> {
         let stat = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
         let kind = match FileType::from_raw_mode(u32::from(stat.stx_mode)) {
@@ -97,12 +97,12 @@ impl TargetHandle {
         &self.path
     }
 
-    /// What sort of thing it is.
+    /// Its kind.
     pub fn kind(&self) -> HandleKind {
         self.kind
     }
 
-    /// What it is, whatever its name.
+    /// Its identity.
     pub fn identity(&self) -> TargetIdentity {
         self.identity
     }
@@ -112,10 +112,10 @@ impl TargetHandle {
         self.inode
     }
 
-    /// Bytes that a file has now; 0 for everything else.
+    /// Current size of a file, bytes; 0 for other targets.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The size cannot be read.
     pub fn file_size(&self) -> io::Result<u64> {
         Ok(if self.kind == HandleKind::File { self.file.metadata()?.len() } else { 0 })
     }
@@ -132,7 +132,7 @@ impl TargetHandle {
         stat.is_ok_and(|stat| stat.stx_attributes.contains(rustix::fs::StatxAttributes::MOUNT_ROOT))
     }
 
-    /// Opens what is held anew, with flags and a position of its own. Needs `/proc`.
+    /// Reopens the target with separate flags and position. Needs `/proc`.
     ///
     /// # Errors
     /// Those of opening; `InvalidInput` for `create`, `exclusive` and `truncate`.
@@ -143,8 +143,8 @@ impl TargetHandle {
     /// Keeps a block device for this process for as long as the handle lives; nothing changes for anything else.
     ///
     /// # Errors
-    /// `ResourceBusy` where the device or a part of it is in use: mounted (in any mount namespace), held by another device,
-    /// swap, or claimed by another program.
+    /// `ResourceBusy` where the device or a part of it is in use: mounted (in any mount namespace), used by another
+    /// device, swap, or claimed by another program.
     pub fn claim(&self) -> io::Result<()> {
         if self.kind == HandleKind::BlockDevice && !self.is_claimed() {
             // A second claim of the same handle would be the first one's rival; it is dropped here.

@@ -6,7 +6,7 @@ use super::cgroup::CgroupLimits;
 use super::provider::{self, Dmi, Provider};
 use super::root::SysRoot;
 
-/// What is known of the host; absent is what it does not tell.
+/// Facts about the host; `None` if unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostFacts {
     /// Its name.
@@ -29,11 +29,11 @@ pub struct HostFacts {
     pub clocksource: Option<String>,
     /// The identity of this boot.
     pub boot_id: Option<String>,
-    /// What the firmware says.
+    /// Facts from the firmware.
     pub dmi: Dmi,
     /// Who runs the machine.
     pub provider: Option<Provider>,
-    /// Whether it is a virtual machine, where the CPU or the kernel tells.
+    /// Whether it is a virtual machine, if the CPU or the kernel reports it.
     pub virtualized: Option<bool>,
     /// The hypervisor, where it can be named.
     pub hypervisor: Option<String>,
@@ -87,7 +87,7 @@ impl HostFacts {
     }
 }
 
-/// Whether the CPU says that it runs under a hypervisor; `None` on architectures whose CPUs do not tell.
+/// Whether the CPU reports a hypervisor; `None` on architectures without such a flag.
 pub fn hypervisor_flag(root: &SysRoot) -> Option<bool> {
     if root.exists("/sys/hypervisor/type") {
         return Some(true);

@@ -1,16 +1,16 @@
-//! What the machine does: CPU time by use, what control groups withhold, and pressure, read again and again.
+//! The load of the machine: CPU time by use, throttling of control groups, and pressure, for repeated readings.
 //!
-//! Counters since boot; whoever wants to know a span reads twice. What this kernel does not tell stays at zero.
+//! Counters since boot; a span needs two readings. Values unknown to this kernel stay 0.
 
 use std::path::PathBuf;
 
 use super::cgroup;
 use super::root::SysRoot;
 
-/// Length of the ticks in `/proc/stat`: the kernel converts to hundredths of a second whatever its own clock.
+/// Length of the ticks in `/proc/stat`: the kernel converts to hundredths of a second.
 const TICK_NS: u64 = 10_000_000;
 
-/// One reading; ns since boot unless said otherwise.
+/// One reading; ns since boot unless stated otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostLoad {
     /// Time of all CPUs together, idle or not.
@@ -46,12 +46,12 @@ impl HostLoadSampler {
         HostLoadSampler { groups: groups.filter(|path| root.exists(path)).collect(), root }
     }
 
-    /// The counters now; `None` where the kernel does not tell of its CPUs.
+    /// The current counters; `None` if the kernel does not report CPU times.
     pub fn sample(&self) -> Option<HostLoad> {
         let mut load = parse_cpu(&self.root.text("/proc/stat")?)?;
         for path in &self.groups {
             let (ns, periods) = parse_throttling(&self.root.text(path).unwrap_or_default());
-            // A group is held back with the one above it: the sum would count that twice.
+            // A group is throttled together with its parent: a sum would count that twice.
             load.throttled_ns = load.throttled_ns.max(ns);
             load.throttled_periods = load.throttled_periods.max(periods);
         }
@@ -75,7 +75,7 @@ fn parse_cpu(text: &str) -> Option<HostLoad> {
     (ticks.len() >= 4).then(|| HostLoad { cpu_ns, busy_ns, steal_ns, iowait_ns, ..HostLoad::default() })
 }
 
-/// Time, ns, and periods in which a group was held back: `throttled_usec` in version 2, `throttled_time` in version 1.
+/// Time, ns, and periods in which a group was throttled: `throttled_usec` in version 2, `throttled_time` in version 1.
 fn parse_throttling(text: &str) -> (u64, u64) {
     let value = |name: &str| {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())

@@ -1,10 +1,10 @@
-//! The sorts of block devices, told by what sysfs has below them, by their driver, or by the kernel's name.
+//! The kinds of block devices, by their sysfs attributes, their driver, or the kernel's name.
 
 use std::path::{Path, PathBuf};
 
 use super::root::SysRoot;
 
-/// What sort of block device the driver makes of it.
+/// The kind of a block device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A whole disk of a driver without a kind of its own here (SCSI, SATA, USB …).
@@ -24,7 +24,7 @@ pub enum DeviceKind {
     DeviceMapper {
         /// Its name below `/dev/mapper`.
         name: String,
-        /// What made it, from its uuid: `LVM`, `CRYPT-LUKS2`, `mpath` …; empty when it has none.
+        /// Its creator, from its uuid: `LVM`, `CRYPT-LUKS2`, `mpath` …; empty when it has none.
         target: String,
     },
     /// A software RAID.
@@ -86,7 +86,7 @@ impl DeviceKind {
     }
 }
 
-/// The kinds that the kernel's name alone tells, by prefix before a digit or letter.
+/// The kinds that the kernel's name determines, by prefix before a digit or letter.
 const NAMED: &[(&str, DeviceKind)] = &[
     ("zram", DeviceKind::Zram),
     ("ram", DeviceKind::Ram),

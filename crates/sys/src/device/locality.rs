@@ -1,6 +1,6 @@
 //! Whether a device is in this machine, behind a network, gone with the instance, or only memory.
 //!
-//! Said only where the device itself tells: by the model that a cloud gives its volumes, by its transport, or by its
+//! Determined only from the device itself: by the model that a cloud gives its volumes, by its transport, or by its
 //! driver. Everything else is unknown, because a wrong answer here would be believed.
 
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum Locality {
     Ephemeral(String),
     /// Memory of this machine.
     Memory(String),
-    /// The device does not tell.
+    /// Unknown.
     Unknown(String),
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Locality {
     }
 }
 
-/// What a device tells of its place.
+/// The properties of a device that determine its locality.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence<'a> {
     /// The driver's kind.
@@ -73,7 +73,7 @@ pub struct Evidence<'a> {
     pub transport: Option<&'a str>,
     /// PCI vendor and device number of an NVMe controller.
     pub pci: Option<(u16, u16)>,
-    /// `Some(false)` when the CPU says that it runs without a hypervisor.
+    /// `Some(false)` if the CPU reports no hypervisor.
     pub hypervisor: Option<bool>,
 }
 
@@ -83,7 +83,7 @@ enum DiskLocation {
     Ephemeral,
 }
 
-/// Models that say where the volume is: (vendor, model) as prefixes, an empty vendor for NVMe.
+/// Models that determine the locality: (vendor, model) as prefixes, an empty vendor for NVMe.
 const MODELS: &[(&str, &str, DiskLocation, &str)] = &[
     ("", "Amazon Elastic Block Store", DiskLocation::Network, "the model is that of Amazon's EBS volumes"),
     (
@@ -186,7 +186,7 @@ fn by_transport(evidence: &Evidence) -> Option<Locality> {
     if let Some(transport @ ("tcp" | "rdma" | "fc")) = evidence.transport {
         return Some(Locality::Network(format!("it is NVMe over {transport}")));
     }
-    // An iSCSI session is a directory of its own between host and target: …/host3/session1/target3:0:0/…
+    // An iSCSI session is a directory between host and target: …/host3/session1/target3:0:0/…
     if has_component(evidence.sysfs_path, "session") {
         return Some(Locality::Network("it is attached by iSCSI".to_string()));
     }

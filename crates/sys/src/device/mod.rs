@@ -1,4 +1,4 @@
-//! What the kernel tells of block devices, file systems and the host, as plain structs from safe code.
+//! The kernel's facts about block devices, file systems and the host, as plain structs from safe code.
 //!
 //! Parsers work on text and readers take a [`SysRoot`], so everything but the guard's real checks is tested without
 //! hardware. Nothing here writes to a device, and an attribute that cannot be read is absent, never guessed.

@@ -24,16 +24,16 @@ pub enum Obstacle {
     PartOfMounted {
         /// Node of the device.
         device: PathBuf,
-        /// What the device is to the file system: `the log of the xfs mounted at /srv`.
+        /// The role of the device in the file system: `the log of the xfs mounted at /srv`.
         role: String,
     },
     /// Another device is built on the device, one of its partitions, or its disk.
     Holder {
-        /// Node of what is held.
+        /// Node of the device in use.
         device: PathBuf,
-        /// Node of what is built on it.
+        /// Node of its holder.
         holder: PathBuf,
-        /// What uses the holder, where that can be told.
+        /// The use of the holder, if known.
         user: Option<Box<Obstacle>>,
     },
     /// Swap is active on the device, a partition of it, or the file.
@@ -45,7 +45,7 @@ pub enum Obstacle {
     BackingFile {
         /// Node of the loop device.
         device: PathBuf,
-        /// What uses that loop device.
+        /// The use of that loop device.
         user: Box<Obstacle>,
     },
     /// A loop device has its data in a file that cannot be identified, which may be the target.
@@ -60,14 +60,14 @@ pub enum Obstacle {
     },
     /// Another process holds a lock on the target, as the owner of a disk image does.
     Locked {
-        /// What is locked: the target, or something that its data is shared with.
+        /// The locked object: the target, or something that shares its data.
         path: PathBuf,
-        /// Which, where that can be told.
+        /// The process, if known.
         by: Option<Process>,
     },
     /// Another process has the target open for writing, or something that its data is shared with.
     OpenForWriting {
-        /// What it has open.
+        /// The open object.
         path: PathBuf,
         /// Which.
         by: Process,
@@ -115,7 +115,7 @@ pub enum ObstacleClass {
 }
 
 impl Obstacle {
-    /// What it is.
+    /// Its class.
     pub fn class(&self) -> ObstacleClass {
         match self {
             Obstacle::Mounted { .. }

@@ -1,7 +1,7 @@
 //! Who may have caused the I/O of a device: what `/proc` counts per process, and the files a process holds open there.
 //!
-//! The counts are those of the process on all its devices together. A process of another user tells them to root only.
-//! What the kernel writes back later is counted when the pages were dirtied. Never asks a file system anything.
+//! The counts are those of the process on all its devices together. Those of other users' processes are visible to root
+//! only. Write-back counts when the pages were dirtied. Makes no file system calls on targets.
 
 use std::path::PathBuf;
 
@@ -9,31 +9,31 @@ use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use super::root::SysRoot;
 
-/// What a process has moved since it began.
+/// The I/O of a process since its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessIo {
     /// Its id.
     pub process: u32,
-    /// When it was started, in the kernel's ticks: together with the id it names one process for ever.
+    /// When it was started, in the kernel's ticks: together with the id it identifies a process uniquely.
     pub started: u64,
-    /// Its name, as far as the kernel keeps it.
+    /// Its name, truncated by the kernel.
     pub command: String,
     /// Bytes that were fetched from storage for it.
     pub read_bytes: u64,
-    /// Bytes that it caused to be written, less what was thrown away before it came to that.
+    /// Bytes that it caused to be written, minus those discarded before write-back.
     pub written_bytes: u64,
 }
 
 /// A file that a process holds open on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessFile {
-    /// Its path as the kernel shows it, with ` (deleted)` where it has none any more.
+    /// Its path as the kernel shows it, with ` (deleted)` if it was removed.
     pub path: PathBuf,
     /// The device itself rather than a file on it.
     pub is_device: bool,
 }
 
-/// All processes that tell, in the order of their ids.
+/// All readable processes, by id.
 pub fn process_io(root: &SysRoot) -> Vec<ProcessIo> {
     let ids = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
     let mut processes: Vec<ProcessIo> = ids.filter_map(|id| one(root, id)).collect();
@@ -64,7 +64,7 @@ fn one(root: &SysRoot, process: u32) -> Option<ProcessIo> {
     })
 }
 
-/// Descriptors of one process that are looked at.
+/// Most descriptors of a process that are read.
 const MOST_FILES: usize = 4096;
 
 /// The first file that `process` holds open on the block device `major:minor` or on one of the devices in `above`,
@@ -74,7 +74,7 @@ pub fn open_on(root: &SysRoot, process: u32, devices: &[(u32, u32)]) -> Option<P
     let mut on_it = None;
     for name in root.names(&place).into_iter().take(MOST_FILES) {
         let path = root.path(format!("{place}/{name}"));
-        // What the kernel has in memory is enough: a server that is gone must not hold us up.
+        // Cached attributes are enough: an unresponsive file server must not block this call.
         let Ok(stat) = rustix::fs::statx(CWD, &path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS)
         else {
             continue;

@@ -1,4 +1,4 @@
-//! The cloud that runs this machine, as far as its firmware tables (DMI) say so.
+//! The cloud that runs this machine, from its firmware tables (DMI).
 //!
 //! Only strings that a provider is known to put there are taken; no network request is made, and a machine that says
 //! nothing has no provider.
@@ -52,7 +52,7 @@ impl Dmi {
 pub struct Provider {
     /// The provider's name.
     pub name: String,
-    /// The instance type, where the firmware tells it.
+    /// The instance type, if the firmware has it.
     pub instance_type: Option<String>,
     /// The string that gave it away.
     pub evidence: String,
@@ -115,7 +115,7 @@ const PROVIDERS: &[(&str, ProviderField, Is)] = &[
 const AWS: &str = "AWS";
 const SCALEWAY: &str = "Scaleway";
 
-/// Hypervisors by the strings of their firmware, for machines of whatever provider.
+/// Hypervisors by their firmware strings, for machines of any provider.
 const HYPERVISORS: &[(&str, ProviderField, Is)] = &[
     ("VMware", SysVendor, Exactly("VMware, Inc.")),
     ("VirtualBox", ProductName, Exactly("VirtualBox")),
@@ -143,7 +143,7 @@ pub fn provider_of(dmi: &Dmi) -> Option<Provider> {
     })
 }
 
-/// The hypervisor that the firmware names; [`super::host::HostFacts`] says by itself whether there is one.
+/// The hypervisor that the firmware names; [`super::host::HostFacts`] determines separately whether there is one.
 pub fn hypervisor_of(dmi: &Dmi) -> Option<&'static str> {
     first_fit(HYPERVISORS, dmi).map(|(name, ..)| name)
 }

@@ -42,7 +42,7 @@ impl SysRoot {
         fs::read(self.path(absolute)).ok()
     }
 
-    /// A file's text without surrounding blanks and NULs; `None` when it cannot be read or says nothing.
+    /// A file's text without surrounding blanks and NULs; `None` if it cannot be read or is blank.
     pub fn text(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let bytes = self.bytes(absolute)?;
         let text = String::from_utf8_lossy(&bytes);

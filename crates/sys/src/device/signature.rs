@@ -48,7 +48,7 @@ impl<R: ReadAt + ?Sized> ReadAt for &R {
     }
 }
 
-/// What sort of use a signature stands for.
+/// The class of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SignatureClass {
     /// A table of partitions.
@@ -68,7 +68,7 @@ pub enum SignatureClass {
 pub struct Signature {
     /// The format: `ext4`, `GPT`, `LVM2`, `MD RAID 1.2` …
     pub name: &'static str,
-    /// What it is for.
+    /// Its class.
     pub class: SignatureClass,
     /// Where its mark stands, in bytes.
     pub offset: u64,
@@ -76,7 +76,7 @@ pub struct Signature {
 
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Some names say themselves what sort of thing it is.
+        // Some names include their class.
         const OWN_NOUNS: [&str; 7] = ["label", "map", "image", "log", "journal", "heartbeat", "disk"];
         let noun = match self.class {
             _ if OWN_NOUNS.iter().any(|noun| self.name.ends_with(noun)) => "",

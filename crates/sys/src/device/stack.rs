@@ -1,4 +1,4 @@
-//! What lies under a target: its file system, the device that carries it, and every device beneath that one.
+//! The stack of a target: its file system, its device, and every device beneath.
 //!
 //! partition → disk, device-mapper and md → members, loop → the device of its backing file's file system. Targets
 //! without a block device (tmpfs, overlay, NFS, FUSE) have an empty stack.
@@ -19,7 +19,7 @@ use super::topology;
 /// Devices listed at most; a stack beyond it is cut off.
 const MAX_DEVICES: usize = 1024;
 
-/// What a target path is.
+/// The kind of a target path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
     /// A directory.
@@ -41,7 +41,7 @@ pub enum PathKind {
 pub struct TargetStack {
     /// The path as given.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub target: PathKind,
     /// The file system it lives on; `None` for a device.
     pub filesystem: Option<FilesystemFacts>,

@@ -25,7 +25,7 @@ pub fn parse_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The disk of a partition; `None` for everything that is no partition.
+/// The disk of a partition; `None` for other devices.
 pub fn disk_of(root: &SysRoot, name: &str) -> Option<String> {
     let dir = root.block_dir(name);
     if !root.exists(dir.join("partition")) {

@@ -20,7 +20,7 @@ use super::root::SysRoot;
 const BLOCK_EVENTS: &str = "events/block";
 /// Where the trace file system is usually mounted. The kernel makes this directory for it.
 const USUAL_PLACE: &str = "/sys/kernel/tracing";
-/// What the private mount is called in `/proc/self/mountinfo`, should it ever be seen there.
+/// Name of the private mount, as `/proc/self/mountinfo` would show it.
 const SOURCE: &str = "fathom";
 
 /// The descriptions of the block events.
@@ -53,7 +53,7 @@ impl TraceEvents {
         }
         debugfs.iter().find_map(open).ok_or_else(|| {
             let mut places = tracefs.into_iter().chain(debugfs);
-            // Only root may look into what is mounted.
+            // Only root may read the mounted file system.
             let (path, kind) = match places.next() {
                 Some(place) => (place, ErrorKind::PermissionDenied),
                 None => (PathBuf::from(USUAL_PLACE), ErrorKind::NotFound),
@@ -97,7 +97,7 @@ fn in_namespace() -> io::Result<OwnedFd> {
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?;
         // Nothing that is mounted here may reach the other namespaces.
         rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        // Not read-only: there is one trace file system, and as an option of `mount` this would hold for every user of it.
+        // Not read-only: there is one trace file system, and as an option of `mount` this would affect all its users.
         rustix::mount::mount(SOURCE, USUAL_PLACE, "tracefs", MountFlags::empty(), None)?;
         open_directory(CWD, &Path::new(USUAL_PLACE).join(BLOCK_EVENTS))
     })?;

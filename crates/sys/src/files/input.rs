@@ -1,4 +1,4 @@
-//! Reading files that a user named, in bounded memory and without ever waiting for somebody to write them.
+//! Reads files that users name, in bounded memory and without waiting for a writer.
 //!
 //! A file with a name must be a regular one: a device may never end, and a FIFO may never begin. Whatever the process was
 //! given open is read as it is (`-`, `/dev/stdin`, `/dev/fd/N`, and so `<(command)` of a shell), up to the same limits.
@@ -43,11 +43,11 @@ pub const JOB_FILE: Input = whole("job file", true, MIB);
 pub const CATALOGUE: Input = whole("catalogue", false, 4 * MIB);
 /// A suite of tests.
 pub const SUITE: Input = whole("suite", false, MIB);
-/// What results are held against.
+/// Expectations.
 pub const EXPECTATIONS: Input = whole("expectation file", false, MIB);
-/// A run record, exported or kept beside a history.
+/// A run record, exported or in a side file.
 pub const RECORD: Input = whole("record", false, 256 * MIB);
-/// What the distribution tells of itself.
+/// The description of the distribution (`os-release`).
 pub const SYSTEM_TEXT: Input = whole("system file", false, 64 * KIB);
 /// Requests of a program. Its requests are kept, as they have to be sorted by time: 24 bytes each, 400 MB at the most.
 pub const TRACE: Input = Input {
@@ -70,7 +70,7 @@ pub struct InputError {
     pub cause: InputCause,
 }
 
-/// What is wrong with an input.
+/// The reason why an input is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputCause {
@@ -100,7 +100,7 @@ pub enum InputCause {
 }
 
 impl InputError {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> String {
         match &self.cause {
             InputCause::Io(_) => "check the path and its permissions".to_owned(),
@@ -116,7 +116,7 @@ impl InputError {
         }
     }
 
-    /// For callers that have words of their own for what was read; the kind is `FileTooLarge` for what is.
+    /// For callers with their own messages; the kind is `FileTooLarge` for large inputs.
     pub fn into_io(self) -> io::Error {
         let hint = self.hint();
         match self.cause {
@@ -209,7 +209,7 @@ impl Input {
 
 /// Opens a regular file, or `/dev/null` for one that is empty.
 fn open_regular(path: &Path) -> Result<File, InputCause> {
-    // Opening a device can do something (rewind a tape, start a watchdog), so what lies there is looked at before.
+    // Opening a device can have side effects (rewind a tape, start a watchdog), so the target is inspected first.
     let refuse = |stat: rustix::fs::Stat| match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(()),
         FileType::CharacterDevice if stat.st_rdev == rustix::fs::makedev(1, 3) => Ok(()),
@@ -249,7 +249,7 @@ impl<'a> Lines<'a> {
         Lines { input, name: name.into(), reader, buffer: Vec::new(), number: 0, bytes: 0 }
     }
 
-    /// What errors call the input.
+    /// The name of the input in errors.
     pub fn name(&self) -> &str {
         &self.name
     }

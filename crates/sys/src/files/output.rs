@@ -14,14 +14,14 @@ use tempfile::NamedTempFile;
 use super::path_walk::{DirectoryEntry, MissingDirectories, Walked, duplicate, walk, walk_to_directory};
 use super::refusal::{PathRefusal, kind_of};
 
-/// How often a path is looked at anew where what lies there changed meanwhile.
+/// Retries of inspecting a path whose target changed meanwhile.
 const ATTEMPTS: usize = 8;
 
 /// Opens `path` for writing, and makes the file or cuts it to nothing.
 ///
-/// What may be there: a regular file, a FIFO with a reader, a terminal, `/dev/null`, and whatever this process was given
-/// open (`/dev/stdout`, `/dev/fd/N`), which is used as it is. A link is followed where only root or this user can have
-/// made it.
+/// Permitted targets: a regular file, a FIFO with a reader, a terminal, `/dev/null`, and whatever this process was
+/// given open (`/dev/stdout`, `/dev/fd/N`), which is used as it is. A link is followed where only root or this user can
+/// have made it.
 ///
 /// # Errors
 /// A [`PathRefusal`], or the system's own.
@@ -51,8 +51,8 @@ pub fn check_output(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts what `write` gives in the place of `path`: whoever reads it finds all of it or what was there before.
-/// A file that is new gets `mode` less the umask, an old one keeps its own.
+/// Replaces `path` by the output of `write`: readers see all of it or the previous contents. A file that is new gets
+/// `mode` less the umask, an old one keeps its own.
 ///
 /// What [`create_output`] takes and is no file of ours with a single name is written to where it lies.
 ///
@@ -94,8 +94,8 @@ pub fn create_new(path: &Path) -> io::Result<()> {
     create_entry(&entry, Mode::RUSR | Mode::WUSR).map(drop)
 }
 
-/// Makes a directory with a random name in the directory for temporary files, for this user alone. For what has no other
-/// place: nobody else can know or take the names in it.
+/// Makes a directory with a random name in the directory for temporary files, for this user alone. For what has no
+/// other place: no other user can know or use the names in it.
 ///
 /// # Errors
 /// It cannot be made.
@@ -109,7 +109,7 @@ pub(super) fn create_entry(entry: &DirectoryEntry, mode: Mode) -> io::Result<Fil
     Ok(rustix::fs::openat(&entry.directory, &entry.name, flags | OFlags::LARGEFILE, mode)?.into())
 }
 
-/// Opens what was found; `None` where something else lies there by now.
+/// Opens the target that was found; `None` if it has been replaced.
 fn open_entry(entry: &DirectoryEntry) -> io::Result<Option<File>> {
     let Some(found) = &entry.found else {
         return match create_entry(entry, Mode::from_raw_mode(0o666)) {
@@ -157,7 +157,7 @@ fn refuse_used_file(file: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Refuses to write to what lies at `entry` where that could harm somebody.
+/// Refuses to write to `entry` if that could harm another user.
 pub(super) fn check_existing(entry: &DirectoryEntry, found: &Stat) -> io::Result<()> {
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile | FileType::Fifo => {}
@@ -224,12 +224,12 @@ fn replace_entry(
     Ok(())
 }
 
-/// A path by which a directory stays the one that was checked, whatever its name leads to by now.
+/// A path that leads to the checked directory even if its name leads elsewhere now.
 fn held(directory: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
 
-/// Refuses the file systems by whose files the kernel is told what to do.
+/// Refuses file systems whose files control the kernel.
 fn refuse_kernel_file(file: impl std::os::fd::AsFd) -> io::Result<()> {
     const KERNEL: [u64; 8] = [
         0x9fa0,      // proc

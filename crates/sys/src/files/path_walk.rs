@@ -1,4 +1,5 @@
-//! Resolves a path component by component, by descriptors, and follows no symbolic link that somebody else may have made.
+//! Resolves a path component by component, by descriptors, and follows no symbolic link that another user may have
+//! made.
 //!
 //! The kernel has such a rule (`fs.protected_symlinks`) for sticky directories that everyone may write to. This one holds
 //! whatever the setting is, and in directories of a group and of other users as well.
@@ -24,16 +25,16 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 pub(super) enum Walked {
     /// A name in a directory, whether or not there is a file of that name. It is no symbolic link.
     Entry(Box<DirectoryEntry>),
-    /// A descriptor of this process (`/dev/stdout`, `/dev/fd/3`), which whoever started it has opened.
+    /// A descriptor of this process (`/dev/stdout`, `/dev/fd/3`), which its parent has opened.
     Descriptor(RawFd),
 }
 
-/// A name in a directory that is held open.
+/// A name in an open directory.
 pub(super) struct DirectoryEntry {
     pub(super) directory: OwnedFd,
     pub(super) directory_stat: Stat,
     pub(super) name: OsString,
-    /// What lies there.
+    /// The target.
     pub(super) found: Option<Stat>,
 }
 
@@ -48,7 +49,7 @@ impl DirectoryEntry {
     }
 }
 
-/// What is done about a directory on the way that is not there.
+/// The action for a missing directory in the path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingDirectories {
     Refuse,
@@ -202,12 +203,12 @@ fn own_descriptor(directory: &OwnedFd, name: &OsStr) -> Option<RawFd> {
     (is_here("/proc/self/fd") || is_here("/proc/thread-self/fd")).then_some(number)
 }
 
-/// A descriptor of its own for one that this process was started with.
+/// A duplicate of a descriptor that this process was started with.
 pub(super) fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     if number < 0 {
         return Err(Errno::BADF.into());
     }
-    // SAFETY: the kernel checks the number; what it stands for is only copied, and the borrow ends with the call.
+    // SAFETY: the kernel checks the number; its file is only duplicated, and the borrow ends with the call.
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     Ok(rustix::io::fcntl_dupfd_cloexec(borrowed, 0)?)
 }
@@ -223,7 +224,7 @@ fn is_of_root_or_us(file: &Stat) -> bool {
 
 /// Whether a link may be followed: only root or we can have made it.
 ///
-/// In a sticky directory nobody else can rename a link of ours. A link with several names may have been brought there by
+/// In a sticky directory no other user can rename our link. A link with several names may have been brought there by
 /// link(2), which asks for no right to it.
 fn may_follow(directory: &Stat, link: &Stat) -> bool {
     let is_sticky = directory.st_mode & STICKY != 0;

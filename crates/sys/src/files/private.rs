@@ -12,7 +12,7 @@ use super::output::{check_existing, create_entry};
 use super::path_walk::{MissingDirectories, Walked, walk, walk_to_directory};
 use super::refusal::{PathRefusal, kind_of};
 
-/// What a file is to be used for.
+/// The intended use of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrivateAccess {
     /// It may be missing, and is not made.
@@ -54,7 +54,7 @@ pub fn resolve_private_file(path: &Path, access: PrivateAccess) -> io::Result<Re
         }
     } else if access == PrivateAccess::Create {
         match create_entry(&entry, Mode::RUSR | Mode::WUSR) {
-            // Another process of ours was faster.
+            // Another fathom process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             other => drop(other?),
         }

@@ -15,7 +15,7 @@ pub enum PathRefusal {
         /// The name of the link.
         link: OsString,
     },
-    /// In a sticky directory, where a planted file waits for what is written to it.
+    /// In a sticky directory, where the file may have been planted.
     #[error("it belongs to another user and lies in a directory that others may write to")]
     ForeignFile,
     /// In a directory that others may write to, where a second name may have been planted.
@@ -33,7 +33,7 @@ pub enum PathRefusal {
     /// Nobody has the other end open, so opening it would wait.
     #[error("no process reads from the FIFO")]
     NoReader,
-    /// What lies there changes faster than it can be opened.
+    /// The target changes faster than it can be opened.
     #[error("it was replaced while it was opened")]
     Replaced,
 }
@@ -44,7 +44,7 @@ impl PathRefusal {
         error.get_ref()?.downcast_ref()
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> &'static str {
         match self {
             PathRefusal::Link { .. } => {

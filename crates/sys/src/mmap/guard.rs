@@ -2,14 +2,14 @@
 //!
 //! The kernel reports such a page by SIGBUS at the instruction that touches it. The handler puts an empty page in its
 //! place, so that the copy can end, and notes the fault; the request then fails with EIO and the mapping is restored.
-//! Faults outside a guarded copy go on to whoever handled the signal before.
+//! Faults outside a guarded copy are passed to the previous handler.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
-/// What a thread is copying. Read by the handler, on the same thread.
+/// The copy in progress of a thread. Read by the handler, on the same thread.
 struct Guarded {
     start: AtomicUsize,
     end: AtomicUsize,
@@ -21,7 +21,7 @@ thread_local! {
         const { Guarded { start: AtomicUsize::new(0), end: AtomicUsize::new(0), faulted: AtomicBool::new(false) } };
 }
 
-/// The handler before ours, and the page size; set once before any guard is made.
+/// The previous handler, and the page size; set once before any guard is created.
 static INSTALLED: OnceLock<Result<(libc::sigaction, usize), i32>> = OnceLock::new();
 
 /// Sets the handler up; later calls only repeat the first answer.
@@ -94,17 +94,17 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     let Some(Ok((previous, _))) = INSTALLED.get() else { return };
     if previous.sa_flags & libc::SA_SIGINFO != 0 {
         let handler: *const () = std::ptr::with_exposed_provenance(previous.sa_sigaction);
-        // SAFETY: with SA_SIGINFO, what was installed is a handler of this form.
+        // SAFETY: with SA_SIGINFO, the installed handler has this form.
         let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
             unsafe { std::mem::transmute(handler) };
         handler(signal, info, context);
     } else {
-        // SAFETY: puts back what was there; the fault then happens again and takes its old course.
+        // SAFETY: restores the previous action; the fault then occurs again and has its previous effect.
         unsafe { libc::sigaction(libc::SIGBUS, previous, std::ptr::null_mut()) };
     }
 }
 
-/// Puts an empty page where the fault was; false where the fault is none of ours.
+/// Maps an empty page at the fault; false if the fault is not in a guarded copy.
 fn stand_in(guarded: &Guarded, address: usize) -> bool {
     let Some(Ok((_, page))) = INSTALLED.get() else { return false };
     let (start, end) = (guarded.start.load(Ordering::Relaxed), guarded.end.load(Ordering::Relaxed));

@@ -16,7 +16,7 @@ static REGISTERED: AtomicU64 = AtomicU64::new(0);
 pub(super) struct Locked(u64);
 
 impl Locked {
-    /// Counts `bytes`, where they fit into the share or `insist` says to try all the same.
+    /// Counts `bytes`, if they fit into the share or `insist` is set.
     pub fn count(bytes: u64, insist: bool) -> Option<Locked> {
         let share = if insist { u64::MAX } else { share() };
         REGISTERED

@@ -40,7 +40,7 @@ pub struct SqThread {
     pub cpu: Option<u32>,
 }
 
-/// What a ring is made with. `Default` is what serves most.
+/// The options of a ring. The default suits most uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingOptions {
     /// Slots.
@@ -59,11 +59,11 @@ pub struct RingOptions {
     pub vectored: bool,
     /// Per-request flags; `poll` has no place here.
     pub transfer: TransferFlags,
-    /// Hand every so many requests to a kernel worker at once; 0 = none.
+    /// Pass every Nth request to a kernel worker immediately; 0 = none.
     pub force_async: u32,
 }
 
-/// What the kernel granted of what was wished for.
+/// The features that the kernel granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingFeatures {
     /// Buffers are registered.
@@ -181,7 +181,7 @@ fn build_patiently(depth: u32, options: &RingOptions) -> io::Result<(IoUring, bo
     }
 }
 
-/// Tries the flags from the best down to none; says whether task work is deferred.
+/// Tries the flags from the best down to none; returns whether task work is deferred.
 fn build(depth: u32, options: &RingOptions) -> io::Result<(IoUring, bool)> {
     type Flags = fn(&mut Builder<squeue::Entry, cqueue::Entry>);
     const OWN: [(Flags, bool); 5] = [

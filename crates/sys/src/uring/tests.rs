@@ -1,4 +1,4 @@
-//! What the engine's conformance suite cannot see: what was granted, and the ways for kernels that grant less.
+//! Tests beyond the engines' conformance suite: granted features, and fallbacks for older kernels.
 
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;

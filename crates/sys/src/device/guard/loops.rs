@@ -1,5 +1,5 @@
-//! What lies behind each loop device: the file or device itself, by its numbers, so that a hard link, a renamed or removed
-//! file and a name with a blank at its end hide nothing.
+//! The backing file or device of each loop device, by device and inode number, so that a hard link, a renamed or
+//! removed file and a name with a blank at its end hide nothing.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,11 +16,11 @@ use crate::device::topology::{self, name_of_node};
 pub(super) struct Loop {
     /// The kernel's name.
     pub name: String,
-    /// What is behind it.
+    /// The backing file.
     pub backing: Backing,
 }
 
-/// What is behind a loop device.
+/// The backing file of a loop device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Backing {
     /// A block device, by its kernel name.
@@ -31,7 +31,7 @@ pub(super) enum Backing {
     Unknown(UnknownFile),
 }
 
-/// What is known of a backing file that cannot be identified.
+/// Known properties of a backing file that cannot be identified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UnknownFile {
     /// As the kernel shows it, seen from the file's own mount namespace; `None` where the kernel does not show it.
@@ -71,7 +71,7 @@ fn is_loop(name: &str) -> bool {
     name.strip_prefix("loop").is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// What is behind a loop device; `None` where nothing is attached.
+/// The backing file of a loop device; `None` if none is attached.
 fn backing_of(root: &SysRoot, name: &str) -> Option<Backing> {
     let dir = root.block_dir(name);
     let shown = root.bytes(dir.join("loop/backing_file")).map(path_of);
@@ -113,11 +113,11 @@ fn least_bytes(root: &SysRoot, name: &str) -> u64 {
     of_device.saturating_add(root.number(dir.join("loop/offset")).unwrap_or(0))
 }
 
-/// What the device itself says is behind it, if anything is; `None` where it cannot be asked.
+/// The backing file that the device itself reports, if any; `None` if it cannot be queried.
 fn asked(root: &SysRoot, name: &str) -> Option<Option<Backing>> {
     let node = topology::node_of(name);
     let (major, minor) = topology::block_number(&node)?;
-    // A node of that name for another device tells nothing.
+    // A node of that name for another device is not evidence.
     if root.block_name(major, minor).is_some_and(|named| named != name) {
         return None;
     }

@@ -15,7 +15,7 @@ use crate::device::topology::{self, name_of_node};
 pub struct Process {
     /// Its id.
     pub id: u32,
-    /// Its name, as far as the kernel keeps it.
+    /// Its name, truncated by the kernel.
     pub command: String,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct MountedDevices {
 pub(super) enum MountedFile {
     /// Which.
     Known(TargetIdentity),
-    /// Its name as the server was given it, relative to a directory that nobody tells.
+    /// Its name as given to the server, relative to an unknown directory.
     Named(OsString),
 }
 
@@ -106,7 +106,7 @@ fn file_of(root: &SysRoot, mount: &Mount, seen_by: Option<&Process>) -> Option<M
 }
 
 /// The mounts of each mount namespace but this process's, with one process that is in it. Namespaces of processes that
-/// this user may not look at are left out.
+/// this user cannot inspect are omitted.
 fn other_namespaces(root: &SysRoot) -> Vec<(Process, Vec<Mount>)> {
     let namespace = |process: &str| std::fs::read_link(root.path(format!("/proc/{process}/ns/mnt"))).ok();
     let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();

@@ -1,4 +1,4 @@
-//! Other processes that write to a target or have it locked, where `/proc` tells: a running virtual machine locks its
+//! Other processes that write to a target or have it locked, according to `/proc`: a running virtual machine locks its
 //! disk images, and nothing else of it shows on the host.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::device::handle::{HandleKind, TargetHandle, TargetIdentity};
 use crate::device::root::SysRoot;
 use crate::io::{OpenFlags, is_locked_by_another};
 
-/// What another process has of something that a target shares its data with.
+/// An open file or lock of another process on an object that shares a target's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DataOwner {
     pub of: TargetIdentity,
@@ -21,8 +21,8 @@ pub(super) struct DataOwner {
     pub locks: bool,
 }
 
-/// The other processes that have one of `shared` open for writing or locked. Descriptors of processes that this user may
-/// not look at are not seen.
+/// The other processes that have one of `shared` open for writing or locked. Descriptors of processes that this user
+/// may not inspect are not detected.
 pub(super) fn owners(root: &SysRoot, shared: &[TargetIdentity]) -> Vec<DataOwner> {
     let own = std::process::id();
     let mut found: Vec<DataOwner> = Vec::new();
@@ -43,9 +43,9 @@ pub(super) fn owners(root: &SysRoot, shared: &[TargetIdentity]) -> Vec<DataOwner
     found
 }
 
-/// What a descriptor leads to.
+/// The target of a descriptor.
 fn leads_to(link: &Path) -> Option<TargetIdentity> {
-    // What the kernel has in memory is enough: a server that is gone must not hold us up.
+    // Cached attributes are enough: an unresponsive file server must not block this call.
     let stat = rustix::fs::statx(CWD, link, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()?;
     match u32::from(stat.stx_mode) & 0o170_000 {
         0o060_000 => Some(TargetIdentity::Device(stat.stx_rdev_major, stat.stx_rdev_minor)),
@@ -60,8 +60,8 @@ fn may_write(link: &Path) -> bool {
     rustix::fs::lstat(link).is_ok_and(|stat| stat.st_mode & OWNER_WRITES != 0)
 }
 
-/// The kinds of lock that tell of an owner. On devices udev takes flock's for a moment whenever something has changed;
-/// leases are how servers cache.
+/// The kinds of locks that identify an owner. On devices udev takes flock's for a moment whenever something has
+/// changed; leases are how servers cache.
 fn kinds_for(is_file: bool) -> &'static [&'static str] {
     if is_file { &["POSIX", "OFDLCK", "FLOCK"] } else { &["POSIX", "OFDLCK"] }
 }

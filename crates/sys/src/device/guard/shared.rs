@@ -1,4 +1,4 @@
-//! What shares its data with a target: whoever uses one of these uses the target.
+//! The objects that share data with a target: a user of one of them uses the target.
 
 use super::Survey;
 use super::loops::Backing;
@@ -6,8 +6,8 @@ use crate::device::handle::{TargetHandle, TargetIdentity};
 use crate::device::topology;
 
 impl Survey<'_> {
-    /// The target, and every device and file that shares data with it: partitions and their disk, what is built on them,
-    /// and what is behind and over loop devices.
+    /// The target, and every device and file that shares data with it: partitions and their disk, their holders, and
+    /// loop devices with their backing files.
     pub(super) fn shared_with(&self, target: &TargetHandle) -> Vec<TargetIdentity> {
         let (mut names, mut files) = (Vec::new(), Vec::new());
         match target.identity() {

@@ -101,7 +101,7 @@ fn loops_over_devices_and_files() {
     check_file(&fixture, "/srv/b.img", &[]);
 }
 
-/// What stands against the file at `path`, under this and another name.
+/// The obstacles for the file at `path`, under this and another name.
 #[track_caller]
 fn check_file(fixture: &Fixture, path: &str, expected: &[&str]) {
     let root = fixture.root();

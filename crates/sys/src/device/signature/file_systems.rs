@@ -1,4 +1,4 @@
-//! File systems whose marks are short, stand at one of many places, or do not say which of several formats it is.
+//! File systems whose marks are short, have several possible offsets, or are shared by several formats.
 
 use std::io;
 
@@ -140,7 +140,7 @@ fn hfs(view: &View, found: &mut Found) -> io::Result<()> {
     Ok(())
 }
 
-/// Both generations have the same mark; the number of the format tells them apart.
+/// Both generations have the same mark; the format number distinguishes them.
 fn gfs(view: &View, found: &mut Found) -> io::Result<()> {
     const OFFSET: u64 = 64 << 10;
     const FIRST_GENERATION: u32 = 1309;
@@ -206,7 +206,7 @@ fn optical(view: &View, found: &mut Found) -> io::Result<()> {
     Ok(())
 }
 
-/// A log on a device of its own has no superblock, but a record begins in some sector of the first 256 KiB.
+/// A log on a separate device has no superblock, but a record begins in some sector of the first 256 KiB.
 fn xfs_log(view: &View, found: &mut Found) -> io::Result<()> {
     if view.has(0, b"XFSB")? {
         return Ok(());

@@ -16,7 +16,7 @@ pub(super) fn image(size: usize, patches: &[(usize, &[u8])]) -> Vec<u8> {
     image
 }
 
-/// What is recognised on an image.
+/// The signatures found on an image.
 pub(super) fn names(image: &[u8]) -> Vec<&'static str> {
     probe(image, image.len() as u64).unwrap().iter().map(|signature| signature.name).collect()
 }

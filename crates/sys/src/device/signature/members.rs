@@ -1,4 +1,5 @@
-//! What belongs to a volume group, a software RAID or a pool, or is encrypted, and needs more than a comparison.
+//! Members of volume groups, software RAIDs and pools, and encrypted devices, whose detection needs more than a
+//! comparison.
 
 use std::io;
 

@@ -20,7 +20,7 @@ const MARKS: [(&str, &[u8]); 6] = [
     ("hibernation image", b"LINHIB0001"),
 ];
 
-/// What TuxOnIce puts at the start.
+/// TuxOnIce's mark at the start.
 const TUX_ON_ICE: &[u8] = &[0xed, 0xc3, 0x02, 0xe9, 0x98, 0x56, 0xe5, 0x0c];
 
 /// All of them.

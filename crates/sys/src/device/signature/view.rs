@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Remembers what is read of it; a byte holds the low bits of its offset in KiB. Sector 3 is broken.
+    /// Records the reads; a byte has the low bits of its offset in KiB. Sector 3 is broken.
     struct Recorder {
         reads: RefCell<Vec<(u64, usize)>>,
         is_broken: bool,
