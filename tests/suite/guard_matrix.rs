@@ -617,7 +617,7 @@ fn data_of_an_unknown_format_is_mentioned() {
     let _loading = loading();
     let home = scratch();
     let (empty, full) = (LoopDevice::new(32 * MIB), LoopDevice::written(32 * MIB));
-    let mention = "holds data of an unknown format";
+    let mention = "contains data of an unknown format";
     for (device, is_mentioned) in [(&empty, false), (&full, true)] {
         let name = device.path().to_string_lossy().into_owned();
         let way = Way { name: device.path().to_owned(), directory: None, descriptor: false };
