@@ -1,6 +1,6 @@
 //! What a load would get of a modelled volume over a span: slices of it, the credit that is left, and when none was.
 //!
-//! Pure: told what completed from one instant to the next and what the volume's limits stood at then, it keeps a bounded
+//! Pure: from what completed between two instants and the state of the volume's limits then, it makes a bounded
 //! number of slices, however long the span is.
 
 mod credit;
@@ -19,7 +19,7 @@ const LENGTHS: [u64; 24] = [
     172_800, 604_800, 1_209_600, 2_592_000, 7_776_000, 31_536_000,
 ];
 const SECOND: u64 = 1_000_000_000;
-/// How long a course is taken to be where nobody says.
+/// How long a course is taken to be where that is not known.
 const UNKNOWN_NS: u64 = 3_600 * SECOND;
 /// Stalls of several jobs in the order of time, those that overlap as one.
 pub fn joined(mut stalls: Vec<ForecastStall>) -> Vec<ForecastStall> {

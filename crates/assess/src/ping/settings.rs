@@ -10,6 +10,7 @@ use fathom_runner::Session;
 use super::error::PingError;
 use crate::catalogue::VolumeTypes;
 use crate::enter_conditions;
+use crate::target::absolute;
 
 /// What is asked of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,10 +180,11 @@ impl PingSettings {
 
     /// The header of the run.
     pub(super) fn header(&self, session: &Session) -> RunHeader {
+        let target = if session.is_simulated() { self.target.clone() } else { absolute(&self.target) };
         let mut header = RunHeader {
             command: self.command.clone(),
             activity: Activity::Ping(PingActivity { slo: self.slo.clone() }),
-            target: self.target.display().to_string(),
+            target: target.display().to_string(),
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             labels: self.labels.clone(),
             seed: self.seed,

@@ -206,7 +206,7 @@ impl Presence {
     }
 }
 
-/// A process that moved data while it held something of the device open.
+/// A process that moved data while it had the device or a file on it open.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessActivity {
@@ -218,7 +218,7 @@ pub struct ProcessActivity {
     pub read_bytes_per_second: f64,
     /// Bytes per second it caused to be written, on all devices together.
     pub write_bytes_per_second: f64,
-    /// What it holds open.
+    /// What it has open.
     pub file: String,
 }
 
@@ -268,8 +268,8 @@ impl MonitorInterval {
         Some(self.activity.queue_ms as f64 / 1e3 / self.seconds()?)
     }
 
-    /// The share of time with at least one request in flight, 0 to 1. Of a device that serves several at once it does not
-    /// tell how much more it could do.
+    /// The share of time with at least one request in flight, 0 to 1. A device that serves several at once may have capacity
+    /// left at 1.
     pub fn utilisation(&self) -> Option<f64> {
         Some((self.activity.busy_ms as f64 / 1e3 / self.seconds()?).min(1.0))
     }
