@@ -1,6 +1,6 @@
 //! From what was seen to what is told: values where they are known, bounds where another limit hides them, and why.
 
-use super::curve::{Curve, Held, IoUnit};
+use super::curve::{Curve, IoUnit, SmallIoLimit};
 use super::fall::FALLEN;
 use super::ledger::EmptiedBucket;
 use super::probe::IoDirection;
@@ -130,14 +130,14 @@ impl Script<'_> {
 
     fn parallelism(&self, curve: &Curve) -> Figure {
         let served = curve.top.rate * self.found.floor_ns(curve.way) / 1e9;
-        match curve.held {
-            Held::Width(width) => {
+        match curve.small_limit {
+            SmallIoLimit::Width(width) => {
                 let half = if self.found.floor(curve.way).spread() < 0.02 { 0.0 } else { 0.03 * served };
                 let value = if half < 0.5 { width as f64 } else { served };
                 Figure::known(value, (value - half).max(1.0), value + half)
             }
             _ if served < 1.0 => Figure::unknown("I/Os complete before another limit admits the next one"),
-            Held::Depth => {
+            SmallIoLimit::Depth => {
                 let why = "every I/O in flight was served in parallel";
                 Figure::bound(Estimate::AtLeast((served * 0.97).floor()), why)
             }
@@ -315,13 +315,13 @@ const UNEVEN: &str = "the rate varied more than it does at a limit";
 fn iops(curve: &Curve) -> Figure {
     let rate = curve.top.rate;
     let least = Estimate::AtLeast(rate * (0.99 - curve.top.error));
-    match curve.held {
-        Held::Count if curve.top.uneven > EVEN => Figure::bound(least, UNEVEN),
-        Held::Count => known(rate, curve.top.error),
-        Held::Bytes => Figure::bound(least, "the bandwidth limit applies even to the smallest I/Os"),
-        Held::Depth => Figure::bound(least, "the rate grew with the queue depth"),
-        Held::Client => Figure::bound(least, "the client was the limit"),
-        Held::Width(width) => Figure::bound(least, format!("{width} I/Os are served in parallel")),
+    match curve.small_limit {
+        SmallIoLimit::Count if curve.top.uneven > EVEN => Figure::bound(least, UNEVEN),
+        SmallIoLimit::Count => known(rate, curve.top.error),
+        SmallIoLimit::Bytes => Figure::bound(least, "the bandwidth limit applies even to the smallest I/Os"),
+        SmallIoLimit::Depth => Figure::bound(least, "the rate grew with the queue depth"),
+        SmallIoLimit::Client => Figure::bound(least, "the client was the limit"),
+        SmallIoLimit::Width(width) => Figure::bound(least, format!("{width} I/Os are served in parallel")),
     }
 }
 

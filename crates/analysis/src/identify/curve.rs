@@ -15,8 +15,8 @@ pub(crate) struct Curve {
     pub(crate) way: IoDirection,
     /// The rate of the smallest requests.
     pub(crate) top: RateLevel,
-    /// What holds it.
-    pub(crate) held: Held,
+    /// What limits that rate.
+    pub(crate) small_limit: SmallIoLimit,
     /// The rate of large requests, where bytes limit.
     pub(crate) bulk: Option<RateLevel>,
     /// The most bytes a second seen.
@@ -30,16 +30,16 @@ pub(crate) struct Curve {
 
 /// What limits small requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Held {
-    /// A number of them a second.
+pub(crate) enum SmallIoLimit {
+    /// The number of requests per second.
     Count,
-    /// Bytes.
+    /// The bytes per second.
     Bytes,
-    /// Nothing but the depth that was asked for.
+    /// Only the queue depth of the test.
     Depth,
-    /// The machine that asked.
+    /// The client.
     Client,
-    /// As many are served at once.
+    /// The number of requests that are served in parallel.
     Width(u64),
 }
 
@@ -72,9 +72,9 @@ impl Script<'_> {
         self.found.is_even[way as usize] = self.is_early(way);
         let top = self.top(way)?;
         self.is_highest_top(way, &top)?;
-        let held = self.held(way, &top);
-        let held = self.width(way, &top, held)?;
-        self.found.is_even[way as usize] = held == Held::Count;
+        let small_limit = self.small_limit(way, &top);
+        let small_limit = self.width(way, &top, small_limit)?;
+        self.found.is_even[way as usize] = small_limit == SmallIoLimit::Count;
         if !self.is_early(way) {
             self.found.full[way as usize] = Some(top);
         }
@@ -102,7 +102,7 @@ impl Script<'_> {
         let curve = Curve {
             way,
             top,
-            held,
+            small_limit,
             bulk: None,
             most_bytes,
             flat_to: Some(largest),
@@ -112,7 +112,7 @@ impl Script<'_> {
         let Some(below) = points.iter().position(|point| !is_flat(point, &top)) else {
             return Ok(curve);
         };
-        if held == Held::Depth {
+        if small_limit == SmallIoLimit::Depth {
             let far = points[points.len() - 1];
             let is_even = far.bytes() > most_bytes * 0.95 && far.rate < top.rate / 5.0;
             let is_held = is_even && far.is_queued(self.found.floor_ns(way), 1.3);
@@ -164,11 +164,11 @@ impl Script<'_> {
     }
 
     /// What holds the rate of the smallest requests, as far as their number tells.
-    pub(crate) fn held(&self, way: IoDirection, top: &RateLevel) -> Held {
+    pub(crate) fn small_limit(&self, way: IoDirection, top: &RateLevel) -> SmallIoLimit {
         match () {
-            () if top.is_busy => Held::Client,
-            () if !top.is_queued(self.found.floor_ns(way), 1.15) => Held::Depth,
-            () => Held::Count,
+            () if top.is_busy => SmallIoLimit::Client,
+            () if !top.is_queued(self.found.floor_ns(way), 1.15) => SmallIoLimit::Depth,
+            () => SmallIoLimit::Count,
         }
     }
 
@@ -210,7 +210,7 @@ impl Script<'_> {
         if at_high.bytes() > curve.most_bytes * (1.0 - ALIKE) {
             return self.by_bytes(curve, crossover);
         }
-        if curve.held != Held::Count {
+        if curve.small_limit != SmallIoLimit::Count {
             let flat_to = low * least;
             return Ok(Curve { flat_to: Some(flat_to), both: flat_to, unit: IoUnit::Hidden, ..curve });
         }
@@ -222,12 +222,13 @@ impl Script<'_> {
         let block = (curve.top.block * 64).min(self.spec.most_block_bytes);
         let guess = curve.most_bytes / block as f64;
         let bulk = self.at("large I/Os at full rate", curve.way, block, guess, Care::Fine)?;
-        let held = if curve.held == Held::Count { Held::Bytes } else { curve.held };
+        let small_limit =
+            if curve.small_limit == SmallIoLimit::Count { SmallIoLimit::Bytes } else { curve.small_limit };
         // Small enough for a bucket of I/Os to show at what is usual, large enough not to ask for nothing but work.
         let wanted = (bulk.bytes() / USUAL_IOPS) as u64;
         let both = (wanted / self.spec.unit_bytes).max(1) * self.spec.unit_bytes;
         let both = both.min(bulk.block);
-        Ok(Curve { held, bulk: Some(bulk), flat_to: None, unit: IoUnit::Hidden, both, ..curve })
+        Ok(Curve { small_limit, bulk: Some(bulk), flat_to: None, unit: IoUnit::Hidden, both, ..curve })
     }
 
     /// Large requests are held by bytes, those below `crossover` by their number.
@@ -240,14 +241,15 @@ impl Script<'_> {
         let crossover = bulk.bytes() / curve.top.rate;
         let flat_to = whole(crossover * 0.98);
         // Where no limit holds small requests, there are more of them than need be asked for.
-        let both = match curve.held {
-            Held::Count => flat_to,
+        let both = match curve.small_limit {
+            SmallIoLimit::Count => flat_to,
             _ => whole(bulk.bytes() / USUAL_IOPS).clamp(flat_to, bulk.block.max(flat_to)),
         };
         let curve = Curve { bulk: Some(bulk), flat_to: Some(flat_to), both, ..curve };
         self.is_no_less(way, curve.most_bytes, &bulk)?;
         // Many small steps look like bytes from afar.
-        let times: &[f64] = if curve.held == Held::Count { &[] } else { &[1.13, 1.27, 1.43, 1.61] };
+        let times: &[f64] =
+            if curve.small_limit == SmallIoLimit::Count { &[] } else { &[1.13, 1.27, 1.43, 1.61] };
         for times in times {
             let block = whole(crossover * times) + least;
             let aim = "bandwidth or I/O size steps";
@@ -257,7 +259,7 @@ impl Script<'_> {
                 return Ok(Curve { bulk: None, unit: IoUnit::Hidden, ..curve });
             }
         }
-        if curve.held != Held::Count {
+        if curve.small_limit != SmallIoLimit::Count {
             return Ok(Curve { unit: IoUnit::Hidden, ..curve });
         }
         let aim = "largest size that counts as one I/O";
@@ -332,7 +334,7 @@ impl Script<'_> {
         };
         // Every request costs as its bytes do.
         if unit == least {
-            return Ok(Curve { held: Held::Bytes, ..hidden(curve) });
+            return Ok(Curve { small_limit: SmallIoLimit::Bytes, ..hidden(curve) });
         }
         // Whole units bring the most bytes; where that is less than so many I/Os carry, bytes limit.
         let steps = (beyond.rate * beyond.block.div_ceil(unit) as f64 / curve.top.rate).ceil();

@@ -1,6 +1,6 @@
 //! Asking as much as there is until the rate falls for good, or for as long as the budget allows.
 
-use super::curve::{Held, IoUnit};
+use super::curve::{IoUnit, SmallIoLimit};
 use super::fall::{FALLEN, RateFall};
 use super::level::ProbeLoad;
 use super::probe::ProbeSlice;
@@ -114,9 +114,8 @@ impl Script<'_> {
         let mut curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         let curve = curves.next()?;
         match kind {
-            BucketUnit::Ios => {
-                (curve.held != Held::Bytes || curve.flat_to.is_some()).then_some(self.spec.unit_bytes)
-            }
+            BucketUnit::Ios => (curve.small_limit != SmallIoLimit::Bytes || curve.flat_to.is_some())
+                .then_some(self.spec.unit_bytes),
             BucketUnit::Bytes => {
                 let base = self.found.buckets.last().map_or(curve.top.rate, |bucket| bucket.account.base);
                 let wanted = 2.0 * curve.most_bytes / base.max(1e-3);
@@ -224,7 +223,8 @@ impl Script<'_> {
         let rate = slices.iter().map(|slice| slice.ios).sum::<u64>() as f64 / seconds.max(1e-9);
         let curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(stream));
         let highest = |curve: &super::curve::Curve| {
-            let by_count = if curve.held == Held::Count { curve.top.rate } else { f64::INFINITY };
+            let by_count =
+                if curve.small_limit == SmallIoLimit::Count { curve.top.rate } else { f64::INFINITY };
             by_count.min(curve.bulk.map_or(f64::INFINITY, |bulk| bulk.bytes() / block as f64))
         };
         let highest = curves.map(highest).fold(f64::INFINITY, f64::min);
@@ -268,7 +268,7 @@ impl Script<'_> {
             let depth = self.depth_for(curve.way, rate, block);
             let seconds = until.saturating_sub(self.spent.time_ns) as f64 / 1e9;
             let most = self.left_ios(block) as f64 / 2.0 / seconds.max(1.0);
-            if curve.held == Held::Depth && rate > most {
+            if curve.small_limit == SmallIoLimit::Depth && rate > most {
                 (most * self.found.floor_ns(curve.way) / 1e9).max(1.0) as u32
             } else {
                 depth
@@ -289,7 +289,7 @@ impl Script<'_> {
     pub(crate) fn expected(&self, ways: IoScope, block: u64) -> f64 {
         let mut curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         let Some(curve) = curves.next() else { return 0.0 };
-        if curve.held == Held::Depth {
+        if curve.small_limit == SmallIoLimit::Depth {
             return 0.0;
         }
         let full = match curve.flat_to {

@@ -4,7 +4,7 @@
 //! The fall is looked at at once, and then the limits are measured without credit: limits on I/Os and bytes have the same
 //! shape there, only lower, and no rest is needed (`join.rs` puts what held before together with that).
 
-use super::curve::{Curve, Held, IoUnit};
+use super::curve::{Curve, IoUnit, SmallIoLimit};
 use super::drain::DrainStream;
 use super::fall::{FALLEN, RateFall};
 use super::ledger::EmptiedBucket;
@@ -213,14 +213,14 @@ impl Script<'_> {
     fn of_two(&self, way: IoDirection, top: RateLevel, bytes: f64) -> Curve {
         let block = ((4.0 * bytes / top.rate) as u64).clamp(top.block, self.spec.most_block_bytes);
         let bulk = RateLevel { block, rate: bytes / block as f64, ..top };
-        let held = match self.held(way, &top) {
-            Held::Count if top.bytes() > bytes * (1.0 - BOTH) => Held::Bytes,
-            held => held,
+        let small_limit = match self.small_limit(way, &top) {
+            SmallIoLimit::Count if top.bytes() > bytes * (1.0 - BOTH) => SmallIoLimit::Bytes,
+            small_limit => small_limit,
         };
         let curve = Curve {
             way,
             top,
-            held,
+            small_limit,
             bulk: Some(bulk),
             most_bytes: bytes,
             flat_to: Some(top.block),

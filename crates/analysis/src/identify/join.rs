@@ -81,8 +81,8 @@ impl Script<'_> {
             Some(top) => top,
             None => self.after_rest(way, bucket, self.spec.unit_bytes)?,
         };
-        let held = self.held(way, &top);
-        Ok(self.whole(Curve { top, held, ..dry }))
+        let small_limit = self.small_limit(way, &top);
+        Ok(self.whole(Curve { top, small_limit, ..dry }))
     }
 
     /// Looks for a limit on bytes where without credit so few came that bytes did not limit.

@@ -1,6 +1,6 @@
 //! Whether reads and writes draw on the same limits: both at once against each alone.
 
-use super::curve::{Curve, Held};
+use super::curve::{Curve, SmallIoLimit};
 use super::level::{Care, ProbeLoad, RateLevel};
 use super::probe::IoDirection;
 use super::script::{Halt, Script};
@@ -31,7 +31,7 @@ impl Script<'_> {
     pub(crate) fn sharing(&mut self) -> Result<(), Halt> {
         let [Some(read), Some(write)] = self.found.curves.clone() else { return Ok(()) };
         let small = (self.spec.unit_bytes, read.top, write.top);
-        let is_held = |curve: &Curve| matches!(curve.held, Held::Count | Held::Bytes);
+        let is_held = |curve: &Curve| matches!(curve.small_limit, SmallIoLimit::Count | SmallIoLimit::Bytes);
         self.use_up(BucketUnit::Ios, self.spec.unit_bytes)?;
         if is_held(&read) || is_held(&write) {
             self.found.shares_ios = self.both(small, is_held(&read) && is_held(&write))?;

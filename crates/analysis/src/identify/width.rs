@@ -3,7 +3,7 @@
 //! Both are flat over depths. But a limiter that was left alone lets a bunch of requests through at once, or one after the
 //! other; a medium serves as many as it can and then the next as many.
 
-use super::curve::Held;
+use super::curve::SmallIoLimit;
 use super::floor::REST_NS;
 use super::level::{ProbeLoad, RateLevel};
 use super::probe::IoDirection;
@@ -18,18 +18,23 @@ const SIGMAS: f64 = 3.0;
 
 impl Script<'_> {
     /// What holds the rate `top` of small requests: whether they wait for a place in the medium.
-    pub(crate) fn width(&mut self, way: IoDirection, top: &RateLevel, held: Held) -> Result<Held, Halt> {
+    pub(crate) fn width(
+        &mut self,
+        way: IoDirection,
+        top: &RateLevel,
+        small_limit: SmallIoLimit,
+    ) -> Result<SmallIoLimit, Halt> {
         let floor = self.found.floor(way);
         let served = top.rate * floor.mean / 1e9;
-        if held != Held::Count || served < 0.9 || floor.mean <= 0.0 {
-            return Ok(held);
+        if small_limit != SmallIoLimit::Count || served < 0.9 || floor.mean <= 0.0 {
+            return Ok(small_limit);
         }
         let width = served.round().max(1.0);
         // Of few at once the number is a whole one.
         let uncertain = 0.01 + top.error + (floor.interval().1 / floor.mean - 1.0);
         let is_whole = (served - width).abs() <= (served * uncertain).max(0.02);
         if !is_whole || width * 2.0 > f64::from(self.spec.most_depth) {
-            return Ok(held);
+            return Ok(small_limit);
         }
         let width = width as u64;
         let (one, two) = (self.bunch(way, width)?, self.bunch(way, 2 * width)?);
@@ -40,7 +45,7 @@ impl Script<'_> {
         let floor_share = floor.interval().1 / floor.mean - 1.0;
         let off = |count: u64| sure + floor_share + SIGMAS * spread / (requests.max(count) as f64).sqrt();
         let is_medium = one < 1.0 + off(width) && (two - 1.5).abs() < 0.02 + 1.5 * off(2 * width);
-        Ok(if is_medium { Held::Width(width) } else { held })
+        Ok(if is_medium { SmallIoLimit::Width(width) } else { small_limit })
     }
 
     /// Mean latency of `count` requests that come together after a rest, ns.
