@@ -41,7 +41,7 @@ pub struct IdentifyPlan {
     pub settings: IdentifySettings,
 }
 
-/// Time for everything where none is said: a bucket that lasts for half an hour runs dry in it.
+/// The usual budget: a bucket that lasts for half an hour runs dry in it.
 pub const USUAL_BUDGET: Nanos = Nanos::from_secs(3600);
 /// Largest share of the time that laying out may take.
 const LAYOUT_SHARE: u64 = 8;
@@ -85,27 +85,27 @@ impl IdentifyPlan {
     }
 
     /// fio's options for one direction of `probe`.
-    fn said(&self, probe: &IdentifyProbe, way: IoDirection) -> JobWords {
+    fn job_options(&self, probe: &IdentifyProbe, way: IoDirection) -> JobWords {
         let (rw, salt) = match way {
             IoDirection::Read => ("randread", 1),
             IoDirection::Write => ("randwrite", 2),
         };
         let range = probe.range.min(self.site.size);
-        let mut said = self.site.job(rw, probe.block, probe.depth(way), Some(range));
-        said.extend(probe.rate.map(|rate| pair("rate_iops", rate.to_string())));
+        let mut options = self.site.job(rw, probe.block, probe.depth(way), Some(range));
+        options.extend(probe.rate.map(|rate| pair("rate_iops", rate.to_string())));
         if probe.rest_ns > 0 {
-            said.push(pair("startdelay", time_word(Nanos(probe.rest_ns))));
+            options.push(pair("startdelay", time_word(Nanos(probe.rest_ns))));
         }
         if probe.ramp_ns > 0 {
-            said.push(pair("ramp_time", time_word(Nanos(probe.ramp_ns))));
+            options.push(pair("ramp_time", time_word(Nanos(probe.ramp_ns))));
         }
         // Not `time_based`: it ends with its requests or its time, whichever comes first.
-        said.extend([
+        options.extend([
             pair("io_size", (probe.ios.saturating_mul(probe.block)).to_string()),
             pair("runtime", time_word(Nanos(probe.runtime_ns))),
             pair("randseed", (self.site.seed ^ (probe.turn * 4 + salt).wrapping_mul(SEED_STEP)).to_string()),
         ]);
-        said
+        options
     }
 }
 
@@ -165,7 +165,8 @@ pub fn identify(
         };
         let (id, title) = (probe.id(seen.len()), probe.title());
         steps.next(&id, &title, steps.elapsed_ns());
-        let jobs: Vec<NamedJob<'_>> = probe.ways().map(|way| (way.name(), plan.said(&probe, way))).collect();
+        let jobs: Vec<NamedJob<'_>> =
+            probe.ways().map(|way| (way.name(), plan.job_options(&probe, way))).collect();
         let test = measure_together(id, title, &jobs, steps.session, steps.observer);
         seen.extend(Seen::of(&test));
         steps.keep(test);

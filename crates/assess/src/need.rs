@@ -37,10 +37,10 @@ pub struct NeedSettings {
     pub profile: Option<String>,
 }
 
-/// A need, in words too.
+/// A need and its description.
 #[derive(Clone, Debug)]
-pub struct SaidNeed {
-    /// What a volume is held against.
+pub struct StatedNeed {
+    /// What a volume is compared with.
     pub need: VolumeNeed,
     /// The same for people, in whole sentences.
     pub text: String,
@@ -52,11 +52,11 @@ const LARGE: u64 = 1 << 20;
 /// The least that a request moves.
 const LEAST: f64 = 512.0;
 
-/// Reads what is said.
+/// Reads the stated need.
 ///
 /// # Errors
 /// It contradicts itself, or there is no profile of that name.
-pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
+pub fn need(settings: &NeedSettings) -> Result<StatedNeed, AssessError> {
     let mut named = match &settings.profile {
         Some(name) => profiles(std::slice::from_ref(name), &engine_rows())?,
         None => Vec::new(),
@@ -116,7 +116,7 @@ pub fn need(settings: &NeedSettings) -> Result<SaidNeed, AssessError> {
         load,
     };
     let text = words(&need, iops, rate, profile.as_ref(), &asked.notes);
-    Ok(SaidNeed { need, text })
+    Ok(StatedNeed { need, text })
 }
 
 fn refuse(reason: &str, hint: &str) -> AssessError {

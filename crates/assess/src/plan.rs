@@ -257,7 +257,7 @@ impl BenchPlan {
         let of_target = |&index: &usize| {
             let name =
                 if test.targets.len() > 1 { format!("{}-{}", test.id, index + 1) } else { test.id.clone() };
-            section_of(&name, &test.said(&self.targets[index].file, size), engines)
+            section_of(&name, &test.job_options(&self.targets[index].file, size), engines)
         };
         test.targets.iter().map(of_target).collect()
     }
@@ -274,18 +274,18 @@ fn profile_of(suite: &Suite, settings: &BenchSettings) -> Profile {
     Profile { runtime, limit: settings.runtime.or(profile.limit), ..profile }
 }
 
-/// How much of the target is used: what was `said`, else all of it, or `otherwise` where it is a directory.
+/// How much of the target is used: what was `requested`, else all of it, or `otherwise` where it is a directory.
 pub(crate) fn size_on(
     target: &BenchTarget,
     typed: &Path,
-    said: Option<u64>,
+    requested: Option<u64>,
     otherwise: u64,
 ) -> Result<SizePlan, AssessError> {
     if let BenchTarget::Directory { path, filesystem } = target {
-        return working_file::plan_size(path, filesystem, otherwise, said);
+        return working_file::plan_size(path, filesystem, otherwise, requested);
     }
     let has = target.size().unwrap_or(0);
-    let size = said.unwrap_or(has);
+    let size = requested.unwrap_or(has);
     if size > has {
         let reason = format!("--size is {}, but the target has {}", bytes(size), bytes(has));
         let hint = format!("use --size {}m or less, or omit it", has / (1 << 20));
@@ -293,7 +293,7 @@ pub(crate) fn size_on(
     }
     let size = size - size % (1 << 20);
     if size < working_file::LEAST_SIZE {
-        return Err(AssessError::TooSmall { size: said.unwrap_or(size) });
+        return Err(AssessError::TooSmall { size: requested.unwrap_or(size) });
     }
     Ok(SizePlan { size, note: None })
 }

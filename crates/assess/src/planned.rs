@@ -48,26 +48,26 @@ pub struct PlannedTest {
 
 impl PlannedTest {
     /// fio's options for this test, in the order a user would type them.
-    pub(crate) fn said(&self, file: &Path, size: u64) -> Vec<(String, String)> {
+    pub(crate) fn job_options(&self, file: &Path, size: u64) -> Vec<(String, String)> {
         let size = size.min(self.at_most);
         let range = match self.split_over {
             Some(jobs) => size / u64::from(jobs) / MIB * MIB,
             None => size,
         };
-        let mut said = vec![pair("filename", escaped(file)), pair("size", size_word(range))];
-        said.extend(self.options.iter().cloned());
+        let mut options = vec![pair("filename", escaped(file)), pair("size", size_word(range))];
+        options.extend(self.options.iter().cloned());
         if self.split_over.is_some() {
-            said.push(pair("offset_increment", size_word(range)));
+            options.push(pair("offset_increment", size_word(range)));
         }
         if self.ends == Ending::Time {
-            said.push(pair("time_based", "1"));
+            options.push(pair("time_based", "1"));
         }
-        said.extend(self.runtime.map(|runtime| pair("runtime", time_word(runtime))));
+        options.extend(self.runtime.map(|runtime| pair("runtime", time_word(runtime))));
         if self.ramp > Nanos::ZERO {
-            said.push(pair("ramp_time", time_word(self.ramp)));
+            options.push(pair("ramp_time", time_word(self.ramp)));
         }
-        said.push(pair("randseed", self.seed.to_string()));
-        said
+        options.push(pair("randseed", self.seed.to_string()));
+        options
     }
 
     /// It, to be repeated within `budget` until it is steady.
@@ -122,7 +122,7 @@ pub(crate) fn time_word(time: Nanos) -> String {
     }
 }
 
-/// `test` over a target of `size` bytes, with what was said instead of what the suite says.
+/// `test` over a target of `size` bytes, with what was requested instead of what the suite says.
 pub(crate) fn planned(
     test: &SuiteTest,
     profile: &Profile,
@@ -189,13 +189,13 @@ pub(crate) fn engine_for(
     Some(EngineChoice { instead_of: Some("io_uring"), by })
 }
 
-/// The engine that was `said`, else io_uring, or what stands in for it.
+/// The engine that was `requested`, else io_uring, or what stands in for it.
 pub(crate) fn engine_or_substitute(
-    said: Option<&str>,
+    requested: Option<&str>,
     target: &BenchTarget,
     notes: &mut Vec<String>,
 ) -> String {
-    said.or_else(|| substitute(target, notes)).unwrap_or("io_uring").to_owned()
+    requested.or_else(|| substitute(target, notes)).unwrap_or("io_uring").to_owned()
 }
 
 /// What stands in for io_uring where that cannot be used.

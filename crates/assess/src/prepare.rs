@@ -58,7 +58,7 @@ pub fn prepare(
             NextPiece::Piece(piece) => {
                 observer.step_begun(&step(plan, piece.stage, piece.id()));
                 let title = piece.stage.title().to_owned();
-                measure(piece.id(), title, plan.said(&piece), session, observer)
+                measure(piece.id(), title, plan.job_options(&piece), session, observer)
             }
             NextPiece::Workload => {
                 workload_has_ended = true;
@@ -108,8 +108,8 @@ fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn StepObserver
     observer.step_begun(&step(plan, stage, stage.id().to_owned()));
     until_steady(&rounds, session, |index, so_far| {
         observer.round_begun(index, so_far);
-        let said = plan.said_in_round(&workload, round, index);
-        measure(stage.id().to_owned(), stage.title().to_owned(), said, session, observer)
+        let options = plan.round_options(&workload, round, index);
+        measure(stage.id().to_owned(), stage.title().to_owned(), options, session, observer)
     })
 }
 

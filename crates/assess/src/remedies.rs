@@ -31,7 +31,10 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
         let Some(met) = met(record, finding, &parameters) else { continue };
         finding.remedy = match finding.id {
             FindingId::BurstSuspected => lasting(catalog, entry, &parameters, &met).or(finding.remedy.take()),
-            _ => Some(format!("{REQUESTS_WAIT}. {}", told(entry, &catalog.lifts(entry, &parameters, &met)))),
+            _ => Some(format!(
+                "{REQUESTS_WAIT}. {}",
+                lift_text(entry, &catalog.lifts(entry, &parameters, &met))
+            )),
         };
         finding.evidence.insert("volume_type".to_owned(), entry.id().into());
     }
@@ -128,7 +131,7 @@ fn lasting(
 }
 
 /// `Of aws-gp2, 1,100 GiB give a tenth more for ever, 2,000 GiB twice as much.`
-fn told(entry: &CatalogEntry, lift: &Lift) -> String {
+fn lift_text(entry: &CatalogEntry, lift: &Lift) -> String {
     let id = entry.id();
     let mut text = match (&lift.tenth, &lift.twice) {
         _ if lift.is_below_own_limit => {

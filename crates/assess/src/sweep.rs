@@ -56,14 +56,14 @@ pub struct SweepPlan {
 struct SweepJob {
     id: String,
     title: String,
-    said: JobWords,
+    options: JobWords,
 }
 
 /// Largest share of the time that laying out may take.
 const LAYOUT_SHARE: u64 = 4;
-/// Deepest queue where none is said.
+/// Deepest queue where none is given.
 const DEEPEST: u64 = 256;
-/// Largest block where none is said.
+/// Largest block where none is given.
 const LARGEST: u64 = 1 << 20;
 /// The finding of a rate that was offered and not kept: what a search for the highest one looks for.
 const TOO_MUCH: FindingId = FindingId::RateNotSustained;
@@ -97,51 +97,53 @@ impl SweepPlan {
     }
 
     /// fio's options for the point at `spot`, the `turn`th of those that are alike.
-    fn said(&self, spot: &SweepSpot, runtime_ns: u64, turn: u64) -> JobWords {
+    fn job_options(&self, spot: &SweepSpot, runtime_ns: u64, turn: u64) -> JobWords {
         let (apart, size) = (spot.rw.is_sequential() && spot.numjobs > 1, self.site.size);
         let range = if apart { (size / u64::from(spot.numjobs)) & !0xf_ffff } else { size };
-        let mut said = self.site.job(spot.rw.name(), spot.block_size_bytes, spot.iodepth, Some(range));
+        let mut options = self.site.job(spot.rw.name(), spot.block_size_bytes, spot.iodepth, Some(range));
         if spot.numjobs > 1 {
-            said.extend([pair("numjobs", spot.numjobs.to_string()), pair("group_reporting", "1")]);
+            options.extend([pair("numjobs", spot.numjobs.to_string()), pair("group_reporting", "1")]);
         }
         if apart {
-            said.push(pair("offset_increment", size_word(range)));
+            options.push(pair("offset_increment", size_word(range)));
         }
         let place =
             spot.block_size_bytes.wrapping_mul(31).wrapping_add(u64::from(spot.in_flight())) ^ (turn << 40);
-        said.extend([
+        options.extend([
             pair("time_based", "1"),
             pair("startdelay", time_word(Nanos(SETTLE_NS))),
             pair("runtime", time_word(Nanos(runtime_ns))),
             pair("randseed", (self.site.seed ^ place.wrapping_mul(SEED_STEP)).to_string()),
         ]);
-        said
+        options
     }
 
     /// Name, title and options of the next measurement; `None` where there is none. `offers` have been made before it.
     fn job_of(&self, step: NextPoint, offers: u64) -> Option<SweepJob> {
         match step {
-            NextPoint::Run(spot, runtime_ns) => {
-                Some(SweepJob { id: spot.id(), title: spot.title(), said: self.said(&spot, runtime_ns, 0) })
-            }
+            NextPoint::Run(spot, runtime_ns) => Some(SweepJob {
+                id: spot.id(),
+                title: spot.title(),
+                options: self.job_options(&spot, runtime_ns, 0),
+            }),
             NextPoint::Offer(offer, runtime_ns) => {
-                let mut said = self.said(&offer.spot(), runtime_ns, offers + 1);
-                said.push(pair("rate_iops", offer.rate_iops.to_string()));
-                Some(SweepJob { id: offer.id(), title: offer.title(), said })
+                let mut options = self.job_options(&offer.spot(), runtime_ns, offers + 1);
+                options.push(pair("rate_iops", offer.rate_iops.to_string()));
+                Some(SweepJob { id: offer.id(), title: offer.title(), options })
             }
             NextPoint::Done | NextPoint::OutOfTime => None,
         }
     }
 }
 
-/// What the points cover, for what was said, in requests that are multiples of `unit`.
+/// What the points cover, as requested, in requests that are multiples of `unit`.
 fn spec(settings: &SweepSettings, unit: u64) -> Result<SweepSpec, AssessError> {
     let blocks = settings.blocks.clone().unwrap_or(Axis::Within(unit, LARGEST.max(unit)));
-    let said: Vec<u64> = match &blocks {
+    let given: Vec<u64> = match &blocks {
         Axis::Exactly(blocks) => blocks.clone(),
         Axis::Within(least, most) => vec![*least, *most],
     };
-    if let Some(odd) = said.iter().find(|block| !block.is_multiple_of(unit)) {
+    if let Some(odd) = given.iter().find(|block| !block.is_multiple_of(unit)) {
         let reason = format!("direct I/O requires multiples of {} bytes; got {}", bytes(unit), bytes(*odd));
         return Err(AssessError::target(
             &settings.run.target,
@@ -194,7 +196,7 @@ pub fn sweep(
             NextPoint::Done => next_offer(&spec, &points, &offered),
             step => step,
         };
-        let Some(SweepJob { id, title, said }) = plan.job_of(step, offered.len() as u64) else {
+        let Some(SweepJob { id, title, options }) = plan.job_of(step, offered.len() as u64) else {
             if step == NextPoint::OutOfTime {
                 steps.note(format!(
                     "the time budget ({}) ended before all was measured; use a longer --budget",
@@ -204,7 +206,7 @@ pub fn sweep(
             break;
         };
         steps.next(&id, &title, steps.elapsed_ns());
-        let test = measure(id, title, said, steps.session, steps.observer);
+        let test = measure(id, title, options, steps.session, steps.observer);
         // Whatever came of it, it counts as tried.
         points.extend(SweepPoint::of(&test));
         offered.extend(OfferedPoint::of(&test));
@@ -321,7 +323,7 @@ mod tests {
     fn commands_are_what_a_user_would_type() {
         let spot = SweepSpot { rw: AccessPattern::Write, block_size_bytes: 65_536, iodepth: 4, numjobs: 2 };
         let words: Vec<String> = plan()
-            .said(&spot, 980_000_000, 0)
+            .job_options(&spot, 980_000_000, 0)
             .iter()
             .map(|(name, value)| format!("{name}={value}"))
             .collect();

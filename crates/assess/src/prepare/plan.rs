@@ -122,51 +122,52 @@ impl PreparePlan {
 
     /// The fio command line that does what `stage` does, in one piece or for one round.
     pub fn fio_command(&self, stage: PrepareStage) -> String {
-        let said = match (stage, &self.settings.precondition, self.rounds.and_then(|rounds| rounds.round)) {
-            (PrepareStage::Workload, Some(workload), Some(round)) => self.said_in_round(workload, round, 0),
-            _ => self.said(&PreparePiece { stage, offset: 0, length: self.target.size }),
+        let options = match (stage, &self.settings.precondition, self.rounds.and_then(|rounds| rounds.round))
+        {
+            (PrepareStage::Workload, Some(workload), Some(round)) => self.round_options(workload, round, 0),
+            _ => self.job_options(&PreparePiece { stage, offset: 0, length: self.target.size }),
         };
-        section_of(stage.id(), &said, &engine_rows())
+        section_of(stage.id(), &options, &engine_rows())
             .map(|section| section.command_line())
             .unwrap_or_default()
     }
 
     /// fio's options for `piece`.
-    pub(super) fn said(&self, piece: &PreparePiece) -> Vec<(String, String)> {
+    pub(super) fn job_options(&self, piece: &PreparePiece) -> Vec<(String, String)> {
         let stage = piece.stage;
         // A discard is one call whatever the engine; the simplest does.
         let by_call = stage == PrepareStage::Trim && self.target.kind != PrepareKind::Simulated;
-        let mut said = self.base(if by_call { "psync" } else { &self.engine });
+        let mut options = self.base(if by_call { "psync" } else { &self.engine });
         if piece.offset > 0 {
-            said.push(pair("offset", size_word(piece.offset)));
+            options.push(pair("offset", size_word(piece.offset)));
         }
-        said.extend([
+        options.extend([
             pair("size", size_word(piece.length)),
             pair("rw", stage.rw()),
             pair("bs", block_name(piece.block())),
             pair("iodepth", stage.depth().to_string()),
         ]);
         match stage {
-            PrepareStage::Fill | PrepareStage::Sequential { .. } => said.push(pair("end_fsync", "1")),
+            PrepareStage::Fill | PrepareStage::Sequential { .. } => options.push(pair("end_fsync", "1")),
             // One block that cannot be read is no reason to leave the others untouched.
-            PrepareStage::Touch => said.push(pair("continue_on_error", "io")),
+            PrepareStage::Touch => options.push(pair("continue_on_error", "io")),
             PrepareStage::Trim | PrepareStage::Workload => {}
         }
         let pass = PrepareStage::ALL.iter().position(|known| *known == stage).unwrap_or(0) as u64;
-        said.push(self.seed_word((piece.offset >> 9).wrapping_mul(31).wrapping_add(pass + 1)));
-        said
+        options.push(self.seed_word((piece.offset >> 9).wrapping_mul(31).wrapping_add(pass + 1)));
+        options
     }
 
     /// fio's options for a round of the workload, counted from 0.
-    pub(super) fn said_in_round(
+    pub(super) fn round_options(
         &self,
         workload: &PrepareWorkload,
         round: Nanos,
         index: usize,
     ) -> Vec<(String, String)> {
         let size = self.target.size - self.target.size % workload.block;
-        let mut said = self.base(&self.engine);
-        said.extend([
+        let mut options = self.base(&self.engine);
+        options.extend([
             pair("size", size_word(size)),
             pair("rw", workload.rw.as_str()),
             pair("bs", block_name(workload.block)),
@@ -175,7 +176,7 @@ impl PreparePlan {
             pair("runtime", time_word(round)),
             self.seed_word(index as u64 + 1_000_003),
         ]);
-        said
+        options
     }
 
     fn base(&self, engine: &str) -> Vec<(String, String)> {
@@ -376,8 +377,8 @@ mod tests {
     fn commands_are_what_a_user_would_type() {
         let plan = PreparePlan::on(target(PrepareKind::File, true), settings()).unwrap();
         let words = |piece: PreparePiece| {
-            let said = plan.said(&piece);
-            said.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+            let options = plan.job_options(&piece);
+            options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
         };
         let piece = |stage, offset, length| PreparePiece { stage, offset, length };
         let base = "ioengine=psync filename=/t/x direct=1";
@@ -399,7 +400,7 @@ mod tests {
         // The two passes write other data.
         let [one, two] = [1, 2].map(|pass| words(piece(PrepareStage::Sequential { pass }, 0, MIB)));
         assert_ne!(one, two);
-        let round = plan.said_in_round(&PrepareWorkload::default(), Nanos::from_secs(60), 0);
+        let round = plan.round_options(&PrepareWorkload::default(), Nanos::from_secs(60), 0);
         assert!(round.contains(&pair("runtime", "60s")) && round.contains(&pair("bs", "4k")));
     }
 
