@@ -34,9 +34,9 @@ fn told(program: Program) -> Result<Value, String> {
     let document = ended.document();
     assert_eq!(document["schema"], "fathom.identify/1");
     for (what, parts) in
-        [("time_ns", &["time_ns"][..]), ("ios", &["ios"]), ("bytes", &["read_bytes", "written_bytes"])]
+        [("ns", &["time_ns"][..]), ("ios", &["ios"]), ("bytes", &["read_bytes", "written_bytes"])]
     {
-        let announced = number(&document, &format!("/budget/{what}"))?;
+        let announced = number(&document, &format!("/run/budget_{what}"))?;
         let spent =
             parts.iter().map(|part| number(&document, &format!("/spent/{part}"))).sum::<Result<f64, _>>()?;
         assert!(spent <= announced && spent > 0.0, "{what}: {spent} of {announced}");
