@@ -5,7 +5,7 @@ use fathom_model::units;
 use fathom_record::{Finding, FindingId, RunRecord, Severity};
 
 use crate::rows::{RecordRow, RowKind};
-use crate::say::{block, count, finding, of, percent};
+use crate::say::{block, count, finding, mebibytes, of, percent};
 
 /// Share of others' I/O from which on the device was not ours alone.
 const FOREIGN: f64 = 0.02;
@@ -37,7 +37,9 @@ fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         .chain(beside_partition(record, row))
         .max_by(|a, b| a.bytes.total_cmp(&b.bytes))?;
     let seconds = row.summary.measured_ns as f64 / 1e9;
-    let share = (found.bytes / total.bytes.max(1) as f64).max(found.requests / total.ios.max(1) as f64);
+    let of_bytes = found.bytes / total.bytes.max(1) as f64;
+    let of_requests = found.requests / total.ios.max(1) as f64;
+    let share = of_bytes.max(of_requests);
     if seconds < SHORTEST_S
         || share <= FOREIGN
         || found.requests < FOREIGN_PER_SECOND * seconds
@@ -45,11 +47,15 @@ fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     {
         return None;
     }
+    // In the unit of the larger share: few large requests may be most of the bytes.
+    let (rate, measured) = match of_bytes > of_requests {
+        true => (mebibytes(found.bytes / seconds.max(1e-9)), "bandwidth"),
+        false => (format!("{} IOPS", count(found.requests / seconds.max(1e-9))), "IOPS"),
+    };
     let claim = format!(
-        "other processes used {} with {} IOPS ({} of the measured load): they share its limits and add \
+        "other processes used {} with {rate} ({} of the measured {measured}): they share its limits and add \
          queueing delay.",
         found.place,
-        count(found.requests / seconds.max(1e-9)),
         percent(share),
     );
     let remedy = "Stop the other load, or measure while it is idle.";
@@ -73,7 +79,7 @@ fn of_others(row: &RecordRow<'_>) -> Option<Foreign> {
     let in_flight: u64 = jobs.iter().map(|job| u64::from(job.iodepth()) * job.largest_blocks().read).sum();
     let beyond = |theirs: u64, ours: u64| theirs.saturating_sub(ours + in_flight) as f64;
     let (mut requests, mut bytes) = (0.0, 0.0);
-    // Writes smaller than a block of the device make it read: that is told by itself.
+    // Writes smaller than a block of the device make it read: that has a finding of its own.
     if written == 0 {
         bytes += beyond(device.read_bytes, read);
         let mean = device.read_bytes as f64 / device.reads.max(1) as f64;
