@@ -64,7 +64,7 @@ pub struct Conclusion {
 /// A request of a transaction is one of several that a user waits for.
 const OLTP_P99_NS: u64 = 5_000_000;
 const OLTP_IOPS: (f64, f64) = (1000.0, 200.0);
-/// A page is put together from a few files while somebody waits.
+/// A user waits for a page that needs a few files.
 const WEB_P99_NS: u64 = 20_000_000;
 const WEB_IOPS: (f64, f64) = (500.0, 100.0);
 /// A guest's page faults and its logs share the disk with a dozen others'.
@@ -95,6 +95,12 @@ const IMPEDING: [FindingId; 5] = [
 ];
 /// Findings after which the figures prove neither.
 const DISTORTING: [FindingId; 2] = [FindingId::Errors, FindingId::Stalled];
+
+/// Findings that limit what a verdict covers.
+const CONDITIONS: [(FindingId, &str); 2] = [
+    (FindingId::BurstSuspected, "partly on burst credits"),
+    (FindingId::SmallWorkingSet, "over a small working set"),
+];
 
 /// What a bench says of each use that its rows tell of; nothing for records of other commands.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
@@ -206,11 +212,11 @@ fn doubted(conclusion: Conclusion, record: &RunRecord) -> Conclusion {
         let reason = format!("{}; in doubt because of {}", conclusion.reason, doubt.id);
         return Conclusion { verdict: Suitability::Inconclusive, reason, ..conclusion };
     }
-    if findings.iter().any(|found| found.id == FindingId::BurstSuspected) {
-        let reason = format!("{}, partly on burst credits", conclusion.reason);
-        return Conclusion { reason, ..conclusion };
+    let mut reason = conclusion.reason.clone();
+    for (_, condition) in CONDITIONS.iter().filter(|(id, _)| findings.iter().any(|found| found.id == *id)) {
+        reason = format!("{reason}, {condition}");
     }
-    conclusion
+    Conclusion { reason, ..conclusion }
 }
 
 #[cfg(test)]
@@ -299,8 +305,9 @@ mod tests {
         let doubted = with(fast, FindingId::CacheServed, "lat-read").reason;
         assert!(doubted.ends_with("; in doubt because of cache-served"), "{doubted}");
         assert_eq!(with(fast, FindingId::CacheServed, "other").verdict, Suitability::Yes);
-        assert!(
-            with(fast, FindingId::BurstSuspected, "lat-read").reason.ends_with(", partly on burst credits")
-        );
+        for (id, condition) in CONDITIONS {
+            let found = with(fast, id, "lat-read");
+            assert!(found.verdict == Suitability::Yes && found.reason.ends_with(condition), "{found:?}");
+        }
     }
 }
