@@ -13,7 +13,7 @@ use fathom_model::units::{parse_bytes, parse_duration};
 use serde::Serialize;
 
 pub use metric::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
-pub(crate) use objective::too_few_samples;
+pub(crate) use objective::{LONGER, too_few_samples};
 pub use objective::{LatencyObjective, ObjectiveVerdict, RateGoal};
 
 /// The result of a check.
@@ -71,6 +71,11 @@ impl CriterionVerdict {
     /// True where the measurement misses the criterion.
     pub const fn is_missed(&self) -> bool {
         matches!(self, CriterionVerdict::Missed)
+    }
+
+    /// True where the measurement cannot decide.
+    pub const fn is_inconclusive(&self) -> bool {
+        matches!(self, CriterionVerdict::Inconclusive { .. })
     }
 
     /// Why it is inconclusive, and what would decide it.

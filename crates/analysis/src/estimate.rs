@@ -64,3 +64,17 @@ pub(crate) fn serialize<S: Serializer>(
     members.serialize_field("high", &estimate.and_then(|estimate| estimate.high()))?;
     members.end()
 }
+
+/// The probability of at most `count` among `trials`, each of which has the probability `share`. In logarithms, so that many
+/// trials do not underflow.
+pub(crate) fn binomial_at_most(count: u64, trials: u64, share: f64) -> f64 {
+    let (trials, odds) = (trials as f64, share.ln() - (1.0 - share).ln());
+    let mut term = trials * (1.0 - share).ln();
+    let mut sum = term;
+    for count in 0..count {
+        let count = count as f64;
+        term += ((trials - count) / (count + 1.0)).ln() + odds;
+        sum = sum.max(term) + (-(sum - term).abs()).exp().ln_1p();
+    }
+    sum.exp().min(1.0)
+}

@@ -61,6 +61,11 @@ pub fn classes(expectations: &[ExpectationRecord]) -> Vec<&str> {
     classes
 }
 
+/// True where an expectation is inconclusive.
+pub fn is_inconclusive(record: &RunRecord) -> bool {
+    judge(record).iter().any(|one| one.verdict.is_inconclusive())
+}
+
 /// True where an expectation is missed. Classes are alternatives, and a measurement cannot tell which one a volume has, so
 /// expectations of several classes count where every class misses one.
 pub fn is_missed(record: &RunRecord) -> bool {

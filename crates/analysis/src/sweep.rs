@@ -11,7 +11,7 @@ pub mod spec;
 use fathom_record::{Activity, RunRecord, SweepActivity};
 use serde::Serialize;
 
-use crate::criterion::{LatencyObjective, RateGoal};
+use crate::criterion::{CriterionVerdict, LatencyObjective, RateGoal};
 use crate::pattern::AccessPattern;
 use crate::sweep::knee::{Knee, curve, knee};
 use crate::sweep::limits::{DirectionLimits, limits};
@@ -36,6 +36,25 @@ pub struct Sweep {
     pub reach: Option<SweepGoal>,
 }
 
+impl Sweep {
+    /// True where a goal is missed, or no offered rate meets the objective.
+    pub fn is_missed(&self) -> bool {
+        let never_met = |highest: &Highest| highest.search_complete && highest.best.is_none();
+        self.goals().any(|goal| goal.verdict.is_missed())
+            || !self.offered.is_empty() && self.offered.iter().all(never_met)
+    }
+
+    /// True where a goal is inconclusive, or the search for the highest offered rate came to no result.
+    pub fn is_inconclusive(&self) -> bool {
+        let unknown = |highest: &Highest| !highest.search_complete && highest.best.is_none();
+        self.goals().any(|goal| goal.verdict.is_inconclusive()) || self.offered.iter().any(unknown)
+    }
+
+    fn goals(&self) -> impl Iterator<Item = &SweepGoal> {
+        self.slo.iter().chain(&self.reach)
+    }
+}
+
 /// The limits of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SweepLimits {
@@ -50,16 +69,24 @@ pub struct SweepLimits {
 pub struct SweepGoal {
     /// As it was asked.
     pub criterion: String,
-    /// Some point meets it.
-    pub met: bool,
+    /// Met where some point meets it; inconclusive where none does and some had too few samples to tell.
+    #[serde(flatten)]
+    pub verdict: CriterionVerdict,
     /// The answer for each pattern and block size.
     pub answers: Vec<SweepAnswer>,
 }
 
 impl SweepGoal {
     fn new(criterion: &str, answers: Vec<SweepAnswer>) -> SweepGoal {
-        let met = answers.iter().any(|answer| answer.best.is_some());
-        SweepGoal { criterion: criterion.to_owned(), met, answers }
+        let verdict = match () {
+            () if answers.iter().any(|answer| answer.best.is_some()) => CriterionVerdict::Met,
+            () if answers.iter().any(|answer| answer.inconclusive) => {
+                let remedy = "use a longer --budget".to_owned();
+                CriterionVerdict::inconclusive("some points had too few samples", Some(remedy))
+            }
+            () => CriterionVerdict::Missed,
+        };
+        SweepGoal { criterion: criterion.to_owned(), verdict, answers }
     }
 }
 
@@ -73,7 +100,7 @@ pub struct SweepAnswer {
     /// The point that answers: under an objective the one of the highest rate, for a rate the one of the least depth.
     /// `None` where none does.
     pub best: Option<SweepPoint>,
-    /// No point had enough requests to tell.
+    /// No point answers, and some had too few requests to tell.
     pub inconclusive: bool,
     /// The same number of requests in flight from several jobs, where that was measured.
     pub in_jobs: Option<SweepPoint>,
@@ -114,8 +141,8 @@ pub fn assess(record: &RunRecord) -> Sweep {
         let main = curves.iter().filter(|(.., jobs)| Some(*jobs) == main_jobs(&points));
         main.map(|&(rw, block, jobs)| {
             let curve = curve(&points, (rw, block, jobs));
-            let inconclusive = !curve.iter().any(|point| is_told(point));
             let best = answer(&curve);
+            let inconclusive = best.is_none() && !curve.iter().all(|point| is_told(point));
             let other = best.as_ref().and_then(|best| in_jobs(best.spot));
             let in_jobs = other.and_then(|spot| found(&points, spot));
             let cheaper = cheaper(best.as_ref(), in_jobs.as_ref());

@@ -18,6 +18,8 @@ pub enum Exit {
     Usage,
     /// A criterion is missed, or a comparison differs.
     Missed,
+    /// With `--strict`: no criterion is missed, and one is inconclusive.
+    Inconclusive,
     /// Interrupted by a signal.
     Interrupted,
     /// ioping's own code.
@@ -38,11 +40,21 @@ impl Exit {
             Exit::Failed | Exit::FioSetup => 1,
             Exit::Usage => 2,
             Exit::Missed => 3,
+            Exit::Inconclusive => 4,
             Exit::Interrupted => 130,
             Exit::Ioping(code) => code,
             // Above 127 a shell reads a signal, and 256 would read as success.
             Exit::FioJobs(count) => count.min(127) as u8,
             Exit::FioInterrupted => 128,
+        }
+    }
+
+    /// The exit of a command that has checked criteria and would otherwise end like this.
+    pub fn with_criteria(self, is_missed: bool, is_inconclusive: bool) -> Exit {
+        match self {
+            Exit::Done if is_missed => Exit::Missed,
+            Exit::Done if is_inconclusive => Exit::Inconclusive,
+            other => other,
         }
     }
 
@@ -146,6 +158,7 @@ mod tests {
             (Exit::Failed, 1),
             (Exit::Usage, 2),
             (Exit::Missed, 3),
+            (Exit::Inconclusive, 4),
             (Exit::Interrupted, 130),
             (Exit::Ioping(4), 4),
             (Exit::FioSetup, 1),

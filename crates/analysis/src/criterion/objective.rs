@@ -4,10 +4,16 @@ use fathom_model::units;
 use fathom_record::{Latency, LatencySummary};
 use serde::Serialize;
 
+use crate::estimate::binomial_at_most;
+
 use super::{Criterion, CriterionVerdict, LatencySpan, MetricKind, Statistic};
 
 /// Samples that must lie beyond a percentile before it is one.
 const LEAST_BEYOND: f64 = 10.0;
+/// A sample that is less probable than this where an objective is met shows that it is missed, and the other way round.
+const IMPROBABLE: f64 = 0.025;
+/// What gives a command that runs for a time more samples.
+pub(crate) const LONGER: &str = "use a longer --runtime";
 
 /// An objective for latency: `p99<5ms`, short for `lat_ns.p99<5ms`.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,11 +31,11 @@ pub struct RateGoal {
 }
 
 /// Why a percentile of a sample this small has no verdict.
-pub(crate) fn too_few_samples(statistic: Statistic, samples: u64) -> CriterionVerdict {
+pub(crate) fn too_few_samples(statistic: Statistic, samples: u64, remedy: &str) -> CriterionVerdict {
     let needed = (LEAST_BEYOND / statistic.share_beyond()).ceil() as u64;
     let (samples, needed) = (units::grouped(samples), units::grouped(needed));
     let reason = format!("too few samples for {} ({samples}; needs {needed})", statistic.label());
-    CriterionVerdict::inconclusive(reason, Some("use a longer --runtime".to_owned()))
+    CriterionVerdict::inconclusive(reason, Some(remedy.to_owned()))
 }
 
 /// Reads a criterion that applies to all that a command measures.
@@ -109,7 +115,7 @@ impl LatencyObjective {
     pub fn verdict(&self, lat: &LatencySummary) -> CriterionVerdict {
         match self.statistic.of(lat) {
             Some(ns) => CriterionVerdict::of(self.is_met_by(ns)),
-            None => too_few_samples(self.statistic, lat.samples),
+            None => too_few_samples(self.statistic, lat.samples, LONGER),
         }
     }
 
@@ -123,14 +129,29 @@ impl LatencyObjective {
     pub fn judge(&self, latency: &Latency, lost: u64) -> ObjectiveVerdict {
         let all = latency.samples() + lost;
         let observed_ns = self.observed(latency, lost);
-        let verdict = match observed_ns {
-            Some(ns) => CriterionVerdict::of(self.is_met_by(ns as f64)),
-            None if all > 0 => CriterionVerdict::Missed,
-            None => CriterionVerdict::inconclusive("no I/O was measured", None),
-        };
         let is_percentile = matches!(self.statistic, Statistic::Percentile(_));
-        let low_sample = is_percentile && all as f64 * self.statistic.share_beyond() < LEAST_BEYOND - 1e-6;
-        ObjectiveVerdict { objective: self.criterion.to_string(), observed_ns, verdict, low_sample }
+        let verdict = match observed_ns {
+            _ if all == 0 => CriterionVerdict::inconclusive("no I/O was measured", None),
+            _ if is_percentile && (all as f64) < self.samples() - 1e-6 => self.small_sample(latency, lost),
+            Some(ns) => CriterionVerdict::of(self.is_met_by(ns as f64)),
+            None => CriterionVerdict::Missed,
+        };
+        ObjectiveVerdict { objective: self.criterion.to_string(), observed_ns, verdict }
+    }
+
+    /// The verdict on a percentile that a sample is too small to show: from how many of its I/Os are slower than the limit, where
+    /// that many or that few would be improbable on the other side of it.
+    fn small_sample(&self, latency: &Latency, lost: u64) -> CriterionVerdict {
+        let all = latency.samples() + lost;
+        let slower = latency.fio_bins().into_iter().filter(|(ns, _)| !self.is_met_by(*ns as f64));
+        let slower = slower.map(|(_, count)| count).sum::<u64>() + lost;
+        let share = self.statistic.share_beyond();
+        let at_least = 1.0 - slower.checked_sub(1).map_or(0.0, |fewer| binomial_at_most(fewer, all, share));
+        match () {
+            () if at_least < IMPROBABLE => CriterionVerdict::Missed,
+            () if binomial_at_most(slower, all, share) < IMPROBABLE => CriterionVerdict::of(true),
+            () => too_few_samples(self.statistic, all, "make more requests (-c, -w)"),
+        }
     }
 
     fn observed(&self, latency: &Latency, lost: u64) -> Option<u64> {
@@ -162,8 +183,6 @@ pub struct ObjectiveVerdict {
     /// The result.
     #[serde(flatten)]
     pub verdict: CriterionVerdict,
-    /// The sample is too small for a prediction.
-    pub low_sample: bool,
 }
 
 impl RateGoal {
@@ -235,27 +254,29 @@ mod tests {
 
     #[test]
     fn verdicts() {
-        let check = |text: &str, times: &Latency, lost: u64, met: Option<bool>, low: bool| {
+        let check = |text: &str, times: &Latency, lost: u64, met: Option<bool>| {
             let judged = LatencyObjective::parse(text).unwrap().judge(times, lost);
-            assert_eq!(
-                (judged.verdict.decided(), judged.low_sample),
-                (met, low),
-                "{text} {lost}: {judged:?}"
-            );
+            assert_eq!(judged.verdict.decided(), met, "{text} {lost}: {judged:?}");
         };
         let thousand = of((1..=1000).map(|ms| ms * 1_000_000));
-        check("p50<510ms", &thousand, 0, Some(true), false);
-        check("p50<490ms", &thousand, 0, Some(false), false);
-        check("max<=1s", &thousand, 0, Some(true), false);
-        check("max<1s", &thousand, 0, Some(false), false);
-        check("max<=1s", &thousand, 1, Some(false), false);
-        check("mean<600ms", &thousand, 0, Some(true), false);
-        check("min<2ms", &thousand, 900, Some(true), false);
+        check("p50<510ms", &thousand, 0, Some(true));
+        check("p50<490ms", &thousand, 0, Some(false));
+        check("max<=1s", &thousand, 0, Some(true));
+        check("max<1s", &thousand, 0, Some(false));
+        check("max<=1s", &thousand, 1, Some(false));
+        check("mean<600ms", &thousand, 0, Some(true));
+        check("min<2ms", &thousand, 900, Some(true));
         // A tenth of all is lost: p95 is lost, p50 has moved up.
-        check("p95<10s", &thousand, 112, Some(false), false);
-        check("p50<510ms", &thousand, 112, Some(false), false);
-        check("p99<10s", &of([1_000_000; 20]), 0, Some(true), true);
-        check("p99<10s", &of([]), 0, None, true);
-        check("p99<10s", &of([]), 3, Some(false), true);
+        check("p95<10s", &thousand, 112, Some(false));
+        check("p50<510ms", &thousand, 112, Some(false));
+        // Too small a sample for the percentile decides where most of it is slow, or enough of it is quick.
+        check("p99<10s", &of([1_000_000; 20]), 0, None);
+        check("p99<10s", &of([1_000_000; 400]), 0, Some(true));
+        check("p99<10s", &of([1_000_000; 367]), 0, None);
+        check("p99<10s", &of([1_000_000; 19]), 1, None);
+        check("p99<10s", &of([1_000_000; 18]), 2, Some(false));
+        check("p99<10s", &of([]), 0, None);
+        check("p99<10s", &of([]), 3, Some(false));
+        check("max<10s", &of([1_000_000; 20]), 0, Some(true));
     }
 }

@@ -6,7 +6,7 @@ use super::conditions::{self, Doubt, ExpectationCase};
 use super::interval::{self, ConfidenceInterval, LEAST_SECONDS};
 use super::{ExpectationResult, burst, share};
 use crate::criterion::{
-    Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind, Statistic, too_few_samples,
+    Comparison, CriterionVerdict, LONGER, Metric, MetricDirection, MetricKind, Statistic, too_few_samples,
 };
 use crate::rows::RecordRow;
 use crate::say::{percent, seconds};
@@ -172,7 +172,7 @@ fn unmeasured(case: &ExpectationCase<'_>) -> CriterionVerdict {
         MetricDirection::Sync => row.summary.sync.as_ref().map(|sync| sync.ios),
         _ => direction.of(&row.summary).map(|op| op.ios),
     };
-    too_few_samples(statistic, ios.unwrap_or(0))
+    too_few_samples(statistic, ios.unwrap_or(0), LONGER)
 }
 
 #[cfg(test)]

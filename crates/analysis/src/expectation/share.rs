@@ -10,6 +10,7 @@ use super::interval::ConfidenceInterval;
 use super::judge::longer_run;
 use super::share_text::{share as percent, small_share};
 use crate::criterion::CriterionVerdict::{self, Met, Missed};
+use crate::estimate::binomial_at_most;
 
 /// ns of a year.
 pub(super) const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
@@ -98,10 +99,10 @@ fn least_seconds(fraction: f64) -> u64 {
 
 /// The confidence interval of the share where so many of so many miss (Clopper-Pearson: exact, and conservative).
 fn exact(missed: usize, seconds: usize) -> ConfidenceInterval {
-    let most = solve(|share| at_most(missed, seconds, share) > TAIL);
+    let most = solve(|share| binomial_at_most(missed as u64, seconds as u64, share) > TAIL);
     let least = match missed {
         0 => 0.0,
-        missed => solve(|share| 1.0 - at_most(missed - 1, seconds, share) < TAIL),
+        missed => solve(|share| 1.0 - binomial_at_most(missed as u64 - 1, seconds as u64, share) < TAIL),
     };
     ConfidenceInterval { low: if missed == seconds { 0.0 } else { 1.0 - most }, high: 1.0 - least }
 }
@@ -114,20 +115,6 @@ fn solve(is_so: impl Fn(f64) -> bool) -> f64 {
         if is_so(middle) { low = middle } else { high = middle }
     }
     low
-}
-
-/// The probability that at most `missed` of `seconds` miss where `share` of all do. In logarithms, so that many seconds do
-/// not underflow.
-fn at_most(missed: usize, seconds: usize, share: f64) -> f64 {
-    let (seconds, odds) = (seconds as f64, share.ln() - (1.0 - share).ln());
-    let mut term = seconds * (1.0 - share).ln();
-    let mut sum = term;
-    for count in 0..missed {
-        let count = count as f64;
-        term += ((seconds - count) / (count + 1.0)).ln() + odds;
-        sum = sum.max(term) + (-(sum - term).abs()).exp().ln_1p();
-    }
-    sum.exp().min(1.0)
 }
 
 #[cfg(test)]

@@ -72,6 +72,9 @@ pub struct BenchArguments {
     /// Tolerance for expectations without one [default: 5%]
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
     tolerance: Option<f64>,
+    /// Exit with 4 if an expectation is inconclusive and none is missed
+    #[arg(long)]
+    strict: bool,
     /// Class of machine or volume that selects the expectations
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
@@ -106,7 +109,8 @@ Examples:
   fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
   fathom bench --runtime 20m --expect-file expectations.toml /mnt/data
 
-Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed, 130 interrupted.";
+Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed, 4 with --strict inconclusive,
+130 interrupted.";
 
 /// Runs a bench.
 ///
@@ -119,7 +123,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     }
     let measuring =
         Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
-    let (dry_run, show_fio) = (arguments.dry_run, arguments.show_fio);
+    let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
     let plan = BenchPlan::make(settings(arguments, command))?;
     if dry_run {
@@ -136,7 +140,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         |display| BenchProgress::new(shown, display),
         move |record, style, format, out| show(record, &Style { show_fio, ..style.clone() }, format, out),
     )?;
-    Ok(if exit == Exit::Done && expectation::is_missed(&record) { Exit::Missed } else { exit })
+    let is_inconclusive = strict && expectation::is_inconclusive(&record);
+    Ok(exit.with_criteria(expectation::is_missed(&record), is_inconclusive))
 }
 
 /// Shows what came out.

@@ -42,7 +42,7 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
         return usage(front, "an argument is not valid UTF-8", false);
     };
     if words.is_empty() {
-        // Somebody who wants to know.
+        // No arguments: print the help.
         return match output::print(|out| out.own_lines(&options::help(front))) {
             Ok(()) => usage_exit(front),
             Err(error) => unwritten(front, &error),
@@ -110,6 +110,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     };
     let Some(ping) = record.tests.first().and_then(|test| test.ping()) else { return Exit::Failed };
     let verdicts = verdicts(&record.header, ping);
+    let is_inconclusive = invocation.strict && verdicts.iter().any(|one| one.verdict.is_inconclusive());
     if front == PingProgram::Own && invocation.form != PingOutput::Text {
         for verdict in verdicts.iter().filter(|verdict| verdict.verdict.is_missed()) {
             output::warn(&format!("ping: objective {} is missed", verdict.objective));
@@ -123,7 +124,9 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     }
     match printer.finish(&record, ping) {
         Ok(false) if caught.number().is_none() => Exit::Done,
-        Ok(_) => exit(front, ping, &verdicts, caught.number().is_some()),
+        Ok(_) => {
+            exit(front, ping, &verdicts, caught.number().is_some()).with_criteria(false, is_inconclusive)
+        }
         Err(error) => unwritten(front, &error),
     }
 }

@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use fathom_analysis::criterion::{LatencyObjective, RateGoal};
 use fathom_analysis::pattern::{AccessPattern, block_name};
-use fathom_analysis::sweep::offered::Highest;
 use fathom_analysis::sweep::spec::{Axis, depths, first_blocks};
-use fathom_analysis::sweep::{Sweep, assess};
+use fathom_analysis::sweep::assess;
 use fathom_assess::is_simulated;
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::HistoryPath;
@@ -55,6 +54,9 @@ pub struct SweepArguments {
     /// Find the lowest queue depth that reaches this rate: 'iops>=5000', 'bytes_per_second>=200MiB'
     #[arg(long, value_parser = RateGoal::parse, value_name = "RATE")]
     reach: Option<RateGoal>,
+    /// Exit with 4 if a goal is inconclusive and none is missed
+    #[arg(long)]
+    strict: bool,
     /// Resume the interrupted last sweep of this target; repeat its other options
     #[arg(long, conflicts_with = "no_history")]
     resume: bool,
@@ -74,7 +76,9 @@ Examples:
   fathom sweep --rw randread,randwrite --budget 10m /mnt/data
   fathom sweep --bs 4k,64k --iodepth 1-32 /dev/nvme1n1
   fathom sweep --reach 'iops>=5000' --slo 'p99<10ms' /dev/nvme1n1
-  fathom sweep --rw randwrite --destroy-data=/dev/nvme1n1 /dev/nvme1n1";
+  fathom sweep --rw randwrite --destroy-data=/dev/nvme1n1 /dev/nvme1n1
+
+Exit status: 0 done, 1 a test failed, 2 usage, 3 a goal is missed, 4 with --strict inconclusive, 130 interrupted.";
 
 fn pattern(text: &str) -> Result<AccessPattern, String> {
     one_of(&AccessPattern::ALL, AccessPattern::name, text)
@@ -115,7 +119,7 @@ fn axis(
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let measuring = Measuring::new(&arguments.run, !arguments.resume && is_simulated(&arguments.target));
-    let resume = arguments.resume;
+    let (resume, strict) = (arguments.resume, arguments.strict);
     let mut plan = SweepPlan::make(settings(arguments, command))?;
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     measuring.announce(|out| plan_text(&plan, out))?;
@@ -127,8 +131,8 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
         |display| StepProgress::new(layout_time, Some(budget), display),
         show,
     )?;
-    let misses = || misses_a_goal(&assess(&record));
-    Ok(if exit == Exit::Done && misses() { Exit::Missed } else { exit })
+    let result = assess(&record);
+    Ok(exit.with_criteria(result.is_missed(), strict && result.is_inconclusive()))
 }
 
 /// Shows a sweep that is kept, with the answers to what its command line asked for.
@@ -143,13 +147,6 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
         || view(record, &result, style.show_fio),
         |out| json::render(record, &result, style, out),
     )
-}
-
-/// True where something was asked for that no point gave.
-fn misses_a_goal(result: &Sweep) -> bool {
-    let mut goals = result.slo.iter().chain(&result.reach);
-    let never_kept = |highest: &Highest| highest.search_complete && highest.best.is_none();
-    goals.any(|goal| !goal.met) || !result.offered.is_empty() && result.offered.iter().all(never_kept)
 }
 
 fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {

@@ -20,6 +20,7 @@ mod shown_again;
 mod signals;
 mod simulate;
 mod simulated;
+mod strict;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! Every command on modelled volumes: on virtual time every number is exact, so whole outputs are compared.
+//! Every command on simulated volumes: on virtual time every number is exact, so whole outputs are compared.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ fn fio_on_a_volume() {
     let mut args = vec!["fio", "--name=t", &filename, "--ioengine=libaio"];
     args.extend(job);
     insta::assert_snapshot!("sim_fio", printed(&args));
-    // Without an engine it is that of modelled volumes, at the depth that was said.
+    // Without an engine it is that of simulated volumes, at the depth that was said.
     args.retain(|word| !word.starts_with("--ioengine"));
     args.push("--output-format=json");
     let unnamed = document(&args);
@@ -305,4 +305,18 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     let verify = ["fio", "--name=t", "--filename=sim:custom", "--rw=write", "--verify=crc32c"];
     refused(dir.path(), &verify, 1, &["verify is not supported"]);
     assert_eq!(files_in(dir.path()), [] as [&Path; 0]);
+}
+
+#[test]
+fn a_ping_reports_an_offered_rate_that_the_volume_does_not_sustain() {
+    let dir = scratch();
+    let ping = |interval: &str| {
+        let volume = "sim:custom?iops=750&latency=500us&size=1GiB";
+        run(dir.path(), &["ping", "-q", "--schedule=fixed", "-i", interval, "-w", "4s", volume])
+            .quietly()
+            .stdout
+    };
+    let overloaded = ping("800us");
+    assert!(overloaded.contains("not sustained: 1,250 IOPS offered, 75"), "{overloaded}");
+    assert!(!ping("2ms").contains("not sustained"), "{}", ping("2ms"));
 }

@@ -8,7 +8,7 @@ use fathom_record::{Latency, LatencySummary, RunRecord};
 
 use super::PingReport;
 use super::text::{error, stuck};
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text};
 use crate::{ioping, text_writer};
 
 /// The whole report.
@@ -79,16 +79,24 @@ fn histogram(classes: &[LatencyClass]) -> Table {
 
 fn objective(verdict: &ObjectiveVerdict) -> Row {
     let observed = verdict.observed_ns.map_or_else(|| "none".into(), Cell::latency);
-    let note = match (verdict.verdict.reason(), verdict.low_sample) {
-        (Some((reason, _)), _) => reason,
-        (None, true) => "few samples",
-        (None, false) => "",
-    };
+    let note = verdict.verdict.reason().map_or("", |(reason, _)| reason);
     let row =
         Row::new([verdict.objective.as_str().into(), verdict.verdict.name().into(), observed, note.into()]);
     row.toned(if verdict.verdict.is_missed() { Tone::Alarm } else { Tone::Normal })
 }
 
+/// The rate of a fixed schedule, requests per second, where the target completed less than 98 % of it over a second or more.
+fn unsustained_rate(ping: &Ping) -> Option<f64> {
+    let (how, load) = (&ping.how, &ping.load);
+    let offered = 1e9 / how.interval_ns as f64;
+    let is_measured = load.wall_ns() >= 1_000_000_000;
+    let is_scheduled = how.fixed_schedule && how.interval_ns > 0;
+    let completed = load.per_second(load.answered);
+    (is_scheduled && is_measured && completed < SUSTAINED * offered).then_some(offered)
+}
+
+/// Share of the offered rate that must complete, as in the finding `rate-not-sustained`.
+const SUSTAINED: f64 = 0.98;
 const EINVAL: i32 = 22;
 /// Below so many requests the kernel's counters say nothing.
 const FEW: u64 = 10;
@@ -128,6 +136,14 @@ fn figures(ping: &Ping) -> Vec<KeyFigure> {
             );
             add("cache-served", text);
         }
+    }
+    if let Some(offered) = unsustained_rate(ping) {
+        let text = format!(
+            "not sustained: {} IOPS offered, {} completed; response times grow with the length of the run",
+            iops_text(offered),
+            iops_text(ping.load.per_second(ping.load.answered))
+        );
+        add("offered rate", text);
     }
     for (errno, count) in &counts.errors_by_errno {
         add(

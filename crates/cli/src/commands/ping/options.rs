@@ -46,6 +46,8 @@ pub struct PingInvocation {
     pub quiet: bool,
     /// Put the time before each line, in this form.
     pub stamp: Option<String>,
+    /// An inconclusive objective has an exit code of its own.
+    pub strict: bool,
     /// Where the run is kept.
     pub keeping: KeepArguments,
 }
@@ -120,6 +122,7 @@ const OWN: &[PingOption] = &[
     ours("engine", "NAME", "I/O engine: io_uring, libaio, psync, ... [default: io_uring if direct]"),
     ours("schedule", "fixed", "issue requests at fixed times and measure latency from them"),
     ours("slo", "P<TIME", "latency objective such as 'p99<5ms,max<1s'; exit 3 if missed"),
+    ours("strict", "", "exit 4 if an objective is inconclusive and none is missed"),
     ours("timeout", "TIME", "count slower requests as timed out [default: 10s]"),
     ours("keep", "", "keep the run in the history; --history and FATHOM_HISTORY imply it"),
     ours("history", "FILE", "history file to keep the run in [default: FATHOM_HISTORY, else the user's own]"),
@@ -177,7 +180,7 @@ pub fn help(front: PingProgram) -> String {
     text
 }
 
-/// A request that takes longer has timed out where nothing else is said.
+/// A request that takes longer has timed out by default.
 const TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// Values while they are gathered.
@@ -188,6 +191,7 @@ struct PingValues {
     rapid: bool,
     quiet: bool,
     buffered: bool,
+    strict: bool,
     size: Option<u64>,
     interval: Option<u64>,
     speed: Option<u64>,
@@ -195,7 +199,7 @@ struct PingValues {
     forms: Vec<(PingOutput, &'static str)>,
 }
 
-/// Makes an invocation of what was said.
+/// Makes an invocation of parsed words.
 ///
 /// # Errors
 /// A sentence for the user.
@@ -243,7 +247,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
     let quiet =
         gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == PingOutput::Raw);
     settings.each = !quiet && !matches!(form, PingOutput::Report(_));
-    Ok(PingInvocation { settings, form, quiet, stamp, keeping })
+    Ok(PingInvocation { settings, form, quiet, stamp, strict: gathered.strict, keeping })
 }
 
 fn report(text: &str) -> Result<PingOutput, String> {
@@ -273,7 +277,7 @@ fn number(
         _ => TIME,
     };
     let value = parse(text, suffixes)?;
-    // For ioping a zero is what it has where nothing was said.
+    // ioping treats a zero as the default.
     let some = Some(value).filter(|value| *value > 0);
     match name {
         "warmup" => settings.rules.warmup = value,
@@ -302,6 +306,7 @@ fn switch(name: &'static str, front: PingProgram, settings: &mut PingSettings, g
         "cached" => settings.cached = true,
         "direct" => settings.direct = true,
         "buffered" => gathered.buffered = true,
+        "strict" => gathered.strict = true,
         "read-write" => {
             gathered.mixed = true;
             gathered.writes += 1;
