@@ -56,7 +56,7 @@ fn by_target(rows: Vec<RecordRow<'_>>, words: Words) -> Vec<Vec<RecordRow<'_>>> 
     each
 }
 
-/// What matters most first, and all of one kind together, so that their remedy is said once.
+/// Highest severity first, and all findings of one kind together, so that their remedy appears once.
 fn in_order(found: Vec<Finding>) -> Vec<Finding> {
     let first = |id: &FindingId| found.iter().position(|finding| finding.id == *id);
     let mut keyed: Vec<_> = found

@@ -1,4 +1,4 @@
-//! What a load would get of a modelled volume over a span: slices of it, the credit that is left, and when none was.
+//! What a load would get of a simulated volume over a span: slices of it, the credit that is left, and when none was.
 //!
 //! Pure: from what completed between two instants and the state of the volume's limits then, it makes a bounded
 //! number of slices, however long the span is.
@@ -114,7 +114,7 @@ impl ForecastCourse {
         }
     }
 
-    /// The slice that the middle of a span lies in. What is under way at the end belongs to the last one.
+    /// The slice that the middle of a span lies in. What is in flight at the end belongs to the last one.
     fn index_of(&self, from: u64, to: u64) -> usize {
         let middle = from / 2 + to / 2;
         let most = match self.length_ns {

@@ -174,9 +174,9 @@ pub struct Identified {
     pub iops: EachWay,
     /// The highest rate of large requests, bytes a second: the burst where there is a bucket.
     pub bytes_per_second: EachWay,
-    /// Reads and writes draw on the same limits; `None` = could not be told.
+    /// Reads and writes draw on the same limits; `None` = unknown.
     pub shares_limits: Option<bool>,
-    /// Why it could not be told, or what it rests on.
+    /// Why it is unknown, or the evidence for it.
     pub shares_limits_why: Option<String>,
     /// The block size at which both limits meet, bytes.
     pub crossover_block_size_bytes: Figure,
@@ -186,7 +186,7 @@ pub struct Identified {
     pub parallelism: Figure,
     /// Latency of a request that waits for no other, ns.
     pub lat_ns: EachWay,
-    /// Rates that hold only as long as there is credit, the one that ran dry first at the head.
+    /// Rates that hold only as long as there is credit, the one that was exhausted first at the head.
     pub bursts: Vec<Burst>,
     /// Why there is none, or how far it was looked for.
     pub burst_why: Option<String>,

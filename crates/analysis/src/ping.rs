@@ -15,7 +15,7 @@ use crate::document;
 
 pub use fathom_record::ping::{DeviceCounts, Ping, PingCounts, PingHow, PingLoad, PingStall, PingTarget};
 
-/// Where a request was answered, as far as it can be told from this machine.
+/// Where a request was answered, as far as this machine can know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ServedBy {
@@ -38,7 +38,7 @@ impl ServedBy {
     }
 }
 
-/// What is to be said of one request.
+/// A remark on one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
     /// Among the first, which are not counted.
@@ -87,7 +87,7 @@ pub struct PingSample {
     pub lat_ns: u64,
     /// From the moment it was due, ns; `None` where no schedule is kept.
     pub response_ns: Option<u64>,
-    /// Where it was answered; `None` where nobody asked or nobody can tell.
+    /// Where it was answered; `None` where it was not asked for or is unknown.
     pub served: Option<ServedBy>,
     /// When it was answered, ns since the ping began.
     pub elapsed_ns: u64,
@@ -151,7 +151,7 @@ impl PingTally {
         }
     }
 
-    /// Takes one sample and says what is to be said of it.
+    /// Counts one sample and returns the remark on it.
     pub fn take(&mut self, sample: &PingSample) -> Option<Note> {
         let counts = &mut self.counts;
         counts.requests += 1;

@@ -1,7 +1,7 @@
 //! What `prepare` does next: a stage after the other, each in pieces from the start of the target to its end, so that one that
 //! was killed goes on with the next piece.
 //!
-//! Pure: the pieces that are done say everything, whoever did them.
+//! Pure: the pieces that are done say everything, in whatever order they were done.
 
 use fathom_record::{
     Activity, Finding, FindingId, PrepareStage, RunRecord, TestRecord, TestStatus, TestSummary,

@@ -9,7 +9,7 @@ use fathom_model::{Nanos, PerOp};
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{Activity, JobRecord, OpOutcome, RunRecord, TestRecord, TestSummary};
 
-/// Full seconds that a rate takes to be told from one that moves.
+/// Fewest full seconds that show whether a rate varies.
 pub(crate) const LEAST_SECONDS: usize = 3;
 
 /// What a row did.
@@ -98,7 +98,7 @@ impl<'a> RecordRow<'a> {
         }
     }
 
-    /// True where every job was told the same, so that one depth and one block size describe the row.
+    /// True where all jobs have the same settings, so that one depth and one block size describe the row.
     pub(crate) fn is_uniform(&self) -> bool {
         fn told(job: &JobRecord) -> (&str, [PerOp<u64>; 2], u32, &str) {
             (job.rw(), [job.largest_blocks(), job.smallest_blocks()], job.iodepth(), job.engine())

@@ -75,7 +75,7 @@ mod tests {
     use crate::fixture::{TestLoad, record};
     use crate::rows::rows;
 
-    /// Reports of fathom's own commands put the test before what is told of it.
+    /// Reports of fathom's own commands put the test before the claim.
     #[test]
     fn only_under_fios_name_a_claim_names_its_job() {
         for (activity, expected) in

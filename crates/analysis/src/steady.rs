@@ -9,7 +9,7 @@ pub(crate) mod segments;
 pub const ROUNDS: usize = 5;
 /// Rounds after which measuring ends, steady or not.
 pub const MOST_ROUNDS: usize = 25;
-/// What a round lasts where nothing else is said, ns.
+/// Default length of a round, ns.
 pub const ROUND_NS: u64 = 60_000_000_000;
 /// What the rounds may differ by: range, and drift from the first to the last, as shares of their mean.
 const RANGE: f64 = 0.20;

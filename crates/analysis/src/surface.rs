@@ -32,7 +32,7 @@ pub struct Surface {
     pub probes: Vec<SingleAccess>,
     /// CPU time of the transfers over their time: 1 is one CPU.
     pub cpu_fraction: Option<f64>,
-    /// Share of all CPUs of the machine that was busy meanwhile, whoever used them.
+    /// Share of all CPUs of the machine that was busy meanwhile, by any process.
     pub machine_busy_fraction: Option<f64>,
     /// The file benchmark.
     pub file_benchmark: Vec<FileRow>,
@@ -179,7 +179,7 @@ impl Surface {
     }
 }
 
-/// Zeros that come faster than data do come from no medium. Where there are only zeros, nobody can tell.
+/// Zeros that come faster than data do come from no medium. Where there are only zeros, it is unknown.
 fn name_the_unwritten(points: &mut [SurfacePoint]) {
     let mut data: Vec<f64> =
         points.iter().filter(|point| !point.is_zero).filter_map(SurfacePoint::rate).collect();
@@ -265,7 +265,7 @@ fn cpu_fraction(record: &RunRecord) -> Option<f64> {
     };
     let (cpu, time): (u64, u64) =
         jobs().fold((0, 0), |(cpu, time), job| (cpu + used(job), time + job.measured.elapsed_ns()));
-    // In virtual time nothing costs anything, and nothing is said of it.
+    // Virtual time has no cost to report.
     (time > 0 && cpu > 0).then(|| cpu as f64 / time as f64)
 }
 

@@ -1,7 +1,7 @@
 //! Whether targets that were measured apart and together share a limit: what they do together, as a share of what they do
 //! apart, with the interval that the seconds of the runs leave.
 //!
-//! Nothing is said where the client itself may be the limit: it is shared by all targets, and tells of none.
+//! There is no verdict where the client itself may be the limit, because all targets share it.
 
 use fathom_record::stability::Second;
 use fathom_record::{RunRecord, TestStatus};

@@ -10,14 +10,14 @@ use fathom_record::RunRecord;
 use crate::catalogue::VolumeTypes;
 use crate::simulated::{SimulatedVolume, is_simulated};
 
-/// Most that are told of.
+/// Most candidates in the result.
 const MOST: usize = 8;
 /// A size that differs by less is the same: file systems and partitions keep something for themselves.
 const SAME_SIZE: f64 = 0.02;
 
 /// The nearest types of `catalog` to `found`, which has `size_bytes` where that is known.
 ///
-/// A volume of a type is first looked for at that size. Where another size fits better by more than [`OTHER_SIZE`] it is told
+/// A volume of a type is first looked for at that size. Where another size fits better by more than [`OTHER_SIZE`] it is reported
 /// of, with so much added to its distance: the target may be a part of a volume.
 pub fn candidates(catalog: &Catalog, found: &Identified, size_bytes: Option<u64>) -> Vec<Candidate> {
     if distance_is_empty(found) {

@@ -88,7 +88,7 @@ pub enum AssessError {
     /// An entry of the user's own catalogue cannot be.
     #[error("{0}")]
     Catalogue(#[from] CatalogError),
-    /// A modelled volume that cannot be.
+    /// A simulated volume that cannot be.
     #[error("{target}: {reason}")]
     Simulated {
         /// As typed.

@@ -1,4 +1,4 @@
-//! What a test is expected to reach, and whether it did. Pure: compares a number that was measured with one that was said.
+//! What a test is expected to reach, and whether it did. Pure: compares a measured number with an expected one.
 //!
 //! Metrics are addressed within a test as `direction.metric` (`write.iops`, `read.lat_ns.p99`).
 

@@ -41,16 +41,16 @@ pub struct IdentifyPlan {
     pub settings: IdentifySettings,
 }
 
-/// The usual budget: a bucket that lasts for half an hour runs dry in it.
+/// The usual budget: a bucket that lasts for half an hour is exhausted in it.
 pub const USUAL_BUDGET: Nanos = Nanos::from_secs(3600);
 /// Largest share of the time that laying out may take.
 const LAYOUT_SHARE: u64 = 8;
 /// Probes that the budget is thought to hold beside the emptying.
 const USUAL_PROBES: u64 = 40;
-/// The least time of a measurement: on a modelled volume, and on a real one, whose limits may let requests through by turns
+/// The least time of a measurement: on a simulated volume, and on a real one, whose limits may let requests through by turns
 /// of 20 to 100 ms.
 const PROBE_NS: (u64, (u64, u64)) = (150_000_000, (4_000_000_000, 6_000_000_000));
-/// Most requests in flight, and largest request: on a modelled volume, on a real one, where the kernel splits larger ones.
+/// Most requests in flight, and largest request: on a simulated volume, on a real one, where the kernel splits larger ones.
 const MOST_DEPTH: (u32, u32) = (4096, 256);
 const MOST_BLOCK: (u64, u64) = (64 << 20, 512 << 10);
 /// Most bytes in flight.

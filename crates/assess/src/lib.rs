@@ -1,6 +1,6 @@
 //! Commands that look at a target, run a plan against it and look at what came out: `bench` and its suites.
 //!
-//! The only place that decides what to run. Prints nothing and stores nothing: callers are told through
+//! The only place that decides what to run. Prints nothing and stores nothing: callers are informed through
 //! [`StepObserver`] and get a [`fathom_record::RunRecord`]. Own commands build options, never a plan, so that the fio
 //! command line of a row is the truth about it.
 

@@ -1,4 +1,4 @@
-//! What the fio grammar must be told of this machine: its engines, its CPUs and a number nobody can guess.
+//! What the fio grammar needs to know of this machine: its engines, its CPUs and a random number.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -26,7 +26,7 @@ pub fn host_facts() -> PlanningHost {
     PlanningHost { cpus: online.map_or(1, |count| count as usize), entropy: random() }
 }
 
-/// 64 bits nobody can guess: the standard library keys its hashes from the kernel's random source.
+/// 64 random bits: the standard library keys its hashes from the kernel's random source.
 pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

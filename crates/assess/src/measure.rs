@@ -9,7 +9,7 @@ use crate::machine::{engine_rows, host_facts};
 use crate::site::JobWords;
 use crate::suite::section_of;
 
-/// Runs the job that fio's options `said` describe.
+/// Runs the job that these options of fio describe.
 pub(crate) fn measure(
     id: String,
     title: String,

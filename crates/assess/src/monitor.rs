@@ -1,7 +1,7 @@
 //! `monitor`: reads what the kernel counts of block devices, interval after interval.
 //!
 //! Never touches a device, and asks file systems on threads of their own, so that one that does not answer holds nothing
-//! up. Prints nothing: a [`MonitorObserver`] is told.
+//! up. Prints nothing: a [`MonitorObserver`] receives the events.
 
 mod devices;
 mod error;
@@ -59,7 +59,7 @@ pub struct MonitorSettings {
     pub command: Vec<String>,
 }
 
-/// Is told what devices do.
+/// Receives the intervals and events of devices.
 pub trait MonitorObserver {
     /// The devices are known; watching begins.
     fn begun(&mut self, _header: &RunHeader) {}
@@ -67,7 +67,7 @@ pub trait MonitorObserver {
     fn interval(&mut self, intervals: &[MonitorInterval]);
     /// A device with requests in flight has not answered for `length_ns`.
     fn stalled(&mut self, _device: &WatchedDevice, _length_ns: u64, _in_flight: u64) {}
-    /// A device told of as stalled answers again, after `length_ns`.
+    /// A device reported as stalled answers again, after `length_ns`.
     fn answered(&mut self, _device: &WatchedDevice, _length_ns: u64) {}
     /// Requests cannot be traced: why, and what to do about it.
     fn untraced(&mut self, _reason: &str, _hint: Option<&str>) {}

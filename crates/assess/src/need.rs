@@ -1,4 +1,4 @@
-//! From what somebody says of a use to what is needed of a volume. Pure.
+//! From the stated needs of a use to the required properties of a volume. Pure.
 
 use fathom_analysis::criterion::{LatencyObjective, Metric, MetricDirection, MetricKind};
 use fathom_catalog::{LatencyNeed, OfferedLoad, RecurringBurst, VolumeNeed};
@@ -10,7 +10,7 @@ use crate::expect::{Expectation, YES};
 use crate::machine::engine_rows;
 use crate::profile::{UseProfile, profiles};
 
-/// What is said of a use; what is left out is not asked for.
+/// The stated needs of a use; omitted ones are not required.
 #[derive(Clone, Debug, Default)]
 pub struct NeedSettings {
     /// Bytes to be kept.
@@ -33,7 +33,7 @@ pub struct NeedSettings {
     pub baseline_iops: Option<u64>,
     /// Data must outlive the instance.
     pub persistent: bool,
-    /// An access pattern that tells what is not said otherwise.
+    /// An access pattern for the needs that are not stated.
     pub profile: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub struct StatedNeed {
     pub text: String,
 }
 
-/// Requests where nothing is said: of I/Os, and of bytes alone.
+/// Default block sizes: for needs in I/Os, and for needs in bytes alone.
 const SMALL: u64 = 4096;
 const LARGE: u64 = 1 << 20;
 /// The least that a request moves.

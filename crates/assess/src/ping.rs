@@ -1,15 +1,15 @@
-//! `ping`: one request after the other, each told of, on a thread of its own, and watched from here.
+//! `ping`: single requests on a thread of their own, each reported as it completes, and watched from here.
 //!
 //! The watcher never touches the target, so a device that does not answer holds up neither a report nor Ctrl-C. Prints
-//! nothing: a [`PingObserver`] is told.
+//! nothing: a [`PingObserver`] receives the events.
 
 mod engine;
 mod error;
 mod feed;
-mod modelled;
 mod random;
 mod settings;
 mod target;
+mod volume;
 mod worker;
 
 use std::sync::Mutex;
@@ -29,11 +29,11 @@ use worker::{PingEvent, PingReady, SharedTally};
 
 use crate::simulated::is_simulated;
 
-/// A request that has had no answer for so long is told of.
+/// A request without an answer for so long is reported.
 pub const STALL_NS: u64 = 1_500_000_000;
-/// It is told of again each time this has passed.
+/// It is reported again each time this has passed.
 const REMIND_NS: u64 = 10_000_000_000;
-/// Is told how a ping goes on. Every method may be left out.
+/// Receives the events of a ping. Every method is optional.
 pub trait PingObserver {
     /// The target is open; requests begin. Samples count their time from `unix_us`.
     fn ready(&mut self, _header: &RunHeader, _how: &PingHow, _unix_us: u64) {}
@@ -45,7 +45,7 @@ pub trait PingObserver {
     fn burst_ended(&mut self) {}
     /// What was begun has no answer yet; `preparing` where it was not yet a request.
     fn stalled(&mut self, _stall: &PingStall, _preparing: bool) {}
-    /// What was told of as stalled has its answer after all.
+    /// A request that was reported as stalled has its answer.
     fn answered(&mut self, _length_ns: u64) {}
 }
 
@@ -81,10 +81,10 @@ struct Watcher<'a> {
     tally: SharedTally,
     observer: &'a mut dyn PingObserver,
     ready: Option<Box<PingReady>>,
-    /// When requests began, by the clock on the wall; on virtual time nothing is said of that.
+    /// Wall clock when requests began; 0 on virtual time.
     unix_us: u64,
     is_simulated: bool,
-    /// The request told of as stalled: when it was made, and when it was last told of.
+    /// The request reported as stalled: when it was made, and when it was last reported.
     told: Option<(u64, u64)>,
 }
 

@@ -1,6 +1,6 @@
 //! What the catalogue adds to a finding: which volumes lift a limit, where it is known of which type the volume is.
 //!
-//! It is known of a modelled volume, of what a label `type=` names, and of the published specification that it is checked against. Findings themselves are
+//! It is known of a simulated volume, of what a label `type=` names, and of the published specification that it is checked against. Findings themselves are
 //! functions of the record alone.
 
 use fathom_analysis::REQUESTS_WAIT;
@@ -19,7 +19,7 @@ const GIB: u64 = 1 << 30;
 
 /// Names the volumes among `types` that lift the limits that were found.
 pub(crate) fn name_types(record: &mut RunRecord, types: &VolumeTypes) {
-    // Without a catalogue the remedies stay as general as they are; who names a type was told of its faults already.
+    // Without a catalogue the remedies stay as general as they are; the faults of a type that the user names were reported before.
     let Ok(catalog) = types.catalogue() else { return };
     name(catalog, record);
 }

@@ -1,4 +1,4 @@
-//! What is said of a run, whatever it measures. Commands add what is theirs.
+//! The settings of a run, whatever it measures. Commands add their own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::catalogue::VolumeTypes;
 /// What was asked for by every command that runs tests.
 #[derive(Clone, Debug, Default)]
 pub struct RunSettings {
-    /// A directory, file, block device or modelled volume.
+    /// A directory, file, block device or simulated volume.
     pub target: PathBuf,
     /// Size of the working file, or of the range used, bytes.
     pub size: Option<u64>,
@@ -18,7 +18,7 @@ pub struct RunSettings {
     pub buffered: bool,
     /// Targets whose content may be destroyed.
     pub destroy: Vec<PathBuf>,
-    /// What all random choices derive from; drawn where it is not said.
+    /// Seed of all random choices; drawn at random by default.
     pub seed: Option<u64>,
     /// What the user says of the run.
     pub labels: BTreeMap<String, String>,

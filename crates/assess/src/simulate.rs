@@ -1,4 +1,4 @@
-//! `simulate`: what a load would get of modelled volumes, each by itself, on virtual time.
+//! `simulate`: what a load would get of simulated volumes, each by itself, on virtual time.
 //!
 //! A job file or a profile goes the way of every other run, options, plan, session, so that what is predicted is what a
 //! measurement would do; a trace is put to the volume request by request. Credit is looked at as time goes on.
@@ -56,7 +56,7 @@ struct Predicted {
     billed: u64,
 }
 
-/// Is told how a simulation goes on. Every method may be left out.
+/// Receives the events of a simulation. Every method is optional.
 pub trait SimulateObserver {
     /// The volumes are known; simulating begins.
     fn begun(&mut self, _header: &RunHeader) {}

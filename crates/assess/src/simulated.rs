@@ -1,4 +1,4 @@
-//! Targets that are modelled volumes, `sim:ID?…`: what one is, and the session on virtual time that runs on them.
+//! Targets that are simulated volumes, `sim:ID?…`: what one is, and the session on virtual time that runs on them.
 //!
 //! The rest of a command does not know the difference: the same plans, jobs, records and reports.
 
@@ -20,7 +20,7 @@ use crate::target::BenchTarget;
 /// What a request takes where neither a limit nor a latency says anything: virtual time would never move.
 const LEAST_NS: u64 = 10_000;
 
-/// A modelled volume.
+/// A simulated volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedVolume {
     /// Its name as typed, by which jobs name it.
@@ -37,7 +37,7 @@ pub struct SimulatedVolume {
     pub notes: Vec<String>,
 }
 
-/// True where `path` names a modelled volume.
+/// True where `path` names a simulated volume.
 pub fn is_simulated(path: &Path) -> bool {
     path.to_str().is_some_and(SimulatedTarget::is_one)
 }
@@ -66,7 +66,7 @@ impl SimulatedVolume {
             SimulatedVolume { seed: target.seed, title, chosen, ..SimulatedVolume::of(&text, target.model) };
         volume.notes.extend(told.into_iter().map(|assumption| format!("{text}: {assumption}")));
         volume.keep_time_moving();
-        // Nobody says what a flush takes: it asks the volume as a write does, and moves nothing.
+        // The cost of a flush is not published: it costs as much as a write and moves no bytes.
         volume.model.sync_latency = volume.model.write_latency.clone();
         Ok(volume)
     }
@@ -128,7 +128,7 @@ fn session_on<'a>(volumes: impl IntoIterator<Item = &'a SimulatedVolume>) -> Ses
     Session::on_volumes(volumes.into_iter().map(begun).collect())
 }
 
-/// The modelled volumes among `targets`; the same name is the same volume.
+/// The simulated volumes among `targets`; the same name is the same volume.
 fn once_each<'a>(targets: impl IntoIterator<Item = &'a BenchTarget>) -> Vec<&'a SimulatedVolume> {
     let mut volumes: Vec<&SimulatedVolume> = Vec::new();
     for target in targets {
@@ -168,15 +168,15 @@ fn introduction(volumes: &[&SimulatedVolume]) -> Option<String> {
 #[derive(Clone, Debug, Default)]
 pub struct PlanTargets {
     volumes: Vec<SimulatedVolume>,
-    /// What is to be told of modelled volumes.
+    /// Notes on simulated volumes.
     pub notes: Vec<String>,
 }
 
 impl PlanTargets {
-    /// The modelled volumes that the jobs of `plan` name, if any.
+    /// The simulated volumes that the jobs of `plan` name, if any.
     ///
     /// # Errors
-    /// A volume cannot be, jobs name real targets as well, or the engine of modelled volumes without naming one.
+    /// A volume cannot be, jobs name real targets as well, or the engine of simulated volumes without naming one.
     pub fn of(plan: &RunPlan, types: &VolumeTypes) -> Result<PlanTargets, AssessError> {
         let (mut paths, mut seen): (Vec<PathBuf>, HashSet<&PathBuf>) = Default::default();
         for path in plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths) {

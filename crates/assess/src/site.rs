@@ -1,4 +1,4 @@
-//! Where a run takes place, for commands that decide as they go what to run next: the target held against what was said, the
+//! Where a run takes place, for commands that decide as they go what to run next: the target checked against the settings, the
 //! part of it that is used, and what all jobs on it have in common.
 
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub struct Site {
     direct: bool,
 }
 
-/// Size of the working file where none is said.
+/// Default size of the working file.
 const FILE_SIZE: u64 = 1 << 30;
 
 impl Site {
@@ -58,7 +58,7 @@ impl Site {
         Ok(target)
     }
 
-    /// What is used of `target`; laying out takes `layout_limit` at most where no size is said.
+    /// The used part of `target`; file layout takes `layout_limit` at most unless a size is set.
     ///
     /// # Errors
     /// There is no such engine, or not so much of the target.

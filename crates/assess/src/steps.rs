@@ -1,4 +1,4 @@
-//! A run whose next measurement follows from those before: who watches is told of each, the record grows by it, and a stop
+//! A run whose next measurement follows from those before: the observer receives each, the record grows by it, and a stop
 //! ends it with what there is.
 
 use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
@@ -19,7 +19,7 @@ pub struct MeasurementStep {
     pub spent_ns: u64,
 }
 
-/// Is told how such a run goes on. Every method may be left out.
+/// Receives the events of such a run. Every method is optional.
 pub trait StepObserver: RunObserver {
     /// The target is ready; measuring begins.
     fn begun(&mut self, _header: &RunHeader) {}
@@ -33,7 +33,7 @@ pub trait StepObserver: RunObserver {
 
 impl StepObserver for () {}
 
-/// Such a run under way.
+/// The state of such a run.
 pub(crate) struct Steps<'a> {
     pub session: &'a Session,
     pub observer: &'a mut dyn StepObserver,

@@ -23,7 +23,7 @@ pub const SUITES: &[(&str, &str)] = &[
     ("cloud-disk", include_str!("../../../suites/cloud-disk.toml")),
 ];
 
-/// What `bench` says itself; a suite that said it too would be lying about one of them.
+/// Options that `bench` sets itself; a suite must not set them.
 pub(crate) const RESERVED: &[&str] = &[
     "name",
     "description",
@@ -119,7 +119,7 @@ pub struct SuiteTest {
     pub writes: bool,
     /// Workers it runs.
     pub jobs: u32,
-    /// Bytes it moves where that is said, over all jobs.
+    /// Bytes it moves over all jobs, where that is set.
     pub io_bytes: Option<u64>,
     /// What it is expected to reach.
     pub expected: Vec<Expectation>,
@@ -334,7 +334,7 @@ fn read_test(
 }
 
 impl SuiteTest {
-    /// Workers, whether they write, and the bytes they move together where that is said.
+    /// Workers, whether they write, and the bytes they move together where that is set.
     pub(crate) fn extent(section: &Section) -> (u32, bool, Option<u64>) {
         let said = &section.options;
         let jobs = said.numjobs.unwrap_or(1).max(1);

@@ -1,5 +1,5 @@
 //! Measures a surface: place by place with one request at a time and single requests in between, then the burst rate, the
-//! rate with many requests under way and the file benchmark; or scans it. Each test is handed out as it ends.
+//! rate at a high queue depth and the file benchmark; or scans it. Each test is handed out as it ends.
 
 use fathom_analysis::surface::file::file_tests;
 use fathom_analysis::surface::findings::findings;

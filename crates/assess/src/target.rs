@@ -46,7 +46,7 @@ pub enum BenchTarget {
         /// Its content may be overwritten.
         destroy: bool,
     },
-    /// A modelled volume, on virtual time.
+    /// A simulated volume, on virtual time.
     Simulated(Box<SimulatedVolume>),
 }
 
@@ -115,7 +115,7 @@ impl BenchTarget {
         target.large_enough(path)
     }
 
-    /// A modelled volume of one's own making.
+    /// A simulated volume of one's own making.
     pub fn simulated(name: &str, model: VolumeModel) -> BenchTarget {
         BenchTarget::Simulated(Box::new(SimulatedVolume::of(name, model)))
     }
@@ -193,7 +193,7 @@ impl BenchTarget {
         largest.unwrap_or(4096).max(512)
     }
 
-    /// What all random choices derive from where nothing is said: the same each time on a modelled volume.
+    /// Default seed of all random choices: the same each time on a simulated volume.
     pub(crate) fn usual_seed(&self) -> u64 {
         match self {
             BenchTarget::Simulated(volume) => volume.seed,

@@ -20,7 +20,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Rounds of `round` within `budget`: as many as the rule allows where nothing is said.
+    /// Rounds of `round` within `budget`: by default as many as the rule allows.
     ///
     /// # Errors
     /// The budget is too short for the rounds that have to agree.

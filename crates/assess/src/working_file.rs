@@ -27,7 +27,7 @@ pub(crate) struct SizePlan {
     pub note: Option<String>,
 }
 
-/// The size for a directory on `filesystem`: what the user said where it fits, else the smaller of what the suite says
+/// The size for a directory on `filesystem`: what the user asked for where it fits, else the smaller of the suite's size
 /// and a tenth of the free space.
 pub(crate) fn plan_size(
     path: &Path,

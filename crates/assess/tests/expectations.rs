@@ -27,7 +27,7 @@ fn bench(
         error.to_string()
     })?;
     let mut session = plan.session();
-    Ok(run(&plan, &mut session, &mut ()).expect("a modelled volume is always there"))
+    Ok(run(&plan, &mut session, &mut ()).expect("a simulated volume is always there"))
 }
 
 fn of_lines(lines: &[&str]) -> ExpectationSettings {

@@ -22,7 +22,7 @@ const PLAIN_WIDTH: usize = 120;
 /// Writes that were begun and writes that have ended, so that it is odd during one.
 static WRITES: AtomicU64 = AtomicU64::new(0);
 
-/// The number of the write that is under way: one that stays the same has found a reader that does not read.
+/// The number of the write in progress: one that stays the same has found a reader that does not read.
 pub fn write_under_way() -> Option<u64> {
     Some(WRITES.load(Ordering::Acquire)).filter(|writes| !writes.is_multiple_of(2))
 }
@@ -43,7 +43,7 @@ impl<W: Write> Write for CountedWriter<W> {
     }
 }
 
-/// A line on standard error. Nobody is left to tell where that fails.
+/// A line on standard error. A failure is ignored: there is nowhere to report it.
 pub fn warn(line: &str) {
     let _ = warn_by(|out| writeln!(out, "{line}"));
 }
@@ -64,7 +64,7 @@ pub fn print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Resul
     forgive_closed_pipe(try_print(write))
 }
 
-/// Writes to standard output through `write`, for whoever stops where nobody reads.
+/// Writes to standard output through `write`, for callers that stop when the reader has gone.
 ///
 /// # Errors
 /// It cannot be written.
@@ -142,7 +142,7 @@ pub fn writes(parts: &[String]) -> String {
     format!("Writes {}.", if parts.is_empty() { "nothing".to_owned() } else { parts.join(", then ") })
 }
 
-/// Ends what is said of a plan: what a reader of the results should know of it, and an empty line.
+/// Ends the text of a plan with its notes and an empty line.
 ///
 /// # Errors
 /// Those of `out`.
@@ -166,12 +166,12 @@ fn is_utf8() -> bool {
     said.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"))
 }
 
-/// Whether somebody is looking at standard output.
+/// Whether a terminal shows standard output.
 pub fn stdout_is_seen() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Whether somebody is looking at standard error.
+/// Whether a terminal shows standard error.
 pub fn stderr_is_seen() -> bool {
     io::stderr().is_terminal()
 }
@@ -181,7 +181,7 @@ pub fn stderr_is_seen() -> bool {
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar on standard error, of `length` where that is known; hidden where nobody looks.
+    /// A bar on standard error, of `length` where that is known; hidden unless that is a terminal.
     pub fn new(length: Option<u64>, template: &str) -> Bar {
         let target =
             if stderr_is_seen() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

@@ -1,4 +1,4 @@
-//! What somebody at a terminal sees while a target is prepared. In a pipe only that nothing completes.
+//! The progress of a preparation at a terminal. In a pipe only that nothing completes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What somebody at a terminal sees while a bench runs: which test, how fast, how long still. In a pipe only that nothing
+//! The progress of a bench at a terminal: which test, how fast, how long still. In a pipe only that nothing
 //! completes.
 
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
 
 /// Shows a run.
 pub struct RunDisplay {
-    /// What somebody at a terminal sees.
+    /// The progress bar; hidden unless standard error is a terminal.
     pub bar: Bar,
     stall: StallNote,
 }

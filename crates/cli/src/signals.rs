@@ -42,7 +42,7 @@ type Status = Box<dyn Fn() -> String + Send>;
 struct Manners {
     /// Who is asked to stop.
     stop: StopHandle,
-    /// What is said where it takes longer.
+    /// The message where it takes longer.
     words: &'static str,
 }
 
@@ -210,7 +210,7 @@ impl SignalWatch {
         }
     }
 
-    /// Ends the program, with `words` where somebody reads them.
+    /// Ends the program, with `words` unless standard error is redirected.
     fn leave(&self, words: &'static str) {
         let (said, is_said) = channel();
         let say = move || {

@@ -1,4 +1,4 @@
-//! What somebody at a terminal sees while a simulation runs: how far virtual time has come, and how long it still takes.
+//! The progress of a simulation at a terminal: how far virtual time has come, and how long it still takes.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::store::HistoryKeeper;
 
 /// Shows a simulation and keeps each volume of it.
 pub struct SimulateProgress {
-    /// What somebody at a terminal sees.
+    /// The progress bar; hidden unless standard error is a terminal.
     pub bar: Bar,
     /// Where it is kept.
     pub keeper: HistoryKeeper,
@@ -24,7 +24,7 @@ pub struct SimulateProgress {
 }
 
 impl SimulateProgress {
-    /// Nothing is shown where nobody looks.
+    /// Nothing is shown unless standard error is a terminal.
     pub fn new(volumes: usize, length: Option<Nanos>, keeping: &KeepArguments) -> SimulateProgress {
         let total = length.map(|length| length.as_millis() * volumes as u64);
         let template = if length.is_some() {

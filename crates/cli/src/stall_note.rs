@@ -4,7 +4,7 @@ use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_stats::Snapshot;
 
-/// Nothing has completed for so long where it is told of, ns. Snapshots come every half second.
+/// A stall of this length is reported, ns. Snapshots come every half second.
 pub const TOLD_FROM_NS: u64 = 1_000_000_000;
 
 /// Notes for standard error: when a stall begins, each time it has doubled, and its end.

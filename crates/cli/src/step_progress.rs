@@ -1,4 +1,4 @@
-//! What somebody at a terminal sees of a run whose next measurement follows from those before. Where it is known how many there
+//! The progress at a terminal of a run whose next measurement follows from those before. Where it is known how many there
 //! will be, they are counted; otherwise the time is.
 
 use fathom_assess::{MeasurementStep, StepObserver};
@@ -41,7 +41,7 @@ impl StepProgress {
         })
     }
 
-    /// Time is what the bar shows where nobody knows how many measurements there will be.
+    /// Time is what the bar shows where the number of measurements is unknown.
     fn set_position(&self, spent_ns: u64) {
         if self.step.of.is_none() {
             self.display.bar.set_position(spent_ns / 1_000_000);

@@ -41,7 +41,7 @@ pub fn existing(flag: Option<PathBuf>) -> Result<PathBuf, Complaint> {
     path(flag).ok_or_else(|| Complaint::usage(NO_PLACE, Some(NO_PLACE_HINT.to_owned())))
 }
 
-/// What a user without a home is told.
+/// The message for a user without a home directory.
 pub const NO_PLACE: &str = "cannot locate the history: HOME is not set";
 const NO_PLACE_HINT: &str = "use --history FILE, or set FATHOM_HISTORY or HOME";
 

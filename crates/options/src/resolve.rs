@@ -85,10 +85,10 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
 
 /// The engine of a job: the one it names, or `sim` for simulated volumes, or fio's default.
 pub(crate) fn engine_name(options: &JobOptions) -> &str {
-    let is_modelled = || options.filename.iter().flatten().any(|name| name.starts_with("sim:"));
+    let is_simulated = || options.filename.iter().flatten().any(|name| name.starts_with("sim:"));
     match &options.ioengine {
         Some(name) => name,
-        None if is_modelled() => "sim",
+        None if is_simulated() => "sim",
         None => "psync",
     }
 }

@@ -45,7 +45,7 @@ pub struct HostRecord {
     /// Monotonic clock at the start of the run, ns; comparable within one `boot_id` only.
     #[serde(skip_serializing_if = "is_default")]
     pub started_monotonic_ns: u64,
-    /// Kind of virtualization, where it can be told (`kvm`, `none`, …).
+    /// Kind of virtualization, where known (`kvm`, `none`, …).
     pub virtualization: Option<String>,
     /// What the firmware says of the machine.
     pub dmi: DmiRecord,
@@ -86,7 +86,7 @@ pub struct DmiRecord {
     pub bios_version: String,
 }
 
-/// Where the machine is rented, as far as it can be told without asking the network.
+/// The cloud provider, as far as it is known without network access.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProviderRecord {

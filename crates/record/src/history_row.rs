@@ -28,7 +28,7 @@ pub struct HistoryRow {
     pub tests: u64,
     /// Host it ran on.
     pub hostname: String,
-    /// What the user said about it.
+    /// The labels of the user.
     pub labels: BTreeMap<String, String>,
     /// Version of the program that made it.
     pub tool_version: String,

@@ -1,4 +1,4 @@
-//! One worker of one job: what it was told, and what it did.
+//! One worker of one job: its plan and its outcome.
 
 use fathom_model::{BlockSize, PerOp};
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,10 @@ pub struct JobRecord {
     pub thread_wording: bool,
     /// When it began, ms since the epoch; 0 in virtual time.
     pub started_unix_ms: u64,
-    /// The global options as said, canonical names, in order.
+    /// The global options as given, canonical names, in order.
     #[serde(skip_serializing_if = "is_default")]
     pub global_options: Vec<(String, String)>,
-    /// The job's own options as said, canonical names, in order.
+    /// The job's own options as given, canonical names, in order.
     pub options: Vec<(String, String)>,
     /// The plan that all clones of the job share.
     pub plan: PlanRecord,

@@ -5,7 +5,7 @@ use fathom_stats::{RunOutcome, WorkerOutcome};
 
 use crate::*;
 
-/// What a test is called and said to be; everything else comes from the plan and the outcome.
+/// Id and title of a test; everything else comes from the plan and the outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestMeta {
     /// Name of the test, unique within the run.

@@ -1,4 +1,4 @@
-//! What a worker was told to do: the plan of its job as resolved, and what is its own.
+//! The plan of a worker: that of its job as resolved, and its own part.
 
 use fathom_model::JobPlan;
 use fathom_model::plan::{
@@ -6,7 +6,7 @@ use fathom_model::plan::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The resolved plan that all clones of a job share. Missing fields mean what fio means where nothing is said.
+/// The resolved plan that all clones of a job share. Missing fields have fio's defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanRecord {

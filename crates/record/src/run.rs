@@ -63,7 +63,7 @@ pub struct RunHeader {
     pub hosts: Vec<HostRecord>,
     /// What a fair comparison needs to know.
     pub conditions: Conditions,
-    /// What the user said about the run (`provider`, `volume`, …).
+    /// Labels of the user (`provider`, `volume`, …).
     #[serde(skip_serializing_if = "is_default")]
     pub labels: BTreeMap<String, String>,
     /// The job text the run was made from, in fio's job-file form.

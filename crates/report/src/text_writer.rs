@@ -50,7 +50,7 @@ impl<'a> TextWriter<'a> {
         self.out.write_all(b"\n")
     }
 
-    /// Several lines that we wrote and that quote nobody, such as help.
+    /// Several lines that we wrote and that contain no foreign text, such as help.
     ///
     /// # Errors
     /// They cannot be written.

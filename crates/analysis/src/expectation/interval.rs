@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 use crate::steady::mean;
 
-/// Full seconds below which nothing is said.
+/// Fewest full seconds for an interval.
 pub(super) const LEAST_SECONDS: usize = 3;
 /// Half the width of a bin of the histograms, as a share of what is in it.
 const BIN: f64 = 1.0 / 128.0;

@@ -11,7 +11,7 @@ use crate::say::{block, count, finding, of};
 
 /// Points are of different depths where one is this many times the other, but for what Little leaves open.
 const DEEPER: f64 = 1.9;
-/// Below this many under way a test asks for latency, and is no queue.
+/// Below this many in flight a test asks for latency, and is no queue.
 const QUEUE: f64 = 1.5;
 /// A deeper queue must have made this many times as much before a shallower one is called too shallow.
 const WORTHWHILE: f64 = 1.25;

@@ -20,7 +20,7 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
     let per_fifth = (rates.len() / ROUNDS).max(1);
     let too_few = mean(&rates) * per_fifth as f64 <= LEAST_REQUESTS;
-    // What stood still is told as such.
+    // A stall has a finding of its own.
     if rates.len() < LEAST_SECONDS || row.is_paced() || too_few || stalled::findings(row).is_some() {
         return None;
     }

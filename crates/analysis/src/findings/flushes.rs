@@ -1,6 +1,6 @@
 //! Syncs: what they cost, and whether they can have done what they are for.
 //!
-//! A number proves no lie: that takes a power cut. What is told is that the figures do not fit a device that flushes.
+//! Only a power cut proves that a device lies. The finding states that the figures do not fit a device that flushes.
 
 use fathom_model::units;
 use fathom_record::{DeviceRecord, Finding, FindingId, RunRecord, Severity};

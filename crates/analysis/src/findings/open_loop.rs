@@ -134,7 +134,7 @@ mod tests {
             (2_000, 0, 1_000_000, 150_000, vec!["generator-late"]),
             // Too few to have a percentile.
             (900, 0, 1_000_000, 150_000, vec![]),
-            // The last one may be under way when the run ends.
+            // The last one may be in flight when the run ends.
             (3, 1, 1_000_000, 0, vec![]),
         ] {
             assert_eq!(ids(done, backlog, service_ns, late_ns), expected, "{done} {backlog} {late_ns}");

@@ -1,4 +1,4 @@
-//! Spans in which nothing completed although requests were under way.
+//! Spans in which nothing completed although requests were in flight.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
     let stuck = row.jobs().iter().filter(|job| job.stuck).count();
     let from = row.jobs().iter().map(|job| job.measured.start_ns).min().unwrap_or(0);
     let length = longest.end_ns - longest.start_ns;
-    // What never came back is in no list of slow requests: the runner told of it while it lasted.
+    // Requests that never complete are in no list of slow requests: the runner recorded the stall while it lasted.
     let seen = seen(row, longest);
     let slow = waiting.iter().map(|slow| slow.depth).max();
     let depth = slow.unwrap_or(0).max(seen.iter().map(|stall| stall.depth).sum());
@@ -114,7 +114,7 @@ fn whether_idle(interval: &Interval) -> (StalledSpan, bool) {
     (StalledSpan { start_ns: interval.start_ns, end_ns: interval.end_ns }, is_idle)
 }
 
-/// What the runner told of a span while it lasted, worker by worker.
+/// The stalls that the runner recorded in a span, worker by worker.
 fn seen<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r Stall> {
     let within = |stall: &&Stall| {
         stall.start_ns < span.end_ns && stall.start_ns.saturating_add(stall.length_ns) > span.start_ns
@@ -171,7 +171,7 @@ mod tests {
         check(0, 0, false);
         check(1, 1, false);
         check(2, 2, true);
-        // Nothing was under way: a pause of the job's own.
+        // Nothing was in flight: a pause of the job's own.
         check(5, 1, false);
         let found = told(&with(20, 20)).unwrap();
         assert_eq!(

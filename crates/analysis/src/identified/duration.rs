@@ -23,7 +23,7 @@ pub(crate) fn held_s(found: &Identified, unit: BucketUnit, writes: bool) -> Opti
     if first.unit == unit {
         return None;
     }
-    // What ran dry first was emptied by requests that use up both kinds at their fastest.
+    // What was exhausted first was emptied by requests that use up both kinds at their fastest.
     let until_dry = match first.seconds_to_empty.estimate {
         Some(Estimate::Known { low, .. }) => Some(low * EMPTIED),
         _ => None,
@@ -106,7 +106,7 @@ mod tests {
         let (ios, bytes) = (BucketUnit::Ios, BucketUnit::Bytes);
         check(&found(vec![]), ios, false, Some(900.0));
         check(&found(vec![]), bytes, true, Some(900.0));
-        // 150 requests of 80,384 bytes are far from 134 MB/s: bytes were used up until I/Os ran dry, and then no more.
+        // 150 requests of 80,384 bytes are far from 134 MB/s: bytes were used up until I/Os were exhausted, and then no more.
         let slow = found(vec![burst(ios, 150.0)]);
         check(&slow, bytes, false, Some(85.5));
         check(&slow, bytes, true, Some(900.0));

@@ -1,6 +1,6 @@
 //! What workloads get from a volume that was identified: how fast, for how long, and then.
 //!
-//! Only what its figures carry: where the limit that decides is not known, nothing is said.
+//! Only what its figures support: where the decisive limit is unknown, there is no prediction.
 
 use fathom_model::Nanos;
 use fathom_model::units::duration;
@@ -35,7 +35,7 @@ pub struct Prediction {
     pub block_size_bytes: u64,
     /// Rates one after the other, from full credit on.
     pub phases: Vec<RatePhase>,
-    /// Rest after which it is as at first, s; `None` where nothing runs dry, or it is not known.
+    /// Rest after which it is as at first, s; `None` where nothing is exhausted, or it is not known.
     pub seconds_to_refill: Option<f64>,
     /// How long the last of the rates goes on.
     pub last_phase: LastPhase,
@@ -57,7 +57,7 @@ pub struct RatePhase {
 /// A time, s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PhaseSeconds {
-    /// Where only what was seen runs dry.
+    /// Where only what was seen is exhausted.
     pub value: f64,
     /// The least; `None` where it is not known.
     pub low: Option<f64>,
@@ -75,13 +75,13 @@ pub enum LastPhase {
     AtLeastSeconds(f64),
     /// As long as there is credit, and it is not known how long that is.
     WhileCredit,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
 /// How far rates and times may be apart to be called the same.
 const SAME: f64 = 0.01;
-/// A time of which less than this share is sure is told as an interval.
+/// A time that is known less precisely than this share is reported as an interval.
 const SURE: f64 = 0.9;
 
 impl Prediction {
@@ -110,7 +110,7 @@ impl Prediction {
     }
 }
 
-/// What every workload gets of which that can be said.
+/// The predictions for every workload that has one.
 pub fn predictions(found: &Identified) -> Vec<Prediction> {
     WORKLOADS.iter().filter_map(|&(pattern, block)| predict(found, pattern, block)).collect()
 }
@@ -294,7 +294,7 @@ impl RateCourse {
         self.phases.push(RatePhase { iops: rate, bytes_per_second: rate * load.bytes, seconds: None });
     }
 
-    /// The highest rate is known to last for `known_s`, whatever else runs dry.
+    /// The highest rate is known to last for `known_s`, whatever else is exhausted.
     fn limit_to(&mut self, known_s: f64) {
         let known = (known_s > 0.0).then_some(known_s);
         match self.phases.first_mut().and_then(|phase| phase.seconds.as_mut()) {
@@ -318,7 +318,7 @@ fn lasts(burst: &Burst, seconds: f64, error: f64, load: &RequestUnits) -> PhaseS
     let drain = credit / seconds;
     let amiss = half(&burst.baseline_rate) + error * load.of(burst.unit);
     let share = half(&burst.capacity) / credit + amiss / drain;
-    // A rate hardly above the baseline uses up credit so slowly that nobody knows how long it lasts.
+    // A rate hardly above the baseline uses up credit so slowly that its duration is unknown.
     let high = if share < 1.0 { seconds / (1.0 - share) } else { f64::INFINITY };
     PhaseSeconds { value: seconds, low: Some(seconds / (1.0 + share)), high }
 }

@@ -12,7 +12,7 @@ const WITHHELD: f64 = 0.1;
 const MORE_THAN_BEFORE: f64 = 3.0;
 
 impl Script<'_> {
-    /// What is told of a rate that fell is told as credit.
+    /// A rate that fell is reported as a burst bucket.
     pub(crate) fn is_credit(&self, bucket: &EmptiedBucket) -> bool {
         bucket.comes_back()
             && !self.rises(bucket)
@@ -47,7 +47,7 @@ impl Script<'_> {
         (low > WITHHELD && low > MORE_THAN_BEFORE * before).then_some(low)
     }
 
-    /// Why a rate that fell is not told as that of a bucket.
+    /// Why a rate that fell is not attributed to a burst bucket.
     pub(crate) fn no_credit(&self, bucket: &EmptiedBucket) -> OtherCause {
         let Account { scope, base, .. } = bucket.account;
         let (high, low) = match bucket.account.kind {

@@ -1,4 +1,4 @@
-//! From what was seen to what is told: values where they are known, bounds where another limit hides them, and why.
+//! From the measurements to the result: values where they are known, bounds where another limit hides them, and why.
 
 use super::curve::{Curve, IoUnit, SmallIoLimit};
 use super::fall::FALLEN;
@@ -15,7 +15,7 @@ const LITTLE: f64 = 0.05;
 const RATE_ERROR: f64 = 0.004;
 
 impl Script<'_> {
-    /// What is told; `is_cut` where there would have been more to measure.
+    /// The result; `is_cut` where more remained to be measured.
     pub(crate) fn conclude(mut self, is_cut: bool) -> Identified {
         if !self.found.is_resting && self.is_suspect() {
             self.found.is_doubtful = [true; 2];
@@ -53,7 +53,7 @@ impl Script<'_> {
             };
             told.parallelism = self.parallelism(curve);
         }
-        // Without a unit that can be gone by, only the first is told for what it is.
+        // Without a reliable unit only the first is reported as such.
         let told_of = if found.is_any_doubtful() { 1 } else { found.buckets.len() };
         let (buckets, others): (Vec<&EmptiedBucket>, _) =
             found.buckets.iter().take(told_of).partition(|bucket| self.is_credit(bucket));
@@ -64,7 +64,7 @@ impl Script<'_> {
         told
     }
 
-    /// What was told of one direction is not to be gone by; where falls were not looked out for, that of the other neither.
+    /// Results of one direction are unreliable; where falls were not watched for, those of the other are as well.
     fn is_doubtful(&self, way: IoDirection) -> bool {
         self.found.is_doubtful[way as usize] || self.found.is_any_doubtful()
     }
@@ -145,7 +145,7 @@ impl Script<'_> {
         }
     }
 
-    /// What is told of a bucket.
+    /// The result for a bucket.
     fn burst(&self, bucket: &EmptiedBucket) -> Option<Burst> {
         let account = &bucket.account;
         let (least, varies) = self.capacity(bucket)?;
@@ -195,7 +195,7 @@ impl Script<'_> {
             burst_rate: rate,
             baseline_rate: base,
             capacity: match () {
-                // The unit was looked for while credit ran dry, so that large requests may have cost more.
+                // The unit was looked for while credits were exhausted, so that large requests may have cost more.
                 () if is_doubtful && account.kind == BucketUnit::Ios => {
                     Figure::bound(Estimate::AtLeast((capacity * 0.97 - half).max(0.0)), DOUBTFUL)
                 }
@@ -283,7 +283,7 @@ impl Script<'_> {
     }
 }
 
-/// Why what was measured while credit ran dry is a bound.
+/// Why what was measured while credits were exhausted is a bound.
 const DOUBTFUL: &str = "burst credits were exhausted during the measurement, and the time budget ended before it was \
      repeated";
 

@@ -36,7 +36,7 @@ const ENOUGH: f64 = 0.3;
 const PIECE_NS: u64 = 60_000_000_000;
 /// How long a lower rate has to hold, s: at the least, at the most.
 const LOW_SECONDS: (f64, f64) = (30.0, 150.0);
-/// Requests it is told from at the least.
+/// Fewest requests that it is determined from.
 pub(crate) const LOW_IOS: u64 = 100;
 
 impl Script<'_> {
@@ -131,7 +131,7 @@ impl Script<'_> {
         }
     }
 
-    /// Asks `ways` at `block` until everything has fallen or the time is over; returns the kinds that ran dry.
+    /// Asks `ways` at `block` until everything has fallen or the time is over; returns the kinds that were exhausted.
     fn run_dry(&mut self, ways: IoScope, block: u64, until: u64) -> Result<Vec<BucketUnit>, Halt> {
         let block = self.affordable(ways, block, until);
         let depth = self.drain_depth(ways, block, until);
@@ -296,13 +296,13 @@ impl Script<'_> {
             Some(flat_to) if block <= flat_to => curve.top.rate,
             _ => curve.bulk.map_or(0.0, |bulk| (bulk.bytes() / block as f64).min(curve.top.rate)),
         };
-        // What ran dry before still is.
+        // What was exhausted before still is.
         let dry = self.found.buckets.iter().filter(|bucket| bucket.account.counts(curve.way));
         let left = dry.map(|bucket| bucket.account.base / bucket.account.cost(&self.found, curve.way, block));
         left.fold(full, f64::min)
     }
 
-    /// What happened to shared limits is told of both directions.
+    /// Results for shared limits apply to both directions.
     pub(crate) fn shares(&self) -> [DirectionSharing; 2] {
         [self.found.shares_ios, self.found.shares_bytes]
     }

@@ -1,4 +1,4 @@
-//! Credit that runs dry while the limits are measured, as that of half a minute does on a device where each rate takes
+//! Credit that is exhausted while the limits are measured, as that of half a minute does on a device where each rate takes
 //! seconds.
 //!
 //! The fall is looked at at once, and then the limits are measured without credit: limits on I/Os and bytes have the same
@@ -66,7 +66,7 @@ impl Script<'_> {
         Ok(curve)
     }
 
-    /// Small requests once more: they come as fast as before, or credit ran dry meanwhile.
+    /// Small requests once more: they come as fast as before, or credits were exhausted meanwhile.
     pub(crate) fn is_as_before(&mut self, way: IoDirection, top: &RateLevel) -> Result<(), Halt> {
         if !self.found.is_watching || self.is_early(way) {
             return Ok(());
@@ -98,7 +98,7 @@ impl Script<'_> {
         }
     }
 
-    /// The rate of small requests is no less than it was before, or credit ran dry meanwhile.
+    /// The rate of small requests is no less than it was before, or credits were exhausted meanwhile.
     pub(crate) fn is_highest_top(&mut self, way: IoDirection, top: &RateLevel) -> Result<(), Halt> {
         let high = self.found.most_rate[way as usize];
         if !self.found.is_watching || self.is_early(way) || top.rate >= FALLEN * high {
@@ -109,7 +109,7 @@ impl Script<'_> {
         Err(Halt::Fell)
     }
 
-    /// Larger requests carry no fewer bytes than smaller ones, or what bytes there were ran dry meanwhile.
+    /// Larger requests carry no fewer bytes than smaller ones, or the bytes were exhausted meanwhile.
     pub(crate) fn is_no_less(
         &mut self,
         way: IoDirection,
@@ -128,7 +128,7 @@ impl Script<'_> {
         Err(Halt::Fell)
     }
 
-    /// Goes on with what made the rate fall, and tells what ran dry, if something did. Where that were bytes, everything else
+    /// Goes on with what made the rate fall, and tells what was exhausted, if something did. Where that were bytes, everything else
     /// is known by then; else the curve is measured without credit.
     fn look_at_fall(&mut self, way: IoDirection) -> Result<Option<Curve>, Halt> {
         let Some(Fell { load, high, peak }) = self.found.fell.take() else { return Err(Halt::Useless) };
@@ -168,7 +168,7 @@ impl Script<'_> {
         Ok(Some(self.of_two(way, top, bytes)))
     }
 
-    /// The bytes a second before they ran dry, `seen` at the least: measured again after a rest, where that can be afforded.
+    /// The bytes a second before they were exhausted, `seen` at the least: measured again after a rest, where that can be afforded.
     fn bytes_with_credit(&mut self, way: IoDirection, seen: f64, block: u64) -> Result<f64, Halt> {
         let most = self.found.most_bytes[way as usize].max(seen);
         let Some(bucket) = self.found.buckets.last().cloned() else { return Ok(most) };
@@ -179,7 +179,7 @@ impl Script<'_> {
         }
     }
 
-    /// What ran dry: large requests may count as several, so that small ones tell, which come as before where bytes ran dry.
+    /// What was exhausted. Large requests may count as several, so small ones decide: their rate stays where bytes were exhausted.
     fn tell_early(
         &mut self,
         way: IoDirection,
@@ -230,7 +230,7 @@ impl Script<'_> {
         self.whole(curve)
     }
 
-    /// True where a bucket that ran dry while the limits were measured counts this direction.
+    /// True where a bucket that was exhausted while the limits were measured counts this direction.
     pub(crate) fn is_early(&self, way: IoDirection) -> bool {
         self.early(way).is_some()
     }

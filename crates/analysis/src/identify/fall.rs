@@ -1,4 +1,4 @@
-//! What a rate that fell for good tells: whether I/Os or bytes ran dry, and whose credit it was.
+//! What a rate that fell for good tells: whether I/Os or bytes were exhausted, and whose credit it was.
 
 use super::drain::LOW_IOS;
 use super::ledger::{Account, EmptiedBucket};
@@ -55,7 +55,7 @@ impl Script<'_> {
         slices
     }
 
-    /// What kinds ran dry under `load`: another block size at once tells, as the same number of requests or the same bytes
+    /// What kinds were exhausted under `load`: another block size at once tells, as the same number of requests or the same bytes
     /// come through. All of what fell is asked again at once, lest it rests meanwhile.
     pub(crate) fn tell(&mut self, load: ProbeLoad, fallen: &[RateFall]) -> Result<Vec<BucketUnit>, Halt> {
         let least = self.spec.unit_bytes;
@@ -78,7 +78,7 @@ impl Script<'_> {
         Ok(kinds)
     }
 
-    /// Takes down what ran dry.
+    /// Takes down what was exhausted.
     pub(crate) fn keep(&mut self, kind: BucketUnit, fall: RateFall) {
         let way = fall.load.way();
         let is_shared = self.found.is_shared() == Some(true);
@@ -109,7 +109,7 @@ impl Script<'_> {
         })
     }
 
-    /// A bucket so small that it was empty before the first rate was told: a rest brings a little of it back.
+    /// A bucket so small that it was empty before the first rate was known: idle time refills a little of it.
     pub(crate) fn look_for_empty(&mut self, load: ProbeLoad, first: usize) -> Result<Vec<BucketUnit>, Halt> {
         let series = self.series(first, load.ways);
         let all = stretches(&series);

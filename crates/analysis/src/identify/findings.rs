@@ -31,13 +31,13 @@ pub(crate) struct Findings {
     pub(crate) touch: Option<Touch>,
     /// The range that is kept to, where first accesses cost.
     pub(crate) range: Option<u64>,
-    /// In the order in which they ran dry.
+    /// In the order in which they were exhausted.
     pub(crate) buckets: Vec<EmptiedBucket>,
     /// Highest and lowest of a rate that went down and up again by itself, requests a second.
     pub(crate) restless: Option<(f64, f64)>,
     /// A rate that fell, but by little, or to one that is not even: before, and after where that is even.
     pub(crate) unclear: Option<(f64, Option<f64>)>,
-    /// A kind of credit that could not be used up as the other ran dry first: both.
+    /// A kind of credit that could not be used up as the other was exhausted first: both.
     pub(crate) hidden: Option<(&'static str, &'static str)>,
     /// Both directions at once came to less than one of them alone.
     pub(crate) has_changed: bool,
@@ -64,7 +64,7 @@ impl Findings {
         self.floor(way).mean
     }
 
-    /// Curves are not to be gone by: one was measured while credit ran dry, and that was not looked out for.
+    /// Curves are not to be gone by: one was measured while credits were exhausted, and that was not looked out for.
     pub(crate) fn is_any_doubtful(&self) -> bool {
         !self.is_long && self.is_doubtful.contains(&true)
     }
@@ -81,7 +81,7 @@ impl Findings {
         }
     }
 
-    /// Whether both directions draw on the same limits; `None` where that could not be told, or differs.
+    /// Whether both directions draw on the same limits; `None` where that is unknown, or differs.
     pub(crate) fn is_shared(&self) -> Option<bool> {
         if self.is_any_doubtful() {
             return None;

@@ -122,7 +122,7 @@ impl Script<'_> {
         Ok(())
     }
 
-    /// Whether they count for more than one: the same places twice with as many under way as the limits take.
+    /// Whether they count for more than one: the same places twice with as many in flight as the limits take.
     pub(crate) fn first_touch_rate(&mut self, depth: u32, rate: f64) -> Result<(), Halt> {
         let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * 0.2) as u64);
         let load =

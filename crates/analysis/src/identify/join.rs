@@ -74,7 +74,7 @@ impl Script<'_> {
     fn with_full_top(&mut self, way: IoDirection, dry: Curve, bucket: &EmptiedBucket) -> Result<Curve, Halt> {
         let is_full = |top: &RateLevel| top.rate * FALLEN > dry.top.rate;
         let top = match self.found.full[way as usize].filter(is_full) {
-            // Where credit ran dry at its very end, another measurement told more.
+            // Where credits were exhausted at its very end, another measurement has more information.
             Some(top) if top.rate < ENDED * self.found.most_rate[way as usize] => {
                 RateLevel { rate: self.found.most_rate[way as usize], ..top }
             }

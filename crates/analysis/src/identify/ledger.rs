@@ -1,4 +1,4 @@
-//! What was taken from a bucket that is full at first and gains its baseline: nothing depends on when it ran dry or how
+//! What was taken from a bucket that is full at first and gains its baseline: nothing depends on when it was exhausted or how
 //! often it rested, as long as everything that was asked is counted.
 
 use super::curve::IoUnit;
@@ -8,7 +8,7 @@ use super::probe::{IoDirection, ProbeSlice};
 use super::script::Script;
 use crate::identified::{BucketUnit, IoScope};
 
-/// A bucket that ran dry.
+/// A bucket that was exhausted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EmptiedBucket {
     pub(crate) account: Account,
@@ -22,7 +22,7 @@ pub(crate) struct EmptiedBucket {
     pub(crate) load: ProbeLoad,
     /// What a rest gave back: what it was, the rest in seconds.
     pub(crate) regained: Option<(f64, f64)>,
-    /// It ran dry while the limits were measured.
+    /// It was exhausted while the limits were measured.
     pub(crate) is_early: bool,
     /// What it holds, once that was worked out.
     pub(crate) full: Option<f64>,

@@ -199,7 +199,7 @@ impl Script<'_> {
         probe
     }
 
-    /// Requests that a rate is told from. Those of a limit come evenly; those of a medium as it takes them.
+    /// Requests that a rate is determined from. A limit completes them evenly; a medium does not.
     fn wanted(&self, load: ProbeLoad, care: Care) -> u64 {
         let way = load.way();
         let is_even = self.found.is_even[way as usize] || self.found.floor(way).spread() < 0.02;

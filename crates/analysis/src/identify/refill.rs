@@ -39,7 +39,7 @@ impl Script<'_> {
         // Once it is full nothing more comes back; and what came back has to be used up again.
         let rest = (6.0 * beyond / base).clamp(10.0, longest).min(0.6 * full / base);
         let rest = rest.min(longest * beyond / base).max(1.0);
-        // It has to be empty when the rest begins, as it is at once after it ran dry.
+        // It has to be empty when the rest begins, as it is at once after it was exhausted.
         let pieces = [(0.0, 4.0), (rest, base * rest / beyond * 1.4 + settling)];
         let is_dry_now = bucket.is_early && bucket.account.kind == BucketUnit::Ios;
         let pieces = &pieces[usize::from(is_dry_now)..];

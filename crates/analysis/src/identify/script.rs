@@ -155,7 +155,7 @@ impl<'a> Script<'a> {
         self.spec.budget_bytes.saturating_sub(self.spent.read_bytes + self.spent.written_bytes)
     }
 
-    /// A probe never begins that would break the budget. What it may do at most is told to it as a number of requests.
+    /// A probe never begins that would break the budget. Its limit is a number of requests.
     fn fits(&self, probe: &IdentifyProbe) -> bool {
         let most = probe.ios.saturating_mul(probe.ways().count() as u64);
         probe.most_ns() <= self.left_ns() && most > 0 && most <= self.left_ios(probe.block)

@@ -6,7 +6,7 @@ use super::probe::IoDirection;
 use super::script::{Halt, Script};
 use crate::identified::BucketUnit;
 
-/// What both at once told.
+/// The result of both at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DirectionSharing {
     /// Nothing was held by a limit in both directions, or nothing was looked at.

@@ -1,4 +1,4 @@
-//! A load told from its single requests: sizes, order, depth, how long the device took, and what part of it is used.
+//! A load by its single requests: sizes, order, depth, how long the device took, and what part of it is used.
 //!
 //! A request is sequential where it begins where one of the last requests of its kind ended; several streams at once are
 //! followed. Memory is bounded whatever is seen. Pure.

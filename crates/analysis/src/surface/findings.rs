@@ -11,7 +11,7 @@ use crate::surface::point::{State, SurfacePoint};
 use crate::surface::scan::Scan;
 use crate::surface::{Surface, median};
 
-/// Points below which nothing is said of a course.
+/// Fewest points that show a trend.
 const LEAST_POINTS: usize = 16;
 /// Share of the squared deviations that the levels along one axis have to explain.
 const EXPLAINS: f64 = 0.5;
@@ -21,7 +21,7 @@ const BURST_TIMES: f64 = 5.0;
 /// Everything there is to say of `surface`, which `record` holds; what goes wrong in single tests included.
 pub fn findings(record: &RunRecord, surface: &Surface) -> Vec<Finding> {
     let mut found = of_tests(record);
-    // Where each failed is said below.
+    // The failed ones are named below.
     found.retain(|found| found.id != FindingId::Errors || surface.scan.is_none());
     found.extend(stalled(surface));
     found.extend(content(surface));
@@ -34,7 +34,7 @@ pub fn findings(record: &RunRecord, surface: &Surface) -> Vec<Finding> {
 
 /// What the rules for tests say, once for each kind: points are many, short and alike.
 fn of_tests(record: &RunRecord) -> Vec<Finding> {
-    /// A point that is short or reads in order may look like these; what is said of courses says it better.
+    /// A point that is short or reads sequentially may resemble these; the findings on trends are more precise.
     const NOT_OF_POINTS: [FindingId; 5] = [
         FindingId::Stalled,
         FindingId::BurstSuspected,

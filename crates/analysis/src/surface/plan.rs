@@ -7,7 +7,7 @@ pub enum VisitOrder {
     Ascending,
     /// From the last to the first.
     Descending,
-    /// As it comes, so that what depends on the time is told apart from what depends on the place.
+    /// As it comes, so that dependence on time and dependence on the offset are distinct.
     #[default]
     Random,
 }
@@ -97,7 +97,7 @@ fn next(state: &mut u64) -> u64 {
 pub struct SurfaceParts {
     /// The rate at each place with one request at a time.
     pub transfer: bool,
-    /// The rate with many requests under way.
+    /// The rate at a high queue depth.
     pub saturated: bool,
     /// Single requests all over the area.
     pub access: bool,
@@ -116,7 +116,7 @@ pub struct Times {
     pub transfer_ns: u64,
     /// The probes of one place, at most.
     pub access_ns: u64,
-    /// One place with many requests under way.
+    /// One place at a high queue depth.
     pub saturated_ns: u64,
     /// The burst rate.
     pub burst_ns: u64,
@@ -124,7 +124,7 @@ pub struct Times {
     pub file_ns: u64,
 }
 
-/// Places at which the rate with many requests under way is measured.
+/// Places at which the rate at a high queue depth is measured.
 pub const SATURATED_POINTS: u32 = 8;
 /// Times beyond which a place learns nothing more.
 const LONGEST_TRANSFER_NS: u64 = 1_000_000_000;

@@ -225,7 +225,7 @@ pub(crate) mod tests {
             test.disks[0].counters.read_sectors = 8;
         };
         check(&in_part, State::Unwritten, false);
-        // Nobody counted: nothing is said.
+        // There are no counters, so there is no result.
         check(&|test| test.disks.clear(), State::Measured, true);
         let stall = |length_ns| Stall { length_ns, ..Stall::default() };
         check(

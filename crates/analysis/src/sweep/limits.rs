@@ -12,7 +12,7 @@ use crate::sweep::point::SweepPoint;
 
 /// How well points have to agree.
 const AGREE: f64 = 0.03;
-/// Spread of a rate that is nobody's fault: what two runs under the same cap differ by.
+/// Spread of a rate without a cause: two runs under the same limit differ by this.
 const RUN_TO_RUN: f64 = 0.005;
 /// What a limit that has rested lets through beyond its rate, as time at that rate, ns: limits hold over slices of time.
 const AHEAD_NS: f64 = 20e6;

@@ -22,7 +22,7 @@ pub struct OfferedRate {
     pub rw: AccessPattern,
     /// Bytes per request.
     pub block_size_bytes: u64,
-    /// Requests that may be under way; what finds no room waits, and its time counts.
+    /// Requests that may be in flight; what finds no room waits, and its time counts.
     pub iodepth: u32,
     /// Requests per second, at even distances.
     pub rate_iops: u32,

@@ -1,5 +1,5 @@
 //! Which point of a sweep comes next. Pure: the points so far in, the next one out, so that a sweep can be tested on a
-//! modelled device and go on after it was killed.
+//! simulated device and go on after it was killed.
 //!
 //! Cheap points first: one request at a time over all block sizes, then deeper, so that a bucket of burst credits is
 //! spent last. A curve that has bent is left alone; block sizes are added where the limits part.
@@ -73,7 +73,7 @@ impl Planner<'_> {
         there.next().is_some_and(|first| is_good(first) || there.next().is_some())
     }
 
-    /// The objective cannot be told from it, and could be from a longer one.
+    /// It is too short to judge the objective, and a longer one would not be.
     fn is_too_short(&self, point: &SweepPoint) -> bool {
         let Some(slo) = self.spec.slo.as_ref().filter(|_| self.is_first_block(point.spot)) else {
             return false;

@@ -139,7 +139,7 @@ fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Optio
     const PATIENCE: Duration = Duration::from_secs(1);
     let (sender, answer) = channel();
     let look = move || {
-        // Nobody may be listening any more.
+        // The receiver may have gone.
         let _ = sender.send(ask());
     };
     std::thread::Builder::new().name("look".to_owned()).spawn(look).ok()?;

@@ -21,7 +21,7 @@ pub enum MonitorError {
     /// The file system it is on does not answer.
     #[error("{} does not respond", .0.display())]
     Silent(PathBuf),
-    /// A modelled volume.
+    /// A simulated volume.
     #[error("{} is a simulated volume: the kernel has no counters for it, and its time is virtual", .0.display())]
     Simulated(PathBuf),
     /// Not one disk.

@@ -11,7 +11,7 @@ use fathom_sys::device::{SysRoot, topology};
 
 /// Processes that are looked at more closely, those that moved most first.
 const MOST_PROCESSES: usize = 32;
-/// Owners told of per device.
+/// Most owners reported for a device.
 const MOST_OWNERS: usize = 5;
 
 /// How long an interval waits for its owners. Where a file system does not answer, there are none.

@@ -11,7 +11,7 @@ use super::settings::PingSettings;
 use super::target::OpenedTarget;
 use crate::machine;
 
-/// Opens the engine of `settings` on `target`; with its name. A modelled volume answers whatever engine is named.
+/// Opens the engine of `settings` on `target`; with its name. A simulated volume answers whatever engine is named.
 pub(super) fn requester(
     settings: &PingSettings,
     target: &OpenedTarget,
@@ -52,7 +52,7 @@ fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEn
     let max_block = usize::try_from(settings.size).ok().filter(|size| *size <= LARGEST);
     let max_block = max_block.ok_or_else(|| refused("request size exceeds 1 GiB".to_owned(), None))?;
     let mut options = BTreeMap::new();
-    // The kernel takes the wish to poll from Linux AIO and drops it: nobody is there who would.
+    // The kernel takes the wish to poll from Linux AIO and drops it: there is no poller.
     let polls = settings.poll && entry.name != "libaio";
     for (option, wanted) in [("nowait", settings.nowait), ("hipri", polls)] {
         if !wanted {

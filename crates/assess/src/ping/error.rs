@@ -79,7 +79,7 @@ pub enum PingError {
         /// The system's answer.
         source: io::Error,
     },
-    /// The modelled volume cannot be.
+    /// The simulated volume cannot be.
     #[error("{0}")]
     Simulated(#[source] AssessError),
     /// Nothing would ever end it.

@@ -28,7 +28,7 @@ const KEPT: &str = "ioping.tmp";
 
 /// What is pinged, open and filled.
 pub(super) struct OpenedTarget {
-    /// `None` for a modelled volume.
+    /// `None` for a simulated volume.
     pub file: Option<Arc<File>>,
     pub facts: PingTarget,
     /// Bytes over which requests spread, from `PingSettings::offset` on.
@@ -140,7 +140,7 @@ fn existing(
     Ok((file, size))
 }
 
-/// Refuses to overwrite what was not given up, and what is in use whatever was said.
+/// Refuses to overwrite data without consent, and a target in use in any case.
 fn may_be_overwritten(
     settings: &PingSettings,
     handle: &TargetHandle,

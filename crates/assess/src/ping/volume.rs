@@ -1,4 +1,4 @@
-//! A modelled volume under a ping: what is pinged, and the session on virtual time in which it answers.
+//! A simulated volume under a ping: what is pinged, and the session on virtual time in which it answers.
 
 use fathom_analysis::ping::PingTarget;
 use fathom_runner::Session;
@@ -9,11 +9,11 @@ use super::target::OpenedTarget;
 use crate::simulated::{SimulatedVolume, check_engine, notes_on, session_for};
 use crate::target::BenchTarget;
 
-/// A modelled volume, ready.
+/// A simulated volume, ready.
 pub(super) struct OpenedVolume {
     pub target: OpenedTarget,
     pub session: Session,
-    /// What is to be told of it.
+    /// Notes on it.
     pub notes: Vec<String>,
 }
 

@@ -19,7 +19,7 @@ use super::feed::{EAGAIN, PingFeed};
 use super::random::Random;
 use super::settings::{LatePolicy, PingSettings};
 use super::target::{self, OpenedTarget};
-use super::{REMIND_NS, STALL_NS, modelled};
+use super::{REMIND_NS, STALL_NS, volume};
 
 /// The account, which the worker and its watcher share.
 pub(super) type SharedTally = Arc<Mutex<PingTally>>;
@@ -32,7 +32,7 @@ pub(super) fn lock(tally: &SharedTally) -> MutexGuard<'_, PingTally> {
 pub(super) struct PingReady {
     pub header: RunHeader,
     pub how: PingHow,
-    /// The counters of the device beneath, where somebody will want them.
+    /// The counters of the device beneath, where they are needed at the end.
     pub disk: Option<(DiskSampler, DiskStats)>,
     /// When the first request is due, ns of the session's clock.
     pub begin_ns: u64,
@@ -50,7 +50,7 @@ pub(super) enum PingEvent {
     Period(PingWindow),
     /// The last request of a burst was answered.
     BurstEnded,
-    /// A modelled volume took its time, or never answered. Of real ones the watcher tells, while they do.
+    /// A simulated volume took its time, or never answered. Of real ones the watcher tells, while they do.
     Stalled(PingStall),
 }
 
@@ -66,7 +66,7 @@ pub(super) fn work(
 ) -> Result<u64, PingError> {
     let (session, mut target, mut random, notes);
     if crate::is_simulated(&settings.target) {
-        let opened = modelled::open(&settings)?;
+        let opened = volume::open(&settings)?;
         (target, notes) = (opened.target, opened.notes);
         session = opened.session.controlled(control.clone());
         random = Random::new(settings.seed.unwrap_or(0));

@@ -233,7 +233,7 @@ fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<Prep
     Ok(stages)
 }
 
-/// Whether the device can be told that blocks are not needed; true where that is not known.
+/// Whether the device supports discards; true where that is unknown.
 fn discards(path: &Path) -> bool {
     let stack = TargetStack::of(path).ok();
     let granularity = stack.and_then(|stack| stack.devices.first()?.discard_granularity);

@@ -1,4 +1,4 @@
-//! Jobs on a modelled volume: the real runner in virtual time, watched tick by tick.
+//! Jobs on a simulated volume: the real runner in virtual time, watched tick by tick.
 
 use fathom_analysis::forecast::{ForecastCourse, credits, joined, left};
 use fathom_model::{Nanos, Op, PerOp};
@@ -242,7 +242,7 @@ mod tests {
             (forecast.per_second(forecast.total().ios) / (10_000.0 / 60.0) - 1.0).abs() < 0.01,
             "{forecast:?}"
         );
-        // Eight under way: Little.
+        // Eight in flight: Little.
         let late = &forecast.slices[40];
         let mean = late.lat.moments.mean();
         assert!((mean / 80e6 - 1.0).abs() < 0.02, "{mean}");

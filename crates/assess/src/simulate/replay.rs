@@ -1,4 +1,4 @@
-//! A trace on a modelled volume: each request at the instant at which it was made, however many are still under way.
+//! A trace on a simulated volume: each request at the instant at which it was made, however many are still in flight.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,7 +21,7 @@ use crate::simulated::SimulatedVolume;
 const TICK_NS: u64 = 500_000_000;
 /// More are not kept in mind: the volume falls behind for good then.
 const MOST_IN_FLIGHT: usize = 1 << 22;
-/// Nothing has completed for so long although requests are under way, and how many such times are kept.
+/// Nothing has completed for so long although requests are in flight, and how many such times are kept.
 const STALL_NS: u64 = 1_000_000_000;
 const MOST_STALLS: usize = 4_096;
 /// Requests between two looks at whether to stop.
@@ -63,7 +63,7 @@ pub(super) fn predict(
     Ok(replay.predicted(trace, volume, reached.max(ends_at.unwrap_or(0)), ended))
 }
 
-/// A request under way, the first to complete first.
+/// A request in flight, the first to complete first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ReplayedRequest {
     end: u64,

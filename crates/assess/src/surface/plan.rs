@@ -57,7 +57,7 @@ pub struct SurfaceSettings {
     pub block: u64,
     /// The order of the places.
     pub order: VisitOrder,
-    /// Requests under way where many are.
+    /// Requests in flight where many are.
     pub depth: u32,
     /// Time for everything, laying out included.
     pub budget: Nanos,
@@ -82,13 +82,13 @@ impl Default for SurfaceSettings {
     }
 }
 
-/// Bytes per request where none are said.
+/// Default bytes per request.
 pub const BLOCK: u64 = 65_536;
-/// Requests under way where many are and no number is said.
+/// Default queue depth of saturated points.
 pub const DEPTH: u32 = 32;
 /// Largest share of the time that laying out may take.
 const LAYOUT_SHARE: u64 = 4;
-/// Least block where many requests are under way: small ones meet a limit on requests before one on bytes.
+/// Least block where many requests are in flight: small ones meet a limit on requests before one on bytes.
 const SATURATED_BLOCK: u64 = 262_144;
 /// The region that is read over and over.
 const BURST_RANGE: u64 = 1 << 20;
@@ -198,7 +198,7 @@ impl SurfacePlan {
         jobs
     }
 
-    /// Places for many requests under way: the second halves of even parts.
+    /// Places for many requests in flight: the second halves of even parts.
     pub(super) fn saturated_places(&self, count: u32) -> Vec<SurfacePlace> {
         let block = self.saturated_block();
         let count = u64::from(count).min(self.site.size / (2 * block)).max(1) as u32;
@@ -216,7 +216,7 @@ impl SurfacePlan {
             .min(self.site.size / self.settings.block * self.settings.block)
     }
 
-    /// The job that reads or writes at a place with many requests under way.
+    /// The job that reads or writes at a place at a high queue depth.
     pub(super) fn saturated(&self, place: &SurfacePlace, runtime_ns: u64) -> JobWords {
         let job = self.job(self.words().0, self.saturated_block(), self.settings.depth);
         goes_on(ends(range(job, place.offset, place.length), runtime_ns))

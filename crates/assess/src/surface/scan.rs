@@ -135,7 +135,7 @@ impl SurfaceRun<'_> {
         }
     }
 
-    /// Reads the slow blocks once more, so that what is slow by itself is told from what was held up.
+    /// Reads the slow blocks once more, to separate slow blocks from blocks that had to wait.
     fn slow_again(&mut self, reader: &SurfaceReader) {
         let mut slow = Scan::slow_blocks(&self.steps.record, SCAN_BLOCK);
         if slow.is_empty() {

@@ -1,4 +1,4 @@
-//! The published runs on the modelled volumes: the same options, the real loop, virtual time.
+//! The published runs on the simulated volumes: the same options, the real loop, virtual time.
 
 use std::collections::BTreeMap;
 

@@ -195,7 +195,7 @@ fn fio(figure: &Figure, measured: &Measured) -> Option<f64> {
     }
 }
 
-/// clat and lat are the same on a modelled volume, as submitting takes no time.
+/// clat and lat are the same on a simulated volume, as submitting takes no time.
 fn latency(metric: &str, unit: &str, all: &Latency) -> Option<f64> {
     let ns = if unit == "ms" { 1e6 } else { 1e3 };
     if let Some(bucket) = metric.strip_prefix("lat_bucket_ms.") {

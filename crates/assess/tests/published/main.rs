@@ -2,7 +2,7 @@
 //! figures.
 //!
 //! Every figure of `docs/published-figures.toml` stands in one of the page's two tables: beside what the same load gets of
-//! the modelled volume, within 5 %, or among those that the model cannot explain, each with the reason.
+//! the simulated volume, within 5 %, or among those that the model cannot explain, each with the reason.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

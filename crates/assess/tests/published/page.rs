@@ -12,11 +12,11 @@ const HEAD: &str = "\
 # Published figures and the simulator
 
 Five published articles measured cloud volumes, with fio, ioping and HD Tune. Every figure of theirs stands here: first those that
-the models of the catalogue explain, beside what the same load gets of the modelled volume, then those that they do not, with the
+the models of the catalogue explain, beside what the same load gets of the simulated volume, then those that they do not, with the
 reason. Made by `cargo xtask docs` from [published-figures.toml](published-figures.toml); a test makes it again and fails where a
 figure has moved, and where one of the first table is more than 5 % off.
 
-The loads ran through the whole program in virtual time: fio's options, the loop, the modelled volume. Whoever has fathom can
+The loads ran through the whole program in virtual time: fio's options, the loop, the simulated volume. Whoever has fathom can
 repeat each of them as it stands below.
 
 ";

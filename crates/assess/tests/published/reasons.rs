@@ -9,7 +9,7 @@ const STATUS: &str =
 const WAVERS: &str =
     "how the rate and the latency wavered on a shared cluster; the model keeps its cap to the millisecond";
 const OUTLIERS: &str = "the extremes of 213,935 requests on a shared cluster; of the entry's latency only the mean is known, and its spread is ours";
-const SUBMITTING: &str = "the time of the submitting call; on a modelled volume it takes none";
+const SUBMITTING: &str = "the time of the submitting call; on a simulated volume it takes none";
 const ONE_DRAW: &str = "a single request; the model draws its latencies at random around the same mean";
 const SPREAD: &str = "the spread of ten requests, of which one took 710 us; the model's spread is ours";
 const WRITES: &str = "writes waited longer than reads there; the entry has one latency for both";

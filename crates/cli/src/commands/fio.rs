@@ -1,7 +1,7 @@
 //! `fathom fio …`: fio's command line, fio's outputs, fio's exit codes.
 //!
 //! Everything a script sees is fio's. What fio has no words for goes to the end of the text or into the JSON, and to
-//! standard error only where somebody is looking.
+//! standard error only if that is a terminal.
 
 mod keeper;
 mod observer;
@@ -278,7 +278,7 @@ fn meta_of(invocation: &Invocation) -> TestMeta {
     TestMeta { id: "fio".to_owned(), title: "fio".to_owned(), fio: show_command(invocation) }
 }
 
-/// The record of what ran and the exit it leads to. A run that could not begin is told on standard error.
+/// The record of what ran and the exit it leads to. A run that could not begin is reported on standard error.
 fn judge(
     ran: Result<RunOutcome, RunError>,
     plan: &RunPlan,

@@ -10,7 +10,7 @@ use fathom_report::view::View;
 use crate::exit::Complaint;
 use crate::output;
 
-/// What is said of the form of a report.
+/// The format of a report.
 #[derive(Args)]
 pub struct FormatArguments {
     /// Report format: text, markdown, csv, jsonl or json

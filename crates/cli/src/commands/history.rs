@@ -207,6 +207,6 @@ fn export(history: &History, runs: Vec<RunId>) -> Result<Exit, Complaint> {
     }
     store::tell_of_unreadable(&unreadable);
     output::print(|out| records.iter().try_for_each(|record| writeln!(out.json(), "{record}")))?;
-    // Whoever keeps the export should know that it is not all there is.
+    // The exit code shows that the export is incomplete.
     Ok(if unreadable.is_empty() { Exit::Done } else { Exit::Failed })
 }

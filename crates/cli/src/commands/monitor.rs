@@ -301,7 +301,7 @@ struct JobFile {
 }
 
 impl JobFile {
-    /// A file that can be made at `path`, as far as that can be said without making it.
+    /// A file that can be created at `path`, as far as that is known without creating it.
     fn check(path: &Path) -> Result<JobFile, Complaint> {
         match check_output(path) {
             Ok(()) => Ok(JobFile { path: path.to_owned() }),

@@ -1,4 +1,4 @@
-//! `fathom simulate`: what a load would get of modelled volumes, hour by hour, and what a month of it would cost.
+//! `fathom simulate`: what a load would get of simulated volumes, hour by hour, and what a month of it would cost.
 
 use std::ffi::OsString;
 use std::io;
@@ -62,7 +62,7 @@ Accesses no device: time is virtual, and a day takes seconds. Quote names with ?
 
 /// Longest time: ten years.
 const LONGEST: Nanos = Nanos::from_secs(10 * 365 * 86_400);
-/// How long jobs go on where nobody says.
+/// Default length of jobs.
 const A_DAY: Nanos = Nanos::from_secs(86_400);
 
 fn length(text: &str) -> Result<Nanos, String> {

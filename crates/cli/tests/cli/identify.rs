@@ -1,4 +1,4 @@
-//! `identify` on modelled volumes: what it finds of them, what it says of its budget, and how it is shown again.
+//! `identify` on simulated volumes: what it finds of them, what it says of its budget, and how it is shown again.
 
 use serde_json::Value;
 

@@ -79,7 +79,7 @@ pub struct PingTarget {
 pub struct DeviceCounts {
     /// Its kernel name.
     pub name: String,
-    /// Reads it completed, whoever asked for them.
+    /// Reads it completed, of any process.
     pub reads: u64,
     /// Writes it completed.
     pub writes: u64,

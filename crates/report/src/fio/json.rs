@@ -99,7 +99,7 @@ fn kernel_threads(entry: &ReportEntry) -> Value {
     })
 }
 
-/// Options as said; of one said twice, the last value in the first place.
+/// Options as given; of one given twice, the last value in the first place.
 fn options(said: &[(String, String)]) -> Value {
     said.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect::<Map<_, _>>().into()
 }

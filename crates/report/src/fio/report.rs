@@ -17,7 +17,7 @@ pub struct FioReport {
     pub disks: Vec<DiskOutcome>,
     /// When the run ended, ms since the epoch; 0 in virtual time.
     pub finished_unix_ms: u64,
-    /// Options said for all jobs.
+    /// Options of all jobs.
     pub global_options: Vec<(String, String)>,
     /// What fio has no place for.
     pub notes: Vec<String>,

@@ -47,7 +47,7 @@ pub fn means(record: &RunRecord) -> View {
     view
 }
 
-/// What is to be said of a device that does not answer.
+/// The remark on a device that does not answer.
 pub(super) fn stall(interval: &MonitorInterval) -> Option<String> {
     let length = interval.stalled_ns.filter(|_| !interval.activity.is_some())?;
     Some(format!("stalled for {}, {} in flight", duration(Nanos(length)), grouped(interval.in_flight.last)))

@@ -40,7 +40,7 @@ pub fn error(errno: i32) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// What is to be said where a request had no answer to the end.
+/// The remark where a request had no answer at the end.
 pub fn stuck(thread: u32) -> String {
     format!("the last I/O never completed: thread {thread} stays in the kernel until the device responds")
 }

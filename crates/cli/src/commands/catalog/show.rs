@@ -67,7 +67,7 @@ pub fn rate(text: &str) -> Result<u64, String> {
 
 /// The type of that name.
 pub fn entry<'a>(catalog: &'a Catalog, id: &str) -> Result<&'a CatalogEntry, Complaint> {
-    // Whoever copies a target means its type.
+    // A copied target stands for its type.
     let id = id.strip_prefix("sim:").unwrap_or(id);
     catalog.get(id).ok_or_else(|| {
         let hint = match catalog.nearest(id).as_slice() {

@@ -92,7 +92,7 @@ fn targets(plan: &RunPlan) -> Vec<&PathBuf> {
 
 /// `header` with the time and the conditions under which `plan` is run on `session`; it looks at the target.
 pub fn with_conditions(mut header: RunHeader, plan: &RunPlan, session: &Session) -> RunHeader {
-    // On virtual time nothing is said of this machine and its time.
+    // A run on virtual time has no facts of this machine and its clock.
     if session.is_simulated() {
         return header;
     }

@@ -18,7 +18,7 @@ use crate::stall_note::StallNote;
 pub struct FioObserver<'a> {
     pub sink: Sink,
     pub plan: &'a RunPlan,
-    /// The clone that each file is laid out for: job, and place in it; without those whose layout was told of.
+    /// The clone that each file is laid out for: job, and place in it; without those whose layout was reported.
     pub unannounced: HashMap<&'a Path, (usize, usize)>,
     pub eta: Option<EtaLine>,
     pub stall: StallNote,

@@ -78,7 +78,7 @@ impl Sink {
             } else if formats.contains(&OutputFormat::Json) {
                 fio_json::render(record, &style, &mut out.json())?;
             }
-            // What never began is told on standard error; a text of nothing would only repeat it.
+            // Standard error has the reason why nothing began; an empty report would only repeat it.
             if formats.contains(&OutputFormat::Normal)
                 && record.tests.iter().any(|test| !test.jobs.is_empty())
             {

@@ -27,7 +27,7 @@ pub struct PingOption {
     pub help: &'static str,
 }
 
-/// What was said.
+/// The options and operands of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedWords {
     /// Long names and values, in order.

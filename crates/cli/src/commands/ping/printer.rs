@@ -39,7 +39,7 @@ pub struct PingPrinter {
 }
 
 impl PingPrinter {
-    /// For `invocation` under `front`; ends the ping through `stop` where nobody reads any more.
+    /// For `invocation` under `front`; ends the ping through `stop` where the reader has gone.
     pub fn new(invocation: &PingInvocation, front: PingProgram, stop: StopHandle) -> PingPrinter {
         let settings = &invocation.settings;
         PingPrinter {
@@ -58,7 +58,7 @@ impl PingPrinter {
         }
     }
 
-    /// Keeps the run and prints what is left to print at the end; true where somebody still listens.
+    /// Keeps the run and prints what is left to print at the end; true unless the reader has gone.
     ///
     /// # Errors
     /// Standard output cannot be written, other than because its reader has gone away.
