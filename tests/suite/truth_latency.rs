@@ -23,16 +23,14 @@ fn the_reported_latency_is_the_configured_delay() {
             let arguments = || arguments.into_iter().chain(["--iodepth=1", "--size=16m"]);
             steadily(|| {
                 let (our, fios) = (ours.fio(arguments()), fio(arguments()));
-                let mean = |report: &FioReport| report.number(&format!("/{op}/lat_ns/mean"));
+                let least = |report: &FioReport| report.number(&format!("/{op}/lat_ns/min"));
+                let median =
+                    |report: &FioReport| report.number(&format!("/{op}/clat_ns/percentile/50.000000"));
                 // A timer wakes late and never early.
-                assert!(
-                    our.number(&format!("/{op}/lat_ns/min")) >= delay_ns,
-                    "{op} {engine}: before the delay"
-                );
-                // The way through nbdfuse takes a fraction of a ms.
-                let middle = delay_ns + 0.3e6;
-                within(&format!("{op} {engine}"), mean(&our), middle, 0.3e6 / middle * 100.0)?;
-                within(&format!("{op} {engine} beside fio"), mean(&our), mean(&fios), 5.0)
+                assert!(least(&our) >= delay_ns, "{op} {engine}: before the delay");
+                // The way through nbdfuse takes a fraction of a ms, more of it where the host is slow or busy.
+                within(&format!("{op} {engine}: least, beside fio"), least(&our), least(&fios), 5.0)?;
+                within(&format!("{op} {engine}: median, beside fio"), median(&our), median(&fios), 10.0)
             });
         }
     }
