@@ -91,7 +91,7 @@ fn the_highest_rate_under_an_objective_is_the_cap() {
     steadily(|| {
         let arguments = ["--bs=4k", "--iodepth=1,64", "--budget=15", "--slo=mean<1s"];
         let document = swept(&device, &cap, &arguments, 0)?;
-        assert_eq!(document["slo"]["met"], true);
+        assert_eq!(document["slo"]["verdict"], "met");
         let offered = &document["offered"][0];
         // To the 3 % between two rates.
         let highest = found(offered, "/best/rate_iops")?;
@@ -120,7 +120,7 @@ fn a_hidden_cap_has_a_lower_bound_and_an_unreachable_rate_is_reported() {
         assert_eq!(limits["read"]["crossover_block_size_bytes"]["value"], Value::Null);
         let most = found(limits, "/read/crossover_block_size_bytes/high")?;
         assert!((62_000.0..70_000.0).contains(&most), "{most}");
-        assert_eq!(document["reach"]["met"], false);
+        assert_eq!(document["reach"]["verdict"], "missed");
         Ok(())
     });
 }
