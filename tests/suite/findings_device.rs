@@ -169,7 +169,7 @@ fn a_cache_that_takes_long_to_flush() -> Result<(), String> {
     let device = LoopDevice::over(&disk.path());
     let record = measured(&ours, device.path(), COMMITS);
     let cost = found(&record, "flush-cost")?;
-    within("a sync", number(cost, "sync_mean_ns"), 5.8e6, 20.0)?;
+    within("a sync", number(cost, "sync_mean_ns"), 6.4e6, 25.0)?;
     within("a sync for each write", number(cost, "writes_per_sync"), 1.0, 2.0)?;
     only(&record, &["flush-cost", "short-run", "low-sample"])
 }
