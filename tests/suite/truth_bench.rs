@@ -44,9 +44,13 @@ fn check(test: &Value, depth: f64) -> Result<(), String> {
     for (op, ios, bytes) in [("read", "reads", "read_bytes"), ("write", "writes", "write_bytes")] {
         let own = |key: &str| if test[op].is_object() { number(test, &format!("/{op}/{key}")) } else { 0.0 };
         let off = number(test, &format!("/device/{ios}")) - own("ios");
-        assert!(off.abs() <= most, "{id}: {off} {ios} of the device more than ours");
+        if off.abs() > most {
+            return Err(format!("{id}: {off} {ios} of the device more than ours"));
+        }
         let off = number(test, &format!("/device/{bytes}")) - own("bytes");
-        assert!(off.abs() <= most * 4096.0, "{id}: {off} {bytes} of the device more than ours");
+        if off.abs() > most * 4096.0 {
+            return Err(format!("{id}: {off} {bytes} of the device more than ours"));
+        }
     }
     Ok(())
 }
@@ -60,7 +64,7 @@ fn rates(test: &Value, depth: f64) -> Result<(), String> {
     let elapsed_s = number(test, "/elapsed_ns") / 1e9;
     within(&format!("{id}: the cap, in {elapsed_s:.3} s"), rate("read").max(rate("write")), CAP as f64, 5.0)?;
     let in_flight = rate("total") * number(test, "/total/lat_ns/mean") / 1e9;
-    within(&format!("{id}: rate times latency"), in_flight, depth, 5.0)
+    within(&format!("{id}: rate times latency"), in_flight, depth, 10.0)
 }
 
 /// The document of a bench of four tests on `device` under `throttle`.

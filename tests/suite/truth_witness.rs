@@ -17,9 +17,8 @@ use crate::ours::{Ours, steadily, within};
 const DISK_BYTES: u64 = 16 << 20;
 /// The job's name and that of its thread.
 const JOB: &str = "witnessed";
-const PERCENT: f64 = 2.0;
-/// A percentile of a few hundred requests rests on a few of them.
-const PERCENTILE_PERCENT: f64 = 5.0;
+/// The way between witness and program takes a part of this, more of it where the host is slow.
+const PERCENT: f64 = 5.0;
 
 /// One way to use two disks.
 struct Use {
@@ -66,7 +65,7 @@ impl Use {
             for percent in [90.0, 99.0] {
                 let reported = number(&format!("{latency}_ns/percentile/{percent:.6}"));
                 let expected = seen.percentile_ns(percent);
-                within(&format!("{what}: p{percent} of {latency}"), reported, expected, PERCENTILE_PERCENT)?;
+                within(&format!("{what}: p{percent} of {latency}"), reported, expected, PERCENT)?;
             }
         }
         // An observed latency lies between the start of a request and its completion. The µs is its clock's step.
