@@ -79,8 +79,8 @@ pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
     caps
 }
 
-/// The limit that reads, writes and a mix of them share where each was measured once, with the same blocks at the same depth:
-/// their rates agree, and their latencies are those of a queue in front of a limiter.
+/// The limit that reads, writes and a mix of them share, from one row of each with the same blocks: their rates agree, and the
+/// latencies of each are those of a queue in front of a limiter.
 fn across_directions(rows: &[RecordRow<'_>]) -> Vec<Cap> {
     let top = |kind| {
         let points = (0..rows.len()).filter(|&at| is_point(&rows[at], kind) && is_limited(&rows[at]));
