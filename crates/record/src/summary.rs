@@ -57,7 +57,7 @@ impl ScheduleSummary {
     /// Share of the requests that may be left over at the end of a rate that is sustained.
     const BACKLOG_SHARE: f64 = 0.01;
     /// Share of the rate that must be reached.
-    const LEAST_SHARE: f64 = 0.98;
+    pub const LEAST_SHARE: f64 = 0.98;
 
     /// How the schedule of `op` was kept in `phase`; `None` where there was none.
     pub fn new(phase: &PhaseOutcome, op: &OpOutcome) -> Option<ScheduleSummary> {

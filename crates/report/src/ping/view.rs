@@ -4,7 +4,7 @@ use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::classes::{LatencyClass, classes};
 use fathom_analysis::ping::{Ping, whole};
 use fathom_model::units::{grouped, latency};
-use fathom_record::{Latency, LatencySummary, RunRecord};
+use fathom_record::{Latency, LatencySummary, RunRecord, ScheduleSummary};
 
 use super::PingReport;
 use super::text::{error, stuck};
@@ -85,18 +85,16 @@ fn objective(verdict: &ObjectiveVerdict) -> Row {
     row.toned(if verdict.verdict.is_missed() { Tone::Alarm } else { Tone::Normal })
 }
 
-/// The rate of a fixed schedule, requests per second, where the target completed less than 98 % of it over a second or more.
+/// The rate of a fixed schedule, requests per second, where the target did not keep it over a second or more.
 fn unsustained_rate(ping: &Ping) -> Option<f64> {
     let (how, load) = (&ping.how, &ping.load);
     let offered = 1e9 / how.interval_ns as f64;
     let is_measured = load.wall_ns() >= 1_000_000_000;
     let is_scheduled = how.fixed_schedule && how.interval_ns > 0;
     let completed = load.per_second(load.answered);
-    (is_scheduled && is_measured && completed < SUSTAINED * offered).then_some(offered)
+    (is_scheduled && is_measured && completed < ScheduleSummary::LEAST_SHARE * offered).then_some(offered)
 }
 
-/// Share of the offered rate that must complete, as in the finding `rate-not-sustained`.
-const SUSTAINED: f64 = 0.98;
 const EINVAL: i32 = 22;
 /// Below so many requests the kernel's counters say nothing.
 const FEW: u64 = 10;
