@@ -145,6 +145,13 @@ pub struct FilesystemRecord {
     pub free_bytes: u64,
 }
 
+impl FilesystemRecord {
+    /// Whether file systems of this type keep their files in memory.
+    pub fn is_memory(fs_type: &str) -> bool {
+        ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"].contains(&fs_type)
+    }
+}
+
 /// A block device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

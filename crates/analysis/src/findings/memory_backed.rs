@@ -1,12 +1,10 @@
 //! Whether a storage device was measured at all: a file system or device may keep its data in memory.
 
-use fathom_record::{DeviceRecord, Finding, FindingId, RunRecord, Severity};
+use fathom_record::{DeviceRecord, FilesystemRecord, Finding, FindingId, RunRecord, Severity};
 
 use crate::rows::RecordRow;
 use crate::say::{finding, of};
 
-/// File systems whose files are in memory.
-const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 /// The locality of a device that keeps its data in memory.
 const MEMORY: &str = "memory";
 
@@ -14,7 +12,7 @@ const MEMORY: &str = "memory";
 pub(crate) fn findings(record: &RunRecord, rows: &[RecordRow<'_>]) -> Option<Finding> {
     let target = &record.header.conditions.target;
     let file_system = target.filesystem.as_ref().map(|filesystem| filesystem.fs_type.as_str());
-    let claim = match file_system.filter(|fs_type| MEMORY_FILE_SYSTEMS.contains(fs_type)) {
+    let claim = match file_system.filter(|fs_type| FilesystemRecord::is_memory(fs_type)) {
         Some(fs_type) => format!("{fs_type} keeps files in memory"),
         None => format!("{} keeps its data in memory", memory_device(&target.devices)?),
     };
@@ -40,8 +38,6 @@ fn memory_device(devices: &[DeviceRecord]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::FilesystemRecord;
-
     use super::*;
     use crate::fixture::{TestLoad, record};
     use crate::rows::rows;

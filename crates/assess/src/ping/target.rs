@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fathom_analysis::ping::PingTarget;
+use fathom_record::FilesystemRecord;
 use fathom_runner::{WritePermit, Written, admit};
 use fathom_sys::device::{
     DiskSampler, FilesystemFacts, PathKind, TargetHandle, TargetIdentity, TargetStack, numbers_of,
@@ -83,7 +84,7 @@ pub(super) fn open(
         file: Some(Arc::new(file)),
         facts: facts(&stack),
         range,
-        in_memory: matches!(filesystem.fs_type.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs"),
+        in_memory: FilesystemRecord::is_memory(&filesystem.fs_type),
         disk: stack.names().first().and_then(|name| DiskSampler::open(&[name]).ok()),
         _handle: held,
     })
