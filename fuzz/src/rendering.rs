@@ -93,7 +93,7 @@ fn in_all_formats(style: &Style, out: &mut TextWriter, view: impl Fn() -> View) 
 
 fn identify(record: &RunRecord, style: &Style) -> io::Result<()> {
     let found = &identified_of(record).unwrap_or_default();
-    let near = candidates(few_types(), found, volume_size(record, &VolumeTypes::default()));
+    let near = candidates(few_types(), found, volume_size(&record.header, &VolumeTypes::default()));
     let predictions = &prediction::predictions(found);
     let report = IdentifyReport { record, found, candidates: &near, predictions };
     let out = &mut io::sink();

@@ -2,6 +2,7 @@
 //! remedy. One module per kind of finding.
 
 mod async_is_not;
+mod burst_possible;
 mod cache;
 mod caps;
 pub(crate) mod client;
@@ -30,6 +31,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     found.extend(record.tests.iter().flat_map(open_loop::findings));
     found.extend(client::credit(record));
     found.extend(memory_backed::findings(record, &rows));
+    found.extend(burst_possible::findings(&rows, words));
     let together = instance_cap::findings(&rows);
     let each = by_target(rows, words);
     found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));

@@ -2,7 +2,7 @@
 //!
 //! Pure arithmetic. Who measures the rounds, and what is watched in them, is the caller's business.
 
-pub mod lasting;
+pub mod rate_duration;
 pub(crate) mod segments;
 
 /// Rounds that have to agree: those measured last.

@@ -36,7 +36,7 @@ pub fn run(
     }
     header.size_bytes = size;
     header.job_text = plan.tests.iter().map(|test| plan.fio_command(test, size) + "\n").collect();
-    let mut steps = Steps::begin(header, session, observer);
+    let mut steps = Steps::begin(header, &plan.settings.run.types, session, observer);
     steps.of = Some(plan.tests.len());
     for test in &plan.tests {
         steps.next(&test.id, &test.title, 0);
@@ -198,7 +198,8 @@ mod tests {
         let read = TestSummary::new(test).read.unwrap();
         assert_eq!(read.lat_ns.mean, Some(1e6));
         assert!((read.iops - 1000.0).abs() < 0.01, "{}", read.iops);
-        assert_eq!(fathom_analysis::steady::lasting::lasting(test).name(), "sustained");
+        let duration = fathom_analysis::steady::rate_duration::rate_duration(test);
+        assert_eq!(duration.label.name(), "inconclusive");
         assert_eq!(record.findings, []);
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use fathom_analysis::identified::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
 use fathom_analysis::identified::{EachWay, Identified};
 use fathom_catalog::{Catalog, CatalogEntry, ClosestVolume, Lifecycle, MeasuredVolume};
-use fathom_record::RunRecord;
+use fathom_record::RunHeader;
 
 use crate::catalogue::VolumeTypes;
 use crate::simulated::{SimulatedVolume, is_simulated};
@@ -85,12 +85,12 @@ fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) 
 }
 
 /// The size of the volume that a run measured, bytes; `None` where it is made of several, or not known.
-pub fn volume_size(record: &RunRecord, types: &VolumeTypes) -> Option<u64> {
-    let name = Path::new(&record.header.target);
+pub fn volume_size(header: &RunHeader, types: &VolumeTypes) -> Option<u64> {
+    let name = Path::new(&header.target);
     if is_simulated(name) {
         return SimulatedVolume::named(name, types).ok().map(|volume| volume.size());
     }
-    let devices = &record.header.conditions.target.devices;
+    let devices = &header.conditions.target.devices;
     let mut device = devices.first()?;
     // A partition or mapping is a part of what it lies on.
     while ["partition", "dm"].contains(&device.kind.as_str()) {
@@ -231,9 +231,9 @@ mod tests {
             ..DeviceRecord::default()
         };
         let check = |devices: Vec<DeviceRecord>, expected: Option<u64>| {
-            let mut record = RunRecord::default();
-            record.header.conditions.target.devices = devices;
-            assert_eq!(volume_size(&record, &VolumeTypes::default()), expected);
+            let mut header = RunHeader::default();
+            header.conditions.target.devices = devices;
+            assert_eq!(volume_size(&header, &VolumeTypes::default()), expected);
         };
         check(vec![], None);
         check(vec![device("sda", "disk", None, 9)], Some(9));
@@ -241,9 +241,9 @@ mod tests {
         check(vec![device("loop0", "loop", None, 5), device("sda", "disk", Some("loop0"), 9)], Some(5));
         let two = [device("sda", "disk", Some("dm-0"), 9), device("sdb", "disk", Some("dm-0"), 9)];
         check([vec![device("dm-0", "dm", None, 18)], two.to_vec()].concat(), None);
-        let mut record = RunRecord::default();
-        record.header.target = "sim:custom?size=3GiB&iops=5".to_owned();
-        assert_eq!(volume_size(&record, &VolumeTypes::default()), Some(3 << 30));
+        let target = "sim:custom?size=3GiB&iops=5".to_owned();
+        let header = RunHeader { target, ..RunHeader::default() };
+        assert_eq!(volume_size(&header, &VolumeTypes::default()), Some(3 << 30));
     }
 
     #[test]

@@ -1,20 +1,17 @@
 //! What the catalogue adds to a finding: which volumes lift a limit, where it is known of which type the volume is.
 //!
-//! It is known of a simulated volume, of what a label `type=` names, and of the published specification that it is checked against. Findings themselves are
-//! functions of the record alone.
+//! Findings themselves are functions of the record alone.
 
 use fathom_analysis::REQUESTS_WAIT;
-use fathom_catalog::{
-    Catalog, CatalogEntry, Lift, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed, VolumeOffer, reach,
-};
+use fathom_catalog::{Catalog, CatalogEntry, Lift, Parameters, VolumeNeed, VolumeOffer, reach};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
-use fathom_record::{Finding, FindingId, RunHeader, RunRecord};
+use fathom_record::{Finding, FindingId, RunRecord};
 
 use crate::catalogue::VolumeTypes;
+use crate::known_volume::KnownVolume;
+use crate::published::offered_load;
 
-/// The label that says of which type the volume is, with or without what is chosen of it: `aws-gp2?size=50GiB`.
-const LABEL: &str = "type";
 const GIB: u64 = 1 << 30;
 
 /// Names the volumes among `types` that lift the limits that were found.
@@ -25,7 +22,8 @@ pub(crate) fn name_types(record: &mut RunRecord, types: &VolumeTypes) {
 }
 
 fn name(catalog: &Catalog, record: &mut RunRecord) {
-    let Some((entry, parameters)) = volume(catalog, &record.header) else { return };
+    let Some(volume) = KnownVolume::of(catalog, &record.header) else { return };
+    let Some((entry, parameters)) = volume.offered else { return };
     let mut findings = std::mem::take(&mut record.findings);
     for finding in &mut findings {
         let Some(met) = met(record, finding, &parameters) else { continue };
@@ -39,30 +37,6 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
         finding.evidence.insert("volume_type".to_owned(), entry.id().into());
     }
     record.findings = findings;
-}
-
-/// The type of the volume, and what is chosen of it.
-fn volume<'a>(catalog: &'a Catalog, header: &RunHeader) -> Option<(&'a CatalogEntry, Parameters)> {
-    let specifications = header.expectations.iter().map(|expectation| expectation.source.as_str());
-    let said = [
-        Some(header.target.as_str()).filter(|target| SimulatedTarget::is_one(target)),
-        header.labels.get(LABEL).map(String::as_str),
-    ];
-    let target = said
-        .into_iter()
-        .flatten()
-        .chain(specifications)
-        .find_map(|text| SimulatedTarget::parse(catalog, text).ok())?;
-    let entry = catalog.get(&target.id)?;
-    let mut parameters = target.chosen?;
-    let device = header.conditions.target.devices.first().map(|device| device.size_bytes);
-    let is_model = SimulatedTarget::is_one(&header.target);
-    parameters.size_bytes = match parameters.size_bytes {
-        None if is_model => Some(target.model.size_bytes),
-        None => Some(device?),
-        said => said,
-    };
-    Some((entry, parameters))
 }
 
 /// The rate that a finding tells of, as a need; `None` where it tells of none, or of a limit that is not the volume's.
@@ -79,18 +53,11 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
     let in_bytes = finding.id == FindingId::BandwidthCap;
     let value = finding.evidence.get(value)?.as_f64()?;
     let test = record.tests.iter().find(|test| finding.tests.contains(&test.id))?;
-    let job = test.jobs.first()?;
-    let reads = match job.rw().trim_start_matches("rand") {
-        "read" => Some(1.0),
-        "write" => Some(0.0),
-        _ => None,
-    };
-    let block = if reads == Some(0.0) { job.largest_blocks().write } else { job.largest_blocks().read };
-    let load =
-        OfferedLoad { read_fraction: reads, ..OfferedLoad::of(block as f64, !job.rw().starts_with("rand")) };
+    let load = offered_load(test)?;
+    let block = load.mean_bytes();
     Some(VolumeNeed {
         size_bytes: parameters.size_bytes?,
-        iops: if in_bytes { value / block as f64 } else { value },
+        iops: if in_bytes { value / block } else { value },
         load,
         in_ios: !in_bytes,
         in_bytes,
@@ -202,7 +169,8 @@ mod tests {
         let pattern = Pattern { random: true, ..Pattern::default() };
         let io = IoPlan { pattern, block_size: PerOp::splat(4096.into()), ..IoPlan::default() };
         let plan = PlanRecord { io, ..PlanRecord::default() };
-        let job = JobRecord { plan, ..JobRecord::default() };
+        let mut job = JobRecord { plan, ..JobRecord::default() };
+        job.measured.read.ios = 1;
         let finding =
             Finding { tests: vec!["rand-read".to_owned()], remedy: Some("general".to_owned()), ..finding };
         let mut record = RunRecord {
@@ -211,7 +179,7 @@ mod tests {
             ..RunRecord::default()
         };
         record.header.target = target.to_owned();
-        record.header.labels.extend(label.map(|label| (LABEL.to_owned(), label.to_owned())));
+        record.header.labels.extend(label.map(|label| ("type".to_owned(), label.to_owned())));
         record.header.conditions.target.devices =
             vec![DeviceRecord { size_bytes: 50 * GIB, ..DeviceRecord::default() }];
         name(Catalog::shipped(), &mut record);

@@ -4,6 +4,9 @@
 use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_runner::{RunObserver, Session};
 
+use crate::catalogue::VolumeTypes;
+use crate::published;
+
 /// A measurement that is about to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeasurementStep {
@@ -38,16 +41,22 @@ pub(crate) struct Steps<'a> {
     pub session: &'a Session,
     pub observer: &'a mut dyn StepObserver,
     pub record: RunRecord,
+    types: &'a VolumeTypes,
     /// How many there will be, where that is known.
     pub of: Option<usize>,
 }
 
 impl<'a> Steps<'a> {
     /// The target is ready.
-    pub fn begin(header: RunHeader, session: &'a Session, observer: &'a mut dyn StepObserver) -> Steps<'a> {
+    pub fn begin(
+        header: RunHeader,
+        types: &'a VolumeTypes,
+        session: &'a Session,
+        observer: &'a mut dyn StepObserver,
+    ) -> Steps<'a> {
         observer.begun(&header);
         let record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
-        Steps { session, observer, record, of: None }
+        Steps { session, observer, record, types, of: None }
     }
 
     /// The next measurement begins.
@@ -58,7 +67,8 @@ impl<'a> Steps<'a> {
     }
 
     /// Adds a measurement whose command the job text has, or that another run made.
-    pub fn add(&mut self, test: TestRecord) {
+    pub fn add(&mut self, mut test: TestRecord) {
+        published::look_up(&self.record.header, self.types, &mut test);
         self.observer.step_ended(&test);
         self.record.tests.push(test);
     }

@@ -9,7 +9,9 @@ use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{Activity, FindingId, RunRecord, Severity, SweepActivity, TestRecord, TestStatus};
+use fathom_record::{
+    Activity, Finding, FindingId, RunRecord, Severity, SweepActivity, TestRecord, TestStatus,
+};
 use fathom_runner::Session;
 
 use crate::AssessError;
@@ -183,7 +185,7 @@ pub fn sweep(
     let header = plan.site.begin(activity, &plan.settings.run, session, observer)?;
     let budget_ns = plan.spec.budget_ns.saturating_sub(session.now() - began);
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
-    let mut steps = Steps::begin(header, session, observer);
+    let mut steps = Steps::begin(header, &plan.settings.run.types, session, observer);
     let (mut points, mut offered) = (Vec::new(), Vec::new());
     // What was broken off or failed gets another chance.
     for test in earlier.into_iter().filter(|test| test.status == TestStatus::Complete) {
@@ -218,7 +220,10 @@ pub fn sweep(
     let mut record = steps.end();
     // Points are short and go past the knee on purpose: what a single one suffers from counts, not what it is.
     record.findings = fathom_analysis::findings(&record);
-    record.findings.retain(|finding| finding.severity >= Severity::Warning && finding.id != TOO_MUCH);
+    let counts = |found: &Finding| {
+        found.severity >= Severity::Warning && found.id != TOO_MUCH || found.id == FindingId::BurstPossible
+    };
+    record.findings.retain(counts);
     record.findings.sort_by(|one, other| one.id.name().cmp(other.id.name()));
     Ok(record)
 }

@@ -48,7 +48,7 @@ pub struct ClosestVolume {
 
 /// One choice of a type's options, for any size.
 #[derive(Clone, Debug, Default)]
-struct TypeChoice {
+pub(crate) struct TypeChoice {
     tier: Option<String>,
     iops: Option<u64>,
     bytes_per_second: Option<u64>,
@@ -79,7 +79,7 @@ impl CatalogEntry {
     }
 
     /// The possible choices, the simplest first.
-    fn choices(&self, measured: &MeasuredVolume) -> Vec<TypeChoice> {
+    pub(crate) fn choices(&self, measured: &MeasuredVolume) -> Vec<TypeChoice> {
         let wire = &self.wire;
         if matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount) {
             let named = |tier: &crate::wire::Tier| TypeChoice {
@@ -109,6 +109,20 @@ impl CatalogEntry {
     }
 }
 
+impl TypeChoice {
+    /// The parameters of a volume of this size.
+    pub(crate) fn parameters(&self, size_bytes: u64) -> Parameters {
+        Parameters {
+            size_bytes: Some(size_bytes),
+            iops: self.iops,
+            bytes_per_second: self.bytes_per_second,
+            tier: self.tier.clone(),
+            on_demand: self.on_demand,
+            ..Parameters::default()
+        }
+    }
+}
+
 /// `None`, and the measured figure in whole units of the first unit that is close enough.
 fn figures(measured: Option<f64>, units: &[u64]) -> Vec<Option<u64>> {
     let near = |value: f64, unit: u64| {
@@ -127,26 +141,15 @@ struct TypeSearch<'a> {
 }
 
 impl TypeSearch<'_> {
-    fn parameters(&self, size_bytes: u64) -> Parameters {
-        Parameters {
-            size_bytes: Some(size_bytes),
-            iops: self.choice.iops,
-            bytes_per_second: self.choice.bytes_per_second,
-            tier: self.choice.tier.clone(),
-            on_demand: self.choice.on_demand,
-            ..Parameters::default()
-        }
-    }
-
     fn distance(&self, size_bytes: u64) -> Option<f64> {
-        let resolved = self.entry.resolve(&self.parameters(size_bytes)).ok()?;
+        let resolved = self.entry.resolve(&self.choice.parameters(size_bytes)).ok()?;
         (self.distance)(&resolved.model)
     }
 
     fn closest(&self, size_bytes: u64, sizes: (u64, u64), distance: f64) -> ClosestVolume {
         let TypeChoice { iops, bytes_per_second, on_demand, .. } = &self.choice;
         let chosen = [iops, bytes_per_second].into_iter().flatten().count() as u32 + u32::from(*on_demand);
-        let parameters = self.parameters(size_bytes);
+        let parameters = self.choice.parameters(size_bytes);
         ClosestVolume { parameters, size_bytes, sizes, is_any_size: false, distance, chosen }
     }
 

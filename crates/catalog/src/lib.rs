@@ -23,6 +23,7 @@ mod load;
 mod misread;
 mod most;
 mod parts;
+mod rate_match;
 mod reach;
 mod resolve;
 mod sheet;
@@ -38,7 +39,8 @@ pub use fit::{
 };
 pub use lifts::Lift;
 pub use load::OfferedLoad;
-pub use reach::{BurstReach, LimitUnit, ReachedRate, reach};
+pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};
+pub use reach::{BurstReach, LimitUnit, ReachedRate, burst_lasts_ns, reach};
 pub use resolve::{ModelRefusal, Parameters, Resolved};
 pub use sheet::{BlockRow, LimitDirection, Rule, Sheet, SheetLimit};
 pub use target::{SimulatedTarget, TargetError};

@@ -72,6 +72,18 @@ pub fn reach(model: &VolumeModel, load: &OfferedLoad) -> ReachedRate {
     worst.unwrap_or(ReachedRate { iops: None, limited_by: None, burst: None })
 }
 
+/// Time for which full credits of `model` allow `rate` requests per second of `load`, ns; `None` if they are not needed, or
+/// bursts are billed instead.
+pub fn burst_lasts_ns(model: &VolumeModel, load: &OfferedLoad, rate: f64) -> Option<u64> {
+    let of_mix = |reads| spent(&met(model, load, reads), rate).filter_map(|met| lasts_ns(met, rate)).min();
+    load.mixes().into_iter().filter_map(of_mix).min()
+}
+
+/// The limits whose credits a rate uses.
+fn spent(met: &[LoadLimit], rate: f64) -> impl Iterator<Item = &LoadLimit> + Clone {
+    met.iter().filter(move |met| rate * met.tokens > met.limit.baseline().as_f64())
+}
+
 /// True if bytes are limited, directly or by the I/O unit; otherwise the rate of large requests is unknown.
 pub(crate) fn limits_bytes(model: &VolumeModel) -> bool {
     let mut stages = model.shared.iter().chain(&model.reads).chain(&model.writes);
@@ -95,7 +107,7 @@ fn of_mix(met: &[LoadLimit]) -> ReachedRate {
     let peak = least(&|met| met.limit.peak().map(|peak| peak.as_f64()));
     let rate = peak.map_or(f64::INFINITY, |(rate, _)| rate);
     let burst = sustained.filter(|(sustained, _)| rate > sustained * (1.0 + 1e-9)).map(|_| {
-        let spent = met.iter().filter(|met| rate * met.tokens > met.limit.baseline().as_f64());
+        let spent = spent(met, rate);
         let lasts = spent.clone().filter_map(|met| lasts_ns(met, rate)).min();
         let refill = spent.filter_map(|met| met.limit.time_to_refill_ns()).max();
         BurstReach {

@@ -56,4 +56,10 @@ impl Finding {
         self.evidence.insert(name.to_owned(), value.into());
         self
     }
+
+    /// Adds evidence that has fields of its own.
+    pub fn with_all<T: Serialize>(self, name: &str, values: &[T]) -> Finding {
+        let values: Vec<_> = values.iter().filter_map(|value| serde_json::to_value(value).ok()).collect();
+        self.with(name, values)
+    }
 }

@@ -81,6 +81,7 @@ finding_ids! {
     FlushCost, "flush-cost", [Info], "Syncs take at least half of the time of a durable write.";
     FlushSuspicious, "flush-suspicious", [Warning], "Syncs may not flush the volatile write cache.";
     BurstSuspected, "burst-suspected", [Warning], "The rate fell to a lower level: burst credits or a write cache are probably exhausted.";
+    BurstPossible, "burst-possible", [Info], "The rate equals the burst rate of a volume type: burst is not ruled out.";
     NotSteady, "not-steady", [Warning], "The rate is not in steady state.";
     Stalled, "stalled", [Warning, Error], "No I/O completed for two seconds or more.";
     RateFollowsTime, "rate-follows-time", [Warning], "The rate of a surface depends on the time of measurement.";

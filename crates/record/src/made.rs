@@ -48,6 +48,7 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: RunOutcome) -> TestR
         content: None,
         scan: None,
         observed: None,
+        published: None,
         notes: outcome.notes,
         interrupted: outcome.interrupted,
     }

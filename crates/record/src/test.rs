@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{ContentRecord, DiskOutcome, HostInterval, JobRecord, Observed, RoundsRecord, ScanRecord};
+use crate::{
+    ContentRecord, DiskOutcome, HostInterval, JobRecord, Observed, PublishedRates, RoundsRecord, ScanRecord,
+};
 
 /// How a test or a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +79,9 @@ pub struct TestRecord {
     /// The results of a command that runs no jobs of fio.
     #[serde(skip_serializing_if = "is_default")]
     pub observed: Option<Observed>,
+    /// What providers publish of the rate it reached; `None` where that was not looked up.
+    #[serde(skip_serializing_if = "is_default")]
+    pub published: Option<PublishedRates>,
     /// Things a reader should know, in order.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,

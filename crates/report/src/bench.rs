@@ -1,5 +1,6 @@
 //! Reports of `bench`.
 
+mod durations;
 mod expectations;
 pub mod json;
 mod notes;

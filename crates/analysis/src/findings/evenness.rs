@@ -1,5 +1,7 @@
 //! Rates that changed while they were measured: once and for good, as when a burst credit is spent, or up and down.
 
+use fathom_model::Nanos;
+use fathom_model::units::duration;
 use fathom_record::{Finding, Severity};
 use fathom_record::{FindingId, stability::Second};
 
@@ -7,11 +9,13 @@ use crate::findings::client;
 use crate::findings::stalled;
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{count, finding, of, seconds};
-use crate::steady::segments::{EVEN, FinalDrop, fall};
+use crate::steady::segments::{EVEN, FinalDrop, Segment, fall, segments};
 use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, fifths, mean};
 
 /// Full seconds below which a fifth of a run is too short.
 const LEAST_SECONDS: usize = 10;
+/// Levels within this share of a published rate are that rate.
+const AS_PUBLISHED: f64 = 0.05;
 /// Requests in a fifth below which their number is a matter of chance.
 const LEAST_REQUESTS: f64 = 100.0;
 
@@ -24,7 +28,42 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
     if rates.len() < LEAST_SECONDS || row.is_paced() || too_few || stalled::findings(row).is_some() {
         return None;
     }
-    burst(row, &rates).or_else(|| not_steady(row, &rates))
+    by_published_rule(row, &rates).or_else(|| burst(row, &rates)).or_else(|| not_steady(row, &rates))
+}
+
+/// A series whose levels are all those of the volume's own published rule needs no other explanation.
+fn by_published_rule(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
+    let own = row.test.published.as_ref()?.own.as_ref()?;
+    let (burst, baseline) = (own.burst?, own.sustained_iops?);
+    let is_near = |level: &Segment, iops: f64| (level.median / iops - 1.0).abs() <= AS_PUBLISHED;
+    let levels = segments(rates);
+    let are_published = levels.iter().all(|level| is_near(level, burst.iops) || is_near(level, baseline));
+    if levels.len() < 2 || !are_published {
+        return None;
+    }
+    let spans: Vec<Nanos> = burst.lasts_ns.into_iter().chain(burst.refill_ns).map(Nanos).collect();
+    let rule = match spans.as_slice() {
+        [lasts, refill] => {
+            format!(": a burst lasts {} and is available again after {}", duration(*lasts), duration(*refill))
+        }
+        _ => String::new(),
+    };
+    let claim = format!(
+        "IOPS changed between {} and {} by the published rule of {}{rule}.",
+        count(burst.iops),
+        count(baseline),
+        own.volume,
+    );
+    let remedy = format!("Plan with {} IOPS, the sustained rate.", count(baseline));
+    let found = finding(FindingId::BurstSuspected, Severity::Warning, claim, Some(remedy));
+    let windows: Vec<f64> = levels.iter().map(|level| level.median).collect();
+    Some(
+        of(found, [row])
+            .with("burst_iops", burst.iops)
+            .with("baseline_iops", baseline)
+            .with("volume", own.volume.as_str())
+            .with("levels_iops", windows),
+    )
 }
 
 /// The whole run is judged, since its mean is what the row shows; one of 30 s is cut as the screening rule has it.

@@ -43,8 +43,10 @@ fn of_tests(record: &RunRecord) -> Vec<Finding> {
         FindingId::FirstTouch,
     ];
     let all = crate::findings(record);
-    let matters =
-        |found: &&Finding| found.severity >= Severity::Warning && !NOT_OF_POINTS.contains(&found.id);
+    let matters = |found: &&Finding| {
+        found.severity >= Severity::Warning && !NOT_OF_POINTS.contains(&found.id)
+            || found.id == FindingId::BurstPossible
+    };
     let mut kept: Vec<Finding> = Vec::new();
     for found in all.iter().filter(matters) {
         match kept.iter_mut().find(|kept| kept.id == found.id) {

@@ -91,7 +91,8 @@ pub fn show(
     out: &mut TextWriter,
 ) -> io::Result<()> {
     let found = &identified_of(record).unwrap_or_default();
-    let near = types.catalogue().map(|catalog| candidates(catalog, found, volume_size(record, types)));
+    let near =
+        types.catalogue().map(|catalog| candidates(catalog, found, volume_size(&record.header, types)));
     let report = IdentifyReport {
         record,
         found,

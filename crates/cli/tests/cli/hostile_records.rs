@@ -264,7 +264,7 @@ fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
 
 fn of_identified<T>(record: &RunRecord, shown: impl FnOnce(&IdentifyReport<'_>) -> T) -> T {
     let (found, types) = (&identified_of(record).unwrap_or_default(), VolumeTypes::default());
-    let near = candidates(types.catalogue().unwrap(), found, volume_size(record, &types));
+    let near = candidates(types.catalogue().unwrap(), found, volume_size(&record.header, &types));
     let predictions = &predictions(found);
     shown(&IdentifyReport { record, found, candidates: &near, predictions })
 }

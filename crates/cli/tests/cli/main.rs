@@ -7,6 +7,7 @@
 mod bad_input;
 mod bench;
 mod catalog;
+mod durations;
 mod fio;
 mod golden;
 mod history;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_analysis::expectation::{self, ExpectationResult};
-use fathom_analysis::steady::lasting::lasting;
+use fathom_analysis::steady::rate_duration::{RateDuration, rate_duration};
 use fathom_analysis::together::{Together, together};
 use fathom_record::{NeedRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 
@@ -38,8 +38,8 @@ struct Test<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
     fio: &'a str,
-    /// `peak`, `sustained` or `inconclusive`; null where nothing was measured.
-    lasting: Option<&'static str>,
+    /// How long the rate lasts; null where nothing was measured.
+    rate_duration: Option<RateDuration>,
     /// Left out where the test was not repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds: Option<&'a RoundsRecord>,
@@ -74,7 +74,7 @@ fn test(test: &TestRecord) -> Test<'_> {
         status: test.status,
         reason: test.reason.as_deref(),
         fio: &test.fio,
-        lasting: (!test.jobs.is_empty()).then(|| lasting(test).name()),
+        rate_duration: (!test.jobs.is_empty()).then(|| rate_duration(test)),
         rounds: test.rounds.as_ref(),
         summary: TestSummary::new(test),
         needs: &test.needs,

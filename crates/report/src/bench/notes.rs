@@ -1,34 +1,10 @@
 //! The notes below the table of `bench`: what its columns mean, and what is to be known of its numbers.
 
-use fathom_analysis::steady::lasting::{Lasting, SUSTAINED_SECONDS, lasting};
 use fathom_model::units;
 use fathom_record::{RunRecord, TestRecord, TestSummary};
 
 use crate::bench::view::{is_synced, row_latency};
 use crate::run_view::{self, name};
-
-/// Which rates are sustained, where that is established for any; else what it needs.
-fn sustained_rate(record: &RunRecord) -> Option<String> {
-    let measured = record.tests.iter().filter(|test| !test.jobs.is_empty());
-    let labels: Vec<(&TestRecord, Lasting)> = measured.map(|test| (test, lasting(test))).collect();
-    let known = labels.iter().filter(|(_, label)| *label != Lasting::Inconclusive).count();
-    let of_label = |wanted: Lasting| {
-        let tests: Vec<&str> =
-            labels.iter().filter(|(_, label)| *label == wanted).map(|(test, _)| name(test)).collect();
-        (!tests.is_empty()).then(|| format!("{}: {}", wanted.name(), tests.join(", ")))
-    };
-    let named: Vec<String> = [Lasting::Sustained, Lasting::Peak].into_iter().filter_map(of_label).collect();
-    match (labels.is_empty(), named.is_empty()) {
-        (true, _) => None,
-        (false, true) => Some(format!(
-            "Sustained rate: not established (needs {SUSTAINED_SECONDS} s at a steady rate; use --until-steady or --runtime)."
-        )),
-        (false, false) => {
-            let others = if labels.len() > known { "; all others: inconclusive" } else { "" };
-            Some(format!("Sustained rate: {}{others}.", named.join("; ")))
-        }
-    }
-}
 
 /// The meaning of the columns that need an explanation.
 fn legend(summaries: &[TestSummary]) -> Option<String> {
@@ -82,7 +58,6 @@ pub(super) fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String
     if summaries.iter().any(shows_thin) {
         notes.add("~ marks a percentile with fewer than ten samples beyond it.", None);
     }
-    notes.0.extend(sustained_rate(record).map(|note| (note, Vec::new())));
     notes.0.extend(run_view::interruption(record).map(|note| (note, Vec::new())));
     let line = |(text, tests): (String, Vec<&str>)| match tests.as_slice() {
         [] => text,

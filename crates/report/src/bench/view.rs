@@ -5,7 +5,7 @@ use fathom_analysis::pattern::block_name;
 use fathom_model::plan::Mix;
 use fathom_record::{JobRecord, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
 
-use crate::bench::{expectations, notes, rounds, together};
+use crate::bench::{durations, expectations, notes, rounds, together};
 use crate::run_view::{self, name};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, iops_text};
 
@@ -26,7 +26,8 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
         KeyFigure::new(conclusion.purpose, format!("{}: {}.", conclusion.verdict.name(), conclusion.reason))
     });
     view.push("Workload suitability", [Block::KeyFigures(suitability.collect())]);
-    view.push("", [Block::Notes(notes::notes(record, &summaries))]);
+    view.push("Duration of the rates", [durations::lines(record)]);
+    view.push("Notes", [Block::Notes(notes::notes(record, &summaries))]);
     if show_fio {
         view.push("Equivalent fio commands", [run_view::fio_commands(record)]);
     }

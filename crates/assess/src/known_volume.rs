@@ -1,0 +1,58 @@
+//! The type of the volume that a run measured, as far as it is known: of a simulated volume, by the label `type=`, or by the
+//! published specification that it is checked against.
+
+use fathom_catalog::{Catalog, CatalogEntry, Parameters, SimulatedTarget};
+use fathom_record::{KnownBy, RunHeader};
+use fathom_volume::VolumeModel;
+
+/// The label that names the type of the volume, with or without its parameters: `aws-gp2?size=50GiB`.
+const LABEL: &str = "type";
+
+/// A volume of a known type.
+pub(crate) struct KnownVolume<'a> {
+    /// As it was named.
+    pub(crate) name: String,
+    /// The source of that knowledge.
+    pub(crate) known_by: KnownBy,
+    /// Its type, and the parameters of the volume; `None` for custom limits.
+    pub(crate) offered: Option<(&'a CatalogEntry, Parameters)>,
+    /// Its limits.
+    pub(crate) model: VolumeModel,
+}
+
+impl<'a> KnownVolume<'a> {
+    /// The volume of a run; `None` where its type is unknown, or several are named.
+    pub(crate) fn of(catalog: &'a Catalog, header: &RunHeader) -> Option<KnownVolume<'a>> {
+        let device = header.conditions.target.devices.first().map(|device| device.size_bytes);
+        if SimulatedTarget::is_one(&header.target) {
+            return KnownVolume::named(catalog, &header.target, KnownBy::Simulated, None);
+        }
+        if let Some(name) = header.labels.get(LABEL) {
+            return KnownVolume::named(catalog, name, KnownBy::Label, device);
+        }
+        let mut sources: Vec<&str> = header.expectations.iter().map(|one| one.source.as_str()).collect();
+        sources.dedup();
+        let named = |name: &&str| KnownVolume::named(catalog, name, KnownBy::Expectation, device);
+        let mut volumes = sources.iter().filter_map(named);
+        volumes.next().filter(|_| volumes.next().is_none())
+    }
+
+    fn named(
+        catalog: &'a Catalog,
+        name: &str,
+        known_by: KnownBy,
+        device: Option<u64>,
+    ) -> Option<KnownVolume<'a>> {
+        let target = SimulatedTarget::parse(catalog, name).ok()?;
+        let known = |offered, model| KnownVolume { name: name.to_owned(), known_by, offered, model };
+        let Some(mut parameters) = target.chosen else { return Some(known(None, target.model)) };
+        let entry = catalog.get(&target.id)?;
+        if parameters.size_bytes.is_some() || known_by == KnownBy::Simulated {
+            parameters.size_bytes.get_or_insert(target.model.size_bytes);
+            return Some(known(Some((entry, parameters)), target.model));
+        }
+        parameters.size_bytes = Some(device?);
+        let model = entry.resolve(&parameters).ok()?.model;
+        Some(known(Some((entry, parameters)), model))
+    }
+}
