@@ -36,7 +36,7 @@ pub fn run(
     }
     header.size_bytes = size;
     header.job_text = plan.tests.iter().map(|test| plan.fio_command(test, size) + "\n").collect();
-    let mut steps = Steps::begin(header, &plan.settings.run.types, session, observer);
+    let mut steps = Steps::begin(header, &plan.settings.run, session, observer);
     steps.of = Some(plan.tests.len());
     for test in &plan.tests {
         steps.next(&test.id, &test.title, 0);

@@ -149,7 +149,7 @@ pub fn identify(
     limits.budget_ns = limits.budget_ns.saturating_sub(session.now() - began);
     limits.most_block_bytes = limits.most_block_bytes.min(spec.size / 8 / unit * unit).max(unit);
     header.activity = Activity::Identify(spec.limits.clone());
-    let mut steps = Steps::begin(header, &plan.settings.run.types, session, observer);
+    let mut steps = Steps::begin(header, &plan.settings.run, session, observer);
     let mut seen: Vec<Seen> = Vec::new();
     loop {
         let probe = match next(&spec, &seen) {

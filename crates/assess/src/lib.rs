@@ -11,6 +11,7 @@ mod candidates;
 mod catalogue;
 mod conditions;
 mod control;
+mod earlier;
 mod error;
 mod expect;
 mod expectations;
@@ -49,6 +50,7 @@ pub use conditions::enter_conditions;
 pub use control::{
     MeasurementEnd, MeasurementEvent, MeasurementHandle, TestKeeper, begin_measurement, follow, stuck_note,
 };
+pub use earlier::EarlierIdentification;
 pub use error::AssessError;
 pub use expect::{Comparison, Expectation};
 pub use expectations::ExpectationSettings;

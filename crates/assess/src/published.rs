@@ -1,7 +1,7 @@
 //! Looks up in the catalogue what providers publish of the rate that each test reached.
 
 use fathom_catalog::{
-    BurstReach, Catalog, MeasuredRate, OfferedLoad, PublishedMatch, SAME_RATE, burst_lasts_ns, reach,
+    BurstReach, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches, SAME_RATE, burst_lasts_ns, reach,
 };
 use fathom_model::BlockSize;
 use fathom_record::{
@@ -10,44 +10,33 @@ use fathom_record::{
 use fathom_volume::VolumeModel;
 
 use crate::candidates::volume_size;
-use crate::catalogue::VolumeTypes;
 use crate::known_volume::KnownVolume;
+use crate::settings::RunSettings;
 
 /// Enters the published rates for its load into `test`, of the run that `header` describes.
-pub(crate) fn look_up(header: &RunHeader, types: &VolumeTypes, test: &mut TestRecord) {
+pub(crate) fn look_up(header: &RunHeader, settings: &RunSettings, test: &mut TestRecord) {
     // Faults of a file that the user names were reported before.
-    let Ok(catalog) = types.catalogue() else { return };
-    let own = KnownVolume::of(catalog, header);
-    test.published = rates(catalog, header, own.as_ref(), volume_size(header, types), test);
-}
-
-fn rates(
-    catalog: &Catalog,
-    header: &RunHeader,
-    own: Option<&KnownVolume<'_>>,
-    size_bytes: Option<u64>,
-    test: &TestRecord,
-) -> Option<PublishedRates> {
-    let load = offered_load(test)?;
-    let iops = TestSummary::new(test).total?.iops;
-    if let Some(volume) = own {
-        let own = Some(own_rates(volume, &load, iops));
-        return Some(PublishedRates { own, ..PublishedRates::default() });
-    }
-    let host = header.host();
-    let measured = MeasuredRate {
-        load,
-        iops,
-        size_bytes,
-        provider: host.provider.name.clone(),
-        persistent: is_persistent(header),
+    let Ok(catalog) = settings.types.catalogue() else { return };
+    let total = TestSummary::new(test).total;
+    let Some((load, iops)) = offered_load(test).zip(total.map(|total| total.iops)) else { return };
+    let volume = KnownVolume::of(catalog, header);
+    let earlier = || settings.earlier.iter().find(|earlier| earlier.is_of(header))?.rates(&load);
+    let own = volume.map(|volume| own_rates(&volume, &load, iops)).or_else(earlier);
+    let found = match own {
+        Some(_) => PublishedMatches::default(),
+        None => catalog.published_matches(&MeasuredRate {
+            load,
+            iops,
+            size_bytes: volume_size(header, &settings.types),
+            provider: header.host().provider.name.clone(),
+            persistent: is_persistent(header),
+        }),
     };
-    let found = catalog.published_matches(&measured);
-    Some(PublishedRates {
-        own: None,
+    test.published = Some(PublishedRates {
+        own,
         matches: found.matches.iter().map(rate_match).collect(),
         longest_burst_ns: found.longest_burst_ns,
-    })
+    });
 }
 
 fn own_rates(volume: &KnownVolume<'_>, load: &OfferedLoad, iops: f64) -> OwnRates {
@@ -139,7 +128,6 @@ mod tests {
 
     use super::*;
     use crate::plan::{BenchPlan, BenchSettings, Effort};
-    use crate::settings::RunSettings;
     use crate::target::BenchTarget;
 
     /// A run on a volume of a type that nothing names.
@@ -179,7 +167,7 @@ mod tests {
         let mut own = |label: &str| {
             record.header.labels.insert("type".to_owned(), label.to_owned());
             let test = &mut record.tests[1];
-            look_up(&record.header, &VolumeTypes::default(), test);
+            look_up(&record.header, &RunSettings::default(), test);
             test.published.clone().unwrap().own
         };
         let gp2 = own("aws-gp2?size=100GiB").unwrap();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::catalogue::VolumeTypes;
+use crate::earlier::EarlierIdentification;
 
 /// What was asked for by every command that runs tests.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,8 @@ pub struct RunSettings {
     pub labels: BTreeMap<String, String>,
     /// The volume types that names mean.
     pub types: VolumeTypes,
+    /// Identifications of devices in the history, the latest first.
+    pub earlier: Vec<EarlierIdentification>,
     /// The command line, for the record.
     pub command: Vec<String>,
 }

@@ -4,8 +4,8 @@
 use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_runner::{RunObserver, Session};
 
-use crate::catalogue::VolumeTypes;
 use crate::published;
+use crate::settings::RunSettings;
 
 /// A measurement that is about to begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) struct Steps<'a> {
     pub session: &'a Session,
     pub observer: &'a mut dyn StepObserver,
     pub record: RunRecord,
-    types: &'a VolumeTypes,
+    settings: &'a RunSettings,
     /// How many there will be, where that is known.
     pub of: Option<usize>,
 }
@@ -50,13 +50,13 @@ impl<'a> Steps<'a> {
     /// The target is ready.
     pub fn begin(
         header: RunHeader,
-        types: &'a VolumeTypes,
+        settings: &'a RunSettings,
         session: &'a Session,
         observer: &'a mut dyn StepObserver,
     ) -> Steps<'a> {
         observer.begun(&header);
         let record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
-        Steps { session, observer, record, types, of: None }
+        Steps { session, observer, record, settings, of: None }
     }
 
     /// The next measurement begins.
@@ -68,7 +68,7 @@ impl<'a> Steps<'a> {
 
     /// Adds a measurement whose command the job text has, or that another run made.
     pub fn add(&mut self, mut test: TestRecord) {
-        published::look_up(&self.record.header, self.types, &mut test);
+        published::look_up(&self.record.header, self.settings, &mut test);
         self.observer.step_ended(&test);
         self.record.tests.push(test);
     }

@@ -45,7 +45,7 @@ pub fn surface(
     let began = session.now();
     let header = plan.site.begin(Activity::Surface, &plan.settings.run, session, observer)?;
     let left_ns = plan.settings.budget.0.saturating_sub(session.now() - began);
-    let steps = Steps::begin(header, &plan.settings.run.types, session, observer);
+    let steps = Steps::begin(header, &plan.settings.run, session, observer);
     let mut run = SurfaceRun { plan: &plan, began: session.now(), steps };
     if plan.settings.scan {
         run.scan();

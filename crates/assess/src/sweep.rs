@@ -185,7 +185,7 @@ pub fn sweep(
     let header = plan.site.begin(activity, &plan.settings.run, session, observer)?;
     let budget_ns = plan.spec.budget_ns.saturating_sub(session.now() - began);
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
-    let mut steps = Steps::begin(header, &plan.settings.run.types, session, observer);
+    let mut steps = Steps::begin(header, &plan.settings.run, session, observer);
     let (mut points, mut offered) = (Vec::new(), Vec::new());
     // What was broken off or failed gets another chance.
     for test in earlier.into_iter().filter(|test| test.status == TestStatus::Complete) {

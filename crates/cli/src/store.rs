@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use fathom_assess::TestKeeper;
+use fathom_assess::{EarlierIdentification, TestKeeper};
 use fathom_history::{
     Error, Filter, History, HistoryPath, Kept, PATIENCE, RunId, Store, Warning, default_path,
 };
@@ -74,6 +74,23 @@ pub fn last_run(
     let Some(row) = listing.rows.pop() else { return Ok(None) };
     let run = RunId(row.id as i64);
     Ok(Some((run, history.load(run)?)))
+}
+
+/// Most identifications that are looked at for the device of a run.
+const MOST_IDENTIFICATIONS: usize = 8;
+
+/// The latest identifications that are kept, the last one first; none where the history cannot be read.
+pub fn identifications(place: &HistoryPath) -> Vec<EarlierIdentification> {
+    let Some(path) = place.history.as_ref().filter(|path| path.exists()) else { return Vec::new() };
+    let Ok(history) = History::open_existing(path, PATIENCE) else { return Vec::new() };
+    let newest = Some(MOST_IDENTIFICATIONS);
+    let filter = Filter { kind: Some(ActivityKind::Identify), newest, ..Filter::default() };
+    let Ok(listing) = history.list(&filter) else { return Vec::new() };
+    let load = |id: u64| {
+        let run = RunId(id as i64);
+        EarlierIdentification::of(format!("identified by run {run}"), &history.load(run).ok()?)
+    };
+    listing.rows.iter().rev().filter_map(|row| load(row.id)).collect()
 }
 
 /// Tells the user that something could not be stored; the measurement goes on.

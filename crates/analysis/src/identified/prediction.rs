@@ -115,8 +115,8 @@ pub fn predictions(found: &Identified) -> Vec<Prediction> {
     WORKLOADS.iter().filter_map(|&(pattern, block)| predict(found, pattern, block)).collect()
 }
 
-/// One workload at full speed.
-fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Prediction> {
+/// One workload at full speed; `None` if its rate does not follow from what was found.
+pub fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Prediction> {
     let (units, most_units) = units(found, block)?;
     let load = RequestUnits { units, most_units, bytes: block as f64 };
     let writes = pattern.writes();

@@ -25,8 +25,8 @@ use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
-use crate::output;
 use crate::progress::BenchProgress;
+use crate::{output, store};
 
 /// What `fathom bench` takes.
 #[derive(Args)]
@@ -125,7 +125,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
     let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
-    let plan = BenchPlan::make(settings(arguments, command))?;
+    let mut plan = BenchPlan::make(settings(arguments, command))?;
+    plan.settings.run.earlier = store::identifications(&measuring.place);
     if dry_run {
         output::print(|out| {
             if plan_as_json { plan_json(&plan, out) } else { plan_text(&plan, true, show_fio, out) }

@@ -84,6 +84,7 @@ impl RunArguments {
             destroy: destroy.into_iter().collect(),
             seed: self.seed,
             labels: self.keeping.labels(),
+            earlier: Vec::new(),
             types: self.catalog.types(),
             command: words(command),
         }

@@ -20,8 +20,8 @@ use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::{one_of, time_for};
 use crate::exit::{Complaint, Exit};
-use crate::output;
 use crate::step_progress::StepProgress;
+use crate::{output, store};
 
 /// What `fathom surface` takes.
 #[derive(Args)]
@@ -99,7 +99,8 @@ fn content(text: &str) -> Result<Content, String> {
 /// It could not begin.
 pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let measuring = Measuring::new(&arguments.run, is_simulated(&arguments.target));
-    let plan = SurfacePlan::make(settings(arguments, command))?;
+    let mut plan = SurfacePlan::make(settings(arguments, command))?;
+    plan.settings.run.earlier = store::identifications(&measuring.place);
     measuring.announce(|out| plan_text(&plan, out))?;
     // Of a scan it is not known how long it takes.
     let budget = (!plan.settings.scan).then_some(plan.settings.budget);

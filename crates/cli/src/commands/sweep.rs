@@ -121,6 +121,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     let measuring = Measuring::new(&arguments.run, !arguments.resume && is_simulated(&arguments.target));
     let (resume, strict) = (arguments.resume, arguments.strict);
     let mut plan = SweepPlan::make(settings(arguments, command))?;
+    plan.settings.run.earlier = store::identifications(&measuring.place);
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     measuring.announce(|out| plan_text(&plan, out))?;
     let (budget, layout_time) = (plan.settings.budget, plan.site.layout_time);
