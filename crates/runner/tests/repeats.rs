@@ -152,7 +152,7 @@ fn odd() -> VolumeModel {
             steal_per_mille: 50,
             credit: Some(credit),
         }),
-        cache: Some(Cache { bytes: 64 << 20, line_bytes: 4096, latency_ns: 20_000, dirty_bytes: 8 << 20 }),
+        cache: Some(Cache { dirty_bytes: 8 << 20, ..Cache::read_only(64 << 20, 20_000) }),
         shared: vec![instance],
         writes: vec![writes],
         parallelism: Some(12),

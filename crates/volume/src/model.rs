@@ -111,7 +111,8 @@ impl VolumeModel {
     fn invalid_service(&self) -> Option<(String, String)> {
         let at = |part: &str, (field, reason): (&str, String)| (format!("{part}.{field}"), reason);
         let client = self.client.and_then(|client| client.limit().err()).map(|fault| at("client", fault));
-        let cache = self.cache.and_then(|cache| cache.invalid_field()).map(|fault| at("cache", fault));
+        let cache = self.cache.as_ref().and_then(Cache::invalid_field);
+        let cache = cache.map(|(field, reason)| (format!("cache.{field}"), reason));
         let parallelism = self
             .parallelism
             .filter(|count| !(1..=MOST_PARALLEL).contains(count))
@@ -148,7 +149,7 @@ impl VolumeModel {
 }
 
 impl LimitStage {
-    fn invalid_field(&self) -> Option<(String, String)> {
+    pub(crate) fn invalid_field(&self) -> Option<(String, String)> {
         let limit = |name: &str, limit: Option<crate::Limit>| {
             let (field, reason) = limit?.invalid_field()?;
             Some((format!("{name}.{field}"), reason))
@@ -232,7 +233,7 @@ mod tests {
         );
         check(
             &|model| {
-                model.cache = Some(Cache { bytes: 1 << 20, line_bytes: 0, latency_ns: 0, dirty_bytes: 0 });
+                model.cache = Some(Cache { line_bytes: 0, ..Cache::read_only(1 << 20, 0) });
             },
             Some("cache.line_bytes"),
         );

@@ -132,7 +132,7 @@ impl Volume {
             now: 0,
             faults: FaultSchedule::new(&model.faults, VolumeRng::stream(seed, 1)),
             issuer,
-            cached: model.cache.map(Cached::new),
+            cached: model.cache.as_ref().map(|cache| Cached::new(cache, VolumeRng::stream(seed, 5))),
             touched: model.first_touch.map(|touch| Touched::new(touch.chunk_bytes)),
             shared: passages(&model.shared),
             reads: lane(&model.reads, true, &model.read_latency, 2),
@@ -240,17 +240,26 @@ impl Volume {
     fn answer_cached(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
         let Some(cached) = &mut self.cached else { return self.answer_from_medium(arrival, request) };
         let is_hit = request.op != Op::Trim && cached.touch(request.offset, request.bytes);
-        let (latency, keeps) = (cached.latency_ns(), cached.keeps_writes());
+        let load = StageRequest { op: request.op, offset: request.offset, bytes: request.bytes, weight: 1 };
         match request.op {
-            Op::Read if is_hit => {
+            Op::Read if is_hit && cached.is_served() => {
                 self.counters.cache_hits += 1;
-                (self.faults.end(arrival, latency), self.faults.failure(arrival))
+                let (at, latency) = cached.serve(arrival, &load, &self.faults);
+                (self.faults.end(at, latency), self.faults.failure(at))
             }
-            Op::Write if keeps => {
+            Op::Read => {
+                let (at, extra_ns) = self.pass_limits(arrival, request);
+                let cached = self.cached.as_mut();
+                match cached.and_then(|it| it.read_ahead(at, request.offset, request.bytes)) {
+                    Some(end) => (self.faults.resumed(end), self.faults.failure(at)),
+                    None => self.serve(at, extra_ns, request),
+                }
+            }
+            Op::Write if cached.keeps_writes() => {
+                let accepted = cached.accept(arrival, &load, &self.faults);
                 let (written, failure) = self.answer_from_medium(arrival, request);
-                let kept =
-                    self.cached.as_mut().map_or(written, |it| it.keep(arrival, request.bytes, written));
-                (self.faults.resumed(kept), failure)
+                let keep = |it: &mut Cached| it.keep(accepted, request.bytes, written);
+                (self.faults.resumed(self.cached.as_mut().map_or(written, keep)), failure)
             }
             _ => self.answer_from_medium(arrival, request),
         }
@@ -259,6 +268,13 @@ impl Volume {
     /// Through the limits to a server, including the service time.
     #[inline]
     fn answer_from_medium(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
+        let (at, extra_ns) = self.pass_limits(arrival, request);
+        self.serve(at, extra_ns, request)
+    }
+
+    /// When a request has passed all limits, and the additional latency of a first access.
+    #[inline(always)]
+    fn pass_limits(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, u64) {
         let (weight, extra_ns) = self.first_touch(request);
         let bytes = if request.op == Op::Trim { 0 } else { request.bytes };
         let load = StageRequest { op: request.op, offset: request.offset, bytes, weight };
@@ -266,11 +282,19 @@ impl Volume {
         for passage in &mut self.shared {
             at = passage.pass(at, &load, &self.faults);
         }
-        let is_read = request.op == Op::Read;
-        let lane = if is_read { &mut self.reads } else { &mut self.writes };
+        let lane = if request.op == Op::Read { &mut self.reads } else { &mut self.writes };
         for passage in &mut lane.passages {
             at = passage.pass(at, &load, &self.faults);
         }
+        (at, extra_ns)
+    }
+
+    /// At a server from `at` on, or behind the requests that wait for one.
+    #[inline(always)]
+    fn serve(&mut self, mut at: u64, extra_ns: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
+        let is_read = request.op == Op::Read;
+        let bytes = if request.op == Op::Trim { 0 } else { request.bytes };
+        let lane = if is_read { &mut self.reads } else { &mut self.writes };
         let mut latency = lane.latency.sample(bytes).saturating_add(extra_ns);
         if request.op == Op::Trim {
             latency = latency.max(self.model.least_trim_ns);

@@ -2,8 +2,8 @@
 
 use fathom_model::Op;
 use fathom_volume::{
-    Cache, Client as Machine, Fault, FaultKind, Limit, LimitStage, RequestOutcome, Volume, VolumeLatency,
-    VolumeModel, VolumeRequest,
+    Cache, Client as Machine, Fault, FaultKind, Limit, LimitStage, RequestOutcome, TokenRate, Volume,
+    VolumeLatency, VolumeModel, VolumeRequest,
 };
 
 use crate::closed_loop::{Client, GIB, KIB, Order, SECOND, rate, run, run_one};
@@ -67,7 +67,7 @@ fn parallelism_limits_the_rate_without_other_limits() {
 
 #[test]
 fn cache_hits_exceed_the_limit() {
-    let cache = Cache { bytes: GIB, line_bytes: 4096, latency_ns: 100_000, dirty_bytes: 0 };
+    let cache = Cache::read_only(GIB, 100_000);
     let size_bytes = 256 << 20;
     let model =
         VolumeModel { size_bytes, cache: Some(cache), shared: vec![iops(20_000)], ..with_latency(500_000) };
@@ -82,7 +82,7 @@ fn cache_hits_exceed_the_limit() {
 
 #[test]
 fn writes_are_acknowledged_early_until_the_cache_is_full() {
-    let cache = Cache { bytes: GIB, line_bytes: 4096, latency_ns: 100_000, dirty_bytes: 40_000 * 4096 };
+    let cache = Cache { dirty_bytes: 40_000 * 4096, ..Cache::read_only(GIB, 100_000) };
     let model = VolumeModel { cache: Some(cache), shared: vec![iops(1000)], ..with_latency(500_000) };
     let mut volume = Volume::new(&model, 1).unwrap();
     let seen = run_one(&mut volume, Client { depth: 2, ..WRITES }, 11);
@@ -96,6 +96,44 @@ fn writes_are_acknowledged_early_until_the_cache_is_full() {
         (40 * SECOND..52 * SECOND).contains(&(completion.at_ns - 11 * SECOND + SECOND)),
         "{completion:?}"
     );
+}
+
+#[test]
+fn a_cache_has_limits_and_a_hit_ratio_of_its_own() {
+    let size_bytes = 64 << 20;
+    let with = |change: &dyn Fn(&mut Cache)| {
+        let mut cache = Cache { is_warm: true, ..Cache::read_only(GIB, 100_000) };
+        change(&mut cache);
+        let model =
+            VolumeModel { size_bytes, cache: Some(cache), shared: vec![iops(1000)], ..with_latency(500_000) };
+        let mut volume = Volume::new(&model, 1).unwrap();
+        run_one(&mut volume, READS, 4).per_second[1..4].to_vec()
+    };
+    // Warm from the beginning: 32 at a time in 0.1 ms; at most 5,000 a second; half of them from the volume, 1,000 a second.
+    assert_eq!(with(&|_| {}), [320_000; 3]);
+    assert_eq!(with(&|cache| cache.reads = Some(iops(5000))), [5000; 3]);
+    for rate in with(&|cache| cache.hits_per_million = 500_000) {
+        assert!((1900..2100).contains(&rate), "{rate}");
+    }
+    // Cold: a first pass over 16,384 blocks at 1,000 a second.
+    assert_eq!(with(&|cache| cache.is_warm = false), [1000; 3]);
+}
+
+#[test]
+fn sequential_reads_are_read_ahead_within_the_limits_of_the_volume() {
+    let model = |rate: u64, shared: Vec<LimitStage>| {
+        let read_ahead = TokenRate::per_second(rate * 4096);
+        let cache = Cache { read_ahead, ..Cache::read_only(1 << 20, 100_000) };
+        VolumeModel { cache: Some(cache), shared, ..with_latency(8_000_000) }
+    };
+    let of = |model: &VolumeModel, client: Client| {
+        let mut volume = Volume::new(model, 1).unwrap();
+        run_one(&mut volume, Client { depth: 1, ..client }, 4).per_second[2]
+    };
+    let sequential = Client { order: Order::Sequential, ..READS };
+    // One at a time: 8 ms each at random, 1 ms in sequence; behind a limit of 400 IOPS no more than that.
+    assert_eq!((of(&model(1000, vec![]), READS), of(&model(1000, vec![]), sequential)), (125, 1000));
+    assert_eq!(of(&model(1000, vec![iops(400)]), sequential), 400);
 }
 
 #[test]
