@@ -3,7 +3,7 @@
 use std::io;
 
 use fathom_catalog::{
-    Catalog, CatalogEntry, MonthlyUse, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed,
+    Catalog, CatalogEntry, FitScope, MonthlyUse, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed,
 };
 use fathom_report::catalog::{
     fit as catalog_fit, json as catalog_json, list as catalog_list, show as catalog_show,
@@ -68,7 +68,7 @@ fn check_entry(catalog: &Catalog, entry: &CatalogEntry) {
 
 fn check_fit(catalog: &Catalog, entry: &CatalogEntry) {
     let need = need();
-    let fit = catalog.fit(&need, Some(entry.provider()));
+    let fit = catalog.fit(&need, FitScope { historical: true, ..FitScope::of_provider(entry.provider()) });
     write(|| catalog_fit::view(&fit, "a need"), |out| catalog_json::fit(&fit, &need, "a need", out));
     catalog.lifts(entry, &Parameters::default(), &need);
 }

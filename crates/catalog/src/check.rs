@@ -1,7 +1,9 @@
 //! Validation of an entry: a source, a date and plausible numbers.
 
+use fathom_model::IopsPrice;
+
 use crate::amount;
-use crate::entry::{CatalogEntry, Confidence};
+use crate::entry::CatalogEntry;
 use crate::resolve::Parameters;
 use crate::wire::{BurstModel, IopsModel, ThroughputUnit, Wire};
 
@@ -233,7 +235,7 @@ fn present(wire: &Wire) -> Option<(&'static str, String)> {
     Some((missing.0, "is missing".to_owned()))
 }
 
-/// A price has a currency and a source.
+/// A price has a currency, and steps that rise.
 fn priced(wire: &Wire) -> Option<(&'static str, String)> {
     let figures = [
         wire.price_per_gib_month,
@@ -241,18 +243,25 @@ fn priced(wire: &Wire) -> Option<(&'static str, String)> {
         wire.price_per_throughput_month,
         wire.price_per_million_ios,
     ];
-    if figures.iter().all(Option::is_none) {
+    let steps = &wire.price_iops_steps;
+    let tiers = wire.tiers.iter().filter_map(|tier| tier.price_month);
+    if figures.iter().all(Option::is_none) && steps.is_empty() && tiers.clone().next().is_none() {
         return None;
     }
-    match (&wire.price_currency, wire.price_confidence) {
-        (None, _) => Some(("price_currency", "is missing".to_owned())),
-        (Some(currency), _) if !is_currency(currency) => {
+    let is_amount = |figure: f64| figure > 0.0 && figure <= 1e12;
+    if !tiers.into_iter().all(is_amount) {
+        return Some(("tiers", "has an invalid price".to_owned()));
+    }
+    let is_step = |step: &IopsPrice| is_amount(step.above_iops) && is_amount(step.per_iops_month);
+    if !steps.iter().all(is_step) || !steps.is_sorted_by(|one, next| one.above_iops < next.above_iops) {
+        return Some(("price_iops_steps", "must rise in IOPS, and be above 0".to_owned()));
+    }
+    match &wire.price_currency {
+        None => Some(("price_currency", "is missing".to_owned())),
+        Some(currency) if !is_currency(currency) => {
             Some(("price_currency", format!("{currency:?} is not a currency: use USD, EUR, CNY …")))
         }
-        (_, Some(Confidence::FromMemory)) => {
-            Some(("price_confidence", "is from memory: prices need a source".to_owned()))
-        }
-        _ => None,
+        Some(_) => None,
     }
 }
 
@@ -297,7 +306,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Catalog, OfferedLoad, VolumeNeed};
+    use crate::{Catalog, FitScope, OfferedLoad, VolumeNeed};
 
     /// Fields that some models require.
     const NEEDED: [(&str, f64); 8] = [
@@ -382,7 +391,7 @@ mod tests {
                         latency: Vec::new(),
                         persistent: false,
                     };
-                    for offer in catalog.fit(&need, None).offers() {
+                    for offer in catalog.fit(&need, FitScope::default()).offers() {
                         prop_assert!(offer.parameters.size_bytes >= Some(need.size_bytes));
                         prop_assert!(offer.reach.iops.is_none_or(|rate| rate >= need.iops * 0.999));
                     }

@@ -1,7 +1,7 @@
 //! The monthly cost of a volume, as far as its sources state prices. A part with an unknown price is named, never
 //! counted as free.
 
-use fathom_model::{CostPart, MonthlyCost};
+use fathom_model::{CostPart, MonthlyCost, Price};
 
 use crate::amount::{self, GIB};
 use crate::entry::CatalogEntry;
@@ -28,25 +28,31 @@ impl CatalogEntry {
         used: MonthlyUse,
     ) -> Result<Option<MonthlyCost>, ModelRefusal> {
         let Some(price) = self.price() else { return Ok(None) };
-        let size_bytes = self.resolve(parameters)?.model.size_bytes;
+        let resolved = self.resolve(parameters)?;
+        let size_bytes = resolved.model.size_bytes;
         let refuse = |reason| ModelRefusal { id: self.id().to_owned(), reason };
         let (iops, throughput) = self.paid_for(parameters, size_bytes).map_err(refuse)?;
-        let included = self.wire.iops_included.unwrap_or(0.0);
-        let known = price.iops_up_to.map_or(iops, |most| iops.min((most - included).max(0.0)));
-        let wanted = [
-            ("size", size_bytes as f64 / GIB as f64, price.per_gib_month),
-            ("provisioned IOPS", known, price.per_iops_month),
-            ("further provisioned IOPS", iops - known, None),
-            ("provisioned throughput", throughput, price.per_throughput_month),
-            ("billed bursts", used.billed_transactions, None),
-        ];
+        let mut wanted = vec![match resolved.tier.filter(|_| !price.tiers.is_empty()) {
+            // A tier is sold as a whole.
+            Some(tier) => {
+                let each = price.tiers.iter().find(|priced| priced.tier == tier).map(|priced| priced.month);
+                (format!("tier {tier}"), 1.0, each)
+            }
+            None => ("size".to_owned(), size_bytes as f64 / GIB as f64, price.per_gib_month),
+        }];
+        wanted.extend(self.iops_parts(&price, iops));
+        wanted.extend([
+            ("provisioned throughput".to_owned(), throughput, price.per_throughput_month),
+            ("billed bursts".to_owned(), used.billed_transactions, None),
+        ]);
+        if price.are_ios_unknown {
+            wanted.push(("I/Os".to_owned(), used.ios, None));
+        }
         let mut cost = MonthlyCost { price, total: 0.0, parts: Vec::new(), unknown: Vec::new() };
         for (what, amount, rate) in wanted.into_iter().filter(|(_, amount, _)| *amount > 0.0) {
             match rate {
-                Some(rate) => {
-                    cost.parts.push(CostPart { what: what.to_owned(), amount, cost: amount * rate })
-                }
-                None => cost.unknown.push(what.to_owned()),
+                Some(rate) => cost.parts.push(CostPart { what, amount, cost: amount * rate }),
+                None => cost.unknown.push(what),
             }
         }
         // Most types do not bill requests, and sources do not state that for each.
@@ -59,6 +65,24 @@ impl CatalogEntry {
         }
         cost.total = cost.parts.iter().map(|part| part.cost).sum();
         Ok(Some(cost))
+    }
+
+    /// The provisioned IOPS beyond those included, by price: name, amount, price of each.
+    fn iops_parts(&self, price: &Price, iops: f64) -> Vec<(String, f64, Option<f64>)> {
+        let included = self.wire.iops_included.unwrap_or(0.0);
+        let beyond = |most: f64| (most - included).clamp(0.0, iops);
+        let end = price.iops_up_to.map_or(iops, beyond);
+        let mut parts = Vec::new();
+        let mut priced = (0.0, "provisioned IOPS".to_owned(), price.per_iops_month);
+        for step in &price.iops_steps {
+            let from = beyond(step.above_iops).min(end);
+            parts.push((priced.1, from - priced.0, priced.2));
+            let name = format!("provisioned IOPS above {}", step.above_iops);
+            priced = (from, name, Some(step.per_iops_month));
+        }
+        parts.push((priced.1, end - priced.0, priced.2));
+        parts.push(("further provisioned IOPS".to_owned(), iops - end, None));
+        parts
     }
 
     /// Provisioned IOPS and units of throughput beyond those included.
@@ -105,14 +129,22 @@ mod tests {
             assert!((cost.total - total).abs() < 1e-6, "{id}: {cost:?}");
             assert_eq!(cost.unknown, unknown, "{id}");
         };
-        // 500 GiB at 0.10; 100 GiB at 0.125 and 2,000 IOPS at 0.065; 3,000 IOPS of gp3 are included, and 5,000 are not.
+        // 500 GiB at 0.10; 100 GiB at 0.125 and 2,000 IOPS at 0.065; 3,000 IOPS of gp3 are included, 2,000 more cost 0.005.
         check("aws-gp2", of(500, None), 50.0, &[]);
         check("aws-io1", of(100, Some(2000)), 12.5 + 130.0, &[]);
         check("aws-gp3", of(100, None), 8.0, &[]);
-        // The price of an IOPS holds for the first 32,000; the price of the others is from memory.
+        check("aws-gp3", of(100, Some(5000)), 8.0 + 10.0, &[]);
+        // 32,000 IOPS at 0.065, the next 32,000 at 0.0455, the others at 0.03185.
         check("aws-io2-block-express", of(1000, Some(32_000)), 125.0 + 2080.0, &[]);
-        check("aws-io2-block-express", of(1000, Some(40_000)), 125.0 + 2080.0, &["further provisioned IOPS"]);
-        check("aws-gp3", of(100, Some(5000)), 8.0, &["provisioned IOPS"]);
+        check("aws-io2-block-express", of(1000, Some(40_000)), 125.0 + 2080.0 + 364.0, &[]);
+        check("aws-io2-block-express", of(1000, Some(100_000)), 125.0 + 2080.0 + 1456.0 + 1146.6, &[]);
+        // 100 GiB at 0.0803, 2,000 IOPS beyond 3,000 at 0.00511.
+        check("azure-premium-ssd-v2", of(100, Some(5000)), 8.03 + 10.22, &[]);
+        // A tier is sold as a whole: 100 GiB are a P10. The I/Os of standard SSDs are billed at an unknown price, those of
+        // standard HDDs at 0.05 a million.
+        check("azure-premium-ssd", of(100, None), 19.71, &[]);
+        check("azure-standard-ssd", of(100, None), 9.6, &["I/Os"]);
+        check("azure-standard-hdd", of(100, None), 5.888 + 50.0, &[]);
         // 100 GiB of unknown price; 1,000 IOPS at 0.10.
         check("aws-io1-2012", of(100, Some(1000)), 100.0, &["size"]);
         assert_eq!(cost("aws-gp2-2016", &of(50, None), 0.0), None);

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use fathom_model::Price;
+use fathom_model::{Price, TierPrice};
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{Period, Wire};
+use crate::wire::{Period, Tier, Wire};
 
 /// Confidence in a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -166,16 +166,21 @@ impl CatalogEntry {
     /// Its price, if a source states it.
     pub fn price(&self) -> Option<Price> {
         let wire = &self.wire;
+        let priced = |tier: &Tier| Some(TierPrice { tier: tier.name.clone(), month: tier.price_month? });
         Some(Price {
             currency: wire.price_currency.clone()?,
             region: wire.price_region.clone().unwrap_or_default(),
             as_of: wire.price_as_of.clone(),
             per_gib_month: wire.price_per_gib_month,
+            tiers: wire.tiers.iter().filter_map(priced).collect(),
             per_iops_month: wire.price_per_iops_month,
+            iops_steps: wire.price_iops_steps.clone(),
             iops_up_to: wire.price_iops_up_to,
             per_throughput_month: wire.price_per_throughput_month,
             per_million_ios: wire.price_per_million_ios,
+            are_ios_unknown: wire.price_ios_unknown,
             source: wire.price_source.clone().unwrap_or_else(|| wire.source.clone()),
+            confidence: wire.price_confidence,
         })
     }
 }

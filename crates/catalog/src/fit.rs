@@ -115,8 +115,6 @@ impl VolumeNeed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnsuitableReason {
-    /// It is no longer sold.
-    Historical,
     /// Its performance is not published.
     NoModel,
     /// Its data are lost with the instance.
@@ -137,7 +135,6 @@ impl UnsuitableReason {
     /// Its name in documents.
     pub fn name(self) -> &'static str {
         match self {
-            UnsuitableReason::Historical => "historical",
             UnsuitableReason::NoModel => "no_model",
             UnsuitableReason::NotPersistent => "not_persistent",
             UnsuitableReason::Size => "size",
@@ -160,6 +157,24 @@ pub struct UnsuitableType {
     pub why: String,
 }
 
+/// The types to search, and the order of the result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FitScope<'a> {
+    /// Types of this provider only.
+    pub provider: Option<&'a str>,
+    /// Types that are no longer sold, too.
+    pub historical: bool,
+    /// Code of the currency that comes first; the others follow in alphabetical order.
+    pub currency: Option<&'a str>,
+}
+
+impl<'a> FitScope<'a> {
+    /// The types that a provider sells.
+    pub fn of_provider(provider: &'a str) -> Self {
+        FitScope { provider: Some(provider), ..FitScope::default() }
+    }
+}
+
 /// Volumes that meet the need, priced in one currency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PricedOffers {
@@ -174,10 +189,12 @@ pub struct PricedOffers {
 pub struct Fit {
     /// Volumes with a sourced price, by currency, the cheapest first; those with an unknown part come last.
     pub priced: Vec<PricedOffers>,
-    /// Volumes without a sourced price, the smallest first.
+    /// Volumes without a sourced price of any of their parts, the smallest first.
     pub unpriced: Vec<VolumeOffer>,
     /// Types that do not meet the need.
     pub others: Vec<UnsuitableType>,
+    /// Types that are no longer sold and were therefore left out.
+    pub left_out: Vec<String>,
 }
 
 impl Fit {
@@ -188,14 +205,18 @@ impl Fit {
 }
 
 impl Catalog {
-    /// The volumes that meet `need`, of one provider or of all.
-    pub fn fit(&self, need: &VolumeNeed, provider: Option<&str>) -> Fit {
+    /// The volumes that meet `need`.
+    pub fn fit(&self, need: &VolumeNeed, scope: FitScope<'_>) -> Fit {
         let mut fit = Fit::default();
-        let asked = |entry: &&CatalogEntry| provider.is_none_or(|name| entry.is_of(name));
+        let asked = |entry: &&CatalogEntry| scope.provider.is_none_or(|name| entry.is_of(name));
         for entry in self.entries().filter(asked) {
+            if entry.lifecycle() == Lifecycle::Historical && !scope.historical {
+                fit.left_out.push(entry.id().to_owned());
+                continue;
+            }
             match entry.offer(need) {
                 Err(other) => fit.others.push(other),
-                Ok(offer) => match &offer.month {
+                Ok(offer) => match offer.month.as_ref().filter(|bill| !bill.parts.is_empty()) {
                     None => fit.unpriced.push(offer),
                     Some(bill) => {
                         let currency = bill.price.currency.clone();
@@ -207,7 +228,9 @@ impl Catalog {
                 },
             }
         }
-        fit.priced.sort_by(|one, other| one.currency.cmp(&other.currency));
+        fit.priced.sort_by_key(|priced| {
+            (scope.currency != Some(priced.currency.as_str()), priced.currency.clone())
+        });
         let rank = |offer: &VolumeOffer| {
             let bill = offer.month.as_ref();
             (bill.is_some_and(|bill| !bill.is_whole()), bill.map_or(0.0, |bill| bill.total))
@@ -232,10 +255,6 @@ impl CatalogEntry {
     /// The smallest volume of this type that meets the need, or why there is none.
     pub fn offer(&self, need: &VolumeNeed) -> Result<VolumeOffer, UnsuitableType> {
         let other = |reason, why: String| UnsuitableType { id: self.id().to_owned(), reason, why };
-        if self.lifecycle() == Lifecycle::Historical {
-            let why = format!("its rules are those of {}; no longer sold", self.as_of());
-            return Err(other(UnsuitableReason::Historical, why));
-        }
         if let Some(why) = self.unmodelled() {
             return Err(other(UnsuitableReason::NoModel, why.to_owned()));
         }

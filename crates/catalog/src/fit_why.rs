@@ -103,8 +103,10 @@ pub(crate) fn unpublished(model: &VolumeModel, need: &VolumeNeed) -> Option<Stri
 /// Notes on a volume that meets the need.
 pub(crate) fn notes(entry: &CatalogEntry, need: &VolumeNeed, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
-    if entry.lifecycle() == Lifecycle::Previous {
-        notes.push("its provider recommends another type".to_owned());
+    match entry.lifecycle() {
+        Lifecycle::Current => {}
+        Lifecycle::Previous => notes.push("its provider recommends another type".to_owned()),
+        Lifecycle::Historical => notes.push("no longer sold with these rules".to_owned()),
     }
     if !entry.is_persistent() {
         notes.push("its data are lost with the instance".to_owned());

@@ -35,7 +35,8 @@ pub use closest::{ClosestVolume, MeasuredVolume};
 pub use cost::MonthlyUse;
 pub use entry::{CatalogEntry, Confidence, Lifecycle};
 pub use fit::{
-    Fit, LatencyNeed, PricedOffers, RecurringBurst, UnsuitableReason, UnsuitableType, VolumeNeed, VolumeOffer,
+    Fit, FitScope, LatencyNeed, PricedOffers, RecurringBurst, UnsuitableReason, UnsuitableType, VolumeNeed,
+    VolumeOffer,
 };
 pub use lifts::Lift;
 pub use load::OfferedLoad;

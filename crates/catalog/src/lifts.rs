@@ -4,7 +4,7 @@ use fathom_volume::VolumeModel;
 
 use crate::catalog::Catalog;
 use crate::entry::CatalogEntry;
-use crate::fit::{VolumeNeed, VolumeOffer};
+use crate::fit::{FitScope, VolumeNeed, VolumeOffer};
 use crate::fit_size::least;
 use crate::reach::reach;
 use crate::resolve::Parameters;
@@ -44,7 +44,7 @@ impl Catalog {
         entry: &CatalogEntry,
         need: &VolumeNeed,
     ) -> (Option<Parameters>, Option<VolumeOffer>) {
-        let fit = self.fit(need, Some(entry.provider()));
+        let fit = self.fit(need, FitScope::of_provider(entry.provider()));
         let known = |offer: &&VolumeOffer| offer.month.as_ref().map_or(f64::INFINITY, |month| month.total);
         let others = fit.offers().filter(|offer| offer.id != entry.id());
         let next = others.min_by(|one, other| known(one).total_cmp(&known(other))).cloned();

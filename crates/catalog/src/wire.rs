@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fathom_model::{IopsPrice, PriceConfidence};
 use serde::Deserialize;
 
 use crate::entry::{Confidence, Lifecycle};
@@ -96,6 +97,7 @@ pub(crate) struct Tier {
     pub(crate) burst_iops: Option<f64>,
     pub(crate) burst_throughput: Option<f64>,
     pub(crate) burst_kind: Option<BurstKind>,
+    pub(crate) price_month: Option<f64>,
     #[serde(rename = "iops_perf_plus")]
     _iops_perf_plus: Option<f64>,
     #[serde(rename = "throughput_perf_plus")]
@@ -227,9 +229,13 @@ pub(crate) struct Wire {
     pub(crate) price_as_of: Option<String>,
     pub(crate) price_per_gib_month: Option<f64>,
     pub(crate) price_per_iops_month: Option<f64>,
+    #[serde(default)]
+    pub(crate) price_iops_steps: Vec<IopsPrice>,
     pub(crate) price_iops_up_to: Option<f64>,
     pub(crate) price_per_throughput_month: Option<f64>,
     pub(crate) price_per_million_ios: Option<f64>,
+    #[serde(default)]
+    pub(crate) price_ios_unknown: bool,
     pub(crate) price_source: Option<String>,
-    pub(crate) price_confidence: Option<Confidence>,
+    pub(crate) price_confidence: Option<PriceConfidence>,
 }

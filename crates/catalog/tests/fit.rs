@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "an error fails the test")]
 
 use fathom_catalog::{
-    Catalog, Fit, LatencyNeed, OfferedLoad, Parameters, RecurringBurst, VolumeNeed, VolumeOffer,
+    Catalog, Fit, FitScope, LatencyNeed, OfferedLoad, Parameters, RecurringBurst, VolumeNeed, VolumeOffer,
 };
 use fathom_model::Op;
 use fathom_volume::{Limit, LimitStage, Volume, VolumeLatency, VolumeModel, VolumeRequest};
@@ -35,7 +35,7 @@ fn burst(need: VolumeNeed, length_ns: u64, every_ns: u64) -> VolumeNeed {
 }
 
 fn fit(need: &VolumeNeed) -> Fit {
-    Catalog::shipped().fit(need, None)
+    Catalog::shipped().fit(need, FitScope::default())
 }
 
 /// The choice for `id`: GiB, IOPS, MiB/s; or the reason why there is none.
@@ -85,7 +85,6 @@ fn iops_and_throughput_together() {
             // P30 has 5,000 and 200 MB/s, which are 190.7 MiB/s: P40, 7,500 and 250 MB/s.
             ("azure-premium-ssd", "2048"),
             ("aws-st1", "at most 500 IOPS of 41.0 KiB at 16.0 TiB"),
-            ("aws-gp2-2016", "its rules are those of 2018-02-02; no longer sold"),
             ("aws-ebs-standard", "its provider publishes a range, not a rule"),
             ("gcp-local-ssd", "its bandwidth is not published"),
         ],
@@ -104,19 +103,32 @@ fn iops_and_throughput_together() {
             // 500 GiB at 0.10.
             ("gcp-pd-balanced", 50.0, true),
             ("linode-block-storage", 50.0, true),
-            // 500 GiB at 0.17; 1,667 at 0.10; 6,667 at 0.04.
+            // 500 GiB at 0.08, 2,000 IOPS beyond the included 3,000 at 0.005, 75 MiB/s beyond 125 at 0.04.
+            ("aws-gp3", 53.0, true),
+            // 500 GiB at 0.0803, 2,000 IOPS at 0.00511, 85 MB/s beyond 125 at 0.04015.
+            ("azure-premium-ssd-v2", 53.78, true),
+            // 500 GiB at 0.153; at 0.17; 1,667 at 0.10.
+            ("alibaba-essd-pl1", 76.5, true),
             ("gcp-pd-ssd", 85.0, true),
             ("aws-gp2", 166.7, true),
+            // 500 GiB at 0.125 and 5,000 IOPS at 0.032.
+            ("gcp-hyperdisk-extreme", 222.5, true),
+            // A P40, whatever of it is used.
+            ("azure-premium-ssd", 259.05, true),
+            // 6,667 GiB at 0.04.
             ("gcp-pd-standard", 266.68, true),
+            // 500 GiB at 0.11972, 5,000 IOPS at 0.04964, 210 MB/s at 0.3495.
+            ("azure-ultra-disk", 381.46, true),
             // 500 GiB at 0.125 and 5,000 at 0.065.
             ("aws-io1", 387.5, true),
             ("aws-io2-block-express", 387.5, true),
-            // 500 GiB at 0.08, and an unknown price above 3,000 IOPS and 125 MiB/s.
-            ("aws-gp3", 40.0, false),
+            ("gcp-pd-extreme", 387.5, true),
+            // An E80, and I/Os at an unknown price.
+            ("azure-standard-ssd", 2457.6, false),
         ]
     );
     // 1,667 GiB of gp2 are 5,001 IOPS and 250 MiB/s for 166.70.
-    let (per_iops, per_bytes) = (usd[3].month_per_1000_iops, usd[3].month_per_100_mib_per_second);
+    let (per_iops, per_bytes) = (usd[6].month_per_1000_iops, usd[6].month_per_100_mib_per_second);
     assert!((per_iops.unwrap() - 166.7 / 5.001).abs() < 1e-6);
     assert!((per_bytes.unwrap() - 166.7 / 2.5).abs() < 1e-6);
     assert!(fit.priced.iter().all(|fathom_catalog::PricedOffers { currency, offers }| {
@@ -290,7 +302,7 @@ fn separate_limits_of_reads_and_writes() {
 #[test]
 fn offers_are_filtered_by_provider() {
     let need = random(1000.0, 4.0 * KIB, 100);
-    let of = |name: &str| Catalog::shipped().fit(&need, Some(name));
+    let of = |name: &str| Catalog::shipped().fit(&need, FitScope::of_provider(name));
     let all = of("aws");
     assert!(all.offers().count() > 3 && all.offers().all(|offer| offer.provider == "AWS"));
     assert_eq!(of("linode").offers().count(), 1);
@@ -349,6 +361,38 @@ fn turn(model: &VolumeModel, need: &VolumeNeed) -> u64 {
     20_000_000 + (stages.map(of).sum::<f64>() * 2e9) as u64
 }
 
+#[test]
+fn types_that_are_no_longer_sold_are_asked_for_and_currencies_ordered() {
+    let need = random(1000.0, 4096.0, 100);
+    let with = |historical, currency| {
+        Catalog::shipped().fit(&need, FitScope { historical, currency, ..FitScope::default() })
+    };
+    let ids = |fit: &Fit| fit.offers().map(|offer| offer.id.clone()).collect::<Vec<_>>();
+    let (sold, all) = (with(false, None), with(true, None));
+    assert!(sold.left_out.contains(&"aws-gp2-2016".to_owned()), "{:?}", sold.left_out);
+    assert!(
+        !ids(&sold).contains(&"aws-gp2-2016".to_owned()) && ids(&all).contains(&"aws-gp2-2016".to_owned())
+    );
+    assert_eq!(all.left_out, [] as [&str; 0]);
+    let old = all.offers().find(|offer| offer.id == "aws-gp2-2016").unwrap();
+    assert!(old.notes.contains(&"no longer sold with these rules".to_owned()), "{:?}", old.notes);
+    let currencies = |fit: &Fit| fit.priced.iter().map(|one| one.currency.clone()).collect::<Vec<_>>();
+    assert_eq!(currencies(&with(false, Some("USD"))), ["USD", "CNY"]);
+    assert_eq!(currencies(&with(false, Some("CNY"))), ["CNY", "USD"]);
+    assert_eq!(currencies(&with(false, Some("EUR"))), ["CNY", "USD"]);
+    // Offers of which no part has a price stand behind all others.
+    for fit in [&sold, &all] {
+        assert!(
+            fit.priced.iter().flat_map(|one| &one.offers).all(|offer| !offer
+                .month
+                .as_ref()
+                .unwrap()
+                .parts
+                .is_empty())
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
@@ -368,7 +412,10 @@ proptest! {
         };
         let seconds = length_s.map_or(20.0, |length| length as f64);
         let found = fit(&need);
-        prop_assert!(found.offers().count() + found.others.len() == Catalog::shipped().entries().count());
+        prop_assert!(
+            found.offers().count() + found.others.len() + found.left_out.len()
+                == Catalog::shipped().entries().count()
+        );
         for offer in found.offers() {
             prop_assert!(offer.parameters.size_bytes >= Some(need.size_bytes));
             let model = Catalog::shipped().get(&offer.id).unwrap().resolve(&offer.parameters).unwrap().model;
@@ -410,7 +457,7 @@ fn user_types_without_a_largest_size() {
                 iops_per_gib = 2\nburst_model = \"none\"\n";
     let own = Catalog::parse("mine.toml", text).unwrap();
     let of = |need: &VolumeNeed| {
-        let fit = own.fit(need, None);
+        let fit = own.fit(need, FitScope::default());
         let size = fit.offers().next().and_then(|offer| offer.parameters.size_bytes).map(|bytes| bytes / GIB);
         (size, fit.others.first().map(|other| other.why.clone()))
     };

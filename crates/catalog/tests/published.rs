@@ -327,7 +327,11 @@ fn every_entry_has_a_source_and_a_model_or_a_reason() {
         );
         if let Some(price) = entry.price() {
             assert!(
-                price.currency.len() == 3 && !price.region.is_empty() && !price.source.is_empty(),
+                price.currency.len() == 3
+                    && !price.region.is_empty()
+                    && price.source.contains("http")
+                    && price.as_of.is_some()
+                    && price.confidence.is_some(),
                 "{}",
                 entry.id()
             );

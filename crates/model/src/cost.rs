@@ -14,16 +14,65 @@ pub struct Price {
     pub as_of: Option<String>,
     /// Per GiB.
     pub per_gib_month: Option<f64>,
+    /// Per volume of each tier, for types whose tiers are sold as a whole.
+    pub tiers: Vec<TierPrice>,
     /// Per provisioned IOPS beyond those included.
     pub per_iops_month: Option<f64>,
+    /// Other prices per provisioned IOPS, in rising order of the IOPS above which they apply.
+    pub iops_steps: Vec<IopsPrice>,
     /// Provisioned IOPS up to which that price applies; beyond them it is unknown.
     pub iops_up_to: Option<f64>,
     /// Per unit of provisioned throughput beyond the included amount.
     pub per_throughput_month: Option<f64>,
     /// Per million I/Os.
     pub per_million_ios: Option<f64>,
+    /// I/Os are billed at a price that is unknown.
+    pub are_ios_unknown: bool,
     /// Its source.
     pub source: String,
+    /// Confidence in it, if stated.
+    pub confidence: Option<PriceConfidence>,
+}
+
+/// The monthly price of a volume of one tier.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TierPrice {
+    /// The tier.
+    pub tier: String,
+    /// Its price.
+    pub month: f64,
+}
+
+/// The monthly price of each provisioned IOPS above a number of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IopsPrice {
+    /// The number.
+    pub above_iops: f64,
+    /// The price of each.
+    pub per_iops_month: f64,
+}
+
+/// Confidence in a price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PriceConfidence {
+    /// One weak or old source, or sources that disagree.
+    Low,
+    /// One good source.
+    Medium,
+    /// The vendor's price list, or several sources that agree.
+    High,
+}
+
+impl PriceConfidence {
+    /// Its name in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            PriceConfidence::Low => "low",
+            PriceConfidence::Medium => "medium",
+            PriceConfidence::High => "high",
+        }
+    }
 }
 
 /// The monthly cost of a volume.
@@ -45,9 +94,10 @@ pub struct MonthlyCost {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostPart {
-    /// `size`, `provisioned IOPS`, `further provisioned IOPS` (at another price), `provisioned throughput` or `I/Os`.
+    /// `size`, `tier P10`, `provisioned IOPS`, `provisioned IOPS above 32000` (at another price), `provisioned throughput`
+    /// or `I/Os`.
     pub what: String,
-    /// The billed amount: GiB, IOPS, units of throughput, I/Os.
+    /// The billed amount: GiB, tiers, IOPS, units of throughput, I/Os.
     pub amount: f64,
     /// The cost.
     pub cost: f64,

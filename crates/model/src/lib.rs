@@ -16,7 +16,7 @@ pub mod text;
 pub mod units;
 
 pub use block_size::{BlockSize, BlockSplit};
-pub use cost::{CostPart, MonthlyCost, Price};
+pub use cost::{CostPart, IopsPrice, MonthlyCost, Price, PriceConfidence, TierPrice};
 pub use op::{Op, Request};
 pub use option_row::{OptionRow, OptionValueKind};
 pub use per_op::PerOp;

@@ -92,6 +92,11 @@ fn notes(fit: &Fit) -> Vec<String> {
     if !notes.is_empty() {
         notes.push("Limits of the instance are not considered.".to_owned());
     }
+    if !fit.left_out.is_empty() {
+        let count = fit.left_out.len();
+        notes
+            .push(format!("{count} types that are no longer sold are left out; --historical includes them."));
+    }
     notes
 }
 

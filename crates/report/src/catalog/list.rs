@@ -1,8 +1,8 @@
 //! What `catalog list` shows: a row for each volume type. Pure.
 
 use fathom_catalog::{CatalogEntry, Confidence, Lifecycle};
-use fathom_model::Price;
 use fathom_model::units::grouped;
+use fathom_model::{Price, PriceConfidence};
 
 use crate::view::{Block, Cell, Column, Row, Table, Tone, View};
 
@@ -25,8 +25,8 @@ pub fn view(entries: &[&CatalogEntry]) -> View {
         view.push("", [Block::note("No type matches.")]);
     }
     let legend = "Rates are the most that the largest volume sustains, where its provider publishes a rule: random IOPS of \
-                  4 KiB, sequential MiB/s of 1 MiB I/Os. Prices are per GiB and month, where a source states them. \
-                  `fathom catalog show TYPE` shows the details of one.";
+                  4 KiB, sequential MiB/s of 1 MiB I/Os. Prices are per GiB and month, or of the smallest tier, where a \
+                  source states them. `fathom catalog show TYPE` shows the details of one.";
     view.push("", [Block::note(legend)]);
     view
 }
@@ -34,8 +34,9 @@ pub fn view(entries: &[&CatalogEntry]) -> View {
 fn row(entry: &CatalogEntry) -> Row {
     let (iops, bytes) = entry.most();
     let price = entry.price().and_then(|price| {
-        let each = price.per_gib_month?;
-        Some(Cell::real(each, format!("{each} {}", price.currency)))
+        let tier = || price.tiers.first().map(|tier| (tier.month, format!(" ({})", tier.tier)));
+        let (each, unit) = price.per_gib_month.map(|each| (each, String::new())).or_else(tier)?;
+        Some(Cell::real(each, format!("{each} {}{unit}", price.currency)))
     });
     let iops: Cell = match entry.unmodelled() {
         Some(_) => "no rule".into(),
@@ -118,6 +119,11 @@ fn data(entries: &[&CatalogEntry]) -> Table {
             ("per_iops_month", &|entry| price(entry, |price| price.per_iops_month)),
             ("per_throughput_month", &|entry| price(entry, |price| price.per_throughput_month)),
             ("per_million_ios", &|entry| price(entry, |price| price.per_million_ios)),
+            ("price_as_of", &|entry| entry.price().and_then(|price| price.as_of).into()),
+            ("price_confidence", &|entry| {
+                entry.price().and_then(|price| price.confidence).map(PriceConfidence::name).into()
+            }),
+            ("price_source", &|entry| entry.price().map(|price| price.source).into()),
         ],
         entries,
     )

@@ -152,19 +152,36 @@ fn push_blocks(entry: &CatalogEntry, sheet: &Sheet, view: &mut View) {
 
 /// `0.1 USD a GiB, 0.065 USD for each IOPS, us-east-1, 2026`.
 fn price(entry: &CatalogEntry) -> String {
-    let Some(price) = entry.price() else { return "not known from a source".to_owned() };
+    let Some(price) = entry.price() else { return "unknown: no source states it".to_owned() };
     let up_to = price.iops_up_to.map(|most| format!(", up to {} IOPS", grouped(most as u64)));
     let iops = format!("per additional IOPS and month{}", up_to.unwrap_or_default());
-    let parts = [
-        (price.per_gib_month, "per GiB and month"),
-        (price.per_iops_month, iops.as_str()),
-        (price.per_throughput_month, "per additional unit of bandwidth and month"),
-        (price.per_million_ios, "per million I/Os"),
+    let tiers = match (price.tiers.first(), price.tiers.last()) {
+        (Some(first), Some(last)) => {
+            let ends = (first.month, &first.tier, last.month, &last.tier);
+            Some(format!(
+                "{} {} ({}) to {} ({}) per month and tier",
+                ends.0, price.currency, ends.1, ends.2, ends.3
+            ))
+        }
+        _ => None,
+    };
+    let part = |each: Option<f64>, what: &str| Some(format!("{} {} {what}", each?, price.currency));
+    let steps = price.iops_steps.iter().filter_map(|step| {
+        let what = format!("for each above {} IOPS", grouped(step.above_iops as u64));
+        part(Some(step.per_iops_month), &what)
+    });
+    let first = [part(price.per_gib_month, "per GiB and month"), tiers, part(price.per_iops_month, &iops)];
+    let last = [
+        part(price.per_throughput_month, "per additional unit of bandwidth and month"),
+        part(price.per_million_ios, "per million I/Os"),
+        price.are_ios_unknown.then(|| "I/Os are billed at an unknown price".to_owned()),
     ];
-    let parts =
-        parts.into_iter().filter_map(|(each, what)| Some(format!("{} {} {what}", each?, price.currency)));
-    let when = price.as_of.map(|when| format!(", {when}")).unwrap_or_default();
-    format!("{} ({}{when}; {})", parts.collect::<Vec<_>>().join(", "), price.region, price.source)
+    let parts: Vec<String> =
+        first.into_iter().flatten().chain(steps).chain(last.into_iter().flatten()).collect();
+    let when = price.as_of.as_ref().map(|when| format!(", {when}")).unwrap_or_default();
+    let confidence = price.confidence.map(|confidence| format!(", {} confidence", confidence.name()));
+    let confidence = confidence.unwrap_or_default();
+    format!("{} ({}{when}{confidence}; {})", parts.join(", "), price.region, price.source)
 }
 
 /// The cells of one volume.

@@ -3,6 +3,7 @@
 use clap::Args;
 use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::{NeedSettings, need};
+use fathom_catalog::FitScope;
 use fathom_model::Nanos;
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_report::{catalog::fit as catalog_fit, catalog::json as catalog_json};
@@ -53,6 +54,12 @@ pub struct FitArguments {
     /// List only types of this provider
     #[arg(long)]
     provider: Option<String>,
+    /// Currency whose prices come first
+    #[arg(long, value_parser = currency, value_name = "CODE", default_value = "USD")]
+    currency: String,
+    /// Include types that are no longer sold
+    #[arg(long)]
+    historical: bool,
     #[command(flatten)]
     form: FormatArguments,
     #[command(flatten)]
@@ -64,9 +71,18 @@ Examples:
   fathom catalog fit --iops 5000 --throughput 200MiB --size 500GiB
   fathom catalog fit --iops 3000 --burst 30m/day --baseline-iops 200
   fathom catalog fit --profile oltp --size 200GiB --provider aws
+  fathom catalog fit --iops 3000 --size 100GiB --currency CNY
   fathom catalog fit --throughput 500MiB --size 2TiB --persistent --json
 
 Exit status: 3 if no volume type meets the requirements.";
+
+/// A currency code, in any case.
+fn currency(text: &str) -> Result<String, String> {
+    match text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        true => Ok(text.to_ascii_uppercase()),
+        false => Err(format!("'{text}' is not a currency code, as in USD or EUR")),
+    }
+}
 
 /// `30m/day`.
 fn burst(text: &str) -> Result<(Nanos, Nanos), String> {
@@ -105,7 +121,12 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
         persistent: arguments.persistent,
         profile: arguments.profile.clone(),
     })?;
-    let fit = catalog.fit(&said.need, arguments.provider.as_deref());
+    let scope = FitScope {
+        provider: arguments.provider.as_deref(),
+        historical: arguments.historical,
+        currency: Some(&arguments.currency),
+    };
+    let fit = catalog.fit(&said.need, scope);
     arguments.form.print(
         || catalog_fit::view(&fit, &said.text),
         |out| catalog_json::fit(&fit, &said.need, &said.text, out),
