@@ -109,13 +109,22 @@ fn documents_have_a_schema_and_units() {
     assert_eq!((&fit["need"]["iops"], &fit["need"]["block_size_bytes"]), (&5000.0.into(), &41_943.04.into()));
     assert_eq!((&fit["need"]["burst"], &fit["need"]["persistent"]), (&Value::Null, &false.into()));
     let groups = fit["priced"].as_array().unwrap();
-    assert_eq!(groups.iter().map(|group| &group["currency"]).collect::<Vec<_>>(), ["CNY", "USD"]);
-    let gp3 = groups[1]["offers"].as_array().unwrap().last().unwrap();
-    assert_eq!((&gp3["id"], &gp3["month_per_1000_iops"]), (&"aws-gp3".into(), &Value::Null));
-    assert_eq!(gp3["month"]["unknown"].as_array().unwrap().len(), 2);
+    assert_eq!(groups.iter().map(|group| &group["currency"]).collect::<Vec<_>>(), ["USD", "CNY"]);
+    let named = |id: &str| {
+        groups[0]["offers"].as_array().unwrap().iter().find(|offer| offer["id"] == id).cloned().unwrap()
+    };
+    // 500 GiB at 0.08, 2,000 IOPS at 0.005, 75 MiB/s at 0.04.
+    assert_eq!(named("aws-gp3")["month"]["total"], 53.0);
+    let last = groups[0]["offers"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["id"], &last["month"]["unknown"]),
+        (&"azure-standard-ssd".into(), &serde_json::json!(["I/Os"]))
+    );
     let named = |id: &str| fit["others"].as_array().unwrap().iter().find(|other| other["id"] == id).cloned();
-    assert_eq!(named("aws-st1").unwrap()["reason"], "iops");
-    assert_eq!(named("aws-gp2-2016").unwrap()["reason"], "historical");
+    assert_eq!((named("aws-st1").unwrap()["reason"].clone(), named("aws-gp2-2016")), ("iops".into(), None));
+    assert!(fit["left_out"].as_array().unwrap().contains(&"aws-gp2-2016".into()));
+    let yuan = document(&[&need[..], &["--currency", "cny", "--historical"]].concat());
+    assert_eq!((&yuan["priced"][0]["currency"], &yuan["left_out"]), (&"CNY".into(), &serde_json::json!([])));
     // How large a disk of a machine is, the catalogue does not know.
     let local = document(&["catalog", "fit", "--json", "--iops", "200000", "--provider", "aws"]);
     let sizes =
@@ -172,6 +181,7 @@ fn what_makes_no_sense_is_refused() {
         (&["fit", "--iops", "5000", "--throughput", "1MiB"], &["below the minimum of 512"]),
         (&["fit", "--iops", "1", "--provider", "acme"], &["no provider called 'acme'"]),
         (&["fit", "--iops", "1", "--profile", "oltpp"], &["unknown profile 'oltpp'"]),
+        (&["fit", "--iops", "1", "--currency", "euros"], &["'euros' is not a currency code", "EUR"]),
         (&["fit", "--iops", "1", "--burst", "30m"], &["TIME/PERIOD"]),
         (&["fit", "--iops", "1", "--latency", "p99"], &["p99<5ms"]),
         (&["fit", "--iops", "1", "--baseline-iops", "1"], &["--burst"]),
