@@ -2,6 +2,7 @@
 
 use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
 
+use crate::host_cache;
 use crate::parts::UnusedParts;
 use crate::resolve::{USUAL_SIZE, is_limited, stage};
 use crate::target::{SimulatedTarget, first_touch};
@@ -29,6 +30,11 @@ pub(crate) fn read(parts: &mut UnusedParts<'_>) -> Result<SimulatedTarget, Strin
     }
     let limited = |stages: Vec<LimitStage>| stages.into_iter().filter(is_limited).collect::<Vec<_>>();
     let (read_latency, write_latency) = latencies(parts)?;
+    let mut assumptions = Vec::new();
+    let cache = match host_cache::read(parts)? {
+        Some(caching) => caching.model(None, &mut assumptions)?,
+        None => None,
+    };
     let model = VolumeModel {
         shared: limited(shared),
         reads: limited(vec![reads]),
@@ -36,16 +42,10 @@ pub(crate) fn read(parts: &mut UnusedParts<'_>) -> Result<SimulatedTarget, Strin
         read_latency,
         write_latency,
         first_touch: penalty(parts)?,
+        cache,
         ..VolumeModel::unlimited(size_bytes)
     };
-    Ok(SimulatedTarget {
-        id: "custom".to_owned(),
-        chosen: None,
-        model,
-        seed: 0,
-        tier: None,
-        assumptions: Vec::new(),
-    })
+    Ok(SimulatedTarget { id: "custom".to_owned(), chosen: None, model, seed: 0, tier: None, assumptions })
 }
 
 /// The limits whose names begin with `prefix`.

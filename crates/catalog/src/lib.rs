@@ -16,6 +16,7 @@ mod entry;
 mod fit;
 mod fit_size;
 mod fit_why;
+mod host_cache;
 mod levels;
 mod lifts;
 mod limits;
@@ -38,6 +39,7 @@ pub use fit::{
     Fit, FitScope, LatencyNeed, PricedOffers, RecurringBurst, UnsuitableReason, UnsuitableType, VolumeNeed,
     VolumeOffer,
 };
+pub use host_cache::{CachingMode, HostCaching};
 pub use lifts::Lift;
 pub use load::OfferedLoad;
 pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};

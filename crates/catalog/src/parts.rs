@@ -63,6 +63,13 @@ impl<'a> UnusedParts<'a> {
         })
     }
 
+    /// A share from 0 to 100 %.
+    pub(crate) fn percent(&mut self, key: &str) -> Result<Option<u64>, String> {
+        self.parsed(key, "a percentage from 0 to 100, as in 80%", |text| {
+            text.strip_suffix('%').unwrap_or(text).parse().ok().filter(|percent| *percent <= 100)
+        })
+    }
+
     /// 0 or 1.
     pub(crate) fn switch(&mut self, key: &str) -> Result<Option<bool>, String> {
         self.parsed(key, "0 or 1", |text| match text {

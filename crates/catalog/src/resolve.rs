@@ -1,13 +1,14 @@
 //! From an entry and its parameters to the model of a volume.
 
 use fathom_model::units::bytes;
-use fathom_volume::{Accounting, FirstTouch, Limit, LimitStage, VolumeLatency, VolumeModel};
+use fathom_volume::{Accounting, Cache, FirstTouch, Limit, LimitStage, VolumeLatency, VolumeModel};
 use thiserror::Error;
 
 use serde::Serialize;
 
 use crate::amount::{self, GIB};
 use crate::entry::{CatalogEntry, Confidence};
+use crate::host_cache::HostCaching;
 use crate::levels::{self, Wanted};
 use crate::limits;
 use crate::wire::{IopsModel, SharedBudget, Tier};
@@ -27,6 +28,8 @@ pub struct Parameters {
     pub on_demand: bool,
     /// The volume is restored or new: first accesses have this type's first-touch penalty.
     pub first_touch: bool,
+    /// The host cache; `None` = that of the type, as far as it has one.
+    pub cache: Option<HostCaching>,
 }
 
 /// A resolved volume of a type.
@@ -148,6 +151,7 @@ impl CatalogEntry {
             read_latency,
             write_latency,
             first_touch: self.first_touch(parameters.first_touch, &mut assumptions)?,
+            cache: self.cache(parameters.cache.as_ref(), &mut assumptions)?,
             ..VolumeModel::unlimited(size_bytes)
         };
         model.validate().map_err(|error| error.to_string())?;
@@ -232,6 +236,31 @@ impl CatalogEntry {
             VolumeLatency::around(amount::milliseconds(typical))
         };
         (below(wire.latency_read_ms_max), below(wire.latency_write_ms_max))
+    }
+
+    /// The host cache, if it is requested and the type offers it.
+    fn cache(
+        &self,
+        wanted: Option<&HostCaching>,
+        assumptions: &mut Vec<String>,
+    ) -> Result<Option<Cache>, String> {
+        let Some(caching) = wanted else { return Ok(None) };
+        let modes = &self.wire.caching_modes;
+        if !modes.is_empty() && !modes.contains(&caching.mode) {
+            let names: Vec<&str> = modes.iter().map(|mode| mode.name()).collect();
+            let mode = caching.mode.name();
+            return Err(format!("its host caching modes are {}; got {mode}", names.join(", ")));
+        }
+        let cache = caching.model(None, assumptions)?;
+        if cache.is_some() && modes.is_empty() {
+            assumptions.push(
+                "its provider does not offer a host cache: it is added in front of the volume".to_owned(),
+            );
+        }
+        if cache.is_some() {
+            assumptions.push("its limits apply behind the host cache".to_owned());
+        }
+        Ok(cache)
     }
 
     /// The first-touch penalty, if it is requested.

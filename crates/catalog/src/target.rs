@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::catalog::Catalog;
 use crate::custom;
+use crate::host_cache;
 use crate::limits::plain;
 use crate::parts::UnusedParts;
 use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage};
@@ -92,6 +93,7 @@ impl SimulatedTarget {
             tier: parts.text("tier").map(str::to_owned),
             on_demand: parts.switch("on_demand")?.unwrap_or(false),
             first_touch: parts.switch("first_touch")?.unwrap_or(false),
+            cache: host_cache::read(parts)?,
         };
         let resolved = entry.resolve(&parameters).map_err(|refusal| refusal.reason)?;
         let mut target = SimulatedTarget {

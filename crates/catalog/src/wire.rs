@@ -6,6 +6,7 @@ use fathom_model::{IopsPrice, PriceConfidence};
 use serde::Deserialize;
 
 use crate::entry::{Confidence, Lifecycle};
+use crate::host_cache::CachingMode;
 
 /// A catalogue file.
 #[derive(Clone, Debug, Deserialize)]
@@ -220,6 +221,8 @@ pub(crate) struct Wire {
     pub(crate) latency_write_ms_max: Option<f64>,
     pub(crate) queue_depth_per_iops: Option<f64>,
     pub(crate) first_touch_penalty_fraction: Option<f64>,
+    #[serde(default)]
+    pub(crate) caching_modes: Vec<CachingMode>,
     pub(crate) sla_iops_fraction: Option<f64>,
     pub(crate) sla_time_fraction: Option<f64>,
     pub(crate) sla_period: Option<Period>,

@@ -4,7 +4,7 @@
 
 use fathom_catalog::{Catalog, Parameters, SimulatedTarget};
 use fathom_volume::{
-    Accounting, Fault, FaultKind, FirstTouch, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel,
+    Accounting, Cache, Fault, FaultKind, FirstTouch, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel,
 };
 use proptest::prelude::*;
 
@@ -77,6 +77,69 @@ fn custom_volumes_have_the_limits_that_are_given() {
     let faults = vec![stall(30, 20 * SECOND), stall(90, u64::MAX)];
     check("stall=90s+inf&stall=30s+20s", VolumeModel { faults, ..plain });
     assert_eq!(parse("sim:custom?seed=7").unwrap().seed, 7);
+}
+
+#[test]
+fn a_host_cache_is_given_by_mode_or_size() {
+    let cache = |text: &str| parse(text).unwrap().model.cache;
+    let read_only = Cache::read_only(4 * GIB, 100_000);
+    assert_eq!(cache("sim:custom?iops=500&cache=None"), None);
+    assert_eq!(cache("sim:custom?iops=500&cache=read-only"), Some(read_only.clone()));
+    assert_eq!(cache("sim:custom?iops=500&cache=4GiB"), Some(read_only.clone()));
+    let written = Cache { dirty_bytes: 4 * GIB / 5, ..read_only.clone() };
+    assert_eq!(cache("sim:custom?cache=ReadWrite"), Some(written));
+    let limit = named("cache", Some(Limit::Rate(rate(9000))), Some(Limit::Rate(rate(100 << 20))));
+    let expected = Cache {
+        dirty_bytes: 64 << 20,
+        hits_per_million: 800_000,
+        is_warm: true,
+        reads: Some(limit.clone()),
+        writes: Some(limit),
+        ..Cache::read_only(GIB, 50_000)
+    };
+    let text = "cache=readwrite&cache_size=1GiB&cache_dirty=64MiB&cache_hit=80%&cache_warm=1&cache_latency=50us\
+                &cache_iops=9000&cache_bandwidth=100MiB";
+    assert_eq!(cache(&format!("sim:custom?{text}")), Some(expected.clone()));
+    // A type that offers it; what is assumed is stated.
+    let premium = parse(&format!("sim:azure-premium-ssd?size=1TiB&latency=1ms&{text}")).unwrap();
+    assert_eq!(premium.model.cache, Some(expected));
+    assert!(premium.assumptions.contains(&"its limits apply behind the host cache".to_owned()));
+    let assumed = parse("sim:custom?cache=ReadWrite").unwrap().assumptions;
+    let text =
+        "its host cache is not described: assumed 4.0 GiB, 100 µs per request, 819 MiB of dirty data at most";
+    assert_eq!(assumed[0], text);
+    let added = parse("sim:aws-gp2?cache=ReadOnly").unwrap().assumptions;
+    assert!(
+        added.iter().any(|told| told.starts_with("its provider does not offer a host cache")),
+        "{added:?}"
+    );
+    for (text, expected) in [
+        (
+            "sim:azure-ultra-disk?cache=ReadOnly&iops=1000&bandwidth=10MB",
+            "its host caching modes are None; got ReadOnly",
+        ),
+        (
+            "sim:custom?cache=maybe",
+            "cache=maybe is not None, ReadOnly, ReadWrite or the size of a read cache, as in 4GiB",
+        ),
+        (
+            "sim:custom?cache=1GiB&cache_size=2GiB",
+            "cache=1GiB is not None, ReadOnly, ReadWrite or the size of a read cache, as in 4GiB",
+        ),
+        (
+            "sim:custom?cache_hit=50",
+            "the properties of a cache need its mode: add cache=ReadOnly or cache=ReadWrite",
+        ),
+        (
+            "sim:custom?cache=ReadOnly&cache_hit=101",
+            "cache_hit=101 is not a percentage from 0 to 100, as in 80%",
+        ),
+        ("sim:custom?cache=ReadOnly&cache_dirty=1MiB", "cache_dirty needs cache=ReadWrite"),
+        ("sim:custom?cache=None&cache_warm=1", "cache=None has no properties: omit them"),
+        ("sim:custom?cache=1kB", "cache.bytes give 0 lines; at least 8 are required"),
+    ] {
+        assert_eq!(parse(text).unwrap_err(), expected, "{text}");
+    }
 }
 
 #[test]
@@ -194,6 +257,10 @@ fn any_key() -> impl Strategy<Value = String> {
         "write_bandwidth",
         "tier",
         "on_demand",
+        "cache",
+        "cache_size",
+        "cache_hit",
+        "cache_dirty",
         "nonsense",
     ];
     prop::sample::select(keys.to_vec()).prop_map(str::to_owned)
@@ -215,6 +282,8 @@ fn any_value() -> impl Strategy<Value = String> {
         "-1",
         "1e9",
         "P10",
+        "ReadOnly",
+        "ReadWrite",
     ];
     prop_oneof![
         prop::sample::select(likely.to_vec()).prop_map(str::to_owned),

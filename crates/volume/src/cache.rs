@@ -97,11 +97,8 @@ impl Cache {
 
 /// Lines of 4 KiB, or larger ones where these would be too many.
 fn usual_line_bytes(bytes: u64) -> u32 {
-    let mut line_bytes: u32 = 4096;
-    while bytes / u64::from(line_bytes) > MOST_USUAL_LINES {
-        line_bytes = line_bytes.saturating_mul(2);
-    }
-    line_bytes
+    let least = bytes.div_ceil(MOST_USUAL_LINES).clamp(4096, 1 << 30);
+    u32::try_from(least.next_power_of_two()).unwrap_or(4096)
 }
 
 /// The state of a cache: its lines, and the writes that are not on the volume yet.
