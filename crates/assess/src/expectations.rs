@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use fathom_analysis::criterion::{Criterion, Metric, MetricDirection, MetricKind, Statistic, parse_value};
 use fathom_analysis::expectation;
-use fathom_catalog::SimulatedTarget;
+use fathom_catalog::{CatalogEntry, SimulatedTarget};
 use fathom_model::{JobPlan, RunPlan};
 use fathom_record::ExpectationRecord;
 
@@ -323,6 +323,10 @@ fn of_volume(
         hint: error.hint(),
         reason: error.reason,
     })?;
+    if catalog.get(&target.id).is_some_and(CatalogEntry::is_as_measured) {
+        let hint = "expect rates of your own, such as rand-read.iops>=5000";
+        return Err(refuse(text, "its provider publishes no limits: it is known as measured alone", hint));
+    }
     // Latency is not part of the published specification of a rate.
     let shown = target.assumptions.iter().filter(|assumption| !assumption.starts_with("its latency"));
     notes.extend(shown.map(|assumption| format!("published specification of {named}: {assumption}")));

@@ -56,7 +56,9 @@ impl SimulatedVolume {
         })?;
         let title = match catalogue.get(&target.id) {
             Some(entry) => {
-                format!("{} {}, {}", entry.provider(), entry.type_name(), bytes(target.model.size_bytes))
+                let how = if entry.is_as_measured() { ", as measured" } else { "" };
+                let size = bytes(target.model.size_bytes);
+                format!("{} {}{how}, {size}", entry.provider(), entry.type_name())
             }
             None => format!("own limits, {}", bytes(target.model.size_bytes)),
         };

@@ -83,7 +83,6 @@ const VOLUMES: &[(&str, u64, Open)] = &[
     ("alibaba-cloud-efficiency?size=181GiB", 10 * MINUTE, Open::Nothing),
     ("alibaba-cloud-ssd?size=1GiB", 10 * MINUTE, Open::Nothing),
     ("alibaba-essd-pl1?size=20GiB", 10 * MINUTE, Open::Nothing),
-    ("tencent-cbs-premium?size=572GiB", 10 * MINUTE, Open::Nothing),
     ("tencent-cbs-balanced-ssd?size=181GiB", 10 * MINUTE, Open::Nothing),
     ("tencent-cbs-enhanced-ssd?size=32768GiB", 2 * MINUTE, Open::Nothing),
     ("do-volume-standard?size=100GiB", HOUR, Open::Clock),

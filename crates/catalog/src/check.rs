@@ -20,6 +20,7 @@ pub(crate) fn problem(entry: &CatalogEntry) -> Option<(&'static str, String)> {
         .or_else(|| ordered(wire))
         .or_else(|| present(wire))
         .or_else(|| priced(wire))
+        .or_else(|| measured(wire))
         .or_else(|| invalid_volumes(entry))
 }
 
@@ -263,6 +264,15 @@ fn priced(wire: &Wire) -> Option<(&'static str, String)> {
         }
         Some(_) => None,
     }
+}
+
+/// Measurements stand in for a rule that is not published, and are above 0.
+fn measured(wire: &Wire) -> Option<(&'static str, String)> {
+    let measured = wire.measured.as_ref()?;
+    if wire.iops_model != IopsModel::MeasuredOnly {
+        return Some(("measured", "needs iops_model = \"measured_only\"".to_owned()));
+    }
+    measured.problem().map(|reason| ("measured", reason))
 }
 
 /// Three capital letters, so that each currency has one spelling.

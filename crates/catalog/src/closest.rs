@@ -64,7 +64,7 @@ impl CatalogEntry {
         chosen: f64,
         distance: &dyn Fn(&VolumeModel) -> Option<f64>,
     ) -> Option<ClosestVolume> {
-        if self.unmodelled().is_some() {
+        if self.unmodelled().is_some() || self.is_as_measured() {
             return None;
         }
         let found = self.choices(measured).into_iter().filter_map(|choice| {

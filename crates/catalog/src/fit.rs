@@ -255,7 +255,8 @@ impl CatalogEntry {
     /// The smallest volume of this type that meets the need, or why there is none.
     pub fn offer(&self, need: &VolumeNeed) -> Result<VolumeOffer, UnsuitableType> {
         let other = |reason, why: String| UnsuitableType { id: self.id().to_owned(), reason, why };
-        if let Some(why) = self.unmodelled() {
+        let as_measured = "its provider publishes no limits; it is known as measured alone";
+        if let Some(why) = self.unmodelled().or(self.is_as_measured().then_some(as_measured)) {
             return Err(other(UnsuitableReason::NoModel, why.to_owned()));
         }
         if need.persistent && !self.is_persistent() {

@@ -134,6 +134,7 @@ impl HostCaching {
             None => {}
         }
         cache.dirty_bytes = match self.mode {
+            CachingMode::ReadWrite if known.is_some() => self.dirty_bytes.unwrap_or(cache.dirty_bytes),
             CachingMode::ReadWrite => self.dirty_bytes.unwrap_or_else(|| {
                 let dirty = (cache.bytes / USUAL_DIRTY_PARTS).max(1);
                 assumed.push(format!("{} of dirty data at most", bytes(dirty)));

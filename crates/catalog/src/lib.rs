@@ -21,6 +21,7 @@ mod levels;
 mod lifts;
 mod limits;
 mod load;
+mod measured;
 mod misread;
 mod most;
 mod parts;

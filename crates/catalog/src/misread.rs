@@ -37,7 +37,8 @@ fn named_on(text: &str, line: usize) -> Option<&str> {
 fn entry_above(text: &str, line: usize) -> Option<&str> {
     let header = text.lines().take(line).filter(|line| line.trim_start().starts_with('[')).last()?;
     let (name, _) = header.trim().strip_prefix("[volume.")?.split_once(']')?;
-    let name = name.strip_suffix(".facts").unwrap_or(name);
+    let tables = [".facts", ".measured.cache", ".measured"];
+    let name = tables.iter().find_map(|table| name.strip_suffix(table)).unwrap_or(name);
     Some(name.trim_matches(['"', '\'']))
 }
 

@@ -93,7 +93,8 @@ mod tests {
             ("linode-block-storage", Some(8000.0), Some(350e6), Some("window")),
             ("gcp-pd-standard", Some(15_000.0), Some(1200.0 * mib), None),
             ("aws-instance-store-nvme", Some(3_300_000.0), None, None),
-            ("qingcloud-capacity", None, None, None),
+            ("qingcloud-high-performance", Some(24_992.0), None, None),
+            ("tencent-cbs-basic", None, None, None),
         ] {
             let entry = Catalog::shipped().get(id).unwrap();
             assert_eq!((entry.most(), entry.burst_rule()), ((iops, bytes), burst), "{id}");

@@ -92,7 +92,8 @@ impl CatalogEntry {
     /// Why no volume of this type can be simulated, if so.
     pub fn unmodelled(&self) -> Option<&'static str> {
         match self.wire.iops_model {
-            IopsModel::MeasuredOnly => Some("its provider publishes no limits: only measurements exist"),
+            _ if self.is_as_measured() => None,
+            IopsModel::MeasuredOnly => Some("its provider publishes no limits"),
             IopsModel::Range => Some("its provider publishes a range, not a rule"),
             IopsModel::Unspecified => Some("its provider publishes no rule"),
             _ => None,
@@ -109,6 +110,11 @@ impl CatalogEntry {
             assumptions.push("its rules have no published source".to_owned());
         }
         let size_bytes = self.size(parameters.size_bytes, &mut assumptions)?;
+        if let Some(measured) = &wire.measured {
+            let model = self.measured_model(measured, parameters, size_bytes, &mut assumptions)?;
+            model.validate().map_err(|error| error.to_string())?;
+            return Ok(Resolved { model, tier: None, assumptions });
+        }
         let tier = self.tier(size_bytes, parameters.tier.as_deref())?;
         let wanted =
             Wanted { size_bytes, tier, iops: parameters.iops, bytes_per_second: parameters.bytes_per_second };
@@ -151,7 +157,7 @@ impl CatalogEntry {
             read_latency,
             write_latency,
             first_touch: self.first_touch(parameters.first_touch, &mut assumptions)?,
-            cache: self.cache(parameters.cache.as_ref(), &mut assumptions)?,
+            cache: self.cache(parameters.cache.as_ref(), None, &mut assumptions)?,
             ..VolumeModel::unlimited(size_bytes)
         };
         model.validate().map_err(|error| error.to_string())?;
@@ -214,7 +220,7 @@ impl CatalogEntry {
     }
 
     /// Of reads and of writes.
-    fn latencies(&self, assumptions: &mut Vec<String>) -> (VolumeLatency, VolumeLatency) {
+    pub(crate) fn latencies(&self, assumptions: &mut Vec<String>) -> (VolumeLatency, VolumeLatency) {
         let wire = &self.wire;
         if let Some(typical) = wire.latency_typical_ms {
             let latency = VolumeLatency::around(amount::milliseconds(typical));
@@ -239,9 +245,10 @@ impl CatalogEntry {
     }
 
     /// The host cache, if it is requested and the type offers it.
-    fn cache(
+    pub(crate) fn cache(
         &self,
         wanted: Option<&HostCaching>,
+        known: Option<&Cache>,
         assumptions: &mut Vec<String>,
     ) -> Result<Option<Cache>, String> {
         let Some(caching) = wanted else { return Ok(None) };
@@ -251,8 +258,8 @@ impl CatalogEntry {
             let mode = caching.mode.name();
             return Err(format!("its host caching modes are {}; got {mode}", names.join(", ")));
         }
-        let cache = caching.model(None, assumptions)?;
-        if cache.is_some() && modes.is_empty() {
+        let cache = caching.model(known, assumptions)?;
+        if cache.is_some() && known.is_none() && modes.is_empty() {
             assumptions.push(
                 "its provider does not offer a host cache: it is added in front of the volume".to_owned(),
             );
@@ -264,7 +271,7 @@ impl CatalogEntry {
     }
 
     /// The first-touch penalty, if it is requested.
-    fn first_touch(
+    pub(crate) fn first_touch(
         &self,
         is_wanted: bool,
         assumptions: &mut Vec<String>,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::entry::{Confidence, Lifecycle};
 use crate::host_cache::CachingMode;
+use crate::measured::Measured;
 
 /// A catalogue file.
 #[derive(Clone, Debug, Deserialize)]
@@ -223,6 +224,7 @@ pub(crate) struct Wire {
     pub(crate) first_touch_penalty_fraction: Option<f64>,
     #[serde(default)]
     pub(crate) caching_modes: Vec<CachingMode>,
+    pub(crate) measured: Option<Measured>,
     pub(crate) sla_iops_fraction: Option<f64>,
     pub(crate) sla_time_fraction: Option<f64>,
     pub(crate) sla_period: Option<Period>,

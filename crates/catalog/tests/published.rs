@@ -263,7 +263,8 @@ fn windows_of_digitalocean_and_others() {
     let assumptions = |id: &str| entry(id).resolve(&sized(100)).unwrap().assumptions.join("; ");
     assert!(assumptions("hetzner-volume").contains("its burst duration is not published"));
     assert!(!assumptions("do-volume-standard").contains("burst"));
-    assert!(assumptions("tencent-cbs-premium").contains("no published source"));
+    assert!(assumptions("tencent-cbs-tremendous-ssd").contains("no published source"));
+    assert!(assumptions("tencent-cbs-premium").starts_with("as measured: its provider publishes no limits"));
     assert!(assumptions("gcp-pd-standard").contains("a mix may get less"));
 }
 
@@ -271,7 +272,6 @@ fn windows_of_digitalocean_and_others() {
 fn unavailable_or_unpublished_volumes_are_refused_with_the_reason() {
     let with = |gib, iops, bytes_per_second| Parameters { iops, bytes_per_second, ..sized(gib) };
     for (id, parameters, expected) in [
-        ("aws-ebs-standard-2012", sized(100), "its provider publishes no limits: only measurements exist"),
         ("aws-ebs-standard", sized(100), "its provider publishes a range, not a rule"),
         ("tencent-cbs-basic", sized(100), "its provider publishes no rule"),
         ("aws-gp2", sized(16_385), "not available with 16385 GiB, only from 1 to 16384 GiB"),

@@ -55,7 +55,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
             &["aws-gp9", "--profile", "oltp"][..],
             &["unknown volume type 'aws-gp9'", "hint: did you mean aws-gp2"][..],
         ),
-        (&["qingcloud-capacity", "--profile", "oltp"], &["publishes no limits"]),
+        (&["tencent-cbs-basic", "--profile", "oltp"], &["publishes no rule"]),
         (&["aws-io1?size=100GiB", "--profile", "oltp"], &["its IOPS must be chosen"]),
         (&["custom?iosp=5", "--profile", "oltp"], &["unknown parameter iosp"]),
         (&["aws-gp2", "--profile", "olpt"], &["unknown profile 'olpt'", "use one of streaming-read"]),
