@@ -9,7 +9,7 @@ use crate::target::{SimulatedTarget, first_touch};
 
 /// Parses the parameters of `sim:custom`.
 pub(crate) fn read(parts: &mut UnusedParts<'_>) -> Result<SimulatedTarget, String> {
-    let size_bytes = parts.bytes("size")?.unwrap_or(USUAL_SIZE);
+    let size_bytes = parts.capacity("size")?.unwrap_or(USUAL_SIZE);
     let unit =
         parts.bytes("io_unit")?.map(|bytes| u32::try_from(bytes).map_err(|_| "io_unit is 4 GiB or more"));
     let unit_bytes = unit.transpose()?;

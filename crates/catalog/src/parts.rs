@@ -1,6 +1,6 @@
 //! The `KEY=VALUE` parameters of a simulated target: each is used once, and unused ones are refused.
 
-use fathom_model::units::{parse_bytes, parse_duration};
+use fathom_model::units::{parse_bytes, parse_capacity, parse_duration};
 use fathom_volume::{Fault, FaultKind};
 
 /// Longest duration of a parameter.
@@ -54,6 +54,16 @@ impl<'a> UnusedParts<'a> {
         self.parsed(key, "a number of bytes above 0, as in 200MB or 50GiB", |text| {
             parse_bytes(text.strip_suffix("/s").unwrap_or(text)).ok().filter(|bytes| *bytes > 0)
         })
+    }
+
+    /// The size of a volume.
+    pub(crate) fn capacity(&mut self, key: &str) -> Result<Option<u64>, String> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        match parse_capacity(text) {
+            Ok(0) => Err(format!("{key}={text}: the size must be above 0")),
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) => Err(format!("{key}={text}: {error}")),
+        }
     }
 
     /// A span of at most an hour, in ns.

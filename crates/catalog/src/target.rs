@@ -87,7 +87,7 @@ impl SimulatedTarget {
             return Err(format!("unknown volume type '{id}'"));
         };
         let parameters = Parameters {
-            size_bytes: parts.bytes("size")?,
+            size_bytes: parts.capacity("size")?,
             iops: parts.number("iops")?,
             bytes_per_second: parts.bytes("bandwidth")?,
             tier: parts.text("tier").map(str::to_owned),

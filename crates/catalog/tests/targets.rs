@@ -177,7 +177,7 @@ fn invalid_targets_are_refused_with_the_reason() {
         ("sim:custom?iops=0", "iops=0 is not a whole number above 0"),
         ("sim:custom?iops=many", "iops=many is not a whole number above 0"),
         ("sim:custom?iops=1&iops=2", "iops is given twice"),
-        ("sim:custom?size=0", "size=0 is not a number of bytes above 0, as in 200MB or 50GiB"),
+        ("sim:custom?size=0", "size=0: the size must be above 0"),
         ("sim:custom?burst_iops=5", "a burst rate needs a baseline: add iops"),
         ("sim:custom?iops=5&burst_iops=9", "burst_iops needs a burst bucket: add bucket_ios"),
         (
@@ -191,7 +191,7 @@ fn invalid_targets_are_refused_with_the_reason() {
         ("sim:custom?stall=5s+0s", "stall=5s+0s has no length"),
         ("sim:custom?stall=5s+9s&stall=6s+1s", "two stalls overlap"),
         ("sim:custom?latency=2h", "latency=2h is not a time of at most an hour, as in 500us or 2s"),
-        ("sim:aws-gp2?size=50", "not available with 50 B, only from 1 to 16384 GiB"),
+        ("sim:aws-gp2?size=50", "size=50: '50' has no unit: write 50g for GiB, 50m for MiB or 50b for bytes"),
         ("sim:azure-premium-ssd?size=1TiB&tier=P20", "its tier P20 holds at most 512 GiB"),
         ("sim:aws-gp2?first_touch=1", "its first-touch penalty is not published: omit first_touch"),
         ("sim:aws-gp2?on_demand=1", "it has no on-demand bursts of a published rate: omit on_demand"),

@@ -15,7 +15,7 @@ use fathom_assess::{
     BenchPlan, BenchSettings, Effort, ExpectationSettings, PlanCost, PlannedTest, is_simulated,
 };
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, parse_bytes};
+use fathom_model::units::{bytes, duration, parse_capacity};
 use fathom_record::{ExpectationRecord, RunRecord};
 use fathom_report::formats::Format;
 use fathom_report::{JsonWriter, Style, TextWriter, document, pad, width};
@@ -49,7 +49,7 @@ pub struct BenchArguments {
     #[arg(long)]
     thorough: bool,
     /// Size of the test file, or of the range to use: 512m, 10g, 200MB
-    #[arg(long, value_parser = parse_bytes)]
+    #[arg(long, value_parser = parse_capacity)]
     size: Option<u64>,
     /// Measured time of each test, or of each round: 30, 30s, 2m
     #[arg(long, value_parser = positive_duration, value_name = "TIME")]

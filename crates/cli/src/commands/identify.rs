@@ -10,7 +10,7 @@ use fathom_analysis::identify::script::identified_of;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{VolumeTypes, candidates, is_simulated, volume_size};
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, grouped, parse_bytes};
+use fathom_model::units::{bytes, duration, grouped, parse_capacity};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
 use fathom_report::identify::{IdentifyReport, json, view};
@@ -37,7 +37,7 @@ pub struct IdentifyArguments {
     #[arg(long, conflicts_with = "destroy_data")]
     read_only: bool,
     /// Size of the test file, or of the range to use: 512m, 10g, 200MB
-    #[arg(long, value_parser = parse_bytes)]
+    #[arg(long, value_parser = parse_capacity)]
     size: Option<u64>,
     /// Allow writes to this block device or file, which must be the target; destroys its data
     #[arg(long, value_name = "DEVICE")]

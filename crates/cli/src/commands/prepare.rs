@@ -12,7 +12,7 @@ use fathom_assess::is_simulated;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, PrepareWorkload, prepare};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, parse_bytes};
+use fathom_model::units::{bytes, duration, parse_capacity};
 use fathom_options::shell_quoted;
 use fathom_record::{ActivityKind, PrepareStage, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
@@ -47,7 +47,7 @@ pub struct PrepareArguments {
     #[arg(long)]
     touch: bool,
     /// Size of the file to create, or of the range to prepare: 512m, 10g, 200MB
-    #[arg(long, value_parser = parse_bytes)]
+    #[arg(long, value_parser = parse_capacity)]
     size: Option<u64>,
     /// Length of each round of the workload
     #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "precondition", default_value = "1m")]

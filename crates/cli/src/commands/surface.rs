@@ -10,7 +10,7 @@ use fathom_analysis::surface::plan::{SurfaceParts, VisitOrder};
 use fathom_assess::is_simulated;
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, parse_bytes};
+use fathom_model::units::{bytes, duration, parse_bytes, parse_capacity};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
 use fathom_report::surface::{json, view};
@@ -55,7 +55,7 @@ pub struct SurfaceArguments {
     #[arg(long, value_parser = time_for("a surface", 2), value_name = "TIME")]
     budget: Option<Nanos>,
     /// Range from the start of the target, or size of the test file: 512m, 10g, 200MB
-    #[arg(long, value_parser = parse_bytes)]
+    #[arg(long, value_parser = parse_capacity)]
     size: Option<u64>,
     /// Data pattern of the file benchmark: random, zero or mixed
     #[arg(long, value_parser = content, default_value = "random", value_name = "PATTERN")]

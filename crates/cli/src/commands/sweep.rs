@@ -13,7 +13,7 @@ use fathom_assess::is_simulated;
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, parse_bytes};
+use fathom_model::units::{bytes, duration, parse_bytes, parse_capacity};
 use fathom_record::{ActivityKind, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::sweep::{json, view};
@@ -61,7 +61,7 @@ pub struct SweepArguments {
     #[arg(long, conflicts_with = "no_history")]
     resume: bool,
     /// Size of the test file, or of the range to use: 512m, 10g, 200MB
-    #[arg(long, value_parser = parse_bytes)]
+    #[arg(long, value_parser = parse_capacity)]
     size: Option<u64>,
     /// Allow write patterns on this block device or file, which must be the target; destroys its data
     #[arg(long, value_name = "DEVICE")]

@@ -164,11 +164,12 @@ fn bench_says_what_is_wrong_with_an_option() {
     std::fs::write(dir.path().join("mine.toml"), "title = 1").unwrap();
     for (args, parts) in [
         (&["--size", "0"][..], &["error: 0 B is too small", "hint: use at least --size 16m"][..]),
-        (&["--size", "1"], &["error: 1 B is too small"]),
+        (&["--size", "1m"], &["error: 1.0 MiB is too small"]),
+        (&["--size", "50"], &["'50' has no unit: write 50g for GiB, 50m for MiB or 50b for bytes"]),
         (&["--size", "-1"], &["-1"]),
         (&["--size", "4x"], &["'4x' is not a size"]),
         (&["--runtime", "0"], &["the time must be above 0"]),
-        (&["--runtime", "1m30s"], &["'1m30s' is not a duration"]),
+        (&["--runtime", "1m30"], &["'1m30' is not a duration", "as in 5m30s"]),
         (&["--suite", "standrad"], &["unknown suite 'standrad'", "hint: use one of standard"]),
         (&["--suite", "/no/such.toml"], &["/no/such.toml", "No such file"]),
         (&["--suite", "mine.toml"], &["mine.toml", "line 1"]),

@@ -31,7 +31,7 @@ fn check(dir: &Path, args: &[&str], parts: &[&str]) {
 fn a_type_by_size_and_block_size() {
     insta::assert_snapshot!(
         "catalog_show",
-        printed(&["catalog", "show", "aws-gp2-2016", "--size", "10,33,34,50,1000,3334,16384"])
+        printed(&["catalog", "show", "aws-gp2-2016", "--size", "10g,33g,34g,50g,1000g,3334g,16t"])
     );
     insta::assert_snapshot!("catalog_show_apart", printed(&["catalog", "show", "gcp-pd-standard"]));
     insta::assert_snapshot!("catalog_show_unmodelled", printed(&["catalog", "show", "tencent-cbs-basic"]));
@@ -51,7 +51,7 @@ fn what_serves_a_need() {
             "--iops",
             "3000",
             "--size",
-            "100",
+            "100g",
             "--burst",
             "30m/day",
             "--baseline-iops",
@@ -69,7 +69,7 @@ fn what_serves_a_need() {
 
 #[test]
 fn markdown_and_csv_have_the_same_values() {
-    let show: &[&str] = &["show", "aws-gp2-2016", "--size", "50"];
+    let show: &[&str] = &["show", "aws-gp2-2016", "--size", "50g"];
     let list: &[&str] = &["list", "--provider", "linode", "--current"];
     let fit: &[&str] = &["fit", "--provider", "gcp", "--iops", "5000", "--size", "200GiB"];
     for (name, args) in [("show", show), ("list", list), ("fit", fit)] {
@@ -175,7 +175,8 @@ fn what_makes_no_sense_is_refused() {
         (&["list", "--kind", "tape"], &["unknown kind of medium 'tape'", "hdd"]),
         (&["fit"], &["no requirement given", "--iops"]),
         (&["fit", "--iops", "0"], &["--iops"]),
-        (&["fit", "--size", "99999999999999999"], &["too large"]),
+        (&["fit", "--size", "500"], &["'500' has no unit: write 500g for GiB"]),
+        (&["show", "aws-gp2", "--size", "50"], &["'50' has no unit: write 50g for GiB"]),
         (&["fit", "--iops", "1", "--profile", "all"], &["only one profile"]),
         (&["fit", "--iops", "1", "--rw", "read", "--rwmixread", "50"], &["needs a mixed pattern"]),
         (&["fit", "--iops", "5000", "--throughput", "1MiB"], &["below the minimum of 512"]),

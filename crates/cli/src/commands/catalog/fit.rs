@@ -5,7 +5,8 @@ use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_catalog::FitScope;
 use fathom_model::Nanos;
-use fathom_model::units::{parse_bytes, parse_duration};
+use fathom_model::units::{UnitSystem, parse_bytes, parse_duration};
+use fathom_report::view::View;
 use fathom_report::{catalog::fit as catalog_fit, catalog::json as catalog_json};
 
 use super::list::check_provider;
@@ -24,7 +25,7 @@ pub struct FitArguments {
     /// Required bandwidth per second: 200MiB; together with --iops it sets the block size
     #[arg(long, value_parser = rate, value_name = "BYTES")]
     throughput: Option<u64>,
-    /// Required capacity: 500GiB (a plain number is GiB)
+    /// Required capacity: 500GiB
     #[arg(long, value_parser = size, value_name = "SIZE")]
     size: Option<u64>,
     /// Block size [default: from the rates, else 4k; 1m with --throughput only]
@@ -128,7 +129,10 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
     };
     let fit = catalog.fit(&said.need, scope);
     arguments.form.print(
-        || catalog_fit::view(&fit, &said.text),
+        || View {
+            units: arguments.throughput.map(|rate| UnitSystem::of(rate as f64)),
+            ..catalog_fit::view(&fit, &said.text)
+        },
         |out| catalog_json::fit(&fit, &said.need, &said.text, out),
     )?;
     Ok(if fit.offers().next().is_some() { Exit::Done } else { Exit::Missed })

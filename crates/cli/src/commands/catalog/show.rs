@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fathom_catalog::{Catalog, CatalogEntry, ModelRefusal, Parameters, Sheet};
-use fathom_model::units::parse_bytes;
+use fathom_model::units::{parse_bytes, parse_capacity};
 use fathom_report::{catalog::json as catalog_json, catalog::show as catalog_show};
 
 use crate::commands::catalog_arguments::CatalogArguments;
@@ -16,7 +16,7 @@ pub struct ShowArguments {
     /// Volume type (see `fathom catalog list`)
     #[arg(value_name = "TYPE")]
     id: String,
-    /// Sizes to show: 50GiB,1TiB (a plain number is GiB) [default: sizes where the limits change]
+    /// Sizes to show: 50GiB,1TiB [default: sizes where the limits change]
     #[arg(long, value_delimiter = ',', value_parser = size, value_name = "SIZE,...")]
     size: Vec<u64>,
     /// Provisioned IOPS, for types that offer them
@@ -43,17 +43,17 @@ pub struct ShowArguments {
 const EXAMPLES: &str = "\
 Examples:
   fathom catalog show aws-gp2-2016
-  fathom catalog show aws-gp2-2016 --size 10,33,34,50,1000,3334,16384
+  fathom catalog show aws-gp2-2016 --size 10g,33g,34g,50g,1000g,3334g,16t
   fathom catalog show aws-gp3 --size 500GiB --iops 16000 --bandwidth 1000MiB
   fathom catalog show azure-premium-ssd --size 1TiB --on-demand --json";
 
-/// A size; a plain number is GiB, as providers sell them.
+/// The size of a volume.
 pub fn size(text: &str) -> Result<u64, String> {
-    let whole = match text.trim().parse::<u64>() {
-        Ok(gib) => gib.checked_mul(1 << 30).ok_or_else(|| format!("'{text}' is too large"))?,
-        Err(_) => parse_bytes(text).map_err(|error| error.to_string())?,
-    };
-    if whole == 0 { Err("the size must be above 0".to_owned()) } else { Ok(whole) }
+    match parse_capacity(text) {
+        Ok(0) => Err("the size must be above 0".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Bytes a second; `/s` may follow.

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::VolumeTypes;
 use fathom_assess::ping::{LatePolicy, Operation, PingSettings};
+use fathom_model::units::UnitSystem;
 use fathom_report::formats::Format;
 
 use super::grammar::{ParsedWords, PingOption, ValueUse};
-use super::units::{COUNT, SIZE, Suffixes, TIME, parse};
+use super::units::{COUNT, SIZE, parse, parse_time};
 use crate::commands::run_arguments::{KeepArguments, label};
 
 /// Under which name the command runs.
@@ -48,6 +49,8 @@ pub struct PingInvocation {
     pub stamp: Option<String>,
     /// An inconclusive objective has an exit code of its own.
     pub strict: bool,
+    /// Units of rates in the report.
+    pub units: Option<UnitSystem>,
     /// Where the run is kept.
     pub keeping: KeepArguments,
 }
@@ -117,6 +120,7 @@ const OWN: &[PingOption] = &[
         "FORMAT",
         "print only a report at the end: text, markdown, csv, jsonl, json [default: text]",
     ),
+    ours("units", "UNITS", "units of the report: iec (MiB/s) or si (MB/s) [default: iec]"),
     ours("live", "ndjson", "print a line of JSON per request"),
     ours("buffered", "", "use the page cache instead of direct I/O"),
     ours("engine", "NAME", "I/O engine: io_uring, libaio, psync, ... [default: io_uring if direct]"),
@@ -197,6 +201,7 @@ struct PingValues {
     speed: Option<u64>,
     rate: Option<u64>,
     forms: Vec<(PingOutput, &'static str)>,
+    units: Option<UnitSystem>,
 }
 
 /// Makes an invocation of parsed words.
@@ -227,6 +232,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
             "schedule" => settings.schedule = schedule(text)?,
             "live" if text != "ndjson" => return Err(format!("--live {text}: use ndjson")),
             "format" => gathered.forms.push((report(text)?, "--format")),
+            "units" => gathered.units = Some(text.parse()?),
             "keep" if front == PingProgram::Own => keeping.keep = true,
             "history" => keeping.history = Some(PathBuf::from(text)),
             "label" => keeping.labels.push(label(text)?),
@@ -247,7 +253,15 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
     let quiet =
         gathered.quiet || gathered.rapid || gathered.forms.iter().any(|(form, _)| *form == PingOutput::Raw);
     settings.each = !quiet && !matches!(form, PingOutput::Report(_));
-    Ok(PingInvocation { settings, form, quiet, stamp, strict: gathered.strict, keeping })
+    Ok(PingInvocation {
+        settings,
+        form,
+        quiet,
+        stamp,
+        strict: gathered.strict,
+        units: gathered.units,
+        keeping,
+    })
 }
 
 fn report(text: &str) -> Result<PingOutput, String> {
@@ -271,12 +285,11 @@ fn number(
     settings: &mut PingSettings,
     gathered: &mut PingValues,
 ) -> Result<(), String> {
-    let suffixes: Suffixes = match name {
-        "size" | "work-size" | "work-offset" | "speed-limit" => SIZE,
-        "warmup" | "burst" | "count" | "entropy" | "rate-limit" | "print-count" => COUNT,
-        _ => TIME,
+    let value = match name {
+        "size" | "work-size" | "work-offset" | "speed-limit" => parse(text, SIZE)?,
+        "warmup" | "burst" | "count" | "entropy" | "rate-limit" | "print-count" => parse(text, COUNT)?,
+        _ => parse_time(text)?,
     };
-    let value = parse(text, suffixes)?;
     // ioping treats a zero as the default.
     let some = Some(value).filter(|value| *value > 0);
     match name {

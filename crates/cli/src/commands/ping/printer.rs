@@ -48,7 +48,7 @@ impl PingPrinter {
             quiet: invocation.quiet,
             stamp: invocation.stamp.clone(),
             periods: settings.print_count > 0 || settings.print_interval_ns > 0,
-            style: output::style(),
+            style: Style { units: invocation.units, ..output::style() },
             stop,
             answered: Arc::new(AtomicU64::new(0)),
             how: None,

@@ -1,7 +1,9 @@
 //! Numbers as ioping reads them: fractions, a division, and a suffix in any case (`3.5k`, `1/3s`, `/2`).
 
+use fathom_model::units::parse_duration;
+
 /// Suffixes and what they stand for, in lower case.
-pub type Suffixes = &'static [(&'static str, u64)];
+type Suffixes = &'static [(&'static str, u64)];
 
 /// Bytes; all suffixes are powers of 1024.
 pub const SIZE: Suffixes = &[
@@ -24,7 +26,7 @@ pub const SIZE: Suffixes = &[
 ];
 
 /// Nanoseconds; seconds without a suffix.
-pub const TIME: Suffixes = &[
+const TIME: Suffixes = &[
     ("", 1_000_000_000),
     ("ns", 1),
     ("nsec", 1),
@@ -43,6 +45,11 @@ pub const TIME: Suffixes = &[
 /// Plain numbers.
 pub const COUNT: Suffixes =
     &[("", 1), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000), ("t", 1_000_000_000_000)];
+
+/// Reads a time as ioping does, or one of several units (`5m30s`), which ioping refuses.
+pub fn parse_time(text: &str) -> Result<u64, String> {
+    parse(text, TIME).or_else(|error| parse_duration(text).map(|time| time.0).map_err(|_| error))
+}
 
 /// Reads `text`; the error is the sentence that ioping has for it.
 pub fn parse(text: &str, suffixes: Suffixes) -> Result<u64, String> {
@@ -102,6 +109,8 @@ mod tests {
         check("1hour", TIME, Ok(3_600_000_000_000));
         check("x", COUNT, Err("invalid suffix: \"x\""));
         check("1q", TIME, Err("invalid suffix: \"q\""));
+        assert_eq!(parse_time("5m30s"), Ok(330_000_000_000));
+        assert_eq!(parse_time("1m1q"), Err("invalid suffix: \"m1q\"".to_owned()));
         check("4 k", SIZE, Err("invalid suffix: \" k\""));
         check("4kk", SIZE, Err("invalid suffix: \"kk\""));
         check("-1", COUNT, Err("integer overflow at parsing argument: -1"));
