@@ -3,7 +3,7 @@
 use fathom_analysis::criterion::{LatencyObjective, Metric, MetricDirection, MetricKind};
 use fathom_catalog::{LatencyNeed, OfferedLoad, RecurringBurst, VolumeNeed};
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, grouped, parse_bytes};
+use fathom_model::units::{UnitSystem, bytes, duration, grouped, parse_bytes};
 
 use crate::AssessError;
 use crate::expect::{Expectation, YES};
@@ -274,7 +274,7 @@ fn words(
     let load = &need.load;
     let rates = [
         iops.map(|iops| format!("{} IOPS", grouped(iops as u64))),
-        rate.map(|rate| format!("{}/s", bytes(rate.round() as u64))),
+        rate.map(|rate| format!("{}/s", UnitSystem::of(rate).amount(rate.round() as u64))),
     ];
     let rates: Vec<String> = rates.into_iter().flatten().collect();
     let order = if load.sequential { "sequential" } else { "random" };

@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::LazyLock;
 
+use fathom_model::units::UnitSystem;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -20,6 +21,8 @@ pub struct Style {
     pub show_fio: bool,
     /// The zone that times are shown in.
     pub time_zone: TimeZone,
+    /// Units of rates and amounts of bytes, where they were asked for.
+    pub units: Option<UnitSystem>,
     /// Number under which the run is kept in the history.
     pub run_id: Option<u64>,
 }
@@ -33,6 +36,7 @@ impl Default for Style {
             unicode: true,
             show_fio: false,
             time_zone: TimeZone::UTC,
+            units: None,
             run_id: None,
         }
     }

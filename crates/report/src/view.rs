@@ -4,12 +4,15 @@
 mod cell;
 mod picture;
 mod table;
+mod units;
 
-pub use cell::{Cell, CellValue};
+pub use cell::{Cell, CellMeasure, CellValue};
 pub(crate) use cell::{decimal, iops_text};
 pub use picture::{HeatMap, Plot, PlotMark, PlotPoint};
 pub use table::{Align, Column, Row, Table, Tone};
+pub(crate) use units::head_in;
 
+use fathom_model::units::UnitSystem;
 use fathom_record::{FindingId, Severity};
 
 /// A whole report.
@@ -21,6 +24,8 @@ pub struct View {
     pub sections: Vec<Section>,
     /// The values behind the report, one row for each test, point or entry: what CSV holds. Column ids name their units.
     pub data: Table,
+    /// The units that its readers expect: those of what was promised. They count unless others are asked for.
+    pub units: Option<UnitSystem>,
 }
 
 /// The first lines of a report.

@@ -65,8 +65,8 @@ fn text(need: &NeedRecord, verdict: Suitability) -> String {
     };
     match (need.observed, verdict) {
         (None, _) => format!("{}: not measured ({needed})", kind.label()),
-        (Some(observed), Suitability::Yes) => format!("{name}{}", kind.quantity(observed)),
-        (Some(observed), _) => format!("{name}{} ({needed})", kind.quantity(observed)),
+        (Some(observed), Suitability::Yes) => format!("{name}{}", kind.quantity_beside(observed, need.value)),
+        (Some(observed), _) => format!("{name}{} ({needed})", kind.quantity_beside(observed, need.value)),
     }
 }
 

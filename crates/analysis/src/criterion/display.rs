@@ -1,6 +1,6 @@
 //! Metrics and their values as people read them.
 
-use fathom_model::units;
+use fathom_model::units::{self, UnitSystem};
 
 use super::{Metric, MetricKind, Statistic};
 use crate::say::count;
@@ -25,30 +25,47 @@ impl MetricKind {
         }
     }
 
-    /// A value for a column whose head names the metric: `5,000`, `200 MB/s`, `556 µs`.
+    /// A value of a criterion for a column whose head names the metric: `5,000`, `200 MB/s`, `128 MiB/s`, `556 µs`.
     pub fn figure(self, value: f64) -> String {
+        self.figure_beside(value, value)
+    }
+
+    /// A measured value in the unit that the value of its criterion, `promised`, was written in.
+    pub fn figure_beside(self, value: f64, promised: f64) -> String {
+        let system = UnitSystem::of(promised);
+        let mega = system.mega();
         match self {
             MetricKind::Iops if value < 99.95 => tenths(value),
             MetricKind::Iops => count(value),
             // A value without its unit, `>=200`, has to be noticed.
             MetricKind::BytesPerSecond if value < 999.95 => format!("{} B/s", tenths(value)),
-            MetricKind::BytesPerSecond if value < 99_950.0 => format!("{} kB/s", tenths(value / 1e3)),
-            MetricKind::BytesPerSecond => format!("{} MB/s", tenths(value / 1e6)),
+            MetricKind::BytesPerSecond if value < mega * 0.09995 && system == UnitSystem::Si => {
+                format!("{} kB/s", tenths(value / 1e3))
+            }
+            MetricKind::BytesPerSecond if value < mega * 0.09995 => {
+                format!("{} KiB/s", tenths(value / 1024.0))
+            }
+            MetricKind::BytesPerSecond => format!("{} {}", tenths(value / mega), system.rate_unit()),
             MetricKind::Latency(..) => units::latency(value.max(0.0).round() as u64),
         }
     }
 
-    /// A value for a sentence, with its unit: `5,000 IOPS`, `200 MB/s`.
+    /// A value of a criterion for a sentence, with its unit: `5,000 IOPS`, `200 MB/s`.
     pub fn quantity(self, value: f64) -> String {
+        self.quantity_beside(value, value)
+    }
+
+    /// A measured value for a sentence, in the unit of its criterion.
+    pub fn quantity_beside(self, value: f64, promised: f64) -> String {
         match self {
             MetricKind::Iops => format!("{} IOPS", self.figure(value)),
-            _ => self.figure(value),
+            _ => self.figure_beside(value, promised),
         }
     }
 
-    /// A range with one unit: `4,990-5,006`, `199.1-200 MB/s`; `None` where both ends read the same.
-    pub fn range(self, low: f64, high: f64) -> Option<String> {
-        let (from, to) = (self.figure(low), self.figure(high));
+    /// A measured range in the unit of its criterion: `4,990-5,006`, `199.1-200 MB/s`; `None` where both ends read the same.
+    pub fn range_beside(self, low: f64, high: f64, promised: f64) -> Option<String> {
+        let (from, to) = (self.figure_beside(low, promised), self.figure_beside(high, promised));
         let unit = to.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
         (from != to).then(|| format!("{}-{to}", from.strip_suffix(unit).unwrap_or(&from)))
     }
@@ -82,7 +99,9 @@ mod tests {
             ("iops", 4_998.4, "IOPS", "4,998"),
             ("iops", 37.5, "IOPS", "37.5"),
             ("bytes_per_second", 200.0, "bandwidth", "200 B/s"),
-            ("bytes_per_second", 65_536.0, "bandwidth", "65.5 kB/s"),
+            ("bytes_per_second", 65_536.0, "bandwidth", "64 KiB/s"),
+            ("bytes_per_second", 65_500.0, "bandwidth", "65.5 kB/s"),
+            ("bytes_per_second", 134_217_728.0, "bandwidth", "128 MiB/s"),
             ("read.bytes_per_second", 200_158_000.0, "read bandwidth", "200.2 MB/s"),
             ("bytes_per_second", 2_000_158_000.0, "bandwidth", "2,000 MB/s"),
             ("lat_ns.p999", 5e6, "lat p99.9", "5.00 ms"),
@@ -96,8 +115,10 @@ mod tests {
     #[test]
     fn ranges_have_one_unit() {
         let check = |kind: MetricKind, low: f64, high: f64, expected: Option<&str>| {
-            assert_eq!(kind.range(low, high).as_deref(), expected);
+            assert_eq!(kind.range_beside(low, high, 2e8).as_deref(), expected);
         };
+        let mebibytes = MetricKind::BytesPerSecond.range_beside(199.1e6, 210e6, 209_715_200.0);
+        assert_eq!(mebibytes.as_deref(), Some("189.9-200.3 MiB/s"));
         let latency = MetricKind::Latency(LatencySpan::Total, Statistic::Mean);
         check(MetricKind::Iops, 4990.0, 5006.0, Some("4,990-5,006"));
         check(MetricKind::Iops, 5000.1, 5000.2, None);

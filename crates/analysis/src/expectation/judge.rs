@@ -110,14 +110,16 @@ pub(super) fn compare(
     }
     let kind = quantity.kind;
     let value = result.measured.unwrap_or(f64::midpoint(interval.low, interval.high));
-    let range = kind.range(interval.low, interval.high).unwrap_or_else(|| kind.figure(value));
+    let figure = |value: f64| kind.figure_beside(value, expectation.value);
+    let range = kind.range_beside(interval.low, interval.high, expectation.value);
+    let range = range.unwrap_or_else(|| figure(value));
     if !comparison.holds(best, bound) {
         let off = percent((value / expectation.value - 1.0).abs());
         let side = if comparison.wants_more() { "below" } else { "above" };
         let basis = format!("{range} (95 % confidence interval), {off} {side} the expectation");
         return ExpectationResult { verdict: CriterionVerdict::Missed, basis: Some(basis), ..result };
     }
-    let bound_text = kind.figure(bound);
+    let bound_text = figure(bound);
     let reason = format!("too close to call: the 95 % confidence interval {range} includes {bound_text}");
     let verdict = CriterionVerdict::inconclusive(reason, Some(needed_runtime(case, interval, bound)));
     ExpectationResult { verdict, ..result }

@@ -2,7 +2,7 @@
 
 use fathom_analysis::criterion::{CriterionVerdict, Metric, MetricDirection, MetricKind};
 use fathom_analysis::expectation::{self, ExpectationResult, of_year};
-use fathom_model::units;
+use fathom_model::units::{self, UnitSystem};
 use fathom_record::{ExpectationRecord, RunRecord};
 
 use crate::run_view::name;
@@ -19,6 +19,17 @@ const COLUMNS: [Column; 9] = [
     Column::left("95 % interval").dispensable(1),
     Column::left("verdict"),
 ];
+
+/// The units of the bandwidths that are expected, where they are all in the same.
+pub(super) fn units(record: &RunRecord) -> Option<UnitSystem> {
+    let is_bandwidth = |one: &&ExpectationRecord| {
+        Metric::parse(&one.metric).is_some_and(|metric| metric.kind == MetricKind::BytesPerSecond)
+    };
+    let expected = record.header.expectations.iter().filter(is_bandwidth);
+    let mut systems = expected.map(|one| UnitSystem::of(one.value));
+    let first = systems.next()?;
+    systems.all(|system| system == first).then_some(first)
+}
 
 /// A row per expectation, the counts and the reasons; nothing where there are none.
 pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
@@ -43,11 +54,11 @@ fn row(record: &RunRecord, judged: &ExpectationResult) -> Row {
     let measure = quantity.map_or(MetricKind::Iops, |quantity| quantity.kind);
     let shown = |value: f64| match expectation.share {
         Some(_) => Cell::real(value, format!("{} %", digits(value * 100.0))),
-        None => Cell::real(value, measure.figure(value)),
+        None => Cell::real(value, measure.figure_beside(value, expectation.value)),
     };
     let range = interval.and_then(|interval| match expectation.share {
         Some(_) => Some(format!("{}-{}", digits(interval.low * 100.0), shown(interval.high).text)),
-        None => measure.range(interval.low, interval.high),
+        None => measure.range_beside(interval.low, interval.high, expectation.value),
     });
     let tolerance =
         (expectation.tolerance_percent > 0.0).then(|| format!("{} %", digits(expectation.tolerance_percent)));

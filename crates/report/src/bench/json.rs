@@ -7,6 +7,7 @@ use serde::Serialize;
 use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_analysis::expectation::{self, ExpectationResult};
 use fathom_analysis::steady::rate_duration::{RateDuration, rate_duration};
+use fathom_analysis::recommendation::{FollowedRecommendation, followed};
 use fathom_analysis::together::{Together, together};
 use fathom_record::{NeedRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 
@@ -18,6 +19,9 @@ pub const SCHEMA: &str = "fathom.bench/1";
 #[derive(Serialize)]
 struct BenchDocument<'a> {
     tests: Vec<Test<'a>>,
+    /// What the source of the suite recommends, and what the result lacks of it; left out where it recommends nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recommendation: Option<FollowedRecommendation>,
     /// Left out where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     expectations: Option<Vec<ExpectationResult>>,
@@ -59,6 +63,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
     let is_checked = !header.expectations.is_empty();
     let document = BenchDocument {
         tests: record.tests.iter().map(test).collect(),
+        recommendation: followed(record),
         expectations: is_checked.then(|| expectation::judge(record)),
         expectation_missed: is_checked.then(|| expectation::is_missed(record)),
         conclusions: conclusions(record),

@@ -1,5 +1,6 @@
 //! The notes below the table of `bench`: what its columns mean, and what is to be known of its numbers.
 
+use fathom_analysis::recommendation;
 use fathom_model::units;
 use fathom_record::{RunRecord, TestRecord, TestSummary};
 
@@ -58,6 +59,9 @@ pub(super) fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String
     if summaries.iter().any(shows_thin) {
         notes.add("~ marks a percentile with fewer than ten samples beyond it.", None);
     }
+    notes.0.extend(
+        recommendation::followed(record).and_then(|it| it.shortfall()).map(|note| (note, Vec::new())),
+    );
     notes.0.extend(run_view::interruption(record).map(|note| (note, Vec::new())));
     let line = |(text, tests): (String, Vec<&str>)| match tests.as_slice() {
         [] => text,

@@ -14,6 +14,7 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
     let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
     let mut view = run_view::of_run(record);
     view.data = data(record, &summaries);
+    view.units = expectations::units(record);
     match record.tests.is_empty() {
         true => view.push("", [Block::note("No test was run.")]),
         false => view.push("", [Block::Table(table(record, &summaries))]),

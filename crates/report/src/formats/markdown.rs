@@ -11,7 +11,7 @@ use crate::{Style, TextWriter};
 /// # Errors
 /// Those of `out`.
 pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    let out = &mut out.verbatim();
+    let (view, out) = (view.in_units_of(style), &mut out.verbatim());
     if let Some(head) = &view.head {
         writeln!(out, "# {}", escaped(&head.target.join(", ")))?;
         writeln!(out)?;

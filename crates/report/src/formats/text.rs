@@ -21,6 +21,7 @@ const LEAST_WIDTH: usize = 40;
 /// # Errors
 /// Those of `out`.
 pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    let view = view.in_units_of(style);
     let page = Page { style, width: style.width.max(LEAST_WIDTH) };
     if let Some(head) = &view.head {
         page.head(head, out)?;

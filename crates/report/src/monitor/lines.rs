@@ -7,6 +7,7 @@ use fathom_model::Op;
 use fathom_record::RunRecord;
 
 use super::view::stall;
+use crate::view::head_in;
 use crate::{Style, TextWriter, pad};
 
 /// A column of the lines: its head, and its width, which more digits may exceed.
@@ -37,8 +38,9 @@ const LINE: [(&str, usize); 20] = [
 const WORDS: usize = 2;
 
 /// The head of the lines.
-pub fn head() -> String {
-    join(LINE.iter().map(|(name, _)| (*name).to_owned()).collect())
+pub fn head(style: &Style) -> String {
+    let system = style.units.unwrap_or_default();
+    join(LINE.iter().map(|(name, _)| head_in(system, name).to_owned()).collect())
 }
 
 /// The head and all lines of a run, then what a reader should know.
@@ -46,7 +48,7 @@ pub fn head() -> String {
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    writeln!(out, "{}", head())?;
+    writeln!(out, "{}", head(style))?;
     super::intervals(record)
         .into_iter()
         .try_for_each(|interval| writeln!(out, "{}", line(interval, style)))?;
@@ -69,15 +71,16 @@ pub fn line(interval: &MonitorInterval, style: &Style) -> String {
     let number =
         |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
     let rate = |count: u64| number(interval.per_second(count), 1);
-    let mib = |count: u64| number(interval.per_second(count).map(|rate| rate / 1_048_576.0), 2);
+    let mega = style.units.unwrap_or_default().mega();
+    let moved = |count: u64| number(interval.per_second(count).map(|rate| rate / mega), 2);
     let ms = |done: &OpActivity| number(done.await_ns().map(|ns| ns / 1e6), 2);
     for op in [Op::Read, Op::Write] {
         let done = &interval.activity.ops[op];
         let kib = number(done.mean_bytes().map(|mean| mean / 1024.0), 1);
-        cells.extend([rate(done.ios), mib(done.bytes), kib, ms(done)]);
+        cells.extend([rate(done.ios), moved(done.bytes), kib, ms(done)]);
     }
     let (trim, flush) = (&interval.activity.ops.trim, &interval.activity.flush);
-    cells.extend([rate(trim.ios), mib(trim.bytes), ms(trim), rate(flush.ios), ms(flush)]);
+    cells.extend([rate(trim.ios), moved(trim.bytes), ms(trim), rate(flush.ios), ms(flush)]);
     cells.push(number(interval.queue_depth_mean(), 2));
     cells.push(interval.in_flight.last.to_string());
     cells.push(number(interval.utilisation().map(|share| share * 100.0), 1));
@@ -134,7 +137,7 @@ pub(super) mod tests {
     #[test]
     fn lines_have_as_many_words_as_their_head() {
         let line = line(&interval(), &Style::default());
-        assert_eq!(line.split_whitespace().count(), head().split_whitespace().count());
+        assert_eq!(line.split_whitespace().count(), head(&Style::default()).split_whitespace().count());
         assert_eq!(
             line,
             "00:00:00 nvme0n1     12345.0   48.22    4.0    2.00      0.0    0.00      -       -    0.0    0.00      -   10.0   2.50  24.71    0  99.0   0.080 a_b(77)"

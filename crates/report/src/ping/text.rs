@@ -6,7 +6,7 @@ use fathom_analysis::ping::{Note, PingSample, PingTarget, whole};
 use fathom_record::RunRecord;
 
 use super::{PingReport, closing};
-use crate::{Style, TextWriter, formats, ioping};
+use crate::{Style, TextWriter, formats, ioping, text_writer};
 
 /// The report at the end: ioping's statistics and what stands below them.
 ///
@@ -14,7 +14,12 @@ use crate::{Style, TextWriter, formats, ioping};
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let ping = PingReport::of(record).ping;
-    ioping::statistics(&ping.how.target, &ping.how.operation, &whole(ping), out)?;
+    let statistics =
+        |out: &mut TextWriter| ioping::statistics(&ping.how.target, &ping.how.operation, &whole(ping), out);
+    match style.units {
+        Some(system) => out.own_lines(&system.restate_rates(&text_writer::text(statistics)?))?,
+        None => statistics(out)?,
+    }
     writeln!(out)?;
     formats::text::render(&closing(record), style, out)
 }

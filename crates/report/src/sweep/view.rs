@@ -2,14 +2,16 @@
 
 use std::cmp::Ordering;
 
+use fathom_analysis::criterion::{Criterion, MetricKind};
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::pattern::block_name;
 use fathom_analysis::sweep::Sweep;
 use fathom_analysis::sweep::knee::Knee;
 use fathom_analysis::sweep::offered::OfferedPoint;
 use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
-use fathom_model::{Nanos, units};
-use fathom_record::{LatencySummary, RunRecord, TestStatus};
+use fathom_model::Nanos;
+use fathom_model::units::{self, UnitSystem};
+use fathom_record::{Activity, LatencySummary, RunRecord, SweepActivity, TestStatus};
 
 use super::{goals, grid};
 use crate::run_view::{self, LATENCY_COLUMNS, latency_cells};
@@ -30,7 +32,17 @@ pub fn view(record: &RunRecord, sweep: &Sweep, show_fio: bool) -> View {
     view.push("", [Block::Notes(notes(record, sweep))]);
     view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
     view.data = data(record, sweep);
+    view.units = reach_units(record);
     view
+}
+
+/// The units of the bandwidth that was to be reached.
+fn reach_units(record: &RunRecord) -> Option<UnitSystem> {
+    let Activity::Sweep(SweepActivity { reach: Some(reach), .. }) = &record.header.activity else {
+        return None;
+    };
+    let goal = Criterion::parse(reach).ok().filter(|goal| goal.metric.kind == MetricKind::BytesPerSecond)?;
+    Some(UnitSystem::of(goal.value))
 }
 
 fn limits(sweep: &Sweep) -> Block {
@@ -59,7 +71,7 @@ fn limits(sweep: &Sweep) -> Block {
 fn estimate(estimate: Estimate, text: impl Fn(f64) -> String, unit: &str) -> Cell {
     match estimate {
         Estimate::Known { value, low, high } => {
-            Cell::real(value, format!("{} {unit} ({} to {})", text(value), text(low), text(high)))
+            Cell::real(value, format!("{} {unit} ({} to {} {unit})", text(value), text(low), text(high)))
         }
         Estimate::AtLeast(low) => format!("not reached; at least {} {unit}", text(low)).into(),
         Estimate::AtMost(high) => format!("at most {} {unit}", text(high)).into(),

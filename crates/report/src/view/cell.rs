@@ -1,7 +1,7 @@
 //! A value with its unit, as a reader sees it and as a program reads it.
 
 use fathom_model::Nanos;
-use fathom_model::units;
+use fathom_model::units::{self, UnitSystem};
 
 /// Text, and the value behind it where there is one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -10,6 +10,20 @@ pub struct Cell {
     pub text: String,
     /// In the base unit: requests per second, bytes per second, ns, bytes, or a fraction of one.
     pub value: Option<CellValue>,
+    /// What the value measures, where its text depends on the units that were asked for.
+    pub measure: CellMeasure,
+}
+
+/// Quantities whose text is in powers of 1024 unless other units are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CellMeasure {
+    /// Any other.
+    #[default]
+    Other,
+    /// Bytes per second.
+    Rate,
+    /// Bytes.
+    Amount,
 }
 
 /// A number as it was measured.
@@ -24,12 +38,12 @@ pub enum CellValue {
 impl Cell {
     /// A number shown as `text`.
     pub fn real(value: f64, text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), value: Some(CellValue::Real(value)) }
+        Cell { text: text.into(), value: Some(CellValue::Real(value)), ..Cell::default() }
     }
 
     /// A whole number shown as `text`.
     pub fn integer(value: u64, text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), value: Some(CellValue::Integer(value)) }
+        Cell { text: text.into(), value: Some(CellValue::Integer(value)), ..Cell::default() }
     }
 
     /// A count: `1,024`.
@@ -44,7 +58,14 @@ impl Cell {
 
     /// Bytes per second, in MiB/s: `11.7`.
     pub fn mebibytes(bytes_per_second: f64) -> Cell {
-        Cell::real(bytes_per_second, decimal(bytes_per_second / f64::from(1 << 20)))
+        let text = decimal(bytes_per_second / UnitSystem::Iec.mega());
+        Cell { measure: CellMeasure::Rate, ..Cell::real(bytes_per_second, text) }
+    }
+
+    /// The same with its unit: `11.7 MiB/s`.
+    pub fn rate(bytes_per_second: f64) -> Cell {
+        let cell = Cell::mebibytes(bytes_per_second);
+        Cell { text: format!("{} {}", cell.text, UnitSystem::Iec.rate_unit()), ..cell }
     }
 
     /// A latency in ns: `1.44 ms`.
@@ -64,7 +85,7 @@ impl Cell {
 
     /// Bytes: `50 GiB`.
     pub fn bytes(bytes: u64) -> Cell {
-        Cell::integer(bytes, units::bytes(bytes))
+        Cell { measure: CellMeasure::Amount, ..Cell::integer(bytes, units::bytes(bytes)) }
     }
 
     /// A fraction of one in percent: `0.4 %`.
@@ -98,7 +119,7 @@ impl Cell {
 
 impl From<String> for Cell {
     fn from(text: String) -> Cell {
-        Cell { text, value: None }
+        Cell { text, ..Cell::default() }
     }
 }
 
