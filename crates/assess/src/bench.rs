@@ -57,7 +57,10 @@ pub fn run(
 }
 
 fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
-    let activity = Activity::Bench(BenchActivity { suite: Some(plan.suite.name.clone()) });
+    let activity = Activity::Bench(BenchActivity {
+        suite: Some(plan.suite.name.clone()),
+        recommended: plan.suite.recommended,
+    });
     let (name, settings) = (plan.target_name(), &plan.settings.run);
     let header = crate::header::header(activity, &name, settings, plan.seed, &plan.notes, session);
     RunHeader { expectations: plan.expectations.clone(), ..header }

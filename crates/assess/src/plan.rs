@@ -20,7 +20,7 @@ use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
 use crate::together::{self, PlannedTarget};
-use crate::working_file::{self, SizePlan};
+use crate::working_file::{self, SizePlan, WantedSize};
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -153,9 +153,11 @@ impl BenchPlan {
         let profile = profile_of(&suite, &settings);
         let typed: Vec<&Path> =
             std::iter::once(&settings.run.target).chain(&settings.further).map(PathBuf::as_path).collect();
+        let is_recommended = suite.recommended.is_some_and(|best| best.size_bytes == profile.size);
+        let wanted = WantedSize { bytes: profile.size, is_recommended };
         let mut size = u64::MAX;
         for (target, typed) in targets.iter().zip(&typed) {
-            let planned = size_on(target, typed, settings.run.size, profile.size)?;
+            let planned = size_on(target, typed, settings.run.size, wanted)?;
             size = size.min(planned.size);
             notes.extend(planned.note);
             notes.extend(remarks(target));
@@ -181,8 +183,9 @@ impl BenchPlan {
             tests.push(if settings.until_steady { planned.in_rounds(settings.budget)? } else { planned });
         }
         let tests = together::spread(tests, &targets);
+        let layout_part = settings.run.size.is_none().then_some(if is_recommended { 2 } else { 4 });
         let plan = BenchPlan {
-            cost: cost_of(&tests, size * lays_out, lays_out > 0, settings.run.size.is_some()),
+            cost: cost_of(&tests, size * lays_out, lays_out > 0, layout_part),
             expectations: Vec::new(),
             suite,
             targets,
@@ -279,7 +282,7 @@ pub(crate) fn size_on(
     target: &BenchTarget,
     typed: &Path,
     requested: Option<u64>,
-    otherwise: u64,
+    otherwise: WantedSize,
 ) -> Result<SizePlan, AssessError> {
     if let BenchTarget::Directory { path, filesystem } = target {
         return working_file::plan_size(path, filesystem, otherwise, requested);
@@ -334,15 +337,15 @@ fn chosen<'a>(suite: &'a Suite, only: &[String]) -> Result<Vec<&'a SuiteTest>, A
     Ok(suite.tests.iter().filter(|test| only.is_empty() || only.contains(&test.id)).collect())
 }
 
-/// A fifth of the whole is left for the layout, so it may take a quarter of the tests' time.
-fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, size_was_said: bool) -> PlanCost {
+/// The layout may take one of `layout_part` parts of the tests' time, a quarter as a rule; `None` where the size was asked for.
+fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, layout_part: Option<u64>) -> PlanCost {
     let runs = || tests.iter().filter(|test| test.skip.is_none());
     let time = |test: &PlannedTest| test.most_time().map(|time| time.0);
     let of_tests: Option<u64> = runs().map(time).sum();
     let least = |test: &PlannedTest| Some(test.rounds.as_ref()?.least()?.0 + test.ramp.0);
     let least_time: Option<u64> = runs().map(least).sum();
     let shortest = least_time.filter(|least| *least > 0).or(of_tests);
-    let layout_time = shortest.filter(|_| lays_out && !size_was_said).map(|all| Nanos(all / 4));
+    let layout_time = shortest.zip(layout_part).filter(|_| lays_out).map(|(all, part)| Nanos(all / part));
     let total = match (lays_out, of_tests, layout_time) {
         (true, Some(tests), Some(layout)) => Some(tests + layout.0),
         (true, ..) => None,
@@ -364,6 +367,7 @@ fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, size_was_said: bool
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::Recommendation;
     use fathom_volume::VolumeModel;
 
     use super::*;
@@ -402,7 +406,7 @@ mod tests {
 
     #[test]
     fn quick_stays_under_a_minute_and_default_near_three() {
-        for name in ["standard", "digitalocean-volumes", "cloud-disk"] {
+        for name in ["standard", "cloud-disk"] {
             for (effort, least, most) in [(Effort::Quick, 30, 57), (Effort::Default, 120, 200)] {
                 let plan = plan(BenchSettings { effort, suite: name.to_owned(), ..BenchSettings::default() })
                     .unwrap();
@@ -413,6 +417,21 @@ mod tests {
         let open =
             plan(BenchSettings { suite: "database-disk".to_owned(), ..BenchSettings::default() }).unwrap();
         assert_eq!(open.cost.time, None);
+    }
+
+    #[test]
+    fn a_suite_with_a_recommendation_follows_it_by_default() {
+        for effort in [Effort::Default, Effort::Thorough] {
+            let suite = "digitalocean-volumes".to_owned();
+            let plan = plan(BenchSettings { effort, suite, ..BenchSettings::default() }).unwrap();
+            let recommended = plan.suite.recommended.unwrap();
+            assert_eq!(
+                recommended,
+                Recommendation { runtime_ns: 60_000_000_000, size_bytes: 20_000_000_000 }
+            );
+            let runtimes = plan.tests.iter().map(|test| test.runtime.unwrap().0);
+            assert!(runtimes.min() >= Some(recommended.runtime_ns), "{effort:?}");
+        }
     }
 
     #[test]

@@ -173,6 +173,7 @@ impl Suite {
             limit: None,
         };
         Ok(Suite {
+            recommended: None,
             name: "profiles".to_owned(),
             title: if tests.len() == 1 { "Access pattern".to_owned() } else { "Access patterns".to_owned() },
             description: "Access patterns of common uses, each with the needs of its use.".to_owned(),

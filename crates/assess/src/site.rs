@@ -16,6 +16,7 @@ use crate::planned::{engine_or_substitute, escaped, size_word};
 use crate::settings::RunSettings;
 use crate::simulated;
 use crate::target::BenchTarget;
+use crate::working_file::WantedSize;
 
 /// fio's options of one job.
 pub(crate) type JobWords = Vec<(String, String)>;
@@ -68,7 +69,7 @@ impl Site {
         layout_limit: Nanos,
     ) -> Result<Site, AssessError> {
         simulated::check_engine(said.engine.as_deref(), &target)?;
-        let size = size_on(&target, &said.target, said.size, FILE_SIZE)?;
+        let size = size_on(&target, &said.target, said.size, WantedSize::usual(FILE_SIZE))?;
         let mut notes: Vec<String> =
             simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
         let engine = engine_or_substitute(said.engine.as_deref(), &target, &mut notes);

@@ -9,6 +9,7 @@ use fathom_model::Nanos;
 use fathom_model::plan::SizeSpec;
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_options::{EngineRow, Section};
+use fathom_record::Recommendation;
 use fathom_sys::files::SUITE;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,8 @@ pub struct Suite {
     pub default: Profile,
     /// Long enough for steady state.
     pub thorough: Profile,
+    /// What its source recommends for a result to count.
+    pub recommended: Option<Recommendation>,
     /// In the order they run.
     pub tests: Vec<SuiteTest>,
 }
@@ -136,7 +139,15 @@ struct RawSuite {
     #[serde(default)]
     options: toml::Table,
     profile: RawProfiles,
+    recommended: Option<RawRecommendation>,
     test: Vec<RawTest>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRecommendation {
+    runtime: String,
+    size: String,
 }
 
 #[derive(Deserialize)]
@@ -254,9 +265,21 @@ impl Suite {
             quick: read_profile(&spot, "profile.quick", &raw.profile.quick)?,
             default: read_profile(&spot, "profile.default", &raw.profile.default)?,
             thorough: read_profile(&spot, "profile.thorough", &raw.profile.thorough)?,
+            recommended: raw.recommended.as_ref().map(|raw| read_recommendation(&spot, raw)).transpose()?,
             tests,
         })
     }
+}
+
+fn read_recommendation(
+    spot: &SuitePosition<'_>,
+    raw: &RawRecommendation,
+) -> Result<Recommendation, AssessError> {
+    let error = |reason: String| spot.error("recommended", reason);
+    Ok(Recommendation {
+        runtime_ns: parse_duration(&raw.runtime).map_err(|reason| error(reason.to_string()))?.0,
+        size_bytes: parse_bytes(&raw.size).map_err(|reason| error(reason.to_string()))?,
+    })
 }
 
 fn read_profile(spot: &SuitePosition<'_>, field: &str, raw: &RawProfile) -> Result<Profile, AssessError> {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use fathom_model::units::bytes;
+use fathom_model::units::{UnitSystem, bytes};
 use fathom_sys::device::FilesystemFacts;
 use fathom_sys::io::{OpenFlags, open_target, open_unnamed, reopen};
 
@@ -27,12 +27,28 @@ pub(crate) struct SizePlan {
     pub note: Option<String>,
 }
 
+/// The size that a suite wants for its test file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WantedSize {
+    /// Bytes.
+    pub bytes: u64,
+    /// The source of the suite recommends this size, so the file may take half of the free space instead of a tenth.
+    pub is_recommended: bool,
+}
+
+impl WantedSize {
+    /// A size that nobody recommends.
+    pub const fn usual(bytes: u64) -> WantedSize {
+        WantedSize { bytes, is_recommended: false }
+    }
+}
+
 /// The size for a directory on `filesystem`: what the user asked for where it fits, else the smaller of the suite's size
-/// and a tenth of the free space.
+/// and its part of the free space.
 pub(crate) fn plan_size(
     path: &Path,
     filesystem: &FilesystemFacts,
-    suite_size: u64,
+    wanted: WantedSize,
     said: Option<u64>,
 ) -> Result<SizePlan, AssessError> {
     let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
@@ -58,20 +74,21 @@ pub(crate) fn plan_size(
         }
         return Ok(SizePlan { size, note: None });
     }
-    let tenth = usable / 10;
-    let size = suite_size.min(tenth);
+    let (part, name) = if wanted.is_recommended { (2, "half") } else { (10, "a tenth") };
+    let size = wanted.bytes.min(usable / part);
     let size = size - size % UNIT;
     if size < LEAST_SIZE {
         let free = bytes(filesystem.free_bytes);
-        let reason = format!("{free} free, and a tenth of it is too little for the tests");
+        let reason = format!("{free} free, and {name} of it is too little for the tests");
         let hint = "free some space, choose another directory, or set --size 16m";
         return Err(AssessError::target(path, reason, hint));
     }
-    let note = (size < suite_size).then(|| {
+    let system = UnitSystem::of(wanted.bytes as f64);
+    let note = (size < wanted.bytes - wanted.bytes % UNIT).then(|| {
         format!(
-            "the test file has {} instead of {}, a tenth of the free space; set the size with --size",
-            bytes(size),
-            bytes(suite_size)
+            "the test file has {} instead of {}, {name} of the free space; set the size with --size",
+            system.amount(size),
+            system.amount(wanted.bytes)
         )
     });
     Ok(SizePlan { size, note })
@@ -148,7 +165,7 @@ mod tests {
                 is_root_filesystem: root,
                 ..FilesystemFacts::default()
             };
-            let found = plan_size(Path::new("/t"), &filesystem, 4 * G, said);
+            let found = plan_size(Path::new("/t"), &filesystem, WantedSize::usual(4 * G), said);
             match (found, expected) {
                 (Ok(plan), Ok(expected)) => {
                     assert_eq!((plan.size, plan.note.is_some()), expected, "{free} {root} {said:?}")
@@ -169,6 +186,19 @@ mod tests {
         check(100 * G, false, Some(1), Err("too small"));
         check(2 * G, true, Some(G + 1), Ok((G, false)));
         check(2 * G, true, Some(G + UNIT), Err("reserved for the system"));
+    }
+
+    #[test]
+    fn a_recommended_size_may_take_half_of_the_free_space() {
+        let check = |free: u64, expected: (u64, bool)| {
+            let filesystem =
+                FilesystemFacts { free_bytes: free, total_bytes: 200 * G, ..FilesystemFacts::default() };
+            let wanted = WantedSize { bytes: 20_000_000_000, is_recommended: true };
+            let plan = plan_size(Path::new("/t"), &filesystem, wanted, None).unwrap();
+            assert_eq!((plan.size, plan.note.is_some()), expected, "{free}");
+        };
+        check(40 * G, (20_000_000_000 / UNIT * UNIT, false));
+        check(16 * G, (8 * G, true));
     }
 
     #[test]

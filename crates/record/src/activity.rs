@@ -38,6 +38,19 @@ pub struct BenchActivity {
     /// Name of the suite; `None` for profiles.
     #[serde(skip_serializing_if = "is_default")]
     pub suite: Option<String>,
+    /// What the source of the suite recommends.
+    #[serde(skip_serializing_if = "is_default")]
+    pub recommended: Option<Recommendation>,
+}
+
+/// What a result takes to count as one of a suite, as its source says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recommendation {
+    /// Measured time of each test, ns.
+    pub runtime_ns: u64,
+    /// Size of the test file, or of the range, bytes.
+    pub size_bytes: u64,
 }
 
 /// The limits of an identification, from which its measurements follow.
