@@ -21,11 +21,13 @@ pub mod monitor;
 pub mod pattern;
 pub mod ping;
 pub mod prepare;
+pub mod recommendation;
 mod rows;
 mod say;
 pub mod steady;
 pub mod surface;
 pub mod sweep;
 pub mod together;
+pub mod verdict;
 
 pub use findings::{REQUESTS_WAIT, findings};

@@ -12,6 +12,7 @@ use fathom_record::{ActivityKind, RunHeader, RunRecord, TestRecord};
 use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter};
 
+use crate::commands::format_arguments::FormatArguments;
 use crate::commands::run_arguments::KeepArguments;
 use crate::exit::{self, Complaint};
 use crate::output::{self, Bar};
@@ -147,11 +148,11 @@ impl HistoryKeeper {
     pub fn finish_and_print(
         &mut self,
         record: &RunRecord,
-        format: Format,
+        form: &FormatArguments,
         show: impl FnOnce(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
     ) -> io::Result<Kept> {
         let kept = self.finish(record);
-        let style = Style { run_id: run_id(&kept), ..output::style() };
+        let (format, style) = (form.format(), Style { run_id: run_id(&kept), ..form.style() });
         output::print(|out| {
             show(record, &style, format, out)?;
             if format == Format::Text { write_kept(&kept, out) } else { Ok(()) }

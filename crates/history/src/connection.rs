@@ -16,7 +16,11 @@ use crate::{Error, PATIENCE, place};
 pub(crate) const APPLICATION_ID: i32 = 0x6674_686d;
 
 /// The steps from an empty database to the current format; the format's number is the number of steps.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+    include_str!("../migrations/0003.sql"),
+];
 
 /// The newest format this crate knows.
 pub(crate) const FORMAT: i32 = MIGRATIONS.len() as i32;

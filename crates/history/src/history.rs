@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use fathom_analysis::verdict::verdict;
 use fathom_record::{Finding, RecordError, RunHeader, RunRecord, SCHEMA, TestRecord, TestStatus};
 use fathom_sys::files::PrivateAccess as Access;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
@@ -89,7 +90,7 @@ impl History {
         self.write_run(run, "store a test", |transaction| insert_test(transaction, run, test, &body))
     }
 
-    /// Stores the end of a run: its status, final header and findings.
+    /// Stores the end of a run: its status, final header and findings, and the result of its checks.
     ///
     /// # Errors
     /// Those of the database; [`Error::UnknownRun`] if the run was removed meanwhile.
@@ -103,6 +104,17 @@ impl History {
         let (header, findings) = (json(header), json(&findings));
         self.write_run(run, "finish a run", |transaction| {
             update_run(transaction, run, status, &header, &findings)
+        })?;
+        self.store_verdict(run)
+    }
+
+    /// Stores the result of the checks of a run that has ended, so that the list need not make it from every record.
+    pub(crate) fn store_verdict(&mut self, run: RunId) -> Result<(), Error> {
+        // What cannot be read back is reported by whoever asks for it.
+        let Some(verdict) = self.load(run).ok().and_then(|record| verdict(&record)) else { return Ok(()) };
+        self.write_run(run, "store a verdict", |transaction| {
+            let values = params![run.0, verdict.name()];
+            transaction.execute("UPDATE runs SET verdict = ?2 WHERE id = ?1", values).map(drop)
         })
     }
 
@@ -263,7 +275,10 @@ fn exists(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
 }
 
 pub(crate) fn insert_run(transaction: &Transaction<'_>, header: &str) -> rusqlite::Result<RunId> {
-    transaction.execute("INSERT INTO runs (schema, header) VALUES (?1, ?2)", [SCHEMA, header])?;
+    transaction.execute(
+        "INSERT INTO runs (schema, header, stored_unix_ms) VALUES (?1, ?2, unixepoch() * 1000)",
+        [SCHEMA, header],
+    )?;
     Ok(RunId(transaction.last_insert_rowid()))
 }
 

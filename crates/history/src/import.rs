@@ -20,7 +20,7 @@ impl History {
     pub fn import(&mut self, record: &RunRecord) -> Result<RunId, Error> {
         let bodies: Vec<String> = record.tests.iter().map(json).collect();
         let (header, findings) = (json(&record.header), json(&record.findings));
-        self.write("enter a record", |transaction| {
+        let run = self.write("enter a record", |transaction| {
             let found = find_stored(transaction, record, &bodies)?;
             let stored = match found {
                 Some(stored) => stored,
@@ -37,7 +37,9 @@ impl History {
                 update_run(transaction, stored.run, record.status, &header, &findings)?;
             }
             Ok(stored.run)
-        })
+        })?;
+        self.store_verdict(run)?;
+        Ok(run)
     }
 
     /// Imports the record in the file at `path`, as [`History::import`].

@@ -1,6 +1,8 @@
 //! The list of past runs.
 
-use fathom_record::{ActivityKind, HistoryRow, RecordError, RunHeader, TestStatus};
+use std::collections::BTreeMap;
+
+use fathom_record::{ActivityKind, BestFigures, HistoryRow, RecordError, RunHeader, TestStatus};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
 use serde::de::Error as _;
@@ -16,6 +18,8 @@ pub struct Filter {
     pub target: Option<String>,
     /// Only runs of this command.
     pub kind: Option<ActivityKind>,
+    /// Only runs with these labels; without a value, any.
+    pub labels: Vec<(String, Option<String>)>,
     /// Only runs with this tag.
     pub tag: Option<String>,
     /// At most this many, the newest.
@@ -27,6 +31,10 @@ impl Filter {
         self.status.is_none_or(|status| status == row.status)
             && self.target.as_ref().is_none_or(|target| *target == row.target)
             && self.kind.is_none_or(|kind| kind == row.kind)
+            && self.labels.iter().all(|(name, value)| {
+                let found = row.labels.get(name);
+                found.is_some_and(|found| value.as_ref().is_none_or(|value| value == found))
+            })
     }
 }
 
@@ -54,17 +62,22 @@ impl History {
             .connection
             .prepare(
                 "SELECT id, status, iif(octet_length(header) <= ?2, header, NULL),
-                     (SELECT count(*) FROM tests WHERE run_id = id) FROM runs
+                     (SELECT count(*) FROM tests WHERE run_id = id), stored_unix_ms, verdict,
+                     iif(json_valid(findings), json_array_length(findings), 0) FROM runs
                  WHERE ?1 IS NULL OR id IN (SELECT run_id FROM tags WHERE tag = ?1) ORDER BY id DESC",
             )
             .map_err(failed)?;
         let mut found = statement.query(params![filter.tag, LONGEST_HEADER]).map_err(failed)?;
         let mut listing = Listing::default();
+        let mut best = self.best_figures().map_err(failed)?;
         while listing.rows.len() < filter.newest.unwrap_or(usize::MAX) {
             let Some(row) = found.next().map_err(failed)? else { break };
             let id = RunId(row.get(0).map_err(failed)?);
             match read_row(id, row) {
-                Ok(row) if filter.admits(&row) => listing.rows.push(row),
+                Ok(row) if filter.admits(&row) => {
+                    let best = best.remove(&id).unwrap_or_default();
+                    listing.rows.push(HistoryRow { best, ..row });
+                }
                 Ok(_) => {}
                 Err(error) => listing.unreadable.push(self.unreadable(id, error)),
             }
@@ -73,13 +86,42 @@ impl History {
         listing.unreadable.reverse();
         Ok(listing)
     }
+
+    /// The best figures of every run that has any.
+    fn best_figures(&self) -> rusqlite::Result<BTreeMap<RunId, BestFigures>> {
+        let mut statement = self.connection.prepare(
+            "SELECT run_id, metric, max(value), min(value) FROM metrics
+             WHERE metric IN ('read.iops', 'write.iops', 'total.bytes_per_second', 'total.lat_ns.p50')
+             GROUP BY run_id, metric",
+        )?;
+        let mut found = statement.query([])?;
+        let mut best: BTreeMap<RunId, BestFigures> = BTreeMap::new();
+        while let Some(row) = found.next()? {
+            let figures = best.entry(RunId(row.get(0)?)).or_default();
+            let (most, least): (f64, f64) = (row.get(2)?, row.get(3)?);
+            match row.get::<_, String>(1)?.as_str() {
+                "read.iops" => figures.read_iops = Some(most),
+                "write.iops" => figures.write_iops = Some(most),
+                "total.bytes_per_second" => figures.bytes_per_second = Some(most),
+                _ => figures.lat_p50_ns = Some(least),
+            }
+        }
+        Ok(best)
+    }
 }
 
 fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
     let status = text_of(row, 1, "status")?;
     let header = serde_json::from_str(text_of(row, 2, "header")?).map_err(RecordError::Malformed)?;
-    let tests: i64 = row.get(3).unwrap_or(0);
-    Ok(history_row(id, status, tests as u64, header))
+    let count =
+        |index: usize| row.get(index).ok().and_then(|value: i64| u64::try_from(value).ok()).unwrap_or(0);
+    Ok(HistoryRow {
+        tests: count(3),
+        stored_unix_ms: count(4),
+        verdict: row.get(5).unwrap_or_default(),
+        findings: count(6),
+        ..history_row(id, status, header)
+    })
 }
 
 /// The text in a column; other types give an error.
@@ -95,7 +137,7 @@ pub(crate) fn text_of<'row>(row: &'row Row<'_>, index: usize, name: &str) -> Res
     }
 }
 
-fn history_row(id: RunId, status: &str, tests: u64, header: RunHeader) -> HistoryRow {
+fn history_row(id: RunId, status: &str, header: RunHeader) -> HistoryRow {
     let hostname = header.host().hostname.clone();
     HistoryRow {
         id: id.0 as u64,
@@ -105,10 +147,10 @@ fn history_row(id: RunId, status: &str, tests: u64, header: RunHeader) -> Histor
         kind: header.activity.kind(),
         command: header.command.join(" "),
         status: status_named(status),
-        tests,
         hostname,
         labels: header.labels,
         tool_version: header.tool_version,
+        ..HistoryRow::default()
     }
 }
 

@@ -30,8 +30,8 @@ mod test;
 mod wire;
 
 pub use activity::{
-    Activity, ActivityKind, BenchActivity, IdentifyActivity, PingActivity, PrepareActivity, SimulateActivity,
-    SweepActivity,
+    Activity, ActivityKind, BenchActivity, IdentifyActivity, PingActivity, PrepareActivity, Recommendation,
+    SimulateActivity, SweepActivity,
 };
 pub use conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
@@ -41,7 +41,7 @@ pub use error::RecordError;
 pub use expectation::{CreditRecord, ExpectationConditions, ExpectationRecord, ShareRecord};
 pub use finding::{Finding, Severity};
 pub use finding_id::FindingId;
-pub use history_row::HistoryRow;
+pub use history_row::{BestFigures, HistoryRow};
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};
 pub use merge::{EntryOp, ReportEntry, Windows, entries, merge_jobs};

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use fathom_analysis::criterion::Metric;
-use fathom_record::HistoryRow;
+use fathom_analysis::criterion::{Metric, MetricKind};
+use fathom_record::{BestFigures, HistoryRow, TestStatus};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::view::{Block, Cell, Column, Row, Table, View};
+use crate::view::{Block, Cell, Column, Row, Table, Tone, View};
 use crate::{Style, document};
 
 /// Writes the list as a JSON array.
@@ -24,40 +24,73 @@ pub fn started(unix_ms: u64) -> String {
     timestamp.unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }
 
-/// The list as a table; times in the zone of `style`.
-pub fn view(rows: &[HistoryRow], style: &Style) -> View {
+/// The list as a table, under `none` where it is empty; times in the zone of `style`.
+pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
     let columns = [
         Column::right("run"),
-        Column::left("started"),
-        Column::left("kind").dispensable(1),
+        Column::left("date"),
+        Column::left("kind").dispensable(2),
         Column::left("target"),
-        Column::right("tests").dispensable(2),
-        Column::left("status"),
-        Column::left("labels").dispensable(0),
+        Column::right("read IOPS"),
+        Column::right("write IOPS").dispensable(3),
+        Column::right("MiB/s").dispensable(1),
+        Column::right("p50").dispensable(0),
+        Column::left("result"),
+        Column::left("labels"),
     ];
     let row = |row: &HistoryRow| {
-        let started = match row.started_unix_ms {
+        let date = match row.dated_unix_ms() {
             0 => row.started.clone(),
             ms => style.time(ms, "%Y-%m-%d %H:%M"),
         };
-        Row::new([
+        let best = &row.best;
+        let tone = match (row.status, row.verdict.as_deref()) {
+            (TestStatus::Failed, _) | (_, Some("missed")) => Tone::Alarm,
+            (TestStatus::Incomplete, _) => Tone::Dim,
+            _ => Tone::Normal,
+        };
+        let cells = [
             Cell::integer(row.id, row.id.to_string()),
-            started.into(),
+            date.into(),
             row.kind.name().into(),
             row.target.as_str().into(),
-            Cell::integer(row.tests, row.tests.to_string()),
-            row.status.name().into(),
+            best.read_iops.map(Cell::iops).into(),
+            best.write_iops.map(Cell::iops).into(),
+            best.bytes_per_second.map(Cell::mebibytes).into(),
+            best.lat_p50_ns.map(Cell::mean_latency).into(),
+            result(row).into(),
             labels(row).into(),
-        ])
+        ];
+        Row::new(cells).toned(tone)
     };
-    let table = Table::new(columns, rows.iter().map(row));
-    let has_labels = rows.iter().any(|row| !row.labels.is_empty());
     let mut view = View { data: data(rows), ..View::default() };
     match rows {
-        [] => view.push("", [Block::note("No runs stored.")]),
-        _ => view.push("", [Block::Table(if has_labels { table } else { table.without(&["labels"]) })]),
+        [] => view.push("", [Block::note(none)]),
+        _ => {
+            let table = Table::new(columns, rows.iter().map(row)).without_empty();
+            let legend = "IOPS and MiB/s are the highest of a run's tests, p50 is the lowest.";
+            view.push("", [Block::Table(table)]);
+            if rows.iter().any(|row| row.best != BestFigures::default()) {
+                view.push("", [Block::note(legend)]);
+            }
+        }
     }
     view
+}
+
+/// How a run ended and what its checks and findings say: `missed`, `complete, 2 findings`, `incomplete`.
+fn result(row: &HistoryRow) -> String {
+    let findings = match row.findings {
+        0 => None,
+        1 => Some("1 finding".to_owned()),
+        many => Some(format!("{many} findings")),
+    };
+    let outcome = match (row.status, &row.verdict) {
+        (TestStatus::Complete, Some(verdict)) => verdict.clone(),
+        (status, Some(verdict)) => format!("{}, {verdict}", status.name()),
+        (status, None) => status.name().to_owned(),
+    };
+    std::iter::once(outcome).chain(findings).collect::<Vec<_>>().join(", ")
 }
 
 /// One point of a trend.
@@ -77,8 +110,8 @@ pub struct TrendRow {
     pub value: f64,
 }
 
-/// `metric` over the runs; times in the zone of `style`.
-pub fn trend_view(metric: Metric, rows: &[TrendRow], style: &Style) -> View {
+/// `metric` over the runs, or `none` where there is nothing to show; times in the zone of `style`.
+pub fn trend_view(metric: Metric, rows: &[TrendRow], none: &str, style: &Style) -> View {
     let columns = [
         Column::right("run"),
         Column::left("started"),
@@ -96,7 +129,10 @@ pub fn trend_view(metric: Metric, rows: &[TrendRow], style: &Style) -> View {
             started.into(),
             row.target.as_str().into(),
             row.test.as_str().into(),
-            Cell::real(row.value, metric.kind.quantity(row.value)),
+            match metric.kind {
+                MetricKind::BytesPerSecond => Cell::rate(row.value),
+                kind => Cell::real(row.value, kind.quantity(row.value)),
+            },
         ])
     };
     const DATA: [&str; 6] = ["run", "started_unix_ms", "target", "test", "metric", "value"];
@@ -113,7 +149,7 @@ pub fn trend_view(metric: Metric, rows: &[TrendRow], style: &Style) -> View {
     let data = Table::new(DATA.map(Column::left), rows.iter().map(data));
     let mut view = View { data, ..View::default() };
     match rows {
-        [] => view.push("", [Block::note("No stored run has this metric.")]),
+        [] => view.push("", [Block::note(none)]),
         _ => view.push(metric.label(), [Block::Table(Table::new(columns, rows.iter().map(row)))]),
     }
     view
@@ -126,15 +162,22 @@ fn labels(row: &HistoryRow) -> String {
 
 /// Every run with all that is listed of it.
 fn data(rows: &[HistoryRow]) -> Table {
-    const COLUMNS: [&str; 11] = [
+    const COLUMNS: [&str; 18] = [
         "id",
         "started",
         "started_unix_ms",
+        "stored_unix_ms",
         "target",
         "kind",
         "command",
         "status",
         "tests",
+        "read_iops",
+        "write_iops",
+        "bytes_per_second",
+        "lat_p50_ns",
+        "verdict",
+        "findings",
         "hostname",
         "labels",
         "tool_version",
@@ -144,11 +187,18 @@ fn data(rows: &[HistoryRow]) -> Table {
             Cell::count(row.id),
             row.started.as_str().into(),
             Cell::count(row.started_unix_ms),
+            Cell::count(row.stored_unix_ms),
             row.target.as_str().into(),
             row.kind.name().into(),
             row.command.as_str().into(),
             row.status.name().into(),
             Cell::count(row.tests),
+            row.best.read_iops.map(Cell::iops).into(),
+            row.best.write_iops.map(Cell::iops).into(),
+            row.best.bytes_per_second.map(Cell::mebibytes).into(),
+            row.best.lat_p50_ns.map(Cell::mean_latency).into(),
+            row.verdict.as_deref().unwrap_or_default().into(),
+            Cell::count(row.findings),
             row.hostname.as_str().into(),
             labels(row).into(),
             row.tool_version.as_str().into(),

@@ -107,12 +107,14 @@ fn groups_and_sectors_of_a_damaged_record_do_not_overflow() {
 fn history_lists() {
     let rows = sample::history();
     let style = Style::default();
-    let listed = |rows| text(|out| format_text::render(&history::view(rows, &style), &style, out));
+    let listed = |rows| {
+        text(|out| format_text::render(&history::view(rows, "No runs are stored.", &style), &style, out))
+    };
     insta::assert_snapshot!("history_table", listed(&rows));
-    let view = history::view(&rows, &style);
+    let view = history::view(&rows, "No runs are stored.", &style);
     insta::assert_snapshot!("history_markdown", text(|out| markdown::render(&view, &style, out)));
     insta::assert_snapshot!("history_csv", text(|out| csv::render(&view, out)));
     insta::assert_snapshot!("history_json", text(|out| history::render_json(&rows, &mut out.json())));
     assert_eq!(text(|out| history::render_json(&[], &mut out.json())), "[]\n");
-    assert_eq!(listed(&[]), "  No runs stored.\n");
+    assert_eq!(listed(&[]), "  No runs are stored.\n");
 }

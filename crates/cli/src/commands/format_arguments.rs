@@ -3,15 +3,16 @@
 use std::io;
 
 use clap::Args;
-use fathom_report::JsonWriter;
+use fathom_model::units::UnitSystem;
 use fathom_report::formats::Format;
 use fathom_report::view::View;
+use fathom_report::{JsonWriter, Style};
 
 use crate::exit::Complaint;
 use crate::output;
 
 /// The format of a report.
-#[derive(Args)]
+#[derive(Args, Clone, Copy, Debug)]
 pub struct FormatArguments {
     /// Report format: text, markdown, csv, jsonl or json
     #[arg(long, value_name = "FORMAT", default_value_t, conflicts_with = "json")]
@@ -19,12 +20,20 @@ pub struct FormatArguments {
     /// Print JSON only; short for --format json
     #[arg(long)]
     json: bool,
+    /// Units of text and Markdown: iec (MiB/s) or si (MB/s) [default: those of what was promised, else iec]
+    #[arg(long, value_name = "UNITS")]
+    units: Option<UnitSystem>,
 }
 
 impl FormatArguments {
     /// The form asked for.
     pub const fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
+    }
+
+    /// How a report in this form looks on standard output.
+    pub fn style(&self) -> Style {
+        Style { units: self.units, ..output::style() }
     }
 
     /// Prints `view`, or as JSON what `document` writes.
@@ -36,7 +45,7 @@ impl FormatArguments {
         view: impl FnOnce() -> View,
         document: impl FnOnce(&mut JsonWriter<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        output::print(|out| self.format().write(&output::style(), out, view, document))
+        output::print(|out| self.format().write(&self.style(), out, view, document))
     }
 
     /// Whether what has no table is printed as JSON; else it is text.

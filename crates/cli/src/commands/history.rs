@@ -1,5 +1,7 @@
 //! `fathom history`: list, show, export and remove past runs.
 
+mod filter;
+mod prune;
 mod trend;
 
 use std::io::{self, Write};
@@ -7,12 +9,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fathom_assess::VolumeTypes;
-use fathom_history::{Error, Filter, History, PATIENCE, RunId};
-use fathom_record::{ActivityKind, RunRecord, TestStatus};
+use fathom_history::{Error, Filter, History, Listing, PATIENCE, RunId};
+use fathom_record::{ActivityKind, HistoryRow, RunRecord};
 use fathom_report::fio::{json as fio_json, normal as fio_normal};
 use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter, history};
 
+use self::filter::FilterArguments;
 use super::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
@@ -35,7 +38,9 @@ Examples:
   fathom history show 17 --show-fio   run 17, with the fio command of each test
   fathom history trend read.lat_ns.p99 --test rand-read --target /mnt/data
   fathom history export 17 > run17.json
-  fathom history rm 3 4 5";
+  fathom history rm 3 4 5
+  fathom history prune --older-than 90d --dry-run
+  fathom history prune --keep 100 --yes";
 
 #[derive(Subcommand)]
 enum Action {
@@ -54,6 +59,8 @@ enum Action {
     },
     /// Show one metric over the stored runs
     Trend(trend::TrendArguments),
+    /// Remove old runs permanently, by age or count
+    Prune(prune::PruneArguments),
     /// Remove runs permanently
     Rm {
         /// Run numbers
@@ -75,15 +82,8 @@ struct HistoryListArguments {
     /// List only the newest COUNT runs
     #[arg(long, value_name = "COUNT")]
     newest: Option<usize>,
-    /// List only runs of this target, as named on the command line
-    #[arg(long)]
-    target: Option<String>,
-    /// List only runs of this command
-    #[arg(long, value_name = "COMMAND", value_parser = activity)]
-    kind: Option<ActivityKind>,
-    /// List only runs with this status
-    #[arg(long, value_parser = ["complete", "incomplete", "failed"])]
-    status: Option<String>,
+    #[command(flatten)]
+    filter: FilterArguments,
 }
 
 fn number(text: &str) -> Result<RunId, String> {
@@ -99,15 +99,21 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     // A user who never kept a run has an empty list, not an error.
     let is_missing = !path.exists();
     match arguments.action {
-        Action::List(list) if is_missing => write_list(&list, &[]),
+        Action::List(list) if is_missing => write_list(&list, &[], &list.filter.none(&Listing::default())),
         Action::List(list) => {
-            let listing = History::open_existing(&path, PATIENCE)?.list(&list.filter())?;
+            let history = History::open_existing(&path, PATIENCE)?;
+            let listing = history.list(&list.filter.filter(list.newest))?;
             store::tell_of_unreadable(&listing.unreadable);
-            write_list(&list, &listing.rows)
+            let none = match listing.rows.is_empty() {
+                true => list.filter.none(&history.list(&Filter::default())?),
+                false => String::new(),
+            };
+            write_list(&list, &listing.rows, &none)
         }
+        Action::Prune(prune) => prune::run(&prune, &path),
         Action::Show { run, form, show_fio } => {
             let history = History::open_existing(&path, PATIENCE)?;
-            show(&history, run, form.format(), show_fio)
+            show(&history, run, &form, show_fio)
         }
         Action::Trend(trend) => trend::run(&trend, &path),
         Action::Rm { runs } => {
@@ -121,35 +127,19 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     }
 }
 
-impl HistoryListArguments {
-    fn filter(&self) -> Filter {
-        let status = self.status.as_deref().and_then(|word| {
-            [TestStatus::Complete, TestStatus::Incomplete, TestStatus::Failed]
-                .into_iter()
-                .find(|status| status.name() == word)
-        });
-        Filter {
-            status,
-            target: self.target.clone(),
-            kind: self.kind,
-            newest: self.newest,
-            ..Filter::default()
-        }
-    }
-}
-
-fn activity(name: &str) -> Result<ActivityKind, String> {
-    ActivityKind::named(name).ok_or_else(|| format!("no command '{name}' keeps runs"))
-}
-
-fn write_list(list: &HistoryListArguments, rows: &[fathom_record::HistoryRow]) -> Result<Exit, Complaint> {
-    let style = output::style();
-    let view = || history::view(rows, &style);
+fn write_list(list: &HistoryListArguments, rows: &[HistoryRow], none: &str) -> Result<Exit, Complaint> {
+    let style = list.form.style();
+    let view = || history::view(rows, none, &style);
     output::print(|out| list.form.format().write(&style, out, view, |out| history::render_json(rows, out)))?;
     Ok(Exit::Done)
 }
 
-fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -> Result<Exit, Complaint> {
+fn show(
+    history: &History,
+    run: Option<RunId>,
+    form: &FormatArguments,
+    show_fio: bool,
+) -> Result<Exit, Complaint> {
     let run = match run {
         Some(run) => run,
         None => {
@@ -162,7 +152,8 @@ fn show(history: &History, run: Option<RunId>, format: Format, show_fio: bool) -
         }
     };
     let record = history.load(run)?;
-    let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..output::style() };
+    let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..form.style() };
+    let format = form.format();
     output::print(|out| match record.header.activity.kind() {
         ActivityKind::Sweep => super::sweep::show(&record, &style, format, out),
         ActivityKind::Identify => {

@@ -10,6 +10,7 @@ use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter};
 use fathom_runner::RunControl;
 
+use super::format_arguments::FormatArguments;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::run_display::RunDisplay;
@@ -21,7 +22,7 @@ pub struct Measuring {
     /// Where it is kept.
     pub place: HistoryPath,
     keeps: bool,
-    format: Format,
+    form: FormatArguments,
     /// The command line that goes on with it where it did not come to its end.
     pub going_on: Option<String>,
 }
@@ -30,7 +31,7 @@ impl Measuring {
     /// As `arguments` say of a run that `is_simulated` or measured.
     pub fn new(arguments: &RunArguments, is_simulated: bool) -> Measuring {
         let (place, keeps) = (arguments.place(is_simulated), arguments.keeps(is_simulated));
-        Measuring { place, keeps, format: arguments.form.format(), going_on: None }
+        Measuring { place, keeps, form: arguments.form, going_on: None }
     }
 
     /// Says what is going to be done by `plan`, where people read it, and warns where it cannot be kept.
@@ -38,7 +39,7 @@ impl Measuring {
     /// # Errors
     /// Standard output cannot be written to.
     pub fn announce(&self, plan: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
-        if self.format == Format::Text {
+        if self.form.format() == Format::Text {
             output::print(plan)?;
         }
         if self.keeps && self.place.history.is_none() {
@@ -78,9 +79,9 @@ impl Measuring {
                 (record, true)
             }
         };
-        let kept = keeper.finish_and_print(&record, self.format, show)?;
+        let kept = keeper.finish_and_print(&record, &self.form, show)?;
         let can_go_on = matches!(kept, Kept::Run(_)) && record.status != TestStatus::Complete;
-        if let Some(line) = self.going_on.filter(|_| can_go_on && self.format == Format::Text) {
+        if let Some(line) = self.going_on.filter(|_| can_go_on && self.form.format() == Format::Text) {
             output::print(|out| writeln!(out.verbatim(), "To resume: {line}"))?;
         }
         let exit = match record.status {

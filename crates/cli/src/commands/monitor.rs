@@ -113,7 +113,7 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
     };
     let mut printer = MonitorPrinter {
         form,
-        style: output::style(),
+        style: arguments.form.style(),
         stop: stop.clone(),
         captures: BTreeMap::new(),
         captures_wanted: job_file.is_some(),
@@ -217,7 +217,7 @@ impl MonitorPrinter {
             }
             MonitorOutput::Lines => output::try_print(|out| {
                 if !begun {
-                    writeln!(out, "{}", monitor_lines::head())?;
+                    writeln!(out, "{}", monitor_lines::head(style))?;
                 }
                 intervals
                     .iter()

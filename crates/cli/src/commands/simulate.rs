@@ -105,7 +105,7 @@ pub fn run(arguments: SimulateArguments, command: &[OsString]) -> Result<Exit, C
     let record = simulate(&settings, &stop, &mut progress);
     progress.bar.finish_and_clear();
     let record = record?;
-    progress.keeper.finish_and_print(&record, arguments.form.format(), show)?;
+    progress.keeper.finish_and_print(&record, &arguments.form, show)?;
     Ok(match record.status {
         _ if caught.number().is_some() => Exit::Interrupted,
         TestStatus::Failed => Exit::Failed,

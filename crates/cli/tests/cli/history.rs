@@ -148,7 +148,7 @@ fn a_metric_is_shown_over_the_stored_runs() {
     );
     assert!(trend(&["read.iops"]).contains("101 IOPS"));
     run(dir.path(), &["history", "rm", "1", "2"]).quietly();
-    assert_eq!(trend(&["read.iops"]), "  No stored run has this metric.\n");
+    assert_eq!(trend(&["read.iops"]), "  No stored run has read.iops.\n");
     let unknown = run(dir.path(), &["history", "trend", "speed"]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("unknown metric 'speed'"), "{unknown:?}");
 }

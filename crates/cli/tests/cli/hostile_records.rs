@@ -335,13 +335,13 @@ proptest! {
             let row = HistoryRow { id: 1, started: own("s"), target: own("t"), labels, ..HistoryRow::default() };
             vec![row; 3]
         };
-        compare("history", &suffix, |text, out| formats::text::render(&history::view(&rows(text), &style), &style, out));
+        compare("history", &suffix, |text, out| formats::text::render(&history::view(&rows(text), "", &style), &style, out));
         compare("history-markdown", &suffix, |text, out| {
-            formats::markdown::render(&history::view(&rows(text), &style), &style, out)
+            formats::markdown::render(&history::view(&rows(text), "", &style), &style, out)
         });
-        compare("history-csv", &suffix, |text, out| formats::csv::render(&history::view(&rows(text), &style), out));
+        compare("history-csv", &suffix, |text, out| formats::csv::render(&history::view(&rows(text), "", &style), out));
         compare("json", &suffix, |text, out| history::render_json(&rows(text), &mut out.json()));
-        let table = text_writer::text(|out| formats::text::render(&history::view(&rows(&suffix), &style), &style, out)).unwrap();
+        let table = text_writer::text(|out| formats::text::render(&history::view(&rows(&suffix), "", &style), &style, out)).unwrap();
         prop_assert_eq!(table.lines().count(), 4);
     }
 

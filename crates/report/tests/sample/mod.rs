@@ -4,10 +4,10 @@ use fathom_model::Op;
 use fathom_model::PerOp;
 use fathom_model::plan::{DepthPlan, EnginePlan, IoPlan, MeasurePlan, Mix, Pattern, TimePlan};
 use fathom_record::{
-    Activity, BenchActivity, Conditions, CpuUsage, DepthCounts, DeviceRecord, DiskCounters, DiskOutcome,
-    ErrorCount, FilesystemRecord, Finding, HistoryRow, HostRecord, Interval, IntervalOp, JobRecord, Latency,
-    NeedRecord, OpOutcome, PhaseOutcome, PlanRecord, RunHeader, RunRecord, Severity, TargetRecord, TestMeta,
-    TestRecord, TestStatus, WorkerFailure,
+    Activity, BenchActivity, BestFigures, Conditions, CpuUsage, DepthCounts, DeviceRecord, DiskCounters,
+    DiskOutcome, ErrorCount, FilesystemRecord, Finding, HistoryRow, HostRecord, Interval, IntervalOp,
+    JobRecord, Latency, NeedRecord, OpOutcome, PhaseOutcome, PlanRecord, RunHeader, RunRecord, Severity,
+    TargetRecord, TestMeta, TestRecord, TestStatus, WorkerFailure,
 };
 
 /// 2026-09-21 14:13:20 UTC.
@@ -226,7 +226,10 @@ pub fn run() -> RunRecord {
             command: vec!["fathom".to_owned(), "bench".to_owned(), "/mnt/data".to_owned()],
             target: "/mnt/data".to_owned(),
             tool_version: "0.1.0".to_owned(),
-            activity: Activity::Bench(BenchActivity { suite: Some("standard".to_owned()) }),
+            activity: Activity::Bench(BenchActivity {
+                suite: Some("standard".to_owned()),
+                ..BenchActivity::default()
+            }),
             started_unix_ms: STARTED_UNIX_MS,
             hosts: vec![host],
             conditions: Conditions { target },
@@ -281,7 +284,7 @@ fn findings() -> Vec<Finding> {
     ]
 }
 
-/// Two past runs.
+/// Past runs.
 pub fn history() -> Vec<HistoryRow> {
     let row = |id: u64, started_unix_ms: u64, target: &str, status: TestStatus| HistoryRow {
         id,
@@ -293,12 +296,22 @@ pub fn history() -> Vec<HistoryRow> {
         tests: 10,
         hostname: "bench-1".to_owned(),
         tool_version: "0.1.0".to_owned(),
+        stored_unix_ms: STARTED_UNIX_MS,
+        best: BestFigures {
+            read_iops: Some(3000.4),
+            bytes_per_second: Some(134_217_728.0),
+            lat_p50_ns: Some(551_000.0),
+            ..BestFigures::default()
+        },
         ..Default::default()
     };
     let mut rows = vec![
         row(17, STARTED_UNIX_MS, "/mnt/data", TestStatus::Complete),
         row(9, STARTED_UNIX_MS - 86_400_000, "/dev/nvme1n1", TestStatus::Incomplete),
+        row(18, 0, "sim:custom?iops=100", TestStatus::Complete),
     ];
+    rows[0].verdict = Some("missed".to_owned());
+    rows[0].findings = 2;
     rows[0].labels = [("provider".to_owned(), "aws".to_owned())].into();
     rows
 }
