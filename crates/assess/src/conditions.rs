@@ -148,6 +148,7 @@ fn filesystem(facts: &FilesystemFacts) -> FilesystemRecord {
         options: joined_options(&facts.mount_options, &facts.super_options),
         total_bytes: facts.total_bytes,
         free_bytes: facts.free_bytes,
+        memory: facts.memory.clone(),
     }
 }
 

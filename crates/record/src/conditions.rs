@@ -143,13 +143,10 @@ pub struct FilesystemRecord {
     pub total_bytes: u64,
     /// Free for this user, bytes.
     pub free_bytes: u64,
-}
-
-impl FilesystemRecord {
-    /// Whether file systems of this type keep their files in memory.
-    pub fn is_memory(fs_type: &str) -> bool {
-        ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"].contains(&fs_type)
-    }
+    /// The type of the file system that keeps the target in memory: its own, or that of an overlay's layer; `None` where
+    /// none is known to.
+    #[serde(skip_serializing_if = "is_default")]
+    pub memory: Option<String>,
 }
 
 /// A block device.

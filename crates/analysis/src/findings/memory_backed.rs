@@ -11,9 +11,12 @@ const MEMORY: &str = "memory";
 /// A finding for all rows where the target of the run is in memory.
 pub(crate) fn findings(record: &RunRecord, rows: &[RecordRow<'_>]) -> Option<Finding> {
     let target = &record.header.conditions.target;
-    let file_system = target.filesystem.as_ref().map(|filesystem| filesystem.fs_type.as_str());
-    let claim = match file_system.filter(|fs_type| FilesystemRecord::is_memory(fs_type)) {
-        Some(fs_type) => format!("{fs_type} keeps files in memory"),
+    let in_memory = |filesystem: &FilesystemRecord| {
+        let (fs_type, memory) = (filesystem.fs_type.clone(), filesystem.memory.clone()?);
+        Some(if fs_type == memory { memory } else { format!("{fs_type} over {memory}") })
+    };
+    let claim = match target.filesystem.as_ref().and_then(in_memory) {
+        Some(memory) => format!("{memory} keeps files in memory"),
         None => format!("{} keeps its data in memory", memory_device(&target.devices)?),
     };
     let measured: Vec<&RecordRow<'_>> = rows.iter().filter(|row| row.summary.total.is_some()).collect();
@@ -52,22 +55,27 @@ mod tests {
             TestLoad { id: "a", ..TestLoad::default() },
             TestLoad { id: "b", ..TestLoad::default() },
         ]);
-        let mut on = |fs_type: &str| {
-            run.header.conditions.target.filesystem =
-                Some(FilesystemRecord { fs_type: fs_type.to_owned(), ..FilesystemRecord::default() });
+        let on_memory = |fs_type: &str, memory: Option<&str>| FilesystemRecord {
+            fs_type: fs_type.to_owned(),
+            memory: memory.map(str::to_owned),
+            ..FilesystemRecord::default()
+        };
+        let mut on = |fs_type: &str, memory: Option<&str>| {
+            run.header.conditions.target.filesystem = Some(on_memory(fs_type, memory));
             findings(&run, &rows(&run))
         };
-        let found = on("tmpfs").expect("tmpfs is memory");
+        let found = on("tmpfs", Some("tmpfs")).expect("tmpfs is memory");
         assert_eq!(
             (found.severity, &found.tests[..]),
             (Severity::Warning, &["a".to_owned(), "b".to_owned()][..])
         );
         assert!(found.claim.starts_with("tmpfs keeps files in memory: "), "{}", found.claim);
-        assert!(on("ramfs").is_some());
-        assert_eq!(on("ext4"), None);
+        let layered = on("overlay", Some("tmpfs")).expect("its upper layer is memory");
+        assert!(layered.claim.starts_with("overlay over tmpfs keeps files in memory: "), "{}", layered.claim);
+        assert_eq!(on("ext4", None), None);
+        assert_eq!(on("overlay", None), None);
         run.tests.clear();
-        run.header.conditions.target.filesystem =
-            Some(FilesystemRecord { fs_type: "tmpfs".to_owned(), ..FilesystemRecord::default() });
+        run.header.conditions.target.filesystem = Some(on_memory("tmpfs", Some("tmpfs")));
         assert_eq!(claim(&run), None);
     }
 

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fathom_analysis::ping::PingTarget;
-use fathom_record::FilesystemRecord;
 use fathom_runner::{WritePermit, Written, admit};
 use fathom_sys::device::{
     DiskSampler, FilesystemFacts, PathKind, TargetHandle, TargetIdentity, TargetStack, numbers_of,
@@ -84,7 +83,7 @@ pub(super) fn open(
         file: Some(Arc::new(file)),
         facts: facts(&stack),
         range,
-        in_memory: FilesystemRecord::is_memory(&filesystem.fs_type),
+        in_memory: filesystem.memory.is_some(),
         disk: stack.names().first().and_then(|name| DiskSampler::open(&[name]).ok()),
         _handle: held,
     })

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
 use super::error::DeviceError;
+use super::memory;
 use super::root::SysRoot;
 
 /// One line of `/proc/self/mountinfo`.
@@ -138,6 +139,8 @@ pub struct FilesystemFacts {
     pub is_root_filesystem: bool,
     /// True when this mount or the file system may not be written.
     pub read_only: bool,
+    /// The type of the file system that keeps the path in memory: its own, or that of an overlay's layer.
+    pub memory: Option<String>,
 }
 
 /// The file system on which an existing path lives; symbolic links are followed.
@@ -197,6 +200,7 @@ pub fn facts_of(root: &SysRoot, mounts: &[Mount], mount: &Mount, path: &Path) ->
         read_only: [&mount.options, &mount.super_options]
             .iter()
             .any(|options| options.split(',').any(|o| o == "ro")),
+        memory: memory::memory_behind(root, mounts, path),
     }
 }
 

@@ -17,6 +17,7 @@ pub mod host;
 pub mod host_load;
 pub mod kind;
 pub mod locality;
+mod memory;
 pub mod obstacle;
 pub mod processes;
 pub mod provider;

@@ -13,6 +13,7 @@ use super::facts::{self, DeviceFacts};
 use super::filesystem::{self, FilesystemFacts};
 use super::kind::DeviceKind;
 use super::locality::{self, Locality};
+use super::memory;
 use super::root::SysRoot;
 use super::topology;
 
@@ -148,10 +149,10 @@ fn place_from_below(root: &SysRoot, devices: &mut [DeviceFacts]) {
 
 fn place_of_file(root: &SysRoot, file: &Path) -> Locality {
     let mounts = filesystem::read_mounts(root).unwrap_or_default();
+    if let Some(memory) = memory::memory_behind(root, &mounts, file) {
+        return Locality::Memory(format!("its backing file is on {memory}"));
+    }
     match filesystem::mount_of(root, &mounts, file).map(|mount| mount.fs_type.as_str()) {
-        Ok(memory @ ("tmpfs" | "ramfs" | "hugetlbfs")) => {
-            Locality::Memory(format!("its backing file is on {memory}"))
-        }
         Ok(network @ ("nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "glusterfs" | "lustre")) => {
             Locality::Network(format!("its backing file is on {network}"))
         }
