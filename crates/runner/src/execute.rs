@@ -226,15 +226,17 @@ impl Run<'_> {
                 outcome.failure = end.failure;
             }
             None => {
-                let (thread, requests) = (live.thread_id.get(), live.in_flight.get());
-                let stuck =
-                    format!("thread {thread} is stuck in the kernel with {requests} requests in flight");
+                let thread = live.thread_id.get();
+                let requests = match live.in_flight.get() {
+                    1 => "1 request".to_owned(),
+                    requests => format!("{requests} requests"),
+                };
+                let stuck = format!("thread {thread} is stuck in the kernel with {requests} in flight");
                 let hint = "check the kernel log (dmesg): the device does not respond".to_owned();
                 outcome.failure = Some(match self.prepared.session.is_simulated() {
                     false => WorkerFailure { errno: 0, message: stuck, hint: Some(hint) },
                     true => {
-                        let message =
-                            format!("the volume stopped responding with {requests} requests in flight");
+                        let message = format!("the volume stopped responding with {requests} in flight");
                         WorkerFailure { errno: 0, message, hint: None }
                     }
                 });

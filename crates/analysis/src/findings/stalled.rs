@@ -8,8 +8,10 @@ use fathom_record::{Finding, FindingId, Interval, JobRecord, Severity, SlowReque
 use crate::rows::RecordRow;
 use crate::say::{finding, of, seconds};
 
-/// Length of such a span from which on it is a stall: longer than any request waits for its turn at a cap.
+/// Length of such a span from which on it is a stall.
 const LEAST_NS: u64 = 2_000_000_000;
+/// A device may take this many times as long for one queue of requests as it takes on average.
+const UNEVEN: f64 = 2.0;
 /// What the intervals of the series show of such a span: they begin and end within it.
 const LEAST_SEEN_NS: u64 = 900_000_000;
 /// Offsets that are named.
@@ -93,20 +95,43 @@ fn spans(row: &RecordRow<'_>) -> Vec<StalledSpan> {
         }
     }
     idle.retain(|span| span.end_ns - span.start_ns >= LEAST_SEEN_NS);
-    let stalls = idle.into_iter().filter_map(|span| exact(row, &span));
-    stalls.filter(|span| span.end_ns - span.start_ns >= LEAST_NS).collect()
+    let neighbours = |span: &StalledSpan| StalledSpan {
+        start_ns: cuts.iter().rev().copied().find(|&cut| cut < span.start_ns).unwrap_or(span.start_ns),
+        end_ns: cuts.iter().copied().find(|&cut| cut > span.end_ns).unwrap_or(span.end_ns),
+    };
+    let stalls = idle.into_iter().filter_map(|span| exact(row, &span, &neighbours(&span)));
+    let is_long = |span: &StalledSpan| span.end_ns - span.start_ns >= LEAST_NS;
+    stalls.filter(|span| is_long(span) && !is_explained(row, span)).collect()
 }
 
-/// From the last request before a span to the first completion after it, by those who waited through it.
-fn exact(row: &RecordRow<'_>, span: &StalledSpan) -> Option<StalledSpan> {
+/// From the last request or completion before a span to the first completion after it, by those who waited through it. Both
+/// lie within `around`: the intervals beside the span have completions.
+fn exact(row: &RecordRow<'_>, span: &StalledSpan, around: &StalledSpan) -> Option<StalledSpan> {
     let waiting = waiting(row, span);
+    let end_of = |slow: &SlowRequest| slow.start_ns.saturating_add(slow.lat_ns);
+    let slowest = row.jobs().iter().flat_map(|job| &job.slowest);
+    let before = slowest.map(end_of).filter(|&end| end <= span.start_ns);
     let start_ns = waiting.iter().map(|slow| slow.start_ns).max();
-    let end_ns = waiting.iter().map(|slow| slow.start_ns.saturating_add(slow.lat_ns)).min();
+    let end_ns = waiting.iter().map(|slow| end_of(slow)).min();
     match start_ns.zip(end_ns) {
-        Some((start_ns, end_ns)) if end_ns > start_ns => Some(StalledSpan { start_ns, end_ns }),
-        Some(_) => Some(*span),
+        Some((start_ns, end_ns)) => {
+            let start_ns = before.fold(start_ns, u64::max).max(around.start_ns);
+            let end_ns = end_ns.min(around.end_ns);
+            Some(if end_ns > start_ns { StalledSpan { start_ns, end_ns } } else { *span })
+        }
         None => row.jobs().iter().any(|job| job.stuck).then_some(*span),
     }
+}
+
+/// True where a device needs so long for the requests in flight at the rate that it had outside of the span: those of a slow
+/// device may all complete at the end. A request that never completed is explained by no rate.
+fn is_explained(row: &RecordRow<'_>, span: &StalledSpan) -> bool {
+    let depth: f64 = row.jobs().iter().map(|job| f64::from(job.iodepth())).sum();
+    let ios = row.summary.total.as_ref().map_or(0, |total| total.ios);
+    let length = span.end_ns - span.start_ns;
+    let other_ns = row.summary.measured_ns.saturating_sub(length);
+    let is_stuck = row.jobs().iter().any(|job| job.stuck);
+    !is_stuck && length as f64 * ios as f64 <= UNEVEN * depth * other_ns as f64
 }
 
 fn whether_idle(interval: &Interval) -> (StalledSpan, bool) {
@@ -179,6 +204,36 @@ mod tests {
             "no I/O completed for 20 s, starting at 3 s, with 16 in flight (at offset 8,192)."
         );
         assert_eq!(found.evidence["length_ns"].as_u64(), Some(20 * SECOND_NS));
+    }
+
+    /// A request of 1 MiB every ten seconds, 32 in flight, all issued at the start.
+    #[test]
+    fn requests_that_a_low_rate_makes_wait_are_no_stall() {
+        let every_tenth = |at: usize| if at % 10 == 9 { 1.0 } else { 0.0 };
+        let seconds: Vec<f64> = (0..320).map(every_tenth).collect();
+        let load =
+            TestLoad { rw: "write", bs: 1 << 20, depth: 32, iops: 1.0, seconds, ..TestLoad::default() };
+        let mut run = record(&[load]);
+        let slow = |number: u64| SlowRequest {
+            op: Op::Write,
+            start_ns: 0,
+            lat_ns: number * 10 * SECOND_NS,
+            offset: number << 20,
+            depth: 32,
+        };
+        run.tests[0].jobs[0].slowest = (1..=32).rev().map(slow).collect();
+        assert_eq!(told(&run), None);
+        // The same device, for once without a completion for 100 s: ten times as long as usual for one of 2 in flight.
+        let job = &mut run.tests[0].jobs[0];
+        job.plan.depth = fathom_model::plan::DepthPlan::new(2);
+        for interval in &mut job.measured.series[100..200] {
+            (interval.write.ios, interval.write.bytes) = (0, 0);
+        }
+        job.slowest.retain(|slow| slow.lat_ns <= 100 * SECOND_NS || slow.lat_ns > 200 * SECOND_NS);
+        let found = told(&run).expect("it took much longer than usual");
+        let length = found.evidence["length_ns"].as_f64().unwrap() / 1e9;
+        assert!((99.0..=111.0).contains(&length), "{}", found.claim);
+        assert_eq!(found.evidence["stalls"].as_u64(), Some(1));
     }
 
     #[test]
