@@ -94,7 +94,7 @@ const IMPEDING: [FindingId; 5] = [
     FindingId::FirstTouch,
 ];
 /// Findings after which the figures prove neither.
-const DISTORTING: [FindingId; 2] = [FindingId::Errors, FindingId::Stalled];
+const DISTORTING: [FindingId; 3] = [FindingId::Errors, FindingId::Stalled, FindingId::CpuWait];
 
 /// Findings that limit what a verdict covers.
 const CONDITIONS: [(FindingId, &str); 2] = [

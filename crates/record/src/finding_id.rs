@@ -58,6 +58,7 @@ finding_ids! {
     InstanceCap, "instance-cap", [Info], "A limit shared by several targets, such as the machine's, holds the rate.";
     ClientCpuBound, "client-cpu-bound", [Warning], "The CPU of the client limits the rate.";
     CgroupThrottled, "cgroup-throttled", [Warning], "A CPU quota of the control group paused the client.";
+    CpuWait, "cpu-wait", [Warning], "Threads of the client waited for a CPU.";
     CpuSteal, "cpu-steal", [Warning], "The hypervisor gave CPU time of the client to other guests.";
     CpuCreditSuspected, "cpu-credit-suspected", [Warning], "The machine has probably exhausted its CPU credits.";
     RateNotSustained, "rate-not-sustained", [Warning], "The offered rate was not reached.";

@@ -134,6 +134,7 @@ fn phase(values: &[u64]) -> PhaseOutcome {
             involuntary_switches: 4,
             major_faults: 5,
             minor_faults: 6,
+            run_queue_wait_ns: 0,
         },
         kernel_threads: KernelThreads { workers: 14, workers_ns: 1 << 40, submitter_ns: 7 },
         series: (0..8).map(interval).collect(),

@@ -56,6 +56,9 @@ pub struct CpuUsage {
     pub major_faults: u64,
     /// Page faults without I/O.
     pub minor_faults: u64,
+    /// Time for which the thread could run and waited for a CPU, ns.
+    #[serde(skip_serializing_if = "is_default")]
+    pub run_queue_wait_ns: u64,
 }
 
 impl CpuUsage {
@@ -68,6 +71,7 @@ impl CpuUsage {
             involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
+            run_queue_wait_ns: self.run_queue_wait_ns.saturating_sub(earlier.run_queue_wait_ns),
         }
     }
 
@@ -79,6 +83,7 @@ impl CpuUsage {
         self.involuntary_switches += other.involuntary_switches;
         self.major_faults += other.major_faults;
         self.minor_faults += other.minor_faults;
+        self.run_queue_wait_ns += other.run_queue_wait_ns;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The kernel's counters of the calling thread.
 
 use std::fs::File;
+use std::io::Read;
 
 /// CPU time, context switches and page faults of one thread since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,19 @@ pub fn usage_of_this_thread() -> ThreadUsage {
         major_faults: raw.ru_majflt as u64,
         minor_faults: raw.ru_minflt as u64,
     }
+}
+
+/// Time for which the calling thread could run and waited for a CPU so far, ns; 0 where the kernel does not count it.
+pub fn run_queue_wait_of_this_thread() -> u64 {
+    let mut buffer = [0; 96];
+    let file = File::open("/proc/thread-self/schedstat");
+    let length = file.and_then(|mut file| file.read(&mut buffer)).unwrap_or(0);
+    parse_run_queue_wait(&buffer[..length]).unwrap_or(0)
+}
+
+/// The second of the numbers of `schedstat`: time on a CPU, time waiting for one, turns.
+fn parse_run_queue_wait(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Gives the calling thread its own descriptor table, and `files` as descriptors of that table, which belong to this
@@ -121,6 +135,21 @@ mod tests {
         assert_eq!(copied.as_deref(), Some("/dev/zero".as_ref()));
         assert_eq!(own.as_deref(), Some("/dev/null".as_ref()));
         assert_ne!(shared, own, "another thread sees the file");
+    }
+
+    #[test]
+    fn time_in_the_run_queue_is_the_second_number() {
+        for (text, expected) in [
+            ("1500000 996762 12\n", Some(996_762)),
+            ("0 0 0", Some(0)),
+            ("5", None),
+            ("1 x 3", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_run_queue_wait(text.as_bytes()), expected, "{text}");
+        }
+        let before = run_queue_wait_of_this_thread();
+        assert!(run_queue_wait_of_this_thread() >= before);
     }
 
     #[test]

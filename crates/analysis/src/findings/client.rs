@@ -19,14 +19,21 @@ const LEAST_SPAN_NS: u64 = 1_000_000_000;
 const WORST_SPAN_NS: u64 = 5_000_000_000;
 /// Share of the time for which a group was held back that is too much.
 const THROTTLED: f64 = 0.01;
+/// Share of its time that a thread may wait for a CPU.
+const WAITED: f64 = 0.10;
 /// Share above which stolen time that has come stays, once credit is spent.
 const STILL_STOLEN: f64 = 0.05;
 
-/// CPU time of a worker and of what submits in its place, as a share of its time.
-fn share(job: &JobRecord) -> f64 {
+/// CPU time of a worker, or of what submits in its place, ns.
+fn cpu_ns(job: &JobRecord) -> u64 {
     let (cpu, threads) = (&job.measured.cpu, &job.measured.kernel_threads);
-    let submitter = if threads.submitter_ns > 0 { threads.submitter_ns } else { cpu.user_ns + cpu.system_ns };
-    if submitter < LEAST_CPU_NS { 0.0 } else { submitter as f64 / job.measured.elapsed_ns().max(1) as f64 }
+    if threads.submitter_ns > 0 { threads.submitter_ns } else { cpu.user_ns + cpu.system_ns }
+}
+
+/// The same as a share of its time.
+fn share(job: &JobRecord) -> f64 {
+    let cpu_ns = cpu_ns(job);
+    if cpu_ns < LEAST_CPU_NS { 0.0 } else { cpu_ns as f64 / job.measured.elapsed_ns().max(1) as f64 }
 }
 
 /// True where a thread of the row was busy all the time, so that its rate is the client's.
@@ -44,8 +51,41 @@ pub(crate) fn has_no_more(record: &RunRecord, row: &RecordRow<'_>) -> bool {
 
 /// What there is to say of the client of each row.
 pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
-    let all = [bound(record, row), steal(row), throttled(record, row)];
-    all.into_iter().flatten().collect()
+    let throttled = throttled(record, row);
+    // A quota keeps threads waiting as well.
+    let waited = if throttled.is_none() { waited(row) } else { None };
+    [bound(record, row), steal(row), throttled, waited].into_iter().flatten().collect()
+}
+
+/// Threads that were ready to run and were not: the one that waited longest.
+fn waited(row: &RecordRow<'_>) -> Option<Finding> {
+    let share = |job: &JobRecord| {
+        let measured = &job.measured;
+        measured.cpu.run_queue_wait_ns as f64 / measured.elapsed_ns().max(1) as f64
+    };
+    let longest = row.jobs().iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
+    if row.summary.measured_ns < LEAST_SPAN_NS || share(longest) <= WAITED {
+        return None;
+    }
+    // Whoever kept it waiting was running meanwhile.
+    let host: u64 = row.test.host_load.iter().map(|interval| interval.counters.busy_ns).sum();
+    let ours: u64 = row.jobs().iter().map(|job| cpu_ns(job) + job.measured.kernel_threads.workers_ns).sum();
+    let is_of_others = host.saturating_sub(ours) >= longest.measured.cpu.run_queue_wait_ns;
+    let whose = if is_of_others { " that other processes used" } else { "" };
+    let claim = format!(
+        "a thread waited {} of the time for a CPU{whose}: rates and latencies include these waits.",
+        percent(share(longest).min(1.0)),
+    );
+    let remedy = match is_of_others {
+        true => "Stop the other processes, or measure on a machine with spare CPU time.",
+        false => "Use fewer jobs, or a machine with more CPUs.",
+    };
+    let found = finding(FindingId::CpuWait, Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(
+        of(found, [row])
+            .with("longest_wait_fraction", share(longest))
+            .with("other_processes_cpu_ns", host.saturating_sub(ours)),
+    )
 }
 
 fn bound(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
@@ -233,6 +273,33 @@ mod tests {
         run.tests[0].jobs[0].measured.end_ns = 20_000_000;
         run.tests[0].jobs[0].measured.cpu.user_ns = 20_000_000;
         assert_eq!(ids(&self::check(&run)), [""; 0]);
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_cpu_is_reported_with_who_used_it() {
+        let claim = |wait: f64, busy: f64, throttled: f64| {
+            let mut run = record(&[TestLoad { jobs: 2, ..TestLoad::default() }]);
+            let measured = &mut run.tests[0].jobs[1].measured;
+            measured.cpu.run_queue_wait_ns = (measured.end_ns as f64 * wait) as u64;
+            run.tests[0].host_load = load(&[0.0; 12]);
+            for interval in &mut run.tests[0].host_load {
+                interval.counters.busy_ns = (2e9 * busy) as u64;
+                interval.counters.throttled_ns = (1e9 * throttled) as u64;
+            }
+            let found = check(&run).into_iter().find(|found| found.id == FindingId::CpuWait);
+            found.map(|found| found.claim)
+        };
+        assert_eq!(claim(0.09, 0.9, 0.0), None);
+        let text = claim(0.4, 0.5, 0.0).unwrap();
+        assert!(
+            text.starts_with("a thread waited 40 % of the time for a CPU that other processes used: "),
+            "{text}"
+        );
+        // The jobs themselves used the CPUs.
+        let text = claim(0.4, 0.1, 0.0).unwrap();
+        assert!(text.starts_with("a thread waited 40 % of the time for a CPU: "), "{text}");
+        // A quota explains the wait.
+        assert_eq!(claim(0.4, 0.5, 0.3), None);
     }
 
     #[test]

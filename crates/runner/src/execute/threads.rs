@@ -14,7 +14,9 @@ use fathom_sys::clock::{RealClock, unix_ms};
 use fathom_sys::device::SysRoot;
 use fathom_sys::io::{describe, fadvise_dontneed};
 use fathom_sys::kernel_workers::kernel_threads;
-use fathom_sys::thread::{own_descriptors, thread_id, usage_of_this_thread, wake_precisely};
+use fathom_sys::thread::{
+    own_descriptors, run_queue_wait_of_this_thread, thread_id, usage_of_this_thread, wake_precisely,
+};
 
 use super::{Run, Running};
 use crate::drive::{Step, Worker};
@@ -260,6 +262,7 @@ fn thread_usage() -> CpuUsage {
         involuntary_switches: usage.involuntary_switches,
         major_faults: usage.major_faults,
         minor_faults: usage.minor_faults,
+        run_queue_wait_ns: run_queue_wait_of_this_thread(),
     }
 }
 
