@@ -7,6 +7,7 @@
 
 mod activity;
 pub mod conditions;
+pub mod confidence;
 mod error;
 mod expectation;
 mod finding;

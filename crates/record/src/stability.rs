@@ -3,6 +3,7 @@
 use fathom_stats::series;
 use serde::{Deserialize, Serialize};
 
+use crate::confidence::{LEAST_SAMPLES, half_width, slice_fraction};
 use crate::{Interval, IntervalOp, JobRecord};
 
 /// One full second (or one interval, where those are longer) of all workers together.
@@ -31,6 +32,8 @@ impl Second {
 pub struct Stability {
     /// Coefficient of variation of the rate per second (0.01 = 1 %).
     pub cv: f64,
+    /// Half of the 95 % confidence interval of the mean rate, as a share of it.
+    pub mean_ci95_fraction: f64,
     /// The rate of the slowest second.
     pub worst_second_iops: f64,
     /// Share of the seconds whose rate is within 10 % of the mean, 0 to 1.
@@ -41,8 +44,6 @@ pub struct Stability {
 
 /// A bin is closed once it is this long, so that two ticks of slightly less than 500 ms make a second.
 const FULL_NS: u64 = 950_000_000;
-/// Fewer full seconds than this say nothing about evenness.
-const LEAST_SECONDS: usize = 3;
 
 /// The full seconds in which every worker was measuring. A second in which nothing completed counts, with rate zero;
 /// the cut intervals at the start and the end do not.
@@ -92,7 +93,7 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
 /// The stability of the rate of all workers together; `None` below three full seconds or where nothing completed.
 pub fn stability(jobs: &[&JobRecord]) -> Option<Stability> {
     let seconds = seconds(jobs);
-    if seconds.len() < LEAST_SECONDS {
+    if seconds.len() < LEAST_SAMPLES {
         return None;
     }
     let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
@@ -102,12 +103,14 @@ pub fn stability(jobs: &[&JobRecord]) -> Option<Stability> {
         return None;
     }
     let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    let measured_ns = seconds.iter().map(|second| second.elapsed_ns).sum();
     let near = rates.iter().filter(|&&rate| (rate - mean).abs() <= 0.1 * mean).count();
     Some(Stability {
         cv: (squares / (count - 1.0)).sqrt() / mean,
+        mean_ci95_fraction: half_width(&rates) / mean + slice_fraction(measured_ns as f64),
         worst_second_iops: rates.iter().copied().fold(f64::INFINITY, f64::min),
         within_10_percent: near as f64 / count,
-        measured_ns: seconds.iter().map(|second| second.elapsed_ns).sum(),
+        measured_ns,
     })
 }
 
@@ -206,7 +209,13 @@ mod tests {
         let steady = stability(&[&worker(0, &even(20, &[10]))]).expect("ten full seconds");
         assert_eq!(
             steady,
-            Stability { cv: 0.0, worst_second_iops: 20.0, within_10_percent: 1.0, measured_ns: 20 * TICK }
+            Stability {
+                cv: 0.0,
+                mean_ci95_fraction: 0.01,
+                worst_second_iops: 20.0,
+                within_10_percent: 1.0,
+                measured_ns: 20 * TICK
+            }
         );
     }
 }

@@ -119,6 +119,10 @@ pub struct DeviceSummary {
     pub flushes: u64,
     /// Reads, writes and discards per second.
     pub iops: f64,
+    /// Mean latency of its reads and writes by the kernel's own clock, from entering the device's queue to completion, ns;
+    /// `None` where it had none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lat_mean_ns: Option<f64>,
     /// Share of the time with any request in flight, 0 to 1.
     pub utilization: f64,
     /// Length of the part that was counted, ns.
@@ -247,6 +251,8 @@ fn device_summary(disks: &[DiskOutcome]) -> Option<DeviceSummary> {
     let names: Vec<&str> = own.iter().map(|disk| disk.name.as_str()).collect();
     let sum = |field: fn(&DiskCounters) -> u64| own.iter().map(|disk| field(&disk.counters)).sum::<u64>();
     let moved = sum(|c| c.read_ios) + sum(|c| c.write_ios) + sum(|c| c.discard_ios);
+    let transfers = sum(|c| c.read_ios) + sum(|c| c.write_ios);
+    let in_io_ns = (sum(|c| c.read_ticks_ms) + sum(|c| c.write_ticks_ms)) as f64 * 1e6;
     let busy_ns = own.iter().map(|disk| disk.counters.busy_ms).max().unwrap_or(0) as f64 * 1e6;
     let over = |value: f64| if elapsed_ns == 0 { 0.0 } else { value / elapsed_ns as f64 };
     Some(DeviceSummary {
@@ -260,6 +266,7 @@ fn device_summary(disks: &[DiskOutcome]) -> Option<DeviceSummary> {
         discards: sum(|c| c.discard_ios),
         flushes: sum(|c| c.flush_ios),
         iops: over(moved as f64 * 1e9),
+        lat_mean_ns: (transfers > 0 && in_io_ns > 0.0).then(|| in_io_ns / transfers as f64),
         utilization: over(busy_ns).min(1.0),
         elapsed_ns,
     })

@@ -16,13 +16,12 @@ pub(super) fn judge(
     result: ExpectationResult,
 ) -> ExpectationResult {
     let timed = interval::timed_rates(&case.row.test, case.quantity.kind, case.direction);
-    let rates: Vec<f64> = timed.iter().map(|(rate, _)| *rate).collect();
     let whole = result.measured.unwrap_or(0.0);
     let inconclusive = |reason: &str, remedy: Option<String>| ExpectationResult {
         verdict: CriterionVerdict::inconclusive(reason, remedy),
         ..result.clone()
     };
-    let all = interval::of_rates(&rates, whole).map(|interval| compare(case, interval, result.clone()));
+    let all = interval::of_timed_rates(&timed, whole).map(|interval| compare(case, interval, result.clone()));
     // A volume that bursts throughout has credits throughout.
     if let Some(met) = all.filter(|result| result.verdict.is_met()) {
         return met;
@@ -43,13 +42,13 @@ pub(super) fn judge(
         left -= seconds;
         left >= 0.0
     });
-    let covered: Vec<f64> = within.map(|(rate, _)| *rate).collect();
+    let covered: Vec<(f64, f64)> = within.copied().collect();
     if covered.len() < LEAST_SECONDS {
         let remedy = format!("use --only {} on a rested volume", case.expectation.test);
         return inconclusive("earlier load exhausted its burst credits", Some(remedy));
     }
-    let mean = covered.iter().sum::<f64>() / covered.len().max(1) as f64;
-    match interval::of_rates(&covered, mean) {
+    let mean = covered.iter().map(|(rate, _)| rate).sum::<f64>() / covered.len().max(1) as f64;
+    match interval::of_timed_rates(&covered, mean) {
         Some(interval) => compare(case, interval, ExpectationResult { measured: Some(mean), ..result }),
         None => inconclusive("too little was measured while burst credits remained", None),
     }

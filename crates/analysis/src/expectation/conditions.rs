@@ -1,9 +1,10 @@
 //! Conditions for checking an expectation. A shortfall may come from the client, the queue depth or the block size; a good
 //! value may come from a cache. Each condition affects only the verdict that it would falsify.
 
-use fathom_record::{ExpectationRecord, FindingId, PhaseOutcome, RunRecord};
+use fathom_record::{ExpectationRecord, Finding, FindingId, PhaseOutcome, RunRecord};
 
-use crate::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind};
+use super::interval;
+use crate::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind, Statistic};
 use crate::rows::RecordRow;
 use crate::say::{block, count};
 
@@ -48,14 +49,15 @@ impl ExpectationCase<'_> {
         !matches!(self.quantity.kind, MetricKind::Latency(..))
     }
 
-    /// The claim of such a finding about the test.
-    fn found(&self, id: FindingId) -> Option<&str> {
+    /// Such a finding about the test.
+    fn finding(&self, id: FindingId) -> Option<&Finding> {
         let concerns = |tests: &[String]| tests.contains(&self.row.test.id);
-        let findings = &self.record.findings;
-        findings
-            .iter()
-            .find(|found| found.id == id && concerns(&found.tests))
-            .map(|found| found.claim.as_str())
+        self.record.findings.iter().find(|found| found.id == id && concerns(&found.tests))
+    }
+
+    /// Its claim.
+    fn found(&self, id: FindingId) -> Option<&str> {
+        self.finding(id).map(|found| found.claim.as_str())
     }
 
     fn label(&self, name: &str) -> Option<&str> {
@@ -101,12 +103,14 @@ fn cached((id, claim): (FindingId, &str)) -> Option<Doubt> {
     doubt(format!("a cache may have served I/Os ({id}): {}", claim.trim_end_matches('.')), remedy)
 }
 
-/// Why a value may be worse than the volume delivers; `bound` is the value to reach.
-pub(super) fn excuses(case: &ExpectationCase<'_>, bound: f64) -> Option<Doubt> {
+/// Why a value may be worse than the volume delivers; `bound` is the value to reach, `best` the best that was measured, where
+/// one figure is judged.
+pub(super) fn excuses(case: &ExpectationCase<'_>, bound: f64, best: Option<f64>) -> Option<Doubt> {
     let all = [
         case.found(FindingId::Buffered).and_then(|claim| cached((FindingId::Buffered, claim))),
         client(case),
-        others(case),
+        others(case, bound, best),
+        first_touch(case, bound, best),
     ];
     let mut all = all.into_iter().flatten();
     if let Some(found) = all.next() {
@@ -124,8 +128,8 @@ pub(super) fn excuses(case: &ExpectationCase<'_>, bound: f64) -> Option<Doubt> {
 
 /// The client, unless a limit of the volume was found.
 fn client(case: &ExpectationCase<'_>) -> Option<Doubt> {
-    const CLIENT: [FindingId; 3] =
-        [FindingId::ClientCpuBound, FindingId::CgroupThrottled, FindingId::CpuSteal];
+    const CLIENT: [FindingId; 4] =
+        [FindingId::ClientCpuBound, FindingId::CgroupThrottled, FindingId::CpuSteal, FindingId::CpuWait];
     let is_capped = case.found(FindingId::IopsCap).or(case.found(FindingId::BandwidthCap)).is_some();
     let (id, claim) = CLIENT.into_iter().find_map(|id| Some((id.clone(), case.found(id)?)))?;
     if is_capped && case.is_rate() && id != FindingId::ClientCpuBound {
@@ -135,14 +139,49 @@ fn client(case: &ExpectationCase<'_>) -> Option<Doubt> {
     doubt(reason, "use a machine with spare CPU time")
 }
 
-fn others(case: &ExpectationCase<'_>) -> Option<Doubt> {
-    if let Some(claim) = case.found(FindingId::ForeignIo) {
-        let reason = format!("other processes used the device (foreign-io): {}", claim.trim_end_matches('.'));
-        return doubt(reason, "stop the other load, or measure while it is idle");
+/// Others on the device, where as much as they did can make the difference.
+fn others(case: &ExpectationCase<'_>, bound: f64, best: Option<f64>) -> Option<Doubt> {
+    let found = case.finding(FindingId::ForeignIo)?;
+    let share = found.evidence.get("impeding_fraction").and_then(|share| share.as_f64());
+    if share.zip(best).is_some_and(|(share, best)| !can_explain(case, bound, best, share)) {
+        return None;
     }
-    let claim = case.found(FindingId::FirstTouch)?;
     let reason =
-        format!("blocks were accessed for the first time (first-touch): {}", claim.trim_end_matches('.'));
+        format!("other processes used the device (foreign-io): {}", found.claim.trim_end_matches('.'));
+    doubt(reason, "stop the other load, or measure while it is idle")
+}
+
+/// True where I/O of others, as a share of the test's own, may be what keeps a figure from its bound. A limit that both share
+/// gives the test no more than all of it. For a percentile each foreign I/O delays no more I/Os than were in flight, so
+/// without the slowest of so many the others must meet the bound.
+fn can_explain(case: &ExpectationCase<'_>, bound: f64, best: f64, share: f64) -> bool {
+    let holds = |value: f64| case.comparison.holds(value, bound);
+    match case.quantity.kind {
+        MetricKind::Iops | MetricKind::BytesPerSecond => holds(best * (1.0 + share)),
+        MetricKind::Latency(_, Statistic::Mean) => holds(best / (1.0 + share)),
+        MetricKind::Latency(span, Statistic::Percentile(per_million)) => {
+            let delayed = share * case.depth().max(1.0);
+            let rank = f64::from(per_million) / 1e6 * (1.0 - delayed);
+            let without = interval::at_rank(&case.row.test, span, case.direction, rank);
+            delayed >= 1.0 || without.is_none_or(holds)
+        }
+        MetricKind::Latency(_, Statistic::Least | Statistic::Greatest) => true,
+    }
+}
+
+/// First accesses, where later ones are faster by enough to make the difference.
+fn first_touch(case: &ExpectationCase<'_>, bound: f64, best: Option<f64>) -> Option<Doubt> {
+    let found = case.finding(FindingId::FirstTouch)?;
+    let number = |name: &str| found.evidence.get(name).and_then(|value| value.as_f64());
+    let times = number("times_slower").unwrap_or(f64::INFINITY);
+    let without = best.map(|best| if case.is_rate() { best * times } else { best / times });
+    if without.is_some_and(|value| !case.comparison.holds(value, bound)) {
+        return None;
+    }
+    let reason = format!(
+        "blocks were accessed for the first time (first-touch): {}",
+        found.claim.trim_end_matches('.')
+    );
     doubt(reason, "access every block once first: `fathom prepare --touch`")
 }
 

@@ -64,8 +64,22 @@ fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         of(finding, [row])
             .with("foreign_fraction", share)
             .with("foreign_requests", found.requests)
-            .with("foreign_bytes", found.bytes),
+            .with("foreign_bytes", found.bytes)
+            .with("impeding_fraction", share.max(beyond(record, row).unwrap_or(share))),
     )
+}
+
+/// All that the device did beyond our requests as a share of them: the most that others, and the file system itself, can have
+/// taken from them.
+fn beyond(record: &RunRecord, row: &RecordRow<'_>) -> Option<f64> {
+    let (total, device) = (row.summary.total.as_ref()?, row.summary.device.as_ref()?);
+    let share = |theirs: u64, ours: u64| theirs.saturating_sub(ours) as f64 / ours.max(1) as f64;
+    let of_bytes = share(device.read_bytes + device.write_bytes, total.bytes);
+    // Requests in pieces are no more work than their bytes.
+    let is_split =
+        largest_request(record, row).zip(row.block_bytes()).is_none_or(|(most, block)| block > most);
+    let of_requests = if is_split { 0.0 } else { share(device.reads + device.writes, total.ios) };
+    Some(of_bytes.max(of_requests))
 }
 
 /// What the target's own device did beyond our requests. Only what cannot be ours counts: a file system that is written
@@ -109,6 +123,13 @@ fn beside_partition(record: &RunRecord, row: &RecordRow<'_>) -> Option<Foreign> 
     Some(Foreign { requests: requests as f64, bytes: sectors as f64 * 512.0, place: whole.name.clone() })
 }
 
+/// Largest request that the target's device takes, bytes, where that is known.
+fn largest_request(record: &RunRecord, row: &RecordRow<'_>) -> Option<u64> {
+    let device = row.summary.device.as_ref()?;
+    let devices = &record.header.conditions.target.devices;
+    devices.iter().find(|known| known.name == device.name)?.max_request_bytes
+}
+
 fn splitting(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let device =
         row.summary.device.as_ref().filter(|_| row.has_device && row.is_direct() && !row.is_synced())?;
@@ -128,9 +149,7 @@ fn splitting(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     if ours < 10 || pieces < PIECES || !same_bytes {
         return None;
     }
-    let devices = &record.header.conditions.target.devices;
-    let largest =
-        devices.iter().find(|known| known.name == device.name).and_then(|known| known.max_request_bytes);
+    let largest = largest_request(record, row);
     // The kernel does not split what fits into one request: more of them are of other processes.
     if row.block_bytes().zip(largest).is_some_and(|(block, largest)| block <= largest) {
         return None;

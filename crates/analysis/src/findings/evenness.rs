@@ -7,25 +7,32 @@ use fathom_record::{FindingId, stability::Second};
 
 use crate::findings::client;
 use crate::findings::stalled;
-use crate::rows::{RecordRow, RowKind};
-use crate::say::{count, finding, of, seconds};
+use crate::rows::{LEAST_SECONDS as LEAST_VARIED, RecordRow, RowKind};
+use crate::say::{count, finding, of, percent, seconds};
 use crate::steady::segments::{EVEN, FinalDrop, Segment, fall, segments};
-use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, fifths, mean};
+use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, coefficient_of_variation, fifths, mean};
 
 /// Full seconds below which a fifth of a run is too short.
 const LEAST_SECONDS: usize = 10;
 /// Levels within this share of a published rate are that rate.
 const AS_PUBLISHED: f64 = 0.05;
+/// Coefficient of variation between the seconds of a shorter run from which on its mean says little.
+const VARIED: f64 = 0.20;
 /// Requests in a fifth below which their number is a matter of chance.
 const LEAST_REQUESTS: f64 = 100.0;
 
 /// What there is to say of one row.
 pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
-    let per_fifth = (rates.len() / ROUNDS).max(1);
-    let too_few = mean(&rates) * per_fifth as f64 <= LEAST_REQUESTS;
     // A stall has a finding of its own.
-    if rates.len() < LEAST_SECONDS || row.is_paced() || too_few || stalled::findings(row).is_some() {
+    if row.is_paced() || stalled::findings(row).is_some() {
+        return None;
+    }
+    if rates.len() < LEAST_SECONDS {
+        return varied(row);
+    }
+    let too_few = mean(&rates) * (rates.len() / ROUNDS) as f64 <= LEAST_REQUESTS;
+    if too_few {
         return None;
     }
     by_published_rule(row, &rates).or_else(|| burst(row, &rates)).or_else(|| not_steady(row, &rates))
@@ -64,6 +71,30 @@ fn by_published_rule(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
             .with("volume", own.volume.as_str())
             .with("levels_iops", windows),
     )
+}
+
+/// A run too short for windows: how far its seconds lie apart, beyond the chance of their numbers of I/Os.
+fn varied(row: &RecordRow<'_>) -> Option<Finding> {
+    let stability = row.summary.stability?;
+    let rates: Vec<f64> = row.settled().iter().map(Second::iops).collect();
+    let ios: u64 = row.settled().iter().map(|second| second.ios).sum();
+    let by_chance = rates.len() as f64 / ios.max(1) as f64;
+    let cv = coefficient_of_variation(&rates);
+    if rates.len() < LEAST_VARIED || cv * cv - by_chance <= VARIED * VARIED {
+        return None;
+    }
+    let least = rates.iter().copied().fold(f64::MAX, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let claim = format!(
+        "IOPS ranged from {} to {} between seconds: the mean of {} is known to within {} only.",
+        count(least),
+        count(most),
+        seconds(row.summary.measured_ns),
+        percent(stability.mean_ci95_fraction),
+    );
+    let remedy = if row.is_own { "Use a longer --runtime." } else { "Use --time_based --runtime=30s." };
+    let found = finding(FindingId::NotSteady, Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(of(found, [row]).with("cv", cv).with("mean_ci95_fraction", stability.mean_ci95_fraction))
 }
 
 /// The whole run is judged, since its mean is what the row shows; one of 30 s is cut as the screening rule has it.
@@ -185,7 +216,10 @@ mod tests {
         check([0.95, 1.05].repeat(6), None);
         check(fall(30, 30, 0.1), Some("burst-suspected"));
         check(fall(6, 6, 0.5), Some("burst-suspected"));
-        check(fall(5, 4, 0.5), None);
+        // Too short for windows or levels, but not for seconds.
+        check(fall(5, 4, 0.5), Some("not-steady"));
+        check(vec![1.0, 0.2, 1.9, 1.0], Some("not-steady"));
+        check(vec![1.0, 0.9, 1.1, 1.0], None);
         // Up, or down and up again, is no credit; nor is a slow decline.
         check(fall(30, 30, 3.0), Some("not-steady"));
         check([fall(12, 12, 0.5), vec![1.0; 12]].concat(), Some("not-steady"));
@@ -193,6 +227,7 @@ mod tests {
         check([vec![1.0; 12], vec![0.0; 3], vec![1.0; 5]].concat(), Some("not-steady"));
         // Ten requests a second vary by chance.
         assert_eq!(told(vec![0.7, 1.2], 10.0), None);
+        assert_eq!(told(vec![0.7, 1.2, 1.0, 0.7, 1.3], 10.0), None);
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
         of(found, [row])
             .with("first_pass_p50_ns", first)
             .with("later_passes_p50_ns", later)
+            .with("times_slower", ratio)
             .with("pass_bytes", size),
     )
 }

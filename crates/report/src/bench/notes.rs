@@ -11,11 +11,15 @@ use crate::run_view::{self, name};
 fn legend(summaries: &[TestSummary]) -> Option<String> {
     let mut parts = Vec::new();
     if summaries.iter().any(|summary| summary.stability.is_some()) {
-        parts.push("±% is the coefficient of variation between seconds".to_owned());
+        parts.push("CI% is half the 95 % confidence interval of the rate, in percent".to_owned());
     }
     let measured = summaries.iter().filter(|summary| summary.total.is_some());
     if let Some(device) = measured.filter_map(|summary| summary.device.as_ref()).next() {
-        parts.push(format!("device is the IOPS that the kernel counted on {}", device.name));
+        let columns = match device.lat_mean_ns {
+            Some(_) => "device and device lat are the IOPS and the mean latency",
+            None => "device is the IOPS",
+        };
+        parts.push(format!("{columns} that the kernel counted on {}", device.name));
     }
     (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
 }

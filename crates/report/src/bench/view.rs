@@ -35,16 +35,18 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
     view
 }
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 11] = [
     Column::left("test"),
     Column::left("").dispensable(0),
     Column::right("IOPS").takes_remark(),
-    Column::right("±%").dispensable(3),
+    Column::right("CI%").dispensable(5),
     Column::right("MiB/s"),
+    Column::right("mean").dispensable(2),
     Column::right("p50"),
     Column::right("p99"),
-    Column::right("p99.9").dispensable(2),
-    Column::right("device").dispensable(1),
+    Column::right("p99.9").dispensable(4),
+    Column::right("device").dispensable(3),
+    Column::right("device lat").dispensable(1),
 ];
 
 fn table(record: &RunRecord, summaries: &[TestSummary]) -> Table {
@@ -66,13 +68,16 @@ fn row(test: &TestRecord, summary: &TestSummary) -> Row {
         iops(summary).into(),
         summary
             .stability
-            .map(|stability| Cell::real(stability.cv, format!("{:.1}", stability.cv * 100.0)))
+            .map(|stability| stability.mean_ci95_fraction)
+            .map(|half| Cell::real(half, format!("{:.1}", half * 100.0)))
             .into(),
         total.map(|op| Cell::mebibytes(op.bytes_per_second)).into(),
+        latency.mean.map(Cell::mean_latency).into(),
         shown(latency.p50, latency.thin.p50),
         shown(latency.p99, latency.thin.p99),
         shown(latency.p999, latency.thin.p999),
         device.map(|device| Cell::iops(device.iops)).into(),
+        device.and_then(|device| device.lat_mean_ns).map(Cell::mean_latency).into(),
     ];
     if test.status == TestStatus::Failed {
         // What completed before the failure is in the data, but it is no result of the test.
@@ -113,6 +118,9 @@ fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
             ("bytes_per_second", &|(_, summary)| {
                 summary.total.as_ref().map(|op| Cell::mebibytes(op.bytes_per_second)).into()
             }),
+            ("iops_ci95_fraction", &|(_, summary)| {
+                summary.stability.map(|stability| Cell::percent(stability.mean_ci95_fraction)).into()
+            }),
             ("iops_cv", &|(_, summary)| {
                 summary.stability.map(|stability| Cell::percent(stability.cv)).into()
             }),
@@ -123,6 +131,9 @@ fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
             ("lat_p999_ns", &|(_, summary)| ns(summary, |lat| lat.p999.or(lat.thin.p999))),
             ("lat_max_ns", &|(_, summary)| ns(summary, |lat| lat.max)),
             ("device_iops", &|(_, summary)| rate(summary.device.as_ref().map(|device| device.iops))),
+            ("device_lat_mean_ns", &|(_, summary)| {
+                summary.device.as_ref().and_then(|device| device.lat_mean_ns).map(Cell::mean_latency).into()
+            }),
             ("measured_ns", &|(_, summary)| Cell::duration(summary.measured_ns)),
         ],
         record.tests.iter().zip(summaries),

@@ -1,0 +1,153 @@
+//! How well the mean of a series is known: the 95 % confidence interval of a rate from how it varied while it was measured.
+//!
+//! Neighbouring seconds resemble each other, so they count for as many independent ones as their autocorrelation leaves, and
+//! for no more than five batches of them show. What several hours would add to that no run of minutes can know.
+
+/// Fewest samples for an interval.
+pub const LEAST_SAMPLES: usize = 3;
+/// Limiters account in slices of this length (blk-throttle; QEMU's and most providers' buckets hold as much). A run may begin
+/// and end anywhere in one, so its mean may be off by the I/Os of a slice however even its seconds are.
+const SLICE_NS: f64 = 1e8;
+/// Batches of a series, and the samples that each has at least.
+const BATCHES: usize = 5;
+const LEAST_OF_BATCH: usize = 2;
+/// The 97.5 % quantile of the normal distribution.
+pub const NORMAL_975: f64 = 1.96;
+
+/// The share of a mean rate over `elapsed_ns` that a slice of a limiter is.
+pub fn slice_fraction(elapsed_ns: f64) -> f64 {
+    SLICE_NS / elapsed_ns.max(SLICE_NS)
+}
+
+/// Half the width of the interval of a mean.
+pub fn half_width(samples: &[f64]) -> f64 {
+    let length = samples.len() / BATCHES;
+    if length < LEAST_OF_BATCH {
+        return of_samples(samples);
+    }
+    // What does not fit is left out at the start.
+    let batches: Vec<f64> = samples[samples.len() - length * BATCHES..].chunks(length).map(mean).collect();
+    of_samples(samples).max(standard_errors(&batches, BATCHES as f64))
+}
+
+fn of_samples(samples: &[f64]) -> f64 {
+    let count = samples.len() as f64;
+    standard_errors(samples, (count / correlation_time(samples)).clamp(2.0, count.max(2.0)))
+}
+
+/// As many standard errors as so few independent samples take.
+fn standard_errors(samples: &[f64], independent: f64) -> f64 {
+    let mean = mean(samples);
+    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+    if samples.len() < 2 || squares <= 0.0 {
+        return 0.0;
+    }
+    student_975(independent - 1.0) * (squares / (samples.len() as f64 - 1.0) / independent).sqrt()
+}
+
+/// How many samples in a row stand for one: the sum of the autocorrelations, as far as pairs of them are positive (Geyer).
+fn correlation_time(samples: &[f64]) -> f64 {
+    let mean = mean(samples);
+    let off: Vec<f64> = samples.iter().map(|sample| sample - mean).collect();
+    let all: f64 = off.iter().map(|off| off * off).sum();
+    if all <= 0.0 {
+        return 1.0;
+    }
+    let at = |lag: usize| off.iter().zip(&off[lag..]).map(|(one, other)| one * other).sum::<f64>() / all;
+    let pairs =
+        (0..samples.len() / 4 + 1).map(|pair| at(2 * pair) + at((2 * pair + 1).min(samples.len() - 1)));
+    (2.0 * pairs.take_while(|pair| *pair > 0.0).sum::<f64>() - 1.0).max(1.0)
+}
+
+/// The 97.5 % quantile of Student's distribution.
+fn student_975(degrees: f64) -> f64 {
+    const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    let whole = degrees.floor().max(1.0) as usize;
+    match TABLE.get(whole - 1) {
+        // Between two of them the more careful one holds.
+        Some(&quantile) => quantile,
+        // Good to three digits from eleven on (Cornish and Fisher).
+        None => NORMAL_975 + 2.372 / degrees + 2.822 / degrees.powi(2),
+    }
+}
+
+fn mean(samples: &[f64]) -> f64 {
+    samples.iter().sum::<f64>() / samples.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise of `percent` around 1,000, the same every time; each value is held for `held` samples.
+    fn noisy(count: usize, held: usize, percent: f64) -> Vec<f64> {
+        let noise = |at: usize| ((at / held * 7919 % 101) as f64 / 50.0 - 1.0) * percent / 100.0;
+        (0..count).map(|at| 1000.0 * (1.0 + noise(at))).collect()
+    }
+
+    #[test]
+    fn quantiles_of_students_distribution() {
+        for (degrees, expected) in
+            [(1.0, 12.706), (4.9, 2.776), (10.0, 2.228), (11.0, 2.201), (29.0, 2.045), (1e9, 1.96)]
+        {
+            assert!((student_975(degrees) - expected).abs() < 0.003, "{degrees}: {}", student_975(degrees));
+        }
+    }
+
+    #[test]
+    fn more_seconds_tell_more_and_those_that_resemble_each_other_less() {
+        let (short, long) = (half_width(&noisy(16, 1, 10.0)), half_width(&noisy(400, 1, 10.0)));
+        assert!(short > 2.0 * long && long > 0.0, "{short} {long}");
+        // Five alike in a row are as good as one: the root of five wider.
+        let held = half_width(&noisy(400, 5, 10.0)) / long;
+        assert!((1.6..3.0).contains(&held), "{held}");
+    }
+
+    #[test]
+    fn a_run_may_be_off_by_a_slice_of_a_limiter_however_even_it_is() {
+        assert_eq!((half_width(&[3000.0; 10]), slice_fraction(1e10)), (0.0, 0.01));
+        assert_eq!((half_width(&[]), slice_fraction(0.0)), (0.0, 1.0));
+        // Levels that alternate slowly average out in no batch.
+        let slow: Vec<f64> = (0..40).map(|at| if at / 10 % 2 == 0 { 900.0 } else { 1100.0 }).collect();
+        assert!(half_width(&slow) > 80.0, "{}", half_width(&slow));
+    }
+
+    /// Standard normal noise in which each sample keeps `kept` of the one before, the same every time.
+    fn related(count: usize, kept: f64, seed: u64) -> Vec<f64> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut even = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        // Twelve evenly spread ones less their mean are normal enough.
+        let mut normal = || (0..12).map(|_| even()).sum::<f64>() - 6.0;
+        let mut last = normal();
+        let mut next = || {
+            last = kept * last + (1.0 - kept * kept).sqrt() * normal();
+            last
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say() {
+        for (count, kept, least) in [
+            (5, 0.0, 0.93),
+            (12, 0.0, 0.93),
+            (60, 0.0, 0.93),
+            (60, 0.5, 0.92),
+            (300, 0.5, 0.93),
+            (300, 0.8, 0.92),
+        ] {
+            let holds = |seed: &u64| {
+                let rates: Vec<f64> =
+                    related(count, kept, *seed).iter().map(|noise| 1000.0 + 30.0 * noise).collect();
+                (mean(&rates) - 1000.0).abs() <= half_width(&rates)
+            };
+            let share = (1..=1000).filter(holds).count() as f64 / 1000.0;
+            assert!(share >= least && share < 0.995, "{count} samples that keep {kept}: {share}");
+        }
+    }
+}
