@@ -78,8 +78,9 @@ const STREAM_BYTES: (f64, f64) = (118e6, 40e6);
 const SMALL_BLOCK: u64 = 16 << 10;
 const LARGE_BLOCK: u64 = 64 << 10;
 /// Findings after which the volume may be slower than its figures: they disprove a yes and leave a no.
-const FLATTERING: [FindingId; 5] = [
+const FLATTERING: [FindingId; 6] = [
     FindingId::MemoryBacked,
+    FindingId::Unwritten,
     FindingId::CacheServed,
     FindingId::HostCache,
     FindingId::Buffered,

@@ -10,6 +10,7 @@ mod depths;
 mod device_view;
 mod evenness;
 mod flushes;
+mod inspection;
 pub(crate) mod instance_cap;
 mod memory_backed;
 mod open_loop;
@@ -32,6 +33,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     found.extend(client::credit(record));
     found.extend(memory_backed::findings(record, &rows));
     found.extend(burst_possible::findings(&rows, words));
+    found.extend(inspection::findings(record, &rows));
     let together = instance_cap::findings(&rows);
     let each = by_target(rows, words);
     found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));

@@ -3,15 +3,19 @@
 
 use fathom_model::Nanos;
 use fathom_record::{
-    Activity, BenchActivity, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, TestSummary,
+    Activity, BenchActivity, InspectionRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus,
+    TestSummary,
 };
 use fathom_runner::{Session, WritePermit};
 
+use crate::drain::bounded;
+use crate::inspection::inspect;
 use crate::layout::{Layout, lay_out};
 use crate::machine::engine_rows;
 use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
+use crate::site::Site;
 use crate::steps::{StepObserver, Steps};
 use crate::together::PlannedTarget;
 use crate::until_steady::until_steady;
@@ -35,12 +39,13 @@ pub fn run(
         size = size.min(lay_out(&layout, session, observer, &mut header.notes)?);
     }
     header.size_bytes = size;
+    header.conditions.target.inspection = inspected(plan, session)?;
     header.job_text = plan.tests.iter().map(|test| plan.fio_command(test, size) + "\n").collect();
     let mut steps = Steps::begin(header, &plan.settings.run, session, observer);
     steps.of = Some(plan.tests.len());
     for test in &plan.tests {
         steps.next(&test.id, &test.title, 0);
-        let ended = run_test(plan, test, size, steps.session, steps.observer);
+        let ended = run_test(plan, test, size, &mut steps);
         steps.add(ended);
         if steps.is_over() {
             break;
@@ -56,6 +61,16 @@ pub fn run(
     Ok(record)
 }
 
+/// What the only target shows, where a test reads it.
+fn inspected(plan: &BenchPlan, session: &Session) -> Result<Option<InspectionRecord>, AssessError> {
+    let [PlannedTarget { target, .. }] = plan.targets.as_slice() else { return Ok(None) };
+    if !plan.tests.iter().any(|test| test.reads() && test.skip.is_none()) {
+        return Ok(None);
+    }
+    let site = Site::on(target.clone(), &plan.settings.run, Nanos(0))?;
+    Ok(inspect(&site, session))
+}
+
 fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
     let activity = Activity::Bench(BenchActivity {
         suite: Some(plan.suite.name.clone()),
@@ -66,20 +81,24 @@ fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
     RunHeader { expectations: plan.expectations.clone(), ..header }
 }
 
-fn run_test(
-    plan: &BenchPlan,
-    test: &PlannedTest,
-    size: u64,
-    session: &Session,
-    observer: &mut dyn StepObserver,
-) -> TestRecord {
-    let meta = TestMeta { id: test.id.clone(), title: test.title.clone(), fio: plan.fio_command(test, size) };
+fn run_test(plan: &BenchPlan, test: &PlannedTest, size: u64, steps: &mut Steps<'_>) -> TestRecord {
+    let meta = |test: &PlannedTest| TestMeta {
+        id: test.id.clone(),
+        title: test.title.clone(),
+        fio: plan.fio_command(test, size),
+    };
     if let Some(reason) = &test.skip {
-        return TestRecord::skipped(meta, reason);
+        return TestRecord::skipped(meta(test), reason);
     }
     let engines = engine_rows();
+    let words = |test: &PlannedTest| test.job_options(&plan.targets[test.targets[0]].file, size);
+    let (test, note) = match plan.resolve(test, size, &engines) {
+        Ok(resolved) => bounded(test, &resolved, &steps.record.tests, &words, steps.session),
+        Err(_) => (test.clone(), None),
+    };
+    let (meta, session, observer) = (meta(&test), steps.session, &mut *steps.observer);
     let mut record = match &test.rounds {
-        None => measure_plan(meta, plan.resolve(test, size, &engines), session, observer),
+        None => measure_plan(meta, plan.resolve(&test, size, &engines), session, observer),
         Some(rounds) => until_steady(rounds, session, |index, so_far| {
             observer.round_begun(index, so_far);
             let round = test.round(index);
@@ -87,6 +106,7 @@ fn run_test(
             measure_plan(meta, plan.resolve(&round, size, &engines), session, observer)
         }),
     };
+    record.notes.extend(note);
     record.purpose = test.purpose.clone().unwrap_or_default();
     if record.status == TestStatus::Complete && !record.purpose.is_empty() {
         let summary = TestSummary::new(&record);

@@ -137,6 +137,7 @@ fn target_record(path: &Path) -> TargetRecord {
         kind: kind.to_owned(),
         filesystem: stack.filesystem.as_ref().map(filesystem),
         devices,
+        inspection: None,
     }
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::AssessError;
 use crate::expectations::{self, CLASS, ExpectationSettings, PlannedExpectations, Tests};
+use crate::inspection::INSPECTION_TIME;
 use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
 use crate::settings::RunSettings;
@@ -184,8 +185,14 @@ impl BenchPlan {
         }
         let tests = together::spread(tests, &targets);
         let layout_part = settings.run.size.is_none().then_some(if is_recommended { 2 } else { 4 });
+        let inspects = matches!(
+            targets.as_slice(),
+            [PlannedTarget { target: BenchTarget::File { .. } | BenchTarget::BlockDevice { .. }, .. }]
+        ) && tests.iter().any(|test| test.reads() && test.skip.is_none());
+        let inspection = if inspects { INSPECTION_TIME } else { Nanos::ZERO };
+        let cost = cost_of(&tests, size * lays_out, lays_out > 0, layout_part);
         let plan = BenchPlan {
-            cost: cost_of(&tests, size * lays_out, lays_out > 0, layout_part),
+            cost: PlanCost { time: cost.time.map(|time| Nanos(time.0 + inspection.0)), ..cost },
             expectations: Vec::new(),
             suite,
             targets,

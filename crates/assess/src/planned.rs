@@ -70,6 +70,23 @@ impl PlannedTest {
         options
     }
 
+    /// It with another queue depth.
+    pub(crate) fn with_depth(&self, depth: u64) -> PlannedTest {
+        let mut changed = self.clone();
+        for (_, value) in changed.options.iter_mut().filter(|(name, _)| name == "iodepth") {
+            *value = depth.to_string();
+        }
+        changed
+    }
+
+    /// It reads.
+    pub(crate) fn reads(&self) -> bool {
+        let is_of_reads = |rw: &str| rw.contains("read") || rw.ends_with("rw");
+        self.options
+            .iter()
+            .any(|(name, value)| ["rw", "readwrite"].contains(&name.as_str()) && is_of_reads(value))
+    }
+
     /// It, to be repeated within `budget` until it is steady.
     pub(crate) fn in_rounds(self, budget: Option<Nanos>) -> Result<PlannedTest, AssessError> {
         let round = self.runtime.filter(|_| self.ends == Ending::Time);

@@ -18,7 +18,7 @@ use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 
 mod plan;
-mod reader;
+pub(crate) mod reader;
 mod scan;
 
 pub use plan::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings};

@@ -15,6 +15,7 @@ use fathom_record::{
 use fathom_runner::Session;
 
 use crate::AssessError;
+use crate::inspection::inspect;
 use crate::measure::measure;
 use crate::planned::{pair, size_word, time_word};
 use crate::settings::RunSettings;
@@ -182,7 +183,10 @@ pub fn sweep(
         slo: text(plan.spec.slo.as_ref().map(LatencyObjective::text)),
         reach: text(plan.spec.reach.as_ref().map(RateGoal::text)),
     });
-    let header = plan.site.begin(activity, &plan.settings.run, session, observer)?;
+    let mut header = plan.site.begin(activity, &plan.settings.run, session, observer)?;
+    if plan.spec.patterns.iter().any(|pattern| !pattern.writes()) {
+        header.conditions.target.inspection = inspect(&plan.site, session);
+    }
     let budget_ns = plan.spec.budget_ns.saturating_sub(session.now() - began);
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
     let mut steps = Steps::begin(header, &plan.settings.run, session, observer);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::InspectionRecord;
 use crate::wire::is_default;
 
 /// The target as it was when the run began.
@@ -124,6 +125,9 @@ pub struct TargetRecord {
     pub filesystem: Option<FilesystemRecord>,
     /// The device under the target and every device under that one, uppermost first.
     pub devices: Vec<DeviceRecord>,
+    /// What it showed before the tests; `None` where it was not inspected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inspection: Option<InspectionRecord>,
 }
 
 /// A mounted file system.

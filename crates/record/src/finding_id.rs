@@ -88,7 +88,7 @@ finding_ids! {
     RateFollowsTime, "rate-follows-time", [Warning], "The rate of a surface depends on the time of measurement.";
     RateFollowsPlace, "rate-follows-place", [Info], "The rate of a surface depends on the offset.";
     RateChanges, "rate-changes", [Info], "The rate of a surface changes; time and offset cannot be separated.";
-    Unwritten, "unwritten", [Warning], "Points of a surface were never written and may be answered without the medium.";
+    Unwritten, "unwritten", [Warning], "Blocks were never written, and may be answered without the medium.";
     Unreadable, "unreadable", [Error], "Blocks cannot be read.";
     SlowBlocks, "slow-blocks", [Info, Warning], "Single blocks are much slower than the median.";
     Errors, "errors", [Error], "I/Os failed.";

@@ -13,6 +13,7 @@ mod expectation;
 mod finding;
 mod finding_id;
 mod history_row;
+mod inspection;
 mod job;
 mod made;
 pub mod merge;
@@ -43,6 +44,7 @@ pub use expectation::{CreditRecord, ExpectationConditions, ExpectationRecord, Sh
 pub use finding::{Finding, Severity};
 pub use finding_id::FindingId;
 pub use history_row::{BestFigures, HistoryRow};
+pub use inspection::{BlockRecord, InspectionRecord, PassRecord};
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};
 pub use merge::{EntryOp, ReportEntry, Windows, entries, merge_jobs};

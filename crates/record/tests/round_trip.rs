@@ -314,6 +314,7 @@ fn sample_run() -> RunRecord {
         kind: "directory".to_owned(),
         filesystem: Some(filesystem),
         devices: vec![device],
+        inspection: None,
     };
     RunRecord {
         status: TestStatus::Failed,

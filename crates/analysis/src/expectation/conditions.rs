@@ -91,6 +91,10 @@ pub(super) fn elsewhere(case: &ExpectationCase<'_>) -> Option<Doubt> {
 pub(super) fn flatters(case: &ExpectationCase<'_>) -> Option<Doubt> {
     const CACHES: [FindingId; 4] =
         [FindingId::CacheServed, FindingId::Buffered, FindingId::SmallWorkingSet, FindingId::HostCache];
+    if let Some(claim) = case.found(FindingId::Unwritten) {
+        let reason = format!("no medium may have served I/Os (unwritten): {}", claim.trim_end_matches('.'));
+        return doubt(reason, "write the target once before: `fathom prepare --fill`");
+    }
     let found = CACHES.into_iter().find_map(|id| Some((id.clone(), case.found(id)?)))?;
     cached(found)
 }

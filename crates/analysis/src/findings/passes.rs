@@ -16,6 +16,10 @@ const LEAST_INTERVALS: usize = 2;
 /// Share of the bytes that must have come from the device, where one was watched: else it was this machine's cache.
 const FROM_DEVICE: f64 = 0.98;
 
+/// The remedy for first accesses that cost more.
+pub(crate) const TOUCH: &str =
+    "Read every block once before measuring or using the volume: `fathom prepare --touch`.";
+
 /// What there is to say of one row: random reads by one worker, which asks for every block once before any twice.
 pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let [job] = row.jobs() else { return None };
@@ -45,11 +49,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
         (FindingId::HostCache, claim, "Use a size well above the cache of the host (--size).")
     } else {
         let claim = format!("{times}: first-touch penalty (a volume created from a snapshot), or a cache.");
-        (
-            FindingId::FirstTouch,
-            claim,
-            "Read every block once before measuring or using the volume: `fathom prepare --touch`.",
-        )
+        (FindingId::FirstTouch, claim, TOUCH)
     };
     let found = finding(id, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(

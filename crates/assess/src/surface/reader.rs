@@ -15,7 +15,7 @@ use fathom_sys::residency::is_hole;
 use crate::machine;
 
 /// A target that is read.
-pub(super) struct SurfaceReader {
+pub(crate) struct SurfaceReader {
     engine: &'static str,
     /// Without a file where it cannot be opened.
     setup: EngineSetup,
@@ -91,7 +91,7 @@ impl SurfaceReader {
 
 /// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(crate) struct Look {
     /// Positive errno of a read that failed.
     pub errno: Option<i32>,
     pub time_ns: u64,

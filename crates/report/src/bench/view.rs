@@ -37,16 +37,16 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
 
 const COLUMNS: [Column; 11] = [
     Column::left("test"),
-    Column::left("").dispensable(0),
+    Column::left("").dispensable(2),
     Column::right("IOPS").takes_remark(),
     Column::right("CI%").dispensable(5),
     Column::right("MiB/s"),
-    Column::right("mean").dispensable(2),
+    Column::right("mean").dispensable(1),
     Column::right("p50"),
     Column::right("p99"),
     Column::right("p99.9").dispensable(4),
     Column::right("device").dispensable(3),
-    Column::right("device lat").dispensable(1),
+    Column::right("device lat").dispensable(0),
 ];
 
 fn table(record: &RunRecord, summaries: &[TestSummary]) -> Table {

@@ -218,6 +218,7 @@ pub fn run() -> RunRecord {
         kind: "directory".to_owned(),
         filesystem: Some(filesystem),
         devices: vec![device],
+        inspection: None,
     };
     let host = HostRecord { kernel: "6.8.0-45".to_owned(), cpus_online: 2, ..Default::default() };
     RunRecord {

@@ -1,0 +1,176 @@
+//! Inspects a target that holds data, before its tests: whether first accesses cost more than later ones, and whether anything
+//! was ever written there.
+
+use fathom_analysis::surface::scan::ByteRange;
+use fathom_model::Nanos;
+use fathom_record::{BlockRecord, InspectionRecord, PassRecord, TestRecord, TestSummary};
+use fathom_runner::Session;
+
+use crate::measure::measure;
+use crate::planned::{pair, size_word, time_word};
+use crate::site::Site;
+use crate::surface::reader::SurfaceReader;
+use crate::target::BenchTarget;
+
+/// Requests in flight, and the least and most requests of a pass: one after the other, which shows latency, and as many as the
+/// limits of most volumes take.
+const KINDS: [(u32, u64, u64); 2] = [(1, 4, 64), (32, 128, u64::MAX)];
+/// Parts of the target, one for each pair of passes.
+const PARTS: u64 = 4;
+/// Bytes of a request.
+const BLOCK: u64 = 4096;
+/// What a volume fetches at a time, at the most that is known.
+const PIECE: u64 = 512 << 10;
+/// How far beside a block its neighbour is read: in the same piece, in another block of a cache.
+const BESIDE: u64 = 32 << 10;
+/// Longest first pass of a kind, and longest pass.
+const PASS: Nanos = Nanos::from_millis(250);
+const LONGEST_PASS: Nanos = Nanos::from_secs(1);
+/// Rest before each, after which a limiter lets through the same.
+const REST: Nanos = Nanos::from_millis(100);
+/// Blocks that are read one by one, this many in a row, and how long that may take.
+const BLOCKS: u64 = 64;
+const IN_A_ROW: usize = 8;
+const BLOCKS_TIME: Nanos = Nanos::from_secs(1);
+/// Usual time of everything.
+pub(crate) const INSPECTION_TIME: Nanos = Nanos::from_secs(3);
+
+/// What the target of `site` shows; `None` where its content is known.
+pub(crate) fn inspect(site: &Site, session: &Session) -> Option<InspectionRecord> {
+    let has_penalty = match &site.target {
+        // A test file was written just before.
+        BenchTarget::Directory { .. } => return None,
+        // Where it has none, passes would only use up credits.
+        BenchTarget::Simulated(volume) => volume.model.first_touch.is_some(),
+        BenchTarget::File { .. } | BenchTarget::BlockDevice { .. } => true,
+    };
+    let block_size_bytes = BLOCK.max(site.unit);
+    let passes = match has_penalty {
+        true => KINDS
+            .iter()
+            .zip(0..)
+            .flat_map(|(kind, at)| passes(site, block_size_bytes, (*kind, at), session))
+            .collect(),
+        false => Vec::new(),
+    };
+    let blocks = blocks(site, block_size_bytes, session);
+    Some(InspectionRecord { block_size_bytes, passes, blocks })
+}
+
+/// Two pairs of passes of a kind, each over a part of the target; none where they had too few requests.
+fn passes(
+    site: &Site,
+    block: u64,
+    ((depth, least, most), kind): ((u32, u64, u64), u64),
+    session: &Session,
+) -> Vec<PassRecord> {
+    let part = site.size / PARTS / PIECE * PIECE;
+    let mut passes: Vec<PassRecord> = Vec::new();
+    for (at, is_again) in [(2 * kind, false), (2 * kind, true), (2 * kind + 1, false), (2 * kind + 1, true)] {
+        let (ios, runtime) = match passes.first() {
+            // Of every other piece, so that most accesses are the first of theirs.
+            None => (most.min(part / PIECE / 2), PASS),
+            Some(first) => (first.ios, LONGEST_PASS),
+        };
+        if ios < least || session.stop_handle().is_requested() {
+            return Vec::new();
+        }
+        let offset = at * part + if is_again { BESIDE } else { 0 };
+        let mut options = site.job("randread", block, depth, Some(part - 2 * BESIDE));
+        options.extend([
+            pair("offset", size_word(offset)),
+            pair("io_size", size_word(ios * block)),
+            pair("runtime", time_word(runtime)),
+            pair("startdelay", time_word(REST)),
+            // Each pair reads in one order.
+            pair("randseed", (site.seed ^ at).to_string()),
+        ]);
+        let name = "inspection";
+        let test: TestRecord = measure(name.to_owned(), name.to_owned(), options, session, &mut ());
+        let summary = TestSummary::new(&test);
+        let ios = summary.total.map_or(0, |total| total.ios);
+        passes.push(PassRecord { iodepth: depth, is_again, ios, elapsed_ns: summary.measured_ns });
+    }
+    passes
+}
+
+/// Some blocks from all over a real target, read one by one.
+fn blocks(site: &Site, block: u64, session: &Session) -> Vec<BlockRecord> {
+    let is_block_device = matches!(site.target, BenchTarget::BlockDevice { .. });
+    if session.is_simulated() {
+        return Vec::new();
+    }
+    let reader = SurfaceReader::open(&site.file, site.size, is_block_device, true, block as usize);
+    // Neither in the order of their offsets nor beside what the passes read.
+    let step = site.size / BLOCKS / block * block;
+    let span = |at: u64| ByteRange {
+        offset: (at * 37 + site.seed) % BLOCKS * step + step / 2 / block * block,
+        length: block,
+    };
+    let spans: Vec<ByteRange> = (0..BLOCKS).map(span).collect();
+    let deadline = session.now() + BLOCKS_TIME.0;
+    let mut found = Vec::new();
+    for spans in spans.chunks(IN_A_ROW) {
+        let looks = reader.read(spans.to_vec(), BLOCKS_TIME, session);
+        let is_over = looks.len() < spans.len() || session.now() > deadline;
+        found.extend(looks.iter().map(|look| BlockRecord { is_zero: look.is_zero, lat_ns: look.time_ns }));
+        if is_over {
+            break;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use fathom_record::{FindingId, RunRecord};
+
+    use super::*;
+    use crate::catalogue::VolumeTypes;
+    use crate::expectations::ExpectationSettings;
+    use crate::plan::{BenchPlan, BenchSettings, Effort};
+    use crate::settings::RunSettings;
+
+    fn measured(volume: &str, expected: &str) -> (RunRecord, &'static str) {
+        let target = BenchTarget::inspect(Path::new(volume), &[], &VolumeTypes::default()).unwrap();
+        let lines = vec![expected.to_owned()];
+        let expectations = ExpectationSettings { lines, ..ExpectationSettings::default() };
+        let settings = BenchSettings {
+            run: RunSettings { target: volume.into(), seed: Some(1), ..RunSettings::default() },
+            suite: "standard".to_owned(),
+            effort: Effort::Quick,
+            only: vec!["rand-read".to_owned()],
+            runtime: Some(Nanos::from_secs(10)),
+            expectations,
+            ..BenchSettings::default()
+        };
+        let plan = BenchPlan::on(vec![target], settings).unwrap();
+        let record = crate::bench::run(&plan, &mut plan.session(), &mut ()).unwrap();
+        let verdict = fathom_analysis::expectation::judge(&record)[0].verdict.name();
+        (record, verdict)
+    }
+
+    #[test]
+    fn a_first_touch_penalty_is_found_and_explains_what_it_can() {
+        let base = "sim:custom?iops=1000&latency=1ms&size=40GiB";
+        for (more, expected, verdict) in [
+            ("", "rand-read.iops>=980", "met"),
+            ("", "rand-read.iops>=1900", "missed"),
+            ("&first_touch=1", "rand-read.iops>=980", "inconclusive"),
+            ("&first_touch=1", "rand-read.iops>=1900", "missed"),
+            // Many in flight reach the limit all the same.
+            ("&first_touch=20ms", "rand-read.iops>=980", "met"),
+        ] {
+            let (record, found) = measured(&format!("{base}{more}"), expected);
+            let has_penalty = record.findings.iter().any(|found| found.id == FindingId::FirstTouch);
+            assert_eq!(
+                (has_penalty, found),
+                (!more.is_empty(), verdict),
+                "{more} {expected}: {:?}",
+                record.findings
+            );
+        }
+    }
+}
