@@ -52,7 +52,7 @@ pub struct ReplaySection {
 impl ReplaySection {
     /// Mean bytes per request.
     pub fn mean_bytes(&self) -> f64 {
-        self.sizes.iter().map(|&(size, percent)| size as f64 * f64::from(percent) / 100.0).sum()
+        mean_bytes(&self.sizes)
     }
 }
 
@@ -160,29 +160,51 @@ fn split(sizes: &[(u64, u64)]) -> Option<Shares> {
     most.1 = u8::try_from(i32::from(most.1) + 100 - given).ok()?;
     let fits = split.iter().all(|&(size, percent)| size.is_multiple_of(smallest) && percent > 0);
     let mean = sizes.iter().map(|&(size, count)| size as f64 * share(count) / 100.0).sum::<f64>();
-    let said = split.iter().map(|&(size, percent)| size as f64 * f64::from(percent) / 100.0).sum::<f64>();
-    (fits && (said / mean - 1.0).abs() <= SPLIT_MEAN_ERROR).then_some(split)
+    (fits && (mean_bytes(&split) / mean - 1.0).abs() <= SPLIT_MEAN_ERROR).then_some(split)
 }
 
-/// One job of the mean size, in random order, since the order is not known.
+/// One job with the rate and the mean size of the requests, in random order, since neither sizes nor order are known.
 fn of_means(seen: &MonitorInterval, op: Op) -> Option<ReplaySection> {
     let done = &seen.activity.ops[op];
-    let unit = seen.device.logical_block_bytes.max(512);
     // Most flushes have no data of their own and were counted as a write of nothing, too.
     let empty = if op == Op::Write { seen.activity.flush.ios } else { 0 };
-    let with_data = done.ios.saturating_sub(empty).max(1);
-    let block = ((done.bytes as f64 / with_data as f64 / unit as f64).round() as u64).max(1) * unit;
-    let moved = done.bytes as f64 * 1e9 / seen.elapsed_ns as f64;
-    (done.bytes > 0).then(|| ReplaySection {
+    let with_data = done.ios.checked_sub(empty).filter(|&ios| ios > 0).unwrap_or(done.ios);
+    (done.bytes > 0 && with_data > 0).then(|| ReplaySection {
         name: format!("{op}s"),
         op,
         random: true,
-        sizes: vec![(block, 100)],
-        iops: moved / block as f64,
+        sizes: sizes_of_mean(done.bytes as f64 / with_data as f64, seen.device.logical_block_bytes),
+        iops: with_data as f64 * 1e9 / seen.elapsed_ns as f64,
         depth: little(seen, op, 1.0),
         range: None,
         fdatasync: None,
     })
+}
+
+/// One size, or two of which one is a multiple of the other, whose mean is `mean` bytes: of those that are off by the same
+/// number of tenths of a percent, the two that are closest. Requests of a page and more begin and end with one.
+fn sizes_of_mean(mean: f64, logical_block_bytes: u64) -> Shares {
+    const PAGE: u64 = 4096;
+    let unit = logical_block_bytes.max(512);
+    let grain = if mean >= PAGE as f64 { unit.max(PAGE) } else { unit };
+    let single = ((mean / grain as f64).round() as u64).max(1) * grain;
+    let smaller = std::iter::successors(Some(grain), |size| Some(size * 2));
+    let splits = smaller.take_while(|&size| size as f64 <= mean).filter_map(|small| {
+        let large = (mean / small as f64).ceil() as u64 * small;
+        let percent = ((mean - small as f64) * 100.0 / (large - small).max(1) as f64).round() as u8;
+        (large > small && (1..100).contains(&percent)).then(|| vec![(small, 100 - percent), (large, percent)])
+    });
+    let off = |shares: &Shares| (mean_bytes(shares) / mean - 1.0).abs();
+    let spread = |shares: &Shares| shares.iter().map(|(size, _)| size).max().unwrap_or(&0) - shares[0].0;
+    std::iter::once(vec![(single, 100)])
+        .chain(splits)
+        .min_by_key(|shares| ((off(shares) * 1e3) as u64, spread(shares)))
+        .unwrap_or_default()
+}
+
+/// Mean bytes per request.
+fn mean_bytes(shares: &[(u64, u8)]) -> f64 {
+    shares.iter().map(|&(size, percent)| size as f64 * f64::from(percent) / 100.0).sum()
 }
 
 /// The depth that a share of the requests of `op` had on average, rounded up: rate times wait.
@@ -323,15 +345,37 @@ mod tests {
     }
 
     #[test]
-    fn means_make_a_job_where_requests_were_not_seen() {
-        let mut seen = seen((0..1000).map(|n| (Op::Write, scattered(n), 4096 + n % 2 * 8192)));
-        seen.load = None;
+    fn without_a_trace_rates_are_exact_and_sizes_keep_their_mean() {
+        let check = |sizes: &[u64], logical: u64, expected: &[(u64, u8)]| {
+            let each = |n: u64| (Op::Write, scattered(n), sizes[n as usize % sizes.len()]);
+            let mut seen = seen((0..1000).map(each));
+            (seen.load, seen.device.logical_block_bytes) = (None, logical);
+            let job = job(&seen);
+            let [section] = job.sections.as_slice() else { panic!("{job:#?}") };
+            assert_eq!((section.sizes.as_slice(), section.iops), (expected, 100.0), "{sizes:?}");
+            let mean = sizes.iter().sum::<u64>() as f64 / sizes.len() as f64;
+            assert!((section.mean_bytes() / mean - 1.0).abs() < 0.005, "{sizes:?}: {}", section.mean_bytes());
+            let (_, iops, told_mean) = job.rates[0];
+            assert!((iops - 100.0).abs() < 1e-9 && (told_mean / mean - 1.0).abs() < 1e-9, "{:?}", job.rates);
+            assert!(section.random && !job.is_exact);
+            // 100 requests a second of 20 ms each are two in flight.
+            assert_eq!((section.depth, section.range), (2, None));
+        };
+        check(&[4096, 12_288], 512, &[(8192, 100)]);
+        check(&[4096, 4096, 4096, 4096, 16_384], 4096, &[(4096, 40), (8192, 60)]);
+        check(&[4096, 4096, 4096, 4096, 16_384], 512, &[(4096, 40), (8192, 60)]);
+        check(&[512, 512, 512, 1024], 512, &[(512, 75), (1024, 25)]);
+        check(&[4096, 4096, 4096, 8192], 512, &[(4096, 75), (8192, 25)]);
+        // A large mean is near enough to whole pages.
+        check(&[1 << 20, (1 << 20) + 1024], 512, &[(1 << 20, 100)]);
+    }
+
+    #[test]
+    fn more_flushes_than_writes_leave_every_write_its_data() {
+        let mut seen = seen((0..100).map(|n| (Op::Write, scattered(n), 4096)));
+        (seen.load, seen.activity.flush.ios) = (None, 100);
         let job = job(&seen);
-        let [section] = job.sections.as_slice() else { panic!("{job:#?}") };
-        assert!(!job.is_exact && section.random);
-        // 100 requests a second of 20 ms each are two in flight.
-        assert_eq!((section.sizes.as_slice(), section.iops), (&[(8192, 100)][..], 100.0));
-        assert_eq!((section.depth, section.range), (2, None));
+        assert_eq!((job.sections[0].sizes.as_slice(), job.sections[0].iops), (&[(4096, 100)][..], 10.0));
     }
 
     #[test]

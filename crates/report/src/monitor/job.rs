@@ -10,7 +10,7 @@ use fathom_model::text::shown;
 use fathom_model::units::{bytes, duration};
 
 /// A rate below this is given in bytes: whole requests per second would be too coarse.
-const FINE_IOPS: f64 = 100.0;
+const FINE_IOPS: f64 = 1000.0;
 
 /// The text of the file, in which no name of a device makes a line of its own; `None` where the device did nothing.
 pub fn render(seen: &MonitorInterval) -> Option<String> {
@@ -63,7 +63,10 @@ fn comments(seen: &MonitorInterval, job: &ReplayJobs, text: &mut String) -> std:
         }
     }
     if !job.is_exact {
-        writeln!(text, "; Requests were not traced: sizes are means, and random order is a guess.")?;
+        writeln!(
+            text,
+            "; Requests were not traced: sizes keep the mean of those measured, and random order is a guess."
+        )?;
     }
     if job.left_out >= 0.0005 {
         writeln!(text, "; Left out, being rare: {:.1} % of the requests.", job.left_out * 100.0)?;
