@@ -1,5 +1,7 @@
 //! Where a curve of rate over queue depth bends, for the points of a sweep as for the rows of any other run.
 
+use crate::plateau::{RunRate, at_the_top, mean};
+
 /// Gain per doubling of the depth below which a point lies on the plateau.
 const FLAT: f64 = 0.05;
 /// Share of the plateau that the depth for throughput reaches.
@@ -14,6 +16,8 @@ pub(crate) struct DepthRate {
     pub(crate) iops: f64,
     /// Mean latency, ns.
     pub(crate) lat_ns: Option<f64>,
+    /// Share of the rate that one more or one less round of requests would make.
+    pub(crate) resolution: f64,
 }
 
 impl DepthRate {
@@ -51,12 +55,10 @@ pub(crate) fn bend(curve: &[DepthRate]) -> Option<Bend> {
     Some(Bend { latency, throughput: plateau(curve).and_then(enough) })
 }
 
-/// Rate on the plateau: the mean of the points at the end of the curve that gain less than 5 % per doubling; the peak,
-/// where the rate falls again behind it.
+/// Rate on the plateau: there is one where the deepest point gains less than 5 % per doubling, or loses.
 fn plateau(curve: &[DepthRate]) -> Option<f64> {
-    let is_flat = |pair: &&[DepthRate]| pair[0].step(&pair[1]).0 < FLAT;
-    let flat: Vec<f64> = curve.windows(2).rev().take_while(is_flat).map(|pair| pair[1].iops).collect();
-    let peak = curve.iter().map(|at| at.iops).fold(0.0, f64::max);
-    let mean = (!flat.is_empty()).then(|| flat.iter().sum::<f64>() / flat.len() as f64)?;
-    Some(if mean < MOST * peak { peak } else { mean })
+    let [.., before, last] = curve else { return None };
+    let top = at_the_top(curve.iter().map(|at| at.iops));
+    let rate = |&place: &usize| RunRate { rate: curve[place].iops, resolution: curve[place].resolution };
+    (before.step(last).0 < FLAT).then(|| mean(top.iter().map(rate)))
 }

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accounting;
 mod bend;
 pub mod conclusions;
 pub mod criterion;
@@ -20,6 +21,7 @@ pub mod identify;
 pub mod monitor;
 pub mod pattern;
 pub mod ping;
+mod plateau;
 pub mod prepare;
 pub mod recommendation;
 mod rows;

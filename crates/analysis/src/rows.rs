@@ -9,6 +9,8 @@ use fathom_model::{Nanos, PerOp};
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{Activity, JobRecord, OpOutcome, RunRecord, TestRecord, TestSummary};
 
+use crate::plateau::SettledRate;
+
 /// Fewest full seconds that show whether a rate varies.
 pub(crate) const LEAST_SECONDS: usize = 3;
 
@@ -140,12 +142,22 @@ impl<'a> RecordRow<'a> {
 
     /// Requests per second once settled; over the whole run where that is too short to tell.
     pub(crate) fn settled_iops(&self) -> f64 {
-        rate(self.settled(), |second| second.ios).unwrap_or_else(|| self.iops())
+        self.settled_rate().map_or_else(|| self.iops(), |settled| settled.iops())
     }
 
     /// Bytes per second once settled; over the whole run where that is too short to tell.
     pub(crate) fn settled_bytes_per_second(&self) -> f64 {
-        rate(self.settled(), |second| second.bytes).unwrap_or_else(|| self.bytes_per_second())
+        self.settled_rate().map_or_else(|| self.bytes_per_second(), |settled| settled.bytes_per_second())
+    }
+
+    fn settled_rate(&self) -> Option<SettledRate> {
+        SettledRate::of(&self.jobs().iter().collect::<Vec<_>>())
+    }
+
+    /// Share of the rate that one more or one less round of requests would make.
+    pub(crate) fn resolution(&self) -> f64 {
+        let ios = self.summary.total.as_ref().map_or(0, |total| total.ios);
+        (self.mean_queue_depth() / ios.max(1) as f64).min(1.0)
     }
 
     /// Mean latency, ns; 0 where none was recorded.
@@ -184,12 +196,6 @@ impl<'a> RecordRow<'a> {
     pub(crate) fn sum(&self, field: fn(&OpOutcome) -> u64, of: fn(&JobRecord) -> &OpOutcome) -> u64 {
         self.jobs().iter().map(|job| field(of(job))).sum()
     }
-}
-
-fn rate(seconds: &[Second], of: fn(&Second) -> u64) -> Option<f64> {
-    let elapsed_ns: u64 = seconds.iter().map(|second| second.elapsed_ns).sum();
-    (seconds.len() >= LEAST_SECONDS)
-        .then(|| seconds.iter().map(of).sum::<u64>() as f64 * 1e9 / elapsed_ns.max(1) as f64)
 }
 
 #[cfg(test)]

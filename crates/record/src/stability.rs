@@ -114,8 +114,8 @@ pub fn stability(jobs: &[&JobRecord]) -> Option<Stability> {
     })
 }
 
-/// The intervals of all workers, added tick by tick; `None` where a worker has none to add.
-fn merged_series(jobs: &[&JobRecord]) -> Option<Vec<Interval>> {
+/// The intervals of all workers, added tick by tick, without their latencies; `None` where a worker has none to add.
+pub fn merged_series(jobs: &[&JobRecord]) -> Option<Vec<Interval>> {
     let series_of = |job: &JobRecord| {
         let bare = |interval: &Interval| {
             let op = |op: &IntervalOp| IntervalOp { clat_bins: Vec::new(), ..*op };

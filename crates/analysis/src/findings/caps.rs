@@ -3,16 +3,19 @@
 //!
 //! A plateau of one point is no plateau: two points of the run have to agree, or one with a limit that is known.
 
+mod plateaus;
+
 use fathom_model::units;
 use fathom_record::{Finding, LatencySummary, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
 
+use self::plateaus::{held, plateau};
+use crate::accounting::{Charge, IoUnit, charge, deciding_block};
+use crate::plateau::AGREE;
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes, of};
 use crate::steady::{coefficient_of_variation, mean};
 
-/// Points of one plateau agree within this share.
-const AGREE: f64 = 0.03;
 /// Spread from second to second below which a rate is held by a limit: a busy device is less even.
 const EVEN: f64 = 0.02;
 /// Points are of different depths where one is this many times the other.
@@ -23,6 +26,9 @@ const LARGE_BYTES: u64 = 64 << 10;
 const MOSTLY_WAITING: f64 = 2.0;
 /// A larger block must have moved this many times as much before a smaller one is called too small.
 const WORTHWHILE: f64 = 1.5;
+
+/// Block sizes are multiples of this.
+const SECTOR: u64 = 512;
 
 /// Latencies of a queue in front of a limiter differ by at most this share.
 const APART: f64 = 0.10;
@@ -40,6 +46,9 @@ pub(crate) struct Cap {
     group_limit: Option<u64>,
     /// Indices of the rows.
     rows: Vec<usize>,
+    /// The unit in which I/Os are counted: of a limit on I/Os where one shows, of one on bytes where such a unit would explain
+    /// the same rates.
+    unit: Option<IoUnit>,
 }
 
 /// The limits of a run.
@@ -58,20 +67,37 @@ pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
         let limits = group_limits(record, kind, "bytes_per_second");
         let bytes = plateau(rows, &points, |row| row.settled_bytes_per_second(), &limits);
         // Where one block size makes a plateau of both, its size decides which.
-        let is_large = |cap: &Cap| cap.rows.iter().all(|&at| rows[at].block_bytes() >= Some(LARGE_BYTES));
+        let is_large_row = |&at: &usize| rows[at].block_bytes() >= Some(LARGE_BYTES);
+        let is_large = |cap: &Cap| cap.rows.iter().all(is_large_row);
         let is_one_size =
             |cap: &Cap| cap.rows.windows(2).all(|at| rows[at[0]].block_bytes() == rows[at[1]].block_bytes());
-        let by_bytes = |cap: &Cap| cap.group_limit.is_some() || (is_large(cap) && cap.rows.len() > 1);
+        let by_bytes = |cap: &Cap| {
+            cap.group_limit.is_some() || (cap.rows.iter().filter(|&at| is_large_row(at)).count() > 1)
+        };
         let by_requests = |cap: &Cap| {
             let same = bytes.as_ref().is_some_and(|bytes| bytes.rows == cap.rows);
             cap.group_limit.is_some() || !(is_one_size(cap) && is_large(cap) && same)
         };
-        caps.iops.extend(iops.clone().filter(by_requests).map(|cap| Cap { kind, ..cap }));
-        let held_by_iops =
-            |cap: &Cap| caps.iops.iter().any(|iops| iops.kind == kind && iops.rows == cap.rows);
-        caps.bytes.extend(
-            bytes.clone().filter(|cap| by_bytes(cap) && !held_by_iops(cap)).map(|cap| Cap { kind, ..cap }),
-        );
+        let mut iops = iops.clone().filter(by_requests).map(|cap| Cap { kind, ..cap });
+        let held_by_iops = |cap: &Cap| iops.as_ref().is_some_and(|iops| iops.rows == cap.rows);
+        let mut bytes = bytes.clone().filter(|cap| by_bytes(cap) && !held_by_iops(cap));
+        let counted = match &iops {
+            Some(iops) => charge(iops.value, &held(rows, &points, [Some(iops), bytes.as_ref()])),
+            None => Charge::Neither,
+        };
+        let is_set = bytes.as_ref().is_some_and(|cap| cap.group_limit.is_some());
+        match counted {
+            Charge::Units(unit) if !is_set => {
+                iops = iops.map(|cap| Cap { unit: Some(unit), ..cap });
+                bytes = None;
+            }
+            Charge::Either(unit) if !is_set && unit.power_of_two().is_some() => {
+                bytes = bytes.map(|cap| Cap { unit: Some(unit), ..cap })
+            }
+            _ => {}
+        }
+        caps.iops.extend(iops);
+        caps.bytes.extend(bytes.map(|cap| Cap { kind, ..cap }));
     }
     if caps.iops.is_empty() && caps.bytes.is_empty() {
         caps.iops = across_directions(rows);
@@ -101,8 +127,13 @@ fn across_directions(rows: &[RecordRow<'_>]) -> Vec<Cap> {
     if !is_alike(read) || !is_alike(write) {
         return Vec::new();
     }
-    let cap =
-        |kind, at: usize| Cap { kind, value: rows[at].settled_iops(), group_limit: None, rows: vec![at] };
+    let cap = |kind, at: usize| Cap {
+        kind,
+        value: rows[at].settled_iops(),
+        group_limit: None,
+        rows: vec![at],
+        unit: None,
+    };
     vec![cap(RowKind::Read, read), cap(RowKind::Write, write)]
 }
 
@@ -139,37 +170,6 @@ fn settled_spread(row: &RecordRow<'_>) -> Option<f64> {
         return None;
     }
     (mean(&rates) > 0.0).then(|| coefficient_of_variation(&rates))
-}
-
-/// The highest rate that two points of different depth or block size share, or one point and a known limit.
-fn plateau(
-    rows: &[RecordRow<'_>],
-    points: &[usize],
-    rate: fn(&RecordRow<'_>) -> f64,
-    limits: &[u64],
-) -> Option<Cap> {
-    let is_at = |at: usize, limit: u64| (rate(&rows[at]) / limit as f64 - 1.0).abs() <= AGREE;
-    let limit = limits.iter().copied().find(|&limit| points.iter().any(|&at| is_at(at, limit)));
-    let limited: Vec<usize> =
-        limit.map_or_else(Vec::new, |limit| points.iter().copied().filter(|&at| is_at(at, limit)).collect());
-    let top = points.iter().map(|&at| rate(&rows[at])).fold(0.0, f64::max);
-    let agree: Vec<usize> =
-        points.iter().copied().filter(|&at| rate(&rows[at]) >= top * (1.0 - AGREE)).collect();
-    let differ = |one: &RecordRow<'_>, other: &RecordRow<'_>| {
-        let (least, most) = (
-            one.mean_queue_depth().min(other.mean_queue_depth()),
-            one.mean_queue_depth().max(other.mean_queue_depth()),
-        );
-        most >= least * DEEPER * (1.0 - AGREE) || one.block_bytes() != other.block_bytes()
-    };
-    let is_plateau = agree.iter().any(|&one| agree.iter().any(|&other| differ(&rows[one], &rows[other])));
-    let (found, group_limit) = match () {
-        () if !limited.is_empty() => (limited, limit),
-        () if is_plateau && top > 0.0 => (agree, None),
-        () => return None,
-    };
-    let mean = found.iter().map(|&at| rate(&rows[at])).sum::<f64>() / found.len() as f64;
-    Some(Cap { kind: RowKind::Read, value: mean, group_limit, rows: found })
 }
 
 /// What the process's control group sets as limits for this kind, on whatever device.
@@ -209,6 +209,10 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     if let Some(limit) = cap.group_limit {
         claim += &format!("; the limit of the control group is {}", units::grouped(limit));
     }
+    if let Some(unit) = &cap.unit {
+        let unit = units::bytes(unit.value() as u64);
+        claim += &format!("; I/Os of more than {unit} count as several, one for each {unit}");
+    }
     claim += &shared(cap, caps, rows);
     let asked = format!("--iops {:.0}", cap.value * 2.0);
     let found = finding(FindingId::IopsCap, Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
@@ -217,6 +221,7 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         .with("iops", cap.value)
         .with("depth_least", least)
         .with("depth_most", most)
+        .with("io_unit_bytes", cap.unit.map(|unit| unit.value()))
         .with("group_limit_iops", cap.group_limit)
 }
 
@@ -243,7 +248,16 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     if let Some(limit) = cap.group_limit {
         claim += &format!("; the limit of the control group is {}", mebibytes(limit as f64));
     }
-    let crossover = caps.iops.iter().find(|iops| iops.kind == cap.kind).map(|iops| cap.value / iops.value);
+    let iops = caps.iops.iter().find(|iops| iops.kind == cap.kind);
+    let crossover = iops.filter(|_| cap.unit.is_none()).map(|iops| cap.value / iops.value);
+    if let Some((unit, iops)) = cap.unit.zip(iops) {
+        let size = units::bytes(unit.value() as u64);
+        claim += &format!(
+            "; inconclusive whether by a bandwidth limit or by the limit of {} IOPS with an I/O counted for each {size}: \
+             all sizes measured are multiples of {size}",
+            count(iops.value)
+        );
+    }
     if let Some(bytes) = crossover {
         claim += &format!(
             "; the crossover block size is {}: below it the IOPS limit applies, above it the bandwidth limit",
@@ -251,11 +265,21 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         );
     }
     let asked = format!("--throughput {:.0}MiB", cap.value * 2.0 / f64::from(1 << 20));
-    let found = finding(FindingId::BandwidthCap, Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
+    let deciding = cap.unit.and_then(|unit| deciding_block(unit.low, SECTOR));
+    let remedy = match deciding {
+        Some(size) => Some(format!(
+            "Measure blocks of {} as well: `fathom sweep` does, or `--bs {}`.",
+            units::bytes(size),
+            block(size)
+        )),
+        None => remedy_of_cap(cap, &asked),
+    };
+    let found = finding(FindingId::BandwidthCap, Severity::Info, claim + ".", remedy);
     of(found, cap.rows.iter().map(|&at| &rows[at]))
         .with("direction", direction(cap.kind))
         .with("bytes_per_second", cap.value)
         .with("crossover_block_size_bytes", crossover)
+        .with("io_unit_bytes", cap.unit.map(|unit| unit.value()))
         .with("group_limit_bytes_per_second", cap.group_limit)
 }
 
@@ -425,6 +449,36 @@ mod tests {
         );
         let crossover = found[1].evidence["crossover_block_size_bytes"].as_f64().unwrap();
         assert!((crossover / 44_739.2 - 1.0).abs() < 0.001, "{crossover}");
+    }
+
+    #[test]
+    fn larger_requests_that_count_as_several_are_no_bandwidth_limit() {
+        let small = [load("randread", 4, 8, 1000.0), load("randread", 16, 64, 1000.0)];
+        let with = |more: &[(u64, f64)]| {
+            let more =
+                more.iter().flat_map(|&(kib, iops)| [8, 32].map(|depth| load("randread", kib, depth, iops)));
+            check(&record(&small.iter().cloned().chain(more).collect::<Vec<_>>()))
+        };
+        let either = with(&[(64, 250.0), (256, 62.5)]);
+        assert_eq!(ids(&either), ["iops-cap", "bandwidth-cap"]);
+        assert!(
+            either[1].claim.contains("inconclusive whether by a bandwidth limit or"),
+            "{}",
+            either[1].claim
+        );
+        assert!(either[1].evidence["crossover_block_size_bytes"].is_null());
+        let deciding = either[1].remedy.as_deref().unwrap_or_default();
+        assert!(deciding.starts_with("Measure blocks of 20.0 KiB as well"), "{deciding}");
+        let units = with(&[(20, 500.0), (64, 250.0), (256, 62.5)]);
+        assert_eq!(ids(&units), ["iops-cap"]);
+        assert!(
+            units[0].claim.contains("; I/Os of more than 16.0 KiB count as several"),
+            "{}",
+            units[0].claim
+        );
+        let bytes = with(&[(20, 800.0), (64, 250.0), (256, 62.5)]);
+        assert_eq!(ids(&bytes), ["iops-cap", "bandwidth-cap"]);
+        assert!(bytes[1].claim.contains("the crossover block size is 16.0 KiB"), "{}", bytes[1].claim);
     }
 
     #[test]

@@ -127,8 +127,9 @@ fn knee(family: &[&RecordRow<'_>]) -> Option<Finding> {
     }
     let at = |row: &&RecordRow<'_>| DepthRate {
         depth: row.mean_queue_depth(),
-        iops: row.iops(),
+        iops: row.settled_iops(),
         lat_ns: Some(row.lat_ns()),
+        resolution: row.resolution(),
     };
     let bend = bend(&curve.iter().map(at).collect::<Vec<_>>())?;
     let (place, plateau) = bend.throughput.filter(|_| curve.len() >= LEAST_DEPTHS)?;
@@ -197,7 +198,7 @@ mod tests {
         let found = check(&[(1, 2000.0), (2, 3000.0), (4, 3001.0), (8, 3000.0)], &["knee"]);
         assert_eq!(
             found[0].claim,
-            "4k reads level off at 3,001 IOPS: QD 2 is enough for the rate, QD 2 has the best ratio of rate to latency."
+            "4k reads level off at 3,000 IOPS: QD 2 is enough for the rate, QD 2 has the best ratio of rate to latency."
         );
         check(&[(1, 2000.0), (2, 2900.0), (4, 4000.0), (8, 5200.0)], &["queue-too-shallow"]);
     }

@@ -1,5 +1,6 @@
 //! Which block sizes a sweep adds to those it began with: where the limits are not seen yet, and where they part.
 
+use crate::accounting::deciding_block;
 use crate::pattern::AccessPattern;
 use crate::sweep::knee::{curve, has_ended};
 use crate::sweep::limits::{DepthPlateau, at_the_top, levels, limits};
@@ -69,7 +70,14 @@ impl Planner<'_> {
                 return Some(larger);
             }
         }
-        let crossover = limits(self.points, rw, self.main_jobs()).crossover_block_size_bytes?.value()?;
+        let limits = limits(self.points, rw, self.main_jobs());
+        if let Some(deciding) = limits
+            .undecided
+            .and_then(|undecided| deciding_block(undecided.io_unit_bytes.low()?, self.spec.unit))
+        {
+            return Some(deciding).filter(is_new);
+        }
+        let crossover = limits.crossover_block_size_bytes?.value()?;
         let is_close = |level: &DepthPlateau| (level.block as f64 / crossover - 1.0).abs() <= CLOSE;
         let nearest = (crossover / self.spec.unit as f64).round() as u64 * self.spec.unit;
         Some(nearest).filter(|_| !levels.iter().any(is_close)).filter(is_new)

@@ -6,7 +6,7 @@ use crate::sweep::point::model::Model;
 use crate::sweep::point::{SweepPoint, SweepSpot};
 
 fn point() -> SweepPoint {
-    let model = Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };
+    let model = Model::unlimited(1e6);
     model.measure(
         SweepSpot { rw: AccessPattern::RandRead, block_size_bytes: 4096, iodepth: 2, numjobs: 1 },
         1_000_000_000,

@@ -1,21 +1,22 @@
-//! The limits behind a grid of points: rate = min(depth / latency at rest, IOPS cap, bandwidth cap / block size).
+//! The limits behind a grid of points: rate = min(depth / latency at rest, IOPS limit / I/Os counted, bandwidth limit / block
+//! size).
 //!
-//! A limit is stated where the points carry it: flat over at least two depths, the IOPS cap also over at least two block
+//! A limit is stated where the points carry it: flat over at least two depths, the IOPS limit also over at least two block
 //! sizes, all within 3 %. Otherwise there is only a bound: the most that was seen.
 
 use serde::Serialize;
 
+use crate::accounting::{BlockRate, Charge, IoUnit, charge, deciding_block};
 use crate::estimate::Estimate;
 use crate::pattern::AccessPattern;
+use crate::plateau::{self, RUN_TO_RUN, RunRate};
 use crate::sweep::knee::curve;
 use crate::sweep::point::SweepPoint;
 
-/// How well points have to agree.
-const AGREE: f64 = 0.03;
-/// Spread of a rate without a cause: two runs under the same limit differ by this.
-const RUN_TO_RUN: f64 = 0.005;
 /// What a limit that has rested lets through beyond its rate, as time at that rate, ns: limits hold over slices of time.
 const AHEAD_NS: f64 = 20e6;
+/// Block sizes are multiples of this.
+const SECTOR: u64 = 512;
 /// Share of both caps that block sizes near the crossover get.
 pub const NEAR: f64 = 0.9;
 
@@ -30,8 +31,24 @@ pub struct DirectionLimits {
     pub crossover_block_size_bytes: Option<Estimate>,
     /// Block sizes that get at least 90 % of both caps; `None` where one of the caps is unknown.
     pub near_both_block_size_bytes: Option<BlockSizeRange>,
+    /// The most bytes that count as one I/O, where larger requests count as several.
+    pub io_unit_bytes: Option<Estimate>,
+    /// Why neither a bandwidth limit nor an I/O unit is stated although large requests are held; `None` where one is.
+    pub undecided: Option<UndecidedCharge>,
     /// The jobs were busy all the time where the rate was greatest: that limit is theirs.
     pub is_client_bound: bool,
+}
+
+/// Large requests are held by a bandwidth limit, or count as several I/Os: the sizes that were measured have the same rates
+/// under both.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct UndecidedCharge {
+    /// The bandwidth limit, if it is one, bytes per second.
+    pub bytes_per_second: f64,
+    /// The I/O unit, if it is one.
+    pub io_unit_bytes: Estimate,
+    /// The block size that decides.
+    pub deciding_block_size_bytes: Option<u64>,
 }
 
 /// Block sizes between two bounds, bytes.
@@ -60,8 +77,8 @@ pub(crate) struct DepthPlateau {
     pub iops: f64,
     low: f64,
     high: f64,
-    /// Precision of the value, 1 / variance relative to it.
-    weight: f64,
+    /// Share of the value that it is wrong by.
+    resolution: f64,
     is_client_bound: bool,
 }
 
@@ -78,17 +95,16 @@ pub(crate) fn level(
     (rw, block, jobs): (AccessPattern, u64, u32),
 ) -> Option<DepthPlateau> {
     let curve = curve(points, (rw, block, jobs));
-    let most = curve.iter().map(|point| point.iops).fold(0.0, f64::max);
-    let flat: Vec<&&SweepPoint> = curve.iter().filter(|point| agrees(point.iops, most)).collect();
+    let top = plateau::at_the_top(curve.iter().map(|point| point.iops));
+    let flat: Vec<&SweepPoint> = top.into_iter().map(|place| curve[place]).collect();
     if flat.len() < 2 {
         return None;
     }
-    let weight = |point: &SweepPoint| 1.0 / (RUN_TO_RUN.powi(2) + point.resolution().powi(2));
-    let weights: f64 = flat.iter().map(|point| weight(point)).sum();
-    let iops = flat.iter().map(|point| point.iops * weight(point)).sum::<f64>() / weights;
+    let rate = |point: &&SweepPoint| RunRate { rate: point.iops, resolution: point.resolution() };
+    let iops = plateau::mean(flat.iter().map(rate));
     // Each point bounds the level by itself; the most precise ones bound it best.
     let margin = |point: &SweepPoint| RUN_TO_RUN + point.resolution();
-    let ahead = |point: &SweepPoint| AHEAD_NS / point.elapsed_ns.max(1) as f64;
+    let ahead = |point: &SweepPoint| AHEAD_NS / point.settled_ns.max(1) as f64;
     let low = flat.iter().map(|point| point.iops * (1.0 - margin(point) - ahead(point))).fold(0.0, f64::max);
     let high = flat.iter().map(|point| point.iops * (1.0 + margin(point))).fold(f64::INFINITY, f64::min);
     let is_client_bound = flat.iter().all(|point| point.is_client_bound());
@@ -97,13 +113,9 @@ pub(crate) fn level(
         iops,
         low: low.min(iops),
         high: high.max(iops),
-        weight: weights,
+        resolution: flat.iter().map(|point| point.resolution()).fold(1.0, f64::min),
         is_client_bound,
     })
-}
-
-fn agrees(value: f64, most: f64) -> bool {
-    value >= most * (1.0 - AGREE)
 }
 
 /// The levels of every block size of a pattern, ascending.
@@ -124,17 +136,26 @@ pub(crate) fn at_the_top(
     levels: &[DepthPlateau],
     measure: impl Fn(&DepthPlateau) -> f64,
 ) -> Vec<DepthPlateau> {
-    let most = levels.iter().map(&measure).fold(0.0, f64::max);
-    levels.iter().filter(|level| agrees(measure(level), most)).copied().collect()
+    let rates: Vec<f64> = levels.iter().map(measure).collect();
+    plateau::at_the_top(rates).into_iter().map(|place| levels[place]).collect()
+}
+
+/// `levels` without the `others`, of which a block size at the crossover is one: that one may be held a little lower by the
+/// other limit. All of them where nothing else remains.
+fn without(levels: &[DepthPlateau], others: &[DepthPlateau]) -> Vec<DepthPlateau> {
+    let is_other = |level: &&DepthPlateau| others.iter().any(|other| other.block == level.block);
+    let left: Vec<DepthPlateau> = levels.iter().filter(|level| !is_other(level)).copied().collect();
+    if left.is_empty() { levels.to_vec() } else { left }
 }
 
 /// The mean of levels that agree, with bounds that hold each of them.
 fn together(levels: &[DepthPlateau], scale: impl Fn(&DepthPlateau) -> f64) -> Estimate {
-    let weights: f64 = levels.iter().map(|level| level.weight).sum();
-    let sum: f64 = levels.iter().map(|level| level.weight * level.iops * scale(level)).sum();
+    let rate =
+        |level: &DepthPlateau| RunRate { rate: level.iops * scale(level), resolution: level.resolution };
+    let value = plateau::mean(levels.iter().map(rate));
     let low = levels.iter().map(|level| level.low * scale(level)).fold(f64::INFINITY, f64::min);
     let high = levels.iter().map(|level| level.high * scale(level)).fold(0.0, f64::max);
-    Estimate::Known { value: sum / weights, low, high }
+    Estimate::Known { value, low, high }
 }
 
 /// The limits that the points of `rw` show.
@@ -149,7 +170,7 @@ pub fn limits(points: &[SweepPoint], rw: AccessPattern, jobs: u32) -> DirectionL
     let by_bytes = at_the_top(&levels, DepthPlateau::bytes_per_second);
     let is_client_bound = !by_count.is_empty() && by_count.iter().all(|level| level.is_client_bound);
     let iops = if by_count.len() >= 2 && !is_client_bound {
-        Some(together(&by_count, |_| 1.0))
+        Some(together(&without(&by_count, &by_bytes), |_| 1.0))
     } else {
         seen(|point| point.iops)
     };
@@ -157,21 +178,46 @@ pub fn limits(points: &[SweepPoint], rw: AccessPattern, jobs: u32) -> DirectionL
     let is_byte_limited = by_bytes
         .iter()
         .any(|level| !by_count.iter().any(|other| other.block == level.block) && !level.is_client_bound);
-    let bytes_per_second = if is_byte_limited {
-        Some(together(&by_bytes, |level| level.block as f64))
+    let counted = charge_of(iops, &levels);
+    let bytes_per_second = if is_byte_limited && !matches!(counted, Charge::Units(_) | Charge::Either(_)) {
+        Some(together(&without(&by_bytes, &by_count), |level| level.block as f64))
     } else {
         seen(|point| point.bytes_per_second)
     };
-    let crossover = match (iops, bytes_per_second) {
-        (Some(iops), Some(bytes)) => crossover(iops, bytes),
+    let crossover = match (iops, bytes_per_second, counted) {
+        (Some(iops), Some(bytes), Charge::Bytes | Charge::Neither) => crossover(iops, bytes),
         _ => None,
+    };
+    let (io_unit_bytes, undecided) = match counted {
+        Charge::Units(unit) => (Some(unit.estimate()), None),
+        Charge::Either(unit) => (None, Some(undecided(&by_bytes, unit))),
+        Charge::Bytes | Charge::Neither => (None, None),
     };
     DirectionLimits {
         iops,
         bytes_per_second,
+        io_unit_bytes,
+        undecided,
         crossover_block_size_bytes: crossover,
         near_both_block_size_bytes: BlockSizeRange::near(crossover),
         is_client_bound,
+    }
+}
+
+/// What counts of a large request; unknown without a limit on I/Os.
+fn charge_of(iops: Option<Estimate>, levels: &[DepthPlateau]) -> Charge {
+    let Some(iops) = iops.and_then(|iops| iops.value()) else { return Charge::Neither };
+    let of_target = levels.iter().filter(|level| !level.is_client_bound);
+    let rates: Vec<BlockRate> =
+        of_target.map(|level| BlockRate { block: level.block, iops: level.iops }).collect();
+    charge(iops, &rates)
+}
+
+fn undecided(by_bytes: &[DepthPlateau], unit: IoUnit) -> UndecidedCharge {
+    UndecidedCharge {
+        bytes_per_second: together(by_bytes, |level| level.block as f64).value().unwrap_or_default(),
+        io_unit_bytes: unit.estimate(),
+        deciding_block_size_bytes: deciding_block(unit.low, SECTOR),
     }
 }
 
@@ -223,8 +269,8 @@ mod tests {
     #[test]
     fn both_caps_and_their_crossover() {
         for (iops, kib) in [(300.0, 64.0), (1_000.0, 40.0), (5_000.0, 20.0), (3_000.0, 5.0)] {
-            let model = Model { rest_ns: 30_000.0, iops, bytes_per_second: iops * kib * 1024.0 };
-            let blocks = [KIB, 2 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB];
+            let model = Model::limited(iops, iops * kib * 1024.0);
+            let blocks = [KIB, 2 * KIB, 4 * KIB, 16 * KIB, 64 * KIB, 80 * KIB, 256 * KIB];
             let limits = limits(&measured(&model, &blocks), AccessPattern::RandRead, 1);
             near(limits.iops, iops);
             near(limits.bytes_per_second, iops * kib * 1024.0);
@@ -234,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_hidden_cap_has_a_bound() {
-        let model = Model { rest_ns: 30_000.0, iops: 1e4, bytes_per_second: 10.0 * 1048576.0 };
+        let model = Model::limited(1e4, 10.0 * 1048576.0);
         let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), AccessPattern::RandRead, 1);
         assert!(
             matches!(found.iops, Some(Estimate::AtLeast(most)) if (2_500.0..2_620.0).contains(&most)),
@@ -246,7 +292,7 @@ mod tests {
             "{found:?}"
         );
 
-        let model = Model { rest_ns: 30_000.0, iops: 500.0, bytes_per_second: 1e9 };
+        let model = Model::limited(500.0, 1e9);
         let found = limits(&measured(&model, &[4 * KIB, 16 * KIB, 64 * KIB]), AccessPattern::RandRead, 1);
         near(found.iops, 500.0);
         assert!(matches!(found.bytes_per_second, Some(Estimate::AtLeast(_))), "{found:?}");
@@ -257,8 +303,26 @@ mod tests {
     }
 
     #[test]
+    fn units_of_ios_are_no_bandwidth_limit() {
+        let model = Model { unit: Some(16 * KIB), ..Model::limited(1000.0, f64::INFINITY) };
+        let grid = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB];
+        let found = limits(&measured(&model, &grid), AccessPattern::RandRead, 1);
+        let undecided = found.undecided.expect("whole units tell nothing");
+        near(Some(undecided.io_unit_bytes), 16_384.0);
+        assert_eq!(undecided.deciding_block_size_bytes, Some(20 * KIB));
+        near(found.iops, 1000.0);
+        assert!(matches!(found.bytes_per_second, Some(Estimate::AtLeast(_))), "{found:?}");
+        assert_eq!((found.crossover_block_size_bytes, found.io_unit_bytes), (None, None));
+        let decided = [4 * KIB, 16 * KIB, 20 * KIB, 64 * KIB, 256 * KIB];
+        let found = limits(&measured(&model, &decided), AccessPattern::RandRead, 1);
+        near(found.io_unit_bytes, 16_384.0);
+        assert!(matches!(found.bytes_per_second, Some(Estimate::AtLeast(_))), "{found:?}");
+        assert_eq!((found.crossover_block_size_bytes, found.undecided), (None, None));
+    }
+
+    #[test]
     fn a_device_without_caps_has_none() {
-        let model = Model { rest_ns: 100_000.0, iops: 1e9, bytes_per_second: 1e12 };
+        let model = Model::unlimited(100_000.0);
         let limits = limits(&measured(&model, &[4 * KIB, 64 * KIB]), AccessPattern::RandRead, 1);
         assert!(matches!(limits.iops, Some(Estimate::AtLeast(_))), "{limits:?}");
         assert!(matches!(limits.bytes_per_second, Some(Estimate::AtLeast(_))), "{limits:?}");
@@ -267,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_client_that_is_busy_all_the_time_is_no_cap_of_the_target() {
-        let model = Model { rest_ns: 30_000.0, iops: 5_000.0, bytes_per_second: 1e9 };
+        let model = Model::limited(5_000.0, 1e9);
         let mut points = measured(&model, &[4 * KIB, 8 * KIB]);
         points.iter_mut().for_each(|point| point.cpu_per_job = 0.97);
         let limits = limits(&points, AccessPattern::RandRead, 1);

@@ -357,7 +357,7 @@ mod tests {
         judge: impl Fn(&mut OfferedPoint, usize),
     ) -> (Vec<u32>, Option<Highest>) {
         let slo = LatencyObjective::parse_recorded(slo).expect("it is one");
-        let model = Model { rest_ns: 500_000.0, iops: f64::from(cap), bytes_per_second: 1e12 };
+        let model = Model { rest_ns: 500_000.0, ..Model::limited(f64::from(cap), 1e12) };
         let points: Vec<SweepPoint> = [1, 4, 16, 64]
             .map(|depth| model.measure(SweepSpot { iodepth: depth, ..FIRST.spot() }, 10_000_000_000, 0.0))
             .to_vec();

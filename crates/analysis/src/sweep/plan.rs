@@ -25,17 +25,18 @@ pub enum NextPoint {
     OutOfTime,
 }
 
-/// Idle time before each point: what a limiter grants in slices begins anew.
-pub const SETTLE_NS: u64 = 300_000_000;
+/// Idle time before each point: what a limiter grants in slices of 100 ms begins anew. The intervals of half a second by which
+/// a run is counted then end 20 ms before a slice, and the first, in which the rate settles, is the shortest.
+pub const SETTLE_NS: u64 = 320_000_000;
+const TICK_NS: u64 = 500_000_000;
+/// What a point runs beyond whole intervals: the first one, and a little after the last.
+const BEYOND_TICKS_NS: u64 = TICK_NS - SETTLE_NS + 40_000_000;
 /// Measured time of a point: of a short sweep, of a long one, and of one whose requests are few.
 const SHORTEST_NS: u64 = 1_000_000_000;
 const LONGEST_NS: u64 = 10_000_000_000;
 const FEW_NS: u64 = 4_000_000_000;
 /// Points that a sweep is thought to have.
 const USUAL_POINTS: u64 = 120;
-/// Limiters grant in slices of 100 ms; a point ends shortly before one would begin, so that it sees whole slices.
-const SLICE_NS: u64 = 100_000_000;
-const BEFORE_SLICE_NS: u64 = 20_000_000;
 /// Share of the requests that the last slice may let through early.
 const EARLY: f64 = 0.008;
 /// Longest time of a point that an objective's percentile asks for.
@@ -183,6 +184,7 @@ impl Planner<'_> {
     /// How long to measure at `spot`, ns.
     fn runtime(&self, spot: SweepSpot) -> u64 {
         let usual = (self.spec.budget_ns / USUAL_POINTS).clamp(SHORTEST_NS, LONGEST_NS);
+        let usual = usual / TICK_NS * TICK_NS;
         let mut runtime = usual;
         if let Some(iops) = self.expected_iops(spot) {
             let seconds = |requests: f64| (requests / iops * 1e9) as u64;
@@ -192,7 +194,7 @@ impl Planner<'_> {
                 runtime = runtime.max(seconds(slo.samples() * 1.1).min(LONGEST_FOR_SLO_NS));
             }
         }
-        runtime.div_ceil(SLICE_NS) * SLICE_NS - BEFORE_SLICE_NS
+        runtime.div_ceil(TICK_NS) * TICK_NS + BEYOND_TICKS_NS
     }
 
     /// The rate of the measured point most like `spot`.
@@ -279,7 +281,8 @@ mod tests {
             (2_000.0, 5 * KIB),
         ] {
             let bytes_per_second = iops * crossover as f64;
-            let (points, ended) = swept(&spec(), &Model { rest_ns: 60_000.0, iops, bytes_per_second });
+            let (points, ended) =
+                swept(&spec(), &Model { rest_ns: 60_000.0, ..Model::limited(iops, bytes_per_second) });
             let found = limits(&points, AccessPattern::RandRead, 1);
             near(found.iops, iops);
             near(found.bytes_per_second, bytes_per_second);
@@ -295,8 +298,23 @@ mod tests {
     }
 
     #[test]
+    fn a_size_is_added_that_tells_units_from_bytes() {
+        for unit in [4, 16, 24, 64, 128].map(|kib| kib * KIB) {
+            let model = Model { rest_ns: 60_000.0, unit: Some(unit), ..Model::limited(1_000.0, 1e12) };
+            let found = limits(&swept(&spec(), &model).0, AccessPattern::RandRead, 1);
+            let told = found.io_unit_bytes.and_then(|estimate| estimate.value()).unwrap_or(f64::NAN);
+            assert!((told / unit as f64 - 1.0).abs() < 0.05, "{unit}: {found:?}");
+            assert_eq!((found.crossover_block_size_bytes, found.undecided), (None, None), "{unit}");
+            let same = Model { rest_ns: 60_000.0, ..Model::limited(1_000.0, 1e3 * unit as f64) };
+            let found = limits(&swept(&spec(), &same).0, AccessPattern::RandRead, 1);
+            near(found.crossover_block_size_bytes, unit as f64);
+            assert_eq!((found.io_unit_bytes, found.undecided), (None, None), "{unit}");
+        }
+    }
+
+    #[test]
     fn cheap_points_come_first_and_flat_ones_not_at_all() {
-        let model = Model { rest_ns: 500_000.0, iops: 8_000.0, bytes_per_second: 4e8 };
+        let model = Model { rest_ns: 500_000.0, ..Model::limited(8_000.0, 4e8) };
         let (points, _) = swept(&spec(), &model);
         let first: Vec<(u64, u32)> =
             points[..6].iter().map(|p| (p.spot.block_size_bytes / KIB, p.spot.iodepth)).collect();
@@ -308,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_list_is_kept_to_and_a_budget_ends_it() {
-        let model = Model { rest_ns: 50_000.0, iops: 1e9, bytes_per_second: 1e12 };
+        let model = Model::unlimited(50_000.0);
         let lists = SweepSpec {
             blocks: Axis::Exactly(vec![4 * KIB, 8 * KIB]),
             depths: Axis::Exactly(vec![1, 16]),
@@ -317,7 +335,7 @@ mod tests {
         };
         let (points, ended) = swept(&lists, &model);
         assert_eq!((points.len(), ended), (8, NextPoint::Done));
-        let short = SweepSpec { budget_ns: 4_000_000_000, ..spec() };
+        let short = SweepSpec { budget_ns: 5_000_000_000, ..spec() };
         let (points, ended) = swept(&short, &model);
         assert_eq!((points.len(), ended), (3, NextPoint::OutOfTime));
         assert_eq!(next(&SweepSpec { budget_ns: 1, ..spec() }, &[]), NextPoint::OutOfTime);
@@ -325,14 +343,14 @@ mod tests {
 
     #[test]
     fn goals_are_looked_for_between_the_depths() {
-        let model = Model { rest_ns: 1e6, iops: 50_000.0, bytes_per_second: 1e12 };
+        let model = Model { rest_ns: 1e6, ..Model::limited(50_000.0, 1e12) };
         let reach = RateGoal::parse("iops>=5000").ok();
         let (points, _) = swept(&SweepSpec { reach, ..spec() }, &model);
         let least =
             points.iter().filter(|point| point.iops >= 5_000.0 && point.spot.block_size_bytes == 4096);
         assert_eq!(least.map(|point| point.spot.iodepth * point.spot.numjobs).min(), Some(5));
         // A hundred requests a second: the first point is too short for a percentile, and is measured again.
-        let slow = Model { rest_ns: 1e7, iops: 1e5, bytes_per_second: 1e12 };
+        let slow = Model { rest_ns: 1e7, ..Model::limited(1e5, 1e12) };
         let slo = LatencyObjective::parse_recorded("p99<15ms").ok();
         let (points, _) = swept_again(&SweepSpec { slo, ..spec() }, &slow);
         let told =
@@ -352,7 +370,7 @@ mod tests {
     #[test]
     fn a_block_size_that_is_refused_is_left_alone() {
         let mut points = Vec::new();
-        let model = Model { rest_ns: 50_000.0, iops: 1_000.0, bytes_per_second: 2e6 };
+        let model = Model { rest_ns: 50_000.0, ..Model::limited(1_000.0, 2e6) };
         while let NextPoint::Run(spot, runtime) = next(&spec(), &points) {
             let mut point = model.measure(spot, runtime, 0.0);
             if spot.block_size_bytes < 4096 {
@@ -369,7 +387,7 @@ mod tests {
     fn a_point_that_stalled_gets_one_more_chance() {
         let lists =
             SweepSpec { blocks: Axis::Exactly(vec![4 * KIB]), depths: Axis::Exactly(vec![1, 2]), ..spec() };
-        let model = Model { rest_ns: 50_000.0, iops: 1_000.0, bytes_per_second: 1e9 };
+        let model = Model { rest_ns: 50_000.0, ..Model::limited(1_000.0, 1e9) };
         let mut points = Vec::new();
         while let NextPoint::Run(spot, runtime) = next(&lists, &points) {
             let mut point = model.measure(spot, runtime, 0.0);

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::criterion::RateGoal;
 use crate::document;
 use crate::pattern::{AccessPattern, block_name};
+use crate::plateau::SettledRate;
 use crate::sweep::offered::OfferedRate;
 
 /// Where a point lies.
@@ -54,10 +55,10 @@ pub struct SweepPoint {
     pub reason: Option<String>,
     /// Requests completed.
     pub ios: u64,
-    /// Requests per second; 0 where none completed, null in documents.
+    /// Requests per second once the rate had settled; 0 where none completed, null in documents.
     #[serde(serialize_with = "document::rate")]
     pub iops: f64,
-    /// Bytes per second; 0 where none completed, null in documents.
+    /// Bytes per second once the rate had settled; 0 where none completed, null in documents.
     #[serde(serialize_with = "document::rate")]
     pub bytes_per_second: f64,
     /// Start to completed.
@@ -70,6 +71,8 @@ pub struct SweepPoint {
     pub cpu_per_job: f64,
     /// Longest time without a completion, ns, where it is long enough to be a stall.
     pub stalled_ns: Option<u64>,
+    /// Time that the rate rests on, ns.
+    pub settled_ns: u64,
     /// From the start to the end of the last job, ns.
     pub elapsed_ns: u64,
     /// The fio command that measures the same.
@@ -97,19 +100,22 @@ impl SweepPoint {
         let total = summary.total.clone().unwrap_or_default();
         let cpu_ns =
             summary.cpu.as_ref().map_or(0, |cpu| cpu.user_ns + cpu.system_ns + cpu.kernel_submitters_ns);
+        let settled = SettledRate::of(&test.jobs.iter().collect::<Vec<_>>()).filter(|_| total.ios > 0);
+        let iops = settled.map_or(total.iops, |settled| settled.iops());
         let time = summary.measured_ns as f64 * f64::from(spot.numjobs);
         Some(SweepPoint {
             spot,
             status: test.status,
             reason: test.reason.clone(),
             ios: total.ios,
-            iops: total.iops,
-            bytes_per_second: total.bytes_per_second,
-            queue_depth_mean: queue_depth_mean(total.iops, &total.lat_ns),
+            iops,
+            bytes_per_second: settled.map_or(total.bytes_per_second, |settled| settled.bytes_per_second()),
+            queue_depth_mean: queue_depth_mean(iops, &total.lat_ns),
             lat_ns: total.lat_ns,
             cpu_per_request_ns: summary.cpu.as_ref().and_then(|cpu| cpu.per_request_ns),
             cpu_per_job: if time > 0.0 { cpu_ns as f64 / time } else { 0.0 },
             stalled_ns: stalled_ns(test),
+            settled_ns: settled.map_or(summary.measured_ns, |settled| settled.elapsed_ns),
             elapsed_ns: test.elapsed_ns,
             fio: test.fio.clone(),
         })
@@ -140,7 +146,8 @@ impl SweepPoint {
 
     /// Share of the rate that one more or one less round of requests at its end would make.
     pub fn resolution(&self) -> f64 {
-        if self.ios == 0 { 1.0 } else { f64::from(self.spot.in_flight()) / self.ios as f64 }
+        let settled_ios = self.iops * self.settled_ns as f64 / 1e9;
+        if settled_ios < 1.0 { 1.0 } else { f64::from(self.spot.in_flight()) / settled_ios }
     }
 
     /// True where the jobs themselves, not the target, may be what limits the rate.
@@ -218,14 +225,25 @@ pub(crate) mod model {
         pub rest_ns: f64,
         pub iops: f64,
         pub bytes_per_second: f64,
+        /// Most bytes that count as one I/O.
+        pub unit: Option<u64>,
     }
 
     impl Model {
+        /// 30 µs at rest.
+        pub(crate) fn limited(iops: f64, bytes_per_second: f64) -> Model {
+            Model { rest_ns: 30_000.0, iops, bytes_per_second, unit: None }
+        }
+
+        pub(crate) fn unlimited(rest_ns: f64) -> Model {
+            Model { rest_ns, ..Model::limited(1e9, 1e12) }
+        }
+
         /// The point at `spot`, measured for `runtime_ns`, with a deterministic error of up to `noise`.
         pub(crate) fn measure(&self, spot: SweepSpot, runtime_ns: u64, noise: f64) -> SweepPoint {
             let in_flight = f64::from(spot.in_flight());
             let exact = (in_flight * 1e9 / self.rest_ns)
-                .min(self.iops)
+                .min(self.iops / self.unit.map_or(1, |unit| spot.block_size_bytes.div_ceil(unit)) as f64)
                 .min(self.bytes_per_second / spot.block_size_bytes as f64);
             let wobble = ((spot.block_size_bytes / 512 * 7919 + u64::from(spot.iodepth) * 104_729) % 1000)
                 as f64
@@ -255,6 +273,7 @@ pub(crate) mod model {
                 cpu_per_request_ns: Some(5_000.0 + 500.0 * f64::from(spot.numjobs)),
                 cpu_per_job: 0.1,
                 stalled_ns: None,
+                settled_ns: runtime_ns,
                 elapsed_ns: runtime_ns + 300_000_000,
                 fio: String::new(),
             }
@@ -306,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_depth_has_to_be_held() {
-        let model = model::Model { rest_ns: 1e6, iops: 1e9, bytes_per_second: 1e12 };
+        let model = model::Model::unlimited(1e6);
         let spot = SweepSpot { rw: AccessPattern::RandRead, block_size_bytes: 4096, iodepth: 8, numjobs: 1 };
         let mut point = model.measure(spot, 1_000_000_000, 0.0);
         assert!(point.is_sound());

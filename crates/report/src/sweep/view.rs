@@ -7,6 +7,7 @@ use fathom_analysis::estimate::Estimate;
 use fathom_analysis::pattern::block_name;
 use fathom_analysis::sweep::Sweep;
 use fathom_analysis::sweep::knee::Knee;
+use fathom_analysis::sweep::limits::UndecidedCharge;
 use fathom_analysis::sweep::offered::OfferedPoint;
 use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_model::Nanos;
@@ -51,8 +52,16 @@ fn limits(sweep: &Sweep) -> Block {
         let (Some(iops), Some(bytes)) = (limits.iops, limits.bytes_per_second) else { continue };
         let mut figure =
             |what: &str, cell: Cell| figures.push(KeyFigure::new(format!("{name} {what}"), cell));
+        let mebibytes = |rate| decimal(rate / f64::from(1 << 20));
         figure("IOPS limit", estimate(iops, iops_text, "IOPS"));
-        figure("bandwidth limit", estimate(bytes, |rate| decimal(rate / f64::from(1 << 20)), "MiB/s"));
+        match &limits.undecided {
+            Some(undecided) => figure("bandwidth limit", undecided_charge(undecided).into()),
+            None => figure("bandwidth limit", estimate(bytes, mebibytes, "MiB/s")),
+        }
+        if let Some(unit) = limits.io_unit_bytes {
+            let text = format!("{}: larger I/Os count as several", estimate(unit, kib, "KiB").text);
+            figure("I/O unit", Cell { text, ..estimate(unit, kib, "KiB") });
+        }
         if let Some(cell) = limits.crossover_block_size_bytes.map(crossover) {
             figure("crossover block size", cell);
         }
@@ -76,6 +85,18 @@ fn estimate(estimate: Estimate, text: impl Fn(f64) -> String, unit: &str) -> Cel
         Estimate::AtLeast(low) => format!("not reached; at least {} {unit}", text(low)).into(),
         Estimate::AtMost(high) => format!("at most {} {unit}", text(high)).into(),
     }
+}
+
+fn undecided_charge(undecided: &UndecidedCharge) -> String {
+    let rate = decimal(undecided.bytes_per_second / f64::from(1 << 20));
+    let unit = kib(undecided.io_unit_bytes.value().unwrap_or_default());
+    let remedy = undecided
+        .deciding_block_size_bytes
+        .map(|size| format!("; measure --bs {} as well", block_name(size)));
+    format!(
+        "inconclusive: a limit of {rate} MiB/s, or I/Os of more than {unit} KiB count as several{}",
+        remedy.unwrap_or_default()
+    )
 }
 
 fn kib(bytes: f64) -> String {
