@@ -9,8 +9,8 @@ use fathom_model::units;
 use fathom_record::{Finding, LatencySummary, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
 
-use self::plateaus::{held, plateau};
-use crate::accounting::{Charge, IoUnit, charge, deciding_block};
+use self::plateaus::{DirectionCaps, LARGE_BYTES};
+use crate::accounting::{Charge, IoUnit, deciding_block};
 use crate::plateau::AGREE;
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes, of};
@@ -20,8 +20,6 @@ use crate::steady::{coefficient_of_variation, mean};
 const EVEN: f64 = 0.02;
 /// Points are of different depths where one is this many times the other.
 const DEEPER: f64 = 2.0;
-/// From here on a plateau of one block size alone is taken for one of bytes.
-const LARGE_BYTES: u64 = 64 << 10;
 /// Latency at the cap over that of a single request from which on waiting is what most of it is.
 const MOSTLY_WAITING: f64 = 2.0;
 /// A larger block must have moved this many times as much before a smaller one is called too small.
@@ -46,9 +44,15 @@ pub(crate) struct Cap {
     group_limit: Option<u64>,
     /// Indices of the rows.
     rows: Vec<usize>,
-    /// The unit in which I/Os are counted: of a limit on I/Os where one shows, of one on bytes where such a unit would explain
-    /// the same rates.
-    unit: Option<IoUnit>,
+    /// The unit in which I/Os are counted, and their limit: of a limit on I/Os where one shows, of one on bytes where such a
+    /// unit would explain the same rates.
+    counted: Option<(IoUnit, f64)>,
+}
+
+impl Cap {
+    fn io_unit_bytes(&self) -> Option<f64> {
+        self.counted.map(|(unit, _)| unit.value())
+    }
 }
 
 /// The limits of a run.
@@ -60,44 +64,24 @@ pub(crate) struct Caps {
 
 /// Finds the plateaus.
 pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
+    let each = [RowKind::Read, RowKind::Write].map(|kind| DirectionCaps::of(record, rows, kind));
     let mut caps = Caps::default();
-    for kind in [RowKind::Read, RowKind::Write] {
-        let points: Vec<usize> = (0..rows.len()).filter(|&at| is_point(&rows[at], kind)).collect();
-        let iops = plateau(rows, &points, |row| row.settled_iops(), &group_limits(record, kind, "iops"));
-        let limits = group_limits(record, kind, "bytes_per_second");
-        let bytes = plateau(rows, &points, |row| row.settled_bytes_per_second(), &limits);
-        // Where one block size makes a plateau of both, its size decides which.
-        let is_large_row = |&at: &usize| rows[at].block_bytes() >= Some(LARGE_BYTES);
-        let is_large = |cap: &Cap| cap.rows.iter().all(is_large_row);
-        let is_one_size =
-            |cap: &Cap| cap.rows.windows(2).all(|at| rows[at[0]].block_bytes() == rows[at[1]].block_bytes());
-        let by_bytes = |cap: &Cap| {
-            cap.group_limit.is_some() || (cap.rows.iter().filter(|&at| is_large_row(at)).count() > 1)
-        };
-        let by_requests = |cap: &Cap| {
-            let same = bytes.as_ref().is_some_and(|bytes| bytes.rows == cap.rows);
-            cap.group_limit.is_some() || !(is_one_size(cap) && is_large(cap) && same)
-        };
-        let mut iops = iops.clone().filter(by_requests).map(|cap| Cap { kind, ..cap });
-        let held_by_iops = |cap: &Cap| iops.as_ref().is_some_and(|iops| iops.rows == cap.rows);
-        let mut bytes = bytes.clone().filter(|cap| by_bytes(cap) && !held_by_iops(cap));
-        let counted = match &iops {
-            Some(iops) => charge(iops.value, &held(rows, &points, [Some(iops), bytes.as_ref()])),
-            None => Charge::Neither,
-        };
-        let is_set = bytes.as_ref().is_some_and(|cap| cap.group_limit.is_some());
+    for direction in &each {
+        let counted = direction.iops_reached(rows, &each).map(|iops| (iops, direction.charge(rows, iops)));
+        let is_set = direction.bytes.as_ref().is_some_and(|cap| cap.group_limit.is_some());
+        let (mut iops, mut bytes) = (direction.iops.clone(), direction.bytes.clone());
         match counted {
-            Charge::Units(unit) if !is_set => {
-                iops = iops.map(|cap| Cap { unit: Some(unit), ..cap });
+            Some((reached, Charge::Units(unit))) if !is_set => {
+                iops = iops.map(|cap| Cap { counted: Some((unit, reached)), ..cap });
                 bytes = None;
             }
-            Charge::Either(unit) if !is_set && unit.power_of_two().is_some() => {
-                bytes = bytes.map(|cap| Cap { unit: Some(unit), ..cap })
+            Some((reached, Charge::Either(unit))) if !is_set && unit.power_of_two().is_some() => {
+                bytes = bytes.map(|cap| Cap { counted: Some((unit, reached)), ..cap });
             }
             _ => {}
         }
         caps.iops.extend(iops);
-        caps.bytes.extend(bytes.map(|cap| Cap { kind, ..cap }));
+        caps.bytes.extend(bytes);
     }
     if caps.iops.is_empty() && caps.bytes.is_empty() {
         caps.iops = across_directions(rows);
@@ -132,7 +116,7 @@ fn across_directions(rows: &[RecordRow<'_>]) -> Vec<Cap> {
         value: rows[at].settled_iops(),
         group_limit: None,
         rows: vec![at],
-        unit: None,
+        counted: None,
     };
     vec![cap(RowKind::Read, read), cap(RowKind::Write, write)]
 }
@@ -209,7 +193,7 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     if let Some(limit) = cap.group_limit {
         claim += &format!("; the limit of the control group is {}", units::grouped(limit));
     }
-    if let Some(unit) = &cap.unit {
+    if let Some((unit, _)) = &cap.counted {
         let unit = units::bytes(unit.value() as u64);
         claim += &format!("; I/Os of more than {unit} count as several, one for each {unit}");
     }
@@ -221,7 +205,7 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         .with("iops", cap.value)
         .with("depth_least", least)
         .with("depth_most", most)
-        .with("io_unit_bytes", cap.unit.map(|unit| unit.value()))
+        .with("io_unit_bytes", cap.io_unit_bytes())
         .with("group_limit_iops", cap.group_limit)
 }
 
@@ -249,13 +233,13 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         claim += &format!("; the limit of the control group is {}", mebibytes(limit as f64));
     }
     let iops = caps.iops.iter().find(|iops| iops.kind == cap.kind);
-    let crossover = iops.filter(|_| cap.unit.is_none()).map(|iops| cap.value / iops.value);
-    if let Some((unit, iops)) = cap.unit.zip(iops) {
+    let crossover = iops.filter(|_| cap.counted.is_none()).map(|iops| cap.value / iops.value);
+    if let Some((unit, iops)) = cap.counted {
         let size = units::bytes(unit.value() as u64);
         claim += &format!(
             "; inconclusive whether by a bandwidth limit or by the limit of {} IOPS with an I/O counted for each {size}: \
              all sizes measured are multiples of {size}",
-            count(iops.value)
+            count(iops)
         );
     }
     if let Some(bytes) = crossover {
@@ -265,7 +249,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         );
     }
     let asked = format!("--throughput {:.0}MiB", cap.value * 2.0 / f64::from(1 << 20));
-    let deciding = cap.unit.and_then(|unit| deciding_block(unit.low, SECTOR));
+    let deciding = cap.counted.and_then(|(unit, _)| deciding_block(unit.low, SECTOR));
     let remedy = match deciding {
         Some(size) => Some(format!(
             "Measure blocks of {} as well: `fathom sweep` does, or `--bs {}`.",
@@ -279,7 +263,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         .with("direction", direction(cap.kind))
         .with("bytes_per_second", cap.value)
         .with("crossover_block_size_bytes", crossover)
-        .with("io_unit_bytes", cap.unit.map(|unit| unit.value()))
+        .with("io_unit_bytes", cap.io_unit_bytes())
         .with("group_limit_bytes_per_second", cap.group_limit)
 }
 
@@ -479,6 +463,24 @@ mod tests {
         let bytes = with(&[(20, 800.0), (64, 250.0), (256, 62.5)]);
         assert_eq!(ids(&bytes), ["iops-cap", "bandwidth-cap"]);
         assert!(bytes[1].claim.contains("the crossover block size is 16.0 KiB"), "{}", bytes[1].claim);
+    }
+
+    #[test]
+    fn a_limit_that_the_other_direction_shows_counts_large_requests() {
+        let loads = [
+            load("randread", 4, 64, 1000.0),
+            load("randread", 4, 8, 1000.0),
+            load("randwrite", 4, 64, 1000.0),
+            load("randwrite", 1024, 32, 15.625),
+            load("write", 128, 8, 125.0),
+        ];
+        let found = check(&record(&loads));
+        assert_eq!(ids(&found), ["iops-cap", "bandwidth-cap"]);
+        assert!(
+            found[1].claim.contains("or by the limit of 1,000 IOPS with an I/O counted"),
+            "{}",
+            found[1].claim
+        );
     }
 
     #[test]

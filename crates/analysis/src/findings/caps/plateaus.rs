@@ -1,12 +1,63 @@
 //! Rows that agree: the plateau of a rate, and the rate that a limit held for each block size.
 
-use super::{Cap, DEEPER};
-use crate::accounting::BlockRate;
+use fathom_record::RunRecord;
+
+use super::{Cap, DEEPER, group_limits, is_point};
+use crate::accounting::{BlockRate, Charge, charge};
 use crate::plateau::{AGREE, RunRate, at_the_top, mean};
 use crate::rows::{RecordRow, RowKind};
 
+/// From here on a plateau of one block size alone is taken for one of bytes.
+pub(super) const LARGE_BYTES: u64 = 64 << 10;
+
+/// The plateaus of one direction.
+pub(super) struct DirectionCaps {
+    points: Vec<usize>,
+    pub(super) iops: Option<Cap>,
+    pub(super) bytes: Option<Cap>,
+}
+
+impl DirectionCaps {
+    pub(super) fn of(record: &RunRecord, rows: &[RecordRow<'_>], kind: RowKind) -> DirectionCaps {
+        let points: Vec<usize> = (0..rows.len()).filter(|&at| is_point(&rows[at], kind)).collect();
+        let iops = plateau(rows, &points, |row| row.settled_iops(), &group_limits(record, kind, "iops"));
+        let limits = group_limits(record, kind, "bytes_per_second");
+        let bytes = plateau(rows, &points, |row| row.settled_bytes_per_second(), &limits);
+        // Where one block size makes a plateau of both, its size decides which.
+        let is_large_row = |at: &&usize| rows[**at].block_bytes() >= Some(LARGE_BYTES);
+        let is_large = |cap: &Cap| cap.rows.iter().all(|at| is_large_row(&at));
+        let is_one_size =
+            |cap: &Cap| cap.rows.windows(2).all(|at| rows[at[0]].block_bytes() == rows[at[1]].block_bytes());
+        let by_bytes =
+            |cap: &Cap| cap.group_limit.is_some() || cap.rows.iter().filter(is_large_row).count() > 1;
+        let by_requests = |cap: &Cap| {
+            let same = bytes.as_ref().is_some_and(|bytes| bytes.rows == cap.rows);
+            cap.group_limit.is_some() || !(is_one_size(cap) && is_large(cap) && same)
+        };
+        let iops = iops.filter(by_requests).map(|cap| Cap { kind, ..cap });
+        let held_by_iops = |cap: &Cap| iops.as_ref().is_some_and(|iops| iops.rows == cap.rows);
+        let bytes = bytes.filter(|cap| by_bytes(cap) && !held_by_iops(cap)).map(|cap| Cap { kind, ..cap });
+        DirectionCaps { points, iops, bytes }
+    }
+
+    /// The IOPS that a limit holds in this direction: its own, or one of the other that the fastest row agrees with.
+    pub(super) fn iops_reached(&self, rows: &[RecordRow<'_>], each: &[DirectionCaps]) -> Option<f64> {
+        let top = self.points.iter().map(|&at| rows[at].settled_iops()).fold(0.0, f64::max);
+        let own = self.iops.as_ref().map(|cap| cap.value);
+        own.or_else(|| {
+            let limits = each.iter().filter_map(|other| Some(other.iops.as_ref()?.value));
+            limits.into_iter().find(|limit| (top / limit - 1.0).abs() <= AGREE)
+        })
+    }
+
+    /// What counts of a large request, where those of small ones are `iops`.
+    pub(super) fn charge(&self, rows: &[RecordRow<'_>], iops: f64) -> Charge {
+        charge(iops, &held(rows, &self.points, [self.iops.as_ref(), self.bytes.as_ref()]))
+    }
+}
+
 /// The highest rate that two points of different depth or block size share, or one point and a known limit.
-pub(super) fn plateau(
+fn plateau(
     rows: &[RecordRow<'_>],
     points: &[usize],
     rate: fn(&RecordRow<'_>) -> f64,
@@ -32,11 +83,11 @@ pub(super) fn plateau(
         () => return None,
     };
     let value = mean_rate(rows, &found, rate);
-    Some(Cap { kind: RowKind::Read, value, group_limit, rows: found, unit: None })
+    Some(Cap { kind: RowKind::Read, value, group_limit, rows: found, counted: None })
 }
 
 /// The rates that limits held, by block size: of the rows of `caps`, and of block sizes that are on a plateau of their own.
-pub(super) fn held(rows: &[RecordRow<'_>], points: &[usize], caps: [Option<&Cap>; 2]) -> Vec<BlockRate> {
+fn held(rows: &[RecordRow<'_>], points: &[usize], caps: [Option<&Cap>; 2]) -> Vec<BlockRate> {
     let mut by_block: Vec<(u64, Vec<usize>)> = Vec::new();
     for &at in points {
         let Some(block) = rows[at].block_bytes() else { continue };
