@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn remedies_name_sizes_and_types_where_the_type_is_known() {
-        let larger = "More depth or jobs only add queueing delay. For aws-gp2, 1,100 GiB sustain 10 % more, 2,000 GiB twice as much. The next type with a higher one is aws-gp3: 50 GiB with 3,300 IOPS and 125 MiB/s, 4.00 USD per month plus the cost of its provisioned IOPS.";
+        let larger = "More depth or jobs only add queueing delay. For aws-gp2, 1,100 GiB sustain 10 % more, 2,000 GiB twice as much. The next type with a higher one is aws-gp3: 50 GiB with 3,300 IOPS and 125 MiB/s, 5.50 USD per month.";
         for (target, label, iops, expected) in [
             ("sim:aws-gp2?size=50GiB", None, 3000.0, larger),
             ("sim:aws-gp2?size=50GiB", None, 3000.4, larger),

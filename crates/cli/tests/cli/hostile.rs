@@ -128,7 +128,8 @@ fn what_was_kept_is_shown_as_text_and_exported_as_it_is() {
         clean(&run(dir.path(), &bench).quietly());
     }
     let list = history(&["list"]);
-    assert_eq!(list.lines().count(), 3, "{list}");
+    // A head, and a row with its verdict for each run.
+    assert_eq!(list.lines().count(), 5, "{list}");
     assert!(list.contains(r"\x1b[m\x0aforged=\x07\x0aforged"), "{list}");
     history(&["show", "1", "--show-fio"]);
     let rows: Value = serde_json::from_str(&history(&["list", "--json"])).unwrap();

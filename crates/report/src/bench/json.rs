@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_analysis::expectation::{self, ExpectationResult};
-use fathom_analysis::steady::rate_duration::{RateDuration, rate_duration};
 use fathom_analysis::recommendation::{FollowedRecommendation, followed};
+use fathom_analysis::steady::rate_duration::{RateDuration, rate_duration};
 use fathom_analysis::together::{Together, together};
 use fathom_record::{NeedRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 
