@@ -20,6 +20,7 @@ pub(crate) mod stalled;
 
 pub use caps::REQUESTS_WAIT;
 use fathom_record::{Activity, Finding, FindingId, RunRecord};
+pub(crate) use passes::TOUCH;
 
 use crate::rows::{RecordRow, rows};
 

@@ -21,7 +21,7 @@ pub mod identify;
 pub mod monitor;
 pub mod pattern;
 pub mod ping;
-mod plateau;
+pub mod plateau;
 pub mod prepare;
 pub mod recommendation;
 mod rows;

@@ -6,6 +6,25 @@
 
 use fathom_record::{Interval, JobRecord, stability::merged_series};
 
+/// Idle time before a run that is to show a plateau: what a limiter grants in slices of 100 ms begins anew. The intervals of
+/// half a second by which a run is counted then end 20 ms before a slice, and the first, in which the rate settles, is the
+/// shortest.
+pub const SETTLE_NS: u64 = 320_000_000;
+const TICK_NS: u64 = 500_000_000;
+/// What such a run takes beyond whole intervals: the first one, and a little after the last.
+const BEYOND_TICKS_NS: u64 = TICK_NS - SETTLE_NS + 40_000_000;
+
+/// How long a run has to measure for `time_ns` in whole intervals.
+pub fn runtime_of(time_ns: u64) -> u64 {
+    time_ns.div_ceil(TICK_NS).max(1) * TICK_NS + BEYOND_TICKS_NS
+}
+
+/// How long a run may measure that has `time_ns` with the idle time before it; `None` where that is too short.
+pub fn runtime_within(time_ns: u64) -> Option<u64> {
+    let whole_ns = time_ns.checked_sub(SETTLE_NS + BEYOND_TICKS_NS)? / TICK_NS * TICK_NS;
+    (whole_ns > 0).then_some(whole_ns + BEYOND_TICKS_NS)
+}
+
 /// Rates under the same limit agree within this share.
 pub(crate) const AGREE: f64 = 0.03;
 /// Spread of a rate without a cause: two runs under the same limit differ by this.
@@ -24,6 +43,8 @@ pub(crate) struct SettledRate {
 const LONG_NS: u64 = 3_800_000_000;
 /// Intervals that begin in this time belong to the first second.
 const FIRST_SECOND_NS: u64 = 950_000_000;
+/// Requests that intervals may have more or less of than their rate: where the whole run differs by no more, it counts.
+const COUNTING: f64 = 1.5;
 /// Less time than this carries no rate.
 const LEAST_NS: u64 = 300_000_000;
 
@@ -56,7 +77,20 @@ impl SettledRate {
                 bytes: sum.bytes + interval.ops().iter().map(|op| op.bytes).sum::<u64>(),
                 elapsed_ns: sum.elapsed_ns + interval.elapsed_ns(),
             });
-        (settled.elapsed_ns >= LEAST_NS).then_some(settled)
+        let whole = SettledRate::whole(jobs);
+        let is_alike = (whole.iops() / settled.iops() - 1.0).abs() <= COUNTING / settled.ios as f64;
+        (settled.elapsed_ns >= LEAST_NS).then_some(if is_alike { whole } else { settled })
+    }
+
+    /// What `jobs` moved from their start to the end of the drain.
+    fn whole(jobs: &[&JobRecord]) -> SettledRate {
+        let ops =
+            || jobs.iter().flat_map(|job| [&job.measured.read, &job.measured.write, &job.measured.trim]);
+        SettledRate {
+            ios: ops().map(|op| op.ios).sum(),
+            bytes: ops().map(|op| op.bytes).sum(),
+            elapsed_ns: jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0),
+        }
     }
 
     /// Requests per second.
@@ -144,6 +178,25 @@ mod tests {
         for too_short in [&[(500, 800)][..], &[(500, 800), (200, 10)], &[]] {
             check(too_short, false, None);
         }
+    }
+
+    #[test]
+    fn runs_hold_whole_intervals() {
+        assert_eq!([1, 500_000_000, 500_000_001].map(runtime_of), [720_000_000, 720_000_000, 1_220_000_000]);
+        let within = [1_039_999_999, 1_040_000_000, 2_000_000_000].map(runtime_within);
+        assert_eq!(within, [None, Some(720_000_000), Some(1_220_000_000)]);
+        assert_eq!(runtime_within(0), None);
+    }
+
+    #[test]
+    fn few_requests_are_counted_over_the_whole_run() {
+        let with_totals = |ios: u64| {
+            let mut job = job(&[(180, 15), (500, 31), (540, 31)], false);
+            job.measured.end_ns = 1_220_000_000;
+            job.measured.read.ios = ios;
+            SettledRate::of(&[&job]).unwrap().iops()
+        };
+        assert!((with_totals(77) - 63.1).abs() < 0.1 && (with_totals(90) - 59.6).abs() < 0.1);
     }
 
     #[test]

@@ -5,15 +5,20 @@ pub mod file;
 pub mod findings;
 pub mod plan;
 pub mod point;
+pub mod probes;
 pub mod scan;
+mod touch;
 
 use fathom_record::{JobRecord, Latency, LatencySummary, RunRecord, TestRecord, TestStatus};
 use serde::Serialize;
 
+use crate::plateau::SettledRate;
 use crate::steady::{coefficient_of_variation, mean};
 use crate::surface::file::FileRow;
 use crate::surface::point::{ACCESS, State, SurfacePoint, TRANSFER, job, longest_stall, moved};
+use crate::surface::probes::{batches, is_held_up};
 use crate::surface::scan::Scan;
+pub use crate::surface::touch::SurfaceFirstTouch;
 
 /// A surface as a reader wants it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -26,8 +31,12 @@ pub struct Surface {
     pub saturated_rate: Option<SaturatedRate>,
     /// The burst rate, where it was measured.
     pub burst_rate: Option<SurfaceRate>,
-    /// Single requests all over the area.
+    /// Single requests all over the area, without those that a limit held up unless all were.
     pub access_lat_ns: LatencySummary,
+    /// A limit held the single requests up: the access time includes waiting for it.
+    pub is_access_limited: bool,
+    /// What first accesses cost, where that was seen.
+    pub first_touch: Option<SurfaceFirstTouch>,
     /// Where each went and how long it took, of the tests that kept all of theirs.
     pub probes: Vec<SingleAccess>,
     /// CPU time of the transfers over their time: 1 is one CPU.
@@ -45,11 +54,13 @@ pub struct Surface {
 pub struct RateSpread {
     /// Points.
     pub points: usize,
+    /// All bytes over all time: the mean rate of a reader of all points.
+    pub weighted_mean: f64,
     /// Least.
     pub min: f64,
     /// Greatest.
     pub max: f64,
-    /// Arithmetic mean over the points.
+    /// Arithmetic mean over the points, however long each took.
     pub mean: f64,
     /// Median.
     pub median: f64,
@@ -57,8 +68,6 @@ pub struct RateSpread {
     pub p5: f64,
     /// Standard deviation over the mean.
     pub cv: f64,
-    /// All bytes over all time.
-    pub weighted_mean: f64,
 }
 
 /// The rate with many requests in flight.
@@ -79,7 +88,7 @@ impl SaturatedRate {
         let job = test.jobs.first();
         self.iodepth = job.map(JobRecord::iodepth);
         self.block_size_bytes = job.map(JobRecord::largest_blocks).map(|sizes| sizes.read.max(sizes.write));
-        self.points.push(rate(test, mean_rate));
+        self.points.push(rate(test, settled_rate));
         let rates: Vec<f64> = self.points.iter().filter_map(|point| point.bytes_per_second).collect();
         self.mean = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
     }
@@ -113,6 +122,10 @@ pub struct SingleAccess {
 
 /// The tests beside the points.
 pub const SATURATED: &str = "saturated-";
+/// Those that read again what such a test or the probes of a point read.
+pub const AGAIN_SATURATED: &str = "again-saturated-";
+/// See [`AGAIN_SATURATED`].
+pub const AGAIN_ACCESS: &str = "again-access-";
 /// The burst rate's test.
 pub const BURST: &str = "burst";
 /// All zero, this many times as fast as what is not, and as fast as hardly any of it: nothing was read from a medium.
@@ -123,18 +136,16 @@ pub fn assess(record: &RunRecord) -> Surface {
     let began = record.tests.first().map_or(0, |test| test.started_unix_ms);
     let mut elapsed_ns = 0;
     let mut surface = Surface::default();
-    let mut access = Latency::default();
     for test in &record.tests {
         if test.started_unix_ms > 0 {
             elapsed_ns = test.started_unix_ms.saturating_sub(began).saturating_mul(1_000_000);
         }
         surface.points.extend(SurfacePoint::of(test, elapsed_ns));
         surface.file_benchmark.extend(FileRow::of(test));
-        if let Some(probed) = job(test, ACCESS) {
-            let times = moved(probed).lat;
-            access.merge(&times);
+        if let Some(probed) = job(test, ACCESS).filter(|_| !test.id.starts_with(AGAIN_ACCESS)) {
             // A record keeps the slowest requests; where those are not all, they would tell of the others' places.
-            let kept = probed.slowest.iter().filter(|_| probed.slowest.len() as u64 == times.samples());
+            let samples = moved(probed).lat.samples();
+            let kept = probed.slowest.iter().filter(|_| probed.slowest.len() as u64 == samples);
             surface.probes.extend(kept.map(|slow| SingleAccess {
                 offset_bytes: slow.offset,
                 lat_ns: slow.lat_ns,
@@ -150,7 +161,8 @@ pub fn assess(record: &RunRecord) -> Surface {
     }
     name_the_unwritten(&mut surface.points);
     surface.transfer_rate = spread(&surface.points);
-    surface.access_lat_ns = access.summary();
+    (surface.access_lat_ns, surface.is_access_limited) = access_time(&record.tests);
+    surface.first_touch = SurfaceFirstTouch::of(&record.tests);
     surface.cpu_fraction = cpu_fraction(record);
     surface.machine_busy_fraction = machine_busy_fraction(record);
     surface.scan = Scan::of(record);
@@ -177,6 +189,15 @@ impl Surface {
         let measured = || self.points.iter().filter(|point| point.state == State::Measured);
         measured().next().is_some() && measured().all(|point| point.is_zero)
     }
+}
+
+/// The times of single requests, and whether a limit held all of them up.
+fn access_time(tests: &[TestRecord]) -> (LatencySummary, bool) {
+    let is_limited = batches(tests).next().is_some() && batches(tests).all(is_held_up);
+    let mut access = Latency::default();
+    let counted = batches(tests).filter(|probed| is_limited || !is_held_up(probed));
+    counted.for_each(|probed| access.merge(&moved(probed).lat));
+    (access.summary(), is_limited)
 }
 
 /// Zeros that come faster than data do come from no medium. Where there are only zeros, it is unknown.
@@ -238,6 +259,11 @@ fn rate(test: &TestRecord, of: fn(&JobRecord) -> Option<f64>) -> SurfaceRate {
 fn mean_rate(job: &JobRecord) -> Option<f64> {
     let (bytes, ns) = (moved(job).bytes, job.measured.elapsed_ns());
     (bytes > 0 && ns > 0).then(|| bytes as f64 * 1e9 / ns as f64)
+}
+
+/// Without what a limiter saved up before.
+fn settled_rate(job: &JobRecord) -> Option<f64> {
+    SettledRate::of(&[job]).map(|settled| settled.bytes_per_second()).or_else(|| mean_rate(job))
 }
 
 /// Intervals shorter than this are ends, not samples, ns.

@@ -3,10 +3,11 @@
 
 use fathom_analysis::surface::file::file_tests;
 use fathom_analysis::surface::findings::findings;
-use fathom_analysis::surface::plan::{SATURATED_POINTS, SurfacePlace, Times};
+use fathom_analysis::surface::plan::{SATURATED_AGAIN, SATURATED_POINTS, SurfacePlace, Times};
 use fathom_analysis::surface::point::{POINT, State, SurfacePoint};
+use fathom_analysis::surface::probes::gap_ns;
 use fathom_analysis::surface::scan::ByteRange;
-use fathom_analysis::surface::{BURST, SATURATED, assess};
+use fathom_analysis::surface::{AGAIN_ACCESS, AGAIN_SATURATED, BURST, SATURATED, assess};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::{Activity, ContentRecord, RunRecord, TestMeta, TestRecord};
@@ -59,6 +60,8 @@ pub fn surface(
 
 /// A read for inspection may take so long; then nothing more is inspected.
 const LOOK_PATIENCE: Nanos = Nanos::from_secs(2);
+/// One of so many batches of probes is made again.
+const PROBED_AGAIN: usize = 8;
 /// Most bytes of one.
 const LOOK_BYTES: u64 = 65_536;
 
@@ -71,24 +74,22 @@ impl SurfaceRun<'_> {
         let saturated =
             if plan.parts.saturated { plan.saturated_places(SATURATED_POINTS) } else { Vec::new() };
         let rows = if plan.parts.file { file_tests(times.file_ns, plan.settings.depth) } else { Vec::new() };
-        self.steps.of = Some(visits.len() + usize::from(plan.parts.burst) + saturated.len() + rows.len());
+        let batches = plan.probes(visits.len()).map_or(0, |probes| probes.batches(visits.len()));
+        let again = match plan.has_first_accesses() {
+            true if saturated.len() >= SATURATED_POINTS as usize => SATURATED_AGAIN as usize,
+            _ => 0,
+        };
+        let again = again + if plan.has_first_accesses() { (batches + 1) / PROBED_AGAIN } else { 0 };
+        let others = usize::from(plan.parts.burst) + saturated.len() + again + rows.len();
+        self.steps.of = Some(visits.len() + others);
         self.places(&visits, &times);
         if plan.parts.burst && !self.steps.is_over() {
             let said = plan.burst(self.burst_offset(), times.burst_ns);
             self.run(BURST.to_owned(), "burst rate".to_owned(), &[(BURST, said)]);
         }
-        let measured = assess(&self.steps.record);
-        for place in &saturated {
-            if self.steps.is_over() {
-                return;
-            }
-            // What no medium answers is quick whatever the depth.
-            if measured.is_answered_elsewhere(place.offset, place.length) {
-                continue;
-            }
-            let title = format!("QD {} at {}", plan.settings.depth, bytes(place.offset));
-            let said = plan.saturated(place, times.saturated_ns);
-            self.run(format!("{SATURATED}{}", place.offset), title, &[("saturated", said)]);
+        self.saturated(&saturated, times.saturated_ns);
+        if self.steps.is_over() {
+            return;
         }
         for row in &rows {
             if self.steps.is_over() {
@@ -105,12 +106,46 @@ impl SurfaceRun<'_> {
         }
     }
 
+    /// Measures at a high queue depth, and at some places once more, between the first accesses to others.
+    fn saturated(&mut self, places: &[SurfacePlace], time_ns: u64) {
+        let plan = self.plan;
+        let measured = assess(&self.steps.record);
+        // What no medium answers is quick whatever the depth.
+        let is_on_medium =
+            |place: &&SurfacePlace| !measured.is_answered_elsewhere(place.offset, place.length);
+        let places: Vec<&SurfacePlace> = places.iter().filter(is_on_medium).collect();
+        let is_repeated = plan.has_first_accesses() && places.len() >= SATURATED_POINTS as usize;
+        for (number, place) in places.iter().enumerate() {
+            // Two places later, so that what is remembered of the last requests does not answer; no more than was read.
+            let earlier = number.checked_sub(2).filter(|&at| is_repeated && at < SATURATED_AGAIN as usize);
+            let again = earlier.and_then(|at| Some((AGAIN_SATURATED, self.part_read(places[at])?)));
+            for (prefix, place) in std::iter::once((SATURATED, **place)).chain(again) {
+                if self.steps.is_over() {
+                    return;
+                }
+                let title = format!("QD {} at {}", plan.settings.depth, bytes(place.offset));
+                let title = if prefix == AGAIN_SATURATED { format!("{title} again") } else { title };
+                let said = plan.saturated(&place, time_ns);
+                self.run(format!("{prefix}{}", place.offset), title, &[("saturated", said)]);
+            }
+        }
+    }
+
+    /// The part of a place that was read at a high queue depth.
+    fn part_read(&self, place: &SurfacePlace) -> Option<SurfacePlace> {
+        let id = format!("{SATURATED}{}", place.offset);
+        let test = self.steps.record.tests.iter().find(|test| test.id == id)?;
+        let length = test.jobs.iter().map(|job| job.measured.read.bytes).sum();
+        (length > 0).then_some(SurfacePlace { length, ..*place })
+    }
+
     /// Visits the places.
     fn places(&mut self, visits: &[SurfacePlace], times: &Times) {
         let plan = self.plan;
         // Slow requests make places last longer than planned: twice the time is the end of it.
         let deadline = self.steps.session.now() + 2 * times.place_ns * visits.len() as u64;
-        let probes = plan.probes_each(visits.len());
+        let probes = plan.probes(visits.len());
+        let mut probed = Vec::new();
         let mut reader = self.reader(LOOK_BYTES as usize).filter(|_| !plan.settings.writes);
         for (number, place) in visits.iter().enumerate() {
             if self.steps.is_over() {
@@ -125,7 +160,14 @@ impl SurfaceRun<'_> {
                 return;
             }
             let (id, title) = (format!("{POINT}{}", place.offset), format!("at {}", bytes(place.offset)));
-            let jobs = plan.place(place, times, probes);
+            let batch = probes.filter(|probes| probes.is_due(number));
+            let mut jobs = Vec::new();
+            if let Some(probes) = &batch {
+                // First, as where they are made again: the same seed then means the same requests.
+                jobs.push(plan.probe(place, times, probes, gap_ns(&self.steps.record.tests)));
+                probed.push(place);
+            }
+            jobs.extend(plan.place(place, times));
             let mut test = self.begin_and_measure(id, title, &jobs);
             if let Some(looker) = &reader {
                 test.content = self.look(looker, &test);
@@ -142,6 +184,17 @@ impl SurfaceRun<'_> {
                 }
             }
             self.steps.keep(test);
+            // The same requests as after an earlier place, between first accesses.
+            let is_turn = probed.len() % PROBED_AGAIN == PROBED_AGAIN - 1 && plan.has_first_accesses();
+            if let Some(probes) = batch.filter(|_| is_turn) {
+                let place = probed[probed.len() / PROBED_AGAIN];
+                let (id, title) = (
+                    format!("{AGAIN_ACCESS}{}", place.offset),
+                    format!("probes of {} again", bytes(place.offset)),
+                );
+                let job = plan.probe(place, times, &probes, gap_ns(&self.steps.record.tests));
+                self.run(id, title, &[job]);
+            }
         }
     }
 

@@ -3,8 +3,9 @@
 
 use fathom_analysis::criterion::{LatencyObjective, RateGoal};
 use fathom_analysis::pattern::AccessPattern;
+use fathom_analysis::plateau::SETTLE_NS;
 use fathom_analysis::sweep::offered::{OfferedPoint, next_offer};
-use fathom_analysis::sweep::plan::{NextPoint, SETTLE_NS, next};
+use fathom_analysis::sweep::plan::{NextPoint, next};
 use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;

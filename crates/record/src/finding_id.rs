@@ -88,6 +88,8 @@ finding_ids! {
     RateFollowsTime, "rate-follows-time", [Warning], "The rate of a surface depends on the time of measurement.";
     RateFollowsPlace, "rate-follows-place", [Info], "The rate of a surface depends on the offset.";
     RateChanges, "rate-changes", [Info], "The rate of a surface changes; time and offset cannot be separated.";
+    TransferAboveSaturated, "transfer-above-saturated", [Warning],
+        "Single-request transfer exceeds the saturated rate: the volume serves short runs faster than long ones.";
     Unwritten, "unwritten", [Warning], "Blocks were never written, and may be answered without the medium.";
     Unreadable, "unreadable", [Error], "Blocks cannot be read.";
     SlowBlocks, "slow-blocks", [Info, Warning], "Single blocks are much slower than the median.";

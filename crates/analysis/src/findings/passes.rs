@@ -16,7 +16,7 @@ const LEAST_INTERVALS: usize = 2;
 /// Share of the bytes that must have come from the device, where one was watched: else it was this machine's cache.
 const FROM_DEVICE: f64 = 0.98;
 
-/// The remedy for first accesses that cost more.
+/// The remedy of a first-touch penalty.
 pub(crate) const TOUCH: &str =
     "Read every block once before measuring or using the volume: `fathom prepare --touch`.";
 

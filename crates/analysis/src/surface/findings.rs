@@ -5,6 +5,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, latency};
 use fathom_record::{Finding, FindingId, RunRecord, Severity};
 
+use crate::findings::TOUCH;
 use crate::say::{count, finding, mebibytes, percent, seconds};
 use crate::steady::segments::{Segment, segments};
 use crate::surface::point::{State, SurfacePoint};
@@ -17,6 +18,8 @@ const LEAST_POINTS: usize = 16;
 const EXPLAINS: f64 = 0.5;
 /// Burst rate over mean rate from which on something beside the medium answers.
 const BURST_TIMES: f64 = 5.0;
+/// Single-request transfer over the saturated rate from which on short runs are faster than long ones.
+const ABOVE_SATURATED: f64 = 1.2;
 
 /// Everything there is to say of `surface`, which `record` holds; what goes wrong in single tests included.
 pub fn findings(record: &RunRecord, surface: &Surface) -> Vec<Finding> {
@@ -27,6 +30,8 @@ pub fn findings(record: &RunRecord, surface: &Surface) -> Vec<Finding> {
     found.extend(content(surface));
     found.extend(courses(surface, &record.header.command));
     found.extend(burst(surface));
+    found.extend(above_saturated(surface));
+    found.extend(first_touch(surface));
     found.extend(surface.scan.iter().flat_map(scan));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
@@ -278,6 +283,58 @@ impl AxisLevels {
     }
 }
 
+/// A limiter that saves up credit while the test pauses between points.
+fn above_saturated(surface: &Surface) -> Option<Finding> {
+    let (spread, saturated) = (surface.transfer_rate.as_ref()?, surface.saturated_rate.as_ref()?);
+    // First accesses may have been what made the saturated rate low.
+    let again = surface.first_touch.and_then(|touch| touch.again_bytes_per_second);
+    let (rate, limit) = (spread.weighted_mean.max(spread.median), again.unwrap_or(saturated.mean?));
+    let times = rate / limit;
+    if times <= ABOVE_SATURATED {
+        return None;
+    }
+    let claim = format!(
+        "single-request transfer reached {}, {} times the saturated rate of {}: the volume serves short runs faster than \
+         long ones. A limiter's credit that refills in the pauses between points is probable, or burst credits that were \
+         exhausted before the saturated rate was measured.",
+        mebibytes(rate),
+        count(times),
+        mebibytes(limit)
+    );
+    let remedy = "Use the saturated rate; `fathom identify` tells a limit from burst credits.";
+    let found = finding(FindingId::TransferAboveSaturated, Severity::Warning, claim, Some(remedy.to_owned()));
+    Some(
+        found
+            .with("transfer_bytes_per_second", rate)
+            .with("max_bytes_per_second", spread.max)
+            .with("saturated_bytes_per_second", limit),
+    )
+}
+
+/// Places that are read faster when they are read again.
+fn first_touch(surface: &Surface) -> Option<Finding> {
+    let touch = surface.first_touch?;
+    let times = touch.first_lat_ns.zip(touch.again_lat_ns).map(|(first, again)| {
+        let (first, again) = (latency(first as u64), latency(again as u64));
+        format!("the first access to a block took {first}, later ones {again}")
+    });
+    let rates = touch.first_bytes_per_second.zip(touch.again_bytes_per_second).map(|(first, again)| {
+        let (first, again) = (mebibytes(first), mebibytes(again));
+        format!("blocks were read at {first} for the first time and at {again} when read again")
+    });
+    let told: Vec<String> = times.into_iter().chain(rates).collect();
+    let claim =
+        format!("{}: first-touch penalty (a volume created from a snapshot), or a cache.", told.join("; "));
+    let found = finding(FindingId::FirstTouch, Severity::Warning, claim, Some(TOUCH.to_owned()));
+    Some(
+        found
+            .with("first_lat_ns", touch.first_lat_ns)
+            .with("again_lat_ns", touch.again_lat_ns)
+            .with("first_bytes_per_second", touch.first_bytes_per_second)
+            .with("again_bytes_per_second", touch.again_bytes_per_second),
+    )
+}
+
 /// Something that answers what was just read much faster than the rest.
 fn burst(surface: &Surface) -> Option<Finding> {
     let rates = surface.points.iter().filter_map(SurfacePoint::rate).collect();
@@ -339,9 +396,11 @@ fn scan(scan: &Scan) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::fixture::ids;
-    use crate::surface::assess;
+    use fathom_record::TestRecord;
+
     use crate::surface::plan::{VisitOrder, places, visits};
     use crate::surface::point::tests::point;
+    use crate::surface::{SATURATED, assess};
 
     /// Points in random order whose rate in MiB/s is `rate(place, time)`, both from 0 to 1.
     fn told(order: VisitOrder, rate: impl Fn(f64, f64) -> f64) -> Vec<Finding> {
@@ -386,6 +445,23 @@ mod tests {
         assert!(claim.contains("MiB/s at first, 3") && claim.contains("from 1 min on"), "{claim}");
         let found = told(VisitOrder::Random, |place, _| 2000.0 - 1000.0 * place);
         assert!(found[0].claim.contains("a disk with zones"), "{}", found[0].claim);
+    }
+
+    #[test]
+    fn transfer_beyond_the_saturated_rate_is_no_rate_of_the_volume() {
+        let check = |transfer: &[u64], saturated: u64, expected: &[&str]| {
+            let mut tests: Vec<TestRecord> = transfer.iter().map(|&mib| point(mib << 30, mib)).collect();
+            let mut many = TestRecord { id: format!("{SATURATED}0"), ..point(0, saturated) };
+            many.jobs.truncate(1);
+            tests.push(many);
+            let record = RunRecord { tests, ..RunRecord::default() };
+            assert_eq!(ids(&findings(&record, &assess(&record))), expected, "{transfer:?}");
+        };
+        check(&[100, 110, 105], 95, &[]);
+        check(&[100, 2470, 105], 95, &["transfer-above-saturated"]);
+        check(&[130, 120, 125], 95, &["transfer-above-saturated"]);
+        // A device that is faster with more in flight.
+        check(&[100, 110, 105], 800, &[]);
     }
 
     #[test]

@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use crate::criterion::{CriterionVerdict, LatencyObjective};
 use crate::pattern::{AccessPattern, block_name};
+use crate::plateau::SETTLE_NS;
 use crate::sweep::knee::curve;
-use crate::sweep::plan::{NextPoint, SETTLE_NS};
+use crate::sweep::plan::NextPoint;
 use crate::sweep::point::{SweepPoint, SweepSpot};
 use crate::sweep::spec::{SweepSpec, depths, first_blocks};
 

@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::pattern::AccessPattern;
+use crate::plateau::{SETTLE_NS, runtime_of};
 use crate::sweep::knee::{curve, has_ended};
 use crate::sweep::offered::OfferedRate;
 use crate::sweep::point::{SweepPoint, SweepSpot};
@@ -25,15 +26,10 @@ pub enum NextPoint {
     OutOfTime,
 }
 
-/// Idle time before each point: what a limiter grants in slices of 100 ms begins anew. The intervals of half a second by which
-/// a run is counted then end 20 ms before a slice, and the first, in which the rate settles, is the shortest.
-pub const SETTLE_NS: u64 = 320_000_000;
-const TICK_NS: u64 = 500_000_000;
-/// What a point runs beyond whole intervals: the first one, and a little after the last.
-const BEYOND_TICKS_NS: u64 = TICK_NS - SETTLE_NS + 40_000_000;
 /// Measured time of a point: of a short sweep, of a long one, and of one whose requests are few.
 const SHORTEST_NS: u64 = 1_000_000_000;
 const LONGEST_NS: u64 = 10_000_000_000;
+const ROUND_NS: u64 = 500_000_000;
 const FEW_NS: u64 = 4_000_000_000;
 /// Points that a sweep is thought to have.
 const USUAL_POINTS: u64 = 120;
@@ -184,8 +180,7 @@ impl Planner<'_> {
     /// How long to measure at `spot`, ns.
     fn runtime(&self, spot: SweepSpot) -> u64 {
         let usual = (self.spec.budget_ns / USUAL_POINTS).clamp(SHORTEST_NS, LONGEST_NS);
-        let usual = usual / TICK_NS * TICK_NS;
-        let mut runtime = usual;
+        let mut runtime = usual / ROUND_NS * ROUND_NS;
         if let Some(iops) = self.expected_iops(spot) {
             let seconds = |requests: f64| (requests / iops * 1e9) as u64;
             let few = seconds(f64::from(spot.in_flight()) / EARLY);
@@ -194,7 +189,7 @@ impl Planner<'_> {
                 runtime = runtime.max(seconds(slo.samples() * 1.1).min(LONGEST_FOR_SLO_NS));
             }
         }
-        runtime.div_ceil(TICK_NS) * TICK_NS + BEYOND_TICKS_NS
+        runtime_of(runtime)
     }
 
     /// The rate of the measured point most like `spot`.

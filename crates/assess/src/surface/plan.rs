@@ -1,10 +1,12 @@
 //! What a surface is going to do: its settings held against the target, and fio's options for each of its tests.
 
+use fathom_analysis::plateau::{SETTLE_NS, runtime_within};
 use fathom_analysis::surface::file::{FileRowKind, FileTest, LADDER_RANGE};
 use fathom_analysis::surface::plan::{
-    SurfaceParts, SurfacePlace, Times, VisitOrder, places, points, probes, time_of_places, times, visits,
+    SurfaceParts, SurfacePlace, Times, VisitOrder, places, points, time_of_places, times, visits,
 };
 use fathom_analysis::surface::point::{ACCESS, SEEK, TRANSFER};
+use fathom_analysis::surface::probes::{ProbePlan, probes};
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
 
@@ -155,7 +157,23 @@ impl SurfacePlan {
         }
         let SurfaceSettings { block, order, points: wanted, .. } = self.settings;
         let count = points(self.site.size, block, wanted, time_of_places(budget_ns, &self.parts));
-        visits(places(self.site.size, block, count), order, self.site.seed)
+        let mut visits = visits(places(self.site.size, block, count), order, self.site.seed);
+        if !self.parts.transfer {
+            // Probes go all over the area: what is left of a place is the time at which they are made.
+            let every = probes(count).every as usize;
+            visits = visits.into_iter().step_by(every).collect();
+        }
+        visits
+    }
+
+    /// The probes after places of these, where they are made at all.
+    pub(super) fn probes(&self, visits: usize) -> Option<ProbePlan> {
+        self.parts.access.then(|| probes(visits as u32))
+    }
+
+    /// True where first accesses may cost: of what is read, and was not written just now.
+    pub(super) fn has_first_accesses(&self) -> bool {
+        !self.settings.writes && !matches!(self.site.target, BenchTarget::Directory { .. })
     }
 
     /// How long each part takes.
@@ -173,29 +191,32 @@ impl SurfacePlan {
         if self.settings.writes { ("write", "randwrite") } else { ("read", "randread") }
     }
 
-    /// The jobs of a place.
-    pub(super) fn place(
+    /// The jobs of reading or writing a place in order.
+    pub(super) fn place(&self, place: &SurfacePlace, times: &Times) -> Vec<(&'static str, JobWords)> {
+        if !self.parts.transfer {
+            return Vec::new();
+        }
+        let seek = range(self.job("read", self.site.unit, 1), place.offset, self.site.unit);
+        let transfer = range(self.job(self.words().0, self.settings.block, 1), place.offset, place.length);
+        vec![(SEEK, goes_on(seek)), (TRANSFER, goes_on(ends(transfer, times.transfer_ns)))]
+    }
+
+    /// The job of the probes that are made at `place`: after a rest and apart, so that no limit holds them up.
+    pub(super) fn probe(
         &self,
         place: &SurfacePlace,
         times: &Times,
-        probes_each: u32,
-    ) -> Vec<(&'static str, JobWords)> {
-        let (rw, rand) = self.words();
-        let mut jobs = Vec::new();
-        if self.parts.transfer {
-            let seek = range(self.job("read", self.site.unit, 1), place.offset, self.site.unit);
-            let transfer = range(self.job(rw, self.settings.block, 1), place.offset, place.length);
-            jobs.push((SEEK, goes_on(seek)));
-            jobs.push((TRANSFER, goes_on(ends(transfer, times.transfer_ns))));
-        }
-        if self.parts.access {
-            let mut access = range(self.job(rand, self.site.unit, 1), 0, self.site.size);
-            access.push(pair("io_size", (u64::from(probes_each) * self.site.unit).to_string()));
-            let seed = self.site.seed ^ u64::from(place.index).wrapping_mul(SEED_STEP);
-            access.push(pair("randseed", seed.to_string()));
-            jobs.push((ACCESS, goes_on(ends(access, times.access_ns))));
-        }
-        jobs
+        plan: &ProbePlan,
+        gap_ns: u64,
+    ) -> (&'static str, JobWords) {
+        let mut access = range(self.job(self.words().1, self.site.unit, 1), 0, self.site.size);
+        access.push(pair("io_size", (u64::from(plan.each) * self.site.unit).to_string()));
+        let seed = self.site.seed ^ u64::from(place.index).wrapping_mul(SEED_STEP);
+        access.push(pair("randseed", seed.to_string()));
+        let (rest_ns, time_ns) = plan.times(times.access_ns);
+        access.push(pair("startdelay", time_word(Nanos(rest_ns))));
+        access.push(pair("thinktime", (gap_ns / 1000).to_string()));
+        (ACCESS, goes_on(ends(access, time_ns)))
     }
 
     /// Places for many requests in flight: the second halves of even parts.
@@ -216,10 +237,14 @@ impl SurfacePlan {
             .min(self.site.size / self.settings.block * self.settings.block)
     }
 
-    /// The job that reads or writes at a place at a high queue depth.
-    pub(super) fn saturated(&self, place: &SurfacePlace, runtime_ns: u64) -> JobWords {
-        let job = self.job(self.words().0, self.saturated_block(), self.settings.depth);
-        goes_on(ends(range(job, place.offset, place.length), runtime_ns))
+    /// The job that reads or writes at a place at a high queue depth, `time_ns` with the time in which the rate settles.
+    pub(super) fn saturated(&self, place: &SurfacePlace, time_ns: u64) -> JobWords {
+        let mut job = self.job(self.words().0, self.saturated_block(), self.settings.depth);
+        let runtime_ns = runtime_within(time_ns);
+        if runtime_ns.is_some() {
+            job.push(pair("startdelay", time_word(Nanos(SETTLE_NS))));
+        }
+        goes_on(ends(range(job, place.offset, place.length), runtime_ns.unwrap_or(time_ns)))
     }
 
     /// The job that goes over one small region again and again.
@@ -264,11 +289,6 @@ impl SurfacePlan {
     /// The job of a part of a scan: the first error ends it, so that it is known where that was.
     pub(super) fn scan(&self, offset: u64, length: u64) -> JobWords {
         range(self.job("read", SCAN_BLOCK.min(length), 1), offset, length)
-    }
-
-    /// Probes at each of so many places.
-    pub(super) fn probes_each(&self, places: usize) -> u32 {
-        probes(places as u32)
     }
 }
 
@@ -317,7 +337,9 @@ mod tests {
         let times = plan.times(60_000_000_000, places.len());
         assert_eq!(places.len(), 200);
         let place = SurfacePlace { index: 3, offset: 15 << 20, length: 5 << 20 };
-        let jobs = plan.place(&place, &times, 5);
+        let mut jobs = plan.place(&place, &times);
+        let probes = plan.probes(places.len()).unwrap();
+        jobs.push(plan.probe(&place, &times, &probes, 2_500_000));
         let check = |said: &str, parts: &[&str]| {
             for part in parts {
                 assert!(said.contains(part), "{part} in {said}");
@@ -329,11 +351,17 @@ mod tests {
             &text(&jobs[1].1),
             &["rw=read bs=64k iodepth=1 offset=15m size=5m runtime=", "continue_on_error=all"],
         );
-        check(&text(&jobs[2].1), &["rw=randread bs=512 iodepth=1 offset=0 size=1g io_size=2560"]);
+        check(
+            &text(&jobs[2].1),
+            &[
+                "rw=randread bs=512 iodepth=1 offset=0 size=1g io_size=12800",
+                "startdelay=110ms thinktime=2500 runtime=",
+            ],
+        );
         check(&text(&plan.burst(15 << 20, 1)), &["offset=15m size=1m time_based=1"]);
         let saturated = plan.saturated_places(8);
         assert_eq!((saturated.len(), saturated[7].offset), (8, GIB / 16 * 15));
-        check(&text(&plan.saturated(&saturated[0], 1)), &["bs=256k iodepth=32 offset=64m size=64m"]);
+        check(&text(&plan.saturated(&saturated[0], 1)), &["bs=256k iodepth=32 offset=64m size=64m runtime="]);
         let mixed = SurfaceSettings { content: Content::Mixed, ..SurfaceSettings::default() };
         let mixed = SurfacePlan { settings: mixed, ..plan.clone() };
         let rows = fathom_analysis::surface::file::file_tests(41_000_000_000, 32);

@@ -48,12 +48,6 @@ fn rates(surface: &Surface) -> Table {
     };
     let remark = |name: &str, remark: String| Row { remark: Some(remark), ..Row::new([name]) };
     let mut rows = Vec::new();
-    if let Some(spread) = &surface.transfer_rate {
-        let of = if spread.points == 1 { "1 point".to_owned() } else { format!("{} points", spread.points) };
-        rows.push(row("Transfer rate", [spread.min, spread.mean, spread.median, spread.max].map(Some), of));
-    } else if !surface.points.is_empty() {
-        rows.push(remark("Transfer rate", "not measured: no point has a rate".to_owned()));
-    }
     if let Some(SaturatedRate { mean, iodepth: Some(depth), block_size_bytes: Some(block), points }) =
         &surface.saturated_rate
     {
@@ -67,6 +61,13 @@ fn rates(surface: &Surface) -> Table {
             None => rows.push(remark("Saturated rate", points.first().map(missing).unwrap_or_default())),
         }
     }
+    if let Some(spread) = &surface.transfer_rate {
+        let points = if spread.points == 1 { "point" } else { "points" };
+        let rates = [spread.min, spread.weighted_mean, spread.median, spread.max];
+        rows.push(row("Transfer rate", rates.map(Some), format!("{} {points}, QD 1", spread.points)));
+    } else if !surface.points.is_empty() {
+        rows.push(remark("Transfer rate", "not measured: no point has a rate".to_owned()));
+    }
     if let Some(burst) = &surface.burst_rate {
         rows.push(match burst.bytes_per_second {
             Some(rate) => row("Burst rate", [None, Some(rate), None, None], String::new()),
@@ -76,7 +77,8 @@ fn rates(surface: &Surface) -> Table {
     let access = &surface.access_lat_ns;
     if access.samples > 0 {
         let ns = |ns: Option<u64>| Cell::from(ns.map(Cell::latency));
-        let probes = format!("{} probes", units::grouped(access.samples));
+        let limited = if surface.is_access_limited { ", limited" } else { "" };
+        let probes = format!("{} probes{limited}", units::grouped(access.samples));
         let mean = access.mean.map(Cell::mean_latency).into();
         let [min, p50, p99, max] = [access.min, access.p50, access.p99, access.max].map(ns);
         rows.push(Row::new(["Access time".into(), min, mean, p50, p99, max, "".into(), probes.into()]));
@@ -198,6 +200,11 @@ fn listed(columns: impl Into<Vec<Column>>, mut rows: Vec<Row>) -> [Block; 2] {
 
 fn notes(record: &RunRecord, surface: &Surface) -> Vec<String> {
     let mut notes = record.header.notes.clone();
+    if surface.is_access_limited {
+        notes.push(
+            "The access time is limited: the probes waited for an IOPS limit, however far apart.".to_owned(),
+        );
+    }
     let failed: Vec<&String> = surface
         .points
         .iter()
