@@ -75,12 +75,12 @@ fn in_order(found: Vec<Finding>) -> Vec<Finding> {
 /// What one set of jobs tells by itself.
 fn of_row(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
     let mut found = samples::findings(row);
-    found.extend(stalled::findings(row));
+    found.extend(stalled::findings(record, row));
     found.extend(client::findings(record, row));
     found.extend(cache::findings(record, row));
     found.extend(device_view::findings(record, row));
     found.extend(passes::findings(record, row));
-    found.extend(evenness::findings(row));
+    found.extend(evenness::findings(record, row));
     found.extend(flushes::findings(record, row));
     found
 }

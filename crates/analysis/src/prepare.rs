@@ -151,7 +151,7 @@ fn length(stage: PrepareStage, rest: u64, done: &[CompletedPiece]) -> u64 {
 /// What the record of a run of `prepare` tells: requests that failed, and stalls. A pass is no measurement, so nothing else.
 pub fn findings(record: &RunRecord) -> Vec<Finding> {
     let rows = rows(record);
-    let of_row = |row| samples::findings(row).into_iter().chain(stalled::findings(row));
+    let of_row = |row| samples::findings(row).into_iter().chain(stalled::findings(record, row));
     rows.iter()
         .flat_map(of_row)
         .filter(|found| matches!(found.id, FindingId::Errors | FindingId::Stalled))

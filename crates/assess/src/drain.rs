@@ -31,10 +31,10 @@ impl InFlight {
         let [job] = plan.jobs.as_slice() else { return None };
         let sizes = job.io.block_size.as_ref().map(|size| size.largest());
         let block_bytes = match job.io.pattern.mix {
-            Mix::ReadWrite { read_percent: 100 } => sizes.read,
-            Mix::ReadWrite { read_percent: 0 } => sizes.write,
+            Mix::Read => sizes.read,
+            Mix::Write => sizes.write,
             Mix::ReadWrite { .. } => sizes.read.max(sizes.write),
-            _ => return None,
+            Mix::Trim | Mix::TrimWrite => return None,
         };
         let (depth, workers) = (u64::from(job.depth.iodepth), job.clones.len() as u64);
         Some(InFlight { depth, workers, block_bytes })

@@ -2,7 +2,7 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::duration;
-use fathom_record::{Finding, Severity};
+use fathom_record::{Finding, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
 
 use crate::findings::client;
@@ -22,10 +22,10 @@ const VARIED: f64 = 0.20;
 const LEAST_REQUESTS: f64 = 100.0;
 
 /// What there is to say of one row.
-pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
+pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
     // A stall has a finding of its own.
-    if row.is_paced() || stalled::findings(row).is_some() {
+    if row.is_paced() || stalled::findings(record, row).is_some() {
         return None;
     }
     if rates.len() < LEAST_SECONDS {
@@ -187,7 +187,7 @@ mod tests {
 
     fn told(seconds: Vec<f64>, iops: f64) -> Option<String> {
         let run = record(&[TestLoad { seconds, iops, ..TestLoad::default() }]);
-        findings(&rows(&run)[0]).map(|finding| finding.id.to_string())
+        findings(&run, &rows(&run)[0]).map(|finding| finding.id.to_string())
     }
 
     fn fall(high: usize, low: usize, to: f64) -> Vec<f64> {
@@ -198,7 +198,7 @@ mod tests {
     fn the_course_of_a_rate_is_told_without_a_share_of_more_than_all() {
         let check = |seconds: Vec<f64>, expected: &str| {
             let run = record(&[TestLoad { seconds, iops: 1000.0, ..TestLoad::default() }]);
-            let claim = findings(&rows(&run)[0]).expect("it is not steady").claim;
+            let claim = findings(&run, &rows(&run)[0]).expect("it is not steady").claim;
             assert!(claim.contains(expected) && !claim.contains('%'), "{claim}");
         };
         // An uneven end is no baseline; the drift is 1.8 times the mean.
@@ -234,7 +234,7 @@ mod tests {
     fn a_run_that_settled_says_where() {
         let last = |seconds: Vec<f64>| {
             let run = record(&[TestLoad { seconds, iops: 3000.0, ..TestLoad::default() }]);
-            let found = findings(&rows(&run)[0]).unwrap();
+            let found = findings(&run, &rows(&run)[0]).unwrap();
             found.evidence.get("last_30_seconds_iops").and_then(|value| value.as_f64())
         };
         assert_eq!(last(fall(30, 30, 3.0)), Some(9000.0));
@@ -245,13 +245,13 @@ mod tests {
     fn a_job_that_holds_itself_back_is_not_judged() {
         let mut run = record(&[TestLoad { seconds: fall(10, 10, 0.5), ..TestLoad::default() }]);
         plan(&mut run, |plan| plan.time.think_time.pause = Nanos(1000));
-        assert_eq!(findings(&rows(&run)[0]), None);
+        assert_eq!(findings(&run, &rows(&run)[0]), None);
     }
 
     #[test]
     fn the_credit_that_was_used() {
         let run = record(&[TestLoad { seconds: fall(20, 40, 0.1), iops: 3000.0, ..TestLoad::default() }]);
-        let found = findings(&rows(&run)[0]).unwrap();
+        let found = findings(&run, &rows(&run)[0]).unwrap();
         let number = |name: &str| found.evidence[name].as_f64().unwrap();
         assert_eq!((number("burst_iops"), number("baseline_iops")), (3000.0, 300.0));
         assert_eq!((number("credit_used_requests"), number("burst_ns")), (54_000.0, 20e9));
@@ -278,7 +278,7 @@ mod tests {
             let rows = rows(&run);
             // A burst of fewer intervals than make a level is not found.
             prop_assume!(burst as f64 * 1e9 > 6.0 * longest);
-            let found = findings(&rows[0]).expect("the rate fell");
+            let found = findings(&run, &rows[0]).expect("the rate fell");
             let number = |name: &str| found.evidence[name].as_f64().unwrap();
             prop_assert!((number("burst_ns") - burst as f64 * 1e9).abs() <= longest, "{found:?}");
             let credit = burst as f64 * 2850.0;

@@ -81,7 +81,7 @@ fn unwritten(inspection: &InspectionRecord) -> Option<Finding> {
     let [zero_ns, other_ns] = [true, false].map(|is_zero| median(blocks, is_zero));
     let is_faster = zero_ns.zip(other_ns).is_some_and(|(zero, other)| other as f64 >= FASTER * zero as f64);
     let why = match share {
-        share if zero >= LEAST_BLOCKS && share >= WHOLE => "if nothing was ever written there",
+        share if zero >= LEAST_BLOCKS && share >= WHOLE => "if nothing was ever written there,",
         share if share >= PART && is_faster => "they are read faster than data, so",
         _ => return None,
     };

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, Interval, JobRecord, Severity, SlowRequest, Stall};
+use fathom_record::{
+    Finding, FindingId, Interval, JobRecord, OpSummary, RunRecord, Severity, SlowRequest, Stall, TestSummary,
+};
 
 use crate::rows::RecordRow;
 use crate::say::{finding, of, seconds};
@@ -25,8 +27,8 @@ struct StalledSpan {
 }
 
 /// The longest stall of a row, with how many there were.
-pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
-    let spans = spans(row);
+pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
+    let spans = spans(record, row);
     let longest = spans.iter().max_by_key(|span| span.end_ns - span.start_ns)?;
     let waiting = waiting(row, longest);
     let stuck = row.jobs().iter().filter(|job| job.stuck).count();
@@ -72,7 +74,7 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Option<Finding> {
 }
 
 /// Spans in which no worker completed anything, each covered by a request that waited through it.
-fn spans(row: &RecordRow<'_>) -> Vec<StalledSpan> {
+fn spans(record: &RunRecord, row: &RecordRow<'_>) -> Vec<StalledSpan> {
     // Workers that started apart have intervals that overlap, so time is cut wherever one of them begins or ends.
     let intervals: Vec<(StalledSpan, bool)> =
         row.jobs().iter().flat_map(|job| &job.measured.series).map(whether_idle).collect();
@@ -101,7 +103,7 @@ fn spans(row: &RecordRow<'_>) -> Vec<StalledSpan> {
     };
     let stalls = idle.into_iter().filter_map(|span| exact(row, &span, &neighbours(&span)));
     let is_long = |span: &StalledSpan| span.end_ns - span.start_ns >= LEAST_NS;
-    stalls.filter(|span| is_long(span) && !is_explained(row, span)).collect()
+    stalls.filter(|span| is_long(span) && !is_explained(record, row, span)).collect()
 }
 
 /// From the last request or completion before a span to the first completion after it, by those who waited through it. Both
@@ -123,15 +125,27 @@ fn exact(row: &RecordRow<'_>, span: &StalledSpan, around: &StalledSpan) -> Optio
     }
 }
 
-/// True where a device needs so long for the requests in flight at the rate that it had outside of the span: those of a slow
-/// device may all complete at the end. A request that never completed is explained by no rate.
-fn is_explained(row: &RecordRow<'_>, span: &StalledSpan) -> bool {
+/// True where a device needs so long for the requests in flight at the rate that it had outside of the span, or, of a test with
+/// no more requests than were in flight, at the rate of another test: those of a slow device may all complete at the end. One
+/// that never completed, in the last span, is explained by no rate.
+fn is_explained(record: &RunRecord, row: &RecordRow<'_>, span: &StalledSpan) -> bool {
     let depth: f64 = row.jobs().iter().map(|job| f64::from(job.iodepth())).sum();
-    let ios = row.summary.total.as_ref().map_or(0, |total| total.ios);
+    let ios = row.summary.total.as_ref().map_or(0, |total| total.ios) as f64;
     let length = span.end_ns - span.start_ns;
-    let other_ns = row.summary.measured_ns.saturating_sub(length);
-    let is_stuck = row.jobs().iter().any(|job| job.stuck);
-    !is_stuck && length as f64 * ios as f64 <= UNEVEN * depth * other_ns as f64
+    let other_s = row.summary.measured_ns.saturating_sub(length) as f64 / 1e9;
+    let last = row.jobs().iter().flat_map(|job| &job.measured.series).map(|interval| interval.end_ns).max();
+    let is_stuck = row.jobs().iter().any(|job| job.stuck) && last.is_some_and(|last| span.end_ns >= last);
+    let of_others = if ios <= depth { queue_s(record, row, depth) } else { None };
+    let usual_s = of_others.unwrap_or(0.0).max(depth * other_s / ios.max(f64::MIN_POSITIVE));
+    !is_stuck && length as f64 / 1e9 <= UNEVEN * usual_s
+}
+
+/// The time for a queue of the row's requests at the rate of the quickest other test, by requests and by bytes, s.
+fn queue_s(record: &RunRecord, row: &RecordRow<'_>, depth: f64) -> Option<f64> {
+    let bytes = depth * row.block_bytes()? as f64;
+    let others = record.tests.iter().filter(|test| test.id != row.test.id);
+    let time = |total: OpSummary| (depth / total.iops).max(bytes / total.bytes_per_second);
+    others.filter_map(|test| TestSummary::new(test).total).map(time).reduce(f64::min)
 }
 
 fn whether_idle(interval: &Interval) -> (StalledSpan, bool) {
@@ -161,7 +175,6 @@ fn waiting<'r>(row: &'r RecordRow<'_>, span: &StalledSpan) -> Vec<&'r SlowReques
 #[cfg(test)]
 mod tests {
     use fathom_model::Op;
-    use fathom_record::RunRecord;
 
     use super::*;
     use crate::fixture::{SECOND_NS, TestLoad, record};
@@ -183,9 +196,10 @@ mod tests {
     fn told(run: &RunRecord) -> Option<Finding> {
         // A device that stands still is not one of an uneven rate as well.
         assert!(
-            findings(&rows(run)[0]).is_none() || crate::findings::evenness::findings(&rows(run)[0]).is_none()
+            findings(run, &rows(run)[0]).is_none()
+                || crate::findings::evenness::findings(run, &rows(run)[0]).is_none()
         );
-        findings(&rows(run)[0])
+        findings(run, &rows(run)[0])
     }
 
     #[test]
@@ -234,6 +248,21 @@ mod tests {
         let length = found.evidence["length_ns"].as_f64().unwrap() / 1e9;
         assert!((99.0..=111.0).contains(&length), "{}", found.claim);
         assert_eq!(found.evidence["stalls"].as_u64(), Some(1));
+    }
+
+    #[test]
+    fn a_single_request_is_explained_by_the_rate_of_other_tests() {
+        let seconds = [vec![0.0; 10], vec![1.0]].concat();
+        let single = TestLoad { bs: 1 << 20, iops: 1.0, seconds, ..TestLoad::default() };
+        let told = |iops: f64| {
+            let mut run = record(&[single.clone(), TestLoad { id: "other", iops, ..TestLoad::default() }]);
+            run.tests[0].jobs[0].slowest =
+                vec![SlowRequest { op: Op::Read, start_ns: 0, lat_ns: 10_400_000_000, offset: 0, depth: 1 }];
+            findings(&run, &rows(&run)[0]).is_some()
+        };
+        // 1 MiB at 100 KB/s takes ten seconds.
+        assert!(!told(25.0));
+        assert!(told(2000.0));
     }
 
     #[test]
