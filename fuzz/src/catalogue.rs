@@ -56,7 +56,7 @@ fn check_entry(catalog: &Catalog, entry: &CatalogEntry) {
     }
     let told = sheets.first();
     let shown = catalog_show::Shown { entry, sheets: &sheets, is_asked: false, told, facts: true };
-    write(|| catalog_show::view(&shown), |out| catalog_json::show(entry, &sheets, out));
+    write(|| catalog_show::view(&shown), |out| catalog_json::show(&shown, out));
     for name in [format!("sim:{}", entry.id()), format!("sim:{}?size=100GiB", entry.id())] {
         match SimulatedTarget::parse(catalog, &name) {
             Ok(target) => serving::check(&target.model, 1, 50),

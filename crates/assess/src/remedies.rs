@@ -10,7 +10,7 @@ use fathom_record::{Finding, FindingId, RunRecord};
 
 use crate::catalogue::VolumeTypes;
 use crate::known_volume::KnownVolume;
-use crate::published::offered_load;
+use crate::published_rates::offered_load;
 
 const GIB: u64 = 1 << 30;
 

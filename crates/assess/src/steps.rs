@@ -4,7 +4,7 @@
 use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_runner::{RunObserver, Session};
 
-use crate::published;
+use crate::published_rates;
 use crate::settings::RunSettings;
 
 /// A measurement that is about to begin.
@@ -68,7 +68,7 @@ impl<'a> Steps<'a> {
 
     /// Adds a measurement whose command the job text has, or that another run made.
     pub fn add(&mut self, mut test: TestRecord) {
-        published::look_up(&self.record.header, self.settings, &mut test);
+        published_rates::look_up(&self.record.header, self.settings, &mut test);
         self.observer.step_ended(&test);
         self.record.tests.push(test);
     }

@@ -13,6 +13,7 @@ mod closest;
 mod cost;
 mod custom;
 mod entry;
+mod explain;
 mod fit;
 mod fit_size;
 mod fit_why;
@@ -26,6 +27,7 @@ mod misread;
 mod most;
 mod parts;
 mod rate_match;
+mod published;
 mod reach;
 mod resolve;
 mod sheet;
@@ -45,6 +47,9 @@ pub use lifts::Lift;
 pub use load::OfferedLoad;
 pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};
 pub use reach::{BurstReach, LimitUnit, ReachedRate, burst_lasts_ns, reach};
+pub use published::{
+    ComparedFigure, FigureVerdict, Published, PublishedArticle, PublishedFigure, PublishedRun,
+};
 pub use resolve::{ModelRefusal, Parameters, Resolved};
 pub use sheet::{BlockRow, LimitDirection, Rule, Sheet, SheetLimit};
 pub use target::{SimulatedTarget, TargetError};

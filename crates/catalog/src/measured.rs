@@ -1,6 +1,7 @@
 //! Models of types whose provider publishes no rule, built from published measurements: "as measured". They repeat what a
 //! volume gave once, and promise nothing.
 
+use fathom_model::units::{bytes, grouped, latency};
 use fathom_volume::{Accounting, Cache, Limit, TokenRate, VolumeLatency, VolumeModel};
 use serde::Deserialize;
 
@@ -57,6 +58,28 @@ struct MeasuredCache {
 }
 
 impl Measured {
+    /// What it is built from, in sentences.
+    pub(crate) fn explanation(&self) -> Vec<String> {
+        let inputs = self.inputs.len();
+        let mut text = vec![format!(
+            "No limits are published: the model is as measured, built from {inputs} published figures of one volume \
+             (`fathom catalog published`), and promises nothing."
+        )];
+        let rate = |figure: f64| grouped(figure as u64);
+        text.extend(self.iops.map(|iops| format!("It reached {} IOPS.", rate(iops))));
+        if let (Some(read), Some(write)) = (self.read_iops, self.write_iops) {
+            text.push(format!("It reached {} read IOPS and {} write IOPS.", rate(read), rate(write)));
+        }
+        text.extend(self.parallelism.map(|count| format!("It serves {count} I/Os at once; others queue.")));
+        text.extend(self.cache.as_ref().map(|cache| {
+            let (size, time) = (amount::of(cache.size_gib, GIB), amount::milliseconds(cache.latency_ms));
+            let usual = if cache.is_usual { "" } else { ", if caching is chosen" };
+            let served = if cache.keeps_writes { "reads and writes" } else { "reads" };
+            format!("A host cache of {} serves {served}; a read takes {}{usual}.", bytes(size), latency(time))
+        }));
+        text
+    }
+
     /// The first field whose number makes no sense.
     pub(crate) fn problem(&self) -> Option<String> {
         let cache = self.cache.as_ref();
@@ -80,9 +103,10 @@ impl CatalogEntry {
         self.wire.measured.is_some()
     }
 
-    /// The published figures that its as-measured model is built from, `run/metric`.
-    pub fn measured_from(&self) -> impl Iterator<Item = &str> {
-        self.wire.measured.iter().flat_map(|measured| &measured.inputs).map(String::as_str)
+    /// The published figures that its model is built from or fitted to, `run/metric`.
+    pub fn fitted_figures(&self) -> impl Iterator<Item = &str> {
+        let measured = self.wire.measured.iter().flat_map(|measured| &measured.inputs);
+        self.wire.fitted_to.iter().chain(measured).map(String::as_str)
     }
 
     /// The model of a volume as measured.
@@ -102,15 +126,16 @@ impl CatalogEntry {
         assumptions.insert(0, AS_MEASURED.to_owned());
         let unit = self.wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
         let whole = |figure: Option<f64>| figure.map(|figure| amount::of(figure, 1));
-        let bytes = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
-        let limits = |ios: Option<f64>, throughput: Option<f64>| {
+        let throughput = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
+        let limits = |ios: Option<f64>, most: Option<f64>| {
             let rate = |level: Option<u64>| level.and_then(TokenRate::per_second).map(Limit::Rate);
-            let stage = stage("volume", Accounting::default(), rate(whole(ios)), rate(bytes(throughput)));
+            let stage = stage("volume", Accounting::default(), rate(whole(ios)), rate(throughput(most)));
             Some(stage).filter(is_limited).into_iter().collect::<Vec<_>>()
         };
-        let (usual_read, usual_write) = self.latencies(assumptions);
-        let latency = |figure: Option<f64>, usual: VolumeLatency| {
-            figure.map_or(usual, |figure| VolumeLatency::around(amount::milliseconds(figure)))
+        let around = |figure: f64| VolumeLatency::around(amount::milliseconds(figure));
+        let (read_latency, write_latency) = match measured.read_latency_ms {
+            Some(read) => (around(read), around(measured.write_latency_ms.unwrap_or(read))),
+            None => self.latencies(assumptions),
         };
         let known = measured.cache.as_ref().map(|cache| cache.model(unit)).transpose()?;
         let is_usual = measured.cache.as_ref().is_some_and(|cache| cache.is_usual);
@@ -124,8 +149,8 @@ impl CatalogEntry {
             reads: limits(measured.read_iops, measured.read_throughput),
             writes: limits(measured.write_iops, measured.write_throughput),
             parallelism: measured.parallelism,
-            read_latency: latency(measured.read_latency_ms, usual_read),
-            write_latency: latency(measured.write_latency_ms.or(measured.read_latency_ms), usual_write),
+            read_latency,
+            write_latency,
             first_touch: self.first_touch(parameters.first_touch, assumptions)?,
             ..VolumeModel::unlimited(size_bytes)
         })
@@ -139,16 +164,16 @@ const AS_MEASURED: &str = "as measured: its provider publishes no limits, and th
 impl MeasuredCache {
     fn model(&self, unit: u64) -> Result<Cache, String> {
         let whole = |figure: Option<f64>| figure.map(|figure| amount::of(figure, 1));
-        let bytes = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
+        let throughput = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
         let size = amount::of(self.size_gib, GIB);
         let cache = Cache::read_only(size, amount::milliseconds(self.latency_ms));
         Ok(Cache {
             write_latency_ns: self.write_latency_ms.map_or(cache.latency_ns, amount::milliseconds),
             dirty_bytes: if self.keeps_writes { size } else { 0 },
             is_warm: self.is_warm,
-            read_ahead: bytes(self.read_ahead_throughput).and_then(TokenRate::per_second),
-            reads: limited(whole(self.read_iops), bytes(self.read_throughput))?,
-            writes: limited(whole(self.write_iops), bytes(self.write_throughput))?,
+            read_ahead: throughput(self.read_ahead_throughput).and_then(TokenRate::per_second),
+            reads: limited(whole(self.read_iops), throughput(self.read_throughput))?,
+            writes: limited(whole(self.write_iops), throughput(self.write_throughput))?,
             ..cache
         })
     }

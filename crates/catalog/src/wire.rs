@@ -151,6 +151,8 @@ pub(crate) struct Wire {
     pub(crate) from_memory_fields: Vec<String>,
     #[serde(default)]
     pub(crate) derived_fields: Vec<String>,
+    #[serde(default)]
+    pub(crate) fitted_to: Vec<String>,
     pub(crate) notes: Option<String>,
     #[serde(default)]
     pub(crate) facts: toml::Table,

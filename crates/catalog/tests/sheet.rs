@@ -115,3 +115,46 @@ fn sizes_include_the_points_where_rules_change() {
         }
     }
 }
+
+#[test]
+fn rules_are_explained_in_sentences() {
+    let check = |id: &str, gib: u64, expected: &[&str]| {
+        let entry = Catalog::shipped().get(id).unwrap();
+        let parameters = Parameters { size_bytes: Some(gib * GIB), ..Parameters::default() };
+        let text = entry.explanation(&entry.sheet(&parameters).unwrap());
+        for sentence in expected {
+            assert!(text.iter().any(|one| one == sentence), "{id} lacks {sentence}: {text:#?}");
+        }
+    };
+    check(
+        "aws-gp2",
+        50,
+        &[
+            "IOPS follow from the size: 3 per GiB, at least 100, at most 16,000.",
+            "The IOPS limit applies to every block size: 150 I/Os of 256 KiB are 37.5 MiB/s, below the bandwidth limit of \
+             128 MiB/s.",
+            "Burst credits: the bucket holds 5,400,000; every second adds 150, which is the baseline, and each I/O spends one. \
+             While credits remain, the limit is 3,000 IOPS, afterwards 150 IOPS. A full bucket lasts 31 min 35 s at this rate \
+             and refills in 10 h when idle.",
+            "An I/O of up to 256 KiB counts as one, a larger one as several. Adjacent sequential I/Os count together: 64 of \
+             4 KiB are one.",
+            "50.0 GiB cost 5.00 USD per month (5.00 for size).",
+        ],
+    );
+    check(
+        "do-volume-standard",
+        100,
+        &[
+            "Every size has 5,000 IOPS.",
+            "Both limits apply at once: small I/Os reach the IOPS limit of 5,000, I/Os larger than 39.1 KiB the bandwidth limit \
+             of 191 MiB/s.",
+            "Burst window: 7,500 IOPS for 1 min, then 5,000 IOPS for a pause before the next burst.",
+        ],
+    );
+    check("azure-premium-ssd", 100, &["100 GiB cost 19.71 USD per month (19.71 for tier P10)."]);
+    check("qingcloud-capacity", 100, &["It reached 9,107 IOPS.", "It serves 8 I/Os at once; others queue."]);
+    for entry in Catalog::shipped().entries().filter(|entry| entry.unmodelled().is_none()) {
+        let text = entry.explanation(&entry.sheet(&Parameters::default()).unwrap());
+        assert!(text.len() > 2 && text.iter().all(|one| one.ends_with('.')), "{}: {text:#?}", entry.id());
+    }
+}

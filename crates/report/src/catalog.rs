@@ -3,4 +3,5 @@
 pub mod fit;
 pub mod json;
 pub mod list;
+pub mod published;
 pub mod show;

@@ -1,45 +1,35 @@
-//! What was published of volumes and what their models give: `docs/published-figures.md` is made here, and held to the
-//! figures.
-//!
-//! Every figure of `docs/published-figures.toml` stands in one of the page's two tables: beside what the same load gets of
-//! the simulated volume, within 5 %, or among those that the model cannot explain, each with the reason.
+//! Published figures beside those of the models: `docs/published-figures.md` is made here and checked.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "an error fails the test")]
 
-mod cases;
-mod data;
-mod figures;
+mod conclusions;
 mod page;
-mod reasons;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use data::Published;
-use figures::{Judged, Verdict, judge};
+use fathom_assess::published::{compare, runs_of};
+use fathom_catalog::{ComparedFigure, FigureVerdict, Published};
 
 /// Set by `cargo xtask docs`: the page is written instead of compared.
 const WRITE: &str = "FATHOM_WRITE_DOCS";
 
-fn docs(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+/// Everything is simulated once.
+fn all() -> &'static [ComparedFigure] {
+    static ALL: OnceLock<Vec<ComparedFigure>> = OnceLock::new();
+    ALL.get_or_init(|| compare(&runs_of(None)).unwrap())
 }
 
-/// Everything is simulated once.
-fn all() -> &'static (Published, Vec<Judged>) {
-    static ALL: OnceLock<(Published, Vec<Judged>)> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let published = Published::read(&std::fs::read_to_string(docs("published-figures.toml")).unwrap());
-        let judged = judge(&published, &cases::run_all());
-        (published, judged)
-    })
+fn find(name: &str) -> &'static ComparedFigure {
+    let (run, metric) = name.split_once('/').unwrap();
+    let found = all().iter().find(|one| one.run == run && one.figure.metric == metric);
+    found.unwrap_or_else(|| panic!("there is no {name}"))
 }
 
 #[test]
-fn the_page_is_what_the_simulator_gives_today() {
-    let (published, judged) = all();
-    let page = page::render(published, judged);
-    let path = docs("published-figures.md");
+fn the_page_is_what_the_simulator_gives() {
+    let page = page::render(Published::shipped(), all());
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/published-figures.md");
     if std::env::var_os(WRITE).is_some() {
         std::fs::write(path, page).unwrap();
         return;
@@ -50,61 +40,72 @@ fn the_page_is_what_the_simulator_gives_today() {
 }
 
 #[test]
-fn every_figure_stands_in_one_of_the_tables_and_those_not_explained_have_a_reason() {
-    let (published, judged) = all();
-    let mut ids: Vec<String> =
-        judged.iter().map(|one| format!("{}/{}", one.run, one.figure.metric)).collect();
-    assert_eq!(ids.len(), 679);
-    assert_eq!(ids.len(), published.runs.iter().map(|run| run.figures.len()).sum::<usize>());
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), 679, "no figure has the name of another");
-    for one in judged {
-        match &one.verdict {
-            Verdict::Explained { deviation, .. } => {
-                assert!(
-                    deviation.is_none_or(|share| share.abs() <= 0.05),
-                    "{}/{}",
-                    one.run,
-                    one.figure.metric
-                );
+fn every_figure_has_a_verdict_and_those_not_explained_have_a_reason() {
+    assert_eq!(all().len(), 679);
+    for one in all() {
+        let name = format!("{}/{}", one.run, one.figure.metric);
+        match one.verdict {
+            FigureVerdict::Unexplained => {
+                assert!(one.why.is_some_and(|why| !why.is_empty()), "{name} has no reason")
             }
-            Verdict::Not { why, .. } => {
-                assert!(!why.is_empty(), "{}/{} has no reason", one.run, one.figure.metric);
-            }
+            _ => assert!(one.deviation.is_none_or(|share| share.abs() <= 0.05), "{name}"),
         }
     }
-    let text = page::render(published, judged);
-    for one in judged {
-        assert!(text.contains(&format!("`{}`", one.figure.metric)), "{}", one.figure.metric);
+    let text = page::render(Published::shipped(), all());
+    assert!(all().iter().all(|one| text.contains(&format!("`{}`", one.figure.metric))));
+}
+
+#[test]
+fn figures_that_a_model_was_fitted_to_explain_nothing() {
+    for name in fathom_catalog::Catalog::shipped().fitted_figures() {
+        let verdict = find(name).verdict;
+        assert!(matches!(verdict, FigureVerdict::Input | FigureVerdict::Unexplained), "{name}: {verdict:?}");
+    }
+    // Nor do other figures of the same measurement, or statements that repeat it.
+    for name in [
+        "a0-aws-ioping/iops",
+        "a3-perf-randread/read.bw",
+        "a3-claims/cap.randwrite.iops",
+        "a0-claims/aws.latency",
+    ] {
+        assert_eq!(find(name).verdict, FigureVerdict::Input, "{name}");
     }
 }
 
 #[test]
-fn what_the_models_are_for_is_explained() {
-    let (_, judged) = all();
-    let explained = |run: &str, metric: &str| {
-        let found = judged.iter().find(|one| one.run == run && one.figure.metric == metric);
-        let found = found.unwrap_or_else(|| panic!("there is no {run}/{metric}"));
-        assert!(matches!(found.verdict, Verdict::Explained { .. }), "{run}/{metric}: {:?}", found.verdict);
-    };
+fn conclusions_rest_on_published_figures() {
+    for one in conclusions::CONCLUSIONS {
+        assert!(!one.evidence.is_empty());
+        one.evidence.iter().for_each(|name| {
+            find(name);
+        });
+    }
+}
+
+#[test]
+fn published_rules_explain_what_they_are_for() {
     for (run, metrics) in [
         ("a0-aws-randrw", &["read.iops", "write.iops", "read.bw", "read.runtime"][..]),
         ("a0-aws-randread", &["read.iops", "read.bw", "read.runtime"]),
         ("a0-aws-randwrite", &["write.iops", "write.bw", "write.runtime"]),
-        ("a0-aws-ioping", &["latency.avg", "iops", "bw"]),
         ("a0-claims", &["aws.gp2_50gib.baseline", "aws.gp2.burst", "aws.gp2.max", "aws.gp2.max_at_gib"]),
         ("a1-do-bw-test", &["write.bw", "write.iops", "lat.avg", "clat.p50.00"]),
-        ("a1-do-lat-read", &["read.iops", "lat.avg"]),
         ("a1-do-expectations", &["bw_test.standard", "rand_r.standard.iops", "rand_w.standard.iops"]),
         ("a1-do-expectations", &["saturation_qd.4k", "saturation_qd.256k"]),
         ("a1-do-crossover", &["bs4k.iops", "bs16k.iops", "bs32k.iops", "bs64k.iops", "bs256k.iops"]),
         ("a1-do-crossover", &["bs4k.bw", "bs16k.bw", "bs32k.bw", "bs64k.bw", "bs256k.bw"]),
         ("a2-aws-E-file", &["rand4k_read_iops", "rand4k_qd32_read_iops", "rand4k_qd32_write_iops"]),
-        ("a2-aws-F-file", &["rand4k_read_iops", "rand4k_qd32_read_iops", "rand4k_qd32_write_iops"]),
-        ("a4-tencent_cbs_ssd-1tib", &["max.bw", "max.iops"]),
-        ("a4-tencent_cbs_enhanced_ssd-1tib", &["max.bw", "max.iops"]),
+        ("a2-aws-F-file", &["rand4k_qd32_read_iops", "rand4k_qd32_write_iops"]),
     ] {
-        metrics.iter().for_each(|metric| explained(run, metric));
+        for metric in metrics {
+            assert_eq!(find(&format!("{run}/{metric}")).verdict, FigureVerdict::Rule, "{run}/{metric}");
+        }
+    }
+    for name in [
+        "a4-premium-3t-randread/read.iops",
+        "a2-aws-C-file/seq_read",
+        "a2-azure-F-file/rand4k_qd32_write_iops",
+    ] {
+        assert_eq!(find(name).verdict, FigureVerdict::AsMeasured, "{name}");
     }
 }

@@ -1,90 +1,81 @@
-//! The page: both tables, run by run, and what was run.
+//! The page: the count of each verdict, the conclusions of the articles, and every figure, run by run.
 
 use std::fmt::Write as _;
 
-use fathom_model::units::grouped;
+use fathom_assess::published::CASES;
+use fathom_catalog::{ComparedFigure, FigureVerdict, Published, PublishedRun};
 
-use crate::cases::CASES;
-use crate::data::{Figure, Published, Run};
-use crate::figures::{Judged, Verdict};
+use crate::conclusions::CONCLUSIONS;
 
 const HEAD: &str = "\
 # Published figures and the simulator
 
-Five published articles measured cloud volumes, with fio, ioping and HD Tune. Every figure of theirs stands here: first those that
-the models of the catalogue explain, beside what the same load gets of the simulated volume, then those that they do not, with the
-reason. Made by `cargo xtask docs` from [published-figures.toml](published-figures.toml); a test makes it again and fails where a
-figure has moved, and where one of the first table is more than 5 % off.
+Five published articles measured cloud volumes, with fio, ioping and HD Tune. Every figure of theirs is listed here beside what the
+same load gets of the simulated volume, or with the reason why the model does not explain it. `fathom catalog published` prints the
+same comparison. Made by `cargo xtask docs` from [published.toml](../crates/catalog/data/published.toml); a test makes it again and
+fails if a figure has changed.
 
-The loads ran through the whole program in virtual time: fio's options, the loop, the simulated volume. Whoever has fathom can
-repeat each of them as it stands below.
+The loads ran through the whole program in virtual time: fio's options, the loop, the simulated volume. With fathom installed, each
+of them can be repeated as printed below.
 
 ";
 
-const EXPLAINED: &str = "\
-## What the models explain
+const VERDICTS: &str = "\
+A figure is *by rule* if the published rules of the type give it within 5 %, and *by load* if the load alone determines it (what a run
+of fixed size transfers, what it does not do). Where no rule was published, a model *as measured* is built from other measurements of
+the type; it is counted apart. A figure that a model was fitted to, or another figure of the same measurement, is an *input* and
+explains nothing.
 
-`deviation` is simulated to published. A figure that is a bound is `kept`. Where a model was fitted to a figure of the
-article itself there is nothing to prove, and that is said.
+";
+
+const FIGURES: &str = "\
+## Explained figures and inputs
+
+`deviation` is simulated to published; `met` stands for a bound.
 
 ";
 
 const NOT_EXPLAINED: &str = "\
-## What the models do not explain
+## Figures that are not explained
 
-Where there is a simulated value it is more than 5 % off, and the reason says why.
+If there is a simulated value, it is more than 5 % off.
 
 ";
 
-/// What is to be known of some runs of the first table.
+/// Remarks on some runs.
 const REMARKS: &[(&str, &str)] = &[
     (
         "a0-aws-randrw",
-        "50 GiB have a baseline of 150 IOPS; the three runs spent 55 % of the credit and saw the burst of 3,000 alone.",
+        "50 GiB have a baseline of 150 IOPS; the three runs spent 55 % of the burst credits and measured the burst rate of 3,000 alone.",
     ),
-    (
-        "a0-aws-ioping",
-        "The latency of the entry is the mean of this very run. 4,096 requests, a second apart, instead of ten.",
-    ),
+    ("a0-aws-ioping", "4,096 requests, a second apart, instead of ten."),
     (
         "a0-claims",
-        "The baseline is what comes once the credit is spent, of which ten seconds of burst were left at the beginning.",
+        "The baseline is the rate after the burst credits, of which ten seconds were left at the beginning.",
     ),
-    ("a1-do-lat-read", "The latency of the entry is the mean of this very run."),
     (
         "a1-do-expectations",
-        "The caps of the entries are those that the article states. A depth saturates where it brings all that depth 64 does. 4k at depth 2 does not; 256k at depth 1 does on the model \
+        "The limits of the entries are those that the article states. A depth saturates if it reaches the rate of depth 64. 4k at depth 2 does not; 256k at depth 1 does on the model \
          already, as the entry's latency does not grow with the block.",
     ),
-    (
-        "a4-tencent_cbs_ssd-1tib",
-        "The latency of the entry follows from the IOPS of this very run, made by 8 jobs at depth 1.",
-    ),
-    (
-        "a4-tencent_cbs_enhanced_ssd-1tib",
-        "The latency of the entry is bounded by the IOPS of this very run, as above.",
-    ),
+    ("a4-tencent_cbs_ssd-1tib", "8 jobs at depth 1 made the run; its latency was derived from its IOPS."),
 ];
 
-/// What no single figure shows.
+/// A remark on several figures.
 const BESIDES: &str = "\
-Besides, the table of block sizes in *How to Benchmark DigitalOcean Volumes* holds to the digit (3,200 at 64k, 800 at 256k) where its
-200 MB/s are 200 MiB/s. The run of the same article was held to 200 MB/s: 22,937 MiB in 120.16 s are 200.16 million bytes a
-second. The entry's cap is that one, and so the model gives 4.6 % fewer in the last two rows.
+The table of block sizes in *How to Benchmark DigitalOcean Volumes* is exact (3,200 at 64k, 800 at 256k) if its 200 MB/s are 200
+MiB/s. The run of the same article was limited to 200 MB/s: 22,937 MiB in 120.16 s are 200.16 million bytes per second. The entry has
+this limit, and so the model gives 4.6 % less in the last two rows.
 ";
 
-pub fn render(published: &Published, judged: &[Judged]) -> String {
+pub fn render(published: &Published, compared: &[ComparedFigure]) -> String {
     let mut page = HEAD.to_owned();
-    let explained = judged.iter().filter(|one| matches!(one.verdict, Verdict::Explained { .. })).count();
-    let _ = writeln!(
-        page,
-        "{} figures: {explained} explained within 5 %, {} not.\n",
-        judged.len(),
-        judged.len() - explained
-    );
-    page.push_str(EXPLAINED);
+    counts(&mut page, compared);
+    page.push_str(VERDICTS);
+    conclusions(&mut page);
+    page.push_str(FIGURES);
     for run in &published.runs {
-        let own: Vec<&Judged> = of(judged, run, true);
+        let own = of(compared, run, |verdict| verdict != FigureVerdict::Unexplained);
         if !own.is_empty() {
             heading(&mut page, published, run);
             explained_table(&mut page, &own);
@@ -96,7 +87,7 @@ pub fn render(published: &Published, judged: &[Judged]) -> String {
     }
     page.push_str(NOT_EXPLAINED);
     for run in &published.runs {
-        let own: Vec<&Judged> = of(judged, run, false);
+        let own = of(compared, run, |verdict| verdict == FigureVerdict::Unexplained);
         if !own.is_empty() {
             heading(&mut page, published, run);
             unexplained_table(&mut page, &own);
@@ -106,49 +97,71 @@ pub fn render(published: &Published, judged: &[Judged]) -> String {
     page
 }
 
-fn of<'a>(judged: &'a [Judged], run: &Run, explained: bool) -> Vec<&'a Judged> {
-    let fits =
-        |one: &&Judged| one.run == run.id && matches!(one.verdict, Verdict::Explained { .. }) == explained;
-    judged.iter().filter(fits).collect()
+fn counts(page: &mut String, compared: &[ComparedFigure]) {
+    let count = |verdict: FigureVerdict| compared.iter().filter(|one| one.verdict == verdict).count();
+    let (rule, load) = (count(FigureVerdict::Rule), count(FigureVerdict::Load));
+    let _ = writeln!(
+        page,
+        "{} figures: {} explained within 5 %, {rule} by published rules and {load} by the load alone; {} more as measured; {} \
+         inputs; {} not explained.\n",
+        compared.len(),
+        rule + load,
+        count(FigureVerdict::AsMeasured),
+        count(FigureVerdict::Input),
+        count(FigureVerdict::Unexplained),
+    );
 }
 
-fn heading(page: &mut String, published: &Published, run: &Run) {
-    let article = &published.articles[run.article];
-    let _ = writeln!(page, "**{}**, {}, {}", run.volume, run.tool, run.workload);
-    let _ = writeln!(page, "(*{}*, {}; `{}`)\n", article.title, article.when, run.id);
-}
-
-fn explained_table(page: &mut String, own: &[&Judged]) {
-    page.push_str("| figure | published | simulated | deviation |\n|---|--:|--:|--:|\n");
-    for one in own {
-        let Verdict::Explained { simulated, deviation } = one.verdict else { continue };
-        let deviation = deviation.map_or("kept".to_owned(), |share| format!("{:+.1} %", share * 100.0));
-        let deviation = if deviation == "-0.0 %" { "+0.0 %" } else { &deviation };
-        let (metric, published) = (&one.figure.metric, value_of(&one.figure));
-        let _ = writeln!(page, "| `{metric}` | {published} | {} | {deviation} |", number(simulated));
+fn conclusions(page: &mut String) {
+    page.push_str("## Conclusions of the articles\n\n| article | its conclusion | fathom's | evidence |\n|---|---|---|---|\n");
+    for one in CONCLUSIONS {
+        let evidence: Vec<String> = one.evidence.iter().map(|name| format!("`{name}`")).collect();
+        let _ =
+            writeln!(page, "| {} | {} | {} | {} |", one.article, one.theirs, one.ours, evidence.join(", "));
     }
     page.push('\n');
 }
 
-/// Figures of one reason in a row each, where they have been simulated, else all in one.
-fn unexplained_table(page: &mut String, own: &[&Judged]) {
+fn of<'a>(
+    compared: &'a [ComparedFigure],
+    run: &PublishedRun,
+    is_wanted: impl Fn(FigureVerdict) -> bool,
+) -> Vec<&'a ComparedFigure> {
+    compared.iter().filter(|one| one.run == run.id && is_wanted(one.verdict)).collect()
+}
+
+fn heading(page: &mut String, published: &Published, run: &PublishedRun) {
+    let article = published.article_of(run).unwrap();
+    let _ = writeln!(page, "**{}**, {}, {}", run.volume, run.tool, run.workload);
+    let _ = writeln!(page, "(*{}*, {}; `{}`)\n", article.title, article.when, run.id);
+}
+
+fn explained_table(page: &mut String, own: &[&ComparedFigure]) {
+    page.push_str("| figure | published | simulated | deviation | |\n|---|--:|--:|--:|---|\n");
+    for one in own {
+        let cells =
+            [one.figure.text(), one.simulated_text(), one.deviation_text(), one.verdict.name().to_owned()];
+        let _ = writeln!(page, "| `{}` | {} |", one.figure.metric, cells.join(" | "));
+    }
+    page.push('\n');
+}
+
+/// Figures of one reason in a row each if they have been simulated, else all in one.
+fn unexplained_table(page: &mut String, own: &[&ComparedFigure]) {
     page.push_str("| figures | simulated | why |\n|---|--:|---|\n");
     let mut reasons: Vec<&str> = Vec::new();
-    for one in own {
-        let Verdict::Not { why, .. } = one.verdict else { continue };
+    for why in own.iter().filter_map(|one| one.why) {
         if !reasons.contains(&why) {
             reasons.push(why);
         }
     }
     for reason in reasons {
         let mut plain: Vec<String> = Vec::new();
-        for one in own {
-            let Verdict::Not { simulated, why } = one.verdict else { continue };
-            let published = format!("`{}` {}", one.figure.metric, value_of(&one.figure));
-            match simulated {
-                _ if why != reason => {}
-                Some(value) => {
-                    let _ = writeln!(page, "| {published} | {} | {why} |", number(value));
+        for one in own.iter().filter(|one| one.why == Some(reason)) {
+            let published = format!("`{}` {}", one.figure.metric, one.figure.text());
+            match one.simulated {
+                Some(_) => {
+                    let _ = writeln!(page, "| {published} | {} | {reason} |", one.simulated_text());
                 }
                 None => plain.push(published),
             }
@@ -161,18 +174,16 @@ fn unexplained_table(page: &mut String, own: &[&Judged]) {
 }
 
 /// The loads that the figures of a run come from.
-fn commands(page: &mut String, run: &Run) {
-    let keys: &[&str] = match run.id.as_str() {
-        "a0-claims" => &["a0-claims:max"],
-        "a1-do-expectations" => &["a1-do:rand-r", "a1-do:4k-d4", "a1-do:256k-d2", "a1-do:high-cpu-bw"],
-        "a1-do-crossover" => &["a1-do:bs64k"],
-        "a2-aws-E-file" => &["a2-aws-E-file:read-d32"],
-        "a2-aws-F-file" => &["a2-aws-F-file:read-d32"],
-        "a4-tencent_cbs_ssd-1tib" => &["a4-ssd:bw", "a4-ssd:iops"],
-        "a4-tencent_cbs_enhanced_ssd-1tib" => &["a4-enhanced:bw", "a4-enhanced:iops"],
-        id => &[id],
+fn commands(page: &mut String, run: &PublishedRun) {
+    let key = match run.id.as_str() {
+        "a1-do-expectations" | "a1-do-crossover" => "a1-do:",
+        id => id,
     };
-    for case in CASES.iter().filter(|case| keys.contains(&case.key)) {
+    let is_own = |known: &str| {
+        known == key
+            || known.strip_prefix(key).is_some_and(|rest| key.ends_with(':') || rest.starts_with(':'))
+    };
+    for case in CASES.iter().filter(|case| is_own(case.key)) {
         let times = match case.scale {
             1.0 => String::new(),
             scale => format!("    # counts and times are multiplied by {scale}\n"),
@@ -180,38 +191,4 @@ fn commands(page: &mut String, run: &Run) {
         let _ = writeln!(page, "{times}    fathom fio {} --filename='{}'", case.options, case.volume);
     }
     page.push('\n');
-}
-
-fn value_of(figure: &Figure) -> String {
-    let unit = match figure.unit.as_str() {
-        "1/s" | "1" => String::new(),
-        "kB/s(10^3)" => " kB/s".to_owned(),
-        unit => format!(" {unit}"),
-    };
-    let bound = match (figure.qualifier.as_deref(), figure.metric.as_str()) {
-        (Some("approx"), _) => "about ",
-        (Some("lower bound"), _) => "over ",
-        (Some("upper bound"), _) => "below ",
-        (_, metric) if metric.ends_with("lt") => "below ",
-        (_, metric) if metric.ends_with("_gt") => "over ",
-        _ => "",
-    };
-    let kind = figure.kind.as_ref().map(|kind| format!(", {kind}")).unwrap_or_default();
-    format!("{bound}{}{unit}{kind}", number(figure.value))
-}
-
-/// Four digits or more, and no decimals that tell nothing.
-fn number(value: f64) -> String {
-    if value == 0.0 || value.abs() >= 1_000.0 || value.fract() == 0.0 && value.abs() >= 1.0 {
-        return grouped(value.round() as u64);
-    }
-    let decimals = if value >= 100.0 {
-        1
-    } else if value >= 1.0 {
-        2
-    } else {
-        3
-    };
-    let text = format!("{value:.decimals$}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

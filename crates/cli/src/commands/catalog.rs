@@ -3,6 +3,7 @@
 mod check;
 mod fit;
 mod list;
+mod published;
 mod show;
 
 use clap::{Args, Subcommand};
@@ -22,6 +23,7 @@ Examples:
   fathom catalog list --provider aws
   fathom catalog show aws-gp2-2016 --size 50GiB
   fathom catalog fit --iops 5000 --throughput 200MiB --size 500GiB
+  fathom catalog published aws-gp2-2016
   fathom catalog check my-volumes.toml";
 
 #[derive(Subcommand)]
@@ -32,6 +34,8 @@ enum CatalogAction {
     Show(show::ShowArguments),
     /// Find types and sizes that meet requirements, cheapest first, and why others do not
     Fit(fit::FitArguments),
+    /// Compare published measurements with the models of their types
+    Published(published::PublishedArguments),
     /// Validate a catalogue file
     Check(check::CheckArguments),
 }
@@ -45,6 +49,7 @@ pub fn run(command: CatalogCommand) -> Result<Exit, Complaint> {
         CatalogAction::List(arguments) => list::run(&arguments),
         CatalogAction::Show(arguments) => show::run(&arguments),
         CatalogAction::Fit(arguments) => fit::run(&arguments),
+        CatalogAction::Published(arguments) => published::run(&arguments),
         CatalogAction::Check(arguments) => check::run(&arguments),
     }
 }

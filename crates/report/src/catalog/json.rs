@@ -4,10 +4,14 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use fathom_catalog::{CatalogEntry, Confidence, Fit, Lifecycle, Sheet, VolumeNeed};
+use fathom_catalog::{
+    CatalogEntry, ComparedFigure, Confidence, Fit, Lifecycle, Published, PublishedArticle, PublishedRun,
+    Sheet, VolumeNeed,
+};
 use fathom_model::Price;
 use serde::Serialize;
 
+use crate::catalog::show::Shown;
 use crate::document::write;
 
 /// Writes the document of a list.
@@ -24,11 +28,11 @@ pub fn list(entries: &[&CatalogEntry], out: &mut dyn Write) -> io::Result<()> {
     write(&CatalogListDocument { schema: "fathom.catalog-list/1", types }, out)
 }
 
-/// Writes the document of one type; `sheets` as for the text.
+/// Writes the document of one type; `shown` as for the text.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn show(entry: &CatalogEntry, sheets: &[Sheet], out: &mut dyn Write) -> io::Result<()> {
+pub fn show(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct CatalogShowDocument<'a> {
         schema: &'static str,
@@ -39,8 +43,10 @@ pub fn show(entry: &CatalogEntry, sheets: &[Sheet], out: &mut dyn Write) -> io::
         published_rate_fraction: Option<f64>,
         published_time_fraction: Option<f64>,
         facts: BTreeMap<&'a str, String>,
+        explanation: Vec<String>,
         volumes: &'a [Sheet],
     }
+    let entry = shown.entry;
     let (published_rate_fraction, published_time_fraction) = entry.published_shares();
     let document = CatalogShowDocument {
         schema: "fathom.catalog-show/1",
@@ -50,7 +56,8 @@ pub fn show(entry: &CatalogEntry, sheets: &[Sheet], out: &mut dyn Write) -> io::
         published_rate_fraction,
         published_time_fraction,
         facts: entry.facts().collect(),
-        volumes: sheets,
+        explanation: shown.told.map(|sheet| entry.explanation(sheet)).unwrap_or_default(),
+        volumes: shown.sheets,
     };
     write(&document, out)
 }
@@ -81,6 +88,41 @@ pub fn fit(fit: &Fit, need: &VolumeNeed, text: &str, out: &mut dyn Write) -> io:
     write(&CatalogFitDocument { schema: "fathom.catalog-fit/1", need, fit }, out)
 }
 
+/// Writes the document of published figures.
+///
+/// # Errors
+/// Those of `out`.
+pub fn published(runs: &[&PublishedRun], compared: &[ComparedFigure], out: &mut dyn Write) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct CatalogPublishedDocument<'a> {
+        schema: &'static str,
+        runs: Vec<RunDocument<'a>>,
+    }
+    #[derive(Serialize)]
+    struct RunDocument<'a> {
+        id: &'a str,
+        types: &'a [String],
+        volume: &'a str,
+        tool: &'a str,
+        workload: &'a str,
+        source: Option<&'a PublishedArticle>,
+        figures: Vec<&'a ComparedFigure>,
+    }
+    let of = |run: &&'_ PublishedRun| -> Vec<&ComparedFigure> {
+        compared.iter().filter(|one| one.run == run.id).collect()
+    };
+    let runs = runs.iter().map(|run| RunDocument {
+        id: &run.id,
+        types: &run.types,
+        volume: &run.volume,
+        tool: &run.tool,
+        workload: &run.workload,
+        source: Published::shipped().article_of(run),
+        figures: of(run),
+    });
+    write(&CatalogPublishedDocument { schema: "fathom.catalog-published/1", runs: runs.collect() }, out)
+}
+
 #[derive(Serialize)]
 struct TypeDocument<'a> {
     id: &'a str,
@@ -95,6 +137,8 @@ struct TypeDocument<'a> {
     source: &'a str,
     size_min_bytes: Option<u64>,
     size_max_bytes: Option<u64>,
+    /// The model repeats published measurements, because no rule is published.
+    as_measured: bool,
     /// Why there is no model; null where there is one.
     unmodelled: Option<&'static str>,
     /// Sustained, on the largest volume: 4 KiB in random order.
@@ -123,6 +167,7 @@ impl<'a> TypeDocument<'a> {
             source: entry.sources().next().unwrap_or_default(),
             size_min_bytes,
             size_max_bytes,
+            as_measured: entry.is_as_measured(),
             unmodelled: entry.unmodelled(),
             iops_max,
             bytes_per_second_max,

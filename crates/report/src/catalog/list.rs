@@ -24,7 +24,7 @@ pub fn view(entries: &[&CatalogEntry]) -> View {
     if entries.is_empty() {
         view.push("", [Block::note("No type matches.")]);
     }
-    let legend = "Rates are the most that the largest volume sustains, where its provider publishes a rule: random IOPS of \
+    let legend = "Rates are the most that the largest volume sustains, where its provider publishes a rule, or \"as measured\": random IOPS of \
                   4 KiB, sequential MiB/s of 1 MiB I/Os. Prices are per GiB and month, or of the smallest tier, where a \
                   source states them. `fathom catalog show TYPE` shows the details of one.";
     view.push("", [Block::note(legend)]);
@@ -66,7 +66,9 @@ fn state(entry: &CatalogEntry) -> String {
     let lifecycle = Some(entry.lifecycle()).filter(|lifecycle| *lifecycle != Lifecycle::Current);
     let confidence = Some(entry.confidence()).filter(|confidence| *confidence == Confidence::FromMemory);
     let local = (!entry.is_persistent()).then(|| "not persistent".to_owned());
-    let words = [lifecycle.map(|word| word.to_string()), confidence.map(|word| word.to_string()), local];
+    let measured = entry.is_as_measured().then(|| "as measured".to_owned());
+    let words =
+        [measured, lifecycle.map(|word| word.to_string()), confidence.map(|word| word.to_string()), local];
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -109,6 +111,7 @@ fn data(entries: &[&CatalogEntry]) -> Table {
             ("source", &|entry| entry.sources().next().into()),
             ("size_min_bytes", &|entry| entry.size_range().0.map(Cell::bytes).into()),
             ("size_max_bytes", &|entry| entry.size_range().1.map(Cell::bytes).into()),
+            ("as_measured", &|entry| entry.is_as_measured().to_string().into()),
             ("unmodelled", &|entry| entry.unmodelled().into()),
             ("iops_max", &|entry| entry.most().0.map(Cell::iops).into()),
             ("bytes_per_second_max", &|entry| entry.most().1.map(Cell::mebibytes).into()),

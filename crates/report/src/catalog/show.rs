@@ -5,7 +5,7 @@ use fathom_catalog::{
     BlockRow, BurstReach, CatalogEntry, Lifecycle, LimitDirection, LimitUnit, ReachedRate, Rule, Sheet,
     SheetLimit,
 };
-use fathom_model::units::{bytes, duration, grouped, latency};
+use fathom_model::units::{duration, grouped, latency};
 use fathom_model::{MonthlyCost, Nanos};
 
 use crate::catalog::list::{size, sizes, whole_iops};
@@ -40,6 +40,13 @@ pub fn view(shown: &Shown<'_>) -> View {
     let facts = entry.facts().filter(|_| shown.facts);
     let facts = facts.map(|(name, text)| KeyFigure::new(name.replace('_', " "), text));
     view.push("Other facts", [Block::KeyFigures(facts.collect())]);
+    if let Some(sheet) = shown.told {
+        let title = match entry.size_range() {
+            (None, None) => "How it works".to_owned(),
+            _ => format!("How it works, with {} as an example", size(sheet.size_bytes)),
+        };
+        view.push(title, [Block::Notes(entry.explanation(sheet))]);
+    }
     if !shown.sheets.is_empty() {
         push_sizes(shown, &mut view);
     }
@@ -59,16 +66,13 @@ fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
         Lifecycle::Previous => ", superseded by the provider",
         Lifecycle::Historical => ", no longer sold with these rules",
     };
-    let mut figures = vec![KeyFigure::new("kind", format!("{}{lost}{state}", entry.media()))];
+    let measured = if entry.is_as_measured() { ", as measured: no limits are published" } else { "" };
+    let mut figures = vec![KeyFigure::new("kind", format!("{}{lost}{state}{measured}", entry.media()))];
     let range = sizes(entry);
     if !range.is_empty() {
         figures.push(KeyFigure::new("sizes", range));
     }
     if let Some(sheet) = shown.told {
-        figures.extend(sheet.io_unit_bytes.map(|unit| {
-            let merged = if sheet.merges_sequential { ", sequential ones merged" } else { "" };
-            KeyFigure::new("counts", format!("I/Os of up to {}{merged}", bytes(unit)))
-        }));
         let (read, write) = (latency(sheet.read_lat_mean_ns as u64), latency(sheet.write_lat_mean_ns as u64));
         let mean = if read == write { read } else { format!("{read} reads, {write} writes") };
         let text = if sheet.is_latency_assumed {

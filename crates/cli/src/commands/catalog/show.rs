@@ -118,7 +118,7 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let is_asked = !arguments.size.is_empty();
     let shown =
         catalog_show::Shown { entry, sheets: &sheets, is_asked, told: told.as_ref(), facts: arguments.facts };
-    arguments.form.print(|| catalog_show::view(&shown), |out| catalog_json::show(entry, &sheets, out))?;
+    arguments.form.print(|| catalog_show::view(&shown), |out| catalog_json::show(&shown, out))?;
     Ok(Exit::Done)
 }
 

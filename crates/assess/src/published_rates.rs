@@ -1,0 +1,177 @@
+//! Looks up in the catalogue what providers publish of the rate that each test reached.
+
+use fathom_catalog::{
+    BurstReach, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches, SAME_RATE, burst_lasts_ns, reach,
+};
+use fathom_model::BlockSize;
+use fathom_record::{
+    BurstRate, JobRecord, OwnRates, PublishedRates, RateMatch, RunHeader, TestRecord, TestSummary,
+};
+use fathom_volume::VolumeModel;
+
+use crate::candidates::volume_size;
+use crate::known_volume::KnownVolume;
+use crate::settings::RunSettings;
+
+/// Enters the published rates for its load into `test`, of the run that `header` describes.
+pub(crate) fn look_up(header: &RunHeader, settings: &RunSettings, test: &mut TestRecord) {
+    // Faults of a file that the user names were reported before.
+    let Ok(catalog) = settings.types.catalogue() else { return };
+    let total = TestSummary::new(test).total;
+    let Some((load, iops)) = offered_load(test).zip(total.map(|total| total.iops)) else { return };
+    let volume = KnownVolume::of(catalog, header);
+    let earlier = || settings.earlier.iter().find(|earlier| earlier.is_of(header))?.rates(&load);
+    let own = volume.map(|volume| own_rates(&volume, &load, iops)).or_else(earlier);
+    let found = match own {
+        Some(_) => PublishedMatches::default(),
+        None => catalog.published_matches(&MeasuredRate {
+            load,
+            iops,
+            size_bytes: volume_size(header, &settings.types),
+            provider: header.host().provider.name.clone(),
+            persistent: is_persistent(header),
+        }),
+    };
+    test.published = Some(PublishedRates {
+        own,
+        matches: found.matches.iter().map(rate_match).collect(),
+        longest_burst_ns: found.longest_burst_ns,
+    });
+}
+
+fn own_rates(volume: &KnownVolume<'_>, load: &OfferedLoad, iops: f64) -> OwnRates {
+    let reached = reach(&volume.model, load);
+    OwnRates {
+        volume: volume.name.clone(),
+        known_by: volume.known_by,
+        sustained_iops: reached.iops,
+        burst: reached.burst.map(|burst| burst_rate(&burst, lasts_ns(&volume.model, load, &burst, iops))),
+    }
+}
+
+/// Time for which the measured rate lasts; that of the burst where the measured rate is the burst.
+fn lasts_ns(model: &VolumeModel, load: &OfferedLoad, burst: &BurstReach, iops: f64) -> Option<u64> {
+    match (burst.iops - iops).abs() <= burst.iops * SAME_RATE {
+        true => burst.lasts_ns,
+        false => burst_lasts_ns(model, load, iops),
+    }
+}
+
+fn burst_rate(burst: &BurstReach, lasts_ns: Option<u64>) -> BurstRate {
+    BurstRate { iops: burst.iops, lasts_ns, refill_ns: burst.refill_ns }
+}
+
+fn rate_match(found: &PublishedMatch) -> RateMatch {
+    let burst = found.burst_lasts_ns.and(found.reached.burst);
+    RateMatch {
+        id: found.id.clone(),
+        size_bytes: found.size_bytes,
+        sustained_iops: found.reached.iops.unwrap_or_default(),
+        burst: burst.map(|burst| burst_rate(&burst, burst.lasts_ns)),
+    }
+}
+
+/// The load of a test on one target whose jobs do the same; `None` of others, and of trims.
+pub(crate) fn offered_load(test: &TestRecord) -> Option<OfferedLoad> {
+    let job = test.jobs.first()?;
+    let is_alike = |other: &JobRecord| {
+        other.worker.paths == job.worker.paths
+            && other.rw() == job.rw()
+            && other.plan.io.block_size == job.plan.io.block_size
+    };
+    if !test.jobs.iter().all(is_alike) {
+        return None;
+    }
+    let summary = TestSummary::new(test);
+    let ios = |ios: Option<u64>| ios.unwrap_or_default() as f64;
+    let reads = ios(summary.read.as_ref().map(|read| read.ios));
+    let writes = ios(summary.write.as_ref().map(|write| write.ios));
+    if summary.trim.is_some() || reads + writes == 0.0 {
+        return None;
+    }
+    let share = reads / (reads + writes);
+    let sizes = &job.plan.io.block_size;
+    let blocks = [(&sizes.read, share), (&sizes.write, 1.0 - share)];
+    let blocks = blocks.into_iter().filter(|(_, share)| *share > 0.0);
+    Some(OfferedLoad {
+        blocks: blocks.flat_map(|(size, share)| shares(size, share)).collect(),
+        sequential: !job.plan.io.pattern.random,
+        read_fraction: Some(share),
+    })
+}
+
+/// Sizes in bytes with their shares of all requests.
+fn shares(size: &BlockSize, of_all: f64) -> Vec<(f64, f64)> {
+    match size {
+        BlockSize::Fixed(bytes) => vec![(*bytes as f64, of_all)],
+        BlockSize::Split(split) => {
+            let of = |&(bytes, percent): &(u64, u8)| (bytes as f64, f64::from(percent) / 100.0 * of_all);
+            split.shares().iter().map(of).collect()
+        }
+    }
+}
+
+/// Whether the target lies on a volume of the network or on storage of the machine, where its devices tell.
+fn is_persistent(header: &RunHeader) -> Option<bool> {
+    let devices = &header.conditions.target.devices;
+    match devices.iter().find_map(|device| device.locality.as_deref())? {
+        "network" => Some(true),
+        "local" | "ephemeral" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_catalog::{Catalog, Parameters};
+    use fathom_record::{FindingId, RunRecord};
+
+    use super::*;
+    use crate::plan::{BenchPlan, BenchSettings, Effort};
+    use crate::target::BenchTarget;
+
+    /// A run on a volume of a type that nothing names.
+    fn measured(id: &str, gib: u64) -> RunRecord {
+        let parameters = Parameters { size_bytes: Some(gib << 30), ..Parameters::default() };
+        let model = Catalog::shipped().get(id).unwrap().resolve(&parameters).unwrap().model;
+        let settings = BenchSettings {
+            run: RunSettings { seed: Some(1), ..RunSettings::default() },
+            suite: "standard".to_owned(),
+            effort: Effort::Quick,
+            only: vec!["lat-read".to_owned(), "rand-read".to_owned()],
+            ..BenchSettings::default()
+        };
+        let target = BenchTarget::simulated("unknown", model);
+        let plan = BenchPlan::on(vec![target], settings).unwrap();
+        crate::bench::run(&plan, &mut plan.session(), &mut ()).unwrap()
+    }
+
+    #[test]
+    fn an_unknown_volume_may_be_any_type_that_publishes_its_rate() {
+        for id in ["aws-gp2", "aws-gp3"] {
+            let record = measured(id, 100);
+            let found: Vec<_> =
+                record.findings.iter().filter(|found| found.id == FindingId::BurstPossible).collect();
+            assert_eq!(found.len(), 1, "{:#?}", record.findings);
+            assert_eq!(found[0].tests, ["rand-read"]);
+            let types = found[0].evidence["types"].as_array().unwrap();
+            let of = |id: &str| types.iter().find(|one| one["id"] == id);
+            assert!(of("aws-gp2").unwrap()["burst"].is_object(), "{types:#?}");
+            assert!(of("aws-gp3").unwrap().get("burst").is_none(), "{types:#?}");
+        }
+    }
+
+    #[test]
+    fn a_named_type_is_the_only_one() {
+        let mut record = measured("aws-gp2", 100);
+        let mut own = |label: &str| {
+            record.header.labels.insert("type".to_owned(), label.to_owned());
+            let test = &mut record.tests[1];
+            look_up(&record.header, &RunSettings::default(), test);
+            test.published.clone().unwrap().own
+        };
+        let gp2 = own("aws-gp2?size=100GiB").unwrap();
+        assert_eq!((gp2.sustained_iops, gp2.burst.unwrap().iops), (Some(300.0), 3000.0));
+        assert_eq!(own("ssd"), None);
+    }
+}
