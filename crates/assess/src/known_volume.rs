@@ -47,6 +47,10 @@ impl<'a> KnownVolume<'a> {
         let known = |offered, model| KnownVolume { name: name.to_owned(), known_by, offered, model };
         let Some(mut parameters) = target.chosen else { return Some(known(None, target.model)) };
         let entry = catalog.get(&target.id)?;
+        // No rule is published of it that a real volume would follow.
+        if entry.is_as_measured() && known_by != KnownBy::Simulated {
+            return None;
+        }
         if parameters.size_bytes.is_some() || known_by == KnownBy::Simulated {
             parameters.size_bytes.get_or_insert(target.model.size_bytes);
             return Some(known(Some((entry, parameters)), target.model));

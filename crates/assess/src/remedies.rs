@@ -23,7 +23,9 @@ pub(crate) fn name_types(record: &mut RunRecord, types: &VolumeTypes) {
 
 fn name(catalog: &Catalog, record: &mut RunRecord) {
     let Some(volume) = KnownVolume::of(catalog, &record.header) else { return };
-    let Some((entry, parameters)) = volume.offered else { return };
+    // What is known as measured alone has no rules that could name a remedy.
+    let offered = volume.offered.filter(|(entry, _)| !entry.is_as_measured());
+    let Some((entry, parameters)) = offered else { return };
     let mut findings = std::mem::take(&mut record.findings);
     for finding in &mut findings {
         let Some(met) = met(record, finding, &parameters) else { continue };
@@ -197,6 +199,7 @@ mod tests {
             ("/dev/nvme1n1", Some("ssd"), 3000.0, "general"),
             ("/dev/nvme1n1", None, 3000.0, "general"),
             ("sim:custom?iops=3000", None, 3000.0, "general"),
+            ("sim:qingcloud-capacity?size=50GiB", None, 9107.0, "general"),
             (
                 "/dev/nvme1n1",
                 Some("aws-gp2?size=1000GiB"),

@@ -236,6 +236,9 @@ fn the_published_suite_is_judged_by_class() {
 fn no_volume_type_misses_its_own_published_specification() {
     let mut judged_types = 0;
     for entry in fathom_catalog::Catalog::shipped().entries() {
+        if entry.is_as_measured() {
+            continue;
+        }
         let id = entry.id();
         // Parameters that a type needs are given.
         let chosen = ["", "?iops=1000", "?tier=1x", "?size=2TiB&iops=1000"].map(|rest| format!("{id}{rest}"));
@@ -271,4 +274,11 @@ fn verdicts_follow_the_cap_whatever_it_is() {
             shares.iter().map(|&share| if share < 1.05 { "met" } else { "missed" }).collect();
         assert_eq!(verdicts, expected, "{target}");
     }
+}
+
+#[test]
+fn a_type_that_is_known_as_measured_alone_publishes_no_expectation() {
+    let tests = ("rand-read", 4);
+    let refused = bench("sim:qingcloud-capacity", tests, of_lines(&["qingcloud-capacity"])).unwrap_err();
+    assert!(refused.to_string().contains("known as measured alone"), "{refused}");
 }

@@ -68,6 +68,7 @@ impl Catalog {
         let is_candidate = |entry: &&CatalogEntry| {
             entry.lifecycle() != Lifecycle::Historical
                 && entry.unmodelled().is_none()
+                && !entry.is_as_measured()
                 && measured.persistent.is_none_or(|persistent| persistent == entry.is_persistent())
                 && provider.is_none_or(|name| is_same_provider(name, entry.provider()))
         };
