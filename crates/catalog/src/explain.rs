@@ -261,22 +261,15 @@ fn caching(wire: &Wire) -> Option<String> {
 fn cost(sheet: &Sheet) -> Option<String> {
     let month = sheet.month.as_ref()?;
     let currency = &month.price.currency;
-    let parts: Vec<String> =
-        month.parts.iter().map(|part| format!("{:.2} for {}", part.cost, part.what)).collect();
-    let unknown = match month.unknown.as_slice() {
-        [] => String::new(),
-        unknown => format!("; the price of {} is unknown", unknown.join(" and ")),
-    };
     let size = bytes(sheet.size_bytes);
-    match parts.is_empty() {
-        true => Some(format!(
-            "{size} cost an unknown amount: the price of {} is unknown.",
-            month.unknown.join(" and ")
-        )),
-        false => Some(format!(
-            "{size} cost {:.2} {currency} per month ({}){unknown}.",
-            month.total,
-            parts.join(", ")
-        )),
-    }
+    let paid = month.parts.iter().filter(|part| part.cost > 0.0);
+    let parts: Vec<String> = paid.map(|part| format!("{:.2} for {}", part.cost, part.what)).collect();
+    let known = format!("{size} cost {:.2} {currency} per month ({})", month.total, parts.join(", "));
+    let unknown = format!("the price of its {} is unknown", month.unknown.join(" and its "));
+    Some(match (parts.is_empty(), month.is_whole()) {
+        (false, true) => format!("{known}."),
+        (false, false) => format!("{known}; {unknown}."),
+        (true, false) => format!("What {size} cost is unknown: {unknown}."),
+        (true, true) => return None,
+    })
 }

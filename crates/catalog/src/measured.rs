@@ -70,7 +70,10 @@ impl Measured {
         if let (Some(read), Some(write)) = (self.read_iops, self.write_iops) {
             text.push(format!("It reached {} read IOPS and {} write IOPS.", rate(read), rate(write)));
         }
-        text.extend(self.parallelism.map(|count| format!("It serves {count} I/Os at once; others queue.")));
+        text.extend(self.parallelism.map(|count| match count {
+            1 => "It serves one I/O at a time; others queue.".to_owned(),
+            count => format!("It serves {count} I/Os at once; others queue."),
+        }));
         text.extend(self.cache.as_ref().map(|cache| {
             let (size, time) = (amount::of(cache.size_gib, GIB), amount::milliseconds(cache.latency_ms));
             let usual = if cache.is_usual { "" } else { ", if caching is chosen" };

@@ -133,6 +133,44 @@ fn documents_have_a_schema_and_units() {
 }
 
 #[test]
+fn published_figures_stand_beside_those_of_the_model() {
+    insta::assert_snapshot!("catalog_published", printed(&["catalog", "published", "tencent-cbs-ssd"]));
+    let document = document(&["catalog", "published", "qingcloud-capacity", "--json"]);
+    assert_eq!(document["schema"], "fathom.catalog-published/1");
+    let runs = document["runs"].as_array().unwrap();
+    assert!(runs.iter().all(|run| run["types"].as_array().unwrap().contains(&"qingcloud-capacity".into())));
+    let reads = runs.iter().find(|run| run["id"] == "a3-cap-randread").unwrap();
+    assert_eq!(reads["source"]["title"], "Notes on QingCloud block storage IOPS");
+    let iops = reads["figures"].as_array().unwrap().iter().find(|one| one["metric"] == "read.iops").unwrap();
+    assert_eq!((&iops["value"], &iops["verdict"]), (&9107.0.into(), &"input".into()));
+    assert!((iops["simulated"].as_f64().unwrap() / 9107.0 - 1.0).abs() < 0.01, "{iops}");
+    let dir = scratch();
+    check(dir.path(), &["catalog", "published", "aws-gp3"], &["no figures of aws-gp3 were published"]);
+    check(dir.path(), &["catalog", "published", "aws-gp9"], &["unknown volume type 'aws-gp9'"]);
+}
+
+#[test]
+fn what_is_known_as_measured_alone_is_labelled_so() {
+    insta::assert_snapshot!(
+        "catalog_show_measured",
+        printed(&["catalog", "show", "aws-ebs-standard-2012", "--size", "50"])
+    );
+    let show = document(&["catalog", "show", "qingcloud-capacity", "--json"]);
+    assert_eq!(show["as_measured"], true);
+    let bench = ["bench", "sim:qingcloud-capacity", "--only=rand-read", "--quick", "--json", "--no-history"];
+    let bench = printed(&bench);
+    assert!(bench.contains("as measured"), "{bench}");
+    let identify = printed(&["identify", "sim:qingcloud-high-performance", "--budget", "5m"]);
+    let section = identify.split("Candidates").nth(1).unwrap_or_default();
+    assert!(!section.contains("qingcloud"), "{identify}");
+    let fit = run(
+        scratch().path(),
+        &["catalog", "fit", "--iops", "1000", "--provider", "qingcloud", "--historical"],
+    );
+    assert!(fit.code == Some(3) && fit.stdout.contains("known as measured alone"), "{fit:?}");
+}
+
+#[test]
 fn a_need_that_nothing_serves_is_told_by_the_exit() {
     let dir = scratch();
     let ended = run(dir.path(), &["catalog", "fit", "--iops", "90000000"]);
