@@ -439,10 +439,7 @@ fn a_history_without_space_does_not_stop_the_run() {
     fs::write(small.join("taken"), vec![1; (1 << 20) - 8192]).expect("there is room");
     let history = format!("--history={}", small.join("history.db").display());
     let ended = run(&mut place.bench(place.target(), &[&history]));
-    ended
-        .assert_code(0)
-        .assert_shown(&["read latency", "Kept in "])
-        .assert_told(&["warning: ", "history.db"]);
+    ended.assert_code(0).assert_shown(&["lat-read", "Kept in "]).assert_told(&["warning: ", "history.db"]);
     let kept = ended.stdout.lines().find_map(|line| line.strip_prefix("Kept in ")).expect("it says where");
     fs::remove_file(kept.trim_end_matches('.')).expect("the record is where it says");
 }
@@ -675,7 +672,7 @@ fn unusable_history(history: &Path, parts: &[&str]) {
     let ended = run(&mut place.bench(place.target(), &[&named]));
     ended
         .assert_code(0)
-        .assert_shown(&["read latency", "Kept in "])
+        .assert_shown(&["lat-read", "Kept in "])
         .assert_told(&["warning: ", "hint: "])
         .assert_told(parts);
     assert_eq!(ended.stderr.lines().count(), 2, "{ended}");
@@ -754,7 +751,7 @@ fn a_locked_history_does_not_stop_the_run() {
     // Reading does not wait.
     run(place.command(&["history", "list"]).arg(&named)).assert_code(0).assert_shown(&["complete"]);
     let ended = run(&mut place.bench(place.target(), &[&named]));
-    ended.assert_code(0).assert_shown(&["read latency", "Kept in "]);
+    ended.assert_code(0).assert_shown(&["lat-read", "Kept in "]);
     ended.assert_told(&["warning: ", "is locked by another process", "fuser"]);
     assert_eq!(place.side_files(directory.path()).len(), 1);
     let ended = run(place.command(&["history", "rm", "1"]).arg(&named));
@@ -833,7 +830,7 @@ fn missing_environment_variables_are_handled() {
     for environment in environments {
         let mut bench = place.bench(place.target(), &[]);
         let ended = run(bench.env_clear().envs(environment.iter().copied()).current_dir(place.home.path()));
-        ended.assert_code(0).assert_shown(&["read latency"]);
+        ended.assert_code(0).assert_shown(&["lat-read"]);
         // Without a home no run can be stored, which is reported.
         assert!(!ended.stdout.contains("Kept"), "{ended}");
         ended.assert_told(&["warning: ", "not kept", "--history"]);

@@ -379,7 +379,7 @@ fn other_names_of_a_device_are_treated_like_the_first() {
         tool("mkfs.ext4", &["-q", "-F"], device.path());
         run(&mut front.fio(target, "write", &[&destroying(named)])).assert_code(0);
         tool("mkfs.ext4", &["-q", "-F"], device.path());
-        run(&mut front.bench(target, Some(named))).assert_code(0).assert_shown(&["write latency"]);
+        run(&mut front.bench(target, Some(named))).assert_code(0).assert_shown(&["lat-write"]);
     }
 }
 

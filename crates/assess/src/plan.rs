@@ -21,6 +21,7 @@ use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
 use crate::together::{self, PlannedTarget};
+use crate::traffic::{self, PlannedTraffic};
 use crate::working_file::{self, SizePlan, WantedSize};
 
 /// What was asked for.
@@ -99,6 +100,8 @@ pub struct BenchPlan {
     pub expectations: Vec<ExpectationRecord>,
     /// What it costs.
     pub cost: PlanCost,
+    /// What it moves, and the burst credits that it uses.
+    pub traffic: PlannedTraffic,
     /// Things a reader of the results should know.
     pub notes: Vec<String>,
     /// What was asked for.
@@ -193,6 +196,7 @@ impl BenchPlan {
         let cost = cost_of(&tests, size * lays_out, lays_out > 0, layout_part);
         let plan = BenchPlan {
             cost: PlanCost { time: cost.time.map(|time| Nanos(time.0 + inspection.0)), ..cost },
+            traffic: PlannedTraffic::default(),
             expectations: Vec::new(),
             suite,
             targets,
@@ -209,7 +213,8 @@ impl BenchPlan {
         let (settings, tests) = (&self.settings, self.resolved(engines)?);
         let PlannedExpectations { expectations, notes } =
             expectations::determine(&settings.expectations, &tests, &settings.run.labels)?;
-        Ok(BenchPlan { expectations, notes: [self.notes, notes].concat(), ..self })
+        let traffic = traffic::of_plan(&self, &tests.plans, &expectations);
+        Ok(BenchPlan { expectations, traffic, notes: [self.notes, notes].concat(), ..self })
     }
 
     /// The expectations of these tests in the text of an expectation file called `name`.

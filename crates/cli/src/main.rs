@@ -8,9 +8,11 @@
 mod commands;
 mod eta;
 mod exit;
+mod keys;
 mod output;
 mod prepare_progress;
 mod progress;
+mod row_printer;
 mod run_display;
 mod screen;
 mod signals;
@@ -18,6 +20,7 @@ mod simulate_progress;
 mod stall_note;
 mod step_progress;
 mod store;
+mod time_left;
 
 use std::ffi::OsString;
 use std::panic::catch_unwind;
@@ -71,7 +74,9 @@ fn main() -> ExitCode {
         output::warn("hint: raise the number of processes (ulimit -u)");
         return Exit::Failed.code();
     }
-    ended.recv().map_or(Exit::Failed.code(), ExitCode::from)
+    let exit = ended.recv().map_or(Exit::Failed.code(), ExitCode::from);
+    keys::restore();
+    exit
 }
 
 fn run(front: &InvokedProgram, args: &[OsString], words: usize) -> Exit {

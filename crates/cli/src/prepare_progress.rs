@@ -6,7 +6,7 @@ use fathom_analysis::prepare::{CompletedPiece, place};
 use fathom_assess::prepare::PreparePlan;
 use fathom_assess::{MeasurementStep, StepObserver};
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, grouped};
+use fathom_model::units::grouped;
 use fathom_record::{PrepareStage, RoundsRecord, TestRecord};
 use fathom_runner::RunObserver;
 use fathom_stats::Snapshot;
@@ -35,10 +35,26 @@ struct PreparePosition {
     rounds_ns: u64,
 }
 
+/// What follows a stage.
+struct LaterStages {
+    passes: usize,
+    time: Nanos,
+}
+
 impl PrepareProgress {
     /// Nothing is shown before it begins.
     pub fn new(plan: Arc<PreparePlan>, display: RunDisplay) -> PrepareProgress {
         PrepareProgress { plan, display, at: PreparePosition::default() }
+    }
+
+    /// What follows the present stage: passes over the whole target at its pace, and the most time of the workload.
+    fn later_stages(&self) -> LaterStages {
+        let stages = &self.plan.stages;
+        let at = stages.iter().position(|stage| Some(*stage) == self.at.stage).map_or(0, |at| at + 1);
+        let later = &stages[at.min(stages.len())..];
+        let has_workload = later.contains(&PrepareStage::Workload);
+        let budget = self.plan.rounds.filter(|_| has_workload).map_or(Nanos::ZERO, |rounds| rounds.budget);
+        LaterStages { passes: later.len() - usize::from(has_workload), time: budget }
     }
 
     fn prefix(&self, stage: PrepareStage, more: &str) -> String {
@@ -57,11 +73,6 @@ impl RunObserver for PrepareProgress {
         let is_workload = at.stage == Some(PrepareStage::Workload);
         let size = self.plan.target.size;
         let done = (at.before + at.moved as u64).min(size);
-        self.display.bar.set_position(if is_workload {
-            (at.rounds_ns + at.elapsed_ns) / 1_000_000
-        } else {
-            done
-        });
         if is_stalled {
             return;
         }
@@ -69,20 +80,23 @@ impl RunObserver for PrepareProgress {
             let iops: f64 = snapshot.iops.iter().sum();
             let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
             let left = budget.0.saturating_sub(at.rounds_ns + at.elapsed_ns);
-            let left = duration(Nanos(left));
+            let left = self.display.time_left(Nanos(left));
             self.display
                 .bar
                 .set_message(format!("{} IOPS  {left} left at most", grouped(iops.round() as u64)));
             return;
         }
         let (paced, paced_ns) = (at.paced.0 + at.moved as u64, at.paced.1 + at.elapsed_ns);
+        let later = self.later_stages();
         let left = (paced > 0).then(|| {
-            let left_ns = (size - done) as f64 * paced_ns as f64 / paced as f64;
-            format!("{} left  ", duration(Nanos(left_ns as u64)))
+            let bytes = (size - done) as f64 + size as f64 * later.passes as f64;
+            let left_ns = bytes * paced_ns as f64 / paced as f64;
+            format!("{} left  ", self.display.time_left(Nanos(left_ns as u64).plus(later.time)))
         });
         // What matters least stands where a narrow terminal cuts.
-        let (left, rate) = (left.unwrap_or_default(), bytes(rate as u64));
-        self.display.bar.set_message(format!("{left}{rate}/s  {} of {}", bytes(done), bytes(size)));
+        let left = left.unwrap_or_default();
+        let [rate, done, size] = [rate as u64, done, size].map(|count| self.display.units.amount(count));
+        self.display.bar.set_message(format!("{left}{rate}/s  {done} of {size}"));
     }
 }
 
@@ -93,8 +107,6 @@ impl StepObserver for PrepareProgress {
         let same = self.at.stage == Some(stage);
         let paced = if same { self.at.paced } else { (0, 0) };
         self.at = PreparePosition { stage: Some(stage), before: offset, paced, ..PreparePosition::default() };
-        self.display.bar.set_length(self.plan.target.size);
-        self.display.bar.set_position(offset);
         if !same {
             self.display.bar.set_message(String::new());
         }
@@ -107,9 +119,6 @@ impl StepObserver for PrepareProgress {
             rounds_ns: so_far.elapsed_ns,
             ..PreparePosition::default()
         };
-        let budget = self.plan.rounds.map_or(Nanos::ZERO, |rounds| rounds.budget);
-        self.display.bar.set_length(budget.as_millis().max(1));
-        self.display.bar.set_position(so_far.elapsed_ns / 1_000_000);
         if index == 0 {
             self.display.bar.set_message(String::new());
         }

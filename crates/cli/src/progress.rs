@@ -5,64 +5,90 @@ use std::sync::Arc;
 
 use fathom_assess::{BenchPlan, MeasurementStep, PlannedTest, StepObserver};
 use fathom_model::Nanos;
-use fathom_model::units::{duration, grouped, latency};
+use fathom_model::units::{UnitSystem, grouped, latency};
 use fathom_record::{RoundsRecord, RunHeader, TestRecord};
 use fathom_report::{pad, width};
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 
+use crate::row_printer::RowPrinter;
 use crate::run_display::RunDisplay;
 use crate::stall_note::{self, TOLD_FROM_NS};
 
 /// Shows a bench.
 pub struct BenchProgress {
     plan: Arc<BenchPlan>,
+    rows: RowPrinter,
     display: RunDisplay,
-    /// Planned ns of the tests that have ended.
+    /// What the tests that have ended took, ns.
     done_ns: u64,
-    /// Of the rounds of this test that have ended.
+    /// The same of the rounds of this test.
     rounds_ns: u64,
-    current: Option<(usize, u64)>,
+    current: Option<usize>,
+    /// Bytes per second of the last test that ends with its size: what the others are expected to reach.
+    sized_rate: Option<f64>,
 }
 
 impl BenchProgress {
     /// Nothing is shown before the bench begins.
-    pub fn new(plan: Arc<BenchPlan>, display: RunDisplay) -> BenchProgress {
-        BenchProgress { plan, display, done_ns: 0, rounds_ns: 0, current: None }
+    pub fn new(plan: Arc<BenchPlan>, rows: RowPrinter, display: RunDisplay) -> BenchProgress {
+        BenchProgress { plan, rows, display, done_ns: 0, rounds_ns: 0, current: None, sized_rate: None }
     }
 }
 
 impl RunObserver for BenchProgress {
     fn layout(&mut self, progress: &LayoutProgress) {
-        self.display.laying_out(progress, self.plan.cost.layout_time);
+        let then = self.plan.cost.tests_time;
+        self.display.laying_out(progress, self.plan.cost.layout_time, then);
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
         self.display.working(snapshot);
-        let Some((_, planned)) = self.current else { return };
-        let in_test = match (planned, snapshot.remaining_ns) {
-            (0, _) => 0,
-            (planned, _) if self.is_in_rounds() => planned.min(self.rounds_ns + snapshot.elapsed_ns),
-            (planned, Some(left)) => planned.saturating_sub(left),
-            (planned, None) => planned.min(snapshot.elapsed_ns),
-        };
-        self.display.bar.set_position((self.done_ns + in_test) / 1_000_000);
-        let left = match self.plan.cost.time {
-            Some(_) => Some(Nanos(self.planned_total().saturating_sub(self.done_ns + in_test))),
-            None => snapshot.remaining_ns.map(Nanos),
-        };
-        self.display.bar.set_message(message(snapshot, left));
+        let Some(index) = self.current else { return };
+        let test = &self.plan.tests[index];
+        let sized = test.io_bytes.zip(snapshot.remaining_ns).filter(|(_, left)| *left > 0);
+        if let Some((bytes, left)) = sized {
+            self.sized_rate = Some(bytes as f64 * 1e9 / (snapshot.elapsed_ns + left) as f64);
+        }
+        let left = self.left_in(index, snapshot).and_then(|left| {
+            let done = self.done_ns + self.rounds_ns + snapshot.elapsed_ns;
+            self.on_the_clock(done, left)
+        });
+        let left = left.map(|left| self.display.time_left(left));
+        self.display.bar.set_message(message(snapshot, left, self.display.units));
     }
 }
 
 impl BenchProgress {
-    /// Planned ns of all tests that run; what takes as long as it takes counts as nothing.
-    fn planned_total(&self) -> u64 {
-        self.plan.tests.iter().map(planned_ns).sum()
+    /// What is left of the run during test `index`, in the time of the tests; `None` where no test so far tells.
+    fn left_in(&self, index: usize, snapshot: &Snapshot) -> Option<Nanos> {
+        let test = &self.plan.tests[index];
+        let passed = self.rounds_ns + snapshot.elapsed_ns;
+        let current = match (test.most_time(), snapshot.remaining_ns) {
+            (Some(most), _) if test.rounds.is_some() => most.0.saturating_sub(passed),
+            (_, Some(left)) => left,
+            (most, None) => most?.0.saturating_sub(passed),
+        };
+        let later = self.plan.tests[index + 1..].iter().map(|test| self.expected_ns(test));
+        Some(Nanos(current.saturating_add(later.sum::<Option<u64>>()?)))
     }
 
-    fn is_in_rounds(&self) -> bool {
-        self.current.is_some_and(|(index, _)| self.plan.tests[index].rounds.is_some())
+    /// How long a test is expected to take, ns; `None` where it takes as long as it takes and no other such test has run.
+    fn expected_ns(&self, test: &PlannedTest) -> Option<u64> {
+        match (test.skip.is_some(), test.most_time(), test.io_bytes) {
+            (true, ..) => Some(0),
+            (false, Some(most), _) => Some(most.0),
+            (false, None, bytes) => Some((bytes? as f64 * 1e9 / self.sized_rate?) as u64),
+        }
+    }
+
+    /// Time of the tests as that of the clock on the wall: a simulated volume has another.
+    fn on_the_clock(&self, done_ns: u64, left: Nanos) -> Option<Nanos> {
+        if !self.plan.targets[0].target.is_simulated() {
+            return Some(left);
+        }
+        let pace = self.display.spent_ns() as f64 / done_ns as f64;
+        pace.is_finite().then(|| Nanos((left.0 as f64 * pace) as u64))
     }
 
     /// `2/10 rand-read`, and the round where there are several.
@@ -74,13 +100,10 @@ impl BenchProgress {
     }
 }
 
-fn planned_ns(test: &PlannedTest) -> u64 {
-    if test.skip.is_some() { 0 } else { test.most_time().unwrap_or(test.ramp).0 }
-}
-
-/// `3,001+1,002 IOPS  15.6 MiB/s  21.3ms  2 min 05 s left`
-fn message(snapshot: &Snapshot, left: Option<Nanos>) -> String {
-    let mut parts = Vec::new();
+/// `2 min 05 s left  3,001+1,002 IOPS  15.6 MiB/s  21.3 ms`
+fn message(snapshot: &Snapshot, left: Option<String>, units: UnitSystem) -> String {
+    // What matters least stands where a narrow terminal cuts.
+    let mut parts: Vec<String> = left.map(|left| format!("{left} left")).into_iter().collect();
     if snapshot.stalled_ns >= TOLD_FROM_NS {
         parts.push(stall_note::describe(snapshot));
     } else {
@@ -93,48 +116,46 @@ fn message(snapshot: &Snapshot, left: Option<Nanos>) -> String {
         let rates = if rates.is_empty() { "0".to_owned() } else { rates.join("+") };
         parts.push(format!("{rates} IOPS"));
         let moved: f64 = snapshot.bytes_per_second.iter().sum();
-        parts.push(format!("{} MiB/s", mib(moved)));
+        parts.push(format!("{} {}", mega(moved, units), units.rate_unit()));
         parts.extend(snapshot.clat_mean_ns.map(latency));
     }
     if snapshot.ramping {
         parts.push("ramp".to_owned());
     }
-    parts.extend(left.map(|left| format!("{} left", duration(left))));
     parts.join("  ")
 }
 
-/// MiB, with a decimal where there are few of them.
-fn mib(bytes: f64) -> String {
-    let mib = bytes / 1_048_576.0;
-    if mib < 99.95 { format!("{mib:.1}") } else { grouped(mib.round() as u64) }
+/// MiB or MB, with a decimal where there are few of them.
+fn mega(bytes: f64, units: UnitSystem) -> String {
+    let mega = bytes / units.mega();
+    if mega < 99.95 { format!("{mega:.1}") } else { grouped(mega.round() as u64) }
 }
 
 impl StepObserver for BenchProgress {
-    fn begun(&mut self, _header: &RunHeader) {
-        self.display.bar.set_length((self.planned_total() / 1_000_000).max(1));
-        self.display.bar.set_position(0);
+    fn begun(&mut self, header: &RunHeader) {
+        self.display.bar.set_prefix("");
+        self.display.bar.set_message("");
+        self.display.bar.suspend(|| self.rows.begin(header));
     }
 
     fn step_begun(&mut self, step: &MeasurementStep) {
         let index = step.number - 1;
-        self.current = Some((index, planned_ns(&self.plan.tests[index])));
+        self.current = Some(index);
         self.rounds_ns = 0;
         self.display.bar.set_prefix(self.prefix(index, None));
-        self.display.bar.set_message(String::new());
-        self.display.bar.set_position(self.done_ns / 1_000_000);
     }
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
         self.rounds_ns = so_far.elapsed_ns;
-        if let Some((test, _)) = self.current {
+        if let Some(test) = self.current {
             self.display.bar.set_prefix(self.prefix(test, Some(index)));
         }
     }
 
-    fn step_ended(&mut self, _test: &TestRecord) {
-        if let Some((_, planned)) = self.current.take() {
-            self.done_ns += planned;
-        }
+    fn step_ended(&mut self, test: &TestRecord) {
+        self.current = None;
+        self.done_ns += test.elapsed_ns;
+        self.display.bar.suspend(|| self.rows.row(test));
     }
 }
 
@@ -145,7 +166,7 @@ mod tests {
     #[test]
     fn rates() {
         for (bytes, expected) in [(0.0, "0.0"), (10_485_760.0, "10.0"), (2_556_428_288.0, "2,438")] {
-            assert_eq!(mib(bytes), expected);
+            assert_eq!(mega(bytes, UnitSystem::Iec), expected);
         }
     }
 
@@ -157,9 +178,12 @@ mod tests {
             clat_mean_ns: Some(21_300_000),
             ..Snapshot::default()
         };
-        let left = Some(Nanos::from_secs(125));
-        assert_eq!(message(&snapshot, left), "3,001+1,000 IOPS  15.6 MiB/s  21.3 ms  2 min 05 s left");
+        let left = Some("2 min 05 s".to_owned());
+        assert_eq!(
+            message(&snapshot, left, UnitSystem::Iec),
+            "2 min 05 s left  3,001+1,000 IOPS  15.6 MiB/s  21.3 ms"
+        );
         let stalled = Snapshot { stalled_ns: 7_000_000_000, stalled_in_flight: 3, ..Snapshot::default() };
-        assert_eq!(message(&stalled, None), "no I/O completed for 7 s, 3 in flight");
+        assert_eq!(message(&stalled, None, UnitSystem::Si), "no I/O completed for 7 s, 3 in flight");
     }
 }

@@ -2,41 +2,66 @@
 //! of where it is stands with each command.
 
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration};
+use fathom_model::units::{UnitSystem, duration};
 use fathom_runner::LayoutProgress;
 use fathom_stats::Snapshot;
 
 use crate::output;
 use crate::output::Bar;
 use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
+use crate::time_left::TimeLeft;
 
 /// Shows a run.
 pub struct RunDisplay {
     /// The progress bar; hidden unless standard error is a terminal.
     pub bar: Bar,
+    /// Units of rates and amounts.
+    pub units: UnitSystem,
     stall: StallNote,
+    left: TimeLeft,
 }
 
 impl RunDisplay {
     /// Nothing is shown before the run begins.
-    pub fn new() -> RunDisplay {
-        RunDisplay { bar: Bar::new(Some(1), "{prefix} {bar:20} {wide_msg}"), stall: StallNote::default() }
+    pub fn new(units: UnitSystem) -> RunDisplay {
+        let bar = Bar::new(Some(1), "{prefix} {bar:20} {wide_msg}");
+        RunDisplay { bar, units, stall: StallNote::default(), left: TimeLeft::new() }
     }
 
-    /// The test file is being laid out, which takes `limit` at most.
-    pub fn laying_out(&mut self, progress: &LayoutProgress, limit: Option<Nanos>) {
+    /// Since the run began, ns.
+    pub fn spent_ns(&self) -> u64 {
+        self.left.spent_ns()
+    }
+
+    /// The bar stands where the run is if `left` is still to come; returns the time to show.
+    pub fn time_left(&mut self, left: Nanos) -> String {
+        let left = self.left.show(left);
+        let spent = self.spent_ns();
+        self.bar.set_length(((spent + left.0) / 1_000_000).max(1));
+        self.bar.set_position(spent / 1_000_000);
+        duration(left)
+    }
+
+    /// The test file is being laid out, which takes `limit` at most, and `then` what follows; `None` where that is unknown.
+    pub fn laying_out(&mut self, progress: &LayoutProgress, limit: Option<Nanos>, then: Option<Nanos>) {
         let LayoutProgress { done_bytes, total_bytes, elapsed_ns, .. } = *progress;
         let rate = if elapsed_ns > 0 { done_bytes as f64 * 1e9 / elapsed_ns as f64 } else { 0.0 };
-        self.bar.set_length(total_bytes);
-        self.bar.set_position(done_bytes);
         self.bar.set_prefix("file layout");
         let left =
             (rate > 0.0).then(|| Nanos((total_bytes.saturating_sub(done_bytes) as f64 / rate * 1e9) as u64));
         let limit = limit.map(|limit| Nanos(limit.0.saturating_sub(elapsed_ns)));
         let left = [left, limit].into_iter().flatten().min();
-        let left = left.map(|left| format!(", {} left", duration(left))).unwrap_or_default();
-        let (done, total) = (bytes(done_bytes), bytes(total_bytes));
-        self.bar.set_message(format!("{done} of {total}, {}/s{left}", bytes(rate as u64)));
+        let left = match (left, then) {
+            (Some(left), Some(then)) => format!(", {} left", self.time_left(left.plus(then))),
+            _ => {
+                self.bar.set_length(total_bytes);
+                self.bar.set_position(done_bytes);
+                String::new()
+            }
+        };
+        let [done, total, rate] =
+            [done_bytes, total_bytes, rate as u64].map(|count| self.units.amount(count));
+        self.bar.set_message(format!("{done} of {total}, {rate}/s{left}"));
     }
 
     /// Workers are at it. True where nothing completes, and the bar says so.

@@ -51,7 +51,7 @@ impl Default for PlanRecord {
 
 impl PlanRecord {
     /// Stores what the clones of a job share.
-    pub(crate) fn of(plan: &JobPlan) -> PlanRecord {
+    pub fn of(plan: &JobPlan) -> PlanRecord {
         PlanRecord {
             numjobs: plan.clones.len() as u32,
             engine: plan.engine.clone(),

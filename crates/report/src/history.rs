@@ -29,13 +29,14 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
     let columns = [
         Column::right("run"),
         Column::left("date"),
-        Column::left("kind").dispensable(2),
+        Column::left("kind").dispensable(3),
         Column::left("target"),
         Column::right("read IOPS"),
-        Column::right("write IOPS").dispensable(3),
-        Column::right("MiB/s").dispensable(1),
+        Column::right("write IOPS").dispensable(4),
+        Column::right("MiB/s").dispensable(2),
         Column::right("p50").dispensable(0),
         Column::left("result"),
+        Column::right("findings").dispensable(1),
         Column::left("labels"),
     ];
     let row = |row: &HistoryRow| {
@@ -59,6 +60,7 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
             best.bytes_per_second.map(Cell::mebibytes).into(),
             best.lat_p50_ns.map(Cell::mean_latency).into(),
             result(row).into(),
+            (row.findings > 0).then(|| Cell::count(row.findings)).into(),
             labels(row).into(),
         ];
         Row::new(cells).toned(tone)
@@ -78,19 +80,13 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
     view
 }
 
-/// How a run ended and what its checks and findings say: `missed`, `complete, 2 findings`, `incomplete`.
+/// How a run ended, or the result of its checks: `missed`, `complete`, `incomplete, met`.
 fn result(row: &HistoryRow) -> String {
-    let findings = match row.findings {
-        0 => None,
-        1 => Some("1 finding".to_owned()),
-        many => Some(format!("{many} findings")),
-    };
-    let outcome = match (row.status, &row.verdict) {
+    match (row.status, &row.verdict) {
         (TestStatus::Complete, Some(verdict)) => verdict.clone(),
         (status, Some(verdict)) => format!("{}, {verdict}", status.name()),
         (status, None) => status.name().to_owned(),
-    };
-    std::iter::once(outcome).chain(findings).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// One point of a trend.

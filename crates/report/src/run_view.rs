@@ -1,7 +1,7 @@
 //! What the views of all runs share: the head, findings, the columns of a latency and the fio commands.
 
 use fathom_model::units;
-use fathom_record::{Finding, LatencySummary, RunRecord, TestRecord};
+use fathom_record::{ActivityKind, Finding, LatencySummary, RunRecord, TestRecord};
 
 use crate::view::{Block, Cell, Column, FindingEntry, View, ViewHead};
 
@@ -18,6 +18,11 @@ pub(crate) fn of_run(record: &RunRecord) -> View {
 /// What a test is called.
 pub(crate) fn name(test: &TestRecord) -> &str {
     if test.title.is_empty() { &test.id } else { &test.title }
+}
+
+/// What a test is addressed by.
+pub(crate) fn id(test: &TestRecord) -> &str {
+    &test.id
 }
 
 /// `/mnt/data on nvme1n1`, `ext4`, `100 GiB`, `Amazon Elastic Block Store`, `network`.
@@ -137,6 +142,8 @@ pub(crate) fn latency_cells(lat: &LatencySummary) -> [Cell; 11] {
 }
 
 fn claim(record: &RunRecord, finding: &Finding) -> String {
+    // The rows of a bench have the names that --only takes.
+    let name = if record.header.activity.kind() == ActivityKind::Bench { id } else { name };
     let of_finding = record.tests.iter().filter(|test| finding.tests.contains(&test.id));
     match of_finding.map(name).collect::<Vec<_>>().as_slice() {
         [] => finding.claim.clone(),

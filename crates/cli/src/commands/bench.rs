@@ -12,7 +12,8 @@ use clap::Args;
 use fathom_analysis::criterion::parse_percent;
 use fathom_analysis::expectation;
 use fathom_assess::{
-    BenchPlan, BenchSettings, Effort, ExpectationSettings, PlanCost, PlannedTest, is_simulated,
+    BenchPlan, BenchSettings, Effort, ExpectationSettings, PlanCost, PlannedTest, PlannedTraffic,
+    is_simulated,
 };
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_capacity};
@@ -26,6 +27,7 @@ use super::run_arguments::RunArguments;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::progress::BenchProgress;
+use crate::row_printer::RowPrinter;
 use crate::{output, store};
 
 /// What `fathom bench` takes.
@@ -136,10 +138,15 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     measuring.announce(|out| plan_text(&plan, false, false, out))?;
     let plan = Arc::new(plan);
     let shown = plan.clone();
+    let rows = RowPrinter::new(plan.outline(), &measuring.form);
+    let printed = rows.clone();
     let (record, exit) = measuring.run(
         move |control, observer| fathom_assess::run(&plan, &mut plan.session().controlled(control), observer),
-        |display| BenchProgress::new(shown, display),
-        move |record, style, format, out| show(record, &Style { show_fio, ..style.clone() }, format, out),
+        |display| BenchProgress::new(shown, rows, display),
+        move |record, style, format, out| {
+            let style = Style { show_fio, ..style.clone() };
+            if printed.finish(record, &style, out)? { Ok(()) } else { show(record, &style, format, out) }
+        },
     )?;
     let is_inconclusive = strict && expectation::is_inconclusive(&record);
     Ok(exit.with_criteria(expectation::is_missed(&record), is_inconclusive))
@@ -192,6 +199,8 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWrit
         output::paragraph(&rounds, out)?;
     }
     output::paragraph(&writes_text(plan), out)?;
+    let traffic = plan.traffic.amount_text().into_iter().chain(plan.traffic.credit_texts());
+    output::paragraph(&traffic.collect::<Vec<_>>().join(" "), out)?;
     expected::announce(plan, out)?;
     output::notes(&plan.notes, out)?;
     if in_full {
@@ -285,6 +294,7 @@ struct BenchPlanDocument<'a> {
     size_bytes: u64,
     seed: u64,
     cost: &'a PlanCost,
+    traffic: &'a PlannedTraffic,
     tests: Vec<PlannedDocument<'a>>,
     /// Left out where there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -322,6 +332,7 @@ fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
         size_bytes: plan.size,
         seed: plan.seed,
         cost: &plan.cost,
+        traffic: &plan.traffic,
         tests: tests.collect(),
         expectations: &plan.expectations,
         notes: &plan.notes,

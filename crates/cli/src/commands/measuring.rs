@@ -15,14 +15,15 @@ use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::run_display::RunDisplay;
 use crate::store::HistoryKeeper;
-use crate::{output, signals, store};
+use crate::{keys, output, signals, store};
 
 /// How a run is shown and where it is kept.
 pub struct Measuring {
     /// Where it is kept.
     pub place: HistoryPath,
     keeps: bool,
-    form: FormatArguments,
+    /// The form of the report.
+    pub form: FormatArguments,
     /// The command line that goes on with it where it did not come to its end.
     pub going_on: Option<String>,
 }
@@ -61,13 +62,18 @@ impl Measuring {
     ) -> Result<(RunRecord, Exit), Complaint> {
         let control = RunControl::default();
         let caught = signals::watch(control.stop_handle()).map_err(signals::unwatched)?;
-        let display = RunDisplay::new();
+        let keys = keys::watch();
+        if keys.is_some() {
+            output::warn("Press q or Ctrl-C to stop; what has been measured is kept.");
+        }
+        let display = RunDisplay::new(self.form.style().units.unwrap_or_default());
         let bar = display.bar.clone();
         caught.answer_status(bar.status());
         let handle = begin_measurement(control, measure)?;
         let mut keeper = HistoryKeeper::new(self.place, Some(bar.clone()));
         let end = follow(handle, &mut keeper, &mut observer(display));
         bar.finish_and_clear();
+        drop(keys);
         let (record, is_given_up) = match end? {
             MeasurementEnd::Ended(record) => (record, false),
             MeasurementEnd::GivenUp { note, record } => {

@@ -31,7 +31,7 @@ use super::run_arguments::{KeepArguments, words};
 use crate::exit::{Complaint, Exit};
 use crate::screen::Screen;
 use crate::store::{self, HistoryKeeper};
-use crate::{output, signals};
+use crate::{keys, output, signals};
 
 /// What `fathom monitor` takes.
 #[derive(Args)]
@@ -99,7 +99,7 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
         count: arguments.count,
         trace: arguments.trace || arguments.to_job.is_some(),
         owners: !arguments.no_owners,
-        keeps: arguments.keeping.is_asked_for(),
+        keeps: arguments.keeping.is_asked_for(false),
         labels: arguments.keeping.labels(),
         command: words(command),
     };
@@ -117,14 +117,16 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
         stop: stop.clone(),
         captures: BTreeMap::new(),
         captures_wanted: job_file.is_some(),
-        keeper: HistoryKeeper::asked_for(&arguments.keeping, None),
+        keeper: HistoryKeeper::asked_for(&arguments.keeping, false, None),
         begun: false,
         ended: Arc::new(AtomicU64::new(0)),
         failed: None,
     };
+    let keys = keys::watch();
     let ended = printer.ended.clone();
     caught.answer_status(move || format!("monitor: {} intervals so far", ended.load(Ordering::Relaxed)));
     let record = monitor::run(&settings, &stop, &mut printer)?;
+    drop(keys);
     let captures = printer.finish(&record)?;
     if let Some(file) = job_file {
         file.write(&captures)?;
@@ -211,8 +213,10 @@ impl MonitorPrinter {
                 let first = intervals.first();
                 let length = first.map_or(0, |first| (first.elapsed_ns + 500_000) / 1_000_000);
                 let number = first.map_or(0, |first| first.number);
-                let title =
-                    format!("Interval {number} of {}; Ctrl-C ends.", duration(Nanos::from_millis(length)));
+                let title = format!(
+                    "Interval {number} of {}; q or Ctrl-C ends.",
+                    duration(Nanos::from_millis(length))
+                );
                 draw(screen, &monitor_view(&title, intervals), &self.style)
             }
             MonitorOutput::Lines => output::try_print(|out| {

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::{Ping, verdicts};
+use fathom_assess::is_simulated;
 use fathom_assess::ping::{self, PingError};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
@@ -19,7 +20,7 @@ use fathom_report::{JsonWriter, Style, TextWriter};
 use fathom_runner::StopHandle;
 
 use crate::exit::Exit;
-use crate::{output, signals};
+use crate::{keys, output, signals};
 use options::{PingInvocation, PingOutput, PingProgram};
 use printer::PingPrinter;
 
@@ -84,7 +85,8 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     }
     let mut settings = settings.clone();
     settings.labels = invocation.keeping.labels();
-    settings.enter_conditions = front == PingProgram::Own && invocation.keeping.is_asked_for();
+    settings.enter_conditions =
+        front == PingProgram::Own && invocation.keeping.is_asked_for(is_simulated(&settings.target));
     let stop = StopHandle::default();
     let caught = match signals::watch_saying(stop.clone(), "stopped immediately") {
         Ok(caught) => caught,
@@ -98,6 +100,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
             );
         }
     };
+    let keys = if front == PingProgram::Own { keys::watch() } else { None };
     let mut printer = PingPrinter::new(&invocation, front, stop.clone());
     let (name, answered) = (printer.name(), printer.answered.clone());
     caught.answer_status(move || format!("{name}: {} requests so far", answered.load(Ordering::Relaxed)));
@@ -108,6 +111,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
             return failed(front, &error, caught.number().is_some());
         }
     };
+    drop(keys);
     let Some(ping) = record.tests.first().and_then(|test| test.ping()) else { return Exit::Failed };
     let verdicts = verdicts(&record.header, ping);
     let is_inconclusive = invocation.strict && verdicts.iter().any(|one| one.verdict.is_inconclusive());

@@ -21,8 +21,8 @@ use super::fio::{machine_numbers, read_job_file};
 use super::format_arguments::FormatArguments;
 use super::run_arguments::{KeepArguments, words};
 use crate::exit::{Complaint, Exit};
-use crate::signals;
 use crate::simulate_progress::SimulateProgress;
+use crate::{keys, signals};
 
 /// What `fathom simulate` takes.
 #[derive(Args)]
@@ -100,10 +100,12 @@ pub fn run(arguments: SimulateArguments, command: &[OsString]) -> Result<Exit, C
     };
     let stop = StopHandle::default();
     let caught = signals::watch_saying(stop.clone(), "stopped immediately").map_err(signals::unwatched)?;
+    let keys = keys::watch();
     let mut progress = SimulateProgress::new(settings.volumes.len(), asked, &arguments.keeping);
     caught.answer_status(progress.bar.status());
     let record = simulate(&settings, &stop, &mut progress);
     progress.bar.finish_and_clear();
+    drop(keys);
     let record = record?;
     progress.keeper.finish_and_print(&record, &arguments.form, show)?;
     Ok(match record.status {

@@ -20,9 +20,9 @@ fn a_directory_is_assessed_and_left_as_it_was() {
     for part in [
         "Standard assessment: 3 tests on /",
         "Writes a 16.0 MiB test file",
-        "read latency",
+        "lat-read",
         "commit",
-        "sequential write, 8 jobs",
+        "seq-write-jobs",
         "Kept as run 1.",
     ] {
         assert!(text.contains(part), "{part:?} is not in {text}");

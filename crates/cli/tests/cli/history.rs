@@ -46,7 +46,7 @@ fn runs_are_listed_shown_exported_and_removed() {
         serde_json::from_str(&history(&["list", "--json", "--newest", "1"]).quietly().stdout).unwrap();
     assert_eq!(newest[0]["id"], 2);
     assert!(history(&["list"]).quietly().stdout.contains("volume=b"));
-    assert!(history(&["show"]).quietly().stdout.contains("read latency"));
+    assert!(history(&["show"]).quietly().stdout.contains("lat-read"));
     assert!(history(&["show", "1", "--show-fio"]).quietly().stdout.contains("fio --name=lat-read"));
     let exported = history(&["export"]).quietly().stdout;
     let records: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -157,7 +157,7 @@ fn bench_broken_off_in_a_test_keeps_what_was_finished() {
         if number == rustix::process::Signal::TERM {
             assert_eq!(ended.code, Some(130), "{ended:?}");
             assert!(
-                ended.stdout.contains("read latency") && ended.stdout.contains("signal 15"),
+                ended.stdout.contains("lat-read") && ended.stdout.contains("signal 15"),
                 "{}",
                 ended.stdout
             );

@@ -5,7 +5,6 @@ use fathom_analysis::expectation::{self, ExpectationResult, of_year};
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{ExpectationRecord, RunRecord};
 
-use crate::run_view::name;
 use crate::view::{Block, Cell, Column, Row, Table, Tone};
 
 const COLUMNS: [Column; 9] = [
@@ -43,8 +42,7 @@ pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
         left_out.push("source");
     }
     let table = Table::new(COLUMNS, judged.iter().map(|one| row(record, one))).without(&left_out);
-    let notes =
-        std::iter::once(counts(&judged)).chain(by_class(record, &judged)).chain(reasons(record, &judged));
+    let notes = std::iter::once(counts(&judged)).chain(by_class(record, &judged)).chain(reasons(&judged));
     vec![Block::Table(table), Block::Notes(notes.collect())]
 }
 
@@ -68,7 +66,7 @@ fn row(record: &RunRecord, judged: &ExpectationResult) -> Row {
         CriterionVerdict::Met => Tone::Normal,
     };
     let cells = [
-        test_name(record, expectation).into(),
+        expectation.test.as_str().into(),
         expectation.source.as_str().into(),
         expectation.class.as_str().into(),
         metric_name(record, expectation, quantity).into(),
@@ -93,12 +91,6 @@ fn verdict_text(judged: &ExpectationResult) -> String {
         }
         _ => verdict.name().to_owned(),
     }
-}
-
-/// A test's title, or its id where it did not run.
-fn test_name(record: &RunRecord, expectation: &ExpectationRecord) -> String {
-    let test = record.tests.iter().find(|test| test.id == expectation.test);
-    test.map_or(expectation.test.as_str(), name).to_owned()
 }
 
 /// `IOPS`, `IOPS for 99.9 %`, `IOPS in bursts`. The direction is shown where the test has several.
@@ -161,7 +153,7 @@ fn by_class(record: &RunRecord, judged: &[ExpectationResult]) -> Option<String> 
 }
 
 /// Why they are inconclusive, and how much time a share covers; the same reason once.
-fn reasons(record: &RunRecord, judged: &[ExpectationResult]) -> Vec<String> {
+fn reasons(judged: &[ExpectationResult]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for one in judged {
         let name = one.verdict.name();
@@ -172,7 +164,7 @@ fn reasons(record: &RunRecord, judged: &[ExpectationResult]) -> Vec<String> {
             (None, Some(basis)) if one.expectation.share.is_some() => format!("{name}: {basis}."),
             _ => continue,
         };
-        let test = test_name(record, &one.expectation);
+        let test = one.expectation.test.clone();
         match reasons.iter_mut().find(|(known, _)| *known == text) {
             Some((_, tests)) if tests.contains(&test) => {}
             Some((_, tests)) => tests.push(test),

@@ -5,7 +5,7 @@ use fathom_model::units;
 use fathom_record::{RunRecord, TestRecord, TestSummary};
 
 use crate::bench::view::{is_synced, row_latency};
-use crate::run_view::{self, name};
+use crate::run_view::{self, id};
 
 /// The meaning of the columns that need an explanation.
 fn legend(summaries: &[TestSummary]) -> Option<String> {
@@ -31,7 +31,7 @@ struct TestNotes<'a>(Vec<(String, Vec<&'a str>)>);
 impl<'a> TestNotes<'a> {
     fn add(&mut self, text: impl Into<String>, test: Option<&'a TestRecord>) {
         let text = text.into();
-        let label = test.map(name);
+        let label = test.map(id);
         match self.0.iter_mut().find(|(known, _)| *known == text) {
             Some((_, tests)) => tests.extend(label),
             None => self.0.push((text, label.into_iter().collect())),

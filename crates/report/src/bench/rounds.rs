@@ -2,7 +2,7 @@
 
 use fathom_record::{RoundsRecord, RunRecord, TestRecord, TestStatus};
 
-use crate::run_view::name;
+use crate::run_view::id;
 use crate::view::{Block, Cell, Column, Row, Table, Tone, iops_text};
 
 const COLUMNS: [Column; 9] = [
@@ -40,7 +40,7 @@ fn row(test: &TestRecord, rounds: &RoundsRecord) -> Row {
     };
     let each = if rounds.round_ns > 0 { Cell::duration(rounds.round_ns) } else { "its size".into() };
     let cells = [
-        name(test).into(),
+        id(test).into(),
         Cell::count(rounds.values.len() as u64),
         each,
         Cell::duration(rounds.elapsed_ns),
@@ -69,7 +69,7 @@ mod tests {
     use crate::view::View;
     use crate::{Style, text_writer};
 
-    fn test(title: &str, values: &[f64], steady: bool) -> TestRecord {
+    fn test(id: &str, values: &[f64], steady: bool) -> TestRecord {
         let rounds = RoundsRecord {
             tracked: "iops".to_owned(),
             values: values.to_vec(),
@@ -81,7 +81,7 @@ mod tests {
             drift_fraction: (values.len() >= 5).then_some(-0.001),
         };
         let status = if values.len() < 5 { TestStatus::Incomplete } else { TestStatus::Complete };
-        TestRecord { title: title.to_owned(), status, rounds: Some(rounds), ..TestRecord::default() }
+        TestRecord { id: id.to_owned(), status, rounds: Some(rounds), ..TestRecord::default() }
     }
 
     #[test]

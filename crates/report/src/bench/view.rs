@@ -6,7 +6,7 @@ use fathom_model::plan::Mix;
 use fathom_record::{JobRecord, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use crate::bench::{durations, expectations, notes, rounds, together};
-use crate::run_view::{self, name};
+use crate::run_view;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, iops_text};
 
 /// Everything that a bench shows; the fio command of each test where `show_fio` says so.
@@ -19,6 +19,19 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
         true => view.push("", [Block::note("No test was run.")]),
         false => view.push("", [Block::Table(table(record, &summaries))]),
     }
+    push_below_rows(record, &summaries, show_fio, &mut view);
+    view
+}
+
+/// What stands below the rows, where those were shown as the tests ended.
+pub fn view_below_rows(record: &RunRecord, show_fio: bool) -> View {
+    let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
+    let mut view = View { units: expectations::units(record), ..View::default() };
+    push_below_rows(record, &summaries, show_fio, &mut view);
+    view
+}
+
+fn push_below_rows(record: &RunRecord, summaries: &[TestSummary], show_fio: bool, view: &mut View) {
     view.push("Expectations", expectations::blocks(record));
     view.push("", rounds::blocks(record));
     view.push("Findings", [run_view::findings(record)]);
@@ -28,32 +41,32 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
     });
     view.push("Workload suitability", [Block::KeyFigures(suitability.collect())]);
     view.push("Duration of the rates", [durations::lines(record)]);
-    view.push("Notes", [Block::Notes(notes::notes(record, &summaries))]);
+    view.push("Notes", [Block::Notes(notes::notes(record, summaries))]);
     if show_fio {
         view.push("Equivalent fio commands", [run_view::fio_commands(record)]);
     }
-    view
 }
 
 const COLUMNS: [Column; 11] = [
     Column::left("test"),
-    Column::left("").dispensable(2),
-    Column::right("IOPS").takes_remark(),
-    Column::right("CI%").dispensable(5),
-    Column::right("MiB/s"),
-    Column::right("mean").dispensable(1),
-    Column::right("p50"),
+    Column::left("I/O").dispensable(11),
+    Column::right("IOPS").takes_remark().reserved(9),
+    Column::right("CI%").dispensable(5).reserved(4),
+    Column::right("MiB/s").reserved(6),
+    Column::right("mean").dispensable(1).reserved(7),
+    Column::right("p50").reserved(7),
     Column::right("p99"),
     Column::right("p99.9").dispensable(4),
     Column::right("device").dispensable(3),
     Column::right("device lat").dispensable(0),
 ];
 
-fn table(record: &RunRecord, summaries: &[TestSummary]) -> Table {
-    Table::new(COLUMNS, record.tests.iter().zip(summaries).map(|(test, summary)| row(test, summary)))
+pub(super) fn table(record: &RunRecord, summaries: &[TestSummary]) -> Table {
+    let rows = record.tests.iter().zip(summaries).map(|(test, summary)| row(test, summary));
+    Table { reserves: true, ..Table::new(COLUMNS, rows) }
 }
 
-fn row(test: &TestRecord, summary: &TestSummary) -> Row {
+pub(super) fn row(test: &TestRecord, summary: &TestSummary) -> Row {
     let latency = row_latency(summary);
     let shown = |carried: Option<u64>, thin: Option<u64>| match (carried, thin) {
         (Some(ns), _) => Cell::latency(ns),
@@ -63,7 +76,7 @@ fn row(test: &TestRecord, summary: &TestSummary) -> Row {
     let total = summary.total.as_ref();
     let device = summary.device.as_ref().filter(|_| total.is_some());
     let mut cells = [
-        name(test).into(),
+        row_name(test).into(),
         shape(test.jobs.first(), test.jobs.len()).into(),
         iops(summary).into(),
         summary
@@ -97,7 +110,7 @@ fn row(test: &TestRecord, summary: &TestSummary) -> Row {
 }
 
 /// Every test with its values in base units.
-fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
+pub(super) fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
     let rate = |iops: Option<f64>| Cell::from(iops.map(Cell::iops));
     let ns = |summary: &TestSummary, of: fn(&LatencySummary) -> Option<u64>| {
         Cell::from(of(&row_latency(summary)).map(Cell::latency))
@@ -138,6 +151,15 @@ fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
         ],
         record.tests.iter().zip(summaries),
     )
+}
+
+/// The id; of one target among several with its path, which ends the title.
+fn row_name(test: &TestRecord) -> String {
+    let target = test.title.rsplit_once(", ").map(|(_, target)| target);
+    match target.filter(|target| target.starts_with('/') || target.starts_with("sim:")) {
+        Some(target) => format!("{} {target}", test.id),
+        None => test.id.clone(),
+    }
 }
 
 fn largest_block(job: &JobRecord) -> u64 {

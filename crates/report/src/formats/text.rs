@@ -4,6 +4,7 @@ mod picture;
 mod table;
 
 pub(super) use picture::plot_lines;
+pub use table::TableStream;
 
 use std::io;
 
@@ -33,6 +34,14 @@ pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()
         page.section(section, out)?;
     }
     Ok(())
+}
+
+/// Writes the first lines of a report alone.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render_head(head: &ViewHead, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    Page { style, width: style.width.max(LEAST_WIDTH) }.head(head, out)
 }
 
 struct Page<'a> {

@@ -9,6 +9,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// In reading order.
     pub rows: Vec<Row>,
+    /// Columns of numbers keep room for values to come, so that rows shown one by one look like the whole table.
+    pub reserves: bool,
 }
 
 /// The head of a column, and what a renderer may do with it.
@@ -26,6 +28,8 @@ pub struct Column {
     pub is_drawn: bool,
     /// The first column of numbers: a remark in place of a row's numbers begins here.
     pub takes_remark: bool,
+    /// Characters that are kept free for values to come, where rows are written one by one.
+    pub reserved: u8,
 }
 
 /// The id of a column of values, and the cell that it takes from a record.
@@ -75,7 +79,7 @@ impl Column {
     }
 
     const fn new(head: &'static str, align: Align) -> Column {
-        Column { id: head, head, align, dispensable: None, is_drawn: false, takes_remark: false }
+        Column { id: head, head, align, dispensable: None, is_drawn: false, takes_remark: false, reserved: 8 }
     }
 
     /// The same with a name of its own in CSV.
@@ -91,6 +95,11 @@ impl Column {
     /// The same with its values drawn.
     pub const fn drawn(self) -> Column {
         Column { is_drawn: true, ..self }
+    }
+
+    /// The same with `reserved` characters for values to come.
+    pub const fn reserved(self, reserved: u8) -> Column {
+        Column { reserved, ..self }
     }
 
     /// The same as the place of remarks.
@@ -114,7 +123,7 @@ impl Row {
 impl Table {
     /// A table of rows without remarks.
     pub fn new(columns: impl Into<Vec<Column>>, rows: impl IntoIterator<Item = Row>) -> Table {
-        Table { columns: columns.into(), rows: rows.into_iter().collect() }
+        Table { columns: columns.into(), rows: rows.into_iter().collect(), reserves: false }
     }
 
     /// The values of `records`: the id of each column with the cell that it takes from a record.

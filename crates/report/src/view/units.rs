@@ -69,7 +69,7 @@ impl Block {
 }
 
 impl Table {
-    fn set_units(&mut self, system: UnitSystem) {
+    pub(crate) fn set_units(&mut self, system: UnitSystem) {
         for column in &mut self.columns {
             column.head = head_in(system, column.head);
         }

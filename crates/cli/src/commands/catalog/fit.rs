@@ -158,8 +158,8 @@ mod tests {
         ] {
             assert_eq!(burst(text).ok(), expected, "{text}");
         }
-        assert_eq!((size("50g"), size("50GiB")), (Ok(50 << 30), Ok(50 << 30)));
-        assert!(size("50").is_err() && size("0").is_err() && size("99999999999999999").is_err() && rate("0").is_err());
+        assert_eq!(size("50GiB"), Ok(50 << 30));
+        assert!(size("0").is_err() && size("50").is_err() && rate("0").is_err());
         assert_eq!((rate("200MiB/s"), rate("200MB")), (Ok(200 << 20), Ok(200_000_000)));
     }
 }

@@ -2,13 +2,54 @@
 
 use std::io;
 
-use super::{INDENT, Page};
-use crate::TextWriter;
+use super::{INDENT, LEAST_WIDTH, Page};
 use crate::columns::{width, wrap};
 use crate::view::{Align, Cell, Column, Row, Table};
+use crate::{Style, TextWriter};
+
+/// A table whose rows are written as they come, in columns that an outline of it has.
+#[derive(Debug)]
+pub struct TableStream {
+    text: TextTable,
+    style: Style,
+    width: usize,
+}
+
+impl TableStream {
+    /// The columns that fit `style`: `outline` has the names of all rows, and the columns of numbers keep room for values.
+    pub fn new(outline: &Table, style: &Style) -> TableStream {
+        let width = style.width.max(LEAST_WIDTH);
+        TableStream { text: TextTable::fit(outline, width - INDENT), style: style.clone(), width }
+    }
+
+    /// Writes the heads of the columns.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn head(&self, out: &mut TextWriter) -> io::Result<()> {
+        self.page().table_head(&self.text, true, out)
+    }
+
+    /// Writes a row of the same columns.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn row(&self, row: &Row, out: &mut TextWriter) -> io::Result<()> {
+        let cell = |&index: &usize| row.cells.get(index).map(|cell| cell.text.clone()).unwrap_or_default();
+        let cells: Vec<String> = self.text.kept.iter().map(cell).collect();
+        self.page().table_row(&self.text, row, &cells, out)
+    }
+
+    fn page(&self) -> Page<'_> {
+        Page { style: &self.style, width: self.width }
+    }
+}
 
 /// A table as text: what is left of its columns where there is little room.
+#[derive(Debug)]
 struct TextTable {
+    /// Which columns of the table are left.
+    kept: Vec<usize>,
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
     widths: Vec<usize>,
@@ -19,17 +60,29 @@ impl Page<'_> {
     /// Writes `table`, its head bold where it `is_title`, else dim.
     pub(super) fn table(&self, table: &Table, is_title: bool, out: &mut TextWriter) -> io::Result<()> {
         let text = TextTable::fit(table, self.width - INDENT);
+        self.table_head(&text, is_title, out)?;
+        table.rows.iter().zip(&text.rows).try_for_each(|(row, cells)| self.table_row(&text, row, cells, out))
+    }
+
+    fn table_head(&self, text: &TextTable, is_title: bool, out: &mut TextWriter) -> io::Result<()> {
         let head = text.line(text.columns.iter().map(|column| column.head));
         if !head.is_empty() {
             let head = if is_title { self.style.bold(&head) } else { self.style.dim(&head) };
             writeln!(out, "{:INDENT$}{head}", "")?;
         }
-        for (row, cells) in table.rows.iter().zip(&text.rows) {
-            let (line, more) = self.with_remark(&text, row, cells);
-            writeln!(out, "{:INDENT$}{}", "", self.toned(&line, row.tone))?;
-            more.iter().try_for_each(|line| writeln!(out, "{}", self.toned(line, row.tone)))?;
-        }
         Ok(())
+    }
+
+    fn table_row(
+        &self,
+        text: &TextTable,
+        row: &Row,
+        cells: &[String],
+        out: &mut TextWriter,
+    ) -> io::Result<()> {
+        let (line, more) = self.with_remark(text, row, cells);
+        writeln!(out, "{:INDENT$}{}", "", self.toned(&line, row.tone))?;
+        more.iter().try_for_each(|line| writeln!(out, "{}", self.toned(line, row.tone)))
     }
 
     /// The line of a row and those below it: a remark stands in place of numbers, or under them.
@@ -86,9 +139,13 @@ impl TextTable {
         }
         let widest =
             |index: usize| rows.iter().map(|row: &Vec<String>| width(&row[index])).max().unwrap_or(0);
-        let widths =
-            columns.iter().enumerate().map(|(index, column)| widest(index).max(width(column.head))).collect();
-        TextTable { columns, rows, widths, gap }
+        let reserved = |column: &Column| match column.align {
+            Align::Right if table.reserves => usize::from(column.reserved),
+            _ => 0,
+        };
+        let least = |column: &Column| width(column.head).max(reserved(column));
+        let widths = columns.iter().enumerate().map(|(index, column)| widest(index).max(least(column)));
+        TextTable { widths: widths.collect(), kept, columns, rows, gap }
     }
 
     fn width(&self) -> usize {
@@ -139,7 +196,6 @@ fn bar(share: f64, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Style;
     use crate::text_writer::text;
 
     const COLUMNS: [Column; 4] = [
@@ -188,6 +244,28 @@ mod tests {
             let text = TextTable::fit(&table, room);
             assert_eq!(text.line(text.columns.iter().map(|column| column.head)), expected, "{room}");
         }
+    }
+
+    #[test]
+    fn rows_that_come_later_stand_under_the_heads_of_the_outline() {
+        let rows = [Row::new(["a", "4k"]), Row::new(["longer", "1m d8"])];
+        let outline = Table { reserves: true, ..Table::new(COLUMNS, rows) };
+        let style = Style { width: 44, ..Style::default() };
+        let stream = TableStream::new(&outline, &style);
+        let failed = Row { remark: Some("failed".to_owned()), ..Row::new(["longer", "1m d8"]) };
+        let written = text(|out| {
+            stream.head(out)?;
+            stream.row(&Row::new(["a", "4k", "1,000", "5 µs"]), out)?;
+            stream.row(&failed, out)
+        });
+        assert_eq!(
+            written.expect("writing to memory").lines().collect::<Vec<_>>(),
+            [
+                "  test    shape      IOPS       p50",
+                "  a       4k        1,000      5 µs",
+                "  longer  1m d8  failed",
+            ]
+        );
     }
 
     #[test]
