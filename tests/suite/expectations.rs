@@ -49,9 +49,9 @@ fn check(found: &(i32, Vec<(String, f64)>), cap: u64, exit: i32, verdicts: &[&st
 
 #[test]
 fn a_capped_device_misses_expectations_above_its_cap() {
-    need!(root, limits, tool "losetup", path "/dev/shm");
+    need!(root, limits, tool "losetup");
     let _capped = measuring_capped();
-    let device = LoopDevice::in_memory(256 << 20);
+    let device = LoopDevice::written(256 << 20);
     let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
     steadily(|| {
         let expectations =
@@ -67,6 +67,25 @@ fn a_capped_device_misses_expectations_above_its_cap() {
         let expectations = ["seq-read.bytes_per_second>=30MiB", "seq-read.bytes_per_second>=20MiB/s±10%"];
         let found = judged(&throttle, (&device, "seq-read"), &expectations);
         check(&found, 20 * MIB, 3, &["missed", "met"])
+    });
+}
+
+#[test]
+fn a_device_in_memory_misses_expectations_and_meets_none() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _capped = measuring_capped();
+    let device = LoopDevice::in_memory(256 << 20);
+    let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
+    steadily(|| {
+        let expectations = ["rand-read.iops>=600", "rand-read.iops>=300"];
+        let (exit, found) = judged(&throttle, (&device, "rand-read"), &expectations);
+        let is_doubted =
+            found[1].0.starts_with("inconclusive: no storage device was measured (memory-backed)");
+        if exit == 3 && found[0].0 == "missed" && is_doubted {
+            Ok(())
+        } else {
+            Err(format!("{exit}: {found:?}"))
+        }
     });
 }
 

@@ -110,9 +110,9 @@ fn a_cap_is_reported_with_its_value() {
         assert_eq!(cap["evidence"]["group_limit_iops"], 2000);
         assert!(told(&document, "bandwidth-cap").is_none());
         let uses = document["conclusions"].as_array().expect("conclusions");
-        let oltp = uses.iter().find(|entry| entry["use"] == "OLTP").expect("reads tell of transactions");
-        // 64 in a queue of 2000 a second wait for 32 ms.
-        assert_eq!(oltp["verdict"], "no", "{oltp:#}");
+        let web = uses.iter().find(|entry| entry["id"] == "web-server").expect("every use is listed");
+        // 64 in a queue of 2000 a second wait for 32 ms, which says nothing of a lower depth.
+        assert_eq!(web["verdict"], "inconclusive", "{web:#}");
         Ok(())
     });
 }

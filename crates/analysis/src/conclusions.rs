@@ -1,29 +1,33 @@
-//! What a bench says of the uses a volume is bought for, in plain words.
+//! The suitability of a volume for the uses it is bought for.
 //!
-//! Rules over the rows by what they did, not by their names, so that any suite with such rows gets its conclusions. A
-//! finding that may have caused a verdict makes it inconclusive.
+//! Each use is defined once, in [`uses`], and every run answers from that definition: a suite, some of its tests, a profile. A
+//! verdict holds for the volume, not for the depth of a test: it is yes or no where the rows prove it, and inconclusive otherwise.
 
-mod profiles;
+mod disproof;
+mod measured;
+mod proof;
+mod uses;
 
 use fathom_model::units;
-use fathom_record::{ActivityKind, Finding, FindingId, LatencySummary, RunRecord, TestStatus};
+use fathom_record::{ActivityKind, RunRecord};
 use serde::Serialize;
 
-use crate::rows::{RecordRow, RowKind, rows};
-use crate::say::{count, mebibytes};
-pub use profiles::{MARGINAL, YES};
+use crate::say::{block, count};
+use measured::{MeasuredOp, MeasuredRow, doubt_name, measured};
+use proof::{Case, Proof, Stream, is_met, streams};
+pub use uses::{NeededRate, USES, Use, UseNeed};
 
 /// Whether a volume serves a use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Suitability {
-    /// With room to spare for an ordinary installation.
+    /// An ordinary installation.
     Yes,
-    /// For a small one.
+    /// A small installation, and no more.
     Marginal,
-    /// Not for any.
+    /// Not even a small one.
     No,
-    /// Its measurements are in doubt or missing.
+    /// Not proven.
     Inconclusive,
 }
 
@@ -37,278 +41,360 @@ impl Suitability {
             Suitability::Inconclusive => "inconclusive",
         }
     }
-
-    fn of(value: f64, (yes, marginal): (f64, f64)) -> Suitability {
-        match value {
-            value if value >= yes => Suitability::Yes,
-            value if value >= marginal => Suitability::Marginal,
-            _ => Suitability::No,
-        }
-    }
 }
 
-/// What a bench says of one use.
+/// A rate and latency that a verdict rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OperatingPoint {
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// 99th percentile of the slowest operation, ns.
+    pub p99_ns: Option<u64>,
+    /// Mean number of outstanding I/Os.
+    pub queue_depth: f64,
+    /// It follows from several tests, and was not measured as such.
+    pub computed: bool,
+}
+
+/// The verdict on one use.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Conclusion {
-    /// The use (`OLTP`).
+    /// The use, by the name of its profile.
+    pub id: &'static str,
+    /// The same for people (`OLTP`).
     #[serde(rename = "use")]
-    pub purpose: String,
+    pub purpose: &'static str,
     /// Whether the volume serves it.
     pub verdict: Suitability,
     /// Why, without the use and the verdict.
     pub reason: String,
+    /// The rate and latency that prove the verdict; `None` where it is inconclusive.
+    pub point: Option<OperatingPoint>,
+    /// What serves the use.
+    pub full: UseNeed,
+    /// What serves a small installation of it.
+    pub small: UseNeed,
     /// The tests it rests on, by id.
     pub tests: Vec<String>,
 }
 
-/// A request of a transaction is one of several that a user waits for.
-const OLTP_P99_NS: u64 = 5_000_000;
-const OLTP_IOPS: (f64, f64) = (1000.0, 200.0);
-/// A user waits for a page that needs a few files.
-const WEB_P99_NS: u64 = 20_000_000;
-const WEB_IOPS: (f64, f64) = (500.0, 100.0);
-/// A guest's page faults and its logs share the disk with a dozen others'.
-const GUESTS_P99_NS: u64 = 50_000_000;
-const GUESTS_IOPS: (f64, f64) = (500.0, 100.0);
-/// Every transaction waits for one commit: 500 a second one after another, or 100.
-const LOG_P99_NS: (u64, u64) = (2_000_000, 10_000_000);
-/// A network of one gigabit carries 118 MB/s; a third of that is what a drive for archives gives.
-const STREAM_BYTES: (f64, f64) = (118e6, 40e6);
-/// Blocks of databases, and those that make bandwidth.
-const SMALL_BLOCK: u64 = 16 << 10;
-const LARGE_BLOCK: u64 = 64 << 10;
-/// Findings after which the volume may be slower than its figures: they disprove a yes and leave a no.
-const FLATTERING: [FindingId; 6] = [
-    FindingId::MemoryBacked,
-    FindingId::Unwritten,
-    FindingId::CacheServed,
-    FindingId::HostCache,
-    FindingId::Buffered,
-    FindingId::FlushSuspicious,
-];
-/// Findings after which the volume may be faster than its figures: they disprove a no and leave a yes.
-const IMPEDING: [FindingId; 5] = [
-    FindingId::CgroupThrottled,
-    FindingId::CpuSteal,
-    FindingId::ClientCpuBound,
-    FindingId::ForeignIo,
-    FindingId::FirstTouch,
-];
-/// Findings after which the figures prove neither.
-const DISTORTING: [FindingId; 3] = [FindingId::Errors, FindingId::Stalled, FindingId::CpuWait];
-
-/// Findings that limit what a verdict covers.
-const CONDITIONS: [(FindingId, &str); 2] = [
-    (FindingId::BurstSuspected, "partly on burst credits"),
-    (FindingId::SmallWorkingSet, "over a small working set"),
-];
-
-/// What a bench says of each use that its rows tell of; nothing for records of other commands.
+/// The verdict on every use; nothing for records of other commands, of several targets, and of no measurement.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
-    if record.header.activity.kind() != ActivityKind::Bench || !crate::together::together(record).is_empty() {
-        // Of several volumes there is nothing to say as of one.
+    let is_bench = record.header.activity.kind() == ActivityKind::Bench;
+    let rows = measured(record);
+    if !is_bench || rows.is_empty() || !crate::together::together(record).is_empty() {
         return Vec::new();
     }
-    let mut rows = rows(record);
-    rows.retain(|row| row.test.status == TestStatus::Complete);
-    // A profile is judged by what its use needs, and not taken for a row of a suite.
-    let profiles = record.tests.iter().filter_map(profiles::of_profile);
-    rows.retain(|row| row.test.purpose.is_empty());
-    let small = |row: &&RecordRow<'_>, kind| {
-        row.kind() == Some(kind)
-            && row.block_bytes().is_some_and(|block| block <= SMALL_BLOCK)
-            && row.is_random()
-            && !row.is_synced()
-    };
-    let reads: Vec<&RecordRow<'_>> = rows.iter().filter(|row| small(row, RowKind::Read)).collect();
-    let mixed: Vec<&RecordRow<'_>> = rows.iter().filter(|row| small(row, RowKind::Mixed)).collect();
-    let uses = [
-        within("OLTP", &reads, "reads", OLTP_P99_NS, OLTP_IOPS),
-        log(&rows),
-        within("web server", &reads, "reads", WEB_P99_NS, WEB_IOPS),
-        within("virtual machines", &mixed, "reads and writes", GUESTS_P99_NS, GUESTS_IOPS),
-        stream(&rows),
-    ];
-    uses.into_iter().flatten().chain(profiles).map(|conclusion| doubted(conclusion, record)).collect()
+    USES.iter().map(|purpose| conclusion(purpose, &rows)).collect()
 }
 
-/// Latencies of all requests of a row, of the sync where each write has one.
-fn latency(row: &RecordRow<'_>) -> LatencySummary {
-    let total = row.summary.total.clone().unwrap_or_default();
-    if total.lat_ns.samples > 0 { total.lat_ns } else { total.clat_ns }
+/// The verdict on a use of a volume that serves `iops` of its I/Os per second with this 99th percentile, measured or known.
+pub fn verdict_at(purpose: &Use, iops: f64, p99_ns: Option<u64>) -> Suitability {
+    let [full, small] = [purpose.full, purpose.small].map(|need| is_met(purpose, &need, iops, p99_ns));
+    match (full, small) {
+        (Some(true), _) => Suitability::Yes,
+        (Some(false), Some(true)) => Suitability::Marginal,
+        (_, Some(false)) => Suitability::No,
+        _ => Suitability::Inconclusive,
+    }
 }
 
-/// The greatest rate at which p99 stays within `limit_ns`.
-fn within(
-    purpose: &'static str,
-    rows: &[&RecordRow<'_>],
-    what: &str,
-    limit_ns: u64,
-    wanted: (f64, f64),
-) -> Option<Conclusion> {
-    let known: Vec<(&RecordRow<'_>, u64)> =
-        rows.iter().filter_map(|&row| Some((row, latency(row).p99?))).collect();
-    let quick = known.iter().filter(|(_, p99)| *p99 <= limit_ns);
-    let best = quick.max_by(|one, other| one.0.iops().total_cmp(&other.0.iops()));
-    let (row, verdict, reason) = match best {
-        Some((row, p99)) => {
-            let reason = format!("{} IOPS ({what}) at p99 {}", count(row.iops()), units::latency(*p99));
-            (row, Suitability::of(row.iops(), wanted), reason)
+/// What is proven of a need.
+#[derive(Debug)]
+struct NeedProof {
+    shown: Option<Proof>,
+    disproved: Option<Proof>,
+}
+
+impl NeedProof {
+    fn of(case: &Case<'_>, need: &UseNeed) -> NeedProof {
+        NeedProof { shown: case.shown(need), disproved: case.disproved(need) }
+    }
+
+    fn is_met(&self) -> Option<bool> {
+        match (&self.shown, &self.disproved) {
+            (Some(_), None) => Some(true),
+            (None, Some(_)) => Some(false),
+            _ => None,
         }
-        None => {
-            let (row, p99) = known.iter().min_by_key(|(_, p99)| *p99)?;
-            let limit = units::latency(limit_ns);
-            (row, Suitability::No, format!("lowest p99 was {} (needs <= {limit})", units::latency(*p99)))
+    }
+}
+
+fn conclusion(purpose: &'static Use, rows: &[MeasuredRow]) -> Conclusion {
+    let case = Case { purpose, rows, ignores_doubt: false };
+    let [full, small] = [purpose.full, purpose.small].map(|need| NeedProof::of(&case, &need));
+    let (verdict, proof, reason) = match (full.is_met(), small.is_met()) {
+        (Some(true), _) => (Suitability::Yes, full.shown, None),
+        (_, Some(false)) => (Suitability::No, small.disproved, None),
+        (Some(false), Some(true)) => {
+            let reason = |proof: &Option<Proof>| proof.as_ref().map(|proof| proof.reason.clone());
+            let parts = reason(&small.shown).zip(reason(&full.disproved));
+            let text = parts.map(|(shown, missed)| format!("{shown}, for a small installation; {missed}"));
+            (Suitability::Marginal, small.shown, text)
         }
+        _ => (Suitability::Inconclusive, None, Some(inconclusive(&case, &full, &small))),
     };
-    Some(Conclusion { purpose: purpose.to_owned(), verdict, reason, tests: vec![row.test.id.clone()] })
+    let (point, known, tests) = match proof {
+        Some(proof) => (Some(proof.point), proof.reason, proof.tests),
+        None => (None, String::new(), Vec::new()),
+    };
+    Conclusion {
+        id: purpose.name,
+        purpose: purpose.title,
+        verdict,
+        reason: reason.unwrap_or(known),
+        point,
+        full: purpose.full,
+        small: purpose.small,
+        tests,
+    }
 }
 
-fn log(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
-    let commits =
-        rows.iter().filter(|row| row.kind() == Some(RowKind::Write) && row.mean_queue_depth() <= 1.5);
-    let (row, p99) = commits
-        .filter_map(|row| Some((row, row.summary.sync.as_ref()?.lat_ns.p99?)))
-        .min_by_key(|(_, p99)| *p99)?;
-    let verdict = match p99 {
-        p99 if p99 <= LOG_P99_NS.0 => Suitability::Yes,
-        p99 if p99 <= LOG_P99_NS.1 => Suitability::Marginal,
-        _ => Suitability::No,
+/// Why nothing is proven, and what would decide.
+fn inconclusive(case: &Case<'_>, full: &NeedProof, small: &NeedProof) -> String {
+    let purpose = case.purpose;
+    for need in [full, small] {
+        if let (Some(shown), Some(disproved)) = (&need.shown, &need.disproved) {
+            return format!("tests disagree: {}; {}", shown.reason, disproved.reason);
+        }
+    }
+    if let Some(doubt) = doubt(case) {
+        return doubt;
+    }
+    let (missing, needs) = (missing(case), purpose.full.text());
+    let known = match (&small.shown, &full.disproved) {
+        (Some(proof), _) => format!("{}, for a small installation (needs {needs})", proof.reason),
+        (None, Some(proof)) => {
+            format!("{}; a small installation needs {}", proof.reason, purpose.small.text())
+        }
+        _ if !missing.is_empty() => format!("{} not measured (needs {needs})", missing.join(" and ")),
+        (None, None) => format!("{} (needs {needs})", nearest(case)),
     };
-    let reason = format!("commit p99 {} at {} IOPS, QD 1", units::latency(p99), count(row.iops()));
-    Some(Conclusion { purpose: "database log".to_owned(), verdict, reason, tests: vec![row.test.id.clone()] })
+    let remedy = match case.rows.iter().any(|row| row.is_load_of(purpose)) {
+        true => "use a longer --runtime, or run the standard suite".to_owned(),
+        false => format!("run --profile {}", purpose.name),
+    };
+    format!("{known}; {remedy}")
 }
 
-/// Streams in both directions, as far as both were measured.
-fn stream(rows: &[RecordRow<'_>]) -> Option<Conclusion> {
-    let best = |kind| {
-        let large = rows.iter().filter(|row| {
-            row.kind() == Some(kind)
-                && row.block_bytes().is_some_and(|block| block >= LARGE_BLOCK)
-                && !row.is_synced()
+/// The operations of the use that no row has.
+fn missing(case: &Case<'_>) -> Vec<&'static str> {
+    let is_missing = |stream: &Stream| {
+        let alike = |row: &&MeasuredRow| !stream.is_commit || row.sync == measured::SyncPattern::Each;
+        !case.rows.iter().filter(alike).any(|row| row.op(stream.is_read).is_some())
+    };
+    let name = |stream: Stream| match stream {
+        Stream { is_read: true, .. } => "reads",
+        Stream { is_commit: true, .. } => "commits",
+        Stream { .. } => "writes",
+    };
+    streams(case.purpose).into_iter().filter(is_missing).map(name).collect()
+}
+
+/// The verdict that rows in doubt would give, and the doubt.
+fn doubt(case: &Case<'_>) -> Option<String> {
+    let all = Case { ignores_doubt: true, ..*case };
+    let [full, small] = [case.purpose.full, case.purpose.small].map(|need| NeedProof::of(&all, &need));
+    let proofs = [full.shown, full.disproved, small.shown, small.disproved].into_iter().flatten();
+    proofs.into_iter().find_map(|proof| {
+        let rows = case.rows.iter().filter(|row| proof.tests.contains(&row.test));
+        let doubt = rows.flat_map(|row| [row.flattered, row.impeded]).flatten().next()?;
+        Some(format!("{}; in doubt: {}", proof.reason, doubt_name(doubt)))
+    })
+}
+
+/// The row nearest to the use: that of the lowest latency, or of the highest bandwidth where no latency is needed.
+fn nearest(case: &Case<'_>) -> String {
+    let streams = streams(case.purpose);
+    let ops = case.rows.iter().flat_map(|row| row.ops.iter().map(move |op| (row, op)));
+    let ops: Vec<_> =
+        ops.filter(|(_, op)| streams.iter().any(|stream| stream.is_read == op.is_read)).collect();
+    let Some(limit_ns) = case.purpose.full.p99_ns else {
+        let bytes = |op: &MeasuredOp| op.low * op.largest() as f64;
+        let best = ops.iter().max_by(|one, other| bytes(one.1).total_cmp(&bytes(other.1)));
+        return best.map_or_else(String::new, |(row, op)| {
+            let rate = NeededRate::Bytes(bytes(op)).text();
+            format!("{rate} in blocks of {}, QD {}", block(op.largest()), count(row.depth))
         });
-        large.max_by(|one, other| one.bytes_per_second().total_cmp(&other.bytes_per_second()))
     };
-    let found = [(best(RowKind::Read), "reads"), (best(RowKind::Write), "writes")];
-    let found: Vec<(&RecordRow<'_>, &str)> =
-        found.into_iter().filter_map(|(row, what)| Some((row?, what))).collect();
-    let least = found.iter().map(|(row, _)| row.bytes_per_second()).reduce(f64::min)?;
-    let parts: Vec<String> =
-        found.iter().map(|(row, what)| format!("{what} {}", mebibytes(row.bytes_per_second()))).collect();
-    let tests = found.iter().map(|(row, _)| row.test.id.clone()).collect();
-    let verdict = Suitability::of(least, STREAM_BYTES);
-    Some(Conclusion { purpose: "file server, backups".to_owned(), verdict, reason: parts.join(", "), tests })
-}
-
-/// A verdict that a finding on its tests may have changed is inconclusive; one from a burst holds while burst credits remain.
-fn doubted(conclusion: Conclusion, record: &RunRecord) -> Conclusion {
-    let concerns = |found: &&Finding| found.tests.iter().any(|test| conclusion.tests.contains(test));
-    let findings: Vec<&Finding> = record.findings.iter().filter(concerns).collect();
-    let doubts = |id: &FindingId| {
-        FLATTERING.contains(id) && conclusion.verdict != Suitability::No
-            || IMPEDING.contains(id) && conclusion.verdict != Suitability::Yes
-            || DISTORTING.contains(id)
-    };
-    if let Some(doubt) = findings.iter().find(|found| doubts(&found.id)) {
-        let reason = format!("{}; in doubt because of {}", conclusion.reason, doubt.id);
-        return Conclusion { verdict: Suitability::Inconclusive, reason, ..conclusion };
-    }
-    let mut reason = conclusion.reason.clone();
-    for (_, condition) in CONDITIONS.iter().filter(|(id, _)| findings.iter().any(|found| found.id == *id)) {
-        reason = format!("{reason}, {condition}");
-    }
-    Conclusion { reason, ..conclusion }
+    let best = ops.iter().filter(|(_, op)| op.p99_ns().is_some()).min_by_key(|(_, op)| op.p99_ns());
+    best.map_or_else(String::new, |(row, op)| {
+        let found = op.p99_ns().unwrap_or_default();
+        let queue = if found > limit_ns && row.is_queue { ", mostly queueing delay" } else { "" };
+        let (latency, iops) = (units::latency(found), count(row.iops()));
+        format!("p99 {latency} at {iops} IOPS, QD {}{queue}", count(row.depth))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::{Finding, FindingId};
+
     use super::*;
     use crate::fixture::{self, TestLoad, record};
-
-    fn said(run: &RunRecord) -> Vec<String> {
-        let line = |c: Conclusion| format!("{}: {}, {}", c.purpose, c.verdict.name(), c.reason);
-        conclusions(run).into_iter().map(line).collect()
-    }
 
     fn load(id: &'static str, rw: &'static str, (bs, depth): (u64, u32), iops: f64) -> TestLoad {
         TestLoad { id, rw, bs, depth, iops, ..TestLoad::default() }
     }
 
+    fn of(run: &RunRecord, id: &str) -> Conclusion {
+        let all = conclusions(run);
+        assert_eq!(all.len(), USES.len());
+        all.into_iter().find(|one| one.id == id).unwrap()
+    }
+
+    fn check(loads: &[TestLoad], expected: &[(&str, &str)]) {
+        let run = record(loads);
+        for (id, text) in expected {
+            let found = of(&run, id);
+            let line = format!("{}: {}", found.verdict.name(), found.reason);
+            assert!(line.starts_with(text), "{id}: {line}");
+            let is_known = found.verdict != Suitability::Inconclusive;
+            assert_eq!(found.point.is_some(), is_known, "{found:?}");
+        }
+    }
+
     #[test]
-    fn each_use_in_a_sentence() {
-        let shallow = load("lat-read", "randread", (4096, 1), 1000.0);
-        let deep = load("rand-read", "randread", (4096, 64), 5000.0);
-        let stream = load("seq-read", "read", (1 << 20, 32), 128.0);
-        let check = |loads: &[TestLoad], expected: &[&str]| assert_eq!(said(&record(loads)), expected);
+    fn every_use_is_listed_for_any_measurement() {
+        let one = load("lat-read", "randread", (4096, 1), 1000.0);
         check(
-            &[shallow.clone(), deep.clone(), stream.clone()],
+            std::slice::from_ref(&one),
             &[
-                "OLTP: yes, 1,000 IOPS (reads) at p99 1.00 ms",
-                "web server: yes, 5,000 IOPS (reads) at p99 12.8 ms",
-                "file server, backups: yes, reads 128 MiB/s",
+                (
+                    "streaming-write",
+                    "inconclusive: writes not measured (needs 118 MB/s); run --profile streaming-write",
+                ),
+                ("etcd", "inconclusive: commits not measured (needs 50 IOPS at p99 <= 10.0 ms)"),
+                ("oltp", "inconclusive: writes not measured (needs 1,000 IOPS at p99 <= 5.00 ms)"),
             ],
         );
-        check(
-            &[deep, load("bw-write", "randwrite", (1 << 20, 32), 30.0), stream],
-            &[
-                "OLTP: no, lowest p99 was 12.8 ms (needs <= 5.00 ms)",
-                "web server: yes, 5,000 IOPS (reads) at p99 12.8 ms",
-                "file server, backups: no, reads 128 MiB/s, writes 30 MiB/s",
-            ],
-        );
-        check(
-            &[TestLoad { iops: 300.0, ..shallow }],
-            &[
-                "OLTP: marginal, 300 IOPS (reads) at p99 3.33 ms",
-                "web server: marginal, 300 IOPS (reads) at p99 3.33 ms",
-            ],
-        );
-        let mut other = record(&[TestLoad::default()]);
+        let mut other = record(&[one]);
         other.header.activity = fathom_record::Activity::Fio;
         assert_eq!(conclusions(&other), []);
+        assert_eq!(conclusions(&record(&[])), []);
     }
 
     #[test]
-    fn a_log_waits_for_its_commits() {
-        let check = |sync_ns: u64, expected: &str| {
-            let mut run = record(&[load("commit", "write", (4096, 1), 400.0)]);
+    fn latency_in_a_deep_queue_disproves_nothing_at_a_sufficient_rate() {
+        let deep = load("rand-read", "randread", (4096, 64), 3000.0);
+        check(
+            std::slice::from_ref(&deep),
+            &[("workstation", "inconclusive"), ("web-server", "inconclusive")],
+        );
+        // At a lower rate than needed it does, and so does the rate itself.
+        check(
+            &[TestLoad { iops: 60.0, ..deep.clone() }],
+            &[("web-server", "no: 60 IOPS, QD 64 (needs >= 100 IOPS)")],
+        );
+        let slow = load("lat-read", "randread", (4096, 1), 10.0);
+        check(&[slow], &[("web-server", "no: median 100 ms at 10 IOPS, QD 1 (needs p99 <= 50.0 ms)")]);
+    }
+
+    #[test]
+    fn a_latency_without_a_limit_holds_for_any_rate() {
+        let single = load("lat-read", "randread", (4096, 1), 150.0);
+        check(std::slice::from_ref(&single), &[("oltp", "inconclusive")]);
+        // 6.7 ms each, and not because of a limit.
+        let deep = load("rand-read", "randread", (4096, 8), 1200.0);
+        let run = record(&[single, deep]);
+        let case_of = |need: &UseNeed| {
+            let rows = measured(&run);
+            let purpose = Use::named("oltp").unwrap();
+            Case { purpose, rows: &rows, ignores_doubt: false }.disproved(need).map(|proof| proof.reason)
+        };
+        let oltp = Use::named("oltp").unwrap();
+        assert_eq!(case_of(&oltp.full).unwrap(), "median 6.67 ms at 150 IOPS, QD 1 (needs p99 <= 5.00 ms)");
+        assert_eq!(case_of(&oltp.small), None);
+    }
+
+    fn commits(iops: f64, sync_ns: u64) -> RunRecord {
+        let mut run = record(&[load("commit", "write", (4096, 1), iops)]);
+        fixture::plan(&mut run, |plan| plan.io.fdatasync_every = 1);
+        let measured = &mut run.tests[0].jobs[0].measured;
+        let (ios, write_ns) = (measured.write.ios, 100_000);
+        (measured.syncs, measured.sync_lat) = (ios, fixture::latency(ios, sync_ns));
+        measured.write.lat = fixture::latency(ios, write_ns);
+        run
+    }
+
+    #[test]
+    fn a_log_waits_for_write_and_sync() {
+        let verdict = |iops, sync_ns| of(&commits(iops, sync_ns), "etcd").verdict;
+        assert_eq!(verdict(900.0, 1_000_000), Suitability::Yes);
+        assert_eq!(verdict(40.0, 25_000_000), Suitability::Marginal);
+        assert_eq!(verdict(15.0, 65_000_000), Suitability::No);
+        let log = of(&commits(33.0, 30_000_000), "database-log");
+        assert_eq!((log.verdict, log.tests.as_slice()), (Suitability::No, &["commit".to_owned()][..]));
+        assert!(log.reason.starts_with("33 IOPS, QD 1 (needs >= 100 IOPS)"), "{}", log.reason);
+        // A device without a cache is as slow in its writes.
+        let mut through = commits(15.0, 1000);
+        let write = &mut through.tests[0].jobs[0].measured.write;
+        write.lat = fixture::latency(write.ios, 65_000_000);
+        assert_eq!(of(&through, "etcd").verdict, Suitability::No);
+    }
+
+    #[test]
+    fn few_samples_prove_what_is_clear() {
+        let with = |iops: f64, sync_ns: u64, seconds: usize| {
+            let mut run = record(&[TestLoad {
+                seconds: vec![1.0; seconds],
+                ..load("commit", "write", (4096, 1), iops)
+            }]);
             fixture::plan(&mut run, |plan| plan.io.fdatasync_every = 1);
             let measured = &mut run.tests[0].jobs[0].measured;
-            (measured.syncs, measured.sync_lat) = (4800, fixture::latency(4800, sync_ns));
-            assert_eq!(said(&run), [expected]);
+            let ios = measured.write.ios;
+            (measured.syncs, measured.sync_lat) = (ios, fixture::latency(ios, sync_ns));
+            measured.write.lat = fixture::latency(ios, 10_000);
+            of(&run, "etcd").verdict
         };
-        check(500_000, "database log: yes, commit p99 500 µs at 400 IOPS, QD 1");
-        check(5_000_000, "database log: marginal, commit p99 5.00 ms at 400 IOPS, QD 1");
-        check(11_000_000, "database log: no, commit p99 11.0 ms at 400 IOPS, QD 1");
+        assert_eq!(with(100.0, 9_000_000, 3), Suitability::Inconclusive);
+        assert_eq!(with(100.0, 9_000_000, 4), Suitability::Yes);
+        assert_eq!(with(16.0, 60_000_000, 3), Suitability::No);
     }
 
     #[test]
-    fn a_finding_disproves_only_the_verdict_that_it_may_have_caused() {
-        let with = |iops: f64, id: FindingId, test: &str| {
-            let mut run = record(&[load("lat-read", "randread", (4096, 1), iops)]);
-            run.findings = vec![Finding { id, tests: vec![test.to_owned()], ..Finding::default() }];
-            conclusions(&run).remove(0)
+    fn a_finding_weakens_only_the_verdict_that_it_would_falsify() {
+        let with = |iops: f64, sync_ns: u64, id: FindingId| {
+            let mut run = commits(iops, sync_ns);
+            run.findings = vec![Finding { id, tests: vec!["commit".to_owned()], ..Finding::default() }];
+            of(&run, "etcd")
         };
-        let verdict = |iops: f64, id: FindingId| with(iops, id, "lat-read").verdict;
-        let (fast, slow) = (1000.0, 150.0);
-        for id in FLATTERING {
-            assert_eq!(verdict(fast, id.clone()), Suitability::Inconclusive, "{id}");
-            assert_eq!(verdict(slow, id.clone()), Suitability::No, "{id}");
+        for doubt in crate::doubt::DOUBTS {
+            use crate::doubt::FigureEffect::{Distorts, Flatters, Impedes, Interrupts, Varies};
+            let (good, bad) = match doubt.effect {
+                Flatters => (Suitability::Inconclusive, Suitability::No),
+                Impedes => (Suitability::Yes, Suitability::Inconclusive),
+                Distorts | Interrupts => (Suitability::Inconclusive, Suitability::Inconclusive),
+                Varies => (Suitability::Yes, Suitability::No),
+            };
+            let id = || doubt.id.clone();
+            let (quick, slow) = (with(900.0, 1_000_000, id()), with(15.0, 65_000_000, id()));
+            assert_eq!((quick.verdict, slow.verdict), (good, bad), "{}", doubt.id);
+            for one in [quick, slow].iter().filter(|one| one.verdict == Suitability::Inconclusive) {
+                assert!(
+                    one.reason.ends_with(&format!("; in doubt: {} ({})", doubt.reason, doubt.id)),
+                    "{one:?}"
+                );
+            }
         }
-        for id in IMPEDING {
-            assert_eq!(verdict(fast, id.clone()), Suitability::Yes, "{id}");
-            assert_eq!(verdict(slow, id.clone()), Suitability::Inconclusive, "{id}");
-        }
-        for id in DISTORTING {
-            assert_eq!(verdict(fast, id.clone()), Suitability::Inconclusive, "{id}");
-            assert_eq!(verdict(slow, id.clone()), Suitability::Inconclusive, "{id}");
-        }
-        let doubted = with(fast, FindingId::CacheServed, "lat-read").reason;
-        assert!(doubted.ends_with("; in doubt because of cache-served"), "{doubted}");
-        assert_eq!(with(fast, FindingId::CacheServed, "other").verdict, Suitability::Yes);
-        for (id, condition) in CONDITIONS {
-            let found = with(fast, id, "lat-read");
-            assert!(found.verdict == Suitability::Yes && found.reason.ends_with(condition), "{found:?}");
-        }
+    }
+
+    #[test]
+    fn a_rate_and_a_latency_give_a_verdict() {
+        let oltp = Use::named("oltp").unwrap();
+        let check = |iops: f64, p99_ms: Option<u64>, expected: Suitability| {
+            assert_eq!(
+                verdict_at(oltp, iops, p99_ms.map(|ms| ms * 1_000_000)),
+                expected,
+                "{iops} {p99_ms:?}"
+            );
+        };
+        check(3000.0, Some(1), Suitability::Yes);
+        check(3000.0, Some(6), Suitability::Marginal);
+        check(150.0, Some(1), Suitability::No);
+        check(150.0, None, Suitability::No);
+        check(300.0, None, Suitability::Inconclusive);
     }
 }

@@ -10,6 +10,7 @@ mod bend;
 pub mod conclusions;
 pub mod criterion;
 mod document;
+mod doubt;
 pub mod estimate;
 pub mod expectation;
 mod findings;

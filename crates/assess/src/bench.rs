@@ -4,10 +4,10 @@
 use fathom_model::Nanos;
 use fathom_record::{
     Activity, BenchActivity, InspectionRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus,
-    TestSummary,
 };
 use fathom_runner::{Session, WritePermit};
 
+use crate::AssessError;
 use crate::drain::bounded;
 use crate::inspection::inspect;
 use crate::layout::{Layout, lay_out};
@@ -19,7 +19,6 @@ use crate::site::Site;
 use crate::steps::{StepObserver, Steps};
 use crate::together::PlannedTarget;
 use crate::until_steady::until_steady;
-use crate::{AssessError, expect};
 
 /// Runs `plan` on `session`.
 ///
@@ -107,11 +106,6 @@ fn run_test(plan: &BenchPlan, test: &PlannedTest, size: u64, steps: &mut Steps<'
         }),
     };
     record.notes.extend(note);
-    record.purpose = test.purpose.clone().unwrap_or_default();
-    if record.status == TestStatus::Complete && !record.purpose.is_empty() {
-        let summary = TestSummary::new(&record);
-        record.needs = expect::judge(&test.id, &test.expected, plan.suite.tolerance_percent, &summary);
-    }
     record
 }
 
@@ -125,6 +119,7 @@ mod tests {
     use crate::target::BenchTarget;
     use fathom_engine::sim::FixedLatency;
     use fathom_model::Nanos;
+    use fathom_record::TestSummary;
     use fathom_runner::RunObserver;
 
     #[derive(Default)]

@@ -1,10 +1,9 @@
-//! What a test is expected to reach, and whether it did. Pure: compares a measured number with an expected one.
+//! What a test of a suite is expected to reach. Pure.
 //!
 //! Metrics are addressed within a test as `direction.metric` (`write.iops`, `read.lat_ns.p99`).
 
 pub use fathom_analysis::criterion::Comparison;
 use fathom_analysis::criterion::{Metric, parse_value};
-use fathom_record::{NeedRecord, TestSummary};
 use serde::Serialize;
 
 /// What a volume of one class is expected to reach.
@@ -20,9 +19,6 @@ pub struct Expectation {
     pub value: f64,
 }
 
-/// The classes of what a use needs: to be served, and to be served at a pinch.
-pub(crate) use fathom_analysis::conclusions::{MARGINAL, YES};
-
 /// Reads an expectation; the error says what is wrong with which field.
 pub(crate) fn read(class: &str, metric: &str, is: &str, value: &str) -> Result<Expectation, String> {
     let comparison =
@@ -35,33 +31,8 @@ pub(crate) fn read(class: &str, metric: &str, is: &str, value: &str) -> Result<E
     Ok(Expectation { class: class.to_owned(), metric: quantity.to_string(), is: comparison, value })
 }
 
-/// Holds what was measured against what was expected. Nothing measured = no verdict.
-pub(crate) fn judge(
-    test: &str,
-    expected: &[Expectation],
-    tolerance_percent: f64,
-    summary: &TestSummary,
-) -> Vec<NeedRecord> {
-    let judged = |expectation: &Expectation| {
-        let observed = Metric::parse(&expectation.metric).and_then(|quantity| quantity.of(summary));
-        let bound = expectation.is.bound(expectation.value, tolerance_percent);
-        NeedRecord {
-            class: expectation.class.clone(),
-            metric: format!("{test}.{}", expectation.metric),
-            is: expectation.is.sign().to_owned(),
-            value: expectation.value,
-            tolerance_percent,
-            observed,
-            met: observed.map(|observed| expectation.is.holds(observed, bound)),
-        }
-    };
-    expected.iter().map(judged).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use fathom_record::{LatencySummary, OpSummary};
-
     use super::*;
 
     #[test]
@@ -85,33 +56,6 @@ mod tests {
                 expected,
                 "{metric} {value}: {read:?}"
             );
-        }
-    }
-
-    #[test]
-    fn verdicts() {
-        let op = OpSummary {
-            iops: 4_950.0,
-            lat_ns: LatencySummary { mean: Some(5e6), ..Default::default() },
-            ..Default::default()
-        };
-        let summary = TestSummary { read: Some(op), ..Default::default() };
-        for (metric, is, value, met) in [
-            ("read.iops", ">=", "5000", Some(true)),
-            ("read.iops", ">=", "5100", Some(false)),
-            ("read.iops", "<=", "4900", Some(true)),
-            ("read.iops", ">", "4950", Some(true)),
-            ("read.iops", ">", "5060", Some(false)),
-            ("read.lat_ns.mean", "<", "5ms", Some(true)),
-            ("read.lat_ns.mean", "<", "4.9ms", Some(false)),
-            ("read.lat_ns.mean", "<", "6ms", Some(true)),
-            ("read.lat_ns.p99", "<", "6ms", None),
-            ("write.iops", ">", "1", None),
-        ] {
-            let expectation = read("c", metric, is, value).unwrap();
-            let judged = judge("t", &[expectation], 2.0, &summary).remove(0);
-            assert_eq!(judged.met, met, "{metric} {is} {value}");
-            assert_eq!(judged.metric, format!("t.{metric}"));
         }
     }
 }

@@ -347,9 +347,9 @@ fn of_volume(
     }
 }
 
-/// The expectations of a suite, without the needs of a use.
+/// The expectations of a suite.
 fn of_suite(tests: &Tests<'_>) -> Vec<ExpectationRecord> {
-    let judged = tests.planned.iter().filter(|test| test.purpose.is_none() && test.targets.len() == 1);
+    let judged = tests.planned.iter().filter(|test| test.targets.len() == 1);
     let of_test = |test: &PlannedTest| {
         let of = |expected: &crate::Expectation| ExpectationRecord {
             source: format!("suite {}", tests.suite.name),

@@ -6,7 +6,7 @@ use fathom_record::{KnownBy, RunHeader};
 use fathom_volume::VolumeModel;
 
 /// The label that names the type of the volume, with or without its parameters: `aws-gp2?size=50GiB`.
-const LABEL: &str = "type";
+pub(crate) const LABEL: &str = "type";
 
 /// A volume of a known type.
 pub(crate) struct KnownVolume<'a> {

@@ -1,12 +1,12 @@
 //! From the stated needs of a use to the required properties of a volume. Pure.
 
-use fathom_analysis::criterion::{LatencyObjective, Metric, MetricDirection, MetricKind};
+use fathom_analysis::conclusions::{NeededRate, Use};
+use fathom_analysis::criterion::{LatencyObjective, Statistic};
 use fathom_catalog::{LatencyNeed, OfferedLoad, RecurringBurst, VolumeNeed};
 use fathom_model::Nanos;
-use fathom_model::units::{UnitSystem, bytes, duration, grouped, parse_bytes};
+use fathom_model::units::{UnitSystem, bytes, duration, grouped};
 
 use crate::AssessError;
-use crate::expect::{Expectation, YES};
 use crate::machine::engine_rows;
 use crate::profile::{UseProfile, profiles};
 
@@ -49,6 +49,7 @@ pub struct StatedNeed {
 /// Default block sizes: for needs in I/Os, and for needs in bytes alone.
 const SMALL: u64 = 4096;
 const LARGE: u64 = 1 << 20;
+const P99_PER_MILLION: u32 = 990_000;
 /// The least that a request moves.
 const LEAST: f64 = 512.0;
 
@@ -65,7 +66,7 @@ pub fn need(settings: &NeedSettings) -> Result<StatedNeed, AssessError> {
         return Err(refuse("only one profile can be used", "see `fathom bench --profile list`"));
     }
     let profile = named.pop();
-    let asked = profile.as_ref().map(ProfileNeed::of).transpose()?.unwrap_or_default();
+    let asked = profile.as_ref().map(|profile| ProfileNeed::of(profile.purpose)).unwrap_or_default();
     let iops = settings.iops.map(|iops| iops as f64).or(asked.iops);
     let rate = settings.bytes_per_second.map(|rate| rate as f64).or(asked.bytes_per_second);
     if iops.is_none()
@@ -134,53 +135,32 @@ struct ProfileNeed {
 }
 
 impl ProfileNeed {
-    fn of(profile: &UseProfile) -> Result<ProfileNeed, AssessError> {
-        let option = |name: &str| {
-            let said = profile.test.options.iter().rev().find(|(known, _)| known == name);
-            said.map(|(_, value)| value.as_str())
+    fn of(purpose: &Use) -> ProfileNeed {
+        let share = |&(block, percent): &(u64, u8)| (block as f64, f64::from(percent) / 100.0);
+        let (of_reads, of_writes) = (purpose.read_percent > 0, purpose.read_percent < 100);
+        let latency = purpose.full.p99_ns.map(|most_ns| LatencyNeed {
+            statistic: Statistic::Percentile(P99_PER_MILLION).name(),
+            per_million: Some(P99_PER_MILLION),
+            most_ns,
+            of_reads,
+            of_writes,
+        });
+        let note =
+            "Providers do not publish flush latencies: the limit is compared with the write latency alone.";
+        let (iops, bytes_per_second) = match purpose.full.rate {
+            NeededRate::Iops(iops) => (Some(iops), None),
+            NeededRate::Bytes(bytes) => (None, Some(bytes)),
         };
-        let unread = |what: &str| {
-            refuse(&format!("cannot interpret profile {}: {what}", profile.name), "this is a bug in fathom")
-        };
-        let rw = option("rw").unwrap_or("read");
-        let percent = option("rwmixread").and_then(|percent| percent.parse().ok());
-        let (is_sequential, reads) = pattern(rw, percent.or(Some(50))).ok_or_else(|| unread(rw))?;
-        let blocks = match (option("bssplit"), option("bs")) {
-            (Some(split), _) => shares(split).ok_or_else(|| unread(split))?,
-            (None, Some(block)) => vec![(parse_bytes(block).map_err(|_| unread(block))? as f64, 1.0)],
-            (None, None) => vec![(SMALL as f64, 1.0)],
-        };
-        let mut asked = ProfileNeed {
-            load: Some(OfferedLoad { blocks, sequential: is_sequential, read_fraction: reads }),
-            ..ProfileNeed::default()
-        };
-        for expected in profile.test.expected.iter().filter(|expected| expected.class == YES) {
-            asked.add(expected);
-        }
-        Ok(asked)
-    }
-
-    fn add(&mut self, expected: &Expectation) {
-        let Some(metric) = Metric::parse(&expected.metric) else { return };
-        match metric.kind {
-            MetricKind::Iops => self.iops = Some(expected.value),
-            MetricKind::BytesPerSecond => self.bytes_per_second = Some(expected.value),
-            MetricKind::Latency(_, statistic) => {
-                let direction = metric.direction.unwrap_or(MetricDirection::Total);
-                if direction == MetricDirection::Sync {
-                    self.notes.push(
-                        "Providers do not publish flush latencies: the limit is compared with the write latency alone."
-                            .to_owned(),
-                    );
-                }
-                self.latency.push(LatencyNeed {
-                    statistic: statistic.name(),
-                    per_million: statistic.per_million(),
-                    most_ns: expected.value as u64,
-                    of_reads: matches!(direction, MetricDirection::Read | MetricDirection::Total),
-                    of_writes: direction != MetricDirection::Read && direction != MetricDirection::Trim,
-                });
-            }
+        ProfileNeed {
+            load: Some(OfferedLoad {
+                blocks: purpose.blocks.iter().map(share).collect(),
+                sequential: purpose.sequential,
+                read_fraction: Some(f64::from(purpose.read_percent) / 100.0),
+            }),
+            iops,
+            bytes_per_second,
+            latency: latency.into_iter().collect(),
+            notes: purpose.synced.then(|| note.to_owned()).into_iter().collect(),
         }
     }
 }
@@ -208,15 +188,6 @@ fn pattern(rw: &str, percent: Option<u8>) -> Option<(bool, Option<f64>)> {
         _ => return None,
     };
     Some((is_sequential, reads))
-}
-
-/// `4k/60:8k/40` as sizes with their shares.
-fn shares(split: &str) -> Option<Vec<(f64, f64)>> {
-    let part = |part: &str| {
-        let (block, percent) = part.split_once('/')?;
-        Some((parse_bytes(block).ok()? as f64, percent.parse::<f64>().ok()? / 100.0))
-    };
-    split.split(':').map(part).collect()
 }
 
 fn load(
@@ -303,7 +274,7 @@ fn words(
         .map(|asked| format!("{} below {}", asked.statistic, fathom_model::units::latency(asked.most_ns)))
         .collect();
     let what = if rates.is_empty() { "no rate".to_owned() } else { rates.join(" and ") };
-    let mut text = profile.map(|profile| format!("For {}: ", profile.name)).unwrap_or_default();
+    let mut text = profile.map(|profile| format!("For {}: ", profile.purpose.name)).unwrap_or_default();
     text += &format!("{what} ({requests}){when}; {} kept", bytes(need.size_bytes));
     if !limits.is_empty() {
         text += &format!("; {}", limits.join(", "));
@@ -317,8 +288,6 @@ fn words(
 
 #[cfg(test)]
 mod tests {
-    use fathom_analysis::criterion::Statistic;
-
     use super::*;
     use crate::PROFILES;
 

@@ -20,8 +20,6 @@ pub struct PlannedTest {
     pub id: String,
     /// The same for people.
     pub title: String,
-    /// The use it stands for, where it is a profile.
-    pub purpose: Option<String>,
     /// What it is expected to reach.
     pub expected: Vec<Expectation>,
     /// Measured time; `None` where it ends with its size, however long that takes.
@@ -163,7 +161,6 @@ pub(crate) fn planned(
     PlannedTest {
         id: test.id.clone(),
         title: test.title.clone(),
-        purpose: test.purpose.clone(),
         expected: test.expected.clone(),
         runtime,
         ramp,

@@ -1,72 +1,58 @@
-//! Access patterns that volumes are bought for: each an fio job file that says, in comments, what the use needs of it.
+//! The loads of the uses that volumes are bought for, each an fio job file. Loads and needs are defined in
+//! `fathom_analysis::conclusions`; a file issues the load of the use of its name, which a test checks.
 //!
 //! The lines that begin with `#:` are a TOML table, the rest is the job as fio runs it. What `bench` decides itself
 //! (target, size, time) is put aside, as it may not stand in a suite.
 
 use std::path::Path;
 
+use fathom_analysis::conclusions::Use;
 use fathom_model::Nanos;
 use fathom_options::{EngineRow, MachineNumbers, OptionError, ParseEnvironment, Section, parse_command_line};
 use serde::{Deserialize, Serialize};
 
 use crate::AssessError;
-use crate::expect::{self, Expectation};
 use crate::suite::{Ending, Profile, RESERVED, Suite, SuiteTest};
 
 /// The profiles that come with the program: name and text.
 pub const PROFILES: &[(&str, &str)] = &[
+    ("oltp", include_str!("../../../profiles/oltp.fio")),
+    ("postgresql", include_str!("../../../profiles/postgresql.fio")),
+    ("mysql", include_str!("../../../profiles/mysql.fio")),
+    ("database-log", include_str!("../../../profiles/database-log.fio")),
+    ("etcd", include_str!("../../../profiles/etcd.fio")),
+    ("kafka", include_str!("../../../profiles/kafka.fio")),
+    ("elasticsearch", include_str!("../../../profiles/elasticsearch.fio")),
+    ("web-server", include_str!("../../../profiles/web-server.fio")),
+    ("file-server", include_str!("../../../profiles/file-server.fio")),
+    ("workstation", include_str!("../../../profiles/workstation.fio")),
+    ("virtual-machines", include_str!("../../../profiles/virtual-machines.fio")),
     ("streaming-read", include_str!("../../../profiles/streaming-read.fio")),
     ("streaming-write", include_str!("../../../profiles/streaming-write.fio")),
-    ("oltp", include_str!("../../../profiles/oltp.fio")),
-    ("file-server", include_str!("../../../profiles/file-server.fio")),
-    ("web-server", include_str!("../../../profiles/web-server.fio")),
-    ("workstation", include_str!("../../../profiles/workstation.fio")),
-    ("database-log", include_str!("../../../profiles/database-log.fio")),
-    ("virtual-machines", include_str!("../../../profiles/virtual-machines.fio")),
     ("video", include_str!("../../../profiles/video.fio")),
+    ("backup", include_str!("../../../profiles/backup.fio")),
 ];
 
 /// Stands for all of them.
 const ALL: &str = "all";
 
-/// One access pattern and what it asks of a volume.
+/// A use, and the test that issues its load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UseProfile {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in a sentence or two.
+    /// The load in a sentence or two.
     pub description: String,
-    /// Where its figures come from.
-    pub source: String,
-    /// The test; it expects, for each need, what serves the use (class `yes`) and what serves it at a pinch (`marginal`).
+    /// The use and its needs.
     #[serde(flatten)]
+    pub purpose: &'static Use,
+    /// The test.
     pub test: SuiteTest,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawHeader {
-    title: String,
-    source: String,
     #[serde(default)]
     split: bool,
-    needs: Vec<RawNeed>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawNeed {
-    metric: String,
-    is: String,
-    yes: String,
-    marginal: String,
-}
-
-impl RawNeed {
-    fn expectations(&self) -> Result<[Expectation; 2], String> {
-        let read = |class: &str, value: &str| expect::read(class, &self.metric, &self.is, value);
-        Ok([read(expect::YES, &self.yes)?, read(expect::MARGINAL, &self.marginal)?])
-    }
 }
 
 /// The profiles of these names, in their order; `all` are all.
@@ -96,12 +82,12 @@ pub(crate) fn unknown(name: &str) -> AssessError {
 }
 
 fn read(name: &'static str, text: &str, engines: &[EngineRow]) -> Result<UseProfile, AssessError> {
-    let error = |field: &str, reason: String| AssessError::Suite {
+    let purpose = Use::named(name).ok_or_else(|| AssessError::Suite {
         suite: "profiles".to_owned(),
         test: Some(name.to_owned()),
-        field: field.to_owned(),
-        reason,
-    };
+        field: "name".to_owned(),
+        reason: "is the name of no use".to_owned(),
+    })?;
     let header: String =
         text.lines().filter_map(|line| line.strip_prefix("#:")).collect::<Vec<_>>().join("\n");
     let malformed =
@@ -117,21 +103,15 @@ fn read(name: &'static str, text: &str, engines: &[EngineRow]) -> Result<UseProf
     options.retain(|(inherited, _)| !section.raw_options.iter().any(|(said, _)| said == inherited));
     options.extend(section.raw_options.iter().cloned());
     options.retain(|(said, _)| !RESERVED.contains(&said.as_str()));
-    let mut expected = Vec::new();
-    for need in &header.needs {
-        expected.extend(need.expectations().map_err(|reason| error("needs", reason))?);
-    }
     let said = |line: &&str| line.starts_with("# ");
     let description: Vec<&str> = text.lines().filter(said).map(|line| line[2..].trim()).collect();
     let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
     Ok(UseProfile {
-        name,
         description: description.join(" "),
-        source: header.source,
+        purpose,
         test: SuiteTest {
             id: name.to_owned(),
-            title: header.title.clone(),
-            purpose: Some(header.title),
+            title: purpose.title.to_owned(),
             options,
             ends: Ending::Time,
             split: header.split,
@@ -139,7 +119,7 @@ fn read(name: &'static str, text: &str, engines: &[EngineRow]) -> Result<UseProf
             writes,
             jobs,
             io_bytes,
-            expected,
+            expected: Vec::new(),
         },
     })
 }
@@ -189,6 +169,10 @@ impl Suite {
 
 #[cfg(test)]
 mod tests {
+    use fathom_analysis::conclusions::USES;
+    use fathom_model::BlockSize;
+    use fathom_model::plan::Mix;
+
     use super::*;
     use crate::machine::engine_rows;
 
@@ -197,32 +181,49 @@ mod tests {
     }
 
     #[test]
-    fn shipped_profiles_are_whole() {
-        assert_eq!(all().len(), PROFILES.len());
-        for profile in all() {
-            let test = &profile.test;
-            assert!(profile.description.ends_with('.') && !profile.source.is_empty(), "{}", profile.name);
-            assert!(test.options.iter().any(|(name, value)| name == "direct" && value == "1"), "{}", test.id);
-            assert!(test.options.iter().all(|(name, _)| name != "size" && name != "runtime"), "{}", test.id);
-            for need in test.expected.chunks(2) {
-                assert_eq!([&need[0].class, &need[1].class], [expect::YES, expect::MARGINAL]);
-                let stricter = match need[0].is {
-                    expect::Comparison::AtLeast => need[0].value > need[1].value,
-                    _ => need[0].value < need[1].value,
-                };
-                assert!(stricter && need[0].metric == need[1].metric, "{}: {need:?}", test.id);
+    fn a_profile_issues_the_load_of_its_use() {
+        let all = all();
+        assert_eq!(
+            all.iter().map(|profile| profile.purpose.name).collect::<Vec<_>>(),
+            USES.iter().map(|one| one.name).collect::<Vec<_>>()
+        );
+        for UseProfile { description, purpose, test } in all {
+            let name = purpose.name;
+            assert!(description.ends_with('.'), "{name}");
+            assert!(test.options.iter().any(|(name, value)| name == "direct" && value == "1"), "{name}");
+            assert!(test.options.iter().all(|(name, _)| name != "size" && name != "runtime"), "{name}");
+            let options: Vec<(&str, &str)> =
+                test.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            let section = Section::from_pairs(name, &options, &engine_rows()).unwrap();
+            let plan = fathom_options::resolve(&[section], &crate::machine::host_facts()).unwrap();
+            let io = &plan.jobs[0].io;
+            let reads = match io.pattern.mix {
+                Mix::Read => 100,
+                Mix::ReadWrite { read_percent } => read_percent,
+                _ => 0,
+            };
+            assert_eq!((reads, io.pattern.random), (purpose.read_percent, !purpose.sequential), "{name}");
+            assert_eq!(io.fdatasync_every, u32::from(purpose.synced), "{name}");
+            let blocks = BlockSize::of_shares(purpose.blocks);
+            assert_eq!(
+                (Some(&io.block_size.read), Some(&io.block_size.write)),
+                (blocks.as_ref(), blocks.as_ref())
+            );
+            let depth = u64::from(plan.jobs[0].depth.iodepth * test.jobs);
+            if purpose.serial {
+                assert_eq!(depth, 1, "{name}");
+            }
+            if let Some(bytes) = purpose.in_flight_bytes {
+                assert_eq!(depth as f64 * purpose.mean_block(), bytes as f64, "{name}");
             }
         }
     }
 
     #[test]
     fn which_write_is_known() {
-        let writing: Vec<&str> =
-            all().iter().filter(|profile| profile.test.writes).map(|profile| profile.name).collect();
-        assert_eq!(
-            writing,
-            ["streaming-write", "oltp", "file-server", "workstation", "database-log", "virtual-machines"]
-        );
+        let reading: Vec<&str> =
+            all().iter().filter(|profile| !profile.test.writes).map(|profile| profile.purpose.name).collect();
+        assert_eq!(reading, ["web-server", "streaming-read", "video"]);
     }
 
     #[test]
@@ -230,7 +231,7 @@ mod tests {
         let chosen = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
             profiles(&names, &engine_rows())
-                .map(|list| list.iter().map(|profile| profile.name).collect::<Vec<_>>())
+                .map(|list| list.iter().map(|profile| profile.purpose.name).collect::<Vec<_>>())
                 .map_err(|error| error.to_string())
         };
         assert_eq!(chosen(&["video", "oltp", "video"]), Ok(vec!["video", "oltp"]));
@@ -239,17 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
-        let check = |text: &'static str, expected: &str| {
-            let error = read("mine", text, &engine_rows()).unwrap_err().to_string();
-            assert!(error.contains("mine") && error.contains(expected), "{error}");
+    fn errors_name_the_profile() {
+        let check = |name: &'static str, text: &'static str, expected: &str| {
+            let error = read(name, text, &engine_rows()).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains(expected), "{error}");
         };
-        let head = "#: title = 't'\n#: source = 's'\n";
-        check("[mine]\nrw=read", "title");
-        let need =
-            |rest: &str| format!("{head}#: needs = [{{ metric = 'read.iops', {rest} }}]\n[mine]\nrw=read");
-        check(need("is = '>=', yes = 'x', marginal = '1'").leak(), "needs: 'x' is not a number");
-        check(need("is = '>=', yes = '1'").leak(), "marginal");
-        check(format!("{head}#: needs = []\n[mine]\nrw=raed").leak(), "raed");
+        check("mine", "[mine]\nrw=read", "the name of no use");
+        check("oltp", "#: title = 't'\n[oltp]\nrw=read", "title");
+        check("oltp", "[oltp]\nrw=raed", "raed");
     }
 }

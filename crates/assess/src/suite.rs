@@ -108,8 +108,6 @@ pub struct SuiteTest {
     pub id: String,
     /// The same for people.
     pub title: String,
-    /// The use it stands for, where it is a profile.
-    pub purpose: Option<String>,
     /// fio options as written, those for all tests first; a test's own replace them.
     pub options: Vec<(String, String)>,
     /// What ends it.
@@ -344,7 +342,6 @@ fn read_test(
     Ok(SuiteTest {
         id: raw.id.clone(),
         title: raw.title.clone(),
-        purpose: None,
         options,
         ends: raw.ends,
         split: raw.split,

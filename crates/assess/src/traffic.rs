@@ -7,9 +7,9 @@ use fathom_record::ExpectationRecord;
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
 use serde::Serialize;
 
+use crate::known_volume::LABEL;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
-use crate::remedies::LABEL;
 use crate::target::BenchTarget;
 use crate::together::PlannedTarget;
 

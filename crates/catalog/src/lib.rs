@@ -26,8 +26,8 @@ mod measured;
 mod misread;
 mod most;
 mod parts;
-mod rate_match;
 mod published;
+mod rate_match;
 mod reach;
 mod resolve;
 mod sheet;
@@ -45,11 +45,11 @@ pub use fit::{
 pub use host_cache::{CachingMode, HostCaching};
 pub use lifts::Lift;
 pub use load::OfferedLoad;
-pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};
-pub use reach::{BurstReach, LimitUnit, ReachedRate, burst_lasts_ns, reach};
 pub use published::{
     ComparedFigure, FigureVerdict, Published, PublishedArticle, PublishedFigure, PublishedRun,
 };
+pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};
+pub use reach::{BurstReach, LimitUnit, ReachedRate, burst_lasts_ns, reach};
 pub use resolve::{ModelRefusal, Parameters, Resolved};
 pub use sheet::{BlockRow, LimitDirection, Rule, Sheet, SheetLimit};
 pub use target::{SimulatedTarget, TargetError};

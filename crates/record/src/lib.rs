@@ -57,7 +57,7 @@ pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use stability::{Second, Stability};
 pub use summary::{CpuSummary, DeviceSummary, OpSummary, ScheduleSummary, SyncSummary, TestSummary};
 pub use surface::{ContentRecord, ScanRecord, SlowBlockRecord, UnreadableRecord};
-pub use test::{NeedRecord, TestRecord, TestStatus};
+pub use test::{TestRecord, TestStatus};
 
 pub use fathom_stats::{
     BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount, Histogram,

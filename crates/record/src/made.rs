@@ -43,8 +43,6 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: RunOutcome) -> TestR
         disks: outcome.disks,
         host_load: outcome.host_load,
         rounds: None,
-        purpose: String::new(),
-        needs: Vec::new(),
         content: None,
         scan: None,
         observed: None,

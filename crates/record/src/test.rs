@@ -64,12 +64,6 @@ pub struct TestRecord {
     /// The rounds it was repeated in, where it was.
     #[serde(skip_serializing_if = "is_default")]
     pub rounds: Option<RoundsRecord>,
-    /// The use whose access pattern it is, where it is one.
-    #[serde(skip_serializing_if = "is_default")]
-    pub purpose: String,
-    /// The needs of that use, and whether the test meets them.
-    #[serde(skip_serializing_if = "is_default")]
-    pub needs: Vec<NeedRecord>,
     /// What was found at the place of a surface's point, where it was looked at.
     #[serde(skip_serializing_if = "is_default")]
     pub content: Option<ContentRecord>,
@@ -88,24 +82,4 @@ pub struct TestRecord {
     /// The signal or other reason that ended it before its time.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: Option<String>,
-}
-
-/// One need of a use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct NeedRecord {
-    /// The suitability that meeting it stands for: `yes` or `marginal`.
-    pub class: String,
-    /// `test.direction.metric`.
-    pub metric: String,
-    /// `>=`, `<=`, `>` or `<`.
-    pub is: String,
-    /// I/Os per second, bytes per second or ns, as the metric has it.
-    pub value: f64,
-    /// By how much, in percent of it, the measured value may miss it.
-    pub tolerance_percent: f64,
-    /// The measured value; `None` where there is none.
-    pub observed: Option<f64>,
-    /// Whether it is met; `None` where there is no measured value.
-    pub met: Option<bool>,
 }

@@ -5,6 +5,7 @@ use fathom_record::{ExpectationRecord, Finding, FindingId, PhaseOutcome, RunReco
 
 use super::interval;
 use crate::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind, Statistic};
+use crate::doubt::{FigureEffect, doubts_of};
 use crate::rows::RecordRow;
 use crate::say::{block, count};
 
@@ -49,15 +50,28 @@ impl ExpectationCase<'_> {
         !matches!(self.quantity.kind, MetricKind::Latency(..))
     }
 
-    /// Such a finding about the test.
-    fn finding(&self, id: FindingId) -> Option<&Finding> {
+    /// The claim of such a finding about the test.
+    fn found(&self, id: FindingId) -> Option<&str> {
         let concerns = |tests: &[String]| tests.contains(&self.row.test.id);
-        self.record.findings.iter().find(|found| found.id == id && concerns(&found.tests))
+        let mut findings = self.record.findings.iter();
+        findings.find(|found| found.id == id && concerns(&found.tests)).map(|found| found.claim.as_str())
     }
 
-    /// Its claim.
-    fn found(&self, id: FindingId) -> Option<&str> {
-        self.finding(id).map(|found| found.claim.as_str())
+    /// The first finding on the test with such an effect on its figures. A volume whose limit was found is not held back by the
+    /// time that its client lacks.
+    fn doubted(
+        &self,
+        has_effect: impl Fn(FigureEffect) -> bool,
+        explains: impl Fn(&Finding) -> bool,
+    ) -> Option<Doubt> {
+        const LACKS_TIME: [FindingId; 3] =
+            [FindingId::CgroupThrottled, FindingId::CpuSteal, FindingId::CpuWait];
+        let is_capped = self.found(FindingId::IopsCap).or(self.found(FindingId::BandwidthCap)).is_some();
+        let is_excused = |id: &FindingId| is_capped && self.is_rate() && LACKS_TIME.contains(id);
+        let (known, found) = doubts_of(self.record, &self.row.test.id, has_effect)
+            .find(|(known, found)| !is_excused(&known.id) && explains(found))?;
+        let claim = found.claim.trim_end_matches('.');
+        doubt(format!("{} ({}): {claim}", known.reason, known.id), known.remedy)
     }
 
     fn label(&self, name: &str) -> Option<&str> {
@@ -89,35 +103,14 @@ pub(super) fn elsewhere(case: &ExpectationCase<'_>) -> Option<Doubt> {
 
 /// Why a value may be better than the volume delivers.
 pub(super) fn flatters(case: &ExpectationCase<'_>) -> Option<Doubt> {
-    const CACHES: [FindingId; 4] =
-        [FindingId::CacheServed, FindingId::Buffered, FindingId::SmallWorkingSet, FindingId::HostCache];
-    if let Some(claim) = case.found(FindingId::Unwritten) {
-        let reason = format!("no medium may have served I/Os (unwritten): {}", claim.trim_end_matches('.'));
-        return doubt(reason, "write the target once before: `fathom prepare --fill`");
-    }
-    let found = CACHES.into_iter().find_map(|id| Some((id.clone(), case.found(id)?)))?;
-    cached(found)
-}
-
-fn cached((id, claim): (FindingId, &str)) -> Option<Doubt> {
-    let remedy = match id {
-        FindingId::Buffered => "use direct I/O (omit --buffered)",
-        _ => "use a larger --size, or a target without a cache in front of it",
-    };
-    doubt(format!("a cache may have served I/Os ({id}): {}", claim.trim_end_matches('.')), remedy)
+    case.doubted(FigureEffect::flatters, |_| true)
 }
 
 /// Why a value may be worse than the volume delivers; `bound` is the value to reach, `best` the best that was measured, where
 /// one figure is judged.
 pub(super) fn excuses(case: &ExpectationCase<'_>, bound: f64, best: Option<f64>) -> Option<Doubt> {
-    let all = [
-        case.found(FindingId::Buffered).and_then(|claim| cached((FindingId::Buffered, claim))),
-        client(case),
-        others(case, bound, best),
-        first_touch(case, bound, best),
-    ];
-    let mut all = all.into_iter().flatten();
-    if let Some(found) = all.next() {
+    let explains = |found: &Finding| best.is_none_or(|best| may_explain(case, found, bound, best));
+    if let Some(found) = case.doubted(FigureEffect::impedes, explains) {
         return Some(found);
     }
     if !case.is_rate() || !case.comparison.wants_more() {
@@ -130,35 +123,25 @@ pub(super) fn excuses(case: &ExpectationCase<'_>, bound: f64, best: Option<f64>)
         .or_else(|| depth(case, bound))
 }
 
-/// The client, unless a limit of the volume was found.
-fn client(case: &ExpectationCase<'_>) -> Option<Doubt> {
-    const CLIENT: [FindingId; 4] =
-        [FindingId::ClientCpuBound, FindingId::CgroupThrottled, FindingId::CpuSteal, FindingId::CpuWait];
-    let is_capped = case.found(FindingId::IopsCap).or(case.found(FindingId::BandwidthCap)).is_some();
-    let (id, claim) = CLIENT.into_iter().find_map(|id| Some((id.clone(), case.found(id)?)))?;
-    if is_capped && case.is_rate() && id != FindingId::ClientCpuBound {
-        return None;
+/// True where what was found may be what keeps a figure from its bound: `best` is the best value that was measured.
+fn may_explain(case: &ExpectationCase<'_>, found: &Finding, bound: f64, best: f64) -> bool {
+    let number = |name: &str| found.evidence.get(name).and_then(|value| value.as_f64());
+    match found.id {
+        FindingId::ForeignIo => {
+            number("impeding_fraction").is_none_or(|share| foreign_may_explain(case, bound, best, share))
+        }
+        // Later accesses are faster by so much.
+        FindingId::FirstTouch => number("times_slower").is_none_or(|times| {
+            case.comparison.holds(if case.is_rate() { best * times } else { best / times }, bound)
+        }),
+        _ => true,
     }
-    let reason = format!("the client may be the limit ({id}): {}", claim.trim_end_matches('.'));
-    doubt(reason, "use a machine with spare CPU time")
-}
-
-/// Others on the device, where as much as they did can make the difference.
-fn others(case: &ExpectationCase<'_>, bound: f64, best: Option<f64>) -> Option<Doubt> {
-    let found = case.finding(FindingId::ForeignIo)?;
-    let share = found.evidence.get("impeding_fraction").and_then(|share| share.as_f64());
-    if share.zip(best).is_some_and(|(share, best)| !can_explain(case, bound, best, share)) {
-        return None;
-    }
-    let reason =
-        format!("other processes used the device (foreign-io): {}", found.claim.trim_end_matches('.'));
-    doubt(reason, "stop the other load, or measure while it is idle")
 }
 
 /// True where I/O of others, as a share of the test's own, may be what keeps a figure from its bound. A limit that both share
 /// gives the test no more than all of it. For a percentile each foreign I/O delays no more I/Os than were in flight, so
 /// without the slowest of so many the others must meet the bound.
-fn can_explain(case: &ExpectationCase<'_>, bound: f64, best: f64, share: f64) -> bool {
+fn foreign_may_explain(case: &ExpectationCase<'_>, bound: f64, best: f64, share: f64) -> bool {
     let holds = |value: f64| case.comparison.holds(value, bound);
     match case.quantity.kind {
         MetricKind::Iops | MetricKind::BytesPerSecond => holds(best * (1.0 + share)),
@@ -171,22 +154,6 @@ fn can_explain(case: &ExpectationCase<'_>, bound: f64, best: f64, share: f64) ->
         }
         MetricKind::Latency(_, Statistic::Least | Statistic::Greatest) => true,
     }
-}
-
-/// First accesses, where later ones are faster by enough to make the difference.
-fn first_touch(case: &ExpectationCase<'_>, bound: f64, best: Option<f64>) -> Option<Doubt> {
-    let found = case.finding(FindingId::FirstTouch)?;
-    let number = |name: &str| found.evidence.get(name).and_then(|value| value.as_f64());
-    let times = number("times_slower").unwrap_or(f64::INFINITY);
-    let without = best.map(|best| if case.is_rate() { best * times } else { best / times });
-    if without.is_some_and(|value| !case.comparison.holds(value, bound)) {
-        return None;
-    }
-    let reason = format!(
-        "blocks were accessed for the first time (first-touch): {}",
-        found.claim.trim_end_matches('.')
-    );
-    doubt(reason, "access every block once first: `fathom prepare --touch`")
 }
 
 fn paced(case: &ExpectationCase<'_>) -> Option<Doubt> {

@@ -170,12 +170,20 @@ fn group_limits(record: &RunRecord, kind: RowKind, unit: &str) -> Vec<u64> {
 pub(crate) fn findings(caps: &Caps, rows: &[RecordRow<'_>]) -> Vec<Finding> {
     let mut found: Vec<Finding> = caps.iops.iter().map(|cap| iops_cap(cap, caps, rows)).collect();
     found.extend(caps.bytes.iter().map(|cap| bandwidth_cap(cap, caps, rows)));
-    found.extend(rows.iter().filter_map(|row| queueing(row, caps, rows)));
+    found.extend(queueing(caps, rows));
     found.extend(rows.iter().filter_map(|row| small_block(row, caps, rows)));
     found
 }
 
+/// The measured figure of a limit, as the tables have it: that of the row nearest to the plateau.
+fn measured<'a>(cap: &Cap, rows: &[RecordRow<'a>], of: fn(&RecordRow<'a>) -> f64) -> f64 {
+    let off = |figure: &f64| (figure - cap.value).abs();
+    let figures = cap.rows.iter().map(|&at| of(&rows[at]));
+    figures.min_by(|one, other| off(one).total_cmp(&off(other))).unwrap_or(cap.value)
+}
+
 fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
+    let iops = measured(cap, rows, RecordRow::iops);
     let depths = cap.rows.iter().map(|&at| rows[at].mean_queue_depth());
     let (least, most) =
         depths.fold((f64::MAX, 0.0), |(least, most): (f64, f64), depth| (least.min(depth), most.max(depth)));
@@ -183,7 +191,7 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         "{} {} are limited to {} IOPS{}",
         blocks(cap, rows),
         cap.kind.plural(),
-        count(cap.value),
+        count(iops),
         if most > least * DEEPER * 0.9 {
             format!(" at QD {} and at QD {}", count(least), count(most))
         } else {
@@ -198,11 +206,11 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         claim += &format!("; I/Os of more than {unit} count as several, one for each {unit}");
     }
     claim += &shared(cap, caps, rows);
-    let asked = format!("--iops {:.0}", cap.value * 2.0);
+    let asked = format!("--iops {:.0}", iops * 2.0);
     let found = finding(FindingId::IopsCap, Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
     of(found, cap.rows.iter().map(|&at| &rows[at]))
         .with("direction", direction(cap.kind))
-        .with("iops", cap.value)
+        .with("iops", iops)
         .with("depth_least", least)
         .with("depth_most", most)
         .with("io_unit_bytes", cap.io_unit_bytes())
@@ -227,13 +235,15 @@ fn shared(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> String {
 }
 
 fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
+    let bytes = measured(cap, rows, RecordRow::bytes_per_second);
     let mut claim =
-        format!("{} {} are limited to {}", blocks(cap, rows), cap.kind.plural(), mebibytes(cap.value));
+        format!("{} {} are limited to {}", blocks(cap, rows), cap.kind.plural(), mebibytes(bytes));
     if let Some(limit) = cap.group_limit {
         claim += &format!("; the limit of the control group is {}", mebibytes(limit as f64));
     }
     let iops = caps.iops.iter().find(|iops| iops.kind == cap.kind);
-    let crossover = iops.filter(|_| cap.counted.is_none()).map(|iops| cap.value / iops.value);
+    let crossover =
+        iops.filter(|_| cap.counted.is_none()).map(|iops| bytes / measured(iops, rows, RecordRow::iops));
     if let Some((unit, iops)) = cap.counted {
         let size = units::bytes(unit.value() as u64);
         claim += &format!(
@@ -248,7 +258,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
             units::bytes(bytes as u64)
         );
     }
-    let asked = format!("--throughput {:.0}MiB", cap.value * 2.0 / f64::from(1 << 20));
+    let asked = format!("--throughput {:.0}MiB", bytes * 2.0 / f64::from(1 << 20));
     let deciding = cap.counted.and_then(|(unit, _)| deciding_block(unit.low, SECTOR));
     let remedy = match deciding {
         Some(size) => Some(format!(
@@ -261,7 +271,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     let found = finding(FindingId::BandwidthCap, Severity::Info, claim + ".", remedy);
     of(found, cap.rows.iter().map(|&at| &rows[at]))
         .with("direction", direction(cap.kind))
-        .with("bytes_per_second", cap.value)
+        .with("bytes_per_second", bytes)
         .with("crossover_block_size_bytes", crossover)
         .with("io_unit_bytes", cap.io_unit_bytes())
         .with("group_limit_bytes_per_second", cap.group_limit)
@@ -293,42 +303,69 @@ fn blocks(cap: &Cap, rows: &[RecordRow<'_>]) -> String {
     sizes.into_iter().map(block).collect::<Vec<_>>().join(" and ")
 }
 
-/// Latency that is the wait for a turn.
-fn queueing(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Option<Finding> {
-    let kind = row.kind()?;
-    let at = rows.iter().position(|other| std::ptr::eq(other, row))?;
+/// A row at a limit whose latency is mostly queueing delay.
+struct Queue<'r, 'a> {
+    row: &'r RecordRow<'a>,
+    /// The latency at depth 1.
+    alone_ns: f64,
+    /// The depth that is enough for the rate.
+    enough: f64,
+    cap: f64,
+}
+
+/// Latency that is queueing delay, of all rows that have it: one depth is enough for all of them.
+fn queueing(caps: &Caps, rows: &[RecordRow<'_>]) -> Option<Finding> {
+    let queues: Vec<Queue<'_, '_>> = (0..rows.len()).filter_map(|at| queue(at, caps, rows)).collect();
+    let worst = queues.iter().max_by(|one, other| one.row.lat_ns().total_cmp(&other.row.lat_ns()))?;
+    let latency = |ns: f64| units::latency(ns as u64);
+    let enough = queues.iter().map(|queue| queue.enough).fold(1.0, f64::max);
+    let held = |queue: &Queue<'_, '_>| count(queue.row.mean_queue_depth());
+    let claim = match queues.as_slice() {
+        [Queue { row, alone_ns, .. }] => format!(
+            "latency is {}, of which {} is queueing delay: QD {} at {} IOPS; at QD 1 it is {}.",
+            latency(row.lat_ns()),
+            latency(row.lat_ns() - alone_ns),
+            held(worst),
+            count(row.iops()),
+            latency(*alone_ns),
+        ),
+        several => {
+            let each = several.iter().map(|queue| {
+                let (lat, alone) = (latency(queue.row.lat_ns()), latency(queue.alone_ns));
+                format!("{lat} at QD {} ({alone} at QD 1)", held(queue))
+            });
+            format!("latency is mostly queueing delay: {}.", each.collect::<Vec<_>>().join(", "))
+        }
+    };
+    let rates = if queues.len() > 1 { "these rates" } else { "this rate" };
+    let remedy = format!("QD {} is enough for {rates}.", count(enough));
+    let found = finding(FindingId::Queueing, Severity::Info, claim, Some(remedy));
+    Some(
+        of(found, queues.iter().map(|queue| queue.row))
+            .with("lat_ns", worst.row.lat_ns())
+            .with("lat_alone_ns", worst.alone_ns)
+            .with("depth", worst.row.mean_queue_depth())
+            .with("depth_enough", enough)
+            .with("cap", worst.cap),
+    )
+}
+
+fn queue<'r, 'a>(at: usize, caps: &Caps, rows: &'r [RecordRow<'a>]) -> Option<Queue<'r, 'a>> {
+    let row = &rows[at];
     let cap = caps.iops.iter().chain(&caps.bytes).find(|cap| cap.rows.contains(&at))?;
     let is_alone = |other: &&RecordRow<'_>| {
-        other.kind() == Some(kind)
+        other.kind() == row.kind()
             && other.block_bytes() == row.block_bytes()
             && (0.5..1.1).contains(&other.mean_queue_depth())
     };
     let alone_ns = rows.iter().find(is_alone)?.lat_ns();
-    let held = row.mean_queue_depth();
-    if held < DEEPER || alone_ns <= 0.0 || row.lat_ns() < MOSTLY_WAITING * alone_ns {
+    let is_waiting = alone_ns > 0.0 && row.lat_ns() >= MOSTLY_WAITING * alone_ns;
+    if row.mean_queue_depth() < DEEPER || !is_waiting {
         return None;
     }
-    let (mean, wait) = (row.lat_ns() as u64, (row.lat_ns() - alone_ns) as u64);
     // A rate that is a little above the cap asks for no whole request more.
     let enough = (row.iops() * alone_ns / 1e9 * (1.0 - AGREE)).ceil().max(1.0);
-    let claim = format!(
-        "latency is {}, of which {} is queueing delay: QD {} at {} IOPS; at QD 1 it is {}.",
-        units::latency(mean),
-        units::latency(wait),
-        count(held),
-        count(row.iops()),
-        units::latency(alone_ns as u64),
-    );
-    let remedy = format!("QD {} is enough for this rate.", count(enough));
-    let found = finding(FindingId::Queueing, Severity::Info, claim, Some(remedy));
-    Some(
-        of(found, [row])
-            .with("lat_ns", row.lat_ns())
-            .with("lat_alone_ns", alone_ns)
-            .with("depth", held)
-            .with("depth_enough", enough)
-            .with("cap", cap.value),
-    )
+    Some(Queue { row, alone_ns, enough, cap: cap.value })
 }
 
 /// A stream whose blocks are so small that the cap on requests holds it.
@@ -558,12 +595,32 @@ mod tests {
         let capped = [load("randread", 4, 8, 3000.0), load("randread", 4, 64, 3000.0)];
         assert_eq!(told(&capped), ["iops-cap"]);
         let found = check(&record(&[vec![alone], capped.to_vec()].concat()));
-        assert_eq!(ids(&found), ["iops-cap", "queueing", "queueing"]);
+        assert_eq!(ids(&found), ["iops-cap", "queueing"]);
         assert_eq!(
-            found[2].claim,
+            found[1].claim,
+            "latency is mostly queueing delay: 2.67 ms at QD 8 (500 µs at QD 1), 21.3 ms at QD 64 (500 µs at QD 1)."
+        );
+        assert_eq!(found[1].remedy.as_deref(), Some("QD 2 is enough for these rates."));
+        let known = [load("randread", 4, 1, 2000.0), load("randread", 4, 64, 3000.0)];
+        let mut run = record(&known);
+        run.header.hosts[0].cgroup.io_limits = vec!["7:0 read_iops 3000".to_owned()];
+        assert_eq!(
+            check(&run)[1].claim,
             "latency is 21.3 ms, of which 20.8 ms is queueing delay: QD 64 at 3,000 IOPS; at QD 1 it is 500 µs."
         );
-        assert_eq!(found[2].remedy.as_deref(), Some("QD 2 is enough for this rate."));
+    }
+
+    #[test]
+    fn a_limit_has_the_figure_of_the_table() {
+        let cold = TestLoad { seconds: vec![1.2, 1.0, 1.0, 1.0], ..load("randread", 4, 8, 3000.0) };
+        let run = record(&[cold.clone(), TestLoad { depth: 64, ..cold }]);
+        let found = check(&run);
+        assert!(
+            found[0].claim.starts_with("4k reads are limited to 3,150 IOPS at QD "),
+            "{}",
+            found[0].claim
+        );
+        assert_eq!(found[0].evidence["iops"].as_f64(), Some(3150.0));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl JobLoad {
         };
         let test = profile.test;
         let job = SimulatedJob {
-            name: profile.name.to_owned(),
+            name: profile.purpose.name.to_owned(),
             said: test.options,
             waits: false,
             split_over: test.split.then_some(test.jobs),

@@ -58,7 +58,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         (&["tencent-cbs-basic", "--profile", "oltp"], &["publishes no rule"]),
         (&["aws-io1?size=100GiB", "--profile", "oltp"], &["its IOPS must be chosen"]),
         (&["custom?iosp=5", "--profile", "oltp"], &["unknown parameter iosp"]),
-        (&["aws-gp2", "--profile", "olpt"], &["unknown profile 'olpt'", "use one of streaming-read"]),
+        (&["aws-gp2", "--profile", "olpt"], &["unknown profile 'olpt'", "use one of oltp"]),
         (&["aws-gp2", "--job", "none.fio"], &["cannot read the job file none.fio: No such file"]),
         (&["aws-gp2", "--job", "bad.fio"], &["raed"]),
         (&["custom?iops=5&size=1GiB", "--job", "large.fio"], &["sim:custom?iops=5&size=1GiB: ", "hint: "]),

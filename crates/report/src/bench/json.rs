@@ -9,7 +9,7 @@ use fathom_analysis::expectation::{self, ExpectationResult};
 use fathom_analysis::recommendation::{FollowedRecommendation, followed};
 use fathom_analysis::steady::rate_duration::{RateDuration, rate_duration};
 use fathom_analysis::together::{Together, together};
-use fathom_record::{NeedRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use crate::{Style, run_json};
 
@@ -49,8 +49,6 @@ struct Test<'a> {
     rounds: Option<&'a RoundsRecord>,
     #[serde(flatten)]
     summary: TestSummary,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    needs: &'a [NeedRecord],
     notes: &'a [String],
 }
 
@@ -82,7 +80,6 @@ fn test(test: &TestRecord) -> Test<'_> {
         rate_duration: (!test.jobs.is_empty()).then(|| rate_duration(test)),
         rounds: test.rounds.as_ref(),
         summary: TestSummary::new(test),
-        needs: &test.needs,
         notes: &test.notes,
     }
 }

@@ -6,8 +6,8 @@ use fathom_model::plan::{DepthPlan, EnginePlan, IoPlan, MeasurePlan, Mix, Patter
 use fathom_record::{
     Activity, BenchActivity, BestFigures, Conditions, CpuUsage, DepthCounts, DeviceRecord, DiskCounters,
     DiskOutcome, ErrorCount, FilesystemRecord, Finding, HistoryRow, HostRecord, Interval, IntervalOp,
-    JobRecord, Latency, NeedRecord, OpOutcome, PhaseOutcome, PlanRecord, RunHeader, RunRecord, Severity,
-    TargetRecord, TestMeta, TestRecord, TestStatus, WorkerFailure,
+    JobRecord, Latency, OpOutcome, PhaseOutcome, PlanRecord, RunHeader, RunRecord, Severity, TargetRecord,
+    TestMeta, TestRecord, TestStatus, WorkerFailure,
 };
 
 /// 2026-09-21 14:13:20 UTC.
@@ -126,18 +126,6 @@ fn done(meta: TestMeta, jobs: Vec<JobRecord>, disk: DiskOutcome) -> TestRecord {
     }
 }
 
-fn need(metric: &str, is: &str, value: f64, observed: Option<f64>, met: Option<bool>) -> NeedRecord {
-    NeedRecord {
-        class: "yes".to_owned(),
-        metric: metric.to_owned(),
-        is: is.to_owned(),
-        value,
-        tolerance_percent: 2.0,
-        observed,
-        met,
-    }
-}
-
 /// The tests: whole, committing, mixed, wide, tiny, skipped, failed, broken off.
 pub fn tests() -> Vec<TestRecord> {
     let none = OpOutcome::default;
@@ -146,13 +134,8 @@ pub fn tests() -> Vec<TestRecord> {
         job
     };
     let read = with(job("lat-read", "randread", 4096, 1), op(17_420, 4096, 551_000), none());
-    let mut lat_read =
+    let lat_read =
         done(meta("lat-read", "read latency", "--rw=randread --bs=4k"), vec![read], disk(17_421, 0));
-    lat_read.needs = vec![
-        need("lat-read.read.lat_ns.mean", "<", 5e6, Some(580_000.0), Some(true)),
-        need("lat-read.read.iops", ">=", 5_000.0, Some(1_742.0), Some(false)),
-        need("lat-read.write.bytes_per_second", ">=", 2e8, None, None),
-    ];
     let mut commit = with(job("commit", "randwrite", 4096, 1), none(), op(4_100, 4096, 60_000));
     commit.plan.io.fdatasync_every = 1;
     commit.measured.syncs = 4_100;

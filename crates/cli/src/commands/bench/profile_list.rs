@@ -2,8 +2,7 @@
 
 use std::io;
 
-use fathom_analysis::criterion::Metric;
-use fathom_assess::{Expectation, UseProfile, engine_rows, profiles};
+use fathom_assess::{UseProfile, engine_rows, profiles};
 use fathom_report::{TextWriter, document};
 use serde::Serialize;
 
@@ -28,24 +27,14 @@ pub(super) fn print(json: bool) -> Result<(), Complaint> {
 }
 
 fn text(all: &[UseProfile], out: &mut TextWriter) -> io::Result<()> {
-    for (index, profile) in all.iter().enumerate() {
+    for (index, UseProfile { description, purpose, .. }) in all.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
-        output::paragraph(&format!("{}: {}", profile.name, profile.description), out)?;
-        let needs: Vec<String> = profile.test.expected.chunks(2).map(need).collect();
-        output::paragraph(&format!("    needs {}", needs.join(", and ")), out)?;
-        output::paragraph(&format!("    source: {}", profile.source), out)?;
+        output::paragraph(&format!("{}: {description}", purpose.name), out)?;
+        let (full, small) = (purpose.full.text(), purpose.small.text());
+        output::paragraph(&format!("    needs {full} (marginal: {small}) for {} h", purpose.hours), out)?;
+        output::paragraph(&format!("    source: {}", purpose.source), out)?;
     }
     Ok(())
-}
-
-/// `total.lat_ns.p99 <= 5.00 ms (marginal 20.0 ms)`.
-fn need(pair: &[Expectation]) -> String {
-    let shown = |need: &Expectation| {
-        Metric::parse(&need.metric).map(|metric| metric.kind.figure(need.value)).unwrap_or_default()
-    };
-    let marginal = pair.get(1).map(|marginal| format!(" (marginal {})", shown(marginal)));
-    let sign = pair[0].is.sign();
-    format!("{} {sign} {}{}", pair[0].metric, shown(&pair[0]), marginal.unwrap_or_default())
 }

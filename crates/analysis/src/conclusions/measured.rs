@@ -1,0 +1,314 @@
+//! Rows as evidence: what each operation of a row reached, with bounds, and how far findings let it count.
+
+use fathom_model::BlockSize;
+use fathom_model::plan::{Mix, OpenSync};
+use fathom_record::{Latency, PhaseOutcome, RunRecord, TestStatus};
+
+use super::uses::Use;
+use crate::doubt::{FigureEffect, FindingDoubt, doubts_of};
+use crate::estimate::binomial_at_most;
+use crate::rows::{RecordRow, RowKind, rows};
+
+/// Share of the I/Os that may be slower than a 99th percentile.
+const BEYOND_P99: f64 = 0.01;
+/// Samples of which a 99th percentile is taken as it is.
+const CARRY_P99: u64 = 1000;
+/// Probability below which fewer samples show that a percentile is met.
+const IMPROBABLE: f64 = 0.025;
+/// Probability below which samples show that a percentile is missed.
+const VERY_IMPROBABLE: f64 = 0.001;
+/// Mean number of outstanding I/Os up to which none waits for another.
+pub(super) const SINGLE: f64 = 1.1;
+/// Latencies of a queue in front of a limiter differ by at most this share.
+const ALIKE: f64 = 0.10;
+
+/// Whether a sync follows a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SyncPattern {
+    None,
+    Each,
+    Some,
+}
+
+/// One operation of a row.
+#[derive(Clone, Debug)]
+pub(super) struct MeasuredOp {
+    pub(super) is_read: bool,
+    /// I/Os per second: at least, at most. They differ where the rate varied.
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Block sizes and their shares.
+    pub(super) blocks: Vec<(u64, f64)>,
+    pub(super) latency: LatencySamples,
+    /// Of the syncs that follow writes.
+    pub(super) sync: Option<LatencySamples>,
+    /// The least latency, ns, also in the ramp, when the queue is still empty.
+    pub(super) least_ns: f64,
+}
+
+/// Latencies, and how many there are of each.
+#[derive(Clone, Debug)]
+pub(super) struct LatencySamples {
+    all: Latency,
+    bins: Vec<(u64, u64)>,
+}
+
+impl LatencySamples {
+    fn of(all: Latency) -> LatencySamples {
+        LatencySamples { bins: all.fio_bins(), all }
+    }
+
+    fn percentile(&self, percent: f64) -> Option<u64> {
+        self.all.percentile(percent)
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.all.moments.mean()
+    }
+
+    /// Share of the samples beyond `limit_ns`.
+    fn share_beyond(&self, limit_ns: f64) -> f64 {
+        let beyond = self.bins.iter().rev().take_while(|(ns, _)| *ns as f64 > limit_ns);
+        beyond.map(|(_, count)| count).sum::<u64>() as f64 / self.all.samples().max(1) as f64
+    }
+}
+
+impl MeasuredOp {
+    pub(super) fn smallest(&self) -> u64 {
+        self.blocks.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0)
+    }
+
+    pub(super) fn largest(&self) -> u64 {
+        self.blocks.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0)
+    }
+
+    /// Mean latency, ns; a write's includes its sync.
+    pub(super) fn mean_ns(&self) -> f64 {
+        self.latency.mean_ns() + self.sync.as_ref().map_or(0.0, LatencySamples::mean_ns)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &LatencySamples> {
+        [&self.latency].into_iter().chain(&self.sync)
+    }
+
+    /// The 99th percentile, ns; the greater of those of a write and its sync.
+    pub(super) fn p99_ns(&self) -> Option<u64> {
+        self.parts().filter_map(|part| part.percentile(99.0)).max()
+    }
+
+    /// The median, ns; the greater of those of a write and its sync.
+    pub(super) fn median_ns(&self) -> Option<u64> {
+        self.parts().filter_map(|part| part.percentile(50.0)).max()
+    }
+
+    /// Share of the operations that took longer than `limit_ns`; of writes or of their syncs, the greater.
+    fn share_beyond(&self, limit_ns: f64) -> f64 {
+        self.parts().map(|part| part.share_beyond(limit_ns)).fold(0.0, f64::max)
+    }
+
+    fn samples(&self) -> u64 {
+        let syncs = self.sync.as_ref().map_or(u64::MAX, |sync| sync.all.samples());
+        self.latency.all.samples().min(syncs)
+    }
+
+    /// Whether the samples show that the 99th percentile of I/Os is within `limit_ns`, where an I/O of each of `sizes` takes
+    /// so much longer than one of the row.
+    pub(super) fn shows_p99(&self, limit_ns: f64, sizes: &[(f64, f64)]) -> bool {
+        let (samples, all) = (self.samples(), self.samples() as f64);
+        let beyond: f64 = sizes
+            .iter()
+            .map(|&(extra_ns, share)| {
+                share * if extra_ns >= limit_ns { 1.0 } else { self.share_beyond(limit_ns - extra_ns) }
+            })
+            .sum();
+        if samples >= CARRY_P99 {
+            return beyond <= BEYOND_P99;
+        }
+        samples > 0 && binomial_at_most((beyond * all).ceil() as u64, samples, BEYOND_P99) < IMPROBABLE
+    }
+
+    /// Whether the samples disprove that the 99th percentile is within `limit_ns`.
+    pub(super) fn disproves_p99(&self, limit_ns: f64) -> bool {
+        let (samples, share) = (self.samples(), self.share_beyond(limit_ns));
+        let beyond = (share * samples as f64).floor() as u64;
+        if share <= BEYOND_P99 || beyond == 0 {
+            return false;
+        }
+        1.0 - binomial_at_most(beyond - 1, samples, BEYOND_P99) < VERY_IMPROBABLE
+    }
+}
+
+/// A row as evidence.
+#[derive(Debug)]
+pub(super) struct MeasuredRow {
+    /// The test, by id, and its name.
+    pub(super) test: String,
+    pub(super) name: String,
+    pub(super) ops: Vec<MeasuredOp>,
+    pub(super) is_random: bool,
+    pub(super) sync: SyncPattern,
+    /// Mean number of outstanding I/Os.
+    pub(super) depth: f64,
+    pub(super) is_paced: bool,
+    /// Latencies are those of a queue in front of a limiter.
+    pub(super) is_queue: bool,
+    /// The latency of all but a few I/Os, ns, where they have one.
+    common_ns: Option<f64>,
+    /// Why its figures may be better, or worse, than the volume.
+    pub(super) flattered: Option<&'static FindingDoubt>,
+    pub(super) impeded: Option<&'static FindingDoubt>,
+    /// Percent of reads, as planned.
+    read_percent: u8,
+}
+
+impl MeasuredRow {
+    pub(super) fn op(&self, is_read: bool) -> Option<&MeasuredOp> {
+        self.ops.iter().find(|op| op.is_read == is_read)
+    }
+
+    /// All operations together, I/Os per second.
+    pub(super) fn iops(&self) -> f64 {
+        self.ops.iter().map(|op| op.low).sum()
+    }
+
+    pub(super) fn bytes_in_flight(&self) -> f64 {
+        let most = self.ops.iter().map(MeasuredOp::largest).max().unwrap_or(0);
+        self.depth * most as f64
+    }
+
+    /// The row issues the very load of the use.
+    pub(super) fn is_load_of(&self, purpose: &Use) -> bool {
+        let is_synced = self.sync == SyncPattern::Each;
+        let blocks: Vec<(u64, f64)> =
+            purpose.blocks.iter().map(|&(bytes, percent)| (bytes, f64::from(percent) / 100.0)).collect();
+        self.read_percent == purpose.read_percent
+            && self.is_random != purpose.sequential
+            && is_synced == purpose.synced
+            && self.ops.iter().all(|op| op.blocks == blocks)
+    }
+}
+
+/// The complete rows of a record that moved data.
+pub(super) fn measured(record: &RunRecord) -> Vec<MeasuredRow> {
+    let complete = |row: &RecordRow<'_>| row.test.status == TestStatus::Complete && row.is_uniform();
+    let rows = rows(record);
+    let complete = rows.iter().filter(|row| complete(row));
+    let mut all: Vec<MeasuredRow> = complete.filter_map(|row| measured_row(record, row)).collect();
+    let queues: Vec<bool> = all.iter().map(|row| is_queue(row, &all)).collect();
+    for (row, is_queue) in all.iter_mut().zip(queues) {
+        row.is_queue = is_queue;
+    }
+    all
+}
+
+/// True where the common latency of a row is that of a queue: an I/O no smaller, in any row, took much less.
+fn is_queue(row: &MeasuredRow, all: &[MeasuredRow]) -> bool {
+    let least = |op: &MeasuredOp| {
+        let others = all.iter().filter_map(|other| other.op(op.is_read));
+        let others = others.filter(|other| other.smallest() >= op.largest());
+        others.chain([op]).map(|other| other.least_ns).fold(f64::INFINITY, f64::min)
+    };
+    let least_ns = row.ops.iter().map(least).fold(f64::INFINITY, f64::min);
+    row.common_ns.is_some_and(|common_ns| least_ns * 2.0 <= common_ns)
+}
+
+fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> {
+    let kind = row.kind()?;
+    let doubt =
+        |has: fn(FigureEffect) -> bool| doubts_of(record, &row.test.id, has).next().map(|(doubt, _)| doubt);
+    let varies = doubt(|effect| effect == FigureEffect::Varies).is_some();
+    let io = &row.jobs().first()?.plan.io;
+    let every = [io.fsync_every, io.fdatasync_every];
+    let sync = match () {
+        () if kind == RowKind::Read => SyncPattern::None,
+        () if every.contains(&1) || io.open_sync != OpenSync::None => SyncPattern::Each,
+        () if row.is_synced() => SyncPattern::Some,
+        () => SyncPattern::None,
+    };
+    let mut ops = Vec::new();
+    for is_read in [true, false] {
+        ops.extend(measured_op(row, is_read, sync, varies));
+    }
+    let configured: f64 = row.jobs().iter().map(|job| f64::from(job.iodepth())).sum();
+    // Syncs and pauses are not outstanding I/Os, but only a pause leaves the device without one.
+    let least = if row.is_paced() { 0.0 } else { 1.0 };
+    let depth = row.mean_queue_depth().max(least);
+    Some(MeasuredRow {
+        test: row.test.id.clone(),
+        name: row.name().to_owned(),
+        is_random: io.pattern.random,
+        sync,
+        depth: if row.mean_queue_depth() > 0.0 { depth.min(configured) } else { configured },
+        is_paced: row.is_paced(),
+        common_ns: common_ns(row),
+        is_queue: false,
+        flattered: doubt(|effect| effect.flatters() || effect == FigureEffect::Interrupts),
+        impeded: doubt(|effect| effect.impedes() || effect == FigureEffect::Interrupts),
+        read_percent: match io.pattern.mix {
+            Mix::ReadWrite { read_percent } => read_percent,
+            _ if kind == RowKind::Read => 100,
+            _ => 0,
+        },
+        ops,
+    })
+}
+
+fn measured_op(row: &RecordRow<'_>, is_read: bool, sync: SyncPattern, varies: bool) -> Option<MeasuredOp> {
+    let summary = if is_read { row.summary.read.as_ref() } else { row.summary.write.as_ref() };
+    let rate = summary.filter(|op| op.ios > 0)?.iops;
+    let (mut latency, mut syncs) = (Latency::default(), Latency::default());
+    for job in row.jobs() {
+        latency.merge(latency_of(&job.measured, is_read));
+        syncs.merge(&job.measured.sync_lat);
+    }
+    let phases = row.jobs().iter().flat_map(|job| job.ramp.iter().chain([&job.measured]));
+    let measured = phases.map(|phase| latency_of(phase, is_read)).filter(|latency| latency.samples() > 0);
+    let least_ns = measured.map(|latency| latency.moments.min as f64).fold(f64::INFINITY, f64::min);
+    let sizes = &row.jobs().first()?.plan.io.block_size;
+    let size = if is_read { &sizes.read } else { &sizes.write };
+    let blocks = match size {
+        BlockSize::Fixed(bytes) => vec![(*bytes, 1.0)],
+        BlockSize::Split(split) => {
+            split.shares().iter().map(|&(bytes, percent)| (bytes, f64::from(percent) / 100.0)).collect()
+        }
+    };
+    // Of a rate that varies, the slowest second and the quickest bound what holds.
+    let shares = row.settled().iter().map(|second| second.iops() / row.iops().max(f64::MIN_POSITIVE));
+    let (low, high) = match varies {
+        true => shares.fold((1.0, 1.0), |(low, high): (f64, f64), share| (low.min(share), high.max(share))),
+        false => (1.0, 1.0),
+    };
+    let is_followed = !is_read && sync == SyncPattern::Each && syncs.samples() > 0;
+    Some(MeasuredOp {
+        is_read,
+        low: rate * low,
+        high: rate * high,
+        blocks,
+        latency: LatencySamples::of(latency),
+        sync: is_followed.then(|| LatencySamples::of(syncs)),
+        least_ns,
+    })
+}
+
+fn latency_of(phase: &PhaseOutcome, is_read: bool) -> &Latency {
+    let op = if is_read { &phase.read } else { &phase.write };
+    if op.lat.samples() > 0 { &op.lat } else { &op.clat }
+}
+
+/// The latency that all but a few I/Os have in common, ns, where it is that of a queue: the depth over the rate.
+fn common_ns(row: &RecordRow<'_>) -> Option<f64> {
+    let total = row.summary.total.as_ref()?;
+    let latency = if total.lat_ns.samples > 0 { &total.lat_ns } else { &total.clat_ns };
+    let (p50, p90) = (latency.p50? as f64, latency.p90? as f64);
+    let waiting_ns = row.mean_queue_depth() * 1e9 / row.iops().max(1.0);
+    let is_common = row.mean_queue_depth() > SINGLE
+        && !row.is_paced()
+        && p90 <= p50 * (1.0 + ALIKE)
+        && (p50 / waiting_ns - 1.0).abs() <= ALIKE;
+    is_common.then_some(p50)
+}
+
+/// The finding that a doubt comes from, for a sentence.
+pub(super) fn doubt_name(doubt: &FindingDoubt) -> String {
+    format!("{} ({})", doubt.reason, doubt.id)
+}
