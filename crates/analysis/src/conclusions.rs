@@ -8,11 +8,12 @@ mod measured;
 mod proof;
 mod uses;
 
-use fathom_model::units;
+use fathom_model::{Nanos, units};
 use fathom_record::{ActivityKind, RunRecord};
 use serde::Serialize;
 
 use crate::say::{block, count};
+use crate::steady::rate_duration::{Lasting, RateDuration};
 use measured::{MeasuredOp, MeasuredRow, doubt_name, measured};
 use proof::{Case, Proof, Stream, is_met, streams};
 pub use uses::{NeededRate, USES, Use, UseNeed};
@@ -78,6 +79,34 @@ pub struct Conclusion {
     pub small: UseNeed,
     /// The tests it rests on, by id.
     pub tests: Vec<String>,
+    /// The verdict on rates that can be held indefinitely.
+    pub sustained: Suitability,
+    /// The rate that can be held after the burst that the verdict rests on, IOPS.
+    pub sustained_iops: Option<f64>,
+    /// Time for which the burst lasts that the verdict rests on, ns.
+    pub burst_ns: Option<u64>,
+    /// Time for which the tests ran that the verdict rests on, ns: the shortest.
+    pub measured_ns: u64,
+}
+
+impl Conclusion {
+    /// The verdict with its duration: `yes for 31 min 35 s, then no (150 IOPS)`.
+    pub fn verdict_text(&self) -> String {
+        let (now, later) = (self.verdict.name(), self.sustained.name());
+        let after = self.sustained_iops.map(|iops| format!(" ({} IOPS)", count(iops))).unwrap_or_default();
+        let duration = |ns: u64| units::duration(Nanos(ns));
+        match (self.burst_ns, self.verdict) {
+            _ if self.verdict == self.sustained => now.to_owned(),
+            (Some(ns), Suitability::Inconclusive) => {
+                format!("inconclusive for {}, then {later}{after}", duration(ns))
+            }
+            (Some(ns), _) => format!("{now} for {}, then {later}{after}", duration(ns)),
+            (None, Suitability::Inconclusive) => format!("inconclusive, sustained {later}{after}"),
+            (None, _) => {
+                format!("{now}, measured for {} (burst not ruled out)", duration(self.measured_ns))
+            }
+        }
+    }
 }
 
 /// The verdict on every use; nothing for records of other commands, of several targets, and of no measurement.
@@ -87,7 +116,8 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
     if !is_bench || rows.is_empty() || !crate::together::together(record).is_empty() {
         return Vec::new();
     }
-    USES.iter().map(|purpose| conclusion(purpose, &rows)).collect()
+    let sustained: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::sustained).collect();
+    USES.iter().map(|purpose| with_duration(conclusion(purpose, &rows), purpose, &rows, &sustained)).collect()
 }
 
 /// The verdict on a use of a volume that serves `iops` of its I/Os per second with this 99th percentile, measured or known.
@@ -149,6 +179,31 @@ fn conclusion(purpose: &'static Use, rows: &[MeasuredRow]) -> Conclusion {
         full: purpose.full,
         small: purpose.small,
         tests,
+        sustained: verdict,
+        sustained_iops: None,
+        burst_ns: None,
+        measured_ns: 0,
+    }
+}
+
+/// Adds the verdict on the rates that the volume sustains, and how long the burst before them lasts.
+fn with_duration(
+    now: Conclusion,
+    purpose: &'static Use,
+    rows: &[MeasuredRow],
+    sustained: &[MeasuredRow],
+) -> Conclusion {
+    let later = conclusion(purpose, sustained);
+    // The tests of either verdict: where nothing is proven during the burst, those of what remains.
+    let tests = if now.tests.is_empty() { &later.tests } else { &now.tests };
+    let of_tests = || rows.iter().filter(|row| tests.contains(&row.test)).map(|row| &row.duration);
+    let bursts = || of_tests().filter(|duration| duration.label == Lasting::Burst);
+    Conclusion {
+        sustained: later.verdict,
+        sustained_iops: bursts().filter_map(RateDuration::after_burst).reduce(f64::min),
+        burst_ns: bursts().filter_map(|duration| duration.lasts_ns).min(),
+        measured_ns: of_tests().map(|duration| duration.measured_ns).min().unwrap_or_default(),
+        ..now
     }
 }
 

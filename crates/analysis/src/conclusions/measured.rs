@@ -2,12 +2,13 @@
 
 use fathom_model::BlockSize;
 use fathom_model::plan::{Mix, OpenSync};
-use fathom_record::{Latency, PhaseOutcome, RunRecord, TestStatus};
+use fathom_record::{FindingId, Latency, PhaseOutcome, RunRecord, TestStatus};
 
 use super::uses::Use;
 use crate::doubt::{FigureEffect, FindingDoubt, doubts_of};
 use crate::estimate::binomial_at_most;
 use crate::rows::{RecordRow, RowKind, rows};
+use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
 
 /// Share of the I/Os that may be slower than a 99th percentile.
 const BEYOND_P99: f64 = 0.01;
@@ -139,7 +140,7 @@ impl MeasuredOp {
 }
 
 /// A row as evidence.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct MeasuredRow {
     /// The test, by id, and its name.
     pub(super) test: String,
@@ -159,9 +160,37 @@ pub(super) struct MeasuredRow {
     pub(super) impeded: Option<&'static FindingDoubt>,
     /// Percent of reads, as planned.
     read_percent: u8,
+    /// How long its rate lasts.
+    pub(super) duration: RateDuration,
 }
 
+/// Doubt about a rate that may be a burst.
+const MAY_BE_BURST: FindingDoubt = FindingDoubt {
+    id: FindingId::BurstPossible,
+    effect: FigureEffect::Flatters,
+    reason: "burst is not ruled out",
+    remedy: "name the volume type (--label type=ID), or find its burst bucket with `fathom identify`",
+};
+
 impl MeasuredRow {
+    /// The row as evidence of what the volume sustains: a burst is scaled to the rate that remains, at which a limit holds it. A
+    /// rate that may be a burst bounds what is sustained, and shows nothing.
+    pub(super) fn sustained(&self) -> MeasuredRow {
+        let mut row = self.clone();
+        match (self.duration.label, self.duration.after_burst()) {
+            (Lasting::Sustained, _) => {}
+            (Lasting::Burst, Some(iops)) => {
+                let share = iops / self.ops.iter().map(|op| op.high).sum::<f64>().max(f64::MIN_POSITIVE);
+                for op in &mut row.ops {
+                    (op.low, op.high) = (op.high * share, op.high * share);
+                }
+                row.is_queue = true;
+            }
+            (Lasting::Burst, None) | (Lasting::Inconclusive, _) => row.flattered = Some(&MAY_BE_BURST),
+        }
+        row
+    }
+
     pub(super) fn op(&self, is_read: bool) -> Option<&MeasuredOp> {
         self.ops.iter().find(|op| op.is_read == is_read)
     }
@@ -250,6 +279,7 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
             _ => 0,
         },
         ops,
+        duration: rate_duration(&row.test),
     })
 }
 

@@ -101,7 +101,7 @@ mod tests {
         let probed = &mut test.jobs[1];
         probed.measured.read.lat = Default::default();
         for at in 0..25 {
-            let (start_ns, offset, lat_ns) = (at, at * 7919 % 25 << 20, lat_ns(at));
+            let (start_ns, offset, lat_ns) = (at, (at * 7919 % 25) << 20, lat_ns(at));
             probed.measured.read.lat.record(lat_ns);
             probed.slowest.push(SlowRequest { start_ns, offset, lat_ns, ..SlowRequest::default() });
         }

@@ -37,7 +37,7 @@ fn push_below_rows(record: &RunRecord, summaries: &[TestSummary], show_fio: bool
     view.push("Findings", [run_view::findings(record)]);
     view.push("Separately and together", [together::figures(record)]);
     let suitability = conclusions(record).into_iter().map(|conclusion| {
-        KeyFigure::new(conclusion.purpose, format!("{}: {}.", conclusion.verdict.name(), conclusion.reason))
+        KeyFigure::new(conclusion.purpose, format!("{}: {}.", conclusion.verdict_text(), conclusion.reason))
     });
     view.push("Workload suitability", [Block::KeyFigures(suitability.collect())]);
     view.push("Duration of the rates", [durations::lines(record)]);
