@@ -148,15 +148,22 @@ impl Cached {
         self.writes.as_mut().map_or(arrival, |passage| passage.pass(arrival, request, faults))
     }
 
-    /// When a sequential read, which the medium serves from `at` on, is there because the host reads ahead; `None` for
-    /// other reads.
-    pub(crate) fn read_ahead(&mut self, at: u64, offset: u64, bytes: u32) -> Option<u64> {
-        let rate = self.cache.read_ahead?;
-        let is_sequential = offset == self.ahead.0;
-        let begin = if is_sequential { at.max(self.ahead.1) } else { at };
-        let end = begin.saturating_add(rate.time_for(u64::from(bytes)));
-        self.ahead = (offset.saturating_add(u64::from(bytes)), end);
-        is_sequential.then_some(end)
+    /// True if the host has read ahead to `offset`.
+    pub(crate) fn is_sequential(&self, offset: u64) -> bool {
+        self.cache.read_ahead.is_some() && offset == self.ahead.0
+    }
+
+    /// Reading ahead begins behind a read that the medium serves from `at` on.
+    pub(crate) fn begin_sequence(&mut self, at: u64, offset: u64, bytes: u32) {
+        self.ahead = (offset.saturating_add(u64::from(bytes)), at);
+    }
+
+    /// When a sequential read, whose limits allow it from `at` on, has been read ahead.
+    pub(crate) fn read_ahead(&mut self, at: u64, offset: u64, bytes: u32) -> u64 {
+        let begin = at.max(self.ahead.1);
+        let time = self.cache.read_ahead.map_or(0, |rate| rate.time_for(u64::from(bytes)));
+        self.begin_sequence(begin.saturating_add(time), offset, bytes);
+        self.ahead.1
     }
 
     /// True if a read of data that the cache holds is served by it.
@@ -267,16 +274,14 @@ mod tests {
     fn sequential_reads_are_read_ahead_at_a_rate() {
         let rate = TokenRate::ratio(4096, 1000);
         let mut cached = cached(&Cache { read_ahead: rate, ..cache() });
-        for (at, offset, expected) in [
-            (0, 0, None),
-            // 4,096 bytes take 1,000 ns, one after the other.
-            (5000, 4096, Some(6000)),
-            (6000, 8192, Some(7000)),
-            (6000, 12_288, Some(8000)),
-            (9000, 0, None),
-        ] {
+        assert!(!cached.is_sequential(0));
+        cached.begin_sequence(0, 0, 4096);
+        // 4,096 bytes take 1,000 ns, one after the other.
+        for (at, offset, expected) in [(5000, 4096, 6000), (6000, 8192, 7000), (6000, 12_288, 8000)] {
+            assert!(cached.is_sequential(offset), "{offset}");
             assert_eq!(cached.read_ahead(at, offset, 4096), expected, "{offset}");
         }
+        assert!(!cached.is_sequential(0));
     }
 
     #[test]

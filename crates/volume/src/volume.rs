@@ -247,13 +247,10 @@ impl Volume {
                 let (at, latency) = cached.serve(arrival, &load, &self.faults);
                 (self.faults.end(at, latency), self.faults.failure(at))
             }
+            Op::Read if cached.is_sequential(request.offset) => self.answer_ahead(arrival, request),
             Op::Read => {
-                let (at, extra_ns) = self.pass_limits(arrival, request);
-                let cached = self.cached.as_mut();
-                match cached.and_then(|it| it.read_ahead(at, request.offset, request.bytes)) {
-                    Some(end) => (self.faults.resumed(end), self.faults.failure(at)),
-                    None => self.serve(at, extra_ns, request),
-                }
+                cached.begin_sequence(arrival, request.offset, request.bytes);
+                self.answer_from_medium(arrival, request)
             }
             Op::Write if cached.keeps_writes() => {
                 let accepted = cached.accept(arrival, &load, &self.faults);
@@ -265,16 +262,20 @@ impl Volume {
         }
     }
 
+    /// A sequential read, which the host reads ahead within the limits of the volume.
+    fn answer_ahead(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
+        let (weight, extra_ns) = self.first_touch(request);
+        let load = StageRequest { op: request.op, offset: request.offset, bytes: request.bytes, weight };
+        let passages = self.shared.iter_mut().chain(&mut self.reads.passages);
+        let at = passages.fold(arrival, |at, passage| passage.pass(at, &load, &self.faults));
+        let ahead = |it: &mut Cached| it.read_ahead(at, request.offset, request.bytes);
+        let end = self.cached.as_mut().map_or(at, ahead).saturating_add(extra_ns);
+        (self.faults.resumed(end), self.faults.failure(at))
+    }
+
     /// Through the limits to a server, including the service time.
     #[inline]
     fn answer_from_medium(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
-        let (at, extra_ns) = self.pass_limits(arrival, request);
-        self.serve(at, extra_ns, request)
-    }
-
-    /// When a request has passed all limits, and the additional latency of a first access.
-    #[inline(always)]
-    fn pass_limits(&mut self, arrival: u64, request: &VolumeRequest) -> (u64, u64) {
         let (weight, extra_ns) = self.first_touch(request);
         let bytes = if request.op == Op::Trim { 0 } else { request.bytes };
         let load = StageRequest { op: request.op, offset: request.offset, bytes, weight };
@@ -282,19 +283,11 @@ impl Volume {
         for passage in &mut self.shared {
             at = passage.pass(at, &load, &self.faults);
         }
-        let lane = if request.op == Op::Read { &mut self.reads } else { &mut self.writes };
+        let is_read = request.op == Op::Read;
+        let lane = if is_read { &mut self.reads } else { &mut self.writes };
         for passage in &mut lane.passages {
             at = passage.pass(at, &load, &self.faults);
         }
-        (at, extra_ns)
-    }
-
-    /// At a server from `at` on, or behind the requests that wait for one.
-    #[inline(always)]
-    fn serve(&mut self, mut at: u64, extra_ns: u64, request: &VolumeRequest) -> (u64, Option<i32>) {
-        let is_read = request.op == Op::Read;
-        let bytes = if request.op == Op::Trim { 0 } else { request.bytes };
-        let lane = if is_read { &mut self.reads } else { &mut self.writes };
         let mut latency = lane.latency.sample(bytes).saturating_add(extra_ns);
         if request.op == Op::Trim {
             latency = latency.max(self.model.least_trim_ns);
