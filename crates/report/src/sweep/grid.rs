@@ -117,12 +117,14 @@ impl Grid<'_> {
         Block::Table(Table::new(columns, points.into_iter().map(row)))
     }
 
-    /// The highest rate of each block size, where there are several.
+    /// The highest rate of each block size, where there are several: of depths that reach the same, the least.
     fn by_block(&self) -> Block {
+        const SAME: f64 = 0.99;
         let best = |block: u64| {
             let of_block =
-                self.points.iter().filter(|point| point.spot.block_size_bytes == block && point.ios > 0);
-            of_block.max_by(|a, b| a.iops.total_cmp(&b.iops))
+                || self.points.iter().filter(|point| point.spot.block_size_bytes == block && point.ios > 0);
+            let most = of_block().map(|point| point.iops).fold(0.0, f64::max);
+            of_block().filter(|point| point.iops >= SAME * most).min_by_key(|point| point.spot.iodepth)
         };
         let bests: Vec<&&SweepPoint> =
             self.axis(|point| point.spot.block_size_bytes).into_iter().filter_map(best).collect();
