@@ -8,6 +8,7 @@
 mod async_is_not;
 mod bad_input;
 mod dd;
+mod doubts;
 mod expectations;
 mod findings;
 mod findings_caps;

@@ -13,6 +13,8 @@ pub struct RunLoad {
     pub size: &'static str,
     /// Which CPUs it may use.
     pub cpus: Cpus,
+    /// It reads the device, not the page cache.
+    pub direct: bool,
 }
 
 /// Which CPUs a run may use.
@@ -29,7 +31,7 @@ pub enum Cpus {
 impl RunLoad {
     /// One pinned job on the file.
     pub const fn one(engine: &'static str, depth: u32) -> RunLoad {
-        RunLoad { engine, depth, jobs: 1, size: "1g", cpus: Cpus::One }
+        RunLoad { engine, depth, jobs: 1, size: "1g", cpus: Cpus::One, direct: false }
     }
 
     /// True where it reads the file.
@@ -48,7 +50,7 @@ impl RunLoad {
         words.push(format!("--ioengine={}", self.engine));
         words.push(format!("--iodepth={}", self.depth));
         if self.is_on_file() {
-            words.extend(["--direct=0", "--invalidate=0"].map(str::to_owned));
+            words.extend([format!("--direct={}", u8::from(self.direct)), "--invalidate=0".to_owned()]);
         }
         if self.jobs > 1 {
             words.extend([format!("--numjobs={}", self.jobs), "--group_reporting".to_owned()]);

@@ -90,7 +90,10 @@ const fn row(name: &'static str, what: &'static str, goal: Goal, measure: RowMea
     let unit = match measure {
         RowMeasure::Pair(_, SampleFigure::PerCpuSecond | SampleFigure::PerSecond) => FigureUnit::Million,
         RowMeasure::Pair(_, SampleFigure::OutsideJob) | RowMeasure::Start(_) => FigureUnit::Milliseconds,
-        RowMeasure::Pair(_, SampleFigure::UserTime | SampleFigure::OutsideLatency)
+        RowMeasure::Pair(
+            _,
+            SampleFigure::UserTime | SampleFigure::OutsideLatency | SampleFigure::BeyondDevice,
+        )
         | RowMeasure::NextOffset => FigureUnit::Nanoseconds,
         RowMeasure::Scaling(_) => FigureUnit::Share,
         RowMeasure::Resident(_) | RowMeasure::ResidentGrowth(_) => FigureUnit::Mebibytes,
@@ -169,6 +172,16 @@ pub const ROWS: &[TableRow] = &[
         "io_uring, depth 1: time per I/O outside its latency",
         Goal::Below,
         compared(RunLoad::one("io_uring", 1), Against::Fio, SampleFigure::OutsideLatency),
+    ),
+    row(
+        "beyond-device",
+        "libaio, depth 16, direct I/O: mean latency beyond the kernel's own of the device",
+        Goal::Below,
+        compared(
+            RunLoad { direct: true, ..RunLoad::one("libaio", 16) },
+            Against::Fio,
+            SampleFigure::BeyondDevice,
+        ),
     ),
     headline(row(
         "null-64",

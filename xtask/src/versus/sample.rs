@@ -16,6 +16,10 @@ pub struct RunSample {
     pub wall_ns: f64,
     /// Mean completion latency; 0 of a bare loop.
     pub clat_ns: f64,
+    /// Mean total latency; 0 of a bare loop.
+    pub lat_ns: f64,
+    /// Mean latency of reads by the kernel's counters of the device; 0 where no device was read.
+    pub device_ns: f64,
     /// CPU time of the process and its children, start and report included, in ns; 0 where it was not taken.
     pub process_ns: f64,
 }
@@ -43,6 +47,8 @@ impl RunSample {
             system_ns: number(job, "sys_cpu")? / 100.0 * job_ns,
             wall_ns: number(read, "runtime")? * 1e6,
             clat_ns: number(&read["clat_ns"], "mean")?,
+            lat_ns: number(&read["lat_ns"], "mean")?,
+            device_ns: device_ns(&document["disk_util"][0]),
             process_ns: 0.0,
         };
         sample.checked()
@@ -84,6 +90,7 @@ impl RunSample {
             SampleFigure::PerSecond => self.ios / self.wall_ns * 1e3,
             SampleFigure::UserTime => self.user_ns / self.ios,
             SampleFigure::OutsideLatency => self.wall_ns / self.ios - self.clat_ns,
+            SampleFigure::BeyondDevice => self.lat_ns - self.device_ns,
             SampleFigure::OutsideJob => (self.process_ns - job_ns) / 1e6,
         }
     }
@@ -100,8 +107,16 @@ pub enum SampleFigure {
     UserTime,
     /// ns per request that its completion latency does not hold.
     OutsideLatency,
+    /// ns of mean latency beyond the kernel's own of the device.
+    BeyondDevice,
     /// ms of CPU time of the process outside of its job.
     OutsideJob,
+}
+
+/// Mean latency of the reads of a device, ns: its counter of their time has ms.
+fn device_ns(disk: &Value) -> f64 {
+    let number = |name: &str| disk[name].as_f64().unwrap_or(0.0);
+    if number("read_ios") > 0.0 { number("read_ticks") * 1e6 / number("read_ios") } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -110,7 +125,8 @@ mod tests {
 
     const DOCUMENT: &str = r#"note: before the document
         {"jobs": [{"error": 0, "job_runtime": 2000, "usr_cpu": 10.0, "sys_cpu": 40.0,
-                   "read": {"total_ios": 1000000, "runtime": 2000, "clat_ns": {"mean": 1500.0}}}]}"#;
+                   "read": {"total_ios": 1000000, "runtime": 2000, "clat_ns": {"mean": 1500.0}, "lat_ns": {"mean": 1600.0}}}],
+         "disk_util": [{"name": "vda", "read_ios": 1000000, "read_ticks": 1200}]}"#;
 
     #[test]
     fn figures_of_a_document() {
@@ -124,6 +140,7 @@ mod tests {
         check(SampleFigure::PerSecond, 0.5);
         check(SampleFigure::UserTime, 200.0);
         check(SampleFigure::OutsideLatency, 500.0);
+        check(SampleFigure::BeyondDevice, 400.0);
         check(SampleFigure::OutsideJob, 250.0);
         assert_eq!((sample.share_of(1), sample.share_of(2)), (0.5, 0.25));
     }

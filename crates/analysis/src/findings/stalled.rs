@@ -126,7 +126,7 @@ fn exact(row: &RecordRow<'_>, span: &StalledSpan, around: &StalledSpan) -> Optio
 }
 
 /// True where a device needs so long for the requests in flight at the rate that it had outside of the span, or, of a test with
-/// no more requests than were in flight, at the rate of another test: those of a slow device may all complete at the end. One
+/// hardly more requests than were in flight, at the rate of another test: those of a slow device may all complete at the end. One
 /// that never completed, in the last span, is explained by no rate.
 fn is_explained(record: &RunRecord, row: &RecordRow<'_>, span: &StalledSpan) -> bool {
     let depth: f64 = row.jobs().iter().map(|job| f64::from(job.iodepth())).sum();
@@ -135,8 +135,10 @@ fn is_explained(record: &RunRecord, row: &RecordRow<'_>, span: &StalledSpan) -> 
     let other_s = row.summary.measured_ns.saturating_sub(length) as f64 / 1e9;
     let last = row.jobs().iter().flat_map(|job| &job.measured.series).map(|interval| interval.end_ns).max();
     let is_stuck = row.jobs().iter().any(|job| job.stuck) && last.is_some_and(|last| span.end_ns >= last);
-    let of_others = if ios <= depth { queue_s(record, row, depth) } else { None };
-    let usual_s = of_others.unwrap_or(0.0).max(depth * other_s / ios.max(f64::MIN_POSITIVE));
+    // The completion that ended the span is one of it.
+    let usual_s = if ios > 1.0 { depth * other_s / (ios - 1.0) } else { 0.0 };
+    let of_others = if ios <= 2.0 * depth { queue_s(record, row, depth) } else { None };
+    let usual_s = of_others.unwrap_or(0.0).max(usual_s);
     !is_stuck && length as f64 / 1e9 <= UNEVEN * usual_s
 }
 
