@@ -72,6 +72,7 @@ pub const TOOLS: &[Tool] = &[
     tool("sfdisk", "fdisk"),
     tool("sqlite3", "sqlite3"),
     tool("strace", "strace"),
+    tool("taskset", "util-linux"),
     tool("swapon", "mount"),
     tool("ubinize", "mtd-utils"),
     tool("unshare", "util-linux"),
