@@ -6,6 +6,7 @@ use fathom_record::{Finding, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
 
 use crate::findings::client;
+use crate::findings::passes;
 use crate::findings::stalled;
 use crate::rows::{LEAST_SECONDS as LEAST_VARIED, RecordRow, RowKind};
 use crate::say::{count, finding, of, percent, seconds};
@@ -29,7 +30,8 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
         return None;
     }
     if rates.len() < LEAST_SECONDS {
-        return varied(row);
+        // First accesses or a cache explain why the rate changed.
+        return varied(row).filter(|_| passes::findings(record, row).is_none());
     }
     let too_few = mean(&rates) * (rates.len() / ROUNDS) as f64 <= LEAST_REQUESTS;
     if too_few {

@@ -7,7 +7,7 @@ use fathom_model::units::UnitSystem;
 use fathom_record::{RunHeader, RunRecord, TestRecord, TestSummary};
 
 use super::expectations;
-use super::view::{data, row, table};
+use super::view::{columns, data, row, table};
 use crate::formats::text::{TableStream, render_head};
 use crate::formats::{Format, csv, jsonl};
 use crate::view::{Table, View};
@@ -19,6 +19,7 @@ pub struct BenchRows {
     format: Format,
     table: TableStream,
     units: Option<UnitSystem>,
+    columns: usize,
 }
 
 impl BenchRows {
@@ -40,9 +41,10 @@ impl BenchRows {
         let run = RunRecord { header: header.clone(), ..RunRecord::default() };
         let units = style.units.or(expectations::units(&run));
         let summaries: Vec<TestSummary> = outline.tests.iter().map(TestSummary::new).collect();
-        let mut columns = table(outline, &summaries);
-        units.into_iter().for_each(|system| columns.set_units(system));
-        let rows = BenchRows { format, table: TableStream::new(&columns, style), units };
+        let mut planned = table(header, &outline.tests, &summaries);
+        units.into_iter().for_each(|system| planned.set_units(system));
+        let table = TableStream::new(&planned, style);
+        let rows = BenchRows { format, table, units, columns: columns(header) };
         match format {
             Format::Text => {
                 let view = View { units, ..run_view::of_run(&run) };
@@ -74,7 +76,7 @@ impl BenchRows {
             }
             Format::Jsonl => jsonl::render(&values(), out),
             _ => {
-                let mut table = Table::new([], [row(test, &summary)]);
+                let mut table = Table::new([], [row(test, &summary, self.columns)]);
                 self.units.into_iter().for_each(|system| table.set_units(system));
                 table.rows.iter().try_for_each(|row| self.table.row(row, out))
             }

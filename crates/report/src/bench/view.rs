@@ -3,7 +3,7 @@
 use fathom_analysis::conclusions::conclusions;
 use fathom_analysis::pattern::block_name;
 use fathom_model::plan::Mix;
-use fathom_record::{JobRecord, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{JobRecord, LatencySummary, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use crate::bench::{durations, expectations, notes, rounds, together};
 use crate::run_view;
@@ -17,7 +17,7 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
     view.units = expectations::units(record);
     match record.tests.is_empty() {
         true => view.push("", [Block::note("No test was run.")]),
-        false => view.push("", [Block::Table(table(record, &summaries))]),
+        false => view.push("", [Block::Table(table(&record.header, &record.tests, &summaries))]),
     }
     push_below_rows(record, &summaries, show_fio, &mut view);
     view
@@ -61,12 +61,23 @@ const COLUMNS: [Column; 11] = [
     Column::right("device lat").dispensable(0),
 ];
 
-pub(super) fn table(record: &RunRecord, summaries: &[TestSummary]) -> Table {
-    let rows = record.tests.iter().zip(summaries).map(|(test, summary)| row(test, summary));
-    Table { reserves: true, ..Table::new(COLUMNS, rows) }
+/// The last columns, which are the kernel's view of the device.
+const OF_DEVICE: usize = 2;
+
+/// The number of columns: without a device its own would only take room.
+pub(super) fn columns(header: &RunHeader) -> usize {
+    let has_device = !header.conditions.target.devices.is_empty();
+    if has_device { COLUMNS.len() } else { COLUMNS.len() - OF_DEVICE }
 }
 
-pub(super) fn row(test: &TestRecord, summary: &TestSummary) -> Row {
+pub(super) fn table(header: &RunHeader, tests: &[TestRecord], summaries: &[TestSummary]) -> Table {
+    let columns = columns(header);
+    let rows = tests.iter().zip(summaries).map(|(test, summary)| row(test, summary, columns));
+    Table { reserves: true, ..Table::new(&COLUMNS[..columns], rows) }
+}
+
+/// The first `columns` cells of a test.
+pub(super) fn row(test: &TestRecord, summary: &TestSummary, columns: usize) -> Row {
     let latency = row_latency(summary);
     let shown = |carried: Option<u64>, thin: Option<u64>| match (carried, thin) {
         (Some(ns), _) => Cell::latency(ns),
@@ -106,7 +117,7 @@ pub(super) fn row(test: &TestRecord, summary: &TestSummary) -> Row {
         (status, Some(reason)) => Some(format!("{}: {reason}", status.name())),
         (status, None) => Some(status.name().to_owned()),
     };
-    Row { cells: cells.to_vec(), tone, remark }
+    Row { cells: cells[..columns].to_vec(), tone, remark }
 }
 
 /// Every test with its values in base units.
