@@ -60,14 +60,16 @@ const FIVE: &str = "sim:custom?iops=5000&bandwidth=200MB&latency=500us";
 fn rates_are_judged_against_the_cap() {
     let deep = ("rand-read", 4);
     check(FIVE, deep, "rand-read.iops>=5000", ("met", ""));
-    check(FIVE, deep, "rand-read.iops>=5200", ("met", ""));
-    check(FIVE, deep, "rand-read.iops>=5300", ("missed", "below"));
-    check(FIVE, deep, "rand-read.iops>=5100+-1%", ("missed", "2.0 % below"));
+    check(FIVE, deep, "rand-read.iops>=5050", ("met", ""));
+    // Four seconds leave a slice of a limiter, 2.5 %, at either side.
+    check(FIVE, deep, "rand-read.iops>=5200", ("inconclusive", "too close"));
+    check(FIVE, deep, "rand-read.iops>=5450", ("missed", "below"));
+    check(FIVE, deep, "rand-read.iops>=5300+-1%", ("missed", "5.7 % below"));
     check(FIVE, deep, "rand-read.read.iops<=5000", ("met", ""));
     check(FIVE, deep, "rand-read.lat_ns.p99<20ms", ("met", ""));
     check(FIVE, deep, "rand-read.lat_ns.p99<10ms", ("missed", "above"));
     check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MB", ("met", ""));
-    check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MiB+-2%", ("missed", "4.6 % below"));
+    check(FIVE, ("bw-write", 4), "bw-write.bytes_per_second>=200MiB+-1%", ("missed", "4.6 % below"));
     check(FIVE, ("rand-mixed", 4), "rand-mixed.iops>=5000", ("met", ""));
     check(FIVE, ("rand-mixed", 4), "rand-mixed.write.iops>=1500", ("missed", "below"));
     check(FIVE, ("commit", 4), "commit.sync.lat_ns.mean<1s", ("met", ""));
@@ -264,7 +266,7 @@ fn verdicts_follow_the_cap_whatever_it_is() {
     for (cap, depth_ns) in [(211, 0), (1_003, 100_000), (4_999, 500_000), (17_001, 200_000)] {
         let target = format!("sim:custom?iops={cap}&latency={}ns", depth_ns.max(1_000));
         // Shares of the limit; with a tolerance of 5 % the verdict changes at 1/0.95.
-        let shares = [0.5, 0.9, 1.0, 1.04, 1.07, 1.2, 2.0];
+        let shares = [0.5, 0.9, 1.0, 1.03, 1.08, 1.2, 2.0];
         let lines = shares.map(|share| format!("rand-read.iops>={:.3}", f64::from(cap) * share));
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let record =
