@@ -88,7 +88,7 @@ impl BenchProgress {
             return Some(left);
         }
         let pace = self.display.spent_ns() as f64 / done_ns as f64;
-        pace.is_finite().then(|| Nanos((left.0 as f64 * pace) as u64))
+        pace.is_finite().then_some(Nanos((left.0 as f64 * pace) as u64))
     }
 
     /// `2/10 rand-read`, and the round where there are several.

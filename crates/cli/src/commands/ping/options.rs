@@ -115,11 +115,7 @@ pub const IOPING: &[PingOption] = &[
 /// long `--keep` keeps the run.
 const OWN: &[PingOption] = &[
     ours("json", "", "print one JSON document (fathom.ping/1) only"),
-    ours(
-        "format",
-        "FORMAT",
-        "print only a report at the end: text, markdown, csv, jsonl, json [default: text]",
-    ),
+    ours("format", "FORMAT", "print a report only: text, markdown, csv, jsonl, json [default: text]"),
     ours("units", "UNITS", "units of the report: iec (MiB/s) or si (MB/s) [default: iec]"),
     ours("live", "ndjson", "print a line of JSON per request"),
     ours("buffered", "", "use the page cache instead of direct I/O"),
