@@ -167,7 +167,7 @@ impl Case<'_> {
         };
         let reason = format!(
             "{}{name} {} at {} IOPS, QD {} (needs p99 <= {})",
-            if late.sync.is_some() { "commit " } else { "" },
+            if late.sync.is_some() { "write and sync " } else { "" },
             units::latency(ns),
             count(row.iops()),
             count(row.depth),
