@@ -172,6 +172,20 @@ fn slow_volumes_get_a_no_from_a_quick_run() {
 }
 
 #[test]
+fn reads_and_writes_with_limits_of_their_own_share_the_time() {
+    // 150 reads and 300 writes per second, 24 MiB/s of either.
+    let suite = bench("sim:gcp-pd-standard?size=200GiB", "standard", "", (Effort::Default, None));
+    let expected = [
+        ("workstation", "marginal"),
+        ("virtual-machines", "marginal"),
+        ("streaming-read", "no"),
+        ("streaming-write", "no"),
+        ("postgresql", "no"),
+    ];
+    check("gcp-pd-standard", &suite, &expected);
+}
+
+#[test]
 fn a_slow_volume_serves_virtual_machines_at_a_depth_of_its_own() {
     // At depth 64 each I/O waits for 91 ms, which is the queue's time and not the volume's.
     let target = "sim:custom?iops=700&bandwidth=100MB&latency=1ms&size=100GiB";
