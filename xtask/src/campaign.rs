@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::fuzz;
+use crate::{fuzz, identify_devices};
 
 /// One campaign.
 struct Campaign {
@@ -16,11 +16,18 @@ struct Campaign {
     run: fn(&Path, &[&str]) -> anyhow::Result<()>,
 }
 
-const CAMPAIGNS: &[Campaign] = &[Campaign {
-    name: "fuzz",
-    doc: "run the fuzz targets [--minutes 30, of each] [--jobs 2, at once] [--only NAME]",
-    run: fuzz::campaign,
-}];
+const CAMPAIGNS: &[Campaign] = &[
+    Campaign {
+        name: "fuzz",
+        doc: "run the fuzz targets [--minutes 30, of each] [--jobs 2, at once] [--only NAME]",
+        run: fuzz::campaign,
+    },
+    Campaign {
+        name: "identify-devices",
+        doc: "identify capped devices, and go on where it ended [--cases 120] [--jobs 4, at once] [--only NAME] [--fresh]",
+        run: identify_devices::campaign,
+    },
+];
 
 /// Runs the campaign that `arguments` name, or lists all.
 pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
@@ -36,7 +43,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 
 fn list() -> String {
     let lines: Vec<String> =
-        CAMPAIGNS.iter().map(|campaign| format!("  {:<10} {}", campaign.name, campaign.doc)).collect();
+        CAMPAIGNS.iter().map(|campaign| format!("  {:<17} {}", campaign.name, campaign.doc)).collect();
     lines.join("\n")
 }
 

@@ -10,6 +10,7 @@ mod device_tests;
 mod docs;
 mod fuzz;
 mod gate;
+mod identify_devices;
 mod instructions;
 mod packages;
 mod tidy;

@@ -36,7 +36,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("fathom-report", &["fathom-analysis", "fathom-catalog", "fathom-model", "fathom-record"]),
     ("fathom-history", &["fathom-analysis", "fathom-record", "fathom-sys"]),
     ("fathom-tests", &[]),
-    ("xtask", &["fathom-options"]),
+    ("xtask", &["fathom-options", "fathom-tests"]),
 ];
 
 /// The package that may name every other.
