@@ -153,7 +153,7 @@ fn published_figures_stand_beside_those_of_the_model() {
 fn what_is_known_as_measured_alone_is_labelled_so() {
     insta::assert_snapshot!(
         "catalog_show_measured",
-        printed(&["catalog", "show", "aws-ebs-standard-2012", "--size", "50"])
+        printed(&["catalog", "show", "aws-ebs-standard-2012", "--size", "50GiB"])
     );
     let show = document(&["catalog", "show", "qingcloud-capacity", "--json"]);
     assert_eq!(show["as_measured"], true);
