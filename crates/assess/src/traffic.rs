@@ -249,7 +249,7 @@ mod tests {
         assert!(long.may_exhaust && !used(1890, 0).may_exhaust);
         assert_eq!(
             long.text("aws-gp2"),
-            "This run may exhaust the burst credits of aws-gp2: it uses up to 5.69 M of 5.4 M I/O credits; they end after 31 min 35 s at \
+            "This run may exhaust the burst credits of aws-gp2: it uses up to 5.68 M of 5.4 M I/O credits; they end after 31 min 35 s at \
              full rate, and 150 IOPS remain."
         );
         let plain = Limit::Rate(TokenRate::per_second(9).unwrap());

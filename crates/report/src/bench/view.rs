@@ -55,7 +55,7 @@ const COLUMNS: [Column; 11] = [
     Column::right("MiB/s").reserved(6),
     Column::right("mean").dispensable(1).reserved(7),
     Column::right("p50").reserved(7),
-    Column::right("p99"),
+    Column::right("p99").reserved(7),
     Column::right("p99.9").dispensable(4),
     Column::right("device").dispensable(3),
     Column::right("device lat").dispensable(0),
