@@ -167,7 +167,7 @@ impl SurfaceRun<'_> {
                 jobs.push(plan.probe(place, times, probes, gap_ns(&self.steps.record.tests)));
                 probed.push(place);
             }
-            jobs.extend(plan.place(place, times));
+            jobs.extend(plan.place(place, times, batch.is_some()));
             let mut test = self.begin_and_measure(id, title, &jobs);
             if let Some(looker) = &reader {
                 test.content = self.look(looker, &test);

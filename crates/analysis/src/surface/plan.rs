@@ -130,6 +130,7 @@ pub const SATURATED_POINTS: u32 = 8;
 pub const SATURATED_AGAIN: u32 = 4;
 /// Times beyond which a place learns nothing more.
 const LONGEST_TRANSFER_NS: u64 = 1_000_000_000;
+const LONGEST_SATURATED_NS: u64 = 2_040_000_000;
 const BURST_NS: (u64, u64) = (100_000_000, 2_000_000_000);
 const LEAST_SLICE_NS: u64 = 10_000_000;
 /// Beginning and ending a run.
@@ -170,7 +171,7 @@ pub fn times(budget_ns: u64, points: u32, parts: &SurfaceParts) -> Times {
         place_ns,
         transfer_ns: limited(transfer, LEAST_SLICE_NS, LONGEST_TRANSFER_NS),
         access_ns: limited(access, LEAST_SLICE_NS, LONGEST_TRANSFER_NS),
-        saturated_ns: limited(saturated, LEAST_SLICE_NS, LONGEST_TRANSFER_NS),
+        saturated_ns: limited(saturated, LEAST_SLICE_NS, LONGEST_SATURATED_NS),
         burst_ns: if parts.burst { (surface / 100 * 5).clamp(BURST_NS.0, BURST_NS.1) } else { 0 },
         file_ns: if parts.file { budget_ns - surface.min(budget_ns) } else { 0 },
     }

@@ -110,7 +110,7 @@ impl SweepPoint {
             ios: total.ios,
             iops,
             bytes_per_second: settled.map_or(total.bytes_per_second, |settled| settled.bytes_per_second()),
-            queue_depth_mean: queue_depth_mean(iops, &total.lat_ns),
+            queue_depth_mean: queue_depth_mean(total.iops, &total.lat_ns),
             lat_ns: total.lat_ns,
             cpu_per_request_ns: summary.cpu.as_ref().and_then(|cpu| cpu.per_request_ns),
             cpu_per_job: if time > 0.0 { cpu_ns as f64 / time } else { 0.0 },

@@ -92,6 +92,8 @@ pub const DEPTH: u32 = 32;
 const LAYOUT_SHARE: u64 = 4;
 /// Least block where many requests are in flight: small ones meet a limit on requests before one on bytes.
 const SATURATED_BLOCK: u64 = 262_144;
+/// Longer than a slice of a limiter.
+const USE_UP_NS: u64 = 120_000_000;
 /// The region that is read over and over.
 const BURST_RANGE: u64 = 1 << 20;
 /// Block of a scan.
@@ -191,12 +193,25 @@ impl SurfacePlan {
         if self.settings.writes { ("write", "randwrite") } else { ("read", "randread") }
     }
 
-    /// The jobs of reading or writing a place in order.
-    pub(super) fn place(&self, place: &SurfacePlace, times: &Times) -> Vec<(&'static str, JobWords)> {
+    /// The jobs of reading or writing a place in order: one request that takes the way there, or, after probes, requests that
+    /// use up what a limiter saved up meanwhile.
+    pub(super) fn place(
+        &self,
+        place: &SurfacePlace,
+        times: &Times,
+        is_after_probes: bool,
+    ) -> Vec<(&'static str, JobWords)> {
         if !self.parts.transfer {
             return Vec::new();
         }
-        let seek = range(self.job("read", self.site.unit, 1), place.offset, self.site.unit);
+        let before = place.offset.checked_sub(place.length).filter(|_| is_after_probes);
+        let seek = match before {
+            Some(offset) => {
+                let job = range(self.job("read", self.settings.block, 1), offset, place.length);
+                ends(job, USE_UP_NS)
+            }
+            None => range(self.job("read", self.site.unit, 1), place.offset, self.site.unit),
+        };
         let transfer = range(self.job(self.words().0, self.settings.block, 1), place.offset, place.length);
         vec![(SEEK, goes_on(seek)), (TRANSFER, goes_on(ends(transfer, times.transfer_ns)))]
     }
@@ -337,7 +352,7 @@ mod tests {
         let times = plan.times(60_000_000_000, places.len());
         assert_eq!(places.len(), 200);
         let place = SurfacePlace { index: 3, offset: 15 << 20, length: 5 << 20 };
-        let mut jobs = plan.place(&place, &times);
+        let mut jobs = plan.place(&place, &times, false);
         let probes = plan.probes(places.len()).unwrap();
         jobs.push(plan.probe(&place, &times, &probes, 2_500_000));
         let check = |said: &str, parts: &[&str]| {
@@ -345,6 +360,8 @@ mod tests {
                 assert!(said.contains(part), "{part} in {said}");
             }
         };
+        let after_probes = plan.place(&place, &times, true);
+        check(&text(&after_probes[0].1), &["rw=read bs=64k iodepth=1 offset=10m size=5m runtime=120ms"]);
         assert_eq!(jobs.iter().map(|(name, _)| *name).collect::<Vec<_>>(), [SEEK, TRANSFER, ACCESS]);
         check(&text(&jobs[0].1), &["rw=read bs=512 iodepth=1 offset=15m size=512 "]);
         check(
