@@ -43,8 +43,9 @@ pub(crate) struct SettledRate {
 const LONG_NS: u64 = 3_800_000_000;
 /// Intervals that begin in this time belong to the first second.
 const FIRST_SECOND_NS: u64 = 950_000_000;
-/// Requests that intervals may have more or less of than their rate: where the whole run differs by no more, it counts.
-const COUNTING: f64 = 1.0;
+/// Requests that intervals may have more or less of than their rate. Where that is more than rates may differ, and the whole run
+/// differs by no more, it counts.
+const COUNTING: f64 = 1.25;
 /// A slice of a limiter, with what a late reading adds, ns; and by how much intervals with the same number of slices differ
 /// beyond counting.
 const SLICE_NS: f64 = 130e6;
@@ -85,7 +86,8 @@ impl SettledRate {
         });
         let whole = SettledRate::whole(jobs);
         let excess = (whole.iops() / settled.iops() - 1.0).abs();
-        let is_alike = excess <= COUNTING / settled.ios as f64;
+        let counting = COUNTING / settled.ios as f64;
+        let is_alike = counting > AGREE && excess <= counting;
         // Intervals that are not even hold different numbers of slices: the host was late. A run begins and ends with one.
         let are_slices = excess > AGREE && excess * settled.elapsed_ns as f64 <= SLICE_NS && !are_even(&each);
         let counted = if is_alike || are_slices { whole } else { settled };
