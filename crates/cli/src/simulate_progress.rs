@@ -34,7 +34,7 @@ impl SimulateProgress {
         };
         let bar = Bar::new(total, template);
         bar.enable_steady_tick(Duration::from_millis(500));
-        let keeper = HistoryKeeper::asked_for(keeping, true, Some(bar.clone()));
+        let keeper = HistoryKeeper::asked_for(keeping, Some(bar.clone()));
         SimulateProgress { bar, keeper, volumes, length, index: 0 }
     }
 }

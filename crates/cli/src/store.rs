@@ -117,9 +117,9 @@ impl HistoryKeeper {
         HistoryKeeper { place, bar, store: Store::None }
     }
 
-    /// Keeps them, of a run that `is_simulated` or measured, where `arguments` ask for it; the user is warned where there is no place for it.
-    pub fn asked_for(arguments: &KeepArguments, is_simulated: bool, bar: Option<Bar>) -> HistoryKeeper {
-        let keeps = arguments.is_asked_for(is_simulated);
+    /// Keeps them where `arguments` ask for it; the user is warned where there is no place for it.
+    pub fn asked_for(arguments: &KeepArguments, bar: Option<Bar>) -> HistoryKeeper {
+        let keeps = arguments.is_asked_for();
         let place = arguments.place(keeps);
         if keeps && place.history.is_none() {
             tell_of_no_place();

@@ -1,7 +1,7 @@
 //! One device of the campaign: made, capped, disturbed and identified.
 
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fathom_tests::{LoopDevice, Need, Program, Throttle, fathom_under, scratch};
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub fn identify(case: &DeviceCase) -> Value {
         command.arg(format!("--destroy-data={}", device.path().display()));
     }
     let mut program = Program::start(command.arg(device.path()));
-    let began = Instant::now();
+    let began = crate::gate::now();
     let mut other = None;
     while !program.has_ended() && began.elapsed() < Duration::from_secs(budget_s) + AFTER {
         std::thread::park_timeout(STEP);
@@ -61,7 +61,7 @@ fn disturb(
         cap.read_iops = cap.read_iops.map(|iops| ((iops as f64 * share) as u64).max(1));
         cap
     };
-    let is_on = (seconds / PERIOD_S) as u64 % 2 == 0;
+    let is_on = ((seconds / PERIOD_S) as u64).is_multiple_of(2);
     match case.disturbance {
         Disturbance::None => {}
         Disturbance::Decay(a_minute) => throttle.set(&scaled((1.0 - a_minute).powf(seconds / 60.0))),

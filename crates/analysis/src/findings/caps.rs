@@ -187,17 +187,11 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     let depths = cap.rows.iter().map(|&at| rows[at].mean_queue_depth());
     let (least, most) =
         depths.fold((f64::MAX, 0.0), |(least, most): (f64, f64), depth| (least.min(depth), most.max(depth)));
-    let mut claim = format!(
-        "{} {} are limited to {} IOPS{}",
-        blocks(cap, rows),
-        cap.kind.plural(),
-        count(iops),
-        if most > least * DEEPER * 0.9 {
-            format!(" at QD {} and at QD {}", count(least), count(most))
-        } else {
-            String::new()
-        },
-    );
+    let mut claim =
+        format!("{} {} are limited to {} IOPS", blocks(cap, rows), cap.kind.plural(), count(iops));
+    if most > least * DEEPER * 0.9 {
+        claim += &format!(" at QD {} and at QD {}", count(least), count(most));
+    }
     if let Some(limit) = cap.group_limit {
         claim += &format!("; the limit of the control group is {}", units::grouped(limit));
     }

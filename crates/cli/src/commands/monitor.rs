@@ -99,7 +99,7 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
         count: arguments.count,
         trace: arguments.trace || arguments.to_job.is_some(),
         owners: !arguments.no_owners,
-        keeps: arguments.keeping.is_asked_for(false),
+        keeps: arguments.keeping.is_asked_for(),
         labels: arguments.keeping.labels(),
         command: words(command),
     };
@@ -117,7 +117,7 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
         stop: stop.clone(),
         captures: BTreeMap::new(),
         captures_wanted: job_file.is_some(),
-        keeper: HistoryKeeper::asked_for(&arguments.keeping, false, None),
+        keeper: HistoryKeeper::asked_for(&arguments.keeping, None),
         begun: false,
         ended: Arc::new(AtomicU64::new(0)),
         failed: None,

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 
 use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::{Ping, verdicts};
-use fathom_assess::is_simulated;
 use fathom_assess::ping::{self, PingError};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
@@ -85,8 +84,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     }
     let mut settings = settings.clone();
     settings.labels = invocation.keeping.labels();
-    settings.enter_conditions =
-        front == PingProgram::Own && invocation.keeping.is_asked_for(is_simulated(&settings.target));
+    settings.enter_conditions = front == PingProgram::Own && invocation.keeping.is_asked_for();
     let stop = StopHandle::default();
     let caught = match signals::watch_saying(stop.clone(), "stopped immediately") {
         Ok(caught) => caught,

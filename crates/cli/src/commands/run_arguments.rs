@@ -22,15 +22,15 @@ pub struct KeepArguments {
     /// History file to keep the run in [default: FATHOM_HISTORY, else the user's own]
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
-    /// Keep the run, simulated or not; --history implies it, and so does FATHOM_HISTORY for measured runs
+    /// Keep the run, simulated or not; --history and FATHOM_HISTORY imply it
     #[arg(long)]
     pub keep: bool,
 }
 
 impl KeepArguments {
-    /// True where the user asks for it. The variable names a place for every command, so it asks for no simulated run.
-    pub fn is_asked_for(&self, is_simulated: bool) -> bool {
-        self.keep || self.history.is_some() || !is_simulated && store::named(None).is_some()
+    /// True where the user asks for it.
+    pub fn is_asked_for(&self) -> bool {
+        self.keep || store::named(self.history.clone()).is_some()
     }
 
     /// Where the run is kept, if it `is_kept`.
@@ -97,7 +97,7 @@ impl RunArguments {
 
     /// True where the run is to be kept.
     pub fn keeps(&self, is_simulated: bool) -> bool {
-        !self.no_history && (self.keeping.is_asked_for(is_simulated) || !is_simulated)
+        !self.no_history && (self.keeping.is_asked_for() || !is_simulated)
     }
 }
 

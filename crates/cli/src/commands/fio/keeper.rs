@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fathom_assess::{enter_conditions, is_simulated};
+use fathom_assess::enter_conditions;
 use fathom_history::{Store, Warning};
 use fathom_model::RunPlan;
 use fathom_options::{CommandOptions, Invocation, show_command};
@@ -21,7 +21,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps the run where `--keep` says so, and a measured one where the variable does.
+    /// Keeps the run where `--keep` or the variable says so.
     pub fn new(
         command: &CommandOptions,
         words: &[String],
@@ -29,8 +29,7 @@ impl Keeper {
         plan: &RunPlan,
         notes: &[String],
     ) -> Keeper {
-        let is_model = targets(plan).iter().any(|path| is_simulated(path));
-        let is_asked_for = command.keep || !is_model && store::named(None).is_some();
+        let is_asked_for = command.keep || store::named(None).is_some();
         let mut header = RunHeader { activity: Activity::Fio, notes: notes.to_vec(), ..RunHeader::default() };
         if is_asked_for {
             let names: Vec<String> = targets(plan).iter().map(|path| path.display().to_string()).collect();

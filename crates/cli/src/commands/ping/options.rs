@@ -124,7 +124,7 @@ const OWN: &[PingOption] = &[
     ours("slo", "P<TIME", "latency objective such as 'p99<5ms,max<1s'; exit 3 if missed"),
     ours("strict", "", "exit 4 if an objective is inconclusive and none is missed"),
     ours("timeout", "TIME", "count slower requests as timed out [default: 10s]"),
-    ours("keep", "", "keep the run in the history; --history implies it, FATHOM_HISTORY for measured runs"),
+    ours("keep", "", "keep the run in the history; --history and FATHOM_HISTORY imply it"),
     ours("history", "FILE", "history file to keep the run in [default: FATHOM_HISTORY, else the user's own]"),
     ours("label", "NAME=VALUE", "label of the run (repeatable)"),
     ours("catalog", "FILE", "additional volume types for sim: targets [default: FATHOM_CATALOG]"),

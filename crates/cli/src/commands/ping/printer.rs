@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_analysis::ping::{Note, Ping, PingHow, PingSample, PingStall, PingWindow, whole};
+use fathom_assess::TestKeeper;
 use fathom_assess::ping::PingObserver;
-use fathom_assess::{TestKeeper, is_simulated};
 use fathom_model::units::latency;
 use fathom_record::{RunHeader, RunRecord};
 use fathom_report::formats::Format;
@@ -53,8 +53,7 @@ impl PingPrinter {
             answered: Arc::new(AtomicU64::new(0)),
             how: None,
             pieces: None,
-            keeper: (front == PingProgram::Own)
-                .then(|| HistoryKeeper::asked_for(&invocation.keeping, is_simulated(&settings.target), None)),
+            keeper: (front == PingProgram::Own).then(|| HistoryKeeper::asked_for(&invocation.keeping, None)),
             failed: None,
         }
     }
