@@ -71,7 +71,8 @@ impl Script<'_> {
             is_dry &= done.ends_at(base / cost);
         }
         let bucket = &mut self.found.buckets[index];
-        bucket.regained = regained.filter(|_| is_dry);
+        // A rest that may have filled it tells no rate.
+        bucket.regained = regained.filter(|_| is_dry && rest < NEARLY * full / base);
         (bucket.restored_s, bucket.gained) = (restored_s, gained);
         Ok(())
     }
