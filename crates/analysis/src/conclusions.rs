@@ -90,7 +90,7 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// The verdict with its duration: `yes for 31 min 35 s, then no (150 IOPS)`.
+    /// The verdict with its duration: `yes for 31 min 35 s, then no (150 IOPS)`, `yes (measured for 10 s)`.
     pub fn verdict_text(&self) -> String {
         let (now, later) = (self.verdict.name(), self.sustained.name());
         let after = self.sustained_iops.map(|iops| format!(" ({} IOPS)", count(iops))).unwrap_or_default();
@@ -102,9 +102,7 @@ impl Conclusion {
             }
             (Some(ns), _) => format!("{now} for {}, then {later}{after}", duration(ns)),
             (None, Suitability::Inconclusive) => format!("inconclusive, sustained {later}{after}"),
-            (None, _) => {
-                format!("{now}, measured for {} (burst not ruled out)", duration(self.measured_ns))
-            }
+            (None, _) => format!("{now} (measured for {})", duration(self.measured_ns)),
         }
     }
 }
