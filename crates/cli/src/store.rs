@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use fathom_assess::{EarlierIdentification, TestKeeper};
 use fathom_history::{
@@ -80,10 +81,10 @@ pub fn last_run(
 /// Most identifications that are looked at for the device of a run.
 const MOST_IDENTIFICATIONS: usize = 8;
 
-/// The latest identifications that are kept, the last one first; none where the history cannot be read.
+/// The latest identifications that are kept, the last one first; none where the history cannot be read at once.
 pub fn identifications(place: &HistoryPath) -> Vec<EarlierIdentification> {
     let Some(path) = place.history.as_ref().filter(|path| path.exists()) else { return Vec::new() };
-    let Ok(history) = History::open_existing(path, PATIENCE) else { return Vec::new() };
+    let Ok(history) = History::open_existing(path, Duration::ZERO) else { return Vec::new() };
     let newest = Some(MOST_IDENTIFICATIONS);
     let filter = Filter { kind: Some(ActivityKind::Identify), newest, ..Filter::default() };
     let Ok(listing) = history.list(&filter) else { return Vec::new() };
