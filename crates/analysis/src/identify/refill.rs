@@ -71,8 +71,7 @@ impl Script<'_> {
             is_dry &= done.ends_at(base / cost);
         }
         let bucket = &mut self.found.buckets[index];
-        // A rest that may have filled it tells no rate.
-        bucket.regained = regained.filter(|_| is_dry && rest < NEARLY * full / base);
+        bucket.regained = regained.filter(|_| is_dry);
         (bucket.restored_s, bucket.gained) = (restored_s, gained);
         Ok(())
     }
