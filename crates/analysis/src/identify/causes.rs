@@ -118,10 +118,7 @@ impl Script<'_> {
     /// The rate of one direction fell for another reason than burst credits: what it was before is not a limit that lasts.
     pub(crate) fn has_other_fall(&self, way: IoDirection) -> bool {
         let mut of_way = self.found.buckets.iter().filter(|bucket| bucket.account.counts(way));
-        // Where bytes limit as well, both limits together may leave a little less than each alone.
-        let has_bulk = self.found.curves[way as usize].as_ref().is_some_and(|curve| curve.bulk.is_some());
-        let is_unclear =
-            self.found.unclear.is_some_and(|fall| (fall.is_seen || !has_bulk) && way.is_in(fall.ways));
+        let is_unclear = self.found.unclear.is_some_and(|fall| fall.is_seen && way.is_in(fall.ways));
         let has_drifted = self.found.drift.is_some_and(|drift| way.is_in(drift.ways));
         is_unclear || has_drifted || of_way.any(|bucket| !self.is_credit(bucket))
     }

@@ -25,18 +25,18 @@ pub(super) fn iops(curve: &Curve) -> Figure {
 
 /// The limit on bytes of one direction.
 pub(super) fn bytes(curve: &Curve) -> Figure {
-    // The shortest measurements last for about a second, and a turn more or less counts in them.
-    let least = |share: f64| Estimate::AtLeast(curve.most_bytes * (share - curve.top.turn_s));
     match curve.bulk {
-        Some(bulk) if bulk.is_busy => Figure::bound(least(0.99), "the client was the limit"),
-        Some(bulk) if is_varied(&bulk) => Figure::bound(least(0.99), UNEVEN),
+        Some(bulk) if bulk.is_busy => {
+            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), "the client was the limit")
+        }
+        Some(bulk) if is_varied(&bulk) => Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), UNEVEN),
         Some(bulk) => known(&bulk, bulk.bytes(), 0.0),
         None => {
             let why = match curve.unit {
                 IoUnit::Exactly(_) => "larger I/Os count as several",
                 _ => "the IOPS limit applies even to the largest I/Os",
             };
-            Figure::bound(least(0.98), why)
+            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.98), why)
         }
     }
 }

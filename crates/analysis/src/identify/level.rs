@@ -262,22 +262,16 @@ impl Script<'_> {
         }
     }
 
-    /// The depth that keeps a limit of `rate` requests a second busy, with blocks of `block` bytes.
+    /// The depth that keeps a limit of `rate` requests a second busy, with blocks of `block` bytes. More requests than two turns
+    /// release wait evenly, so that Little's law holds for them; the smallest blocks are counted over whole turns instead.
     pub(crate) fn depth_for(&self, way: IoDirection, rate: f64, block: u64) -> u32 {
-        self.depth_of(way, rate, block, 0.0)
-    }
-
-    /// The same where `rate` is known. More requests than two turns release wait evenly, so that Little's law holds for them; the
-    /// smallest blocks are counted over whole turns instead.
-    pub(crate) fn depth_for_turns(&self, way: IoDirection, rate: f64, block: u64) -> u32 {
-        let is_larger = block > self.spec.unit_bytes;
-        let of_turns = if is_larger { DEEP_TURNS * rate * self.found.turns_s[way as usize] } else { 0.0 };
-        self.depth_of(way, rate, block, of_turns)
-    }
-
-    fn depth_of(&self, way: IoDirection, rate: f64, block: u64, least: f64) -> u32 {
         let floor = self.found.floor_ns(way);
-        let depth = ((4.0 * rate * floor / 1e9).ceil() + 4.0).max(least.ceil());
+        let of_turns = if block > self.spec.unit_bytes {
+            DEEP_TURNS * rate * self.found.turns_s[way as usize]
+        } else {
+            0.0
+        };
+        let depth = ((4.0 * rate * floor / 1e9).ceil() + 4.0).max(of_turns.ceil());
         let by_bytes = (self.spec.most_in_flight_bytes / block.max(1)).max(1) as f64;
         depth.min(f64::from(self.spec.most_depth)).min(by_bytes).max(1.0) as u32
     }
