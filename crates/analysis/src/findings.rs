@@ -7,7 +7,7 @@ mod cache;
 mod caps;
 pub(crate) mod client;
 mod depths;
-pub(crate) mod device_view;
+mod device_view;
 mod evenness;
 mod flushes;
 mod inspection;
