@@ -133,7 +133,7 @@ fn invalid_command_lines_of_own_commands_are_refused() {
     check(&["bench", "--only=", "%"], 2, &["''", "lat-read"]);
     check(&["bench", "--engine=nope", "%"], 2, &["'nope'", "libaio"]);
     check(&["bench", "--size=0", "%"], 2, &["0 B", "--size 16m"]);
-    check(&["bench", "--size=1", "%"], 2, &["1 B", "--size 16m"]);
+    check(&["bench", "--size=1", "%"], 2, &["'1' has no unit", "1m for MiB"]);
     check(&["bench", "--size=many", "%"], 2, &["'many'", "k, m, g"]);
     check(&["bench", "--size=99999999999999999999t", "%"], 2, &["--size"]);
     check(&["bench", "--size=16000000t", "%"], 1, &["iB free", "--size"]);

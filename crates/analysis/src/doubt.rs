@@ -84,7 +84,7 @@ pub(crate) const DOUBTS: &[FindingDoubt] = &[
     row(FindingId::ClientCpuBound, FigureEffect::Impedes, CLIENT),
     row(FindingId::CgroupThrottled, FigureEffect::Impedes, CLIENT),
     row(FindingId::CpuSteal, FigureEffect::Impedes, CLIENT),
-    row(FindingId::CpuWait, FigureEffect::Impedes, CLIENT),
+    row(FindingId::CpuWait, FigureEffect::Distorts, CLIENT),
     row(FindingId::CpuCreditSuspected, FigureEffect::Impedes, CLIENT),
     row(
         FindingId::ForeignIo,
