@@ -112,7 +112,7 @@ impl Case<'_> {
             NeededRate::Bytes(_) => NeededRate::Bytes(needed * self.purpose.mean_block()),
         };
         let is_part = row.ops.len() < streams(self.purpose).len();
-        let of = if is_part { format!(" of {}", row.name) } else { String::new() };
+        let of = if is_part { format!(" of {}", row.test) } else { String::new() };
         let (rate, depth) = (rate(&point, need), count(row.depth));
         let reason = format!("{rate}{of}, QD {depth} (needs >= {})", needs.text());
         Some(Proof { point, reason, tests: vec![row.test.clone()] })
@@ -139,7 +139,7 @@ impl Case<'_> {
                 };
                 let (other, _) = full(stream.is_read).find(|(_, other)| is_same(other))?;
                 let (rate, needs) = (NeededRate::Bytes(bytes(op)).text(), NeededRate::Bytes(needed).text());
-                let names = [row, other].map(|row| row.name.as_str()).join("; ");
+                let names = [row, other].map(|row| row.test.as_str()).join("; ");
                 let reason = format!("{rate}, whatever the block size ({names}; needs >= {needs})");
                 let tests = [row, other].map(|row| row.test.clone()).to_vec();
                 Some(Proof { point: self.point(row, None), reason, tests })

@@ -142,9 +142,8 @@ impl MeasuredOp {
 /// A row as evidence.
 #[derive(Clone, Debug)]
 pub(super) struct MeasuredRow {
-    /// The test, by id, and its name.
+    /// The test, by id.
     pub(super) test: String,
-    pub(super) name: String,
     pub(super) ops: Vec<MeasuredOp>,
     pub(super) is_random: bool,
     pub(super) sync: SyncPattern,
@@ -264,7 +263,6 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
     let depth = row.mean_queue_depth().max(least);
     Some(MeasuredRow {
         test: row.test.id.clone(),
-        name: row.name().to_owned(),
         is_random: io.pattern.random,
         sync,
         depth: if row.mean_queue_depth() > 0.0 { depth.min(configured) } else { configured },

@@ -187,7 +187,7 @@ impl<'a> Case<'a> {
         };
         let figure = self.figure(&point, need);
         let reason = if computed {
-            let names: Vec<&str> = tests.iter().map(|row| row.name.as_str()).collect();
+            let names: Vec<&str> = tests.iter().map(|row| row.test.as_str()).collect();
             let at_least = if at_rest { "at least " } else { "" };
             format!("{at_least}{figure} (computed from {})", names.join("; "))
         } else {

@@ -3,7 +3,7 @@
 use fathom_analysis::steady::rate_duration::{Lasting, rate_duration};
 use fathom_record::RunRecord;
 
-use crate::run_view::name;
+use crate::run_view::id;
 use crate::view::Block;
 
 /// One line for all tests of the same duration, those that are known first.
@@ -13,8 +13,8 @@ pub(super) fn lines(record: &RunRecord) -> Block {
         let duration = rate_duration(test);
         let text = duration.text();
         match groups.iter_mut().find(|(_, known, _)| *known == text) {
-            Some((.., tests)) => tests.push(name(test)),
-            None => groups.push((duration.label, text, vec![name(test)])),
+            Some((.., tests)) => tests.push(id(test)),
+            None => groups.push((duration.label, text, vec![id(test)])),
         }
     }
     groups.sort_by_key(|(label, ..)| *label == Lasting::Inconclusive);
