@@ -1,4 +1,4 @@
-//! Volumes of the catalogue against figures that were worked out from the published rules by hand (`verdicts/oracle.csv`): the
+//! Volumes of the catalogue against figures that a separate calculation gave from the published rules (`verdicts/oracle.csv`): the
 //! sustained rate, the burst, its duration and its refill, by load.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
