@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::say::{block, count};
 use crate::steady::rate_duration::{Lasting, RateDuration};
 use measured::{MeasuredOp, MeasuredRow, doubt_name, measured};
-use proof::{Case, Proof, Stream, is_met, streams};
+use proof::{Case, Proof, Stream, streams};
 pub use uses::{NeededRate, USES, Use, UseNeed};
 
 /// Whether a volume serves a use.
@@ -116,17 +116,6 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
     }
     let sustained: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::sustained).collect();
     USES.iter().map(|purpose| with_duration(conclusion(purpose, &rows), purpose, &rows, &sustained)).collect()
-}
-
-/// The verdict on a use of a volume that serves `iops` of its I/Os per second with this 99th percentile, measured or known.
-pub fn verdict_at(purpose: &Use, iops: f64, p99_ns: Option<u64>) -> Suitability {
-    let [full, small] = [purpose.full, purpose.small].map(|need| is_met(purpose, &need, iops, p99_ns));
-    match (full, small) {
-        (Some(true), _) => Suitability::Yes,
-        (Some(false), Some(true)) => Suitability::Marginal,
-        (_, Some(false)) => Suitability::No,
-        _ => Suitability::Inconclusive,
-    }
 }
 
 /// What is proven of a need.
@@ -432,22 +421,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn a_rate_and_a_latency_give_a_verdict() {
-        let oltp = Use::named("oltp").unwrap();
-        let check = |iops: f64, p99_ms: Option<u64>, expected: Suitability| {
-            assert_eq!(
-                verdict_at(oltp, iops, p99_ms.map(|ms| ms * 1_000_000)),
-                expected,
-                "{iops} {p99_ms:?}"
-            );
-        };
-        check(3000.0, Some(1), Suitability::Yes);
-        check(3000.0, Some(6), Suitability::Marginal);
-        check(150.0, Some(1), Suitability::No);
-        check(150.0, None, Suitability::No);
-        check(300.0, None, Suitability::Inconclusive);
     }
 }

@@ -301,17 +301,6 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether a rate of the use's I/Os, and their 99th percentile, meet a need.
-pub(super) fn is_met(purpose: &Use, need: &UseNeed, iops: f64, p99_ns: Option<u64>) -> Option<bool> {
-    let is_enough = iops >= purpose.iops(need) * (1.0 - MEETS);
-    match (is_enough, need.p99_ns, p99_ns) {
-        (false, ..) => Some(false),
-        (true, None, _) => Some(true),
-        (true, Some(limit), Some(p99)) => Some(p99 <= limit),
-        (true, Some(_), None) => None,
-    }
-}
-
 /// `3,000 IOPS`, `131 MB/s`: in the unit of the need.
 pub(super) fn rate(point: &OperatingPoint, need: &UseNeed) -> String {
     match need.rate {
