@@ -1,12 +1,14 @@
 //! The type of the volume that a run measured, as far as it is known: of a simulated volume, by the label `type=`, or by the
 //! published specification that it is checked against.
 
+use std::collections::BTreeMap;
+
 use fathom_catalog::{Catalog, CatalogEntry, Parameters, SimulatedTarget};
-use fathom_record::{KnownBy, RunHeader};
+use fathom_record::{ExpectationRecord, KnownBy, RunHeader};
 use fathom_volume::VolumeModel;
 
 /// The label that names the type of the volume, with or without its parameters: `aws-gp2?size=50GiB`.
-pub(crate) const LABEL: &str = "type";
+const LABEL: &str = "type";
 
 /// A volume of a known type.
 pub(crate) struct KnownVolume<'a> {
@@ -27,14 +29,30 @@ impl<'a> KnownVolume<'a> {
         if SimulatedTarget::is_one(&header.target) {
             return KnownVolume::named(catalog, &header.target, KnownBy::Simulated, None);
         }
-        if let Some(name) = header.labels.get(LABEL) {
+        KnownVolume::named_by(catalog, &header.labels, &header.expectations, device)
+    }
+
+    /// The volume that the label `type` names, else the only one among the sources of expectations; `device` is the size of the
+    /// target's device.
+    pub(crate) fn named_by(
+        catalog: &'a Catalog,
+        labels: &BTreeMap<String, String>,
+        expectations: &[ExpectationRecord],
+        device: Option<u64>,
+    ) -> Option<KnownVolume<'a>> {
+        if let Some(name) = labels.get(LABEL) {
             return KnownVolume::named(catalog, name, KnownBy::Label, device);
         }
-        let mut sources: Vec<&str> = header.expectations.iter().map(|one| one.source.as_str()).collect();
+        let mut sources: Vec<&str> = expectations.iter().map(|one| one.source.as_str()).collect();
         sources.dedup();
         let named = |name: &&str| KnownVolume::named(catalog, name, KnownBy::Expectation, device);
         let mut volumes = sources.iter().filter_map(named);
         volumes.next().filter(|_| volumes.next().is_none())
+    }
+
+    /// The id of its type.
+    pub(crate) fn type_name(&self) -> &str {
+        self.offered.as_ref().map_or("the volume", |(entry, _)| entry.id())
     }
 
     fn named(

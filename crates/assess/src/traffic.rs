@@ -1,13 +1,12 @@
 //! What a bench moves at most, and how much of the burst credits it uses, where the type of the volume is known before the run.
 
-use fathom_catalog::{Catalog, SimulatedTarget};
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_model::{Nanos, RunPlan};
 use fathom_record::ExpectationRecord;
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
 use serde::Serialize;
 
-use crate::known_volume::LABEL;
+use crate::known_volume::KnownVolume;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
 use crate::target::BenchTarget;
@@ -76,10 +75,10 @@ pub(crate) fn of_plan(
                 target => target.size(),
             };
             let settings = &plan.settings.run;
-            let label = settings.labels.get(LABEL).map(String::as_str);
-            let sources = expectations.iter().map(|expectation| expectation.source.as_str());
-            let names = label.into_iter().chain(sources);
-            settings.types.catalogue().ok().and_then(|catalog| model_of(catalog, names, size))
+            let catalog = settings.types.catalogue().ok();
+            let known =
+                catalog.and_then(|all| KnownVolume::named_by(all, &settings.labels, expectations, size));
+            known.map(|volume| (volume.type_name().to_owned(), volume.model))
         }
         _ => None,
     };
@@ -140,21 +139,6 @@ fn credit_use(limit: Limit, unit: CreditUnit, sized: u64, timed_ns: u64) -> Opti
         baseline: base.as_f64(),
         may_exhaust: planned.saturating_sub(refilled) >= initial,
     })
-}
-
-/// The model of the first of `names` that names a type of the catalogue; `size_bytes` counts where it gives none.
-fn model_of<'a>(
-    catalog: &Catalog,
-    names: impl IntoIterator<Item = &'a str>,
-    size_bytes: Option<u64>,
-) -> Option<(String, VolumeModel)> {
-    let target = names.into_iter().find_map(|name| SimulatedTarget::parse(catalog, name).ok())?;
-    let Some(entry) = catalog.get(&target.id) else { return Some((target.id, target.model)) };
-    let mut parameters = target.chosen.unwrap_or_default();
-    parameters.size_bytes = parameters.size_bytes.or(size_bytes);
-    // A size that the type does not have is that of a part of the volume.
-    let model = entry.resolve(&parameters).map_or(target.model, |resolved| resolved.model);
-    Some((target.id, model))
 }
 
 impl PlannedTraffic {

@@ -272,7 +272,7 @@ fn fio(figure: &PublishedFigure, measured: &Measured) -> Option<f64> {
         "disk.ticks.read" => Some(in_flight_ms(&measured.lat[0])),
         "disk.ticks.write" => Some(in_flight_ms(&measured.lat[1])),
         "disk.in_queue" => Some(in_flight_ms(&measured.all_lat())),
-        // Something was under way all the time; the job's bandwidth is the group's.
+        // I/Os were in flight all the time; the job's bandwidth is the group's.
         "disk.util" => Some((in_flight_ms(&measured.all_lat()) / milliseconds).min(1.0) * 100.0),
         "bw_samples.per" => Some(100.0),
         "bw_samples.avg" => Some(per_second(measured.bytes.iter().sum()) / 1024.0),
