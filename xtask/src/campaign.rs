@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::{fuzz, identify_devices};
+use crate::{fuzz, identify_devices, planted_causes};
 
 /// One campaign.
 struct Campaign {
@@ -26,6 +26,11 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "identify-devices",
         doc: "identify capped devices, and go on where it ended [--cases 120] [--jobs 4, at once] [--only NAME] [--fresh]",
         run: identify_devices::campaign,
+    },
+    Campaign {
+        name: "planted-causes",
+        doc: "measure devices with planted causes and others again and again [--cases 70] [--jobs 1] [--only NAME] [--fresh]",
+        run: planted_causes::campaign,
     },
 ];
 

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
 
 mod campaign;
+mod device_campaign;
 mod device_tests;
 mod docs;
 mod fuzz;
@@ -13,6 +14,7 @@ mod gate;
 mod identify_devices;
 mod instructions;
 mod packages;
+mod planted_causes;
 mod tidy;
 mod versus;
 

@@ -17,16 +17,9 @@ const PERIOD_S: f64 = 60.0;
 /// A run keeps its budget but for the requests in flight at its end.
 const AFTER: Duration = Duration::from_secs(60);
 
-/// Why the campaign cannot run here.
-pub fn missing() -> Option<String> {
-    fathom_tests::missing(&[
-        Need::Root,
-        Need::BlockLimits,
-        Need::Tool("losetup"),
-        Need::Tool("fio"),
-        Need::Path("/dev/shm"),
-    ])
-}
+/// What the campaign needs of the machine.
+pub const NEEDS: &[Need] =
+    &[Need::Root, Need::BlockLimits, Need::Tool("losetup"), Need::Tool("fio"), Need::Path("/dev/shm")];
 
 /// What `fathom identify --json` prints of the device of `case`.
 pub fn identify(case: &DeviceCase) -> Value {

@@ -30,7 +30,7 @@ pub fn judged(case: &DeviceCase, document: &Value) -> Value {
                 "why": figure["why"], "verdict": verdict})
         })
         .collect();
-    json!({"case": case.name, "is_steady": is_steady, "limits": limits,
+    json!({"is_steady": is_steady, "limits": limits,
     "bursts": document["bursts"].as_array().map_or(0, Vec::len),
     "first_touch": !document["first_touch"].is_null(),
     "confounders": document["confounders"].as_array().map(|all| {
