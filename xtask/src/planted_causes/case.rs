@@ -46,8 +46,8 @@ pub enum Cause {
     FakeFlush(FakeFlush),
     /// The device takes requests of so many KiB at the most.
     Split(u32),
-    /// Writes of this block size and offset on physical blocks of 4 KiB.
-    Misaligned(u64, u64),
+    /// Writes of this block size on physical blocks of 4 KiB.
+    Misaligned(u64),
     /// Nothing is answered for so many ms.
     Stalled(u64),
     /// None: a repeat of one device.
@@ -106,10 +106,7 @@ impl PlantedCase {
                 ),
             ),
             7 => ("split", Cause::Split([32, 64, 128, 256][variant])),
-            8 => {
-                let (block, offset) = [(512, 0), (1024, 0), (2048, 0), (4096, 512)][variant];
-                ("misaligned", Cause::Misaligned(block, offset))
-            }
+            8 => ("misaligned", Cause::Misaligned([512, 1024, 1536, 2048][variant])),
             _ => ("stalled", Cause::Stalled([2600, 3000, 3500, 4000][variant])),
         };
         PlantedCase { name: format!("{name}-{variant}"), cause }

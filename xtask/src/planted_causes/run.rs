@@ -55,7 +55,7 @@ pub fn bench(case: &PlantedCase) -> Value {
         }
         Cause::FakeFlush(flush) => fake_flush(flush),
         Cause::Split(kib) => split(kib),
-        Cause::Misaligned(block, offset) => misaligned(block, offset),
+        Cause::Misaligned(block) => misaligned(block),
         Cause::Stalled(ms) => stalled(Duration::from_millis(ms)),
     }
 }
@@ -135,22 +135,15 @@ fn beside(iops: u64) -> Value {
     document
 }
 
+/// Where a device is slow the client has time to spare, and waits for no CPU: this one is in memory.
 fn starved(loops: usize) -> Value {
-    let (device, home) = (on_disk(), scratch());
-    let busy = || {
-        let mut command = Command::new("taskset");
-        started(command.args(["-c", "0", "sh", "-c", "while :; do :; done"]))
-    };
-    let mut others: Vec<Child> = (0..loops).map(|_| busy()).collect();
-    let throttle = Throttle::new(device.path(), &Cap { read_iops: Some(PLAIN_IOPS), ..Cap::default() });
-    let mut command = fathom_under(&throttle, home.path());
-    // The group's shell runs what follows it: first the affinity, then the benchmark.
-    let program = command.get_program().to_owned();
-    let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+    let (device, home) = (LoopDevice::in_memory(SIZE), scratch());
+    let mut others: Vec<Child> = (0..loops)
+        .map(|_| started(Command::new("taskset").args(["-c", "0", "sh", "-c", "while :; do :; done"])))
+        .collect();
     let mut pinned = Command::new("taskset");
-    pinned.args(["-c", "0"]).arg(program).args(arguments).env("HOME", home.path());
-    std::mem::swap(&mut command, &mut pinned);
-    let document = measured(command, device.path(), READS);
+    pinned.args(["-c", "0"]).arg(fathom_path()).env("HOME", home.path());
+    let document = measured(pinned, device.path(), READS);
     others.iter_mut().for_each(end);
     document
 }
@@ -227,15 +220,14 @@ fn split(kib: u32) -> Value {
     by_suite(device.path(), &options, &[])
 }
 
-fn misaligned(block: u64, offset: u64) -> Value {
+fn misaligned(block: u64) -> Value {
     let disk =
         LoopDevice::with(&LoopOptions { written: true, sector: 4096, ..LoopOptions::of_size(64 * MIB) });
     let mount = Mount::made(disk.path(), "ext4");
     let file = mount.join("image");
     fs::write(&file, vec![7; 24 * MIB as usize]).expect("the file system has room");
     let device = LoopDevice::cached_over(&file);
-    let options =
-        format!("rw = \"randwrite\", bs = {block}, offset = {offset}, iodepth = 1, rate_iops = 300");
+    let options = format!("rw = \"randwrite\", bs = {block}, iodepth = 1, rate_iops = 300");
     let destroy = format!("--destroy-data={}", device.path().display());
     by_suite(device.path(), &options, &[destroy.as_str()])
 }

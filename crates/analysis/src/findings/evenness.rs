@@ -226,6 +226,7 @@ mod tests {
         check(fall(30, 30, 3.0), Some("not-steady"));
         check([fall(12, 12, 0.5), vec![1.0; 12]].concat(), Some("not-steady"));
         check((0..30).map(|second| 1.0 - f64::from(second) * 0.01).collect(), Some("not-steady"));
+        check((0..20).map(|second| 0.99_f64.powi(second)).collect(), Some("not-steady"));
         check([vec![1.0; 12], vec![0.0; 3], vec![1.0; 5]].concat(), Some("not-steady"));
         // Ten requests a second vary by chance.
         assert_eq!(told(vec![0.7, 1.2], 10.0), None);

@@ -30,6 +30,8 @@ const TOUCHES: u64 = 48;
 const SLOWER: f64 = 1.25;
 /// The same of the quickest, of which there is one each.
 const SLOWER_LEAST: f64 = 1.6;
+/// What a busy client adds to each request, ns: a smaller difference is no cost of first accesses.
+const OF_CLIENT_NS: f64 = 100_000.0;
 /// Standard errors that are no chance.
 const SURE: f64 = 5.0;
 /// Those that are likely none.
@@ -187,7 +189,9 @@ impl Floor {
 
 /// First accesses took longer. The quickest know nothing of a target that stood still meanwhile.
 fn is_slower(first: &Floor, again: &Floor) -> bool {
-    first.is_beyond(again, SLOWER, SURE) || first.least > SLOWER_LEAST * again.least
+    let (mean, least) = (first.mean - again.mean, first.least - again.least);
+    first.is_beyond(again, SLOWER, SURE) && mean > OF_CLIENT_NS
+        || first.least > SLOWER_LEAST * again.least && least > OF_CLIENT_NS
 }
 
 fn floor_of((mean, deviation, least): (f64, f64, f64), count: u64) -> Floor {

@@ -56,10 +56,22 @@ pub(crate) fn fall(rates: &[f64]) -> Option<FinalDrop> {
     let (before, after) = rates.split_at(cut + usize::from(is_mixed));
     let after = segment(after);
     let least = earlier.iter().map(|level| level.median).reduce(f64::min)?;
-    let is_plain = earlier.len() == 1;
+    let is_plain = earlier.len() == 1 && is_step(rates, last.length);
     let is_clear = after.length >= LONG && after.cv <= EVEN && after.median <= (1.0 - APART) * least;
     let is_fall = after.median < least && (is_plain || is_clear);
     is_fall.then(|| FinalDrop { before: segment(before), after })
+}
+
+/// Two levels explain `rates`, of which the last `after` are the second, better than a steady decline.
+fn is_step(rates: &[f64], after: usize) -> bool {
+    let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
+    let (high, low) = logs.split_at(logs.len() - after);
+    let (mean, middle) = (mean(&logs), (logs.len() as f64 - 1.0) / 2.0);
+    let from_middle = || logs.iter().enumerate().map(|(at, log)| (at as f64 - middle, log - mean));
+    let squares: f64 = from_middle().map(|(at, _)| at * at).sum();
+    let slope = from_middle().map(|(at, log)| at * log).sum::<f64>() / squares;
+    let beside_line: f64 = from_middle().map(|(at, log)| (log - slope * at).powi(2)).sum();
+    cost(high) + cost(low) < beside_line
 }
 
 /// Standard deviation of single samples, from the differences of neighbours, so that levels do not count.
@@ -151,6 +163,13 @@ mod tests {
         check([vec![10.0; 20], vec![5.0; 20]].concat(), Some((20, 20)));
         check([vec![5.0; 20], vec![10.0; 20]].concat(), None);
         check(then(305.0, 40, 1.0), Some((27, 40)));
+        // A decline has no level that it falls to.
+        let decline = |a_sample: f64, length: usize| -> Vec<f64> {
+            (0..length).map(|at| 1000.0 * (1.0 - a_sample).powi(at as i32)).collect()
+        };
+        check(decline(0.01, 20), None);
+        check(decline(0.005, 60), None);
+        check([decline(0.01, 10), vec![500.0; 10]].concat(), Some((10, 10)));
         // Too short, too uneven, or not below all of it.
         check(then(305.0, 20, 1.0), None);
         check(then(305.0, 40, 9.0), None);
