@@ -48,7 +48,7 @@ fn a_curve_that_bends() -> Result<(), String> {
     let disk = LoggedDisk::new(64 * MIB, Duration::from_millis(8));
     let device = LoopDevice::over(&disk.path());
     let throttle = Throttle::new(device.path(), &Cap::iops(400));
-    let jobs = [(1, "1200ms"), (2, "1200ms"), (4, "4300ms"), (16, "4300ms")].map(|(depth, runtime)| {
+    let jobs = [(1, "2500ms"), (2, "2500ms"), (4, "4300ms"), (16, "4300ms")].map(|(depth, runtime)| {
         format!(
             "--name=d{depth} {} --iodepth={depth} --runtime={runtime} --stonewall",
             filename(device.path())
