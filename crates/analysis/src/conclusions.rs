@@ -107,15 +107,21 @@ impl Conclusion {
     }
 }
 
-/// The verdict on every use; nothing for records of other commands, of several targets, and of no measurement.
+/// The verdict on every use, from the tests of a bench or the points of a sweep; nothing for records of other commands, of several
+/// targets, and of no measurement.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
-    let is_bench = record.header.activity.kind() == ActivityKind::Bench;
+    let kind = record.header.activity.kind();
+    let has_verdicts = matches!(kind, ActivityKind::Bench | ActivityKind::Sweep);
     let rows = measured(record);
-    if !is_bench || rows.is_empty() || !crate::together::together(record).is_empty() {
+    if !has_verdicts || rows.is_empty() || !crate::together::together(record).is_empty() {
         return Vec::new();
     }
     let sustained: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::sustained).collect();
-    USES.iter().map(|purpose| with_duration(conclusion(purpose, &rows), purpose, &rows, &sustained)).collect()
+    let of_use = |purpose: &'static Use| {
+        let verdict = |rows: &[MeasuredRow]| conclusion(&Case { purpose, rows, kind, ignores_doubt: false });
+        with_duration(verdict(&rows), verdict(&sustained), &rows)
+    };
+    USES.iter().map(of_use).collect()
 }
 
 /// What is proven of a need.
@@ -139,9 +145,9 @@ impl NeedProof {
     }
 }
 
-fn conclusion(purpose: &'static Use, rows: &[MeasuredRow]) -> Conclusion {
-    let case = Case { purpose, rows, ignores_doubt: false };
-    let [full, small] = [purpose.full, purpose.small].map(|need| NeedProof::of(&case, &need));
+fn conclusion(case: &Case<'_>) -> Conclusion {
+    let purpose = case.purpose;
+    let [full, small] = [purpose.full, purpose.small].map(|need| NeedProof::of(case, &need));
     let (verdict, proof, reason) = match (full.is_met(), small.is_met()) {
         (Some(true), _) => (Suitability::Yes, full.shown, None),
         (_, Some(false)) => (Suitability::No, small.disproved, None),
@@ -151,7 +157,7 @@ fn conclusion(purpose: &'static Use, rows: &[MeasuredRow]) -> Conclusion {
             let text = parts.map(|(shown, missed)| format!("{shown}, for a small installation; {missed}"));
             (Suitability::Marginal, small.shown, text)
         }
-        _ => (Suitability::Inconclusive, None, Some(inconclusive(&case, &full, &small))),
+        _ => (Suitability::Inconclusive, None, Some(inconclusive(case, &full, &small))),
     };
     let (point, known, tests) = match proof {
         Some(proof) => (Some(proof.point), proof.reason, proof.tests),
@@ -173,14 +179,8 @@ fn conclusion(purpose: &'static Use, rows: &[MeasuredRow]) -> Conclusion {
     }
 }
 
-/// Adds the verdict on the rates that the volume sustains, and how long the burst before them lasts.
-fn with_duration(
-    now: Conclusion,
-    purpose: &'static Use,
-    rows: &[MeasuredRow],
-    sustained: &[MeasuredRow],
-) -> Conclusion {
-    let later = conclusion(purpose, sustained);
+/// Adds the verdict on the rates that the volume sustains, `later`, and how long the burst before them lasts.
+fn with_duration(now: Conclusion, later: Conclusion, rows: &[MeasuredRow]) -> Conclusion {
     // The tests of either verdict: where nothing is proven during the burst, those of what remains.
     let tests = if now.tests.is_empty() { &later.tests } else { &now.tests };
     let of_tests = || rows.iter().filter(|row| tests.contains(&row.test)).map(|row| &row.duration);
@@ -214,9 +214,12 @@ fn inconclusive(case: &Case<'_>, full: &NeedProof, small: &NeedProof) -> String 
         _ if !missing.is_empty() => format!("{} not measured (needs {needs})", missing.join(" and ")),
         (None, None) => format!("{} (needs {needs})", nearest(case)),
     };
-    let remedy = match case.rows.iter().any(|row| row.is_load_of(purpose)) {
-        true => "use a longer --runtime, or run the standard suite".to_owned(),
-        false => format!("run --profile {}", purpose.name),
+    let is_measured = case.rows.iter().any(|row| row.is_load_of(purpose));
+    let remedy = match (is_measured, case.kind) {
+        (true, ActivityKind::Sweep) => "use a longer --budget, or run `fathom bench`".to_owned(),
+        (true, _) => "use a longer --runtime, or run the standard suite".to_owned(),
+        (false, ActivityKind::Sweep) => format!("run `fathom bench --profile {}`", purpose.name),
+        (false, _) => format!("run --profile {}", purpose.name),
     };
     format!("{known}; {remedy}")
 }
@@ -344,7 +347,10 @@ mod tests {
         let case_of = |need: &UseNeed| {
             let rows = measured(&run);
             let purpose = Use::named("oltp").unwrap();
-            Case { purpose, rows: &rows, ignores_doubt: false }.disproved(need).map(|proof| proof.reason)
+            let kind = ActivityKind::Bench;
+            Case { purpose, rows: &rows, kind, ignores_doubt: false }
+                .disproved(need)
+                .map(|proof| proof.reason)
         };
         let oltp = Use::named("oltp").unwrap();
         assert_eq!(case_of(&oltp.full).unwrap(), "median 6.67 ms at 150 IOPS, QD 1 (needs p99 <= 5.00 ms)");

@@ -109,6 +109,11 @@ pub(crate) const DOUBTS: &[FindingDoubt] = &[
     row(FindingId::BurstSuspected, FigureEffect::Varies, ("the rate fell", "use --until-steady")),
 ];
 
+/// True of a finding that puts figures in doubt.
+pub(crate) fn is_doubt(id: &FindingId) -> bool {
+    DOUBTS.iter().any(|doubt| doubt.id == *id)
+}
+
 /// The doubts with such an effect on the figures of a test, and the findings that give rise to them.
 pub(crate) fn doubts_of<'a>(
     record: &'a RunRecord,

@@ -19,7 +19,7 @@ pub(crate) mod samples;
 pub(crate) mod stalled;
 
 pub use caps::REQUESTS_WAIT;
-use fathom_record::{Activity, Finding, FindingId, RunRecord};
+use fathom_record::{ActivityKind, Finding, FindingId, RunRecord};
 pub(crate) use passes::TOUCH;
 
 use crate::rows::{RecordRow, rows};
@@ -92,18 +92,33 @@ pub(crate) enum Words {
     Fio,
     /// Those of fathom's own commands, which choose the rest.
     Own,
+    /// Those of a sweep, whose time limit determines how long its points are.
+    Sweep,
 }
 
 impl Words {
-    fn of(record: &RunRecord) -> Words {
-        if record.header.activity == Activity::Fio { Words::Fio } else { Words::Own }
+    pub(crate) fn of(record: &RunRecord) -> Words {
+        match record.header.activity.kind() {
+            ActivityKind::Fio => Words::Fio,
+            ActivityKind::Sweep => Words::Sweep,
+            _ => Words::Own,
+        }
+    }
+
+    /// How to measure for longer, as a sentence.
+    pub(crate) const fn longer(self) -> &'static str {
+        match self {
+            Words::Fio => "Use --time_based --runtime=30s.",
+            Words::Own => "Use a longer --runtime.",
+            Words::Sweep => "Use a longer --budget.",
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use fathom_model::Op;
-    use fathom_record::{ErrorCount, Severity};
+    use fathom_record::{Activity, ErrorCount, Severity};
 
     use super::*;
     use crate::fixture::{TestLoad, ids, plan, record};

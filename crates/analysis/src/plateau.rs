@@ -4,7 +4,7 @@
 //! flight. So the rate of one run is counted in whole intervals after the first, and a plateau is the mean of the runs that
 //! agree with the fastest.
 
-use fathom_record::{Interval, JobRecord, stability::merged_series};
+use fathom_record::{Interval, JobRecord, TestRecord, TestSummary, stability::merged_series};
 
 /// Idle time before a run that is to show a plateau: what a limiter grants in slices of 100 ms begins anew. The intervals of
 /// half a second by which a run is counted then end 20 ms before a slice, and the first, in which the rate settles, is the
@@ -122,6 +122,14 @@ impl SettledRate {
     pub(crate) fn bytes_per_second(&self) -> f64 {
         self.bytes as f64 * 1e9 / self.elapsed_ns as f64
     }
+}
+
+/// Requests per second of `test` once its rate had settled, over all of it where that is too short to tell; `None` where nothing
+/// completed.
+pub fn settled_iops(test: &TestRecord) -> Option<f64> {
+    let total = TestSummary::new(test).total?;
+    let settled = SettledRate::of(&test.jobs.iter().collect::<Vec<_>>());
+    Some(settled.map_or(total.iops, |settled| settled.iops()))
 }
 
 /// True of two intervals or more whose rates differ by no more than counting makes them.

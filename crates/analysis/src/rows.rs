@@ -7,8 +7,9 @@ use std::borrow::Cow;
 use fathom_model::plan::{IoPlan, OpenSync, TimePlan};
 use fathom_model::{Nanos, PerOp};
 use fathom_record::stability::{Second, seconds};
-use fathom_record::{Activity, JobRecord, OpOutcome, RunRecord, TestRecord, TestSummary};
+use fathom_record::{JobRecord, OpOutcome, RunRecord, TestRecord, TestSummary};
 
+use crate::findings::Words;
 use crate::plateau::SettledRate;
 
 /// Fewest full seconds that show whether a rate varies.
@@ -40,14 +41,14 @@ pub(crate) struct RecordRow<'a> {
     pub(crate) seconds: Vec<Second>,
     /// Counters of the devices belong to this row alone.
     pub(crate) has_device: bool,
-    /// Of one of fathom's own commands, whose reports name the tests of a finding.
-    pub(crate) is_own: bool,
+    /// The options that remedies name.
+    pub(crate) words: Words,
 }
 
 /// The rows of a record, in the order they ran.
 pub(crate) fn rows(record: &RunRecord) -> Vec<RecordRow<'_>> {
-    let is_own = record.header.activity != Activity::Fio;
-    let of_test = |test| phases(test).into_iter().map(move |test| RecordRow::new(test, is_own));
+    let words = Words::of(record);
+    let of_test = |test| phases(test).into_iter().map(move |test| RecordRow::new(test, words));
     record.tests.iter().flat_map(of_test).collect()
 }
 
@@ -67,10 +68,15 @@ fn phases(test: &TestRecord) -> Vec<Cow<'_, TestRecord>> {
 }
 
 impl<'a> RecordRow<'a> {
-    fn new(test: Cow<'a, TestRecord>, is_own: bool) -> RecordRow<'a> {
+    fn new(test: Cow<'a, TestRecord>, words: Words) -> RecordRow<'a> {
         let jobs: Vec<&JobRecord> = test.jobs.iter().collect();
         let has_device = matches!(test, Cow::Borrowed(_)) && !test.disks.is_empty();
-        RecordRow { summary: TestSummary::new(&test), seconds: seconds(&jobs), has_device, is_own, test }
+        RecordRow { summary: TestSummary::new(&test), seconds: seconds(&jobs), has_device, words, test }
+    }
+
+    /// Of one of fathom's own commands, whose reports name the tests of a finding.
+    pub(crate) fn is_own(&self) -> bool {
+        self.words != Words::Fio
     }
 
     /// True where what was seen of the machine belongs to this row.
@@ -84,7 +90,7 @@ impl<'a> RecordRow<'a> {
 
     /// What the row is called in a sentence that names several.
     pub(crate) fn name(&self) -> &str {
-        match (self.is_own, self.jobs().first()) {
+        match (self.is_own(), self.jobs().first()) {
             (false, Some(job)) => &job.name,
             _ if self.test.title.is_empty() => &self.test.id,
             _ => &self.test.title,

@@ -20,7 +20,7 @@ pub(crate) fn of<'a>(mut finding: Finding, rows: impl IntoIterator<Item = &'a Re
         }
     }
     match rows.as_slice() {
-        [row] if !row.is_own => Finding { claim: format!("{}: {}", row.name(), finding.claim), ..finding },
+        [row] if !row.is_own() => Finding { claim: format!("{}: {}", row.name(), finding.claim), ..finding },
         _ => finding,
     }
 }

@@ -1,6 +1,7 @@
 //! What a sweep tells: its points, the knee of each curve, the limits in each direction, and the answers to what was asked.
 
 mod blocks;
+pub mod durations;
 pub mod knee;
 pub mod limits;
 pub mod offered;
@@ -8,11 +9,13 @@ pub mod plan;
 pub mod point;
 pub mod spec;
 
-use fathom_record::{Activity, RunRecord, SweepActivity};
+use fathom_record::{Activity, Finding, FindingId, RunRecord, Severity, SweepActivity, TestRecord};
 use serde::Serialize;
 
 use crate::criterion::{CriterionVerdict, LatencyObjective, RateGoal};
+use crate::doubt::is_doubt;
 use crate::pattern::AccessPattern;
+use crate::sweep::durations::DirectionDurations;
 use crate::sweep::knee::{Knee, curve, knee};
 use crate::sweep::limits::{DirectionLimits, limits};
 use crate::sweep::offered::{Highest, OfferedPoint, highest};
@@ -28,6 +31,8 @@ pub struct Sweep {
     pub knees: Vec<Knee>,
     /// The limits that the points show.
     pub limits: SweepLimits,
+    /// How long the highest rates last.
+    pub rate_durations: RateDurations,
     /// What was asked about latency, and the answer for each pattern and block size.
     pub slo: Option<SweepGoal>,
     /// The highest rate under that objective where requests come at their own pace; empty where none was offered.
@@ -62,6 +67,15 @@ pub struct SweepLimits {
     pub read: DirectionLimits,
     /// Of writes.
     pub write: DirectionLimits,
+}
+
+/// How long the highest rates of a sweep last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RateDurations {
+    /// Of reads.
+    pub read: DirectionDurations,
+    /// Of writes.
+    pub write: DirectionDurations,
 }
 
 /// What was asked, and the answers.
@@ -132,7 +146,9 @@ pub fn assess(record: &RunRecord) -> Sweep {
     };
     let slo = slo.and_then(|text| LatencyObjective::parse_recorded(text).ok());
     let reach = reach.and_then(|text| RateGoal::parse(text).ok());
-    let points: Vec<SweepPoint> = record.tests.iter().filter_map(SweepPoint::of).collect();
+    let measured: Vec<(SweepPoint, &TestRecord)> =
+        record.tests.iter().filter_map(|test| Some((SweepPoint::of(test)?, test))).collect();
+    let points: Vec<SweepPoint> = measured.iter().map(|(point, _)| point.clone()).collect();
     let curves = curves(&points);
     let least = points.iter().map(|point| point.spot.iodepth).min().unwrap_or(1);
     let knees = curves.iter().filter_map(|&of| knee(&curve(&points, of), least)).collect();
@@ -166,8 +182,32 @@ pub fn assess(record: &RunRecord) -> Sweep {
         };
         SweepGoal::new(reach.text(), answers(&least, &|_| true))
     });
-    let limits = SweepLimits { read: direction(&points, false), write: direction(&points, true) };
-    Sweep { knees, limits, slo, offered, reach, points }
+    let of_direction = |writes: bool| main_pattern(&points, writes).zip(main_jobs(&points));
+    let limits_of = |writes| {
+        of_direction(writes).map(|(pattern, jobs)| limits(&points, pattern, jobs)).unwrap_or_default()
+    };
+    let durations_of = |writes| {
+        let durations = |(pattern, jobs)| DirectionDurations::of(&measured, pattern, jobs);
+        of_direction(writes).map(durations).unwrap_or_default()
+    };
+    let limits = SweepLimits { read: limits_of(false), write: limits_of(true) };
+    let rate_durations = RateDurations { read: durations_of(false), write: durations_of(true) };
+    Sweep { knees, limits, rate_durations, slo, offered, reach, points }
+}
+
+/// The findings of `record` that a sweep tells of. Its points go past the knee on purpose, so what one of them is counts less than
+/// what it suffers from; what puts a verdict in doubt always counts.
+pub fn findings(record: &RunRecord) -> Vec<Finding> {
+    // The search for the highest rate looks for rates that are not sustained.
+    let counts = |found: &Finding| {
+        found.id != FindingId::RateNotSustained
+            && (found.severity >= Severity::Warning
+                || found.id == FindingId::BurstPossible
+                || is_doubt(&found.id))
+    };
+    let mut found = crate::findings(record);
+    found.retain(counts);
+    found
 }
 
 /// The jobs of the curves that are swept in full.
@@ -179,15 +219,12 @@ fn found(points: &[SweepPoint], spot: SweepSpot) -> Option<SweepPoint> {
     points.iter().find(|point| point.spot == spot && point.is_sound()).cloned()
 }
 
-/// Random order tells of the volume, sequential order also of read-ahead and merging: where there are both, the limits
-/// are those of random order.
-fn direction(points: &[SweepPoint], writes: bool) -> DirectionLimits {
+/// The pattern that the limits of a direction are those of. Random order tells of the volume, sequential order also of read-ahead
+/// and merging: where there are both, it is random order.
+fn main_pattern(points: &[SweepPoint], writes: bool) -> Option<AccessPattern> {
     let patterns = AccessPattern::ALL.into_iter().filter(|pattern| pattern.writes() == writes);
     let is_there = |pattern: &AccessPattern| points.iter().any(|point| point.spot.rw == *pattern);
-    match (patterns.into_iter().find(is_there), main_jobs(points)) {
-        (Some(pattern), Some(jobs)) => limits(points, pattern, jobs),
-        _ => DirectionLimits::default(),
-    }
+    patterns.into_iter().find(is_there)
 }
 
 /// Every curve: by pattern, jobs and block size.

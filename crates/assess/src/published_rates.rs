@@ -1,5 +1,6 @@
 //! Looks up in the catalogue what providers publish of the rate that each test reached.
 
+use fathom_analysis::plateau::settled_iops;
 use fathom_catalog::{
     BurstReach, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches, SAME_RATE, burst_lasts_ns, reach,
 };
@@ -17,8 +18,7 @@ use crate::settings::RunSettings;
 pub(crate) fn look_up(header: &RunHeader, settings: &RunSettings, test: &mut TestRecord) {
     // Faults of a file that the user names were reported before.
     let Ok(catalog) = settings.types.catalogue() else { return };
-    let total = TestSummary::new(test).total;
-    let Some((load, iops)) = offered_load(test).zip(total.map(|total| total.iops)) else { return };
+    let Some((load, iops)) = offered_load(test).zip(settled_iops(test)) else { return };
     let volume = KnownVolume::of(catalog, header);
     let earlier = || settings.earlier.iter().find(|earlier| earlier.is_of(header))?.rates(&load);
     let own = volume.map(|volume| own_rates(&volume, &load, iops)).or_else(earlier);

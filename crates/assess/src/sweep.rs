@@ -10,9 +10,7 @@ use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{
-    Activity, Finding, FindingId, RunRecord, Severity, SweepActivity, TestRecord, TestStatus,
-};
+use fathom_record::{Activity, RunRecord, SweepActivity, TestRecord, TestStatus};
 use fathom_runner::Session;
 
 use crate::AssessError;
@@ -69,8 +67,6 @@ const LAYOUT_SHARE: u64 = 4;
 const DEEPEST: u64 = 256;
 /// Largest block where none is given.
 const LARGEST: u64 = 1 << 20;
-/// The finding of a rate that was offered and not kept: what a search for the highest one looks for.
-const TOO_MUCH: FindingId = FindingId::RateNotSustained;
 /// Seeds of the points differ, so that none reads what another left in a cache on the way.
 const SEED_STEP: u64 = 0x9e37_79b9;
 
@@ -223,21 +219,19 @@ pub fn sweep(
         }
     }
     let mut record = steps.end();
-    // Points are short and go past the knee on purpose: what a single one suffers from counts, not what it is.
-    record.findings = fathom_analysis::findings(&record);
-    let counts = |found: &Finding| {
-        found.severity >= Severity::Warning && found.id != TOO_MUCH || found.id == FindingId::BurstPossible
-    };
-    record.findings.retain(counts);
-    record.findings.sort_by(|one, other| one.id.name().cmp(other.id.name()));
+    record.findings = fathom_analysis::sweep::findings(&record);
+    crate::remedies::name_types(&mut record, &plan.settings.run.types);
     Ok(record)
 }
 
 #[cfg(test)]
 mod tests {
+    use fathom_catalog::{Catalog, Parameters};
+    use fathom_record::FindingId;
     use fathom_volume::VolumeModel;
 
     use super::*;
+    use fathom_analysis::conclusions::{Suitability, USES, conclusions};
     use fathom_analysis::estimate::Estimate;
     use fathom_analysis::sweep::assess;
     use fathom_analysis::sweep::knee::{curve, knee};
@@ -292,8 +286,51 @@ mod tests {
         assert!(best.response_ns.p99.is_some_and(|p99| p99 < 1_500_000), "{highest:?}");
         // Points of the grid are not mixed with offers, whose findings are none of the sweep's.
         assert!(result.points.iter().all(|point| point.spot.iodepth <= 64 && point.holds_its_depth()));
-        assert_eq!(record.findings.iter().filter(|finding| finding.id == TOO_MUCH).count(), 0);
+        assert!(record.findings.iter().all(|finding| finding.id != FindingId::RateNotSustained));
         assert!(record.tests.iter().filter_map(OfferedPoint::of).any(|offered| !offered.kept_up));
+    }
+
+    /// Random reads of a volume of a type of the catalogue.
+    fn swept_type(id: &str, gib: u64, name: &str) -> RunRecord {
+        let parameters = Parameters { size_bytes: Some(gib << 30), ..Parameters::default() };
+        let model = Catalog::shipped().get(id).unwrap().resolve(&parameters).unwrap().model;
+        let settings = SweepSettings {
+            run: RunSettings { seed: Some(1), target: name.into(), ..RunSettings::default() },
+            patterns: vec![AccessPattern::RandRead],
+            depths: Some(Axis::Within(1, 64)),
+            budget: Nanos::from_secs(60),
+            ..SweepSettings::default()
+        };
+        let plan = match name.starts_with("sim:") {
+            true => SweepPlan::make(settings).unwrap(),
+            false => SweepPlan::on(BenchTarget::simulated(name, model), settings).unwrap(),
+        };
+        sweep(&plan, Vec::new(), &mut plan.site.session(), &mut ()).unwrap()
+    }
+
+    #[test]
+    fn a_burst_of_a_known_type_is_no_sustained_limit() {
+        let record = swept_type("aws-gp2", 50, "sim:aws-gp2?size=50GiB");
+        let duration = assess(&record).rate_durations.read.iops.unwrap();
+        let text = "burst for 31 min 35 s from full credits, then 150 IOPS (sim:aws-gp2?size=50GiB)";
+        assert_eq!(duration.text(), text);
+        // The short points of a sweep prove no use, and disprove some.
+        let all = conclusions(&record);
+        assert_eq!(all.len(), USES.len());
+        let oltp = all.iter().find(|one| one.id == "oltp").unwrap();
+        assert_ne!(oltp.verdict, Suitability::Yes, "{oltp:?}");
+    }
+
+    #[test]
+    fn a_plateau_of_an_unknown_volume_may_be_a_burst() {
+        let record = swept_type("aws-gp2", 50, "unknown");
+        let found: Vec<_> =
+            record.findings.iter().filter(|found| found.id == FindingId::BurstPossible).collect();
+        assert!(!found.is_empty(), "{:#?}", record.findings);
+        let types = found[0].evidence["types"].as_array().unwrap();
+        assert!(types.iter().any(|one| one["id"] == "aws-gp2" && one["burst"].is_object()), "{types:#?}");
+        let duration = assess(&record).rate_durations.read.iops.unwrap();
+        assert!(duration.text().ends_with("burst not ruled out"), "{duration:?}");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What the views of all runs share: the head, findings, the columns of a latency and the fio commands.
 
+use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_model::units;
 use fathom_record::{ActivityKind, Finding, LatencySummary, RunRecord, TestRecord};
 
-use crate::view::{Block, Cell, Column, FindingEntry, View, ViewHead};
+use crate::view::{Block, Cell, Column, FindingEntry, KeyFigure, View, ViewHead};
 
 /// A view that begins with what was measured, by what and when.
 pub(crate) fn of_run(record: &RunRecord) -> View {
@@ -99,6 +100,14 @@ pub(crate) fn brief_findings(record: &RunRecord) -> Block {
         finding_entry(alike, std::iter::once(claim(record, &alike[0])).chain(others).collect())
     };
     Block::Findings(record.findings.chunk_by(|one, next| one.id == next.id).map(entry).collect())
+}
+
+/// The verdict on every use, where the record has verdicts.
+pub(crate) fn suitability(record: &RunRecord) -> Block {
+    let figure = |conclusion: Conclusion| {
+        KeyFigure::new(conclusion.purpose, format!("{}: {}.", conclusion.verdict_text(), conclusion.reason))
+    };
+    Block::KeyFigures(conclusions(record).into_iter().map(figure).collect())
 }
 
 /// Findings of one kind, as severe as the worst of them.

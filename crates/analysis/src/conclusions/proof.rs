@@ -6,6 +6,7 @@
 //! queue (Little's law): it disproves a need only where the rate is lower than the need as well.
 
 use fathom_model::units;
+use fathom_record::ActivityKind;
 
 use super::OperatingPoint;
 use super::measured::{MeasuredOp, MeasuredRow, SINGLE, SyncPattern};
@@ -76,8 +77,10 @@ impl Carrier<'_> {
 
 /// A use, and the rows of a run.
 pub(super) struct Case<'a> {
-    pub(super) purpose: &'a Use,
+    pub(super) purpose: &'static Use,
     pub(super) rows: &'a [MeasuredRow],
+    /// The command whose options a remedy names.
+    pub(super) kind: ActivityKind,
     /// Rows in doubt count as well.
     pub(super) ignores_doubt: bool,
 }

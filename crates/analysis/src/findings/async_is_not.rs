@@ -169,7 +169,9 @@ fn kernel_workers(job: &JobRecord, sums: &Sums, words: Words, may_pass: bool) ->
         units::latency(own.round() as u64),
     );
     let psync = match (words, sums.workers) {
-        (Words::Own, _) => "--engine=psync issues the same calls directly, with less CPU time.".to_owned(),
+        (Words::Own | Words::Sweep, _) => {
+            "--engine=psync issues the same calls directly, with less CPU time.".to_owned()
+        }
         (Words::Fio, many) => {
             let beside = if many > 1 {
                 format!("; --numjobs={many} keeps the same queue depth")
@@ -197,8 +199,8 @@ fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     );
     let depth = u64::from(job.iodepth()) * sums.clones;
     let remedy = match (words, job.plan.io.direct) {
-        (Words::Own, true) => None,
-        (Words::Own, false) => Some("Omit --buffered to bypass the page cache.".to_owned()),
+        (Words::Own | Words::Sweep, true) => None,
+        (Words::Own | Words::Sweep, false) => Some("Omit --buffered to bypass the page cache.".to_owned()),
         (Words::Fio, true) => Some(format!("--ioengine=psync --numjobs={depth} keeps queue depth {depth}.")),
         (Words::Fio, false) => Some(format!(
             "--direct=1 bypasses the page cache; --ioengine=psync --numjobs={depth} keeps queue depth {depth} in \
@@ -217,7 +219,7 @@ fn submission_completes(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
     );
     let remedy = match (words, job.plan.io.direct) {
         (_, true) => None,
-        (Words::Own, false) => Some("Omit --buffered to bypass the page cache.".to_owned()),
+        (Words::Own | Words::Sweep, false) => Some("Omit --buffered to bypass the page cache.".to_owned()),
         (Words::Fio, false) => Some("--direct=1 bypasses the page cache.".to_owned()),
     };
     submission(new(Severity::Info, claim, remedy), sums)

@@ -73,6 +73,7 @@ fn plateau_finding(rows: &[&RecordRow<'_>], words: Words) -> Finding {
     let longer = match words {
         Words::Own => "measure for longer (`--runtime`)",
         Words::Fio => "measure for longer (`runtime`)",
+        Words::Sweep => "measure for longer (`fathom bench --runtime`)",
     };
     let remedy = format!(
         "Name the volume type (`--label type=ID`), find its burst bucket with `fathom identify`, or {longer} than \

@@ -55,7 +55,7 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
         ),
         (None, None) => return None,
     };
-    let remedy = match (row.is_direct(), row.is_own) {
+    let remedy = match (row.is_direct(), row.is_own()) {
         (true, _) => {
             "A layer in between caches data despite direct I/O (a file system without support for it, \
              compression): measure the device below it."
@@ -82,7 +82,7 @@ fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
     }
     let claim =
         "I/O went through the page cache: rates and latencies are those of cache and target combined.";
-    let remedy = if row.is_own {
+    let remedy = if row.is_own() {
         "Omit --buffered if the file system supports direct I/O."
     } else {
         "--direct=1 bypasses it."

@@ -104,7 +104,7 @@ fn bound(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         percent(most.min(1.0)),
         count(row.iops()),
     );
-    let remedy = match (all_busy, row.is_own) {
+    let remedy = match (all_busy, row.is_own()) {
         (true, _) => "All CPUs are busy: use larger blocks, or a machine with more CPUs.",
         (false, true) => "Use more jobs to spread the load over more CPUs (`fathom fio --numjobs=N`).",
         (false, false) => "Use --numjobs to spread the load over more CPUs.",

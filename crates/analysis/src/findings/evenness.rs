@@ -94,8 +94,8 @@ fn varied(row: &RecordRow<'_>) -> Option<Finding> {
         seconds(row.summary.measured_ns),
         percent(stability.mean_ci95_fraction),
     );
-    let remedy = if row.is_own { "Use a longer --runtime." } else { "Use --time_based --runtime=30s." };
-    let found = finding(FindingId::NotSteady, Severity::Warning, claim, Some(remedy.to_owned()));
+    let remedy = row.words.longer().to_owned();
+    let found = finding(FindingId::NotSteady, Severity::Warning, claim, Some(remedy));
     Some(of(found, [row]).with("cv", cv).with("mean_ci95_fraction", stability.mean_ci95_fraction))
 }
 

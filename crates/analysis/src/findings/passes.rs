@@ -35,7 +35,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
     let (first, later) = medians(&job.measured.series, ramp, size)?;
     let ratio = first as f64 / later.max(1) as f64;
     // A working file has been written just now: nothing of it is left to be fetched.
-    let written = row.is_own && record.header.conditions.target.kind == "directory";
+    let written = row.is_own() && record.header.conditions.target.kind == "directory";
     let times = format!(
         "the first access to a block took {}, later ones {}",
         units::latency(first),

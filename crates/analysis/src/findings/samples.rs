@@ -4,6 +4,7 @@ use fathom_model::text::errno_text;
 use fathom_model::units;
 use fathom_record::{Finding, FindingId, Severity};
 
+use crate::findings::Words;
 use crate::rows::RecordRow;
 use crate::say::{finding, of, seconds};
 
@@ -42,10 +43,9 @@ fn short_run(row: &RecordRow<'_>) -> Option<Finding> {
         "{} is too short to measure variation, or to tell a burst from the sustained rate.",
         seconds(row.summary.measured_ns)
     );
-    let remedy = if row.is_own {
-        "Use a longer --runtime or a larger --size."
-    } else {
-        "Use --time_based --runtime=30s."
+    let remedy = match row.words {
+        Words::Own => "Use a longer --runtime or a larger --size.",
+        words => words.longer(),
     };
     let found = finding(FindingId::ShortRun, Severity::Info, claim, Some(remedy.to_owned()));
     Some(

@@ -9,6 +9,7 @@ use fathom_record::stability::{Second, seconds};
 use fathom_record::{OwnRates, TestRecord, TestSummary};
 use serde::Serialize;
 
+use crate::plateau::settled_iops;
 use crate::say::count;
 use crate::steady::segments::{FinalDrop, fall};
 use crate::steady::{FigureSpread, fifths, is_worst_so_far};
@@ -91,7 +92,8 @@ pub fn rate_duration(test: &TestRecord) -> RateDuration {
     if let Some(drop) = fall(&rates) {
         return after_fall(&drop, &seconds, own, unknown);
     }
-    let iops = summary.total.map_or(0.0, |total| total.iops);
+    // What a limiter saved up before a short test is no part of the rate that a rule is about.
+    let iops = settled_iops(test).unwrap_or_default();
     own.and_then(|own| by_rule(own, iops, &unknown)).unwrap_or_else(|| by_length(test, &seconds, unknown))
 }
 
@@ -172,9 +174,14 @@ impl RateDuration {
 
     /// The same in words: `burst for 31 min 35 s from full credits, then 150 IOPS (aws-gp2?size=50GiB)`.
     pub fn text(&self) -> String {
+        self.text_with(|iops| format!("{} IOPS", count(iops)))
+    }
+
+    /// The same with the rate after a burst as `rate` writes it, of I/Os per second.
+    pub fn text_with(&self, rate: impl Fn(f64) -> String) -> String {
         let measured = units::duration(fathom_model::Nanos(self.measured_ns));
         let by = self.volume.as_ref().map(|volume| format!(" ({volume})")).unwrap_or_default();
-        let then = self.after_burst().map(|iops| format!(", then {} IOPS", count(iops))).unwrap_or_default();
+        let then = self.after_burst().map(|iops| format!(", then {}", rate(iops))).unwrap_or_default();
         match (self.label, self.basis, self.lasts_ns.map(|ns| units::duration(fathom_model::Nanos(ns)))) {
             (Lasting::Burst, Some(DurationBasis::ObservedFall), Some(lasts)) => {
                 format!("burst for {lasts} as observed{then}{by}")

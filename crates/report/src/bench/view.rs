@@ -1,13 +1,12 @@
 //! The report of `bench`: one row per test, and below it what is to be known of the numbers.
 
-use fathom_analysis::conclusions::conclusions;
 use fathom_analysis::pattern::block_name;
 use fathom_model::plan::Mix;
 use fathom_record::{JobRecord, LatencySummary, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use crate::bench::{durations, expectations, notes, rounds, together};
 use crate::run_view;
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, iops_text};
+use crate::view::{Block, Cell, Column, Row, Table, Tone, View, iops_text};
 
 /// Everything that a bench shows; the fio command of each test where `show_fio` says so.
 pub fn view(record: &RunRecord, show_fio: bool) -> View {
@@ -36,10 +35,7 @@ fn push_below_rows(record: &RunRecord, summaries: &[TestSummary], show_fio: bool
     view.push("", rounds::blocks(record));
     view.push("Findings", [run_view::findings(record)]);
     view.push("Separately and together", [together::figures(record)]);
-    let suitability = conclusions(record).into_iter().map(|conclusion| {
-        KeyFigure::new(conclusion.purpose, format!("{}: {}.", conclusion.verdict_text(), conclusion.reason))
-    });
-    view.push("Workload suitability", [Block::KeyFigures(suitability.collect())]);
+    view.push("Workload suitability", [run_view::suitability(record)]);
     view.push("Duration of the rates", [durations::lines(record)]);
     view.push("Notes", [Block::Notes(notes::notes(record, summaries))]);
     if show_fio {

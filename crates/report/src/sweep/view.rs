@@ -30,6 +30,7 @@ pub fn view(record: &RunRecord, sweep: &Sweep, show_fio: bool) -> View {
         goals::push(sweep, &mut view);
     }
     view.push("Findings", [run_view::brief_findings(record)]);
+    view.push("Workload suitability", [run_view::suitability(record)]);
     view.push("", [Block::Notes(notes(record, sweep))]);
     view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
     view.data = data(record, sweep);
@@ -48,15 +49,28 @@ fn reach_units(record: &RunRecord) -> Option<UnitSystem> {
 
 fn limits(sweep: &Sweep) -> Block {
     let mut figures = Vec::new();
-    for (name, limits) in [("read", &sweep.limits.read), ("write", &sweep.limits.write)] {
+    let directions = [
+        ("read", &sweep.limits.read, &sweep.rate_durations.read),
+        ("write", &sweep.limits.write, &sweep.rate_durations.write),
+    ];
+    for (name, limits, durations) in directions {
         let (Some(iops), Some(bytes)) = (limits.iops, limits.bytes_per_second) else { continue };
         let mut figure =
             |what: &str, cell: Cell| figures.push(KeyFigure::new(format!("{name} {what}"), cell));
         let mebibytes = |rate| decimal(rate / f64::from(1 << 20));
         figure("IOPS limit", estimate(iops, iops_text, "IOPS"));
+        if let Some(duration) = &durations.iops {
+            figure("IOPS duration", duration.text().into());
+        }
         match &limits.undecided {
             Some(undecided) => figure("bandwidth limit", undecided_charge(undecided).into()),
             None => figure("bandwidth limit", estimate(bytes, mebibytes, "MiB/s")),
+        }
+        let duration = durations.bytes_per_second.as_ref().zip(durations.block_size_bytes);
+        if let Some((duration, block)) = duration.filter(|_| bytes.value().is_some()) {
+            let rate = |iops: f64| format!("{} MiB/s", mebibytes(iops * block as f64));
+            let text = format!("{}; blocks of {}", duration.text_with(rate), block_name(block));
+            figure("bandwidth duration", text.into());
         }
         if let Some(unit) = limits.io_unit_bytes {
             let text = format!("{}: larger I/Os count as several", estimate(unit, kib, "KiB").text);
