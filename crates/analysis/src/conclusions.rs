@@ -12,6 +12,7 @@ use fathom_model::{Nanos, units};
 use fathom_record::{ActivityKind, RunRecord};
 use serde::Serialize;
 
+use crate::doubt::FindingDoubt;
 use crate::say::{block, count};
 use crate::steady::rate_duration::{Lasting, RateDuration};
 use measured::{MeasuredOp, MeasuredRow, doubt_name, measured};
@@ -242,11 +243,15 @@ fn missing(case: &Case<'_>) -> Vec<&'static str> {
 fn doubt(case: &Case<'_>) -> Option<String> {
     let all = Case { ignores_doubt: true, ..*case };
     let [full, small] = [case.purpose.full, case.purpose.small].map(|need| NeedProof::of(&all, &need));
-    let proofs = [full.shown, full.disproved, small.shown, small.disproved].into_iter().flatten();
-    proofs.into_iter().find_map(|proof| {
-        let rows = case.rows.iter().filter(|row| proof.tests.contains(&row.test));
-        let doubt = rows.flat_map(|row| [row.flattered, row.impeded]).flatten().next()?;
+    let in_doubt = |proof: Option<Proof>, of: fn(&MeasuredRow) -> Option<&'static FindingDoubt>| {
+        let proof = proof?;
+        let mut rows = case.rows.iter().filter(|row| proof.tests.contains(&row.test));
+        let doubt = rows.find_map(of)?;
         Some(format!("{}; in doubt: {}", proof.reason, doubt_name(doubt)))
+    };
+    // Figures that may be too good show nothing, and those that may be too bad disprove nothing.
+    [full, small].into_iter().find_map(|need| {
+        in_doubt(need.shown, |row| row.flattered).or_else(|| in_doubt(need.disproved, |row| row.impeded))
     })
 }
 
@@ -355,6 +360,18 @@ mod tests {
         let oltp = Use::named("oltp").unwrap();
         assert_eq!(case_of(&oltp.full).unwrap(), "median 6.67 ms at 150 IOPS, QD 1 (needs p99 <= 5.00 ms)");
         assert_eq!(case_of(&oltp.small), None);
+    }
+
+    #[test]
+    fn a_doubt_is_told_of_what_it_puts_in_doubt() {
+        let mut run = record(&[load("rand-read", "randread", (4096, 32), 700.0)]);
+        let tests = vec!["rand-read".to_owned()];
+        run.findings = vec![Finding { id: FindingId::ShortRun, tests, ..Finding::default() }];
+        // The rate is too low for an ordinary installation however good its figures look.
+        let found = of(&run, "postgresql");
+        assert_eq!(found.verdict, Suitability::Inconclusive);
+        assert!(found.reason.contains("a small installation needs"), "{found:?}");
+        assert!(!found.reason.contains("in doubt"), "{found:?}");
     }
 
     fn commits(iops: f64, sync_ns: u64) -> RunRecord {

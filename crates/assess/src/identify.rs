@@ -16,6 +16,7 @@ use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
+use crate::traffic::{OfferedTraffic, PlannedTraffic};
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +83,18 @@ impl IdentifyPlan {
         let site = Site::on(target, &settings.run, Nanos(budget.0 / LAYOUT_SHARE))?;
         let spec = spec(&site, budget.0, no_writes.is_none());
         Ok(IdentifyPlan { site, spec, no_writes, settings })
+    }
+
+    /// What it moves.
+    pub fn traffic(&self) -> PlannedTraffic {
+        let limits = &self.spec.limits;
+        let offered = OfferedTraffic {
+            timed_ns: limits.budget_ns,
+            writing_ns: if limits.writes { limits.budget_ns } else { 0 },
+            reads: true,
+            ..OfferedTraffic::default()
+        };
+        self.site.traffic(&self.settings.run, offered)
     }
 
     /// fio's options for one direction of `probe`.

@@ -70,5 +70,5 @@ pub use steps::{MeasurementStep, StepObserver};
 pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
 pub use together::PlannedTarget;
-pub use traffic::{CreditUnit, CreditUse, PlannedTraffic};
+pub use traffic::{CreditUnit, CreditUse, OfferedTraffic, PlannedTraffic, TestFile};
 pub use until_steady::Rounds;

@@ -21,7 +21,7 @@ use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::{BenchTarget, absolute};
 use crate::together::{self, PlannedTarget};
-use crate::traffic::{self, PlannedTraffic};
+use crate::traffic::{self, PlannedTraffic, TestFile};
 use crate::working_file::{self, SizePlan, WantedSize};
 
 /// What was asked for.
@@ -78,11 +78,6 @@ pub struct PlanCost {
     /// Longest time of the layout; `None` = as long as it takes.
     #[serde(rename = "layout_time_ns")]
     pub layout_time: Option<Nanos>,
-    /// Time in which tests write as fast as they can.
-    #[serde(rename = "writing_time_ns")]
-    pub writing_time: Nanos,
-    /// Bytes written by tests that end with their size.
-    pub writing_bytes: u64,
 }
 
 /// What is going to be done.
@@ -236,6 +231,12 @@ impl BenchPlan {
         simulated::session_for(self.targets.iter().map(|target| &target.target))
     }
 
+    /// The test file that is written first, where one is.
+    pub fn test_file(&self) -> Option<TestFile> {
+        let PlanCost { layout_bytes, layout_time, .. } = self.cost;
+        (layout_bytes > 0).then_some(TestFile { bytes: layout_bytes, limit: layout_time })
+    }
+
     /// The target by a name that means the same everywhere on this machine.
     pub fn target_name(&self) -> String {
         let names: Vec<&str> = self.targets.iter().map(|target| target.name.as_str()).collect();
@@ -363,17 +364,12 @@ fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, layout_part: Option
         (true, ..) => None,
         (false, tests, _) => tests,
     };
-    let most_rounds = |test: &PlannedTest| if test.rounds.is_some() { steady::MOST_ROUNDS as u64 } else { 1 };
-    let of_size = |test: &PlannedTest| Some(test.io_bytes? * most_rounds(test));
-    let timed = runs().filter(|test| test.writes && test.io_bytes.is_none());
     PlanCost {
         time: total.map(Nanos),
         tests_time: of_tests.map(Nanos),
         least_time: least_time.filter(|least| *least > 0).map(Nanos),
         layout_bytes: if lays_out { size } else { 0 },
         layout_time,
-        writing_time: Nanos(timed.filter_map(time).sum()),
-        writing_bytes: runs().filter(|test| test.writes).filter_map(of_size).sum(),
     }
 }
 

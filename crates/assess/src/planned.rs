@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fathom_analysis::steady;
 use fathom_model::Nanos;
 
 use crate::AssessError;
@@ -97,6 +98,12 @@ impl PlannedTest {
         let seed = self.seed.wrapping_add(SEED_STEP.wrapping_mul(index as u64));
         let ramp = if index == 0 { self.ramp } else { Nanos::ZERO };
         PlannedTest { seed, ramp, ..self.clone() }
+    }
+
+    /// Most bytes that it moves, in all of its rounds; `None` where it ends with its time.
+    pub(crate) fn most_bytes(&self) -> Option<u64> {
+        let rounds = if self.rounds.is_some() { steady::MOST_ROUNDS as u64 } else { 1 };
+        Some(self.io_bytes? * rounds)
     }
 
     /// Longest time; `None` where that is not known.

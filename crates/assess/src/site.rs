@@ -16,6 +16,7 @@ use crate::planned::{engine_or_substitute, escaped, size_word};
 use crate::settings::RunSettings;
 use crate::simulated;
 use crate::target::BenchTarget;
+use crate::traffic::{OfferedTraffic, PlannedTraffic, TestFile};
 use crate::working_file::WantedSize;
 
 /// fio's options of one job.
@@ -92,6 +93,16 @@ impl Site {
     /// True where a working file is made and filled first.
     pub fn lays_out(&self) -> bool {
         matches!(self.target, BenchTarget::Directory { .. })
+    }
+
+    /// The test file that is written first, where one is.
+    pub fn test_file(&self) -> Option<TestFile> {
+        self.lays_out().then_some(TestFile { bytes: self.size, limit: self.layout_time })
+    }
+
+    /// What a run with these settings moves here, of what its tests offer.
+    pub(crate) fn traffic(&self, settings: &RunSettings, offered: OfferedTraffic) -> PlannedTraffic {
+        PlannedTraffic::on(&self.target, settings, &[], offered)
     }
 
     /// The session that it runs on.

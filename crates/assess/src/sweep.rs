@@ -21,6 +21,7 @@ use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
+use crate::traffic::{OfferedTraffic, PlannedTraffic};
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +95,19 @@ impl SweepPlan {
         let site = Site::on(target, &settings.run, Nanos(settings.budget.0 / LAYOUT_SHARE))?;
         let spec = spec(&settings, site.unit)?;
         Ok(SweepPlan { site, spec, settings })
+    }
+
+    /// What it moves.
+    pub fn traffic(&self) -> PlannedTraffic {
+        let (time, patterns) = (self.settings.budget.0, &self.spec.patterns);
+        let writes = patterns.iter().any(|pattern| pattern.writes());
+        let offered = OfferedTraffic {
+            timed_ns: time,
+            writing_ns: if writes { time } else { 0 },
+            reads: patterns.iter().any(|pattern| !pattern.writes()),
+            ..OfferedTraffic::default()
+        };
+        self.site.traffic(&self.settings.run, offered)
     }
 
     /// fio's options for the point at `spot`, the `turn`th of those that are alike.

@@ -1,4 +1,5 @@
-//! What a bench moves at most, and how much of the burst credits it uses, where the type of the volume is known before the run.
+//! What a run writes and moves at most, and how much of the burst credits it uses, where the type of the volume is known before
+//! the run.
 
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_model::{Nanos, RunPlan};
@@ -9,25 +10,51 @@ use serde::Serialize;
 use crate::known_volume::KnownVolume;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
+use crate::settings::RunSettings;
 use crate::target::BenchTarget;
 use crate::together::PlannedTarget;
 
 /// What is moved in the order of what people rent, where no limit is known, bytes per second.
 const USUAL_RATE: u64 = 100 << 20;
 
-/// What a bench moves.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PlannedTraffic {
+/// What a run moves, whatever the volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct OfferedTraffic {
     /// Bytes of the tests that end with their size.
     pub sized_bytes: u64,
+    /// Those of them that are written.
+    pub sized_written_bytes: u64,
+    /// I/Os of the tests that end with their size, at most.
+    pub sized_ios: u64,
     /// Time in which the other tests move as much as the volume gives, ns.
     pub timed_ns: u64,
+    /// The part of it in which they write, ns.
+    pub writing_ns: u64,
+    /// Some tests read.
+    pub reads: bool,
+}
+
+/// What a run moves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PlannedTraffic {
+    /// By the tests alone.
+    #[serde(flatten)]
+    pub offered: OfferedTraffic,
     /// The type of the volume; `None` where it is unknown.
     pub volume_type: Option<String>,
     /// The bandwidth that the type permits, bursts included; `None` where it is unknown.
     pub most_bytes_per_second: Option<u64>,
     /// The burst credits that the run uses.
     pub credits: Vec<CreditUse>,
+}
+
+/// A test file that is written before the tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestFile {
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// Longest time for it; `None` = as long as it takes.
+    pub limit: Option<Nanos>,
 }
 
 /// What the credits of a bucket are.
@@ -57,61 +84,60 @@ pub struct CreditUse {
     pub may_exhaust: bool,
 }
 
-/// The traffic of `plan`, whose tests have the plans `plans`. The type of the volume is known of a simulated one, from the label
-/// `type=`, and from a published specification among `expectations`.
+/// The traffic of `plan`, whose tests have the plans `plans`.
 pub(crate) fn of_plan(
     plan: &BenchPlan,
     plans: &[RunPlan],
     expectations: &[ExpectationRecord],
 ) -> PlannedTraffic {
-    let model = match plan.targets.as_slice() {
-        [PlannedTarget { target: BenchTarget::Simulated(volume), .. }] => {
-            let name = volume.chosen.as_ref().map_or("the volume", |(id, _)| id);
-            Some((name.to_owned(), volume.model.clone()))
-        }
+    let offered = of_tests(&plan.tests, plans);
+    match plan.targets.as_slice() {
         [PlannedTarget { target, .. }] => {
-            let size = match target {
-                BenchTarget::Directory { filesystem, .. } => Some(filesystem.total_bytes),
-                target => target.size(),
-            };
-            let settings = &plan.settings.run;
-            let catalog = settings.types.catalogue().ok();
-            let known =
-                catalog.and_then(|all| KnownVolume::named_by(all, &settings.labels, expectations, size));
-            known.map(|volume| (volume.type_name().to_owned(), volume.model))
+            PlannedTraffic::on(target, &plan.settings.run, expectations, offered)
         }
-        _ => None,
-    };
-    traffic(&plan.tests, plans, model.as_ref().map(|(name, model)| (name.as_str(), model)))
+        _ => PlannedTraffic { offered, ..PlannedTraffic::default() },
+    }
 }
 
-/// The traffic of `tests` with these plans on a volume of `model`, where that is known.
-fn traffic(tests: &[PlannedTest], plans: &[RunPlan], model: Option<(&str, &VolumeModel)>) -> PlannedTraffic {
-    let running = || tests.iter().zip(plans).filter(|(test, _)| test.skip.is_none());
-    let sized = || running().filter(|(test, _)| test.io_bytes.is_some());
-    let sized_bytes = sized().filter_map(|(test, _)| test.io_bytes).sum();
-    let sized_ios: u64 = sized().map(|(test, plan)| test.io_bytes.unwrap_or(0) / least_block(plan)).sum();
-    let timed = running().filter(|(test, _)| test.io_bytes.is_none());
-    let timed_ns: u64 = timed.filter_map(|(test, _)| test.most_time()).map(|time| time.0).sum();
-    let planned = PlannedTraffic { sized_bytes, timed_ns, ..PlannedTraffic::default() };
-    let Some((name, model)) = model else { return planned };
-    let stages = || model.shared.iter().chain(&model.reads).chain(&model.writes);
-    let used =
-        |limit: &Option<Limit>, unit: CreditUnit, sized: u64| credit_use((*limit)?, unit, sized, timed_ns);
-    let of_stage = |stage: &LimitStage| {
-        [used(&stage.ios, CreditUnit::Ios, sized_ios), used(&stage.bytes, CreditUnit::Bytes, sized_bytes)]
-    };
-    let peak = |stage: &LimitStage| stage.bytes.and_then(|limit| limit.peak()).map(TokenRate::as_f64);
-    let of_all = |stages: &[LimitStage]| stages.iter().filter_map(peak).reduce(f64::min);
-    let apart = [of_all(&model.reads), of_all(&model.writes)];
-    let apart = apart.into_iter().flatten().reduce(|reads, writes| reads + writes);
-    let most = of_all(&model.shared).into_iter().chain(apart).reduce(f64::min);
-    PlannedTraffic {
-        volume_type: Some(name.to_owned()),
-        most_bytes_per_second: most.map(|most| most as u64),
-        credits: stages().flat_map(of_stage).flatten().collect(),
-        ..planned
+/// What `tests` with these plans move.
+fn of_tests(tests: &[PlannedTest], plans: &[RunPlan]) -> OfferedTraffic {
+    let mut offered = OfferedTraffic::default();
+    for (test, plan) in tests.iter().zip(plans).filter(|(test, _)| test.skip.is_none()) {
+        offered.reads |= test.reads();
+        match test.most_bytes() {
+            Some(most) => {
+                offered.sized_bytes += most;
+                offered.sized_written_bytes += if test.writes { most } else { 0 };
+                offered.sized_ios += most / least_block(plan);
+            }
+            None => {
+                let time = test.most_time().map_or(0, |time| time.0);
+                offered.timed_ns += time;
+                offered.writing_ns += if test.writes { time } else { 0 };
+            }
+        }
     }
+    offered
+}
+
+/// The name and the limits of the volume that is `target`, where its type is known: of a simulated one, from the label `type=`, and
+/// from a published specification among `expectations`.
+fn known_volume(
+    target: &BenchTarget,
+    settings: &RunSettings,
+    expectations: &[ExpectationRecord],
+) -> Option<(String, VolumeModel)> {
+    let size = match target {
+        BenchTarget::Simulated(volume) => {
+            let name = volume.chosen.as_ref().map_or("the volume", |(id, _)| id);
+            return Some((name.to_owned(), volume.model.clone()));
+        }
+        BenchTarget::Directory { filesystem, .. } => Some(filesystem.total_bytes),
+        target => target.size(),
+    };
+    let catalog = settings.types.catalogue().ok()?;
+    let volume = KnownVolume::named_by(catalog, &settings.labels, expectations, size)?;
+    Some((volume.type_name().to_owned(), volume.model))
 }
 
 /// The smallest I/O of a test, bytes: the most I/Os for its size.
@@ -142,25 +168,99 @@ fn credit_use(limit: Limit, unit: CreditUnit, sized: u64, timed_ns: u64) -> Opti
 }
 
 impl PlannedTraffic {
-    /// `Moves at most 22.5 GiB (3 min at 128 MiB/s, the limit of aws-gp2-2016).`; `None` where nothing is moved.
-    pub fn amount_text(&self) -> Option<String> {
-        let at = |rate: u64| bytes(self.sized_bytes + (rate as f64 * self.timed_ns as f64 / 1e9) as u64);
-        let time = duration(Nanos(self.timed_ns));
-        match (self.sized_bytes, self.timed_ns, self.most_bytes_per_second.zip(self.volume_type.as_ref())) {
-            (0, 0, _) => None,
-            (_, 0, _) => Some(format!("Moves at most {}.", at(0))),
-            (_, _, Some((rate, name))) => Some(format!(
-                "Moves at most {} ({time} at {}/s, the limit of {name}).",
-                at(rate),
-                bytes(rate)
-            )),
-            _ => Some(format!(
-                "Moves {} at {}/s, {} at 1 GiB/s.",
-                at(USUAL_RATE),
-                bytes(USUAL_RATE),
-                at(1 << 30)
-            )),
+    /// What a run moves on `target`.
+    pub(crate) fn on(
+        target: &BenchTarget,
+        settings: &RunSettings,
+        expectations: &[ExpectationRecord],
+        offered: OfferedTraffic,
+    ) -> PlannedTraffic {
+        match known_volume(target, settings, expectations) {
+            Some((name, model)) => PlannedTraffic::of_type(name, &model, offered),
+            None => PlannedTraffic { offered, ..PlannedTraffic::default() },
         }
+    }
+
+    fn of_type(name: String, model: &VolumeModel, offered: OfferedTraffic) -> PlannedTraffic {
+        let stages = || model.shared.iter().chain(&model.reads).chain(&model.writes);
+        let used = |limit: &Option<Limit>, unit: CreditUnit, sized: u64| {
+            credit_use((*limit)?, unit, sized, offered.timed_ns)
+        };
+        let of_stage = |stage: &LimitStage| {
+            [
+                used(&stage.ios, CreditUnit::Ios, offered.sized_ios),
+                used(&stage.bytes, CreditUnit::Bytes, offered.sized_bytes),
+            ]
+        };
+        let peak = |stage: &LimitStage| stage.bytes.and_then(|limit| limit.peak()).map(TokenRate::as_f64);
+        let of_all = |stages: &[LimitStage]| stages.iter().filter_map(peak).reduce(f64::min);
+        let apart = [of_all(&model.reads), of_all(&model.writes)];
+        let apart = apart.into_iter().flatten().reduce(|reads, writes| reads + writes);
+        let most = of_all(&model.shared).into_iter().chain(apart).reduce(f64::min);
+        PlannedTraffic {
+            offered,
+            volume_type: Some(name),
+            most_bytes_per_second: most.map(|most| most as u64),
+            credits: stages().flat_map(of_stage).flatten().collect(),
+        }
+    }
+
+    /// What the run writes before the tests, moves in them, and uses of the burst credits, a sentence each.
+    pub fn text(&self, file: Option<TestFile>) -> String {
+        let is_silent = file.is_none() && !self.writes();
+        let layout = file.map(|TestFile { bytes: size, limit }| {
+            let limit = limit.map(|time| format!(" (time limit {})", duration(time))).unwrap_or_default();
+            format!("Writes a {} test file{limit}.", bytes(size))
+        });
+        let nothing = is_silent.then(|| "Writes nothing.".to_owned());
+        let sentences = layout.into_iter().chain(nothing).chain(self.amount_text());
+        sentences.chain(self.credit_texts()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn writes(&self) -> bool {
+        self.offered.sized_written_bytes > 0 || self.offered.writing_ns > 0
+    }
+
+    /// `Moves at most 22.5 GiB (3 min at 128 MiB/s, the limit of aws-gp2-2016), writes at most 7.5 GiB of it.`; `None` where
+    /// nothing is moved.
+    fn amount_text(&self) -> Option<String> {
+        let OfferedTraffic { sized_bytes, sized_written_bytes, timed_ns, writing_ns, reads, .. } =
+            self.offered;
+        let bytes_at = |rate: u64, sized: u64, ns: u64| bytes(sized + (rate as f64 * ns as f64 / 1e9) as u64);
+        let at = |rate: u64| bytes_at(rate, sized_bytes, timed_ns);
+        let time = |ns: u64| duration(Nanos(ns));
+        let verb = match (reads, self.writes()) {
+            (true, true) => "Moves",
+            (true, false) => "Reads",
+            (false, _) => "Writes",
+        };
+        let writes_part = verb == "Moves";
+        let known = self.most_bytes_per_second.zip(self.volume_type.as_ref());
+        let (amount, rate) = match (timed_ns, known) {
+            (0, _) if sized_bytes == 0 => return None,
+            (0, _) => (format!("{verb} at most {}", at(0)), 0),
+            (_, Some((rate, name))) => {
+                let limit = format!("{} at {}/s, the limit of {name}", time(timed_ns), bytes(rate));
+                (format!("{verb} at most {} ({limit})", at(rate)), rate)
+            }
+            (_, None) => {
+                let usual = format!("{} at {}/s", at(USUAL_RATE), bytes(USUAL_RATE));
+                let amount = format!("{verb} {usual}, {} at 1 GiB/s", at(1 << 30));
+                let written = (sized_written_bytes > 0).then(|| bytes(sized_written_bytes));
+                let during = (writing_ns > 0)
+                    .then(|| format!("for up to {} of the {}", time(writing_ns), time(timed_ns)));
+                let parts: Vec<String> = written.into_iter().chain(during).collect();
+                return Some(match writes_part {
+                    true => format!("{amount}; writes {}.", parts.join(" and ")),
+                    false => format!("{amount}."),
+                });
+            }
+        };
+        let written = bytes_at(rate, sized_written_bytes, writing_ns);
+        Some(match writes_part {
+            true => format!("{amount}, writes at most {written} of it."),
+            false => format!("{amount}."),
+        })
     }
 
     /// `This run uses up to 540,000 of 5.4 M I/O credits of aws-gp2-2016.`, a sentence for each bucket.
@@ -242,22 +342,50 @@ mod tests {
 
     #[test]
     fn amounts_are_those_of_the_limit_or_of_usual_rates() {
-        let unknown = PlannedTraffic { timed_ns: 180_000_000_000, ..PlannedTraffic::default() };
-        assert_eq!(
-            unknown.amount_text().as_deref(),
-            Some("Moves 17.6 GiB at 100 MiB/s, 180 GiB at 1 GiB/s.")
-        );
-        let known = PlannedTraffic {
-            volume_type: Some("aws-gp2".to_owned()),
-            most_bytes_per_second: Some(128 << 20),
-            ..unknown
+        let minutes = |minutes: u64| minutes * 60_000_000_000;
+        let check = |offered: OfferedTraffic, expected: [&str; 2]| {
+            let unknown = PlannedTraffic { offered, ..PlannedTraffic::default() };
+            let known = PlannedTraffic {
+                volume_type: Some("aws-gp2".to_owned()),
+                most_bytes_per_second: Some(128 << 20),
+                ..unknown.clone()
+            };
+            assert_eq!([unknown, known].map(|traffic| traffic.text(None)), expected);
         };
-        assert_eq!(
-            known.amount_text().as_deref(),
-            Some("Moves at most 22.5 GiB (3 min at 128 MiB/s, the limit of aws-gp2).")
+        let reading = OfferedTraffic { timed_ns: minutes(3), reads: true, ..OfferedTraffic::default() };
+        check(
+            reading,
+            [
+                "Writes nothing. Reads 17.6 GiB at 100 MiB/s, 180 GiB at 1 GiB/s.",
+                "Writes nothing. Reads at most 22.5 GiB (3 min at 128 MiB/s, the limit of aws-gp2).",
+            ],
         );
-        let sized = PlannedTraffic { sized_bytes: 3 << 30, ..PlannedTraffic::default() };
-        assert_eq!(sized.amount_text().as_deref(), Some("Moves at most 3.0 GiB."));
-        assert_eq!(PlannedTraffic::default().amount_text(), None);
+        check(
+            OfferedTraffic { writing_ns: minutes(1), ..reading },
+            [
+                "Moves 17.6 GiB at 100 MiB/s, 180 GiB at 1 GiB/s; writes for up to 1 min of the 3 min.",
+                "Moves at most 22.5 GiB (3 min at 128 MiB/s, the limit of aws-gp2), writes at most 7.5 GiB of it.",
+            ],
+        );
+        check(
+            OfferedTraffic { writing_ns: minutes(3), reads: false, ..reading },
+            [
+                "Writes 17.6 GiB at 100 MiB/s, 180 GiB at 1 GiB/s.",
+                "Writes at most 22.5 GiB (3 min at 128 MiB/s, the limit of aws-gp2).",
+            ],
+        );
+        let sized = OfferedTraffic { sized_bytes: 3 << 30, reads: true, ..OfferedTraffic::default() };
+        check(sized, ["Writes nothing. Reads at most 3.0 GiB."; 2]);
+        check(
+            OfferedTraffic { sized_written_bytes: 1 << 30, ..sized },
+            ["Moves at most 3.0 GiB, writes at most 1.0 GiB of it."; 2],
+        );
+        check(OfferedTraffic::default(), ["Writes nothing."; 2]);
+        let file = TestFile { bytes: 1 << 30, limit: Some(Nanos(minutes(1))) };
+        let unknown = PlannedTraffic { offered: sized, ..PlannedTraffic::default() };
+        assert_eq!(
+            unknown.text(Some(file)),
+            "Writes a 1.0 GiB test file (time limit 1 min). Reads at most 3.0 GiB."
+        );
     }
 }

@@ -137,11 +137,6 @@ pub fn paragraph(text: &str, out: &mut TextWriter) -> io::Result<()> {
     wrap(text, style().width, 0, 2).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// What a plan writes, one after the other, as a sentence.
-pub fn writes(parts: &[String]) -> String {
-    format!("Writes {}.", if parts.is_empty() { "nothing".to_owned() } else { parts.join(", then ") })
-}
-
 /// Ends the text of a plan with its notes and an empty line.
 ///
 /// # Errors

@@ -20,6 +20,7 @@ use crate::planned::{engine_or_substitute, escaped, pair, size_word, time_word};
 use crate::simulated;
 use crate::suite::section_of;
 use crate::target::BenchTarget;
+use crate::traffic::{OfferedTraffic, PlannedTraffic};
 use crate::until_steady::Rounds;
 
 /// What is going to be done.
@@ -89,6 +90,28 @@ impl PreparePlan {
             PrepareKind::Simulated => self.settings.run.target.display().to_string(),
             _ => self.target.file.display().to_string(),
         }
+    }
+
+    /// What it moves.
+    pub fn traffic(&self) -> PlannedTraffic {
+        let [read, written, _] = self.bytes();
+        let passes =
+            self.stages.iter().filter(|stage| !matches!(stage, PrepareStage::Workload | PrepareStage::Trim));
+        let ios = |stage: &PrepareStage| {
+            let piece = PreparePiece { stage: *stage, offset: 0, length: self.target.size };
+            self.target.size / piece.block()
+        };
+        let rounds_ns = self.rounds.map_or(0, |rounds| rounds.budget.0);
+        let reads_in_rounds = |workload: &PrepareWorkload| workload.rw.ends_with("rw");
+        let offered = OfferedTraffic {
+            sized_bytes: read + written,
+            sized_written_bytes: written,
+            sized_ios: passes.map(ios).sum(),
+            timed_ns: rounds_ns,
+            writing_ns: rounds_ns,
+            reads: read > 0 || self.settings.precondition.as_ref().is_some_and(reads_in_rounds),
+        };
+        PlannedTraffic::on(&as_of_bench(&self.target), &self.settings.run, &[], offered)
     }
 
     /// Bytes of all passes that read, write and trim, in this order.

@@ -15,6 +15,7 @@ use crate::planned::{pair, size_word, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
+use crate::traffic::{OfferedTraffic, PlannedTraffic};
 
 /// What the file benchmark writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,6 +119,34 @@ impl SurfacePlan {
     pub fn make(settings: SurfaceSettings) -> Result<SurfacePlan, AssessError> {
         let target = Site::inspect(&settings.run)?;
         SurfacePlan::on(target, settings)
+    }
+
+    /// What it moves.
+    pub fn traffic(&self) -> PlannedTraffic {
+        let (settings, size) = (&self.settings, self.site.size);
+        let offered = if settings.scan {
+            OfferedTraffic {
+                sized_bytes: size,
+                sized_ios: size / SCAN_BLOCK,
+                reads: true,
+                ..OfferedTraffic::default()
+            }
+        } else {
+            let time = settings.budget.0;
+            let writes_rows = self.parts.file && self.site.target.write_refusal().is_none();
+            let rows_ns = self.times(time, self.visits(time).len()).file_ns;
+            OfferedTraffic {
+                timed_ns: time,
+                writing_ns: match () {
+                    () if settings.writes => time,
+                    () if writes_rows => rows_ns,
+                    () => 0,
+                },
+                reads: !settings.writes || self.parts.file,
+                ..OfferedTraffic::default()
+            }
+        };
+        self.site.traffic(&settings.run, offered)
     }
 
     /// Plans what was asked for on a target already looked at.

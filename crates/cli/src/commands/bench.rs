@@ -198,9 +198,7 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWrit
     if let Some(rounds) = rounds_text(plan) {
         output::paragraph(&rounds, out)?;
     }
-    output::paragraph(&writes_text(plan), out)?;
-    let traffic = plan.traffic.amount_text().into_iter().chain(plan.traffic.credit_texts());
-    output::paragraph(&traffic.collect::<Vec<_>>().join(" "), out)?;
+    output::paragraph(&plan.traffic.text(plan.test_file()), out)?;
     expected::announce(plan, out)?;
     output::notes(&plan.notes, out)?;
     if in_full {
@@ -268,22 +266,6 @@ fn time_text(cost: &PlanCost) -> String {
         (None, Some(tests)) => format!("{} after file layout", span(tests)),
         (None, None) => "no time limit".to_owned(),
     }
-}
-
-fn writes_text(plan: &BenchPlan) -> String {
-    let cost = &plan.cost;
-    let mut parts = Vec::new();
-    if cost.layout_bytes > 0 {
-        let limit = cost.layout_time.map(|time| format!(" (time limit {})", precise(time)));
-        parts.push(format!("a {} test file{}", bytes(cost.layout_bytes), limit.unwrap_or_default()));
-    }
-    if cost.writing_bytes > 0 {
-        parts.push(format!("at most {} in tests", bytes(cost.writing_bytes)));
-    }
-    if cost.writing_time > Nanos::ZERO {
-        parts.push(format!("at full rate for {}", precise(cost.writing_time)));
-    }
-    output::writes(&parts)
 }
 
 #[derive(Serialize)]

@@ -129,7 +129,12 @@ fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
     if let Some(why) = plan.no_writes.as_ref().filter(|_| !plan.settings.read_only) {
         output::paragraph(&format!("No writes: this {why}."), out)?;
     }
-    let credit = "Exhausts the burst credits of the volume, if any: the volume is slow until they refill.";
-    output::paragraph(credit, out)?;
+    let traffic = plan.traffic();
+    let credit = match traffic.volume_type {
+        Some(_) => traffic.credit_texts().join(" "),
+        None => "Exhausts the burst credits of the volume, if any: the volume is slow until they refill."
+            .to_owned(),
+    };
+    output::paragraph(&credit, out)?;
     output::notes(&plan.site.notes, out)
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use clap::Args;
 use fathom_analysis::pattern::block_name;
 use fathom_analysis::prepare::CompletedPiece;
-use fathom_assess::is_simulated;
 use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, PrepareWorkload, prepare};
+use fathom_assess::{PlannedTraffic, is_simulated};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_capacity};
@@ -168,7 +168,8 @@ fn plan_text(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
     let titles: Vec<&str> = plan.stages.iter().map(|stage| stage.title()).collect();
     let (name, size) = (plan.target_name(), bytes(plan.target.size));
     output::paragraph(&format!("Prepare {name}, {size}: {}.", titles.join("; ")), out)?;
-    output::paragraph(&cost_text(plan), out)?;
+    let traffic = plan.traffic();
+    output::paragraph(&cost_text(plan, &traffic), out)?;
     if let (Some(workload), Some(rounds)) = (&plan.settings.precondition, plan.rounds) {
         let (round, most) = (rounds.round.unwrap_or_default(), rounds.budget);
         output::paragraph(
@@ -184,6 +185,7 @@ fn plan_text(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
             out,
         )?;
     }
+    output::paragraph(&traffic.credit_texts().join(" "), out)?;
     let has_data = !matches!(plan.target.kind, PrepareKind::NewFile | PrepareKind::Simulated);
     if has_data && plan.stages.iter().any(|stage| stage.modifies()) {
         output::paragraph(&format!("Destroys all data on {name}."), out)?;
@@ -192,7 +194,7 @@ fn plan_text(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
 }
 
 /// `Writes 300 GiB: 51 min 12 s at 100 MiB/s, 5 min at 1 GiB/s.`
-fn cost_text(plan: &PreparePlan) -> String {
+fn cost_text(plan: &PreparePlan, traffic: &PlannedTraffic) -> String {
     let [read, written, trimmed] = plan.bytes();
     let parts: Vec<String> = [("trims", trimmed), ("writes", written), ("reads", read)]
         .into_iter()
@@ -201,10 +203,10 @@ fn cost_text(plan: &PreparePlan) -> String {
         .collect();
     let moved = read + written;
     let time = |bytes_per_second: u64| duration(Nanos((moved as f64 * 1e9 / bytes_per_second as f64) as u64));
-    let pace = if moved == 0 {
-        "no time limit".to_owned()
-    } else {
-        format!("{} at 100 MiB/s, {} at 1 GiB/s", time(100 << 20), time(1 << 30))
+    let pace = match (moved, traffic.most_bytes_per_second.zip(traffic.volume_type.as_ref())) {
+        (0, _) => "no time limit".to_owned(),
+        (_, Some((most, name))) => format!("{} at {}/s, the limit of {name}", time(most), bytes(most)),
+        (_, None) => format!("{} at 100 MiB/s, {} at 1 GiB/s", time(100 << 20), time(1 << 30)),
     };
     let mut text = parts.join(", ");
     text[..1].make_ascii_uppercase();

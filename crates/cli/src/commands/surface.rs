@@ -152,10 +152,8 @@ fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSetting
 fn plan_text(plan: &SurfacePlan, out: &mut TextWriter) -> io::Result<()> {
     let settings = &plan.settings;
     let (name, size) = (&plan.site.name, bytes(plan.site.size));
-    let lays_out = plan.site.lays_out();
     if settings.scan {
-        let what =
-            format!("Scan of {name}: all of {size} once, one block of 1 MiB at a time. Writes nothing.");
+        let what = format!("Scan of {name}: all of {size} once, one block of 1 MiB at a time.");
         output::paragraph(&what, out)?;
     } else {
         let places = plan.visits(settings.budget.0).len();
@@ -169,19 +167,8 @@ fn plan_text(plan: &SurfacePlan, out: &mut TextWriter) -> io::Result<()> {
         let parts: Vec<String> = parts.into_iter().filter(|(is, _)| *is).map(|(_, part)| part).collect();
         let budget = format!("{}{}", duration(settings.budget), plan.site.target.time_note());
         output::paragraph(&format!("Surface of {name}, {size}: {}; about {budget}.", parts.join(", ")), out)?;
-        let mut writes = Vec::new();
-        if lays_out {
-            writes.push(format!("a {size} test file"));
-        }
-        if settings.writes {
-            writes.push("over the whole target at full rate".to_owned());
-        }
-        let may_write = lays_out || !settings.run.destroy.is_empty();
-        if plan.parts.file && may_write {
-            writes.push("at full rate in the write half of the file benchmark".to_owned());
-        }
-        output::paragraph(&output::writes(&writes), out)?;
     }
+    output::paragraph(&plan.traffic().text(plan.site.test_file()), out)?;
     output::notes(&plan.site.notes, out)
 }
 

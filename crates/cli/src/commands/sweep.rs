@@ -13,7 +13,7 @@ use fathom_assess::is_simulated;
 use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, parse_bytes, parse_capacity};
+use fathom_model::units::{duration, parse_bytes, parse_capacity};
 use fathom_record::{ActivityKind, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::sweep::{json, view};
@@ -202,15 +202,9 @@ fn plan_text(plan: &SweepPlan, out: &mut TextWriter) -> io::Result<()> {
         plan.site.target.time_note()
     );
     output::paragraph(&what, out)?;
-    let mut writes = Vec::new();
-    if plan.site.lays_out() {
-        writes.push(format!("a {} test file", bytes(plan.site.size)));
-    }
-    if spec.patterns.iter().any(|pattern| pattern.writes()) {
-        writes.push("at full rate in each point of a write pattern".to_owned());
-    }
+    output::paragraph(&plan.traffic().text(plan.site.test_file()), out)?;
     let order = "Runs light points first and heavy ones last, so that burst credits are spent at the end.";
-    output::paragraph(&format!("{} {order}", output::writes(&writes)), out)?;
+    output::paragraph(order, out)?;
     output::notes(&plan.site.notes, out)
 }
 
