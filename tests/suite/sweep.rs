@@ -42,6 +42,27 @@ fn swept(device: &LoopDevice, cap: &Cap, arguments: &[&str], code: i32) -> Resul
 }
 
 #[test]
+fn a_sweep_of_a_very_slow_device_ends_near_its_budget() {
+    need!(root, limits, tool "losetup", path "/dev/shm");
+    let _capped = measuring_capped();
+    let device = LoopDevice::in_memory(128 * MIB);
+    let cap = Cap { read_bps: Some(100_000), ..Cap::default() };
+    let throttle = Throttle::new(device.path(), &cap);
+    let home = scratch();
+    let mut command = fathom_under(&throttle, home.path());
+    // 64 requests of 64 KiB take 42 s.
+    command.args(["sweep", "--json", "--no-history", "--bs=4k,64k", "--iodepth=1,64", "--budget=30"]);
+    let ended = run(command.arg(device.path()));
+    ended.assert_code(0);
+    let document = ended.document();
+    let elapsed = points(&document).iter().map(|point| number(point, "/elapsed_ns")).sum::<f64>() / 1e9;
+    assert!(elapsed < 34.0, "{elapsed} s");
+    let deep = points(&document).iter().find(|point| point["iodepth"] == 64 && point["status"] == "skipped");
+    let reason = deep.expect("a point that is too deep")["reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("in flight would take"), "{reason}");
+}
+
+#[test]
 fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();

@@ -90,12 +90,17 @@ fn run_test(plan: &BenchPlan, test: &PlannedTest, size: u64, steps: &mut Steps<'
         return TestRecord::skipped(meta(test), reason);
     }
     let engines = engine_rows();
-    let words = |test: &PlannedTest| test.job_options(&plan.targets[test.targets[0]].file, size);
+    let words = |target: usize| test.job_options(&plan.targets[target].file, size);
+    let (session, measured) = (steps.session, &steps.record.tests);
+    let earlier = |target: usize| -> Vec<&TestRecord> {
+        let alone = plan.tests.iter().zip(measured).filter(|(planned, _)| planned.targets == [target]);
+        alone.map(|(_, test)| test).collect()
+    };
     let (test, note) = match plan.resolve(test, size, &engines) {
-        Ok(resolved) => bounded(test, &resolved, &steps.record.tests, &words, steps.session),
+        Ok(resolved) => bounded(test, &resolved, earlier, words, session),
         Err(_) => (test.clone(), None),
     };
-    let (meta, session, observer) = (meta(&test), steps.session, &mut *steps.observer);
+    let (meta, observer) = (meta(&test), &mut *steps.observer);
     let mut record = match &test.rounds {
         None => measure_plan(meta, plan.resolve(&test, size, &engines), session, observer),
         Some(rounds) => until_steady(rounds, session, |index, so_far| {

@@ -1,34 +1,35 @@
 //! Bounds the time that the requests of a test need to complete after its end: on a device that takes seconds for each, a deep
 //! queue would make a test last many times as long as announced.
 //!
-//! No request can be taken back once it is issued, so the depth is lowered before the test. What earlier tests of the run
-//! reached, or a few requests of the test itself, tell what the device does in that time.
+//! No request can be taken back once it is issued, so the depth is known to be too great before the test. What earlier tests of
+//! the run reached, or a few requests of the test itself, tell what the device does in that time.
 
-use fathom_model::plan::Mix;
+use fathom_model::plan::{JobPlan, Mix};
 use fathom_model::units::{self, bytes};
 use fathom_model::{Nanos, RunPlan};
-use fathom_record::{OpSummary, TestRecord, TestSummary};
+use fathom_record::{JobRecord, OpSummary, TestRecord, TestSummary};
 use fathom_runner::Session;
 
-use crate::measure::measure;
+use crate::measure::{NamedJob, measure_together};
 use crate::planned::{PlannedTest, pair, size_word, time_word};
+use crate::site::JobWords;
 
 /// Time for the requests in flight at the end of a test that is shorter.
-const LEAST: Nanos = Nanos::from_secs(2);
+pub(crate) const LEAST_DRAIN_NS: u64 = 2_000_000_000;
 /// Times that a deeper queue is tried before the depth is settled.
 const TRIES: u32 = 4;
 
-/// The requests that a test keeps in flight.
-struct InFlight {
+/// The requests that a job keeps in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InFlight {
     /// Per worker.
-    depth: u64,
-    workers: u64,
-    block_bytes: u64,
+    pub(crate) depth: u64,
+    pub(crate) workers: u64,
+    pub(crate) block_bytes: u64,
 }
 
 impl InFlight {
-    fn of(plan: &RunPlan) -> Option<InFlight> {
-        let [job] = plan.jobs.as_slice() else { return None };
+    fn of(job: &JobPlan) -> Option<InFlight> {
         let sizes = job.io.block_size.as_ref().map(|size| size.largest());
         let block_bytes = match job.io.pattern.mix {
             Mix::Read => sizes.read,
@@ -43,74 +44,148 @@ impl InFlight {
     fn requests(&self) -> u64 {
         self.depth * self.workers
     }
+
+    /// How long the device of an earlier test needs for these requests at most, s, by the requests and by the bytes that it
+    /// completed.
+    fn drain_seconds(&self, test: &TestRecord) -> Option<f64> {
+        let total: OpSummary = TestSummary::new(test).total?;
+        let by_requests = self.requests() as f64 / total.iops;
+        let by_bytes = (self.requests() * self.block_bytes) as f64 / total.bytes_per_second;
+        Some(by_requests.max(by_bytes)).filter(|seconds| seconds.is_finite())
+    }
 }
 
-/// `test` with a depth whose requests the device completes in about the length of the test, and a note where that is less than
-/// the suite's. `plan` is what the test means, `earlier` the tests of the run so far.
-pub(crate) fn bounded(
-    test: &PlannedTest,
-    plan: &RunPlan,
-    earlier: &[TestRecord],
-    words: &dyn Fn(&PlannedTest) -> Vec<(String, String)>,
-    session: &Session,
-) -> (PlannedTest, Option<String>) {
-    let unchanged = || (test.clone(), None);
-    let Some(in_flight) = InFlight::of(plan).filter(|_| !session.is_simulated() && test.rounds.is_none())
-    else {
-        return unchanged();
-    };
-    let limit = test.runtime.unwrap_or(LEAST).max(LEAST);
-    let known = earlier.iter().filter_map(|test| drain_time(&in_flight, test)).reduce(f64::min);
-    if in_flight.depth == 1 || known.is_some_and(|seconds| seconds <= limit.as_secs_f64()) {
-        return unchanged();
+/// A job of a test, the tests that ran alone on its target before, and its options with another target's left out.
+pub(crate) struct BoundedJob<'a> {
+    pub(crate) in_flight: InFlight,
+    pub(crate) earlier: Vec<&'a TestRecord>,
+    pub(crate) words: JobWords,
+}
+
+impl BoundedJob<'_> {
+    /// How long its requests take at most, as far as earlier tests tell, s.
+    fn known_seconds(&self) -> Option<f64> {
+        self.earlier.iter().filter_map(|test| self.in_flight.drain_seconds(test)).reduce(f64::min)
     }
-    let probe = |depth: u64| -> Option<f64> {
-        let mut options = words(test);
-        let changed = ["iodepth", "numjobs", "runtime", "time_based", "ramp_time", "io_size"];
-        options.retain(|(name, _)| !changed.contains(&name.as_str()));
-        options.extend([
+
+    /// The words of a job with `depth` requests in flight that ends when as many have completed.
+    fn probe_words(&self, depth: u64, limit: Nanos) -> JobWords {
+        let changed = ["iodepth", "numjobs", "runtime", "time_based", "ramp_time", "startdelay", "io_size"];
+        let mut words = self.words.clone();
+        words.retain(|(name, _)| !changed.contains(&name.as_str()));
+        words.extend([
             pair("iodepth", depth.to_string()),
-            pair("io_size", size_word(depth * in_flight.block_bytes)),
+            pair("io_size", size_word(depth * self.in_flight.block_bytes)),
             pair("runtime", time_word(limit)),
         ]);
+        words
+    }
+}
+
+/// The depth that a target completes in time, which is less than was asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DepthBound {
+    pub(crate) depth: u64,
+    /// Requests per second of the slowest target, and what is asked for there.
+    iops: f64,
+    in_flight: InFlight,
+}
+
+impl DepthBound {
+    /// `at 97.6 KiB/s the 32.0 MiB in flight would take 5 min 35 s to complete`
+    pub(crate) fn reason(&self) -> String {
+        let InFlight { block_bytes, .. } = self.in_flight;
+        let seconds = self.in_flight.requests() as f64 / self.iops;
+        format!(
+            "at {}/s the {} in flight would take {} to complete",
+            bytes((self.iops * block_bytes as f64) as u64),
+            bytes(self.in_flight.requests() * block_bytes),
+            units::duration(Nanos((seconds * 1e9) as u64)),
+        )
+    }
+}
+
+/// Where the requests of `jobs`, which run at once with the same depth, would need longer than `limit` to complete: the depth that
+/// does not. Sends a few requests where earlier tests do not tell.
+pub(crate) fn depth_bound(jobs: &[BoundedJob<'_>], limit: Nanos, session: &Session) -> Option<DepthBound> {
+    if session.is_simulated() || jobs.iter().all(|job| job.in_flight.depth <= 1) {
+        return None;
+    }
+    // Targets may lie on one device.
+    let known: Option<f64> = jobs.iter().map(BoundedJob::known_seconds).sum();
+    if known.is_some_and(|seconds| seconds <= limit.as_secs_f64()) {
+        return None;
+    }
+    let in_flight: Vec<InFlight> = jobs.iter().map(|job| job.in_flight).collect();
+    bound_by(&in_flight, limit, |depth| {
         let name = "drain";
-        let probed = measure(name.to_owned(), name.to_owned(), options, session, &mut ());
-        TestSummary::new(&probed).total.map(|total| total.iops).filter(|rate| *rate > 0.0)
-    };
+        let words: Vec<NamedJob<'_>> = jobs.iter().map(|job| (name, job.probe_words(depth, limit))).collect();
+        let probed = measure_together(name.to_owned(), name.to_owned(), &words, session, &mut ());
+        probed.jobs.iter().map(job_iops).collect()
+    })
+}
+
+/// Requests per second of a job until its last one completed; `None` where none did.
+fn job_iops(job: &JobRecord) -> Option<f64> {
+    let ios = job.measured.read.ios + job.measured.write.ios;
+    Some(ios as f64 * 1e9 / job.measured.elapsed_ns() as f64).filter(|iops| iops.is_finite() && *iops > 0.0)
+}
+
+/// The same by the rates that `probe` finds of each job at a depth.
+fn bound_by(
+    jobs: &[InFlight],
+    limit: Nanos,
+    mut probe: impl FnMut(u64) -> Option<Vec<f64>>,
+) -> Option<DepthBound> {
+    let asked = jobs.first()?.depth;
     let mut depth = 1;
     for _ in 0..TRIES {
-        let Some(rate) = probe(depth) else { return unchanged() };
-        let most = ((rate * limit.as_secs_f64()) as u64 / in_flight.workers).max(1);
-        if most >= in_flight.depth {
-            return unchanged();
+        let rates = probe(depth)?;
+        let bounds = jobs.iter().zip(rates).map(|(&in_flight, iops)| {
+            let depth = ((iops * limit.as_secs_f64()) as u64 / in_flight.workers).max(1);
+            DepthBound { depth, iops, in_flight }
+        });
+        let slowest = bounds.min_by_key(|bound| bound.depth)?;
+        if slowest.depth >= asked {
+            return None;
         }
         // Deeper queues no longer gain anything.
-        if most <= depth + depth / 4 {
-            let text = format!(
-                "queue depth {most} instead of {}: at {} the {} of the suite's depth would take {} to complete; use a \
-                 longer --runtime.",
-                in_flight.depth,
-                rate_text(rate, in_flight.block_bytes),
-                bytes(in_flight.requests() * in_flight.block_bytes),
-                units::duration(Nanos((in_flight.requests() as f64 / rate * 1e9) as u64)),
-            );
-            return (test.with_depth(most), Some(text));
+        if slowest.depth <= depth + depth / 4 {
+            return Some(slowest);
         }
-        depth = most;
+        depth = slowest.depth;
     }
-    unchanged()
+    None
 }
 
-fn rate_text(rate: f64, block_bytes: u64) -> String {
-    format!("{}/s", bytes((rate * block_bytes as f64) as u64))
-}
-
-/// How long the device of an earlier test needs for these requests at most, s, by the requests and by the bytes that it completed.
-fn drain_time(in_flight: &InFlight, test: &TestRecord) -> Option<f64> {
-    let total: OpSummary = TestSummary::new(test).total?;
-    let by_requests = in_flight.requests() as f64 / total.iops;
-    let by_bytes = (in_flight.requests() * in_flight.block_bytes) as f64 / total.bytes_per_second;
-    Some(by_requests.max(by_bytes)).filter(|seconds| seconds.is_finite())
+/// `test` with a depth whose requests its targets complete in about the length of the test, and a note where that is less than
+/// the suite's. `plan` is what the test means, with a job for each target; `earlier` are the tests that ran alone on a target, and
+/// `words` the options of the job there.
+pub(crate) fn bounded<'a>(
+    test: &PlannedTest,
+    plan: &RunPlan,
+    earlier: impl Fn(usize) -> Vec<&'a TestRecord>,
+    words: impl Fn(usize) -> JobWords,
+    session: &Session,
+) -> (PlannedTest, Option<String>) {
+    let job = |(job, &target): (&JobPlan, &usize)| {
+        let in_flight = InFlight::of(job)?;
+        Some(BoundedJob { in_flight, earlier: earlier(target), words: words(target) })
+    };
+    let jobs: Option<Vec<BoundedJob<'_>>> = plan.jobs.iter().zip(&test.targets).map(job).collect();
+    let limit = Nanos(test.runtime.map_or(0, |runtime| runtime.0).max(LEAST_DRAIN_NS));
+    match depth_bound(&jobs.unwrap_or_default(), limit, session) {
+        None => (test.clone(), None),
+        Some(bound) => {
+            let note = format!(
+                "queue depth {} instead of {}: {}; use a longer --runtime.",
+                bound.depth,
+                bound.in_flight.depth,
+                bound.reason()
+            );
+            (test.with_depth(bound.depth), Some(note))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -129,12 +204,37 @@ mod tests {
     #[test]
     fn earlier_tests_bound_the_time_by_requests_and_by_bytes() {
         let deep = InFlight { depth: 32, workers: 1, block_bytes: 1 << 20 };
-        let time = |test: &TestRecord| drain_time(&deep, test).map(|seconds| seconds.round());
+        let time = |test: &TestRecord| deep.drain_seconds(test).map(|seconds| seconds.round());
         assert_eq!(time(&done(25, 4096)), Some(328.0));
         assert_eq!(time(&done(10_000, 4096)), Some(1.0));
         assert_eq!(time(&done(100, 1 << 20)), Some(0.0));
         assert_eq!(time(&TestRecord::default()), None);
         let many = InFlight { depth: 64, workers: 8, block_bytes: 4096 };
-        assert_eq!(drain_time(&many, &done(64, 4096)), Some(8.0));
+        assert_eq!(many.drain_seconds(&done(64, 4096)), Some(8.0));
+    }
+
+    #[test]
+    fn the_slowest_target_bounds_the_depth_of_all() {
+        let job = InFlight { depth: 64, workers: 1, block_bytes: 4096 };
+        let bound = |rates: &[f64]| {
+            let jobs = vec![job; rates.len()];
+            bound_by(&jobs, Nanos::from_secs(2), |_| Some(rates.to_vec())).map(|bound| bound.depth)
+        };
+        assert_eq!(bound(&[1000.0]), None);
+        assert_eq!(bound(&[5.0]), Some(10));
+        assert_eq!(bound(&[1000.0, 5.0]), Some(10));
+        assert_eq!(bound(&[1000.0, 1000.0]), None);
+        assert_eq!(bound(&[0.1]), Some(1));
+        assert_eq!(bound_by(&[job], Nanos::from_secs(2), |_| None), None);
+        // A device that serves four at once.
+        let parallel = |depth: u64| Some(vec![depth.min(4) as f64]);
+        assert_eq!(bound_by(&[job], Nanos::from_secs(2), parallel).map(|bound| bound.depth), Some(8));
+    }
+
+    #[test]
+    fn the_reason_has_the_rate_and_the_time() {
+        let in_flight = InFlight { depth: 32, workers: 1, block_bytes: 1 << 20 };
+        let bound = DepthBound { depth: 1, iops: 0.1, in_flight };
+        assert_eq!(bound.reason(), "at 102 KiB/s the 32.0 MiB in flight would take 5 min 20 s to complete");
     }
 }

@@ -14,6 +14,7 @@ use fathom_record::{Activity, ContentRecord, RunRecord, TestMeta, TestRecord};
 use fathom_runner::Session;
 
 use crate::AssessError;
+use crate::drain::{BoundedJob, InFlight, LEAST_DRAIN_NS, depth_bound};
 use crate::measure::{NamedJob, measure_in_turn};
 use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
@@ -84,8 +85,8 @@ impl SurfaceRun<'_> {
         self.steps.of = Some(visits.len() + others);
         self.places(&visits, &times);
         if plan.parts.burst && !self.steps.is_over() {
-            let said = plan.burst(self.burst_offset(), times.burst_ns);
-            self.run(BURST.to_owned(), "burst rate".to_owned(), &[(BURST, said)]);
+            let words = plan.burst(self.burst_offset(), times.burst_ns);
+            self.run(BURST.to_owned(), "burst rate".to_owned(), &[(BURST, words)]);
         }
         self.saturated(&saturated, times.saturated_ns);
         if self.steps.is_over() {
@@ -115,6 +116,7 @@ impl SurfaceRun<'_> {
             |place: &&SurfacePlace| !measured.is_answered_elsewhere(place.offset, place.length);
         let places: Vec<&SurfacePlace> = places.iter().filter(is_on_medium).collect();
         let is_repeated = plan.has_first_accesses() && places.len() >= SATURATED_POINTS as usize;
+        let depth = self.saturated_depth(places.first().copied(), time_ns);
         for (number, place) in places.iter().enumerate() {
             // Two places later, so that what is remembered of the last requests does not answer; no more than was read.
             let earlier = number.checked_sub(2).filter(|&at| is_repeated && at < SATURATED_AGAIN as usize);
@@ -123,12 +125,33 @@ impl SurfaceRun<'_> {
                 if self.steps.is_over() {
                     return;
                 }
-                let title = format!("QD {} at {}", plan.settings.depth, bytes(place.offset));
+                let title = format!("QD {depth} at {}", bytes(place.offset));
                 let title = if prefix == AGAIN_SATURATED { format!("{title} again") } else { title };
-                let said = plan.saturated(&place, time_ns);
-                self.run(format!("{prefix}{}", place.offset), title, &[("saturated", said)]);
+                let words = plan.saturated(&place, depth, time_ns);
+                self.run(format!("{prefix}{}", place.offset), title, &[("saturated", words)]);
             }
         }
+    }
+
+    /// The queue depth whose requests the device completes in about the time of a place.
+    fn saturated_depth(&mut self, place: Option<&SurfacePlace>, time_ns: u64) -> u32 {
+        let plan = self.plan;
+        let asked = plan.settings.depth;
+        let Some(place) = place else { return asked };
+        let in_flight = InFlight { depth: asked.into(), workers: 1, block_bytes: plan.saturated_block() };
+        let (earlier, words) =
+            (self.steps.record.tests.iter().collect(), plan.saturated(place, asked, time_ns));
+        let limit = Nanos(time_ns.max(LEAST_DRAIN_NS));
+        let Some(bound) = depth_bound(&[BoundedJob { in_flight, earlier, words }], limit, self.steps.session)
+        else {
+            return asked;
+        };
+        let depth = u32::try_from(bound.depth).unwrap_or(asked);
+        self.steps.note(format!(
+            "queue depth {depth} instead of {asked}: {}; use a longer --budget",
+            bound.reason()
+        ));
+        depth
     }
 
     /// The part of a place that was read at a high queue depth.

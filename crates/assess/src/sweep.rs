@@ -10,10 +10,11 @@ use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
-use fathom_record::{Activity, RunRecord, SweepActivity, TestRecord, TestStatus};
+use fathom_record::{Activity, RunRecord, SweepActivity, TestMeta, TestRecord, TestStatus};
 use fathom_runner::Session;
 
 use crate::AssessError;
+use crate::drain::{BoundedJob, InFlight, LEAST_DRAIN_NS, depth_bound};
 use crate::inspection::inspect;
 use crate::measure::measure;
 use crate::planned::{pair, size_word, time_word};
@@ -60,6 +61,8 @@ struct SweepJob {
     id: String,
     title: String,
     options: JobWords,
+    spot: SweepSpot,
+    runtime_ns: u64,
 }
 
 /// Largest share of the time that laying out may take.
@@ -139,11 +142,14 @@ impl SweepPlan {
                 id: spot.id(),
                 title: spot.title(),
                 options: self.job_options(&spot, runtime_ns, 0),
+                spot,
+                runtime_ns,
             }),
             NextPoint::Offer(offer, runtime_ns) => {
-                let mut options = self.job_options(&offer.spot(), runtime_ns, offers + 1);
+                let spot = offer.spot();
+                let mut options = self.job_options(&spot, runtime_ns, offers + 1);
                 options.push(pair("rate_iops", offer.rate_iops.to_string()));
-                Some(SweepJob { id: offer.id(), title: offer.title(), options })
+                Some(SweepJob { id: offer.id(), title: offer.title(), options, spot, runtime_ns })
             }
             NextPoint::Done | NextPoint::OutOfTime => None,
         }
@@ -213,7 +219,7 @@ pub fn sweep(
             NextPoint::Done => next_offer(&spec, &points, &offered),
             step => step,
         };
-        let Some(SweepJob { id, title, options }) = plan.job_of(step, offered.len() as u64) else {
+        let Some(job) = plan.job_of(step, offered.len() as u64) else {
             if step == NextPoint::OutOfTime {
                 steps.note(format!(
                     "the time budget ({}) ended before all was measured; use a longer --budget",
@@ -222,8 +228,14 @@ pub fn sweep(
             }
             break;
         };
-        steps.next(&id, &title, steps.elapsed_ns());
-        let test = measure(id, title, options, steps.session, steps.observer);
+        steps.next(&job.id, &job.title, steps.elapsed_ns());
+        let test = match too_deep(&job, &spec, &steps) {
+            Some(reason) => {
+                let SweepJob { id, title, .. } = job;
+                TestRecord::skipped(TestMeta { id, title, fio: String::new() }, &reason)
+            }
+            None => measure(job.id, job.title, job.options, steps.session, steps.observer),
+        };
         // Whatever came of it, it counts as tried.
         points.extend(SweepPoint::of(&test));
         offered.extend(OfferedPoint::of(&test));
@@ -236,6 +248,18 @@ pub fn sweep(
     record.findings = fathom_analysis::sweep::findings(&record);
     crate::remedies::name_types(&mut record, &plan.settings.run.types);
     Ok(record)
+}
+
+/// Why a point cannot be measured within the budget: its requests in flight would outlast it.
+fn too_deep(job: &SweepJob, spec: &SweepSpec, steps: &Steps<'_>) -> Option<String> {
+    let left_ns = spec.budget_ns.saturating_sub(steps.elapsed_ns() + job.runtime_ns);
+    let SweepSpot { iodepth, numjobs, block_size_bytes, .. } = job.spot;
+    let in_flight =
+        InFlight { depth: iodepth.into(), workers: numjobs.into(), block_bytes: block_size_bytes };
+    let earlier = steps.record.tests.iter().collect();
+    let bounded = [BoundedJob { in_flight, earlier, words: job.options.clone() }];
+    let bound = depth_bound(&bounded, Nanos(left_ns.max(LEAST_DRAIN_NS)), steps.session)?;
+    Some(format!("{}; use a longer --budget, or a lower --iodepth", bound.reason()))
 }
 
 #[cfg(test)]

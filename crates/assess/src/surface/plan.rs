@@ -274,7 +274,7 @@ impl SurfacePlan {
         places(self.site.size, block, count).into_iter().map(half).collect()
     }
 
-    fn saturated_block(&self) -> u64 {
+    pub(super) fn saturated_block(&self) -> u64 {
         self.settings
             .block
             .max(SATURATED_BLOCK)
@@ -282,8 +282,8 @@ impl SurfacePlan {
     }
 
     /// The job that reads or writes at a place at a high queue depth, `time_ns` with the time in which the rate settles.
-    pub(super) fn saturated(&self, place: &SurfacePlace, time_ns: u64) -> JobWords {
-        let mut job = self.job(self.words().0, self.saturated_block(), self.settings.depth);
+    pub(super) fn saturated(&self, place: &SurfacePlace, depth: u32, time_ns: u64) -> JobWords {
+        let mut job = self.job(self.words().0, self.saturated_block(), depth);
         let runtime_ns = runtime_within(time_ns);
         if runtime_ns.is_some() {
             job.push(pair("startdelay", time_word(Nanos(SETTLE_NS))));
@@ -407,7 +407,10 @@ mod tests {
         check(&text(&plan.burst(15 << 20, 1)), &["offset=15m size=1m time_based=1"]);
         let saturated = plan.saturated_places(8);
         assert_eq!((saturated.len(), saturated[7].offset), (8, GIB / 16 * 15));
-        check(&text(&plan.saturated(&saturated[0], 1)), &["bs=256k iodepth=32 offset=64m size=64m runtime="]);
+        check(
+            &text(&plan.saturated(&saturated[0], 32, 1)),
+            &["bs=256k iodepth=32 offset=64m size=64m runtime="],
+        );
         let mixed = SurfaceSettings { content: Content::Mixed, ..SurfaceSettings::default() };
         let mixed = SurfacePlan { settings: mixed, ..plan.clone() };
         let rows = fathom_analysis::surface::file::file_tests(41_000_000_000, 32);

@@ -69,7 +69,7 @@ impl Grid<'_> {
             Some(match (point.stalled_ns, measured) {
                 (Some(_), measured) => Cell { text: "stalled".to_owned(), ..measured.unwrap_or_default() },
                 (None, Some(measured)) => measured,
-                (None, None) => "failed".into(),
+                (None, None) => point.status.name().into(),
             })
         };
         let row = |block: u64| (block_name(block), depths.iter().map(|&depth| at(block, depth)).collect());
