@@ -1,13 +1,13 @@
-//! Prints the row of each test of a bench as it ends, on a terminal as in a pipe.
+//! Prints the row of each test of a run as it ends, on a terminal as in a pipe.
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
+use fathom_assess::MeasurementStep;
 use fathom_record::{RunHeader, RunRecord, TestRecord};
-use fathom_report::bench::BenchRows;
 use fathom_report::formats::Format;
-use fathom_report::{Style, TextWriter};
+use fathom_report::{RowSource, StreamedRows, Style, TextWriter};
 
 use crate::commands::format_arguments::FormatArguments;
 use crate::output;
@@ -17,19 +17,32 @@ use crate::output;
 pub struct RowPrinter(Rc<RefCell<PrintedRows>>);
 
 struct PrintedRows {
+    source: RowSource,
     outline: RunRecord,
     style: Style,
     format: Format,
     /// `None` before the first, and where the format has no rows of its own.
-    rows: Option<BenchRows>,
+    rows: Option<StreamedRows>,
     count: usize,
 }
 
 impl RowPrinter {
     /// Rows of the tests in `outline`, in this form.
-    pub fn new(outline: RunRecord, form: &FormatArguments) -> RowPrinter {
+    pub fn new(source: RowSource, outline: RunRecord, form: &FormatArguments) -> RowPrinter {
         let (style, format) = (form.style(), form.format());
-        RowPrinter(Rc::new(RefCell::new(PrintedRows { outline, style, format, rows: None, count: 0 })))
+        RowPrinter(Rc::new(RefCell::new(PrintedRows {
+            source,
+            outline,
+            style,
+            format,
+            rows: None,
+            count: 0,
+        })))
+    }
+
+    /// The name that the row of `step` has.
+    pub fn name<'a>(&self, step: &'a MeasurementStep) -> &'a str {
+        if self.0.borrow().source.has_titles { &step.title } else { &step.id }
     }
 
     /// Prints what stands above the rows. What cannot be written fails again at the end, and is reported then.
@@ -37,7 +50,9 @@ impl RowPrinter {
         let mut printed = self.0.borrow_mut();
         let mut rows = None;
         let _ = output::print(|out| {
-            rows = BenchRows::begin(header, &printed.outline, &printed.style, printed.format, out)?;
+            let source = printed.source;
+            rows =
+                StreamedRows::begin(source, header, &printed.outline, &printed.style, printed.format, out)?;
             Ok(())
         });
         printed.rows = rows;

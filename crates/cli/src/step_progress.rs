@@ -4,15 +4,18 @@
 use fathom_assess::{MeasurementStep, StepObserver};
 use fathom_model::Nanos;
 use fathom_model::units::grouped;
-use fathom_record::RunHeader;
+use fathom_record::{RunHeader, TestRecord};
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 
+use crate::row_printer::RowPrinter;
 use crate::run_display::RunDisplay;
 
 /// Shows how such a run goes on.
 pub struct StepProgress {
     display: RunDisplay,
+    /// The rows of its report, where they appear as the measurements end.
+    rows: Option<RowPrinter>,
     /// Longest time for file layout.
     layout_time: Option<Nanos>,
     /// Time for everything, where there is a limit.
@@ -23,7 +26,12 @@ pub struct StepProgress {
 impl StepProgress {
     /// Nothing is shown before it begins.
     pub fn new(layout_time: Option<Nanos>, budget: Option<Nanos>, display: RunDisplay) -> StepProgress {
-        StepProgress { display, layout_time, budget, step: MeasurementStep::default() }
+        StepProgress { display, rows: None, layout_time, budget, step: MeasurementStep::default() }
+    }
+
+    /// The same with `rows` that appear as the measurements end.
+    pub fn with_rows(self, rows: Option<RowPrinter>) -> StepProgress {
+        StepProgress { rows, ..self }
     }
 
     /// What is left, by the share of the measurements that is done where there is no limit.
@@ -61,16 +69,27 @@ impl RunObserver for StepProgress {
 }
 
 impl StepObserver for StepProgress {
-    fn begun(&mut self, _header: &RunHeader) {
+    fn begun(&mut self, header: &RunHeader) {
+        self.display.bar.set_prefix("");
         self.display.bar.set_message("");
+        if let Some(rows) = &self.rows {
+            self.display.bar.suspend(|| rows.begin(header));
+        }
     }
 
     fn step_begun(&mut self, step: &MeasurementStep) {
         self.step = step.clone();
         let MeasurementStep { title, number, of, spent_ns, .. } = step;
         let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
-        self.display.bar.set_prefix(format!("{number:>3}{of}, {title}"));
+        let name = self.rows.as_ref().map_or(title.as_str(), |rows| rows.name(step));
+        self.display.bar.set_prefix(format!("{number:>3}{of}, {name}"));
         let message = self.left(*spent_ns).unwrap_or_default();
         self.display.bar.set_message(message);
+    }
+
+    fn step_ended(&mut self, test: &TestRecord) {
+        if let Some(rows) = &self.rows {
+            self.display.bar.suspend(|| rows.row(test));
+        }
     }
 }

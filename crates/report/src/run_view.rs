@@ -151,8 +151,9 @@ pub(crate) fn latency_cells(lat: &LatencySummary) -> [Cell; 11] {
 }
 
 fn claim(record: &RunRecord, finding: &Finding) -> String {
-    // The rows of a bench have the names that --only takes.
-    let name = if record.header.activity.kind() == ActivityKind::Bench { id } else { name };
+    // As the rows of the report are named.
+    let has_ids = matches!(record.header.activity.kind(), ActivityKind::Bench | ActivityKind::Sweep);
+    let name = if has_ids { id } else { name };
     let of_finding = record.tests.iter().filter(|test| finding.tests.contains(&test.id));
     match of_finding.map(name).collect::<Vec<_>>().as_slice() {
         [] => finding.claim.clone(),

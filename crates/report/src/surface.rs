@@ -3,6 +3,7 @@
 mod data;
 pub mod json;
 mod plots;
+mod rows;
 mod view;
 
-pub use view::view;
+pub use view::{ROWS, view};

@@ -3,6 +3,7 @@
 mod goals;
 mod grid;
 pub mod json;
+mod rows;
 mod view;
 
-pub use view::view;
+pub use view::{ROWS, view};

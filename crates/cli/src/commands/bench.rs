@@ -138,7 +138,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     measuring.announce(|out| plan_text(&plan, false, false, out))?;
     let plan = Arc::new(plan);
     let shown = plan.clone();
-    let rows = RowPrinter::new(plan.outline(), &measuring.form);
+    let rows = RowPrinter::new(fathom_report::bench::ROWS, plan.outline(), &measuring.form);
     let printed = rows.clone();
     let (record, exit) = measuring.run(
         move |control, observer| fathom_assess::run(&plan, &mut plan.session().controlled(control), observer),

@@ -13,13 +13,14 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_capacity};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
-use fathom_report::surface::{json, view};
+use fathom_report::surface::{ROWS, json, view};
 use fathom_report::{Style, TextWriter};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::{one_of, time_for};
 use crate::exit::{Complaint, Exit};
+use crate::row_printer::RowPrinter;
 use crate::step_progress::StepProgress;
 use crate::{output, store};
 
@@ -105,10 +106,16 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
     // Of a scan it is not known how long it takes.
     let budget = (!plan.settings.scan).then_some(plan.settings.budget);
     let layout_time = plan.site.layout_time;
+    // A scan is one measurement in many parts.
+    let rows = budget.map(|_| RowPrinter::new(ROWS, RunRecord::default(), &measuring.form));
+    let printed = rows.clone();
     let (_, exit) = measuring.run(
         move |control, observer| surface(&plan, &mut plan.site.session().controlled(control), observer),
-        |display| StepProgress::new(layout_time, budget, display),
-        show,
+        |display| StepProgress::new(layout_time, budget, display).with_rows(rows),
+        move |record, style, format, out| {
+            let is_printed = printed.as_ref().map(|rows| rows.finish(record, style, out)).transpose()?;
+            if is_printed == Some(true) { Ok(()) } else { show(record, style, format, out) }
+        },
     )?;
     Ok(exit)
 }

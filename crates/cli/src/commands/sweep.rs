@@ -16,13 +16,14 @@ use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_bytes, parse_capacity};
 use fathom_record::{ActivityKind, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
-use fathom_report::sweep::{json, view};
+use fathom_report::sweep::{ROWS, json, view};
 use fathom_report::{Style, TextWriter};
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::{one_of, sorted_once, time_for};
 use crate::exit::{Complaint, Exit};
+use crate::row_printer::RowPrinter;
 use crate::step_progress::StepProgress;
 use crate::{output, store};
 
@@ -125,12 +126,16 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     measuring.announce(|out| plan_text(&plan, out))?;
     let (budget, layout_time) = (plan.settings.budget, plan.site.layout_time);
+    let rows = RowPrinter::new(ROWS, RunRecord::default(), &measuring.form);
+    let printed = rows.clone();
     let (record, exit) = measuring.run(
         move |control, observer| {
             sweep(&plan, earlier, &mut plan.site.session().controlled(control), observer)
         },
-        |display| StepProgress::new(layout_time, Some(budget), display),
-        show,
+        |display| StepProgress::new(layout_time, Some(budget), display).with_rows(Some(rows)),
+        move |record, style, format, out| {
+            if printed.finish(record, style, out)? { Ok(()) } else { show(record, style, format, out) }
+        },
     )?;
     let result = assess(&record);
     Ok(exit.with_criteria(result.is_missed(), strict && result.is_inconclusive()))

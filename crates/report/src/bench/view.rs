@@ -6,7 +6,8 @@ use fathom_record::{JobRecord, LatencySummary, RunHeader, RunRecord, TestRecord,
 
 use crate::bench::{durations, expectations, notes, rounds, together};
 use crate::run_view;
-use crate::view::{Block, Cell, Column, Row, Table, Tone, View, iops_text};
+use crate::stream::RowSource;
+use crate::view::{Block, Cell, Column, Row, Table, View, iops_text};
 
 /// Everything that a bench shows; the fio command of each test where `show_fio` says so.
 pub fn view(record: &RunRecord, show_fio: bool) -> View {
@@ -22,8 +23,24 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
     view
 }
 
+/// The rows of a bench.
+pub const ROWS: RowSource = RowSource {
+    table: |header, tests| {
+        let summaries: Vec<TestSummary> = tests.iter().map(TestSummary::new).collect();
+        table(header, tests, &summaries)
+    },
+    row: |header, test| Some(row(test, &TestSummary::new(test), columns(header))),
+    data: Some(|run| {
+        let summaries: Vec<TestSummary> = run.tests.iter().map(TestSummary::new).collect();
+        data(run, &summaries)
+    }),
+    units: expectations::units,
+    below: view_below_rows,
+    has_titles: false,
+};
+
 /// What stands below the rows, where those were shown as the tests ended.
-pub fn view_below_rows(record: &RunRecord, show_fio: bool) -> View {
+fn view_below_rows(record: &RunRecord, show_fio: bool) -> View {
     let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
     let mut view = View { units: expectations::units(record), ..View::default() };
     push_below_rows(record, &summaries, show_fio, &mut view);
@@ -61,19 +78,19 @@ const COLUMNS: [Column; 11] = [
 const OF_DEVICE: usize = 2;
 
 /// The number of columns: without a device its own would only take room.
-pub(super) fn columns(header: &RunHeader) -> usize {
+fn columns(header: &RunHeader) -> usize {
     let has_device = !header.conditions.target.devices.is_empty();
     if has_device { COLUMNS.len() } else { COLUMNS.len() - OF_DEVICE }
 }
 
-pub(super) fn table(header: &RunHeader, tests: &[TestRecord], summaries: &[TestSummary]) -> Table {
+fn table(header: &RunHeader, tests: &[TestRecord], summaries: &[TestSummary]) -> Table {
     let columns = columns(header);
     let rows = tests.iter().zip(summaries).map(|(test, summary)| row(test, summary, columns));
     Table { reserves: true, ..Table::new(&COLUMNS[..columns], rows) }
 }
 
 /// The first `columns` cells of a test.
-pub(super) fn row(test: &TestRecord, summary: &TestSummary, columns: usize) -> Row {
+fn row(test: &TestRecord, summary: &TestSummary, columns: usize) -> Row {
     let latency = row_latency(summary);
     let shown = |carried: Option<u64>, thin: Option<u64>| match (carried, thin) {
         (Some(ns), _) => Cell::latency(ns),
@@ -103,21 +120,11 @@ pub(super) fn row(test: &TestRecord, summary: &TestSummary, columns: usize) -> R
         // What completed before the failure is in the data, but it is no result of the test.
         cells[2..].fill(Cell::default());
     }
-    let tone = match test.status {
-        TestStatus::Complete => Tone::Normal,
-        TestStatus::Skipped => Tone::Dim,
-        TestStatus::Failed | TestStatus::Incomplete => Tone::Alarm,
-    };
-    let remark = match (test.status, &test.reason) {
-        (TestStatus::Complete, _) => None,
-        (status, Some(reason)) => Some(format!("{}: {reason}", status.name())),
-        (status, None) => Some(status.name().to_owned()),
-    };
-    Row { cells: cells[..columns].to_vec(), tone, remark }
+    Row::ended(cells.into_iter().take(columns), test)
 }
 
 /// Every test with its values in base units.
-pub(super) fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
+fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
     let rate = |iops: Option<f64>| Cell::from(iops.map(Cell::iops));
     let ns = |summary: &TestSummary, of: fn(&LatencySummary) -> Option<u64>| {
         Cell::from(of(&row_latency(summary)).map(Cell::latency))

@@ -4,30 +4,51 @@ use fathom_analysis::pattern::block_name;
 use fathom_analysis::surface::file::{FileRow, FileRowKind};
 use fathom_analysis::surface::point::State;
 use fathom_analysis::surface::scan::Scan;
-use fathom_analysis::surface::{SaturatedRate, Surface, SurfaceRate};
+use fathom_analysis::surface::{SaturatedRate, Surface, SurfaceRate, assess};
 use fathom_model::text::errno_text;
 use fathom_model::{Nanos, units};
 use fathom_record::{RunRecord, TestStatus};
 
-use super::{data, plots};
+use super::{data, plots, rows};
 use crate::run_view;
+use crate::stream::RowSource;
 use crate::view::{Block, Cell, Column, Row, Table, View};
 
 /// Everything that is known of a surface; the fio command of each test where `show_fio` says so.
 pub fn view(record: &RunRecord, surface: &Surface, show_fio: bool) -> View {
     let mut view = run_view::of_run(record);
     view.data = data::data(surface);
+    view.push("", [Block::Table(rows::table(&record.header, &record.tests))]);
+    push_below_rows(record, surface, show_fio, &mut view);
+    view
+}
+
+/// The rows of a surface, whose values are in the order of its parts.
+pub const ROWS: RowSource = RowSource {
+    table: rows::table,
+    row: rows::row,
+    data: None,
+    units: |_| None,
+    below: |record, show_fio| {
+        let mut view = View::default();
+        push_below_rows(record, &assess(record), show_fio, &mut view);
+        view
+    },
+    has_titles: true,
+};
+
+/// What stands below the rows.
+fn push_below_rows(record: &RunRecord, surface: &Surface, show_fio: bool, view: &mut View) {
     view.push("", [plots::plots(surface, record.header.size_bytes)]);
     view.push("Rates and access time", [Block::Table(rates(surface))]);
     view.push("File benchmark", [file_table(&surface.file_benchmark)]);
     view.push("File benchmark by block size, sequential", [block_size_table(&surface.file_benchmark)]);
     if let Some(scan) = &surface.scan {
-        push_scan(scan, &mut view);
+        push_scan(scan, view);
     }
     view.push("Findings", [run_view::findings(record)]);
     view.push("", [Block::Notes(notes(record, surface))]);
     view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
-    view
 }
 
 /// Every rate and the access time, and the CPU time that transfers took.

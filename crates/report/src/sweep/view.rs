@@ -5,37 +5,58 @@ use std::cmp::Ordering;
 use fathom_analysis::criterion::{Criterion, MetricKind};
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::pattern::block_name;
-use fathom_analysis::sweep::Sweep;
 use fathom_analysis::sweep::knee::Knee;
 use fathom_analysis::sweep::limits::UndecidedCharge;
 use fathom_analysis::sweep::offered::OfferedPoint;
 use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
+use fathom_analysis::sweep::{Sweep, assess};
 use fathom_model::Nanos;
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{Activity, LatencySummary, RunRecord, SweepActivity, TestStatus};
 
-use super::{goals, grid};
+use super::{goals, grid, rows};
 use crate::run_view::{self, LATENCY_COLUMNS, latency_cells};
+use crate::stream::RowSource;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal, iops_text};
 
 /// Everything that is known of a sweep; the fio command of each point where `show_fio` says so.
 pub fn view(record: &RunRecord, sweep: &Sweep, show_fio: bool) -> View {
     let mut view = run_view::of_run(record);
+    view.data = data(record, sweep);
+    view.push("", [Block::Table(rows::table(&record.header, &record.tests))]);
+    push_below_rows(record, sweep, show_fio, &mut view);
+    view
+}
+
+/// The rows of a sweep.
+pub const ROWS: RowSource = RowSource {
+    table: rows::table,
+    row: rows::row,
+    data: Some(|run| data(run, &assess(run))),
+    units: reach_units,
+    below: |record, show_fio| {
+        let mut view = View::default();
+        push_below_rows(record, &assess(record), show_fio, &mut view);
+        view
+    },
+    has_titles: false,
+};
+
+/// What stands below the rows.
+fn push_below_rows(record: &RunRecord, sweep: &Sweep, show_fio: bool, view: &mut View) {
     if sweep.points.iter().all(|point| point.ios == 0) {
         view.push("", [Block::note("Nothing was measured.")]);
     } else {
-        grid::push(sweep, &mut view);
+        grid::push(sweep, view);
         view.push("Limits", [limits(sweep)]);
         view.push("Recommended queue depth", [knees(&sweep.knees)]);
-        goals::push(sweep, &mut view);
+        goals::push(sweep, view);
     }
     view.push("Findings", [run_view::brief_findings(record)]);
     view.push("Workload suitability", [run_view::suitability(record)]);
     view.push("", [Block::Notes(notes(record, sweep))]);
     view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
-    view.data = data(record, sweep);
     view.units = reach_units(record);
-    view
 }
 
 /// The units of the bandwidth that was to be reached.

@@ -1,5 +1,7 @@
 //! Tables of typed cells.
 
+use fathom_record::{TestRecord, TestStatus};
+
 use super::Cell;
 
 /// Rows under one head.
@@ -9,7 +11,7 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// In reading order.
     pub rows: Vec<Row>,
-    /// Columns of numbers keep room for values to come, so that rows shown one by one look like the whole table.
+    /// Columns keep room for values to come, so that rows shown one by one look like the whole table.
     pub reserves: bool,
 }
 
@@ -70,7 +72,7 @@ pub enum Tone {
 impl Column {
     /// A column of text.
     pub const fn left(head: &'static str) -> Column {
-        Column::new(head, Align::Left)
+        Column { reserved: 0, ..Column::new(head, Align::Left) }
     }
 
     /// A column of numbers.
@@ -112,6 +114,21 @@ impl Row {
     /// A row of cells, like the rest.
     pub fn new<T: Into<Cell>>(cells: impl IntoIterator<Item = T>) -> Row {
         Row { cells: cells.into_iter().map(Into::into).collect(), ..Row::default() }
+    }
+
+    /// The cells of `test` in the tone of how it ended, with a remark where it is not complete.
+    pub(crate) fn ended(cells: impl IntoIterator<Item = Cell>, test: &TestRecord) -> Row {
+        let tone = match test.status {
+            TestStatus::Complete => Tone::Normal,
+            TestStatus::Skipped => Tone::Dim,
+            TestStatus::Failed | TestStatus::Incomplete => Tone::Alarm,
+        };
+        let remark = match (test.status, &test.reason) {
+            (TestStatus::Complete, _) => None,
+            (status, Some(reason)) => Some(format!("{}: {reason}", status.name())),
+            (status, None) => Some(status.name().to_owned()),
+        };
+        Row { cells: cells.into_iter().collect(), tone, remark }
     }
 
     /// The same in another tone.

@@ -139,10 +139,7 @@ impl TextTable {
         }
         let widest =
             |index: usize| rows.iter().map(|row: &Vec<String>| width(&row[index])).max().unwrap_or(0);
-        let reserved = |column: &Column| match column.align {
-            Align::Right if table.reserves => usize::from(column.reserved),
-            _ => 0,
-        };
+        let reserved = |column: &Column| if table.reserves { usize::from(column.reserved) } else { 0 };
         let least = |column: &Column| width(column.head).max(reserved(column));
         let widths = columns.iter().enumerate().map(|(index, column)| widest(index).max(least(column)));
         TextTable { widths: widths.collect(), kept, columns, rows, gap }
