@@ -4,12 +4,12 @@
 //! flight. So the rate of one run is counted in whole intervals after the first, and a plateau is the mean of the runs that
 //! agree with the fastest.
 
+use fathom_record::confidence::LIMITER_SLICE_NS;
 use fathom_record::{Interval, JobRecord, TestRecord, TestSummary, stability::merged_series};
 
-/// Idle time before a run that is to show a plateau: what a limiter grants in slices of 100 ms begins anew. The intervals of
-/// half a second by which a run is counted then end 20 ms before a slice, and the first, in which the rate settles, is the
-/// shortest.
-pub const SETTLE_NS: u64 = 320_000_000;
+/// Idle time before a run that is to show a plateau: the slices of a limiter begin anew. The intervals of half a second by which a
+/// run is counted then end 20 ms before a slice, and the first, in which the rate settles, is the shortest.
+pub const SETTLE_NS: u64 = 3 * LIMITER_SLICE_NS + 20_000_000;
 const TICK_NS: u64 = 500_000_000;
 /// What such a run takes beyond whole intervals: the first one, and a little after the last.
 const BEYOND_TICKS_NS: u64 = TICK_NS - SETTLE_NS + 40_000_000;
@@ -46,9 +46,9 @@ const FIRST_SECOND_NS: u64 = 950_000_000;
 /// Requests that intervals may have more or less of than their rate. Where that is more than rates may differ, and the whole run
 /// differs by no more, it counts.
 const COUNTING: f64 = 1.25;
-/// A slice of a limiter, with what a late reading adds, ns; and by how much intervals with the same number of slices differ
-/// beyond counting.
-const SLICE_NS: f64 = 130e6;
+/// What a late reading adds to a slice of a limiter, ns.
+const LATE_NS: u64 = 30_000_000;
+/// By how much intervals with the same number of slices differ beyond counting.
 const EVEN: f64 = 0.02;
 /// Less time than this carries no rate.
 const LEAST_NS: u64 = 300_000_000;
@@ -89,7 +89,9 @@ impl SettledRate {
         let counting = COUNTING / settled.ios as f64;
         let is_alike = counting > AGREE && excess <= counting;
         // Intervals that are not even hold different numbers of slices: the host was late. A run begins and ends with one.
-        let are_slices = excess > AGREE && excess * settled.elapsed_ns as f64 <= SLICE_NS && !are_even(&each);
+        let are_slices = excess > AGREE
+            && excess * settled.elapsed_ns as f64 <= (LIMITER_SLICE_NS + LATE_NS) as f64
+            && !are_even(&each);
         let counted = if is_alike || are_slices { whole } else { settled };
         (settled.elapsed_ns >= LEAST_NS).then_some(counted)
     }

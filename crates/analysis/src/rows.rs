@@ -108,10 +108,10 @@ impl<'a> RecordRow<'a> {
 
     /// True where all jobs have the same settings, so that one depth and one block size describe the row.
     pub(crate) fn is_uniform(&self) -> bool {
-        fn told(job: &JobRecord) -> (&str, [PerOp<u64>; 2], u32, &str) {
+        fn reported(job: &JobRecord) -> (&str, [PerOp<u64>; 2], u32, &str) {
             (job.rw(), [job.largest_blocks(), job.smallest_blocks()], job.iodepth(), job.engine())
         }
-        self.jobs().windows(2).all(|pair| told(&pair[0]) == told(&pair[1]))
+        self.jobs().windows(2).all(|pair| reported(&pair[0]) == reported(&pair[1]))
     }
 
     /// Bytes of every request; `None` where they differ.

@@ -83,8 +83,9 @@ mod tests {
         {
             let mut run = record(&[TestLoad::default()]);
             run.header.activity = activity.clone();
-            let told = of(finding(FindingId::Knee, Severity::Info, "slow.".to_owned(), None), &rows(&run));
-            assert_eq!(told.claim, expected, "{activity:?}");
+            let reported =
+                of(finding(FindingId::Knee, Severity::Info, "slow.".to_owned(), None), &rows(&run));
+            assert_eq!(reported.claim, expected, "{activity:?}");
         }
     }
 

@@ -145,7 +145,7 @@ mod tests {
         together(&run)
     }
 
-    fn told(apart: [f64; 2], iops: f64) -> (TargetSharing, f64) {
+    fn reported(apart: [f64; 2], iops: f64) -> (TargetSharing, f64) {
         let found = record_of(apart, iops, |_| ());
         assert_eq!((found.len(), found[0].apart.join(" ")), (1, "one two".to_owned()));
         (found[0].verdict, (found[0].ratio.value * 100.0).round())
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn less_together_is_a_limit() {
-        assert_eq!(told([1000.0, 1000.0], 1000.0), (TargetSharing::SharesLimit, 50.0));
-        assert_eq!(told([1000.0, 1000.0], 2000.0), (TargetSharing::Independent, 100.0));
-        assert_eq!(told([1000.0, 500.0], 1350.0), (TargetSharing::SharesLimit, 90.0));
-        assert_eq!(told([1000.0, 500.0], 1425.0), (TargetSharing::Inconclusive, 95.0));
+        assert_eq!(reported([1000.0, 1000.0], 1000.0), (TargetSharing::SharesLimit, 50.0));
+        assert_eq!(reported([1000.0, 1000.0], 2000.0), (TargetSharing::Independent, 100.0));
+        assert_eq!(reported([1000.0, 500.0], 1350.0), (TargetSharing::SharesLimit, 90.0));
+        assert_eq!(reported([1000.0, 500.0], 1425.0), (TargetSharing::Inconclusive, 95.0));
     }
 
     #[test]

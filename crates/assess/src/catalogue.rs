@@ -70,8 +70,8 @@ fn load(
     env: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Cow<'static, Catalog>, AssessError> {
     let shipped = Cow::Borrowed(Catalog::shipped());
-    let said = named.map(Path::to_owned).or_else(|| env(VARIABLE).map(PathBuf::from));
-    let own = match said {
+    let given = named.map(Path::to_owned).or_else(|| env(VARIABLE).map(PathBuf::from));
+    let own = match given {
         Some(path) if path.as_os_str().is_empty() => return Ok(shipped),
         Some(path) => read_catalogue(&path)?,
         None => match usual_path(env).map(|path| read_catalogue(&path)) {
@@ -136,16 +136,16 @@ mod tests {
     fn a_file_that_cannot_be_read_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("mine.toml");
-        let said = |path: &Path| load(Some(path), |_| None).unwrap_err();
+        let given = |path: &Path| load(Some(path), |_| None).unwrap_err();
         assert_eq!(
-            said(&path).to_string(),
+            given(&path).to_string(),
             format!("cannot read the catalogue {}: No such file or directory", path.display())
         );
         std::fs::write(&path, MINE.replace("5000", "-1")).unwrap();
-        let error = said(&path);
+        let error = given(&path);
         assert_eq!(error.to_string(), format!("{}:12: mine: iops_max -1 is below 0", path.display()));
         assert!(error.is_usage() && error.hint().is_some());
         std::fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert!(said(&path).to_string().contains("UTF-8"));
+        assert!(given(&path).to_string().contains("UTF-8"));
     }
 }

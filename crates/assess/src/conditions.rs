@@ -82,17 +82,17 @@ fn dmi(facts: &HostFacts) -> DmiRecord {
 
 /// The user's word counts for more than the firmware's.
 fn provider(facts: &HostFacts, labels: &BTreeMap<String, String>) -> ProviderRecord {
-    let told = facts.provider.as_ref();
-    let said = labels.get("provider");
+    let reported = facts.provider.as_ref();
+    let given = labels.get("provider");
     ProviderRecord {
-        name: said.cloned().or_else(|| told.map(|provider| provider.name.clone())),
+        name: given.cloned().or_else(|| reported.map(|provider| provider.name.clone())),
         instance_type: labels
             .get("instance")
             .cloned()
-            .or_else(|| told.and_then(|provider| provider.instance_type.clone())),
-        evidence: match said {
+            .or_else(|| reported.and_then(|provider| provider.instance_type.clone())),
+        evidence: match given {
             Some(_) => Some("--label provider".to_owned()),
-            None => told.map(|provider| provider.evidence.clone()),
+            None => reported.map(|provider| provider.evidence.clone()),
         },
     }
 }

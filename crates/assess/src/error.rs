@@ -117,10 +117,10 @@ pub enum AssessError {
         reason: String,
     },
     /// An expectation that is not valid, or names something unknown.
-    #[error("{said}: {reason}")]
+    #[error("{given}: {reason}")]
     Expectation {
         /// As typed.
-        said: String,
+        given: String,
         /// What is wrong with it.
         reason: String,
         /// What to do about it.

@@ -141,7 +141,7 @@ fn choose(mut all: Vec<ExpectationRecord>, class: &str) -> Result<Vec<Expectatio
     let classes = expectation::classes(&all);
     if !classes.contains(&class) {
         return Err(AssessError::Expectation {
-            said: class.to_owned(),
+            given: class.to_owned(),
             reason: "no expectation has this class".to_owned(),
             hint: Some(match classes.as_slice() {
                 [] => "omit --class: these expectations have no classes".to_owned(),
@@ -154,7 +154,7 @@ fn choose(mut all: Vec<ExpectationRecord>, class: &str) -> Result<Vec<Expectatio
 }
 
 fn refuse(text: &str, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
-    AssessError::Expectation { said: text.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
+    AssessError::Expectation { given: text.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
 }
 
 const FORM: &str = "write TEST.METRIC>=VALUE, such as rand-read.iops>=5000 or lat-read.lat_ns.p99<5ms+-2%, \
@@ -319,7 +319,7 @@ fn of_volume(
     let named = if rest.is_empty() { id.to_owned() } else { format!("{id}?{}", rest.join("&")) };
     let catalog = tests.types.catalogue()?;
     let target = SimulatedTarget::parse(catalog, &named).map_err(|error| AssessError::Expectation {
-        said: text.to_owned(),
+        given: text.to_owned(),
         hint: error.hint(),
         reason: error.reason,
     })?;

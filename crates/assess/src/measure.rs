@@ -13,11 +13,11 @@ use crate::suite::section_of;
 pub(crate) fn measure(
     id: String,
     title: String,
-    said: JobWords,
+    words: JobWords,
     session: &Session,
     observer: &mut dyn RunObserver,
 ) -> TestRecord {
-    measure_together(id.clone(), title, &[(&id, said)], session, observer)
+    measure_together(id.clone(), title, &[(&id, words)], session, observer)
 }
 
 /// A job by its name and fio's options.
@@ -33,8 +33,8 @@ pub(crate) fn measure_in_turn(
     observer: &mut dyn RunObserver,
 ) -> TestRecord {
     let mut jobs = jobs.to_vec();
-    for (_, said) in jobs.iter_mut().skip(1) {
-        said.push(("stonewall".to_owned(), String::new()));
+    for (_, words) in jobs.iter_mut().skip(1) {
+        words.push(("stonewall".to_owned(), String::new()));
     }
     measure_together(id, title, &jobs, session, observer)
 }
@@ -48,7 +48,7 @@ pub(crate) fn measure_together(
     observer: &mut dyn RunObserver,
 ) -> TestRecord {
     let engines = engine_rows();
-    let section = |(name, said): &NamedJob<'_>| section_of(name, said, &engines);
+    let section = |(name, words): &NamedJob<'_>| section_of(name, words, &engines);
     let sections: Result<Vec<Section>, OptionError> = jobs.iter().map(section).collect();
     let commands = sections.iter().flatten().map(Section::command_line);
     let fio = commands.reduce(|all, next| format!("{all}{}", next.strip_prefix("fio").unwrap_or(&next)));

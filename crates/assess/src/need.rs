@@ -291,7 +291,7 @@ mod tests {
     use super::*;
     use crate::PROFILES;
 
-    fn said(settings: NeedSettings) -> VolumeNeed {
+    fn given(settings: NeedSettings) -> VolumeNeed {
         need(&settings).unwrap().need
     }
 
@@ -305,7 +305,8 @@ mod tests {
             (None, Some(200 * mib), None, (200.0, 1_048_576.0, true)),
             (None, Some(200 * mib), Some(65_536), (3200.0, 65_536.0, true)),
         ] {
-            let found = said(NeedSettings { iops, bytes_per_second: rate, block, ..NeedSettings::default() });
+            let found =
+                given(NeedSettings { iops, bytes_per_second: rate, block, ..NeedSettings::default() });
             assert_eq!((found.iops, found.load.mean_bytes(), found.load.sequential), expected);
             assert_eq!(
                 (found.in_ios, found.in_bytes, found.load.read_fraction),
@@ -318,24 +319,24 @@ mod tests {
     fn every_profile_is_a_need() {
         for (name, _) in PROFILES {
             let settings = NeedSettings { profile: Some((*name).to_owned()), ..NeedSettings::default() };
-            let said = need(&settings).unwrap();
-            let shares: f64 = said.need.load.blocks.iter().map(|(_, share)| share).sum();
+            let given = need(&settings).unwrap();
+            let shares: f64 = given.need.load.blocks.iter().map(|(_, share)| share).sum();
             assert!((shares - 1.0).abs() < 1e-9, "{name}");
-            assert!(said.need.iops > 0.0 || !said.need.latency.is_empty(), "{name}");
-            assert!(said.text.contains(name) && said.need.load.read_fraction.is_some(), "{}", said.text);
+            assert!(given.need.iops > 0.0 || !given.need.latency.is_empty(), "{name}");
+            assert!(given.text.contains(name) && given.need.load.read_fraction.is_some(), "{}", given.text);
         }
-        let oltp = said(NeedSettings { profile: Some("oltp".to_owned()), ..NeedSettings::default() });
+        let oltp = given(NeedSettings { profile: Some("oltp".to_owned()), ..NeedSettings::default() });
         // 4k/20:8k/60:16k/20 is 8.8 KiB on average; two reads for every write; p99 below 5 ms.
         assert_eq!(
             (oltp.iops, oltp.load.mean_bytes(), oltp.load.read_fraction),
             (1000.0, 9011.2, Some(0.67))
         );
         assert_eq!((oltp.latency[0].per_million, oltp.latency[0].most_ns), (Some(990_000), 5_000_000));
-        let video = said(NeedSettings { profile: Some("video".to_owned()), ..NeedSettings::default() });
+        let video = given(NeedSettings { profile: Some("video".to_owned()), ..NeedSettings::default() });
         assert_eq!((video.iops * video.load.mean_bytes(), video.load.sequential), (220e6, true));
         let more =
             NeedSettings { iops: Some(4000), profile: Some("oltp".to_owned()), ..NeedSettings::default() };
-        assert_eq!(said(more).iops, 4000.0);
+        assert_eq!(given(more).iops, 4000.0);
         let log = need(&NeedSettings { profile: Some("database-log".to_owned()), ..NeedSettings::default() });
         assert!(log.unwrap().text.contains("flush"));
     }

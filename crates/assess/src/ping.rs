@@ -71,7 +71,8 @@ pub fn run(
     let handle =
         RunHandle::begin(control.clone(), move |events| worker::work(settings, &own, &counted, events))
             .map_err(|error| PingError::Thread(format!("cannot be started: {error}")))?;
-    let mut watcher = Watcher { control, tally, observer, ready: None, unix_us: 0, is_simulated, told: None };
+    let mut watcher =
+        Watcher { control, tally, observer, ready: None, unix_us: 0, is_simulated, reported: None };
     let end_ns = watcher.watch(handle)?;
     watcher.account(end_ns)
 }
@@ -85,7 +86,7 @@ struct Watcher<'a> {
     unix_us: u64,
     is_simulated: bool,
     /// The request reported as stalled: when it was made, and when it was last reported.
-    told: Option<(u64, u64)>,
+    reported: Option<(u64, u64)>,
 }
 
 impl Watcher<'_> {
@@ -136,16 +137,16 @@ impl Watcher<'_> {
         let Some(now) = self.control.now_ns() else { return };
         let in_flight = self.control.waited();
         if let Some((since, _)) =
-            self.told.filter(|(since, _)| in_flight.is_none_or(|(now, _)| now.since_ns != *since))
+            self.reported.filter(|(since, _)| in_flight.is_none_or(|(now, _)| now.since_ns != *since))
         {
-            self.told = None;
+            self.reported = None;
             self.observer.answered(now - since);
         }
         let Some((stalled, length_ns)) = in_flight.filter(|(_, length)| *length >= STALL_NS) else { return };
-        if self.told.is_some_and(|(_, told_at)| now - told_at < REMIND_NS) {
+        if self.reported.is_some_and(|(_, told_at)| now - told_at < REMIND_NS) {
             return;
         }
-        self.told = Some((stalled.since_ns, now));
+        self.reported = Some((stalled.since_ns, now));
         self.observer.stalled(&self.stall(stalled, length_ns), self.ready.is_none());
     }
 

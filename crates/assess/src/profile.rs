@@ -100,11 +100,11 @@ fn read(name: &'static str, text: &str, engines: &[EngineRow]) -> Result<UseProf
     };
     let section = section(name, text, engines).map_err(option_error)?;
     let mut options = section.inherited.clone();
-    options.retain(|(inherited, _)| !section.raw_options.iter().any(|(said, _)| said == inherited));
+    options.retain(|(inherited, _)| !section.raw_options.iter().any(|(given, _)| given == inherited));
     options.extend(section.raw_options.iter().cloned());
-    options.retain(|(said, _)| !RESERVED.contains(&said.as_str()));
-    let said = |line: &&str| line.starts_with("# ");
-    let description: Vec<&str> = text.lines().filter(said).map(|line| line[2..].trim()).collect();
+    options.retain(|(given, _)| !RESERVED.contains(&given.as_str()));
+    let given = |line: &&str| line.starts_with("# ");
+    let description: Vec<&str> = text.lines().filter(given).map(|line| line[2..].trim()).collect();
     let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
     Ok(UseProfile {
         description: description.join(" "),

@@ -62,11 +62,11 @@ impl SimulatedVolume {
             }
             None => format!("own limits, {}", bytes(target.model.size_bytes)),
         };
-        let told = target.assumptions;
+        let reported = target.assumptions;
         let chosen = target.chosen.map(|chosen| (target.id, chosen));
         let mut volume =
             SimulatedVolume { seed: target.seed, title, chosen, ..SimulatedVolume::of(&text, target.model) };
-        volume.notes.extend(told.into_iter().map(|assumption| format!("{text}: {assumption}")));
+        volume.notes.extend(reported.into_iter().map(|assumption| format!("{text}: {assumption}")));
         volume.keep_time_moving();
         // The cost of a flush is not published: it costs as much as a write and moves no bytes.
         volume.model.sync_latency = volume.model.write_latency.clone();

@@ -53,10 +53,10 @@ impl Site {
     ///
     /// # Errors
     /// The target is not there or cannot be used.
-    pub(crate) fn inspect(said: &RunSettings) -> Result<BenchTarget, AssessError> {
-        said.types.check_named()?;
-        let target = BenchTarget::inspect(&said.target, &said.destroy, &said.types)?;
-        simulated::check_cache(&said.target, said.buffered)?;
+    pub(crate) fn inspect(settings: &RunSettings) -> Result<BenchTarget, AssessError> {
+        settings.types.check_named()?;
+        let target = BenchTarget::inspect(&settings.target, &settings.destroy, &settings.types)?;
+        simulated::check_cache(&settings.target, settings.buffered)?;
         Ok(target)
     }
 
@@ -66,27 +66,27 @@ impl Site {
     /// There is no such engine, or not so much of the target.
     pub(crate) fn on(
         target: BenchTarget,
-        said: &RunSettings,
+        settings: &RunSettings,
         layout_limit: Nanos,
     ) -> Result<Site, AssessError> {
-        simulated::check_engine(said.engine.as_deref(), &target)?;
-        let size = size_on(&target, &said.target, said.size, WantedSize::usual(FILE_SIZE))?;
+        simulated::check_engine(settings.engine.as_deref(), &target)?;
+        let size = size_on(&target, &settings.target, settings.size, WantedSize::usual(FILE_SIZE))?;
         let mut notes: Vec<String> =
             simulated::notes_on([&target]).into_iter().chain(size.note).chain(remarks(&target)).collect();
-        let engine = engine_or_substitute(said.engine.as_deref(), &target, &mut notes);
+        let engine = engine_or_substitute(settings.engine.as_deref(), &target, &mut notes);
         let mut site = Site {
-            name: target.name(&said.target),
+            name: target.name(&settings.target),
             file: target.working_path(),
             size: size.size,
-            unit: if said.buffered { 512 } else { target.request_unit(&said.target) },
+            unit: if settings.buffered { 512 } else { target.request_unit(&settings.target) },
             layout_time: None,
             notes,
-            seed: said.seed.unwrap_or_else(|| target.usual_seed()),
+            seed: settings.seed.unwrap_or_else(|| target.usual_seed()),
             engine,
-            direct: !said.buffered,
+            direct: !settings.buffered,
             target,
         };
-        site.layout_time = (site.lays_out() && said.size.is_none()).then_some(layout_limit);
+        site.layout_time = (site.lays_out() && settings.size.is_none()).then_some(layout_limit);
         Ok(site)
     }
 
@@ -132,12 +132,12 @@ impl Site {
     pub(crate) fn begin(
         &mut self,
         activity: Activity,
-        said: &RunSettings,
+        settings: &RunSettings,
         session: &mut Session,
         observer: &mut dyn RunObserver,
     ) -> Result<RunHeader, AssessError> {
-        session.set_permit(WritePermit::own(&said.destroy));
-        let mut header = header(activity, &self.name, said, self.seed, &self.notes, session);
+        session.set_permit(WritePermit::own(&settings.destroy));
+        let mut header = header(activity, &self.name, settings, self.seed, &self.notes, session);
         let layout = Layout {
             target: &self.target,
             file: &self.file,

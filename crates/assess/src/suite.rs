@@ -356,10 +356,10 @@ fn read_test(
 impl SuiteTest {
     /// Workers, whether they write, and the bytes they move together where that is set.
     pub(crate) fn extent(section: &Section) -> (u32, bool, Option<u64>) {
-        let said = &section.options;
-        let jobs = said.numjobs.unwrap_or(1).max(1);
-        let writes = said.rw.is_some_and(|rw| rw.mix != fathom_model::plan::Mix::Read);
-        let io_bytes = match said.io_size {
+        let given = &section.options;
+        let jobs = given.numjobs.unwrap_or(1).max(1);
+        let writes = given.rw.is_some_and(|rw| rw.mix != fathom_model::plan::Mix::Read);
+        let io_bytes = match given.io_size {
             Some(SizeSpec::Bytes(bytes)) => Some(bytes.saturating_mul(u64::from(jobs))),
             _ => None,
         };

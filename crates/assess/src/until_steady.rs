@@ -60,39 +60,39 @@ pub(crate) fn until_steady(
     mut measure: impl FnMut(usize, &RoundsRecord) -> TestRecord,
 ) -> TestRecord {
     let began = session.now();
-    let mut told = RoundsRecord { round_ns: rounds.round.map_or(0, |round| round.0), ..Default::default() };
+    let mut so_far = RoundsRecord { round_ns: rounds.round.map_or(0, |round| round.0), ..Default::default() };
     let mut last: Vec<TestRecord> = Vec::new();
     let mut spent_ns = 0;
     loop {
-        let measured = measure(told.values.len(), &told);
+        let measured = measure(so_far.values.len(), &so_far);
         let is_whole = measured.status == TestStatus::Complete;
         if is_whole {
             let (tracked, value) = figure(&measured);
-            told.tracked = tracked.to_owned();
-            told.values.push(value);
+            so_far.tracked = tracked.to_owned();
+            so_far.values.push(value);
             spent_ns += measured.jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
         }
         last.push(measured);
         last.drain(..last.len().saturating_sub(ROUNDS));
-        told.elapsed_ns = session.now() - began;
-        let verdict = steady::verdict(&told.values);
-        told.steady = is_whole && verdict == SteadyVerdict::Steady;
+        so_far.elapsed_ns = session.now() - began;
+        let verdict = steady::verdict(&so_far.values);
+        so_far.steady = is_whole && verdict == SteadyVerdict::Steady;
         let goes_on = is_whole && verdict == SteadyVerdict::GoOn && !session.stop_handle().is_requested();
-        if !goes_on || !rounds.has_time(spent_ns, told.values.len()) {
+        if !goes_on || !rounds.has_time(spent_ns, so_far.values.len()) {
             break;
         }
     }
-    let spread = steady::of_rounds(&told.values);
-    told.range_fraction = spread.map(|spread| spread.range_fraction);
-    told.drift_fraction = spread.map(|spread| spread.drift_fraction);
-    told.counted = last.len() as u32;
+    let spread = steady::of_rounds(&so_far.values);
+    so_far.range_fraction = spread.map(|spread| spread.range_fraction);
+    so_far.drift_fraction = spread.map(|spread| spread.drift_fraction);
+    so_far.counted = last.len() as u32;
     let mut merged = merge_rounds(&last);
     if let Some(end) = last.last() {
         merged.status = end.status;
         merged.reason.clone_from(&end.reason);
         merged.interrupted.clone_from(&end.interrupted);
     }
-    merged.rounds = Some(told);
+    merged.rounds = Some(so_far);
     merged
 }
 
@@ -145,10 +145,10 @@ mod tests {
             let rounds = Rounds::new(Some(Nanos(SECOND)), budget.map(Nanos::from_secs)).unwrap();
             let merged =
                 until_steady(&rounds, &session(), |index, _| round(rates[index.min(rates.len() - 1)]));
-            let told = merged.rounds.clone().unwrap();
+            let so_far = merged.rounds.clone().unwrap();
             let ios: u64 = merged.jobs.iter().map(|job| job.measured.read.ios).sum();
-            assert_eq!((told.values.len(), told.steady, ios), expected, "{rates:?} {budget:?}");
-            assert_eq!((told.tracked.as_str(), told.counted), ("iops", 5));
+            assert_eq!((so_far.values.len(), so_far.steady, ios), expected, "{rates:?} {budget:?}");
+            assert_eq!((so_far.tracked.as_str(), so_far.counted), ("iops", 5));
         };
         check(&[100], None, (5, true, 500));
         check(&[3000, 2000, 1000, 300], None, (8, true, 1500));
@@ -168,8 +168,8 @@ mod tests {
                 ..round(50)
             },
         });
-        let told = merged.rounds.unwrap();
-        assert_eq!((told.values.len(), told.steady, told.counted), (5, false, 5));
+        let so_far = merged.rounds.unwrap();
+        assert_eq!((so_far.values.len(), so_far.steady, so_far.counted), (5, false, 5));
         assert_eq!((merged.status, merged.reason.as_deref()), (TestStatus::Incomplete, Some("signal 2")));
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn plan_size(
     path: &Path,
     filesystem: &FilesystemFacts,
     wanted: WantedSize,
-    said: Option<u64>,
+    requested: Option<u64>,
 ) -> Result<SizePlan, AssessError> {
     let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
     let usable = filesystem.free_bytes.saturating_sub(reserve);
@@ -57,10 +57,10 @@ pub(crate) fn plan_size(
         let reason = format!("its file system ({}) cannot store files", filesystem.fs_type);
         return Err(AssessError::target(path, reason, "choose a directory on a disk"));
     }
-    if let Some(said) = said {
-        let size = said - said % UNIT;
+    if let Some(requested) = requested {
+        let size = requested - requested % UNIT;
         if size < LEAST_SIZE {
-            return Err(AssessError::TooSmall { size: said });
+            return Err(AssessError::TooSmall { size: requested });
         }
         if size > usable {
             let kept = if reserve > 0 { ", of which 1.0 GiB is reserved for the system" } else { "" };
@@ -158,20 +158,20 @@ mod tests {
 
     #[test]
     fn sizes() {
-        let check = |free: u64, root: bool, said: Option<u64>, expected: Result<(u64, bool), &str>| {
+        let check = |free: u64, root: bool, requested: Option<u64>, expected: Result<(u64, bool), &str>| {
             let filesystem = FilesystemFacts {
                 free_bytes: free,
                 total_bytes: 200 * G,
                 is_root_filesystem: root,
                 ..FilesystemFacts::default()
             };
-            let found = plan_size(Path::new("/t"), &filesystem, WantedSize::usual(4 * G), said);
+            let found = plan_size(Path::new("/t"), &filesystem, WantedSize::usual(4 * G), requested);
             match (found, expected) {
                 (Ok(plan), Ok(expected)) => {
-                    assert_eq!((plan.size, plan.note.is_some()), expected, "{free} {root} {said:?}")
+                    assert_eq!((plan.size, plan.note.is_some()), expected, "{free} {root} {requested:?}")
                 }
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
-                (found, _) => panic!("{free} {root} {said:?}: {found:?}"),
+                (found, _) => panic!("{free} {root} {requested:?}: {found:?}"),
             }
         };
         check(100 * G, false, None, Ok((4 * G, false)));

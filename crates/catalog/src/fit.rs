@@ -316,7 +316,7 @@ impl CatalogEntry {
 
 /// Why the latency of a volume exceeds a limit, if it does.
 fn too_slow(model: &VolumeModel, assumptions: &[String], need: &VolumeNeed) -> Option<String> {
-    let is_assumed = assumptions.iter().any(|told| told.starts_with(ASSUMED_LATENCY));
+    let is_assumed = assumptions.iter().any(|reported| reported.starts_with(ASSUMED_LATENCY));
     need.latency.iter().find_map(|asked| {
         let of = |latency: &VolumeLatency| {
             asked.per_million.map_or(mean_ns(latency), |per_million| quantile_ns(latency, per_million))

@@ -125,8 +125,8 @@ pub(crate) fn notes(entry: &CatalogEntry, need: &VolumeNeed, resolved: &Resolved
             burst.lasts_ns.map(|ns| format!("; the burst lasts {} at full rate", duration(Nanos(ns))));
         notes.push(format!("by burst{}", lasts.unwrap_or_default()));
     }
-    let told = |text: &&String| !text.starts_with(ASSUMED_LATENCY) || !need.latency.is_empty();
-    notes.extend(resolved.assumptions.iter().filter(told).cloned());
+    let reported = |text: &&String| !text.starts_with(ASSUMED_LATENCY) || !need.latency.is_empty();
+    notes.extend(resolved.assumptions.iter().filter(reported).cloned());
     notes.extend(
         entry.facts().find(|(name, _)| *name == "limits_scope").map(|(_, text)| format!("limits {text}")),
     );

@@ -81,14 +81,14 @@ mod tests {
                 persistent: true,
             };
             let lift = catalog.lifts(catalog.get(id).unwrap(), &parameters, &met);
-            let told = |parameters: Option<Parameters>| {
+            let reported = |parameters: Option<Parameters>| {
                 let part = |part: Option<u64>| part.map(|part| format!(" {part}")).unwrap_or_default();
                 parameters.map_or("none".to_owned(), |chosen| {
                     format!("{}{}", chosen.size_bytes.unwrap() >> 30, part(chosen.iops))
                 })
             };
             let next = lift.next.map_or("none".to_owned(), |offer| offer.id);
-            let found = (lift.is_below_own_limit, told(lift.tenth), told(lift.twice), next);
+            let found = (lift.is_below_own_limit, reported(lift.tenth), reported(lift.twice), next);
             assert_eq!(
                 (found.0, found.1.as_str(), found.2.as_str(), found.3.as_str()),
                 expected,

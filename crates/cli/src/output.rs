@@ -154,11 +154,11 @@ fn colours_wanted() -> bool {
 
 /// Whether the locale has more than ASCII: the first of its variables that is set tells.
 fn is_utf8() -> bool {
-    let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
+    let given = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
         let value = std::env::var_os(name)?;
         (!value.is_empty()).then(|| value.to_string_lossy().to_ascii_lowercase())
     });
-    said.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"))
+    given.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"))
 }
 
 /// Whether a terminal shows standard output.

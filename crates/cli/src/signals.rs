@@ -212,12 +212,12 @@ impl SignalWatch {
 
     /// Ends the program, with `words` unless standard error is redirected.
     fn leave(&self, words: &'static str) {
-        let (said, is_said) = channel();
+        let (given, is_said) = channel();
         let say = move || {
             if !words.is_empty() {
                 output::warn(words);
             }
-            let _ = said.send(());
+            let _ = given.send(());
         };
         if std::thread::Builder::new().name("last-words".to_owned()).spawn(say).is_ok() {
             let _ = is_said.recv_timeout(WORDS_PATIENCE);

@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn a_stall_is_told_of_as_it_grows_and_when_it_is_over() {
         let mut note = StallNote::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for half_seconds in [0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0, 0, 2, 0] {
             let stalled_ns = half_seconds * 500_000_000;
             let clat_mean_ns = (half_seconds < 2).then_some(1_000_000);
-            told.extend(note.line(&Snapshot {
+            reported.extend(note.line(&Snapshot {
                 stalled_ns,
                 stalled_in_flight: 4,
                 clat_mean_ns,
@@ -82,7 +82,7 @@ mod tests {
             "fathom: no I/O completed for 1 s, 4 in flight",
             "fathom: I/Os complete again after 1 s",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 
     #[test]

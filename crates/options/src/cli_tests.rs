@@ -170,7 +170,7 @@ fn a_dash_is_standard_input_and_a_double_dash_ends_options() {
 
 #[test]
 fn sections_are_selected_by_name() {
-    let files: &[(&str, &[u8])] = &[("f", b"[global]\nbs=1k\n[a]\n[b]\nname=said\n")];
+    let files: &[(&str, &[u8])] = &[("f", b"[global]\nbs=1k\n[a]\n[b]\nname=given\n")];
     let found = parse_with(files, &["--name=c", "f", "--section=b"]).unwrap();
     assert_eq!(found.sections.len(), 1);
     assert_eq!(found.sections[0].name, "b");

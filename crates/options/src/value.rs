@@ -165,17 +165,17 @@ pub fn seconds_range(text: &str) -> Result<(Nanos, Nanos), String> {
 /// The entries of an `R,W,T` list: `None` for an empty one; the last entry is repeated for missing ones.
 pub fn per_operation(text: &str) -> Result<[Option<&str>; 3], String> {
     let mut entries = [None; 3];
-    let mut said = 0;
+    let mut given = 0;
     for (i, entry) in text.split(',').enumerate() {
         if i == 3 {
             return Err("there are at most three entries: read,write,trim".to_owned());
         }
         let entry = entry.trim();
         entries[i] = (!entry.is_empty()).then_some(entry);
-        said = i + 1;
+        given = i + 1;
     }
-    for i in said..3 {
-        entries[i] = entries[said - 1];
+    for i in given..3 {
+        entries[i] = entries[given - 1];
     }
     Ok(entries)
 }

@@ -5,9 +5,9 @@
 
 /// Fewest samples for an interval.
 pub const LEAST_SAMPLES: usize = 3;
-/// Limiters account in slices of this length (blk-throttle; QEMU's and most providers' buckets hold as much). A run may begin
+/// Limiters account in slices of up to this length, ns (blk-throttle; QEMU's and most providers' buckets hold as much). A run may begin
 /// and end anywhere in one, so its mean may be off by the I/Os of a slice however even its seconds are.
-const SLICE_NS: f64 = 1e8;
+pub const LIMITER_SLICE_NS: u64 = 100_000_000;
 /// Batches of a series, and the samples that each has at least.
 const BATCHES: usize = 5;
 const LEAST_OF_BATCH: usize = 2;
@@ -16,7 +16,8 @@ pub const NORMAL_975: f64 = 1.96;
 
 /// The share of a mean rate over `elapsed_ns` that a slice of a limiter is.
 pub fn slice_fraction(elapsed_ns: f64) -> f64 {
-    SLICE_NS / elapsed_ns.max(SLICE_NS)
+    let slice_ns = LIMITER_SLICE_NS as f64;
+    slice_ns / elapsed_ns.max(slice_ns)
 }
 
 /// Half the width of the interval of a mean.

@@ -258,9 +258,9 @@ pub struct DirectAlignment {
 /// the file has no direct I/O.
 pub fn direct_alignment(file: &File) -> Option<DirectAlignment> {
     let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
-    let told = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+    let reported = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
     let (memory, offset) = (stat.stx_dio_mem_align, stat.stx_dio_offset_align);
-    (told && offset != 0).then_some(DirectAlignment { memory, offset })
+    (reported && offset != 0).then_some(DirectAlignment { memory, offset })
 }
 
 #[cfg(test)]

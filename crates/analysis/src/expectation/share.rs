@@ -121,7 +121,7 @@ fn solve(is_so: impl Fn(f64) -> bool) -> f64 {
 mod tests {
     use super::*;
 
-    fn told(seconds: usize, missed: usize, fraction: f64, period_ns: Option<u64>) -> Share {
+    fn reported(seconds: usize, missed: usize, fraction: f64, period_ns: Option<u64>) -> Share {
         let good: Vec<bool> = (0..seconds).map(|second| second >= missed).collect();
         of(&good, ShareRecord { fraction, period_ns })
     }
@@ -145,31 +145,31 @@ mod tests {
             (60, 30, 0.999, "missed"),
             (0, 0, 0.99, "inconclusive"),
         ] {
-            let share = told(seconds, missed, fraction, None);
+            let share = reported(seconds, missed, fraction, None);
             assert_eq!(share.verdict.name(), expected, "{missed} of {seconds} at {fraction}: {share:?}");
         }
-        let met = told(1200, 1, 0.999, None);
+        let met = reported(1200, 1, 0.999, None);
         assert_eq!(
             met.basis.as_deref(),
             Some("1,199 of 1,200 seconds met it; the run covers 0.0038 % of a year")
         );
-        let short = told(12, 0, 0.999, None);
+        let short = reported(12, 0, 0.999, None);
         assert_eq!(because(&short), "99.9 % of the time needs 1,000 s; measured 12 s");
     }
 
     #[test]
     fn a_year_is_not_judged_by_minutes() {
         let year = Some(YEAR_NS);
-        let share = told(1200, 1, 0.999, year);
+        let share = reported(1200, 1, 0.999, year);
         assert_eq!(share.verdict.name(), "inconclusive");
         assert!(because(&share).contains("a year allows 8 h 46 min"), "{share:?}");
         assert!(because(&share).contains("0.0038 % of a year"), "{share:?}");
-        assert_eq!(told(1200, 600, 0.999, year).verdict.name(), "inconclusive");
+        assert_eq!(reported(1200, 600, 0.999, year).verdict.name(), "inconclusive");
         // An hour, on the other hand, can be watched.
         let hour = Some(3_600_000_000_000);
-        assert_eq!(told(3600, 3, 0.999, hour).verdict.name(), "met");
-        assert_eq!(told(60, 4, 0.999, hour).verdict.name(), "missed");
-        assert_eq!(told(60, 3, 0.999, hour).verdict.name(), "inconclusive");
+        assert_eq!(reported(3600, 3, 0.999, hour).verdict.name(), "met");
+        assert_eq!(reported(60, 4, 0.999, hour).verdict.name(), "missed");
+        assert_eq!(reported(60, 3, 0.999, hour).verdict.name(), "inconclusive");
     }
 
     #[test]

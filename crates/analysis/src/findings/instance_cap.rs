@@ -90,7 +90,7 @@ mod tests {
     use crate::fixture::{TestLoad, ids, record};
     use crate::rows::rows;
 
-    fn told(apart: [f64; 2], together: f64) -> Vec<Finding> {
+    fn reported(apart: [f64; 2], together: f64) -> Vec<Finding> {
         let load = |iops| TestLoad { depth: 8, iops, ..TestLoad::default() };
         let both = TestLoad { jobs: 2, depth: 8, iops: together, ..TestLoad::default() };
         let mut run = record(&[load(apart[0]), load(apart[1]), both]);
@@ -104,13 +104,13 @@ mod tests {
 
     #[test]
     fn apart_and_together() {
-        let found = told([1000.0, 1000.0], 1000.0);
+        let found = reported([1000.0, 1000.0], 1000.0);
         assert_eq!(ids(&found), ["instance-cap"]);
         assert_eq!(
             found[0].claim,
             "/a and /b share a limit: 1,000 and 1,000 IOPS apart, 1,000 IOPS together."
         );
-        assert_eq!(told([1000.0, 1000.0], 2000.0), []);
-        assert_eq!(told([1000.0, 500.0], 1400.0), []);
+        assert_eq!(reported([1000.0, 1000.0], 2000.0), []);
+        assert_eq!(reported([1000.0, 500.0], 1400.0), []);
     }
 }

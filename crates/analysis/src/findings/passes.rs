@@ -105,23 +105,23 @@ mod tests {
         run
     }
 
-    fn told(run: &RunRecord) -> Option<String> {
+    fn reported(run: &RunRecord) -> Option<String> {
         findings(run, &rows(run)[0]).map(|finding| finding.id.to_string())
     }
 
     #[test]
     fn first_and_later_passes() {
-        assert_eq!(told(&run(500_000)), None);
-        assert_eq!(told(&run(900_000)), None);
-        assert_eq!(told(&run(1_100_000)).as_deref(), Some("first-touch"));
+        assert_eq!(reported(&run(500_000)), None);
+        assert_eq!(reported(&run(900_000)), None);
+        assert_eq!(reported(&run(1_100_000)).as_deref(), Some("first-touch"));
         let mut written = run(1_100_000);
         written.header.conditions.target.kind = "directory".to_owned();
-        assert_eq!(told(&written).as_deref(), Some("host-cache"));
+        assert_eq!(reported(&written).as_deref(), Some("host-cache"));
         // Out of this machine's memory, without a second pass, or in no order that tells passes apart.
         let spoilt = |change: fn(&mut RunRecord)| {
             let mut run = run(1_100_000);
             change(&mut run);
-            told(&run)
+            reported(&run)
         };
         assert_eq!(spoilt(|run| run.tests[0].disks[0].counters.read_sectors /= 2), None);
         assert_eq!(spoilt(|run| run.header.size_bytes = 1 << 40), None);

@@ -20,7 +20,7 @@ pub(crate) fn findings(row: &RecordRow<'_>) -> Vec<Finding> {
 
 fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
     let ios = row.summary.total.as_ref().map_or(0, |total| total.ios);
-    let told = row.summary.errors.iter().map(|error| {
+    let reported = row.summary.errors.iter().map(|error| {
         let text = errno_text(error.errno);
         let requests = if error.count == 1 { "request" } else { "requests" };
         let claim = format!("{} {} {requests} failed: {text}.", units::grouped(error.count), error.op);
@@ -31,7 +31,7 @@ fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
             .with("failed", error.count)
             .with("completed", ios)
     });
-    told.collect()
+    reported.collect()
 }
 
 fn short_run(row: &RecordRow<'_>) -> Option<Finding> {

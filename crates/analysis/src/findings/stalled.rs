@@ -38,8 +38,9 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
     let seen = seen(row, longest);
     let slow = waiting.iter().map(|slow| slow.depth).max();
     let depth = slow.unwrap_or(0).max(seen.iter().map(|stall| stall.depth).sum());
-    let told = seen.iter().flat_map(|stall| stall.offsets.iter().copied());
-    let mut offsets: Vec<u64> = waiting.iter().map(|slow| slow.offset).chain(told).take(NAMED * 2).collect();
+    let reported = seen.iter().flat_map(|stall| stall.offsets.iter().copied());
+    let mut offsets: Vec<u64> =
+        waiting.iter().map(|slow| slow.offset).chain(reported).take(NAMED * 2).collect();
     offsets.sort_unstable();
     offsets.dedup();
     offsets.truncate(NAMED);
@@ -195,7 +196,7 @@ mod tests {
         run
     }
 
-    fn told(run: &RunRecord) -> Option<Finding> {
+    fn reported(run: &RunRecord) -> Option<Finding> {
         // A device that stands still is not one of an uneven rate as well.
         assert!(
             findings(run, &rows(run)[0]).is_none()
@@ -207,14 +208,14 @@ mod tests {
     #[test]
     fn nothing_for_two_seconds() {
         let check = |zeros, lat, expected: bool| {
-            assert_eq!(told(&with(zeros, lat)).is_some(), expected, "{zeros} {lat}")
+            assert_eq!(reported(&with(zeros, lat)).is_some(), expected, "{zeros} {lat}")
         };
         check(0, 0, false);
         check(1, 1, false);
         check(2, 2, true);
         // Nothing was in flight: a pause of the job's own.
         check(5, 1, false);
-        let found = told(&with(20, 20)).unwrap();
+        let found = reported(&with(20, 20)).unwrap();
         assert_eq!(
             found.claim,
             "no I/O completed for 20 s, starting at 3 s, with 16 in flight (at offset 8,192)."
@@ -238,7 +239,7 @@ mod tests {
             depth: 32,
         };
         run.tests[0].jobs[0].slowest = (1..=32).rev().map(slow).collect();
-        assert_eq!(told(&run), None);
+        assert_eq!(reported(&run), None);
         // The same device, for once without a completion for 100 s: ten times as long as usual for one of 2 in flight.
         let job = &mut run.tests[0].jobs[0];
         job.plan.depth = fathom_model::plan::DepthPlan::new(2);
@@ -246,7 +247,7 @@ mod tests {
             (interval.write.ios, interval.write.bytes) = (0, 0);
         }
         job.slowest.retain(|slow| slow.lat_ns <= 100 * SECOND_NS || slow.lat_ns > 200 * SECOND_NS);
-        let found = told(&run).expect("it took much longer than usual");
+        let found = reported(&run).expect("it took much longer than usual");
         let length = found.evidence["length_ns"].as_f64().unwrap() / 1e9;
         assert!((99.0..=111.0).contains(&length), "{}", found.claim);
         assert_eq!(found.evidence["stalls"].as_u64(), Some(1));
@@ -256,27 +257,27 @@ mod tests {
     fn a_single_request_is_explained_by_the_rate_of_other_tests() {
         let seconds = [vec![0.0; 10], vec![1.0]].concat();
         let single = TestLoad { bs: 1 << 20, iops: 1.0, seconds, ..TestLoad::default() };
-        let told = |iops: f64| {
+        let reported = |iops: f64| {
             let mut run = record(&[single.clone(), TestLoad { id: "other", iops, ..TestLoad::default() }]);
             run.tests[0].jobs[0].slowest =
                 vec![SlowRequest { op: Op::Read, start_ns: 0, lat_ns: 10_400_000_000, offset: 0, depth: 1 }];
             findings(&run, &rows(&run)[0]).is_some()
         };
         // 1 MiB at 100 KB/s takes ten seconds.
-        assert!(!told(25.0));
-        assert!(told(2000.0));
+        assert!(!reported(25.0));
+        assert!(reported(2000.0));
     }
 
     #[test]
     fn a_request_that_never_came_back() {
         let mut run = with(5, 0);
-        assert_eq!(told(&run), None);
+        assert_eq!(reported(&run), None);
         run.tests[0].jobs[0].stuck = true;
-        assert_eq!(told(&run).unwrap().severity, Severity::Error);
+        assert_eq!(reported(&run).unwrap().severity, Severity::Error);
         let (start_ns, length_ns) = (3 * SECOND_NS, 5 * SECOND_NS);
         run.tests[0].jobs[0].stalls =
             vec![Stall { start_ns, length_ns, depth: 7, offsets: vec![4096], ..Stall::default() }];
-        let found = told(&run).unwrap();
+        let found = reported(&run).unwrap();
         assert!(found.claim.contains("with 7 in flight (at offset 4,096)"), "{}", found.claim);
     }
 
@@ -288,6 +289,6 @@ mod tests {
             interval.read.ios = 10;
         }
         run.tests[0].jobs.push(other);
-        assert_eq!(told(&run), None);
+        assert_eq!(reported(&run), None);
     }
 }

@@ -48,7 +48,7 @@ const SAMPLES: f64 = 200.0;
 /// The same where they are spread.
 const SPREAD_SAMPLES: f64 = 2500.0;
 /// Rest before what begins anew, ns: what a limiter lets through ahead of its rate is there again.
-pub(crate) const REST_NS: u64 = 100_000_000;
+pub(crate) const REST_NS: u64 = fathom_record::confidence::LIMITER_SLICE_NS;
 /// Longest time for them, s.
 const SAMPLES_SECONDS: f64 = 8.0;
 

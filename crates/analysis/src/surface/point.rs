@@ -140,11 +140,11 @@ pub(crate) fn longest_stall(job: &JobRecord) -> Option<u64> {
 }
 
 fn why(test: &TestRecord) -> String {
-    let said = test.reason.clone().or_else(|| {
+    let given = test.reason.clone().or_else(|| {
         let error = test.jobs.iter().flat_map(|job| &job.errors).next()?;
         Some(format!("every {} failed, errno {}", error.op, error.errno))
     });
-    said.unwrap_or_else(|| "no I/O completed".to_owned())
+    given.unwrap_or_else(|| "no I/O completed".to_owned())
 }
 
 fn offset_of(test: &TestRecord) -> Option<u64> {

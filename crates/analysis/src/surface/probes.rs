@@ -1,5 +1,6 @@
 //! Single requests all over the area: how many, how far apart so that no limit holds them up, and whether one did.
 
+use fathom_record::confidence::LIMITER_SLICE_NS;
 use fathom_record::{JobRecord, TestRecord};
 
 use crate::surface::AGAIN_ACCESS;
@@ -39,8 +40,8 @@ const PROBES: u32 = 1_000;
 const MOST_PROBES: u32 = 250;
 /// Batches of which a record keeps every probe, as each is small.
 const BATCHES: u32 = 40;
-/// Idle time before a batch, ns: what a limiter grants in slices of 100 ms is there again.
-const REST_NS: u64 = 110_000_000;
+/// Idle time before a batch, ns: what a limiter grants in a slice is there again.
+const REST_NS: u64 = LIMITER_SLICE_NS + 10_000_000;
 /// Time between the first probes, while nothing is known, ns.
 const FIRST_GAP_NS: u64 = 10_000_000;
 const LONGEST_GAP_NS: u64 = 1_000_000_000;

@@ -43,7 +43,7 @@ impl Bisection {
     }
 
     /// Tells whether the range that [`Bisection::ask`] named could be read.
-    pub fn told(&mut self, errno: Option<i32>) {
+    pub fn reported(&mut self, errno: Option<i32>) {
         let Some((span, _)) = self.open.pop() else { return };
         if let Some(errno) = errno {
             self.failed(span, errno);
@@ -192,7 +192,7 @@ mod tests {
         while let Some(span) = bisection.ask() {
             reads += 1;
             let sectors = span.offset / UNIT..(span.offset + span.length) / UNIT;
-            bisection.told(bad.iter().any(|sector| sectors.contains(sector)).then_some(5));
+            bisection.reported(bad.iter().any(|sector| sectors.contains(sector)).then_some(5));
         }
         (
             bisection

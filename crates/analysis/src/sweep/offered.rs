@@ -323,12 +323,12 @@ mod tests {
         OfferedRate { rw: AccessPattern::RandRead, block_size_bytes: 4096, iodepth: 256, rate_iops: 0 };
 
     fn summary(samples: u64, ns: u64) -> LatencySummary {
-        let told = |beyond: u64| (samples / beyond >= 10).then_some(ns);
+        let reported = |beyond: u64| (samples / beyond >= 10).then_some(ns);
         LatencySummary {
             samples,
             mean: Some(ns as f64),
-            p50: told(2),
-            p99: told(100),
+            p50: reported(2),
+            p99: reported(100),
             max: Some(ns),
             ..LatencySummary::default()
         }

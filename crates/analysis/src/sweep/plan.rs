@@ -297,8 +297,8 @@ mod tests {
         for unit in [4, 16, 24, 64, 128].map(|kib| kib * KIB) {
             let model = Model { rest_ns: 60_000.0, unit: Some(unit), ..Model::limited(1_000.0, 1e12) };
             let found = limits(&swept(&spec(), &model).0, AccessPattern::RandRead, 1);
-            let told = found.io_unit_bytes.and_then(|estimate| estimate.value()).unwrap_or(f64::NAN);
-            assert!((told / unit as f64 - 1.0).abs() < 0.05, "{unit}: {found:?}");
+            let reported = found.io_unit_bytes.and_then(|estimate| estimate.value()).unwrap_or(f64::NAN);
+            assert!((reported / unit as f64 - 1.0).abs() < 0.05, "{unit}: {found:?}");
             assert_eq!((found.crossover_block_size_bytes, found.undecided), (None, None), "{unit}");
             let same = Model { rest_ns: 60_000.0, ..Model::limited(1_000.0, 1e3 * unit as f64) };
             let found = limits(&swept(&spec(), &same).0, AccessPattern::RandRead, 1);
@@ -348,9 +348,9 @@ mod tests {
         let slow = Model { rest_ns: 1e7, ..Model::limited(1e5, 1e12) };
         let slo = LatencyObjective::parse_recorded("p99<15ms").ok();
         let (points, _) = swept_again(&SweepSpec { slo, ..spec() }, &slow);
-        let told =
+        let reported =
             points.iter().filter(|point| point.spot.block_size_bytes == 4096 && point.spot.iodepth == 1);
-        assert_eq!(told.map(|point| point.lat_ns.p99.is_some()).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(reported.map(|point| point.lat_ns.p99.is_some()).collect::<Vec<_>>(), [false, true]);
         let slo = LatencyObjective::parse_recorded("mean<1.5ms").ok();
         let (points, _) = swept(&SweepSpec { slo: slo.clone(), ..spec() }, &model);
         let met = |point: &&SweepPoint| slo.as_ref().is_some_and(|slo| slo.verdict(&point.lat_ns).is_met());

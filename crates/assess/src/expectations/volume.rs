@@ -284,7 +284,7 @@ mod tests {
         determine(&specification, "t", shape)
     }
 
-    fn told(source: &str, shape: &Shape) -> Vec<String> {
+    fn reported(source: &str, shape: &Shape) -> Vec<String> {
         let text = |expectation: &ExpectationRecord| {
             let share =
                 expectation.share.map(|share| format!(" {} %", share.fraction * 100.0)).unwrap_or_default();
@@ -329,7 +329,7 @@ mod tests {
                 vec!["read.iops>=5000±5%", "read.lat_ns.mean<5000000±5%"],
             ),
         ] {
-            assert_eq!(told(source, &shape), expected, "{source}");
+            assert_eq!(reported(source, &shape), expected, "{source}");
         }
     }
 
@@ -342,9 +342,9 @@ mod tests {
             sequential: false,
             depth: 64,
         };
-        assert_eq!(told("custom?iops=1000", &mixed), ["total.iops>=1000±5%"]);
+        assert_eq!(reported("custom?iops=1000", &mixed), ["total.iops>=1000±5%"]);
         // A quarter of all are writes: 100 of them leave room for 400.
-        assert_eq!(told("custom?read_iops=1000&write_iops=100", &mixed), ["total.iops>=400±5%"]);
+        assert_eq!(reported("custom?read_iops=1000&write_iops=100", &mixed), ["total.iops>=400±5%"]);
     }
 
     #[test]

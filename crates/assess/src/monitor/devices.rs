@@ -156,7 +156,7 @@ pub(super) struct DeviceWatch {
     in_flight: InFlight,
     /// When something last completed or nothing was in flight, and what had completed by then.
     progress: (u64, u64),
-    told: bool,
+    reported: bool,
     /// Fed where requests are traced.
     pub load: Option<LoadWatch>,
     /// When it was looked at, by `CLOCK_MONOTONIC`, and what was in flight then; only where requests are traced.
@@ -173,7 +173,7 @@ impl DeviceWatch {
             before: (now, DiskStats::default()),
             in_flight: InFlight::default(),
             progress: (now, 0),
-            told: false,
+            reported: false,
             load: None,
             looks: VecDeque::new(),
         };
@@ -215,11 +215,11 @@ impl DeviceWatch {
         let length = now.saturating_sub(self.progress.0);
         if stats.in_flight == 0 || done != self.progress.1 {
             self.progress = (now, done);
-            if std::mem::take(&mut self.told) {
+            if std::mem::take(&mut self.reported) {
                 observer.answered(&self.device, length);
             }
-        } else if length >= STALL_NS && !self.told {
-            self.told = true;
+        } else if length >= STALL_NS && !self.reported {
+            self.reported = true;
             observer.stalled(&self.device, length, stats.in_flight);
         }
     }
@@ -245,7 +245,7 @@ impl DeviceWatch {
             presence,
             activity: activity(&stats.since(&before)),
             in_flight: std::mem::take(&mut self.in_flight),
-            stalled_ns: self.told.then(|| now.saturating_sub(self.progress.0)),
+            stalled_ns: self.reported.then(|| now.saturating_sub(self.progress.0)),
             load: self.load.as_mut().map(LoadWatch::take),
             ..interval
         }

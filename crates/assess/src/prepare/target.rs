@@ -158,16 +158,16 @@ fn simulated(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
 /// The part of `capacity` that is used.
 fn within(settings: &PrepareSettings, capacity: u64, unit: u64) -> Result<u64, AssessError> {
     let path = &settings.run.target;
-    let said = settings.run.size.unwrap_or(capacity);
-    if said > capacity {
-        let reason = format!("--size is {}, but the target has {}", bytes(said), bytes(capacity));
+    let given = settings.run.size.unwrap_or(capacity);
+    if given > capacity {
+        let reason = format!("--size is {}, but the target has {}", bytes(given), bytes(capacity));
         return Err(AssessError::target(path, reason, "omit --size to use all of it"));
     }
-    let size = said - said % unit;
+    let size = given - given % unit;
     if size < LEAST {
         return Err(AssessError::target(
             path,
-            format!("{} is too little to prepare", bytes(said)),
+            format!("{} is too little to prepare", bytes(given)),
             "use at least 1 MiB",
         ));
     }

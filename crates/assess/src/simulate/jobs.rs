@@ -33,9 +33,9 @@ pub(super) fn predict(
     let plan = resolve(&sections, &host)
         .map_err(|source| AssessError::JobFile { name: load.name.clone(), source: Box::new(source) })?;
     let asked = length.map(|length| length.0);
-    let said =
+    let given =
         plan.jobs.iter().filter_map(|job| Some(job.time.runtime?.0.saturating_add(job.time.ramp.0))).max();
-    let course = ForecastCourse::new(asked.or(said), credits(&volume.model));
+    let course = ForecastCourse::new(asked.or(given), credits(&volume.model));
     let mut watch =
         VolumeWatch { session: &session, volume, begin: session.now(), course, ends_at: asked, observer };
     let mut gathered = RunTotals::default();

@@ -31,7 +31,7 @@ pub struct JobLoad {
 #[derive(Clone, Debug)]
 struct SimulatedJob {
     name: String,
-    said: Vec<(String, String)>,
+    given: Vec<(String, String)>,
     /// It waits for the jobs before.
     waits: bool,
     /// Its range is divided among so many clones, each of which has its own.
@@ -74,7 +74,7 @@ impl JobLoad {
         let test = profile.test;
         let job = SimulatedJob {
             name: profile.purpose.name.to_owned(),
-            said: test.options,
+            given: test.options,
             waits: false,
             split_over: test.split.then_some(test.jobs),
             size: Some(PROFILE_SIZE),
@@ -90,13 +90,13 @@ impl JobLoad {
     /// What a reader should know of how the jobs are bound.
     pub(super) fn notes(&self, length: Option<Nanos>) -> Vec<String> {
         let mut notes = Vec::new();
-        let said = |names: &[&str]| {
-            self.jobs.iter().any(|job| job.said.iter().any(|(name, _)| names.contains(&name.as_str())))
+        let given = |names: &[&str]| {
+            self.jobs.iter().any(|job| job.given.iter().any(|(name, _)| names.contains(&name.as_str())))
         };
         if self.files() > 1 {
             notes.push("all files of the jobs map to the volume and share its offsets".to_owned());
         }
-        if length.is_some() && !self.is_in_turn() && said(&["runtime", "ramp_time", "loops"]) {
+        if length.is_some() && !self.is_in_turn() && given(&["runtime", "ramp_time", "loops"]) {
             notes.push("--for replaces the runtimes of the jobs".to_owned());
         }
         if length.is_some() && self.is_in_turn() {
@@ -110,8 +110,8 @@ impl JobLoad {
         let values = |name: &'static str| {
             self.jobs
                 .iter()
-                .flat_map(|job| &job.said)
-                .filter(move |(said, _)| said == name)
+                .flat_map(|job| &job.given)
+                .filter(move |(given, _)| given == name)
                 .map(|(_, value)| value)
         };
         let mut named: Vec<&str> = ["filename", "directory"]
@@ -134,9 +134,9 @@ impl JobLoad {
     ) -> Result<Vec<Section>, AssessError> {
         let length = length.filter(|_| !self.is_in_turn());
         let section = |job: &SimulatedJob| {
-            let said = job.on(volume, length);
+            let given = job.on(volume, length);
             let pairs: Vec<(&str, &str)> =
-                said.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             let section = Section::from_pairs(&job.name, &pairs, engines).map_err(|source| {
                 AssessError::JobFile { name: self.name.clone(), source: Box::new(source) }
             })?;
@@ -148,21 +148,21 @@ impl JobLoad {
 
 impl SimulatedJob {
     fn of(section: &Section) -> SimulatedJob {
-        let own = |name: &str| section.raw_options.iter().any(|(said, _)| said == name);
-        let mut said: Vec<(String, String)> =
+        let own = |name: &str| section.raw_options.iter().any(|(given, _)| given == name);
+        let mut given: Vec<(String, String)> =
             section.inherited.iter().filter(|(name, _)| !own(name)).cloned().collect();
-        said.extend(section.raw_options.iter().cloned());
+        given.extend(section.raw_options.iter().cloned());
         let waits = section.starts_file || section.options.stonewall == Some(true);
-        said.retain(|(name, _)| name != "stonewall");
-        SimulatedJob { name: section.name.clone(), said, waits, split_over: None, size: None }
+        given.retain(|(name, _)| name != "stonewall");
+        SimulatedJob { name: section.name.clone(), given, waits, split_over: None, size: None }
     }
 
     /// fio's options of it on `volume`.
     fn on(&self, volume: &SimulatedVolume, length: Option<Nanos>) -> Vec<(String, String)> {
         let decided = |name: &str| BY_VOLUME.contains(&name) || length.is_some() && BY_TIME.contains(&name);
-        let mut said: Vec<(String, String)> =
-            self.said.iter().filter(|(name, _)| !decided(name)).cloned().collect();
-        let mut say = |name: &str, value: String| said.push((name.to_owned(), value));
+        let mut given: Vec<(String, String)> =
+            self.given.iter().filter(|(name, _)| !decided(name)).cloned().collect();
+        let mut say = |name: &str, value: String| given.push((name.to_owned(), value));
         say("filename", escaped(&volume.path));
         if let Some(size) = self.size.map(|size| size.min(volume.size())) {
             let range = self.split_over.map_or(size, |jobs| (size / u64::from(jobs.max(1))) & !0xf_ffff);
@@ -175,7 +175,7 @@ impl SimulatedJob {
             say("time_based", "1".to_owned());
             say("runtime", time_word(length));
         }
-        said
+        given
     }
 }
 

@@ -9,6 +9,7 @@ use fathom_analysis::surface::point::{ACCESS, SEEK, TRANSFER};
 use fathom_analysis::surface::probes::{ProbePlan, probes};
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
+use fathom_record::confidence::LIMITER_SLICE_NS;
 
 use crate::AssessError;
 use crate::planned::{pair, size_word, time_word};
@@ -94,7 +95,7 @@ const LAYOUT_SHARE: u64 = 4;
 /// Least block where many requests are in flight: small ones meet a limit on requests before one on bytes.
 const SATURATED_BLOCK: u64 = 262_144;
 /// Longer than a slice of a limiter.
-const USE_UP_NS: u64 = 120_000_000;
+const USE_UP_NS: u64 = LIMITER_SLICE_NS + 20_000_000;
 /// The region that is read over and over.
 const BURST_RANGE: u64 = 1 << 20;
 /// Block of a scan.
@@ -370,8 +371,8 @@ mod tests {
         )
     }
 
-    fn text(said: &JobWords) -> String {
-        said.iter().map(|(name, value)| format!("{name}={value} ")).collect()
+    fn text(words: &JobWords) -> String {
+        words.iter().map(|(name, value)| format!("{name}={value} ")).collect()
     }
 
     #[test]
@@ -384,9 +385,9 @@ mod tests {
         let mut jobs = plan.place(&place, &times, false);
         let probes = plan.probes(places.len()).unwrap();
         jobs.push(plan.probe(&place, &times, &probes, 2_500_000));
-        let check = |said: &str, parts: &[&str]| {
+        let check = |words: &str, parts: &[&str]| {
             for part in parts {
-                assert!(said.contains(part), "{part} in {said}");
+                assert!(words.contains(part), "{part} in {words}");
             }
         };
         let after_probes = plan.place(&place, &times, true);

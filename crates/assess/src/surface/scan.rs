@@ -77,7 +77,7 @@ impl SingleFeed for Locate {
         self.left = self.left.saturating_sub(1);
         let errno = Look::of(completion, payload).errno;
         if let Some(bisection) = &mut self.bisection {
-            return bisection.told(errno);
+            return bisection.reported(errno);
         }
         let block = ByteRange { offset: self.at, length: u64::from(completion.request.len) };
         self.at += block.length;
@@ -99,8 +99,8 @@ impl SurfaceRun<'_> {
             // What is less than a block comes last, by itself.
             let end = if offset < whole { (offset + segment).min(whole) } else { area };
             let (id, title) = (format!("{POINT}{offset}"), format!("scan at {}", bytes(offset)));
-            let said = self.plan.scan(offset, end - offset);
-            let mut test = self.begin_and_measure(id, title, &[(TRANSFER, said)]);
+            let words = self.plan.scan(offset, end - offset);
+            let mut test = self.begin_and_measure(id, title, &[(TRANSFER, words)]);
             test.scan = Some(ScanRecord::default());
             offset = match failed_at(&test, offset, end) {
                 None if test.status == TestStatus::Failed => area,

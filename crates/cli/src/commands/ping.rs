@@ -48,11 +48,11 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
             Err(error) => unwritten(front, &error),
         };
     }
-    let said = match grammar::read(&words, &options::rows(front)) {
-        Ok(said) => said,
+    let given = match grammar::read(&words, &options::rows(front)) {
+        Ok(given) => given,
         Err(sentence) => return usage(front, &sentence, true),
     };
-    for (name, _) in &said.options {
+    for (name, _) in &given.options {
         let answer = match *name {
             "help" => options::help(front),
             "version" if front == PingProgram::Ioping => format!("{IOPING_VERSION}\n"),
@@ -64,7 +64,7 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
             Err(error) => unwritten(front, &error),
         };
     }
-    match options::invocation(&said, front) {
+    match options::invocation(&given, front) {
         Ok(mut invocation) => {
             invocation.settings.command =
                 ["fathom", "ping"].map(str::to_owned).into_iter().chain(words).collect();

@@ -103,8 +103,8 @@ impl RunArguments {
 
 /// A command line for the record, beginning with the name that everybody knows the program by.
 pub fn words(command: &[OsString]) -> Vec<String> {
-    let said = command.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("fathom".to_owned()).chain(said).collect()
+    let given = command.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("fathom".to_owned()).chain(given).collect()
 }
 
 /// Reads `NAME=VALUE`.

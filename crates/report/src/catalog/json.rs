@@ -56,7 +56,7 @@ pub fn show(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
         published_rate_fraction,
         published_time_fraction,
         facts: entry.facts().collect(),
-        explanation: shown.told.map(|sheet| entry.explanation(sheet)).unwrap_or_default(),
+        explanation: shown.explained.map(|sheet| entry.explanation(sheet)).unwrap_or_default(),
         volumes: shown.sheets,
     };
     write(&document, out)

@@ -20,7 +20,7 @@ pub struct Shown<'a> {
     /// Just these sizes were asked for.
     pub is_asked: bool,
     /// The limit that is reported per block size.
-    pub told: Option<&'a Sheet>,
+    pub explained: Option<&'a Sheet>,
     /// Everything that was found about it and is not calculated with.
     pub facts: bool,
 }
@@ -40,7 +40,7 @@ pub fn view(shown: &Shown<'_>) -> View {
     let facts = entry.facts().filter(|_| shown.facts);
     let facts = facts.map(|(name, text)| KeyFigure::new(name.replace('_', " "), text));
     view.push("Other facts", [Block::KeyFigures(facts.collect())]);
-    if let Some(sheet) = shown.told {
+    if let Some(sheet) = shown.explained {
         let title = match entry.size_range() {
             (None, None) => "How it works".to_owned(),
             _ => format!("How it works, with {} as an example", size(sheet.size_bytes)),
@@ -50,9 +50,9 @@ pub fn view(shown: &Shown<'_>) -> View {
     if !shown.sheets.is_empty() {
         push_sizes(shown, &mut view);
     }
-    if let Some(sheet) = shown.told {
+    if let Some(sheet) = shown.explained {
         push_blocks(entry, sheet, &mut view);
-        let assumptions = sheet.assumptions.iter().map(|told| format!("{told}.")).collect();
+        let assumptions = sheet.assumptions.iter().map(|explained| format!("{explained}.")).collect();
         view.push("Assumptions", [Block::Notes(assumptions)]);
     }
     view
@@ -72,7 +72,7 @@ fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
     if !range.is_empty() {
         figures.push(KeyFigure::new("sizes", range));
     }
-    if let Some(sheet) = shown.told {
+    if let Some(sheet) = shown.explained {
         let (read, write) = (latency(sheet.read_lat_mean_ns as u64), latency(sheet.write_lat_mean_ns as u64));
         let mean = if read == write { read } else { format!("{read} reads, {write} writes") };
         let text = if sheet.is_latency_assumed {
@@ -332,7 +332,7 @@ fn data(shown: &Shown<'_>) -> Table {
         });
         limits.chain(of_blocks).collect()
     };
-    let apart = shown.told.filter(|sheet| !shown.sheets.contains(sheet));
+    let apart = shown.explained.filter(|sheet| !shown.sheets.contains(sheet));
     Table::new(columns, shown.sheets.iter().chain(apart).flat_map(of_sheet))
 }
 

@@ -100,8 +100,8 @@ fn kernel_threads(entry: &ReportEntry) -> Value {
 }
 
 /// Options as given; of one given twice, the last value in the first place.
-fn options(said: &[(String, String)]) -> Value {
-    said.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect::<Map<_, _>>().into()
+fn options(options: &[(String, String)]) -> Value {
+    options.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect::<Map<_, _>>().into()
 }
 
 /// fio's "no idea", which it also gives for jobs that failed.

@@ -31,8 +31,8 @@ impl FioReport {
             report.add(test);
         }
         // Where fio's own words are expected only what puts a number in question is added; what failed fio tells itself.
-        let told = record.findings.iter().filter(|finding| finding.severity == Severity::Warning);
-        report.notes.extend(told.map(|finding| match &finding.remedy {
+        let reported = record.findings.iter().filter(|finding| finding.severity == Severity::Warning);
+        report.notes.extend(reported.map(|finding| match &finding.remedy {
             Some(remedy) => format!("{} {remedy}", finding.claim),
             None => finding.claim.clone(),
         }));

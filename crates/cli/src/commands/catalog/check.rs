@@ -34,11 +34,11 @@ pub fn run(arguments: &CheckArguments) -> Result<Exit, Complaint> {
             } else {
                 ""
             };
-            let told = match entry.unmodelled() {
+            let reported = match entry.unmodelled() {
                 Some(why) => format!("cannot be simulated: {why}"),
                 None => "valid".to_owned(),
             };
-            writeln!(out, "{}: {told}{shipped}", entry.id())?;
+            writeln!(out, "{}: {reported}{shipped}", entry.id())?;
         }
         Ok(())
     })?;

@@ -96,7 +96,7 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
             Some("omit --size, --iops, --bandwidth and --tier to show the type as sold".to_owned()),
         )
     };
-    let (mut sheets, mut told) = (Vec::new(), None);
+    let (mut sheets, mut explained) = (Vec::new(), None);
     if entry.unmodelled().is_none() {
         sheets = match arguments.size.as_slice() {
             [] => every_volume(entry, with),
@@ -107,17 +107,22 @@ pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
                 .map_err(refused)?,
         };
         // What is chosen may ask for another size than the usual one.
-        told = match entry.sheet(&with(arguments.size.first().copied())) {
+        explained = match entry.sheet(&with(arguments.size.first().copied())) {
             Err(_) if !sheets.is_empty() => sheets.first().cloned(),
-            told => Some(told.map_err(refused)?),
+            explained => Some(explained.map_err(refused)?),
         };
         if sheets.is_empty() {
-            sheets.extend(told.clone());
+            sheets.extend(explained.clone());
         }
     }
     let is_asked = !arguments.size.is_empty();
-    let shown =
-        catalog_show::Shown { entry, sheets: &sheets, is_asked, told: told.as_ref(), facts: arguments.facts };
+    let shown = catalog_show::Shown {
+        entry,
+        sheets: &sheets,
+        is_asked,
+        explained: explained.as_ref(),
+        facts: arguments.facts,
+    };
     arguments.form.print(|| catalog_show::view(&shown), |out| catalog_json::show(&shown, out))?;
     Ok(Exit::Done)
 }

@@ -38,15 +38,15 @@ pub struct ParsedWords {
 
 /// Reads `words` by the options of `rows`; the error is the C library's sentence.
 pub fn read(words: &[String], rows: &[PingOption]) -> Result<ParsedWords, String> {
-    let mut said = ParsedWords::default();
+    let mut parsed = ParsedWords::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--" {
-            said.operands.extend(words.cloned());
+            parsed.operands.extend(words.cloned());
             break;
         }
         let Some(body) = word.strip_prefix('-').filter(|body| !body.is_empty()) else {
-            said.operands.push(word.clone());
+            parsed.operands.push(word.clone());
             continue;
         };
         let by_short =
@@ -61,16 +61,16 @@ pub fn read(words: &[String], rows: &[PingOption]) -> Result<ParsedWords, String
                 None => (name, None),
             };
             if let Some(row) = long(dashes, name, rows)? {
-                said.options.push((row.long, long_value(row, dashes, value, &mut words)?));
+                parsed.options.push((row.long, long_value(row, dashes, value, &mut words)?));
                 continue;
             }
             if is_double || by_short(body.chars().next()).is_none() {
                 return Err(format!("unrecognized option '{dashes}{name}'"));
             }
         }
-        cluster(body, rows, &mut words, &mut said)?;
+        cluster(body, rows, &mut words, &mut parsed)?;
     }
-    Ok(said)
+    Ok(parsed)
 }
 
 /// The row called `name`, or the only one whose name begins so.
@@ -109,7 +109,7 @@ fn cluster<'a>(
     body: &str,
     rows: &[PingOption],
     words: &mut impl Iterator<Item = &'a String>,
-    said: &mut ParsedWords,
+    parsed: &mut ParsedWords,
 ) -> Result<(), String> {
     let mut rest = body;
     while let Some(letter) = rest.chars().next() {
@@ -125,7 +125,7 @@ fn cluster<'a>(
             }
             ValueUse::Value => Some(std::mem::take(&mut rest).to_owned()),
         };
-        said.options.push((row.long, value));
+        parsed.options.push((row.long, value));
     }
     Ok(())
 }
@@ -152,12 +152,12 @@ mod tests {
     fn words_are_read_as_the_c_library_does() {
         let check = |words: &str, expected: Result<&str, &str>| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            let found = read(&words, ROWS).map(|said| {
-                let options = said.options.iter().map(|(name, value)| match value {
+            let found = read(&words, ROWS).map(|parsed| {
+                let options = parsed.options.iter().map(|(name, value)| match value {
                     Some(value) => format!("{name}={value}"),
                     None => (*name).to_owned(),
                 });
-                options.chain(said.operands.iter().cloned()).collect::<Vec<_>>().join(" ")
+                options.chain(parsed.operands.iter().cloned()).collect::<Vec<_>>().join(" ")
             });
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{words:?}");
         };
