@@ -54,8 +54,8 @@ fn check_entry(catalog: &Catalog, entry: &CatalogEntry) {
             messages::check(&refusal.reason, refusal.hint());
         }
     }
-    let told = sheets.first();
-    let shown = catalog_show::Shown { entry, sheets: &sheets, is_asked: false, told, facts: true };
+    let explained = sheets.first();
+    let shown = catalog_show::Shown { entry, sheets: &sheets, is_asked: false, explained, facts: true };
     write(|| catalog_show::view(&shown), |out| catalog_json::show(&shown, out));
     for name in [format!("sim:{}", entry.id()), format!("sim:{}?size=100GiB", entry.id())] {
         match SimulatedTarget::parse(catalog, &name) {
