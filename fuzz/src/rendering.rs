@@ -13,7 +13,7 @@ use fathom_report::formats::Format;
 use fathom_report::identify::{self as identify_report, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
-    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, monitor, ping,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, import, monitor, ping,
     prepare::json as prepare_json, prepare::view as prepare_view, simulate as simulate_report,
     surface as surface_report, sweep as sweep_report,
 };
@@ -69,6 +69,10 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
             monitor::intervals(record)
                 .into_iter()
                 .try_for_each(|interval| monitor::json::line(interval, &mut out.json()))
+        }
+        ActivityKind::Import => {
+            in_all_formats(style, out, || import::view(record))?;
+            import::json::render(record, style, &mut out.json())
         }
         ActivityKind::Ping => {
             ping::text::render(record, style, out)?;

@@ -17,6 +17,8 @@ pub enum Activity {
     Fio,
     /// `identify`.
     Identify(IdentifyActivity),
+    /// `history import`, of another program's output.
+    Import(ImportActivity),
     /// `monitor`.
     Monitor,
     /// `ping`.
@@ -77,6 +79,46 @@ pub struct IdentifyActivity {
     pub budget_bytes: u64,
 }
 
+/// What was imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImportActivity {
+    /// The form of the source.
+    pub format: ImportFormat,
+    /// The file as it was named; `-` for the standard input.
+    pub file: String,
+}
+
+/// A form of another program's output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImportFormat {
+    /// `--output-format=json` or `json+` of fio.
+    #[default]
+    #[serde(rename = "fio-json")]
+    FioJson,
+    /// `--output-format=terse` or `--minimal` of fio.
+    #[serde(rename = "fio-terse")]
+    FioTerse,
+    /// What fio prints for people.
+    #[serde(rename = "fio-text")]
+    FioText,
+    /// What ioping prints for people.
+    #[serde(rename = "ioping-text")]
+    IopingText,
+    /// `-B`, `-p` or `-P` of ioping.
+    #[serde(rename = "ioping-raw")]
+    IopingRaw,
+    /// `-J` of ioping.
+    #[serde(rename = "ioping-json")]
+    IopingJson,
+    /// A table of test, metric, value and unit.
+    #[serde(rename = "csv")]
+    Csv,
+    /// The same in TOML.
+    #[serde(rename = "toml")]
+    Toml,
+}
+
 /// The objectives of a ping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -127,6 +169,8 @@ pub enum ActivityKind {
     Fio,
     /// `identify`.
     Identify,
+    /// `history import`.
+    Import,
     /// `monitor`.
     Monitor,
     /// `ping`.
@@ -154,6 +198,7 @@ impl Activity {
             Activity::Bench(_) => ActivityKind::Bench,
             Activity::Fio => ActivityKind::Fio,
             Activity::Identify(_) => ActivityKind::Identify,
+            Activity::Import(_) => ActivityKind::Import,
             Activity::Monitor => ActivityKind::Monitor,
             Activity::Ping(_) => ActivityKind::Ping,
             Activity::Prepare(_) => ActivityKind::Prepare,
@@ -172,12 +217,29 @@ impl Activity {
     }
 }
 
+impl ImportFormat {
+    /// For people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            ImportFormat::FioJson => "fio JSON",
+            ImportFormat::FioTerse => "fio terse",
+            ImportFormat::FioText => "fio text",
+            ImportFormat::IopingText => "ioping text",
+            ImportFormat::IopingRaw => "ioping raw",
+            ImportFormat::IopingJson => "ioping JSON",
+            ImportFormat::Csv => "CSV",
+            ImportFormat::Toml => "TOML",
+        }
+    }
+}
+
 impl ActivityKind {
     /// All of them.
-    pub const ALL: [ActivityKind; 9] = [
+    pub const ALL: [ActivityKind; 10] = [
         ActivityKind::Bench,
         ActivityKind::Fio,
         ActivityKind::Identify,
+        ActivityKind::Import,
         ActivityKind::Monitor,
         ActivityKind::Ping,
         ActivityKind::Prepare,
@@ -192,6 +254,7 @@ impl ActivityKind {
             ActivityKind::Bench => "bench",
             ActivityKind::Fio => "fio",
             ActivityKind::Identify => "identify",
+            ActivityKind::Import => "import",
             ActivityKind::Monitor => "monitor",
             ActivityKind::Ping => "ping",
             ActivityKind::Prepare => "prepare",

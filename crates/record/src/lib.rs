@@ -32,8 +32,8 @@ mod test;
 mod wire;
 
 pub use activity::{
-    Activity, ActivityKind, BenchActivity, IdentifyActivity, PingActivity, PrepareActivity, Recommendation,
-    SimulateActivity, SweepActivity,
+    Activity, ActivityKind, BenchActivity, IdentifyActivity, ImportActivity, ImportFormat, PingActivity,
+    PrepareActivity, Recommendation, SimulateActivity, SweepActivity,
 };
 pub use conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
@@ -48,7 +48,7 @@ pub use inspection::{BlockRecord, InspectionRecord, PassRecord};
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};
 pub use merge::{EntryOp, ReportEntry, Windows, entries, merge_jobs};
-pub use observed::{Observed, forecast, load, monitor, ping};
+pub use observed::{Observed, forecast, import, load, monitor, ping};
 pub use plan::{CloneRecord, PlanRecord};
 pub use prepare_stage::PrepareStage;
 pub use published::{BurstRate, KnownBy, OwnRates, PublishedRates, RateMatch};

@@ -1,6 +1,7 @@
 //! The results of commands that do not run jobs of fio: part of a test, in place of its jobs.
 
 pub mod forecast;
+pub mod import;
 pub mod load;
 pub mod monitor;
 pub mod ping;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{TestRecord, TestSummary};
 use forecast::Forecast;
+use import::ImportedTest;
 use monitor::MonitoredDevice;
 use ping::Ping;
 
@@ -18,6 +20,8 @@ use ping::Ping;
 pub enum Observed {
     /// `simulate`: a volume under a load.
     Forecast(Box<Forecast>),
+    /// `history import`: a test of another program.
+    Import(Box<ImportedTest>),
     /// `monitor`: a device.
     Monitor(Box<MonitoredDevice>),
     /// `ping`: single requests.
@@ -29,6 +33,14 @@ impl TestRecord {
     pub fn forecast(&self) -> Option<&Forecast> {
         match self.observed.as_ref()? {
             Observed::Forecast(forecast) => Some(forecast),
+            _ => None,
+        }
+    }
+
+    /// The test of another program, where this is one.
+    pub fn imported(&self) -> Option<&ImportedTest> {
+        match self.observed.as_ref()? {
+            Observed::Import(test) => Some(test),
             _ => None,
         }
     }
@@ -53,6 +65,7 @@ impl TestRecord {
     pub(crate) fn observed_summary(&self) -> Option<TestSummary> {
         Some(match self.observed.as_ref()? {
             Observed::Forecast(forecast) => forecast.summary(),
+            Observed::Import(test) => test.summary(),
             Observed::Monitor(device) => device.summary(),
             Observed::Ping(ping) => ping.summary(),
         })

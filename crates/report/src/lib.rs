@@ -13,6 +13,7 @@ pub mod fio;
 pub mod formats;
 pub mod history;
 pub mod identify;
+pub mod import;
 pub mod ioping;
 pub mod monitor;
 pub mod ping;

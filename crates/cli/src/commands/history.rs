@@ -13,7 +13,7 @@ use fathom_history::{Error, Filter, History, Listing, PATIENCE, RunId};
 use fathom_record::{ActivityKind, HistoryRow, RunRecord};
 use fathom_report::fio::{json as fio_json, normal as fio_normal};
 use fathom_report::formats::Format;
-use fathom_report::{Style, TextWriter, history};
+use fathom_report::{Style, TextWriter, history, import};
 
 use self::filter::FilterArguments;
 use super::format_arguments::FormatArguments;
@@ -159,6 +159,12 @@ fn show(
         ActivityKind::Identify => {
             super::identify::show(&record, &VolumeTypes::default(), &style, format, out)
         }
+        ActivityKind::Import => format.write(
+            &style,
+            out,
+            || import::view(&record),
+            |out| import::json::render(&record, &style, out),
+        ),
         ActivityKind::Monitor => super::monitor::show(&record, &style, format, out),
         ActivityKind::Ping => super::ping::show(&record, &style, format, out),
         ActivityKind::Prepare => super::prepare::show(&record, &style, format, out),
