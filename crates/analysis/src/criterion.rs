@@ -1,10 +1,8 @@
 //! Criteria: a metric, a comparison and a value, as `--expect`, suites, profiles, `--slo` and `--reach` use them. The only
-//! module that parses and prints them.
+//! module that parses and prints them; metrics are defined in `fathom-record`.
 //!
 //! The grammar is `[TEST.][DIRECTION.]METRIC COMPARISON VALUE [±TOLERANCE%]`, such as `rand-read.read.lat_ns.p99<5ms±2%`.
 
-mod display;
-mod metric;
 mod objective;
 
 use std::fmt;
@@ -12,7 +10,7 @@ use std::fmt;
 use fathom_model::units::{parse_bytes, parse_duration};
 use serde::Serialize;
 
-pub use metric::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
+pub use fathom_record::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 pub(crate) use objective::{LONGER, too_few_samples};
 pub use objective::{LatencyObjective, ObjectiveVerdict, RateGoal};
 
@@ -114,12 +112,12 @@ const COMPARISONS: [(&str, Comparison); 4] = [
 impl Comparison {
     /// The comparison that is written so.
     pub fn of(sign: &str) -> Option<Comparison> {
-        metric::named(&COMPARISONS, sign)
+        COMPARISONS.iter().find(|(known, _)| *known == sign).map(|&(_, comparison)| comparison)
     }
 
     /// As it is written.
     pub fn sign(self) -> &'static str {
-        metric::name_of(&COMPARISONS, self)
+        COMPARISONS.iter().find(|(_, known)| *known == self).map_or("", |(sign, _)| *sign)
     }
 
     /// True where more is better.

@@ -19,9 +19,9 @@ pub struct OpSummary {
     pub ios: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Requests per second.
+    /// Requests per second; 0 where the source of an imported test does not say.
     pub iops: f64,
-    /// Bytes per second.
+    /// Bytes per second; 0 where the source of an imported test does not say.
     pub bytes_per_second: f64,
     /// Start to issued.
     pub slat_ns: LatencySummary,

@@ -3,7 +3,10 @@
 use fathom_model::Op;
 
 use super::{Figure, FigureNumber, ImportedEntry, ImportedLatency, ImportedOp, ImportedTest};
-use crate::{CpuSummary, LatencySummary, OpSummary, SyncSummary, TestSummary};
+use crate::{
+    CpuSummary, LatencySpan, LatencySummary, Metric, MetricDirection, MetricKind, OpSummary, Statistic,
+    SyncSummary, TestSummary,
+};
 
 impl ImportedTest {
     /// One operation of all entries; `None` where no entry has it.
@@ -21,6 +24,29 @@ impl ImportedTest {
     pub fn runtime_ns(&self) -> u64 {
         let runtime = |entry: &ImportedEntry| Some(entry.all_ops()?.runtime_ns?.value);
         self.entries.iter().filter_map(runtime).max().unwrap_or(0)
+    }
+
+    /// The figure of a metric, of all operations where it names none and the test has several.
+    pub fn figure(&self, metric: Metric) -> Option<Figure<f64>> {
+        let op = match metric.direction_in(&self.summary()) {
+            MetricDirection::Read => self.op(Op::Read),
+            MetricDirection::Write => self.op(Op::Write),
+            MetricDirection::Trim => self.op(Op::Trim),
+            MetricDirection::Total => self.total(),
+            MetricDirection::Sync => self.op(Op::Sync),
+        }?;
+        match metric.kind {
+            MetricKind::Iops => op.iops,
+            MetricKind::BytesPerSecond => op.bytes_per_second,
+            MetricKind::Latency(span, statistic) => {
+                let latency = match span {
+                    LatencySpan::Submission => &op.slat,
+                    LatencySpan::Completion => &op.clat,
+                    LatencySpan::Total => &op.lat,
+                };
+                latency.statistic(statistic).map(Figure::real)
+            }
+        }
     }
 
     /// The headline numbers. A rate that the source does not say is 0, which no rate of a test that ran is.
@@ -57,6 +83,21 @@ impl ImportedTest {
         let all = sum.user_ns as f64 + sum.system_ns as f64;
         sum.per_request_ns = ios.filter(|&ios| ios > 0).map(|ios| all / ios as f64);
         (!self.entries.is_empty()).then_some(sum)
+    }
+}
+
+impl ImportedLatency {
+    /// A figure of the distribution.
+    pub fn statistic(&self, statistic: Statistic) -> Option<Figure<u64>> {
+        match statistic {
+            Statistic::Least => self.min,
+            Statistic::Mean => self.mean,
+            Statistic::Greatest => self.max,
+            Statistic::Percentile(per_million) => {
+                let is_it = |percent: f64| (percent * 1e4 - f64::from(per_million)).abs() < 1e-2;
+                self.percentiles.iter().find(|found| is_it(found.percent)).map(|found| found.ns)
+            }
+        }
     }
 }
 
@@ -156,10 +197,7 @@ fn sync_summary(sync: &ImportedOp, runtime_ns: u64) -> SyncSummary {
 
 fn latency_summary(latency: &ImportedLatency, ios: u64) -> LatencySummary {
     let ns = |figure: Option<Figure<u64>>| figure.map(|figure| figure.value);
-    let percentile = |percent: f64| {
-        let found = latency.percentiles.iter().find(|found| (found.percent - percent).abs() < 1e-6);
-        found.map(|found| found.ns.value)
-    };
+    let percentile = |per_million: u32| ns(latency.statistic(Statistic::Percentile(per_million)));
     let is_known = *latency != ImportedLatency::default();
     LatencySummary {
         samples: ns(latency.samples).unwrap_or(if is_known { ios } else { 0 }),
@@ -167,12 +205,12 @@ fn latency_summary(latency: &ImportedLatency, ios: u64) -> LatencySummary {
         mean: ns(latency.mean).map(|ns| ns as f64),
         max: ns(latency.max),
         stdev: ns(latency.stddev).map(|ns| ns as f64),
-        p50: percentile(50.0),
-        p90: percentile(90.0),
-        p95: percentile(95.0),
-        p99: percentile(99.0),
-        p999: percentile(99.9),
-        p9999: percentile(99.99),
+        p50: percentile(500_000),
+        p90: percentile(900_000),
+        p95: percentile(950_000),
+        p99: percentile(990_000),
+        p999: percentile(999_000),
+        p9999: percentile(999_900),
         ..LatencySummary::default()
     }
 }
@@ -224,6 +262,10 @@ mod tests {
         let record = RunRecord { tests: vec![test], ..RunRecord::default() };
         assert_eq!(RunRecord::from_json(&record.to_json()).unwrap(), record);
         let summary = TestSummary::new(&record.tests[0]);
+        let figure =
+            |metric: &str| record.tests[0].imported().unwrap().figure(Metric::parse(metric).unwrap());
+        assert_eq!((figure("iops"), figure("write.iops")), (Figure::printed(4_200.5, 1.0), None));
+        assert_eq!(figure("read.lat_ns.mean"), Figure::printed(50.0, 5.0));
         let total = summary.total.unwrap();
         assert_eq!((total.iops, total.lat_ns.mean, total.lat_ns.p99), (4_200.5, Some(50.0), None));
         assert_eq!((summary.write, summary.cpu), (None, None));

@@ -1,10 +1,12 @@
 //! Metrics: a rate or a latency of one direction of a test, under the name that JSON has (`read.lat_ns.p99`), and its short
 //! forms (`read.lat.p99`, `p99`).
 
+mod display;
+
 use std::fmt;
 
+use crate::{LatencySummary, OpSummary, TestSummary};
 use fathom_model::Op;
-use fathom_record::{LatencySummary, OpSummary, TestSummary};
 
 /// Whose figures they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ const DIRECTIONS: [(&str, MetricDirection); 5] = [
 
 impl MetricDirection {
     /// The figures that `summary` has of it; `None` for syncs, which have others.
-    pub(crate) fn of(self, summary: &TestSummary) -> Option<&OpSummary> {
+    pub fn of(self, summary: &TestSummary) -> Option<&OpSummary> {
         match self {
             MetricDirection::Read => summary.read.as_ref(),
             MetricDirection::Write => summary.write.as_ref(),
@@ -42,7 +44,7 @@ impl MetricDirection {
     }
 
     /// The operations that it covers; syncs are counted apart.
-    pub(crate) const fn ops(self) -> &'static [Op] {
+    pub const fn ops(self) -> &'static [Op] {
         match self {
             MetricDirection::Read => &[Op::Read],
             MetricDirection::Write => &[Op::Write],
@@ -118,18 +120,18 @@ pub struct Metric {
 }
 
 /// The value that `name` has in a table.
-pub(super) fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     table.iter().find(|(known, _)| *known == name).map(|&(_, value)| value)
 }
 
 /// The name that `value` has in a table.
-pub(super) fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
+fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
     table.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| *name)
 }
 
 impl LatencySpan {
     /// The word in an address.
-    pub(super) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         name_of(&SPANS, self)
     }
 }
@@ -303,9 +305,11 @@ impl Metric {
             };
         }
         let op = direction.of(summary)?;
+        // A source of other programs may lack a rate; what ran has none of 0.
+        let rate = |rate: f64| Some(rate).filter(|&rate| rate > 0.0);
         match self.kind {
-            MetricKind::Iops => Some(op.iops),
-            MetricKind::BytesPerSecond => Some(op.bytes_per_second),
+            MetricKind::Iops => rate(op.iops),
+            MetricKind::BytesPerSecond => rate(op.bytes_per_second),
             MetricKind::Latency(LatencySpan::Submission, statistic) => statistic.of(&op.slat_ns),
             MetricKind::Latency(LatencySpan::Completion, statistic) => statistic.of(&op.clat_ns),
             MetricKind::Latency(LatencySpan::Total, statistic) => statistic.of(&op.lat_ns),

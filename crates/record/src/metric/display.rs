@@ -1,9 +1,8 @@
 //! Metrics and their values as people read them.
 
-use fathom_model::units::{self, UnitSystem};
+use fathom_model::units::{self, UnitSystem, grouped};
 
 use super::{Metric, MetricKind, Statistic};
-use crate::say::count;
 
 impl Statistic {
     /// `p99.9`, `mean`.
@@ -36,7 +35,7 @@ impl MetricKind {
         let mega = system.mega();
         match self {
             MetricKind::Iops if value < 99.95 => tenths(value),
-            MetricKind::Iops => count(value),
+            MetricKind::Iops => grouped(value.max(0.0).round() as u64),
             // A value without its unit, `>=200`, has to be noticed.
             MetricKind::BytesPerSecond if value < 999.95 => format!("{} B/s", tenths(value)),
             MetricKind::BytesPerSecond if value < mega * 0.09995 && system == UnitSystem::Si => {
@@ -85,13 +84,17 @@ impl Metric {
 /// One decimal below 1,000, where it is not 0.
 fn tenths(value: f64) -> String {
     let tenths = (value * 10.0).round() / 10.0;
-    if tenths >= 1000.0 || tenths.fract() == 0.0 { count(tenths) } else { format!("{tenths:.1}") }
+    if tenths >= 1000.0 || tenths.fract() == 0.0 {
+        grouped(tenths.max(0.0).round() as u64)
+    } else {
+        format!("{tenths:.1}")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criterion::LatencySpan;
+    use crate::LatencySpan;
 
     #[test]
     fn labels_and_figures() {
