@@ -21,7 +21,7 @@ mod resolve;
 mod section;
 mod show;
 mod table;
-mod value;
+pub mod value;
 
 pub use cli::{Invocation, MachineNumbers, ParseEnvironment, parse_command_line};
 pub use command::{CommandOptions, Eta, OutputFormat};

@@ -17,6 +17,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("fathom-engine", &["fathom-model", "fathom-sys", "fathom-volume"]),
     ("fathom-runner", &["fathom-engine", "fathom-model", "fathom-stats", "fathom-sys", "fathom-workload"]),
     ("fathom-record", &["fathom-model", "fathom-stats"]),
+    ("fathom-import", &["fathom-model", "fathom-options", "fathom-record"]),
     ("fathom-analysis", &["fathom-model", "fathom-record", "fathom-stats", "fathom-volume"]),
     (
         "fathom-assess",
@@ -72,7 +73,18 @@ const OWNED: &[(&str, &[&str])] = &[
             "xtask",
         ],
     ),
-    ("serde_json", &["fathom", "fathom-history", "fathom-record", "fathom-report", "fathom-tests", "xtask"]),
+    (
+        "serde_json",
+        &[
+            "fathom",
+            "fathom-history",
+            "fathom-import",
+            "fathom-record",
+            "fathom-report",
+            "fathom-tests",
+            "xtask",
+        ],
+    ),
     ("signal-hook", &["fathom", "fathom-tests"]),
 ];
 

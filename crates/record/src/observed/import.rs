@@ -116,6 +116,9 @@ pub struct ImportedEntry {
     /// Error number that ended it; 0 = none.
     #[serde(skip_serializing_if = "is_default")]
     pub error: Option<i32>,
+    /// I/Os that failed, where it went on after errors.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failed: Option<Figure<u64>>,
     /// When it was reported, as printed: in the time zone of the machine, which is not printed.
     #[serde(skip_serializing_if = "is_default")]
     pub reported: String,

@@ -140,6 +140,12 @@ pub enum MissingReason {
     Unreadable,
     /// The number has no unit, or one that has several meanings.
     UnknownUnit,
+    /// Nothing completed.
+    Stalled,
+    /// It was not measured.
+    NotMeasured,
+    /// The provider does not publish it.
+    Unpublished,
 }
 
 impl MissingReason {
@@ -149,6 +155,9 @@ impl MissingReason {
             MissingReason::Lost => "missing",
             MissingReason::Unreadable => "unreadable",
             MissingReason::UnknownUnit => "unit unknown",
+            MissingReason::Stalled => "stalled",
+            MissingReason::NotMeasured => "not measured",
+            MissingReason::Unpublished => "unpublished",
         }
     }
 }

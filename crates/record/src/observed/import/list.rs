@@ -46,7 +46,7 @@ impl Collector {
         for (name, op) in ops {
             op.iter().for_each(|op| self.op(&format!("{name}."), op));
         }
-        self.all("", &[("job_runtime_ns", entry.job_runtime_ns)]);
+        self.all("", &[("job_runtime_ns", entry.job_runtime_ns), ("failed", entry.failed)]);
         let cpu = &entry.cpu;
         self.all(
             "cpu.",

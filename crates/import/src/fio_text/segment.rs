@@ -1,0 +1,271 @@
+//! Divides a text at the words that begin fio's lines, wherever lines begin or end in the source.
+
+use crate::text::{SourceText, excerpt};
+
+/// What a part of the text is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SegmentKind {
+    /// `NAME: (g=0): rw=...`.
+    Load { name: String, group: u32 },
+    /// `NAME: (groupid=0, jobs=1): ...`.
+    Job { name: String },
+    /// `read : io=...`: the operation, as printed.
+    Op(&'static str),
+    /// `slat (usec): ...`: the span, and the unit.
+    Latency(&'static str, String),
+    /// `clat percentiles (usec):`.
+    Percentiles(&'static str, String),
+    /// `bw (KB/s): ...`.
+    BandwidthWindows(String),
+    /// `iops        : ...`.
+    IopsWindows,
+    /// `cpu          : ...`.
+    Cpu,
+    /// `IO depths    : ...`.
+    Depths,
+    /// `issued rwts: ...`.
+    Issued,
+    /// `errors    : ...`.
+    Errors,
+    /// `latency   : target=0, ...`.
+    Target,
+    /// `fsync/fdatasync/sync_file_range:`.
+    SyncHead,
+    /// `Jobs: 1 (f=1): ...`.
+    Progress,
+    /// `Run status group 0 (all jobs):`.
+    Group(u32),
+    /// `READ: ...` of a group.
+    GroupOp(&'static str),
+    /// `vda: ios=...`.
+    Disk { name: String, is_below: bool },
+    /// Of no interest.
+    Other,
+}
+
+impl SegmentKind {
+    /// True for lines of results that nothing but fio prints.
+    pub fn has_results(&self) -> bool {
+        matches!(
+            self,
+            SegmentKind::Job { .. }
+                | SegmentKind::Op(_)
+                | SegmentKind::Percentiles(..)
+                | SegmentKind::Depths
+                | SegmentKind::GroupOp(_)
+        )
+    }
+
+    /// Goes on over empty lines.
+    fn spans_blank_lines(&self) -> bool {
+        matches!(self, SegmentKind::Percentiles(..))
+    }
+}
+
+/// A part of the text.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub kind: SegmentKind,
+    /// Line of its beginning, from 1.
+    pub line: u64,
+    /// That line, for people.
+    pub text: String,
+    /// What stands behind its first words.
+    pub body: String,
+}
+
+/// How a line begins: words that may stand apart or not, perhaps a unit in parentheses, a colon.
+struct Anchor {
+    words: &'static [&'static str],
+    /// What the parentheses must hold; `None` = there are none.
+    has_unit: bool,
+    kind: fn(String) -> SegmentKind,
+}
+
+const fn plain(words: &'static [&'static str], kind: fn(String) -> SegmentKind) -> Anchor {
+    Anchor { words, has_unit: false, kind }
+}
+
+const fn unit(words: &'static [&'static str], kind: fn(String) -> SegmentKind) -> Anchor {
+    Anchor { words, has_unit: true, kind }
+}
+
+const ANCHORS: &[Anchor] = &[
+    plain(&["read"], |_| SegmentKind::Op("read")),
+    plain(&["write"], |_| SegmentKind::Op("write")),
+    plain(&["trim"], |_| SegmentKind::Op("trim")),
+    plain(&["mixed"], |_| SegmentKind::Op("total")),
+    unit(&["slat", "percentiles"], |unit| SegmentKind::Percentiles("slat", unit)),
+    unit(&["clat", "percentiles"], |unit| SegmentKind::Percentiles("clat", unit)),
+    unit(&["lat", "percentiles"], |unit| SegmentKind::Percentiles("lat", unit)),
+    unit(&["sync", "percentiles"], |unit| SegmentKind::Percentiles("sync", unit)),
+    unit(&["slat"], |unit| SegmentKind::Latency("slat", unit)),
+    unit(&["clat"], |unit| SegmentKind::Latency("clat", unit)),
+    unit(&["lat"], |unit| SegmentKind::Latency("lat", unit)),
+    unit(&["sync"], |unit| SegmentKind::Latency("sync", unit)),
+    unit(&["bw"], SegmentKind::BandwidthWindows),
+    plain(&["iops"], |_| SegmentKind::IopsWindows),
+    plain(&["cpu"], |_| SegmentKind::Cpu),
+    plain(&["IO", "depths"], |_| SegmentKind::Depths),
+    plain(&["submit"], |_| SegmentKind::Other),
+    plain(&["complete"], |_| SegmentKind::Other),
+    plain(&["issued", "rwts"], |_| SegmentKind::Issued),
+    plain(&["issued", "r/w/d"], |_| SegmentKind::Issued),
+    plain(&["issued", "rwt"], |_| SegmentKind::Issued),
+    plain(&["issued"], |_| SegmentKind::Issued),
+    plain(&["errors"], |_| SegmentKind::Errors),
+    plain(&["latency"], |_| SegmentKind::Target),
+    plain(&["steadystate"], |_| SegmentKind::Other),
+    plain(&["fsync/fdatasync/sync_file_range/syncfs"], |_| SegmentKind::SyncHead),
+    plain(&["fsync/fdatasync/sync_file_range"], |_| SegmentKind::SyncHead),
+    plain(&["Jobs"], |_| SegmentKind::Progress),
+    plain(&["READ"], |_| SegmentKind::GroupOp("read")),
+    plain(&["WRITE"], |_| SegmentKind::GroupOp("write")),
+    plain(&["TRIM"], |_| SegmentKind::GroupOp("trim")),
+    plain(&["MIXED"], |_| SegmentKind::GroupOp("total")),
+    unit(&["Disk", "stats"], |_| SegmentKind::Other),
+];
+
+/// Where a segment begins, and where its body does.
+struct Start {
+    at: usize,
+    body: usize,
+    kind: SegmentKind,
+}
+
+/// The segments of a text; what stands before the first is left out.
+pub(super) fn segments(source: &SourceText) -> Vec<Segment> {
+    let text = source.as_str();
+    let starts = starts(text);
+    let mut segments = Vec::with_capacity(starts.len());
+    for (index, start) in starts.iter().enumerate() {
+        let end = starts.get(index + 1).map_or(text.len(), |next| next.at).max(start.body);
+        let mut body = &text[start.body..end];
+        if !start.kind.spans_blank_lines() {
+            body = until_blank_line(body);
+        }
+        segments.push(Segment {
+            kind: start.kind.clone(),
+            line: source.line_of(start.at),
+            text: excerpt(source.line_at(start.at)),
+            body: body.to_owned(),
+        });
+    }
+    segments
+}
+
+fn until_blank_line(body: &str) -> &str {
+    let mut end = 0;
+    for line in body.split_inclusive('\n') {
+        if line.trim().is_empty() && !body[..end].trim().is_empty() {
+            break;
+        }
+        end += line.len();
+    }
+    &body[..end]
+}
+
+fn starts(text: &str) -> Vec<Start> {
+    let mut starts: Vec<Start> = Vec::new();
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        in_line(line, offset, &mut starts);
+        offset += line.len();
+    }
+    starts
+}
+
+/// The starts in a line, which may be several.
+fn in_line(line: &str, offset: usize, starts: &mut Vec<Start>) {
+    let mut at = 0;
+    while at < line.len() {
+        let rest = &line[at..];
+        let is_word_start = at == 0 || line[..at].ends_with(|c: char| c.is_whitespace() || c == '|');
+        let is_blank = rest.starts_with(|c: char| c.is_whitespace() || c == '|');
+        if is_word_start && !is_blank {
+            if let Some((length, kind)) =
+                job_at(line, at).or_else(|| known_at(rest)).or_else(|| disk_at(line, at))
+            {
+                starts.push(Start { at: offset + at, body: offset + at + length, kind });
+                at += length;
+                continue;
+            }
+        }
+        at += rest.chars().next().map_or(1, char::len_utf8);
+    }
+}
+
+/// One of the known beginnings, with its length.
+fn known_at(rest: &str) -> Option<(usize, SegmentKind)> {
+    if let Some(behind) = rest.strip_prefix("Run status group") {
+        let number = behind.trim_start();
+        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        let length = rest.len() - number.len() + digits;
+        let colon = rest[length..].find([':', '\n']).map_or(rest.len(), |at| length + at);
+        return Some((colon, SegmentKind::Group(number[..digits].parse().unwrap_or(0))));
+    }
+    ANCHORS.iter().find_map(|anchor| {
+        let mut left = rest;
+        for word in anchor.words {
+            left = left.trim_start_matches([' ', '\t']).strip_prefix(word)?;
+        }
+        left = left.trim_start_matches([' ', '\t']);
+        let mut unit = String::new();
+        if anchor.has_unit {
+            let (inside, behind) = left.strip_prefix('(')?.split_once(')')?;
+            unit = inside.trim().to_owned();
+            left = behind.trim_start_matches([' ', '\t']);
+        }
+        let left = left.strip_prefix(':')?;
+        // A job may have any of these names.
+        let is_job = left.trim_start().starts_with("(g");
+        (!is_job && unit.len() <= 20).then(|| (rest.len() - left.len(), (anchor.kind)(unit)))
+    })
+}
+
+/// `NAME: (groupid=` and `NAME: (g=`: the name is all that stands before it on its line, or the last word behind other parts.
+fn job_at(line: &str, at: usize) -> Option<(usize, SegmentKind)> {
+    let rest = &line[at..];
+    let (mark, is_load) = match (rest.find("(groupid="), rest.find("(g=")) {
+        (Some(mark), None) => (mark, false),
+        (Some(mark), Some(other)) if mark < other => (mark, false),
+        (_, Some(mark)) => (mark, true),
+        (None, None) => return None,
+    };
+    let name = rest[..mark].trim_end();
+    let name = name.strip_suffix(':').unwrap_or(name);
+    // Where the line has other parts before it, its own begins later.
+    let is_own = !name.contains(['=', '%']) && !name.contains(": ") && !name.ends_with(':');
+    if !is_own || name.is_empty() || name.len() > 200 {
+        return None;
+    }
+    let name = name.trim().to_owned();
+    let group = rest[mark..].trim_start_matches("(g=").split(')').next().and_then(|id| id.parse().ok());
+    let kind = match is_load {
+        true => SegmentKind::Load { name, group: group.unwrap_or(0) },
+        false => SegmentKind::Job { name },
+    };
+    Some((mark, kind))
+}
+
+/// `vda: ios=`.
+fn disk_at(line: &str, at: usize) -> Option<(usize, SegmentKind)> {
+    let rest = &line[at..];
+    let end = rest.find(|c: char| c.is_whitespace() || c == ':')?;
+    let behind = rest[end..].trim_start().strip_prefix(':')?;
+    behind.trim_start().starts_with("ios=").then(|| {
+        // Devices below another one are indented further.
+        let is_below = line[..at].trim().is_empty() && at >= 4;
+        (rest.len() - behind.len(), SegmentKind::Disk { name: rest[..end].to_owned(), is_below })
+    })
+}
+
+/// The version of fio in a line of its own: `fio-2.1.3`, `fio 1.59`.
+pub(super) fn version(text: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let version = line.trim().strip_prefix("fio")?.strip_prefix(['-', ' '])?;
+        let is_version = version.starts_with(|c: char| c.is_ascii_digit())
+            && version.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
+        is_version.then(|| version.to_owned())
+    })
+}

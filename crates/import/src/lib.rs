@@ -1,0 +1,57 @@
+//! Records from the output of other programs: fio's JSON, terse and text, ioping's text, raw lines and JSON, and tables of figures
+//! in CSV or TOML.
+//!
+//! Reads what is there, with the resolution of the text, and lists what is missing. A unit is never guessed, and whether figures
+//! contradict one another is not decided here.
+
+#![forbid(unsafe_code)]
+
+mod derive;
+mod detect;
+mod error;
+mod fio_json;
+mod fio_terse;
+mod fio_text;
+mod ioping;
+mod json;
+mod load;
+mod number;
+mod report;
+mod table;
+mod text;
+
+pub use detect::detect;
+pub use error::ImportError;
+
+use fathom_record::{ImportFormat, RunRecord};
+
+use report::SourceReport;
+use text::SourceText;
+
+/// Reads the output of another program; `file` is its name, for the record.
+///
+/// # Errors
+/// The text has no figure of a known format, or is cut off in its middle; the error names the line and the remedy.
+pub fn import(text: &str, file: &str) -> Result<RunRecord, ImportError> {
+    let format = detect(text).ok_or_else(|| ImportError::unknown(text))?;
+    import_as(format, text, file)
+}
+
+/// Reads a text of this format.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_as(format: ImportFormat, text: &str, file: &str) -> Result<RunRecord, ImportError> {
+    let source = SourceText::new(text);
+    let report: SourceReport = match format {
+        ImportFormat::FioJson => fio_json::read(text)?,
+        ImportFormat::FioTerse => fio_terse::read(text)?,
+        ImportFormat::FioText => fio_text::read(&source)?,
+        ImportFormat::IopingText => ioping::text::read(&source)?,
+        ImportFormat::IopingRaw => ioping::raw::read(text)?,
+        ImportFormat::IopingJson => ioping::json::read(text)?,
+        ImportFormat::Csv => table::read_csv(text)?,
+        ImportFormat::Toml => table::read_toml(text)?,
+    };
+    report.record(format, file)
+}

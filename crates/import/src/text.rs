@@ -1,0 +1,100 @@
+//! The text of a source as a program printed it: what web pages and translations put in place of plain characters is put back.
+//! Lines keep their numbers.
+
+use std::borrow::Cow;
+
+/// Entities of HTML, and what they stand for.
+const ENTITIES: &[(&str, &str)] = &[
+    ("&nbsp;", " "),
+    ("&gt;", ">"),
+    ("&lt;", "<"),
+    ("&quot;", "\""),
+    ("&#39;", "'"),
+    ("&apos;", "'"),
+    ("&micro;", "u"),
+    ("&mu;", "u"),
+    ("&ndash;", "-"),
+    ("&mdash;", "-"),
+    ("&#160;", " "),
+    ("&amp;", "&"),
+];
+
+/// A text with plain characters.
+pub(crate) struct SourceText {
+    text: String,
+    starts: Vec<usize>,
+}
+
+impl SourceText {
+    /// `text` with plain characters.
+    pub fn new(text: &str) -> SourceText {
+        let text = plain(text);
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        SourceText { text, starts }
+    }
+
+    /// All of it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The number of the line at a byte, from 1.
+    pub fn line_of(&self, at: usize) -> u64 {
+        self.starts.partition_point(|&start| start <= at) as u64
+    }
+
+    /// The line at a byte.
+    pub fn line_at(&self, at: usize) -> &str {
+        let index = self.starts.partition_point(|&start| start <= at).saturating_sub(1);
+        self.text[self.starts[index]..].lines().next().unwrap_or_default()
+    }
+}
+
+/// `text` with plain characters: blanks, dashes, the micro sign, quotes and entities of HTML.
+fn plain(text: &str) -> String {
+    let mut entities = Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text));
+    for (entity, character) in ENTITIES {
+        if entities.contains(entity) {
+            entities = entities.replace(entity, character).into();
+        }
+    }
+    let mut out = String::with_capacity(entities.len());
+    let mut characters = entities.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            // A line of progress ends in a carriage return alone.
+            '\r' if characters.peek() == Some(&'\n') => {}
+            '\r' => out.push(' '),
+            '\n' => out.push('\n'),
+            '\u{00ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' => {}
+            '\u{2028}' | '\u{2029}' | '\u{0085}' => out.push(' '),
+            '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' => out.push('-'),
+            'µ' | 'μ' => out.push('u'),
+            '\u{2018}' | '\u{2019}' => out.push('\''),
+            '\u{201c}' | '\u{201d}' => out.push('"'),
+            // Full-width forms of a page in Chinese or Japanese.
+            '\u{ff01}'..='\u{ff5e}' => out.extend(char::from_u32(u32::from(character) - 0xfee0)),
+            space if space.is_whitespace() => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// A part of a text for a list: one line of at most 120 characters.
+pub(crate) fn excerpt(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(120).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_of_pages_become_plain_and_lines_stay() {
+        let source = SourceText::new("\u{feff}a\u{a0}— b\r\n&gt;=64&nbsp;µs\n\u{ff1a}x");
+        assert_eq!(source.as_str(), "a - b\n>=64 us\n:x");
+        assert_eq!((source.line_of(0), source.line_of(7), source.line_at(8)), (1, 2, ">=64 us"));
+    }
+}

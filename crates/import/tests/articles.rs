@@ -1,0 +1,63 @@
+//! Texts of published articles, as their pages show them: every figure in its unit, and what the pages have lost.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use fathom_import::import;
+use fathom_record::RunRecord;
+use fathom_record::import::FigureOrigin;
+
+/// Every figure of a record, one a line.
+fn listed(record: &RunRecord) -> String {
+    let mut out = String::new();
+    for test in &record.tests {
+        let imported = test.imported().unwrap();
+        let load = &imported.load;
+        writeln!(out, "{}: {} {:?}", test.id, imported.tool, imported.tool_version).unwrap();
+        writeln!(
+            out,
+            "  {:?} bs {:?}/{:?} QD {:?} jobs {:?} {:?} target {:?}",
+            load.rw.as_deref().unwrap_or("?"),
+            load.block_size.read.map(|range| range.max),
+            load.block_size.write.map(|range| range.max),
+            load.queue_depth,
+            load.jobs,
+            load.engine.as_deref().unwrap_or("?"),
+            load.target.as_deref().unwrap_or("?"),
+        )
+        .unwrap();
+        for found in imported.figures() {
+            let mark = if found.figure.origin == FigureOrigin::Derived { " derived" } else { "" };
+            writeln!(out, "  {} = {} ±{}{mark}", found.name, found.figure.value, found.figure.resolution)
+                .unwrap();
+        }
+        for missing in &imported.missing {
+            writeln!(
+                out,
+                "  line {}: {} {}: {}",
+                missing.line,
+                missing.figure,
+                missing.reason.text(),
+                missing.text
+            )
+            .unwrap();
+        }
+    }
+    out
+}
+
+#[test]
+fn every_figure_of_the_articles_is_read_in_its_unit() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/articles");
+    let mut paths: Vec<_> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert_eq!(paths.len(), 18);
+    for path in paths {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let record = import(&text, &name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(RunRecord::from_json(&record.to_json()).unwrap(), record, "{name}");
+        insta::assert_snapshot!(name, listed(&record));
+    }
+}
