@@ -37,6 +37,38 @@ pub fn import(text: &str, file: &str) -> Result<RunRecord, ImportError> {
     import_as(format, text, file)
 }
 
+/// Reads every record of a text: fathom's own, one a line as `fathom history export` writes them, or the one of another
+/// program's output.
+///
+/// # Errors
+/// As [`import`]; a record of fathom cannot be read.
+pub fn records(text: &str, file: &str) -> Result<Vec<RunRecord>, ImportError> {
+    let is_own = text.trim_start().starts_with('{') && text.contains(OWN_SCHEMA);
+    if !is_own {
+        return import(text, file).map(|record| vec![record]);
+    }
+    let own = |line: u64, text: &str| {
+        RunRecord::from_json(text).map_err(|error| {
+            let hint = error.hint().unwrap_or("export the run again");
+            ImportError::new(
+                line,
+                std::error::Error::source(&error)
+                    .map_or_else(|| error.to_string(), |why| format!("{error}: {why}")),
+                hint,
+            )
+        })
+    };
+    let lines = || text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    // One record may also be spread over several lines.
+    match lines().all(|(_, line)| line.starts_with('{') && line.trim_end().ends_with('}')) {
+        true => lines().map(|(index, line)| own(index as u64 + 1, line)).collect(),
+        false => own(0, text).map(|record| vec![record]),
+    }
+}
+
+/// What only a record of fathom has.
+const OWN_SCHEMA: &str = "\"fathom.record/";
+
 /// Reads a text of this format.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use fathom_record::import::{Figure, FigureNumber, MissingReason};
 
 /// Which of fio's unit words a text has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UnitStyle {
     /// fio 1.x and 2.x: `KB` is 1,024 bytes. The digits behind a point are the remainder without its leading zeros.
     Legacy,
@@ -12,6 +12,7 @@ pub(crate) enum UnitStyle {
     /// fio 3.x: `KiB` and `kB`.
     Modern,
     /// Nothing tells: only units that have one meaning are read.
+    #[default]
     Unknown,
 }
 

@@ -1,6 +1,5 @@
 //! Texts of published articles, as their pages show them: every figure in its unit, and what the pages have lost.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use fathom_import::import;
@@ -9,13 +8,12 @@ use fathom_record::import::FigureOrigin;
 
 /// Every figure of a record, one a line.
 fn listed(record: &RunRecord) -> String {
-    let mut out = String::new();
+    let mut lines = Vec::new();
     for test in &record.tests {
-        let imported = test.imported().unwrap();
+        let imported = test.imported().expect("an imported test");
         let load = &imported.load;
-        writeln!(out, "{}: {} {:?}", test.id, imported.tool, imported.tool_version).unwrap();
-        writeln!(
-            out,
+        lines.push(format!("{}: {} {:?}", test.id, imported.tool, imported.tool_version));
+        lines.push(format!(
             "  {:?} bs {:?}/{:?} QD {:?} jobs {:?} {:?} target {:?}",
             load.rw.as_deref().unwrap_or("?"),
             load.block_size.read.map(|range| range.max),
@@ -24,26 +22,20 @@ fn listed(record: &RunRecord) -> String {
             load.jobs,
             load.engine.as_deref().unwrap_or("?"),
             load.target.as_deref().unwrap_or("?"),
-        )
-        .unwrap();
+        ));
         for found in imported.figures() {
             let mark = if found.figure.origin == FigureOrigin::Derived { " derived" } else { "" };
-            writeln!(out, "  {} = {} ±{}{mark}", found.name, found.figure.value, found.figure.resolution)
-                .unwrap();
+            lines.push(format!(
+                "  {} = {} ±{}{mark}",
+                found.name, found.figure.value, found.figure.resolution
+            ));
         }
         for missing in &imported.missing {
-            writeln!(
-                out,
-                "  line {}: {} {}: {}",
-                missing.line,
-                missing.figure,
-                missing.reason.text(),
-                missing.text
-            )
-            .unwrap();
+            let (line, figure, state) = (missing.line, &missing.figure, missing.reason.text());
+            lines.push(format!("  line {line}: {figure} {state}: {}", missing.text));
         }
     }
-    out
+    lines.join("\n")
 }
 
 #[test]

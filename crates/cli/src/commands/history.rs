@@ -1,6 +1,7 @@
-//! `fathom history`: list, show, export and remove past runs.
+//! `fathom history`: list, show, import, export and remove past runs.
 
 mod filter;
+mod import;
 mod prune;
 mod trend;
 
@@ -13,7 +14,7 @@ use fathom_history::{Error, Filter, History, Listing, PATIENCE, RunId};
 use fathom_record::{ActivityKind, HistoryRow, RunRecord};
 use fathom_report::fio::{json as fio_json, normal as fio_normal};
 use fathom_report::formats::Format;
-use fathom_report::{Style, TextWriter, history, import};
+use fathom_report::{Style, TextWriter, history, import as import_report};
 
 use self::filter::FilterArguments;
 use super::format_arguments::FormatArguments;
@@ -38,6 +39,8 @@ Examples:
   fathom history show 17 --show-fio   run 17, with the fio command of each test
   fathom history trend read.lat_ns.p99 --test rand-read --target /mnt/data
   fathom history export 17 > run17.json
+  fathom history import fio.json ioping.txt
+  xclip -o | fathom history import -
   fathom history rm 3 4 5
   fathom history prune --older-than 90d --dry-run
   fathom history prune --keep 100 --yes";
@@ -66,6 +69,12 @@ enum Action {
         /// Run numbers
         #[arg(required = true, value_parser = number)]
         runs: Vec<RunId>,
+    },
+    /// Import runs: fathom records, output of fio or ioping, tables of figures
+    Import {
+        /// Files to read; - for the standard input
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
     },
     /// Write whole run records as JSON, one per line
     Export {
@@ -110,6 +119,7 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
             };
             write_list(&list, &listing.rows, &none)
         }
+        Action::Import { files } => import::run(&files, &path),
         Action::Prune(prune) => prune::run(&prune, &path),
         Action::Show { run, form, show_fio } => {
             let history = History::open_existing(&path, PATIENCE)?;
@@ -162,8 +172,8 @@ fn show(
         ActivityKind::Import => format.write(
             &style,
             out,
-            || import::view(&record),
-            |out| import::json::render(&record, &style, out),
+            || import_report::view(&record),
+            |out| import_report::json::render(&record, &style, out),
         ),
         ActivityKind::Monitor => super::monitor::show(&record, &style, format, out),
         ActivityKind::Ping => super::ping::show(&record, &style, format, out),

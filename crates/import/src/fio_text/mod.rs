@@ -58,13 +58,13 @@ fn style(text: &str, version: Option<&str>) -> UnitStyle {
 
 /// What a segment needs to be read.
 #[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
+struct Context<'a> {
     pub style: UnitStyle,
     pub segment: &'a Segment,
 }
 
 /// Takes figures from the fields of a segment, and notes what is missing.
-pub(super) struct Taker<'a> {
+struct Taker<'a> {
     pub fields: Fields<'a>,
     pub context: Context<'a>,
     /// What the figures are of: `read lat`.
@@ -124,12 +124,6 @@ struct TextReader {
     group: Option<fathom_record::import::ImportedGroup>,
     disks: Vec<ImportedDisk>,
     progress: Option<Segment>,
-}
-
-impl Default for UnitStyle {
-    fn default() -> UnitStyle {
-        UnitStyle::Unknown
-    }
 }
 
 impl TextReader {

@@ -182,14 +182,14 @@ fn in_line(line: &str, offset: usize, starts: &mut Vec<Start>) {
         let rest = &line[at..];
         let is_word_start = at == 0 || line[..at].ends_with(|c: char| c.is_whitespace() || c == '|');
         let is_blank = rest.starts_with(|c: char| c.is_whitespace() || c == '|');
-        if is_word_start && !is_blank {
-            if let Some((length, kind)) =
+        if is_word_start
+            && !is_blank
+            && let Some((length, kind)) =
                 job_at(line, at).or_else(|| known_at(rest)).or_else(|| disk_at(line, at))
-            {
-                starts.push(Start { at: offset + at, body: offset + at + length, kind });
-                at += length;
-                continue;
-            }
+        {
+            starts.push(Start { at: offset + at, body: offset + at + length, kind });
+            at += length;
+            continue;
         }
         at += rest.chars().next().map_or(1, char::len_utf8);
     }

@@ -47,6 +47,8 @@ pub const SUITE: Input = whole("suite", false, MIB);
 pub const EXPECTATIONS: Input = whole("expectation file", false, MIB);
 /// A run record, exported or in a side file.
 pub const RECORD: Input = whole("record", false, 256 * MIB);
+/// The output of another program, or records.
+pub const IMPORT: Input = whole("source", true, 256 * MIB);
 /// The description of the distribution (`os-release`).
 pub const SYSTEM_TEXT: Input = whole("system file", false, 64 * KIB);
 /// Requests of a program. Its requests are kept, as they have to be sorted by time: 24 bytes each, 400 MB at the most.
