@@ -7,6 +7,7 @@
 
 mod accounting;
 mod bend;
+pub mod compare;
 pub mod conclusions;
 pub mod criterion;
 mod document;

@@ -33,7 +33,18 @@ pub fn half_width(samples: &[f64]) -> f64 {
 
 fn of_samples(samples: &[f64]) -> f64 {
     let count = samples.len() as f64;
-    standard_errors(samples, (count / correlation_time(samples)).clamp(2.0, count.max(2.0)))
+    standard_errors(samples, independent(samples).clamp(2.0, count.max(2.0)))
+}
+
+/// The number of independent samples that `samples` are worth, as far as their autocorrelation shows.
+fn independent(samples: &[f64]) -> f64 {
+    samples.len() as f64 / correlation_time(samples)
+}
+
+/// True where the batches of `samples` are independent, as far as their autocorrelation shows: each is longer than the time
+/// for which neighbouring samples resemble each other.
+pub fn has_independent_batches(samples: &[f64]) -> bool {
+    samples.len() >= BATCHES * LEAST_OF_BATCH && independent(samples) >= BATCHES as f64
 }
 
 /// As many standard errors as so few independent samples take.
@@ -60,8 +71,8 @@ fn correlation_time(samples: &[f64]) -> f64 {
     (2.0 * pairs.take_while(|pair| *pair > 0.0).sum::<f64>() - 1.0).max(1.0)
 }
 
-/// The 97.5 % quantile of Student's distribution.
-fn student_975(degrees: f64) -> f64 {
+/// The 97.5 % quantile of Student's distribution with so many degrees of freedom.
+pub fn student_975(degrees: f64) -> f64 {
     const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     let whole = degrees.floor().max(1.0) as usize;
     match TABLE.get(whole - 1) {
@@ -130,6 +141,18 @@ mod tests {
             last
         };
         (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn batches_are_independent_where_they_outlast_the_correlation() {
+        assert!(
+            has_independent_batches(&related(60, 0.0, 1)) && has_independent_batches(&related(300, 0.8, 1))
+        );
+        assert!(
+            !has_independent_batches(&related(9, 0.0, 1)) && !has_independent_batches(&related(30, 0.98, 1))
+        );
+        let drifts: Vec<f64> = (0..60).map(f64::from).collect();
+        assert!(!has_independent_batches(&drifts));
     }
 
     #[test]

@@ -1,0 +1,3 @@
+//! Comparisons of volumes, like for like: pure functions of the records of each.
+
+pub mod ratio;
