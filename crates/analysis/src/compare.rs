@@ -1,3 +1,6 @@
 //! Comparisons of volumes, like for like: pure functions of the records of each.
 
 pub mod ratio;
+pub mod rows;
+pub mod source;
+pub mod work;

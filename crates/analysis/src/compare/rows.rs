@@ -1,0 +1,267 @@
+//! The tests of several sources side by side: by id, else by what they did.
+
+use fathom_record::confidence::has_independent_batches;
+use fathom_record::stability::Second;
+use fathom_record::{RunRecord, TestStatus, TestSummary};
+
+use super::source::ComparedSource;
+use super::work::Work;
+use crate::doubt::doubts_of;
+use crate::rows::{RecordRow, rows};
+use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
+
+/// One test of one run.
+#[derive(Clone, Debug, Default)]
+pub struct RunTest {
+    /// Its id; of fio's jobs their name.
+    pub id: String,
+    /// The same for people.
+    pub title: String,
+    /// Where the run was read from.
+    pub origin: String,
+    /// What it did.
+    pub work: Work,
+    /// Its figures.
+    pub summary: TestSummary,
+    /// How it ended.
+    pub status: TestStatus,
+    /// Why it was skipped, failed or broken off.
+    pub reason: Option<String>,
+    /// When it began, ms since the epoch; 0 where that is unknown.
+    pub started_unix_ms: u64,
+    /// Half of the interval of the rate from within the run, as a share, where its seconds are independent.
+    pub within_fraction: Option<f64>,
+    /// How long its rate lasts.
+    pub duration: RateDuration,
+    /// Why the volume may be slower than these figures.
+    pub flattered: Option<&'static str>,
+    /// Why it may be faster.
+    pub impeded: Option<&'static str>,
+    /// Bytes of the target that it used; 0 where that is unknown.
+    pub size_bytes: u64,
+    /// The fio command that does the same.
+    pub fio: String,
+}
+
+impl RunTest {
+    fn new(record: &RunRecord, origin: &str, row: &RecordRow<'_>) -> RunTest {
+        let test = &row.test;
+        let id = if row.is_own { test.id.clone() } else { row.name().to_owned() };
+        let doubt = |impedes: bool| {
+            let has_effect = move |effect: crate::doubt::FigureEffect| {
+                if impedes { effect.impedes() } else { effect.flatters() }
+            };
+            doubts_of(record, &test.id, has_effect).map(|(doubt, _)| doubt.reason).next()
+        };
+        let started =
+            if test.started_unix_ms > 0 { test.started_unix_ms } else { record.header.started_unix_ms };
+        let planned = row.planned_size();
+        RunTest {
+            title: if row.is_own { row.name().to_owned() } else { id.clone() },
+            id,
+            origin: origin.to_owned(),
+            work: Work::of(test),
+            status: test.status,
+            reason: test.reason.clone(),
+            started_unix_ms: started,
+            within_fraction: within_fraction(row),
+            duration: rate_duration(test),
+            flattered: doubt(false),
+            impeded: doubt(true),
+            size_bytes: if planned > 0 { planned } else { record.header.size_bytes },
+            fio: test.fio.clone(),
+            summary: row.summary.clone(),
+        }
+    }
+
+    /// True where requests were issued and none completed.
+    pub fn is_stalled(&self) -> bool {
+        let completed = self.summary.total.as_ref().is_some_and(|total| total.ios > 0);
+        !completed && self.summary.measured_ns > 0 && self.status != TestStatus::Skipped
+    }
+
+    /// True where the figures are those of the test as it was planned.
+    pub fn is_usable(&self) -> bool {
+        matches!(self.status, TestStatus::Complete)
+    }
+
+    /// The rate that can be held indefinitely, IOPS, where it is known.
+    pub fn sustained_iops(&self) -> Option<f64> {
+        let measured = || self.summary.total.as_ref().map(|total| total.iops);
+        match self.duration.label {
+            Lasting::Sustained => measured(),
+            Lasting::Burst => self.duration.sustained_iops,
+            Lasting::Inconclusive => None,
+        }
+    }
+}
+
+/// The seconds of a run make an interval where they are independent of each other, and the rate has not fallen.
+fn within_fraction(row: &RecordRow<'_>) -> Option<f64> {
+    let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
+    let has_fallen = crate::steady::segments::fall(&rates).is_some();
+    let stability = row.summary.stability.filter(|_| has_independent_batches(&rates) && !has_fallen)?;
+    Some(stability.mean_ci95_fraction)
+}
+
+/// A test of several sources.
+#[derive(Clone, Debug, Default)]
+pub struct ComparedRow {
+    /// The id under which reports name it: that of the first source that has it.
+    pub test: String,
+    /// The same for people.
+    pub title: String,
+    /// Its runs of each source, in the order of the sources.
+    pub runs: Vec<Vec<RunTest>>,
+}
+
+impl ComparedRow {
+    /// What the runs of a source did.
+    pub fn work_of(&self, source: usize) -> Option<&Work> {
+        self.runs[source].first().map(|run| &run.work)
+    }
+
+    /// True where both sources have the test, and nothing that is known of both loads differs.
+    pub fn is_comparable(&self, one: usize, other: usize) -> bool {
+        let works = self.work_of(one).zip(self.work_of(other));
+        works.is_some_and(|(one, other)| !one.differs_from(other))
+    }
+
+    /// The runs of a source whose figures are those of the test as planned.
+    pub fn usable(&self, source: usize) -> impl Iterator<Item = &RunTest> {
+        self.runs[source].iter().filter(|run| run.is_usable())
+    }
+}
+
+/// The tests of `sources`, in the order of the first that has each.
+pub fn matched_rows(sources: &[ComparedSource]) -> Vec<ComparedRow> {
+    let mut matched: Vec<ComparedRow> = Vec::new();
+    for (index, source) in sources.iter().enumerate() {
+        for tests in repeated(source) {
+            let place = place_of(&matched, index, &tests[0]);
+            let row = match place {
+                Some(place) => &mut matched[place],
+                None => {
+                    let test = free_name(&matched, &tests[0].id);
+                    let title = tests[0].title.clone();
+                    matched.push(ComparedRow { test, title, runs: vec![Vec::new(); sources.len()] });
+                    matched.last_mut().expect("a row was just added")
+                }
+            };
+            row.runs[index] = tests;
+        }
+    }
+    matched
+}
+
+/// The tests of one source, each with its repetitions in other runs: those of the same id that did the same.
+fn repeated(source: &ComparedSource) -> Vec<Vec<RunTest>> {
+    let mut all: Vec<Vec<RunTest>> = Vec::new();
+    for run in &source.runs {
+        let mut taken = Vec::new();
+        for row in rows(&run.record) {
+            let test = RunTest::new(&run.record, &run.origin, &row);
+            let is_same =
+                |known: &[RunTest]| known[0].id == test.id && !known[0].work.differs_from(&test.work);
+            match (0..all.len()).find(|place| !taken.contains(place) && is_same(&all[*place])) {
+                Some(place) => {
+                    taken.push(place);
+                    all[place].push(test);
+                }
+                None => {
+                    taken.push(all.len());
+                    all.push(vec![test]);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The row that a test of source `index` belongs to: the same id and load, else the only row of the same load, else the same id
+/// and operation.
+fn place_of(matched: &[ComparedRow], index: usize, test: &RunTest) -> Option<usize> {
+    let free = |row: &ComparedRow| row.runs[index].is_empty();
+    let find = |is_it: &dyn Fn(&ComparedRow, &Work) -> bool| {
+        let first_work = |row: &ComparedRow| row.runs.iter().flatten().next().map(|run| run.work.clone());
+        let places = matched.iter().enumerate().filter(|(_, row)| free(row));
+        let fits = places.filter(|(_, row)| first_work(row).is_some_and(|work| is_it(row, &work)));
+        fits.map(|(place, _)| place).collect::<Vec<_>>()
+    };
+    let same = find(&|row, work| row.test == test.id && !work.differs_from(&test.work));
+    let alike = find(&|_, work| work.is_like(&test.work));
+    let named = find(&|row, work| row.test == test.id && work.has_operation_of(&test.work));
+    match (same.first(), alike.as_slice()) {
+        (Some(place), _) => Some(*place),
+        (None, [place]) => Some(*place),
+        (None, _) => named.first().copied(),
+    }
+}
+
+/// `id`, with a number where another row has it.
+fn free_name(matched: &[ComparedRow], id: &str) -> String {
+    let mut names = std::iter::once(id.to_owned()).chain((2..).map(|number| format!("{id} ({number})")));
+    names.find(|name| matched.iter().all(|row| row.test != *name)).unwrap_or_else(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::source::SourceRun;
+    use crate::fixture::{TestLoad, record};
+
+    fn source(runs: &[&[TestLoad]]) -> ComparedSource {
+        let run = |loads: &&[TestLoad]| SourceRun { origin: "a run".to_owned(), record: record(loads) };
+        ComparedSource { runs: runs.iter().map(run).collect(), ..ComparedSource::default() }
+    }
+
+    fn load(id: &'static str, depth: u32) -> TestLoad {
+        TestLoad { id, depth, ..TestLoad::default() }
+    }
+
+    fn shape(rows: &[ComparedRow]) -> Vec<(&str, Vec<usize>)> {
+        rows.iter().map(|row| (row.test.as_str(), row.runs.iter().map(Vec::len).collect())).collect()
+    }
+
+    #[test]
+    fn rows_match_by_id_and_else_by_what_was_done() {
+        let a = source(&[&[load("one", 1), load("deep", 64), load("only-a", 4)]]);
+        let b = source(&[&[load("single", 1), load("deep", 64), load("only-b", 2)]]);
+        let rows = matched_rows(&[a, b]);
+        let expected =
+            [("one", vec![1, 1]), ("deep", vec![1, 1]), ("only-a", vec![1, 0]), ("only-b", vec![0, 1])];
+        assert_eq!(shape(&rows), expected);
+        assert!(rows[0].is_comparable(0, 1) && !rows[2].is_comparable(0, 1));
+    }
+
+    #[test]
+    fn a_test_of_the_same_name_with_another_load_stays_beside_it_but_is_not_comparable() {
+        let rows = matched_rows(&[source(&[&[load("t", 1)]]), source(&[&[load("t", 2)]])]);
+        assert_eq!(shape(&rows), [("t", vec![1, 1])]);
+        assert!(!rows[0].is_comparable(0, 1));
+        // Another operation is another test.
+        let write = TestLoad { rw: "randwrite", ..load("t", 1) };
+        let rows = matched_rows(&[source(&[&[load("t", 1)]]), source(&[&[write]])]);
+        assert_eq!(shape(&rows), [("t", vec![1, 0]), ("t (2)", vec![0, 1])]);
+    }
+
+    #[test]
+    fn repetitions_are_the_tests_of_other_runs_that_did_the_same() {
+        let tests = [load("t", 1), load("u", 8)];
+        let rows = matched_rows(&[source(&[&tests, &tests, &[load("t", 2)]])]);
+        assert_eq!(shape(&rows), [("t", vec![2]), ("u", vec![2]), ("t (2)", vec![1])]);
+    }
+
+    #[test]
+    fn only_independent_seconds_make_an_interval() {
+        let of = |seconds: Vec<f64>| {
+            let load = TestLoad { seconds, iops: 1000.0, ..TestLoad::default() };
+            matched_rows(&[source(&[&[load]])])[0].runs[0][0].within_fraction
+        };
+        let noise = |at: usize| 1.0 + ((at * 7919 % 101) as f64 / 50.0 - 1.0) * 0.05;
+        assert!(of((0..40).map(noise).collect()).is_some());
+        assert_eq!(of((0..40).map(|at| 1.0 + at as f64 / 100.0).collect()), None);
+        assert_eq!(of(vec![1.0; 5]), None);
+        assert_eq!(of([vec![1.0; 20], vec![0.1; 20]].concat()), None);
+    }
+}
