@@ -1,5 +1,7 @@
 //! Comparisons of volumes, like for like: pure functions of the records of each.
 
+pub mod differences;
+pub mod figure;
 pub mod ratio;
 pub mod rows;
 pub mod source;

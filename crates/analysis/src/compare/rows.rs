@@ -39,6 +39,10 @@ pub struct RunTest {
     pub impeded: Option<&'static str>,
     /// Bytes of the target that it used; 0 where that is unknown.
     pub size_bytes: u64,
+    /// The engine, where it is known.
+    pub engine: Option<String>,
+    /// It ends when a set amount has been moved.
+    pub ends_with_size: bool,
     /// The fio command that does the same.
     pub fio: String,
 }
@@ -69,6 +73,8 @@ impl RunTest {
             flattered: doubt(false),
             impeded: doubt(true),
             size_bytes: if planned > 0 { planned } else { record.header.size_bytes },
+            engine: test.jobs.first().map(|job| job.engine().to_owned()),
+            ends_with_size: !test.jobs.is_empty() && test.jobs.iter().all(|job| !job.plan.time.time_based),
             fio: test.fio.clone(),
             summary: row.summary.clone(),
         }

@@ -1,0 +1,295 @@
+//! The figures that are compared: which a row has, their values in each run, and what stands where there is none.
+
+use fathom_model::units;
+use fathom_record::Stability;
+use serde::Serialize;
+
+use super::ratio::{RunValue, Threshold};
+use super::rows::{ComparedRow, RunTest};
+use super::source::SourceKind;
+use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
+use crate::say::{count, percent};
+
+/// A figure of a test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// A rate or a latency of one direction.
+    Metric(Metric),
+    /// CPU time per I/O, ns.
+    CpuPerIo,
+    /// Coefficient of variation of the rate per second.
+    Variation,
+    /// The slowest second as a share of the mean rate.
+    WorstSecond,
+    /// Share of the seconds whose rate is within 10 % of the mean.
+    NearMean,
+    /// The rate as a share of the published sustained rate.
+    PublishedShare,
+    /// Time of a test that ends with its size, ns.
+    Elapsed,
+}
+
+/// Smallest relative differences that count.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Deltas {
+    /// Of rates.
+    pub rate: f64,
+    /// Of latencies, and of all others.
+    pub latency: f64,
+}
+
+impl Default for Deltas {
+    fn default() -> Deltas {
+        Deltas { rate: 0.03, latency: 0.05 }
+    }
+}
+
+/// Why a cell has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CellState {
+    /// It has one.
+    Measured,
+    /// I/Os were issued and none completed.
+    Stalled,
+    /// The sample is too small for the percentile.
+    TooFewSamples,
+    /// The source does not have the test or the figure.
+    NotMeasured,
+    /// Those who published the figures did not publish this one.
+    Unpublished,
+}
+
+impl CellState {
+    /// The text in place of a value; empty where there is one.
+    pub const fn text(self) -> &'static str {
+        match self {
+            CellState::Measured => "",
+            CellState::Stalled => "stalled",
+            CellState::TooFewSamples => "too few samples",
+            CellState::NotMeasured => "not measured",
+            CellState::Unpublished => "unpublished",
+        }
+    }
+}
+
+/// A figure of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FigureCell {
+    /// The mean of the runs: the geometric one, or the arithmetic one where a run has 0. `None` where there is no value.
+    pub value: Option<f64>,
+    /// Runs that have a value.
+    pub runs: u32,
+    /// Why there is none.
+    pub state: CellState,
+}
+
+const KINDS: [MetricKind; 6] = [
+    MetricKind::Iops,
+    MetricKind::BytesPerSecond,
+    MetricKind::Latency(LatencySpan::Total, Statistic::Mean),
+    MetricKind::Latency(LatencySpan::Total, Statistic::Percentile(500_000)),
+    MetricKind::Latency(LatencySpan::Total, Statistic::Percentile(990_000)),
+    MetricKind::Latency(LatencySpan::Total, Statistic::Percentile(999_000)),
+];
+const DIRECTIONS: [MetricDirection; 4] =
+    [MetricDirection::Read, MetricDirection::Write, MetricDirection::Trim, MetricDirection::Sync];
+const OTHERS: [Figure; 6] = [
+    Figure::CpuPerIo,
+    Figure::Variation,
+    Figure::WorstSecond,
+    Figure::NearMean,
+    Figure::PublishedShare,
+    Figure::Elapsed,
+];
+
+impl Figure {
+    /// The figures that any source has of `row`, in the order of reports.
+    pub fn all_of(row: &ComparedRow) -> Vec<Figure> {
+        let metrics = DIRECTIONS.iter().flat_map(|&direction| {
+            let metric = move |kind| Metric { direction: Some(direction), kind };
+            KINDS.map(metric).into_iter().chain(KINDS.map(completion).map(metric))
+        });
+        let mut found: Vec<Figure> = Vec::new();
+        for figure in metrics.filter(Metric::exists).map(Figure::Metric).chain(OTHERS) {
+            let has = |run: &RunTest| figure.value(run).is_some();
+            if !found.contains(&figure) && row.runs.iter().flatten().any(has) {
+                found.push(figure);
+            }
+        }
+        // Completion latency stands in for total latency where a source has no other.
+        let total = |figure: &Figure| match figure {
+            Figure::Metric(Metric { kind: MetricKind::Latency(LatencySpan::Completion, of), direction }) => {
+                Some(Figure::Metric(Metric {
+                    direction: *direction,
+                    kind: MetricKind::Latency(LatencySpan::Total, *of),
+                }))
+            }
+            _ => None,
+        };
+        let has_total = |figure: &Figure| {
+            total(figure).is_some_and(|total| {
+                let lacks = |runs: &Vec<RunTest>| {
+                    !runs.is_empty() && runs.iter().all(|run| total.value(run).is_none())
+                };
+                !row.runs.iter().any(lacks)
+            })
+        };
+        found.retain(|figure| !has_total(figure));
+        found
+    }
+
+    /// Its value in a run.
+    pub fn value(&self, run: &RunTest) -> Option<f64> {
+        let stability = |of: fn(&Stability) -> f64| run.summary.stability.as_ref().map(of);
+        let total = run.summary.total.as_ref();
+        let iops = total.map(|total| total.iops).filter(|iops| *iops > 0.0);
+        match self {
+            Figure::Metric(metric) => {
+                let value = metric.of(&run.summary)?;
+                // A rate of 0 is one that a source did not state.
+                (metric.is_latency() || value > 0.0).then_some(value)
+            }
+            Figure::CpuPerIo => run.summary.cpu.as_ref()?.per_request_ns,
+            Figure::Variation => stability(|of| of.cv),
+            Figure::WorstSecond => Some(stability(|of| of.worst_second_iops)? / iops?),
+            Figure::NearMean => stability(|of| of.within_10_percent),
+            Figure::PublishedShare => {
+                let is_published = run.duration.volume.is_some();
+                Some(iops? / run.duration.sustained_iops.filter(|rate| is_published && *rate > 0.0)?)
+            }
+            Figure::Elapsed => run.ends_with_size.then_some(run.summary.measured_ns as f64),
+        }
+    }
+
+    /// Its values in the usable runs of a source, as samples of a ratio.
+    pub fn samples(&self, row: &ComparedRow, source: usize) -> Vec<RunValue> {
+        let is_rate = matches!(self, Figure::Metric(metric) if !metric.is_latency());
+        let sample = |run: &RunTest| {
+            Some(RunValue {
+                value: self.value(run)?,
+                started_unix_ms: run.started_unix_ms,
+                within_fraction: run.within_fraction.filter(|_| is_rate),
+            })
+        };
+        row.usable(source).filter_map(sample).collect()
+    }
+
+    /// The cell of a source.
+    pub fn cell(&self, row: &ComparedRow, source: usize, kind: SourceKind) -> FigureCell {
+        let values: Vec<f64> = self.samples(row, source).iter().map(|run| run.value).collect();
+        if values.is_empty() {
+            let state = self.absence(row, source, kind);
+            return FigureCell { value: None, runs: 0, state };
+        }
+        let count = values.len() as f64;
+        let mean = match values.iter().all(|value| *value > 0.0) {
+            true => (values.iter().map(|value| value.ln()).sum::<f64>() / count).exp(),
+            false => values.iter().sum::<f64>() / count,
+        };
+        // The mean of one value is that value.
+        let value = if let [value] = values.as_slice() { *value } else { mean };
+        FigureCell { value: Some(value), runs: values.len() as u32, state: CellState::Measured }
+    }
+
+    fn absence(&self, row: &ComparedRow, source: usize, kind: SourceKind) -> CellState {
+        let runs = &row.runs[source];
+        let is_rare = |run: &RunTest| match self {
+            Figure::Metric(Metric { kind: MetricKind::Latency(_, Statistic::Percentile(_)), direction }) => {
+                let mean = Figure::Metric(Metric {
+                    direction: *direction,
+                    kind: MetricKind::Latency(LatencySpan::Total, Statistic::Mean),
+                });
+                run.is_usable() && mean.value(run).is_some()
+            }
+            _ => false,
+        };
+        match kind {
+            _ if runs.iter().any(RunTest::is_stalled) => CellState::Stalled,
+            SourceKind::Published => CellState::Unpublished,
+            _ if runs.iter().any(is_rare) => CellState::TooFewSamples,
+            _ => CellState::NotMeasured,
+        }
+    }
+
+    /// What counts as a difference in it.
+    pub fn threshold(&self, deltas: Deltas) -> Threshold {
+        let is_rate = matches!(self, Figure::Metric(metric) if !metric.is_latency());
+        let more_is_better =
+            is_rate || matches!(self, Figure::WorstSecond | Figure::NearMean | Figure::PublishedShare);
+        Threshold { more_is_better, delta: if is_rate { deltas.rate } else { deltas.latency } }
+    }
+
+    /// The direction in JSON.
+    pub fn direction(&self) -> Option<&'static str> {
+        match self {
+            Figure::Metric(metric) => metric.direction.map(MetricDirection::name),
+            _ => None,
+        }
+    }
+
+    /// The name in JSON, without the direction.
+    pub fn metric(&self) -> String {
+        match self {
+            Figure::Metric(metric) => Metric { direction: None, ..*metric }.to_string(),
+            Figure::CpuPerIo => "cpu_ns_per_io".to_owned(),
+            Figure::Variation => "cv".to_owned(),
+            Figure::WorstSecond => "worst_second_fraction".to_owned(),
+            Figure::NearMean => "within_10_percent".to_owned(),
+            Figure::PublishedShare => "published_rate_fraction".to_owned(),
+            Figure::Elapsed => "elapsed_ns".to_owned(),
+        }
+    }
+
+    /// The name in tables.
+    pub fn label(&self) -> String {
+        match self {
+            Figure::Metric(metric) => metric.label(),
+            Figure::CpuPerIo => "CPU per I/O".to_owned(),
+            Figure::Variation => "CV".to_owned(),
+            Figure::WorstSecond => "worst second".to_owned(),
+            Figure::NearMean => "within 10 %".to_owned(),
+            Figure::PublishedShare => "of published rate".to_owned(),
+            Figure::Elapsed => "elapsed".to_owned(),
+        }
+    }
+
+    /// A value with its unit.
+    pub fn quantity(&self, value: f64) -> String {
+        match self {
+            Figure::Metric(metric) => metric.kind.quantity(value),
+            Figure::CpuPerIo => units::latency(value.round() as u64),
+            Figure::Elapsed => units::duration(fathom_model::Nanos(value.round() as u64)),
+            Figure::Variation | Figure::WorstSecond | Figure::NearMean | Figure::PublishedShare => {
+                percent(value)
+            }
+        }
+    }
+
+    /// True for the rate by which a test is ranked: I/Os of its data.
+    pub fn is_rate(&self) -> bool {
+        matches!(
+            self,
+            Figure::Metric(Metric { kind: MetricKind::Iops, direction: Some(direction) })
+                if *direction != MetricDirection::Sync
+        )
+    }
+}
+
+/// The same latency from issue to completion.
+fn completion(kind: MetricKind) -> MetricKind {
+    match kind {
+        MetricKind::Latency(_, of) => MetricKind::Latency(LatencySpan::Completion, of),
+        other => other,
+    }
+}
+
+/// A ratio for tables and sentences: `1.94`, `0.051`, `20.3`.
+pub fn ratio_text(ratio: f64) -> String {
+    match ratio {
+        ..0.0995 => format!("{ratio:.3}"),
+        ..9.995 => format!("{ratio:.2}"),
+        ..99.95 => format!("{ratio:.1}"),
+        _ => count(ratio),
+    }
+}
