@@ -1,7 +1,10 @@
 //! Comparisons of volumes, like for like: pure functions of the records of each.
 
+pub mod contradictions;
 pub mod differences;
 pub mod figure;
+pub mod pairs;
+pub mod ranking;
 pub mod ratio;
 pub mod rows;
 pub mod source;

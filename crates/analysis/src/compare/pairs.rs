@@ -1,0 +1,215 @@
+//! Every figure of every source beside that of the base: ratio, interval and verdict.
+
+use serde::Serialize;
+
+use super::figure::{CellState, Deltas, Figure};
+use super::ratio::{IntervalBasis, Ratio, RatioVerdict, ratio};
+use super::rows::{ComparedRow, RunTest};
+use super::source::{ComparedSource, LABELS};
+
+/// One figure of two sources; ratio and verdict speak of B compared with A.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    /// The test.
+    pub test: String,
+    /// `read`, `write`, `trim` or `sync`; `None` for figures of the whole test.
+    pub direction: Option<&'static str>,
+    /// The figure.
+    pub metric: String,
+    /// The base, by its letter.
+    pub source_a: &'static str,
+    /// The other source, by its letter.
+    pub source_b: &'static str,
+    /// Mean of A's runs in base units: IOPS, bytes per second, ns, shares. `None` where there is no value.
+    pub a: Option<f64>,
+    /// The same of B.
+    pub b: Option<f64>,
+    /// Why A has no value.
+    pub state_a: CellState,
+    /// Why B has none.
+    pub state_b: CellState,
+    /// B / A; `None` where one has no value or the tests did different work.
+    pub ratio: Option<f64>,
+    /// Ends of its 95 % confidence interval.
+    pub low: Option<f64>,
+    /// As `low`.
+    pub high: Option<f64>,
+    /// What the interval rests on.
+    pub interval: Option<IntervalBasis>,
+    /// The verdict; `None` where the figures cannot be compared.
+    pub verdict: Option<RatioVerdict>,
+    /// Runs of A that have a value.
+    pub runs_a: u32,
+    /// Runs of B that have one.
+    pub runs_b: u32,
+    /// How many more runs of each would probably decide.
+    pub more_runs: Option<u32>,
+    /// Why there is no verdict, or why it is inconclusive beyond the interval.
+    pub reason: Option<String>,
+    /// The figure, for tables and criteria.
+    #[serde(skip)]
+    pub figure: Figure,
+}
+
+/// The pairs of `base` with every other source, row by row.
+pub fn pairs(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, deltas: Deltas) -> Vec<Pair> {
+    let others = || (0..sources.len()).filter(|other| *other != base);
+    let of_row = |row| {
+        let figures = Figure::all_of(row);
+        others().flat_map(move |other| figures.clone().into_iter().map(move |figure| (row, other, figure)))
+    };
+    let all = rows.iter().flat_map(of_row);
+    all.map(|(row, other, figure)| pair(sources, row, [base, other], figure, deltas)).collect()
+}
+
+fn pair(
+    sources: &[ComparedSource],
+    row: &ComparedRow,
+    [base, other]: [usize; 2],
+    figure: Figure,
+    deltas: Deltas,
+) -> Pair {
+    let [a, b] = [base, other].map(|source| figure.cell(row, source, sources[source].kind));
+    let threshold = figure.threshold(deltas);
+    let is_comparable = row.is_comparable(base, other);
+    let samples = |source| figure.samples(row, source);
+    let found = ratio(&samples(base), &samples(other), threshold).filter(|_| is_comparable);
+    let (verdict, reason) = match &found {
+        Some(found) => judged(found, row, [base, other]),
+        None if a.value.is_some() && b.value.is_some() && !is_comparable => {
+            (None, Some(different_work(row, [base, other])))
+        }
+        None => (None, None),
+    };
+    Pair {
+        test: row.test.clone(),
+        direction: figure.direction(),
+        metric: figure.metric(),
+        source_a: LABELS[base],
+        source_b: LABELS[other],
+        a: a.value,
+        b: b.value,
+        state_a: a.state,
+        state_b: b.state,
+        ratio: found.map(|found| found.ratio),
+        low: found.and_then(|found| found.low),
+        high: found.and_then(|found| found.high),
+        interval: found.and_then(|found| found.interval),
+        verdict,
+        runs_a: a.runs,
+        runs_b: b.runs,
+        more_runs: found.and_then(|found| found.more_runs),
+        reason,
+        figure,
+    }
+}
+
+/// A verdict that a doubt about the figures would falsify is inconclusive.
+fn judged(
+    found: &Ratio,
+    row: &ComparedRow,
+    [base, other]: [usize; 2],
+) -> (Option<RatioVerdict>, Option<String>) {
+    if found.drifts {
+        let reason = "the figures change steadily from run to run: alternate the runs of both".to_owned();
+        return (Some(RatioVerdict::Inconclusive), Some(reason));
+    }
+    let doubt = |source: usize, of: fn(&RunTest) -> Option<&'static str>| {
+        let reason = row.usable(source).find_map(of)?;
+        Some(format!("{}: {reason}", LABELS[source]))
+    };
+    let (flattered, impeded) = (|run: &RunTest| run.flattered, |run: &RunTest| run.impeded);
+    let doubt = match found.verdict {
+        RatioVerdict::Better => doubt(other, flattered).or_else(|| doubt(base, impeded)),
+        RatioVerdict::Worse => doubt(base, flattered).or_else(|| doubt(other, impeded)),
+        RatioVerdict::Equivalent | RatioVerdict::Single => {
+            [other, base].into_iter().find_map(|at| doubt(at, flattered).or_else(|| doubt(at, impeded)))
+        }
+        RatioVerdict::Inconclusive => None,
+    };
+    match (doubt, found.verdict) {
+        (Some(doubt), RatioVerdict::Single) => {
+            (Some(RatioVerdict::Single), Some(format!("in doubt: {doubt}")))
+        }
+        (Some(doubt), _) => (Some(RatioVerdict::Inconclusive), Some(format!("in doubt: {doubt}"))),
+        (None, verdict) => (Some(verdict), None),
+    }
+}
+
+/// The parts of the loads that differ: `different work: queue depth 1 and 64`.
+fn different_work(row: &ComparedRow, [base, other]: [usize; 2]) -> String {
+    let parts = |source: usize| row.work_of(source).map(|work| work.parts()).into_iter().flatten();
+    let differing = parts(base).zip(parts(other)).filter_map(|(one, other)| {
+        let (one_value, other_value) = one.value.zip(other.value)?;
+        (one_value != other_value).then(|| format!("{} {one_value} and {other_value}", one.name))
+    });
+    format!("different work: {}", differing.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::rows::matched_rows;
+    use crate::compare::source::SourceRun;
+    use crate::fixture::{TestLoad, record};
+    use fathom_record::{Finding, FindingId};
+
+    fn source(rates: &[f64], load: &TestLoad, finding: Option<FindingId>) -> ComparedSource {
+        let run = |iops: &f64| {
+            let mut record = record(&[TestLoad { iops: *iops, ..load.clone() }]);
+            let tests = vec![load.id.to_owned()];
+            record.findings = finding
+                .iter()
+                .map(|id| Finding { id: id.clone(), tests: tests.clone(), ..Finding::default() })
+                .collect();
+            SourceRun { origin: "a run".to_owned(), record }
+        };
+        ComparedSource { runs: rates.iter().map(run).collect(), ..ComparedSource::default() }
+    }
+
+    fn rate(sources: &[ComparedSource]) -> Pair {
+        let all = pairs(sources, &matched_rows(sources), 0, Deltas::default());
+        all.into_iter().find(|pair| pair.metric == "iops").unwrap()
+    }
+
+    #[test]
+    fn a_pair_has_ratio_interval_and_verdict() {
+        let load = TestLoad::default();
+        let found = rate(&[source(&[1000.0, 1010.0], &load, None), source(&[2000.0, 2010.0], &load, None)]);
+        assert_eq!(
+            (found.test.as_str(), found.direction, found.metric.as_str()),
+            ("t", Some("read"), "iops")
+        );
+        assert_eq!((found.source_a, found.source_b, found.runs_a, found.runs_b), ("A", "B", 2, 2));
+        assert_eq!(found.verdict, Some(RatioVerdict::Better));
+        assert!(found.low.unwrap() < found.ratio.unwrap() && found.ratio.unwrap() < found.high.unwrap());
+        assert_eq!(
+            rate(&[source(&[1.0], &load, None), source(&[2.0], &load, None)]).verdict,
+            Some(RatioVerdict::Single)
+        );
+    }
+
+    #[test]
+    fn different_work_has_values_but_no_ratio() {
+        let deep = TestLoad { depth: 64, ..TestLoad::default() };
+        let found =
+            rate(&[source(&[1000.0; 2], &TestLoad::default(), None), source(&[2000.0; 2], &deep, None)]);
+        assert_eq!((found.ratio, found.verdict), (None, None));
+        assert_eq!(found.reason.as_deref(), Some("different work: queue depth 1 and 64"));
+        assert!(found.a.is_some() && found.b.is_some());
+    }
+
+    #[test]
+    fn a_doubt_overrules_only_the_verdict_that_it_would_falsify() {
+        let load = TestLoad::default();
+        let with = |a: f64, finding: Option<FindingId>| {
+            rate(&[source(&[a; 2], &load, None), source(&[2000.0; 2], &load, finding)])
+        };
+        assert_eq!(with(1000.0, None).verdict, Some(RatioVerdict::Better));
+        let cached = with(1000.0, Some(FindingId::CacheServed));
+        assert_eq!(cached.verdict, Some(RatioVerdict::Inconclusive));
+        assert_eq!(cached.reason.as_deref(), Some("in doubt: B: a cache may have served I/Os"));
+        assert_eq!(with(4000.0, Some(FindingId::CacheServed)).verdict, Some(RatioVerdict::Worse));
+        assert_eq!(with(1000.0, Some(FindingId::ForeignIo)).verdict, Some(RatioVerdict::Better));
+    }
+}
