@@ -3,9 +3,11 @@
 pub mod contradictions;
 pub mod differences;
 pub mod figure;
+pub mod gate;
 pub mod pairs;
 pub mod ranking;
 pub mod ratio;
 pub mod rows;
 pub mod source;
+pub mod volumes;
 pub mod work;

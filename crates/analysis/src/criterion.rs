@@ -163,18 +163,11 @@ impl Criterion {
     /// # Errors
     /// The text is not valid; the message names the wrong part and what to write instead.
     pub fn parse(text: &str) -> Result<Criterion, String> {
-        let at = text
-            .find(['<', '>'])
-            .ok_or_else(|| format!("'{}' has no comparison: use >=, <=, > or <", text.trim()))?;
-        let (address, right) = text.split_at(at);
-        let sign = if right[1..].starts_with('=') { &right[..2] } else { &right[..1] };
-        let comparison = Comparison::of(sign).unwrap_or(Comparison::AtLeast);
-        let right = right[sign.len()..].trim();
+        let CriterionParts { test, metric, comparison, right } = CriterionParts::split(text)?;
         let (value, tolerance) = match right.split_once('±').or_else(|| right.split_once("+-")) {
             Some((value, tolerance)) => (value.trim(), Some(parse_percent(tolerance)?)),
             None => (right, None),
         };
-        let (test, metric) = parse_address(address.trim())?;
         let value = parse_value(metric.kind, value)?;
         Ok(Criterion { test, metric, comparison, value, tolerance_percent: tolerance })
     }
@@ -187,6 +180,29 @@ impl Criterion {
     /// Whether `measured` meets it.
     pub fn is_met_by(&self, measured: f64) -> bool {
         self.comparison.holds(measured, self.bound())
+    }
+}
+
+/// A criterion up to its value.
+pub(crate) struct CriterionParts<'a> {
+    pub(crate) test: Option<String>,
+    pub(crate) metric: Metric,
+    pub(crate) comparison: Comparison,
+    /// What stands behind the comparison.
+    pub(crate) right: &'a str,
+}
+
+impl CriterionParts<'_> {
+    /// Splits `[TEST.]METRIC COMPARISON …`.
+    pub(crate) fn split(text: &str) -> Result<CriterionParts<'_>, String> {
+        let at = text
+            .find(['<', '>'])
+            .ok_or_else(|| format!("'{}' has no comparison: use >=, <=, > or <", text.trim()))?;
+        let (address, right) = text.split_at(at);
+        let sign = if right[1..].starts_with('=') { &right[..2] } else { &right[..1] };
+        let comparison = Comparison::of(sign).unwrap_or(Comparison::AtLeast);
+        let (test, metric) = parse_address(address.trim())?;
+        Ok(CriterionParts { test, metric, comparison, right: right[sign.len()..].trim() })
     }
 }
 

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS};
+use super::work::Work;
 use crate::plateau::AGREE;
-use crate::say::{count, mebibytes};
+use crate::say::{count, mebibytes, percent};
 
 /// A contradiction or a coincidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,6 +27,8 @@ pub struct Contradiction {
 const ROUNDING: f64 = 0.05;
 /// A mean number of outstanding I/Os above the depth by more than this is impossible.
 const LITTLE: f64 = 0.10;
+/// A job that only does I/O spends at least this share of its time waiting for it.
+const IDLE: f64 = 0.10;
 /// Rates differ by at least this where no common limit holds them.
 const APART: f64 = 0.10;
 /// Tests in which rates have to agree before they tell of a common limit.
@@ -67,18 +70,31 @@ fn within(run: &RunTest) -> Vec<(&'static str, String)> {
         found.extend(disordered(name, latency(op)));
         outstanding += op.iops * latency(op).mean.unwrap_or(0.0) / 1e9;
     }
-    let depth = run.work.iodepth.zip(run.work.jobs).map(|(depth, jobs)| f64::from(depth) * f64::from(jobs));
-    if let Some(depth) = depth.filter(|depth| outstanding > depth * (1.0 + LITTLE) + 0.05) {
-        let iops = summary.total.as_ref().map_or(0.0, |total| total.iops);
-        let claim = format!(
-            "{} IOPS at the stated mean latency take {} outstanding I/Os, and the test has {} (Little's law)",
-            count(iops),
-            count(outstanding),
-            count(depth)
-        );
-        found.push(("little", claim));
-    }
+    found.extend(little(run, outstanding));
     found
+}
+
+/// Rate times latency against the number of I/Os that the jobs can and do keep outstanding (Little's law).
+fn little(run: &RunTest, outstanding: f64) -> Option<(&'static str, String)> {
+    let Work { iodepth, jobs, sync, rate, .. } = &run.work;
+    let depth = iodepth.zip(*jobs).map(|(depth, jobs)| f64::from(depth) * f64::from(jobs));
+    let iops = count(run.summary.total.as_ref().map_or(0.0, |total| total.iops));
+    let at = format!("{iops} IOPS at the stated mean latency");
+    if let Some(depth) = depth.filter(|depth| outstanding > depth * (1.0 + LITTLE) + 0.05) {
+        let text =
+            format!("{at} take {} outstanding I/Os, and the test has {}", count(outstanding), count(depth));
+        return Some(("little", text));
+    }
+    // A job that neither waits nor syncs has an I/O outstanding nearly all the time.
+    let is_busy = [sync, rate].into_iter().all(|part| part.as_deref() == Some("none"));
+    let jobs = f64::from((*jobs)?);
+    (is_busy && outstanding > 0.0 && outstanding < jobs * IDLE).then(|| {
+        let share = percent(outstanding / jobs);
+        (
+            "little",
+            format!("{at} keep the device busy for {share} of the time: rate and latency do not go together"),
+        )
+    })
 }
 
 fn latency(op: &OpSummary) -> &LatencySummary {
@@ -207,8 +223,13 @@ mod tests {
         assert_eq!(kinds(|_| {}), [""; 0]);
         // An access time of 20 ms beside 1,000 IOPS at depth 4.
         assert_eq!(kinds(|run| read(run).lat_ns.mean = Some(20e6)), ["little"]);
-        // A latency that is too low says nothing: other parts of the loop took the time.
-        assert_eq!(kinds(|run| read(run).lat_ns.mean = Some(168.0)), [""; 0]);
+        // 0.168 µs for 168 µs.
+        assert_eq!(kinds(|run| read(run).lat_ns.mean = Some(168.0)), ["little"]);
+        let pauses = |run: &mut RunTest| {
+            run.work.rate = Some("pauses of 1.00 ms".to_owned());
+            read(run).lat_ns.mean = Some(168.0);
+        };
+        assert_eq!(kinds(pauses), [""; 0]);
         assert_eq!(
             kinds(|run| read(run).bytes_per_second *= 1.2),
             ["rate-and-bandwidth", "bytes-and-runtime"]

@@ -123,6 +123,26 @@ pub fn ratio(a: &[RunValue], b: &[RunValue], threshold: Threshold) -> Option<Rat
     })
 }
 
+/// A 95 % confidence interval of a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ValueInterval {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+/// The interval of the mean of `runs`; of one run that from within it. `None` where there is none.
+pub fn interval_of(runs: &[RunValue]) -> Option<ValueInterval> {
+    let logs = logs(runs)?;
+    let half = match runs {
+        [only] => only.within_fraction?,
+        _ => student_975(logs.len() as f64 - 1.0) * (variance(&logs) / logs.len() as f64).sqrt(),
+    };
+    let mean = mean(&logs);
+    Some(ValueInterval { low: (mean - half).exp(), high: (mean + half).exp() })
+}
+
 fn single(a: &[RunValue], b: &[RunValue], log: f64) -> Ratio {
     let half = match (a, b) {
         ([a], [b]) => a.within_fraction.zip(b.within_fraction).map(|(a, b)| a.hypot(b)),

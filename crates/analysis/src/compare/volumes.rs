@@ -1,0 +1,171 @@
+//! What is known of each volume beyond single tests: sustained rate, burst, limit, price, and the uses that it serves.
+
+use serde::Serialize;
+
+use super::rows::{ComparedRow, RunTest};
+use super::source::{ComparedSource, LABELS, SourceKind, VolumePrice};
+use crate::conclusions::{Suitability, USES, conclusions};
+use crate::steady::rate_duration::Lasting;
+
+/// Rates, limits and price of a volume.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct VolumeSummary {
+    /// The source, by its letter.
+    pub source: &'static str,
+    /// As the user named it.
+    pub name: String,
+    /// Where its figures come from.
+    pub kind: SourceKind,
+    /// Where its runs were read from.
+    pub runs: Vec<String>,
+    /// Its type, where it is known.
+    pub volume_type: Option<String>,
+    /// It outlives its instance.
+    pub persistent: Option<bool>,
+    /// The highest rate that can be held indefinitely, IOPS.
+    pub sustained_iops: Option<f64>,
+    /// The highest bandwidth that can be held indefinitely, bytes per second.
+    pub sustained_bytes_per_second: Option<f64>,
+    /// `IOPS` or `bandwidth`: what limits the highest sustained rate.
+    pub limited_by: Option<&'static str>,
+    /// The fastest test that ran on burst credits.
+    pub burst: Option<VolumeBurst>,
+    /// What a month costs.
+    pub price: Option<VolumePrice>,
+    /// The price of 1,000 sustained IOPS per month.
+    pub price_per_1000_iops: Option<f64>,
+    /// The price of 100 MiB/s of sustained bandwidth per month.
+    pub price_per_100_mib: Option<f64>,
+}
+
+/// A test that ran on burst credits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct VolumeBurst {
+    /// The test.
+    pub test: String,
+    /// Its rate, IOPS.
+    pub iops: f64,
+    /// How long it lasts, ns; `None` where it does not end, but is billed.
+    pub lasts_ns: Option<u64>,
+    /// The rate after it, IOPS.
+    pub then_iops: Option<f64>,
+    /// Time to refill the credits when idle, ns.
+    pub refill_ns: Option<u64>,
+}
+
+/// The verdicts of all sources on one use.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UseRow {
+    /// The use, by the name of its profile.
+    pub id: &'static str,
+    /// The same for people.
+    #[serde(rename = "use")]
+    pub purpose: &'static str,
+    /// Its verdict for each source; `None` where a source is no bench.
+    pub verdicts: Vec<Option<UseVerdict>>,
+}
+
+/// Whether a volume serves a use, as a bench of it says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UseVerdict {
+    /// The verdict.
+    pub verdict: Suitability,
+    /// The verdict on rates that can be held indefinitely.
+    pub sustained: Suitability,
+    /// The verdict with its duration.
+    pub text: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The volumes, in the order of the sources.
+pub fn volumes(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<VolumeSummary> {
+    (0..sources.len()).map(|at| volume(&sources[at], rows, at)).collect()
+}
+
+/// A test with a rate that can be held.
+struct Held<'a> {
+    run: &'a RunTest,
+    iops: f64,
+    bytes_per_second: f64,
+}
+
+fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSummary {
+    let usable: Vec<(&ComparedRow, &RunTest)> =
+        rows.iter().flat_map(|row| row.usable(at).map(move |run| (row, run))).collect();
+    let held = usable.iter().filter_map(|(_, run)| {
+        let total = run.summary.total.as_ref()?;
+        let iops = run.sustained_iops()?;
+        let bytes_per_second = iops * total.bytes as f64 / total.ios.max(1) as f64;
+        Some(Held { run, iops, bytes_per_second })
+    });
+    let held: Vec<Held<'_>> = held.collect();
+    let most_iops = held.iter().max_by(|one, other| one.iops.total_cmp(&other.iops));
+    let sustained_iops = most_iops.map(|held| held.iops);
+    let sustained_bytes = held.iter().map(|held| held.bytes_per_second).reduce(f64::max);
+    let limited_by = most_iops.and_then(|held| source.volume.limits.get(&held.run.id)?.limited_by);
+    let bursts = usable.iter().filter_map(|(row, run)| burst(row, run));
+    let price = source.volume.price.clone();
+    let per = |amount: Option<f64>, unit: f64| {
+        let whole = price.as_ref().filter(|price| price.excluded.is_empty())?;
+        Some(whole.per_month / (amount.filter(|amount| *amount > 0.0)? / unit))
+    };
+    VolumeSummary {
+        source: LABELS[at],
+        name: source.name.clone(),
+        kind: source.kind,
+        runs: source.runs.iter().map(|run| run.origin.clone()).collect(),
+        volume_type: source.volume.volume_type.clone(),
+        persistent: source.volume.persistent,
+        sustained_iops,
+        sustained_bytes_per_second: sustained_bytes,
+        limited_by,
+        burst: bursts.max_by(|one, other| one.iops.total_cmp(&other.iops)),
+        price_per_1000_iops: per(sustained_iops, 1000.0),
+        price_per_100_mib: per(sustained_bytes, 100.0 * 1024.0 * 1024.0),
+        price,
+    }
+}
+
+fn burst(row: &ComparedRow, run: &RunTest) -> Option<VolumeBurst> {
+    (run.duration.label == Lasting::Burst).then(|| VolumeBurst {
+        test: row.test.clone(),
+        iops: run.summary.total.as_ref().map_or(0.0, |total| total.iops),
+        lasts_ns: run.duration.lasts_ns,
+        then_iops: run.duration.after_burst(),
+        refill_ns: run.duration.refill_ns,
+    })
+}
+
+/// The verdicts of the benches on every use: those that `bench` itself gives. Empty where no source is a bench.
+pub fn use_rows(sources: &[ComparedSource]) -> Vec<UseRow> {
+    let all: Vec<Vec<Vec<_>>> = sources
+        .iter()
+        .map(|source| source.runs.iter().map(|run| conclusions(&run.record)).collect())
+        .collect();
+    let of_use = |purpose: &'static crate::conclusions::Use| {
+        let verdict = |runs: &Vec<Vec<crate::conclusions::Conclusion>>| {
+            let mut of_runs = runs.iter().flatten().filter(|one| one.id == purpose.name);
+            let first = of_runs.next()?;
+            let agree = of_runs.all(|one| (one.verdict, one.sustained) == (first.verdict, first.sustained));
+            Some(match agree {
+                true => UseVerdict {
+                    verdict: first.verdict,
+                    sustained: first.sustained,
+                    text: first.verdict_text(),
+                    reason: first.reason.clone(),
+                },
+                false => UseVerdict {
+                    verdict: Suitability::Inconclusive,
+                    sustained: Suitability::Inconclusive,
+                    text: Suitability::Inconclusive.name().to_owned(),
+                    reason: "its runs disagree".to_owned(),
+                },
+            })
+        };
+        UseRow { id: purpose.name, purpose: purpose.title, verdicts: all.iter().map(verdict).collect() }
+    };
+    let rows: Vec<UseRow> = USES.iter().map(of_use).collect();
+    let is_known = rows.iter().any(|row| row.verdicts.iter().any(Option::is_some));
+    if is_known { rows } else { Vec::new() }
+}
