@@ -1,9 +1,14 @@
-//! Comparisons of volumes, like for like: pure functions of the records of each.
+//! Comparisons of volumes, like for like: pure functions of the records of each, and of what is known of their volumes.
+//!
+//! Rows match by test, else by what was done; all differences in conditions are listed; tests that did different work get no
+//! verdict.
 
+mod conclusion;
 pub mod contradictions;
 pub mod differences;
 pub mod figure;
 pub mod gate;
+pub mod matrix;
 pub mod pairs;
 pub mod ranking;
 pub mod ratio;
@@ -11,3 +16,94 @@ pub mod rows;
 pub mod source;
 pub mod volumes;
 pub mod work;
+
+use serde::Serialize;
+
+use conclusion::{Evidence, conclusion};
+use contradictions::{Contradiction, contradictions};
+use differences::{Difference, differences};
+use figure::Deltas;
+use gate::{FailCondition, GateResult};
+use matrix::{MatrixTest, matrix};
+use pairs::{Pair, pairs};
+use ranking::{Ranked, ranking};
+use rows::matched_rows;
+use source::ComparedSource;
+use volumes::{UseRow, VolumeSummary, use_rows, volumes};
+
+/// What a comparison is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct CompareSettings {
+    /// Place of the source that the others are compared with.
+    pub base: usize,
+    /// Smallest differences that count.
+    pub deltas: Deltas,
+    /// Conditions under which it fails.
+    pub conditions: Vec<FailCondition>,
+}
+
+/// The result of a comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct VolumeComparison {
+    /// The sources.
+    pub sources: Vec<VolumeSummary>,
+    /// Place of the source that the others are compared with.
+    #[serde(skip)]
+    pub base: usize,
+    /// Smallest differences that count.
+    pub deltas: Deltas,
+    /// Differences in conditions.
+    pub differences: Vec<Difference>,
+    /// All figures of all sources.
+    pub tests: Vec<MatrixTest>,
+    /// Each source beside the base.
+    pub pairs: Vec<Pair>,
+    /// The uses, where benches are compared.
+    pub uses: Vec<UseRow>,
+    /// The order of the sources.
+    pub ranking: Vec<Ranked>,
+    /// Figures that cannot all be right.
+    pub contradictions: Vec<Contradiction>,
+    /// The results of the conditions.
+    pub conditions: Vec<GateResult>,
+    /// Five sentences at most.
+    pub conclusion: Vec<String>,
+}
+
+impl VolumeComparison {
+    /// True where a condition under which the comparison fails holds.
+    pub fn is_failed(&self) -> bool {
+        self.conditions.iter().any(|one| one.verdict == gate::GateVerdict::Failed)
+    }
+
+    /// True where a condition is inconclusive.
+    pub fn is_inconclusive(&self) -> bool {
+        self.conditions.iter().any(|one| one.verdict == gate::GateVerdict::Inconclusive)
+    }
+}
+
+/// Compares `sources`.
+///
+/// # Errors
+/// A condition names a test that no source has.
+pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result<VolumeComparison, String> {
+    let CompareSettings { base, deltas, conditions } = settings;
+    let rows = matched_rows(sources);
+    let (volumes, uses) = (volumes(sources, &rows), use_rows(sources));
+    let (pairs, ranking) =
+        (pairs(sources, &rows, *base, *deltas), ranking(sources, &rows, *base, deltas.rate));
+    let evidence = Evidence { volumes: &volumes, ranking: &ranking, pairs: &pairs, uses: &uses, base: *base };
+    Ok(VolumeComparison {
+        conclusion: conclusion(&evidence),
+        conditions: gate::check(conditions, sources, &rows, *base)?,
+        differences: differences(sources, &rows),
+        tests: matrix(sources, &rows, *base, *deltas),
+        contradictions: contradictions(sources, &rows),
+        sources: volumes,
+        base: *base,
+        deltas: *deltas,
+        pairs,
+        uses,
+        ranking,
+    })
+}

@@ -1,0 +1,97 @@
+//! All figures of all sources: a row per figure, with the best and the worst of the sources that did the same work.
+
+use serde::Serialize;
+
+use super::figure::{CellState, Deltas, Figure, FigureCell};
+use super::rows::ComparedRow;
+use super::source::ComparedSource;
+
+/// A test of all sources.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MatrixTest {
+    /// Its id.
+    pub test: String,
+    /// The same for people.
+    pub title: String,
+    /// What it did (`randread 4k QD 64`).
+    pub work: String,
+    /// Its figures.
+    pub figures: Vec<MatrixFigure>,
+    /// The fio command of each source's first run; empty where there is none.
+    pub fio: Vec<String>,
+}
+
+/// A figure of all sources.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MatrixFigure {
+    /// `read`, `write`, `trim` or `sync`; `None` for figures of the whole test.
+    pub direction: Option<&'static str>,
+    /// Its name.
+    pub metric: String,
+    /// Its value in each source.
+    pub cells: Vec<FigureCell>,
+    /// Places of the best sources, where some are better than others.
+    pub best: Vec<usize>,
+    /// Places of the worst; those that stalled are.
+    pub worst: Vec<usize>,
+    /// The figure itself.
+    #[serde(skip)]
+    pub figure: Figure,
+}
+
+/// The matrix, its tests in the order of `rows`.
+pub fn matrix(
+    sources: &[ComparedSource],
+    rows: &[ComparedRow],
+    base: usize,
+    deltas: Deltas,
+) -> Vec<MatrixTest> {
+    let test = |row: &ComparedRow| MatrixTest {
+        test: row.test.clone(),
+        title: row.title.clone(),
+        work: row.runs.iter().flatten().next().map(|run| run.work.text()).unwrap_or_default(),
+        figures: Figure::all_of(row).into_iter().map(|of| figure(sources, row, base, of, deltas)).collect(),
+        fio: row
+            .runs
+            .iter()
+            .map(|runs| runs.first().map(|run| run.fio.clone()).unwrap_or_default())
+            .collect(),
+    };
+    rows.iter().map(test).collect()
+}
+
+fn figure(
+    sources: &[ComparedSource],
+    row: &ComparedRow,
+    base: usize,
+    of: Figure,
+    deltas: Deltas,
+) -> MatrixFigure {
+    let cells: Vec<FigureCell> =
+        (0..sources.len()).map(|source| of.cell(row, source, sources[source].kind)).collect();
+    // What did other work than the base is beside the point; where the base lacks the test, the first that has it counts.
+    let first = if row.runs[base].is_empty() {
+        row.runs.iter().position(|runs| !runs.is_empty())
+    } else {
+        Some(base)
+    };
+    let is_like = |source: usize| first.is_some_and(|first| row.is_comparable(first, source));
+    let values: Vec<(usize, f64)> =
+        (0..cells.len()).filter(|at| is_like(*at)).filter_map(|at| Some((at, cells[at].value?))).collect();
+    let threshold = of.threshold(deltas);
+    let least = values.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
+    let most = values.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+    let differ = values.len() > 1 && most > least * (1.0 + threshold.delta);
+    let near_most = |value: f64| value >= most * (1.0 - threshold.delta);
+    let near_least = |value: f64| value <= least * (1.0 + threshold.delta);
+    let places = |is_it: &dyn Fn(f64) -> bool| -> Vec<usize> {
+        values.iter().filter(|(_, value)| differ && is_it(*value)).map(|(at, _)| *at).collect()
+    };
+    let (top, bottom) = (places(&near_most), places(&near_least));
+    let (best, mut worst) = if threshold.more_is_better { (top, bottom) } else { (bottom, top) };
+    let stalled: Vec<usize> = (0..cells.len()).filter(|at| cells[*at].state == CellState::Stalled).collect();
+    if !stalled.is_empty() {
+        worst = stalled;
+    }
+    MatrixFigure { direction: of.direction(), metric: of.metric(), cells, best, worst, figure: of }
+}
