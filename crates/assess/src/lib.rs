@@ -9,6 +9,7 @@
 mod bench;
 mod candidates;
 mod catalogue;
+pub mod compare;
 mod conditions;
 mod control;
 mod drain;

@@ -60,25 +60,10 @@ pub struct VolumeFacts {
     pub size_bytes: Option<u64>,
     /// It outlives its instance; `None` where that is unknown.
     pub persistent: Option<bool>,
-    /// What limits each test at the published rates, by the id of the test.
-    pub limits: BTreeMap<String, RateLimit>,
+    /// `IOPS` or `bandwidth`: what limits the sustained rate of each test by the published rules, by the id of the test.
+    pub limits: BTreeMap<String, &'static str>,
     /// What a month costs.
     pub price: Option<VolumePrice>,
-}
-
-/// The published rates for a load.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct RateLimit {
-    /// `IOPS` or `bandwidth`: the limit on the sustained rate.
-    pub limited_by: Option<&'static str>,
-    /// The rate that can be held indefinitely, IOPS.
-    pub sustained_iops: Option<f64>,
-    /// The rate while burst credits remain, IOPS, where it is higher.
-    pub burst_iops: Option<f64>,
-    /// Time for which full credits last at that rate, ns; `None` where they do not end, but are billed.
-    pub burst_lasts_ns: Option<u64>,
-    /// Time to refill the credits when idle, ns.
-    pub refill_ns: Option<u64>,
 }
 
 /// A monthly price.

@@ -103,7 +103,7 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
     let most_iops = held.iter().max_by(|one, other| one.iops.total_cmp(&other.iops));
     let sustained_iops = most_iops.map(|held| held.iops);
     let sustained_bytes = held.iter().map(|held| held.bytes_per_second).reduce(f64::max);
-    let limited_by = most_iops.and_then(|held| source.volume.limits.get(&held.run.id)?.limited_by);
+    let limited_by = most_iops.and_then(|held| source.volume.limits.get(&held.run.id).copied());
     let bursts = usable.iter().filter_map(|(row, run)| burst(row, run));
     let price = source.volume.price.clone();
     let per = |amount: Option<f64>, unit: f64| {

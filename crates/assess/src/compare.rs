@@ -1,0 +1,291 @@
+//! What `compare` measures and looks up: simulated volumes under the tests of other sources or of a suite, and what the catalogue
+//! knows of the volume of a run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fathom_analysis::compare::source::{VolumeFacts, VolumePrice};
+use fathom_catalog::{CatalogEntry, LimitUnit, MonthlyUse, Parameters, reach};
+use fathom_model::Nanos;
+use fathom_record::{Activity, JobRecord, RunHeader, RunRecord, TestRecord};
+use fathom_volume::VolumeModel;
+
+use crate::AssessError;
+use crate::bench;
+use crate::catalogue::VolumeTypes;
+use crate::known_volume::KnownVolume;
+use crate::machine::engine_rows;
+use crate::plan::{BenchPlan, BenchSettings, Effort};
+use crate::published_rates::offered_load;
+use crate::settings::RunSettings;
+use crate::simulated::is_simulated;
+use crate::suite::{Ending, Profile, RESERVED, Suite, SuiteTest, section_of};
+use crate::target::BenchTarget;
+
+/// How simulated sources are measured.
+#[derive(Clone, Debug)]
+pub struct SimulatedRuns {
+    /// The tests.
+    pub suite: Suite,
+    /// How long they take.
+    pub effort: Effort,
+    /// Measured time of each test instead.
+    pub runtime: Option<Nanos>,
+    /// Only these tests; empty = all.
+    pub only: Vec<String>,
+    /// Bytes that the tests use, where other sources say; a smaller volume is used as a whole.
+    pub size: Option<u64>,
+    /// Runs of each volume, each with other random choices.
+    pub runs: u32,
+    /// The types that names mean.
+    pub types: VolumeTypes,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+impl SimulatedRuns {
+    /// The suite of a name.
+    ///
+    /// # Errors
+    /// There is no such suite.
+    pub fn suite(name: &str) -> Result<Suite, AssessError> {
+        Suite::load(name, &engine_rows())
+    }
+
+    /// Runs the tests on `volume`, a name that begins with `sim:`.
+    ///
+    /// # Errors
+    /// There is no such volume, or a test does not fit it.
+    pub fn measure(&self, volume: &str) -> Result<Vec<RunRecord>, AssessError> {
+        (0..self.runs.max(1)).map(|run| self.measure_once(volume, u64::from(run))).collect()
+    }
+
+    fn measure_once(&self, volume: &str, run: u64) -> Result<RunRecord, AssessError> {
+        let path = PathBuf::from(volume);
+        let mut target = BenchTarget::inspect(&path, &[], &self.types)?;
+        let size = self.size.map(|size| size.min(target.size().unwrap_or(size)));
+        if let BenchTarget::Simulated(volume) = &mut target {
+            volume.seed = volume.seed.wrapping_add(run);
+        }
+        let settings = BenchSettings {
+            run: RunSettings {
+                target: path,
+                size,
+                types: self.types.clone(),
+                command: self.command.clone(),
+                ..RunSettings::default()
+            },
+            effort: self.effort,
+            runtime: self.runtime,
+            only: self.only.clone(),
+            ..BenchSettings::default()
+        };
+        let plan = BenchPlan::of_suite(self.suite.clone(), vec![target], settings)?;
+        bench::run(&plan, &mut plan.session(), &mut ())
+    }
+}
+
+/// The tests of runs that were measured, to be run on models; `None` where they have none that can be.
+pub fn suite_of<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Option<Suite> {
+    let mut timed: Vec<(SuiteTest, Nanos)> = Vec::new();
+    let mut profile: Option<Profile> = None;
+    for record in records {
+        let is_fio = record.header.activity == Activity::Fio;
+        for test in &record.tests {
+            for jobs in test.jobs.chunk_by(|one, next| one.phase == next.phase) {
+                let id = if is_fio { &jobs[0].name } else { &test.id };
+                let Some((suite_test, runtime)) = suite_test(id, test, jobs) else { continue };
+                if timed.iter().any(|(known, _)| known.id == suite_test.id) {
+                    continue;
+                }
+                profile.get_or_insert_with(|| profile_of(record, &jobs[0]));
+                timed.push((suite_test, runtime));
+            }
+        }
+    }
+    let longest = timed.iter().map(|(_, runtime)| *runtime).max()?;
+    let profile = Profile { runtime: longest, ..profile? };
+    let shared = |(test, runtime): (SuiteTest, Nanos)| {
+        let time_share = if longest > Nanos::ZERO { runtime.0 as f64 / longest.0 as f64 } else { 1.0 };
+        SuiteTest { time_share, ..test }
+    };
+    Some(Suite {
+        name: "compare".to_owned(),
+        title: "The tests of the other sources".to_owned(),
+        description: String::new(),
+        source: String::new(),
+        tolerance_percent: 0.0,
+        quick: profile,
+        default: profile,
+        thorough: profile,
+        recommended: None,
+        tests: timed.into_iter().map(shared).collect(),
+    })
+}
+
+/// How long a job waited and how much it used.
+fn profile_of(record: &RunRecord, job: &JobRecord) -> Profile {
+    let planned = job.plan.io.size.and_then(|size| size.bytes()).unwrap_or(0);
+    let size = if record.header.size_bytes > 0 { record.header.size_bytes } else { planned };
+    Profile { runtime: Nanos::ZERO, ramp: job.plan.time.ramp, size: size.max(1), limit: None }
+}
+
+/// The test that these jobs ran, with its measured time; `None` of jobs that differ.
+fn suite_test(id: &str, test: &TestRecord, jobs: &[JobRecord]) -> Option<(SuiteTest, Nanos)> {
+    let first = jobs.first()?;
+    if jobs.iter().any(|job| job.job != first.job) {
+        return None;
+    }
+    let is_own = |(name, _): &&(String, String)| !first.options.iter().any(|(own, _)| own == name);
+    let all = first.global_options.iter().filter(is_own).chain(&first.options);
+    let is_kept = |(name, _): &&(String, String)| !RESERVED.contains(&name.as_str());
+    let mut options: Vec<(String, String)> = all.clone().filter(is_kept).cloned().collect();
+    options.retain(|(name, _)| name != "ioengine");
+    let section = section_of(id, &options, &engine_rows()).ok()?;
+    let (workers, writes, io_bytes) = SuiteTest::extent(&section);
+    let elapsed = jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
+    let runtime = first.plan.time.runtime.unwrap_or(Nanos(elapsed));
+    let suite_test = SuiteTest {
+        id: id.to_owned(),
+        title: if test.title.is_empty() { id.to_owned() } else { test.title.clone() },
+        options,
+        ends: if first.plan.time.time_based { Ending::Time } else { Ending::Size },
+        split: all.clone().any(|(name, _)| name == "offset_increment"),
+        time_share: 1.0,
+        writes,
+        jobs: workers,
+        io_bytes,
+        expected: Vec::new(),
+    };
+    Some((suite_test, runtime))
+}
+
+/// What the catalogue knows of the volume of a run.
+///
+/// # Errors
+/// The user's own volume types cannot be read.
+pub fn volume_facts(record: &RunRecord, types: &VolumeTypes) -> Result<VolumeFacts, AssessError> {
+    let catalog = types.catalogue()?;
+    let header = &record.header;
+    let Some(known) = KnownVolume::of(catalog, header) else {
+        return Ok(VolumeFacts { persistent: persistence(header), ..VolumeFacts::default() });
+    };
+    let offered = known.offered.as_ref();
+    let size = known.model.size_bytes;
+    Ok(VolumeFacts {
+        volume_type: Some(known.name.trim_start_matches("sim:").to_owned()),
+        size_bytes: Some(size),
+        persistent: offered.map(|(entry, _)| entry.is_persistent()).or_else(|| persistence(header)),
+        limits: limits(record, &known.model),
+        price: offered.and_then(|(entry, parameters)| price(entry, parameters)),
+    })
+}
+
+/// Whether the target outlives its instance, where its devices tell.
+fn persistence(header: &RunHeader) -> Option<bool> {
+    let devices = &header.conditions.target.devices;
+    match devices.iter().find_map(|device| device.locality.as_deref())? {
+        "network" => Some(true),
+        "ephemeral" => Some(false),
+        _ => None,
+    }
+}
+
+/// What limits the sustained rate of each test by the published rules.
+fn limits(record: &RunRecord, model: &VolumeModel) -> BTreeMap<String, &'static str> {
+    let limit = |test: &TestRecord| {
+        let by = match reach(model, &offered_load(test)?).limited_by? {
+            LimitUnit::Ios => "IOPS",
+            LimitUnit::Bytes => "bandwidth",
+        };
+        Some((test.id.clone(), by))
+    };
+    record.tests.iter().filter_map(limit).collect()
+}
+
+/// The price of the volume itself; I/Os that are billed depend on use.
+fn price(entry: &CatalogEntry, parameters: &Parameters) -> Option<VolumePrice> {
+    let cost = entry.cost_of_month(parameters, MonthlyUse::default()).ok()??;
+    let billed = cost.price.per_million_ios.map(|price| format!("I/Os ({price} per million)"));
+    let unknown = cost.price.are_ios_unknown.then(|| "I/Os (price unknown)".to_owned());
+    let without_price = cost.unknown.iter().map(|part| format!("{part} (price unknown)"));
+    Some(VolumePrice {
+        per_month: cost.total,
+        currency: cost.price.currency.clone(),
+        source: cost.price.source.clone(),
+        as_of: cost.price.as_of.clone(),
+        excluded: without_price.chain(billed).chain(unknown).collect(),
+    })
+}
+
+/// True where a source names a simulated volume.
+pub fn is_simulated_name(name: &str) -> bool {
+    is_simulated(name.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_record::TestSummary;
+
+    fn runs(suite: Suite) -> SimulatedRuns {
+        SimulatedRuns {
+            suite,
+            effort: Effort::Quick,
+            runtime: None,
+            only: Vec::new(),
+            size: None,
+            runs: 1,
+            types: VolumeTypes::default(),
+            command: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_model_runs_the_tests_of_a_record() {
+        let standard = SimulatedRuns::suite("standard").unwrap();
+        let measured = runs(standard).measure("sim:custom?iops=1000&latency=1ms").unwrap();
+        let suite = suite_of(&measured).unwrap();
+        let again = runs(suite).measure("sim:custom?iops=2000&latency=1ms").unwrap();
+        let ids =
+            |record: &RunRecord| -> Vec<String> { record.tests.iter().map(|test| test.id.clone()).collect() };
+        assert_eq!(ids(&measured[0]), ids(&again[0]));
+        for (one, other) in measured[0].tests.iter().zip(&again[0].tests) {
+            assert_eq!(one.jobs[0].plan.io, other.jobs[0].plan.io, "{}", one.id);
+            assert_eq!(one.jobs.len(), other.jobs.len(), "{}", one.id);
+            let times = [one, other].map(|test| TestSummary::new(test).measured_ns / 100_000_000);
+            assert!(times[0].abs_diff(times[1]) <= 2, "{}: {times:?}", one.id);
+        }
+    }
+
+    #[test]
+    fn repeated_runs_differ_in_what_is_random() {
+        let settings = SimulatedRuns {
+            runs: 2,
+            only: vec!["lat-read".to_owned()],
+            ..runs(SimulatedRuns::suite("standard").unwrap())
+        };
+        let found = settings.measure("sim:custom?latency=1ms&latency_spread=1").unwrap();
+        let iops = |record: &RunRecord| TestSummary::new(&record.tests[0]).total.unwrap().iops;
+        assert!(found.len() == 2 && iops(&found[0]) != iops(&found[1]));
+    }
+
+    #[test]
+    fn a_known_type_has_limits_and_a_price_with_its_source() {
+        let settings = SimulatedRuns {
+            only: vec!["rand-read".to_owned()],
+            ..runs(SimulatedRuns::suite("standard").unwrap())
+        };
+        let record = &settings.measure("sim:aws-gp2?size=100GiB").unwrap()[0];
+        let facts = volume_facts(record, &VolumeTypes::default()).unwrap();
+        assert_eq!(
+            (facts.volume_type.as_deref(), facts.persistent),
+            (Some("aws-gp2?size=100GiB"), Some(true))
+        );
+        assert_eq!(facts.limits["rand-read"], "IOPS");
+        let price = facts.price.unwrap();
+        assert!(
+            (price.per_month - 10.0).abs() < 1e-9 && !price.source.is_empty() && price.excluded.is_empty()
+        );
+    }
+}
