@@ -38,6 +38,8 @@ pub struct CompareSettings {
     pub base: usize,
     /// Smallest differences that count.
     pub deltas: Deltas,
+    /// Only these tests; empty = all.
+    pub only: Vec<String>,
     /// Conditions under which it fails.
     pub conditions: Vec<FailCondition>,
 }
@@ -87,8 +89,9 @@ impl VolumeComparison {
 /// # Errors
 /// A condition names a test that no source has.
 pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result<VolumeComparison, String> {
-    let CompareSettings { base, deltas, conditions } = settings;
-    let rows = matched_rows(sources);
+    let CompareSettings { base, deltas, only, conditions } = settings;
+    let mut rows = matched_rows(sources);
+    rows.retain(|row| only.is_empty() || only.contains(&row.test));
     let (volumes, uses) = (volumes(sources, &rows), use_rows(sources));
     let (pairs, ranking) =
         (pairs(sources, &rows, *base, *deltas), ranking(sources, &rows, *base, deltas.rate));

@@ -8,6 +8,7 @@
 pub mod bench;
 pub mod catalog;
 mod columns;
+pub mod compare;
 pub mod document;
 pub mod fio;
 pub mod formats;

@@ -3,6 +3,7 @@
 pub mod bench;
 mod catalog;
 mod catalog_arguments;
+mod compare;
 pub mod fio;
 pub mod format_arguments;
 mod history;
@@ -78,6 +79,8 @@ enum Command {
     Monitor(Box<monitor::MonitorArguments>),
     /// Look up volume types: limits, prices, and which meet requirements
     Catalog(catalog::CatalogCommand),
+    /// Compare volumes like for like: past runs, files of runs, simulated volumes
+    Compare(Box<compare::CompareArguments>),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
 }
@@ -102,6 +105,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Simulate(arguments) => simulate::run(*arguments, args),
         Command::Monitor(arguments) => monitor::run(*arguments, args),
         Command::Catalog(command) => catalog::run(command),
+        Command::Compare(arguments) => compare::run(*arguments, args),
         Command::History(arguments) => history::run(arguments),
     }
 }

@@ -1,0 +1,197 @@
+//! `fathom compare`: several volumes side by side, like for like, with intervals, verdicts and a conclusion.
+
+mod sources;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_analysis::compare::figure::Deltas;
+use fathom_analysis::compare::gate::FailCondition;
+use fathom_analysis::compare::source::{LABELS, MOST_SOURCES, VolumePrice};
+use fathom_analysis::compare::{CompareSettings, compare};
+use fathom_analysis::criterion::parse_percent;
+use fathom_assess::Effort;
+use fathom_model::Nanos;
+use fathom_report::compare::{Layout, json, view};
+
+use self::sources::{Asked, SourceReader};
+use super::catalog_arguments::CatalogArguments;
+use super::format_arguments::FormatArguments;
+use super::run_arguments::words;
+use super::words::positive_duration;
+use crate::exit::{Complaint, Exit};
+
+/// What `fathom compare` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CompareArguments {
+    /// Sources, named A, B, C, ... in their order; a comma joins repeated runs of one source
+    #[arg(required = true, num_args = 2..=MOST_SOURCES, value_name = "SOURCE")]
+    sources: Vec<String>,
+    /// Source that the others are compared with, by its letter
+    #[arg(long, value_name = "LETTER", default_value = "A")]
+    base: String,
+    /// Compare only these tests, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "ID,...")]
+    only: Vec<String>,
+    /// Smallest difference that counts [default: 3% for rates, 5% for latencies]
+    #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
+    delta: Option<f64>,
+    /// Price of a volume: A=12USD/month (repeatable) [default: that of the catalogue]
+    #[arg(long = "price", value_parser = price, value_name = "LETTER=PRICE")]
+    prices: Vec<Price>,
+    /// Fail where the whole interval satisfies a condition, such as 'rand-read.iops < 0.95'; a bare number is the
+    /// ratio to the base, '< 5000 IOPS' or '> 5ms' a value (repeatable)
+    #[arg(long = "fail-if", value_parser = FailCondition::parse, value_name = "CONDITION")]
+    conditions: Vec<FailCondition>,
+    /// Exit with 4 if a condition is inconclusive and none holds
+    #[arg(long, requires = "conditions")]
+    strict: bool,
+    /// Show volumes in rows and figures in columns
+    #[arg(long)]
+    transpose: bool,
+    /// Suite of simulated volumes [default: the tests of the other sources, else standard]
+    #[arg(long, value_name = "NAME")]
+    suite: Option<String>,
+    /// Run the shorter tests of the suite on simulated volumes
+    #[arg(long)]
+    quick: bool,
+    /// Measured time of each test on simulated volumes: 30s, 2m
+    #[arg(long, value_parser = positive_duration, value_name = "TIME")]
+    runtime: Option<Nanos>,
+    /// Runs of each simulated volume, each with other random choices
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// History file to read [default: FATHOM_HISTORY, else the user's own]
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormatArguments,
+    #[command(flatten)]
+    catalog: CatalogArguments,
+}
+
+const EXAMPLES: &str = "\
+Sources:
+  17, last, last~2       a run of the history by its number, the newest, the third newest
+  tag:NAME               all runs with a tag; NAME alone where no file has that name
+  host:NAME              all runs of a host
+  label:NAME=VALUE       all runs with a label
+  tag:NAME~0             only the newest of them; ~1 the one before
+  FILE, -                records of `fathom history export`, in a file or on standard input
+  sim:ID?size=50GiB      a simulated volume; runs the tests of the other sources
+  17,18,19               repeated runs of one source: they make intervals and verdicts
+
+Examples:
+  fathom compare last~1 last
+  fathom compare 12,14,16 13,15,17           three runs each, alternating
+  fathom compare tag:before tag:after --fail-if 'rand-read.iops < 0.95'
+  fathom compare last 'sim:aws-gp3?size=100GiB' --price A=12USD/month
+  fathom compare 'sim:aws-gp2-2016?size=50GiB' sim:aws-gp3 sim:do-volume-standard
+  fathom compare label:volume=ssd-3 label:volume=ssd-4 --format markdown
+
+Exit status: 0 done, 1 failed, 2 usage, 3 a --fail-if condition holds, 4 with --strict one is inconclusive.";
+
+/// The price of a source.
+#[derive(Clone, Debug, PartialEq)]
+struct Price {
+    place: usize,
+    per_month: f64,
+    currency: String,
+}
+
+/// Reads `A=12USD/month`.
+fn price(text: &str) -> Result<Price, String> {
+    let form = || format!("'{text}' is not a price: write A=12USD/month");
+    let (letter, amount) = text.split_once('=').ok_or_else(form)?;
+    let amount = amount.strip_suffix("/month").ok_or_else(form)?.trim();
+    let end = amount.find(|c: char| !(c.is_ascii_digit() || c == '.')).ok_or_else(form)?;
+    let (number, currency) = (amount[..end].parse::<f64>(), amount[end..].trim());
+    let per_month = number.ok().filter(|number| number.is_finite()).ok_or_else(form)?;
+    if currency.is_empty() || !currency.chars().all(|c| c.is_ascii_alphabetic()) {
+        return Err(form());
+    }
+    Ok(Price { place: place(letter)?, per_month, currency: currency.to_owned() })
+}
+
+/// The place of a source by its letter.
+fn place(letter: &str) -> Result<usize, String> {
+    let letter = letter.trim().to_ascii_uppercase();
+    LABELS
+        .iter()
+        .position(|label| *label == letter)
+        .ok_or_else(|| format!("'{letter}' is not the letter of a source: use A, B, ..."))
+}
+
+/// Compares.
+///
+/// # Errors
+/// A source cannot be read or measured, or an option makes no sense.
+pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    let count = arguments.sources.len();
+    let base = place(&arguments.base).map_err(|error| Complaint::usage(error, None))?;
+    for (place, option) in
+        std::iter::once((base, "--base")).chain(arguments.prices.iter().map(|price| (price.place, "--price")))
+    {
+        if place >= count {
+            let message = format!("{option} names source {}, but there are {count}", LABELS[place]);
+            return Err(Complaint::usage(message, Some(format!("use A to {}", LABELS[count - 1]))));
+        }
+    }
+    let reader = SourceReader::new(Asked {
+        names: arguments.sources,
+        history: arguments.history,
+        types: arguments.catalog.types(),
+        suite: arguments.suite,
+        effort: if arguments.quick { Effort::Quick } else { Effort::Default },
+        runtime: arguments.runtime,
+        only: arguments.only.clone(),
+        runs: arguments.runs,
+        command: words(command),
+    });
+    let mut sources = reader.read()?;
+    for Price { place, per_month, currency } in arguments.prices {
+        sources[place].volume.price =
+            Some(VolumePrice { per_month, currency, source: "--price".to_owned(), ..VolumePrice::default() });
+    }
+    let deltas = arguments.delta.map(|percent| Deltas { rate: percent / 100.0, latency: percent / 100.0 });
+    let settings = CompareSettings {
+        base,
+        deltas: deltas.unwrap_or_default(),
+        only: arguments.only,
+        conditions: arguments.conditions,
+    };
+    let comparison = compare(&sources, &settings).map_err(|error| Complaint::usage(error, None))?;
+    let layout = if arguments.transpose { Layout::Transposed } else { Layout::Volumes };
+    arguments.form.print(|| view(&comparison, layout), |out| json::render(&comparison, out))?;
+    let is_inconclusive = arguments.strict && comparison.is_inconclusive();
+    Ok(Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_have_an_amount_a_currency_and_a_month() {
+        for (text, expected) in [
+            ("A=12USD/month", Some((0, 12.0, "USD"))),
+            ("b=0.5 EUR/month", Some((1, 0.5, "EUR"))),
+            ("AA=12USD/month", Some((26, 12.0, "USD"))),
+            ("A=12USD", None),
+            ("A=12/month", None),
+            ("A=USD/month", None),
+            ("1=12USD/month", None),
+            ("12USD/month", None),
+        ] {
+            let found = price(text).ok();
+            let expected = expected.map(|(place, per_month, currency): (usize, f64, &str)| Price {
+                place,
+                per_month,
+                currency: currency.to_owned(),
+            });
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+}

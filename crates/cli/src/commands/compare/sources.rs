@@ -1,0 +1,289 @@
+//! The sources of a comparison: what a name on the command line means, and how its runs are read or made.
+
+use std::path::{Path, PathBuf};
+
+use fathom_analysis::compare::source::{ComparedSource, SourceKind, SourceRun};
+use fathom_assess::compare::{SimulatedRuns, is_simulated_name, suite_of, volume_facts};
+use fathom_assess::{AssessError, Effort, VolumeTypes};
+use fathom_history::{Filter, History, PATIENCE, RunId};
+use fathom_model::Nanos;
+use fathom_record::{HistoryRow, RunRecord};
+use fathom_sys::files::IMPORT;
+
+use crate::exit::Complaint;
+use crate::store;
+
+/// What was asked for.
+pub struct Asked {
+    /// The sources, as typed.
+    pub names: Vec<String>,
+    /// The history, where it was named.
+    pub history: Option<PathBuf>,
+    /// The types that names of simulated volumes mean.
+    pub types: VolumeTypes,
+    /// The suite that simulated volumes run, where it was named.
+    pub suite: Option<String>,
+    /// How long it takes.
+    pub effort: Effort,
+    /// Measured time of each test instead.
+    pub runtime: Option<Nanos>,
+    /// Only these tests; empty = all.
+    pub only: Vec<String>,
+    /// Runs of each simulated volume.
+    pub runs: u32,
+    /// The command line.
+    pub command: Vec<String>,
+}
+
+/// Reads sources.
+pub struct SourceReader {
+    asked: Asked,
+}
+
+/// Most runs that a tag, a host or a label stands for: the newest.
+const MOST_RUNS: usize = 100;
+const HINT: &str =
+    "use a run number, last, last~1, tag:NAME, host:NAME, label:NAME=VALUE, a file, -, or sim:ID";
+
+/// A selection of runs in the history.
+#[derive(Debug, PartialEq)]
+enum Selection {
+    Run(RunId),
+    Newest,
+    Tag(String),
+    Host(String),
+    Label(String, Option<String>),
+}
+
+impl SourceReader {
+    /// Reads what is asked for.
+    pub fn new(asked: Asked) -> SourceReader {
+        SourceReader { asked }
+    }
+
+    /// All sources, in their order: those that exist first, so that models run the same tests.
+    ///
+    /// # Errors
+    /// One cannot be found, read or simulated.
+    pub fn read(&self) -> Result<Vec<ComparedSource>, Complaint> {
+        let names = &self.asked.names;
+        if names.iter().filter(|name| *name == "-").count() > 1 {
+            return Err(Complaint::usage("standard input can be one source only", None));
+        }
+        let mut sources: Vec<ComparedSource> = Vec::with_capacity(names.len());
+        for name in names {
+            let is_model = is_simulated_name(name);
+            let runs = if is_model { Vec::new() } else { self.recorded(name)? };
+            let is_simulated = |run: &SourceRun| is_simulated_name(&run.record.header.target);
+            let kind = match is_model || runs.iter().all(is_simulated) {
+                true => SourceKind::Simulated,
+                false => SourceKind::Measured,
+            };
+            sources.push(ComparedSource { name: name.clone(), kind, runs, ..ComparedSource::default() });
+        }
+        self.simulate(&mut sources)?;
+        for source in &mut sources {
+            if let Some(run) = source.runs.first() {
+                source.volume = volume_facts(&run.record, &self.asked.types)?;
+            }
+        }
+        Ok(sources)
+    }
+
+    /// Runs the tests on the models among `sources`.
+    fn simulate(&self, sources: &mut [ComparedSource]) -> Result<(), Complaint> {
+        if sources.iter().all(|source| !source.runs.is_empty()) {
+            return Ok(());
+        }
+        let records: Vec<RunRecord> =
+            sources.iter().flat_map(|source| &source.runs).map(|run| run.record.clone()).collect();
+        let suite = match (&self.asked.suite, suite_of(&records)) {
+            (Some(name), _) => SimulatedRuns::suite(name)?,
+            (None, Some(suite)) => suite,
+            (None, None) if records.is_empty() => SimulatedRuns::suite("standard")?,
+            (None, None) => {
+                let message = "the other sources have no tests that a simulated volume could run";
+                return Err(Complaint::usage(message, Some("name a suite: --suite standard".to_owned())));
+            }
+        };
+        let size = records.iter().map(|record| record.header.size_bytes).find(|size| *size > 0);
+        let ids = || suite.tests.iter().map(|test| &test.id);
+        let only: Vec<String> =
+            self.asked.only.iter().filter(|id| ids().any(|known| known == *id)).cloned().collect();
+        if only.is_empty() && !self.asked.only.is_empty() {
+            let known: Vec<&str> = ids().map(String::as_str).collect();
+            let message = format!("no test is named {}", self.asked.only.join(" or "));
+            return Err(Complaint::usage(message, Some(format!("use one of {}", known.join(", ")))));
+        }
+        let settings = SimulatedRuns {
+            size,
+            suite,
+            effort: self.asked.effort,
+            runtime: self.asked.runtime,
+            only,
+            runs: self.asked.runs,
+            types: self.asked.types.clone(),
+            command: self.asked.command.clone(),
+        };
+        for source in sources.iter_mut().filter(|source| source.runs.is_empty()) {
+            let records = settings.measure(&source.name)?;
+            let origin = |number: usize| {
+                if records.len() > 1 { format!("simulated run {number}") } else { "simulated".to_owned() }
+            };
+            source.runs = (1..)
+                .map(origin)
+                .zip(records.iter().cloned())
+                .map(|(origin, record)| SourceRun { origin, record })
+                .collect();
+        }
+        Ok(())
+    }
+
+    /// The runs of a source that exists: a file, or selections joined by commas.
+    fn recorded(&self, name: &str) -> Result<Vec<SourceRun>, Complaint> {
+        if name == "-" || is_file(name) {
+            return of_file(name);
+        }
+        let mut runs = Vec::new();
+        for part in name.split(',').map(str::trim) {
+            if part == "-" || is_file(part) {
+                runs.extend(of_file(part)?);
+            } else if is_simulated_name(part) {
+                let message = format!("{part} cannot be repeated with a comma");
+                return Err(Complaint::usage(message, Some("use --runs COUNT".to_owned())));
+            } else {
+                runs.extend(self.of_history(part)?);
+            }
+        }
+        Ok(runs)
+    }
+
+    fn of_history(&self, text: &str) -> Result<Vec<SourceRun>, Complaint> {
+        let path = store::existing(self.asked.history.clone())?;
+        let (selection, back) =
+            selection(text).map_err(|error| Complaint::usage(error, Some(HINT.to_owned())))?;
+        if !path.exists() {
+            let message = format!("cannot find source '{text}': there is no history and no such file");
+            return Err(Complaint::usage(message, Some(HINT.to_owned())));
+        }
+        let history = History::open_existing(&path, PATIENCE)?;
+        let ids = match selection {
+            Selection::Run(id) => vec![id],
+            selection => selected(&history, &selection, back)?,
+        };
+        if ids.is_empty() {
+            return Err(Complaint::usage(format!("no run matches '{text}'"), Some(HINT.to_owned())));
+        }
+        let load = |id: RunId| Ok(SourceRun { origin: format!("run {id}"), record: history.load(id)? });
+        ids.into_iter().map(load).collect()
+    }
+}
+
+/// The runs of a selection, oldest first; with `back` the only one, so many before the newest.
+fn selected(history: &History, selection: &Selection, back: Option<usize>) -> Result<Vec<RunId>, Complaint> {
+    let mut filter = Filter::default();
+    match selection {
+        Selection::Tag(tag) => filter.tag = Some(tag.clone()),
+        Selection::Label(name, value) => filter.labels = vec![(name.clone(), value.clone())],
+        Selection::Newest => filter.newest = Some(back.unwrap_or(0) + 1),
+        Selection::Host(_) | Selection::Run(_) => {}
+    }
+    let listing = history.list(&filter)?;
+    store::tell_of_unreadable(&listing.unreadable);
+    let is_of_host = |row: &&HistoryRow| !matches!(selection, Selection::Host(host) if *host != row.hostname);
+    let ids: Vec<RunId> = listing.rows.iter().filter(is_of_host).map(|row| RunId(row.id as i64)).collect();
+    let only = matches!(selection, Selection::Newest).then_some(0).or(back);
+    Ok(match only.map(|_| back.unwrap_or(0)) {
+        Some(back) => ids.iter().rev().nth(back).copied().into_iter().collect(),
+        None => ids[ids.len().saturating_sub(MOST_RUNS)..].to_vec(),
+    })
+}
+
+/// Reads a selection, and how many runs before the newest of it is meant.
+fn selection(text: &str) -> Result<(Selection, Option<usize>), String> {
+    let (name, back) = match text.rsplit_once('~') {
+        Some((name, back)) => match back.parse::<usize>() {
+            Ok(back) => (name, Some(back)),
+            Err(_) => return Err(format!("'{text}': ~ takes a number of runs, as in last~2")),
+        },
+        None => (text, None),
+    };
+    let selection = match name.split_once(':') {
+        Some(("tag", tag)) => Selection::Tag(tag.to_owned()),
+        Some(("host", host)) => Selection::Host(host.to_owned()),
+        Some(("label", label)) => match label.split_once('=') {
+            Some((name, value)) => Selection::Label(name.to_owned(), Some(value.to_owned())),
+            None => Selection::Label(label.to_owned(), None),
+        },
+        Some((kind, _)) => return Err(format!("unknown kind of source '{kind}:'")),
+        None if name == "last" => Selection::Newest,
+        None if name.is_empty() => return Err("a source has no name".to_owned()),
+        None => match (name.parse::<RunId>(), back) {
+            (Ok(_), Some(_)) => return Err(format!("'{text}': ~ does not apply to a run number")),
+            (Ok(id), None) => Selection::Run(id),
+            (Err(_), _) if name.contains(['/', '.']) => {
+                return Err(format!("cannot find source '{text}': there is no such file"));
+            }
+            (Err(_), _) => Selection::Tag(name.to_owned()),
+        },
+    };
+    Ok((selection, back))
+}
+
+fn is_file(name: &str) -> bool {
+    Path::new(name).exists()
+}
+
+/// The records in a file: one, or one a line.
+fn of_file(name: &str) -> Result<Vec<SourceRun>, Complaint> {
+    let text = IMPORT.read_text(Path::new(name)).map_err(AssessError::from)?;
+    let origin = if name == "-" { "standard input" } else { name };
+    let whole = RunRecord::from_json(&text);
+    let is_several = whole.is_err() && text.lines().filter(|line| !line.trim().is_empty()).count() > 1;
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    let records = match whole {
+        Ok(record) => Ok(vec![record]),
+        Err(_) if is_several && lines().all(|line| line.starts_with('{') && line.ends_with('}')) => {
+            lines().map(RunRecord::from_json).collect::<Result<Vec<_>, _>>()
+        }
+        Err(error) => Err(error),
+    };
+    let records = records.map_err(|error| {
+        let hint = "use the output of `fathom history export NUMBER`".to_owned();
+        Complaint::usage(format!("cannot read the runs in {origin}: {error}"), Some(hint))
+    })?;
+    let several = records.len() > 1;
+    let run = |(place, record): (usize, RunRecord)| {
+        let origin = if several { format!("{origin} ({})", place + 1) } else { origin.to_owned() };
+        SourceRun { origin, record }
+    };
+    Ok(records.into_iter().enumerate().map(run).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_select_runs() {
+        let label = |value: Option<&str>| Selection::Label("volume".to_owned(), value.map(str::to_owned));
+        for (text, expected) in [
+            ("17", Some((Selection::Run(RunId(17)), None))),
+            ("last", Some((Selection::Newest, None))),
+            ("last~2", Some((Selection::Newest, Some(2)))),
+            ("tag:before", Some((Selection::Tag("before".to_owned()), None))),
+            ("before", Some((Selection::Tag("before".to_owned()), None))),
+            ("before~1", Some((Selection::Tag("before".to_owned()), Some(1)))),
+            ("host:web1", Some((Selection::Host("web1".to_owned()), None))),
+            ("label:volume=ssd-3", Some((label(Some("ssd-3")), None))),
+            ("label:volume", Some((label(None), None))),
+            ("17~1", None),
+            ("last~x", None),
+            ("tags:x", None),
+            ("none.json", None),
+            ("", None),
+        ] {
+            assert_eq!(selection(text).ok(), expected, "{text}");
+        }
+    }
+}

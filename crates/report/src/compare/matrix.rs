@@ -1,0 +1,266 @@
+//! The tables of figures: two sources side by side with ratio and verdict, or a matrix of many.
+
+use fathom_analysis::compare::VolumeComparison;
+use fathom_analysis::compare::figure::{CellState, Figure, FigureCell, ratio_text};
+use fathom_analysis::compare::matrix::{MatrixFigure, MatrixTest};
+use fathom_analysis::compare::pairs::Pair;
+use fathom_analysis::compare::ratio::{IntervalBasis, RatioVerdict};
+use fathom_analysis::compare::source::LABELS;
+use fathom_analysis::criterion::{Metric, MetricKind, Statistic};
+
+use crate::view::{Block, Cell, Column, Row, Table, Tone, iops_text};
+
+/// Which way a matrix lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Figures in rows, volumes in columns.
+    #[default]
+    Volumes,
+    /// Volumes in rows, figures in columns.
+    Transposed,
+}
+
+/// Volumes beside each other in one table of text.
+const ABREAST: usize = 4;
+/// Tests of blocks from here on are shown by their bandwidth, smaller ones by their rate.
+const LARGE_BLOCK: f64 = 65_536.0;
+
+/// Which figures a table shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    /// Rates and latencies.
+    Main,
+    /// Stability, CPU time and duration.
+    Other,
+}
+
+/// The figures of a test that people are shown.
+fn shown(test: &MatrixTest, group: Group) -> impl Iterator<Item = &MatrixFigure> {
+    let is_large = has_large_blocks(test);
+    test.figures.iter().filter(move |figure| match (figure.figure, group) {
+        (Figure::Metric(Metric { kind, .. }), Group::Main) => match kind {
+            MetricKind::Iops => !is_large || figure.direction == Some("sync"),
+            MetricKind::BytesPerSecond => is_large,
+            MetricKind::Latency(_, statistic) => {
+                matches!(statistic, Statistic::Mean | Statistic::Percentile(990_000))
+            }
+        },
+        (Figure::Metric(_), Group::Other) => false,
+        (_, group) => group == Group::Other,
+    })
+}
+
+fn has_large_blocks(test: &MatrixTest) -> bool {
+    let value = |kind: MetricKind| {
+        let is_it = |of: &&MatrixFigure| matches!(of.figure, Figure::Metric(metric) if metric.kind == kind);
+        test.figures.iter().find(is_it).and_then(|of| of.cells.iter().find_map(|cell| cell.value))
+    };
+    let bytes = value(MetricKind::BytesPerSecond);
+    bytes.zip(value(MetricKind::Iops)).is_none_or(|(bytes, iops)| bytes / iops >= LARGE_BLOCK)
+}
+
+/// The name of a figure within its test: the direction only where the test has several.
+fn label(test: &MatrixTest, figure: &MatrixFigure) -> String {
+    let directions: Vec<&str> = test.figures.iter().filter_map(|figure| figure.direction).collect();
+    let has_one = directions.iter().all(|direction| *direction == directions[0]);
+    let name = match figure.figure {
+        Figure::Metric(Metric { kind: MetricKind::BytesPerSecond, .. }) => "MiB/s".to_owned(),
+        Figure::Metric(Metric { kind, .. }) => kind.label(),
+        other => other.label(),
+    };
+    match figure.direction {
+        Some(direction) if !has_one => format!("{direction} {name}"),
+        _ => name,
+    }
+}
+
+/// A value as a cell, or why there is none.
+fn cell(figure: Figure, of: &FigureCell) -> Cell {
+    let Some(value) = of.value else { return of.state.text().into() };
+    match figure {
+        Figure::Metric(Metric { kind: MetricKind::Iops, .. }) => Cell::real(value, iops_text(value)),
+        Figure::Metric(Metric { kind: MetricKind::BytesPerSecond, .. }) => Cell::mebibytes(value),
+        Figure::Metric(_) | Figure::CpuPerIo => Cell::mean_latency(value),
+        Figure::Elapsed => Cell::duration(value.round() as u64),
+        _ => Cell::percent(value),
+    }
+}
+
+/// The test, then blanks under it.
+fn test_name(test: &MatrixTest, place: usize) -> Cell {
+    if place == 0 { test.test.as_str().into() } else { Cell::default() }
+}
+
+/// The heads of a table of two.
+const OF_TWO: [Column; 7] = [
+    Column::left("test"),
+    Column::left("figure"),
+    Column::right("A").takes_remark(),
+    Column::right("B"),
+    Column::right("B/A"),
+    Column::right("95 % CI").dispensable(0),
+    Column::left("verdict"),
+];
+
+/// Two sources side by side.
+pub(super) fn side_by_side(comparison: &VolumeComparison) -> Vec<Block> {
+    let mut columns = OF_TWO;
+    if comparison.base == 1 {
+        columns[4].head = "A/B";
+    }
+    let rows = comparison.tests.iter().flat_map(|test| {
+        let all: Vec<&MatrixFigure> = shown(test, Group::Main).collect();
+        let mut reasons = Vec::new();
+        all.into_iter().enumerate().map(move |(place, figure)| {
+            let pair = pair_of(comparison, test, figure);
+            let reason = pair.and_then(|pair| pair.reason.clone());
+            let is_new = reason.as_ref().is_some_and(|reason| !reasons.contains(reason));
+            reasons.extend(reason.clone());
+            let cells = [
+                test_name(test, place),
+                label(test, figure).into(),
+                cell(figure.figure, &figure.cells[0]),
+                cell(figure.figure, &figure.cells[1]),
+                pair.and_then(|pair| pair.ratio).map(|ratio| Cell::real(ratio, ratio_text(ratio))).into(),
+                pair.map(interval).unwrap_or_default().into(),
+                pair.and_then(|pair| pair.verdict).map(|verdict| Cell::from(verdict.name())).into(),
+            ];
+            let row = Row { remark: reason.filter(|_| is_new), ..Row::new(cells) };
+            let is_worse = pair.is_some_and(|pair| pair.verdict == Some(RatioVerdict::Worse));
+            row.toned(if is_worse { Tone::Alarm } else { Tone::Normal })
+        })
+    });
+    let rows: Vec<Row> = rows.collect();
+    let from_within = |pair: &Pair| pair.interval == Some(IntervalBasis::WithinRun);
+    let note = comparison.pairs.iter().any(from_within).then(|| {
+        "w: from the seconds within one run of each; differences from run to run are not included.".to_owned()
+    });
+    vec![Block::Table(Table::new(columns, rows).without_empty()), Block::Notes(note.into_iter().collect())]
+}
+
+fn pair_of<'a>(
+    comparison: &'a VolumeComparison,
+    test: &MatrixTest,
+    figure: &MatrixFigure,
+) -> Option<&'a Pair> {
+    comparison.pairs.iter().find(|pair| pair.test == test.test && pair.figure == figure.figure)
+}
+
+/// `1.92-1.98`, with a mark where it is from within one run each.
+fn interval(pair: &Pair) -> String {
+    let range =
+        pair.low.zip(pair.high).map(|(low, high)| format!("{}-{}", ratio_text(low), ratio_text(high)));
+    let mark = if pair.interval == Some(IntervalBasis::WithinRun) { " w" } else { "" };
+    range.map(|range| range + mark).unwrap_or_default()
+}
+
+/// A table for every few sources: a row per figure, the best marked by + and the worst by -.
+pub(super) fn matrix(comparison: &VolumeComparison, group: Group) -> Vec<Block> {
+    let places: Vec<usize> = (0..comparison.sources.len()).collect();
+    let tables = places.chunks(ABREAST).map(|places| {
+        let rows = comparison.tests.iter().flat_map(|test| {
+            let all: Vec<&MatrixFigure> = shown(test, group).collect();
+            all.into_iter().enumerate().map(move |(row, figure)| {
+                let head = [test_name(test, row), label(test, figure).into()];
+                Row::new(head.into_iter().chain(places.iter().map(|at| marked(figure, *at))))
+            })
+        });
+        Block::Table(Table::new(heads(places), rows))
+    });
+    let mut blocks: Vec<Block> = tables.collect();
+    if comparison.sources.len() > 1 {
+        blocks.push(Block::note(
+            "+ best, - worst, where they differ by more than the smallest difference that counts.",
+        ));
+    }
+    blocks
+}
+
+fn heads(places: &[usize]) -> Vec<Column> {
+    let names = places.iter().map(|at| Column::right(LABELS[*at]));
+    [Column::left("test"), Column::left("figure")].into_iter().chain(names).collect()
+}
+
+fn marked(figure: &MatrixFigure, at: usize) -> Cell {
+    let mark = match (figure.best.contains(&at), figure.worst.contains(&at)) {
+        (true, _) => " +",
+        (_, true) => " -",
+        _ => "",
+    };
+    let plain = cell(figure.figure, &figure.cells[at]);
+    let is_value = figure.cells[at].state == CellState::Measured;
+    if mark.is_empty() || !is_value { plain } else { Cell { text: format!("{}{mark}", plain.text), ..plain } }
+}
+
+/// The ratios of all sources to the base, with the verdict where there are repetitions.
+pub(super) fn ratios(comparison: &VolumeComparison) -> Vec<Block> {
+    let others: Vec<usize> = (0..comparison.sources.len()).filter(|at| *at != comparison.base).collect();
+    let tables = others.chunks(ABREAST).map(|places| {
+        let rows = comparison.tests.iter().flat_map(|test| {
+            let all: Vec<&MatrixFigure> = shown(test, Group::Main).collect();
+            all.into_iter().enumerate().map(move |(row, figure)| {
+                let ratio = |at: &usize| ratio_cell(comparison, test, figure, LABELS[*at]);
+                let head = [test_name(test, row), label(test, figure).into()];
+                Row::new(head.into_iter().chain(places.iter().map(ratio)))
+            })
+        });
+        Block::Table(Table::new(heads(places), rows))
+    });
+    tables.collect()
+}
+
+fn ratio_cell(comparison: &VolumeComparison, test: &MatrixTest, figure: &MatrixFigure, source: &str) -> Cell {
+    let is_it =
+        |pair: &&Pair| pair.test == test.test && pair.figure == figure.figure && pair.source_b == source;
+    let Some(pair) = comparison.pairs.iter().find(is_it) else { return Cell::default() };
+    match (pair.ratio, pair.verdict) {
+        (Some(ratio), Some(verdict)) if verdict != RatioVerdict::Single => {
+            Cell::real(ratio, format!("{} {}", ratio_text(ratio), verdict.name()))
+        }
+        (Some(ratio), _) => Cell::real(ratio, ratio_text(ratio)),
+        (None, _) if pair.reason.is_some() => "different work".into(),
+        (None, _) => Cell::default(),
+    }
+}
+
+/// A row per test, direction and source.
+pub(super) fn transposed(comparison: &VolumeComparison) -> Block {
+    const COLUMNS: [Column; 9] = [
+        Column::left("test"),
+        Column::left("I/O"),
+        Column::left("source"),
+        Column::right("IOPS").takes_remark(),
+        Column::right("MiB/s"),
+        Column::right("lat mean"),
+        Column::right("lat p50").dispensable(0),
+        Column::right("lat p99"),
+        Column::right("to base"),
+    ];
+    let mut rows = Vec::new();
+    for test in &comparison.tests {
+        let mut directions: Vec<&'static str> = Vec::new();
+        for direction in test.figures.iter().filter_map(|figure| figure.direction) {
+            if !directions.contains(&direction) {
+                directions.push(direction);
+            }
+        }
+        for (place, direction) in directions.into_iter().enumerate() {
+            for (at, source) in comparison.sources.iter().map(|volume| volume.source).enumerate() {
+                let name = if place == 0 && at == 0 { test.test.as_str() } else { "" };
+                let head = [name, if at == 0 { direction } else { "" }, source].map(Cell::from);
+                let figures = FIGURES.map(|metric| figure_named(test, direction, metric));
+                let cells = figures.map(|figure| figure.map(|figure| marked(figure, at)).into());
+                let ratio = figures[0].map(|rate| ratio_cell(comparison, test, rate, source)).into();
+                rows.push(Row::new(head.into_iter().chain(cells).chain([ratio])));
+            }
+        }
+    }
+    Block::Table(Table::new(COLUMNS, rows))
+}
+
+/// The figures of a transposed table, in the order of its columns.
+const FIGURES: [&str; 5] = ["iops", "bytes_per_second", "lat_ns.mean", "lat_ns.p50", "lat_ns.p99"];
+
+fn figure_named<'a>(test: &'a MatrixTest, direction: &str, metric: &str) -> Option<&'a MatrixFigure> {
+    test.figures.iter().find(|figure| figure.direction == Some(direction) && figure.metric == metric)
+}

@@ -1,0 +1,243 @@
+//! The report of `compare`: the sources and the differences in conditions first, then the figures, then what they mean.
+
+use fathom_analysis::compare::differences::{Difference, persistence};
+use fathom_analysis::compare::figure::ratio_text;
+use fathom_analysis::compare::gate::{GateResult, GateVerdict};
+use fathom_analysis::compare::pairs::Pair;
+use fathom_analysis::compare::source::LABELS;
+use fathom_analysis::compare::volumes::{UseVerdict, VolumeSummary};
+use fathom_analysis::compare::{VolumeComparison, ranking};
+use fathom_analysis::conclusions::Suitability;
+use fathom_model::Nanos;
+use fathom_model::units::duration;
+
+use super::matrix::{Group, Layout, matrix, ratios, side_by_side, transposed};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text};
+
+/// The whole comparison.
+pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
+    let base = LABELS[comparison.base];
+    let count = comparison.sources.len();
+    let deltas = &comparison.deltas;
+    let head = ViewHead {
+        target: vec![format!("Comparison of {count} sources, base {base}")],
+        host: vec![format!(
+            "differences count from {} % (rates), {} % (latencies)",
+            number(deltas.rate * 100.0),
+            number(deltas.latency * 100.0)
+        )],
+        started_unix_ms: 0,
+    };
+    let mut view = View { head: Some(head), data: data(comparison), ..View::default() };
+    view.push("Sources", [Block::Table(sources(comparison))]);
+    view.push("Differences in conditions", [differences(comparison)]);
+    match (count, layout) {
+        (_, Layout::Transposed) => view.push("Figures", [transposed(comparison)]),
+        (2, Layout::Volumes) => view.push("Figures", side_by_side(comparison)),
+        (_, Layout::Volumes) => {
+            view.push("Figures", matrix(comparison, Group::Main));
+            view.push(format!("Ratio to {base}"), ratios(comparison));
+        }
+    }
+    view.push("Stability and CPU time", matrix(comparison, Group::Other));
+    view.push(
+        "Limits and prices",
+        [Block::KeyFigures(comparison.sources.iter().filter_map(limits).collect())],
+    );
+    view.push("Workload suitability", uses(comparison));
+    view.push("Ranking", [Block::Table(ranked(comparison)), Block::Notes(rule(comparison))]);
+    view.push("Conditions", [Block::KeyFigures(comparison.conditions.iter().map(condition).collect())]);
+    let contradictions = comparison.contradictions.iter().map(|one| format!("{}.", one.claim)).collect();
+    view.push("Contradictions", [Block::Notes(contradictions)]);
+    view.push("Conclusion", [Block::Notes(comparison.conclusion.clone())]);
+    view
+}
+
+fn number(value: f64) -> String {
+    let tenths = (value * 10.0).round() / 10.0;
+    tenths.to_string()
+}
+
+fn sources(comparison: &VolumeComparison) -> Table {
+    let columns =
+        [Column::left("source"), Column::left("named"), Column::left("figures"), Column::left("runs")];
+    let row = |volume: &VolumeSummary| {
+        let runs = match volume.runs.as_slice() {
+            [first, .., last] if volume.runs.len() > 3 => {
+                format!("{} runs: {first} to {last}", volume.runs.len())
+            }
+            runs => runs.join(", "),
+        };
+        Row::new([volume.source.to_owned(), volume.name.clone(), volume.kind.name().to_owned(), runs])
+    };
+    Table::new(columns, comparison.sources.iter().map(row))
+}
+
+fn differences(comparison: &VolumeComparison) -> Block {
+    if comparison.differences.is_empty() {
+        return Block::note("None known.");
+    }
+    let figure = |one: &Difference| {
+        let tone = if one.prevents_verdict { Tone::Alarm } else { Tone::Normal };
+        KeyFigure { tone, ..KeyFigure::new(one.condition, difference(one)) }
+    };
+    Block::KeyFigures(comparison.differences.iter().map(figure).collect())
+}
+
+/// `12 s (A, B); 30 s (C): rand-read; no verdict`.
+fn difference(one: &Difference) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (at, value) in one.values.iter().enumerate() {
+        let value = value.as_deref().unwrap_or("unknown");
+        match groups.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, sources)) => sources.push(LABELS[at]),
+            None => groups.push((value, vec![LABELS[at]])),
+        }
+    }
+    let groups: Vec<String> =
+        groups.iter().map(|(value, sources)| format!("{value} ({})", sources.join(", "))).collect();
+    let tests = if one.tests.is_empty() { String::new() } else { format!(": {}", one.tests.join(", ")) };
+    let verdict = if one.prevents_verdict { "; different work, no verdict" } else { "" };
+    format!("{}{tests}{verdict}", groups.join("; "))
+}
+
+/// Sustained rate, burst and price; `None` where none is known.
+fn limits(volume: &VolumeSummary) -> Option<KeyFigure> {
+    let mut parts = Vec::new();
+    let by = volume.limited_by.map(|by| format!(", limited by {by}")).unwrap_or_default();
+    parts.extend(volume.sustained_iops.map(|iops| format!("sustains {} IOPS{by}", iops_text(iops))));
+    parts.extend(volume.burst.as_ref().map(|burst| {
+        let lasts =
+            burst.lasts_ns.map_or_else(|| "billed".to_owned(), |ns| format!("for {}", duration(Nanos(ns))));
+        let refill = burst.refill_ns.map(|ns| format!(", refills in {} when idle", duration(Nanos(ns))));
+        format!("burst {} IOPS {lasts} ({}){}", iops_text(burst.iops), burst.test, refill.unwrap_or_default())
+    }));
+    parts.extend(volume.persistent.filter(|kept| !kept).map(|kept| persistence(kept).to_owned()));
+    match &volume.price {
+        Some(price) => {
+            let per =
+                |amount: Option<f64>, unit: &str| amount.map(|amount| format!("{amount:.2} per {unit}"));
+            let per = [
+                per(volume.price_per_1000_iops, "1,000 sustained IOPS"),
+                per(volume.price_per_100_mib, "100 MiB/s"),
+            ];
+            let per: Vec<String> = per.into_iter().flatten().collect();
+            let per = if per.is_empty() { String::new() } else { format!(", {}", per.join(", ")) };
+            let without = match price.excluded.is_empty() {
+                true => String::new(),
+                false => format!(", without {}", price.excluded.join(", ")),
+            };
+            let dated = price.as_of.as_ref().map(|date| format!(", {date}")).unwrap_or_default();
+            let money = Cell::money(price.per_month).text;
+            parts.push(format!(
+                "{money} {} per month{per}{without} ({}{dated})",
+                price.currency, price.source
+            ));
+        }
+        None if !parts.is_empty() => parts.push("price unknown".to_owned()),
+        None => {}
+    }
+    (!parts.is_empty()).then(|| KeyFigure::new(volume.source, parts.join("; ")))
+}
+
+/// The verdicts on the uses; their reasons are those of `bench` and in the data of each run.
+fn uses(comparison: &VolumeComparison) -> Vec<Block> {
+    const ABREAST: usize = 4;
+    if comparison.uses.is_empty() {
+        return Vec::new();
+    }
+    let places: Vec<usize> = (0..comparison.sources.len()).collect();
+    let tables = places.chunks(ABREAST).map(|places| {
+        let heads = places.iter().map(|at| Column::left(LABELS[*at]));
+        let columns: Vec<Column> = std::iter::once(Column::left("use")).chain(heads).collect();
+        let rows = comparison.uses.iter().map(|row| {
+            let verdict = |at: &usize| match &row.verdicts[*at] {
+                Some(verdict) => use_text(verdict),
+                None => "not measured".to_owned(),
+            };
+            Row::new(std::iter::once(row.purpose.to_owned()).chain(places.iter().map(verdict)))
+        });
+        Block::Table(Table::new(columns, rows))
+    });
+    tables.collect()
+}
+
+/// `yes`, `yes, then no` where burst credits end.
+fn use_text(verdict: &UseVerdict) -> String {
+    let (now, later) = (verdict.verdict.name(), verdict.sustained);
+    match later != verdict.verdict && later != Suitability::Inconclusive {
+        true => format!("{now}, then {}", later.name()),
+        false => now.to_owned(),
+    }
+}
+
+fn ranked(comparison: &VolumeComparison) -> Table {
+    let columns = [
+        Column::right("rank"),
+        Column::left("source"),
+        Column::left("named"),
+        Column::right("IOPS"),
+        Column::right("sustained"),
+        Column::left("note"),
+    ];
+    let ratio = |score: Option<f64>| Cell::from(score.map(|score| Cell::real(score, ratio_text(score))));
+    let name = |source: &str| {
+        let volume = comparison.sources.iter().find(|volume| volume.source == source);
+        volume.map(|volume| volume.name.clone()).unwrap_or_default()
+    };
+    let row = |one: &ranking::Ranked| {
+        let rank = Cell::from(one.rank.map(|rank| Cell::count(u64::from(rank))));
+        let note = one.note.clone().unwrap_or_default();
+        Row::new([
+            rank,
+            one.source.into(),
+            name(one.source).into(),
+            ratio(one.score),
+            ratio(one.sustained_score),
+            note.into(),
+        ])
+    };
+    Table::new(columns, comparison.ranking.iter().map(row)).without_empty()
+}
+
+fn rule(comparison: &VolumeComparison) -> Vec<String> {
+    let rates = comparison.ranking.iter().find(|one| one.rank.is_some()).map_or(0, |one| one.rates);
+    vec![format!(
+        "By the {} ({rates} rates); sustained: the same of the rates that can be held.",
+        ranking::RULE
+    )]
+}
+
+fn condition(one: &GateResult) -> KeyFigure {
+    let tone = if one.verdict == GateVerdict::Failed { Tone::Alarm } else { Tone::Normal };
+    let reason = one.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let value = if one.text.is_empty() { String::new() } else { format!(" {}", one.text) };
+    let text = format!("{}{value}, {}, {}{reason}", one.verdict.name(), one.source, one.test);
+    KeyFigure { tone, ..KeyFigure::new(one.condition.clone(), text) }
+}
+
+/// Every pair with its values in base units.
+fn data(comparison: &VolumeComparison) -> Table {
+    let real = |value: Option<f64>| Cell::from(value.map(|value| Cell::real(value, value.to_string())));
+    Table::data::<&Pair>(
+        &[
+            ("test", &|pair| pair.test.as_str().into()),
+            ("direction", &|pair| pair.direction.into()),
+            ("metric", &|pair| pair.metric.as_str().into()),
+            ("source_a", &|pair| pair.source_a.into()),
+            ("source_b", &|pair| pair.source_b.into()),
+            ("a", &|pair| real(pair.a)),
+            ("b", &|pair| real(pair.b)),
+            ("state_a", &|pair| pair.state_a.text().into()),
+            ("state_b", &|pair| pair.state_b.text().into()),
+            ("ratio", &|pair| real(pair.ratio)),
+            ("low", &|pair| real(pair.low)),
+            ("high", &|pair| real(pair.high)),
+            ("verdict", &|pair| pair.verdict.map(|verdict| verdict.name()).into()),
+            ("runs_a", &|pair| Cell::count(pair.runs_a.into())),
+            ("runs_b", &|pair| Cell::count(pair.runs_b.into())),
+            ("reason", &|pair| pair.reason.clone().into()),
+        ],
+        &comparison.pairs,
+    )
+}
