@@ -172,7 +172,7 @@ impl Evidence<'_> {
             format!("only {} for {}", list(&by), list(&purposes))
         };
         let groups: Vec<String> = groups.iter().map(group).collect();
-        Some(format!("Proven suitable, and not only during a burst: {}.", groups.join("; ")))
+        Some(format!("At least marginal, and not only in a known burst: {}.", groups.join("; ")))
     }
 
     fn prices(&self) -> Option<String> {
@@ -193,7 +193,12 @@ impl Evidence<'_> {
             )
         };
         if priced.len() <= MOST_NAMED {
-            let texts: Vec<String> = priced.iter().map(text).collect();
+            let mut texts: Vec<String> = priced.iter().map(text).collect();
+            let unknown = self.volumes.iter().filter(|volume| volume.price.is_none());
+            let unknown: Vec<String> = unknown.map(|volume| volume.source.to_owned()).collect();
+            if !texts.is_empty() && !unknown.is_empty() && self.volumes.len() <= MOST_NAMED {
+                texts.push(format!("{} unknown", list(&unknown)));
+            }
             return (!texts.is_empty()).then(|| format!("A month costs: {}.", texts.join("; ")));
         }
         let is_one_currency = priced.windows(2).all(|pair| pair[0].1.currency == pair[1].1.currency);
@@ -207,22 +212,26 @@ impl Evidence<'_> {
         Some(format!("The cheapest sustained IOPS per month: {}.", text(cheapest)))
     }
 
+    /// The nearest sources whose order is another one by the rates that can be held.
+    fn turned(&self) -> Option<String> {
+        let held: Vec<(&Ranked, f64)> =
+            self.ranked().filter_map(|one| Some((one, one.sustained_score?))).collect();
+        let (ahead, behind) = (0..held.len())
+            .flat_map(|at| held[at + 1..].iter().map(move |behind| (at, behind)))
+            .map(|(at, behind)| (held[at], *behind))
+            .find(|(ahead, behind)| ahead.0.rank != behind.0.rank && behind.1 > ahead.1)?;
+        Some(format!(
+            "Once burst credits are exhausted the order reverses: {} then reaches {} times the IOPS of {}.",
+            self.name(behind.0.source),
+            ratio_text(behind.1 / ahead.1),
+            self.name(ahead.0.source)
+        ))
+    }
+
     /// What would turn the order round.
     fn reversal(&self) -> Option<String> {
-        let first = self.ranked().next()?;
-        let sustained = self.ranked().filter_map(|one| Some((one, one.sustained_score?)));
-        let held = sustained.max_by(|one, other| one.1.total_cmp(&other.1));
-        if let Some((held, score)) = held
-            && held.rank != first.rank
-            && let Some(own) = first.sustained_score
-            && score > own
-        {
-            let by = ratio_text(score / own);
-            return Some(format!(
-                "Once burst credits are exhausted the order reverses: {} then reaches {by} times the IOPS of {}.",
-                self.name(held.source),
-                self.name(first.source)
-            ));
+        if let Some(turned) = self.turned() {
+            return Some(turned);
         }
         let unknown: Vec<&str> =
             self.ranked().filter(|one| one.sustained_score.is_none()).map(|one| one.source).collect();

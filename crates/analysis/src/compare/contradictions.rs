@@ -5,7 +5,7 @@ use fathom_record::{LatencySummary, OpSummary};
 use serde::Serialize;
 
 use super::rows::{ComparedRow, RunTest};
-use super::source::{ComparedSource, LABELS};
+use super::source::{ComparedSource, LABELS, SourceKind};
 use super::work::Work;
 use crate::plateau::AGREE;
 use crate::say::{count, mebibytes, percent};
@@ -53,7 +53,11 @@ pub fn contradictions(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<C
         }
     }
     for one in 0..sources.len() {
-        found.extend((one + 1..sources.len()).filter_map(|other| shared_limit(rows, [one, other])));
+        // Models have nothing in common that they could share.
+        let is_real = |source: &usize| sources[*source].kind != SourceKind::Simulated;
+        let pairs =
+            (one + 1..sources.len()).map(|other| [one, other]).filter(|pair| pair.iter().all(is_real));
+        found.extend(pairs.filter_map(|pair| shared_limit(rows, pair)));
     }
     found
 }
@@ -170,7 +174,10 @@ fn shared_limit(rows: &[ComparedRow], [one, other]: [usize; 2]) -> Option<Contra
                 agree.push(row.test.clone());
                 rates.push(first.bytes_per_second);
             }
-            (false, log) if log > APART => apart += 1,
+            // A single request at a time meets a latency, not a limit.
+            (false, log) if log > APART && row.work_of(one).is_some_and(|work| work.iodepth != Some(1)) => {
+                apart += 1;
+            }
             _ => {}
         }
     }
@@ -240,7 +247,7 @@ mod tests {
 
     #[test]
     fn the_same_bandwidth_beside_different_rates_is_a_shared_limit() {
-        let small = |iops| TestLoad { iops, ..TestLoad::default() };
+        let small = |iops| TestLoad { iops, depth: 32, ..TestLoad::default() };
         let large = |id, iops| TestLoad { id, bs: 1 << 20, iops, ..TestLoad::default() };
         let a = source(&[small(1000.0), large("read", 60.0), large("write", 60.0)]);
         let of = |other: ComparedSource| {

@@ -236,7 +236,7 @@ impl Figure {
             Figure::Variation => "cv".to_owned(),
             Figure::WorstSecond => "worst_second_fraction".to_owned(),
             Figure::NearMean => "within_10_percent".to_owned(),
-            Figure::PublishedShare => "published_rate_fraction".to_owned(),
+            Figure::PublishedShare => "sustained_rate_fraction".to_owned(),
             Figure::Elapsed => "elapsed_ns".to_owned(),
         }
     }
@@ -249,7 +249,7 @@ impl Figure {
             Figure::Variation => "CV".to_owned(),
             Figure::WorstSecond => "worst second".to_owned(),
             Figure::NearMean => "within 10 %".to_owned(),
-            Figure::PublishedShare => "of published rate".to_owned(),
+            Figure::PublishedShare => "of sustained rate".to_owned(),
             Figure::Elapsed => "elapsed".to_owned(),
         }
     }
@@ -264,6 +264,11 @@ impl Figure {
                 percent(value)
             }
         }
+    }
+
+    /// True for shares, which are compared as they are: their ratio says nothing.
+    pub fn is_share(&self) -> bool {
+        matches!(self, Figure::Variation | Figure::WorstSecond | Figure::NearMean | Figure::PublishedShare)
     }
 
     /// True for the rate by which a test is ranked: I/Os of its data.

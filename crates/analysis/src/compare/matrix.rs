@@ -6,6 +6,9 @@ use super::figure::{CellState, Deltas, Figure, FigureCell};
 use super::rows::ComparedRow;
 use super::source::ComparedSource;
 
+/// Shares that differ by less count as equal.
+const SHARE_POINTS: f64 = 0.02;
+
 /// A test of all sources.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MatrixTest {
@@ -64,11 +67,11 @@ fn figure(
     sources: &[ComparedSource],
     row: &ComparedRow,
     base: usize,
-    of: Figure,
+    of_figure: Figure,
     deltas: Deltas,
 ) -> MatrixFigure {
     let cells: Vec<FigureCell> =
-        (0..sources.len()).map(|source| of.cell(row, source, sources[source].kind)).collect();
+        (0..sources.len()).map(|source| of_figure.cell(row, source, sources[source].kind)).collect();
     // What did other work than the base is beside the point; where the base lacks the test, the first that has it counts.
     let first = if row.runs[base].is_empty() {
         row.runs.iter().position(|runs| !runs.is_empty())
@@ -78,12 +81,14 @@ fn figure(
     let is_like = |source: usize| first.is_some_and(|first| row.is_comparable(first, source));
     let values: Vec<(usize, f64)> =
         (0..cells.len()).filter(|at| is_like(*at)).filter_map(|at| Some((at, cells[at].value?))).collect();
-    let threshold = of.threshold(deltas);
+    let threshold = of_figure.threshold(deltas);
     let least = values.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
     let most = values.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-    let differ = values.len() > 1 && most > least * (1.0 + threshold.delta);
-    let near_most = |value: f64| value >= most * (1.0 - threshold.delta);
-    let near_least = |value: f64| value <= least * (1.0 + threshold.delta);
+    // Shares differ by points, everything else in proportion; a higher share of a published rate is a burst.
+    let slack = |of: f64| if of_figure.is_share() { SHARE_POINTS } else { of * threshold.delta };
+    let differ = values.len() > 1 && most > least + slack(least) && of_figure != Figure::PublishedShare;
+    let near_most = |value: f64| value >= most - slack(most);
+    let near_least = |value: f64| value <= least + slack(least);
     let places = |is_it: &dyn Fn(f64) -> bool| -> Vec<usize> {
         values.iter().filter(|(_, value)| differ && is_it(*value)).map(|(at, _)| *at).collect()
     };
@@ -93,5 +98,12 @@ fn figure(
     if !stalled.is_empty() {
         worst = stalled;
     }
-    MatrixFigure { direction: of.direction(), metric: of.metric(), cells, best, worst, figure: of }
+    MatrixFigure {
+        direction: of_figure.direction(),
+        metric: of_figure.metric(),
+        cells,
+        best,
+        worst,
+        figure: of_figure,
+    }
 }

@@ -28,7 +28,7 @@ pub struct Pair {
     pub state_a: CellState,
     /// Why B has none.
     pub state_b: CellState,
-    /// B / A; `None` where one has no value or the tests did different work.
+    /// B / A; `None` where one has no value, the tests did different work, or the figure is a share.
     pub ratio: Option<f64>,
     /// Ends of its 95 % confidence interval.
     pub low: Option<f64>,
@@ -73,7 +73,8 @@ fn pair(
     let threshold = figure.threshold(deltas);
     let is_comparable = row.is_comparable(base, other);
     let samples = |source| figure.samples(row, source);
-    let found = ratio(&samples(base), &samples(other), threshold).filter(|_| is_comparable);
+    let found =
+        ratio(&samples(base), &samples(other), threshold).filter(|_| is_comparable && !figure.is_share());
     let (verdict, reason) = match &found {
         Some(found) => judged(found, row, [base, other]),
         None if a.value.is_some() && b.value.is_some() && !is_comparable => {

@@ -10,6 +10,9 @@ use crate::doubt::doubts_of;
 use crate::rows::{RecordRow, rows};
 use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
 
+/// A rate from this share of a published limit on is held by it.
+const AT_LIMIT: f64 = 0.97;
+
 /// One test of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunTest {
@@ -72,7 +75,7 @@ impl RunTest {
             duration: rate_duration(test),
             flattered: doubt(false),
             impeded: doubt(true),
-            size_bytes: if planned > 0 { planned } else { record.header.size_bytes },
+            size_bytes: if record.header.size_bytes > 0 { record.header.size_bytes } else { planned },
             engine: test.jobs.first().map(|job| job.engine().to_owned()),
             ends_with_size: !test.jobs.is_empty() && test.jobs.iter().all(|job| !job.plan.time.time_based),
             fio: test.fio.clone(),
@@ -89,6 +92,13 @@ impl RunTest {
     /// True where the figures are those of the test as it was planned.
     pub fn is_usable(&self) -> bool {
         matches!(self.status, TestStatus::Complete)
+    }
+
+    /// True where the rate is that of a published limit, or above the sustained one.
+    pub fn reaches_its_limit(&self) -> bool {
+        let total = self.summary.total.as_ref().map(|total| total.iops);
+        let limit = self.duration.volume.as_ref().and(self.duration.sustained_iops);
+        total.zip(limit).is_some_and(|(iops, limit)| iops >= limit * AT_LIMIT)
     }
 
     /// The rate that can be held indefinitely, IOPS, where it is known.

@@ -90,6 +90,12 @@ struct Held<'a> {
     bytes_per_second: f64,
 }
 
+impl Held<'_> {
+    fn is_random(&self) -> bool {
+        self.run.work.operation.as_ref().is_some_and(|operation| operation.starts_with("rand"))
+    }
+}
+
 fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSummary {
     let usable: Vec<(&ComparedRow, &RunTest)> =
         rows.iter().flat_map(|row| row.usable(at).map(move |run| (row, run))).collect();
@@ -100,10 +106,14 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         Some(Held { run, iops, bytes_per_second })
     });
     let held: Vec<Held<'_>> = held.collect();
-    let most_iops = held.iter().max_by(|one, other| one.iops.total_cmp(&other.iops));
+    // Sequential I/Os may be counted together, so the rate of random ones is the volume's.
+    let has_random = held.iter().any(|held| held.is_random());
+    let of_volume = held.iter().filter(|held| !has_random || held.is_random());
+    let most_iops = of_volume.max_by(|one, other| one.iops.total_cmp(&other.iops));
     let sustained_iops = most_iops.map(|held| held.iops);
     let sustained_bytes = held.iter().map(|held| held.bytes_per_second).reduce(f64::max);
-    let limited_by = most_iops.and_then(|held| source.volume.limits.get(&held.run.id).copied());
+    let limited = most_iops.filter(|held| held.run.reaches_its_limit());
+    let limited_by = limited.and_then(|held| source.volume.limits.get(&held.run.id).copied());
     let bursts = usable.iter().filter_map(|(row, run)| burst(row, run));
     let price = source.volume.price.clone();
     let per = |amount: Option<f64>, unit: f64| {

@@ -25,6 +25,10 @@ const ABREAST: usize = 4;
 /// Tests of blocks from here on are shown by their bandwidth, smaller ones by their rate.
 const LARGE_BLOCK: f64 = 65_536.0;
 
+/// A rate is steady below this coefficient of variation, and where less than this share of it or of the seconds is off.
+const STEADY_CV: f64 = 0.02;
+const STEADY_SHARE: f64 = 0.05;
+
 /// Which figures a table shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
@@ -46,8 +50,19 @@ fn shown(test: &MatrixTest, group: Group) -> impl Iterator<Item = &MatrixFigure>
             }
         },
         (Figure::Metric(_), Group::Other) => false,
-        (_, group) => group == Group::Other,
+        (other, group) => group == Group::Other && is_remarkable(other, figure),
     })
+}
+
+/// True of stability where one of the sources is not steady, and of all other figures.
+fn is_remarkable(kind: Figure, figure: &MatrixFigure) -> bool {
+    let is_any = |is_it: &dyn Fn(f64) -> bool| figure.cells.iter().filter_map(|cell| cell.value).any(is_it);
+    match kind {
+        Figure::Variation => is_any(&|cv| cv >= STEADY_CV),
+        Figure::WorstSecond => is_any(&|share| share <= 1.0 - STEADY_SHARE),
+        Figure::NearMean => is_any(&|share| share <= 1.0 - STEADY_SHARE),
+        _ => true,
+    }
 }
 
 fn has_large_blocks(test: &MatrixTest) -> bool {
@@ -169,9 +184,15 @@ pub(super) fn matrix(comparison: &VolumeComparison, group: Group) -> Vec<Block> 
     });
     let mut blocks: Vec<Block> = tables.collect();
     if comparison.sources.len() > 1 {
-        blocks.push(Block::note(
-            "+ best, - worst, where they differ by more than the smallest difference that counts.",
-        ));
+        let legend = match group {
+            Group::Main => {
+                "+ best, - worst, where they differ by more than the smallest difference that counts."
+            }
+            Group::Other => {
+                "+ best, - worst. Stability is omitted where every CV is below 2 % and no second is 5 % below the mean."
+            }
+        };
+        blocks.push(Block::note(legend));
     }
     blocks
 }
@@ -206,7 +227,13 @@ pub(super) fn ratios(comparison: &VolumeComparison) -> Vec<Block> {
         });
         Block::Table(Table::new(heads(places), rows))
     });
-    tables.collect()
+    let mut reasons: Vec<String> = Vec::new();
+    for pair in &comparison.pairs {
+        let reason =
+            pair.reason.as_ref().map(|reason| format!("{}, {}: {reason}.", pair.source_b, pair.test));
+        reasons.extend(reason.filter(|reason| !reasons.contains(reason)));
+    }
+    tables.chain([Block::Notes(reasons)]).collect()
 }
 
 fn ratio_cell(comparison: &VolumeComparison, test: &MatrixTest, figure: &MatrixFigure, source: &str) -> Cell {

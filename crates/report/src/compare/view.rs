@@ -40,10 +40,7 @@ pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
         }
     }
     view.push("Stability and CPU time", matrix(comparison, Group::Other));
-    view.push(
-        "Limits and prices",
-        [Block::KeyFigures(comparison.sources.iter().filter_map(limits).collect())],
-    );
+    view.push("Limits and prices", limits(comparison));
     view.push("Workload suitability", uses(comparison));
     view.push("Ranking", [Block::Table(ranked(comparison)), Block::Notes(rule(comparison))]);
     view.push("Conditions", [Block::KeyFigures(comparison.conditions.iter().map(condition).collect())]);
@@ -101,8 +98,19 @@ fn difference(one: &Difference) -> String {
     format!("{}{tests}{verdict}", groups.join("; "))
 }
 
+/// The volumes, and who says what they cost.
+fn limits(comparison: &VolumeComparison) -> [Block; 2] {
+    let price_source = |volume: &VolumeSummary| {
+        Some(format!("Price of {}: {}.", volume.source, volume.price.as_ref()?.source))
+    };
+    [
+        Block::KeyFigures(comparison.sources.iter().filter_map(volume_limits).collect()),
+        Block::Notes(comparison.sources.iter().filter_map(price_source).collect()),
+    ]
+}
+
 /// Sustained rate, burst and price; `None` where none is known.
-fn limits(volume: &VolumeSummary) -> Option<KeyFigure> {
+fn volume_limits(volume: &VolumeSummary) -> Option<KeyFigure> {
     let mut parts = Vec::new();
     let by = volume.limited_by.map(|by| format!(", limited by {by}")).unwrap_or_default();
     parts.extend(volume.sustained_iops.map(|iops| format!("sustains {} IOPS{by}", iops_text(iops))));
@@ -127,12 +135,9 @@ fn limits(volume: &VolumeSummary) -> Option<KeyFigure> {
                 true => String::new(),
                 false => format!(", without {}", price.excluded.join(", ")),
             };
-            let dated = price.as_of.as_ref().map(|date| format!(", {date}")).unwrap_or_default();
+            let dated = price.as_of.as_ref().map(|date| format!(" ({date})")).unwrap_or_default();
             let money = Cell::money(price.per_month).text;
-            parts.push(format!(
-                "{money} {} per month{per}{without} ({}{dated})",
-                price.currency, price.source
-            ));
+            parts.push(format!("{money} {} per month{dated}{per}{without}", price.currency));
         }
         None if !parts.is_empty() => parts.push("price unknown".to_owned()),
         None => {}
