@@ -172,7 +172,7 @@ impl Evidence<'_> {
             format!("only {} for {}", list(&by), list(&purposes))
         };
         let groups: Vec<String> = groups.iter().map(group).collect();
-        Some(format!("At least marginal, and not only in a known burst: {}.", groups.join("; ")))
+        Some(format!("Proven at least marginal, and not only in a known burst: {}.", groups.join("; ")))
     }
 
     fn prices(&self) -> Option<String> {

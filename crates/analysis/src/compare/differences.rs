@@ -80,7 +80,7 @@ fn of_tests(rows: &[ComparedRow]) -> Vec<Difference> {
     type Condition = (&'static str, fn(&RunTest) -> Option<String>);
     const CONDITIONS: [Condition; 5] = [
         ("status", |run| (!run.is_usable()).then(|| run.status.name().to_owned())),
-        ("runtime", |run| (run.summary.measured_ns > 0).then(|| runtime(run.summary.measured_ns))),
+        ("runtime", |run| (run.runtime_ns > 0).then(|| runtime(run.runtime_ns))),
         ("size", |run| (run.size_bytes > 0).then(|| units::bytes(run.size_bytes))),
         ("engine", |run| run.engine.clone()),
         ("burst credits", |run| match run.duration.label {

@@ -118,24 +118,22 @@ impl Figure {
             }
         }
         // Completion latency stands in for total latency where a source has no other.
-        let total = |figure: &Figure| match figure {
-            Figure::Metric(Metric { kind: MetricKind::Latency(LatencySpan::Completion, of), direction }) => {
-                Some(Figure::Metric(Metric {
-                    direction: *direction,
-                    kind: MetricKind::Latency(LatencySpan::Total, *of),
-                }))
-            }
-            _ => None,
-        };
-        let has_total = |figure: &Figure| {
-            total(figure).is_some_and(|total| {
-                let lacks = |runs: &Vec<RunTest>| {
-                    !runs.is_empty() && runs.iter().all(|run| total.value(run).is_none())
-                };
-                !row.runs.iter().any(lacks)
+        let mean = |direction| {
+            Figure::Metric(Metric {
+                direction,
+                kind: MetricKind::Latency(LatencySpan::Total, Statistic::Mean),
             })
         };
-        found.retain(|figure| !has_total(figure));
+        let is_needless = |figure: &Figure| match figure {
+            Figure::Metric(Metric { kind: MetricKind::Latency(LatencySpan::Completion, _), direction }) => {
+                let lacks = |runs: &Vec<RunTest>| {
+                    !runs.is_empty() && runs.iter().all(|run| mean(*direction).value(run).is_none())
+                };
+                !row.runs.iter().any(lacks)
+            }
+            _ => false,
+        };
+        found.retain(|figure| !is_needless(figure));
         found
     }
 

@@ -42,6 +42,8 @@ pub struct RunTest {
     pub impeded: Option<&'static str>,
     /// Bytes of the target that it used; 0 where that is unknown.
     pub size_bytes: u64,
+    /// Its planned runtime, else the measured one, ns; 0 where neither is known.
+    pub runtime_ns: u64,
     /// The engine, where it is known.
     pub engine: Option<String>,
     /// It ends when a set amount has been moved.
@@ -63,6 +65,7 @@ impl RunTest {
         let started =
             if test.started_unix_ms > 0 { test.started_unix_ms } else { record.header.started_unix_ms };
         let planned = row.planned_size();
+        let planned_ns = test.jobs.first().and_then(|job| job.plan.time.runtime).map(|runtime| runtime.0);
         RunTest {
             title: if row.is_own { row.name().to_owned() } else { id.clone() },
             id,
@@ -76,6 +79,7 @@ impl RunTest {
             flattered: doubt(false),
             impeded: doubt(true),
             size_bytes: if record.header.size_bytes > 0 { record.header.size_bytes } else { planned },
+            runtime_ns: planned_ns.unwrap_or(row.summary.measured_ns),
             engine: test.jobs.first().map(|job| job.engine().to_owned()),
             ends_with_size: !test.jobs.is_empty() && test.jobs.iter().all(|job| !job.plan.time.time_based),
             fio: test.fio.clone(),

@@ -1,0 +1,184 @@
+//! `fathom compare`: on virtual time every number is exact, so whole reports are compared.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{run, scratch};
+
+const ONLY: &str = "--only=lat-read,commit,rand-read,rand-mixed,seq-read";
+
+/// What `compare` prints for `args` in an empty directory.
+#[track_caller]
+fn printed(args: &[&str]) -> String {
+    let dir = scratch();
+    let text = run(dir.path(), &[&["compare", "--quick", ONLY], args].concat()).quietly().stdout;
+    text.replace(concat!("fathom bench ", env!("CARGO_PKG_VERSION")), "fathom bench 0.0.0")
+}
+
+#[test]
+fn two_volumes_stand_side_by_side() {
+    let sources = ["sim:aws-gp2-2016?size=50GiB", "sim:aws-gp3"];
+    insta::assert_snapshot!("compare_two", printed(&sources));
+    for format in ["markdown", "csv"] {
+        let args = [&sources[..], &["--format", format]].concat();
+        insta::assert_snapshot!(format!("compare_two_{format}"), printed(&args));
+    }
+}
+
+#[test]
+fn many_volumes_make_a_matrix() {
+    let sources = [
+        "sim:aws-gp2-2016?size=50GiB",
+        "sim:aws-gp3",
+        "sim:do-volume-standard",
+        "sim:aws-st1?size=1TiB",
+        "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallelism=64",
+        "--base=B",
+        "--price=E=3.50EUR/month",
+    ];
+    insta::assert_snapshot!("compare_many", printed(&sources));
+    let transposed = printed(&[&sources[..], &["--only=rand-read,rand-mixed", "--transpose"]].concat());
+    insta::assert_snapshot!("compare_many_transposed", transposed);
+}
+
+#[test]
+fn the_document_has_pairs_ranking_and_conclusion() {
+    let text = printed(&[
+        "sim:custom?iops=1000&latency=1ms",
+        "sim:custom?iops=2000&latency=1ms",
+        "--runs=3",
+        "--json",
+    ]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (document["schema"].as_str(), document["base"].as_str()),
+        (Some("fathom.compare/1"), Some("A"))
+    );
+    assert_eq!(document["sources"][0]["runs"].as_array().unwrap().len(), 3);
+    let pairs = document["pairs"].as_array().unwrap();
+    let pair = |test: &str, metric: &str| {
+        pairs
+            .iter()
+            .find(|pair| pair["test"] == test && pair["metric"] == metric && pair["direction"] == "read")
+            .unwrap()
+    };
+    let rate = pair("rand-read", "iops");
+    assert_eq!((rate["verdict"].as_str(), rate["interval"].as_str()), (Some("better"), Some("runs")));
+    assert!((rate["ratio"].as_f64().unwrap() - 2.0).abs() < 0.01, "{rate:#}");
+    assert_eq!((rate["runs_a"].as_u64(), rate["runs_b"].as_u64()), (Some(3), Some(3)));
+    // One request at a time meets the latency, which is the same.
+    assert_eq!(pair("lat-read", "iops")["verdict"], "equivalent");
+    assert_eq!(pair("rand-read", "lat_ns.mean")["verdict"], "better");
+    assert_eq!(document["ranking"][0]["source"], "B");
+    for member in ["differences", "contradictions", "conclusion", "uses", "tests"] {
+        assert!(document[member].is_array(), "{member}");
+    }
+    assert!(document["conclusion"].as_array().unwrap().len() <= 5);
+}
+
+/// Keeps a bench of a simulated volume, with a label.
+#[track_caller]
+fn keep(dir: &Path, volume: &str, label: &str, more: &[&str]) {
+    let args = ["bench", "--quick", "--only=lat-read,rand-read", "--history=h.db", "--label", label, volume];
+    run(dir, &[&args[..], more].concat()).quietly();
+}
+
+#[test]
+fn runs_of_the_history_are_repetitions_of_one_source() {
+    let dir = scratch();
+    for seed in ["1", "2", "3"] {
+        for (iops, label) in [("1000", "volume=a"), ("900", "volume=b")] {
+            keep(dir.path(), &format!("sim:custom?iops={iops}&latency=200us&seed={seed}"), label, &[]);
+        }
+    }
+    let compare = |args: &[&str]| run(dir.path(), &[&["compare", "--history=h.db"], args].concat());
+    let found = compare(&["label:volume=a", "2,4,6", "--json"]).quietly();
+    let document: Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!(document["sources"][0]["runs"], serde_json::json!(["run 1", "run 3", "run 5"]));
+    let pairs = document["pairs"].as_array().unwrap();
+    let rate = pairs.iter().find(|pair| pair["test"] == "rand-read" && pair["metric"] == "iops").unwrap();
+    assert_eq!((rate["verdict"].as_str(), rate["runs_b"].as_u64()), (Some("worse"), Some(3)));
+    // last is run 6, last~1 run 5, and the newest of label a is run 5 too.
+    for (args, expected) in
+        [(["last~1", "last"], ["run 5", "run 6"]), (["label:volume=a~0", "6"], ["run 5", "run 6"])]
+    {
+        let text = compare(&args).quietly().stdout;
+        assert!(expected.iter().all(|run| text.contains(run)) && text.contains("single"), "{text}");
+    }
+    for (condition, strict, code) in [
+        ("rand-read.iops < 0.95", false, 3),
+        ("rand-read.iops < 0.85", false, 0),
+        ("rand-read.iops < 950 IOPS", false, 3),
+        ("iops < 0.95", true, 3),
+        ("rand-read.lat.mean < 1ms", true, 0),
+    ] {
+        let mut args = vec!["1,3,5", "2,4,6", "--fail-if", condition];
+        args.extend(strict.then_some("--strict"));
+        let ended = compare(&args);
+        assert_eq!(ended.code, Some(code), "{condition}: {}{}", ended.stdout, ended.stderr);
+    }
+    // One short run each decides nothing.
+    let one = ["1", "2", "--fail-if", "rand-read.lat.mean > 1.01"];
+    assert_eq!(compare(&one).code, Some(0));
+    assert_eq!(compare(&[&one[..], &["--strict"]].concat()).code, Some(4));
+    // Exports are sources too, several runs in one file.
+    let exported = run(dir.path(), &["history", "export", "2", "4", "6", "--history=h.db"]).quietly().stdout;
+    std::fs::write(dir.path().join("b.jsonl"), exported).unwrap();
+    let text = compare(&["1,3,5", "b.jsonl"]).quietly().stdout;
+    assert!(text.contains("worse") && text.contains("b.jsonl (3)"), "{text}");
+}
+
+#[test]
+fn a_model_runs_the_tests_of_the_run_beside_it() {
+    let dir = scratch();
+    keep(dir.path(), "sim:custom?iops=1000&latency=200us", "volume=a", &["--runtime=2s", "--size=1g"]);
+    let args = ["compare", "--history=h.db", "last", "sim:custom?iops=3000&latency=200us", "--json"];
+    let document: Value = serde_json::from_str(&run(dir.path(), &args).quietly().stdout).unwrap();
+    let tests: Vec<&str> =
+        document["tests"].as_array().unwrap().iter().map(|test| test["test"].as_str().unwrap()).collect();
+    assert_eq!(tests, ["lat-read", "rand-read"]);
+    let prevented =
+        document["differences"].as_array().unwrap().iter().any(|one| one["prevents_verdict"] == true);
+    assert!(!prevented, "{:#}", document["differences"]);
+    let conditions: Vec<&str> = document["differences"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["condition"].as_str().unwrap())
+        .collect();
+    assert!(!conditions.contains(&"runtime") && !conditions.contains(&"size"), "{conditions:?}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_the_reason() {
+    let dir = scratch();
+    std::fs::write(dir.path().join("junk.json"), "{\"schema\":\"fathom.bench/1\"}").unwrap();
+    let sim = "sim:custom?iops=100";
+    for (args, parts) in [
+        (&[sim][..], &["2"][..]),
+        (&["last", sim], &["there is no history", "hint: use a run number"]),
+        (&["junk.json", sim], &["not the schema of a run record", "fathom history export"]),
+        (&["none.json", sim], &["there is no such file"]),
+        (&["sim:aws-gp9", sim], &["unknown volume type 'aws-gp9'"]),
+        (&["-", "-"], &["standard input can be one source only"]),
+        (&[sim, sim, "--base=C"], &["--base names source C, but there are 2", "use A to B"]),
+        (&[sim, sim, "--base=1"], &["not the letter of a source"]),
+        (&[sim, sim, "--price=C=1USD/month"], &["--price names source C"]),
+        (&[sim, sim, "--price=A=1USD"], &["write A=12USD/month"]),
+        (&[sim, sim, "--only=none"], &["no test is named none", "use one of lat-read"]),
+        (
+            &[sim, sim, "--quick", "--only=lat-read", "--fail-if=x.iops<1"],
+            &["names no test", "use one of lat-read"],
+        ),
+        (&[sim, sim, "--fail-if=iops<5k"], &["write 0.95, or 5000 IOPS"]),
+        (&[sim, sim, "--strict"], &["--fail-if"]),
+        (&[&format!("{sim},{sim}"), sim], &["is not a whole number"]),
+    ] {
+        let ended = run(dir.path(), &[&["compare"], args].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {}", ended.stderr);
+        for part in parts {
+            assert!(ended.stderr.contains(part), "{args:?} lacks {part:?}: {}", ended.stderr);
+        }
+    }
+}
