@@ -92,6 +92,13 @@ pub fn suite_of<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Option<
     for record in records {
         let is_fio = record.header.activity == Activity::Fio;
         for test in &record.tests {
+            if let Some((suite_test, runtime)) = imported_test(test)
+                && timed.iter().all(|(known, _)| known.id != suite_test.id)
+            {
+                let size = test.imported().and_then(|imported| imported.load.size_bytes).unwrap_or(0);
+                profile.get_or_insert(Profile { size, ..unknown_profile() });
+                timed.push((suite_test, runtime));
+            }
             for jobs in test.jobs.chunk_by(|one, next| one.phase == next.phase) {
                 let id = if is_fio { &jobs[0].name } else { &test.id };
                 let Some((suite_test, runtime)) = suite_test(id, test, jobs) else { continue };
@@ -123,11 +130,56 @@ pub fn suite_of<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Option<
     })
 }
 
+/// Of a run whose ramp is unknown.
+fn unknown_profile() -> Profile {
+    Profile { runtime: Nanos::ZERO, ramp: Nanos::ZERO, size: 1, limit: None }
+}
+
+/// The test of another program, where its output says what it did and for how long.
+fn imported_test(test: &TestRecord) -> Option<(SuiteTest, Nanos)> {
+    let imported = test.imported()?;
+    let load = &imported.load;
+    let block = load
+        .block_size
+        .iter()
+        .find_map(|(_, range)| range.as_ref())
+        .filter(|range| range.min == range.max)?;
+    let runtime = Nanos(load.runtime_ns.unwrap_or_else(|| imported.runtime_ns()));
+    let option = |name: &str, value: Option<String>| Some((name.to_owned(), value?));
+    let options = [
+        option("rw", Some(load.rw.clone()?)),
+        option("rwmixread", load.read_percent.map(|percent| percent.to_string())),
+        option("bs", Some(block.min.to_string())),
+        option("iodepth", load.queue_depth.map(|depth| depth.to_string())),
+        option("numjobs", load.jobs.map(|jobs| jobs.to_string())),
+        // A model has no page cache.
+        option("direct", Some("1".to_owned())),
+    ];
+    let mut options: Vec<(String, String)> = options.into_iter().flatten().collect();
+    let synced = load.sync.iter().filter_map(|option| option.split_once('='));
+    options.extend(synced.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let section = section_of(&test.id, &options, &engine_rows()).ok()?;
+    let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
+    let suite_test = SuiteTest {
+        id: test.id.clone(),
+        title: test.id.clone(),
+        options,
+        ends: Ending::Time,
+        split: false,
+        time_share: 1.0,
+        writes,
+        jobs,
+        io_bytes,
+        expected: Vec::new(),
+    };
+    (runtime > Nanos::ZERO).then_some((suite_test, runtime))
+}
+
 /// How long a job waited and how much it used.
 fn profile_of(record: &RunRecord, job: &JobRecord) -> Profile {
     let planned = job.plan.io.size.and_then(|size| size.bytes()).unwrap_or(0);
     let size = if record.header.size_bytes > 0 { record.header.size_bytes } else { planned };
-    Profile { runtime: Nanos::ZERO, ramp: job.plan.time.ramp, size: size.max(1), limit: None }
+    Profile { ramp: job.plan.time.ramp, size: size.max(1), ..unknown_profile() }
 }
 
 /// The test that these jobs ran, with its measured time; `None` of jobs that differ.

@@ -233,8 +233,12 @@ impl Evidence<'_> {
         if let Some(turned) = self.turned() {
             return Some(turned);
         }
+        let is_known = |source: &str| {
+            self.volume(source)
+                .is_some_and(|volume| volume.sustained_iops.is_some() || volume.burst.is_some())
+        };
         let unknown: Vec<&str> =
-            self.ranked().filter(|one| one.sustained_score.is_none()).map(|one| one.source).collect();
+            self.ranked().map(|one| one.source).filter(|source| !is_known(source)).collect();
         let all_simulated = self.volumes.iter().all(|volume| volume.kind == SourceKind::Simulated);
         let open = self.pairs.iter().filter(|pair| pair.figure.is_rate());
         let more = open.clone().filter_map(|pair| pair.more_runs).max();

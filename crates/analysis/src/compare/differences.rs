@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fathom_model::{Nanos, units};
-use fathom_record::{FindingId, RunHeader};
+use fathom_record::{ActivityKind, FindingId, RunHeader, RunRecord};
 use serde::Serialize;
 
 use super::rows::{ComparedRow, RunTest};
@@ -118,7 +118,7 @@ fn of_runs(sources: &[ComparedSource]) -> Vec<Difference> {
     type Condition = (&'static str, fn(&ComparedSource) -> Option<String>);
     const CONDITIONS: [Condition; 17] = [
         ("figures", |source| Some(source.kind.name().to_owned())),
-        ("tool", |source| of_headers(source, |header| Some(tool(header)))),
+        ("tool", |source| joined(source.runs.iter().flat_map(|run| tools(&run.record)))),
         ("host", |source| of_headers(source, |header| some(&header.host().hostname))),
         ("provider", |source| of_headers(source, |header| header.host().provider.name.clone())),
         ("instance type", |source| of_headers(source, |header| header.host().provider.instance_type.clone())),
@@ -153,8 +153,17 @@ pub fn persistence(is_persistent: bool) -> &'static str {
     if is_persistent { "persistent" } else { "ephemeral" }
 }
 
-fn tool(header: &RunHeader) -> String {
-    format!("fathom {} {}", header.activity.kind().name(), header.tool_version).trim_end().to_owned()
+/// The programs that made the measurements of a run, with their versions.
+fn tools(record: &RunRecord) -> Vec<String> {
+    let header = &record.header;
+    let named = |name: &str, version: &str| format!("{name} {version}").trim().to_owned();
+    let imported = record.tests.iter().filter_map(|test| test.imported());
+    let mut tools: Vec<String> = imported.map(|test| named(&test.tool, &test.tool_version)).collect();
+    if header.activity.kind() != ActivityKind::Import {
+        tools.push(named(&format!("fathom {}", header.activity.kind().name()), &header.tool_version));
+    }
+    tools.retain(|tool| !tool.is_empty());
+    tools
 }
 
 fn cpus(header: &RunHeader) -> Option<String> {

@@ -56,7 +56,7 @@ pub enum CellState {
     TooFewSamples,
     /// The source does not have the test or the figure.
     NotMeasured,
-    /// Those who published the figures did not publish this one.
+    /// The output or table that it was imported from does not have it.
     Unpublished,
 }
 
@@ -203,8 +203,8 @@ impl Figure {
             _ => false,
         };
         match kind {
-            _ if runs.iter().any(RunTest::is_stalled) => CellState::Stalled,
-            SourceKind::Published => CellState::Unpublished,
+            _ if runs.iter().any(|run| run.is_stalled) => CellState::Stalled,
+            SourceKind::Imported => CellState::Unpublished,
             _ if runs.iter().any(is_rare) => CellState::TooFewSamples,
             _ => CellState::NotMeasured,
         }

@@ -105,7 +105,7 @@ fn sustained(rate: &RateRow<'_>, source: usize) -> Option<f64> {
 fn note(sources: &[ComparedSource], rows: &[ComparedRow], source: usize, is_ranked: bool) -> Option<String> {
     let stalled: Vec<&str> = rows
         .iter()
-        .filter(|row| row.runs[source].iter().any(RunTest::is_stalled))
+        .filter(|row| row.runs[source].iter().any(|run| run.is_stalled))
         .map(|row| row.test.as_str())
         .collect();
     let is_ephemeral = sources[source].volume.persistent == Some(false);

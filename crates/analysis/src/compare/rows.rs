@@ -44,6 +44,8 @@ pub struct RunTest {
     pub size_bytes: u64,
     /// Its planned runtime, else the measured one, ns; 0 where neither is known.
     pub runtime_ns: u64,
+    /// I/Os were issued and none completed.
+    pub is_stalled: bool,
     /// The engine, where it is known.
     pub engine: Option<String>,
     /// It ends when a set amount has been moved.
@@ -64,7 +66,9 @@ impl RunTest {
         };
         let started =
             if test.started_unix_ms > 0 { test.started_unix_ms } else { record.header.started_unix_ms };
-        let planned = row.planned_size();
+        let imported = test.imported();
+        let stated = imported.and_then(|imported| imported.load.size_bytes);
+        let planned = stated.unwrap_or_else(|| row.planned_size());
         let planned_ns = test.jobs.first().and_then(|job| job.plan.time.runtime).map(|runtime| runtime.0);
         RunTest {
             title: if row.is_own { row.name().to_owned() } else { id.clone() },
@@ -80,17 +84,15 @@ impl RunTest {
             impeded: doubt(true),
             size_bytes: if record.header.size_bytes > 0 { record.header.size_bytes } else { planned },
             runtime_ns: planned_ns.unwrap_or(row.summary.measured_ns),
-            engine: test.jobs.first().map(|job| job.engine().to_owned()),
+            is_stalled: is_stalled(row),
+            engine: imported.map_or_else(
+                || test.jobs.first().map(|job| job.engine().to_owned()),
+                |imported| imported.load.engine.clone(),
+            ),
             ends_with_size: !test.jobs.is_empty() && test.jobs.iter().all(|job| !job.plan.time.time_based),
             fio: test.fio.clone(),
             summary: row.summary.clone(),
         }
-    }
-
-    /// True where requests were issued and none completed.
-    pub fn is_stalled(&self) -> bool {
-        let completed = self.summary.total.as_ref().is_some_and(|total| total.ios > 0);
-        !completed && self.summary.measured_ns > 0 && self.status != TestStatus::Skipped
     }
 
     /// True where the figures are those of the test as it was planned.
@@ -114,6 +116,15 @@ impl RunTest {
             Lasting::Inconclusive => None,
         }
     }
+}
+
+/// Of a test of another program only what it says itself: figures that are missing are unknown.
+fn is_stalled(row: &RecordRow<'_>) -> bool {
+    if let Some(imported) = row.test.imported() {
+        return imported.total().is_some_and(|total| total.iops.is_some_and(|iops| iops.value == 0.0));
+    }
+    let completed = row.summary.total.as_ref().is_some_and(|total| total.ios > 0);
+    !completed && row.summary.measured_ns > 0 && row.test.status != TestStatus::Skipped
 }
 
 /// The seconds of a run make an interval where they are independent of each other, and the rate has not fallen.

@@ -14,8 +14,8 @@ pub enum SourceKind {
     Measured,
     /// A model of the catalogue, on virtual time.
     Simulated,
-    /// Figures that somebody published.
-    Published,
+    /// Figures that another program printed, or somebody published.
+    Imported,
 }
 
 impl SourceKind {
@@ -24,7 +24,7 @@ impl SourceKind {
         match self {
             SourceKind::Measured => "measured",
             SourceKind::Simulated => "simulated",
-            SourceKind::Published => "published",
+            SourceKind::Imported => "imported",
         }
     }
 }

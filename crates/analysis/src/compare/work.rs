@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use fathom_model::plan::{IoPlan, Mix, OpenSync, TimePlan};
-use fathom_model::{Nanos, units};
+use fathom_model::{Nanos, PerOp, units};
+use fathom_record::import::ImportedLoad;
 use fathom_record::{JobRecord, TestRecord};
 use serde::Serialize;
 
@@ -52,6 +53,9 @@ impl Work {
                 rate: Some(format!("every {}", units::latency(how.interval_ns))),
             };
         }
+        if let Some(imported) = test.imported() {
+            return Work::of_load(&imported.load);
+        }
         let jobs = &test.jobs;
         let Some(first) = jobs.first() else { return Work::default() };
         let all = |of: &dyn Fn(&JobRecord) -> String| {
@@ -66,6 +70,36 @@ impl Work {
             cache_mode: all(&|job| cache_mode(job.plan.io.direct)),
             sync: all(&|job| sync(&job.plan.io)),
             rate: all(&|job| rate(&job.plan.time)),
+        }
+    }
+
+    /// The load of another program, as far as its output says.
+    fn of_load(load: &ImportedLoad) -> Work {
+        let operation = load.rw.as_ref().map(|rw| match load.read_percent {
+            Some(reads) if rw.contains("rw") => format!("{rw} {reads}/{}", 100 - reads.min(100)),
+            _ => rw.clone(),
+        });
+        let mut sizes: Vec<String> = load
+            .block_size
+            .iter()
+            .filter_map(|(_, range)| Some(sizes(range.as_ref()?.min, range.as_ref()?.max)))
+            .collect();
+        sizes.dedup();
+        let rates = |of: &PerOp<Option<u64>>, unit: &str| -> Vec<String> {
+            of.iter()
+                .filter_map(|(op, rate)| Some(format!("{} {} {unit}", op.name(), count((*rate)? as f64))))
+                .collect()
+        };
+        let rate = [rates(&load.rate_iops, "IOPS"), rates(&load.rate_bytes_per_second, "B/s")].concat();
+        Work {
+            operation,
+            block_size: (!sizes.is_empty()).then(|| sizes.join("/")),
+            iodepth: load.queue_depth,
+            jobs: load.jobs,
+            cache_mode: load.direct.map(cache_mode),
+            // The output of a program shows no option that was left out.
+            sync: (!load.sync.is_empty()).then(|| load.sync.join(", ")),
+            rate: (!rate.is_empty()).then(|| rate.join(", ")),
         }
     }
 
@@ -125,18 +159,19 @@ fn operation(io: &IoPlan) -> String {
 fn block_size(job: &JobRecord) -> String {
     let pattern = job.plan.io.pattern;
     let (least, most) = (job.smallest_blocks(), job.largest_blocks());
-    let of = |least: u64, most: u64| {
-        if least == most { block(most) } else { format!("{}-{}", block(least), block(most)) }
-    };
     let used = [
-        (pattern.reads(), of(least.read, most.read)),
-        (pattern.writes(), of(least.write, most.write)),
-        (pattern.trims(), of(least.trim, most.trim)),
+        (pattern.reads(), sizes(least.read, most.read)),
+        (pattern.writes(), sizes(least.write, most.write)),
+        (pattern.trims(), sizes(least.trim, most.trim)),
     ];
-    let mut sizes: Vec<String> =
+    let mut each: Vec<String> =
         used.into_iter().filter(|(is_used, _)| *is_used).map(|(_, size)| size).collect();
-    sizes.dedup();
-    sizes.join("/")
+    each.dedup();
+    each.join("/")
+}
+
+fn sizes(least: u64, most: u64) -> String {
+    if least == most { block(most) } else { format!("{}-{}", block(least), block(most)) }
 }
 
 fn cache_mode(direct: bool) -> String {

@@ -150,6 +150,21 @@ fn a_model_runs_the_tests_of_the_run_beside_it() {
     assert!(!conditions.contains(&"runtime") && !conditions.contains(&"size"), "{conditions:?}");
 }
 
+/// Two classes of a provider, as the text of fio 2.2 was published, beside a model that runs the same test.
+#[test]
+fn the_output_of_another_program_is_a_source() {
+    let dir = scratch();
+    let articles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/fixtures/articles");
+    for class in ["capacity", "high-performance"] {
+        let name = format!("qingcloud-{class}-randread.fio-2.2.10.txt");
+        std::fs::copy(articles.join(&name), dir.path().join(format!("{class}.txt"))).unwrap();
+    }
+    let args = ["compare", "capacity.txt", "high-performance.txt", "sim:custom?iops=5000&latency=1ms"];
+    let text = run(dir.path(), &args).quietly().stdout;
+    let text = text.replace(concat!("fathom bench ", env!("CARGO_PKG_VERSION")), "fathom bench 0.0.0");
+    insta::assert_snapshot!("compare_imported", text);
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_with_the_reason() {
     let dir = scratch();
@@ -158,7 +173,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     for (args, parts) in [
         (&[sim][..], &["2"][..]),
         (&["last", sim], &["there is no history", "hint: use a run number"]),
-        (&["junk.json", sim], &["not the schema of a run record", "fathom history export"]),
+        (&["junk.json", sim], &["cannot read junk.json", "hint: "]),
         (&["none.json", sim], &["there is no such file"]),
         (&["sim:aws-gp9", sim], &["unknown volume type 'aws-gp9'"]),
         (&["-", "-"], &["standard input can be one source only"]),

@@ -63,11 +63,12 @@ fn sources(comparison: &VolumeComparison) -> Table {
             [first, .., last] if volume.runs.len() > 3 => {
                 format!("{} runs: {first} to {last}", volume.runs.len())
             }
+            [only] if *only == volume.name => String::new(),
             runs => runs.join(", "),
         };
         Row::new([volume.source.to_owned(), volume.name.clone(), volume.kind.name().to_owned(), runs])
     };
-    Table::new(columns, comparison.sources.iter().map(row))
+    Table::new(columns, comparison.sources.iter().map(row)).without_empty()
 }
 
 fn differences(comparison: &VolumeComparison) -> Block {
@@ -207,10 +208,8 @@ fn ranked(comparison: &VolumeComparison) -> Table {
 
 fn rule(comparison: &VolumeComparison) -> Vec<String> {
     let rates = comparison.ranking.iter().find(|one| one.rank.is_some()).map_or(0, |one| one.rates);
-    vec![format!(
-        "By the {} ({rates} rates); sustained: the same of the rates that can be held.",
-        ranking::RULE
-    )]
+    let rates = if rates == 1 { "1 rate".to_owned() } else { format!("{rates} rates") };
+    vec![format!("By the {} ({rates}); sustained: the same of the rates that can be held.", ranking::RULE)]
 }
 
 fn condition(one: &GateResult) -> KeyFigure {

@@ -7,7 +7,7 @@ use fathom_assess::compare::{SimulatedRuns, is_simulated_name, suite_of, volume_
 use fathom_assess::{AssessError, Effort, VolumeTypes};
 use fathom_history::{Filter, History, PATIENCE, RunId};
 use fathom_model::Nanos;
-use fathom_record::{HistoryRow, RunRecord};
+use fathom_record::{ActivityKind, HistoryRow, RunRecord};
 use fathom_sys::files::IMPORT;
 
 use crate::exit::Complaint;
@@ -75,8 +75,10 @@ impl SourceReader {
             let is_model = is_simulated_name(name);
             let runs = if is_model { Vec::new() } else { self.recorded(name)? };
             let is_simulated = |run: &SourceRun| is_simulated_name(&run.record.header.target);
+            let is_imported = |run: &SourceRun| run.record.header.activity.kind() == ActivityKind::Import;
             let kind = match is_model || runs.iter().all(is_simulated) {
                 true => SourceKind::Simulated,
+                false if runs.iter().any(is_imported) => SourceKind::Imported,
                 false => SourceKind::Measured,
             };
             sources.push(ComparedSource { name: name.clone(), kind, runs, ..ComparedSource::default() });
@@ -234,23 +236,14 @@ fn is_file(name: &str) -> bool {
     Path::new(name).exists()
 }
 
-/// The records in a file: one, or one a line.
+/// The runs in a file: records, or the output of another program.
 fn of_file(name: &str) -> Result<Vec<SourceRun>, Complaint> {
-    let text = IMPORT.read_text(Path::new(name)).map_err(AssessError::from)?;
+    let bytes = IMPORT.read(Path::new(name)).map_err(AssessError::from)?;
+    // Pasted text may have characters of another encoding.
+    let text = String::from_utf8_lossy(&bytes);
     let origin = if name == "-" { "standard input" } else { name };
-    let whole = RunRecord::from_json(&text);
-    let is_several = whole.is_err() && text.lines().filter(|line| !line.trim().is_empty()).count() > 1;
-    let lines = || text.lines().filter(|line| !line.trim().is_empty());
-    let records = match whole {
-        Ok(record) => Ok(vec![record]),
-        Err(_) if is_several && lines().all(|line| line.starts_with('{') && line.ends_with('}')) => {
-            lines().map(RunRecord::from_json).collect::<Result<Vec<_>, _>>()
-        }
-        Err(error) => Err(error),
-    };
-    let records = records.map_err(|error| {
-        let hint = "use the output of `fathom history export NUMBER`".to_owned();
-        Complaint::usage(format!("cannot read the runs in {origin}: {error}"), Some(hint))
+    let records = fathom_import::records(&text, name).map_err(|error| {
+        Complaint::usage(format!("cannot read {origin}: {error}"), Some(error.hint.clone()))
     })?;
     let several = records.len() > 1;
     let run = |(place, record): (usize, RunRecord)| {
