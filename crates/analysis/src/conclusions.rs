@@ -343,6 +343,26 @@ mod tests {
     }
 
     #[test]
+    fn latency_in_a_queue_disproves_nothing_at_a_rate_that_meets_the_need() {
+        // 1 % below the need, and 129 ms at that depth.
+        let deep = load("rand-read", "randread", (4096, 64), 495.0);
+        check(std::slice::from_ref(&deep), &[("web-server", "inconclusive")]);
+        check(&[TestLoad { iops: 470.0, ..deep }], &[("web-server", "inconclusive: 470 IOPS, QD 64 (needs")]);
+    }
+
+    #[test]
+    fn a_shallower_queue_bounds_the_bandwidth_of_a_deeper_one() {
+        // 32 I/Os outstanding give at most four times as much as 8.
+        let reads = |iops| load("seq-read", "read", (1 << 20, 8), iops);
+        check(&[reads(6.0)], &[("streaming-read", "no: 6.3 MB/s, QD 8 (needs >= 40 MB/s)")]);
+        check(&[reads(10.0)], &[("streaming-read", "inconclusive: 11 MB/s, QD 8 (needs >= 118 MB/s)")]);
+        check(&[reads(30.0)], &[("streaming-read", "inconclusive")]);
+        // Smaller blocks: I/Os count, not bytes.
+        let small = load("seq-jobs", "read", (128 << 10, 8), 20.0);
+        check(&[small], &[("streaming-read", "inconclusive: 2.6 MB/s, QD 8 (needs >= 118 MB/s)")]);
+    }
+
+    #[test]
     fn a_latency_without_a_limit_holds_for_any_rate() {
         let single = load("lat-read", "randread", (4096, 1), 150.0);
         check(std::slice::from_ref(&single), &[("oltp", "inconclusive")]);

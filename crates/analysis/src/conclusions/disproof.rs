@@ -4,7 +4,7 @@ use fathom_model::units;
 
 use super::OperatingPoint;
 use super::measured::{MeasuredOp, MeasuredRow, SINGLE, SyncPattern};
-use super::proof::{Case, IN_FLIGHT, Proof, Stream, rate, streams};
+use super::proof::{Case, IN_FLIGHT, MEETS, Proof, Stream, rate, streams};
 use super::uses::{NeededRate, UseNeed};
 use crate::say::count;
 
@@ -93,16 +93,27 @@ impl Case<'_> {
         (row.is_queue && self.showing().any(shows)).then_some(iops)
     }
 
+    /// The factor by which the rate of a row may rise at the depth of the use: latency grows with the depth, so the rate grows by
+    /// no more than the depth does. 1 in front of a limit, and where the latency bounds the depth.
+    fn growth(&self, row: &MeasuredRow) -> f64 {
+        let Some(most) = self.purpose.in_flight_bytes.filter(|_| !row.is_queue) else { return 1.0 };
+        let block = self.purpose.mean_block();
+        let largest = row.ops.iter().map(MeasuredOp::largest).max().unwrap_or(0) as f64;
+        // An I/O of the row is outstanding as at least one of the use.
+        let growth = most as f64 / block / (row.depth * (largest / block).max(1.0));
+        if growth * (1.0 - IN_FLIGHT) <= 1.0 { 1.0 } else { growth }
+    }
+
     /// The rate is below the need although more outstanding I/Os would not raise it, or would take too long.
     fn too_slow(&self, row: &MeasuredRow, need: &UseNeed) -> Option<Proof> {
         let mixes = || self.mixes_beyond(row, need);
-        let needed = self.beyond(row, need, CLEAR).or_else(mixes).filter(|_| !row.is_paced)?;
+        let by_rate = || self.beyond(row, need, 1.0 - (1.0 - CLEAR) / self.growth(row));
+        let needed = by_rate().or_else(mixes).filter(|_| !row.is_paced)?;
         let outstanding = need.p99_ns.map(|ns| needed * ns as f64 / 1e9 * (1.0 + IN_FLIGHT));
-        let enough_bytes = self.purpose.in_flight_bytes.map(|bytes| bytes as f64 * (1.0 - IN_FLIGHT));
         let is_deep = row.is_queue
             || self.purpose.serial
-            || outstanding.is_some_and(|enough| row.depth >= enough)
-            || enough_bytes.is_some_and(|enough| row.bytes_in_flight() >= enough);
+            || self.purpose.in_flight_bytes.is_some()
+            || outstanding.is_some_and(|enough| row.depth >= enough);
         if !is_deep {
             return None;
         }
@@ -156,7 +167,7 @@ impl Case<'_> {
             (is_load || op.largest() <= smallest) && op.disproves_p99(limit_ns as f64 * (1.0 + CLEAR))
         };
         let late = row.ops.iter().filter(is_late).max_by_key(|op| op.p99_ns())?;
-        let is_slower = !row.is_paced && self.beyond(row, need, 0.0).is_some();
+        let is_slower = !row.is_paced && self.beyond(row, need, MEETS).is_some();
         if !is_slower && !self.is_unloaded(at, late) {
             return None;
         }

@@ -14,7 +14,7 @@ use super::uses::{NeededRate, Use, UseNeed};
 use crate::say::count;
 
 /// Rates that miss a need by no more than this meet it: a limit is measured with such an error.
-const MEETS: f64 = 0.02;
+pub(super) const MEETS: f64 = 0.02;
 /// Bytes outstanding that count as those of the use.
 pub(super) const IN_FLIGHT: f64 = 0.10;
 
