@@ -59,6 +59,7 @@ impl EarlierIdentification {
             known_by: KnownBy::Identification,
             sustained_iops: Some(last.iops),
             burst,
+            exhausted_iops: phases[1..].iter().map(|phase| phase.iops).collect(),
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use fathom_analysis::plateau::settled_iops;
 use fathom_catalog::{
-    BurstReach, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches, SAME_RATE, burst_lasts_ns, reach,
+    BurstReach, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches, SAME_RATE, burst_lasts_ns,
+    exhausted_rates, reach,
 };
 use fathom_model::BlockSize;
 use fathom_record::{
@@ -46,6 +47,7 @@ fn own_rates(volume: &KnownVolume<'_>, load: &OfferedLoad, iops: f64) -> OwnRate
         known_by: volume.known_by,
         sustained_iops: reached.iops,
         burst: reached.burst.map(|burst| burst_rate(&burst, lasts_ns(&volume.model, load, &burst, iops))),
+        exhausted_iops: exhausted_rates(&volume.model, load),
     }
 }
 

@@ -49,7 +49,7 @@ pub use published::{
     ComparedFigure, FigureVerdict, Published, PublishedArticle, PublishedFigure, PublishedRun,
 };
 pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};
-pub use reach::{BurstReach, LimitUnit, ReachedRate, burst_lasts_ns, reach};
+pub use reach::{BurstReach, LimitUnit, ReachedRate, burst_lasts_ns, exhausted_rates, reach};
 pub use resolve::{ModelRefusal, Parameters, Resolved};
 pub use sheet::{BlockRow, LimitDirection, Rule, Sheet, SheetLimit};
 pub use target::{SimulatedTarget, TargetError};

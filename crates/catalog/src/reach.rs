@@ -80,6 +80,14 @@ pub fn burst_lasts_ns(model: &VolumeModel, load: &OfferedLoad, rate: f64) -> Opt
     load.mixes().into_iter().filter_map(of_mix).min()
 }
 
+/// The rates that the limits with bursts leave of `load` when these are over, requests per second: of each by itself.
+pub fn exhausted_rates(model: &VolumeModel, load: &OfferedLoad) -> Vec<f64> {
+    let exceeds = |met: &LoadLimit| met.limit.peak().is_none_or(|peak| peak > met.limit.baseline());
+    let of_mix = |reads| met(model, load, reads).into_iter().filter(exceeds).collect::<Vec<_>>();
+    let all = load.mixes().into_iter().flat_map(of_mix);
+    all.map(|met| met.limit.baseline().as_f64() / met.tokens).collect()
+}
+
 /// The limits whose credits a rate uses.
 fn spent(met: &[LoadLimit], rate: f64) -> impl Iterator<Item = &LoadLimit> + Clone {
     met.iter().filter(move |met| rate * met.tokens > met.limit.baseline().as_f64())
@@ -253,6 +261,18 @@ mod tests {
             2000.0,
             None,
         );
+    }
+
+    #[test]
+    fn each_limit_with_credits_leaves_a_rate_of_its_own() {
+        let reads = |kib: f64| OfferedLoad { read_fraction: Some(1.0), ..OfferedLoad::of(kib * KIB, false) };
+        let check = |id: &str, gib: u64, kib: f64, expected: &[f64]| {
+            assert_eq!(exhausted_rates(&model(id, gib), &reads(kib)), expected, "{id}");
+        };
+        check("aws-gp2", 50, 4.0, &[150.0]);
+        check("aws-gp3", 50, 4.0, &[]);
+        // P4: 120 IOPS, and 25 MB/s.
+        check("azure-premium-ssd", 32, 62.5, &[120.0, 25e6 / 64_000.0]);
     }
 
     #[test]

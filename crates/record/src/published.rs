@@ -34,6 +34,9 @@ pub struct OwnRates {
     /// The rate above it, where there is one.
     #[serde(skip_serializing_if = "is_default")]
     pub burst: Option<BurstRate>,
+    /// The rates that limits with burst credits leave when these are exhausted, IOPS: one for each that the burst exceeds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub exhausted_iops: Vec<f64>,
 }
 
 /// How the type of a volume is known.

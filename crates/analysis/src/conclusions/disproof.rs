@@ -192,7 +192,9 @@ impl Case<'_> {
         let row = &self.rows[at];
         let is_quicker =
             |later: &MeasuredRow| later.op(op.is_read).is_some_and(|other| other.low >= UNLIMITED * op.high);
-        row.depth <= SINGLE && (row.is_paced || self.rows[at + 1..].iter().any(is_quicker))
+        row.depth <= SINGLE
+            && !row.is_exhausted()
+            && (row.is_paced || self.rows[at + 1..].iter().any(is_quicker))
     }
 
     fn point(&self, row: &MeasuredRow, p99_ns: Option<u64>) -> OperatingPoint {

@@ -2,13 +2,14 @@
 
 use fathom_model::BlockSize;
 use fathom_model::plan::{Mix, OpenSync};
+use fathom_record::stability::Second;
 use fathom_record::{FindingId, Latency, PhaseOutcome, RunRecord, TestStatus};
 
 use super::uses::Use;
 use crate::doubt::{FigureEffect, FindingDoubt, doubts_of};
 use crate::estimate::binomial_at_most;
 use crate::rows::{RecordRow, RowKind, rows};
-use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
+use crate::steady::rate_duration::{DurationBasis, Lasting, RateDuration, rate_duration};
 
 /// Share of the I/Os that may be slower than a 99th percentile.
 const BEYOND_P99: f64 = 0.01;
@@ -20,6 +21,9 @@ const IMPROBABLE: f64 = 0.025;
 const VERY_IMPROBABLE: f64 = 0.001;
 /// Mean number of outstanding I/Os up to which none waits for another.
 pub(super) const SINGLE: f64 = 1.1;
+/// A rate between these shares of one that exhausted credits leave may be that one: two limits together leave less.
+const LEAST_LEFT: f64 = 0.8;
+const MOST_LEFT: f64 = 1.05;
 /// Latencies of a queue in front of a limiter differ by at most this share.
 const ALIKE: f64 = 0.10;
 
@@ -161,6 +165,8 @@ pub(super) struct MeasuredRow {
     read_percent: u8,
     /// How long its rate lasts.
     pub(super) duration: RateDuration,
+    /// The highest rate of its load by the published rule, IOPS, where burst credits were exhausted while it was measured.
+    burst_iops: Option<f64>,
 }
 
 /// Doubt about a rate that may be a burst.
@@ -171,7 +177,31 @@ const MAY_BE_BURST: FindingDoubt = FindingDoubt {
     remedy: "name the volume type (--label type=ID), or find its burst bucket with `fathom identify`",
 };
 
+/// Doubt about a rate that the volume cannot give by itself.
+const BEYOND_RULE: FindingDoubt = FindingDoubt {
+    id: FindingId::HostCache,
+    effect: FigureEffect::Flatters,
+    reason: "faster than the published rule allows: a cache may have served I/Os",
+    remedy: "use a larger --size, or a target without a cache in front of it",
+};
+
 impl MeasuredRow {
+    /// The row as evidence of what the volume gives from full credits: a rate that was measured without credits shows no more than
+    /// itself, and disproves no rate up to that of the burst.
+    pub(super) fn from_full_credits(&self) -> MeasuredRow {
+        let mut row = self.clone();
+        let reached: f64 = self.ops.iter().map(|op| op.high).sum();
+        if let Some(burst) = self.burst_iops.filter(|burst| *burst > reached) {
+            row.ops.iter_mut().for_each(|op| op.high *= burst / reached);
+        }
+        row
+    }
+
+    /// Its I/Os waited for credits.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.burst_iops.is_some()
+    }
+
     /// The row as evidence of what the volume sustains: a burst is scaled to the rate that remains, at which a limit holds it. A
     /// rate that may be a burst bounds what is sustained, and shows nothing.
     pub(super) fn sustained(&self) -> MeasuredRow {
@@ -244,7 +274,9 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
     let kind = row.kind()?;
     let doubt =
         |has: fn(FigureEffect) -> bool| doubts_of(record, &row.test.id, has).next().map(|(doubt, _)| doubt);
-    let varies = doubt(|effect| effect == FigureEffect::Varies).is_some();
+    let duration = rate_duration(&row.test);
+    let has_fallen = duration.label == Lasting::Burst && duration.basis == Some(DurationBasis::ObservedFall);
+    let varies = has_fallen || doubt(|effect| effect == FigureEffect::Varies).is_some();
     let io = &row.jobs().first()?.plan.io;
     let every = [io.fsync_every, io.fdatasync_every];
     let sync = match () {
@@ -269,7 +301,8 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
         is_paced: row.is_paced(),
         common_ns: common_ns(row),
         is_queue: false,
-        flattered: doubt(|effect| effect.flatters() || effect == FigureEffect::Interrupts),
+        flattered: doubt(|effect| effect.flatters() || effect == FigureEffect::Interrupts)
+            .or_else(|| exceeds_rule(row).then_some(&BEYOND_RULE)),
         impeded: doubt(|effect| effect.impedes() || effect == FigureEffect::Interrupts),
         read_percent: match io.pattern.mix {
             Mix::ReadWrite { read_percent } => read_percent,
@@ -277,8 +310,30 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
             _ => 0,
         },
         ops,
-        duration: rate_duration(&row.test),
+        duration,
+        burst_iops: exhausted(row),
     })
+}
+
+/// The burst rate of a row whose rate fell to one that exhausted credits leave, in any second.
+fn exhausted(row: &RecordRow<'_>) -> Option<f64> {
+    let own = row.test.published.as_ref()?.own.as_ref()?;
+    let burst = own.burst?.iops;
+    let left =
+        || own.exhausted_iops.iter().chain(&own.sustained_iops).filter(|left| **left < burst * (1.0 - ALIKE));
+    // A second holds whole I/Os.
+    let is_left = |second: &Second| {
+        let (iops, one) = (second.iops(), 1e9 / second.elapsed_ns.max(1) as f64);
+        left().any(|left| (LEAST_LEFT * left - one..=MOST_LEFT * left + one).contains(&iops))
+    };
+    row.seconds.iter().any(is_left).then_some(burst)
+}
+
+/// Faster than the published rule of the volume's type allows.
+fn exceeds_rule(row: &RecordRow<'_>) -> bool {
+    let own = row.test.published.as_ref().and_then(|published| published.own.as_ref());
+    let most = own.and_then(|own| own.burst.map(|burst| burst.iops).or(own.sustained_iops));
+    most.is_some_and(|most| row.iops() > most * (1.0 + ALIKE))
 }
 
 fn measured_op(row: &RecordRow<'_>, is_read: bool, sync: SyncPattern, varies: bool) -> Option<MeasuredOp> {

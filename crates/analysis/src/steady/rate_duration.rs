@@ -227,6 +227,7 @@ mod tests {
             known_by: KnownBy::Label,
             sustained_iops,
             burst: burst.map(of_burst),
+            ..OwnRates::default()
         };
         Some(PublishedRates { own: Some(own), ..PublishedRates::default() })
     }

@@ -1,0 +1,209 @@
+//! No two runs of one volume contradict each other: any tests of a suite and any profiles, of any length from 10 s to 3 h, on
+//! volumes with limits, burst buckets, I/O units, latencies and host caches drawn at random.
+//!
+//! The gate draws a few volumes; `cargo xtask campaign contradictions` draws as many as it is told.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod benches;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use benches::{bench, bench_only, part};
+use fathom_analysis::conclusions::{Conclusion, Suitability, USES, conclusions};
+use fathom_assess::Effort;
+use fathom_model::Nanos;
+use fathom_record::RunRecord;
+
+/// I/Os that a test may issue at the most, so that virtual hours take seconds.
+const MOST_IOS: f64 = 60_000.0;
+const SUITE: [&str; 10] = [
+    "lat-read",
+    "lat-write",
+    "commit",
+    "rand-read",
+    "rand-write",
+    "rand-mixed",
+    "rand-read-jobs",
+    "seq-read",
+    "bw-write",
+    "seq-write-jobs",
+];
+
+/// Random numbers from a seed.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn chance(&mut self, of: f64) -> bool {
+        self.share() < of
+    }
+
+    /// Even on a scale of logarithms.
+    fn between(&mut self, low: f64, high: f64) -> f64 {
+        (low.ln() + self.share() * (high / low).ln()).exp()
+    }
+}
+
+/// A volume, and the most I/Os per second that it serves.
+#[derive(Debug)]
+struct DrawnVolume {
+    target: String,
+    most_iops: f64,
+}
+
+/// A volume drawn from a seed: of low rates for long runs, of any for short ones.
+fn drawn(rng: &mut Rng) -> DrawnVolume {
+    let fastest = rng.between(100.0, 6_000.0);
+    let mut words = vec!["size=64GiB".to_owned()];
+    let is_apart = rng.chance(0.3);
+    if is_apart && rng.chance(0.3) {
+        words.push("shared=0".to_owned());
+        words.push(format!("iops={}", rng.between(60.0, fastest) as u64));
+    }
+    let mut most_iops: f64 = 0.0;
+    for prefix in if is_apart { &["read_", "write_"][..] } else { &[""][..] } {
+        let latency_us = rng.between(50.0, 30_000.0);
+        let mut rate = 64e6 / latency_us;
+        let mut limit = |names: [&str; 3], low: f64, high: f64, rng: &mut Rng| {
+            let base = rng.between(low, high);
+            words.push(format!("{prefix}{}={}", names[0], base as u64));
+            if !rng.chance(0.5) {
+                return base;
+            }
+            let burst = base * rng.between(1.1, 20.0);
+            let seconds = rng.between(10.0, 7200.0);
+            words.push(format!("{prefix}{}={}", names[1], burst as u64));
+            words.push(format!("{prefix}{}={}", names[2], ((burst - base) * seconds) as u64 + 1));
+            burst
+        };
+        if rng.chance(0.85) {
+            rate = rate.min(limit(["iops", "burst_iops", "bucket_ios"], 60.0, fastest, rng));
+        }
+        if rng.chance(0.85) {
+            let most = fastest * 16_384.0;
+            let names = ["bandwidth", "burst_bandwidth", "bucket_bytes"];
+            rate = rate.min(limit(names, most.min(5e6) / 5.0, most.max(1e7), rng) / 4096.0);
+        }
+        words.push(format!("{prefix}latency={}us", latency_us as u64));
+        most_iops = most_iops.max(rate);
+    }
+    if rng.chance(0.5) {
+        words.push("latency_spread=1".to_owned());
+    }
+    if rng.chance(0.4) {
+        words.push(format!("io_unit={}", 4096 << (rng.next() % 9)));
+        if rng.chance(0.4) {
+            words.push("io_merge=1".to_owned());
+        }
+    }
+    if rng.chance(0.3) {
+        words.push(format!("parallelism={}", rng.between(1.0, 65.0) as u64));
+    }
+    if rng.chance(0.15) {
+        let mode = if rng.chance(0.5) { "ReadWrite" } else { "ReadOnly" };
+        words.push(format!("cache={mode}&cache_size={}GiB", rng.between(1.0, 16.0) as u64));
+    }
+    DrawnVolume { target: format!("sim:custom?{}", words.join("&")), most_iops }
+}
+
+/// Runs of one volume: of several lengths, of all tests and of some.
+fn runs(volume: &DrawnVolume, rng: &mut Rng) -> Vec<RunRecord> {
+    let longest = (MOST_IOS / volume.most_iops).clamp(10.0, 10_800.0);
+    let profiles: Vec<&str> = USES.iter().map(|one| one.name).collect();
+    let mut all = Vec::new();
+    for at in 0..6 {
+        let seconds = if at == 0 { 10.0 } else { rng.between(10.0, longest.max(10.1)) };
+        let length = (Effort::Quick, Some(Nanos::from_millis((seconds * 1e3) as u64)));
+        let share = if at < 2 { 1.0 } else { 0.4 };
+        let mut some = |names: &[&'static str]| -> Vec<&'static str> {
+            names.iter().copied().filter(|_| rng.chance(share)).collect()
+        };
+        let (tests, uses) = (some(&SUITE), some(&profiles));
+        if at % 2 == 0 && !tests.is_empty() {
+            all.push(bench_only(&volume.target, ("standard", &[]), &tests, length));
+        } else if !uses.is_empty() {
+            all.push(bench(&volume.target, "", &uses, length));
+        }
+    }
+    all
+}
+
+fn contradict(one: Suitability, other: Suitability) -> bool {
+    one != other && one != Suitability::Inconclusive && other != Suitability::Inconclusive
+}
+
+/// The contradictions among the verdicts of all runs of a volume, and of parts of these runs.
+fn contradictions(seed: u64) -> Vec<String> {
+    let mut rng = Rng(seed.wrapping_mul(0x5851_f42d_4c95_7f2d));
+    let volume = drawn(&mut rng);
+    let target = &volume.target;
+    let mut known: BTreeMap<(&str, bool), (Conclusion, String)> = BTreeMap::new();
+    let (mut found, mut told) = (Vec::new(), BTreeSet::new());
+    for record in runs(&volume, &mut rng) {
+        for selection in 0..12 {
+            let share = if selection == 0 { 1.0 } else { rng.between(0.1, 0.9) };
+            let chosen: Vec<bool> = record.tests.iter().map(|_| rng.chance(share)).collect();
+            let part = part(&record, &|at, _| chosen[at]);
+            let tests: Vec<&str> = part.tests.iter().map(|test| test.id.as_str()).collect();
+            let measured_ns =
+                part.tests.iter().flat_map(|test| &test.jobs).map(|job| job.measured.elapsed_ns()).max();
+            let context = format!("{} s of {tests:?}", measured_ns.unwrap_or(0) / 1_000_000_000);
+            for conclusion in conclusions(&part) {
+                for is_sustained in [false, true] {
+                    let of = |one: &Conclusion| if is_sustained { one.sustained } else { one.verdict };
+                    let verdict = of(&conclusion);
+                    if verdict == Suitability::Inconclusive {
+                        continue;
+                    }
+                    let entry = known.entry((conclusion.id, is_sustained));
+                    let (before, its) = entry.or_insert_with(|| (conclusion.clone(), context.clone()));
+                    if contradict(of(before), verdict) && told.insert((conclusion.id, is_sustained)) {
+                        found.push(format!(
+                            "seed {seed} {target}\n  {}{}: {} | {}\n     {its}\n   but {} | {}\n     {context}",
+                            conclusion.id,
+                            if is_sustained { " sustained" } else { "" },
+                            before.verdict_text(), before.reason, conclusion.verdict_text(), conclusion.reason,
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+fn check(seeds: std::ops::Range<u64>) {
+    let half = |part: u64| {
+        let seeds = seeds.clone();
+        std::thread::spawn(move || {
+            seeds.skip(part as usize).step_by(2).flat_map(contradictions).collect::<Vec<_>>()
+        })
+    };
+    let found: Vec<String> = [half(0), half(1)].into_iter().flat_map(|half| half.join().unwrap()).collect();
+    assert!(found.is_empty(), "{} contradictions:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn runs_of_one_volume_never_contradict_each_other() {
+    check(0..4);
+}
+
+/// `FATHOM_VOLUMES=FROM..TO` names other volumes.
+#[test]
+#[ignore = "runs as long as it is told: cargo xtask campaign contradictions"]
+fn runs_of_many_volumes_never_contradict_each_other() {
+    let volumes = std::env::var("FATHOM_VOLUMES").unwrap_or_else(|_| "0..300".to_owned());
+    let (from, to) = volumes.split_once("..").unwrap();
+    check(from.parse().unwrap()..to.parse().unwrap());
+}
