@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::{fuzz, identify_devices, planted_causes};
+use crate::{contradictions, fuzz, identify_devices, planted_causes};
 
 /// One campaign.
 struct Campaign {
@@ -17,6 +17,11 @@ struct Campaign {
 }
 
 const CAMPAIGNS: &[Campaign] = &[
+    Campaign {
+        name: "contradictions",
+        doc: "compare verdicts of runs on simulated volumes drawn at random [--volumes 300] [--from SEED]",
+        run: contradictions::campaign,
+    },
     Campaign {
         name: "fuzz",
         doc: "run the fuzz targets [--minutes 30, of each] [--jobs 2, at once] [--only NAME]",

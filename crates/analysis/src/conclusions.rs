@@ -118,7 +118,7 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
         return Vec::new();
     }
     let sustained: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::sustained).collect();
-    let rows: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::from_full_credits).collect();
+    let rows: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::with_full_credits).collect();
     let of_use = |purpose: &'static Use| {
         let verdict = |rows: &[MeasuredRow]| conclusion(&Case { purpose, rows, kind, ignores_doubt: false });
         with_duration(verdict(&rows), verdict(&sustained), &rows)

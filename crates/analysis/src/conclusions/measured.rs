@@ -188,7 +188,7 @@ const BEYOND_RULE: FindingDoubt = FindingDoubt {
 impl MeasuredRow {
     /// The row as evidence of what the volume gives from full credits: a rate that was measured without credits shows no more than
     /// itself, and disproves no rate up to that of the burst.
-    pub(super) fn from_full_credits(&self) -> MeasuredRow {
+    pub(super) fn with_full_credits(&self) -> MeasuredRow {
         let mut row = self.clone();
         let reached: f64 = self.ops.iter().map(|op| op.high).sum();
         if let Some(burst) = self.burst_iops.filter(|burst| *burst > reached) {

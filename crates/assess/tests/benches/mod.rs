@@ -7,18 +7,21 @@ use fathom_record::RunRecord;
 /// The effort of a run, and the measured time of each test where it is not that of the suite.
 pub type RunLength = (Effort, Option<Nanos>);
 
-/// A run of a suite, or of the profiles of these names.
-pub fn bench(target: &str, suite: &str, profiles: &[&str], length: RunLength) -> RunRecord {
-    bench_only(target, (suite, profiles), &[], length)
+/// What a run measures.
+#[derive(Clone, Copy)]
+pub enum BenchTests<'a> {
+    /// These tests of the standard suite; all where none is named.
+    Suite(&'a [&'a str]),
+    /// The profiles of these uses.
+    Profiles(&'a [&'a str]),
 }
 
-/// A run of these tests of a suite.
-pub fn bench_only(
-    target: &str,
-    (suite, profiles): (&str, &[&str]),
-    only: &[&str],
-    (effort, runtime): RunLength,
-) -> RunRecord {
+/// A run on a volume.
+pub fn bench(target: &str, tests: BenchTests<'_>, (effort, runtime): RunLength) -> RunRecord {
+    let (suite, only, profiles): (&str, &[&str], &[&str]) = match tests {
+        BenchTests::Suite(only) => ("standard", only, &[]),
+        BenchTests::Profiles(profiles) => ("", &[], profiles),
+    };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let settings = BenchSettings {
         run: RunSettings { target: target.into(), seed: Some(7), ..RunSettings::default() },

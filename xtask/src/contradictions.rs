@@ -1,0 +1,55 @@
+//! `cargo xtask campaign contradictions`: draws simulated volumes and fails where two runs of one of them contradict each other
+//! (`crates/assess/tests/contradictions.rs`, of which the gate draws a few).
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+/// Volumes of a full campaign.
+const USUAL_VOLUMES: u64 = 300;
+
+/// The range of seeds that the arguments ask for.
+fn seeds(arguments: &[&str]) -> anyhow::Result<std::ops::Range<u64>> {
+    let (mut volumes, mut from) = (USUAL_VOLUMES, 0);
+    for pair in arguments.chunks(2) {
+        let number = || -> anyhow::Result<u64> {
+            let value = pair.get(1).with_context(|| format!("{} needs a value", pair[0]))?;
+            value.parse().with_context(|| format!("{} is a whole number", pair[0]))
+        };
+        match pair[0] {
+            "--volumes" => volumes = number()?,
+            "--from" => from = number()?,
+            other => bail!("{other} is not an argument; there are --volumes and --from"),
+        }
+    }
+    Ok(from..from.saturating_add(volumes))
+}
+
+/// Runs the campaign.
+pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    let seeds = seeds(arguments)?;
+    let mut test = Command::new("cargo");
+    test.current_dir(root)
+        .args(["test", "--release", "-p", "fathom-assess", "--test", "contradictions"])
+        .env("FATHOM_VOLUMES", format!("{}..{}", seeds.start, seeds.end));
+    let status = test.status().context("cannot run cargo")?;
+    if !status.success() {
+        bail!("runs contradict each other: see above");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_name_the_seeds() {
+        assert_eq!(seeds(&[]).unwrap(), 0..300);
+        assert_eq!(seeds(&["--from", "300", "--volumes", "10"]).unwrap(), 300..310);
+        for wrong in [&["--from"][..], &["--from", "x"], &["--seed", "1"]] {
+            assert!(seeds(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
