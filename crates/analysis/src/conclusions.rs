@@ -281,7 +281,7 @@ fn nearest(case: &Case<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{Finding, FindingId};
+    use fathom_record::{BurstRate, Finding, FindingId, OwnRates, PublishedRates};
 
     use super::*;
     use crate::fixture::{self, TestLoad, record};
@@ -361,6 +361,38 @@ mod tests {
         // Smaller blocks: I/Os count, not bytes.
         let small = load("seq-jobs", "read", (128 << 10, 8), 20.0);
         check(&[small], &[("streaming-read", "inconclusive: 2.6 MB/s, QD 8 (needs >= 118 MB/s)")]);
+    }
+
+    /// The run on a volume of a known type: 150 IOPS, and `burst` while credits last.
+    fn known_type(mut run: RunRecord, burst: Option<f64>) -> RunRecord {
+        let burst = burst.map(|iops| BurstRate { iops, lasts_ns: Some(60_000_000_000), refill_ns: None });
+        let exhausted_iops = burst.iter().map(|_| 150.0).collect();
+        let own = OwnRates { sustained_iops: Some(150.0), burst, exhausted_iops, ..OwnRates::default() };
+        run.tests[0].published = Some(PublishedRates { own: Some(own), ..PublishedRates::default() });
+        run
+    }
+
+    #[test]
+    fn exhausted_credits_disprove_what_remains_and_no_burst() {
+        let check = |seconds: Vec<f64>, iops: f64, expected: [Suitability; 2]| {
+            let load = TestLoad { seconds, ..load("rand-read", "randread", (4096, 64), iops) };
+            let found = of(&known_type(record(&[load]), Some(3000.0)), "web-server");
+            assert_eq!([found.verdict, found.sustained], expected, "{iops}: {found:?}");
+        };
+        let (no, open) = (Suitability::No, Suitability::Inconclusive);
+        check(vec![1.0; 20], 90.0, [no, no]);
+        check(vec![1.0; 20], 150.0, [open, open]);
+        // In a mean of both, a second of what remains is enough.
+        check([vec![1.0; 10], vec![0.05; 10]].concat(), 3000.0, [open, open]);
+    }
+
+    #[test]
+    fn a_rate_above_the_published_rule_shows_nothing() {
+        let run = commits(900.0, 1_000_000);
+        assert_eq!(of(&known_type(run.clone(), Some(900.0)), "etcd").verdict, Suitability::Yes);
+        let found = of(&known_type(run, None), "etcd");
+        assert_eq!(found.verdict, Suitability::Inconclusive);
+        assert!(found.reason.contains("faster than the published rule allows"), "{}", found.reason);
     }
 
     #[test]
