@@ -10,6 +10,7 @@ use std::alloc::System;
 pub mod catalogue;
 pub mod command_line;
 pub mod expectation;
+pub mod import;
 pub mod job_file;
 mod jobs;
 mod messages;

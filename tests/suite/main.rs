@@ -20,6 +20,7 @@ mod guard_race;
 mod guarded;
 mod hostile_names;
 mod identify;
+mod imported_fio;
 mod killed;
 mod monitor;
 mod monitor_mounts;

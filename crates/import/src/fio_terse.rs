@@ -132,9 +132,14 @@ impl<'a> Fields<'a> {
         let group = self.text().and_then(|group| group.parse().ok()).unwrap_or(0);
         let error = self.text().and_then(|error| error.parse().ok());
         let mut entry = ImportedEntry { name: name.to_owned(), error, ..ImportedEntry::default() };
-        for &op in layout.ops {
-            if let Some(found) = self.op(op.name(), layout) {
-                *entry.op_mut(op) = found;
+        // Under `unified_rw_reporting` there is one block for all operations, and CPU time follows it.
+        if self.fields.clone().nth(layout.op_fields()).is_some_and(|field| field.ends_with('%')) {
+            entry.total = self.op("total", layout);
+        } else {
+            for &op in layout.ops {
+                if let Some(found) = self.op(op.name(), layout) {
+                    *entry.op_mut(op) = found;
+                }
             }
         }
         entry.cpu = ImportedCpu {

@@ -49,7 +49,8 @@ impl SourceReport {
     /// No test has a figure.
     pub fn record(mut self, format: ImportFormat, file: &str) -> Result<RunRecord, ImportError> {
         self.tests.retain(|test| {
-            test.imported.entries.iter().any(|entry| entry.error.is_some() || *entry != named(entry))
+            !test.imported.missing.is_empty()
+                || test.imported.entries.iter().any(|entry| entry.error.is_some() || *entry != named(entry))
         });
         if self.tests.is_empty() {
             return Err(ImportError::new(

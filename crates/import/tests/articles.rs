@@ -38,18 +38,28 @@ fn listed(record: &RunRecord) -> String {
     lines.join("\n")
 }
 
-#[test]
-fn every_figure_of_the_articles_is_read_in_its_unit() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/articles");
-    let mut paths: Vec<_> =
-        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+/// Imports every text of a directory, and shows its figures.
+fn check(directory: &str, count: usize) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(directory);
+    let entries = std::fs::read_dir(directory).expect("the fixtures are in the repository");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("a readable directory").path()).collect();
     paths.sort();
-    assert_eq!(paths.len(), 18);
+    assert_eq!(paths.len(), count);
     for path in paths {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_stem().expect("a file").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("a readable file");
         let record = import(&text, &name).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(RunRecord::from_json(&record.to_json()).unwrap(), record, "{name}");
+        assert_eq!(RunRecord::from_json(&record.to_json()).expect("a record"), record, "{name}");
         insta::assert_snapshot!(name, listed(&record));
     }
+}
+
+#[test]
+fn every_figure_of_the_articles_is_read_in_its_unit() {
+    check("articles", 18);
+}
+
+#[test]
+fn every_figure_of_stored_outputs_is_read_in_its_unit() {
+    check("outputs", 8);
 }

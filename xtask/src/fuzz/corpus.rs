@@ -10,6 +10,8 @@ use super::Places;
 /// Files of the repository that are inputs of a target: directory and ending.
 const FILES: &[(&str, &str, &str)] = &[
     ("catalogue", "crates/catalog/data", "toml"),
+    ("import", "crates/import/tests/fixtures/articles", "txt"),
+    ("import", "crates/import/tests/fixtures/outputs", "txt"),
     ("job_file", "profiles", "fio"),
     ("record", "crates/record/tests/fixtures", "json"),
     ("suite", "suites", "toml"),

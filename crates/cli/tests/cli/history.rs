@@ -152,3 +152,59 @@ fn a_metric_is_shown_over_the_stored_runs() {
     let unknown = run(dir.path(), &["history", "trend", "speed"]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("unknown metric 'speed'"), "{unknown:?}");
 }
+
+#[test]
+fn output_of_other_programs_is_imported_shown_and_listed() {
+    const TEXT: &str = "bw-test: (groupid=0, jobs=1): err= 0: pid=2584: Fri Apr 20 17:14:19 2018\n \
+                        write: io=22937MB, , , runt=120160msec\n    issued    : total=r=0/w=22937/d=0, short=r=0/w=0/d=0\n";
+    let dir = scratch();
+    std::fs::write(dir.path().join("fio.txt"), TEXT).unwrap();
+    let imported = run(dir.path(), &["history", "import", "fio.txt", "--history", "h.db"]).quietly().stdout;
+    assert_eq!(imported, "Imported run 1: fio.txt, fio text, 1 test, 2 figures missing.\n");
+    // The same source is the same run.
+    let again = run(dir.path(), &["history", "import", "fio.txt", "--history", "h.db"]).quietly().stdout;
+    assert!(again.starts_with("Imported run 1:"), "{again}");
+    let shown = run(dir.path(), &["history", "show", "--history", "h.db"]).quietly().stdout;
+    for expected in [
+        "bw-test",
+        "191*",
+        "191*",
+        "2 min",
+        "Missing figures",
+        "write bandwidth",
+        "follows from other figures",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let csv = run(dir.path(), &["history", "show", "--format", "csv", "--history", "h.db"]).quietly().stdout;
+    assert!(csv.contains("bw-test,bw-test,write.bytes,24051187712,1048576,printed"), "{csv}");
+    let json = run(dir.path(), &["history", "show", "--json", "--history", "h.db"]).quietly().stdout;
+    let document: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["schema"], "fathom.import/1");
+    assert_eq!(document["tests"][0]["imported"]["missing"][0]["figure"], "write IOPS");
+    let trend = run(dir.path(), &["history", "trend", "write.iops", "--history", "h.db"]).quietly().stdout;
+    assert!(trend.contains("191"), "{trend}");
+    let list =
+        run(dir.path(), &["history", "list", "--kind", "import", "--history", "h.db"]).quietly().stdout;
+    assert!(list.contains("import"), "{list}");
+    let exported = run(dir.path(), &["history", "export", "1", "--history", "h.db"]).quietly().stdout;
+    std::fs::write(dir.path().join("run.json"), exported).unwrap();
+    let own = run(dir.path(), &["history", "import", "run.json", "--history", "other.db"]).quietly().stdout;
+    assert!(own.starts_with("Imported run 1:"), "{own}");
+}
+
+#[test]
+fn an_import_that_fails_names_line_and_remedy_and_keeps_nothing() {
+    let dir = scratch();
+    std::fs::write(dir.path().join("good.csv"), "test,metric,value,unit\na,iops,5,\n").unwrap();
+    std::fs::write(dir.path().join("bad.csv"), "test,metric,value,unit\na,bw,5,\n").unwrap();
+    let failed = run(dir.path(), &["history", "import", "good.csv", "bad.csv", "--history", "h.db"]);
+    assert_eq!(failed.code, Some(2));
+    assert!(
+        failed.stderr.contains("cannot import bad.csv: line 2: the value has no unit"),
+        "{}",
+        failed.stderr
+    );
+    assert!(failed.stderr.contains("hint: write B/s"), "{}", failed.stderr);
+    assert!(!dir.path().join("h.db").exists());
+}
