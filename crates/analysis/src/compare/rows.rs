@@ -57,7 +57,7 @@ pub struct RunTest {
 impl RunTest {
     fn new(record: &RunRecord, origin: &str, row: &RecordRow<'_>) -> RunTest {
         let test = &row.test;
-        let id = if row.is_own { test.id.clone() } else { row.name().to_owned() };
+        let id = if row.is_own() { test.id.clone() } else { row.name().to_owned() };
         let doubt = |impedes: bool| {
             let has_effect = move |effect: crate::doubt::FigureEffect| {
                 if impedes { effect.impedes() } else { effect.flatters() }
@@ -71,7 +71,7 @@ impl RunTest {
         let planned = stated.unwrap_or_else(|| row.planned_size());
         let planned_ns = test.jobs.first().and_then(|job| job.plan.time.runtime).map(|runtime| runtime.0);
         RunTest {
-            title: if row.is_own { row.name().to_owned() } else { id.clone() },
+            title: if row.is_own() { row.name().to_owned() } else { id.clone() },
             id,
             origin: origin.to_owned(),
             work: Work::of(test),

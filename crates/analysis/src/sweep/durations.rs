@@ -60,6 +60,7 @@ mod tests {
                     known_by: KnownBy::Label,
                     sustained_iops: Some(150.0),
                     burst: Some(burst),
+                    ..OwnRates::default()
                 }),
                 ..PublishedRates::default()
             });
