@@ -198,3 +198,25 @@ fn records_of_fathom_are_read_one_a_line() {
     assert_eq!(records(&pretty, "x").unwrap(), [record]);
     assert!(RunRecord::from_json(&pretty).is_ok());
 }
+
+#[test]
+fn json_of_fio_2_counts_in_kib_and_microseconds() {
+    let text = "note: both iodepth >= 1 and synchronous I/O engine are selected\n{\n  \"fio version\" : \"fio-2.1.10\",\n  \"jobs\" : [\n    {\n      \
+        \"jobname\" : \"old\", \"groupid\" : 0, \"error\" : 0,\n      \"read\" : {\n        \"io_bytes\" : 641996, \"bw\" : 320838, \
+        \"iops\" : 80209, \"runtime\" : 2001,\n        \"slat\" : { \"min\" : 0, \"max\" : 0, \"mean\" : 0.00, \"stddev\" : 0.00 },\n        \
+        \"clat\" : { \"min\" : 1, \"max\" : 2655, \"mean\" : 11.45, \"stddev\" : 5.25, \"percentile\" : { \"1.000000\" : 9, \
+        \"99.000000\" : 22, \"0.00\" : 0, \"0.00\" : 0, \"0.00\" : 0 } },\n        \"lat\" : { \"min\" : 1, \"max\" : 2656, \"mean\" : 11.60, \
+        \"stddev\" : 5.26 },\n        \"bw_min\" : 0, \"bw_max\" : 0, \"bw_agg\" : 0.00, \"bw_mean\" : 0.00, \"bw_dev\" : 0.00\n      },\n      \
+        \"write\" : { \"io_bytes\" : 0, \"bw\" : 0, \"iops\" : 0, \"runtime\" : 0 },\n      \"usr_cpu\" : 2.50, \"sys_cpu\" : 9.00\n    }\n  ]\n}\n";
+    let test = only(text);
+    assert_eq!((test.tool_version.as_str(), test.entries[0].write.is_some()), ("2.1.10", false));
+    let read = test.entries[0].read.as_ref().unwrap();
+    assert_eq!(read.bytes.map(|bytes| bytes.value), Some(641_996 * 1024));
+    assert_eq!(value(&test, "read.bytes_per_second"), Some(320_838.0 * 1024.0));
+    assert_eq!(value(&test, "read.lat_ns.mean"), Some(11_600.0));
+    assert_eq!(
+        read.clat.percentiles.iter().map(|of| (of.percent, of.ns.value)).collect::<Vec<_>>(),
+        [(1.0, 9_000), (99.0, 22_000)]
+    );
+    assert_eq!((read.slat.mean, read.bandwidth_windows.is_some()), (None, false));
+}
