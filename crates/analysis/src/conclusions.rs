@@ -427,6 +427,23 @@ mod tests {
         assert!(!found.reason.contains("in doubt"), "{found:?}");
     }
 
+    #[test]
+    fn smaller_blocks_rule_out_no_bandwidth_limit() {
+        // 3.75 MB/s: 16k take 4.4 ms each, and 4k are as many more.
+        let loads =
+            [load("large", "randread", (16 << 10, 1), 229.0), load("small", "randread", (4096, 8), 916.0)];
+        let purpose: &Use = Box::leak(Box::new(Use {
+            blocks: &[(16 << 10, 100)],
+            full: UseNeed { p99_ns: Some(2_000_000), ..USES[7].full },
+            ..USES[7]
+        }));
+        let run = record(&loads);
+        let rows = measured(&run);
+        let need = UseNeed { rate: NeededRate::Iops(100.0), ..purpose.full };
+        let case = Case { purpose, rows: &rows, kind: ActivityKind::Bench, ignores_doubt: false };
+        assert_eq!(case.disproved(&need), None);
+    }
+
     fn commits(iops: f64, sync_ns: u64) -> RunRecord {
         let mut run = record(&[load("commit", "write", (4096, 1), iops)]);
         fixture::plan(&mut run, |plan| plan.io.fdatasync_every = 1);

@@ -187,11 +187,15 @@ impl Case<'_> {
         Some(Proof { point, reason, tests: vec![row.test.clone()] })
     }
 
-    /// True where no limit held the single I/Os of this row: a later one reached a higher rate, or it paused in between.
+    /// True where no limit held the single I/Os of this row: a later one of blocks no smaller reached a higher rate, or it paused in
+    /// between.
     fn is_unloaded(&self, at: usize, op: &MeasuredOp) -> bool {
         let row = &self.rows[at];
-        let is_quicker =
-            |later: &MeasuredRow| later.op(op.is_read).is_some_and(|other| other.low >= UNLIMITED * op.high);
+        let is_quicker = |later: &MeasuredRow| {
+            later
+                .op(op.is_read)
+                .is_some_and(|other| other.smallest() >= op.largest() && other.low >= UNLIMITED * op.high)
+        };
         row.depth <= SINGLE
             && !row.is_exhausted()
             && (row.is_paced || self.rows[at + 1..].iter().any(is_quicker))
