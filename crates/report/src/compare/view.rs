@@ -1,4 +1,4 @@
-//! The report of `compare`: the sources and the differences in conditions first, then the figures, then what they mean.
+//! The report of `compare`: the conclusion, the sources and the differences in their conditions, then the figures.
 
 use fathom_analysis::compare::differences::{Difference, persistence};
 use fathom_analysis::compare::figure::ratio_text;
@@ -29,6 +29,7 @@ pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
         started_unix_ms: 0,
     };
     let mut view = View { head: Some(head), data: data(comparison), ..View::default() };
+    view.push("Conclusion", [Block::Notes(comparison.conclusion.clone())]);
     view.push("Sources", [Block::Table(sources(comparison))]);
     view.push("Differences in conditions", [differences(comparison)]);
     match (count, layout) {
@@ -46,7 +47,6 @@ pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
     view.push("Conditions", [Block::KeyFigures(comparison.conditions.iter().map(condition).collect())]);
     let contradictions = comparison.contradictions.iter().map(|one| format!("{}.", one.claim)).collect();
     view.push("Contradictions", [Block::Notes(contradictions)]);
-    view.push("Conclusion", [Block::Notes(comparison.conclusion.clone())]);
     view
 }
 

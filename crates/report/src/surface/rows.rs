@@ -1,4 +1,4 @@
-//! The places and rates of a surface in the order they were measured.
+//! The rates of a surface in the order they were measured, and the places that could not be; the plots show the others.
 
 use fathom_analysis::surface::assess;
 use fathom_analysis::surface::point::State;
@@ -21,7 +21,7 @@ pub(super) fn table(header: &RunHeader, tests: &[TestRecord]) -> Table {
     Table { reserves: true, ..Table::new(COLUMNS, rows) }
 }
 
-/// The row of a place, a rate or a row of the file benchmark; `None` of repeated measurements and the parts of a scan.
+/// The row of a rate, of a row of the file benchmark or of a place that was not measured; `None` of others, which the plots show.
 pub(super) fn row(header: &RunHeader, test: &TestRecord) -> Option<Row> {
     let run = RunRecord { header: header.clone(), tests: vec![test.clone()], ..RunRecord::default() };
     let surface = assess(&run);
@@ -32,10 +32,11 @@ pub(super) fn row(header: &RunHeader, test: &TestRecord) -> Option<Row> {
     if point.is_none() && file.is_none() && rate.is_none() && access.is_none() {
         return None;
     }
-    let bytes = point
-        .and_then(|point| point.bytes_per_second)
-        .or_else(|| rate?.bytes_per_second)
-        .or_else(|| file?.bytes_per_second);
+    let state = point.map(|point| &point.state).filter(|_| test.status == TestStatus::Complete);
+    if state == Some(&State::Measured) {
+        return None;
+    }
+    let bytes = rate.map_or_else(|| file?.bytes_per_second, |rate| rate.bytes_per_second);
     let cells = [
         test.title.as_str().into(),
         bytes.map(Cell::mebibytes).into(),
@@ -43,7 +44,6 @@ pub(super) fn row(header: &RunHeader, test: &TestRecord) -> Option<Row> {
         access.map(Cell::mean_latency).into(),
     ];
     let row = Row::ended(cells, test);
-    let state = point.map(|point| &point.state).filter(|_| test.status == TestStatus::Complete);
     let remark = match state {
         None | Some(State::Measured) => row.remark,
         Some(State::Failed { reason }) => Some(format!("failed: {reason}")),
