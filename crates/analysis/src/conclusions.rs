@@ -348,7 +348,15 @@ mod tests {
         // 1 % below the need, and 129 ms at that depth.
         let deep = load("rand-read", "randread", (4096, 64), 495.0);
         check(std::slice::from_ref(&deep), &[("web-server", "inconclusive")]);
-        check(&[TestLoad { iops: 470.0, ..deep }], &[("web-server", "inconclusive: 470 IOPS, QD 64 (needs")]);
+        check(
+            &[TestLoad { iops: 470.0, ..deep.clone() }],
+            &[("web-server", "inconclusive: 470 IOPS, QD 64 (needs")],
+        );
+        // Nor at one that may meet it, as far as its interval tells.
+        let below = TestLoad { iops: 480.0, ..deep };
+        check(std::slice::from_ref(&below), &[("web-server", "inconclusive: median 133 ms at 480 IOPS")]);
+        let uneven = TestLoad { seconds: [vec![0.9; 3], vec![1.1; 3]].concat().repeat(2), ..below };
+        check(&[uneven], &[("web-server", "inconclusive: p99 133 ms at 480 IOPS")]);
     }
 
     #[test]

@@ -167,7 +167,8 @@ impl Case<'_> {
             (is_load || op.largest() <= smallest) && op.disproves_p99(limit_ns as f64 * (1.0 + CLEAR))
         };
         let late = row.ops.iter().filter(is_late).max_by_key(|op| op.p99_ns())?;
-        let is_slower = !row.is_paced && self.beyond(row, need, MEETS).is_some();
+        // A rate that may meet the need, as far as its interval tells, waits in a queue that the need has not.
+        let is_slower = !row.is_paced && self.beyond(row, need, MEETS.max(row.interval)).is_some();
         if !is_slower && !self.is_unloaded(at, late) {
             return None;
         }

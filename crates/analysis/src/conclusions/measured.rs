@@ -161,6 +161,8 @@ pub(super) struct MeasuredRow {
     /// Why its figures may be better, or worse, than the volume.
     pub(super) flattered: Option<&'static FindingDoubt>,
     pub(super) impeded: Option<&'static FindingDoubt>,
+    /// Half of the 95 % interval of the mean rate, as a share of it.
+    pub(super) interval: f64,
     /// Percent of reads, as planned.
     read_percent: u8,
     /// How long its rate lasts.
@@ -304,6 +306,7 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
         flattered: doubt(|effect| effect.flatters() || effect == FigureEffect::Interrupts)
             .or_else(|| exceeds_rule(row).then_some(&BEYOND_RULE)),
         impeded: doubt(|effect| effect.impedes() || effect == FigureEffect::Interrupts),
+        interval: row.summary.stability.map_or(0.0, |stability| stability.mean_ci95_fraction),
         read_percent: match io.pattern.mix {
             Mix::ReadWrite { read_percent } => read_percent,
             _ if kind == RowKind::Read => 100,
