@@ -145,7 +145,7 @@ pub enum Error {
     /// A file given as a record cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// A tag without a visible character, or one that looks like a run id.
+    /// A tag that cannot name runs: without a visible character, like a run id, or with a `,`, `~` or `:`.
     #[error("cannot name a run `{tag}`")]
     BadTag {
         /// The tag.
@@ -218,7 +218,7 @@ impl Error {
                 _ => ANOTHER.to_owned(),
             },
             Error::UnknownRun { .. } => "use a run listed by `fathom history list`".to_owned(),
-            Error::BadTag { .. } => "use a word that is not a number".to_owned(),
+            Error::BadTag { .. } => "use a word that is not a number, without , ~ and :".to_owned(),
             Error::Database { .. } => ANOTHER.to_owned(),
             Error::Input(error) => error.hint(),
             Error::Unreadable { source, .. } => return source.hint().map(str::to_owned),

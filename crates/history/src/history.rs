@@ -183,9 +183,11 @@ impl History {
     /// Adds a tag to a run; several runs may have the same tag.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that looks like a number or is blank.
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that cannot name runs: blank, a number, or with a
+    /// character that has a meaning in the names of runs.
     pub fn tag(&mut self, run: RunId, tag: &str) -> Result<(), Error> {
-        if tag.trim().is_empty() || tag.chars().any(char::is_control) || tag.parse::<RunId>().is_ok() {
+        let has_meaning = |letter: char| letter.is_control() || matches!(letter, ',' | '~' | ':');
+        if tag.trim().is_empty() || tag.contains(has_meaning) || tag.parse::<RunId>().is_ok() {
             return Err(Error::BadTag { tag: tag.to_owned() });
         }
         self.write_run(run, "tag a run", |transaction| {

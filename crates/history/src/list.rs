@@ -63,7 +63,8 @@ impl History {
             .prepare(
                 "SELECT id, status, iif(octet_length(header) <= ?2, header, NULL),
                      (SELECT count(*) FROM tests WHERE run_id = id), stored_unix_ms, verdict,
-                     iif(json_valid(findings), json_array_length(findings), 0) FROM runs
+                     iif(json_valid(findings), json_array_length(findings), 0),
+                     (SELECT json_group_array(tag) FROM tags WHERE run_id = id) FROM runs
                  WHERE ?1 IS NULL OR id IN (SELECT run_id FROM tags WHERE tag = ?1) ORDER BY id DESC",
             )
             .map_err(failed)?;
@@ -120,8 +121,15 @@ fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
         stored_unix_ms: count(4),
         verdict: row.get(5).unwrap_or_default(),
         findings: count(6),
+        tags: tags_of(row).unwrap_or_default(),
         ..history_row(id, status, header)
     })
+}
+
+fn tags_of(row: &Row<'_>) -> Option<Vec<String>> {
+    let mut tags: Vec<String> = serde_json::from_str(row.get_ref(7).ok()?.as_str().ok()?).ok()?;
+    tags.sort_unstable();
+    Some(tags)
 }
 
 /// The text in a column; other types give an error.

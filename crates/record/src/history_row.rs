@@ -36,6 +36,8 @@ pub struct HistoryRow {
     pub findings: u64,
     /// Host it ran on.
     pub hostname: String,
+    /// The tags that the user gave it, sorted.
+    pub tags: Vec<String>,
     /// The labels of the user.
     pub labels: BTreeMap<String, String>,
     /// Version of the program that made it.

@@ -37,6 +37,7 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
         Column::right("p50").dispensable(0),
         Column::left("result"),
         Column::right("findings").dispensable(1),
+        Column::left("tags"),
         Column::left("labels"),
     ];
     let row = |row: &HistoryRow| {
@@ -61,6 +62,7 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
             best.lat_p50_ns.map(Cell::mean_latency).into(),
             result(row).into(),
             (row.findings > 0).then(|| Cell::count(row.findings)).into(),
+            row.tags.join(", ").into(),
             labels(row).into(),
         ];
         Row::new(cells).toned(tone)
@@ -158,7 +160,7 @@ fn labels(row: &HistoryRow) -> String {
 
 /// Every run with all that is listed of it.
 fn data(rows: &[HistoryRow]) -> Table {
-    const COLUMNS: [&str; 18] = [
+    const COLUMNS: [&str; 19] = [
         "id",
         "started",
         "started_unix_ms",
@@ -175,6 +177,7 @@ fn data(rows: &[HistoryRow]) -> Table {
         "verdict",
         "findings",
         "hostname",
+        "tags",
         "labels",
         "tool_version",
     ];
@@ -196,6 +199,7 @@ fn data(rows: &[HistoryRow]) -> Table {
             row.verdict.as_deref().unwrap_or_default().into(),
             Cell::count(row.findings),
             row.hostname.as_str().into(),
+            row.tags.join(",").into(),
             labels(row).into(),
             row.tool_version.as_str().into(),
         ])

@@ -1,4 +1,4 @@
-//! `fathom history`: list, show, import, export and remove past runs.
+//! `fathom history`: list, show, tag, import, export and remove past runs.
 
 mod filter;
 mod import;
@@ -38,6 +38,7 @@ Examples:
   fathom history show                 the newest run
   fathom history show 17 --show-fio   run 17, with the fio command of each test
   fathom history trend read.lat_ns.p99 --test rand-read --target /mnt/data
+  fathom history tag before 12 14 16  `fathom compare tag:before tag:after` compares them
   fathom history export 17 > run17.json
   fathom history import fio.json ioping.txt
   xclip -o | fathom history import -
@@ -62,6 +63,17 @@ enum Action {
     },
     /// Show one metric over the stored runs
     Trend(trend::TrendArguments),
+    /// Give runs a tag, by which list, trend and compare find them
+    Tag {
+        /// A word that is no number, without , ~ and :
+        tag: String,
+        /// Run numbers
+        #[arg(required = true, value_parser = number)]
+        runs: Vec<RunId>,
+        /// Take the tag from the runs
+        #[arg(long)]
+        remove: bool,
+    },
     /// Remove old runs permanently, by age or count
     Prune(prune::PruneArguments),
     /// Remove runs permanently
@@ -126,15 +138,33 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
             show(&history, run, &form, show_fio)
         }
         Action::Trend(trend) => trend::run(&trend, &path),
+        Action::Tag { tag, runs, remove } => {
+            let mut history = History::open_existing(&path, PATIENCE)?;
+            for &run in &runs {
+                if remove {
+                    history.untag(run, &tag)?;
+                } else {
+                    history.tag(run, &tag)?;
+                }
+            }
+            let what = if remove { "Untagged" } else { "Tagged" };
+            output::print(|out| writeln!(out, "{what} {}: {tag}.", named(&runs)))?;
+            Ok(Exit::Done)
+        }
         Action::Rm { runs } => {
             History::open_existing(&path, PATIENCE)?.remove(&runs)?;
-            let what = if runs.len() == 1 { "run" } else { "runs" };
-            let numbers: Vec<String> = runs.iter().map(RunId::to_string).collect();
-            output::print(|out| writeln!(out, "Removed {what} {}.", numbers.join(", ")))?;
+            output::print(|out| writeln!(out, "Removed {}.", named(&runs)))?;
             Ok(Exit::Done)
         }
         Action::Export { runs } => export(&History::open_existing(&path, PATIENCE)?, runs),
     }
+}
+
+/// `run 3`, `runs 3, 4`.
+fn named(runs: &[RunId]) -> String {
+    let what = if runs.len() == 1 { "run" } else { "runs" };
+    let numbers: Vec<String> = runs.iter().map(RunId::to_string).collect();
+    format!("{what} {}", numbers.join(", "))
 }
 
 fn write_list(list: &HistoryListArguments, rows: &[HistoryRow], none: &str) -> Result<Exit, Complaint> {

@@ -51,6 +51,17 @@ fn runs_are_listed_shown_exported_and_removed() {
     let exported = history(&["export"]).quietly().stdout;
     let records: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((records.len(), records[0]["schema"].as_str()), (2, Some("fathom.record/2")));
+    assert_eq!(history(&["tag", "before", "1", "2"]).quietly().stdout, "Tagged runs 1, 2: before.\n");
+    assert_eq!(history(&["tag", "before", "2", "--remove"]).quietly().stdout, "Untagged run 2: before.\n");
+    let tagged: Value =
+        serde_json::from_str(&history(&["list", "--json", "--tag", "before"]).quietly().stdout).unwrap();
+    assert_eq!(
+        (tagged.as_array().unwrap().len(), &tagged[0]["id"], &tagged[0]["tags"][0]),
+        (1, &1.into(), &"before".into())
+    );
+    assert!(history(&["list", "--tag", "after"]).quietly().stdout.contains("No run matches --tag after"));
+    let number = history(&["tag", "17", "1"]);
+    assert!(number.code == Some(1) && number.stderr.contains("hint: use a word"), "{}", number.stderr);
     assert_eq!(history(&["rm", "1"]).quietly().stdout, "Removed run 1.\n");
     let gone = history(&["show", "1"]);
     assert_eq!(gone.code, Some(1));

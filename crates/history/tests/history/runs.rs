@@ -170,7 +170,8 @@ fn tags() {
     assert!(history.untag(run, "b").unwrap());
     assert!(!history.untag(run, "b").unwrap());
     assert_eq!(history.tags(run).unwrap(), ["a", "do volume"]);
-    for tag in ["", " ", "17", "-3", "a\nb"] {
+    assert_eq!(history.list(&Filter::default()).unwrap().rows[0].tags, ["a", "do volume"]);
+    for tag in ["", " ", "17", "-3", "a\nb", "a,b", "a~1", "host:a"] {
         assert!(matches!(history.tag(run, tag), Err(Error::BadTag { .. })), "{tag:?}");
     }
 }

@@ -19,6 +19,9 @@ pub struct FilterArguments {
     /// Only runs with this label; a name alone means any value (repeatable)
     #[arg(long = "label", value_name = "NAME[=VALUE]")]
     labels: Vec<String>,
+    /// Only runs with this tag
+    #[arg(long)]
+    tag: Option<String>,
 }
 
 /// Targets that are named where none matches.
@@ -45,8 +48,8 @@ impl FilterArguments {
             target: self.target.clone(),
             kind: self.kind,
             labels: self.labels.iter().map(label).collect(),
+            tag: self.tag.clone(),
             newest,
-            ..Filter::default()
         }
     }
 
@@ -56,6 +59,7 @@ impl FilterArguments {
             self.target.as_ref().map(|target| format!("--target {target}")),
             self.kind.map(|kind| format!("--kind {}", kind.name())),
             self.status.as_ref().map(|status| format!("--status {status}")),
+            self.tag.as_ref().map(|tag| format!("--tag {tag}")),
         ];
         let labels = self.labels.iter().map(|label| format!("--label {label}"));
         let words: Vec<String> = words.into_iter().flatten().chain(labels).collect();
@@ -97,6 +101,7 @@ mod tests {
             kind: None,
             status: status.map(str::to_owned),
             labels: Vec::new(),
+            tag: None,
         }
     }
 
