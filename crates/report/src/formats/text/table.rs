@@ -92,7 +92,8 @@ impl Page<'_> {
         let first = text.columns.iter().position(|column| column.takes_remark).unwrap_or(1.min(cells.len()));
         let start = INDENT + text.start(first);
         let mut lines = wrap(remark, self.width, start, start + 2);
-        if lines.is_empty() || cells[first..].iter().any(|cell| !cell.is_empty()) {
+        let has_no_column = first >= text.columns.len();
+        if lines.is_empty() || has_no_column || cells[first..].iter().any(|cell| !cell.is_empty()) {
             return (line(cells), lines);
         }
         let mut cells = cells[..first].to_vec();
@@ -207,6 +208,13 @@ mod tests {
         let page = Page { style: &style, width };
         let text = text(|out| page.table(table, true, out)).expect("writing to memory");
         text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_remark_without_a_column_stands_below_its_row() {
+        let row = Row { remark: Some("no I/O".to_owned()), ..Row::new(["a"]) };
+        let table = Table::new(COLUMNS, [row]).without_empty();
+        assert_eq!(written(&table, 60), ["  test", "  a", "        no I/O"]);
     }
 
     #[test]
