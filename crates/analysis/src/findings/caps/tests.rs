@@ -1,0 +1,219 @@
+use fathom_model::{Nanos, Rate};
+use fathom_record::PlanRecord;
+
+use super::*;
+use crate::fixture::{self, TestLoad, ids, plan, record};
+use crate::rows::rows;
+
+fn load(rw: &'static str, bs_kib: u64, depth: u32, iops: f64) -> TestLoad {
+    TestLoad { rw, bs: bs_kib << 10, depth, iops, ..TestLoad::default() }
+}
+
+fn check(run: &RunRecord) -> Vec<Finding> {
+    let rows = rows(run);
+    findings(&caps(run, &rows), &rows)
+}
+
+fn told(loads: &[TestLoad]) -> Vec<String> {
+    check(&record(loads)).into_iter().map(|finding| finding.id.to_string()).collect()
+}
+
+#[test]
+fn a_plateau_takes_two_points() {
+    let deep = load("randread", 4, 64, 3001.0);
+    assert_eq!(told(std::slice::from_ref(&deep)), [""; 0]);
+    assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2999.0)]), ["iops-cap"]);
+    // Still climbing, of another direction, of the same depth, or uneven.
+    assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2500.0)]), [""; 0]);
+    assert_eq!(told(&[deep.clone(), load("randwrite", 4, 8, 2999.0)]), [""; 0]);
+    assert_eq!(told(&[deep.clone(), load("randread", 4, 60, 2999.0)]), [""; 0]);
+    let uneven = TestLoad { seconds: vec![0.9, 1.1], ..load("randread", 4, 8, 2999.0) };
+    assert_eq!(told(&[deep.clone(), uneven]), [""; 0]);
+    // What was let through at the start does not count, unless a ramp has seen to it.
+    let cold = TestLoad { seconds: vec![1.1, 1.0, 1.0, 1.0], ..load("randread", 4, 8, 3000.0) };
+    assert_eq!(told(&[deep.clone(), cold.clone()]), ["iops-cap"]);
+    let mut warm = record(&[deep.clone(), cold]);
+    warm.tests[1].jobs[0].ramp = Some(Default::default());
+    assert_eq!(check(&warm), []);
+    // Through the page cache, or held back by the job itself.
+    let changes: [fn(&mut PlanRecord); 3] = [
+        |plan| plan.io.direct = false,
+        |plan| plan.time.think_time.pause = Nanos(5),
+        |plan| plan.time.rate.rates.read = Rate::iops(3000),
+    ];
+    for change in changes {
+        let mut run = record(&[deep.clone(), load("randread", 4, 8, 2999.0)]);
+        plan(&mut run, change);
+        assert_eq!(check(&run), [], "{:?}", run.tests[0].jobs[0].plan);
+    }
+}
+
+#[test]
+fn bytes_and_requests_are_told_apart() {
+    let iops = [load("randread", 4, 8, 3000.0), load("randread", 16, 64, 3000.0)];
+    assert_eq!(told(&iops), ["iops-cap"]);
+    let bytes = [load("read", 1024, 32, 128.0), load("read", 128, 8, 1024.0)];
+    assert_eq!(told(&bytes), ["bandwidth-cap"]);
+    assert_eq!(told(&[load("read", 1024, 32, 128.0), load("read", 1024, 8, 128.0)]), ["bandwidth-cap"]);
+    let all: Vec<TestLoad> = iops.into_iter().chain(bytes).collect();
+    let found = check(&record(&all));
+    assert_eq!(ids(&found), ["iops-cap", "bandwidth-cap"]);
+    assert_eq!(found[0].claim, "4k and 16k reads are limited to 3,000 IOPS at QD 8 and at QD 64.");
+    assert_eq!(
+        found[1].claim,
+        "128k and 1m reads are limited to 128 MiB/s; the crossover block size is 43.7 KiB: below it the IOPS limit applies, above it the bandwidth limit."
+    );
+    let crossover = found[1].evidence["crossover_block_size_bytes"].as_f64().unwrap();
+    assert!((crossover / 44_739.2 - 1.0).abs() < 0.001, "{crossover}");
+}
+
+#[test]
+fn larger_requests_that_count_as_several_are_no_bandwidth_limit() {
+    let small = [load("randread", 4, 8, 1000.0), load("randread", 16, 64, 1000.0)];
+    let with = |more: &[(u64, f64)]| {
+        let more =
+            more.iter().flat_map(|&(kib, iops)| [8, 32].map(|depth| load("randread", kib, depth, iops)));
+        check(&record(&small.iter().cloned().chain(more).collect::<Vec<_>>()))
+    };
+    let either = with(&[(64, 250.0), (256, 62.5)]);
+    assert_eq!(ids(&either), ["iops-cap", "bandwidth-cap"]);
+    assert!(either[1].claim.contains("inconclusive whether by a bandwidth limit or"), "{}", either[1].claim);
+    assert!(either[1].evidence["crossover_block_size_bytes"].is_null());
+    let deciding = either[1].remedy.as_deref().unwrap_or_default();
+    assert!(deciding.starts_with("Measure blocks of 20.0 KiB as well"), "{deciding}");
+    let units = with(&[(20, 500.0), (64, 250.0), (256, 62.5)]);
+    assert_eq!(ids(&units), ["iops-cap"]);
+    assert!(units[0].claim.contains("; I/Os of more than 16.0 KiB count as several"), "{}", units[0].claim);
+    let bytes = with(&[(20, 800.0), (64, 250.0), (256, 62.5)]);
+    assert_eq!(ids(&bytes), ["iops-cap", "bandwidth-cap"]);
+    assert!(bytes[1].claim.contains("the crossover block size is 16.0 KiB"), "{}", bytes[1].claim);
+}
+
+#[test]
+fn a_limit_that_the_other_direction_shows_counts_large_requests() {
+    let loads = [
+        load("randread", 4, 64, 1000.0),
+        load("randread", 4, 8, 1000.0),
+        load("randwrite", 4, 64, 1000.0),
+        load("randwrite", 1024, 32, 15.625),
+        load("write", 128, 8, 125.0),
+    ];
+    let found = check(&record(&loads));
+    assert_eq!(ids(&found), ["iops-cap", "bandwidth-cap"]);
+    assert!(
+        found[1].claim.contains("or by the limit of 1,000 IOPS with an I/O counted"),
+        "{}",
+        found[1].claim
+    );
+}
+
+#[test]
+fn one_point_is_enough_where_the_limit_is_known() {
+    let check = |line: &str, expected: &[&str]| {
+        let mut run = record(&[load("randread", 4, 16, 1003.0)]);
+        run.header.hosts[0].cgroup.io_limits = vec![line.to_owned()];
+        assert_eq!(ids(&check(&run)), expected, "{line}");
+    };
+    check("7:0 read_iops 1000", &["iops-cap"]);
+    check("7:0 write_iops 1000", &[]);
+    check("7:0 read_iops 1100", &[]);
+    check("7:0 read_bytes_per_second 4096000", &["bandwidth-cap"]);
+    check("7:0 read_iops", &[]);
+}
+
+#[test]
+fn equal_rates_in_all_directions_are_a_shared_limit_where_latencies_are_those_of_a_queue() {
+    let measured = |rates: [f64; 3], quickest_ns: u64| {
+        let [read, write, mixed] = rates;
+        let mut run = record(&[
+            load("randread", 4, 64, read),
+            load("randwrite", 4, 64, write),
+            load("randread", 4, 64, mixed),
+        ]);
+        for test in &mut run.tests {
+            let measured = &mut test.jobs[0].measured;
+            for op in [&mut measured.read, &mut measured.write].into_iter().filter(|op| op.ios > 0) {
+                op.lat.merge(&fixture::latency(64, quickest_ns));
+            }
+        }
+        let measured = &mut run.tests[2].jobs[0].measured;
+        measured.write = measured.read.clone();
+        measured.read.ios /= 2;
+        measured.write.ios /= 2;
+        check(&run).into_iter().map(|found| found.claim).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        measured([3000.0, 3010.0, 2990.0], 400_000),
+        [
+            "4k reads are limited to 3,000 IOPS; reads and writes share the limit.",
+            "4k writes are limited to 3,010 IOPS; reads and writes share the limit."
+        ]
+    );
+    let none: [&str; 0] = [];
+    assert_eq!(measured([3000.0, 2000.0, 3000.0], 400_000), none);
+    assert_eq!(measured([3000.0, 3000.0, 2800.0], 400_000), none);
+    // A device that takes 21 ms for anything has the same rates without a limit.
+    assert_eq!(measured([3000.0; 3], 20_000_000), none);
+}
+
+#[test]
+fn sharing_is_seen_in_a_mix() {
+    let capped = |mixed: f64| {
+        let mut run = record(&[
+            load("randread", 4, 64, 3000.0),
+            load("randread", 4, 8, 3000.0),
+            load("randwrite", 4, 64, 3000.0),
+            load("randwrite", 4, 8, 3000.0),
+            load("randread", 4, 64, mixed),
+        ]);
+        let measured = &mut run.tests[4].jobs[0].measured;
+        measured.write = measured.read.clone();
+        measured.read.ios /= 2;
+        measured.write.ios /= 2;
+        check(&run).remove(0).claim
+    };
+    assert!(capped(3000.0).ends_with("; reads and writes share the limit."), "{}", capped(3000.0));
+    assert!(capped(6000.0).ends_with("; reads and writes have separate limits."), "{}", capped(6000.0));
+}
+
+#[test]
+fn waiting_for_a_turn_is_told_from_the_device() {
+    let alone = load("randread", 4, 1, 2000.0);
+    let capped = [load("randread", 4, 8, 3000.0), load("randread", 4, 64, 3000.0)];
+    assert_eq!(told(&capped), ["iops-cap"]);
+    let found = check(&record(&[vec![alone], capped.to_vec()].concat()));
+    assert_eq!(ids(&found), ["iops-cap", "queueing"]);
+    assert_eq!(
+        found[1].claim,
+        "latency is mostly queueing delay: 2.67 ms at QD 8 (500 µs at QD 1), 21.3 ms at QD 64 (500 µs at QD 1)."
+    );
+    assert_eq!(found[1].remedy.as_deref(), Some("QD 2 is enough for these rates."));
+    let known = [load("randread", 4, 1, 2000.0), load("randread", 4, 64, 3000.0)];
+    let mut run = record(&known);
+    run.header.hosts[0].cgroup.io_limits = vec!["7:0 read_iops 3000".to_owned()];
+    assert_eq!(
+        check(&run)[1].claim,
+        "latency is 21.3 ms, of which 20.8 ms is queueing delay: QD 64 at 3,000 IOPS; at QD 1 it is 500 µs."
+    );
+}
+
+#[test]
+fn a_limit_has_the_figure_of_the_table() {
+    let cold = TestLoad { seconds: vec![1.2, 1.0, 1.0, 1.0], ..load("randread", 4, 8, 3000.0) };
+    let run = record(&[cold.clone(), TestLoad { depth: 64, ..cold }]);
+    let found = check(&run);
+    assert!(found[0].claim.starts_with("4k reads are limited to 3,150 IOPS at QD "), "{}", found[0].claim);
+    assert_eq!(found[0].evidence["iops"].as_f64(), Some(3150.0));
+}
+
+#[test]
+fn a_stream_of_small_blocks_is_held_by_the_cap_on_requests() {
+    let capped = [load("randread", 4, 8, 3000.0), load("randread", 4, 64, 3000.0)];
+    let with = |rw, large: f64| {
+        let more = vec![load(rw, 4, 32, 3000.0), load("read", 1024, 32, large)];
+        told(&[capped.to_vec(), more].concat())
+    };
+    assert_eq!(with("read", 128.0), ["iops-cap", "small-block-for-bandwidth"]);
+    assert_eq!(with("randread", 128.0), ["iops-cap"]);
+    assert_eq!(with("read", 12.0), ["iops-cap"]);
+}
