@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod benches;
+mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +15,7 @@ use fathom_analysis::conclusions::{Conclusion, Suitability, USES, conclusions};
 use fathom_assess::Effort;
 use fathom_model::Nanos;
 use fathom_record::{PublishedRates, RunRecord};
+use random::Rng;
 
 /// I/Os that a test may issue at the most, so that virtual hours take seconds: of many tests, and of one alone.
 const MOST_IOS: f64 = 30_000.0;
@@ -30,31 +32,6 @@ const SUITE: [&str; 10] = [
     "bw-write",
     "seq-write-jobs",
 ];
-
-/// Random numbers from a seed.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn chance(&mut self, of: f64) -> bool {
-        self.share() < of
-    }
-
-    /// Even on a scale of logarithms.
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        (low.ln() + self.share() * (high / low).ln()).exp()
-    }
-}
 
 /// A volume, and the most I/Os per second that it serves.
 #[derive(Debug)]

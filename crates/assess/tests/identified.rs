@@ -9,6 +9,7 @@
 )]
 
 mod drawn;
+mod random;
 
 use drawn::{Drawn, Way};
 use fathom_analysis::estimate::Estimate;

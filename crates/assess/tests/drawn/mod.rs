@@ -1,5 +1,7 @@
 //! Volumes with limits drawn at random from a seed, and what can be seen of them.
 
+use crate::random::Rng;
+
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -63,33 +65,8 @@ pub struct Drawn {
     pub most_block: f64,
 }
 
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn chance(&mut self, of: f64) -> bool {
-        self.share() < of
-    }
-
-    /// Even on a scale of logarithms.
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        (low.ln() + self.share() * (high / low).ln()).exp()
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.next() as usize % from.len()]
-    }
+fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
+    from[rng.next() as usize % from.len()]
 }
 
 /// Largest request that is made.
@@ -127,7 +104,7 @@ impl Drawn {
         let both = if form >= 0.85 { Limits::default() } else { both };
         let unit = rng.chance(0.5).then(|| match rng.next() % 3 {
             0 => 512 * (1 + rng.next() % 2048),
-            _ => rng.pick(&[4096, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 1 << 20]),
+            _ => pick(&mut rng, &[4096, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 1 << 20]),
         });
         let latency_us = if rng.chance(0.2) { 0 } else { rng.between(50.0, 5000.0) as u64 };
         let is_spread = rng.chance(0.3);
@@ -143,7 +120,7 @@ impl Drawn {
                 instance.bytes = plain(highest(both.bytes).unwrap_or(1e8) * rng.between(0.5, 3.0) + 1e5);
             }
         }
-        let first_touch = rng.chance(0.12).then(|| rng.pick(&["1", "1", "5ms", "20ms"]).to_owned());
+        let first_touch = rng.chance(0.12).then(|| pick(&mut rng, &["1", "1", "5ms", "20ms"]).to_owned());
         let size_gib = rng.between(20.0, 2000.0) as u64;
         let stall = rng.chance(0.06).then(|| (rng.between(1.0, 100.0) as u64, rng.between(1.0, 30.0) as u64));
         let latency_ns = latency_us as f64 * 1e3;
@@ -192,7 +169,7 @@ impl Drawn {
             apart: rng.chance(0.5),
             reads: Limits::default(),
             writes: Limits::default(),
-            unit: rng.chance(0.25).then(|| rng.pick(&[16_384, 32_768, 65_536, 131_072])),
+            unit: rng.chance(0.25).then(|| pick(&mut rng, &[16_384, 32_768, 65_536, 131_072])),
             latency_ns: rng.between(30.0, 500.0).floor() * 1e3,
             is_spread: rng.chance(0.5),
             width: None,
@@ -200,7 +177,7 @@ impl Drawn {
             first_touch: None,
             size_gib: 1,
             stall: None,
-            budget_s: rng.pick(&[300, 400, 600]),
+            budget_s: pick(&mut rng, &[300, 400, 600]),
             most_block: 524_288.0,
         }
     }
