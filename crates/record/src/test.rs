@@ -44,7 +44,7 @@ pub struct TestRecord {
     pub title: String,
     /// How it ended.
     pub status: TestStatus,
-    /// Why it was skipped, failed or broken off.
+    /// Why it was skipped, failed or interrupted.
     #[serde(skip_serializing_if = "is_default")]
     pub reason: Option<String>,
     /// The fio command line that does the same.

@@ -28,7 +28,7 @@ pub struct RunTest {
     pub summary: TestSummary,
     /// How it ended.
     pub status: TestStatus,
-    /// Why it was skipped, failed or broken off.
+    /// Why it was skipped, failed or interrupted.
     pub reason: Option<String>,
     /// When it began, ms since the epoch; 0 where that is unknown.
     pub started_unix_ms: u64,

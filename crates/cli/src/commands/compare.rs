@@ -79,8 +79,9 @@ Sources:
   host:NAME              all runs of a host
   label:NAME=VALUE       all runs with a label
   tag:NAME~0             only the newest of them; ~1 the one before
-  FILE, -                a file or standard input: records of `fathom history export`, output of fio (JSON, terse,
-                         text) or ioping, a CSV or TOML table of test, metric, value, unit
+  FILE, -                a file or standard input: records of `fathom history export`,
+                         output of fio (JSON, terse, text) or ioping, or a CSV or TOML
+                         table of test, metric, value, unit
   sim:ID?size=50GiB      a simulated volume; runs the tests of the other sources
   17,18,19               repeated runs of one source: they make intervals and verdicts
 
