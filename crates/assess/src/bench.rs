@@ -9,6 +9,7 @@ use fathom_runner::{Session, WritePermit};
 
 use crate::AssessError;
 use crate::drain::bounded;
+use crate::flush::flush_writes;
 use crate::inspection::inspect;
 use crate::layout::{Layout, lay_out};
 use crate::machine::engine_rows;
@@ -111,6 +112,8 @@ fn run_test(plan: &BenchPlan, test: &PlannedTest, size: u64, steps: &mut Steps<'
         }),
     };
     record.notes.extend(note);
+    let targets = test.targets.iter().map(|&target| &plan.targets[target]);
+    flush_writes(&mut record, targets.map(|it| (&it.target, it.file.as_path())), session);
     record
 }
 

@@ -17,6 +17,7 @@ mod earlier;
 mod error;
 mod expect;
 mod expectations;
+mod flush;
 mod header;
 pub mod identify;
 mod inspection;

@@ -15,6 +15,7 @@ use fathom_runner::Session;
 
 use crate::AssessError;
 use crate::drain::{BoundedJob, InFlight, LEAST_DRAIN_NS, depth_bound};
+use crate::flush::flush_writes;
 use crate::inspection::inspect;
 use crate::measure::measure;
 use crate::planned::{pair, size_word, time_word};
@@ -229,13 +230,14 @@ pub fn sweep(
             break;
         };
         steps.next(&job.id, &job.title, steps.elapsed_ns());
-        let test = match too_deep(&job, &spec, &steps) {
+        let mut test = match too_deep(&job, &spec, &steps) {
             Some(reason) => {
                 let SweepJob { id, title, .. } = job;
                 TestRecord::skipped(TestMeta { id, title, fio: String::new() }, &reason)
             }
             None => measure(job.id, job.title, job.options, steps.session, steps.observer),
         };
+        flush_writes(&mut test, [(&plan.site.target, plan.site.file.as_path())], steps.session);
         // Whatever came of it, it counts as tried.
         points.extend(SweepPoint::of(&test));
         offered.extend(OfferedPoint::of(&test));

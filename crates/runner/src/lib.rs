@@ -14,6 +14,7 @@ mod execute;
 mod feed;
 mod files;
 mod filler;
+mod flush;
 mod guard;
 mod handle;
 mod host_watch;
