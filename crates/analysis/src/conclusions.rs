@@ -6,6 +6,7 @@
 mod disproof;
 mod measured;
 mod proof;
+mod samples;
 mod uses;
 
 use fathom_model::{Nanos, units};

@@ -4,7 +4,7 @@ use fathom_model::units;
 
 use super::OperatingPoint;
 use super::measured::{MeasuredOp, MeasuredRow, SINGLE, SyncPattern};
-use super::proof::{Case, IN_FLIGHT, MEETS, Proof, Stream, rate, streams};
+use super::proof::{Case, IN_FLIGHT, Proof, Stream, rate, streams};
 use super::uses::{NeededRate, UseNeed};
 use crate::say::count;
 
@@ -14,6 +14,11 @@ const CLEAR: f64 = 0.05;
 const UNLIMITED: f64 = 1.3;
 /// Bandwidths of one limit agree within this share.
 const SAME_BANDWIDTH: f64 = 0.03;
+
+/// The share by which the rate of a row must miss a need to disprove it: no less than it is uncertain.
+fn clear(row: &MeasuredRow) -> f64 {
+    CLEAR.max(row.interval)
+}
 
 impl Case<'_> {
     /// Shows that the volume cannot meet `need`.
@@ -43,7 +48,8 @@ impl Case<'_> {
     /// The highest rate of the use's I/Os of an operation, if the row had as many as the volume gives.
     fn most(&self, row: &MeasuredRow, op: &MeasuredOp) -> f64 {
         if row.is_load_of(self.purpose) {
-            return op.high;
+            // Where more bytes were drawn than the shares of the sizes say, a bandwidth limit leaves more I/Os of the use.
+            return op.high * op.drawn.max(1.0);
         }
         let part = |(block, share): (u64, f64)| share / op.largest().div_ceil(block.max(1)) as f64;
         op.high / self.shares().map(part).sum::<f64>()
@@ -107,7 +113,7 @@ impl Case<'_> {
     /// The rate is below the need although more outstanding I/Os would not raise it, or would take too long.
     fn too_slow(&self, row: &MeasuredRow, need: &UseNeed) -> Option<Proof> {
         let mixes = || self.mixes_beyond(row, need);
-        let by_rate = || self.beyond(row, need, 1.0 - (1.0 - CLEAR) / self.growth(row));
+        let by_rate = || self.beyond(row, need, 1.0 - (1.0 - clear(row)) / self.growth(row));
         let needed = by_rate().or_else(mixes).filter(|_| !row.is_paced)?;
         let outstanding = need.p99_ns.map(|ns| needed * ns as f64 / 1e9 * (1.0 + IN_FLIGHT));
         let is_deep = row.is_queue
@@ -167,8 +173,8 @@ impl Case<'_> {
             (is_load || op.largest() <= smallest) && op.disproves_p99(limit_ns as f64 * (1.0 + CLEAR))
         };
         let late = row.ops.iter().filter(is_late).max_by_key(|op| op.p99_ns())?;
-        // A rate that may meet the need, as far as its interval tells, waits in a queue that the need has not.
-        let is_slower = !row.is_paced && self.beyond(row, need, MEETS.max(row.interval)).is_some();
+        // A rate that may meet the need waits in a queue that the need has not.
+        let is_slower = !row.is_paced && self.beyond(row, need, clear(row)).is_some();
         if !is_slower && !self.is_unloaded(at, late) {
             return None;
         }

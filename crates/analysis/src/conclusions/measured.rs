@@ -5,6 +5,7 @@ use fathom_model::plan::{Mix, OpenSync};
 use fathom_record::stability::Second;
 use fathom_record::{FindingId, Latency, PhaseOutcome, RunRecord, TestStatus};
 
+use super::samples::LatencySamples;
 use super::uses::Use;
 use crate::doubt::{FigureEffect, FindingDoubt, doubts_of};
 use crate::estimate::binomial_at_most;
@@ -44,38 +45,13 @@ pub(super) struct MeasuredOp {
     pub(super) high: f64,
     /// Block sizes and their shares.
     pub(super) blocks: Vec<(u64, f64)>,
+    /// Mean block of the I/Os as they were drawn, as a share of the mean by `blocks`.
+    pub(super) drawn: f64,
     pub(super) latency: LatencySamples,
     /// Of the syncs that follow writes.
     pub(super) sync: Option<LatencySamples>,
     /// The least latency, ns, also in the ramp, when the queue is still empty.
     pub(super) least_ns: f64,
-}
-
-/// Latencies, and how many there are of each.
-#[derive(Clone, Debug)]
-pub(super) struct LatencySamples {
-    all: Latency,
-    bins: Vec<(u64, u64)>,
-}
-
-impl LatencySamples {
-    fn of(all: Latency) -> LatencySamples {
-        LatencySamples { bins: all.fio_bins(), all }
-    }
-
-    fn percentile(&self, percent: f64) -> Option<u64> {
-        self.all.percentile(percent)
-    }
-
-    fn mean_ns(&self) -> f64 {
-        self.all.moments.mean()
-    }
-
-    /// Share of the samples beyond `limit_ns`.
-    fn share_beyond(&self, limit_ns: f64) -> f64 {
-        let beyond = self.bins.iter().rev().take_while(|(ns, _)| *ns as f64 > limit_ns);
-        beyond.map(|(_, count)| count).sum::<u64>() as f64 / self.all.samples().max(1) as f64
-    }
 }
 
 impl MeasuredOp {
@@ -112,8 +88,8 @@ impl MeasuredOp {
     }
 
     fn samples(&self) -> u64 {
-        let syncs = self.sync.as_ref().map_or(u64::MAX, |sync| sync.all.samples());
-        self.latency.all.samples().min(syncs)
+        let syncs = self.sync.as_ref().map_or(u64::MAX, |sync| sync.count());
+        self.latency.count().min(syncs)
     }
 
     /// Whether the samples show that the 99th percentile of I/Os is within `limit_ns`, where an I/O of each of `sizes` takes
@@ -287,9 +263,16 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
         () if row.is_synced() => SyncPattern::Some,
         () => SyncPattern::None,
     };
+    let read_percent = match io.pattern.mix {
+        Mix::ReadWrite { read_percent } => read_percent,
+        _ if kind == RowKind::Read => 100,
+        _ => 0,
+    };
     let mut ops = Vec::new();
-    for is_read in [true, false] {
-        ops.extend(measured_op(row, is_read, sync, varies));
+    // Where none of one operation completed, the others are not those of the test.
+    for is_read in [true, false].into_iter().filter(|&is_read| read_percent != if is_read { 0 } else { 100 })
+    {
+        ops.push(measured_op(row, is_read, sync, varies)?);
     }
     let configured: f64 = row.jobs().iter().map(|job| f64::from(job.iodepth())).sum();
     // Syncs and pauses are not outstanding I/Os, but only a pause leaves the device without one.
@@ -307,11 +290,7 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
             .or_else(|| exceeds_rule(row).then_some(&BEYOND_RULE)),
         impeded: doubt(|effect| effect.impedes() || effect == FigureEffect::Interrupts),
         interval: row.summary.stability.map_or(0.0, |stability| stability.mean_ci95_fraction),
-        read_percent: match io.pattern.mix {
-            Mix::ReadWrite { read_percent } => read_percent,
-            _ if kind == RowKind::Read => 100,
-            _ => 0,
-        },
+        read_percent,
         ops,
         duration,
         burst_iops: exhausted(row),
@@ -341,7 +320,8 @@ fn exceeds_rule(row: &RecordRow<'_>) -> bool {
 
 fn measured_op(row: &RecordRow<'_>, is_read: bool, sync: SyncPattern, varies: bool) -> Option<MeasuredOp> {
     let summary = if is_read { row.summary.read.as_ref() } else { row.summary.write.as_ref() };
-    let rate = summary.filter(|op| op.ios > 0)?.iops;
+    let summary = summary.filter(|op| op.ios > 0)?;
+    let rate = summary.iops;
     let (mut latency, mut syncs) = (Latency::default(), Latency::default());
     for job in row.jobs() {
         latency.merge(latency_of(&job.measured, is_read));
@@ -358,6 +338,7 @@ fn measured_op(row: &RecordRow<'_>, is_read: bool, sync: SyncPattern, varies: bo
             split.shares().iter().map(|&(bytes, percent)| (bytes, f64::from(percent) / 100.0)).collect()
         }
     };
+    let mean_block: f64 = blocks.iter().map(|&(bytes, share)| bytes as f64 * share).sum();
     // Of a rate that varies, the slowest second and the quickest bound what holds.
     let shares = row.settled().iter().map(|second| second.iops() / row.iops().max(f64::MIN_POSITIVE));
     let (low, high) = match varies {
@@ -369,6 +350,7 @@ fn measured_op(row: &RecordRow<'_>, is_read: bool, sync: SyncPattern, varies: bo
         is_read,
         low: rate * low,
         high: rate * high,
+        drawn: if blocks.len() > 1 { summary.bytes_per_second / (rate * mean_block) } else { 1.0 },
         blocks,
         latency: LatencySamples::of(latency),
         sync: is_followed.then(|| LatencySamples::of(syncs)),

@@ -1,3 +1,5 @@
+use fathom_model::plan::Mix;
+use fathom_model::{BlockSize, PerOp};
 use fathom_record::{BurstRate, Finding, FindingId, OwnRates, PublishedRates};
 
 use super::*;
@@ -66,11 +68,16 @@ fn latency_in_a_queue_disproves_nothing_at_a_rate_that_meets_the_need() {
         &[TestLoad { iops: 470.0, ..deep.clone() }],
         &[("web-server", "inconclusive: 470 IOPS, QD 64 (needs")],
     );
-    // Nor at one that may meet it, as far as its interval tells.
-    let below = TestLoad { iops: 480.0, ..deep };
-    check(std::slice::from_ref(&below), &[("web-server", "inconclusive: median 133 ms at 480 IOPS")]);
-    let uneven = TestLoad { seconds: [vec![0.9; 3], vec![1.1; 3]].concat().repeat(2), ..below };
-    check(&[uneven], &[("web-server", "inconclusive: p99 133 ms at 480 IOPS")]);
+    // Nor at one that is less by no more than a limit may be measured wrong, or than its interval.
+    check(
+        &[TestLoad { iops: 480.0, ..deep.clone() }],
+        &[("web-server", "inconclusive: p99 133 ms at 480 IOPS")],
+    );
+    let seconds = [vec![0.9; 3], vec![1.1; 3]].concat().repeat(2);
+    check(
+        &[TestLoad { iops: 470.0, seconds, ..deep }],
+        &[("web-server", "inconclusive: p99 136 ms at 470 IOPS")],
+    );
 }
 
 #[test]
@@ -229,4 +236,28 @@ fn a_finding_weakens_only_the_verdict_that_it_would_falsify() {
             assert!(one.reason.ends_with(&format!("; in doubt: {} ({})", doubt.reason, doubt.id)), "{one:?}");
         }
     }
+}
+
+#[test]
+fn a_load_of_mixed_sizes_counts_as_its_shares_not_as_what_was_drawn() {
+    let web_server = Use::named("web-server").unwrap();
+    let with = |iops: f64, drawn: f64| {
+        let mut run = record(&[load("web-server", "randread", (4096, 1), iops)]);
+        let split = BlockSize::of_shares(web_server.blocks).unwrap();
+        fixture::plan(&mut run, |plan| plan.io.block_size = PerOp::splat(split.clone()));
+        let read = &mut run.tests[0].jobs[0].measured.read;
+        read.bytes = (read.ios as f64 * web_server.mean_block() * drawn) as u64;
+        of(&run, "web-server").verdict
+    };
+    assert_eq!(with(495.0, 1.0), Suitability::Yes);
+    assert_eq!(with(495.0, 1.03), Suitability::Yes);
+    assert_eq!(with(495.0, 0.97), Suitability::Inconclusive);
+}
+
+#[test]
+fn a_mixed_load_of_which_one_operation_never_completed_shows_nothing() {
+    let mut run = record(&[load("backup", "randread", (1 << 20, 32), 0.5)]);
+    let no = of(&run, "web-server");
+    fixture::plan(&mut run, |plan| plan.io.pattern.mix = Mix::ReadWrite { read_percent: 50 });
+    assert_eq!((no.verdict, conclusions(&run)), (Suitability::No, Vec::new()));
 }
