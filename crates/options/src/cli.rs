@@ -13,6 +13,7 @@ use crate::engines::{self, EngineRow};
 use crate::error::OptionError;
 use crate::job_options::ReadWriteOption;
 use crate::jobfile;
+use crate::pasted;
 use crate::resolve::{self, MAX_WORKERS, PlanningHost};
 use crate::section::{Draft, RawOptions, Section, Word};
 use crate::table;
@@ -66,15 +67,16 @@ impl Invocation {
 
 /// Parses a command line without its program name. `--help` and similar options end the parsing, as in fio.
 pub fn parse_command_line(args: &[String], env: &ParseEnvironment<'_>) -> Result<Invocation, OptionError> {
+    let (args, messages) = pasted::meant(args);
     let mut line = CommandLine {
         env,
-        found: Invocation::default(),
+        found: Invocation { messages, ..Invocation::default() },
         global: Draft::new(env.engines),
         current: None,
         jobs: 0,
         inherited_bytes: 0,
     };
-    if !line.words(args)? {
+    if !line.words(&args)? {
         return Ok(Invocation { command: line.found.command, ..Invocation::default() });
     }
     line.close_job();
@@ -288,7 +290,8 @@ impl<'a> CommandLine<'a> {
         let raw = jobfile::parse(&self.found.files[index], self.env)?;
         let mut global = self.global.child();
         let mut starts_file = index > 0;
-        for section in &raw {
+        self.found.messages.extend(raw.notes);
+        for section in &raw.sections {
             let words: Vec<Word<'_>> = section
                 .lines
                 .iter()
@@ -333,7 +336,8 @@ impl<'a> CommandLine<'a> {
         if found.command.readonly {
             found.sections.iter().try_for_each(only_reads)?;
         }
-        found.messages = found.sections.iter().flat_map(|section| notes(section, self.env.engines)).collect();
+        let of_jobs = found.sections.iter().flat_map(|section| notes(section, self.env.engines));
+        found.messages.extend(of_jobs);
         Ok(found)
     }
 }

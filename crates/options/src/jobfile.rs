@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::arithmetic;
 use crate::cli::ParseEnvironment;
 use crate::error::{JobFilePosition, OptionError};
+use crate::pasted::{as_meant, meant_value};
 
 /// Largest job file, includes included, in bytes. A reader need not return more than one byte above it.
 pub const JOB_FILE_LIMIT: usize = 1 << 20;
@@ -33,17 +34,25 @@ pub(crate) struct RawLine {
     pub(crate) place: JobFilePosition,
 }
 
+/// A job file, split into words.
+pub(crate) struct RawJobFile {
+    pub(crate) sections: Vec<RawSection>,
+    /// Notes for the user: values that were read otherwise than they are written.
+    pub(crate) notes: Vec<String>,
+}
+
 /// Reads and splits the job file at `path`; `-` is standard input.
-pub(crate) fn parse(path: &Path, env: &ParseEnvironment<'_>) -> Result<Vec<RawSection>, OptionError> {
-    let mut parser = JobFileParser { env, sections: Vec::new(), bytes: 0, lines: 0 };
+pub(crate) fn parse(path: &Path, env: &ParseEnvironment<'_>) -> Result<RawJobFile, OptionError> {
+    let found = RawJobFile { sections: Vec::new(), notes: Vec::new() };
+    let mut parser = JobFileParser { env, found, bytes: 0, lines: 0 };
     let bytes = (env.read_file)(path).map_err(|source| unreadable(path, source))?;
     parser.text(path, &bytes, 0)?;
-    Ok(parser.sections)
+    Ok(parser.found)
 }
 
 struct JobFileParser<'a> {
     env: &'a ParseEnvironment<'a>,
-    sections: Vec<RawSection>,
+    found: RawJobFile,
     bytes: usize,
     /// Option lines so far.
     lines: usize,
@@ -101,7 +110,7 @@ impl JobFileParser<'_> {
                 let remedy = "include only options, and open the section in the including file";
                 return Err(refused(place, "No new sections in included files", remedy));
             }
-            self.sections.push(RawSection { name, lines: Vec::new() });
+            self.found.sections.push(RawSection { name, lines: Vec::new() });
             return Ok(());
         }
         // Text after a comment sign is dropped, inside values too, as in fio.
@@ -114,12 +123,12 @@ impl JobFileParser<'_> {
         if let Some(name) = included(written) {
             return self.include(path, name, &place, depth);
         }
-        let Some(section) = self.sections.last_mut() else {
+        let Some(section) = self.found.sections.last_mut() else {
             let reason = format!("option <{written}> outside of [] job section");
             return Err(refused(place, &reason, "add a line such as [global] or [job1] above it"));
         };
         let (key, value) = match written.split_once('=') {
-            Some((key, value)) => (key.trim_end(), Some(value.trim_start().to_owned())),
+            Some((key, value)) => (key.trim_end(), Some(value.trim_start())),
             None => (written, None),
         };
         if !key.is_empty() {
@@ -128,8 +137,13 @@ impl JobFileParser<'_> {
                 let reason = format!("it has more than {MAX_LINES} option lines");
                 return Err(refused(place, &reason, "split it into several job files"));
             }
-            let place = located(&place, value.as_deref().unwrap_or(key));
-            section.lines.push(RawLine { key: key.to_owned(), value, place });
+            let place = located(&place, value.unwrap_or(key));
+            let meant = value.map(meant_value);
+            if let Some((value, meant)) = value.zip(meant).filter(|(value, meant)| value != meant) {
+                let JobFilePosition { file, line, .. } = &place;
+                self.found.notes.push(as_meant(&format!("{file}:{line}: '{value}'"), &format!("'{meant}'")));
+            }
+            section.lines.push(RawLine { key: key.to_owned(), value: meant.map(str::to_owned), place });
         }
         Ok(())
     }
@@ -234,8 +248,9 @@ mod tests {
 
     fn parsed(files: &[(&str, &[u8])]) -> Result<Sections<String>, String> {
         let env = environment(files);
-        let sections = parse(Path::new(files[0].0), &env).map_err(|error| error.to_string())?;
-        Ok(sections
+        let found = parse(Path::new(files[0].0), &env).map_err(|error| error.to_string())?;
+        Ok(found
+            .sections
             .into_iter()
             .map(|section| {
                 (section.name, section.lines.into_iter().map(|line| (line.key, line.value)).collect())

@@ -16,6 +16,7 @@ mod engines;
 mod error;
 mod job_options;
 mod jobfile;
+mod pasted;
 mod rate;
 mod resolve;
 mod section;

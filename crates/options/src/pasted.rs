@@ -1,0 +1,146 @@
+//! Options pasted from a web page or a word processor, where dashes, quotes and blanks have become typographical ones.
+
+/// Dashes and minus signs that stand for `-` or `--`.
+const DASHES: [char; 6] = ['\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2212}'];
+/// Blanks that no shell separates words at.
+const BLANKS: [char; 3] = ['\u{a0}', '\u{2007}', '\u{202f}'];
+/// Characters without a width.
+const INVISIBLE: [char; 3] = ['\u{200b}', '\u{2060}', '\u{feff}'];
+/// Double and single quotes, opening and closing.
+const QUOTES: [char; 8] =
+    ['\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{2018}', '\u{2019}', '\u{201a}', '\u{201b}'];
+
+/// Command-line words as they were meant, and a note for each that was read otherwise than it stands there.
+pub(crate) fn meant(args: &[String]) -> (Vec<String>, Vec<String>) {
+    let (mut words, mut notes) = (Vec::new(), Vec::new());
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let mut written = arg.clone();
+        // The shell has split what such quotes enclose.
+        while opens_only(&written) && rest.as_slice().iter().any(|word| word.ends_with(QUOTES)) {
+            let Some(next) = rest.next() else { break };
+            written = format!("{written} {next}");
+        }
+        let read = options(&written);
+        if read != [arg.as_str()] {
+            let quoted: Vec<String> = read.iter().map(|word| format!("'{word}'")).collect();
+            notes.push(as_meant(&format!("'{written}'"), &quoted.join(" ")));
+        }
+        words.extend(read);
+    }
+    (words, notes)
+}
+
+/// A value of a job file as it was meant.
+pub(crate) fn meant_value(value: &str) -> &str {
+    unquoted(value.trim_matches(|c| BLANKS.contains(&c) || INVISIBLE.contains(&c)))
+}
+
+/// The note that `written` is read as `meant`.
+pub(crate) fn as_meant(written: &str, meant: &str) -> String {
+    format!("note: {written} is read as {meant}: it has characters of a web page")
+}
+
+/// An opening quote begins the value, and none closes it.
+fn opens_only(word: &str) -> bool {
+    let value = word.split_once('=').map_or(word, |(_, value)| value);
+    word.starts_with(is_dash)
+        && value.starts_with(QUOTES)
+        && !(value.chars().count() > 1 && value.ends_with(QUOTES))
+}
+
+fn is_dash(c: char) -> bool {
+    c == '-' || DASHES.contains(&c)
+}
+
+/// The options in a word: a blank before a dash separates two.
+fn options(word: &str) -> Vec<String> {
+    if !word.trim_start_matches(INVISIBLE).starts_with(is_dash) {
+        return vec![word.to_owned()];
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for part in word.split(BLANKS) {
+        match parts.last_mut() {
+            // Part of a value.
+            Some(last) if !part.is_empty() && !part.starts_with(is_dash) => {
+                last.push('\u{a0}');
+                last.push_str(part);
+            }
+            _ if part.is_empty() => {}
+            _ => parts.push(part.to_owned()),
+        }
+    }
+    parts.iter().map(|part| option(part)).collect()
+}
+
+fn option(word: &str) -> String {
+    let word = word.trim_matches(INVISIBLE);
+    let name = word.trim_start_matches(is_dash);
+    let dashes = &word[..word.len() - name.len()];
+    let is_pasted = dashes.contains(DASHES) && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    let dashes = if is_pasted { "--" } else { dashes };
+    match name.split_once('=') {
+        Some((name, value)) => format!("{dashes}{name}={}", unquoted(value)),
+        None => format!("{dashes}{name}"),
+    }
+}
+
+/// A value without the quotes around it.
+fn unquoted(value: &str) -> &str {
+    let inner = value.strip_prefix(QUOTES).and_then(|inner| inner.strip_suffix(QUOTES));
+    inner.unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> (Vec<String>, usize) {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let (meant, notes) = meant(&words);
+        (meant, notes.len())
+    }
+
+    #[test]
+    fn dashes_quotes_and_blanks_of_a_web_page_are_read_as_meant() {
+        for (words, expected) in [
+            (
+                &["\u{2013}name=a", "\u{2014}direct=1", "\u{2212}-rw=read"][..],
+                &["--name=a", "--direct=1", "--rw=read"][..],
+            ),
+            (&["\u{2013}\u{2013}name=a"], &["--name=a"]),
+            (&["--name=\u{201c}a\u{201d}", "--rw=\u{2018}read\u{2019}"], &["--name=a", "--rw=read"]),
+            (&["--name=\u{201c}my", "job\u{201d}", "--bs=4k"], &["--name=my job", "--bs=4k"]),
+            (&["--name=a\u{a0}--bs=4k\u{a0}\u{2013}direct=1"], &["--name=a", "--bs=4k", "--direct=1"]),
+            (&["\u{200b}--name=a\u{feff}"], &["--name=a"]),
+        ] {
+            let (meant, notes) = read(words);
+            assert_eq!(meant, expected);
+            assert!(notes > 0, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn other_words_stay_as_they_are() {
+        for word in [
+            "--name=a",
+            "-",
+            "\u{2013}",
+            "--",
+            "--bs=4k,8k",
+            "--filename=/mnt/a\u{a0}b",
+            "--name=\u{201c}",
+            "\u{2013}5",
+            "job\u{2013}file.fio",
+        ] {
+            assert_eq!(read(&[word]), (vec![word.to_owned()], 0), "{word}");
+        }
+    }
+
+    #[test]
+    fn values_of_job_files_lose_their_quotes() {
+        assert_eq!(meant_value("\u{201c}a b\u{201d}"), "a b");
+        assert_eq!(meant_value("\u{a0}4k\u{200b}"), "4k");
+        assert_eq!(meant_value("4k"), "4k");
+    }
+}
