@@ -154,7 +154,8 @@ fn a_device_is_preconditioned_until_it_is_steady() {
         if workload["workload"]["rounds"]["steady"] != true {
             return Err(format!("not steady: {:#}", workload["workload"]));
         }
-        within("IOPS", number(workload, "/workload/iops"), 400.0, 3.0)?;
+        // A round of a second begins with what the limiter has saved up since the last one.
+        within("IOPS", number(workload, "/workload/iops"), 400.0, 5.0)?;
         let rounds = workload["workload"]["rounds"]["values"].as_array().map_or(0, Vec::len);
         // Each round moves 400 blocks and once its depth; only the last five are in the document.
         let least = written + 5.0 * 380.0 * 4096.0;
@@ -200,7 +201,7 @@ fn a_bench_continues_until_a_falling_rate_is_steady() {
             return Err(format!("not steady: {rounds:#}"));
         }
         within("first round", number(rounds, "/values/0"), 2000.0, 5.0)?;
-        within("what lasts", number(test, "/read/iops"), 400.0, 3.0)?;
+        within("what lasts", number(test, "/read/iops"), 400.0, 5.0)?;
         let count = rounds["values"].as_array().map_or(0, Vec::len);
         // Two or three before the fall, and five after it; a busy machine may make it more.
         assert!(count >= 7, "{count} rounds");
