@@ -148,6 +148,8 @@ const PAGE_HEAD: &str = "\
 
 `fathom fio`, or the binary under the name `fio`, reads fio's command line and job files, with these differences:
 
+- Dashes, quotes and blanks that a web page or a word processor has replaced (`–name=a`, `“4k”`, a no-break space between
+  two options) are read as they were meant, with a note (fio takes them literally).
 - Blanks are stripped on both sides of `=` (fio keeps those after it, so that `bs = 8k` means 8 bytes there).
 - `sec` and `min` are units of time; other unknown units and fractions (`1m30s`, `0.5`, `1.5m`), to which fio silently
   gives another meaning, are refused.
