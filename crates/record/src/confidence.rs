@@ -11,6 +11,9 @@ pub const LIMITER_SLICE_NS: u64 = 100_000_000;
 /// Batches of a series, and the samples that each has at least.
 const BATCHES: usize = 5;
 const LEAST_OF_BATCH: usize = 2;
+/// Panels of the sum over Student's density, and how many standard deviations it reaches: further out nothing is left that counts.
+const PANELS: usize = 96;
+const REACH: f64 = 12.0;
 /// The 97.5 % quantile of the normal distribution.
 pub const NORMAL_975: f64 = 1.96;
 
@@ -22,22 +25,27 @@ pub fn slice_fraction(elapsed_ns: f64) -> f64 {
 
 /// Half the width of the interval of a mean.
 pub fn half_width(samples: &[f64]) -> f64 {
+    half_width_of(samples, 1)
+}
+
+/// The same of an interval that is one of `looks`, each of which may end the measurement.
+pub fn half_width_of(samples: &[f64], looks: u32) -> f64 {
     let length = samples.len() / BATCHES;
     if length < LEAST_OF_BATCH {
-        return of_samples(samples);
+        return of_samples(samples, looks);
     }
     // What does not fit is left out at the start.
     let batches: Vec<f64> = samples[samples.len() - length * BATCHES..].chunks(length).map(mean).collect();
-    of_samples(samples).max(standard_errors(&batches, BATCHES as f64))
+    of_samples(samples, looks).max(standard_errors(&batches, BATCHES as f64, looks))
 }
 
-fn of_samples(samples: &[f64]) -> f64 {
+fn of_samples(samples: &[f64], looks: u32) -> f64 {
     let count = samples.len() as f64;
-    standard_errors(samples, independent(samples).clamp(2.0, count.max(2.0)))
+    standard_errors(samples, independent(samples).clamp(2.0, count.max(2.0)), looks)
 }
 
 /// The number of independent samples that `samples` are worth, as far as their autocorrelation shows.
-fn independent(samples: &[f64]) -> f64 {
+pub(crate) fn independent(samples: &[f64]) -> f64 {
     samples.len() as f64 / correlation_time(samples)
 }
 
@@ -48,13 +56,13 @@ pub fn has_independent_batches(samples: &[f64]) -> bool {
 }
 
 /// As many standard errors as so few independent samples take.
-fn standard_errors(samples: &[f64], independent: f64) -> f64 {
+fn standard_errors(samples: &[f64], independent: f64, looks: u32) -> f64 {
     let mean = mean(samples);
     let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
     if samples.len() < 2 || squares <= 0.0 {
         return 0.0;
     }
-    student_975(independent - 1.0) * (squares / (samples.len() as f64 - 1.0) / independent).sqrt()
+    student(looks, independent - 1.0) * (squares / (samples.len() as f64 - 1.0) / independent).sqrt()
 }
 
 /// How many samples in a row stand for one: the sum of the autocorrelations, as far as pairs of them are positive (Geyer).
@@ -71,16 +79,37 @@ fn correlation_time(samples: &[f64]) -> f64 {
     (2.0 * pairs.take_while(|pair| *pair > 0.0).sum::<f64>() - 1.0).max(1.0)
 }
 
-/// The 97.5 % quantile of Student's distribution with so many degrees of freedom.
+/// The 97.5 % quantile of Student's distribution with so many degrees of freedom: half of a 95 % interval, in standard errors.
 pub fn student_975(degrees: f64) -> f64 {
-    const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    let whole = degrees.floor().max(1.0) as usize;
-    match TABLE.get(whole - 1) {
-        // Between two of them the more careful one holds.
-        Some(&quantile) => quantile,
-        // Good to three digits from eleven on (Cornish and Fisher).
-        None => NORMAL_975 + 2.372 / degrees + 2.822 / degrees.powi(2),
-    }
+    student(1, degrees)
+}
+
+/// The same for an interval that is one of `looks`, each of which may end a measurement: all of them together hold the truth in
+/// 95 of 100 (Bonferroni).
+pub fn student(looks: u32, degrees: f64) -> f64 {
+    // Between two whole numbers the more careful one holds.
+    let degrees = degrees.floor().max(1.0);
+    let inside = 1.0 - 0.05 / f64::from(looks.max(1));
+    // With t = sqrt(degrees) tan(angle) the density is a power of the cosine, which its own sum normalises.
+    let widest = (REACH / degrees.sqrt()).min(std::f64::consts::FRAC_PI_2);
+    let step = widest / PANELS as f64;
+    let density = |place: f64| (place * step).cos().max(0.0).powf(degrees - 1.0);
+    let panel = |place: usize| {
+        let place = place as f64;
+        (density(place) + 4.0 * density(place + 0.5) + density(place + 1.0)) / 6.0
+    };
+    let panels: Vec<f64> = (0..PANELS).map(panel).collect();
+    let mut left = inside * panels.iter().sum::<f64>();
+    let whole = panels.iter().take_while(|panel| {
+        let is_whole = left >= **panel;
+        left -= if is_whole { **panel } else { 0.0 };
+        is_whole
+    });
+    let place = whole.count() as f64;
+    // Within a panel the density is a straight line.
+    let (from, slope) = (density(place), density(place + 1.0) - density(place));
+    let part = 2.0 * left / (from + (from * from + 2.0 * slope * left).max(0.0).sqrt());
+    degrees.sqrt() * ((place + part) * step).tan()
 }
 
 fn mean(samples: &[f64]) -> f64 {
@@ -103,6 +132,13 @@ mod tests {
             [(1.0, 12.706), (4.9, 2.776), (10.0, 2.228), (11.0, 2.201), (29.0, 2.045), (1e9, 1.96)]
         {
             assert!((student_975(degrees) - expected).abs() < 0.003, "{degrees}: {}", student_975(degrees));
+        }
+        // Published tables of Bonferroni's t.
+        for (looks, degrees, expected) in
+            [(3, 5.0, 3.534), (3, 11.0, 2.820), (4, 5.0, 3.810), (4, 23.0, 2.713), (4, 47.0, 2.602)]
+        {
+            let found = student(looks, degrees);
+            assert!((found - expected).abs() < 0.012, "{looks} {degrees}: {found}");
         }
     }
 
