@@ -19,6 +19,9 @@ use crate::prepare::Prepared;
 use crate::session::Time;
 use crate::worker::{WorkerEnd, WorkerSpec};
 
+/// The reason of a stop of a phase that has what it was to find.
+const ENDED_BY_OBSERVER: &str = "the observer has what the phase was to find";
+
 /// A worker of a phase that runs or has ended.
 #[derive(Clone)]
 struct Running {

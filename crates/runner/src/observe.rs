@@ -36,6 +36,10 @@ pub trait RunObserver {
     }
     /// The outcome so far, as if the run ended now.
     fn outcome_so_far(&mut self, _outcome: &RunOutcome) {}
+    /// True to end the running phase as its runtime would; called after each snapshot and the outcome that was requested then.
+    fn ends_phase(&mut self) -> bool {
+        false
+    }
 }
 
 impl RunObserver for () {}

@@ -175,6 +175,25 @@ fn a_stop_ends_the_run_with_a_partial_result() {
 }
 
 #[test]
+fn an_observer_ends_a_phase_early() {
+    struct EndAtOnce;
+    impl RunObserver for EndAtOnce {
+        fn ends_phase(&mut self) -> bool {
+            true
+        }
+    }
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("data");
+    let long = plans::timed(on(&path, job("long", Mix::Read, true, 4), "io_uring", 64), 3600);
+    let plan = RunPlan { jobs: vec![long], ..RunPlan::default() };
+    let outcome = Session::real().run(&plan, &mut EndAtOnce).expect("it runs");
+    assert_eq!(outcome.interrupted, None);
+    let worker = &outcome.workers[0];
+    assert!(worker.measured.read.ios > 0 && !worker.stuck && worker.failure.is_none());
+    assert!(worker.measured.elapsed_ns() < 60_000_000_000);
+}
+
+#[test]
 fn unsuitable_targets_are_refused_with_a_remedy() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let check = |job: JobPlan, expected: &str| {

@@ -119,6 +119,27 @@ fn a_pause_of_years_ends_at_a_stop() {
 }
 
 #[test]
+fn an_observer_ends_a_phase_and_not_the_run() {
+    struct Ender(u64);
+    impl fathom_runner::RunObserver for Ender {
+        fn snapshot(&mut self, snapshot: &fathom_stats::Snapshot) {
+            self.0 = snapshot.elapsed_ns;
+        }
+        fn ends_phase(&mut self) -> bool {
+            self.0 == 3_000_000_000
+        }
+    }
+    let (first, mut second) = (reading("v", 4, 60), reading("v", 4, 1));
+    (second.phase, second.group) = (1, 1);
+    let session = session(&[("v", volume(5_400_000))]);
+    let plan = RunPlan { jobs: vec![first, second], ..RunPlan::default() };
+    let outcome = session.run(&plan, &mut Ender(0)).expect("the plan fits the volume");
+    let measured: Vec<u64> =
+        outcome.workers.iter().map(|worker| worker.measured.elapsed_ns() / 100_000_000).collect();
+    assert_eq!((measured, outcome.interrupted), (vec![30, 10], None));
+}
+
+#[test]
 fn volumes_are_found_by_name_and_unknown_ones_refused() {
     let session = session(&[("small", volume(0)), ("large", volume(5_400_000))]);
     let outcome = run(&session, vec![reading("small", 4, 10), reading("large", 4, 10)]);

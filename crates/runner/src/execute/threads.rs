@@ -18,7 +18,7 @@ use fathom_sys::thread::{
     own_descriptors, run_queue_wait_of_this_thread, thread_id, usage_of_this_thread, wake_precisely,
 };
 
-use super::{Run, Running};
+use super::{ENDED_BY_OBSERVER, Run, Running};
 use crate::drive::{Step, Worker};
 use crate::observe::{Observer, RunObserver, TICK_NS};
 use crate::stop::{StopHandle, StopSignal};
@@ -294,6 +294,9 @@ impl Supervisor<'_, '_> {
                 see_kernel_threads(watch, now);
                 self.run.tick(watch, now, observer);
                 self.run.report_so_far(self.workers, watch, now, observer);
+                if observer.ends_phase() {
+                    self.stop.phase.request(ENDED_BY_OBSERVER);
+                }
                 next_tick += TICK_NS * ((now - next_tick) / TICK_NS + 1);
             }
             if self.stop.run.is_requested() && now - *stop_seen.get_or_insert(now) > GRACE_NS {

@@ -10,7 +10,7 @@ use fathom_model::Nanos;
 use fathom_stats::{WorkerFailure, WorkerOutcome};
 
 use super::threads::GRACE_NS;
-use super::{Run, Running};
+use super::{ENDED_BY_OBSERVER, Run, Running};
 use crate::clock::VirtualClock;
 use crate::drive::{MOST_COMPLETIONS, Step, Worker};
 use crate::observe::{RunObserver, TICK_NS};
@@ -44,6 +44,9 @@ pub(super) fn run_phase(
             world.advance_to(next_tick);
             run.tick(&mut watch, next_tick.0, observer);
             run.report_so_far(&running, &watch, next_tick.0, observer);
+            if observer.ends_phase() {
+                stop.phase.request(ENDED_BY_OBSERVER);
+            }
             if stop.is_set() && !std::mem::replace(&mut stopped, true) {
                 time = next_tick;
                 wake_all(&mut wakes, time);
