@@ -8,6 +8,7 @@ pub mod contradictions;
 pub mod differences;
 pub mod figure;
 pub mod gate;
+pub mod interleaved;
 pub mod matrix;
 pub mod pairs;
 pub mod ranking;
@@ -24,6 +25,7 @@ use contradictions::{Contradiction, contradictions};
 use differences::{Difference, differences};
 use figure::Deltas;
 use gate::{FailCondition, GateResult};
+use interleaved::{Interleaved, interleaved};
 use matrix::{MatrixTest, matrix};
 use pairs::{Pair, pairs};
 use ranking::{Ranked, ranking};
@@ -60,6 +62,9 @@ pub struct VolumeComparison {
     pub tests: Vec<MatrixTest>,
     /// Each source beside the base.
     pub pairs: Vec<Pair>,
+    /// The verdicts where the sources were measured in turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interleaved: Option<Interleaved>,
     /// The uses, where benches are compared.
     pub uses: Vec<UseRow>,
     /// The order of the sources.
@@ -102,6 +107,7 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
         differences: differences(sources, &rows),
         tests: matrix(sources, &rows, *base, *deltas),
         contradictions: contradictions(sources, &rows),
+        interleaved: interleaved(sources, &pairs),
         sources: volumes,
         base: *base,
         deltas: *deltas,

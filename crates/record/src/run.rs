@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::plausible;
 use crate::wire::is_default;
 use crate::{
-    Activity, Conditions, ExpectationRecord, Finding, HostRecord, RecordError, TestRecord, TestStatus,
+    Activity, Conditions, ExpectationRecord, Finding, HostRecord, InterleavedRecord, RecordError, TestRecord,
+    TestStatus,
 };
 
 /// The record version this build reads and writes.
@@ -74,6 +75,9 @@ pub struct RunHeader {
     /// Size of the working file or range, bytes; 0 where jobs choose their own.
     #[serde(skip_serializing_if = "is_default")]
     pub size_bytes: u64,
+    /// Its place in a comparison of two targets that were measured in turns.
+    #[serde(skip_serializing_if = "is_default")]
+    pub interleaved: Option<InterleavedRecord>,
     /// What the tests are expected to reach.
     #[serde(skip_serializing_if = "is_default")]
     pub expectations: Vec<ExpectationRecord>,

@@ -167,6 +167,7 @@ impl Figure {
             Some(RunValue {
                 value: self.value(run)?,
                 started_unix_ms: run.started_unix_ms,
+                block: run.block,
                 within_fraction: run.within_fraction.filter(|_| is_rate),
             })
         };

@@ -44,6 +44,9 @@ pub struct Pair {
     pub runs_b: u32,
     /// How many more runs of each would probably decide.
     pub more_runs: Option<u32>,
+    /// The figures changed steadily over the runs by more than half of the difference.
+    #[serde(skip)]
+    pub drifts: bool,
     /// Why there is no verdict, or why it is inconclusive beyond the interval.
     pub reason: Option<String>,
     /// The figure, for tables and criteria.
@@ -100,6 +103,7 @@ fn pair(
         runs_a: a.runs,
         runs_b: b.runs,
         more_runs: found.and_then(|found| found.more_runs),
+        drifts: found.is_some_and(|found| found.drifts),
         reason,
         figure,
     }

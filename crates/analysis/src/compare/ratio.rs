@@ -1,10 +1,15 @@
 //! The ratio of two sources in one figure, with its 95 % confidence interval, and the verdict on it.
 //!
-//! The unit is a run, not an I/O or a second. The interval is Student's t on the logarithms: of the ratios of neighbouring runs
-//! where the runs of both sources alternate, so that what drifts cancels out, and of both sets of runs otherwise (Welch). With
-//! one run each there is no verdict; an interval from within the runs is given where their seconds are independent.
+//! The unit is a run, not an I/O or a second. The interval is Student's t on the logarithms: of the ratios within blocks, or of
+//! neighbouring runs, where the runs of both sources alternate, so that what drifts cancels out, and of both sets of runs
+//! otherwise (Welch). Where several looks at the verdict could end the measurement, the interval is as much wider as they take
+//! (Bonferroni). With one run each there is no verdict; an interval from within the runs is given where their seconds are
+//! independent.
 
-use fathom_record::confidence::student_975;
+use std::collections::BTreeMap;
+
+use fathom_record::InterleavedRecord;
+use fathom_record::confidence::{student, student_975};
 use serde::Serialize;
 
 /// One run's value of a figure.
@@ -16,6 +21,27 @@ pub struct RunValue {
     pub started_unix_ms: u64,
     /// Half of the 95 % confidence interval from within the run as a share of the value, where its seconds are independent.
     pub within_fraction: Option<f64>,
+    /// Its block, where both sources were measured in turns.
+    pub block: Option<BlockPlace>,
+}
+
+/// The block of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockPlace {
+    /// What the runs of one comparison have in common.
+    pub comparison: u64,
+    /// Its number, from 0.
+    pub block: u32,
+    /// How many looks at the verdict could end the measurement.
+    pub looks: u32,
+}
+
+impl BlockPlace {
+    /// The block of a run with this place.
+    pub fn of(place: &InterleavedRecord) -> BlockPlace {
+        let InterleavedRecord { comparison, block, .. } = *place;
+        BlockPlace { comparison, block, looks: place.look_count() }
+    }
 }
 
 /// What counts as a difference, and in which direction.
@@ -92,11 +118,21 @@ const MOST_RUNS: f64 = 1000.0;
 /// Runs of each source that a first verdict takes.
 const FIRST_RUNS: u32 = 6;
 
-/// The mean of a logarithm with half the width of its interval.
+/// The mean of a logarithm with its standard error.
 struct LogRatio {
     mean: f64,
-    half: f64,
+    error: f64,
+    degrees: f64,
+    /// Looks that its interval allows for.
+    looks: u32,
     basis: IntervalBasis,
+}
+
+impl LogRatio {
+    /// Half the width of its interval.
+    fn half(&self) -> f64 {
+        student(self.looks, self.degrees) * self.error
+    }
 }
 
 /// The ratio B / A; `None` where one has no value, or one of 0.
@@ -106,8 +142,10 @@ pub fn ratio(a: &[RunValue], b: &[RunValue], threshold: Threshold) -> Option<Rat
     if a.len() < 2 || b.len() < 2 {
         return Some(single(a, b, mean_ratio));
     }
-    let found = paired(a, b).unwrap_or_else(|| welch(&logs_a, &logs_b));
-    let (low, high) = ((found.mean - found.half).exp(), (found.mean + found.half).exp());
+    let looks = looks(a).max(looks(b));
+    let found = paired(a, b, looks).unwrap_or_else(|| welch(&logs_a, &logs_b, looks));
+    let half = found.half();
+    let (low, high) = ((found.mean - half).exp(), (found.mean + half).exp());
     let drifts = drifts(a, b);
     let verdict = if drifts { RatioVerdict::Inconclusive } else { verdict(low, high, threshold) };
     let runs = a.len().min(b.len()) as f64;
@@ -137,7 +175,7 @@ pub fn interval_of(runs: &[RunValue]) -> Option<ValueInterval> {
     let logs = logs(runs)?;
     let half = match runs {
         [only] => only.within_fraction?,
-        _ => student_975(logs.len() as f64 - 1.0) * (variance(&logs) / logs.len() as f64).sqrt(),
+        _ => student(looks(runs), logs.len() as f64 - 1.0) * (variance(&logs) / logs.len() as f64).sqrt(),
     };
     let mean = mean(&logs);
     Some(ValueInterval { low: (mean - half).exp(), high: (mean + half).exp() })
@@ -175,10 +213,40 @@ fn variance(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0).max(1.0)
 }
 
-/// Runs of both sources that alternate, in the order they ran: blocks of one each.
-fn paired(a: &[RunValue], b: &[RunValue]) -> Option<LogRatio> {
-    let order = order(a, b)?;
-    let blocks: Vec<f64> = order
+/// How many looks at the verdict could end the measurement of `runs`.
+fn looks(runs: &[RunValue]) -> u32 {
+    runs.iter().filter_map(|run| run.block).map(|block| block.looks).max().unwrap_or(1)
+}
+
+/// The ratios of runs that alternate.
+fn paired(a: &[RunValue], b: &[RunValue], looks: u32) -> Option<LogRatio> {
+    let blocks = in_blocks(a, b).or_else(|| neighbours(a, b))?;
+    let count = blocks.len() as f64;
+    let (mean, error) = (mean(&blocks), (variance(&blocks) / count).sqrt());
+    Some(LogRatio { mean, error, degrees: count - 1.0, looks, basis: IntervalBasis::PairedRuns })
+}
+
+/// The logarithms of the ratios of the blocks that have both sources; `None` where not all runs belong to one comparison.
+fn in_blocks(a: &[RunValue], b: &[RunValue]) -> Option<Vec<f64>> {
+    let comparison = a.first()?.block?.comparison;
+    let of = |runs: &[RunValue]| {
+        let mut blocks = BTreeMap::new();
+        for run in runs {
+            let place = run.block.filter(|place| place.comparison == comparison)?;
+            if blocks.insert(place.block, run.value.ln()).is_some() {
+                return None;
+            }
+        }
+        Some(blocks)
+    };
+    let (a, b) = (of(a)?, of(b)?);
+    let blocks: Vec<f64> = a.iter().filter_map(|(block, log)| Some(b.get(block)? - log)).collect();
+    (blocks.len() > 1).then_some(blocks)
+}
+
+/// The same of neighbouring runs, in the order they ran, where they alternate.
+fn neighbours(a: &[RunValue], b: &[RunValue]) -> Option<Vec<f64>> {
+    order(a, b)?
         .chunks(2)
         .map(|block| match block {
             [one, other] if one.is_b != other.is_b => {
@@ -186,13 +254,10 @@ fn paired(a: &[RunValue], b: &[RunValue]) -> Option<LogRatio> {
             }
             _ => None,
         })
-        .collect::<Option<_>>()?;
-    let count = blocks.len() as f64;
-    let half = student_975(count - 1.0) * (variance(&blocks) / count).sqrt();
-    Some(LogRatio { mean: mean(&blocks), half, basis: IntervalBasis::PairedRuns })
+        .collect()
 }
 
-fn welch(a: &[f64], b: &[f64]) -> LogRatio {
+fn welch(a: &[f64], b: &[f64], looks: u32) -> LogRatio {
     let (count_a, count_b) = (a.len() as f64, b.len() as f64);
     let (square_a, square_b) = (variance(a) / count_a, variance(b) / count_b);
     let both = square_a + square_b;
@@ -200,7 +265,8 @@ fn welch(a: &[f64], b: &[f64]) -> LogRatio {
         true => both.powi(2) / (square_a.powi(2) / (count_a - 1.0) + square_b.powi(2) / (count_b - 1.0)),
         false => count_a.min(count_b) - 1.0,
     };
-    LogRatio { mean: mean(b) - mean(a), half: student_975(degrees) * both.sqrt(), basis: IntervalBasis::Runs }
+    let mean = mean(b) - mean(a);
+    LogRatio { mean, error: both.sqrt(), degrees, looks, basis: IntervalBasis::Runs }
 }
 
 /// A run in the order of time.
@@ -256,7 +322,8 @@ fn drifts(a: &[RunValue], b: &[RunValue]) -> bool {
     is_significant && by_order.abs() > (groups[1].1 - groups[0].1).abs() / 2.0 && by_order != 0.0
 }
 
-fn verdict(low: f64, high: f64, threshold: Threshold) -> RatioVerdict {
+/// The verdict on an interval.
+pub fn verdict(low: f64, high: f64, threshold: Threshold) -> RatioVerdict {
     let Threshold { more_is_better, delta } = threshold;
     match (low, high) {
         (low, _) if low > 1.0 + delta && more_is_better => RatioVerdict::Better,
@@ -272,7 +339,13 @@ fn verdict(low: f64, high: f64, threshold: Threshold) -> RatioVerdict {
 fn more_runs(found: &LogRatio, runs: f64, delta: f64) -> Option<u32> {
     let ends = [(1.0 - delta).ln(), (1.0 + delta).ln()];
     let distance = ends.iter().map(|end| (found.mean - end).abs()).fold(f64::INFINITY, f64::min);
-    let needed = (runs * (found.half / distance).powi(2)).ceil();
+    // The quantile falls with the runs that it is needed for.
+    const ROUNDS: usize = 8;
+    let (spread, degrees_each) = (found.error * runs.sqrt(), found.degrees / (runs - 1.0).max(1.0));
+    let needed = (0..ROUNDS).fold(runs.max(f64::from(FIRST_RUNS)), |runs, _| {
+        let quantile = student(found.looks, degrees_each * (runs - 1.0));
+        (quantile * spread / distance).powi(2).ceil().clamp(2.0, 2.0 * MOST_RUNS)
+    });
     (needed <= MOST_RUNS).then(|| (needed - runs).max(1.0) as u32)
 }
 

@@ -4,6 +4,7 @@ use fathom_record::confidence::has_independent_batches;
 use fathom_record::stability::Second;
 use fathom_record::{RunRecord, TestStatus, TestSummary};
 
+use super::ratio::BlockPlace;
 use super::source::ComparedSource;
 use super::work::Work;
 use crate::doubt::doubts_of;
@@ -32,6 +33,8 @@ pub struct RunTest {
     pub reason: Option<String>,
     /// When it began, ms since the epoch; 0 where that is unknown.
     pub started_unix_ms: u64,
+    /// Its block, where it was measured in turns with another target.
+    pub block: Option<BlockPlace>,
     /// Half of the interval of the rate from within the run, as a share, where its seconds are independent.
     pub within_fraction: Option<f64>,
     /// How long its rate lasts.
@@ -78,6 +81,7 @@ impl RunTest {
             status: test.status,
             reason: test.reason.clone(),
             started_unix_ms: started,
+            block: record.header.interleaved.as_ref().map(BlockPlace::of),
             within_fraction: within_fraction(row),
             duration: rate_duration(test),
             flattered: doubt(false),

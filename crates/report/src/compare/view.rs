@@ -29,6 +29,8 @@ pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
         started_unix_ms: 0,
     };
     let mut view = View { head: Some(head), data: data(comparison), ..View::default() };
+    let verdicts = comparison.interleaved.iter().flat_map(|of| &of.verdicts).map(|one| one.text.clone());
+    view.push("Verdict", [Block::Notes(verdicts.collect())]);
     view.push("Conclusion", [Block::Notes(comparison.conclusion.clone())]);
     view.push("Sources", [Block::Table(sources(comparison))]);
     view.push("Differences in conditions", [differences(comparison)]);

@@ -1,6 +1,7 @@
 //! Single cases, and how often the verdicts are right over many simulated comparisons.
 
 use super::*;
+use crate::compare::interleaved::LOOKS;
 
 const RATE: Threshold = Threshold { more_is_better: true, delta: 0.03 };
 const LATENCY: Threshold = Threshold { more_is_better: false, delta: 0.05 };
@@ -115,6 +116,9 @@ impl Noise {
 
 /// What disturbs a volume, as shares of its rate: from run to run, from second to second with its autocorrelation, rare slow
 /// seconds, and a drift from one run to the next.
+///
+/// The deviations of seconds are those of published runs. How long noise lasts and what differs from run to run is not in them:
+/// four seconds, and about a percent, are assumed.
 #[derive(Clone, Copy)]
 struct Disturbance {
     run: f64,
@@ -124,11 +128,15 @@ struct Disturbance {
     drift: f64,
 }
 
-const CALM: Disturbance = Disturbance { run: 0.004, second: 0.01, kept: 0.3, slow_share: 0.0, drift: 0.0 };
-const USUAL: Disturbance =
-    Disturbance { run: 0.008, second: 0.03, kept: 0.6, slow_share: 0.01, drift: 0.001 };
-const ROUGH: Disturbance =
-    Disturbance { run: 0.012, second: 0.08, kept: 0.8, slow_share: 0.05, drift: -0.002 };
+/// The last second of fio's runs on QingCloud volumes is 0.1 to 3.6 % off their mean.
+const NETWORK: Disturbance = Disturbance { run: 0.004, second: 0.02, kept: 0.3, slow_share: 0.0, drift: 0.0 };
+/// Half seconds on a DigitalOcean volume deviate by 4.9 %.
+const SHARED: Disturbance =
+    Disturbance { run: 0.008, second: 0.049, kept: 0.6, slow_share: 0.01, drift: 0.001 };
+/// The last second of runs on a DigitalOcean local SSD is 5.1 to 8.9 % off, 7.3 % in the mean square.
+const LOCAL: Disturbance =
+    Disturbance { run: 0.012, second: 0.073, kept: 0.6, slow_share: 0.02, drift: -0.002 };
+const ALL: [Disturbance; 3] = [NETWORK, SHARED, LOCAL];
 
 /// Mean rates of `blocks` runs of 30 s of each of two volumes, B `truth` times as fast, in the order A B B A.
 fn measured(blocks: u64, truth: f64, of: Disturbance, seed: u64) -> (Vec<RunValue>, Vec<RunValue>) {
@@ -163,15 +171,65 @@ fn share(tries: u64, blocks: u64, truth: f64, of: Disturbance, holds: impl Fn(&R
     (1..=tries).filter(found).count() as f64 / tries as f64
 }
 
+/// A comparison that ends at the first look whose verdict is clear, and the blocks that it takes.
+struct Sequential {
+    found: Ratio,
+    blocks: u32,
+}
+
+fn sequential(truth: f64, of: Disturbance, seed: u64) -> Sequential {
+    let most = LOOKS[LOOKS.len() - 1];
+    let (mut a, mut b) = measured(u64::from(most), truth, of, seed);
+    for (block, (a, b)) in (0..).zip(a.iter_mut().zip(&mut b)) {
+        let place = BlockPlace { comparison: seed, block, looks: LOOKS.len() as u32 };
+        (a.block, b.block) = (Some(place), Some(place));
+    }
+    let at = |blocks: u32| {
+        let found = ratio(&a[..blocks as usize], &b[..blocks as usize], RATE).unwrap();
+        Sequential { found, blocks }
+    };
+    let is_clear = |found: &Sequential| found.found.verdict != RatioVerdict::Inconclusive;
+    LOOKS.into_iter().map(at).find(is_clear).unwrap_or_else(|| at(most))
+}
+
+/// The same of several comparisons, with the blocks that they take in the median.
+fn sequential_share(truth: f64, of: Disturbance, holds: impl Fn(&Ratio) -> bool) -> f64 {
+    let all: Vec<Sequential> = (1..=tries()).map(|seed| sequential(truth, of, seed)).collect();
+    let mut blocks: Vec<u32> = all.iter().map(|one| one.blocks).collect();
+    blocks.sort_unstable();
+    let share = all.iter().filter(|one| holds(&one.found)).count() as f64 / all.len() as f64;
+    println!(
+        "ratio {truth:.3}, {:.1} % per second: {share:.3} of {}, {} blocks in the median, {} in nine of ten",
+        of.second * 100.0,
+        all.len(),
+        blocks[blocks.len() / 2],
+        blocks[blocks.len() * 9 / 10]
+    );
+    share
+}
+
+/// Comparisons of each kind: a campaign asks for more than the gate.
+fn tries() -> u64 {
+    std::env::var("FATHOM_TRIES").ok().and_then(|tries| tries.parse().ok()).unwrap_or(120)
+}
+
 fn covers(truth: f64) -> impl Fn(&Ratio) -> bool {
     move |found| found.low.unwrap() <= truth && truth <= found.high.unwrap()
 }
 
 #[test]
 fn intervals_of_six_blocks_cover_the_true_ratio_in_93_to_97_of_100() {
-    for (truth, of) in [(1.0, CALM), (1.05, USUAL), (0.8, ROUGH)] {
+    for (truth, of) in [1.0, 1.05, 0.8].into_iter().zip(ALL) {
         let share = share(1000, 6, truth, of, covers(truth));
         assert!((0.93..=0.97).contains(&share), "{truth}: {share}");
+    }
+}
+
+#[test]
+fn intervals_of_sequential_plans_cover_the_true_ratio_in_93_of_100() {
+    for (truth, of) in [1.0, 1.05, 1.03, 0.9].into_iter().zip(ALL.into_iter().cycle()) {
+        let share = sequential_share(truth, of, covers(truth));
+        assert!(share >= 0.93, "{truth}: {share}");
     }
 }
 
@@ -179,19 +237,20 @@ fn intervals_of_six_blocks_cover_the_true_ratio_in_93_to_97_of_100() {
 fn identical_volumes_are_not_told_apart() {
     let is_alike =
         |found: &Ratio| matches!(found.verdict, RatioVerdict::Equivalent | RatioVerdict::Inconclusive);
-    for of in [CALM, USUAL, ROUGH] {
+    for of in ALL {
         assert!(share(300, 6, 1.0, of, is_alike) >= 0.95);
+        assert!(sequential_share(1.0, of, is_alike) >= 0.95);
     }
     let is_equivalent = |found: &Ratio| found.verdict == RatioVerdict::Equivalent;
-    assert!(share(300, 24, 1.0, USUAL, is_equivalent) >= 0.90);
+    assert!(sequential_share(1.0, SHARED, is_equivalent) >= 0.90);
 }
 
-/// The longest of the default plans has 24 blocks.
+/// Within the default plan.
 #[test]
 fn volumes_that_differ_by_five_percent_are_told_apart() {
     for (truth, expected) in [(1.05, RatioVerdict::Better), (1.0 / 1.05, RatioVerdict::Worse)] {
-        for of in [CALM, USUAL] {
-            let share = share(300, 24, truth, of, |found| found.verdict == expected);
+        for of in ALL {
+            let share = sequential_share(truth, of, |found| found.verdict == expected);
             assert!(share >= 0.90, "{truth}: {share}");
         }
     }
@@ -202,9 +261,9 @@ fn the_suggested_number_of_runs_usually_decides() {
     let mut decided = 0;
     let mut tried = 0;
     for seed in 1..=200 {
-        let (a, b) = measured(6, 1.06, USUAL, seed);
+        let (a, b) = measured(6, 1.06, SHARED, seed);
         let Some(more) = ratio(&a, &b, RATE).unwrap().more_runs else { continue };
-        let (a, b) = measured(6 + u64::from(more), 1.06, USUAL, seed);
+        let (a, b) = measured(6 + u64::from(more), 1.06, SHARED, seed);
         tried += 1;
         decided += u32::from(ratio(&a, &b, RATE).unwrap().verdict != RatioVerdict::Inconclusive);
     }
@@ -214,7 +273,39 @@ fn the_suggested_number_of_runs_usually_decides() {
 #[test]
 fn coverage_does_not_depend_on_the_number_of_blocks() {
     for blocks in [3, 12, 24] {
-        let share = share(500, blocks, 1.0, USUAL, covers(1.0));
+        let share = share(500, blocks, 1.0, SHARED, covers(1.0));
         assert!((0.92..=0.98).contains(&share), "{blocks}: {share}");
     }
+}
+
+#[test]
+fn blocks_pair_the_runs_of_one_comparison_whatever_their_times() {
+    let place = |comparison: u64, block: u32| Some(BlockPlace { comparison, block, looks: 1 });
+    let with = |comparison: u64, values: &[f64]| -> Vec<RunValue> {
+        let run = |(block, value): (u32, &f64)| RunValue {
+            value: *value,
+            block: place(comparison, block),
+            ..RunValue::default()
+        };
+        (0..).zip(values).map(run).collect()
+    };
+    let (a, b) = ([1000.0, 500.0, 2000.0], [1100.0, 550.0, 2200.0, 7.0]);
+    let found = ratio(&with(1, &a), &with(1, &b), RATE).unwrap();
+    // The last block has no run of A.
+    assert_eq!((found.interval, found.verdict), (Some(IntervalBasis::PairedRuns), RatioVerdict::Better));
+    assert!((found.ratio - 1.1).abs() < 1e-9);
+    // Blocks of two comparisons have nothing in common.
+    let found = ratio(&with(1, &a), &with(2, &b), RATE).unwrap();
+    assert_eq!(found.interval, Some(IntervalBasis::Runs));
+    // Looks widen the interval of saved runs as well.
+    let looked_at: Vec<RunValue> = with(1, &[1000.0, 1010.0, 990.0])
+        .into_iter()
+        .map(|run| RunValue { block: run.block.map(|block| BlockPlace { looks: 5, ..block }), ..run })
+        .collect();
+    let saved = runs(&[1100.0, 1120.0, 1080.0]);
+    let width = |a: &[RunValue]| {
+        let found = ratio(a, &saved, RATE).unwrap();
+        found.high.unwrap() - found.low.unwrap()
+    };
+    assert!(width(&looked_at) > 1.5 * width(&with(1, &[1000.0, 1010.0, 990.0])));
 }
