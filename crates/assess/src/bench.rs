@@ -16,6 +16,7 @@ use crate::machine::engine_rows;
 use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
+use crate::precision::{self, PrecisionGoal, PrecisionWatch};
 use crate::site::Site;
 use crate::steps::{StepObserver, Steps};
 use crate::together::PlannedTarget;
@@ -45,7 +46,8 @@ pub fn run(
     steps.of = Some(plan.tests.len());
     for test in &plan.tests {
         steps.next(&test.id, &test.title, 0);
-        let ended = run_test(plan, test, size, &mut steps);
+        let bounded = bounded_test(plan, test, size, &steps.record.tests, session);
+        let ended = run_test(plan, &bounded, size, session, &mut *steps.observer);
         steps.add(ended);
         if steps.is_over() {
             break;
@@ -62,7 +64,10 @@ pub fn run(
 }
 
 /// What the only target shows, where a test reads it.
-fn inspected(plan: &BenchPlan, session: &Session) -> Result<Option<InspectionRecord>, AssessError> {
+pub(crate) fn inspected(
+    plan: &BenchPlan,
+    session: &Session,
+) -> Result<Option<InspectionRecord>, AssessError> {
     let [PlannedTarget { target, .. }] = plan.targets.as_slice() else { return Ok(None) };
     if !plan.tests.iter().any(|test| test.reads() && test.skip.is_none()) {
         return Ok(None);
@@ -71,7 +76,7 @@ fn inspected(plan: &BenchPlan, session: &Session) -> Result<Option<InspectionRec
     Ok(inspect(&site, session))
 }
 
-fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
+pub(crate) fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
     let activity = Activity::Bench(BenchActivity {
         suite: Some(plan.suite.name.clone()),
         recommended: plan.suite.recommended,
@@ -81,39 +86,81 @@ fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
     RunHeader { expectations: plan.expectations.clone(), ..header }
 }
 
-fn run_test(plan: &BenchPlan, test: &PlannedTest, size: u64, steps: &mut Steps<'_>) -> TestRecord {
-    let meta = |test: &PlannedTest| TestMeta {
-        id: test.id.clone(),
-        title: test.title.clone(),
-        fio: plan.fio_command(test, size),
-    };
-    if let Some(reason) = &test.skip {
-        return TestRecord::skipped(meta(test), reason);
-    }
-    let engines = engine_rows();
+/// A test with the depth that its targets complete in time, and why it is less than the suite's.
+#[derive(Clone, Debug)]
+pub(crate) struct BoundedTest {
+    pub(crate) test: PlannedTest,
+    pub(crate) note: Option<String>,
+}
+
+/// `test` with a depth that its targets complete in time; `measured` are the tests of the plan so far, in its order.
+pub(crate) fn bounded_test(
+    plan: &BenchPlan,
+    test: &PlannedTest,
+    size: u64,
+    measured: &[TestRecord],
+    session: &Session,
+) -> BoundedTest {
     let words = |target: usize| test.job_options(&plan.targets[target].file, size);
-    let (session, measured) = (steps.session, &steps.record.tests);
     let earlier = |target: usize| -> Vec<&TestRecord> {
         let alone = plan.tests.iter().zip(measured).filter(|(planned, _)| planned.targets == [target]);
         alone.map(|(_, test)| test).collect()
     };
-    let (test, note) = match plan.resolve(test, size, &engines) {
-        Ok(resolved) => bounded(test, &resolved, earlier, words, session),
-        Err(_) => (test.clone(), None),
+    let (test, note) = match plan.resolve(test, size, &engine_rows()) {
+        Ok(resolved) if test.skip.is_none() => bounded(test, &resolved, earlier, words, session),
+        _ => (test.clone(), None),
     };
-    let (meta, observer) = (meta(&test), &mut *steps.observer);
-    let mut record = match &test.rounds {
-        None => measure_plan(meta, plan.resolve(&test, size, &engines), session, observer),
-        Some(rounds) => until_steady(rounds, session, |index, so_far| {
+    BoundedTest { test, note }
+}
+
+/// Runs one test of `plan`.
+pub(crate) fn run_test(
+    plan: &BenchPlan,
+    BoundedTest { test, note }: &BoundedTest,
+    size: u64,
+    session: &Session,
+    observer: &mut dyn StepObserver,
+) -> TestRecord {
+    if let Some(reason) = &test.skip {
+        return TestRecord::skipped(plan.meta(test, size), reason);
+    }
+    let engines = engine_rows();
+    let meta = plan.meta(test, size);
+    let mut record = match (&test.rounds, test.precision) {
+        (None, None) => measure_plan(meta, plan.resolve(test, size, &engines), session, observer),
+        (None, Some(goal)) => precisely(plan, (test, goal), size, session, observer),
+        (Some(rounds), _) => until_steady(rounds, session, |index, so_far| {
             observer.round_begun(index, so_far);
             let round = test.round(index);
             let meta = TestMeta { fio: plan.fio_command(&round, size), ..meta.clone() };
             measure_plan(meta, plan.resolve(&round, size, &engines), session, observer)
         }),
     };
-    record.notes.extend(note);
+    record.notes.extend(note.clone());
     let targets = test.targets.iter().map(|&target| &plan.targets[target]);
     flush_writes(&mut record, targets.map(|it| (&it.target, it.file.as_path())), session);
+    record
+}
+
+/// Runs `test` until its rate is known precisely enough.
+fn precisely(
+    plan: &BenchPlan,
+    (test, goal): (&PlannedTest, PrecisionGoal),
+    size: u64,
+    session: &Session,
+    observer: &mut dyn StepObserver,
+) -> TestRecord {
+    let meta = plan.meta(test, size);
+    let run_plan = match plan.resolve(test, size, &engine_rows()) {
+        Ok(run_plan) => run_plan,
+        failed => return measure_plan(meta, failed, session, observer),
+    };
+    let watched = run_plan.clone();
+    let mut watch = PrecisionWatch::new(test, goal, &watched, &plan.expectations, observer);
+    let mut record = measure_plan(meta, Ok(run_plan), session, &mut watch);
+    if let Some(runtime) = precision::enter(&goal, &mut record) {
+        record.fio = plan.fio_command(&test.lasting(runtime), size);
+    }
     record
 }
 

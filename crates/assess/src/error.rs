@@ -142,6 +142,14 @@ pub enum AssessError {
         /// Rounds that have to agree.
         rounds: u32,
     },
+    /// Settings of a bench that contradict each other.
+    #[error("{reason}")]
+    Contradiction {
+        /// Which, and why.
+        reason: String,
+        /// What to do instead.
+        hint: String,
+    },
     /// The options of a test contradict each other or the machine.
     #[error("{0}")]
     Options(#[source] OptionError),
@@ -175,7 +183,9 @@ impl AssessError {
     pub fn hint(&self) -> Option<String> {
         match self {
             AssessError::Input(error) => Some(error.hint()),
-            AssessError::Unknown { hint, .. } | AssessError::Need { hint, .. } => Some(hint.clone()),
+            AssessError::Unknown { hint, .. }
+            | AssessError::Need { hint, .. }
+            | AssessError::Contradiction { hint, .. } => Some(hint.clone()),
             AssessError::Catalogue(error) => error.hint().map(str::to_owned),
             AssessError::MalformedSuite { .. } | AssessError::Suite { .. } => {
                 Some("see the suites in the source of the program (suites/*.toml) for the format".to_owned())

@@ -6,7 +6,7 @@ use fathom_analysis::steady;
 use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{EngineRow, OptionError, Section};
-use fathom_record::ExpectationRecord;
+use fathom_record::{ExpectationRecord, TestMeta};
 use fathom_runner::{Session, unknown_data};
 use fathom_sys::device::TargetHandle;
 use serde::Serialize;
@@ -16,6 +16,7 @@ use crate::expectations::{self, CLASS, ExpectationSettings, PlannedExpectations,
 use crate::inspection::INSPECTION_TIME;
 use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
+use crate::precision::{self, PrecisionSettings};
 use crate::settings::RunSettings;
 use crate::simulated;
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
@@ -41,6 +42,8 @@ pub struct BenchSettings {
     pub runtime: Option<Nanos>,
     /// Each test goes on in rounds until it is steady; the measured time is that of a round then.
     pub until_steady: bool,
+    /// Each test ends as soon as its rate is known so precisely; the measured time is the longest then.
+    pub precision: Option<PrecisionSettings>,
     /// Time for the rounds of each test; `None` = as many as the rule allows.
     pub budget: Option<Nanos>,
     /// Only these tests; empty = all.
@@ -179,8 +182,9 @@ impl BenchPlan {
             replace_engine(&mut planned, &engine);
             planned.seed = seed.wrapping_add(index as u64 + 1);
             planned.skip = refusal.clone().filter(|_| test.writes);
-            tests.push(if settings.until_steady { planned.in_rounds(settings.budget)? } else { planned });
+            tests.push(planned.ended_by(&settings)?);
         }
+        notes.extend(precision::check(&settings, &suite, &tests)?);
         let tests = together::spread(tests, &targets);
         let layout_part = settings.run.size.is_none().then_some(if is_recommended { 2 } else { 4 });
         let inspects = matches!(
@@ -253,6 +257,11 @@ impl BenchPlan {
         lines.join(" ").replace(" fio --name=", " --name=")
     }
 
+    /// The id, title and fio command of `test` over `size` bytes.
+    pub(crate) fn meta(&self, test: &PlannedTest, size: u64) -> TestMeta {
+        TestMeta { id: test.id.clone(), title: test.title.clone(), fio: self.fio_command(test, size) }
+    }
+
     /// What `test` means over `size` bytes.
     pub(crate) fn resolve(
         &self,
@@ -285,7 +294,12 @@ fn profile_of(suite: &Suite, settings: &BenchSettings) -> Profile {
         Effort::Default => suite.default,
         Effort::Thorough => suite.thorough,
     };
-    let usual = if settings.until_steady { Nanos(steady::ROUND_NS) } else { profile.runtime };
+    let usual = match (settings.until_steady, settings.precision, settings.effort) {
+        (true, ..) => Nanos(steady::ROUND_NS),
+        (false, Some(_), Effort::Quick) => suite.default.runtime,
+        (false, Some(_), _) => suite.thorough.runtime,
+        (false, None, _) => profile.runtime,
+    };
     let runtime = settings.runtime.unwrap_or(usual);
     Profile { runtime, limit: settings.runtime.or(profile.limit), ..profile }
 }
@@ -355,9 +369,10 @@ fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, layout_part: Option
     let runs = || tests.iter().filter(|test| test.skip.is_none());
     let time = |test: &PlannedTest| test.most_time().map(|time| time.0);
     let of_tests: Option<u64> = runs().map(time).sum();
-    let least = |test: &PlannedTest| Some(test.rounds.as_ref()?.least()?.0 + test.ramp.0);
-    let least_time: Option<u64> = runs().map(least).sum();
-    let shortest = least_time.filter(|least| *least > 0).or(of_tests);
+    let ends_early = runs().any(|test| test.rounds.is_some() || test.precision.is_some());
+    let least_time: Option<u64> =
+        runs().map(|test| test.least_time().map(|time| time.0)).sum::<Option<u64>>().filter(|_| ends_early);
+    let shortest = least_time.or(of_tests);
     let layout_time = shortest.zip(layout_part).filter(|_| lays_out).map(|(all, part)| Nanos(all / part));
     let total = match (lays_out, of_tests, layout_time) {
         (true, Some(tests), Some(layout)) => Some(tests + layout.0),
@@ -367,7 +382,7 @@ fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, layout_part: Option
     PlanCost {
         time: total.map(Nanos),
         tests_time: of_tests.map(Nanos),
-        least_time: least_time.filter(|least| *least > 0).map(Nanos),
+        least_time: least_time.map(Nanos),
         layout_bytes: if lays_out { size } else { 0 },
         layout_time,
     }

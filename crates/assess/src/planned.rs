@@ -10,6 +10,7 @@ use crate::error::plain;
 use crate::expect::Expectation;
 use crate::machine::probe;
 use crate::plan::BenchSettings;
+use crate::precision::{PrecisionGoal, PrecisionSettings};
 use crate::suite::{Ending, Profile, Suite, SuiteTest};
 use crate::target::BenchTarget;
 use crate::until_steady::Rounds;
@@ -29,6 +30,8 @@ pub struct PlannedTest {
     pub ramp: Nanos,
     /// It is repeated until it is steady; the run time is that of a round then.
     pub rounds: Option<Rounds>,
+    /// It ends as soon as its rate is known precisely enough; the run time is the longest then.
+    pub precision: Option<PrecisionGoal>,
     /// It writes.
     pub writes: bool,
     /// Bytes it moves at most, where that is known without running it.
@@ -78,6 +81,11 @@ impl PlannedTest {
         changed
     }
 
+    /// The queue depth; `None` where its options do not say.
+    pub(crate) fn depth(&self) -> Option<u64> {
+        self.options.iter().find(|(name, _)| name == "iodepth")?.1.parse().ok()
+    }
+
     /// It reads.
     pub(crate) fn reads(&self) -> bool {
         let is_of_reads = |rw: &str| rw.contains("read") || rw.ends_with("rw");
@@ -86,10 +94,40 @@ impl PlannedTest {
             .any(|(name, value)| ["rw", "readwrite"].contains(&name.as_str()) && is_of_reads(value))
     }
 
+    /// It, ended by the precision or the steady state that `settings` ask for.
+    pub(crate) fn ended_by(self, settings: &BenchSettings) -> Result<PlannedTest, AssessError> {
+        match settings.precision {
+            Some(precision) => self.precise(precision),
+            None if settings.until_steady => self.in_rounds(settings.budget),
+            None => Ok(self),
+        }
+    }
+
     /// It, to be repeated within `budget` until it is steady.
-    pub(crate) fn in_rounds(self, budget: Option<Nanos>) -> Result<PlannedTest, AssessError> {
+    fn in_rounds(self, budget: Option<Nanos>) -> Result<PlannedTest, AssessError> {
         let round = self.runtime.filter(|_| self.ends == Ending::Time);
         Ok(PlannedTest { rounds: Some(Rounds::new(round, budget)?), ..self })
+    }
+
+    /// It, to end as soon as its rate is known precisely enough. One that ends with its size stays as it is.
+    fn precise(self, settings: PrecisionSettings) -> Result<PlannedTest, AssessError> {
+        let most = self.runtime.filter(|_| self.ends == Ending::Time);
+        Ok(PlannedTest { precision: most.map(|most| settings.goal(most)).transpose()?, ..self })
+    }
+
+    /// It with another runtime.
+    pub(crate) fn lasting(&self, runtime: Nanos) -> PlannedTest {
+        PlannedTest { runtime: Some(runtime), ..self.clone() }
+    }
+
+    /// Shortest time; `None` where that is not known.
+    pub fn least_time(&self) -> Option<Nanos> {
+        let measured = match (&self.rounds, &self.precision) {
+            (Some(rounds), _) => rounds.least()?,
+            (None, Some(precision)) => precision.least,
+            (None, None) => self.runtime?,
+        };
+        Some(Nanos(measured.0 + self.ramp.0))
     }
 
     /// Its round `index`, counted from 0: other random choices, and a ramp in the first alone.
@@ -98,6 +136,11 @@ impl PlannedTest {
         let seed = self.seed.wrapping_add(SEED_STEP.wrapping_mul(index as u64));
         let ramp = if index == 0 { self.ramp } else { Nanos::ZERO };
         PlannedTest { seed, ramp, ..self.clone() }
+    }
+
+    /// Its repetition `index`, counted from 0: other random choices, after a ramp of its own.
+    pub(crate) fn repetition(&self, index: usize) -> PlannedTest {
+        PlannedTest { ramp: self.ramp, ..self.round(index) }
     }
 
     /// Most bytes that it moves, in all of its rounds; `None` where it ends with its time.
@@ -172,6 +215,7 @@ pub(crate) fn planned(
         runtime,
         ramp,
         rounds: None,
+        precision: None,
         writes: test.writes,
         io_bytes: whole,
         skip: None,

@@ -43,6 +43,7 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: RunOutcome) -> TestR
         disks: outcome.disks,
         host_load: outcome.host_load,
         rounds: None,
+        precision: None,
         content: None,
         scan: None,
         observed: None,

@@ -3,7 +3,7 @@
 use fathom_stats::series;
 use serde::{Deserialize, Serialize};
 
-use crate::confidence::{LEAST_SAMPLES, half_width, slice_fraction};
+use crate::confidence::{LEAST_SAMPLES, half_width_of, slice_fraction};
 use crate::{Interval, IntervalOp, JobRecord};
 
 /// One full second (or one interval, where those are longer) of all workers together.
@@ -90,8 +90,9 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
     seconds
 }
 
-/// The stability of the rate of all workers together; `None` below three full seconds or where nothing completed.
-pub fn stability(jobs: &[&JobRecord]) -> Option<Stability> {
+/// The stability of the rate of all workers together; `None` below three full seconds or where nothing completed. The interval
+/// is one of `looks` that might each have ended the test.
+pub fn stability(jobs: &[&JobRecord], looks: u32) -> Option<Stability> {
     let seconds = seconds(jobs);
     if seconds.len() < LEAST_SAMPLES {
         return None;
@@ -107,7 +108,7 @@ pub fn stability(jobs: &[&JobRecord]) -> Option<Stability> {
     let near = rates.iter().filter(|&&rate| (rate - mean).abs() <= 0.1 * mean).count();
     Some(Stability {
         cv: (squares / (count - 1.0)).sqrt() / mean,
-        mean_ci95_fraction: half_width(&rates) / mean + slice_fraction(measured_ns as f64),
+        mean_ci95_fraction: half_width_of(&rates, looks) / mean + slice_fraction(measured_ns as f64),
         worst_second_iops: rates.iter().copied().fold(f64::INFINITY, f64::min),
         within_10_percent: near as f64 / count,
         measured_ns,
@@ -193,7 +194,7 @@ mod tests {
         let mut intervals = even(10, &[50]);
         intervals[4].2 = 0;
         intervals[5].2 = 0;
-        let measured = stability(&[&worker(0, &intervals)]).expect("five full seconds");
+        let measured = stability(&[&worker(0, &intervals)], 1).expect("five full seconds");
         assert_eq!(
             (measured.worst_second_iops, measured.within_10_percent, measured.measured_ns),
             (0.0, 0.0, 10 * TICK)
@@ -204,9 +205,13 @@ mod tests {
     #[test]
     fn too_little_says_nothing() {
         for (ticks, ios, expected) in [(5, 10, false), (6, 10, true), (20, 0, false)] {
-            assert_eq!(stability(&[&worker(0, &even(ticks, &[ios]))]).is_some(), expected, "{ticks} {ios}");
+            assert_eq!(
+                stability(&[&worker(0, &even(ticks, &[ios]))], 1).is_some(),
+                expected,
+                "{ticks} {ios}"
+            );
         }
-        let steady = stability(&[&worker(0, &even(20, &[10]))]).expect("ten full seconds");
+        let steady = stability(&[&worker(0, &even(20, &[10]))], 1).expect("ten full seconds");
         assert_eq!(
             steady,
             Stability {

@@ -221,7 +221,7 @@ impl TestSummary {
                 iops: rate(measured.syncs),
                 lat_ns: measured.sync_lat.summary(),
             }),
-            stability: stability(&workers),
+            stability: stability(&workers, test.looks()),
             device: device_summary(&test.disks),
             cpu: cpu_summary(measured, total.ios),
             elapsed_ns: test.elapsed_ns,

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
 use crate::{
-    ContentRecord, DiskOutcome, HostInterval, JobRecord, Observed, PublishedRates, RoundsRecord, ScanRecord,
+    ContentRecord, DiskOutcome, HostInterval, JobRecord, Observed, PRECISION_LOOKS, PrecisionRecord,
+    PublishedRates, RoundsRecord, ScanRecord,
 };
 
 /// How a test or a run ended.
@@ -64,6 +65,9 @@ pub struct TestRecord {
     /// The rounds it was repeated in, where it was.
     #[serde(skip_serializing_if = "is_default")]
     pub rounds: Option<RoundsRecord>,
+    /// The precision that was to end it, where one was.
+    #[serde(skip_serializing_if = "is_default")]
+    pub precision: Option<PrecisionRecord>,
     /// What was found at the place of a surface's point, where it was looked at.
     #[serde(skip_serializing_if = "is_default")]
     pub content: Option<ContentRecord>,
@@ -82,4 +86,11 @@ pub struct TestRecord {
     /// The signal or other reason that ended it before its time.
     #[serde(skip_serializing_if = "is_default")]
     pub interrupted: Option<String>,
+}
+
+impl TestRecord {
+    /// Intervals of its rate of which each might have ended it.
+    pub fn looks(&self) -> u32 {
+        if self.precision.is_some() { PRECISION_LOOKS } else { 1 }
+    }
 }

@@ -4,6 +4,7 @@ mod durations;
 mod expectations;
 pub mod json;
 mod notes;
+mod precision;
 pub(crate) mod rounds;
 mod together;
 mod view;

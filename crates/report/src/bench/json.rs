@@ -9,7 +9,7 @@ use fathom_analysis::expectation::{self, ExpectationResult};
 use fathom_analysis::recommendation::{FollowedRecommendation, followed};
 use fathom_analysis::steady::rate_duration::{RateDuration, rate_duration};
 use fathom_analysis::together::{Together, together};
-use fathom_record::{RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{PrecisionRecord, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use crate::{Style, run_json};
 
@@ -47,6 +47,9 @@ struct Test<'a> {
     /// Left out where the test was not repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds: Option<&'a RoundsRecord>,
+    /// Left out where no precision was to end the test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    precision: Option<PrecisionRecord>,
     #[serde(flatten)]
     summary: TestSummary,
     notes: &'a [String],
@@ -79,6 +82,7 @@ fn test(test: &TestRecord) -> Test<'_> {
         fio: &test.fio,
         rate_duration: (!test.jobs.is_empty()).then(|| rate_duration(test)),
         rounds: test.rounds.as_ref(),
+        precision: test.precision,
         summary: TestSummary::new(test),
         notes: &test.notes,
     }

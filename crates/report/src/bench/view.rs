@@ -4,7 +4,7 @@ use fathom_analysis::pattern::block_name;
 use fathom_model::plan::Mix;
 use fathom_record::{JobRecord, LatencySummary, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 
-use crate::bench::{durations, expectations, notes, rounds, together};
+use crate::bench::{durations, expectations, notes, precision, rounds, together};
 use crate::run_view;
 use crate::stream::RowSource;
 use crate::view::{Block, Cell, Column, Row, Table, View, iops_text};
@@ -50,6 +50,7 @@ fn view_below_rows(record: &RunRecord, show_fio: bool) -> View {
 fn push_below_rows(record: &RunRecord, summaries: &[TestSummary], show_fio: bool, view: &mut View) {
     view.push("Expectations", expectations::blocks(record));
     view.push("", rounds::blocks(record));
+    view.push("", precision::blocks(record));
     view.push("Findings", [run_view::findings(record)]);
     view.push("Separately and together", [together::figures(record)]);
     view.push("Workload suitability", [run_view::suitability(record)]);

@@ -1,0 +1,215 @@
+//! Ends a test as soon as its rate is known precisely enough: decided from the series of the observer, outside the loop that issues
+//! requests.
+//!
+//! The interval is that of every report (`fathom_record::stability`). Looks follow one another at growing distances, and the
+//! interval allows for them. Percentiles that the test is expected to reach have their samples before it ends.
+
+use fathom_model::units::duration;
+use fathom_model::{Nanos, RunPlan};
+use fathom_record::{
+    ExpectationRecord, Metric, PrecisionRecord, TestMeta, TestRecord, TestStatus, TestSummary, test_record,
+};
+use fathom_runner::{LayoutProgress, RunObserver};
+use fathom_stats::{RunOutcome, Snapshot};
+
+use crate::AssessError;
+use crate::plan::BenchSettings;
+use crate::planned::PlannedTest;
+use crate::suite::Suite;
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrecisionSettings {
+    /// Half of the 95 % confidence interval of the rate, as a share of the rate.
+    pub target_fraction: f64,
+    /// Shortest measured time; `None` = as short as the interval permits.
+    pub least: Option<Nanos>,
+}
+
+/// The precision that a test is to reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrecisionGoal {
+    /// Half of the 95 % confidence interval of the rate, as a share of the rate.
+    pub target_fraction: f64,
+    /// Shortest measured time.
+    pub least: Nanos,
+    /// Longest measured time.
+    pub most: Nanos,
+}
+
+impl PrecisionSettings {
+    /// The goal of a test that measures for `most` at most.
+    ///
+    /// # Errors
+    /// The time is too short.
+    pub(crate) fn goal(&self, most: Nanos) -> Result<PrecisionGoal, AssessError> {
+        let Self { target_fraction, least } = *self;
+        let needed = Nanos(PrecisionRecord::least_time_ns(target_fraction));
+        let least = least.unwrap_or(needed).max(needed);
+        if most < least {
+            let (target, least, most) = (percent_text(target_fraction), duration(least), duration(most));
+            return Err(AssessError::Contradiction {
+                reason: format!(
+                    "a precision of {target} takes at least {least} per test, and the limit is {most}"
+                ),
+                hint: "use a longer --runtime, or a larger --precision".to_owned(),
+            });
+        }
+        Ok(PrecisionGoal { target_fraction, least, most })
+    }
+}
+
+impl PrecisionGoal {
+    /// `2 %`.
+    pub fn target_text(&self) -> String {
+        percent_text(self.target_fraction)
+    }
+
+    /// What `test` reached of it.
+    fn reached(&self, test: &TestRecord) -> PrecisionRecord {
+        let Self { target_fraction, least, most } = *self;
+        let (least_ns, most_ns) = (least.0, most.0);
+        let asked = PrecisionRecord { target_fraction, least_ns, most_ns, ..PrecisionRecord::default() };
+        asked.reached_by(&test.jobs.iter().collect::<Vec<_>>())
+    }
+}
+
+/// A share as people write it: `2 %`, `0.5 %`.
+fn percent_text(fraction: f64) -> String {
+    format!("{} %", (fraction * 1e4).round() / 100.0)
+}
+
+/// Refuses a precision that contradicts other settings; returns a note on the tests that it does not end.
+pub(crate) fn check(
+    settings: &BenchSettings,
+    suite: &Suite,
+    tests: &[PlannedTest],
+) -> Result<Option<String>, AssessError> {
+    let Some(precision) = settings.precision else { return Ok(None) };
+    if settings.until_steady {
+        return Err(AssessError::Contradiction {
+            reason: "--precision and --until-steady both decide when a test ends".to_owned(),
+            hint: "use --until-steady alone for the steady state, or --precision alone for the interval"
+                .to_owned(),
+        });
+    }
+    let sized: Vec<&str> =
+        tests.iter().filter(|test| test.precision.is_none()).map(|test| test.id.as_str()).collect();
+    if sized.len() == tests.len() {
+        return Err(AssessError::Contradiction {
+            reason: format!("--precision ends no test of {}: each ends with its size", suite.name),
+            hint: "omit --precision, or choose another --suite".to_owned(),
+        });
+    }
+    let target = percent_text(precision.target_fraction);
+    let note = || {
+        let sized = sized.join(", ");
+        format!("the precision of {target} does not apply to tests that end with their size: {sized}")
+    };
+    Ok((!sized.is_empty()).then(note))
+}
+
+/// Watches a test, and passes on all that it sees.
+pub(crate) struct PrecisionWatch<'a> {
+    goal: PrecisionGoal,
+    plan: &'a RunPlan,
+    /// Figures that need values before the test ends.
+    needed: Vec<Metric>,
+    observer: &'a mut dyn RunObserver,
+    ramp_ns: u64,
+    /// Time of the run at which the interval is looked at next, ns.
+    next_look_ns: u64,
+    is_look: bool,
+    is_wanted: bool,
+    is_reached: bool,
+}
+
+impl<'a> PrecisionWatch<'a> {
+    pub(crate) fn new(
+        test: &PlannedTest,
+        goal: PrecisionGoal,
+        plan: &'a RunPlan,
+        expectations: &[ExpectationRecord],
+        observer: &'a mut dyn RunObserver,
+    ) -> PrecisionWatch<'a> {
+        let of_test = expectations.iter().filter(|expectation| expectation.test == test.id);
+        let needed = of_test.filter_map(|expectation| Metric::parse(&expectation.metric)).collect();
+        PrecisionWatch {
+            goal,
+            plan,
+            needed,
+            observer,
+            ramp_ns: test.ramp.0,
+            next_look_ns: test.ramp.0 + goal.least.0,
+            is_look: false,
+            is_wanted: false,
+            is_reached: false,
+        }
+    }
+
+    fn look(&mut self, outcome: &RunOutcome) {
+        let test = test_record(TestMeta::default(), self.plan, outcome.clone());
+        let summary = TestSummary::new(&test);
+        let has_all = self.needed.iter().all(|metric| metric.of(&summary).is_some());
+        self.is_reached = has_all && self.goal.reached(&test).reached;
+    }
+}
+
+impl RunObserver for PrecisionWatch<'_> {
+    fn layout(&mut self, progress: &LayoutProgress) {
+        self.observer.layout(progress);
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        // A tick comes a little before or after its time.
+        const EARLY_NS: u64 = 50_000_000;
+        self.is_look = snapshot.elapsed_ns + EARLY_NS >= self.next_look_ns && !self.is_reached;
+        if self.is_look {
+            let measured_ns = snapshot.elapsed_ns.saturating_sub(self.ramp_ns);
+            self.next_look_ns = self.ramp_ns + PrecisionRecord::next_look_ns(measured_ns);
+        }
+        self.observer.snapshot(snapshot);
+    }
+
+    fn wants_outcome_so_far(&mut self) -> bool {
+        self.is_wanted = self.observer.wants_outcome_so_far();
+        self.is_wanted || self.is_look
+    }
+
+    fn outcome_so_far(&mut self, outcome: &RunOutcome) {
+        if std::mem::take(&mut self.is_look) {
+            self.look(outcome);
+        }
+        if std::mem::take(&mut self.is_wanted) {
+            self.observer.outcome_so_far(outcome);
+        }
+    }
+
+    fn ends_phase(&mut self) -> bool {
+        self.is_reached || self.observer.ends_phase()
+    }
+}
+
+/// Enters into `test` what it reached. Where it ended early, its jobs have the runtime that they had in the end; returns it.
+pub(crate) fn enter(goal: &PrecisionGoal, test: &mut TestRecord) -> Option<Nanos> {
+    const STEP_NS: u64 = 500_000_000;
+    let precision = goal.reached(test);
+    test.precision = Some(precision);
+    let measured_ns = TestSummary::new(test).measured_ns;
+    let is_early = test.status == TestStatus::Complete && measured_ns + STEP_NS < goal.most.0;
+    if !is_early {
+        if test.status == TestStatus::Complete && !precision.reached {
+            let most = duration(goal.most);
+            test.notes.push(format!(
+                "the precision of {} was not reached in {most}; use a longer --runtime.",
+                goal.target_text()
+            ));
+        }
+        return None;
+    }
+    let runtime = Nanos((measured_ns + STEP_NS / 2) / STEP_NS * STEP_NS);
+    for job in &mut test.jobs {
+        job.plan.time.runtime = Some(runtime);
+    }
+    Some(runtime)
+}
