@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fathom_analysis::compare::source::{VolumeFacts, VolumePrice};
+use fathom_analysis::compare::source::{ComparedSource, SourceKind, SourceRun, VolumeFacts, VolumePrice};
 use fathom_catalog::{CatalogEntry, LimitUnit, MonthlyUse, Parameters, reach};
 use fathom_model::Nanos;
 use fathom_record::{Activity, JobRecord, RunHeader, RunRecord, TestRecord};
@@ -210,6 +210,24 @@ fn suite_test(id: &str, test: &TestRecord, jobs: &[JobRecord]) -> Option<(SuiteT
         expected: Vec::new(),
     };
     Some((suite_test, runtime))
+}
+
+/// The source of this name with these runs.
+///
+/// # Errors
+/// The user's own volume types cannot be read.
+pub fn source_of(
+    name: String,
+    runs: Vec<SourceRun>,
+    types: &VolumeTypes,
+) -> Result<ComparedSource, AssessError> {
+    let is_simulated = |run: &SourceRun| is_simulated_name(&run.record.header.target);
+    let kind = if runs.iter().all(is_simulated) { SourceKind::Simulated } else { SourceKind::Measured };
+    let volume = match runs.first() {
+        Some(run) => volume_facts(&run.record, types)?,
+        None => VolumeFacts::default(),
+    };
+    Ok(ComparedSource { name, kind, runs, volume })
 }
 
 /// What the catalogue knows of the volume of a run.

@@ -1,6 +1,7 @@
 //! A measurement of several tests on a thread of its own: begins it, follows it, has each test kept as it ends, and makes the
 //! partial record where its thread does not come back from the target.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
@@ -22,10 +23,14 @@ pub enum MeasurementEvent {
     RoundBegun(usize, Box<RoundsRecord>),
     /// A test has ended, been skipped or failed.
     StepEnded(Box<TestRecord>),
+    /// Several runs are measured in turns: what follows belongs to this one.
+    Lane(usize),
+    /// The run of the current lane has ended.
+    RunEnded(Box<RunRecord>),
 }
 
-/// Drives a measurement.
-pub type MeasurementHandle = RunHandle<MeasurementEvent, Result<RunRecord, AssessError>>;
+/// Drives a measurement whose result is `T`.
+pub type MeasurementHandle<T = RunRecord> = RunHandle<MeasurementEvent, Result<T, AssessError>>;
 
 /// Keeps what is measured, as it is measured.
 pub trait TestKeeper {
@@ -33,19 +38,24 @@ pub trait TestKeeper {
     fn begin(&mut self, header: &RunHeader);
     /// A test has ended.
     fn append(&mut self, test: &TestRecord);
+    /// Several runs are measured in turns: what follows belongs to this one.
+    fn lane(&mut self, _lane: usize) {}
+    /// The run of the current lane has ended.
+    fn end(&mut self, _record: &RunRecord) {}
 }
 
 /// How a measurement ended.
 #[derive(Debug)]
-pub enum MeasurementEnd {
+pub enum MeasurementEnd<T = RunRecord> {
     /// By itself, or as it was asked to.
-    Ended(RunRecord),
+    Ended(T),
     /// Its thread is stuck in a request to the target, and was given up after a stop.
     GivenUp {
         /// What it is stuck in.
         note: String,
-        /// The tests that had ended; `None` where measuring had not begun.
-        record: Option<RunRecord>,
+        /// The tests that had ended; `None` where measuring had not begun. Of runs that are measured in turns the first that had
+        /// not ended; the keeper received each.
+        record: Option<Box<RunRecord>>,
     },
 }
 
@@ -53,10 +63,10 @@ pub enum MeasurementEnd {
 ///
 /// # Errors
 /// The thread cannot be started.
-pub fn begin_measurement(
+pub fn begin_measurement<T: Send + 'static>(
     control: RunControl,
-    measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<RunRecord, AssessError> + Send + 'static,
-) -> io::Result<MeasurementHandle> {
+    measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<T, AssessError> + Send + 'static,
+) -> io::Result<MeasurementHandle<T>> {
     RunHandle::begin(control.clone(), move |events| measure(control, events))
 }
 
@@ -64,31 +74,46 @@ pub fn begin_measurement(
 ///
 /// # Errors
 /// It could not begin.
-pub fn follow(
-    mut handle: MeasurementHandle,
+pub fn follow<T: Send + 'static>(
+    mut handle: MeasurementHandle<T>,
     keeper: &mut dyn TestKeeper,
     observer: &mut dyn StepObserver,
-) -> Result<MeasurementEnd, AssessError> {
-    let mut partial: Option<RunRecord> = None;
+) -> Result<MeasurementEnd<T>, AssessError> {
+    let mut partial: BTreeMap<usize, RunRecord> = BTreeMap::new();
+    let mut lane = 0;
     loop {
         match handle.wait() {
             Progress::Waiting => {}
             Progress::Ended(ended) => return ended.map(MeasurementEnd::Ended),
             Progress::Stuck(state) => {
                 let note = stuck_note(&state);
-                let record = partial.map(|record| incomplete(record, handle.stop_reason(), note.clone()));
-                return Ok(MeasurementEnd::GivenUp { note, record });
+                let mut first = None;
+                for (lane, record) in partial {
+                    let record = incomplete(record, handle.stop_reason(), note.clone());
+                    keeper.lane(lane);
+                    keeper.end(&record);
+                    first.get_or_insert(Box::new(record));
+                }
+                return Ok(MeasurementEnd::GivenUp { note, record: first });
             }
             Progress::Event(event) => {
                 event.tell(observer);
                 match event {
                     MeasurementEvent::Begun(header) => {
                         keeper.begin(&header);
-                        partial = Some(RunRecord { header: *header, ..RunRecord::default() });
+                        partial.insert(lane, RunRecord { header: *header, ..RunRecord::default() });
                     }
                     MeasurementEvent::StepEnded(test) => {
                         keeper.append(&test);
-                        partial.iter_mut().for_each(|record| record.tests.push((*test).clone()));
+                        partial.entry(lane).and_modify(|record| record.tests.push((*test).clone()));
+                    }
+                    MeasurementEvent::Lane(next) => {
+                        lane = next;
+                        keeper.lane(next);
+                    }
+                    MeasurementEvent::RunEnded(record) => {
+                        partial.remove(&lane);
+                        keeper.end(&record);
                     }
                     _ => {}
                 }
@@ -127,6 +152,8 @@ impl MeasurementEvent {
             MeasurementEvent::StepBegun(step) => observer.step_begun(step),
             MeasurementEvent::RoundBegun(index, so_far) => observer.round_begun(*index, so_far),
             MeasurementEvent::StepEnded(test) => observer.step_ended(test),
+            MeasurementEvent::Lane(lane) => observer.lane(*lane),
+            MeasurementEvent::RunEnded(record) => observer.run_ended(record),
         }
     }
 }
@@ -149,6 +176,15 @@ impl<T> StepObserver for EventSender<MeasurementEvent, T> {
 
     fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
         self.tell(MeasurementEvent::RoundBegun(index, Box::new(so_far.clone())));
+    }
+
+    fn lane(&mut self, lane: usize) {
+        self.tell(MeasurementEvent::Lane(lane));
+    }
+
+    fn run_ended(&mut self, record: &RunRecord) {
+        self.tell(MeasurementEvent::RunEnded(Box::new(record.clone())));
+        self.settle();
     }
 
     fn step_ended(&mut self, test: &TestRecord) {

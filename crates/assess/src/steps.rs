@@ -30,6 +30,10 @@ pub trait StepObserver: RunObserver {
     fn step_begun(&mut self, _step: &MeasurementStep) {}
     /// A round of the measurement begins, this being what came of those before it.
     fn round_begun(&mut self, _index: usize, _so_far: &RoundsRecord) {}
+    /// Several runs are measured in turns: what follows belongs to this one.
+    fn lane(&mut self, _lane: usize) {}
+    /// The run of the current lane has ended; another may begin there.
+    fn run_ended(&mut self, _record: &RunRecord) {}
     /// A measurement has ended, been skipped or failed, or was made by the run that this one goes on with.
     fn step_ended(&mut self, _test: &TestRecord) {}
 }
