@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod against_progress;
 mod commands;
 mod eta;
 mod exit;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fathom_assess::{BenchPlan, MeasurementStep, PlannedTest, StepObserver};
 use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, grouped, latency};
-use fathom_record::{RoundsRecord, RunHeader, TestRecord};
+use fathom_record::{PrecisionRecord, RoundsRecord, RunHeader, TestRecord};
 use fathom_report::{pad, width};
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
@@ -27,12 +27,23 @@ pub struct BenchProgress {
     current: Option<usize>,
     /// Bytes per second of the last test that ends with its size: what the others are expected to reach.
     sized_rate: Option<f64>,
+    /// What the last test took that a precision could end, ns: what the others are expected to take.
+    precise_ns: Option<u64>,
 }
 
 impl BenchProgress {
     /// Nothing is shown before the bench begins.
     pub fn new(plan: Arc<BenchPlan>, rows: RowPrinter, display: RunDisplay) -> BenchProgress {
-        BenchProgress { plan, rows, display, done_ns: 0, rounds_ns: 0, current: None, sized_rate: None }
+        BenchProgress {
+            plan,
+            rows,
+            display,
+            done_ns: 0,
+            rounds_ns: 0,
+            current: None,
+            sized_rate: None,
+            precise_ns: None,
+        }
     }
 }
 
@@ -66,6 +77,11 @@ impl BenchProgress {
         let passed = self.rounds_ns + snapshot.elapsed_ns;
         let current = match (test.most_time(), snapshot.remaining_ns) {
             (Some(most), _) if test.rounds.is_some() => most.0.saturating_sub(passed),
+            (Some(most), _) if test.precision.is_some() => {
+                let next_look = PrecisionRecord::next_look_ns(passed) - passed;
+                let expected = self.expected_ns(test)?.saturating_sub(passed).max(next_look);
+                expected.min(most.0.saturating_sub(passed))
+            }
             (_, Some(left)) => left,
             (most, None) => most?.0.saturating_sub(passed),
         };
@@ -77,6 +93,10 @@ impl BenchProgress {
     fn expected_ns(&self, test: &PlannedTest) -> Option<u64> {
         match (test.skip.is_some(), test.most_time(), test.io_bytes) {
             (true, ..) => Some(0),
+            (false, Some(most), _) if test.precision.is_some() => {
+                let least = test.least_time().map_or(0, |least| least.0);
+                Some(self.precise_ns.unwrap_or(least).clamp(least, most.0))
+            }
             (false, Some(most), _) => Some(most.0),
             (false, None, bytes) => Some((bytes? as f64 * 1e9 / self.sized_rate?) as u64),
         }
@@ -101,7 +121,7 @@ impl BenchProgress {
 }
 
 /// `2 min 05 s left  3,001+1,002 IOPS  15.6 MiB/s  21.3 ms`
-fn message(snapshot: &Snapshot, left: Option<String>, units: UnitSystem) -> String {
+pub fn message(snapshot: &Snapshot, left: Option<String>, units: UnitSystem) -> String {
     // What matters least stands where a narrow terminal cuts.
     let mut parts: Vec<String> = left.map(|left| format!("{left} left")).into_iter().collect();
     if snapshot.stalled_ns >= TOLD_FROM_NS {
@@ -155,6 +175,9 @@ impl StepObserver for BenchProgress {
     fn step_ended(&mut self, test: &TestRecord) {
         self.current = None;
         self.done_ns += test.elapsed_ns;
+        if test.precision.is_some() {
+            self.precise_ns = Some(test.elapsed_ns);
+        }
         self.display.bar.suspend(|| self.rows.row(test));
     }
 }

@@ -1,6 +1,8 @@
 //! `fathom bench`: says what it will do, does it, shows what came out, and keeps it.
 
+mod against;
 mod expected;
+mod precision;
 mod profile_list;
 
 use std::ffi::OsString;
@@ -9,11 +11,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use fathom_analysis::compare::figure::Deltas;
+use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::criterion::parse_percent;
 use fathom_analysis::expectation;
 use fathom_assess::{
     BenchPlan, BenchSettings, Effort, ExpectationSettings, PlanCost, PlannedTest, PlannedTraffic,
-    is_simulated,
+    PrecisionGoal, PrecisionSettings, is_simulated,
 };
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_capacity};
@@ -22,6 +26,7 @@ use fathom_report::formats::Format;
 use fathom_report::{JsonWriter, Style, TextWriter, document, pad, width};
 use serde::Serialize;
 
+use self::against::AgainstOptions;
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::positive_duration;
@@ -59,8 +64,24 @@ pub struct BenchArguments {
     /// Repeat each test in one-minute rounds until the last five agree (SNIA steady state), at most 25 rounds
     #[arg(long)]
     until_steady: bool,
-    /// Time limit for all rounds of one test: 10m, 1h
-    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "until_steady")]
+    /// End each test once the 95 % interval of its rate is within this: 2%; --runtime is the longest time then
+    #[arg(long, value_parser = precision::parse, value_name = "PERCENT")]
+    precision: Option<f64>,
+    /// Shortest measured time of each test with --precision [default: 5 s, or what the precision takes]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "precision")]
+    min_runtime: Option<Nanos>,
+    /// Compare with another target, measured in alternating blocks until the verdict is clear, or with saved runs
+    /// (17, last, tag:NAME, a file)
+    #[arg(long, value_name = "OTHER")]
+    against: Option<String>,
+    /// Smallest difference that counts with --against [default: 3% for rates, 5% for latencies]
+    #[arg(long, value_parser = parse_percent, value_name = "PERCENT", requires = "against")]
+    delta: Option<f64>,
+    /// Fail with --against where the whole interval satisfies a condition, such as 'rand-read.iops < 0.95' (repeatable)
+    #[arg(long = "fail-if", value_parser = FailCondition::parse, value_name = "CONDITION", requires = "against")]
+    conditions: Vec<FailCondition>,
+    /// Time limit for all rounds of one test (--until-steady), or for all blocks (--against): 10m, 1h
+    #[arg(long, value_parser = positive_duration, value_name = "TIME")]
     budget: Option<Nanos>,
     /// Run only these tests, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "ID,...")]
@@ -104,6 +125,10 @@ Examples:
   fathom bench /mnt/a /mnt/b                one by one, then together, to find limits that they share
   fathom bench 'sim:aws-gp2-2016?size=50GiB'   a simulated volume
   fathom bench --until-steady --only rand-write /mnt/data
+  fathom bench --precision 2% /mnt/data     each test only as long as its rate needs
+  fathom bench /mnt/a --against /mnt/b      which is faster, measured in alternating blocks
+  fathom bench /mnt/a --against tag:before --only rand-read
+  fathom bench /mnt/a --against /mnt/b --budget 30m --fail-if 'rand-read.iops < 0.95'
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json
   fathom bench --suite digitalocean-volumes --class standard /mnt/volume
   fathom bench --expect 'rand-read.iops>=5000' /mnt/data
@@ -111,8 +136,8 @@ Examples:
   fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
   fathom bench --runtime 20m --expect-file expectations.toml /mnt/data
 
-Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed, 4 with --strict inconclusive,
-130 interrupted.";
+Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed or a --fail-if condition holds,
+4 with --strict inconclusive, 130 interrupted.";
 
 /// Runs a bench.
 ///
@@ -126,6 +151,27 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     let measuring =
         Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
     let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
+    if let Some(other) = arguments.against.clone() {
+        let deltas =
+            arguments.delta.map(|percent| Deltas { rate: percent / 100.0, latency: percent / 100.0 });
+        let options = AgainstOptions {
+            other,
+            budget: arguments.budget,
+            deltas: deltas.unwrap_or_default(),
+            conditions: arguments.conditions.clone(),
+            strict,
+            dry_run,
+            show_fio,
+        };
+        return against::run(settings(arguments, command), options, measuring);
+    }
+    if arguments.budget.is_some() && !arguments.until_steady {
+        let hint = "add --until-steady or --against, or omit --budget".to_owned();
+        return Err(Complaint::usage(
+            "--budget limits repeated measurements, and nothing is repeated",
+            Some(hint),
+        ));
+    }
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
     let mut plan = BenchPlan::make(settings(arguments, command))?;
     plan.settings.run.earlier = store::identifications(&measuring.place);
@@ -176,6 +222,10 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
         },
         runtime: arguments.runtime,
         until_steady: arguments.until_steady,
+        precision: arguments.precision.map(|percent| PrecisionSettings {
+            target_fraction: percent / 100.0,
+            least: arguments.min_runtime,
+        }),
         budget: arguments.budget,
         only: arguments.only,
         expectations: ExpectationSettings {
@@ -195,8 +245,8 @@ fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWrit
     let what =
         format!("{title}: {tests} on {}, {time}{}.", plan.target_name(), plan.targets[0].target.time_note());
     output::paragraph(&what, out)?;
-    if let Some(rounds) = rounds_text(plan) {
-        output::paragraph(&rounds, out)?;
+    for text in [rounds_text(plan), precision::text(plan)].into_iter().flatten() {
+        output::paragraph(&text, out)?;
     }
     output::paragraph(&plan.traffic.text(plan.test_file()), out)?;
     expected::announce(plan, out)?;
@@ -230,7 +280,10 @@ fn describe(test: &PlannedTest) -> String {
     }
     let at_most = test.rounds.map(|rounds| format!(", {} at most", precise(rounds.budget)));
     let time = match (test.runtime, test.io_bytes) {
-        (Some(runtime), None) => precise(runtime),
+        (Some(runtime), None) => match test.precision {
+            Some(PrecisionGoal { least, .. }) => format!("{} to {}", precise(least), precise(runtime)),
+            None => precise(runtime),
+        },
         (Some(limit), Some(size)) => format!("over all of {}, {} at most", bytes(size), precise(limit)),
         (None, Some(size)) => format!("over all of {}", bytes(size)),
         (None, None) => "until complete".to_owned(),
@@ -294,6 +347,10 @@ struct PlannedDocument<'a> {
     ramp_ns: u64,
     /// Longest time for all rounds; null where there is one.
     rounds_budget_ns: Option<u64>,
+    /// Half of the interval of the rate that ends it, as a share; null where its time or size does.
+    precision_fraction: Option<f64>,
+    /// Shortest measured time; null where it does not end early.
+    least_runtime_ns: Option<u64>,
     skipped: Option<&'a str>,
 }
 
@@ -305,6 +362,8 @@ fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
         runtime_ns: test.runtime.map(|runtime| runtime.0),
         ramp_ns: test.ramp.0,
         rounds_budget_ns: test.rounds.map(|rounds| rounds.budget.0),
+        precision_fraction: test.precision.map(|goal| goal.target_fraction),
+        least_runtime_ns: test.precision.map(|goal| goal.least.0),
         skipped: test.skip.as_deref(),
     });
     let document = BenchPlanDocument {

@@ -1,6 +1,6 @@
 //! `fathom compare`: several volumes side by side, like for like, with intervals, verdicts and a conclusion.
 
-mod sources;
+pub mod sources;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

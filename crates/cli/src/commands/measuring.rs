@@ -3,7 +3,7 @@
 
 use std::io;
 
-use fathom_assess::{AssessError, MeasurementEnd, StepObserver, begin_measurement, follow};
+use fathom_assess::{AssessError, MeasurementEnd, StepObserver, TestKeeper, begin_measurement, follow};
 use fathom_history::{HistoryPath, Kept};
 use fathom_record::{RunRecord, TestStatus};
 use fathom_report::formats::Format;
@@ -13,6 +13,7 @@ use fathom_runner::RunControl;
 use super::format_arguments::FormatArguments;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
+use crate::output::Bar;
 use crate::run_display::RunDisplay;
 use crate::store::HistoryKeeper;
 use crate::{keys, output, signals, store};
@@ -60,6 +61,44 @@ impl Measuring {
         observer: impl FnOnce(RunDisplay) -> O,
         show: impl Fn(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
     ) -> Result<(RunRecord, Exit), Complaint> {
+        let place = self.place.clone();
+        let (mut keeper, end, is_interrupted) =
+            self.measured(measure, |bar| HistoryKeeper::new(place, Some(bar)), observer)?;
+        let (record, is_given_up) = match end {
+            MeasurementEnd::Ended(record) => (record, false),
+            MeasurementEnd::GivenUp { note, record } => {
+                output::warn(&format!("fathom: {note}"));
+                let Some(record) = record else {
+                    output::warn("fathom: nothing was measured");
+                    return Ok((RunRecord::default(), Exit::Interrupted));
+                };
+                (*record, true)
+            }
+        };
+        let kept = keeper.finish_and_print(&record, &self.form, show)?;
+        let can_go_on = matches!(kept, Kept::Run(_)) && record.status != TestStatus::Complete;
+        if let Some(line) = self.going_on.filter(|_| can_go_on && self.form.format() == Format::Text) {
+            output::print(|out| writeln!(out.verbatim(), "To resume: {line}"))?;
+        }
+        let exit = match record.status {
+            _ if is_given_up || is_interrupted => Exit::Interrupted,
+            TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+            TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+        };
+        Ok((record, exit))
+    }
+
+    /// Runs `measure` on a thread of its own, kept by what `keeper` makes and shown by what `observer` makes of the display.
+    /// Returns the keeper, how it ended, and whether a signal ended it.
+    ///
+    /// # Errors
+    /// It could not begin.
+    pub fn measured<T: Send + 'static, K: TestKeeper, O: StepObserver>(
+        &self,
+        measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<T, AssessError> + Send + 'static,
+        keeper: impl FnOnce(Bar) -> K,
+        observer: impl FnOnce(RunDisplay) -> O,
+    ) -> Result<(K, MeasurementEnd<T>, bool), Complaint> {
         let control = RunControl::default();
         let caught = signals::watch(control.stop_handle()).map_err(signals::unwatched)?;
         let keys = keys::watch();
@@ -70,31 +109,10 @@ impl Measuring {
         let bar = display.bar.clone();
         caught.answer_status(bar.status());
         let handle = begin_measurement(control, measure)?;
-        let mut keeper = HistoryKeeper::new(self.place, Some(bar.clone()));
+        let mut keeper = keeper(bar.clone());
         let end = follow(handle, &mut keeper, &mut observer(display));
         bar.finish_and_clear();
         drop(keys);
-        let (record, is_given_up) = match end? {
-            MeasurementEnd::Ended(record) => (record, false),
-            MeasurementEnd::GivenUp { note, record } => {
-                output::warn(&format!("fathom: {note}"));
-                let Some(record) = record else {
-                    output::warn("fathom: nothing was measured");
-                    return Ok((RunRecord::default(), Exit::Interrupted));
-                };
-                (record, true)
-            }
-        };
-        let kept = keeper.finish_and_print(&record, &self.form, show)?;
-        let can_go_on = matches!(kept, Kept::Run(_)) && record.status != TestStatus::Complete;
-        if let Some(line) = self.going_on.filter(|_| can_go_on && self.form.format() == Format::Text) {
-            output::print(|out| writeln!(out.verbatim(), "To resume: {line}"))?;
-        }
-        let exit = match record.status {
-            _ if is_given_up || caught.number().is_some() => Exit::Interrupted,
-            TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
-            TestStatus::Complete | TestStatus::Skipped => Exit::Done,
-        };
-        Ok((record, exit))
+        Ok((keeper, end?, caught.number().is_some()))
     }
 }

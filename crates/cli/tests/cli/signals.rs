@@ -171,6 +171,42 @@ fn bench_broken_off_in_a_test_keeps_what_was_finished() {
     }
 }
 
+#[test]
+fn a_comparison_that_is_broken_off_keeps_its_blocks() {
+    let dir = scratch();
+    for name in ["a", "b"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let args = [
+        "bench",
+        "a",
+        "--against",
+        "b",
+        "--buffered",
+        "--size=16m",
+        "--quick",
+        "--runtime=300ms",
+        "--only=rand-read",
+        "--history=h.db",
+    ];
+    let mut child = start(dir.path(), &args);
+    let runs = || {
+        let listed = run(dir.path(), &["history", "list", "--json", "--history", "h.db"]).stdout;
+        serde_json::from_str::<Value>(&listed).ok().and_then(|rows| Some(rows.as_array()?.len())).unwrap_or(0)
+    };
+    until(&mut child, || runs() >= 5);
+    signal(&child, rustix::process::Signal::INT);
+    let ended = finish(child);
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.stdout.contains("Verdict\n  rand-read: "), "{}", ended.stdout);
+    let compared = ["compare", "tag:against-1-a", "tag:against-1-b", "--history", "h.db"];
+    let compared = run(dir.path(), &compared).quietly().stdout;
+    let verdict =
+        |text: &str| text.split("Conclusion").next().unwrap().split("Verdict").nth(1).unwrap().to_owned();
+    assert_eq!(verdict(&compared), verdict(&ended.stdout));
+    assert!(files_in(&dir.path().join("a")).is_empty() && files_in(&dir.path().join("b")).is_empty());
+}
+
 /// What `fio` is to lay out in `dir`, far more than it comes to before it is stopped.
 fn layout<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["fio", "--name=a", "--rw=randread", "--size=3g", "--direct=1"];
