@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::{contradictions, fuzz, identify_devices, planted_causes};
+use crate::{comparisons, contradictions, fuzz, identify_devices, planted_causes};
 
 /// One campaign.
 struct Campaign {
@@ -17,6 +17,11 @@ struct Campaign {
 }
 
 const CAMPAIGNS: &[Campaign] = &[
+    Campaign {
+        name: "comparisons",
+        doc: "verdicts on pairs of volumes and intervals of precise tests, over many tries [--tries 1000]",
+        run: comparisons::campaign,
+    },
     Campaign {
         name: "contradictions",
         doc: "compare verdicts of runs on simulated volumes drawn at random [--volumes 300] [--from SEED]",

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
 
 mod campaign;
+mod comparisons;
 mod contradictions;
 mod device_campaign;
 mod device_tests;
