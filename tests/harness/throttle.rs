@@ -69,6 +69,8 @@ pub struct Throttle {
     hierarchy: Hierarchy,
     group: PathBuf,
     device: String,
+    /// Devices with limits of their own in the same group.
+    further: Vec<String>,
 }
 
 impl Throttle {
@@ -86,9 +88,22 @@ impl Throttle {
             write(&root.join("cgroup.subtree_control"), "+io");
         }
         fs::create_dir(&group).unwrap_or_else(|error| panic!("cannot make {}: {error}", group.display()));
-        let throttle = Throttle { hierarchy, group, device: major_minor(device) };
+        let throttle = Throttle { hierarchy, group, device: major_minor(device), further: Vec::new() };
         throttle.set(cap);
         throttle
+    }
+
+    /// Gives another block device limits in the same group.
+    ///
+    /// # Panics
+    /// When the path is no device, or the kernel refuses the limits.
+    pub fn with(mut self, device: &Path, cap: &Cap) -> Self {
+        let device = major_minor(device);
+        for (file, line) in self.settings(&device, cap) {
+            write(&self.group.join(file), &line);
+        }
+        self.further.push(device);
+        self
     }
 
     /// Replaces the limits, also while processes run in the group. A limit that is `None` is lifted.
@@ -96,7 +111,7 @@ impl Throttle {
     /// # Panics
     /// When the kernel refuses them.
     pub fn set(&self, cap: &Cap) {
-        for (file, line) in self.settings(cap) {
+        for (file, line) in self.settings(&self.device, cap) {
             write(&self.group.join(file), &line);
         }
     }
@@ -112,9 +127,8 @@ impl Throttle {
         command
     }
 
-    /// The settings for the files of the group.
-    fn settings(&self, cap: &Cap) -> Vec<(String, String)> {
-        let device = &self.device;
+    /// The settings of a device for the files of the group.
+    fn settings(&self, device: &str, cap: &Cap) -> Vec<(String, String)> {
         match self.hierarchy {
             Hierarchy::V1(_) => cap
                 .limits()
@@ -137,8 +151,10 @@ impl Throttle {
 impl Drop for Throttle {
     fn drop(&mut self) {
         // First the limits: a process that waits under one cannot be ended before its requests are through.
-        for (file, line) in self.settings(&Cap::default()) {
-            fs::write(self.group.join(file), line).ok();
+        for device in self.further.iter().chain([&self.device]) {
+            for (file, line) in self.settings(device, &Cap::default()) {
+                fs::write(self.group.join(file), line).ok();
+            }
         }
         // A group can be removed once its last process is gone, which is a moment after that process was waited for.
         let is_removed = wait_for(Duration::from_millis(500), || fs::remove_dir(&self.group).is_ok());
@@ -219,8 +235,8 @@ mod tests {
         let cap = Cap { read_iops: Some(500), write_bps: Some(1 << 20), ..Cap::default() };
         let settings = |hierarchy: Hierarchy| {
             let group = PathBuf::from("/nowhere/group");
-            std::mem::ManuallyDrop::new(Throttle { hierarchy, group, device: "7:1".to_owned() })
-                .settings(&cap)
+            let (device, further) = ("7:1".to_owned(), Vec::new());
+            std::mem::ManuallyDrop::new(Throttle { hierarchy, group, device, further }).settings("7:1", &cap)
         };
         assert_eq!(
             settings(Hierarchy::V2("/nowhere".into())),

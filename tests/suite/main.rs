@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod against;
 mod async_is_not;
 mod bad_input;
 mod dd;
