@@ -227,7 +227,10 @@ impl fmt::Display for Criterion {
 }
 
 /// Reads `TEST.METRIC`, or a metric alone. A name that is a direction is one where a metric follows.
-fn parse_address(text: &str) -> Result<(Option<String>, Metric), String> {
+///
+/// # Errors
+/// There is no such metric.
+pub fn parse_address(text: &str) -> Result<(Option<String>, Metric), String> {
     if let Some(metric) = Metric::parse(text) {
         return Ok((None, metric));
     }

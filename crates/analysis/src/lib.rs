@@ -32,6 +32,7 @@ pub mod steady;
 pub mod surface;
 pub mod sweep;
 pub mod together;
+pub mod trend;
 pub mod verdict;
 
 pub use findings::{REQUESTS_WAIT, findings};

@@ -4,11 +4,8 @@
 use std::collections::BTreeMap;
 
 use fathom_catalog::{Catalog, CatalogEntry, Parameters, SimulatedTarget};
-use fathom_record::{ExpectationRecord, KnownBy, RunHeader};
+use fathom_record::{ExpectationRecord, KnownBy, RunHeader, TYPE_LABEL};
 use fathom_volume::VolumeModel;
-
-/// The label that names the type of the volume, with or without its parameters: `aws-gp2?size=50GiB`.
-const LABEL: &str = "type";
 
 /// A volume of a known type.
 pub(crate) struct KnownVolume<'a> {
@@ -40,7 +37,7 @@ impl<'a> KnownVolume<'a> {
         expectations: &[ExpectationRecord],
         device: Option<u64>,
     ) -> Option<KnownVolume<'a>> {
-        if let Some(name) = labels.get(LABEL) {
+        if let Some(name) = labels.get(TYPE_LABEL) {
             return KnownVolume::named(catalog, name, KnownBy::Label, device);
         }
         let mut sources: Vec<&str> = expectations.iter().map(|one| one.source.as_str()).collect();

@@ -36,8 +36,14 @@ pub struct HistoryRow {
     pub findings: u64,
     /// Host it ran on.
     pub hostname: String,
+    /// The device that it measured, by a name that is the same in other runs.
+    pub device: String,
+    /// The type of the volume, where it is known.
+    pub volume_type: Option<String>,
     /// The tags that the user gave it, sorted.
     pub tags: Vec<String>,
+    /// The notes that the user made on it, oldest first.
+    pub notes: Vec<String>,
     /// The labels of the user.
     pub labels: BTreeMap<String, String>,
     /// Version of the program that made it.

@@ -13,6 +13,7 @@ mod expectation;
 mod finding;
 mod finding_id;
 mod history_row;
+mod identity;
 mod inspection;
 mod interleaved;
 mod job;
@@ -47,6 +48,7 @@ pub use expectation::{CreditRecord, ExpectationConditions, ExpectationRecord, Sh
 pub use finding::{Finding, Severity};
 pub use finding_id::FindingId;
 pub use history_row::{BestFigures, HistoryRow};
+pub use identity::TYPE_LABEL;
 pub use inspection::{BlockRecord, InspectionRecord, PassRecord};
 pub use interleaved::InterleavedRecord;
 pub use job::JobRecord;
