@@ -19,6 +19,7 @@ mod fixtures;
 mod guard_matrix;
 mod guard_race;
 mod guarded;
+mod history;
 mod hostile_names;
 mod identify;
 mod imported_fio;

@@ -1,7 +1,7 @@
 //! Opens the database: checks owner and version, and chooses the journal mode.
 //!
-//! Formats are numbered by `PRAGMA user_version`; `migrations/` holds one SQL file per step. A released step is never
-//! edited: changes get the next number.
+//! Formats are numbered by `PRAGMA user_version`; `migrations/` holds one SQL file per step, after which code may fill columns
+//! from the stored records. A released step is never edited: changes get the next number.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +10,31 @@ use std::time::Duration;
 use fathom_sys::files::PrivateAccess as Access;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::{Error, PATIENCE, place};
+use crate::{Error, PATIENCE, columns, place};
 
 /// `fthm`, in the header of every history, to distinguish it from other databases.
 pub(crate) const APPLICATION_ID: i32 = 0x6674_686d;
 
+/// One step from a format to the next.
+#[derive(Clone, Copy)]
+struct Migration {
+    sql: &'static str,
+    /// What SQL cannot derive from the stored records.
+    fill: Option<fn(&Transaction<'_>) -> rusqlite::Result<()>>,
+}
+
+impl Migration {
+    const fn sql(sql: &'static str) -> Migration {
+        Migration { sql, fill: None }
+    }
+}
+
 /// The steps from an empty database to the current format; the format's number is the number of steps.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001.sql"),
-    include_str!("../migrations/0002.sql"),
-    include_str!("../migrations/0003.sql"),
+const MIGRATIONS: &[Migration] = &[
+    Migration::sql(include_str!("../migrations/0001.sql")),
+    Migration::sql(include_str!("../migrations/0002.sql")),
+    Migration::sql(include_str!("../migrations/0003.sql")),
+    Migration { sql: include_str!("../migrations/0004.sql"), fill: Some(columns::fill) },
 ];
 
 /// The newest format this crate knows.
@@ -163,7 +178,7 @@ fn identify(transaction: &Transaction<'_>, path: &Path, known: i32) -> Result<Da
 }
 
 /// Runs the missing steps in one transaction: a killed process leaves the old format or the new one.
-fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<DatabaseOwner, Error> {
+fn migrate(connection: &mut Connection, path: &Path, steps: &[Migration]) -> Result<DatabaseOwner, Error> {
     let failed = |error| Error::from_sqlite(path, "migrate it to the current format", error);
     // Effective only while the database is empty. Pages of removed runs are released one by one, without the exclusive
     // lock and the copy of the whole file that VACUUM needs.
@@ -175,7 +190,8 @@ fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<D
         DatabaseOwner::Ours(format) => format as usize,
     };
     for step in steps.iter().skip(from) {
-        transaction.execute_batch(step).map_err(failed)?;
+        transaction.execute_batch(step.sql).map_err(failed)?;
+        step.fill.map_or(Ok(()), |fill| fill(&transaction)).map_err(failed)?;
     }
     let format = steps.len() as i32;
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
@@ -247,7 +263,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("h.db");
         let mut connection = open(&path, Access::Create, PATIENCE).unwrap();
-        let longer = [MIGRATIONS, &["CREATE TABLE later (x)", "INSERT INTO later VALUES (7)"]].concat();
+        let longer =
+            [MIGRATIONS, &["CREATE TABLE later (x)", "INSERT INTO later VALUES (7)"].map(Migration::sql)]
+                .concat();
         for _ in 0..2 {
             assert_eq!(migrate(&mut connection, &path, &longer).unwrap(), DatabaseOwner::Ours(FORMAT + 2));
         }
@@ -264,7 +282,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("h.db");
         let mut connection = open(&path, Access::Create, PATIENCE).unwrap();
-        let broken = [MIGRATIONS, &["CREATE TABLE later (x)", "no SQL"]].concat();
+        let broken = [MIGRATIONS, &["CREATE TABLE later (x)", "no SQL"].map(Migration::sql)].concat();
         assert!(migrate(&mut connection, &path, &broken).is_err());
         assert_eq!(format_of(&connection), FORMAT);
         let tables: i32 = connection

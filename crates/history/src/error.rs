@@ -151,6 +151,9 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
+    /// A note without a visible character.
+    #[error("the note is empty")]
+    EmptyNote,
 }
 
 impl Error {
@@ -219,6 +222,7 @@ impl Error {
             },
             Error::UnknownRun { .. } => "use a run listed by `fathom history list`".to_owned(),
             Error::BadTag { .. } => "use a word that is not a number, without , ~ and :".to_owned(),
+            Error::EmptyNote => "write what is to be remembered of the run".to_owned(),
             Error::Database { .. } => ANOTHER.to_owned(),
             Error::Input(error) => error.hint(),
             Error::Unreadable { source, .. } => return source.hint().map(str::to_owned),

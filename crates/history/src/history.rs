@@ -10,13 +10,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use fathom_analysis::verdict::verdict;
-use fathom_record::{Finding, RecordError, RunHeader, RunRecord, SCHEMA, TestRecord, TestStatus};
+use fathom_record::{Finding, RecordError, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 use fathom_sys::files::PrivateAccess as Access;
 use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
+use crate::columns::{count_test, insert_metrics, insert_run, set_header};
 use crate::connection;
 use crate::list::text_of;
-use crate::trend::insert_metrics;
 use crate::{Error, place};
 
 /// Number of a run in its history. Numbers ascend and are not reused.
@@ -77,8 +77,7 @@ impl History {
     /// # Errors
     /// Those of the database.
     pub fn begin(&mut self, header: &RunHeader) -> Result<RunId, Error> {
-        let header = json(header);
-        self.write("enter a run", |transaction| insert_run(transaction, &header))
+        self.write("enter a run", |transaction| insert_run(transaction, header))
     }
 
     /// Adds a finished test to a run. When this returns, the test outlives a crash of the machine.
@@ -101,9 +100,8 @@ impl History {
         header: &RunHeader,
         findings: &[Finding],
     ) -> Result<(), Error> {
-        let (header, findings) = (json(header), json(&findings));
         self.write_run(run, "finish a run", |transaction| {
-            update_run(transaction, run, status, &header, &findings)
+            update_run(transaction, run, status, header, findings)
         })?;
         self.store_verdict(run)
     }
@@ -180,47 +178,6 @@ impl History {
         Ok(())
     }
 
-    /// Adds a tag to a run; several runs may have the same tag.
-    ///
-    /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that cannot name runs: blank, a number, or with a
-    /// character that has a meaning in the names of runs.
-    pub fn tag(&mut self, run: RunId, tag: &str) -> Result<(), Error> {
-        let has_meaning = |letter: char| letter.is_control() || matches!(letter, ',' | '~' | ':');
-        if tag.trim().is_empty() || tag.contains(has_meaning) || tag.parse::<RunId>().is_ok() {
-            return Err(Error::BadTag { tag: tag.to_owned() });
-        }
-        self.write_run(run, "tag a run", |transaction| {
-            transaction
-                .execute("INSERT OR IGNORE INTO tags (run_id, tag) VALUES (?1, ?2)", params![run.0, tag])
-                .map(drop)
-        })
-    }
-
-    /// Removes a tag from a run; returns whether the run had it.
-    ///
-    /// # Errors
-    /// Those of the database; [`Error::UnknownRun`].
-    pub fn untag(&mut self, run: RunId, tag: &str) -> Result<bool, Error> {
-        self.write_run(run, "untag a run", |transaction| {
-            transaction.execute("DELETE FROM tags WHERE run_id = ?1 AND tag = ?2", params![run.0, tag])
-        })
-        .map(|removed| removed > 0)
-    }
-
-    /// The tags of a run, sorted.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub fn tags(&self, run: RunId) -> Result<Vec<String>, Error> {
-        let read = || {
-            let mut statement =
-                self.connection.prepare("SELECT tag FROM tags WHERE run_id = ?1 ORDER BY tag")?;
-            statement.query_map([run.0], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
-        };
-        read().map_err(|error| self.failed("read the tags of a run", error))
-    }
-
     /// Truncates unused pages from the file.
     fn give_back_space(&self) -> rusqlite::Result<()> {
         // Each step of the pragma frees one page.
@@ -247,7 +204,7 @@ impl History {
     }
 
     /// The same for an existing run.
-    fn write_run<T>(
+    pub(crate) fn write_run<T>(
         &mut self,
         run: RunId,
         action: &'static str,
@@ -276,15 +233,7 @@ fn exists(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
     transaction.query_row("SELECT EXISTS (SELECT 1 FROM runs WHERE id = ?1)", [run.0], |row| row.get(0))
 }
 
-pub(crate) fn insert_run(transaction: &Transaction<'_>, header: &str) -> rusqlite::Result<RunId> {
-    transaction.execute(
-        "INSERT INTO runs (schema, header, stored_unix_ms) VALUES (?1, ?2, unixepoch() * 1000)",
-        [SCHEMA, header],
-    )?;
-    Ok(RunId(transaction.last_insert_rowid()))
-}
-
-/// Stores `test`, whose JSON is `body`, and its metrics.
+/// Stores `test`, whose JSON is `body`, with its figures.
 pub(crate) fn insert_test(
     transaction: &Transaction<'_>,
     run: RunId,
@@ -292,26 +241,27 @@ pub(crate) fn insert_test(
     body: &str,
 ) -> rusqlite::Result<()> {
     transaction.execute(
-        "INSERT INTO tests (run_id, position, body)
-         SELECT ?1, coalesce(max(position) + 1, 0), ?2 FROM tests WHERE run_id = ?1",
-        params![run.0, body],
+        "INSERT INTO tests (run_id, position, id, body)
+         SELECT ?1, coalesce(max(position) + 1, 0), ?2, ?3 FROM tests WHERE run_id = ?1",
+        params![run.0, test.id, body],
     )?;
-    insert_metrics(transaction, run, test)
+    let summary = TestSummary::new(test);
+    count_test(transaction, run, &summary)?;
+    insert_metrics(transaction, run, &test.id, &summary)
 }
 
 pub(crate) fn update_run(
     transaction: &Transaction<'_>,
     run: RunId,
     status: TestStatus,
-    header: &str,
-    findings: &str,
+    header: &RunHeader,
+    findings: &[Finding],
 ) -> rusqlite::Result<()> {
-    transaction
-        .execute(
-            "UPDATE runs SET status = ?2, header = ?3, findings = ?4 WHERE id = ?1",
-            params![run.0, status.name(), header, findings],
-        )
-        .map(drop)
+    transaction.execute(
+        "UPDATE runs SET status = ?2, findings = ?3, finding_count = ?4 WHERE id = ?1",
+        params![run.0, status.name(), json(&findings), findings.len() as i64],
+    )?;
+    set_header(transaction, run, header, &json(header))
 }
 
 /// Joins the stored parts to one document; `None` if there is no such run.

@@ -7,7 +7,8 @@ use fathom_sys::files::RECORD;
 use rusqlite::Transaction;
 use serde::Deserialize;
 
-use crate::history::{insert_run, insert_test, json, update_run};
+use crate::columns::insert_run;
+use crate::history::{insert_test, json, update_run};
 use crate::list::{status_named, text_of};
 use crate::{Error, History, RunId};
 
@@ -19,14 +20,15 @@ impl History {
     /// Those of the database.
     pub fn import(&mut self, record: &RunRecord) -> Result<RunId, Error> {
         let bodies: Vec<String> = record.tests.iter().map(json).collect();
-        let (header, findings) = (json(&record.header), json(&record.findings));
         let run = self.write("enter a record", |transaction| {
             let found = find_stored(transaction, record, &bodies)?;
             let stored = match found {
                 Some(stored) => stored,
-                None => {
-                    StoredRun { run: insert_run(transaction, &header)?, bodies: Vec::new(), ended: false }
-                }
+                None => StoredRun {
+                    run: insert_run(transaction, &record.header)?,
+                    bodies: Vec::new(),
+                    ended: false,
+                },
             };
             let tests = record.tests.iter().zip(&bodies);
             for (test, body) in tests.filter(|(_, body)| !stored.bodies.contains(body)) {
@@ -34,7 +36,7 @@ impl History {
             }
             // An older side file must not undo the stored end of the run.
             if !stored.ended {
-                update_run(transaction, stored.run, record.status, &header, &findings)?;
+                update_run(transaction, stored.run, record.status, &record.header, &record.findings)?;
             }
             Ok(stored.run)
         })?;
@@ -71,8 +73,9 @@ fn find_stored(
     record: &RunRecord,
     bodies: &[String],
 ) -> rusqlite::Result<Option<StoredRun>> {
-    let mut statement = transaction.prepare("SELECT id, status, header FROM runs ORDER BY id DESC")?;
-    let mut rows = statement.query([])?;
+    let mut statement = transaction
+        .prepare("SELECT id, status, header FROM runs WHERE started_unix_ms = ?1 ORDER BY id DESC")?;
+    let mut rows = statement.query([i64::try_from(record.header.started_unix_ms).unwrap_or(0)])?;
     while let Some(row) = rows.next()? {
         // An unreadable header does not match.
         let header = text_of(row, 2, "header").ok().and_then(|text| serde_json::from_str(text).ok());

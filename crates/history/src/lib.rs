@@ -6,13 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+mod columns;
 mod connection;
 mod error;
 mod history;
 mod import;
 mod list;
+mod notes;
 mod place;
 mod side_file;
+mod size;
 mod store;
 mod trend;
 
@@ -22,5 +25,6 @@ pub use history::{History, PATIENCE, RunId};
 pub use list::{Filter, Listing};
 pub use place::default_path;
 pub use side_file::SideFile;
+pub use size::HistorySize;
 pub use store::{HistoryPath, Kept, Store, Warning};
-pub use trend::TrendPoint;
+pub use trend::{RunKey, TrendQuery};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_record::{ActivityKind, BestFigures, HistoryRow, RecordError, RunHeader, TestStatus};
+use fathom_record::{ActivityKind, BestFigures, HistoryRow, RecordError, TestStatus};
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, params};
 use serde::de::Error as _;
@@ -22,20 +22,51 @@ pub struct Filter {
     pub labels: Vec<(String, Option<String>)>,
     /// Only runs with this tag.
     pub tag: Option<String>,
+    /// Only runs of this host.
+    pub host: Option<String>,
+    /// Only runs on the device with this identity, or with a part of it.
+    pub device: Option<String>,
+    /// Only runs on volumes of this type.
+    pub volume_type: Option<String>,
+    /// Only runs with this test.
+    pub test: Option<String>,
+    /// Only runs from this moment on, ms since the epoch; of a simulated run the time it was stored counts.
+    pub since_unix_ms: Option<u64>,
+    /// Only runs before this moment.
+    pub until_unix_ms: Option<u64>,
+    /// Only runs with this text in a note, tag, label, target, device, host or command, in capitals or not.
+    pub text: Option<String>,
     /// At most this many, the newest.
     pub newest: Option<usize>,
 }
 
 impl Filter {
-    fn admits(&self, row: &HistoryRow) -> bool {
+    pub(crate) fn admits(&self, row: &HistoryRow) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        let dated = row.dated_unix_ms();
         self.status.is_none_or(|status| status == row.status)
-            && self.target.as_ref().is_none_or(|target| *target == row.target)
+            && is(&self.target, &row.target)
+            && is(&self.host, &row.hostname)
+            && self.device.as_ref().is_none_or(|device| row.device.contains(device))
+            && (self.volume_type.is_none() || self.volume_type == row.volume_type)
             && self.kind.is_none_or(|kind| kind == row.kind)
+            && self.since_unix_ms.is_none_or(|since| dated >= since)
+            && self.until_unix_ms.is_none_or(|until| dated < until)
             && self.labels.iter().all(|(name, value)| {
                 let found = row.labels.get(name);
                 found.is_some_and(|found| value.as_ref().is_none_or(|value| value == found))
             })
+            && self.text.as_ref().is_none_or(|text| mentions(row, &text.to_lowercase()))
     }
+}
+
+/// Whether a text of the run contains `text`, which is in lower case.
+fn mentions(row: &HistoryRow, text: &str) -> bool {
+    let labels = row.labels.iter().flat_map(|(name, value)| [name.as_str(), value]);
+    let single = [&row.target, &row.command, &row.hostname, &row.device];
+    let volume_type = row.volume_type.iter();
+    let texts = single.into_iter().chain(&row.tags).chain(&row.notes).chain(volume_type).map(String::as_str);
+    texts.chain(labels).any(|found| found.to_lowercase().contains(text))
 }
 
 /// The contents of a history.
@@ -48,8 +79,13 @@ pub struct Listing {
     pub unreadable: Vec<Error>,
 }
 
-/// Longest header that is read, bytes; those of bench have a few KiB.
-const LONGEST_HEADER: i64 = 16 << 20;
+/// The index holds every column, so that the records between them are not read.
+const LISTED: &str = "SELECT id, status, stored_unix_ms, verdict, started_unix_ms, target, kind, command, hostname, device,
+        volume_type, labels, tool_version, tests, finding_count, read_iops, write_iops, bytes_per_second, lat_p50_ns
+    FROM runs INDEXED BY runs_listed
+    WHERE (?1 IS NULL OR id IN (SELECT run_id FROM tags WHERE tag = ?1))
+        AND (?2 IS NULL OR id IN (SELECT run_id FROM tests WHERE tests.id = ?2))
+    ORDER BY id DESC";
 
 impl History {
     /// The runs that match `filter`. An unreadable run does not affect the others.
@@ -58,27 +94,18 @@ impl History {
     /// Those of the database.
     pub fn list(&self, filter: &Filter) -> Result<Listing, Error> {
         let failed = |error| self.failed("list the runs", error);
-        let mut statement = self
-            .connection
-            .prepare(
-                "SELECT id, status, iif(octet_length(header) <= ?2, header, NULL),
-                     (SELECT count(*) FROM tests WHERE run_id = id), stored_unix_ms, verdict,
-                     iif(json_valid(findings), json_array_length(findings), 0),
-                     (SELECT json_group_array(tag) FROM tags WHERE run_id = id) FROM runs
-                 WHERE ?1 IS NULL OR id IN (SELECT run_id FROM tags WHERE tag = ?1) ORDER BY id DESC",
-            )
-            .map_err(failed)?;
-        let mut found = statement.query(params![filter.tag, LONGEST_HEADER]).map_err(failed)?;
+        let mut statement = self.connection.prepare(LISTED).map_err(failed)?;
+        let mut found = statement.query(params![filter.tag, filter.test]).map_err(failed)?;
+        let mut tags = self.texts("SELECT run_id, tag FROM tags ORDER BY tag").map_err(failed)?;
+        let mut notes = self.texts("SELECT run_id, text FROM notes ORDER BY rowid").map_err(failed)?;
         let mut listing = Listing::default();
-        let mut best = self.best_figures().map_err(failed)?;
         while listing.rows.len() < filter.newest.unwrap_or(usize::MAX) {
             let Some(row) = found.next().map_err(failed)? else { break };
             let id = RunId(row.get(0).map_err(failed)?);
-            match read_row(id, row) {
-                Ok(row) if filter.admits(&row) => {
-                    let best = best.remove(&id).unwrap_or_default();
-                    listing.rows.push(HistoryRow { best, ..row });
-                }
+            let tags = tags.remove(&id).unwrap_or_default();
+            let notes = notes.remove(&id).unwrap_or_default();
+            match read_row(id, row).map(|row| HistoryRow { tags, notes, ..row }) {
+                Ok(row) if filter.admits(&row) => listing.rows.push(row),
                 Ok(_) => {}
                 Err(error) => listing.unreadable.push(self.unreadable(id, error)),
             }
@@ -88,48 +115,53 @@ impl History {
         Ok(listing)
     }
 
-    /// The best figures of every run that has any.
-    fn best_figures(&self) -> rusqlite::Result<BTreeMap<RunId, BestFigures>> {
-        let mut statement = self.connection.prepare(
-            "SELECT run_id, metric, max(value), min(value) FROM metrics
-             WHERE metric IN ('read.iops', 'write.iops', 'total.bytes_per_second', 'total.lat_ns.p50')
-             GROUP BY run_id, metric",
-        )?;
+    /// The texts of each run, in the order of `query`.
+    fn texts(&self, query: &str) -> rusqlite::Result<BTreeMap<RunId, Vec<String>>> {
+        let mut statement = self.connection.prepare(query)?;
         let mut found = statement.query([])?;
-        let mut best: BTreeMap<RunId, BestFigures> = BTreeMap::new();
+        let mut texts: BTreeMap<RunId, Vec<String>> = BTreeMap::new();
         while let Some(row) = found.next()? {
-            let figures = best.entry(RunId(row.get(0)?)).or_default();
-            let (most, least): (f64, f64) = (row.get(2)?, row.get(3)?);
-            match row.get::<_, String>(1)?.as_str() {
-                "read.iops" => figures.read_iops = Some(most),
-                "write.iops" => figures.write_iops = Some(most),
-                "total.bytes_per_second" => figures.bytes_per_second = Some(most),
-                _ => figures.lat_p50_ns = Some(least),
-            }
+            texts.entry(RunId(row.get(0)?)).or_default().push(row.get(1)?);
         }
-        Ok(best)
+        Ok(texts)
     }
 }
 
 fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
-    let status = text_of(row, 1, "status")?;
-    let header = serde_json::from_str(text_of(row, 2, "header")?).map_err(RecordError::Malformed)?;
+    let text = |index: usize, name: &str| text_of(row, index, name).map(str::to_owned);
     let count =
         |index: usize| row.get(index).ok().and_then(|value: i64| u64::try_from(value).ok()).unwrap_or(0);
+    let status = text_of(row, 1, "status")?;
+    // Without it the header could not be read.
+    let target = text(5, "header")?;
+    let labels = serde_json::from_str(text_of(row, 11, "labels")?).map_err(RecordError::Malformed)?;
+    let started_unix_ms = count(4);
     Ok(HistoryRow {
-        tests: count(3),
-        stored_unix_ms: count(4),
-        verdict: row.get(5).unwrap_or_default(),
-        findings: count(6),
-        tags: tags_of(row).unwrap_or_default(),
-        ..history_row(id, status, header)
+        id: id.0 as u64,
+        started: rfc3339(started_unix_ms),
+        started_unix_ms,
+        stored_unix_ms: count(2),
+        target,
+        kind: ActivityKind::named(text_of(row, 6, "command")?).unwrap_or_default(),
+        command: text(7, "command line")?,
+        status: status_named(status),
+        tests: count(13),
+        best: BestFigures {
+            read_iops: row.get(15).unwrap_or_default(),
+            write_iops: row.get(16).unwrap_or_default(),
+            bytes_per_second: row.get(17).unwrap_or_default(),
+            lat_p50_ns: row.get(18).unwrap_or_default(),
+        },
+        verdict: row.get(3).unwrap_or_default(),
+        findings: count(14),
+        hostname: text(8, "host name")?,
+        device: text(9, "device")?,
+        volume_type: row.get(10).unwrap_or_default(),
+        tags: Vec::new(),
+        notes: Vec::new(),
+        labels,
+        tool_version: text(12, "version")?,
     })
-}
-
-fn tags_of(row: &Row<'_>) -> Option<Vec<String>> {
-    let mut tags: Vec<String> = serde_json::from_str(row.get_ref(7).ok()?.as_str().ok()?).ok()?;
-    tags.sort_unstable();
-    Some(tags)
 }
 
 /// The text in a column; other types give an error.
@@ -139,26 +171,9 @@ pub(crate) fn text_of<'row>(row: &'row Row<'_>, index: usize, name: &str) -> Res
     };
     match row.get_ref(index) {
         Ok(ValueRef::Text(text)) => std::str::from_utf8(text).map_err(|_| wrong("no valid UTF-8")),
-        Ok(ValueRef::Null) => Err(wrong("missing or too long")),
+        Ok(ValueRef::Null) => Err(wrong("missing")),
         Ok(other) => Err(wrong(&format!("of type {}", other.data_type()))),
         Err(error) => Err(wrong(&error.to_string())),
-    }
-}
-
-fn history_row(id: RunId, status: &str, header: RunHeader) -> HistoryRow {
-    let hostname = header.host().hostname.clone();
-    HistoryRow {
-        id: id.0 as u64,
-        started: rfc3339(header.started_unix_ms),
-        started_unix_ms: header.started_unix_ms,
-        target: header.target,
-        kind: header.activity.kind(),
-        command: header.command.join(" "),
-        status: status_named(status),
-        hostname,
-        labels: header.labels,
-        tool_version: header.tool_version,
-        ..HistoryRow::default()
     }
 }
 

@@ -1,13 +1,14 @@
-//! The list of past runs.
+//! The list of past runs, and what the history says of several of them.
+
+pub mod diff;
+pub mod trend;
 
 use std::io;
 
-use fathom_analysis::criterion::{Metric, MetricKind};
 use fathom_record::{BestFigures, HistoryRow, TestStatus};
 use jiff::Timestamp;
-use serde::Serialize;
 
-use crate::view::{Block, Cell, Column, Row, Table, Tone, View};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 use crate::{Style, document};
 
 /// Writes the list as a JSON array.
@@ -24,13 +25,14 @@ pub fn started(unix_ms: u64) -> String {
     timestamp.unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }
 
-/// The list as a table, under `none` where it is empty; times in the zone of `style`.
+/// The list as a table, or `none` where it is empty; times in the zone of `style`.
 pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
     let columns = [
         Column::right("run"),
         Column::left("date"),
         Column::left("kind").dispensable(3),
         Column::left("target"),
+        Column::left("host").dispensable(5),
         Column::right("read IOPS"),
         Column::right("write IOPS").dispensable(4),
         Column::right("MiB/s").dispensable(2),
@@ -39,7 +41,9 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
         Column::right("findings").dispensable(1),
         Column::left("tags"),
         Column::left("labels"),
+        Column::left("notes").dispensable(6),
     ];
+    let is_one_host = rows.windows(2).all(|pair| pair[0].hostname == pair[1].hostname);
     let row = |row: &HistoryRow| {
         let date = match row.dated_unix_ms() {
             0 => row.started.clone(),
@@ -56,6 +60,7 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
             date.into(),
             row.kind.name().into(),
             row.target.as_str().into(),
+            if is_one_host { Cell::default() } else { row.hostname.as_str().into() },
             best.read_iops.map(Cell::iops).into(),
             best.write_iops.map(Cell::iops).into(),
             best.bytes_per_second.map(Cell::mebibytes).into(),
@@ -64,6 +69,7 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
             (row.findings > 0).then(|| Cell::count(row.findings)).into(),
             row.tags.join(", ").into(),
             labels(row).into(),
+            row.notes.join("; ").into(),
         ];
         Row::new(cells).toned(tone)
     };
@@ -82,6 +88,21 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
     view
 }
 
+/// The location of a history, its sizes in bytes, and its counts, each under its name.
+pub fn size_view(path: &str, sizes: &[(&'static str, u64)], counts: &[(&'static str, u64)]) -> View {
+    let sizes = sizes.iter().map(|&(name, bytes)| (name, Cell::bytes(bytes)));
+    let cells = sizes.chain(counts.iter().map(|&(name, count)| (name, Cell::count(count))));
+    let cells: Vec<(&str, Cell)> = std::iter::once(("path", Cell::from(path))).chain(cells).collect();
+    let row = |(name, cell): &(&str, Cell)| Row::new([Cell::from(*name), cell.clone()]);
+    let data = Table::new(["name", "value"].map(Column::left), cells.iter().map(row));
+    let mut view = View { data, ..View::default() };
+    view.push(
+        "",
+        [Block::KeyFigures(cells.into_iter().map(|(name, cell)| KeyFigure::new(name, cell)).collect())],
+    );
+    view
+}
+
 /// How a run ended, or the result of its checks: `missed`, `complete`, `incomplete, met`.
 fn result(row: &HistoryRow) -> String {
     match (row.status, &row.verdict) {
@@ -91,68 +112,6 @@ fn result(row: &HistoryRow) -> String {
     }
 }
 
-/// One point of a trend.
-#[derive(Clone, Debug, Serialize)]
-pub struct TrendRow {
-    /// Number of the run.
-    pub run: u64,
-    /// Start, ms since the epoch; 0 for simulated runs.
-    pub started_unix_ms: u64,
-    /// The target as the user named it.
-    pub target: String,
-    /// Id of the test.
-    pub test: String,
-    /// The metric's name (`read.lat_ns.p99`).
-    pub metric: String,
-    /// IOPS, bytes per second or ns.
-    pub value: f64,
-}
-
-/// `metric` over the runs, or `none` where there is nothing to show; times in the zone of `style`.
-pub fn trend_view(metric: Metric, rows: &[TrendRow], none: &str, style: &Style) -> View {
-    let columns = [
-        Column::right("run"),
-        Column::left("started"),
-        Column::left("target").dispensable(0),
-        Column::left("test"),
-        Column::right("value").drawn(),
-    ];
-    let row = |row: &TrendRow| {
-        let started = match row.started_unix_ms {
-            0 => "simulated".to_owned(),
-            ms => style.time(ms, "%Y-%m-%d %H:%M"),
-        };
-        Row::new([
-            Cell::integer(row.run, row.run.to_string()),
-            started.into(),
-            row.target.as_str().into(),
-            row.test.as_str().into(),
-            match metric.kind {
-                MetricKind::BytesPerSecond => Cell::rate(row.value),
-                kind => Cell::real(row.value, kind.quantity(row.value)),
-            },
-        ])
-    };
-    const DATA: [&str; 6] = ["run", "started_unix_ms", "target", "test", "metric", "value"];
-    let data = |row: &TrendRow| {
-        Row::new([
-            Cell::count(row.run),
-            Cell::count(row.started_unix_ms),
-            row.target.as_str().into(),
-            row.test.as_str().into(),
-            row.metric.as_str().into(),
-            Cell::real(row.value, ""),
-        ])
-    };
-    let data = Table::new(DATA.map(Column::left), rows.iter().map(data));
-    let mut view = View { data, ..View::default() };
-    match rows {
-        [] => view.push("", [Block::note(none)]),
-        _ => view.push(metric.label(), [Block::Table(Table::new(columns, rows.iter().map(row)))]),
-    }
-    view
-}
-
 fn labels(row: &HistoryRow) -> String {
     let labels: Vec<String> = row.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
     labels.join(" ")
@@ -160,7 +119,7 @@ fn labels(row: &HistoryRow) -> String {
 
 /// Every run with all that is listed of it.
 fn data(rows: &[HistoryRow]) -> Table {
-    const COLUMNS: [&str; 19] = [
+    const COLUMNS: [&str; 22] = [
         "id",
         "started",
         "started_unix_ms",
@@ -177,8 +136,11 @@ fn data(rows: &[HistoryRow]) -> Table {
         "verdict",
         "findings",
         "hostname",
+        "device",
+        "volume_type",
         "tags",
         "labels",
+        "notes",
         "tool_version",
     ];
     let row = |row: &HistoryRow| {
@@ -199,8 +161,11 @@ fn data(rows: &[HistoryRow]) -> Table {
             row.verdict.as_deref().unwrap_or_default().into(),
             Cell::count(row.findings),
             row.hostname.as_str().into(),
+            row.device.as_str().into(),
+            row.volume_type.as_deref().unwrap_or_default().into(),
             row.tags.join(",").into(),
             labels(row).into(),
+            row.notes.join("; ").into(),
             row.tool_version.as_str().into(),
         ])
     };

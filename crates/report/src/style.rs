@@ -55,6 +55,11 @@ impl Style {
         zoned.strftime(format).to_string()
     }
 
+    /// The hour of the day of `unix_ms` in this zone: `14:00`.
+    pub fn hour(&self, unix_ms: u64) -> String {
+        self.time(unix_ms, "%H:00")
+    }
+
     /// `text` in bold where colours are asked for.
     pub(crate) fn bold(&self, text: &str) -> String {
         self.paint("1", text)

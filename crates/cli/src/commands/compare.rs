@@ -9,9 +9,9 @@ use clap::Args;
 use fathom_analysis::compare::figure::Deltas;
 use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::compare::source::{LABELS, MOST_SOURCES, VolumePrice};
-use fathom_analysis::compare::{CompareSettings, compare};
+use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_analysis::criterion::parse_percent;
-use fathom_assess::Effort;
+use fathom_assess::{Effort, VolumeTypes};
 use fathom_model::Nanos;
 use fathom_report::compare::{Layout, json, view};
 
@@ -169,6 +169,25 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
     arguments.form.print(|| view(&comparison, layout), |out| json::render(&comparison, out))?;
     let is_inconclusive = arguments.strict && comparison.is_inconclusive();
     Ok(Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive))
+}
+
+/// The comparison of two runs of the history with the settings of `fathom compare A B`.
+///
+/// # Errors
+/// A run cannot be found or read.
+pub fn of_runs(runs: [&str; 2], history: Option<PathBuf>) -> Result<VolumeComparison, Complaint> {
+    let reader = SourceReader::new(Asked {
+        names: runs.map(str::to_owned).to_vec(),
+        history,
+        types: VolumeTypes::default(),
+        suite: None,
+        effort: Effort::Default,
+        runtime: None,
+        only: Vec::new(),
+        runs: 1,
+        command: Vec::new(),
+    });
+    compare(&reader.read()?, &CompareSettings::default()).map_err(|error| Complaint::usage(error, None))
 }
 
 #[cfg(test)]

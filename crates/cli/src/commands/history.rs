@@ -1,22 +1,25 @@
-//! `fathom history`: list, show, tag, import, export and remove past runs.
+//! `fathom history`: list, show, search, annotate, compare, import, export and remove past runs.
 
+mod diff;
 mod filter;
 mod import;
+mod list;
 mod prune;
+mod size;
 mod trend;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use fathom_assess::VolumeTypes;
-use fathom_history::{Error, Filter, History, Listing, PATIENCE, RunId};
-use fathom_record::{ActivityKind, HistoryRow, RunRecord};
+use fathom_history::{Error, Filter, History, PATIENCE, RunId};
+use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::fio::{json as fio_json, normal as fio_normal};
 use fathom_report::formats::Format;
-use fathom_report::{Style, TextWriter, history, import as import_report};
+use fathom_report::{Style, TextWriter, import as import_report};
+use fathom_sys::clock::unix_ms;
 
-use self::filter::FilterArguments;
 use super::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
@@ -37,7 +40,11 @@ Examples:
   fathom history list --newest 10
   fathom history show                 the newest run
   fathom history show 17 --show-fio   run 17, with the fio command of each test
-  fathom history trend read.lat_ns.p99 --test rand-read --target /mnt/data
+  fathom history list --host web1 --since 7d --text kernel
+  fathom history trend rand-read.read.iops --by device
+  fathom history trend rand-read.p99 --by hour --since 2026-11-01
+  fathom history note 17 'after the kernel update'
+  fathom history diff 16 17
   fathom history tag before 12 14 16  `fathom compare tag:before tag:after` compares them
   fathom history export 17 > run17.json
   fathom history import fio.json ioping.txt
@@ -49,7 +56,7 @@ Examples:
 #[derive(Subcommand)]
 enum Action {
     /// List past runs, oldest first
-    List(HistoryListArguments),
+    List(list::ListArguments),
     /// Show the report of a run
     Show {
         /// Run number [default: the newest run]
@@ -61,7 +68,7 @@ enum Action {
         #[arg(long)]
         show_fio: bool,
     },
-    /// Show one metric over the stored runs
+    /// Show a metric over the stored runs: since when, by how much, and how it varies
     Trend(trend::TrendArguments),
     /// Give runs a tag, by which list, trend and compare find them
     Tag {
@@ -74,6 +81,22 @@ enum Action {
         #[arg(long)]
         remove: bool,
     },
+    /// Note something about a run; search finds it
+    Note {
+        /// Run number
+        #[arg(value_parser = number)]
+        run: RunId,
+        /// The note
+        #[arg(required_unless_present = "remove")]
+        text: Option<String>,
+        /// Remove all notes of the run
+        #[arg(long, conflicts_with = "text")]
+        remove: bool,
+    },
+    /// Show the conditions and figures that differ between two runs
+    Diff(diff::DiffArguments),
+    /// Show the size of the history
+    Size(size::SizeArguments),
     /// Remove old runs permanently, by age or count
     Prune(prune::PruneArguments),
     /// Remove runs permanently
@@ -96,17 +119,6 @@ enum Action {
     },
 }
 
-#[derive(Args)]
-struct HistoryListArguments {
-    #[command(flatten)]
-    form: FormatArguments,
-    /// List only the newest COUNT runs
-    #[arg(long, value_name = "COUNT")]
-    newest: Option<usize>,
-    #[command(flatten)]
-    filter: FilterArguments,
-}
-
 fn number(text: &str) -> Result<RunId, String> {
     text.parse().map_err(|_| "expected a run number, as shown by `fathom history list`".to_owned())
 }
@@ -117,20 +129,8 @@ fn number(text: &str) -> Result<RunId, String> {
 /// There is no history, or no such run in it, or it cannot be read.
 pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     let path = store::existing(arguments.history)?;
-    // A user who never kept a run has an empty list, not an error.
-    let is_missing = !path.exists();
     match arguments.action {
-        Action::List(list) if is_missing => write_list(&list, &[], &list.filter.none(&Listing::default())),
-        Action::List(list) => {
-            let history = History::open_existing(&path, PATIENCE)?;
-            let listing = history.list(&list.filter.filter(list.newest))?;
-            store::tell_of_unreadable(&listing.unreadable);
-            let none = match listing.rows.is_empty() {
-                true => list.filter.none(&history.list(&Filter::default())?),
-                false => String::new(),
-            };
-            write_list(&list, &listing.rows, &none)
-        }
+        Action::List(list) => list::run(&list, &path),
         Action::Import { files } => import::run(&files, &path),
         Action::Prune(prune) => prune::run(&prune, &path),
         Action::Show { run, form, show_fio } => {
@@ -138,19 +138,10 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
             show(&history, run, &form, show_fio)
         }
         Action::Trend(trend) => trend::run(&trend, &path),
-        Action::Tag { tag, runs, remove } => {
-            let mut history = History::open_existing(&path, PATIENCE)?;
-            for &run in &runs {
-                if remove {
-                    history.untag(run, &tag)?;
-                } else {
-                    history.tag(run, &tag)?;
-                }
-            }
-            let what = if remove { "Untagged" } else { "Tagged" };
-            output::print(|out| writeln!(out, "{what} {}: {tag}.", named(&runs)))?;
-            Ok(Exit::Done)
-        }
+        Action::Tag { tag, runs, remove } => tag_runs(&path, &tag, &runs, remove),
+        Action::Note { run, text, remove: _ } => note(&path, run, text.as_deref()),
+        Action::Diff(diff) => diff::run(&diff, path),
+        Action::Size(size) => size::run(&size, &path),
         Action::Rm { runs } => {
             History::open_existing(&path, PATIENCE)?.remove(&runs)?;
             output::print(|out| writeln!(out, "Removed {}.", named(&runs)))?;
@@ -160,18 +151,42 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     }
 }
 
+fn tag_runs(path: &Path, tag: &str, runs: &[RunId], remove: bool) -> Result<Exit, Complaint> {
+    let mut history = History::open_existing(path, PATIENCE)?;
+    for &run in runs {
+        if remove {
+            history.untag(run, tag)?;
+        } else {
+            history.tag(run, tag)?;
+        }
+    }
+    let what = if remove { "Untagged" } else { "Tagged" };
+    output::print(|out| writeln!(out, "{what} {}: {tag}.", named(runs)))?;
+    Ok(Exit::Done)
+}
+
+/// Adds a note, or removes all where there is no text.
+fn note(path: &Path, run: RunId, text: Option<&str>) -> Result<Exit, Complaint> {
+    let mut history = History::open_existing(path, PATIENCE)?;
+    let done = match text {
+        Some(text) => {
+            history.add_note(run, text, unix_ms())?;
+            format!("Noted on run {run}.")
+        }
+        None => match history.remove_notes(run)? {
+            1 => format!("Removed 1 note of run {run}."),
+            count => format!("Removed {count} notes of run {run}."),
+        },
+    };
+    output::print(|out| writeln!(out, "{done}"))?;
+    Ok(Exit::Done)
+}
+
 /// `run 3`, `runs 3, 4`.
 fn named(runs: &[RunId]) -> String {
     let what = if runs.len() == 1 { "run" } else { "runs" };
     let numbers: Vec<String> = runs.iter().map(RunId::to_string).collect();
     format!("{what} {}", numbers.join(", "))
-}
-
-fn write_list(list: &HistoryListArguments, rows: &[HistoryRow], none: &str) -> Result<Exit, Complaint> {
-    let style = list.form.style();
-    let view = || history::view(rows, none, &style);
-    output::print(|out| list.form.format().write(&style, out, view, |out| history::render_json(rows, out)))?;
-    Ok(Exit::Done)
 }
 
 fn show(
@@ -180,18 +195,10 @@ fn show(
     form: &FormatArguments,
     show_fio: bool,
 ) -> Result<Exit, Complaint> {
-    let run = match run {
-        Some(run) => run,
-        None => {
-            let newest = history.list(&Filter { newest: Some(1), ..Filter::default() })?;
-            store::tell_of_unreadable(&newest.unreadable);
-            let newest = newest.rows.first().ok_or_else(|| {
-                Complaint::failed("the history is empty", Some("`fathom bench` keeps its runs".to_owned()))
-            })?;
-            RunId(newest.id as i64)
-        }
+    let (run, record) = match run {
+        Some(run) => (run, history.load(run)?),
+        None => newest(history)?,
     };
-    let record = history.load(run)?;
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..form.style() };
     let format = form.format();
     output::print(|out| match record.header.activity.kind() {
@@ -214,6 +221,28 @@ fn show(
         ActivityKind::Fio => show_fio_run(&record, &style, format, out),
     })?;
     Ok(Exit::Done)
+}
+
+/// The newest run that can be read.
+fn newest(history: &History) -> Result<(RunId, RunRecord), Complaint> {
+    let listing = history.list(&Filter::default())?;
+    let mut unreadable = listing.unreadable;
+    let mut found = None;
+    for row in listing.rows.iter().rev() {
+        let run = RunId(row.id as i64);
+        match history.load(run) {
+            Ok(record) => {
+                found = Some((run, record));
+                break;
+            }
+            Err(error @ Error::Unreadable { .. }) => unreadable.push(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    store::tell_of_unreadable(&unreadable);
+    found.ok_or_else(|| {
+        Complaint::failed("the history is empty", Some("`fathom bench` keeps its runs".to_owned()))
+    })
 }
 
 /// fio's own text and JSON; in any other format fathom's table.

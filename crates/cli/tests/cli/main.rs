@@ -13,6 +13,7 @@ mod durations;
 mod fio;
 mod golden;
 mod history;
+mod history_trend;
 mod hostile;
 mod hostile_records;
 mod identify;

@@ -56,7 +56,7 @@ fn histories_of_a_newer_version_are_refused() {
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute_batch("PRAGMA user_version = 1000").unwrap();
     drop(connection);
-    check(&path, "has format 1000; this version of fathom supports formats up to 3");
+    check(&path, "has format 1000; this version of fathom supports formats up to 4");
 }
 
 #[test]

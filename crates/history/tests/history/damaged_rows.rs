@@ -18,18 +18,18 @@ fn corrupt(path: &Path, sql: &str) {
 
 /// The damage to run 2, and whether it can still be listed.
 const DAMAGES: &[(&str, bool)] = &[
-    ("UPDATE runs SET header = '{\"command\":7}' WHERE id = 2", false),
-    ("UPDATE runs SET header = '\"x\"' WHERE id = 2", false),
-    ("UPDATE runs SET header = '{\"started_unix_ms\":1e30}' WHERE id = 2", false),
-    ("UPDATE runs SET header = '{\"started_unix_ms\":99999999999999999999999}' WHERE id = 2", false),
-    ("UPDATE runs SET header = substr(header, 1, 40) WHERE id = 2", false),
-    ("UPDATE runs SET header = '' WHERE id = 2", false),
-    ("UPDATE runs SET header = NULL WHERE id = 2", false),
-    ("UPDATE runs SET header = 17 WHERE id = 2", false),
-    ("UPDATE runs SET header = x'ff00ff' WHERE id = 2", false),
-    ("UPDATE runs SET header = CAST(x'ff' AS TEXT) WHERE id = 2", false),
-    ("UPDATE runs SET header = zeroblob(17000000) WHERE id = 2", false),
-    ("UPDATE runs SET header = replace(hex(zeroblob(300000)), '0', '[') WHERE id = 2", false),
+    ("UPDATE runs SET header = '{\"command\":7}' WHERE id = 2", true),
+    ("UPDATE runs SET header = '\"x\"' WHERE id = 2", true),
+    ("UPDATE runs SET header = '{\"started_unix_ms\":1e30}' WHERE id = 2", true),
+    ("UPDATE runs SET header = '{\"started_unix_ms\":99999999999999999999999}' WHERE id = 2", true),
+    ("UPDATE runs SET header = substr(header, 1, 40) WHERE id = 2", true),
+    ("UPDATE runs SET header = '' WHERE id = 2", true),
+    ("UPDATE runs SET header = NULL WHERE id = 2", true),
+    ("UPDATE runs SET header = 17 WHERE id = 2", true),
+    ("UPDATE runs SET header = x'ff00ff' WHERE id = 2", true),
+    ("UPDATE runs SET header = CAST(x'ff' AS TEXT) WHERE id = 2", true),
+    ("UPDATE runs SET header = zeroblob(17000000) WHERE id = 2", true),
+    ("UPDATE runs SET header = replace(hex(zeroblob(300000)), '0', '[') WHERE id = 2", true),
     ("UPDATE runs SET status = NULL WHERE id = 2", false),
     ("UPDATE runs SET schema = NULL WHERE id = 2", true),
     ("UPDATE runs SET schema = x'00' WHERE id = 2", true),
@@ -92,7 +92,7 @@ fn the_newest_readable_run_is_found_after_a_damaged_one() {
     for target in ["/one", "/two"] {
         history.import(&record(target, &["a"])).unwrap();
     }
-    corrupt(&path, "UPDATE runs SET header = '{' WHERE id = 2");
+    corrupt(&path, "UPDATE runs SET target = NULL WHERE id = 2");
     let newest = history.list(&Filter { newest: Some(1), ..Filter::default() }).unwrap();
     assert_eq!((newest.rows[0].id, newest.unreadable.len()), (1, 1));
 }
@@ -105,4 +105,23 @@ fn runs_of_a_newer_version_are_exported_unchanged() {
     corrupt(&path, "UPDATE runs SET schema = 'fathom.record/3' WHERE id = 1");
     assert!(history.load(RunId(1)).is_err());
     assert!(history.export(RunId(1)).unwrap().starts_with(r#"{"schema":"fathom.record/3""#));
+}
+
+#[test]
+fn a_run_with_damaged_columns_is_not_listed_but_can_be_read() {
+    for sql in [
+        "UPDATE runs SET target = NULL WHERE id = 2",
+        "UPDATE runs SET labels = '{' WHERE id = 2",
+        "UPDATE runs SET device = x'ff' WHERE id = 2",
+    ] {
+        let (_directory, path) = place();
+        let mut history = open(&path);
+        for target in ["/one", "/two"] {
+            history.import(&record(target, &["a"])).unwrap();
+        }
+        corrupt(&path, sql);
+        let listing = history.list(&Filter::default()).unwrap();
+        assert_eq!((listing.rows.len(), listing.unreadable.len()), (1, 1), "{sql}");
+        assert_eq!(history.load(RunId(2)).unwrap(), record("/two", &["a"]), "{sql}");
+    }
 }

@@ -6,6 +6,7 @@ mod bad_files;
 mod damaged_rows;
 mod fixture;
 mod import;
+mod migrations;
 mod mounts;
 mod processes;
 mod runs;

@@ -56,6 +56,7 @@ fn the_list_is_filtered() {
     }
     history.tag(RunId(1), "base").unwrap();
     history.tag(RunId(2), "base").unwrap();
+    history.add_note(RunId(3), "after the Kernel update", 1).unwrap();
     let check = |filter: Filter, expected: &[u64]| {
         let ids: Vec<u64> = history.list(&filter).unwrap().rows.iter().map(|row| row.id).collect();
         assert_eq!(ids, expected, "{filter:?}");
@@ -69,6 +70,19 @@ fn the_list_is_filtered() {
     check(Filter { tag: Some("base".into()), ..Filter::default() }, &[1, 2]);
     check(Filter { tag: Some("base".into()), newest: Some(1), ..Filter::default() }, &[2]);
     check(Filter { newest: Some(0), ..Filter::default() }, &[]);
+    let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };
+    check(text("kernel"), &[3]);
+    check(text("BASE"), &[1, 2]);
+    check(text("gp2 \"fast"), &[1, 2, 3, 4]);
+    check(text("nothing"), &[]);
+    check(Filter { host: Some("host".into()), ..Filter::default() }, &[1, 2, 3, 4]);
+    check(Filter { host: Some("other".into()), ..Filter::default() }, &[]);
+    check(Filter { device: Some("/b".into()), ..Filter::default() }, &[2]);
+    check(Filter { volume_type: Some("aws-gp2".into()), ..Filter::default() }, &[]);
+    check(Filter { test: Some("x".into()), ..Filter::default() }, &[1, 2, 3, 4]);
+    check(Filter { test: Some("y".into()), ..Filter::default() }, &[]);
+    check(Filter { since_unix_ms: Some(1_790_000_000_123), ..Filter::default() }, &[1, 2, 3, 4]);
+    check(Filter { until_unix_ms: Some(1_790_000_000_123), ..Filter::default() }, &[]);
 
     let row = &history.list(&Filter::default()).unwrap().rows[1];
     assert_eq!(row.started, "2026-09-21T14:13:20Z");
@@ -156,6 +170,40 @@ fn unknown_runs_are_named() {
     ] {
         assert_eq!(result.unwrap_err().to_string(), expected);
     }
+}
+
+#[test]
+fn notes() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    let run = history.begin(&header("/mnt")).unwrap();
+    for note in ["  first ", "second"] {
+        history.add_note(run, note, 7).unwrap();
+    }
+    assert_eq!(history.notes(run).unwrap(), ["first", "second"]);
+    assert_eq!(history.list(&Filter::default()).unwrap().rows[0].notes, ["first", "second"]);
+    assert!(matches!(history.add_note(run, " \n", 7), Err(Error::EmptyNote)));
+    assert_eq!(history.remove_notes(run).unwrap(), 2);
+    assert!(history.notes(run).unwrap().is_empty());
+    history.add_note(run, "third", 7).unwrap();
+    history.remove(&[run]).unwrap();
+    drop(history);
+    assert_sound(&path);
+}
+
+#[test]
+fn the_size_is_that_of_the_files() {
+    let (_directory, path) = place();
+    let mut history = open(&path);
+    history.import(&record("/a", &["x", "y"])).unwrap();
+    history.import(&record("/b", &["x"])).unwrap();
+    let size = history.size().unwrap();
+    assert_eq!((size.runs, size.tests, size.format), (2, 3, 4));
+    let files: u64 = ["", "-wal"]
+        .iter()
+        .map(|suffix| std::fs::metadata(format!("{}{suffix}", path.display())).unwrap().len())
+        .sum();
+    assert_eq!(size.bytes, files);
 }
 
 #[test]

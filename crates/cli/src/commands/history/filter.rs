@@ -2,14 +2,18 @@
 
 use clap::Args;
 use fathom_history::{Filter, Listing};
+use fathom_model::units::parse_duration;
 use fathom_record::{ActivityKind, TestStatus};
+use fathom_sys::clock::unix_ms;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 /// The runs that are meant.
 #[derive(Args)]
 pub struct FilterArguments {
     /// Only runs of this target, as named on the command line
     #[arg(long)]
-    pub target: Option<String>,
+    target: Option<String>,
     /// Only runs of this command
     #[arg(long, value_name = "COMMAND", value_parser = activity)]
     kind: Option<ActivityKind>,
@@ -22,6 +26,34 @@ pub struct FilterArguments {
     /// Only runs with this tag
     #[arg(long)]
     tag: Option<String>,
+    /// Only runs of this host
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Only runs on this device: its serial number, host:path, or a part of either
+    #[arg(long, value_name = "TEXT")]
+    device: Option<String>,
+    /// Only runs on volumes of this type (label type=)
+    #[arg(long = "type", value_name = "ID")]
+    volume_type: Option<String>,
+    /// Only runs with this test, by its id
+    #[arg(long, value_name = "ID")]
+    test: Option<String>,
+    /// Only runs since this date (2026-11-01, 2026-11-01T14:00) or this time ago (7d)
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<Moment>,
+    /// Only runs before this date or time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<Moment>,
+    /// Only runs with this text in a note, tag, label, target, device, host or command
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+}
+
+/// A point in time as it was written.
+#[derive(Clone, Debug, PartialEq)]
+struct Moment {
+    text: String,
+    unix_ms: u64,
 }
 
 /// Targets that are named where none matches.
@@ -29,6 +61,22 @@ const NAMED_TARGETS: usize = 5;
 
 fn activity(name: &str) -> Result<ActivityKind, String> {
     ActivityKind::named(name).ok_or_else(|| format!("no command '{name}' keeps runs"))
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    moment_in(text, &TimeZone::system(), unix_ms())
+}
+
+/// Reads a date or a time in `zone`, or how long before `now_ms` it is.
+fn moment_in(text: &str, zone: &TimeZone, now_ms: u64) -> Result<Moment, String> {
+    let at = |unix_ms: u64| Moment { text: text.to_owned(), unix_ms };
+    if let Ok(ago) = parse_duration(text) {
+        return Ok(at(now_ms.saturating_sub(ago.as_millis())));
+    }
+    let error = || format!("'{text}' is no time: write 2026-11-01, 2026-11-01T14:00 or 7d");
+    let civil: DateTime = text.parse().map_err(|_| error())?;
+    let time = zone.to_timestamp(civil).map_err(|_| error())?;
+    u64::try_from(time.as_millisecond()).map(at).map_err(|_| error())
 }
 
 impl FilterArguments {
@@ -49,20 +97,44 @@ impl FilterArguments {
             kind: self.kind,
             labels: self.labels.iter().map(label).collect(),
             tag: self.tag.clone(),
+            host: self.host.clone(),
+            device: self.device.clone(),
+            volume_type: self.volume_type.clone(),
+            test: self.test.clone(),
+            since_unix_ms: self.since.as_ref().map(|since| since.unix_ms),
+            until_unix_ms: self.until.as_ref().map(|until| until.unix_ms),
+            text: self.text.clone(),
             newest,
         }
     }
 
-    /// What there is to say where no run of `all` matches: which filters were given, and what there is instead.
-    pub fn none(&self, all: &Listing) -> String {
+    /// The filters as they were given.
+    pub fn words(&self) -> Vec<String> {
+        let text =
+            |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name} {value}"));
+        let moment = |name: &str, value: &Option<Moment>| {
+            value.as_ref().map(|moment| format!("--{name} {}", moment.text))
+        };
         let words = [
-            self.target.as_ref().map(|target| format!("--target {target}")),
+            text("target", &self.target),
             self.kind.map(|kind| format!("--kind {}", kind.name())),
-            self.status.as_ref().map(|status| format!("--status {status}")),
-            self.tag.as_ref().map(|tag| format!("--tag {tag}")),
+            text("status", &self.status),
+            text("tag", &self.tag),
+            text("host", &self.host),
+            text("device", &self.device),
+            text("type", &self.volume_type),
+            text("test", &self.test),
+            moment("since", &self.since),
+            moment("until", &self.until),
+            text("text", &self.text),
         ];
         let labels = self.labels.iter().map(|label| format!("--label {label}"));
-        let words: Vec<String> = words.into_iter().flatten().chain(labels).collect();
+        words.into_iter().flatten().chain(labels).collect()
+    }
+
+    /// What there is to say where no run of `all` matches: which filters were given, and what there is instead.
+    pub fn none(&self, all: &Listing) -> String {
+        let words = self.words();
         match (all.rows.len(), words.is_empty()) {
             (0, _) => "No runs are stored.".to_owned(),
             (_, true) => "No run matches.".to_owned(),
@@ -93,16 +165,17 @@ impl FilterArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
     use fathom_record::HistoryRow;
 
-    fn asked(target: Option<&str>, status: Option<&str>) -> FilterArguments {
-        FilterArguments {
-            target: target.map(str::to_owned),
-            kind: None,
-            status: status.map(str::to_owned),
-            labels: Vec::new(),
-            tag: None,
-        }
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        filter: FilterArguments,
+    }
+
+    fn asked(words: &[&str]) -> FilterArguments {
+        Line::parse_from(std::iter::once("list").chain(words.iter().copied())).filter
     }
 
     #[test]
@@ -110,10 +183,25 @@ mod tests {
         let row = |target: &str| HistoryRow { target: target.to_owned(), ..HistoryRow::default() };
         let all = Listing { rows: vec![row("/a"), row("/b"), row("/a")], ..Listing::default() };
         assert_eq!(
-            asked(Some("/c"), Some("failed")).none(&all),
+            asked(&["--target", "/c", "--status", "failed"]).none(&all),
             "No run matches --target /c --status failed; the history has 3 runs (of /a, /b)."
         );
-        assert_eq!(asked(Some("/c"), None).none(&Listing::default()), "No runs are stored.");
-        assert_eq!(asked(None, None).none(&all), "No run matches.");
+        assert_eq!(asked(&["--target", "/c"]).none(&Listing::default()), "No runs are stored.");
+        assert_eq!(asked(&[]).none(&all), "No run matches.");
+        assert_eq!(
+            asked(&["--since", "7d", "--text", "x", "--label", "a=b"]).none(&all),
+            "No run matches --since 7d --text x --label a=b; the history has 3 runs."
+        );
+    }
+
+    #[test]
+    fn times_are_dates_or_durations() {
+        const NOW_MS: u64 = 1_790_000_000_000;
+        let of = |text: &str| moment_in(text, &TimeZone::UTC, NOW_MS).ok().map(|moment| moment.unix_ms);
+        assert_eq!(of("7d"), Some(NOW_MS - 7 * 86_400_000));
+        assert_eq!(of("2026-09-21"), Some(1_789_948_800_000));
+        assert_eq!(of("2026-09-21T14:13:20"), Some(NOW_MS));
+        assert_eq!(of("2026-09-21 14:00"), Some(1_789_999_200_000));
+        assert_eq!((of("yesterday"), of("1960-01-01")), (None, None));
     }
 }

@@ -1,17 +1,17 @@
-//! `fathom history trend`: one metric over the stored runs.
+//! `fathom history trend`: one metric over the stored runs, and since when it is what it is.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::Args;
-use fathom_analysis::criterion::{Metric, MetricDirection};
-use fathom_history::{History, PATIENCE, TrendPoint};
-use fathom_report::document;
-use fathom_report::history::{TrendRow, trend_view};
+use fathom_analysis::criterion::{Metric, MetricDirection, parse_address};
+use fathom_analysis::trend::{TrendRow, by_key, by_time, series};
+use fathom_history::{Filter, History, PATIENCE, RunKey, TrendQuery};
+use fathom_report::history::trend::{TrendReport, render_json, view};
 
+use super::filter::FilterArguments;
 use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
-use crate::output;
 
 /// Tests and targets that are named where none matches.
 const NAMED: usize = 10;
@@ -19,73 +19,148 @@ const NAMED: usize = 10;
 /// What `fathom history trend` takes.
 #[derive(Args)]
 pub struct TrendArguments {
-    /// Metric: iops, read.lat_ns.p99, write.bytes_per_second, sync.lat_ns.p99, ...; all I/Os without a direction
-    #[arg(value_parser = metric)]
-    metric: Metric,
-    /// Show only this test, by its id
-    #[arg(long, value_name = "ID")]
-    test: Option<String>,
-    /// Show only runs of this target, as named on the command line
-    #[arg(long)]
-    target: Option<String>,
+    /// Metric, with or without its test: rand-read.read.iops, iops, read.lat_ns.p99, ...; all I/Os without a direction
+    #[arg(value_parser = address, value_name = "[TEST.]METRIC")]
+    metric: MetricOfTest,
+    /// Series by target, device, host, type or label:NAME; hour compares the hours of the day
+    #[arg(long, value_parser = grouping, value_name = "KEY", default_value = "target")]
+    by: Grouping,
+    #[command(flatten)]
+    filter: FilterArguments,
     #[command(flatten)]
     form: FormatArguments,
 }
 
-fn metric(text: &str) -> Result<Metric, String> {
-    let metric = Metric::parse(text).filter(Metric::is_recorded);
-    let metric = metric.ok_or_else(|| format!("unknown metric '{text}': use {}", Metric::KNOWN))?;
-    Ok(Metric { direction: Some(metric.direction.unwrap_or(MetricDirection::Total)), ..metric })
+/// A metric with its direction, and the test it is of.
+#[derive(Clone, Debug, PartialEq)]
+struct MetricOfTest {
+    test: Option<String>,
+    metric: Metric,
+}
+
+fn address(text: &str) -> Result<MetricOfTest, String> {
+    let (test, metric) = parse_address(text)?;
+    if !metric.is_recorded() {
+        return Err(format!("no run has the metric '{text}': use {}", Metric::KNOWN));
+    }
+    let direction = Some(metric.direction.unwrap_or(MetricDirection::Total));
+    Ok(MetricOfTest { test, metric: Metric { direction, ..metric } })
+}
+
+/// What runs are grouped by.
+#[derive(Clone, Debug, PartialEq)]
+enum Grouping {
+    Key(RunKey),
+    Hour,
+}
+
+impl Grouping {
+    fn name(&self) -> String {
+        match self {
+            Grouping::Key(key) => key.name(),
+            Grouping::Hour => "hour".to_owned(),
+        }
+    }
+}
+
+fn grouping(text: &str) -> Result<Grouping, String> {
+    if let Some(name) = text.strip_prefix("label:").filter(|name| !name.is_empty()) {
+        return Ok(Grouping::Key(RunKey::Label(name.to_owned())));
+    }
+    let keys = [RunKey::Target, RunKey::Device, RunKey::Host, RunKey::VolumeType];
+    match keys.into_iter().find(|key| key.name() == text) {
+        Some(key) => Ok(Grouping::Key(key)),
+        None if text == "hour" => Ok(Grouping::Hour),
+        None => Err("use target, device, host, type, label:NAME or hour".to_owned()),
+    }
 }
 
 /// Prints the metric of every run that has it.
 ///
 /// # Errors
-/// The history cannot be read.
+/// The history cannot be read; two tests are named.
 pub fn run(arguments: &TrendArguments, path: &Path) -> Result<Exit, Complaint> {
-    let TrendArguments { metric, test, target, form } = arguments;
-    let name = metric.to_string();
-    let (points, others) = match path.exists() {
+    let TrendArguments { metric: MetricOfTest { test, metric }, by, filter, form } = arguments;
+    let mut wanted = filter.filter(None);
+    if test.is_some() && wanted.test.is_some() && *test != wanted.test {
+        return Err(Complaint::usage(
+            format!(
+                "the metric is of test {}, and --test names another",
+                test.as_deref().unwrap_or_default()
+            ),
+            Some("name the test once".to_owned()),
+        ));
+    }
+    let query = TrendQuery {
+        metric: *metric,
+        test: test.clone().or(wanted.test.take()),
+        by: match by {
+            Grouping::Key(key) => key.clone(),
+            Grouping::Hour => RunKey::Target,
+        },
+        filter: wanted,
+    };
+    let (rows, others) = match path.exists() {
         true => {
             let history = History::open_existing(path, PATIENCE)?;
-            let points = history.trend(*metric, test.as_deref(), target.as_deref())?;
-            let is_filtered = points.is_empty() && (test.is_some() || target.is_some());
-            let others = if is_filtered { history.trend(*metric, None, None)? } else { Vec::new() };
-            (points, others)
+            let rows = history.trend(&query)?;
+            let is_filtered = rows.is_empty() && (query.test.is_some() || query.filter != Filter::default());
+            let every =
+                TrendQuery { test: None, filter: Filter::default(), by: RunKey::Target, ..query.clone() };
+            let others = if is_filtered { history.trend(&every)? } else { Vec::new() };
+            (rows, others)
         }
         // A user who never kept a run has an empty trend, not an error.
         false => (Vec::new(), Vec::new()),
     };
-    let none = none(&name, test.as_deref(), target.as_deref(), &others);
-    let row = |TrendPoint { run, started_unix_ms, target, test, value }| TrendRow {
-        run: u64::try_from(run.0).unwrap_or_default(),
-        started_unix_ms,
-        target,
-        test,
-        metric: name.clone(),
-        value,
-    };
-    let rows: Vec<TrendRow> = points.into_iter().map(row).collect();
+    let none = none(&query, filter, &others);
     let style = form.style();
-    output::print(|out| {
-        let view = || trend_view(*metric, &rows, &none, &style);
-        form.format().write(&style, out, view, |out| document::write(&rows, out))
-    })?;
+    let series = series(rows);
+    let groups = match by {
+        Grouping::Key(_) => by_key(&series),
+        Grouping::Hour => by_time(&series, |unix_ms| style.hour(unix_ms)),
+    };
+    let report = TrendReport { metric: *metric, by: by.name(), series, groups };
+    form.print(|| view(&report, &none, &style), |out| render_json(&report, out))?;
     Ok(Exit::Done)
 }
 
 /// What there is to say where no run has the metric under these filters: which tests and targets have it instead.
-fn none(metric: &str, test: Option<&str>, target: Option<&str>, others: &[TrendPoint]) -> String {
+fn none(query: &TrendQuery, filter: &FilterArguments, others: &[TrendRow]) -> String {
+    let metric = query.metric;
     if others.is_empty() {
         return format!("No stored run has {metric}.");
     }
-    let words =
-        [test.map(|test| format!(" --test {test}")), target.map(|target| format!(" --target {target}"))];
-    let words: String = words.into_iter().flatten().collect();
-    let names = |name: fn(&TrendPoint) -> &str| {
+    let mut words = filter.words();
+    words.retain(|word| !word.starts_with("--test "));
+    words.extend(query.test.as_ref().map(|test| format!("--test {test}")));
+    let names = |name: fn(&TrendRow) -> &str| {
         let names: BTreeSet<&str> = others.iter().map(name).collect();
         names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ")
     };
-    let (tests, targets) = (names(|point| &point.test), names(|point| &point.target));
-    format!("No stored run has {metric} under{words}. Tests that have it: {tests}. Targets: {targets}.")
+    let (tests, targets) = (names(|row| &row.test), names(|row| &row.point.target));
+    let words = words.join(" ");
+    format!("No stored run has {metric} under {words}. Tests that have it: {tests}. Targets: {targets}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_may_name_their_test() {
+        let of = |text: &str| address(text).map(|found| (found.test, found.metric.to_string()));
+        assert_eq!(of("rand-read.read.iops"), Ok((Some("rand-read".to_owned()), "read.iops".to_owned())));
+        assert_eq!(of("read.iops"), Ok((None, "read.iops".to_owned())));
+        assert_eq!(of("p99"), Ok((None, "total.lat_ns.p99".to_owned())));
+        assert!(of("p98").is_err() && of("rand-read.speed").is_err());
+    }
+
+    #[test]
+    fn groups_are_named() {
+        for name in ["target", "device", "host", "type", "label:volume", "hour"] {
+            assert_eq!(grouping(name).unwrap().name(), name);
+        }
+        assert!(grouping("label:").is_err() && grouping("day").is_err());
+    }
 }

@@ -1,0 +1,37 @@
+//! `fathom history diff`: what differs between two runs, by the comparison of `fathom compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fathom_history::RunId;
+use fathom_report::history::diff::{render_json, view};
+
+use crate::commands::compare::of_runs;
+use crate::commands::format_arguments::FormatArguments;
+use crate::exit::{Complaint, Exit};
+
+/// What `fathom history diff` takes.
+#[derive(Args)]
+pub struct DiffArguments {
+    /// Run number, A
+    #[arg(value_parser = super::number)]
+    a: RunId,
+    /// Run number, B
+    #[arg(value_parser = super::number)]
+    b: RunId,
+    #[command(flatten)]
+    form: FormatArguments,
+}
+
+/// Shows the conditions and figures that differ.
+///
+/// # Errors
+/// A run cannot be read.
+pub fn run(arguments: &DiffArguments, history: PathBuf) -> Result<Exit, Complaint> {
+    let [a, b] = [arguments.a, arguments.b].map(|run| run.to_string());
+    let comparison = of_runs([&a, &b], Some(history))?;
+    let names = [format!("Run {a}"), format!("run {b}")];
+    let names = names.each_ref().map(String::as_str);
+    arguments.form.print(|| view(&comparison, names), |out| render_json(&comparison, [&a, &b], out))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,174 @@
+//! Trends, searches, notes and differences of the stored runs.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{run, scratch};
+
+/// Keeps a table with this rate as run.
+fn keep(dir: &Path, name: &str, iops: f64) {
+    let table = format!("test,metric,value,unit\nrand-read,read.iops,{iops},\n");
+    std::fs::write(dir.join(name), table).unwrap();
+    run(dir, &["history", "import", name]).quietly();
+}
+
+fn json(dir: &Path, args: &[&str]) -> Value {
+    let ended = run(dir, &[&["history"], args, &["--json"]].concat()).quietly();
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+fn text(dir: &Path, args: &[&str]) -> String {
+    run(dir, &[&["history"], args].concat()).quietly().stdout
+}
+
+#[test]
+fn a_metric_is_shown_over_the_stored_runs() {
+    let dir = scratch();
+    for iops in ["100", "101"] {
+        let target = format!("sim:custom?iops={iops}");
+        run(dir.path(), &["bench", &target, "--quick", "--only=rand-read,lat-read", "--keep"]).quietly();
+    }
+    let trend = json(dir.path(), &["trend", "iops", "--test", "rand-read"]);
+    assert_eq!((&trend["schema"], &trend["metric"]), (&"fathom.trend/1".into(), &"total.iops".into()));
+    let series = trend["series"].as_array().unwrap();
+    assert_eq!(series.len(), 2);
+    for (series, iops) in series.iter().zip([100.0, 101.0]) {
+        assert_eq!((&series["test"], &series["verdict"]), (&"rand-read".into(), &"inconclusive".into()));
+        assert!((series["points"][0]["value"].as_f64().unwrap() - iops).abs() < 1.0, "{series}");
+    }
+    // The test may stand before the metric.
+    assert_eq!(json(dir.path(), &["trend", "rand-read.iops"])["series"], trend["series"]);
+    let types = json(dir.path(), &["trend", "rand-read.iops", "--by", "type"]);
+    assert_eq!(
+        (&types["series"][0]["group"], types["series"].as_array().unwrap().len()),
+        (&"custom".into(), 1)
+    );
+    let one = text(
+        dir.path(),
+        &["trend", "read.lat_ns.mean", "--target", "sim:custom?iops=101", "--format", "csv"],
+    );
+    assert_eq!(one.lines().count(), 3, "{one}");
+    assert!(one.starts_with("run,started_unix_ms,target,group,test,metric,value,level_median,"), "{one}");
+    assert!(text(dir.path(), &["trend", "read.iops"]).contains("101 IOPS"));
+    let none = text(dir.path(), &["trend", "read.iops", "--host", "web1"]);
+    assert!(none.contains("No stored run has read.iops under --host web1. Tests that have it: "), "{none}");
+    text(dir.path(), &["rm", "1", "2"]);
+    assert_eq!(text(dir.path(), &["trend", "read.iops"]), "  No stored run has read.iops.\n");
+    for (args, part) in [
+        (&["history", "trend", "speed"][..], "'speed' names no metric"),
+        (&["history", "trend", "read.iops", "--by", "day"], "use target, device, host, type"),
+        (&["history", "trend", "a.read.iops", "--test", "b"], "name the test once"),
+        (&["history", "list", "--since", "soon"], "'soon' is no time"),
+    ] {
+        let refused = run(dir.path(), args);
+        assert!(refused.code == Some(2) && refused.stderr.contains(part), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_change_is_named_first_with_its_place_and_size() {
+    let dir = scratch();
+    for number in 0..24 {
+        let level = if number < 12 { 3000.0 } else { 2640.0 };
+        // Runs with the same figures would be one.
+        keep(dir.path(), "volume.csv", level + f64::from(number * 7 % 5) + f64::from(number) / 100.0);
+    }
+    let shown = text(dir.path(), &["trend", "rand-read.read.iops", "--by", "device"]);
+    let verdict = shown.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Verdict")).unwrap();
+    assert!(verdict.contains("rand-read: read IOPS fell by 12 %"), "{shown}");
+    for part in
+        ["between run 12 (", "and run 13 (", "from a median of 3,002 IOPS (12 runs)", "lines: medians"]
+    {
+        assert!(shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(part), "{part}: {shown}");
+    }
+    let trend = json(dir.path(), &["trend", "rand-read.read.iops", "--by", "device"]);
+    let change = &trend["series"][0]["changes"][0];
+    assert_eq!((&change["last_before"], &change["first_after"]), (&12.into(), &13.into()), "{trend}");
+    let ratio = |end: &str| change["ratio"][end].as_f64().unwrap();
+    assert!(ratio("low") <= ratio("value") && ratio("value") <= ratio("high") && ratio("high") < 0.89);
+    let markdown = text(dir.path(), &["trend", "rand-read.read.iops", "--format", "markdown"]);
+    assert!(markdown.contains("fell by 12 %"), "{markdown}");
+}
+
+#[test]
+fn runs_are_searched_by_what_is_known_of_them() {
+    let dir = scratch();
+    let bench = |target: &str, label: &str| {
+        let args = ["bench", target, "--quick", "--only=rand-read", "--keep", "--label", label];
+        run(dir.path(), &args).quietly();
+    };
+    bench("sim:custom?iops=100", "volume=a");
+    bench("sim:aws-gp3?size=50GiB", "volume=b");
+    assert_eq!(text(dir.path(), &["note", "1", "before the kernel update"]), "Noted on run 1.\n");
+    let ids = |args: &[&str]| -> Vec<u64> {
+        let rows = json(dir.path(), &[&["list"], args].concat());
+        rows.as_array().unwrap().iter().map(|row| row["id"].as_u64().unwrap()).collect()
+    };
+    for (args, expected) in [
+        (&["--text", "KERNEL"][..], &[1][..]),
+        (&["--type", "aws-gp3"], &[2]),
+        (&["--device", "sim:custom"], &[1]),
+        (&["--label", "volume=b"], &[2]),
+        (&["--test", "rand-read"], &[1, 2]),
+        (&["--test", "seq-read"], &[]),
+        (&["--since", "1h"], &[1, 2]),
+        (&["--until", "2020-01-01"], &[]),
+        (&["--newest", "1"], &[2]),
+    ] {
+        assert_eq!(ids(args), expected, "{args:?}");
+    }
+    assert!(text(dir.path(), &["list"]).contains("before the kernel"));
+    assert!(
+        text(dir.path(), &["list", "--host", "x"])
+            .contains("No run matches --host x; the history has 2 runs.")
+    );
+    assert_eq!(text(dir.path(), &["note", "1", "--remove"]), "Removed 1 note of run 1.\n");
+    let empty = run(dir.path(), &["history", "note", "1", " "]);
+    assert!(empty.code == Some(1) && empty.stderr.contains("the note is empty"), "{empty:?}");
+    let size = json(dir.path(), &["size"]);
+    assert_eq!((&size["runs"], &size["schema"]), (&2.into(), &"fathom.history-size/1".into()));
+    assert!(size["bytes"].as_u64().unwrap() > 4096);
+}
+
+#[test]
+fn a_text_lists_the_newest_hundred_runs() {
+    let dir = scratch();
+    let rows: Vec<String> = (0..101).map(|number| format!("t{number},read.iops,{number}1,")).collect();
+    for row in &rows {
+        std::fs::write(
+            dir.path().join(format!("{}.csv", &row[..row.find(',').unwrap()])),
+            format!("test,metric,value,unit\n{row}\n"),
+        )
+        .unwrap();
+    }
+    let names: Vec<String> = (0..101).map(|number| format!("t{number}.csv")).collect();
+    let mut args = vec!["history", "import"];
+    args.extend(names.iter().map(String::as_str));
+    run(dir.path(), &args).quietly();
+    let shown = text(dir.path(), &["list"]);
+    let rows_of = |shown: &str| shown.lines().filter(|line| line.contains(" import ")).count();
+    assert!(shown.contains("--all lists the older ones too") && rows_of(&shown) == 100, "{shown}");
+    assert_eq!(rows_of(&text(dir.path(), &["list", "--all"])), 101);
+    assert_eq!(json(dir.path(), &["list"]).as_array().unwrap().len(), 101);
+}
+
+#[test]
+fn the_differences_of_two_runs_are_those_of_their_comparison() {
+    let dir = scratch();
+    for args in [["sim:custom?iops=100", "--runtime=2s"], ["sim:custom?iops=150", "--runtime=3s"]] {
+        run(dir.path(), &[&["bench", "--only=rand-read", "--keep"], &args[..]].concat()).quietly();
+    }
+    let diff = json(dir.path(), &["diff", "1", "2"]);
+    let compared = run(dir.path(), &["compare", "1", "2", "--json"]).quietly();
+    let compared: Value = serde_json::from_str(&compared.stdout).unwrap();
+    assert_eq!((&diff["schema"], &diff["differences"]), (&"fathom.diff/1".into(), &compared["differences"]));
+    let (pairs, all) = (diff["pairs"].as_array().unwrap(), compared["pairs"].as_array().unwrap());
+    assert!(!pairs.is_empty() && pairs.iter().all(|pair| all.contains(pair)));
+    let iops = pairs.iter().find(|pair| pair["metric"] == "iops").unwrap();
+    assert!((iops["ratio"].as_f64().unwrap() - 1.5).abs() < 0.05, "{iops}");
+    let shown = text(dir.path(), &["diff", "1", "2"]);
+    assert!(shown.contains("Run 1 and run 2 differ in") && shown.contains("runtime"), "{shown}");
+    let same = text(dir.path(), &["diff", "1", "1"]);
+    assert!(same.contains("differ in no condition and no figure"), "{same}");
+}

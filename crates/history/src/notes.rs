@@ -1,0 +1,91 @@
+//! What the user says about stored runs: tags, by which they are found, and notes.
+
+use rusqlite::params;
+
+use crate::{Error, History, RunId};
+
+impl History {
+    /// Adds a tag to a run; several runs may have the same tag.
+    ///
+    /// # Errors
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that cannot name runs: blank, a number, or with a
+    /// character that has a meaning in the names of runs.
+    pub fn tag(&mut self, run: RunId, tag: &str) -> Result<(), Error> {
+        let has_meaning = |letter: char| letter.is_control() || matches!(letter, ',' | '~' | ':');
+        if tag.trim().is_empty() || tag.contains(has_meaning) || tag.parse::<RunId>().is_ok() {
+            return Err(Error::BadTag { tag: tag.to_owned() });
+        }
+        self.write_run(run, "tag a run", |transaction| {
+            transaction
+                .execute("INSERT OR IGNORE INTO tags (run_id, tag) VALUES (?1, ?2)", params![run.0, tag])
+                .map(drop)
+        })
+    }
+
+    /// Removes a tag from a run; returns whether the run had it.
+    ///
+    /// # Errors
+    /// Those of the database; [`Error::UnknownRun`].
+    pub fn untag(&mut self, run: RunId, tag: &str) -> Result<bool, Error> {
+        self.write_run(run, "untag a run", |transaction| {
+            transaction.execute("DELETE FROM tags WHERE run_id = ?1 AND tag = ?2", params![run.0, tag])
+        })
+        .map(|removed| removed > 0)
+    }
+
+    /// The tags of a run, sorted.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn tags(&self, run: RunId) -> Result<Vec<String>, Error> {
+        let read = || {
+            let mut statement =
+                self.connection.prepare("SELECT tag FROM tags WHERE run_id = ?1 ORDER BY tag")?;
+            statement.query_map([run.0], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+        };
+        read().map_err(|error| self.failed("read the tags of a run", error))
+    }
+
+    /// Adds a note to a run, written at `unix_ms`.
+    ///
+    /// # Errors
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::EmptyNote`] for one without a visible character.
+    pub fn add_note(&mut self, run: RunId, text: &str, unix_ms: u64) -> Result<(), Error> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(Error::EmptyNote);
+        }
+        let written = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+        self.write_run(run, "add a note", |transaction| {
+            transaction
+                .execute(
+                    "INSERT INTO notes (run_id, written_unix_ms, text) VALUES (?1, ?2, ?3)",
+                    params![run.0, written, text],
+                )
+                .map(drop)
+        })
+    }
+
+    /// Removes all notes of a run; returns their number.
+    ///
+    /// # Errors
+    /// Those of the database; [`Error::UnknownRun`].
+    pub fn remove_notes(&mut self, run: RunId) -> Result<usize, Error> {
+        self.write_run(run, "remove notes", |transaction| {
+            transaction.execute("DELETE FROM notes WHERE run_id = ?1", [run.0])
+        })
+    }
+
+    /// The notes of a run, oldest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn notes(&self, run: RunId) -> Result<Vec<String>, Error> {
+        let read = || {
+            let mut statement =
+                self.connection.prepare("SELECT text FROM notes WHERE run_id = ?1 ORDER BY rowid")?;
+            statement.query_map([run.0], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+        };
+        read().map_err(|error| self.failed("read the notes of a run", error))
+    }
+}

@@ -1,0 +1,316 @@
+//! A trend: the verdict on each series first, then a plot, the changes, the groups and the runs.
+
+mod json;
+mod words;
+
+use std::sync::Arc;
+
+use fathom_analysis::criterion::{Metric, MetricKind};
+use fathom_analysis::trend::{
+    GroupDifference, GroupSpread, LEAST_RUNS, TrendPoint, TrendSeries, TrendVerdict,
+};
+use fathom_model::units::UnitSystem;
+
+pub use json::render as render_json;
+
+use self::words::{change, interval, percent_of};
+use crate::Style;
+use crate::view::{Block, Cell, Column, Plot, PlotPoint, Row, Table, Tone, View, decimal};
+
+/// What a trend shows.
+#[derive(Clone, Debug)]
+pub struct TrendReport {
+    /// The metric, with its direction.
+    pub metric: Metric,
+    /// What its runs are grouped by: `device`, `host`, `label:NAME`, `hour`.
+    pub by: String,
+    /// The series, by test and group.
+    pub series: Vec<TrendSeries>,
+    /// The groups of each test, compared.
+    pub groups: Vec<(Arc<str>, GroupDifference)>,
+}
+
+/// Series that have a sentence, and those that have a plot: those that changed come first.
+const MOST_SENTENCES: usize = 20;
+const MOST_PLOTS: usize = 6;
+/// Runs in the table of a text: the newest.
+const MOST_RUNS: usize = 20;
+/// Probabilities below this are called significant.
+const SIGNIFICANT: f64 = 0.05;
+
+/// The trend, or `none` where there is nothing to show; times in the zone of `style`.
+pub fn view(report: &TrendReport, none: &str, style: &Style) -> View {
+    let mut view = View { data: data(report), ..View::default() };
+    if report.series.is_empty() {
+        view.push("", [Block::note(none)]);
+        return view;
+    }
+    let mut by_interest: Vec<&TrendSeries> = report.series.iter().collect();
+    by_interest.sort_by_key(|series| series.analysis.verdict != TrendVerdict::Changed);
+    let mut sentences: Vec<String> =
+        by_interest.iter().take(MOST_SENTENCES).flat_map(|series| verdict(report, series, style)).collect();
+    if by_interest.len() > MOST_SENTENCES {
+        let more = by_interest.len() - MOST_SENTENCES;
+        sentences.push(format!("{more} more series are in the CSV and JSON formats."));
+    }
+    view.push("Verdict", [Block::Notes(sentences)]);
+    let plotted = by_interest.iter().filter(|series| series.points.len() > 1).take(MOST_PLOTS);
+    view.push(
+        report.metric.label(),
+        [Block::Plots(plotted.map(|series| plot(report, series, style)).collect())],
+    );
+    view.push("Changes", [Block::Table(changes(report, style))]);
+    for (test, found) in report.groups.iter().filter(|(_, found)| found.groups.len() > 1) {
+        let title = format!("{test} by {}", report.by);
+        view.push(title, [Block::Table(groups(report, found)), Block::note(difference(found))]);
+    }
+    view.push("Runs", runs(report, style));
+    view
+}
+
+/// `rand-read on web1:/dev/vda`, `rand-read with volume=gp2`.
+fn name(report: &TrendReport, series: &TrendSeries) -> String {
+    match (report.by.strip_prefix("label:"), &*series.key) {
+        (_, "") => series.test.to_string(),
+        (Some(label), key) => format!("{} with {label}={key}", series.test),
+        (None, key) => format!("{} on {key}", series.test),
+    }
+}
+
+fn runs_of(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+}
+
+/// `run 42 (2026-11-02 14:00)`.
+fn dated(point: &TrendPoint, style: &Style) -> String {
+    match date(point, style) {
+        date if date.is_empty() => format!("run {}", point.run),
+        date => format!("run {} ({date})", point.run),
+    }
+}
+
+/// A sentence for each change, or one that says that there is none.
+fn verdict(report: &TrendReport, series: &TrendSeries, style: &Style) -> Vec<String> {
+    let (name, label) = (name(report, series), report.metric.label());
+    let quantity = |value: f64| report.metric.kind.quantity(value);
+    let all = runs_of(series.points.len());
+    let median = series.analysis.levels.first().map_or(0.0, |level| level.median);
+    match series.analysis.verdict {
+        TrendVerdict::Inconclusive => vec![format!(
+            "{name}: inconclusive. {label} has {all} (median {}); a change shows in {LEAST_RUNS} or more.",
+            quantity(median)
+        )],
+        TrendVerdict::NoChange => vec![format!(
+            "{name}: no change of {label} is significant in {all} (median {}).",
+            quantity(median)
+        )],
+        TrendVerdict::Changed => series
+            .analysis
+            .changes
+            .iter()
+            .map(|found| {
+                let (last, first) = (&series.points[found.at - 1], &series.points[found.at]);
+                let (before, after) = (found.before, found.after);
+                format!(
+                    "{name}: {label} {} between {} and {}, from a median of {} ({}) to {} ({}).",
+                    change(found, quantity),
+                    dated(last, style),
+                    dated(first, style),
+                    quantity(before.median),
+                    runs_of(before.to - before.from),
+                    quantity(after.median),
+                    runs_of(after.to - after.from),
+                )
+            })
+            .collect(),
+    }
+}
+
+/// The values as dots and the medians of their levels as lines.
+fn plot(report: &TrendReport, series: &TrendSeries, style: &Style) -> Plot {
+    let (unit, scale, y_cell): (String, f64, fn(f64) -> Cell) = match report.metric.kind {
+        MetricKind::Iops => ("IOPS".to_owned(), 1.0, Cell::iops),
+        MetricKind::BytesPerSecond => {
+            let rate = |value: f64| Cell::real(value, decimal(value));
+            (UnitSystem::Iec.rate_unit().to_owned(), 1.0 / UnitSystem::Iec.mega(), rate)
+        }
+        MetricKind::Latency(..) => (report.metric.kind.label(), 1.0, Cell::mean_latency),
+    };
+    let dot = |(index, point): (usize, &TrendPoint)| {
+        let at = index as f64 + 0.5;
+        PlotPoint { from: at, to: at, y: point.value * scale }
+    };
+    let levels = series.analysis.levels.iter().map(|level| PlotPoint {
+        from: level.from as f64,
+        to: level.to as f64,
+        y: level.median * scale,
+    });
+    let end = |point: Option<&TrendPoint>| point.map_or_else(String::new, |point| dated(point, style));
+    Plot {
+        title: format!("{} ({unit}; lines: medians)", name(report, series)),
+        points: series.points.iter().enumerate().map(dot).chain(levels).collect(),
+        marks: Vec::new(),
+        x_end: series.points.len() as f64,
+        x_labels: (end(series.points.first()), end(series.points.last())),
+        y_cell,
+    }
+}
+
+fn value_cell(kind: MetricKind, value: f64) -> Cell {
+    match kind {
+        MetricKind::BytesPerSecond => Cell::rate(value),
+        kind => Cell::real(value, kind.quantity(value)),
+    }
+}
+
+/// When it ran, or was stored; empty where both are unknown.
+fn date(point: &TrendPoint, style: &Style) -> String {
+    match point.dated_unix_ms {
+        0 => String::new(),
+        ms => style.time(ms, "%Y-%m-%d %H:%M"),
+    }
+}
+
+fn changes(report: &TrendReport, style: &Style) -> Table {
+    let columns = [
+        Column::left("test"),
+        Column::left("group").dispensable(0),
+        Column::right("run"),
+        Column::left("date"),
+        Column::right("before"),
+        Column::right("after"),
+        Column::right("ratio"),
+        Column::right("95 % interval"),
+    ];
+    let kind = report.metric.kind;
+    let rows = report.series.iter().flat_map(|series| {
+        series.analysis.changes.iter().map(move |found| {
+            let point = &series.points[found.at];
+            Row::new([
+                series.test.to_string().into(),
+                series.key.to_string().into(),
+                Cell::count(point.run),
+                date(point, style).into(),
+                value_cell(kind, found.before.median),
+                value_cell(kind, found.after.median),
+                found.ratio.map(|ratio| Cell::real(ratio.value, percent_of(ratio.value))).into(),
+                found.ratio.map(|ratio| interval(&ratio)).into(),
+            ])
+        })
+    });
+    Table::new(columns, rows)
+}
+
+fn groups(report: &TrendReport, found: &GroupDifference) -> Table {
+    let columns = [
+        Column::left("group"),
+        Column::right("runs"),
+        Column::right("median").drawn(),
+        Column::right("lower quartile").dispensable(0),
+        Column::right("upper quartile").dispensable(1),
+        Column::right("of all"),
+    ];
+    let kind = report.metric.kind;
+    let row = |group: &GroupSpread| {
+        Row::new([
+            group.key.as_str().into(),
+            Cell::count(group.runs as u64),
+            value_cell(kind, group.median),
+            value_cell(kind, group.quartile_low),
+            value_cell(kind, group.quartile_high),
+            group.ratio.map(|ratio| Cell::real(ratio, percent_of(ratio))).into(),
+        ])
+    };
+    Table::new(columns, found.groups.iter().map(row))
+}
+
+/// What the comparison of the groups says.
+fn difference(found: &GroupDifference) -> String {
+    match found.p {
+        None => "Inconclusive: fewer than two groups have 3 runs or more.".to_owned(),
+        Some(p) if p >= SIGNIFICANT => {
+            format!("No difference between the groups is significant (p = {p:.2}).")
+        }
+        Some(p) => {
+            let by_median = |one: &&GroupSpread, other: &&GroupSpread| one.median.total_cmp(&other.median);
+            let ends = (found.groups.iter().min_by(by_median), found.groups.iter().max_by(by_median));
+            let (Some(least), Some(most)) = ends else { return String::new() };
+            let p = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
+            format!("The groups differ ({p}): lowest in {}, highest in {}.", least.key, most.key)
+        }
+    }
+}
+
+/// The newest runs of all series.
+fn runs(report: &TrendReport, style: &Style) -> [Block; 2] {
+    let columns = [
+        Column::right("run"),
+        Column::left("date"),
+        Column::left("target").dispensable(0),
+        Column::left("test"),
+        Column::right("value").drawn(),
+    ];
+    let mut all: Vec<(&TrendSeries, &TrendPoint)> = report
+        .series
+        .iter()
+        .flat_map(|series| series.points.iter().rev().take(MOST_RUNS).map(move |point| (series, point)))
+        .collect();
+    all.sort_by_key(|(_, point)| (point.dated_unix_ms, point.run));
+    let shown = &all[all.len().saturating_sub(MOST_RUNS)..];
+    let row = |(series, point): &(&TrendSeries, &TrendPoint)| {
+        let is_new_level = series.analysis.changes.iter().any(|found| series.points[found.at] == **point);
+        let tone = if is_new_level { Tone::Alarm } else { Tone::Normal };
+        Row::new([
+            Cell::integer(point.run, point.run.to_string()),
+            date(point, style).into(),
+            point.target.to_string().into(),
+            series.test.to_string().into(),
+            value_cell(report.metric.kind, point.value),
+        ])
+        .toned(tone)
+    };
+    let count: usize = report.series.iter().map(|series| series.points.len()).sum();
+    let rest = match count > shown.len() {
+        true => vec![format!("The newest {} of {count} values; CSV and JSON have all.", shown.len())],
+        false => Vec::new(),
+    };
+    [Block::Table(Table::new(columns, shown.iter().map(row))), Block::Notes(rest)]
+}
+
+/// Every value, with the median of its level.
+fn data(report: &TrendReport) -> Table {
+    const COLUMNS: [&str; 10] = [
+        "run",
+        "started_unix_ms",
+        "target",
+        "group",
+        "test",
+        "metric",
+        "value",
+        "level_median",
+        "level_from_run",
+        "level_to_run",
+    ];
+    let metric = report.metric.to_string();
+    let mut rows = Vec::new();
+    for series in &report.series {
+        for level in &series.analysis.levels {
+            let points = &series.points[level.from..level.to];
+            rows.extend(points.iter().map(|point| {
+                Row::new([
+                    Cell::count(point.run),
+                    Cell::count(point.started_unix_ms),
+                    point.target.to_string().into(),
+                    series.key.to_string().into(),
+                    series.test.to_string().into(),
+                    metric.as_str().into(),
+                    Cell::real(point.value, ""),
+                    Cell::real(level.median, ""),
+                    Cell::count(points[0].run),
+                    Cell::count(points[points.len() - 1].run),
+                ])
+            }));
+        }
+    }
+    Table::new(COLUMNS.map(Column::left), rows)
+}
