@@ -13,8 +13,8 @@ use crate::fixture::{assert_sound, findings, header, open, place, test, test_ids
 
 const HISTORY: &str = "FATHOM_TEST_WRITER_HISTORY";
 const TESTS: &str = "FATHOM_TEST_WRITER_TESTS";
-const WRITERS: usize = 8;
-const TESTS_EACH: usize = 50;
+const WRITERS: usize = 20;
+const TESTS_EACH: usize = 20;
 
 /// Stores a run of `tests` tests and prints a line after each.
 fn write_run(path: &Path, name: &str, tests: usize) {
@@ -65,7 +65,7 @@ fn assert_nothing_lost(path: &Path) {
 }
 
 #[test]
-fn eight_processes_create_and_fill_one_history() {
+fn twenty_processes_create_and_fill_one_history() {
     let (_directory, path) = place();
     let writers: Vec<Child> = (0..WRITERS).map(|_| spawn_writer(&path, TESTS_EACH)).collect();
     for writer in writers {
@@ -76,7 +76,7 @@ fn eight_processes_create_and_fill_one_history() {
 }
 
 #[test]
-fn eight_threads_create_and_fill_one_history() {
+fn twenty_threads_create_and_fill_one_history() {
     let (_directory, path) = place();
     std::thread::scope(|scope| {
         for number in 0..WRITERS {
@@ -85,6 +85,57 @@ fn eight_threads_create_and_fill_one_history() {
         }
     });
     assert_nothing_lost(&path);
+}
+
+/// Runs that are killed, each a little later than the one before.
+const KILLS: u32 = 100;
+/// Tests of a run that is killed.
+const TESTS_KILLED: usize = 4;
+
+#[test]
+fn a_hundred_kills_lose_no_finished_test_and_damage_nothing() {
+    let (_directory, path) = place();
+    let mut finished = 0;
+    for kill in 0..KILLS {
+        let mut writer = spawn_writer(&path, TESTS_KILLED);
+        let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+        // From the first test on, or from the last: then the end of the run is written.
+        let until = format!("stored {}", kill as usize % TESTS_KILLED);
+        assert!(
+            lines.by_ref().map(Result::unwrap).any(|line| line.ends_with(&until)),
+            "the writer ended early"
+        );
+        // Some hundredths of a write later.
+        (0..kill * 2_000).for_each(|number| drop(std::hint::black_box(number.to_string())));
+        writer.kill().unwrap();
+        let has_finished = writer.wait().unwrap().success();
+        let reported = until_number(lines.map_while(Result::ok), kill as usize % TESTS_KILLED);
+
+        let history = open(&path);
+        let run = history.load(RunId(i64::from(kill) + 1)).unwrap();
+        assert!(run.tests.len() > reported, "{} tests of {reported} reported", run.tests.len());
+        for (number, test) in run.tests.iter().enumerate() {
+            assert_eq!(test.id, number.to_string());
+        }
+        if has_finished {
+            assert_eq!((run.status, run.tests.len()), (TestStatus::Complete, TESTS_KILLED));
+        }
+        finished += u32::from(run.status == TestStatus::Complete);
+        if kill % 20 == 0 {
+            assert_sound(&path);
+        }
+    }
+    let rows = open(&path).list(&Filter::default()).unwrap();
+    assert_eq!((rows.rows.len(), rows.unreadable.len()), (KILLS as usize, 0));
+    let complete = rows.rows.iter().filter(|row| row.status == TestStatus::Complete).count();
+    assert_eq!(complete, finished as usize);
+    assert_sound(&path);
+}
+
+/// The last test that a writer reported, `first` if it reported none after that.
+fn until_number(lines: impl Iterator<Item = String>, first: usize) -> usize {
+    let numbers = lines.filter_map(|line| line.rsplit_once("stored ")?.1.trim().parse().ok());
+    numbers.last().unwrap_or(first)
 }
 
 #[test]
