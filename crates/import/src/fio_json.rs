@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use fathom_model::{Op, PerOp};
 use fathom_record::import::{
-    DepthShare, Figure, ImportedCpu, ImportedDisk, ImportedEntry, ImportedLatency, ImportedOp,
+    DepthShare, Figure, FigurePlace, ImportedCpu, ImportedDisk, ImportedEntry, ImportedLatency, ImportedOp,
     ImportedPercentile, ImportedTest, LatencyBin, LatencyShare, RateWindows,
 };
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
     let version = version.trim_start_matches("fio").trim_start_matches(['-', ' ']).to_owned();
     let disks: Vec<ImportedDisk> = members(&document, "disk_util").iter().map(disk).collect();
     let global = options(&document["global options"]);
-    for job in jobs(&document).into_iter().flatten() {
+    for (index, job) in jobs(&document).into_iter().flatten().enumerate() {
         let name = json::text(job, "jobname");
         // A server adds one up for all its clients.
         if name == "All clients" {
@@ -36,6 +36,7 @@ pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
         let group = job["groupid"].as_u64().and_then(|id| u32::try_from(id).ok()).unwrap_or(0);
         let test = &mut report.test(&name, group).imported;
         add_job(test, job, &name, &global);
+        test.places.push(FigurePlace { text: format!("jobs[{index}]"), ..FigurePlace::default() });
         (test.tool, test.tool_version) = ("fio".to_owned(), version.clone());
         test.disks.clone_from(&disks);
     }

@@ -2,8 +2,8 @@
 
 use fathom_model::{Op, PerOp};
 use fathom_record::import::{
-    DepthShare, Figure, FigureNumber, ImportedCpu, ImportedDisk, ImportedEntry, ImportedLatency, ImportedOp,
-    ImportedPercentile, LatencyShare, MissingFigure, MissingReason, RateWindows,
+    DepthShare, Figure, FigureNumber, FigurePlace, ImportedCpu, ImportedDisk, ImportedEntry, ImportedLatency,
+    ImportedOp, ImportedPercentile, LatencyShare, MissingFigure, MissingReason, RateWindows,
 };
 
 use crate::ImportError;
@@ -165,6 +165,7 @@ impl<'a> Fields<'a> {
         test.tool_version = version.to_owned();
         test.entries.push(entry);
         test.disks = disks;
+        test.places.push(FigurePlace { line: self.line, ..FigurePlace::default() });
         self.missing.into_iter().for_each(|missing| miss(&mut test.missing, missing));
     }
 

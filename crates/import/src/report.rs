@@ -50,6 +50,7 @@ impl SourceReport {
     pub fn record(mut self, format: ImportFormat, file: &str) -> Result<RunRecord, ImportError> {
         self.tests.retain(|test| {
             !test.imported.missing.is_empty()
+                || !test.imported.stated.is_empty()
                 || test.imported.entries.iter().any(|entry| entry.error.is_some() || *entry != named(entry))
         });
         if self.tests.is_empty() {

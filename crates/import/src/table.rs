@@ -2,16 +2,18 @@
 //!
 //! Metrics have the names that criteria and documents use (`read.iops`, `lat_ns.p99`), and a few of other programs' sheets.
 
+mod figure;
+
 use std::collections::BTreeMap;
 
-use fathom_model::Op;
+use fathom_model::plan::Pattern;
 use fathom_record::import::{
-    Figure, FigureNumber, ImportedEntry, ImportedLatency, ImportedOp, ImportedPercentile, MissingFigure,
-    MissingReason, RateWindows,
+    FigurePlace, ImportedEntry, MissingFigure, MissingReason, StatedFigure, StatedKind,
 };
-use fathom_record::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
+use fathom_record::{Metric, MetricDirection};
 
-use crate::number::{self, Number, Reading, UnitStyle};
+use figure::{TableUnits, TableValue, address, name_of, set, value};
+
 use crate::report::{SourceReport, SourceTest, miss};
 use crate::text::excerpt;
 use crate::{ImportError, load};
@@ -39,35 +41,6 @@ struct TableRow {
     /// Every other column.
     options: BTreeMap<String, String>,
 }
-
-/// Figures that other programs' sheets have beside the metrics, by their names there.
-#[derive(Clone, Copy)]
-enum SheetFigure {
-    Metric(MetricKind),
-    LowestBandwidth,
-    HighestBandwidth,
-    MachineCpu,
-    Runtime,
-    Bytes,
-    Ios,
-}
-
-const MEAN_LATENCY: MetricKind = MetricKind::Latency(LatencySpan::Total, Statistic::Mean);
-
-const SHEET: &[(&str, SheetFigure)] = &[
-    ("transfer rate minimum", SheetFigure::LowestBandwidth),
-    ("transfer rate maximum", SheetFigure::HighestBandwidth),
-    ("transfer rate average", SheetFigure::Metric(MetricKind::BytesPerSecond)),
-    ("burst rate", SheetFigure::Metric(MetricKind::BytesPerSecond)),
-    ("access time", SheetFigure::Metric(MEAN_LATENCY)),
-    ("cpu usage", SheetFigure::MachineCpu),
-    ("bandwidth_windows.min", SheetFigure::LowestBandwidth),
-    ("bandwidth_windows.max", SheetFigure::HighestBandwidth),
-    ("machine_cpu", SheetFigure::MachineCpu),
-    ("runtime", SheetFigure::Runtime),
-    ("bytes", SheetFigure::Bytes),
-    ("ios", SheetFigure::Ios),
-];
 
 /// True where a text begins with the head of such a table.
 pub(crate) fn is_csv(text: &str) -> bool {
@@ -163,6 +136,17 @@ fn plain(value: &toml::Value) -> Option<String> {
 }
 
 impl TableRow {
+    /// The columns of the row, and those of all rows.
+    fn all_options(&self, common: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut options = common.clone();
+        options.extend(self.options.clone());
+        options
+    }
+
+    fn test_in<'a>(&self, report: &'a mut SourceReport) -> &'a mut SourceTest {
+        report.test(if self.test.is_empty() { "test" } else { &self.test }, 0)
+    }
+
     fn set(&mut self, name: &str, value: String) {
         match name {
             "test" => self.test = value,
@@ -177,26 +161,33 @@ impl TableRow {
 
 fn report(rows: Vec<TableRow>, common: &BTreeMap<String, String>) -> Result<SourceReport, ImportError> {
     let mut report = SourceReport::default();
-    for row in rows {
-        if row.metric.is_empty() && row.value.is_empty() {
-            continue;
-        }
-        let mut options = common.clone();
-        options.extend(row.options.clone());
-        let tool = options.remove("tool");
-        let version = options.remove("tool_version");
-        let style = unit_style(options.remove("kb_base").as_deref(), row.line)?;
-        let test = report.test(if row.test.is_empty() { "test" } else { &row.test }, 0);
+    let rows = || rows.iter().filter(|row| !(row.metric.is_empty() && row.value.is_empty()));
+    for row in rows() {
+        let test = row.test_in(&mut report);
         if test.imported.entries.is_empty() {
             test.imported.entries.push(ImportedEntry { name: row.test.clone(), ..ImportedEntry::default() });
         }
+        let mut options = row.all_options(common);
+        let tool = options.remove("tool");
+        let version = options.remove("tool_version");
+        NO_OPTIONS.iter().for_each(|name| drop(options.remove(*name)));
         describe(test, options);
         test.imported.tool = tool.unwrap_or(std::mem::take(&mut test.imported.tool));
         test.imported.tool_version = version.unwrap_or(std::mem::take(&mut test.imported.tool_version));
-        add(test, &row, style)?;
+    }
+    // What a test does may stand in any of its rows.
+    for row in rows() {
+        let options = row.all_options(common);
+        let given = |name: &str| options.get(name).map(String::as_str);
+        let units = TableUnits::of(given("kb_base"), row.line)?;
+        let kind = stated_kind(given("kind"), row.line)?;
+        add(row.test_in(&mut report), row, units, kind)?;
     }
     Ok(report)
 }
+
+/// Columns that say how a row is to be read.
+const NO_OPTIONS: [&str; 2] = ["kb_base", "kind"];
 
 /// Of several rows of a test, each may add to its load.
 fn describe(test: &mut SourceTest, options: BTreeMap<String, String>) {
@@ -218,37 +209,56 @@ fn describe(test: &mut SourceTest, options: BTreeMap<String, String>) {
     test.imported.load = load;
 }
 
-fn unit_style(kb_base: Option<&str>, line: u64) -> Result<UnitStyle, ImportError> {
-    match kb_base {
-        None => Ok(UnitStyle::Unknown),
-        Some("1024") => Ok(UnitStyle::Legacy),
-        Some("1000") => Ok(UnitStyle::LegacyDecimal),
+/// Whether a row is measured (`None`), or what else it is.
+fn stated_kind(kind: Option<&str>, line: u64) -> Result<Option<StatedKind>, ImportError> {
+    match kind {
+        None | Some("measured") => Ok(None),
+        Some("claimed") => Ok(Some(StatedKind::Claimed)),
+        Some("expected") => Ok(Some(StatedKind::Expected)),
         Some(other) => Err(ImportError::new(
             line,
-            format!("kb_base is {other}"),
-            "write 1024 where KB and MB are powers of 1,024, or 1000",
+            format!("kind is {other}"),
+            "write measured, claimed or expected, or nothing",
         )),
     }
 }
 
-fn add(test: &mut SourceTest, row: &TableRow, style: UnitStyle) -> Result<(), ImportError> {
-    let (direction, figure) = address(&row.metric).ok_or_else(|| {
+fn add(
+    test: &mut SourceTest,
+    row: &TableRow,
+    units: TableUnits,
+    kind: Option<StatedKind>,
+) -> Result<(), ImportError> {
+    let (named, figure) = address(&row.metric).ok_or_else(|| {
         ImportError::new(
             row.line,
             format!("unknown metric '{}'", row.metric),
             format!("use {}", Metric::KNOWN),
         )
     })?;
+    let direction = match named {
+        MetricDirection::Total => only_operation(test).unwrap_or(named),
+        named => named,
+    };
     let word = row.value.trim().to_ascii_lowercase();
     let absent = ABSENT.iter().find(|(text, _)| *text == word).map(|&(_, reason)| reason);
     let read = match absent {
         Some(reason) => Err(reason),
-        None => value(figure, row, style)?,
+        None => value(figure, row, units)?,
     };
-    match read {
-        Ok(reading) => set(&mut test.imported.entries[0], direction, figure, reading),
-        Err(reason) => {
-            let text = excerpt(&format!("{} {}", row.value, row.unit));
+    let name = name_of(direction, figure);
+    let text = excerpt(&format!("{} {}", row.value, row.unit));
+    match (read, kind) {
+        (Ok(value), Some(kind)) => {
+            let stated = StatedFigure { figure: name, text, line: row.line, kind, ..StatedFigure::default() };
+            state(test, stated, value);
+        }
+        (Ok(value), None) => {
+            set(&mut test.imported.entries[0], direction, figure, value);
+            let text = excerpt(&format!("{} {text}", row.metric));
+            test.imported.places.push(FigurePlace { figures: name, line: row.line, text });
+        }
+        (Err(reason), _) => {
             let missing = MissingFigure { line: row.line, text, figure: row.metric.clone(), reason };
             miss(&mut test.imported.missing, missing);
         }
@@ -256,124 +266,18 @@ fn add(test: &mut SourceTest, row: &TableRow, style: UnitStyle) -> Result<(), Im
     Ok(())
 }
 
-/// The operation and the figure of a name; without an operation it is of all of them.
-fn address(name: &str) -> Option<(MetricDirection, SheetFigure)> {
-    let name = name.trim().to_ascii_lowercase();
-    if let Some(metric) = Metric::parse(&name) {
-        return Some((metric.direction.unwrap_or(MetricDirection::Total), SheetFigure::Metric(metric.kind)));
-    }
-    let named = |name: &str| SHEET.iter().find(|(known, _)| *known == name).map(|&(_, figure)| figure);
-    let directions = [
-        ("read", MetricDirection::Read),
-        ("write", MetricDirection::Write),
-        ("trim", MetricDirection::Trim),
-        ("total", MetricDirection::Total),
-    ];
-    let of_op = directions.iter().find_map(|&(word, direction)| {
-        let rest = name.strip_prefix(word)?.strip_prefix(['.', ' '])?;
-        Some((direction, named(rest)?))
-    });
-    of_op.or_else(|| Some((MetricDirection::Total, named(&name)?)))
+/// A statement is no measurement: it stands beside the figures of the test.
+fn state(test: &mut SourceTest, stated: StatedFigure, value: TableValue) {
+    test.imported.stated.extend(value.real().map(|value| StatedFigure { value, ..stated }));
 }
 
-/// The value in base units; a unit of several meanings is no value.
-fn value(
-    figure: SheetFigure,
-    row: &TableRow,
-    style: UnitStyle,
-) -> Result<Result<Reading, MissingReason>, ImportError> {
-    let wrong = |what: &str, hint: &str| Err(ImportError::new(row.line, what.to_owned(), hint.to_owned()));
-    let unit = row.unit.trim();
-    let Some(number) =
-        Number::parse(&row.value).filter(|number| !row.value.contains(',') && number.unit.is_empty())
-    else {
-        return wrong(
-            &format!("'{}' is no value", row.value),
-            "write a number with a point, or: stalled, not measured, unpublished",
-        );
-    };
-    let half = if number.decimals == 0 { 0.0 } else { 0.5 * 10_f64.powi(-(number.decimals.min(300) as i32)) };
-    let scaled = |scale: f64| Reading { value: number.value * scale, resolution: half * scale };
-    match figure {
-        SheetFigure::Metric(MetricKind::Latency(..)) | SheetFigure::Runtime => {
-            match number::time_unit(unit) {
-                Some(scale) => Ok(Ok(scaled(scale))),
-                None => wrong(&format!("'{unit}' is no unit of time"), "write ns, us, ms or s"),
-            }
-        }
-        SheetFigure::MachineCpu if unit == "%" => Ok(Ok(scaled(1.0))),
-        SheetFigure::MachineCpu => wrong(&format!("'{unit}' is no unit of a share"), "write %"),
-        SheetFigure::Metric(MetricKind::Iops) | SheetFigure::Ios => {
-            match unit.to_ascii_lowercase().as_str() {
-                "" | "iops" | "1/s" | "1" | "io/s" | "ops" => Ok(Ok(scaled(1.0))),
-                "k" | "kiops" => Ok(Ok(scaled(1e3))),
-                _ => {
-                    wrong(&format!("'{unit}' is no unit of I/Os"), "write IOPS, k for thousands, or nothing")
-                }
-            }
-        }
-        _ => match (bytes_of(unit, style), unit) {
-            (Some(scale), _) => Ok(Ok(scaled(scale))),
-            (None, "") => wrong("the value has no unit", "write B/s, kB/s, KiB/s, MB/s, MiB/s, ..."),
-            _ => Ok(Err(MissingReason::UnknownUnit)),
-        },
-    }
-}
-
-/// Bytes of a unit. `MB` is 1,000,000 by definition, and 1,048,576 in many programs: it needs `kb_base`.
-fn bytes_of(unit: &str, style: UnitStyle) -> Option<f64> {
-    let one = Number { value: 1.0, decimals: 0, unit };
-    number::bytes_in(one, unit, style).ok().map(|read| read.value)
-}
-
-fn set(entry: &mut ImportedEntry, direction: MetricDirection, figure: SheetFigure, reading: Reading) {
-    fn to<T: FigureNumber>(reading: Reading) -> Option<Figure<T>> {
-        reading.figure().ok()
-    }
-    if let SheetFigure::MachineCpu = figure {
-        entry.cpu.machine_percent = to(reading);
-        return;
-    }
-    let op: &mut ImportedOp = match direction {
-        MetricDirection::Read => entry.op_mut(Op::Read),
-        MetricDirection::Write => entry.op_mut(Op::Write),
-        MetricDirection::Trim => entry.op_mut(Op::Trim),
-        MetricDirection::Sync => entry.op_mut(Op::Sync),
-        MetricDirection::Total => entry.total.get_or_insert_default(),
-    };
-    match figure {
-        SheetFigure::Metric(MetricKind::Iops) => op.iops = to(reading),
-        SheetFigure::Metric(MetricKind::BytesPerSecond) => op.bytes_per_second = to(reading),
-        SheetFigure::Metric(MetricKind::Latency(span, statistic)) => {
-            let latency = match span {
-                LatencySpan::Submission => &mut op.slat,
-                LatencySpan::Completion => &mut op.clat,
-                LatencySpan::Total => &mut op.lat,
-            };
-            set_latency(latency, statistic, to(reading));
-        }
-        SheetFigure::LowestBandwidth => windows(op).min = to(reading),
-        SheetFigure::HighestBandwidth => windows(op).max = to(reading),
-        SheetFigure::Runtime => op.runtime_ns = to(reading),
-        SheetFigure::Bytes => op.bytes = to(reading),
-        SheetFigure::Ios => op.ios = to(reading),
-        SheetFigure::MachineCpu => {}
-    }
-}
-
-fn windows(op: &mut ImportedOp) -> &mut RateWindows {
-    op.bandwidth_windows.get_or_insert_default()
-}
-
-fn set_latency(latency: &mut ImportedLatency, statistic: Statistic, ns: Option<Figure<u64>>) {
-    match (statistic, ns) {
-        (Statistic::Least, ns) => latency.min = ns,
-        (Statistic::Mean, ns) => latency.mean = ns,
-        (Statistic::Greatest, ns) => latency.max = ns,
-        (Statistic::Percentile(per_million), Some(ns)) => {
-            latency.percentiles.push(ImportedPercentile { percent: f64::from(per_million) / 1e4, ns });
-            latency.percentiles.sort_by(|one, other| one.percent.total_cmp(&other.percent));
-        }
-        (Statistic::Percentile(_), None) => {}
+/// The only operation that a test does, where there is only one.
+fn only_operation(test: &SourceTest) -> Option<MetricDirection> {
+    let pattern = Pattern::named(test.imported.load.rw.as_deref()?)?;
+    match (pattern.reads(), pattern.writes(), pattern.trims()) {
+        (true, false, false) => Some(MetricDirection::Read),
+        (false, true, false) => Some(MetricDirection::Write),
+        (false, false, true) => Some(MetricDirection::Trim),
+        _ => None,
     }
 }

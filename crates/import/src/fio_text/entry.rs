@@ -2,8 +2,8 @@
 
 use fathom_model::Op;
 use fathom_record::import::{
-    DepthShare, Figure, ImportedCpu, ImportedEntry, ImportedLatency, ImportedOp, ImportedPercentile,
-    LatencyShare, MissingFigure, MissingReason, RateWindows,
+    DepthShare, Figure, FigurePlace, ImportedCpu, ImportedEntry, ImportedLatency, ImportedOp,
+    ImportedPercentile, LatencyShare, MissingFigure, MissingReason, RateWindows,
 };
 
 use super::segment::SegmentKind;
@@ -19,6 +19,7 @@ pub(super) struct EntryReader {
     /// The operation whose lines follow.
     op: Option<&'static str>,
     missing: Vec<MissingFigure>,
+    places: Vec<FigurePlace>,
 }
 
 /// A job that was read.
@@ -28,6 +29,7 @@ pub(super) struct ReadEntry {
     /// The queue depth that its last line names.
     pub depth: Option<u32>,
     pub missing: Vec<MissingFigure>,
+    pub places: Vec<FigurePlace>,
 }
 
 impl EntryReader {
@@ -54,11 +56,19 @@ impl EntryReader {
 
     /// A job whose first line is not there.
     pub fn unnamed() -> EntryReader {
-        EntryReader { entry: ImportedEntry::default(), group: 0, depth: None, op: None, missing: Vec::new() }
+        EntryReader {
+            entry: ImportedEntry::default(),
+            group: 0,
+            depth: None,
+            op: None,
+            missing: Vec::new(),
+            places: Vec::new(),
+        }
     }
 
     pub fn finish(self) -> ReadEntry {
-        ReadEntry { entry: self.entry, group: self.group, depth: self.depth, missing: self.missing }
+        let EntryReader { entry, group, depth, missing, places, .. } = self;
+        ReadEntry { entry, group, depth, missing, places }
     }
 
     /// Takes one of the lines below.
@@ -94,6 +104,23 @@ impl EntryReader {
             _ => Vec::new(),
         };
         missing.into_iter().for_each(|figure| miss(&mut self.missing, figure));
+        self.note_place(context);
+    }
+
+    /// The figures of the line that was taken stand there.
+    fn note_place(&mut self, context: Context<'_>) {
+        let op = self.op.unwrap_or("total");
+        let figures = match &context.segment.kind {
+            SegmentKind::Op(_) => format!("{op}."),
+            SegmentKind::Latency("sync", _) => "sync.lat_ns.".to_owned(),
+            SegmentKind::Latency(..) if is_histogram(context) => return,
+            SegmentKind::Latency(span, _) => format!("{op}.{span}_ns."),
+            SegmentKind::Percentiles(span, _) => format!("{op}.{span}_ns.p"),
+            SegmentKind::Cpu => "cpu.".to_owned(),
+            _ => return,
+        };
+        let place = FigurePlace { figures, line: context.segment.line, text: context.segment.text.clone() };
+        self.places.push(place);
     }
 
     fn slot(&mut self, op: Option<&str>) -> &mut ImportedOp {

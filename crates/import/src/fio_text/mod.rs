@@ -181,6 +181,7 @@ impl TextReader {
         test.load.queue_depth = test.load.queue_depth.or(found.depth);
         test.entries.push(found.entry);
         found.missing.into_iter().for_each(|missing| miss(&mut test.missing, missing));
+        test.places.extend(found.places);
     }
 
     fn end_group(&mut self) {

@@ -1,6 +1,6 @@
 //! Raw lines: `-B`, `-p`, `-P`.
 
-use fathom_record::import::{Figure, FigureNumber, ImportedLatency, ImportedOp, PacedLoad};
+use fathom_record::import::{Figure, FigureNumber, FigurePlace, ImportedLatency, ImportedOp, PacedLoad};
 
 use crate::ImportError;
 use crate::report::SourceReport;
@@ -42,7 +42,9 @@ pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
                 "import ioping's text or JSON instead",
             )
         })?;
-        report.tests.push(test(&numbers, scale));
+        let mut test = test(&numbers, scale);
+        test.imported.places.push(FigurePlace { line: line_number, ..FigurePlace::default() });
+        report.tests.push(test);
     }
     Ok(report)
 }

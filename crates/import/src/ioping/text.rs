@@ -3,7 +3,9 @@
 //! Up to 1.0 `completed in` is the wall time; later it is the time of the requests, and a line `generated` has the wall time.
 
 use fathom_model::Op;
-use fathom_record::import::{Figure, FigureNumber, ImportedOp, MissingFigure, MissingReason, PacedLoad};
+use fathom_record::import::{
+    Figure, FigureNumber, FigurePlace, ImportedOp, MissingFigure, MissingReason, PacedLoad,
+};
 
 use crate::ImportError;
 use crate::number::{self, Number, ReadResult, Reading};
@@ -51,6 +53,8 @@ struct PingReader {
     block_size: Option<u64>,
     target: Option<String>,
     missing: Vec<MissingFigure>,
+    /// Lines of the rates and of the latencies.
+    places: Vec<FigurePlace>,
     is_complete: bool,
 }
 
@@ -111,6 +115,7 @@ impl PingReader {
     /// `10 requests completed in 9.01 s, 16 KiB read, 1.23 k iops, 4.79 MiB/s`.
     fn completed(&mut self, line: &str, number: u64) {
         let place = (line, number);
+        self.places.push(FigurePlace { figures: String::new(), line: number, text: excerpt(line) });
         self.figures.ios = self.keep(leading_count(line), place, "requests");
         self.figures.lat.samples = self.figures.ios;
         let (_, rest) = line.split_once(" completed in").unwrap_or(("", line));
@@ -165,6 +170,7 @@ impl PingReader {
     /// `0.2/0.3/0.6/0.1 ms`, or each with its unit: `294 us / 365 us / 710 us / 116 us`.
     fn latencies(&mut self, values: &str, line: &str, number: u64) {
         self.is_complete = true;
+        self.places.push(FigurePlace { figures: "lat_ns.".to_owned(), line: number, text: excerpt(line) });
         let parts: Vec<&str> = values.split('/').map(str::trim).collect();
         let common = parts.last().and_then(|part| Number::parse(part)).map_or("", |number| number.unit);
         // One unit behind the last is that of all; otherwise each has its own.
@@ -195,6 +201,11 @@ impl PingReader {
         let load = super::load(self.block_size, self.op, self.target);
         let mut test = super::test(load, self.op, self.figures, self.paced);
         test.imported.missing = self.missing;
+        let op = self.op.map_or("total", Op::name);
+        test.imported.places = self.places;
+        for place in &mut test.imported.places {
+            place.figures.insert_str(0, &format!("{op}."));
+        }
         test
     }
 }

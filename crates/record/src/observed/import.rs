@@ -12,7 +12,10 @@ use std::collections::BTreeMap;
 use fathom_model::{Op, PerOp};
 use serde::{Deserialize, Serialize};
 
-pub use figure::{Figure, FigureNumber, FigureOrigin, MissingFigure, MissingReason};
+pub use figure::{
+    Figure, FigureBound, FigureNumber, FigureOrigin, FigurePlace, MissingFigure, MissingReason, StatedFigure,
+    StatedKind,
+};
 pub use list::NamedFigure;
 pub use op::{ImportedLatency, ImportedOp, ImportedPercentile, LatencyBin, PacedLoad, RateWindows};
 
@@ -42,6 +45,12 @@ pub struct ImportedTest {
     /// Figures that should be there and are not, or cannot be read.
     #[serde(skip_serializing_if = "is_default")]
     pub missing: Vec<MissingFigure>,
+    /// Where the figures stand in the source.
+    #[serde(skip_serializing_if = "is_default")]
+    pub places: Vec<FigurePlace>,
+    /// What the source states of figures beside measuring them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stated: Vec<StatedFigure>,
 }
 
 /// What was run; `None` where the source does not say.
@@ -286,5 +295,13 @@ impl ImportedEntry {
             Op::Sync | Op::Datasync => &mut self.sync,
         };
         slot.get_or_insert_default()
+    }
+}
+
+impl ImportedTest {
+    /// Where the figure of this name stands in the source.
+    pub fn place(&self, figure: &str) -> Option<&FigurePlace> {
+        let places = self.places.iter().filter(|place| figure.starts_with(&place.figures));
+        places.max_by_key(|place| place.figures.len())
     }
 }

@@ -16,6 +16,33 @@ pub struct Figure<T> {
     /// Where it is from.
     #[serde(default, skip_serializing_if = "is_default")]
     pub origin: FigureOrigin,
+    /// Whether it is the value itself, or a bound of it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bound: FigureBound,
+}
+
+/// Whether a figure is a value or a bound of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FigureBound {
+    /// The value.
+    #[default]
+    Exact,
+    /// The value is below it.
+    Below,
+    /// The value is above it.
+    Above,
+}
+
+impl FigureBound {
+    /// What stands before the figure in text; empty before a value.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            FigureBound::Exact => "",
+            FigureBound::Below => "below ",
+            FigureBound::Above => "above ",
+        }
+    }
 }
 
 /// Where a figure is from.
@@ -92,7 +119,7 @@ impl<T: FigureNumber> Figure<T> {
         // Rounding to whole units moves it too.
         let moved = (whole.as_real() - value).abs();
         let resolution = T::at_least(resolution + moved)?;
-        Some(Figure { value: whole, resolution, origin: FigureOrigin::Printed })
+        Some(Figure { value: whole, resolution, ..Figure::default() })
     }
 
     /// A figure that follows from others; `None` where no run can have it.
@@ -101,9 +128,15 @@ impl<T: FigureNumber> Figure<T> {
         Some(Figure { origin: FigureOrigin::Derived, ..figure })
     }
 
+    /// The same as a bound of the value.
+    pub fn bounded(self, bound: FigureBound) -> Figure<T> {
+        Figure { bound, ..self }
+    }
+
     /// The same as a real number.
     pub fn real(self) -> Figure<f64> {
-        Figure { value: self.value.as_real(), resolution: self.resolution.as_real(), origin: self.origin }
+        let Figure { origin, bound, .. } = self;
+        Figure { value: self.value.as_real(), resolution: self.resolution.as_real(), origin, bound }
     }
 }
 
@@ -158,6 +191,55 @@ impl MissingReason {
             MissingReason::Stalled => "stalled",
             MissingReason::NotMeasured => "not measured",
             MissingReason::Unpublished => "unpublished",
+        }
+    }
+}
+
+/// Where figures stand in their source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FigurePlace {
+    /// The beginning of the names of these figures: `read.`, `read.lat_ns.`.
+    pub figures: String,
+    /// Their line, from 1; 0 where the source has no lines of its own.
+    pub line: u64,
+    /// The text there, or the path of the member of a document.
+    pub text: String,
+}
+
+/// A figure that a source states beside its measurements.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatedFigure {
+    /// The name of the figure that it speaks of: `read.iops`, `write.runtime_ns`.
+    pub figure: String,
+    /// Its value in base units.
+    pub value: Figure<f64>,
+    /// As it is written (`30 s`).
+    pub text: String,
+    /// Line of the source, from 1; 0 where it has no lines of its own.
+    pub line: u64,
+    /// Who states it.
+    pub kind: StatedKind,
+}
+
+/// What kind of statement a figure is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StatedKind {
+    /// Said to have been measured.
+    #[default]
+    Claimed,
+    /// Said to be expected.
+    Expected,
+}
+
+impl StatedKind {
+    /// The word in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StatedKind::Claimed => "claimed",
+            StatedKind::Expected => "expected",
         }
     }
 }
