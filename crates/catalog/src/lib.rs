@@ -47,6 +47,7 @@ pub use lifts::Lift;
 pub use load::OfferedLoad;
 pub use published::{
     ComparedFigure, FigureVerdict, Published, PublishedArticle, PublishedFigure, PublishedRun,
+    PublishedSheet, UnknownPublished,
 };
 pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};
 pub use reach::{BurstReach, LimitUnit, ReachedRate, burst_lasts_ns, exhausted_rates, reach};

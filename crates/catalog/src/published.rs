@@ -1,6 +1,11 @@
 //! Published measurements of volumes, figure by figure, and how each compares with the model of its type.
 
+mod sheet;
+
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
+
+pub use sheet::{PublishedSheet, UnknownPublished};
 
 use fathom_model::units::grouped;
 use serde::{Deserialize, Serialize};
@@ -45,6 +50,15 @@ pub struct PublishedRun {
     pub tool: String,
     /// The load.
     pub workload: String,
+    /// The volume that it is one test of; empty where its text speaks of several.
+    #[serde(default)]
+    pub source: String,
+    /// The volume as a name of the catalogue; empty where it has none.
+    #[serde(default)]
+    pub named: String,
+    /// fio's options of the test.
+    #[serde(default)]
+    pub load: BTreeMap<String, String>,
     /// Its figures.
     pub figures: Vec<PublishedFigure>,
 }
@@ -68,6 +82,18 @@ pub struct PublishedFigure {
     /// `approx`, `lower bound` or `upper bound`.
     #[serde(rename(deserialize = "q"))]
     pub qualifier: Option<String>,
+    /// The measured figure that it speaks of, `run/metric`.
+    #[serde(skip_serializing)]
+    pub of: Option<String>,
+    /// The test, where it is not that of the run.
+    #[serde(rename(deserialize = "t"), skip_serializing)]
+    pub test: Option<String>,
+    /// Its name in tables, where it is not that of its program.
+    #[serde(rename(deserialize = "a"), skip_serializing)]
+    pub name: Option<String>,
+    /// fio's options of that test.
+    #[serde(rename(deserialize = "l"), skip_serializing)]
+    pub load: Option<BTreeMap<String, String>>,
 }
 
 impl PublishedFigure {
@@ -211,6 +237,11 @@ mod tests {
             figures.extend(run.figures.iter().map(|figure| format!("{}/{}", run.id, figure.metric)));
         }
         assert_eq!(figures.len(), 679);
+        let stated =
+            published.runs.iter().flat_map(|run| &run.figures).filter_map(|figure| figure.of.as_ref());
+        for of in stated.filter(|of| !of.ends_with("/total.iops")) {
+            assert!(figures.contains(of), "{of}");
+        }
         let fitted: Vec<&str> = catalog.fitted_figures().collect();
         assert!(fitted.len() > 30, "{fitted:?}");
         for name in fitted {
