@@ -6,6 +6,7 @@
 mod conclusion;
 pub mod contradictions;
 pub mod differences;
+pub mod explain;
 pub mod figure;
 pub mod gate;
 pub mod interleaved;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use conclusion::{Evidence, conclusion};
 use contradictions::{Contradiction, contradictions};
 use differences::{Difference, differences};
+use explain::{CellExplanation, explain};
 use figure::Deltas;
 use gate::{FailCondition, GateResult};
 use interleaved::{Interleaved, interleaved};
@@ -44,6 +46,8 @@ pub struct CompareSettings {
     pub only: Vec<String>,
     /// Conditions under which it fails.
     pub conditions: Vec<FailCondition>,
+    /// Addresses of cells that are to be explained.
+    pub explain: Vec<String>,
 }
 
 /// The result of a comparison.
@@ -75,6 +79,9 @@ pub struct VolumeComparison {
     pub conditions: Vec<GateResult>,
     /// Five sentences at most.
     pub conclusion: Vec<String>,
+    /// The cells that were to be explained.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub explanations: Vec<CellExplanation>,
 }
 
 impl VolumeComparison {
@@ -92,9 +99,9 @@ impl VolumeComparison {
 /// Compares `sources`.
 ///
 /// # Errors
-/// A condition names a test that no source has.
+/// A condition names a test that no source has, or a cell is to be explained that there is not.
 pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result<VolumeComparison, String> {
-    let CompareSettings { base, deltas, only, conditions } = settings;
+    let CompareSettings { base, deltas, only, conditions, explain: cells } = settings;
     let mut rows = matched_rows(sources);
     rows.retain(|row| only.is_empty() || only.contains(&row.test));
     let (volumes, uses) = (volumes(sources, &rows), use_rows(sources));
@@ -103,6 +110,10 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
     let evidence = Evidence { volumes: &volumes, ranking: &ranking, pairs: &pairs, uses: &uses, base: *base };
     Ok(VolumeComparison {
         conclusion: conclusion(&evidence),
+        explanations: cells
+            .iter()
+            .map(|cell| explain(cell, sources, &rows, &pairs))
+            .collect::<Result<_, _>>()?,
         conditions: gate::check(conditions, sources, &rows, *base)?,
         differences: differences(sources, &rows),
         tests: matrix(sources, &rows, *base, *deltas),

@@ -13,12 +13,12 @@ use fathom_volume::VolumeModel;
 use crate::AssessError;
 use crate::bench;
 use crate::catalogue::VolumeTypes;
-use crate::known_volume::KnownVolume;
+use crate::known_volume::{KnownVolume, LABEL};
 use crate::machine::engine_rows;
 use crate::plan::{BenchPlan, BenchSettings, Effort};
-use crate::published_rates::offered_load;
+use crate::published_rates::{look_up, offered_load};
 use crate::settings::RunSettings;
-use crate::simulated::is_simulated;
+use crate::simulated::{SimulatedVolume, is_simulated};
 use crate::suite::{Ending, Profile, RESERVED, Suite, SuiteTest, section_of};
 use crate::target::BenchTarget;
 
@@ -135,7 +135,7 @@ fn unknown_profile() -> Profile {
     Profile { runtime: Nanos::ZERO, ramp: Nanos::ZERO, size: 1, limit: None }
 }
 
-/// The test of another program, where its output says what it did and for how long.
+/// The test of another program, where its output says what it did.
 fn imported_test(test: &TestRecord) -> Option<(SuiteTest, Nanos)> {
     let imported = test.imported()?;
     let load = &imported.load;
@@ -144,7 +144,8 @@ fn imported_test(test: &TestRecord) -> Option<(SuiteTest, Nanos)> {
         .iter()
         .find_map(|(_, range)| range.as_ref())
         .filter(|range| range.min == range.max)?;
-    let runtime = Nanos(load.runtime_ns.unwrap_or_else(|| imported.runtime_ns()));
+    let stated = load.runtime_ns.unwrap_or_else(|| imported.runtime_ns());
+    let runtime = if stated > 0 { Nanos(stated) } else { UNKNOWN_RUNTIME };
     let option = |name: &str, value: Option<String>| Some((name.to_owned(), value?));
     let options = [
         option("rw", Some(load.rw.clone()?)),
@@ -172,8 +173,11 @@ fn imported_test(test: &TestRecord) -> Option<(SuiteTest, Nanos)> {
         io_bytes,
         expected: Vec::new(),
     };
-    (runtime > Nanos::ZERO).then_some((suite_test, runtime))
+    Some((suite_test, runtime))
 }
+
+/// Of a test whose source does not say how long it took.
+const UNKNOWN_RUNTIME: Nanos = Nanos(30_000_000_000);
 
 /// How long a job waited and how much it used.
 fn profile_of(record: &RunRecord, job: &JobRecord) -> Profile {
@@ -230,6 +234,24 @@ pub fn source_of(
     Ok(ComparedSource { name, kind, runs, volume })
 }
 
+/// Enters that the volume of a run is of this type (`aws-gp2?size=50GiB`), and what is published of the rates of its tests.
+///
+/// # Errors
+/// There is no such type, or the user's own volume types cannot be read.
+pub fn set_volume_type(
+    record: &mut RunRecord,
+    volume_type: &str,
+    types: &VolumeTypes,
+) -> Result<(), AssessError> {
+    let named = volume_type.strip_prefix("sim:").unwrap_or(volume_type);
+    SimulatedVolume::named(format!("sim:{named}").as_ref(), types)?;
+    record.header.labels.insert(fathom_record::TYPE_LABEL.to_owned(), named.to_owned());
+    let settings = RunSettings { types: types.clone(), ..RunSettings::default() };
+    let RunRecord { header, tests, .. } = record;
+    tests.iter_mut().for_each(|test| look_up(header, &settings, test));
+    Ok(())
+}
+
 /// What the catalogue knows of the volume of a run.
 ///
 /// # Errors
@@ -238,7 +260,16 @@ pub fn volume_facts(record: &RunRecord, types: &VolumeTypes) -> Result<VolumeFac
     let catalog = types.catalogue()?;
     let header = &record.header;
     let Some(known) = KnownVolume::of(catalog, header) else {
-        return Ok(VolumeFacts { persistent: persistence(header), ..VolumeFacts::default() });
+        let Some((entry, size_bytes)) = KnownVolume::labelled_type(catalog, header) else {
+            return Ok(VolumeFacts { persistent: persistence(header), ..VolumeFacts::default() });
+        };
+        return Ok(VolumeFacts {
+            volume_type: header.labels.get(LABEL).cloned(),
+            size_bytes,
+            persistent: Some(entry.is_persistent()),
+            location: Some(location(entry)),
+            ..VolumeFacts::default()
+        });
     };
     let offered = known.offered.as_ref();
     let size = known.model.size_bytes;
@@ -246,9 +277,15 @@ pub fn volume_facts(record: &RunRecord, types: &VolumeTypes) -> Result<VolumeFac
         volume_type: Some(known.name.trim_start_matches("sim:").to_owned()),
         size_bytes: Some(size),
         persistent: offered.map(|(entry, _)| entry.is_persistent()).or_else(|| persistence(header)),
+        location: offered.map(|(entry, _)| location(entry)),
         limits: limits(record, &known.model),
         price: offered.and_then(|(entry, parameters)| price(entry, parameters)),
     })
+}
+
+/// Where the storage of a type is.
+fn location(entry: &CatalogEntry) -> &'static str {
+    if entry.media().starts_with("local") || !entry.is_persistent() { "local" } else { "network" }
 }
 
 /// Whether the target outlives its instance, where its devices tell.

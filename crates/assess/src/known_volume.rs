@@ -47,6 +47,15 @@ impl<'a> KnownVolume<'a> {
         volumes.next().filter(|_| volumes.next().is_none())
     }
 
+    /// The type that the label `type` names, and the size that it states, also where no rule of the type is known.
+    pub(crate) fn labelled_type(
+        catalog: &'a Catalog,
+        header: &RunHeader,
+    ) -> Option<(&'a CatalogEntry, Option<u64>)> {
+        let target = SimulatedTarget::parse(catalog, header.labels.get(LABEL)?).ok()?;
+        Some((catalog.get(&target.id)?, target.chosen?.size_bytes))
+    }
+
     /// The id of its type.
     pub(crate) fn type_name(&self) -> &str {
         self.offered.as_ref().map_or("the volume", |(entry, _)| entry.id())

@@ -5,7 +5,9 @@ use fathom_catalog::{
     BurstReach, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches, SAME_RATE, burst_lasts_ns,
     exhausted_rates, reach,
 };
-use fathom_model::BlockSize;
+use fathom_model::plan::Pattern;
+use fathom_model::{BlockSize, Op};
+use fathom_record::import::ImportedLoad;
 use fathom_record::{
     BurstRate, JobRecord, OwnRates, PublishedRates, RateMatch, RunHeader, TestRecord, TestSummary,
 };
@@ -75,6 +77,9 @@ fn rate_match(found: &PublishedMatch) -> RateMatch {
 
 /// The load of a test on one target whose jobs do the same; `None` of others, and of trims.
 pub(crate) fn offered_load(test: &TestRecord) -> Option<OfferedLoad> {
+    if let Some(imported) = test.imported() {
+        return imported_load(&imported.load);
+    }
     let job = test.jobs.first()?;
     let is_alike = |other: &JobRecord| {
         other.worker.paths == job.worker.paths
@@ -100,6 +105,28 @@ pub(crate) fn offered_load(test: &TestRecord) -> Option<OfferedLoad> {
         sequential: !job.plan.io.pattern.random,
         read_fraction: Some(share),
     })
+}
+
+/// The load of a test of another program, where its output says it: one size of blocks.
+fn imported_load(load: &ImportedLoad) -> Option<OfferedLoad> {
+    let pattern = Pattern::named(load.rw.as_deref()?)?;
+    if pattern.trims() {
+        return None;
+    }
+    let share = match (pattern.reads(), pattern.writes()) {
+        (true, false) => 1.0,
+        (false, true) => 0.0,
+        _ => f64::from(load.read_percent?) / 100.0,
+    };
+    let size =
+        |op: Op| load.block_size[op].filter(|range| range.min == range.max).map(|range| range.max as f64);
+    let mut blocks = Vec::new();
+    for (op, share) in [(Op::Read, share), (Op::Write, 1.0 - share)] {
+        if share > 0.0 {
+            blocks.push((size(op)?, share));
+        }
+    }
+    Some(OfferedLoad { blocks, sequential: !pattern.random, read_fraction: Some(share) })
 }
 
 /// Sizes in bytes with their shares of all requests.

@@ -1,5 +1,6 @@
 //! Reports of `compare`.
 
+mod explain;
 pub mod json;
 mod matrix;
 mod view;

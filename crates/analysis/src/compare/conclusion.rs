@@ -23,6 +23,8 @@ pub(super) struct Evidence<'a> {
 
 /// Volumes that a sentence names.
 const MOST_NAMED: usize = 3;
+/// A source of a longer name goes by its letter.
+const LONGEST_NAME: usize = 48;
 
 pub(super) fn conclusion(evidence: &Evidence<'_>) -> Vec<String> {
     let sentences =
@@ -39,6 +41,7 @@ impl Evidence<'_> {
     fn name(&self, source: &str) -> String {
         let volume = self.volume(source);
         let name = volume.map(|volume| volume.volume_type.as_ref().unwrap_or(&volume.name));
+        let name = name.filter(|name| name.chars().count() <= LONGEST_NAME);
         name.map_or_else(|| source.to_owned(), |name| format!("{source} ({name})"))
     }
 
@@ -46,10 +49,13 @@ impl Evidence<'_> {
         self.ranking.iter().filter(|one| one.rank.is_some())
     }
 
-    /// The first, and the next that it is ahead of.
+    /// The first by the rates that can be held, and the next that it is ahead of.
     fn leader(&self) -> Option<String> {
         let first = self.ranked().next()?;
-        let Some(next) = self.ranked().find(|one| one.rank != first.rank) else { return Some(self.tie()) };
+        let stalled = self.stalled();
+        let Some(next) = self.ranked().find(|one| one.rank != first.rank) else {
+            return Some(format!("{}{stalled}.", self.tie()));
+        };
         let with_first: Vec<String> =
             self.ranked().filter(|one| one.rank == first.rank).map(|one| self.name(one.source)).collect();
         let by = ratio_text(first.score? / next.score?);
@@ -64,22 +70,50 @@ impl Evidence<'_> {
             (false, _) => String::new(),
         };
         let sure = self.certainty(first.source, next.source);
+        let (what, measured) = match (first.is_sustained(), next.is_sustained()) {
+            (true, true) => ("sustained rate", String::new()),
+            (false, true) => ("sustained rate", self.measured_for(first)),
+            (false, false) if has_known_burst(next) => ("sustained rate", self.measured_for(first)),
+            _ => ("measured rate", String::new()),
+        };
         Some(format!(
-            "{} {verb} with {by} times the IOPS of {} (geometric mean of {rates}, {sure}){mark}.",
+            "{} {verb} with {by} times the {what} of {} (geometric mean of {rates}, {sure}){measured}{mark}{stalled}.",
             list(&with_first),
             self.name(next.source)
         ))
     }
 
+    /// `; A was measured for 24 s, and a burst is not ruled out`.
+    fn measured_for(&self, one: &Ranked) -> String {
+        let longest = self.volume(one.source).map_or(0, |volume| volume.longest_test_ns);
+        let time =
+            if longest > 0 { format!(" for {}", units::duration(Nanos(longest))) } else { String::new() };
+        format!("; {} was measured{time}, and its burst is not ruled out", one.source)
+    }
+
+    /// `; E stalled in rand-read-32 and is not ranked`.
+    fn stalled(&self) -> String {
+        let stalled = self.ranking.iter().filter(|one| !one.stalled.is_empty());
+        stalled
+            .map(|one| {
+                format!(
+                    "; {} stalled in {} and is not ranked",
+                    self.name(one.source),
+                    one.stalled.join(" and ")
+                )
+            })
+            .collect()
+    }
+
     fn tie(&self) -> String {
         let all: Vec<String> = self.ranked().map(|one| self.name(one.source)).collect();
         if all.len() < 2 {
-            return "No order: the sources have too few tests in common.".to_owned();
+            return "No order: the sources have too few tests in common".to_owned();
         }
         let verdicts = self.rate_verdicts(None);
         match verdicts.iter().all(|verdict| *verdict == RatioVerdict::Equivalent) && !verdicts.is_empty() {
-            true => format!("{} are equivalent in IOPS.", list(&all)),
-            false => format!("{} do not differ in IOPS on average ({}).", list(&all), sure_text(&verdicts)),
+            true => format!("{} are equivalent in IOPS", list(&all)),
+            false => format!("{} do not differ in IOPS on average ({})", list(&all), sure_text(&verdicts)),
         }
     }
 
@@ -212,16 +246,18 @@ impl Evidence<'_> {
         Some(format!("The cheapest sustained IOPS per month: {}.", text(cheapest)))
     }
 
-    /// The nearest sources whose order is another one by the rates that can be held.
+    /// The nearest sources whose order is another one while bursts last.
     fn turned(&self) -> Option<String> {
-        let held: Vec<(&Ranked, f64)> =
-            self.ranked().filter_map(|one| Some((one, one.sustained_score?))).collect();
-        let (ahead, behind) = (0..held.len())
-            .flat_map(|at| held[at + 1..].iter().map(move |behind| (at, behind)))
-            .map(|(at, behind)| (held[at], *behind))
+        let ranked: Vec<(&Ranked, f64)> =
+            self.ranked().filter_map(|one| Some((one, one.measured_score?))).collect();
+        let (ahead, behind) = (0..ranked.len())
+            .flat_map(|at| ranked[at + 1..].iter().map(move |behind| (at, behind)))
+            .map(|(at, behind)| (ranked[at], *behind))
             .find(|(ahead, behind)| ahead.0.rank != behind.0.rank && behind.1 > ahead.1)?;
+        let burst = self.volume(behind.0.source).and_then(|volume| volume.burst.as_ref()?.lasts_ns);
+        let time = burst.map(|ns| format!(", for {}", units::duration(Nanos(ns)))).unwrap_or_default();
         Some(format!(
-            "Once burst credits are exhausted the order reverses: {} then reaches {} times the IOPS of {}.",
+            "While burst credits last the order reverses{time}: {} then reaches {} times the rate of {}.",
             self.name(behind.0.source),
             ratio_text(behind.1 / ahead.1),
             self.name(ahead.0.source)
@@ -259,6 +295,11 @@ impl Evidence<'_> {
             _ => None,
         }
     }
+}
+
+/// True where a burst that is known makes the measured rates others than those that count.
+fn has_known_burst(one: &Ranked) -> bool {
+    one.score != one.measured_score
 }
 
 /// How sure verdicts are in one phrase.

@@ -134,7 +134,9 @@ fn of_runs(sources: &[ComparedSource]) -> Vec<Difference> {
         }),
         ("volume type", |source| source.volume.volume_type.clone()),
         ("volume size", volume_size),
-        ("location", |source| of_headers(source, locality)),
+        ("location", |source| {
+            of_headers(source, locality).or_else(|| source.volume.location.map(str::to_owned))
+        }),
         ("persistence", |source| source.volume.persistent.map(|is_kept| persistence(is_kept).to_owned())),
         ("first touch", first_touch),
         ("labels", |source| of_headers(source, labels)),
@@ -177,7 +179,9 @@ fn locality(header: &RunHeader) -> Option<String> {
 }
 
 fn labels(header: &RunHeader) -> Option<String> {
-    let labels: Vec<String> = header.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    // The type has a row of its own.
+    let labels = header.labels.iter().filter(|(name, _)| *name != "type");
+    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
     (!labels.is_empty()).then(|| labels.join(" "))
 }
 

@@ -2,6 +2,7 @@
 
 use fathom_model::units;
 use fathom_record::Stability;
+use fathom_record::import::{Figure as ImportedFigure, FigureBound, MissingReason};
 use serde::Serialize;
 
 use super::ratio::{RunValue, Threshold};
@@ -58,6 +59,10 @@ pub enum CellState {
     NotMeasured,
     /// The output or table that it was imported from does not have it.
     Unpublished,
+    /// Its place in the source is empty or unreadable.
+    Lost,
+    /// The source does not state its unit.
+    UnknownUnit,
 }
 
 impl CellState {
@@ -69,6 +74,8 @@ impl CellState {
             CellState::TooFewSamples => "too few samples",
             CellState::NotMeasured => "not measured",
             CellState::Unpublished => "unpublished",
+            CellState::Lost => "lost",
+            CellState::UnknownUnit => "unit unknown",
         }
     }
 }
@@ -82,6 +89,33 @@ pub struct FigureCell {
     pub runs: u32,
     /// Why there is none.
     pub state: CellState,
+    /// Whether the source states a value, or a bound of it.
+    #[serde(skip_serializing_if = "is_exact")]
+    pub bound: FigureBound,
+    /// How far the measured value may lie from a printed one, as a share; 0 where that is unknown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub resolution: f64,
+}
+
+/// Printed values with a coarser resolution are marked as approximate.
+const COARSE: f64 = 0.01;
+
+impl FigureCell {
+    /// What stands before the value in text: `~`, `below `, `above `.
+    pub fn prefix(&self) -> &'static str {
+        match self.bound {
+            FigureBound::Exact if self.resolution > COARSE => "~",
+            bound => bound.prefix(),
+        }
+    }
+}
+
+fn is_exact(bound: &FigureBound) -> bool {
+    *bound == FigureBound::Exact
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 const KINDS: [MetricKind; 6] = [
@@ -106,7 +140,15 @@ const OTHERS: [Figure; 6] = [
 impl Figure {
     /// The figures that any source has of `row`, in the order of reports.
     pub fn all_of(row: &ComparedRow) -> Vec<Figure> {
-        let metrics = DIRECTIONS.iter().flat_map(|&direction| {
+        // Figures of all operations together count where a source does not tell them apart.
+        let has_direction = |direction: MetricDirection| {
+            let metric = move |kind| Figure::Metric(Metric { direction: Some(direction), kind });
+            let figures = KINDS.into_iter().chain(KINDS.map(completion)).map(metric);
+            figures.into_iter().any(|figure| row.runs.iter().flatten().any(|run| figure.value(run).is_some()))
+        };
+        let is_told_apart = DIRECTIONS.into_iter().any(has_direction);
+        let total = (!is_told_apart).then_some(MetricDirection::Total);
+        let metrics = DIRECTIONS.into_iter().chain(total).flat_map(|direction| {
             let metric = move |kind| Metric { direction: Some(direction), kind };
             KINDS.map(metric).into_iter().chain(KINDS.map(completion).map(metric))
         });
@@ -118,18 +160,15 @@ impl Figure {
             }
         }
         // Completion latency stands in for total latency where a source has no other.
-        let mean = |direction| {
-            Figure::Metric(Metric {
-                direction,
-                kind: MetricKind::Latency(LatencySpan::Total, Statistic::Mean),
-            })
-        };
         let is_needless = |figure: &Figure| match figure {
-            Figure::Metric(Metric { kind: MetricKind::Latency(LatencySpan::Completion, _), direction }) => {
-                let lacks = |runs: &Vec<RunTest>| {
-                    !runs.is_empty() && runs.iter().all(|run| mean(*direction).value(run).is_none())
-                };
-                !row.runs.iter().any(lacks)
+            Figure::Metric(Metric { kind: MetricKind::Latency(LatencySpan::Completion, of), direction }) => {
+                let total = Figure::Metric(Metric {
+                    direction: *direction,
+                    kind: MetricKind::Latency(LatencySpan::Total, *of),
+                });
+                let has =
+                    |runs: &Vec<RunTest>, figure: &Figure| runs.iter().any(|run| figure.value(run).is_some());
+                !row.runs.iter().any(|runs| has(runs, figure) && !has(runs, &total))
             }
             _ => false,
         };
@@ -179,7 +218,7 @@ impl Figure {
         let values: Vec<f64> = self.samples(row, source).iter().map(|run| run.value).collect();
         if values.is_empty() {
             let state = self.absence(row, source, kind);
-            return FigureCell { value: None, runs: 0, state };
+            return FigureCell { value: None, runs: 0, state, bound: FigureBound::Exact, resolution: 0.0 };
         }
         let count = values.len() as f64;
         let mean = match values.iter().all(|value| *value > 0.0) {
@@ -188,7 +227,26 @@ impl Figure {
         };
         // The mean of one value is that value.
         let value = if let [value] = values.as_slice() { *value } else { mean };
-        FigureCell { value: Some(value), runs: values.len() as u32, state: CellState::Measured }
+        let printed = || row.usable(source).filter_map(|run| self.printed(run));
+        FigureCell {
+            value: Some(value),
+            runs: values.len() as u32,
+            state: CellState::Measured,
+            bound: printed().map(|figure| figure.bound).find(|bound| !is_exact(bound)).unwrap_or_default(),
+            resolution: printed()
+                .filter(|figure| figure.value > 0.0)
+                .map(|figure| figure.resolution / figure.value)
+                .fold(0.0, f64::max),
+        }
+    }
+
+    /// The figure as another program printed it.
+    pub fn printed(&self, run: &RunTest) -> Option<ImportedFigure<f64>> {
+        let imported = run.imported.as_ref()?;
+        match self {
+            Figure::Metric(metric) => imported.figure(*metric),
+            _ => None,
+        }
     }
 
     fn absence(&self, row: &ComparedRow, source: usize, kind: SourceKind) -> CellState {
@@ -203,12 +261,42 @@ impl Figure {
             }
             _ => false,
         };
-        match kind {
+        let stated = runs.iter().filter_map(|run| run.imported.as_ref()).find_map(|imported| {
+            let missing = imported.missing.iter().find(|missing| self.is_named(&missing.figure))?;
+            Some(match missing.reason {
+                MissingReason::Lost | MissingReason::Unreadable => CellState::Lost,
+                MissingReason::UnknownUnit => CellState::UnknownUnit,
+                MissingReason::Stalled => CellState::Stalled,
+                MissingReason::NotMeasured => CellState::NotMeasured,
+                MissingReason::Unpublished => CellState::Unpublished,
+            })
+        });
+        match (kind, stated) {
             _ if runs.iter().any(|run| run.is_stalled) => CellState::Stalled,
-            SourceKind::Imported => CellState::Unpublished,
+            (_, Some(state)) => state,
+            (SourceKind::Imported, None) if runs.is_empty() => CellState::NotMeasured,
+            (SourceKind::Imported | SourceKind::Published, None) => CellState::Unpublished,
             _ if runs.iter().any(is_rare) => CellState::TooFewSamples,
             _ => CellState::NotMeasured,
         }
+    }
+
+    /// True where a reader of another program's output calls it so: `read.iops`, `read bandwidth`, `read lat mean`.
+    fn is_named(&self, name: &str) -> bool {
+        let Figure::Metric(metric) = self else { return false };
+        if let Some(named) = Metric::parse(name) {
+            return named.kind == metric.kind
+                && (named.direction.is_none() || named.direction == metric.direction);
+        }
+        let what = match metric.kind {
+            MetricKind::Iops => "IOPS".to_owned(),
+            MetricKind::BytesPerSecond => "bandwidth".to_owned(),
+            MetricKind::Latency(LatencySpan::Submission, of) => format!("slat {}", of.name()),
+            MetricKind::Latency(LatencySpan::Completion, of) => format!("clat {}", of.name()),
+            MetricKind::Latency(LatencySpan::Total, of) => format!("lat {}", of.name()),
+        };
+        let direction = metric.direction.map(MetricDirection::name).unwrap_or_default();
+        name == format!("{direction} {what}") || name == what
     }
 
     /// What counts as a difference in it.

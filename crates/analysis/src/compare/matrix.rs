@@ -1,5 +1,6 @@
 //! All figures of all sources: a row per figure, with the best and the worst of the sources that did the same work.
 
+use fathom_record::import::FigureBound;
 use serde::Serialize;
 
 use super::figure::{CellState, Deltas, Figure, FigureCell};
@@ -79,13 +80,17 @@ fn figure(
         Some(base)
     };
     let is_like = |source: usize| first.is_some_and(|first| row.is_comparable(first, source));
-    let values: Vec<(usize, f64)> =
-        (0..cells.len()).filter(|at| is_like(*at)).filter_map(|at| Some((at, cells[at].value?))).collect();
+    let values: Vec<(usize, f64)> = (0..cells.len())
+        .filter(|at| is_like(*at) && cells[*at].bound == FigureBound::Exact)
+        .filter_map(|at| Some((at, cells[at].value?)))
+        .collect();
+    let resolution = cells.iter().map(|cell| cell.resolution).fold(0.0, f64::max);
     let threshold = of_figure.threshold(deltas);
     let least = values.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
     let most = values.iter().map(|(_, value)| *value).fold(0.0, f64::max);
     // Shares differ by points, everything else in proportion; a higher share of a published rate is a burst.
-    let slack = |of: f64| if of_figure.is_share() { SHARE_POINTS } else { of * threshold.delta };
+    let slack =
+        |of: f64| if of_figure.is_share() { SHARE_POINTS } else { of * (threshold.delta + resolution) };
     let differ = values.len() > 1 && most > least + slack(least) && of_figure != Figure::PublishedShare;
     let near_most = |value: f64| value >= most - slack(most);
     let near_least = |value: f64| value <= least + slack(least);

@@ -1,5 +1,6 @@
 //! Every figure of every source beside that of the base: ratio, interval and verdict.
 
+use fathom_record::import::FigureBound;
 use serde::Serialize;
 
 use super::figure::{CellState, Deltas, Figure};
@@ -76,10 +77,15 @@ fn pair(
     let threshold = figure.threshold(deltas);
     let is_comparable = row.is_comparable(base, other);
     let samples = |source| figure.samples(row, source);
-    let found =
-        ratio(&samples(base), &samples(other), threshold).filter(|_| is_comparable && !figure.is_share());
+    let bounded = [(base, &a), (other, &b)].into_iter().find(|(_, cell)| cell.bound != FigureBound::Exact);
+    let found = ratio(&samples(base), &samples(other), threshold)
+        .filter(|_| is_comparable && bounded.is_none() && !figure.is_share());
     let (verdict, reason) = match &found {
         Some(found) => judged(found, row, [base, other]),
+        None if bounded.is_some() && a.value.is_some() && b.value.is_some() => {
+            let source = bounded.map_or(base, |(source, _)| source);
+            (None, Some(format!("the source of {} states a bound, not a value", LABELS[source])))
+        }
         None if a.value.is_some() && b.value.is_some() && !is_comparable => {
             (None, Some(different_work(row, [base, other])))
         }

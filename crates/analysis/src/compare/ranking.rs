@@ -1,15 +1,18 @@
-//! The order of the sources by a stated rule: the geometric mean of the IOPS ratios to the base over the tests that all ranked
-//! sources have.
+//! The order of the sources by a stated rule: the geometric mean of the ratios of their rates to the base over the tests that all
+//! ranked sources have. A rate that can be held counts before one that a burst reached.
 
+use fathom_record::import::FigureBound;
 use serde::Serialize;
 
 use super::figure::{CellState, Figure};
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS};
+use crate::criterion::{Metric, MetricDirection, MetricKind};
+use crate::steady::rate_duration::Lasting;
 
 /// The rule, for reports.
-pub const RULE: &str =
-    "geometric mean of the IOPS ratios to the base over the tests that all ranked sources have";
+pub const RULE: &str = "geometric mean of the ratios to the base over the rates (IOPS, or bandwidth where no IOPS are stated) that all \
+                        ranked sources have; the sustained rate counts where it is known, else the measured one";
 
 /// The place of a source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,19 +21,30 @@ pub struct Ranked {
     pub rank: Option<u32>,
     /// The source, by its letter.
     pub source: &'static str,
-    /// The geometric mean of its ratios.
+    /// The geometric mean of its ratios, with sustained rates where they are known.
     pub score: Option<f64>,
+    /// The same with the measured rates.
+    pub measured_score: Option<f64>,
     /// The same with the rates that can be held indefinitely; `None` where one is unknown.
     pub sustained_score: Option<f64>,
     /// The rates that the scores rest on: tests and directions.
     pub rates: u32,
     /// Its data are lost with its instance.
     pub ephemeral: bool,
+    /// Tests in which I/Os were issued and none completed.
+    pub stalled: Vec<String>,
     /// Why it is not ranked, or what to know of its place.
     pub note: Option<String>,
 }
 
-/// A rate of all sources: IOPS of one direction of a test.
+impl Ranked {
+    /// True where every rate of the score can be held indefinitely.
+    pub fn is_sustained(&self) -> bool {
+        self.sustained_score.is_some()
+    }
+}
+
+/// A rate of all sources: one direction of a test.
 struct RateRow<'a> {
     row: &'a ComparedRow,
     figure: Figure,
@@ -38,42 +52,49 @@ struct RateRow<'a> {
 
 /// The sources in their order, unranked ones last.
 pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, delta: f64) -> Vec<Ranked> {
-    let rates: Vec<RateRow<'_>> = rows
-        .iter()
-        .flat_map(|row| {
-            Figure::all_of(row).into_iter().filter(Figure::is_rate).map(move |figure| RateRow { row, figure })
-        })
-        .collect();
+    let rates: Vec<RateRow<'_>> = rows.iter().flat_map(|row| rates_of(sources, row, base)).collect();
     let has = |rate: &RateRow<'_>, source: usize| {
         (source == base || rate.row.is_comparable(base, source)) && value(sources, rate, source).is_some()
     };
     let of_base: Vec<&RateRow<'_>> = rates.iter().filter(|rate| has(rate, base)).collect();
-    // A source that lacks most of the tests of the base would leave little to rank the others by.
+    // A source that lacks most of the tests of the base would leave little to rank the others by, and one that stalled serves nobody.
     let counted = |source: usize| of_base.iter().filter(|rate| has(rate, source)).count();
-    let is_ranked = |source: usize| counted(source) * 2 > of_base.len();
+    let is_ranked = |source: usize| {
+        counted(source) * 2 > of_base.len() && (source == base || stalled(rows, source).is_empty())
+    };
     let ranked: Vec<usize> = (0..sources.len()).filter(|source| is_ranked(*source)).collect();
     let shared: Vec<&RateRow<'_>> =
         of_base.iter().copied().filter(|rate| ranked.iter().all(|source| has(rate, *source))).collect();
     let mut all: Vec<Ranked> = (0..sources.len())
         .map(|source| {
-            let is_in = ranked.contains(&source) && !shared.is_empty();
+            let stalled = stalled(rows, source);
+            let is_in = ranked.contains(&source) && !shared.is_empty() && stalled.is_empty();
             let score = |of: &dyn Fn(&RateRow<'_>, usize) -> Option<f64>| {
                 let logs = shared.iter().map(|rate| Some((of(rate, source)? / of(rate, base)?).ln()));
                 let sum = logs.sum::<Option<f64>>().filter(|_| is_in)?;
                 Some((sum / shared.len() as f64).exp())
             };
+            let measured = |rate: &RateRow<'_>, source: usize| value(sources, rate, source);
             Ranked {
                 rank: None,
                 source: LABELS[source],
-                score: score(&|rate, source| value(sources, rate, source)),
-                sustained_score: score(&|rate, source| sustained(rate, source)),
+                score: score(&|rate, source| held(rate, source).or_else(|| measured(rate, source))),
+                measured_score: score(&measured),
+                sustained_score: score(&sustained),
                 rates: if is_in { shared.len() as u32 } else { counted(source) as u32 },
                 ephemeral: sources[source].volume.persistent == Some(false),
-                note: note(sources, rows, source, is_in),
+                note: note(sources, &stalled, source, ranked.contains(&source) && !shared.is_empty()),
+                stalled,
             }
         })
         .collect();
     all.sort_by(|one, other| other.score.unwrap_or(0.0).total_cmp(&one.score.unwrap_or(0.0)));
+    set_ranks(&mut all, delta);
+    all
+}
+
+/// Sources within the smallest difference that counts share a rank.
+fn set_ranks(all: &mut [Ranked], delta: f64) {
     let mut best: Option<(u32, f64)> = None;
     for (place, one) in all.iter_mut().enumerate() {
         let Some(score) = one.score else { continue };
@@ -86,14 +107,32 @@ pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, de
         }
         one.rank = Some(rank);
     }
-    all
 }
 
+/// The rates of a test: its IOPS, or its bandwidth where the base states no IOPS.
+fn rates_of<'a>(sources: &[ComparedSource], row: &'a ComparedRow, base: usize) -> Vec<RateRow<'a>> {
+    let all = Figure::all_of(row);
+    let is_bandwidth = |figure: &Figure| {
+        matches!(figure, Figure::Metric(Metric { kind: MetricKind::BytesPerSecond, direction })
+            if *direction != Some(MetricDirection::Sync))
+    };
+    let replaces = |figure: &Figure| {
+        let Figure::Metric(metric) = figure else { return false };
+        let iops = Figure::Metric(Metric { kind: MetricKind::Iops, ..*metric });
+        is_bandwidth(figure) && iops.cell(row, base, sources[base].kind).value.is_none()
+    };
+    let has_value = |figure: &Figure| figure.cell(row, base, sources[base].kind).value.is_some();
+    let rates = all.into_iter().filter(|figure| (figure.is_rate() || replaces(figure)) && has_value(figure));
+    rates.map(|figure| RateRow { row, figure }).collect()
+}
+
+/// The measured rate; a bound is none.
 fn value(sources: &[ComparedSource], rate: &RateRow<'_>, source: usize) -> Option<f64> {
-    rate.figure.cell(rate.row, source, sources[source].kind).value
+    let cell = rate.figure.cell(rate.row, source, sources[source].kind);
+    cell.value.filter(|_| cell.bound == FigureBound::Exact)
 }
 
-/// The part of the sustained rate of a test that one direction has: its share of the measured one.
+/// The rate that can be held, where it is known: its part of one direction is that of the measured rate.
 fn sustained(rate: &RateRow<'_>, source: usize) -> Option<f64> {
     let of_run = |run: &RunTest| {
         let total = run.summary.total.as_ref()?.iops;
@@ -102,16 +141,25 @@ fn sustained(rate: &RateRow<'_>, source: usize) -> Option<f64> {
     rate.row.usable(source).map(of_run).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
 }
 
-fn note(sources: &[ComparedSource], rows: &[ComparedRow], source: usize, is_ranked: bool) -> Option<String> {
-    let stalled: Vec<&str> = rows
-        .iter()
-        .filter(|row| row.runs[source].iter().any(|run| run.is_stalled))
-        .map(|row| row.test.as_str())
-        .collect();
+/// The rate after a known burst; `None` where no burst is known.
+fn held(rate: &RateRow<'_>, source: usize) -> Option<f64> {
+    let is_burst = |run: &RunTest| run.duration.label == Lasting::Burst;
+    sustained(rate, source).filter(|_| rate.row.usable(source).any(is_burst))
+}
+
+/// The tests in which a source stalled.
+fn stalled(rows: &[ComparedRow], source: usize) -> Vec<String> {
+    let is_stalled = |row: &&ComparedRow| row.runs[source].iter().any(|run| run.is_stalled);
+    rows.iter().filter(is_stalled).map(|row| row.test.clone()).collect()
+}
+
+fn note(sources: &[ComparedSource], stalled: &[String], source: usize, is_ranked: bool) -> Option<String> {
     let is_ephemeral = sources[source].volume.persistent == Some(false);
     let notes = [
-        (!stalled.is_empty()).then(|| format!("{} in {}", CellState::Stalled.text(), stalled.join(", "))),
-        (!is_ranked).then(|| "not ranked: it has too few of the base's tests".to_owned()),
+        (!stalled.is_empty())
+            .then(|| format!("not ranked: {} in {}", CellState::Stalled.text(), stalled.join(", "))),
+        (!is_ranked && stalled.is_empty())
+            .then(|| "not ranked: it has too few of the base's tests".to_owned()),
         is_ephemeral.then(|| "ephemeral: its data are lost with its instance".to_owned()),
     ];
     let notes: Vec<String> = notes.into_iter().flatten().collect();

@@ -1,6 +1,7 @@
 //! The tests of several sources side by side: by id, else by what they did.
 
 use fathom_record::confidence::has_independent_batches;
+use fathom_record::import::{ImportedTest, MissingReason};
 use fathom_record::stability::Second;
 use fathom_record::{RunRecord, TestStatus, TestSummary};
 
@@ -55,6 +56,8 @@ pub struct RunTest {
     pub ends_with_size: bool,
     /// The fio command that does the same.
     pub fio: String,
+    /// What another program printed of it.
+    pub imported: Option<ImportedTest>,
 }
 
 impl RunTest {
@@ -95,6 +98,7 @@ impl RunTest {
             ),
             ends_with_size: !test.jobs.is_empty() && test.jobs.iter().all(|job| !job.plan.time.time_based),
             fio: test.fio.clone(),
+            imported: imported.cloned(),
             summary: row.summary.clone(),
         }
     }
@@ -125,7 +129,8 @@ impl RunTest {
 /// Of a test of another program only what it says itself: figures that are missing are unknown.
 fn is_stalled(row: &RecordRow<'_>) -> bool {
     if let Some(imported) = row.test.imported() {
-        return imported.total().is_some_and(|total| total.iops.is_some_and(|iops| iops.value == 0.0));
+        let is_zero = imported.total().is_some_and(|total| total.iops.is_some_and(|iops| iops.value == 0.0));
+        return is_zero || imported.missing.iter().any(|missing| missing.reason == MissingReason::Stalled);
     }
     let completed = row.summary.total.as_ref().is_some_and(|total| total.ios > 0);
     !completed && row.summary.measured_ns > 0 && row.test.status != TestStatus::Skipped
@@ -186,7 +191,28 @@ pub fn matched_rows(sources: &[ComparedSource]) -> Vec<ComparedRow> {
             row.runs[index] = tests;
         }
     }
+    matched.iter_mut().for_each(mark_fixed_sizes);
     matched
+}
+
+/// Tests of other programs that moved the same amount in different times ended with their size, although their output does not say so.
+fn mark_fixed_sizes(row: &mut ComparedRow) {
+    const SAME: f64 = 1e-3;
+    const APART: f64 = 1e-2;
+    let moved = |run: &RunTest| {
+        let bytes = run.summary.total.as_ref().map_or(0, |total| total.bytes);
+        (run.imported.is_some() && bytes > 0 && run.summary.measured_ns > 0)
+            .then_some((bytes as f64, run.summary.measured_ns as f64))
+    };
+    let all: Vec<(f64, f64)> = row.runs.iter().flatten().filter_map(moved).collect();
+    let differ = |one: f64, other: f64, least: f64| (one / other).ln().abs() > least;
+    let Some(&(bytes, ns)) = all.first() else { return };
+    let is_fixed =
+        all.iter().all(|one| !differ(one.0, bytes, SAME)) && all.iter().any(|one| differ(one.1, ns, APART));
+    if is_fixed {
+        let imported = row.runs.iter_mut().flatten().filter(|run| run.imported.is_some());
+        imported.for_each(|run| run.ends_with_size = true);
+    }
 }
 
 /// The tests of one source, each with its repetitions in other runs: those of the same id that did the same.

@@ -14,8 +14,10 @@ pub enum SourceKind {
     Measured,
     /// A model of the catalogue, on virtual time.
     Simulated,
-    /// Figures that another program printed, or somebody published.
+    /// Figures that another program printed, or that somebody wrote down.
     Imported,
+    /// Figures of an article.
+    Published,
 }
 
 impl SourceKind {
@@ -25,6 +27,7 @@ impl SourceKind {
             SourceKind::Measured => "measured",
             SourceKind::Simulated => "simulated",
             SourceKind::Imported => "imported",
+            SourceKind::Published => "published",
         }
     }
 }
@@ -60,6 +63,8 @@ pub struct VolumeFacts {
     pub size_bytes: Option<u64>,
     /// It outlives its instance; `None` where that is unknown.
     pub persistent: Option<bool>,
+    /// `local` or `network`, where that is known.
+    pub location: Option<&'static str>,
     /// `IOPS` or `bandwidth`: what limits the sustained rate of each test by the published rules, by the id of the test.
     pub limits: BTreeMap<String, &'static str>,
     /// What a month costs.

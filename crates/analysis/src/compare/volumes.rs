@@ -1,5 +1,6 @@
 //! What is known of each volume beyond single tests: sustained rate, burst, limit, price, and the uses that it serves.
 
+use fathom_record::ActivityKind;
 use serde::Serialize;
 
 use super::rows::{ComparedRow, RunTest};
@@ -18,8 +19,12 @@ pub struct VolumeSummary {
     pub kind: SourceKind,
     /// Where its runs were read from.
     pub runs: Vec<String>,
+    /// What to know of its figures.
+    pub notes: Vec<String>,
     /// Its type, where it is known.
     pub volume_type: Option<String>,
+    /// The longest test, ns; 0 where no length is known.
+    pub longest_test_ns: u64,
     /// It outlives its instance.
     pub persistent: Option<bool>,
     /// The highest rate that can be held indefinitely, IOPS.
@@ -125,7 +130,9 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         name: source.name.clone(),
         kind: source.kind,
         runs: source.runs.iter().map(|run| run.origin.clone()).collect(),
+        notes: notes(source),
         volume_type: source.volume.volume_type.clone(),
+        longest_test_ns: usable.iter().map(|(_, run)| run.summary.measured_ns).max().unwrap_or(0),
         persistent: source.volume.persistent,
         sustained_iops,
         sustained_bytes_per_second: sustained_bytes,
@@ -135,6 +142,29 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
         price_per_100_mib: per(sustained_bytes, 100.0 * 1024.0 * 1024.0),
         price,
     }
+}
+
+/// What its runs say of themselves, each once, and what is missing in the output of other programs.
+fn notes(source: &ComparedSource) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    let mut add = |note: String| {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    };
+    for run in &source.runs {
+        if run.record.header.activity.kind() != ActivityKind::Import {
+            continue;
+        }
+        run.record.header.notes.iter().for_each(|note| add(note.clone()));
+        for missing in
+            run.record.tests.iter().filter_map(|test| test.imported()).flat_map(|test| &test.missing)
+        {
+            let line = if missing.line > 0 { format!(", line {}", missing.line) } else { String::new() };
+            add(format!("{}{line}: {} {}", run.origin, missing.figure.trim(), missing.reason.text()));
+        }
+    }
+    notes
 }
 
 fn burst(row: &ComparedRow, run: &RunTest) -> Option<VolumeBurst> {

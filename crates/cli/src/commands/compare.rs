@@ -41,6 +41,9 @@ pub struct CompareArguments {
     /// Price of a volume: A=12USD/month (repeatable) [default: that of the catalogue]
     #[arg(long = "price", value_parser = price, value_name = "LETTER=PRICE")]
     prices: Vec<Price>,
+    /// Type of the volume of a source, whose published rules then count: A=aws-gp2?size=50GiB (repeatable)
+    #[arg(long = "type", value_parser = volume_type, value_name = "LETTER=TYPE")]
+    volume_types: Vec<(usize, String)>,
     /// Fail where the whole interval satisfies a condition, such as 'rand-read.iops < 0.95'; a bare number is the
     /// ratio to the base, '< 5000 IOPS' or '> 5ms' a value (repeatable)
     #[arg(long = "fail-if", value_parser = FailCondition::parse, value_name = "CONDITION")]
@@ -48,6 +51,10 @@ pub struct CompareArguments {
     /// Exit with 4 if a condition is inconclusive and none holds
     #[arg(long, requires = "conditions")]
     strict: bool,
+    /// Explain a cell instead: its runs, their places in the sources, the fio command and the computation, such as
+    /// 'B:rand-read.iops' (repeatable)
+    #[arg(long = "explain", value_name = "CELL")]
+    explain: Vec<String>,
     /// Show volumes in rows and figures in columns
     #[arg(long)]
     transpose: bool,
@@ -83,6 +90,7 @@ Sources:
                          output of fio (JSON, terse, text) or ioping, or a CSV or TOML
                          table of test, metric, value, unit
   sim:ID?size=50GiB      a simulated volume; runs the tests of the other sources
+  published:ID           figures of an article: see `fathom catalog published`
   17,18,19               repeated runs of one source: they make intervals and verdicts
 
 Examples:
@@ -92,6 +100,7 @@ Examples:
   fathom compare last 'sim:aws-gp3?size=100GiB' --price A=12USD/month
   fathom compare 'sim:aws-gp2-2016?size=50GiB' sim:aws-gp3 sim:do-volume-standard
   fathom compare label:volume=ssd-3 label:volume=ssd-4 --format markdown
+  fathom compare published:a0-do published:a0-aws --explain B:randread.iops
 
 Exit status: 0 done, 1 failed, 2 usage, 3 a --fail-if condition holds, 4 with --strict one is inconclusive.";
 
@@ -117,6 +126,15 @@ fn price(text: &str) -> Result<Price, String> {
     Ok(Price { place: place(letter)?, per_month, currency: currency.to_owned() })
 }
 
+/// Reads `A=aws-gp2?size=50GiB`.
+fn volume_type(text: &str) -> Result<(usize, String), String> {
+    let (letter, named) = text
+        .split_once('=')
+        .filter(|(_, named)| !named.is_empty())
+        .ok_or_else(|| format!("'{text}' is not a type: write A=aws-gp2?size=50GiB"))?;
+    Ok((place(letter)?, named.to_owned()))
+}
+
 /// The place of a source by its letter.
 fn place(letter: &str) -> Result<usize, String> {
     let letter = letter.trim().to_ascii_uppercase();
@@ -133,9 +151,9 @@ fn place(letter: &str) -> Result<usize, String> {
 pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let count = arguments.sources.len();
     let base = place(&arguments.base).map_err(|error| Complaint::usage(error, None))?;
-    for (place, option) in
-        std::iter::once((base, "--base")).chain(arguments.prices.iter().map(|price| (price.place, "--price")))
-    {
+    let prices = arguments.prices.iter().map(|price| (price.place, "--price"));
+    let types = arguments.volume_types.iter().map(|(place, _)| (*place, "--type"));
+    for (place, option) in std::iter::once((base, "--base")).chain(prices).chain(types) {
         if place >= count {
             let message = format!("{option} names source {}, but there are {count}", LABELS[place]);
             return Err(Complaint::usage(message, Some(format!("use A to {}", LABELS[count - 1]))));
@@ -150,6 +168,7 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
         runtime: arguments.runtime,
         only: arguments.only.clone(),
         runs: arguments.runs,
+        volume_types: arguments.volume_types,
         command: words(command),
     });
     let mut sources = reader.read()?;
@@ -163,6 +182,7 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
         deltas: deltas.unwrap_or_default(),
         only: arguments.only,
         conditions: arguments.conditions,
+        explain: arguments.explain,
     };
     let comparison = compare(&sources, &settings).map_err(|error| Complaint::usage(error, None))?;
     let layout = if arguments.transpose { Layout::Transposed } else { Layout::Volumes };

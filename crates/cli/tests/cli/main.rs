@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod against;
+mod articles;
 mod bad_input;
 mod bench;
 mod catalog;

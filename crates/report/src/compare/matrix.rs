@@ -22,8 +22,6 @@ pub enum Layout {
 
 /// Volumes beside each other in one table of text.
 const ABREAST: usize = 4;
-/// Tests of blocks from here on are shown by their bandwidth, smaller ones by their rate.
-const LARGE_BLOCK: f64 = 65_536.0;
 
 /// A rate is steady below this coefficient of variation, and where less than this share of it or of the seconds is off.
 const STEADY_CV: f64 = 0.02;
@@ -40,11 +38,9 @@ pub(super) enum Group {
 
 /// The figures of a test that people are shown.
 fn shown(test: &MatrixTest, group: Group) -> impl Iterator<Item = &MatrixFigure> {
-    let is_large = has_large_blocks(test);
     test.figures.iter().filter(move |figure| match (figure.figure, group) {
         (Figure::Metric(Metric { kind, .. }), Group::Main) => match kind {
-            MetricKind::Iops => !is_large || figure.direction == Some("sync"),
-            MetricKind::BytesPerSecond => is_large,
+            MetricKind::Iops | MetricKind::BytesPerSecond => true,
             MetricKind::Latency(_, statistic) => {
                 matches!(statistic, Statistic::Mean | Statistic::Percentile(990_000))
             }
@@ -65,15 +61,6 @@ fn is_remarkable(kind: Figure, figure: &MatrixFigure) -> bool {
     }
 }
 
-fn has_large_blocks(test: &MatrixTest) -> bool {
-    let value = |kind: MetricKind| {
-        let is_it = |of: &&MatrixFigure| matches!(of.figure, Figure::Metric(metric) if metric.kind == kind);
-        test.figures.iter().find(is_it).and_then(|of| of.cells.iter().find_map(|cell| cell.value))
-    };
-    let bytes = value(MetricKind::BytesPerSecond);
-    bytes.zip(value(MetricKind::Iops)).is_none_or(|(bytes, iops)| bytes / iops >= LARGE_BLOCK)
-}
-
 /// The name of a figure within its test: the direction only where the test has several.
 fn label(test: &MatrixTest, figure: &MatrixFigure) -> String {
     let directions: Vec<&str> = test.figures.iter().filter_map(|figure| figure.direction).collect();
@@ -92,18 +79,23 @@ fn label(test: &MatrixTest, figure: &MatrixFigure) -> String {
 /// A value as a cell, or why there is none.
 fn cell(figure: Figure, of: &FigureCell) -> Cell {
     let Some(value) = of.value else { return of.state.text().into() };
-    match figure {
+    let plain = match figure {
         Figure::Metric(Metric { kind: MetricKind::Iops, .. }) => Cell::real(value, iops_text(value)),
         Figure::Metric(Metric { kind: MetricKind::BytesPerSecond, .. }) => Cell::mebibytes(value),
         Figure::Metric(_) | Figure::CpuPerIo => Cell::mean_latency(value),
         Figure::Elapsed => Cell::duration(value.round() as u64),
         _ => Cell::percent(value),
-    }
+    };
+    Cell { text: format!("{}{}", of.prefix(), plain.text), ..plain }
 }
 
-/// The test, then blanks under it.
+/// The test, under it what it did where its id does not say, then blanks.
 fn test_name(test: &MatrixTest, place: usize) -> Cell {
-    if place == 0 { test.test.as_str().into() } else { Cell::default() }
+    match place {
+        0 => test.test.as_str().into(),
+        1 => test.work.as_str().into(),
+        _ => Cell::default(),
+    }
 }
 
 /// The heads of a table of two.
@@ -183,7 +175,8 @@ pub(super) fn matrix(comparison: &VolumeComparison, group: Group) -> Vec<Block> 
         Block::Table(Table::new(heads(places), rows))
     });
     let mut blocks: Vec<Block> = tables.collect();
-    if comparison.sources.len() > 1 {
+    let has_rows = |block: &Block| matches!(block, Block::Table(table) if !table.rows.is_empty());
+    if comparison.sources.len() > 1 && blocks.iter().any(has_rows) {
         let legend = match group {
             Group::Main => {
                 "+ best, - worst, where they differ by more than the smallest difference that counts."

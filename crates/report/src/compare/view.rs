@@ -11,11 +11,15 @@ use fathom_analysis::conclusions::Suitability;
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 
+use super::explain;
 use super::matrix::{Group, Layout, matrix, ratios, side_by_side, transposed};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text};
 
-/// The whole comparison.
+/// The whole comparison, or only the cells that were to be explained.
 pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
+    if !comparison.explanations.is_empty() {
+        return explain::view(comparison);
+    }
     let base = LABELS[comparison.base];
     let count = comparison.sources.len();
     let deltas = &comparison.deltas;
@@ -32,7 +36,7 @@ pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
     let verdicts = comparison.interleaved.iter().flat_map(|of| &of.verdicts).map(|one| one.text.clone());
     view.push("Verdict", [Block::Notes(verdicts.collect())]);
     view.push("Conclusion", [Block::Notes(comparison.conclusion.clone())]);
-    view.push("Sources", [Block::Table(sources(comparison))]);
+    view.push("Sources", [Block::Table(sources(comparison)), Block::Notes(notes(comparison))]);
     view.push("Differences in conditions", [differences(comparison)]);
     match (count, layout) {
         (_, Layout::Transposed) => view.push("Figures", [transposed(comparison)]),
@@ -62,15 +66,45 @@ fn sources(comparison: &VolumeComparison) -> Table {
         [Column::left("source"), Column::left("named"), Column::left("figures"), Column::left("runs")];
     let row = |volume: &VolumeSummary| {
         let runs = match volume.runs.as_slice() {
+            runs if runs.join(",") == volume.name => String::new(),
             [first, .., last] if volume.runs.len() > 3 => {
                 format!("{} runs: {first} to {last}", volume.runs.len())
             }
-            [only] if *only == volume.name => String::new(),
             runs => runs.join(", "),
         };
-        Row::new([volume.source.to_owned(), volume.name.clone(), volume.kind.name().to_owned(), runs])
+        Row::new([volume.source.to_owned(), short_name(&volume.name), volume.kind.name().to_owned(), runs])
     };
     Table::new(columns, comparison.sources.iter().map(row)).without_empty()
+}
+
+/// The first of several files, and how many there are.
+pub(super) fn short_name(name: &str) -> String {
+    const LONGEST: usize = 72;
+    match name.split_once(',') {
+        Some((first, rest)) if name.len() > LONGEST => {
+            format!("{first} and {} more", rest.split(',').count())
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// What to know of the figures of sources; of many notes the first are shown.
+fn notes(comparison: &VolumeComparison) -> Vec<String> {
+    const MOST: usize = 4;
+    let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
+    for volume in &comparison.sources {
+        for note in volume.notes.iter().take(MOST) {
+            match notes.iter_mut().find(|(known, _)| known == note) {
+                Some((_, sources)) => sources.push(volume.source),
+                None => notes.push((note.clone(), vec![volume.source])),
+            }
+        }
+        let more = volume.notes.len().saturating_sub(MOST);
+        if more > 0 {
+            notes.push((format!("{more} more notes in --json"), vec![volume.source]));
+        }
+    }
+    notes.into_iter().map(|(note, sources)| format!("{}: {note}.", sources.join(", "))).collect()
 }
 
 fn differences(comparison: &VolumeComparison) -> Block {
@@ -184,8 +218,8 @@ fn ranked(comparison: &VolumeComparison) -> Table {
         Column::right("rank"),
         Column::left("source"),
         Column::left("named"),
-        Column::right("IOPS"),
-        Column::right("sustained"),
+        Column::right("rate"),
+        Column::right("measured"),
         Column::left("note"),
     ];
     let ratio = |score: Option<f64>| Cell::from(score.map(|score| Cell::real(score, ratio_text(score))));
@@ -199,9 +233,9 @@ fn ranked(comparison: &VolumeComparison) -> Table {
         Row::new([
             rank,
             one.source.into(),
-            name(one.source).into(),
+            short_name(&name(one.source)).into(),
             ratio(one.score),
-            ratio(one.sustained_score),
+            ratio(one.measured_score),
             note.into(),
         ])
     };
@@ -211,7 +245,7 @@ fn ranked(comparison: &VolumeComparison) -> Table {
 fn rule(comparison: &VolumeComparison) -> Vec<String> {
     let rates = comparison.ranking.iter().find(|one| one.rank.is_some()).map_or(0, |one| one.rates);
     let rates = if rates == 1 { "1 rate".to_owned() } else { format!("{rates} rates") };
-    vec![format!("By the {} ({rates}); sustained: the same of the rates that can be held.", ranking::RULE)]
+    vec![format!("By the {} ({rates}); measured: the same with measured rates alone.", ranking::RULE)]
 }
 
 fn condition(one: &GateResult) -> KeyFigure {

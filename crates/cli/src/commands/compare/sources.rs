@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::compare::source::{ComparedSource, SourceKind, SourceRun};
-use fathom_assess::compare::{SimulatedRuns, is_simulated_name, suite_of, volume_facts};
+use fathom_assess::compare::{SimulatedRuns, is_simulated_name, set_volume_type, suite_of, volume_facts};
 use fathom_assess::{AssessError, Effort, VolumeTypes};
+use fathom_catalog::{Published, UnknownPublished};
 use fathom_history::{Filter, History, PATIENCE, RunId};
 use fathom_model::Nanos;
 use fathom_record::{ActivityKind, HistoryRow, RunRecord};
@@ -31,6 +32,8 @@ pub struct Asked {
     pub only: Vec<String>,
     /// Runs of each simulated volume.
     pub runs: u32,
+    /// The types of volumes, by the places of their sources.
+    pub volume_types: Vec<(usize, String)>,
     /// The command line.
     pub command: Vec<String>,
 }
@@ -42,8 +45,9 @@ pub struct SourceReader {
 
 /// Most runs that a tag, a host or a label stands for: the newest.
 const MOST_RUNS: usize = 100;
-const HINT: &str =
-    "use a run number, last, last~1, tag:NAME, host:NAME, label:NAME=VALUE, a file, -, or sim:ID";
+const HINT: &str = "use a run number, last, last~1, tag:NAME, host:NAME, label:NAME=VALUE, a file, -, sim:ID, or published:ID";
+/// Before the id of published figures.
+const PUBLISHED: &str = "published:";
 
 /// A selection of runs in the history.
 #[derive(Debug, PartialEq)]
@@ -78,12 +82,18 @@ impl SourceReader {
             let is_imported = |run: &SourceRun| run.record.header.activity.kind() == ActivityKind::Import;
             let kind = match is_model || runs.iter().all(is_simulated) {
                 true => SourceKind::Simulated,
+                false if name.starts_with(PUBLISHED) => SourceKind::Published,
                 false if runs.iter().any(is_imported) => SourceKind::Imported,
                 false => SourceKind::Measured,
             };
             sources.push(ComparedSource { name: name.clone(), kind, runs, ..ComparedSource::default() });
         }
         self.simulate(&mut sources)?;
+        for (place, volume_type) in &self.asked.volume_types {
+            for run in &mut sources[*place].runs {
+                set_volume_type(&mut run.record, volume_type, &self.asked.types)?;
+            }
+        }
         for source in &mut sources {
             if let Some(run) = source.runs.first() {
                 source.volume = volume_facts(&run.record, &self.asked.types)?;
@@ -150,6 +160,8 @@ impl SourceReader {
         for part in name.split(',').map(str::trim) {
             if part == "-" || is_file(part) {
                 runs.extend(of_file(part)?);
+            } else if let Some(id) = part.strip_prefix(PUBLISHED) {
+                runs.push(self.of_article(id)?);
             } else if is_simulated_name(part) {
                 let message = format!("{part} cannot be repeated with a comma");
                 return Err(Complaint::usage(message, Some("use --runs COUNT".to_owned())));
@@ -158,6 +170,22 @@ impl SourceReader {
             }
         }
         Ok(runs)
+    }
+
+    /// Published figures, with the type of their volume where they name it.
+    fn of_article(&self, id: &str) -> Result<SourceRun, Complaint> {
+        let unknown = |error: UnknownPublished| Complaint::usage(error.message, Some(error.hint));
+        let sheet = Published::shipped().sheet(id).map_err(unknown)?;
+        let origin = format!("{PUBLISHED}{id}");
+        let mut record = fathom_import::import(&sheet.table, &origin).map_err(|error| {
+            Complaint::failed(format!("cannot read {origin}: {error}"), Some(error.hint.clone()))
+        })?;
+        record.header.target = sheet.volume;
+        record.header.notes = sheet.notes;
+        if !sheet.named.is_empty() {
+            set_volume_type(&mut record, &sheet.named, &self.asked.types)?;
+        }
+        Ok(SourceRun { origin, record })
     }
 
     fn of_history(&self, text: &str) -> Result<Vec<SourceRun>, Complaint> {
