@@ -5,7 +5,8 @@ use fathom_record::{ImportFormat, RunRecord};
 
 use crate::{messages, rendering};
 
-const FORMATS: [ImportFormat; 8] = [
+const FORMATS: [ImportFormat; 9] = [
+    ImportFormat::BenchJson,
     ImportFormat::FioJson,
     ImportFormat::FioTerse,
     ImportFormat::FioText,

@@ -3,13 +3,16 @@
 use fathom_record::ImportFormat;
 
 use crate::text::SourceText;
-use crate::{fio_terse, fio_text, ioping, table};
+use crate::{bench_json, fio_terse, fio_text, ioping, table};
 
 /// The format of a text; `None` where it is none that is known. Of several in one text, the one with the most exact figures.
 pub fn detect(text: &str) -> Option<ImportFormat> {
     let is_json_of = |mark: &str, opening: char| {
         text.contains(mark) && text.lines().any(|line| line.trim_start().starts_with(opening))
     };
+    if bench_json::is_document(text) {
+        return Some(ImportFormat::BenchJson);
+    }
     if is_json_of("\"fio version\"", '{') {
         return Some(ImportFormat::FioJson);
     }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench_json;
 mod derive;
 mod detect;
 mod error;
@@ -76,6 +77,7 @@ const OWN_SCHEMA: &str = "\"fathom.record/";
 pub fn import_as(format: ImportFormat, text: &str, file: &str) -> Result<RunRecord, ImportError> {
     let source = SourceText::new(text);
     let report: SourceReport = match format {
+        ImportFormat::BenchJson => return bench_json::read(text, file),
         ImportFormat::FioJson => fio_json::read(text)?,
         ImportFormat::FioTerse => fio_terse::read(text)?,
         ImportFormat::FioText => fio_text::read(&source)?,

@@ -92,6 +92,9 @@ pub struct ImportActivity {
 /// A form of another program's output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImportFormat {
+    /// `fathom bench --json`.
+    #[serde(rename = "bench-json")]
+    BenchJson,
     /// `--output-format=json` or `json+` of fio.
     #[default]
     #[serde(rename = "fio-json")]
@@ -221,6 +224,7 @@ impl ImportFormat {
     /// For people.
     pub const fn title(self) -> &'static str {
         match self {
+            ImportFormat::BenchJson => "fathom bench JSON",
             ImportFormat::FioJson => "fio JSON",
             ImportFormat::FioTerse => "fio terse",
             ImportFormat::FioText => "fio text",
