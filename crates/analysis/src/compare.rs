@@ -3,8 +3,10 @@
 //! Rows match by test, else by what was done; all differences in conditions are listed; tests that did different work get no
 //! verdict.
 
+pub mod cell;
 mod conclusion;
 pub mod contradictions;
+pub mod curves;
 pub mod differences;
 pub mod explain;
 pub mod figure;
@@ -23,6 +25,7 @@ use serde::Serialize;
 
 use conclusion::{Evidence, conclusion};
 use contradictions::{Contradiction, contradictions};
+use curves::{Curves, curves};
 use differences::{Difference, differences};
 use explain::{CellExplanation, explain};
 use figure::Deltas;
@@ -51,7 +54,7 @@ pub struct CompareSettings {
 }
 
 /// The result of a comparison.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct VolumeComparison {
     /// The sources.
     pub sources: Vec<VolumeSummary>,
@@ -79,6 +82,9 @@ pub struct VolumeComparison {
     pub conditions: Vec<GateResult>,
     /// Five sentences at most.
     pub conclusion: Vec<String>,
+    /// The curves, for charts.
+    #[serde(skip)]
+    pub curves: Curves,
     /// The cells that were to be explained.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<CellExplanation>,
@@ -110,6 +116,7 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
     let evidence = Evidence { volumes: &volumes, ranking: &ranking, pairs: &pairs, uses: &uses, base: *base };
     Ok(VolumeComparison {
         conclusion: conclusion(&evidence),
+        curves: curves(sources, &rows),
         explanations: cells
             .iter()
             .map(|cell| explain(cell, sources, &rows, &pairs))

@@ -78,7 +78,7 @@ fn rate_match(found: &PublishedMatch) -> RateMatch {
 /// The load of a test on one target whose jobs do the same; `None` of others, and of trims.
 pub(crate) fn offered_load(test: &TestRecord) -> Option<OfferedLoad> {
     if let Some(imported) = test.imported() {
-        return imported_load(&imported.load);
+        return imported_load(&imported.load, &TestSummary::new(test));
     }
     let job = test.jobs.first()?;
     let is_alike = |other: &JobRecord| {
@@ -107,8 +107,9 @@ pub(crate) fn offered_load(test: &TestRecord) -> Option<OfferedLoad> {
     })
 }
 
-/// The load of a test of another program, where its output says it: one size of blocks.
-fn imported_load(load: &ImportedLoad) -> Option<OfferedLoad> {
+/// The load of a test of another program, where its output says it: one size of blocks. A mix is that of the options, or of what
+/// was done.
+fn imported_load(load: &ImportedLoad, summary: &TestSummary) -> Option<OfferedLoad> {
     let pattern = Pattern::named(load.rw.as_deref()?)?;
     if pattern.trims() {
         return None;
@@ -116,7 +117,13 @@ fn imported_load(load: &ImportedLoad) -> Option<OfferedLoad> {
     let share = match (pattern.reads(), pattern.writes()) {
         (true, false) => 1.0,
         (false, true) => 0.0,
-        _ => f64::from(load.read_percent?) / 100.0,
+        _ => match load.read_percent {
+            Some(percent) => f64::from(percent) / 100.0,
+            None => {
+                let (read, write) = (summary.read.as_ref()?.ios, summary.write.as_ref()?.ios);
+                (read > 0 && write > 0).then(|| read as f64 / (read + write) as f64)?
+            }
+        },
     };
     let size =
         |op: Op| load.block_size[op].filter(|range| range.min == range.max).map(|range| range.max as f64);

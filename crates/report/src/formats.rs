@@ -5,6 +5,7 @@
 pub mod csv;
 pub mod jsonl;
 pub mod markdown;
+pub mod svg;
 pub mod text;
 
 use std::fmt;

@@ -28,6 +28,7 @@ pub mod surface;
 pub mod sweep;
 pub mod text_writer;
 pub mod view;
+mod xml;
 
 pub use columns::{pad, width, wrap};
 pub use fio::number::{Family, NumberUnit, fio_number};

@@ -2,7 +2,7 @@
 
 mod data;
 pub mod json;
-mod plots;
+pub(crate) mod plots;
 mod rows;
 mod view;
 

@@ -8,7 +8,9 @@ mod units;
 
 pub use cell::{Cell, CellMeasure, CellValue};
 pub(crate) use cell::{decimal, iops_text};
-pub use picture::{HeatMap, Plot, PlotMark, PlotPoint};
+pub use picture::{
+    Axis, AxisEnds, AxisScale, HeatMap, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries,
+};
 pub use table::{Align, Column, Row, Table, Tone};
 pub(crate) use units::head_in;
 

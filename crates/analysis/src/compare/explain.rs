@@ -5,7 +5,8 @@ use fathom_model::{Nanos, units};
 use fathom_record::import::FigureOrigin;
 use serde::Serialize;
 
-use super::figure::{CellState, Figure};
+use super::cell::CellState;
+use super::figure::Figure;
 use super::pairs::Pair;
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS};

@@ -5,7 +5,8 @@ use fathom_record::Stability;
 use fathom_record::import::{Figure as ImportedFigure, FigureBound, MissingReason};
 use serde::Serialize;
 
-use super::ratio::{RunValue, Threshold};
+use super::cell::{CellState, FigureCell, is_exact};
+use super::ratio::{RunValue, Threshold, interval_of};
 use super::rows::{ComparedRow, RunTest};
 use super::source::SourceKind;
 use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
@@ -43,79 +44,6 @@ impl Default for Deltas {
     fn default() -> Deltas {
         Deltas { rate: 0.03, latency: 0.05 }
     }
-}
-
-/// Why a cell has no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CellState {
-    /// It has one.
-    Measured,
-    /// I/Os were issued and none completed.
-    Stalled,
-    /// The sample is too small for the percentile.
-    TooFewSamples,
-    /// The source does not have the test or the figure.
-    NotMeasured,
-    /// The output or table that it was imported from does not have it.
-    Unpublished,
-    /// Its place in the source is empty or unreadable.
-    Lost,
-    /// The source does not state its unit.
-    UnknownUnit,
-}
-
-impl CellState {
-    /// The text in place of a value; empty where there is one.
-    pub const fn text(self) -> &'static str {
-        match self {
-            CellState::Measured => "",
-            CellState::Stalled => "stalled",
-            CellState::TooFewSamples => "too few samples",
-            CellState::NotMeasured => "not measured",
-            CellState::Unpublished => "unpublished",
-            CellState::Lost => "lost",
-            CellState::UnknownUnit => "unit unknown",
-        }
-    }
-}
-
-/// A figure of one source.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct FigureCell {
-    /// The mean of the runs: the geometric one, or the arithmetic one where a run has 0. `None` where there is no value.
-    pub value: Option<f64>,
-    /// Runs that have a value.
-    pub runs: u32,
-    /// Why there is none.
-    pub state: CellState,
-    /// Whether the source states a value, or a bound of it.
-    #[serde(skip_serializing_if = "is_exact")]
-    pub bound: FigureBound,
-    /// How far the measured value may lie from a printed one, as a share; 0 where that is unknown.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub resolution: f64,
-}
-
-/// Printed values with a coarser resolution are marked as approximate.
-const COARSE: f64 = 0.01;
-
-impl FigureCell {
-    /// What stands before the value in text: `~`, `below `, `above `.
-    pub fn prefix(&self) -> &'static str {
-        match self.bound {
-            FigureBound::Exact if self.resolution > COARSE => "~",
-            bound => bound.prefix(),
-        }
-    }
-}
-
-fn is_exact(bound: &FigureBound) -> bool {
-    *bound == FigureBound::Exact
-}
-
-fn is_zero(share: &f64) -> bool {
-    *share == 0.0
 }
 
 const KINDS: [MetricKind; 6] = [
@@ -192,7 +120,7 @@ impl Figure {
             Figure::WorstSecond => Some(stability(|of| of.worst_second_iops)? / iops?),
             Figure::NearMean => stability(|of| of.within_10_percent),
             Figure::PublishedShare => {
-                let is_published = run.duration.volume.is_some();
+                let is_published = run.duration.volume.is_some() && !run.is_paced;
                 Some(iops? / run.duration.sustained_iops.filter(|rate| is_published && *rate > 0.0)?)
             }
             Figure::Elapsed => run.ends_with_size.then_some(run.summary.measured_ns as f64),
@@ -215,10 +143,19 @@ impl Figure {
 
     /// The cell of a source.
     pub fn cell(&self, row: &ComparedRow, source: usize, kind: SourceKind) -> FigureCell {
-        let values: Vec<f64> = self.samples(row, source).iter().map(|run| run.value).collect();
+        let samples = self.samples(row, source);
+        let values: Vec<f64> = samples.iter().map(|run| run.value).collect();
         if values.is_empty() {
             let state = self.absence(row, source, kind);
-            return FigureCell { value: None, runs: 0, state, bound: FigureBound::Exact, resolution: 0.0 };
+            return FigureCell {
+                value: None,
+                runs: 0,
+                state,
+                low: None,
+                high: None,
+                bound: FigureBound::Exact,
+                resolution: 0.0,
+            };
         }
         let count = values.len() as f64;
         let mean = match values.iter().all(|value| *value > 0.0) {
@@ -227,11 +164,14 @@ impl Figure {
         };
         // The mean of one value is that value.
         let value = if let [value] = values.as_slice() { *value } else { mean };
+        let interval = interval_of(&samples);
         let printed = || row.usable(source).filter_map(|run| self.printed(run));
         FigureCell {
             value: Some(value),
             runs: values.len() as u32,
             state: CellState::Measured,
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
             bound: printed().map(|figure| figure.bound).find(|bound| !is_exact(bound)).unwrap_or_default(),
             resolution: printed()
                 .filter(|figure| figure.value > 0.0)

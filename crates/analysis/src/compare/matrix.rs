@@ -3,7 +3,8 @@
 use fathom_record::import::FigureBound;
 use serde::Serialize;
 
-use super::figure::{CellState, Deltas, Figure, FigureCell};
+use super::cell::{CellState, FigureCell};
+use super::figure::{Deltas, Figure};
 use super::rows::ComparedRow;
 use super::source::ComparedSource;
 

@@ -3,7 +3,8 @@
 use fathom_record::import::FigureBound;
 use serde::Serialize;
 
-use super::figure::{CellState, Deltas, Figure};
+use super::cell::CellState;
+use super::figure::{Deltas, Figure};
 use super::ratio::{IntervalBasis, Ratio, RatioVerdict, ratio};
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS};

@@ -4,7 +4,8 @@
 use fathom_record::import::FigureBound;
 use serde::Serialize;
 
-use super::figure::{CellState, Figure};
+use super::cell::CellState;
+use super::figure::Figure;
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS};
 use crate::criterion::{Metric, MetricDirection, MetricKind};
@@ -52,7 +53,9 @@ struct RateRow<'a> {
 
 /// The sources in their order, unranked ones last.
 pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, delta: f64) -> Vec<Ranked> {
-    let rates: Vec<RateRow<'_>> = rows.iter().flat_map(|row| rates_of(sources, row, base)).collect();
+    let is_paced = |row: &&ComparedRow| row.runs.iter().flatten().any(|run| run.is_paced);
+    let loading = rows.iter().filter(|row| !is_paced(row));
+    let rates: Vec<RateRow<'_>> = loading.flat_map(|row| rates_of(sources, row, base)).collect();
     let has = |rate: &RateRow<'_>, source: usize| {
         (source == base || rate.row.is_comparable(base, source)) && value(sources, rate, source).is_some()
     };

@@ -1,5 +1,7 @@
 //! The tests of several sources side by side: by id, else by what they did.
 
+use std::collections::BTreeSet;
+
 use fathom_record::confidence::has_independent_batches;
 use fathom_record::import::{ImportedTest, MissingReason};
 use fathom_record::stability::Second;
@@ -56,6 +58,8 @@ pub struct RunTest {
     pub ends_with_size: bool,
     /// The fio command that does the same.
     pub fio: String,
+    /// It waits between I/Os, so that its rate says nothing of the volume.
+    pub is_paced: bool,
     /// What another program printed of it.
     pub imported: Option<ImportedTest>,
 }
@@ -98,6 +102,7 @@ impl RunTest {
             ),
             ends_with_size: !test.jobs.is_empty() && test.jobs.iter().all(|job| !job.plan.time.time_based),
             fio: test.fio.clone(),
+            is_paced: is_paced(row),
             imported: imported.cloned(),
             summary: row.summary.clone(),
         }
@@ -124,6 +129,14 @@ impl RunTest {
             Lasting::Inconclusive => None,
         }
     }
+}
+
+/// A ping waits for the next moment of its schedule, a job for its rate.
+fn is_paced(row: &RecordRow<'_>) -> bool {
+    let of_imported = |imported: &ImportedTest| {
+        imported.tool == "ioping" || imported.entries.iter().any(|entry| entry.paced.is_some())
+    };
+    row.is_paced() || row.test.ping().is_some() || row.test.imported().is_some_and(of_imported)
 }
 
 /// Of a test of another program only what it says itself: figures that are missing are unknown.
@@ -192,7 +205,33 @@ pub fn matched_rows(sources: &[ComparedSource]) -> Vec<ComparedRow> {
         }
     }
     matched.iter_mut().for_each(mark_fixed_sizes);
+    name_operations(&mut matched);
     matched
+}
+
+/// Jobs of one name that did different operations are named by them: `test-randread` and `test-randwrite`.
+fn name_operations(matched: &mut [ComparedRow]) {
+    let id =
+        |row: &ComparedRow| row.runs.iter().flatten().next().map(|run| run.id.clone()).unwrap_or_default();
+    let operation = |row: &ComparedRow| {
+        let work = row.runs.iter().flatten().next()?.work.operation.clone()?;
+        work.split(' ').next().map(str::to_owned)
+    };
+    for place in 0..matched.len() {
+        let own = id(&matched[place]);
+        let alike: Vec<usize> = (0..matched.len()).filter(|other| id(&matched[*other]) == own).collect();
+        let names: Option<BTreeSet<String>> = alike.iter().map(|other| operation(&matched[*other])).collect();
+        if alike.len() < 2 || alike[0] != place || names.is_none_or(|names| names.len() < alike.len()) {
+            continue;
+        }
+        for other in alike {
+            let name = operation(&matched[other]).map(|operation| format!("{own}-{operation}"));
+            if let Some(name) = name.filter(|name| matched.iter().all(|row| row.test != *name)) {
+                matched[other].title.clone_from(&name);
+                matched[other].test = name;
+            }
+        }
+    }
 }
 
 /// Tests of other programs that moved the same amount in different times ended with their size, although their output does not say so.
@@ -303,7 +342,7 @@ mod tests {
         // Another operation is another test.
         let write = TestLoad { rw: "randwrite", ..load("t", 1) };
         let rows = matched_rows(&[source(&[&[load("t", 1)]]), source(&[&[write]])]);
-        assert_eq!(shape(&rows), [("t", vec![1, 0]), ("t (2)", vec![0, 1])]);
+        assert_eq!(shape(&rows), [("t-randread", vec![1, 0]), ("t-randwrite", vec![0, 1])]);
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn volume(source: &ComparedSource, rows: &[ComparedRow], at: usize) -> VolumeSum
     let usable: Vec<(&ComparedRow, &RunTest)> =
         rows.iter().flat_map(|row| row.usable(at).map(move |run| (row, run))).collect();
     let held = usable.iter().filter_map(|(_, run)| {
-        let total = run.summary.total.as_ref()?;
+        let total = run.summary.total.as_ref().filter(|_| !run.is_paced)?;
         let iops = run.sustained_iops()?;
         let bytes_per_second = iops * total.bytes as f64 / total.ios.max(1) as f64;
         Some(Held { run, iops, bytes_per_second })
@@ -168,7 +168,7 @@ fn notes(source: &ComparedSource) -> Vec<String> {
 }
 
 fn burst(row: &ComparedRow, run: &RunTest) -> Option<VolumeBurst> {
-    (run.duration.label == Lasting::Burst).then(|| VolumeBurst {
+    (run.duration.label == Lasting::Burst && !run.is_paced).then(|| VolumeBurst {
         test: row.test.clone(),
         iops: run.summary.total.as_ref().map_or(0.0, |total| total.iops),
         lasts_ns: run.duration.lasts_ns,

@@ -3,7 +3,7 @@
 pub mod sources;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fathom_analysis::compare::figure::Deltas;
@@ -13,11 +13,15 @@ use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_analysis::criterion::parse_percent;
 use fathom_assess::{Effort, VolumeTypes};
 use fathom_model::Nanos;
-use fathom_report::compare::{Layout, json, view};
+use fathom_report::Style;
+use fathom_report::compare::{ChartKind, Layout, chart, json, junit, plots, view};
+use fathom_report::formats::svg;
+use fathom_sys::files::{PathRefusal, replace_output};
 
 use self::sources::{Asked, SourceReader};
 use super::catalog_arguments::CatalogArguments;
 use super::format_arguments::FormatArguments;
+use super::monitor::NEW_FILE_MODE;
 use super::run_arguments::words;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
@@ -51,6 +55,14 @@ pub struct CompareArguments {
     /// Exit with 4 if a condition is inconclusive and none holds
     #[arg(long, requires = "conditions")]
     strict: bool,
+    /// Write the results of --fail-if as JUnit XML
+    #[arg(long, requires = "conditions", value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Draw a chart in the report: bars, log-bars, ladder (by block size), depth (by queue depth), latency
+    /// (percentiles), day (24 h with burst credits) or surface; KIND:FILE.svg writes it to a file, FILE.svg alone the
+    /// bars (repeatable)
+    #[arg(long = "chart", value_parser = ChartRequest::parse, value_name = "[KIND:]FILE.svg|KIND")]
+    charts: Vec<ChartRequest>,
     /// Explain a cell instead: its runs, their places in the sources, the fio command and the computation, such as
     /// 'B:rand-read.iops' (repeatable)
     #[arg(long = "explain", value_name = "CELL")]
@@ -87,8 +99,8 @@ Sources:
   label:NAME=VALUE       all runs with a label
   tag:NAME~0             only the newest of them; ~1 the one before
   FILE, -                a file or standard input: records of `fathom history export`,
-                         output of fio (JSON, terse, text) or ioping, or a CSV or TOML
-                         table of test, metric, value, unit
+                         `fathom bench --json`, output of fio (JSON, terse, text) or
+                         ioping, or a CSV or TOML table of test, metric, value, unit
   sim:ID?size=50GiB      a simulated volume; runs the tests of the other sources
   published:ID           figures of an article: see `fathom catalog published`
   17,18,19               repeated runs of one source: they make intervals and verdicts
@@ -100,6 +112,7 @@ Examples:
   fathom compare last 'sim:aws-gp3?size=100GiB' --price A=12USD/month
   fathom compare 'sim:aws-gp2-2016?size=50GiB' sim:aws-gp3 sim:do-volume-standard
   fathom compare label:volume=ssd-3 label:volume=ssd-4 --format markdown
+  fathom compare last~1 last --chart bars.svg --chart depth:depth.svg --chart latency
   fathom compare published:a0-do published:a0-aws --explain B:randread.iops
 
 Exit status: 0 done, 1 failed, 2 usage, 3 a --fail-if condition holds, 4 with --strict one is inconclusive.";
@@ -133,6 +146,41 @@ fn volume_type(text: &str) -> Result<(usize, String), String> {
         .filter(|(_, named)| !named.is_empty())
         .ok_or_else(|| format!("'{text}' is not a type: write A=aws-gp2?size=50GiB"))?;
     Ok((place(letter)?, named.to_owned()))
+}
+
+/// A chart, and the file that it goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ChartRequest {
+    kind: ChartKind,
+    file: Option<PathBuf>,
+}
+
+impl ChartRequest {
+    /// Reads `bars`, `out.svg` or `depth:out.svg`.
+    fn parse(text: &str) -> Result<ChartRequest, String> {
+        let is_file = |text: &str| text.to_ascii_lowercase().ends_with(".svg");
+        let (kind, file) = match text.split_once(':') {
+            Some((kind, file)) if is_file(file) => (kind.parse()?, Some(file)),
+            _ if is_file(text) => (ChartKind::Bars, Some(text)),
+            Some((_, file)) => return Err(format!("'{file}' is not an SVG file: write KIND:FILE.svg")),
+            None => (text.parse()?, None),
+        };
+        Ok(ChartRequest { kind, file: file.map(PathBuf::from) })
+    }
+
+    /// Writes the chart to its file.
+    fn write(&self, comparison: &VolumeComparison, style: &Style) -> Result<(), Complaint> {
+        let Some(path) = &self.file else { return Ok(()) };
+        let chart = chart(comparison, self.kind, style).map_err(|error| Complaint::usage(error, None))?;
+        write_file(path, &svg::render(&chart))
+    }
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), Complaint> {
+    replace_output(path, NEW_FILE_MODE, |out| out.write_all(text.as_bytes())).map_err(|error| {
+        let hint = PathRefusal::of(&error).map(|refusal| refusal.hint().to_owned());
+        Complaint::failed(format!("cannot write {}: {error}", path.display()), hint)
+    })
 }
 
 /// The place of a source by its letter.
@@ -185,8 +233,17 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
         explain: arguments.explain,
     };
     let comparison = compare(&sources, &settings).map_err(|error| Complaint::usage(error, None))?;
+    let style = arguments.form.style();
+    arguments.charts.iter().try_for_each(|request| request.write(&comparison, &style))?;
+    if let Some(path) = &arguments.junit {
+        write_file(path, &junit::render(&comparison, arguments.strict))?;
+    }
+    let mut shown = Vec::new();
+    for request in arguments.charts.iter().filter(|request| request.file.is_none()) {
+        shown.extend(plots(&comparison, request.kind).map_err(|error| Complaint::usage(error, None))?);
+    }
     let layout = if arguments.transpose { Layout::Transposed } else { Layout::Volumes };
-    arguments.form.print(|| view(&comparison, layout), |out| json::render(&comparison, out))?;
+    arguments.form.print(|| view(&comparison, layout, shown), |out| json::render(&comparison, out))?;
     let is_inconclusive = arguments.strict && comparison.is_inconclusive();
     Ok(Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive))
 }
@@ -213,6 +270,24 @@ pub fn of_runs(runs: [&str; 2], history: Option<PathBuf>) -> Result<VolumeCompar
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn charts_have_a_kind_a_file_or_both() {
+        let file = |name: &str| Some(PathBuf::from(name));
+        for (text, expected) in [
+            ("bars", Some((ChartKind::Bars, None))),
+            ("out.svg", Some((ChartKind::Bars, file("out.svg")))),
+            ("depth:a/b.SVG", Some((ChartKind::Depth, file("a/b.SVG")))),
+            ("log-bars:out.svg", Some((ChartKind::LogBars, file("out.svg")))),
+            ("pie", None),
+            ("pie:out.svg", None),
+            ("bars:out.png", None),
+            ("", None),
+        ] {
+            let found = ChartRequest::parse(text).ok().map(|request| (request.kind, request.file));
+            assert_eq!(found, expected, "{text}");
+        }
+    }
 
     #[test]
     fn prices_have_an_amount_a_currency_and_a_month() {

@@ -293,7 +293,7 @@ impl MonitorObserver for MonitorPrinter {
 }
 
 /// As for any file that is made; the umask takes away from it.
-const NEW_FILE_MODE: u32 = 0o666;
+pub(super) const NEW_FILE_MODE: u32 = 0o666;
 
 fn unwritable(path: &Path, error: &io::Error) -> String {
     format!("cannot write {}: {}", path.display(), output::plain(error))

@@ -17,6 +17,9 @@ fn printed(args: &[&str]) -> String {
         let path = entry.unwrap().path();
         std::fs::copy(&path, dir.path().join(path.file_name().unwrap())).unwrap();
     }
+    let table =
+        "test,metric,value,unit,bs\nmax-bandwidth,bw,unpublished,,128k\nmax-iops,iops,unpublished,,4k\n";
+    std::fs::write(dir.path().join("hdd.csv"), table).unwrap();
     let text = run(dir.path(), &[&["compare"], args].concat()).quietly().stdout;
     text.replace(concat!("fathom bench ", env!("CARGO_PKG_VERSION")), "fathom bench 0.0.0")
 }
@@ -247,21 +250,15 @@ fn two_classes_of_a_provider() {
 
 #[test]
 fn types_of_a_provider_beside_references() {
-    let dir = scratch();
-    let table =
-        "test,metric,value,unit,bs\nmax-bandwidth,bw,unpublished,,128k\nmax-iops,iops,unpublished,,4k\n";
-    std::fs::write(dir.path().join("hdd.csv"), table).unwrap();
-    let hdd = dir.path().join("hdd.csv").display().to_string();
     let sources = [
         "published:a4-tencent_cbs_premium-1tib",
         "published:a4-tencent_cbs_ssd-1tib",
         "published:a4-tencent_cbs_enhanced_ssd-1tib",
         "published:a4-premium-3t",
-        &hdd,
+        "hdd.csv",
         "sim:tencent-cbs-ssd?size=1TiB",
     ];
-    let text = printed(&sources).replace(&hdd, "hdd.csv");
-    insta::assert_snapshot!("article_types_of_a_provider", text);
+    insta::assert_snapshot!("article_types_of_a_provider", printed(&sources));
     let document = document(&sources);
     let mib = 1_048_576.0;
     for (source, bandwidth, iops) in [(0, 151.0, 7_480.0), (1, 262.0, 22_700.0), (2, 354.0, 49_800.0)] {
@@ -279,7 +276,7 @@ fn types_of_a_provider_beside_references() {
 fn every_cell_of_a_text_is_traced_to_its_line() {
     let (local, gp2) = (texts("digitalocean-ssd", "1.59"), texts("aws-gp2-50g", "2.1.3"));
     let explain = |cell: &str| document(&[&local, &gp2, "--explain", cell])["explanations"][0].clone();
-    let cell = explain("B:test (2).iops");
+    let cell = explain("B:test-randread.iops");
     let run = &cell["runs"][0];
     assert_eq!((cell["value"].as_f64(), run["line"].as_u64()), (Some(3016.0), Some(6)));
     assert!(run["origin"].as_str().unwrap().ends_with("aws-gp2-50g-randread.fio-2.1.3.txt"), "{run}");
@@ -288,6 +285,6 @@ fn every_cell_of_a_text_is_traced_to_its_line() {
     assert!(latency["runs"][0]["printed"].as_str().unwrap().contains("min/avg/max/mdev"), "{latency}");
     insta::assert_snapshot!(
         "article_explained",
-        printed(&[&local, &gp2, "--explain=B:test (2).iops", "--explain=A:test.write.bw"])
+        printed(&[&local, &gp2, "--explain=B:test-randread.iops", "--explain=A:test-randrw.write.bw"])
     );
 }

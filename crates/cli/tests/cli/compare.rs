@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{run, scratch};
+use crate::{ended, program, run, scratch};
 
 const ONLY: &str = "--only=lat-read,commit,rand-read,rand-mixed,seq-read";
 
@@ -163,6 +163,161 @@ fn the_output_of_another_program_is_a_source() {
     let text = run(dir.path(), &args).quietly().stdout;
     let text = text.replace(concat!("fathom bench ", env!("CARGO_PKG_VERSION")), "fathom bench 0.0.0");
     insta::assert_snapshot!("compare_imported", text);
+}
+
+/// Two sources over block sizes and depths, one of them with an interval and a hang.
+const GRID: &str = "\
+test,metric,value,unit,rw,bs,iodepth,numjobs
+d1,read.iops,1000,,randread,4k,1,1
+d4,read.iops,3500,,randread,4k,4,1
+d16,read.iops,5000,,randread,4k,16,1
+d16,read.lat_ns.p50,3,ms,randread,4k,16,1
+d16,read.lat_ns.p99,9,ms,randread,4k,16,1
+b16,read.iops,5000,,randread,16k,16,1
+b64,read.iops,3200,,randread,64k,16,1
+b256,read.iops,VALUE,,randread,256k,16,1
+";
+
+#[test]
+fn charts_are_drawn_on_the_terminal_and_as_files() {
+    let dir = scratch();
+    let slower = GRID.replace("5000", "4000").replace("3200", "1600").replace("VALUE", "stalled");
+    std::fs::write(dir.path().join("a.csv"), GRID.replace("VALUE", "800")).unwrap();
+    std::fs::write(dir.path().join("<b>.csv"), slower).unwrap();
+    let compare = |args: &[&str]| run(dir.path(), &[&["compare", "a.csv", "<b>.csv"], args].concat());
+    let shown =
+        compare(&["--chart=bars", "--chart=ladder", "--chart=depth", "--chart=latency"]).quietly().stdout;
+    let charts = shown.split("\nCharts\n").nth(1).unwrap().split("\nLimits").next().unwrap();
+    insta::assert_snapshot!("compare_charts", charts.split("\nRanking").next().unwrap());
+    let files = ["a.svg", "log-bars:b.svg", "ladder:c.svg", "depth:d.svg", "latency:e.svg"];
+    let args: Vec<String> = files.iter().map(|file| format!("--chart={file}")).collect();
+    compare(&args.iter().map(String::as_str).collect::<Vec<_>>()).quietly();
+    for name in ["a.svg", "b.svg", "c.svg", "d.svg", "e.svg"] {
+        let svg = std::fs::read_to_string(dir.path().join(name)).unwrap();
+        assert!(
+            svg.starts_with("<svg ") && svg.contains("&lt;b&gt;.csv") && !svg.contains("<b>"),
+            "{name}: {svg}"
+        );
+    }
+    insta::assert_snapshot!("compare_depth_svg", std::fs::read_to_string(dir.path().join("d.svg")).unwrap());
+    for (chart, part) in [
+        ("day", "cannot draw the chart day: it needs a test on burst credits"),
+        ("surface:x.svg", "it needs runs of fathom surface"),
+        ("pie", "use one of bars, log-bars, ladder, depth, latency, day, surface"),
+        ("bars:x.png", "write KIND:FILE.svg"),
+    ] {
+        let ended = compare(&["--chart", chart]);
+        assert!(ended.code == Some(2) && ended.stderr.contains(part), "{chart}: {}", ended.stderr);
+    }
+    let ended = compare(&["--chart=none/x.svg"]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("cannot write none/x.svg"), "{}", ended.stderr);
+}
+
+#[test]
+fn rates_over_a_day_end_with_the_burst_credits() {
+    let args = ["sim:aws-gp2-2016?size=50GiB", "sim:aws-gp3", "--only=rand-read", "--chart=day"];
+    let shown = printed(&args);
+    let charts = shown.split("\nCharts\n").nth(1).unwrap().split("\nStability").next().unwrap();
+    insta::assert_snapshot!("compare_chart_of_a_day", charts);
+}
+
+#[test]
+fn conditions_are_written_as_junit() {
+    let dir = scratch();
+    for (name, rate) in [("a.csv", "1000"), ("b.csv", "900")] {
+        let text = format!("test,metric,value,unit\nt,read.iops,{rate},\n");
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let args = ["compare", "a.csv", "b.csv", "--fail-if=t.iops < 0.95", "--junit=out.xml"];
+    assert_eq!(run(dir.path(), &args).code, Some(0));
+    let text = std::fs::read_to_string(dir.path().join("out.xml")).unwrap();
+    assert!(text.contains("skipped=\"1\"") && text.contains("one run has no interval"), "{text}");
+    assert_eq!(run(dir.path(), &[&args[..], &["--strict"]].concat()).code, Some(4));
+    let text = std::fs::read_to_string(dir.path().join("out.xml")).unwrap();
+    assert!(text.contains("<failure type=\"inconclusive\""), "{text}");
+    let refused = run(dir.path(), &["compare", "a.csv", "b.csv", "--junit=out.xml"]);
+    assert_eq!(refused.code, Some(2));
+}
+
+#[test]
+fn published_figures_are_sources() {
+    let dir = scratch();
+    let compare = |one: &str, other: &str| run(dir.path(), &["compare", one, other]);
+    let (fast, slow) = ("published:qingcloud-high-performance", "published:a3-cap-randread");
+    assert!(compare(fast, slow).quietly().stdout.contains("B/A"));
+    for (name, part) in [
+        ("published:aws-io1-2012", "'aws-io1-2012' names several published volumes"),
+        ("published:none", "no figures are published under 'none'"),
+        ("published:a0-claims", "use one of a0-aws, a0-do"),
+    ] {
+        let ended = compare(name, fast);
+        assert!(ended.code == Some(2) && ended.stderr.contains(part), "{name}: {}", ended.stderr);
+    }
+    let ended = run(dir.path(), &["compare", fast, slow, "--type=B=aws-gp9"]);
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("unknown volume type 'aws-gp9'"),
+        "{}",
+        ended.stderr
+    );
+}
+
+/// A document of our own is as good as the record that it is made of, as far as its figures go.
+#[test]
+fn documents_of_bench_and_pasted_text_are_sources() {
+    let dir = scratch();
+    let bench = ["bench", "--quick", "--only=lat-read,rand-read", "--history=h.db", "--label=volume=ssd-3"];
+    let volume = "sim:custom?iops=1000&latency=200us";
+    let text = run(dir.path(), &[&bench[..], &[volume, "--json"]].concat()).quietly().stdout;
+    std::fs::write(dir.path().join("bench.json"), &text).unwrap();
+    let args = ["compare", "--history=h.db", "label:volume=ssd-3", "bench.json", "--json"];
+    let document: Value = serde_json::from_str(&run(dir.path(), &args).quietly().stdout).unwrap();
+    let pairs = document["pairs"].as_array().unwrap();
+    let rates: Vec<&Value> = pairs.iter().filter(|pair| pair["metric"] == "iops").collect();
+    assert_eq!(rates.len(), 2);
+    for pair in pairs.iter().filter(|pair| !pair["b"].is_null()) {
+        let ratio = pair["ratio"].as_f64().unwrap();
+        assert!((ratio - 1.0).abs() < 1e-6, "{pair:#}");
+    }
+    let listed: Vec<&str> = document["differences"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["condition"].as_str())
+        .collect();
+    assert!(!listed.contains(&"queue depth") && !listed.contains(&"size"), "{listed:?}");
+    let pasted = std::fs::File::open(dir.path().join("bench.json")).unwrap();
+    let args = ["compare", "--history=h.db", "last~0", "-"];
+    let pasted = ended(program(dir.path()).args(args).stdin(pasted).output().unwrap()).quietly();
+    assert!(pasted.stdout.contains("rand-read"), "{pasted:?}");
+}
+
+/// A table in which a latency and a rate do not go together, bounds, estimates and statements.
+#[test]
+fn tables_say_what_they_know() {
+    let dir = scratch();
+    let table = "test,metric,value,unit,kind,rw,bs,iodepth\n\
+                 t,read.iops,1020,,,randread,4k,1\n\
+                 t,read access time,20.3,ms,,randread,4k,1\n\
+                 u,iops,5920,,,randread,4k,1\n\
+                 u,lat.mean,0.168,us,,randread,4k,1\n\
+                 v,runtime,118.471,s,,randwrite,4k,64\n\
+                 v,runtime,~30,s,claimed,randwrite,4k,64\n\
+                 w,write.iops,>7000,,,randwrite,4k,8\n\
+                 w,write.bw,210,MB/s,,randwrite,4k,8\n\
+                 x,iops,~1600,,,,,\n";
+    std::fs::write(dir.path().join("a.csv"), table).unwrap();
+    std::fs::write(dir.path().join("b.csv"), "test,metric,value,unit\nx,iops,1700,\n").unwrap();
+    let text = run(dir.path(), &["compare", "a.csv", "b.csv"]).quietly().stdout;
+    for part in [
+        "A, t: 1,020 IOPS at the stated mean latency take 21 outstanding I/Os, and the test has 1",
+        "A, u: 5,920 IOPS at the stated mean latency keep the device busy for 0.1 % of the time",
+        "A, v: the text states ~30 s as runtime (claimed), and the output has 1 min 58 s",
+        "above 7,000",
+        "unit unknown",
+        "~1,600",
+    ] {
+        assert!(text.replace("\n    ", " ").contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

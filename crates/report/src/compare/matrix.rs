@@ -1,7 +1,8 @@
 //! The tables of figures: two sources side by side with ratio and verdict, or a matrix of many.
 
 use fathom_analysis::compare::VolumeComparison;
-use fathom_analysis::compare::figure::{CellState, Figure, FigureCell, ratio_text};
+use fathom_analysis::compare::cell::{CellState, FigureCell};
+use fathom_analysis::compare::figure::{Figure, ratio_text};
 use fathom_analysis::compare::matrix::{MatrixFigure, MatrixTest};
 use fathom_analysis::compare::pairs::Pair;
 use fathom_analysis::compare::ratio::{IntervalBasis, RatioVerdict};

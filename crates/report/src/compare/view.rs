@@ -13,10 +13,10 @@ use fathom_model::units::duration;
 
 use super::explain;
 use super::matrix::{Group, Layout, matrix, ratios, side_by_side, transposed};
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text};
+use crate::view::{Block, Cell, Column, KeyFigure, Plot, Row, Table, Tone, View, ViewHead, iops_text};
 
-/// The whole comparison, or only the cells that were to be explained.
-pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
+/// The whole comparison with these charts, or only the cells that were to be explained.
+pub fn view(comparison: &VolumeComparison, layout: Layout, charts: Vec<Plot>) -> View {
     if !comparison.explanations.is_empty() {
         return explain::view(comparison);
     }
@@ -46,6 +46,7 @@ pub fn view(comparison: &VolumeComparison, layout: Layout) -> View {
             view.push(format!("Ratio to {base}"), ratios(comparison));
         }
     }
+    view.push("Charts", [Block::Plots(charts)]);
     view.push("Stability and CPU time", matrix(comparison, Group::Other));
     view.push("Limits and prices", limits(comparison));
     view.push("Workload suitability", uses(comparison));

@@ -4,67 +4,92 @@ use fathom_analysis::surface::point::{State, SurfacePoint};
 use fathom_analysis::surface::{SingleAccess, Surface};
 use fathom_model::{Nanos, units};
 
-use crate::view::{Block, Cell, Plot, PlotMark, PlotPoint, iops_text};
+use crate::view::{Axis, Block, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries, iops_text};
 
 const MIB: f64 = (1 << 20) as f64;
 
 /// The plots of a surface over an area of `area` bytes.
 pub(super) fn plots(surface: &Surface, area: u64) -> Block {
-    let place = area as f64 / surface.points.len().max(1) as f64;
-    let x_labels = ("0".to_owned(), units::bytes(area));
-    let at = |point: &SurfacePoint| (point.offset_bytes as f64, point.offset_bytes as f64 + place);
-    let measured = || surface.points.iter().filter(|point| point.state == State::Measured);
     let mut plots = Vec::new();
     if !surface.points.is_empty() {
-        let mark = |point: &SurfacePoint| {
-            let (from, to) = at(point);
-            (point.state != State::Measured).then(|| PlotMark { from, to, reason: point.state.name() })
-        };
-        plots.push(Plot {
-            title: "Transfer rate by offset, MiB/s".to_owned(),
-            points: measured().map(|point| rate_point(point, at(point))).collect(),
-            marks: surface.points.iter().filter_map(mark).collect(),
-            x_end: area as f64,
-            x_labels: x_labels.clone(),
-            y_cell: mebibytes,
-        });
+        plots.push(rate_by_place(surface, area));
     }
     if surface.points.len() > 1 && !is_in_order(&surface.points) {
-        let time =
-            |point: &SurfacePoint| (point.elapsed_ns as f64, (point.elapsed_ns + point.measured_ns) as f64);
-        let end = surface.points.iter().map(|point| point.elapsed_ns + point.measured_ns).max().unwrap_or(0);
-        plots.push(Plot {
-            title: "Transfer rate by time, MiB/s".to_owned(),
-            points: measured().map(|point| rate_point(point, time(point))).collect(),
-            marks: Vec::new(),
-            x_end: end as f64,
-            x_labels: ("0".to_owned(), units::duration(Nanos(end))),
-            y_cell: mebibytes,
-        });
+        plots.push(rate_by_time(surface));
     }
     if !surface.probes.is_empty() {
-        let probe = |probe: &SingleAccess| {
-            let at = probe.offset_bytes as f64;
-            PlotPoint { from: at, to: at, y: probe.lat_ns as f64 }
-        };
-        plots.push(Plot {
-            title: "Access time by offset".to_owned(),
-            points: surface.probes.iter().map(probe).collect(),
-            marks: Vec::new(),
-            x_end: area as f64,
-            x_labels,
-            y_cell: |ns| Cell::latency(ns.round() as u64),
-        });
+        let probe = |probe: &SingleAccess| PlotPoint::at(probe.offset_bytes as f64, probe.lat_ns as f64);
+        let points = surface.probes.iter().map(probe).collect();
+        let x = place_axis(area);
+        plots.push(steps("Access time by offset", x, Axis::linear("", latency_text), points));
     }
     Block::Plots(plots)
 }
 
-fn rate_point(point: &SurfacePoint, (from, to): (f64, f64)) -> PlotPoint {
-    PlotPoint { from, to, y: point.bytes_per_second.unwrap_or(0.0) / MIB }
+/// The transfer rate over the area.
+pub(crate) fn rate_by_place(surface: &Surface, area: u64) -> Plot {
+    let place = area as f64 / surface.points.len().max(1) as f64;
+    let at = |point: &SurfacePoint| (point.offset_bytes as f64, point.offset_bytes as f64 + place);
+    let mark = |point: &SurfacePoint| {
+        let (from, to) = at(point);
+        (point.state != State::Measured).then(|| PlotMark { series: 0, from, to, reason: point.state.name() })
+    };
+    let points = measured(surface).map(|point| rate_point(point, at(point))).collect();
+    Plot {
+        marks: surface.points.iter().filter_map(mark).collect(),
+        ..steps("Transfer rate by offset, MiB/s", place_axis(area), Axis::linear("", rate_text), points)
+    }
 }
 
-fn mebibytes(rate: f64) -> Cell {
-    Cell::real(rate * MIB, iops_text(rate).trim_end_matches(".0"))
+/// The transfer rate over the time of the measurement.
+pub(crate) fn rate_by_time(surface: &Surface) -> Plot {
+    let time =
+        |point: &SurfacePoint| (point.elapsed_ns as f64, (point.elapsed_ns + point.measured_ns) as f64);
+    let end = surface.points.iter().map(|point| point.elapsed_ns + point.measured_ns).max().unwrap_or(0);
+    let points = measured(surface).map(|point| rate_point(point, time(point))).collect();
+    let x = Axis::linear("", time_text).ending(0.0, end as f64);
+    steps("Transfer rate by time, MiB/s", x, Axis::linear("", rate_text), points)
+}
+
+fn steps(title: &str, x: Axis, y: Axis, points: Vec<PlotPoint>) -> Plot {
+    let series = vec![PlotSeries { name: String::new(), points }];
+    Plot {
+        title: title.to_owned(),
+        form: PlotForm::Steps,
+        x,
+        y,
+        series,
+        limits: Vec::new(),
+        marks: Vec::new(),
+    }
+}
+
+fn measured(surface: &Surface) -> impl Iterator<Item = &SurfacePoint> {
+    surface.points.iter().filter(|point| point.state == State::Measured)
+}
+
+fn place_axis(area: u64) -> Axis {
+    Axis::linear("", |place| match place {
+        0.0 => "0".to_owned(),
+        place => units::bytes(place as u64),
+    })
+    .ending(0.0, area as f64)
+}
+
+fn time_text(ns: f64) -> String {
+    if ns == 0.0 { "0".to_owned() } else { units::duration(Nanos(ns as u64)) }
+}
+
+fn latency_text(ns: f64) -> String {
+    units::latency(ns.round() as u64)
+}
+
+fn rate_text(rate: f64) -> String {
+    iops_text(rate).trim_end_matches(".0").to_owned()
+}
+
+fn rate_point(point: &SurfacePoint, (from, to): (f64, f64)) -> PlotPoint {
+    PlotPoint { from, to, y: point.bytes_per_second.unwrap_or(0.0) / MIB, interval: None }
 }
 
 /// Time tells no more than the offset does.

@@ -1,4 +1,4 @@
-//! Heat maps and plots as data.
+//! Heat maps and plots as data. Every renderer takes axes, ticks and ends from here, so that pictures agree whatever they are drawn in.
 
 use super::Cell;
 
@@ -13,25 +13,84 @@ pub struct HeatMap {
     pub rows: Vec<(String, Vec<Option<Cell>>)>,
 }
 
-/// A series over one axis: lines where a value holds for a stretch, dots where it holds for a moment.
+/// Series over common axes.
 #[derive(Clone, Debug)]
 pub struct Plot {
     /// What is shown, with its unit.
     pub title: String,
+    /// How the values are drawn.
+    pub form: PlotForm,
+    /// The horizontal axis; of bars the axis of their names.
+    pub x: Axis,
+    /// The axis of the values.
+    pub y: Axis,
     /// The values.
-    pub points: Vec<PlotPoint>,
+    pub series: Vec<PlotSeries>,
+    /// Limits: horizontal lines.
+    pub limits: Vec<PlotLimit>,
     /// Stretches without a value.
     pub marks: Vec<PlotMark>,
-    /// End of the horizontal axis, which begins at 0.
-    pub x_end: f64,
-    /// Both ends of the horizontal axis as readers see them.
-    pub x_labels: (String, String),
-    /// A value of the vertical axis as readers see it.
-    pub y_cell: fn(f64) -> Cell,
+}
+
+/// How the values of a plot are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlotForm {
+    /// Lines where a value holds for a stretch, dots where it holds for a moment.
+    #[default]
+    Steps,
+    /// Points joined by lines.
+    Lines,
+    /// Bars from the base of the axis, in groups of one name.
+    Bars,
+}
+
+/// An axis with its scale.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// What it measures, with its unit; empty where the title says so.
+    pub label: String,
+    /// How values lie along it.
+    pub scale: AxisScale,
+    /// Its ends; `None` where they follow from the values.
+    pub ends: Option<AxisEnds>,
+    /// Values with a mark; empty where they follow from the ends.
+    pub ticks: Vec<f64>,
+    /// A value as readers see it.
+    pub text: fn(f64) -> String,
+    /// Names in place of values, for 0, 1, 2, ...
+    pub names: Vec<String>,
+}
+
+/// How values lie along an axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AxisScale {
+    /// In proportion.
+    #[default]
+    Linear,
+    /// By their logarithm.
+    Logarithmic,
+}
+
+/// The ends of an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AxisEnds {
+    /// The first value.
+    pub from: f64,
+    /// The last.
+    pub to: f64,
+}
+
+/// The values of one source.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlotSeries {
+    /// Its name in the legend; empty where there is only one.
+    pub name: String,
+    /// Its values, ascending.
+    pub points: Vec<PlotPoint>,
 }
 
 /// A value that holds from `from` to `to`, which are the same for a moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PlotPoint {
     /// Beginning, on the horizontal axis.
     pub from: f64,
@@ -39,15 +98,207 @@ pub struct PlotPoint {
     pub to: f64,
     /// The value.
     pub y: f64,
+    /// Both ends of its interval.
+    pub interval: Option<AxisEnds>,
+}
+
+/// A limit of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlotLimit {
+    /// What it is.
+    pub name: String,
+    /// The place of its series.
+    pub series: usize,
+    /// Its value.
+    pub y: f64,
 }
 
 /// A stretch of the horizontal axis without a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlotMark {
+    /// The place of its series.
+    pub series: usize,
     /// Beginning.
     pub from: f64,
     /// End.
     pub to: f64,
     /// Why there is none.
     pub reason: &'static str,
+}
+
+impl PlotPoint {
+    /// A value for a moment.
+    pub fn at(x: f64, y: f64) -> PlotPoint {
+        PlotPoint { from: x, to: x, y, interval: None }
+    }
+}
+
+impl Axis {
+    /// An axis from 0 on, whose end follows from the values.
+    pub fn linear(label: impl Into<String>, text: fn(f64) -> String) -> Axis {
+        Axis {
+            label: label.into(),
+            scale: AxisScale::Linear,
+            ends: None,
+            ticks: Vec::new(),
+            text,
+            names: Vec::new(),
+        }
+    }
+
+    /// The same by logarithms.
+    pub fn logarithmic(label: impl Into<String>, text: fn(f64) -> String) -> Axis {
+        Axis { scale: AxisScale::Logarithmic, ..Axis::linear(label, text) }
+    }
+
+    /// An axis of names.
+    pub fn named(names: Vec<String>) -> Axis {
+        let to = names.len() as f64;
+        Axis { names, ends: Some(AxisEnds { from: 0.0, to }), ..Axis::linear("", |value| value.to_string()) }
+    }
+
+    /// The same with these ends.
+    pub fn ending(self, from: f64, to: f64) -> Axis {
+        Axis { ends: Some(AxisEnds { from, to }), ..self }
+    }
+
+    /// The same with marks at these values, which are its ends as well.
+    pub fn marked(self, ticks: Vec<f64>) -> Axis {
+        let ends = ticks.first().zip(ticks.last()).map(|(&from, &to)| AxisEnds { from, to });
+        Axis { ends, ticks, ..self }
+    }
+
+    /// The ends: those that are set, else round values around `values`.
+    pub fn ends(&self, values: impl Iterator<Item = f64>) -> AxisEnds {
+        if let Some(ends) = self.ends {
+            return ends;
+        }
+        let (least, most) = values
+            .filter(|value| value.is_finite() && (self.scale == AxisScale::Linear || *value > 0.0))
+            .fold((f64::INFINITY, 0.0_f64), |(least, most), value| (least.min(value), most.max(value)));
+        match self.scale {
+            AxisScale::Linear => AxisEnds { from: 0.0, to: nice(most) },
+            AxisScale::Logarithmic if most > 0.0 => {
+                let power = |value: f64| 10f64.powf(value);
+                let (from, to) = (power(least.log10().floor()), power(most.log10().ceil()));
+                AxisEnds { from, to: if to > from { to } else { from * 10.0 } }
+            }
+            AxisScale::Logarithmic => AxisEnds { from: 1.0, to: 10.0 },
+        }
+    }
+
+    /// The place of a value between the ends, 0 to 1.
+    pub fn place(&self, value: f64, ends: AxisEnds) -> f64 {
+        let share = match self.scale {
+            AxisScale::Linear => (value - ends.from) / (ends.to - ends.from),
+            AxisScale::Logarithmic => {
+                (value.max(f64::MIN_POSITIVE) / ends.from).ln() / (ends.to / ends.from).ln()
+            }
+        };
+        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// The values with a mark: about `count`.
+    pub fn ticks(&self, ends: AxisEnds, count: usize) -> Vec<f64> {
+        if !self.ticks.is_empty() {
+            let step = self.ticks.len().div_ceil(count.max(1)).max(1);
+            return self.ticks.iter().copied().step_by(step).collect();
+        }
+        match self.scale {
+            AxisScale::Linear => {
+                let length = ends.to - ends.from;
+                let step = divided(length).unwrap_or_else(|| nice(length / (count.max(2) as f64 - 1.0)));
+                let last = ((ends.to - ends.from) / step + 1e-9).floor() as usize;
+                (0..=last.min(100)).map(|number| ends.from + number as f64 * step).collect()
+            }
+            AxisScale::Logarithmic => {
+                let (first, last) = (ends.from.log10().round() as i32, ends.to.log10().round() as i32);
+                let every = ((last - first) as usize).div_ceil(count.max(1)).max(1);
+                (first..=last).step_by(every).map(|power| 10f64.powi(power)).collect()
+            }
+        }
+    }
+}
+
+impl Plot {
+    /// All values of the axis of values, with their intervals and limits.
+    pub fn values(&self) -> impl Iterator<Item = f64> {
+        let of_point = |point: &PlotPoint| {
+            let interval = point.interval.map(|interval| [interval.from, interval.to]);
+            std::iter::once(point.y).chain(interval.into_iter().flatten()).collect::<Vec<_>>()
+        };
+        let points = self.series.iter().flat_map(|series| &series.points).flat_map(of_point);
+        points.chain(self.limits.iter().map(|limit| limit.y))
+    }
+
+    /// The ends of the axis of values.
+    pub fn y_ends(&self) -> AxisEnds {
+        self.y.ends(self.values())
+    }
+
+    /// The ends of the other axis.
+    pub fn x_ends(&self) -> AxisEnds {
+        self.x.ends(
+            self.series.iter().flat_map(|series| &series.points).flat_map(|point| [point.from, point.to]),
+        )
+    }
+}
+
+/// The step that divides a round length into equal parts; `None` where it is not round.
+fn divided(length: f64) -> Option<f64> {
+    const PARTS: [(f64, f64); 8] =
+        [(1.0, 5.0), (1.5, 3.0), (2.0, 4.0), (3.0, 3.0), (4.0, 4.0), (5.0, 5.0), (6.0, 3.0), (8.0, 4.0)];
+    let power = 10f64.powf((length.log10() + 1e-9).floor());
+    let is_it = |(mantissa, _): &&(f64, f64)| (length / power - mantissa).abs() < 1e-6;
+    PARTS.iter().find(is_it).map(|(_, parts)| length / parts)
+}
+
+/// The next of 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten.
+pub(crate) fn nice(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 1.0;
+    }
+    let power = 10f64.powf(value.log10().floor());
+    let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    // A value that is itself such a step is not to slip behind it.
+    steps.into_iter().map(|step| step * power).find(|step| *step >= value * 0.999_999).unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_end_at_round_numbers() {
+        for (value, expected) in
+            [(0.0, 1.0), (97.0, 100.0), (101.0, 150.0), (200.0, 200.0), (0.7, 0.8), (9.0, 10.0)]
+        {
+            assert!((nice(value) - expected).abs() < 1e-9, "{value}: {}", nice(value));
+        }
+    }
+
+    #[test]
+    fn ticks_lie_within_the_ends() {
+        let text = |value: f64| value.to_string();
+        let linear = Axis::linear("", text);
+        let ends = linear.ends([150.0, 2_900.0].into_iter());
+        assert_eq!(ends, AxisEnds { from: 0.0, to: 3_000.0 });
+        assert_eq!(linear.ticks(ends, 4), [0.0, 1_000.0, 2_000.0, 3_000.0]);
+        assert!((linear.place(1_500.0, ends) - 0.5).abs() < 1e-9);
+        assert_eq!(linear.ticks(AxisEnds { from: 0.0, to: 0.5 }, 3).len(), 6);
+        assert_eq!(linear.ticks(AxisEnds { from: 0.0, to: 7.0 }, 3), [0.0, 4.0]);
+        let logarithmic = Axis::logarithmic("", text);
+        let ends = logarithmic.ends([0.0, 150.0, 2_900.0].into_iter());
+        assert_eq!(ends, AxisEnds { from: 100.0, to: 10_000.0 });
+        assert_eq!(logarithmic.ticks(ends, 5), [100.0, 1_000.0, 10_000.0]);
+        assert!((logarithmic.place(1_000.0, ends) - 0.5).abs() < 1e-9);
+        assert_eq!(Axis::logarithmic("", text).ends(std::iter::empty()), AxisEnds { from: 1.0, to: 10.0 });
+        let marked = Axis::logarithmic("", text).marked(vec![1.0, 2.0, 4.0, 8.0]);
+        assert_eq!(
+            (marked.ends(std::iter::empty()).to, marked.ticks(marked.ends.unwrap(), 2)),
+            (8.0, vec![1.0, 4.0])
+        );
+        // One value has no width.
+        assert_eq!(linear.place(1.0, AxisEnds { from: 1.0, to: 1.0 }), 0.0);
+    }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use fathom_model::units::UnitSystem;
 
 use super::cell::decimal;
-use super::{Block, Cell, CellMeasure, CellValue, FindingEntry, HeatMap, Plot, Table, View};
+use super::{AxisEnds, Block, Cell, CellMeasure, CellValue, FindingEntry, HeatMap, Plot, Table, View};
 use crate::Style;
 
 /// Heads of columns of rates, in powers of 1024 and of 1000.
@@ -95,13 +95,27 @@ impl HeatMap {
 }
 
 impl Plot {
-    /// A plot of rates has them in MiB per second, as its title says.
-    fn set_units(&mut self, system: UnitSystem) {
+    /// A plot of rates has them in MiB per second, as its title or its axis says.
+    pub(crate) fn set_units(&mut self, system: UnitSystem) {
         let (iec, si) = (UnitSystem::Iec, UnitSystem::Si);
-        if system == si && self.title.contains(iec.rate_unit()) {
-            self.title = self.title.replace(iec.rate_unit(), si.rate_unit());
-            self.points.iter_mut().for_each(|point| point.y *= iec.mega() / si.mega());
+        let is_rate = |text: &str| text.contains(iec.rate_unit());
+        if system == iec || !(is_rate(&self.title) || is_rate(&self.y.label)) {
+            return;
         }
+        for text in [&mut self.title, &mut self.y.label] {
+            *text = text.replace(iec.rate_unit(), si.rate_unit());
+        }
+        let factor = iec.mega() / si.mega();
+        let scale = |ends: &mut AxisEnds| {
+            ends.from *= factor;
+            ends.to *= factor;
+        };
+        for point in self.series.iter_mut().flat_map(|series| &mut series.points) {
+            point.y *= factor;
+            point.interval.iter_mut().for_each(scale);
+        }
+        self.limits.iter_mut().for_each(|limit| limit.y *= factor);
+        self.y.ends.iter_mut().for_each(scale);
     }
 }
 

@@ -1,12 +1,14 @@
 //! Heat maps and plots in characters: several side by side where there is room.
 
+mod bars;
 mod heat_map;
 mod plot;
 
 use std::io;
 
 use super::{INDENT, Page};
-use crate::view::{HeatMap, Plot};
+use crate::columns::wrap;
+use crate::view::{HeatMap, Plot, PlotForm};
 use crate::{Style, TextWriter};
 
 /// Lines with their width as it is seen.
@@ -32,9 +34,12 @@ impl Page<'_> {
         let room = self.width - INDENT;
         let width = if self.width >= TWO_PLOTS { (room - GAP) / 2 } else { room }.min(WIDEST_PLOT);
         let size = plot::PlotSize { width, height: PLOT_HEIGHT, is_unicode: self.style.unicode };
-        self.side_by_side(plots.iter().map(|plot| plot::picture(plot, size, self.style)).collect(), out)?;
-        let mut reasons: Vec<&str> =
-            plots.iter().flat_map(|plot| &plot.marks).map(|mark| mark.reason).collect();
+        let picture = |plot: &Plot| picture(plot, size, self.style);
+        self.side_by_side(plots.iter().map(picture).collect(), out)?;
+        self.legend(plots, out)?;
+        // Bars say it themselves.
+        let marked = plots.iter().filter(|plot| plot.form != PlotForm::Bars);
+        let mut reasons: Vec<&str> = marked.flat_map(|plot| &plot.marks).map(|mark| mark.reason).collect();
         reasons.sort_unstable();
         reasons.dedup();
         if reasons.is_empty() {
@@ -43,6 +48,34 @@ impl Page<'_> {
         let legend: Vec<String> =
             reasons.iter().map(|reason| format!("{} {reason}", plot::letter(reason))).collect();
         writeln!(out, "{:INDENT$}{}", "", self.style.dim(&format!("No rate: {}", legend.join(", "))))
+    }
+
+    /// The letters of the series of plots that share a field, and the limits.
+    fn legend(&self, plots: &[Plot], out: &mut TextWriter) -> io::Result<()> {
+        let mut entries: Vec<String> = Vec::new();
+        let shared = plots.iter().filter(|plot| plot.form != PlotForm::Bars);
+        for plot in shared {
+            let named = plot.series.iter().enumerate().filter(|_| plot.series.len() > 1);
+            let series =
+                named.map(|(place, series)| format!("{} {}", plot::series_letter(plot, place), series.name));
+            let limits = plot.limits.iter().map(|limit| format!("dotted {}", limit.name));
+            for entry in series.chain(limits) {
+                // A name that is the letter says no more.
+                let entry = entry
+                    .split_once(' ')
+                    .filter(|(letter, name)| letter == name)
+                    .map_or(entry.as_str(), |_| "")
+                    .to_owned();
+                if !entry.is_empty() && !entries.contains(&entry) {
+                    entries.push(entry);
+                }
+            }
+        }
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let lines = wrap(&entries.join(", "), self.width, INDENT, INDENT);
+        lines.into_iter().try_for_each(|line| writeln!(out, "{}", self.style.dim(&line)))
     }
 
     /// Pictures side by side as far as the width goes, the others below.
@@ -70,7 +103,14 @@ impl Page<'_> {
 /// The lines of one plot, `width` wide.
 pub(in crate::formats) fn plot_lines(plot: &Plot, width: usize) -> Vec<String> {
     let size = plot::PlotSize { width, height: PLOT_HEIGHT, is_unicode: true };
-    plot::picture(plot, size, &Style::default()).lines.into_iter().map(|(line, _)| line).collect()
+    picture(plot, size, &Style::default()).lines.into_iter().map(|(line, _)| line).collect()
+}
+
+fn picture(plot: &Plot, size: plot::PlotSize, style: &Style) -> Picture {
+    match plot.form {
+        PlotForm::Bars => bars::picture(plot, size, style),
+        PlotForm::Steps | PlotForm::Lines => plot::picture(plot, size, style),
+    }
 }
 
 impl Picture {

@@ -1,8 +1,9 @@
-//! Plots of lines and dots: braille where the terminal has it, else one character to the dot.
+//! Plots of lines and dots: braille where the terminal has it, else one character to the dot. Where several series share a plot, each
+//! value is a letter.
 
 use super::Picture;
 use crate::Style;
-use crate::view::Plot;
+use crate::view::{AxisEnds, Plot, PlotForm, PlotSeries};
 
 /// Size of a plot, labels included, and its characters.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,11 @@ pub(super) struct PlotSize {
     pub is_unicode: bool,
 }
 
+/// Values in the same place.
+const SEVERAL: char = '*';
+/// A line where there is no braille.
+const LINE: char = '.';
+
 /// The letter that marks a stretch without a value.
 pub(super) fn letter(reason: &str) -> char {
     match reason {
@@ -21,48 +27,85 @@ pub(super) fn letter(reason: &str) -> char {
     }
 }
 
+/// The letter of a series: of its name, else of its place.
+pub(super) fn series_letter(plot: &Plot, place: usize) -> char {
+    let named = plot.series[place].name.chars().next().filter(|first| {
+        let is_same = |other: &PlotSeries| other.name.starts_with(*first);
+        first.is_alphanumeric() && plot.series.iter().filter(|other| is_same(other)).count() == 1
+    });
+    named.unwrap_or_else(|| char::from(b'a' + (place % 26) as u8))
+}
+
 /// Title, field, axis and, where there are marks, their line.
 pub(super) fn picture(plot: &Plot, size: PlotSize, style: &Style) -> Picture {
     let mut lines = lines(plot, size);
+    let first = lines[0].trim_end_matches(' ').chars().count();
     lines[0] = style.bold(lines[0].trim_end_matches(' '));
-    let first = plot.title.chars().count();
     let width = |index: usize| if index == 0 { first } else { size.width };
     Picture { lines: lines.into_iter().enumerate().map(|(index, line)| (line, width(index))).collect() }
 }
 
 fn lines(plot: &Plot, size: PlotSize) -> Vec<String> {
-    let top = nice(plot.points.iter().map(|point| point.y).fold(0.0, f64::max));
-    let (most, none) = ((plot.y_cell)(top).text, (plot.y_cell)(0.0).text);
-    let label = most.chars().count().max(none.chars().count());
+    let ends = plot.y_ends();
+    let (most, least) = ((plot.y.text)(ends.to), (plot.y.text)(ends.from));
+    let ticks: Vec<f64> = if plot.series.len() > 1 { plot.y.ticks(ends, 4) } else { Vec::new() };
+    let text_of = |value: &f64| (plot.y.text)(*value);
+    let label = ticks.iter().map(text_of).chain([most.clone(), least.clone()]);
+    let label = label.map(|text| text.chars().count()).max().unwrap_or(0);
     let field = PlotField::new(size.width.saturating_sub(label + 2).max(8), size);
-    let rows = field.draw(plot, top);
+    let rows = field.draw(plot, ends);
     let (wall, floor, corner) = if size.is_unicode { ('│', '─', '└') } else { ('|', '-', '+') };
-    let mut lines = vec![plot.title.clone()];
+    let mut lines = vec![title(plot)];
     for (number, row) in rows.iter().enumerate() {
-        let text = if number == 0 { most.as_str() } else { "" };
+        // The row that a tick falls into; the first and the last have the ends.
+        let of_row = |value: &&f64| {
+            let up = plot.y.place(**value, ends) * (size.height - 1) as f64;
+            size.height - 1 - up.round() as usize == number && number > 0
+        };
+        let tick = ticks.iter().find(of_row).filter(|value| **value > ends.from).map(text_of);
+        let text = if number == 0 { most.clone() } else { tick.unwrap_or_default() };
         lines.push(format!("{text:>label$} {wall}{row}"));
     }
     let axis: String = std::iter::repeat_n(floor, field.columns).collect();
-    lines.push(format!("{none:>label$} {corner}{axis}"));
+    lines.push(format!("{least:>label$} {corner}{axis}"));
     if !plot.marks.is_empty() {
         lines.push(format!("{:label$}  {}", "", field.marks(plot)));
     }
-    let (first, last) = &plot.x_labels;
-    let gap = field.columns.saturating_sub(first.chars().count() + last.chars().count());
-    lines.push(format!("{:label$}  {first}{}{last}", "", " ".repeat(gap)));
+    lines.push(format!("{:label$}  {}", "", x_axis(plot, field.columns)));
+    if !plot.x.label.is_empty() {
+        lines.push(format!("{:label$}  {:^2$}", "", plot.x.label, field.columns));
+    }
     let pad = |line: String| format!("{line}{}", " ".repeat(size.width.saturating_sub(line.chars().count())));
     lines.into_iter().map(pad).collect()
 }
 
-/// The next of 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten.
-fn nice(value: f64) -> f64 {
-    if value <= 0.0 || !value.is_finite() {
-        return 1.0;
+/// The title, with what the values are where it does not say so.
+pub(super) fn title(plot: &Plot) -> String {
+    let (title, label) = (plot.title.to_lowercase(), plot.y.label.to_lowercase());
+    if title.contains(&label) { plot.title.clone() } else { format!("{}: {}", plot.title, plot.y.label) }
+}
+
+/// The ends, and the marks between them that have room.
+fn x_axis(plot: &Plot, columns: usize) -> String {
+    let ends = plot.x_ends();
+    let ticks = if plot.x.ticks.is_empty() { Vec::new() } else { plot.x.ticks(ends, columns / 6) };
+    let (first, last) = ((plot.x.text)(ends.from), (plot.x.text)(ends.to));
+    let mut line: Vec<char> = vec![' '; columns];
+    let mut write = |text: &str, start: usize| {
+        let width = text.chars().count();
+        let is_free = line.iter().skip(start.saturating_sub(1)).take(width + 2).all(|c| *c == ' ');
+        if start + width <= columns && is_free {
+            text.chars().enumerate().for_each(|(at, c)| line[start + at] = c);
+        }
+    };
+    write(&first, 0);
+    write(&last, columns.saturating_sub(last.chars().count()));
+    for tick in ticks {
+        let text = (plot.x.text)(tick);
+        let at = (plot.x.place(tick, ends) * (columns - 1) as f64).round() as usize;
+        write(&text, at.saturating_sub(text.chars().count() / 2));
     }
-    let power = 10f64.powf(value.log10().floor());
-    let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-    // A value that is itself such a step is not to slip behind it.
-    steps.into_iter().map(|step| step * power).find(|step| *step >= value * 0.999_999).unwrap_or(value)
+    line.into_iter().collect::<String>().trim_end_matches(' ').to_owned()
 }
 
 /// Dots of a character: across and down.
@@ -74,25 +117,74 @@ struct PlotField {
     dots: (usize, usize),
 }
 
+/// A dot of the field.
+#[derive(Clone, Copy)]
+struct Dot {
+    x: usize,
+    y: usize,
+}
+
 impl PlotField {
     fn new(columns: usize, size: PlotSize) -> PlotField {
         PlotField { columns, rows: size.height, dots: if size.is_unicode { BRAILLE } else { (1, 1) } }
     }
 
-    fn draw(&self, plot: &Plot, top: f64) -> Vec<String> {
+    fn draw(&self, plot: &Plot, ends: AxisEnds) -> Vec<String> {
         let (wide, high) = (self.columns * self.dots.0, self.rows * self.dots.1);
         let mut set = vec![false; wide * high];
-        for point in &plot.points {
-            let (from, to) = span(point.from, point.to, plot.x_end, wide);
-            let up = ((point.y / top).clamp(0.0, 1.0) * (high - 1) as f64).round() as usize;
-            for dot in &mut set[(high - 1 - up) * wide..][from..=to] {
-                *dot = true;
+        let x_ends = plot.x_ends();
+        let up = |y: f64| high - 1 - (plot.y.place(y, ends) * (high - 1) as f64).round() as usize;
+        for limit in &plot.limits {
+            // A dotted line.
+            let y = up(limit.y);
+            (0..wide).step_by(4).for_each(|x| set[y * wide + x] = true);
+        }
+        let across = |x: f64| (plot.x.place(x, x_ends) * (wide - 1) as f64).round() as usize;
+        for series in &plot.series {
+            if plot.form == PlotForm::Lines {
+                let dots: Vec<Dot> =
+                    series.points.iter().map(|point| Dot { x: across(point.from), y: up(point.y) }).collect();
+                for pair in dots.windows(2) {
+                    join(pair[0], pair[1], |dot| set[dot.y * wide + dot.x] = true);
+                }
+            }
+            for point in &series.points {
+                let (from, to) = span(point.from, point.to, x_ends, plot, wide);
+                set[up(point.y) * wide..][from..=to].fill(true);
             }
         }
         let is_set = |x: usize, y: usize| set[y * wide + x];
-        (0..self.rows)
+        let mut rows: Vec<Vec<char>> = (0..self.rows)
             .map(|row| (0..self.columns).map(|column| self.letter(&is_set, column, row)).collect())
-            .collect()
+            .collect();
+        if plot.form == PlotForm::Lines && self.dots == (1, 1) {
+            rows.iter_mut().flatten().filter(|c| **c == SEVERAL).for_each(|c| *c = LINE);
+        }
+        if plot.series.len() > 1 {
+            self.name_series(plot, ends, &mut rows);
+        }
+        rows.into_iter().map(|row| row.into_iter().collect()).collect()
+    }
+
+    /// The letter of each series at its values.
+    fn name_series(&self, plot: &Plot, ends: AxisEnds, rows: &mut [Vec<char>]) {
+        let x_ends = plot.x_ends();
+        let mut owners = vec![None; self.columns * self.rows];
+        for (place, series) in plot.series.iter().enumerate() {
+            let letter = series_letter(plot, place);
+            for point in &series.points {
+                let middle = plot.x.place(f64::midpoint(point.from, point.to), x_ends);
+                let column = (middle * (self.columns - 1) as f64).round() as usize;
+                let up = (plot.y.place(point.y, ends) * (self.rows - 1) as f64).round() as usize;
+                let row = self.rows - 1 - up;
+                let owner = &mut owners[row * self.columns + column];
+                rows[row][column] = match *owner {
+                    Some(other) if other != place => SEVERAL,
+                    _ => letter,
+                };
+                *owner = Some(place);
+            }
+        }
     }
 
     fn letter(&self, is_set: &impl Fn(usize, usize) -> bool, column: usize, row: usize) -> char {
@@ -116,16 +208,26 @@ impl PlotField {
     fn marks(&self, plot: &Plot) -> String {
         let mut line = vec![' '; self.columns];
         for mark in &plot.marks {
-            let (from, to) = span(mark.from, mark.to, plot.x_end, self.columns);
+            let (from, to) = span(mark.from, mark.to, plot.x_ends(), plot, self.columns);
             line[from..=to].fill(letter(mark.reason));
         }
         line.into_iter().collect()
     }
 }
 
+/// Every dot on the way from one to the other.
+fn join(one: Dot, other: Dot, mut set: impl FnMut(Dot)) {
+    let steps = one.x.abs_diff(other.x).max(one.y.abs_diff(other.y)).max(1);
+    let between = |one: usize, other: usize, step: usize| {
+        (one as f64 + (other as f64 - one as f64) * step as f64 / steps as f64).round() as usize
+    };
+    (0..=steps)
+        .for_each(|step| set(Dot { x: between(one.x, other.x, step), y: between(one.y, other.y, step) }));
+}
+
 /// The first and last of `cells` that lie between `from` and `to`; one at least.
-fn span(from: f64, to: f64, most: f64, cells: usize) -> (usize, usize) {
-    let cell = |x: f64| if most > 0.0 { x / most * cells as f64 } else { 0.0 };
+fn span(from: f64, to: f64, ends: AxisEnds, plot: &Plot, cells: usize) -> (usize, usize) {
+    let cell = |x: f64| plot.x.place(x, ends) * cells as f64;
     let first = (cell(from).floor().max(0.0) as usize).min(cells - 1);
     let last = (cell(to).ceil() as usize).saturating_sub(1).clamp(first, cells - 1);
     (first, last)
@@ -134,25 +236,29 @@ fn span(from: f64, to: f64, most: f64, cells: usize) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{Cell, PlotMark, PlotPoint};
+    use crate::view::{Axis, PlotMark, PlotPoint};
+
+    fn plot(points: &[PlotPoint], marks: &[PlotMark]) -> Plot {
+        Plot {
+            title: "rate".to_owned(),
+            form: PlotForm::Steps,
+            x: Axis::linear("", |value| format!("{value:.0}")).ending(0.0, 8.0),
+            y: Axis::linear("", |value| format!("{value:.0}")),
+            series: vec![PlotSeries { name: String::new(), points: points.to_vec() }],
+            limits: Vec::new(),
+            marks: marks.to_vec(),
+        }
+    }
 
     fn drawn(points: &[PlotPoint], marks: &[PlotMark], is_unicode: bool) -> Vec<String> {
-        let plot = Plot {
-            title: "rate".to_owned(),
-            points: points.to_vec(),
-            marks: marks.to_vec(),
-            x_end: 8.0,
-            x_labels: ("0".to_owned(), "8".to_owned()),
-            y_cell: |value| Cell::real(value, format!("{value:.0}")),
-        };
-        lines(&plot, PlotSize { width: 12, height: 2, is_unicode })
+        lines(&plot(points, marks), PlotSize { width: 12, height: 2, is_unicode })
     }
 
     #[test]
     fn lines_dots_and_marks_lie_where_they_belong() {
-        let point = |from, to, y| PlotPoint { from, to, y };
+        let point = |from, to, y| PlotPoint { from, to, y, interval: None };
         let points = [point(0.0, 4.0, 10.0), point(4.0, 6.0, 0.0)];
-        let marks = [PlotMark { from: 6.0, to: 8.0, reason: "unwritten" }];
+        let marks = [PlotMark { series: 0, from: 6.0, to: 8.0, reason: "unwritten" }];
         let expected =
             ["rate        ", "10 |****    ", "   |    **  ", " 0 +--------", "          uu", "    0      8"];
         assert_eq!(drawn(&points, &marks, false), expected);
@@ -164,11 +270,15 @@ mod tests {
     }
 
     #[test]
-    fn axes_end_at_round_numbers() {
-        for (value, expected) in
-            [(0.0, 1.0), (97.0, 100.0), (101.0, 150.0), (200.0, 200.0), (0.7, 0.8), (9.0, 10.0)]
-        {
-            assert!((nice(value) - expected).abs() < 1e-9, "{value}: {}", nice(value));
-        }
+    fn series_that_share_a_plot_are_letters() {
+        let mut shared = plot(&[PlotPoint::at(0.0, 10.0), PlotPoint::at(8.0, 0.0)], &[]);
+        shared.form = PlotForm::Lines;
+        shared.series[0].name = "A".to_owned();
+        let points = vec![PlotPoint::at(0.0, 0.0), PlotPoint::at(8.0, 0.0)];
+        shared.series.push(PlotSeries { name: "B".to_owned(), points });
+        let size = PlotSize { width: 12, height: 3, is_unicode: false };
+        let found = lines(&shared, size);
+        assert_eq!((found[0].trim_end(), found[1].as_str()), ("rate", "10 |A.      "));
+        assert!(found[3].starts_with("   |B") && found[3].ends_with(SEVERAL), "{found:?}");
     }
 }

@@ -1,0 +1,86 @@
+//! Bars: a plot for each kind of figure, with a group for each test and direction.
+
+use fathom_analysis::compare::VolumeComparison;
+use fathom_analysis::compare::cell::FigureCell;
+use fathom_analysis::compare::figure::Figure;
+use fathom_analysis::compare::matrix::{MatrixFigure, MatrixTest};
+use fathom_analysis::criterion::{LatencySpan, Metric, MetricKind, Statistic};
+use fathom_record::import::FigureBound;
+
+use super::curves::{MIB, latency_text, rate_text};
+use crate::view::{Axis, AxisEnds, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries};
+
+/// The kinds of figures, with the scale of their values.
+const KINDS: [(&str, MetricKind, f64); 4] = [
+    ("IOPS", MetricKind::Iops, 1.0),
+    ("Bandwidth", MetricKind::BytesPerSecond, MIB),
+    ("Mean latency", MetricKind::Latency(LatencySpan::Total, Statistic::Mean), 1.0),
+    ("p99 latency", MetricKind::Latency(LatencySpan::Total, Statistic::Percentile(990_000)), 1.0),
+];
+
+pub(super) fn plots(comparison: &VolumeComparison, names: &[String], is_logarithmic: bool) -> Vec<Plot> {
+    let plot = |(title, kind, scale): (&str, MetricKind, f64)| {
+        let (label, text): (&str, fn(f64) -> String) = match kind {
+            MetricKind::Iops => ("IOPS", rate_text),
+            MetricKind::BytesPerSecond => ("MiB/s", rate_text),
+            MetricKind::Latency(..) => ("latency", latency_text),
+        };
+        let y = if is_logarithmic { Axis::logarithmic(label, text) } else { Axis::linear(label, text) };
+        let groups: Vec<(&MatrixTest, &MatrixFigure)> = comparison
+            .tests
+            .iter()
+            .flat_map(|test| test.figures.iter().map(move |figure| (test, figure)))
+            .filter(|(_, figure)| is_kind(figure, kind))
+            .collect();
+        let mut plot = Plot {
+            title: title.to_owned(),
+            form: PlotForm::Bars,
+            x: Axis::named(groups.iter().map(|(test, figure)| group_name(test, figure)).collect()),
+            y,
+            series: names.iter().map(|name| PlotSeries { name: name.clone(), points: Vec::new() }).collect(),
+            limits: Vec::new(),
+            marks: Vec::new(),
+        };
+        for (group, (_, figure)) in groups.iter().enumerate() {
+            for (place, cell) in figure.cells.iter().enumerate() {
+                add(&mut plot, group as f64, place, cell, scale);
+            }
+        }
+        plot
+    };
+    let plots = KINDS.into_iter().map(plot);
+    plots.filter(|plot| plot.series.iter().any(|series| !series.points.is_empty())).collect()
+}
+
+fn is_kind(figure: &MatrixFigure, kind: MetricKind) -> bool {
+    let is_it = matches!(figure.figure, Figure::Metric(metric) if metric.kind == kind);
+    is_it && figure.direction != Some("sync") && figure.cells.iter().any(|cell| cell.value.is_some())
+}
+
+/// The test, with the direction where it has several.
+fn group_name(test: &MatrixTest, figure: &MatrixFigure) -> String {
+    let rates = test.figures.iter().filter(|figure| {
+        matches!(figure.figure, Figure::Metric(Metric { kind: MetricKind::BytesPerSecond, .. }))
+    });
+    match figure.direction.filter(|_| rates.count() > 1) {
+        Some(direction) => format!("{} {direction}", test.test),
+        None => test.test.clone(),
+    }
+}
+
+fn add(plot: &mut Plot, group: f64, place: usize, cell: &FigureCell, scale: f64) {
+    match cell.value {
+        Some(value) if cell.bound == FigureBound::Exact => {
+            let interval =
+                cell.low.zip(cell.high).map(|(low, high)| AxisEnds { from: low / scale, to: high / scale });
+            let point = PlotPoint { interval, ..PlotPoint::at(group, value / scale) };
+            plot.series[place].points.push(point);
+        }
+        Some(_) => {
+            plot.marks.push(PlotMark { series: place, from: group, to: group, reason: "stated as a bound" })
+        }
+        None => {
+            plot.marks.push(PlotMark { series: place, from: group, to: group, reason: cell.state.text() });
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Curves over block sizes, queue depths, percentiles and time.
+
+use fathom_analysis::compare::VolumeComparison;
+use fathom_analysis::compare::curves::{
+    CurveSet, DAY_NS, DayCurve, DayCurves, LatencyCurves, RatePoint, SourceSurface,
+};
+use fathom_model::{Nanos, units};
+
+use crate::surface::plots::{rate_by_place, rate_by_time};
+use crate::view::{Axis, AxisEnds, Plot, PlotForm, PlotLimit, PlotPoint, PlotSeries};
+
+pub(super) const MIB: f64 = (1 << 20) as f64;
+/// Tests of which one picture shows the latencies, and the course over a day.
+const MOST_TESTS: usize = 8;
+const MOST_DAYS: usize = 2;
+
+/// A rate with three digits at least: `11.7`, `128`, `3,000`.
+pub(super) fn rate_text(rate: f64) -> String {
+    let text = match rate {
+        ..9.995 => format!("{rate:.2}"),
+        ..99.95 => format!("{rate:.1}"),
+        _ => return units::grouped(rate.round() as u64),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+pub(super) fn latency_text(ns: f64) -> String {
+    if ns == 0.0 { "0".to_owned() } else { units::latency(ns.round() as u64) }
+}
+
+fn block_text(bytes: f64) -> String {
+    units::bytes(bytes as u64).replace(".0 ", " ")
+}
+
+fn count_text(count: f64) -> String {
+    units::grouped(count as u64)
+}
+
+fn percent_text(percent: f64) -> String {
+    format!("{percent:.0} %")
+}
+
+/// `p99.9` of the place where one of 1,000 lies beyond.
+fn percentile_text(beyond: f64) -> String {
+    let percent = 100.0 - 100.0 / beyond;
+    format!("p{}", (percent * 100.0).round() / 100.0)
+}
+
+fn hours_text(ns: f64) -> String {
+    if ns == 0.0 { "0".to_owned() } else { units::duration(Nanos(ns as u64)) }
+}
+
+fn empty(title: String, form: PlotForm, x: Axis, y: Axis) -> Plot {
+    Plot { title, form, x, y, series: Vec::new(), limits: Vec::new(), marks: Vec::new() }
+}
+
+pub(super) fn ladders(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot> {
+    let axis = || Axis::logarithmic("block size", block_text);
+    comparison.curves.ladders.iter().flat_map(|set| rates(set, names, &axis, false)).collect()
+}
+
+pub(super) fn depths(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot> {
+    let axis = || Axis::logarithmic("queue depth", count_text);
+    comparison.curves.depths.iter().flat_map(|set| rates(set, names, &axis, true)).collect()
+}
+
+/// IOPS and bandwidth over one axis.
+fn rates(set: &CurveSet, names: &[String], axis: &dyn Fn() -> Axis, has_limits: bool) -> [Plot; 2] {
+    let mut ticks: Vec<f64> =
+        set.curves.iter().flat_map(|curve| &curve.points).map(|point| point.x).collect();
+    ticks.sort_by(f64::total_cmp);
+    ticks.dedup();
+    let plot = |what: &str, unit: &str, of: &dyn Fn(&RatePoint) -> Option<f64>| {
+        let x = axis().marked(ticks.clone());
+        let mut plot =
+            empty(format!("{what}, {}", set.work), PlotForm::Lines, x, Axis::linear(unit, rate_text));
+        plot.series = all_named(names);
+        for curve in &set.curves {
+            let points = curve.points.iter().filter_map(|point| Some(PlotPoint::at(point.x, of(point)?)));
+            plot.series[curve.source].points = points.collect();
+        }
+        plot
+    };
+    let mut iops = plot("IOPS", "IOPS", &|point| point.iops);
+    let bandwidth = plot("Bandwidth", "MiB/s", &|point| Some(point.bytes_per_second? / MIB));
+    let limits = set.curves.iter().filter(|_| has_limits);
+    let limits = limits.filter_map(|curve| {
+        let name = names[curve.source].split(' ').next().unwrap_or_default();
+        Some(PlotLimit {
+            name: format!("sustained rate of {name}"),
+            series: curve.source,
+            y: curve.limit_iops?,
+        })
+    });
+    iops.limits = limits.collect();
+    [iops, bandwidth]
+}
+
+/// A series for each source, so that each has the same colour everywhere.
+fn all_named(names: &[String]) -> Vec<PlotSeries> {
+    names.iter().map(|name| PlotSeries { name: name.clone(), points: Vec::new() }).collect()
+}
+
+pub(super) fn latencies(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot> {
+    let sets = &comparison.curves.latencies;
+    // All plots go as far as the one with most samples.
+    let points = sets.iter().flat_map(|set| &set.curves).flat_map(|curve| &curve.points);
+    let last = points.map(|(percent, _)| *percent).fold(90.0, f64::max);
+    let plot = |set: &LatencyCurves| {
+        let beyond = |percent: f64| 100.0 / (100.0 - percent);
+        let ticks = [50.0, 90.0, 99.0, 99.9, 99.99].map(beyond);
+        let ticks = ticks.into_iter().filter(|tick| *tick <= beyond(last) * 1.001).collect();
+        let x = Axis::logarithmic("percentile", percentile_text).marked(ticks);
+        let y = Axis::logarithmic("latency", latency_text);
+        let mut plot = empty(format!("{}, {}s", set.test, set.direction), PlotForm::Lines, x, y);
+        plot.series = all_named(names);
+        for curve in &set.curves {
+            let points = curve.points.iter().map(|(percent, ns)| PlotPoint::at(beyond(*percent), *ns));
+            plot.series[curve.source].points = points.collect();
+        }
+        plot
+    };
+    let mut plots: Vec<Plot> = sets.iter().take(MOST_TESTS).map(plot).collect();
+    share_axis(&mut plots);
+    plots
+}
+
+/// Plots of one kind have one axis of values.
+fn share_axis(plots: &mut [Plot]) {
+    let ends = plots
+        .iter()
+        .filter(|plot| plot.series.iter().any(|series| !series.points.is_empty()))
+        .map(Plot::y_ends)
+        .reduce(|one, other| AxisEnds { from: one.from.min(other.from), to: one.to.max(other.to) });
+    plots.iter_mut().for_each(|plot| plot.y.ends = ends);
+}
+
+pub(super) fn days(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot> {
+    const HOUR: f64 = 3.6e12;
+    let plot =
+        |test: &str, what: &str, y: Axis, curves: &[DayCurve], of: &dyn Fn(&DayCurve) -> Vec<PlotPoint>| {
+            let ticks = (0..=8).map(|step| f64::from(step) * 3.0 * HOUR).collect();
+            let x = Axis::linear("time at full load", hours_text).marked(ticks);
+            let mut plot = empty(format!("{what}, {test}"), PlotForm::Lines, x, y);
+            plot.series = all_named(names);
+            for curve in curves {
+                plot.series[curve.source].points = of(curve);
+            }
+            plot
+        };
+    let rate = |curve: &DayCurve| {
+        let of_stretch = |(from, to, iops): &(u64, u64, f64)| {
+            [PlotPoint::at(*from as f64, *iops), PlotPoint::at(*to as f64, *iops)]
+        };
+        curve.stretches.iter().flat_map(of_stretch).collect()
+    };
+    let credits = |curve: &DayCurve| {
+        let Some(exhausted) = curve.exhausted_ns else { return Vec::new() };
+        let points = [(0.0, 100.0), (exhausted as f64, 0.0), (DAY_NS as f64, 0.0)];
+        points.map(|(x, y)| PlotPoint::at(x, y)).to_vec()
+    };
+    let of_test = |day: &DayCurves| {
+        let iops = Axis::logarithmic("IOPS", rate_text);
+        let percent = Axis::linear("burst credits", percent_text).ending(0.0, 100.0);
+        [
+            plot(&day.test, "IOPS", iops, &day.curves, &rate),
+            plot(&day.test, "Burst credits", percent, &day.curves, &credits),
+        ]
+    };
+    comparison.curves.days.iter().take(MOST_DAYS).flat_map(of_test).collect()
+}
+
+/// Two small plots for each source, over the same axes of values.
+pub(super) fn surfaces(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot> {
+    let named =
+        |plot: Plot, source: usize| Plot { title: format!("{}: {}", names[source], plot.title), ..plot };
+    let of_source = |one: &SourceSurface| {
+        [
+            named(rate_by_place(&one.surface, one.area), one.source),
+            named(rate_by_time(&one.surface), one.source),
+        ]
+    };
+    let mut plots: Vec<Plot> = comparison.curves.surfaces.iter().flat_map(of_source).collect();
+    share_axis(&mut plots);
+    plots
+}
