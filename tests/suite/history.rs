@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use fathom_tests::{
-    Cap, LoopDevice, Throttle, fathom, fathom_under, measuring_capped, need, run, scratch, steadily,
-};
+use fathom_tests::{Cap, LoopDevice, Throttle, fathom, fathom_under, measuring_capped, need, run, scratch};
 use serde_json::Value;
+
+use crate::ours::steadily;
 
 const MIB: u64 = 1 << 20;
 /// Runs before the cap changes, and after it.

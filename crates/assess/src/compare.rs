@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use fathom_analysis::compare::source::{ComparedSource, SourceKind, SourceRun, VolumeFacts, VolumePrice};
 use fathom_catalog::{CatalogEntry, LimitUnit, MonthlyUse, Parameters, reach};
 use fathom_model::Nanos;
-use fathom_record::{Activity, JobRecord, RunHeader, RunRecord, TestRecord};
+use fathom_record::{Activity, JobRecord, RunHeader, RunRecord, TYPE_LABEL, TestRecord};
 use fathom_volume::VolumeModel;
 
 use crate::AssessError;
 use crate::bench;
 use crate::catalogue::VolumeTypes;
-use crate::known_volume::{KnownVolume, LABEL};
+use crate::known_volume::KnownVolume;
 use crate::machine::engine_rows;
 use crate::plan::{BenchPlan, BenchSettings, Effort};
 use crate::published_rates::{look_up, offered_load};
@@ -245,7 +245,7 @@ pub fn set_volume_type(
 ) -> Result<(), AssessError> {
     let named = volume_type.strip_prefix("sim:").unwrap_or(volume_type);
     SimulatedVolume::named(format!("sim:{named}").as_ref(), types)?;
-    record.header.labels.insert(fathom_record::TYPE_LABEL.to_owned(), named.to_owned());
+    record.header.labels.insert(TYPE_LABEL.to_owned(), named.to_owned());
     let settings = RunSettings { types: types.clone(), ..RunSettings::default() };
     let RunRecord { header, tests, .. } = record;
     tests.iter_mut().for_each(|test| look_up(header, &settings, test));
@@ -264,7 +264,7 @@ pub fn volume_facts(record: &RunRecord, types: &VolumeTypes) -> Result<VolumeFac
             return Ok(VolumeFacts { persistent: persistence(header), ..VolumeFacts::default() });
         };
         return Ok(VolumeFacts {
-            volume_type: header.labels.get(LABEL).cloned(),
+            volume_type: header.labels.get(TYPE_LABEL).cloned(),
             size_bytes,
             persistent: Some(entry.is_persistent()),
             location: Some(location(entry)),

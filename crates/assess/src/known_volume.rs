@@ -52,7 +52,7 @@ impl<'a> KnownVolume<'a> {
         catalog: &'a Catalog,
         header: &RunHeader,
     ) -> Option<(&'a CatalogEntry, Option<u64>)> {
-        let target = SimulatedTarget::parse(catalog, header.labels.get(LABEL)?).ok()?;
+        let target = SimulatedTarget::parse(catalog, header.labels.get(TYPE_LABEL)?).ok()?;
         Some((catalog.get(&target.id)?, target.chosen?.size_bytes))
     }
 

@@ -262,6 +262,7 @@ pub fn of_runs(runs: [&str; 2], history: Option<PathBuf>) -> Result<VolumeCompar
         runtime: None,
         only: Vec::new(),
         runs: 1,
+        volume_types: Vec::new(),
         command: Vec::new(),
     });
     compare(&reader.read()?, &CompareSettings::default()).map_err(|error| Complaint::usage(error, None))

@@ -15,7 +15,10 @@ pub use json::render as render_json;
 
 use self::words::{change, interval, percent_of};
 use crate::Style;
-use crate::view::{Block, Cell, Column, Plot, PlotPoint, Row, Table, Tone, View, decimal};
+use crate::view::{
+    Axis, Block, Cell, Column, Plot, PlotForm, PlotPoint, PlotSeries, Row, Table, Tone, View, decimal,
+    iops_text,
+};
 
 /// What a trend shows.
 #[derive(Clone, Debug)]
@@ -128,31 +131,29 @@ fn verdict(report: &TrendReport, series: &TrendSeries, style: &Style) -> Vec<Str
 
 /// The values as dots and the medians of their levels as lines.
 fn plot(report: &TrendReport, series: &TrendSeries, style: &Style) -> Plot {
-    let (unit, scale, y_cell): (String, f64, fn(f64) -> Cell) = match report.metric.kind {
-        MetricKind::Iops => ("IOPS".to_owned(), 1.0, Cell::iops),
+    let (unit, scale, text): (String, f64, fn(f64) -> String) = match report.metric.kind {
+        MetricKind::Iops => ("IOPS".to_owned(), 1.0, iops_text),
         MetricKind::BytesPerSecond => {
-            let rate = |value: f64| Cell::real(value, decimal(value));
-            (UnitSystem::Iec.rate_unit().to_owned(), 1.0 / UnitSystem::Iec.mega(), rate)
+            (UnitSystem::Iec.rate_unit().to_owned(), 1.0 / UnitSystem::Iec.mega(), decimal)
         }
-        MetricKind::Latency(..) => (report.metric.kind.label(), 1.0, Cell::mean_latency),
+        MetricKind::Latency(..) => (report.metric.kind.label(), 1.0, |ns| Cell::mean_latency(ns).text),
     };
-    let dot = |(index, point): (usize, &TrendPoint)| {
-        let at = index as f64 + 0.5;
-        PlotPoint { from: at, to: at, y: point.value * scale }
-    };
+    let dot = |(index, point): (usize, &TrendPoint)| PlotPoint::at(index as f64 + 0.5, point.value * scale);
     let levels = series.analysis.levels.iter().map(|level| PlotPoint {
         from: level.from as f64,
         to: level.to as f64,
         y: level.median * scale,
+        interval: None,
     });
-    let end = |point: Option<&TrendPoint>| point.map_or_else(String::new, |point| dated(point, style));
+    let points = series.points.iter().enumerate().map(dot).chain(levels).collect();
     Plot {
         title: format!("{} ({unit}; lines: medians)", name(report, series)),
-        points: series.points.iter().enumerate().map(dot).chain(levels).collect(),
+        form: PlotForm::Steps,
+        x: Axis::named(series.points.iter().map(|point| dated(point, style)).collect()),
+        y: Axis::linear("", text),
+        series: vec![PlotSeries { name: String::new(), points }],
+        limits: Vec::new(),
         marks: Vec::new(),
-        x_end: series.points.len() as f64,
-        x_labels: (end(series.points.first()), end(series.points.last())),
-        y_cell,
     }
 }
 

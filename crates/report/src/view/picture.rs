@@ -146,6 +146,12 @@ impl Axis {
         }
     }
 
+    /// A value as readers see it: the name of its place where there are names.
+    pub fn word(&self, value: f64) -> String {
+        let place = (value.max(0.0) as usize).min(self.names.len().saturating_sub(1));
+        self.names.get(place).cloned().unwrap_or_else(|| (self.text)(value))
+    }
+
     /// The same by logarithms.
     pub fn logarithmic(label: impl Into<String>, text: fn(f64) -> String) -> Axis {
         Axis { scale: AxisScale::Logarithmic, ..Axis::linear(label, text) }
@@ -297,6 +303,11 @@ mod tests {
         assert_eq!(
             (marked.ends(std::iter::empty()).to, marked.ticks(marked.ends.unwrap(), 2)),
             (8.0, vec![1.0, 4.0])
+        );
+        let named = Axis::named(vec!["first".to_owned(), "last".to_owned()]);
+        assert_eq!(
+            (named.word(0.5), named.word(2.0), linear.word(0.5)),
+            ("first".into(), "last".into(), "0.5".into())
         );
         // One value has no width.
         assert_eq!(linear.place(1.0, AxisEnds { from: 1.0, to: 1.0 }), 0.0);

@@ -90,7 +90,7 @@ pub fn run(bench: BenchSettings, options: AgainstOptions, measuring: Measuring) 
     let sources = plan.sources(&keeper.ended)?;
     let settings = CompareSettings { deltas, conditions: options.conditions, ..CompareSettings::default() };
     let comparison = compare(&sources, &settings).map_err(|error| Complaint::usage(error, None))?;
-    form.print(|| view(&comparison, Layout::Volumes), |out| json::render(&comparison, out))?;
+    form.print(|| view(&comparison, Layout::Volumes, Vec::new()), |out| json::render(&comparison, out))?;
     if form.format() == Format::Text {
         output::print(|out| keeper.write_kept(&plan, out))?;
     }
@@ -118,6 +118,7 @@ fn opponent(name: &str, bench: &BenchSettings, place: &HistoryPath) -> Result<Op
         runtime: bench.runtime,
         only: bench.only.clone(),
         runs: 1,
+        volume_types: Vec::new(),
         command: bench.run.command.clone(),
     });
     let source = reader.read()?.remove(0);

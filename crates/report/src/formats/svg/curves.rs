@@ -83,7 +83,7 @@ fn x_axis(field: &Field<'_>, svg: &mut SvgWriter) {
         let at = field.across(tick);
         svg.line((at, bottom), (at, bottom + 4.0), "axis");
         let anchor = if Some(tick) == last { Anchor::End } else { Anchor::Middle };
-        svg.text(at, bottom + LINE, anchor, "tick", &(plot.x.text)(tick));
+        svg.text(at, bottom + LINE, anchor, "tick", &plot.x.word(tick));
     }
     if !plot.x.label.is_empty() {
         let middle = f64::midpoint(field.left, field.right);

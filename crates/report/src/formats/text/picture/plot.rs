@@ -89,7 +89,7 @@ pub(super) fn title(plot: &Plot) -> String {
 fn x_axis(plot: &Plot, columns: usize) -> String {
     let ends = plot.x_ends();
     let ticks = if plot.x.ticks.is_empty() { Vec::new() } else { plot.x.ticks(ends, columns / 6) };
-    let (first, last) = ((plot.x.text)(ends.from), (plot.x.text)(ends.to));
+    let (first, last) = (plot.x.word(ends.from), plot.x.word(ends.to));
     let mut line: Vec<char> = vec![' '; columns];
     let mut write = |text: &str, start: usize| {
         let width = text.chars().count();
@@ -101,7 +101,7 @@ fn x_axis(plot: &Plot, columns: usize) -> String {
     write(&first, 0);
     write(&last, columns.saturating_sub(last.chars().count()));
     for tick in ticks {
-        let text = (plot.x.text)(tick);
+        let text = plot.x.word(tick);
         let at = (plot.x.place(tick, ends) * (columns - 1) as f64).round() as usize;
         write(&text, at.saturating_sub(text.chars().count() / 2));
     }
