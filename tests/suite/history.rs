@@ -14,9 +14,8 @@ const RUNS: usize = 10;
 /// One run of random reads, kept in the history of `home`.
 fn keep(throttle: &Throttle, device: &Path, home: &Path) {
     let mut command = fathom_under(throttle, home);
-    command.args(["fio", "--keep", "--name=rand-read", "--rw=randread", "--bs=4k", "--direct=1"]);
-    command.args(["--ioengine=io_uring", "--iodepth=4", "--time_based", "--runtime=2", "--size=64m"]);
-    run(command.arg(format!("--filename={}", device.display()))).assert_code(0);
+    command.args(["bench", "--only=rand-read", "--runtime=2s", "--size=64m", "--json"]);
+    run(command.arg(device)).assert_code(0);
 }
 
 fn trend(home: &Path) -> Value {

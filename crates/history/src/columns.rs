@@ -111,7 +111,7 @@ fn fill_header(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Result<()
     drop(rows);
     transaction.execute("UPDATE runs SET finding_count = ?2 WHERE id = ?1", [run.0, findings])?;
     let Some(text) = read else { return Ok(()) };
-    match serde_json::from_str::<RunHeader>(&text) {
+    match RunHeader::from_json(&text) {
         Ok(header) => set_header(transaction, run, &header, &text),
         Err(_) => Ok(()),
     }
@@ -124,7 +124,7 @@ fn fill_tests(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Result<()>
     while let Some(row) = rows.next()? {
         let position: i64 = row.get(0)?;
         let body = text_of(row, 1, "test").ok();
-        let test = body.and_then(|body| serde_json::from_str::<TestRecord>(body).ok());
+        let test = body.and_then(|body| TestRecord::from_json(body).ok());
         let Some(test) = test else {
             transaction.execute("UPDATE runs SET tests = tests + 1 WHERE id = ?1", [run.0])?;
             continue;

@@ -78,7 +78,7 @@ fn find_stored(
     let mut rows = statement.query([i64::try_from(record.header.started_unix_ms).unwrap_or(0)])?;
     while let Some(row) = rows.next()? {
         // An unreadable header does not match.
-        let header = text_of(row, 2, "header").ok().and_then(|text| serde_json::from_str(text).ok());
+        let header = text_of(row, 2, "header").ok().and_then(|text| RunHeader::from_json(text).ok());
         if !header.is_some_and(|stored| same_run(stored, &record.header)) {
             continue;
         }

@@ -67,6 +67,7 @@ pub use summary::{CpuSummary, DeviceSummary, OpSummary, ScheduleSummary, SyncSum
 pub use surface::{ContentRecord, ScanRecord, SlowBlockRecord, UnreadableRecord};
 pub use test::{TestRecord, TestStatus};
 
+pub use fathom_stats::histogram::midpoint as latency_bin_midpoint;
 pub use fathom_stats::{
     BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount, Histogram,
     HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency, LatencyClasses, LatencySummary,

@@ -97,6 +97,16 @@ impl RunHeader {
     }
 }
 
+impl RunHeader {
+    /// Reads the header of a record of this version.
+    ///
+    /// # Errors
+    /// The text is not a header.
+    pub fn from_json(text: &str) -> Result<RunHeader, RecordError> {
+        serde_json::from_str(text).map_err(RecordError::Malformed)
+    }
+}
+
 /// Only what tells whether the rest can be read.
 #[derive(Deserialize)]
 struct Envelope {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::wire::is_default;
 use crate::{
     ContentRecord, DiskOutcome, HostInterval, JobRecord, Observed, PRECISION_LOOKS, PrecisionRecord,
-    PublishedRates, RoundsRecord, ScanRecord,
+    PublishedRates, RecordError, RoundsRecord, ScanRecord,
 };
 
 /// How a test or a run ended.
@@ -32,6 +32,16 @@ impl TestStatus {
             TestStatus::Failed => "failed",
             TestStatus::Skipped => "skipped",
         }
+    }
+}
+
+impl TestRecord {
+    /// Reads a test of a record of this version.
+    ///
+    /// # Errors
+    /// The text is not a test.
+    pub fn from_json(text: &str) -> Result<TestRecord, RecordError> {
+        serde_json::from_str(text).map_err(RecordError::Malformed)
     }
 }
 

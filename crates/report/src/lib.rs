@@ -10,6 +10,7 @@ pub mod catalog;
 mod columns;
 pub mod compare;
 pub mod document;
+pub mod export;
 pub mod fio;
 pub mod formats;
 pub mod history;

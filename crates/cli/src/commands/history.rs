@@ -1,6 +1,7 @@
 //! `fathom history`: list, show, search, annotate, compare, import, export and remove past runs.
 
 mod diff;
+mod export;
 mod filter;
 mod import;
 mod list;
@@ -8,7 +9,7 @@ mod prune;
 mod size;
 mod trend;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -47,6 +48,8 @@ Examples:
   fathom history diff 16 17
   fathom history tag before 12 14 16  `fathom compare tag:before tag:after` compares them
   fathom history export 17 > run17.json
+  fathom history export --since 30d --format csv -o figures.csv
+  fathom history export --format openmetrics -o /var/lib/node_exporter/fathom.prom
   fathom history import fio.json ioping.txt
   xclip -o | fathom history import -
   fathom history rm 3 4 5
@@ -111,12 +114,8 @@ enum Action {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Write whole run records as JSON, one per line
-    Export {
-        /// Run numbers [default: all runs]
-        #[arg(value_parser = number)]
-        runs: Vec<RunId>,
-    },
+    /// Export runs: whole records, tables, OpenMetrics or histograms
+    Export(export::ExportArguments),
 }
 
 fn number(text: &str) -> Result<RunId, String> {
@@ -147,7 +146,7 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
             output::print(|out| writeln!(out, "Removed {}.", named(&runs)))?;
             Ok(Exit::Done)
         }
-        Action::Export { runs } => export(&History::open_existing(&path, PATIENCE)?, runs),
+        Action::Export(arguments) => export::run(&arguments, &path),
     }
 }
 
@@ -252,27 +251,4 @@ fn show_fio_run(record: &RunRecord, style: &Style, format: Format, out: &mut Tex
         Format::Json => fio_json::render(record, style, &mut out.json()),
         _ => super::bench::show(record, style, format, out),
     }
-}
-
-fn export(history: &History, runs: Vec<RunId>) -> Result<Exit, Complaint> {
-    let is_all = runs.is_empty();
-    let (runs, mut unreadable) = if is_all {
-        let listing = history.list(&Filter::default())?;
-        (listing.rows.iter().map(|row| RunId(row.id as i64)).collect(), listing.unreadable)
-    } else {
-        (runs, Vec::new())
-    };
-    // All are read before the first is written: half an export is worse than none.
-    let mut records = Vec::new();
-    for run in runs {
-        match history.export(run) {
-            Ok(record) => records.push(record),
-            Err(error @ Error::Unreadable { .. }) if is_all => unreadable.push(error),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    store::tell_of_unreadable(&unreadable);
-    output::print(|out| records.iter().try_for_each(|record| writeln!(out.json(), "{record}")))?;
-    // The exit code shows that the export is incomplete.
-    Ok(if unreadable.is_empty() { Exit::Done } else { Exit::Failed })
 }

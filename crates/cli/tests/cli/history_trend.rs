@@ -172,3 +172,43 @@ fn the_differences_of_two_runs_are_those_of_their_comparison() {
     let same = text(dir.path(), &["diff", "1", "1"]);
     assert!(same.contains("differ in no condition and no figure"), "{same}");
 }
+
+#[test]
+fn runs_are_exported_for_other_programs() {
+    let dir = scratch();
+    for iops in ["100", "200"] {
+        let target = format!("sim:custom?iops={iops}");
+        run(dir.path(), &["bench", &target, "--quick", "--only=rand-read,lat-read", "--keep"]).quietly();
+    }
+    let csv = text(dir.path(), &["export", "--format", "csv"]);
+    assert!(
+        csv.starts_with("run,started_unix_ms,host,device,volume_type,target,command,status,tags,test,"),
+        "{csv}"
+    );
+    assert!(
+        csv.lines().any(|line| line.starts_with("2,0,") && line.contains(",rand-read,read.iops,200")),
+        "{csv}"
+    );
+    let one = text(dir.path(), &["export", "1", "--format", "csv"]);
+    assert!(one.lines().skip(1).all(|line| line.starts_with("1,")) && one.lines().count() > 10, "{one}");
+    assert_eq!(text(dir.path(), &["export", "--target", "sim:custom?iops=200"]).lines().count(), 1);
+    let metrics = text(dir.path(), &["export", "--format", "openmetrics"]);
+    assert!(
+        metrics.ends_with("\n# EOF\n") && metrics.contains("# UNIT fathom_test_latency_seconds seconds\n"),
+        "{metrics}"
+    );
+    assert_eq!(text(dir.path(), &["export", "--format", "hlog", "-o", "run.hlog"]), "");
+    let log = std::fs::read_to_string(dir.path().join("run.hlog")).unwrap();
+    assert!(
+        log.starts_with("#[Histogram log format version 1.3]\n") && log.contains("\nTag=2.rand-read.read,"),
+        "{log}"
+    );
+    for (args, part) in [
+        (&["history", "export", "1", "--tag", "x"][..], "by number or by filters"),
+        (&["history", "export", "1", "--format", "csv", "-o", "none/x"], "cannot write none/x"),
+        (&["history", "export", "9", "--format", "csv"], "no run 9"),
+    ] {
+        let refused = run(dir.path(), args);
+        assert!(refused.code != Some(0) && refused.stderr.contains(part), "{refused:?}");
+    }
+}
