@@ -127,7 +127,9 @@ pub fn chart(comparison: &VolumeComparison, kind: ChartKind, style: &Style) -> R
     if style.units == Some(UnitSystem::Si) {
         plots.iter_mut().for_each(|plot| plot.set_units(UnitSystem::Si));
     }
-    Ok(Chart { title: kind.title().to_owned(), plots, notes: notes(comparison, kind) })
+    let mut points = plots.iter().flat_map(|plot| &plot.series).flat_map(|series| &series.points);
+    let has_intervals = points.any(|point| point.interval.is_some());
+    Ok(Chart { title: kind.title().to_owned(), plots, notes: notes(comparison, kind, has_intervals) })
 }
 
 fn of_kind(comparison: &VolumeComparison, kind: ChartKind, naming: Naming) -> Result<Vec<Plot>, String> {
@@ -158,14 +160,14 @@ fn name(volume: &fathom_analysis::compare::volumes::VolumeSummary, naming: Namin
 }
 
 /// The sources, and what the picture does not show.
-fn notes(comparison: &VolumeComparison, kind: ChartKind) -> Vec<String> {
+fn notes(comparison: &VolumeComparison, kind: ChartKind, has_intervals: bool) -> Vec<String> {
     let source = |volume: &fathom_analysis::compare::volumes::VolumeSummary| {
         format!("{}: {} ({})", volume.source, short_name(&volume.name), volume.kind.name())
     };
     let sources: Vec<String> = comparison.sources.iter().map(source).collect();
     let mut notes = vec![format!("Sources: {}.", sources.join("; "))];
     notes.extend(match kind {
-        ChartKind::Bars | ChartKind::LogBars => {
+        ChartKind::Bars | ChartKind::LogBars if has_intervals => {
             Some("Lines with caps are 95 % confidence intervals; single runs have one only where their seconds are independent.")
         }
         ChartKind::Day => {

@@ -126,6 +126,15 @@ fn legend_rows(plots: &[Plot], width: f64) -> Vec<Vec<LegendEntry>> {
     rows
 }
 
+/// A title within `width`.
+fn fitted(title: &str, width: f64) -> String {
+    let most = (width / (CHARACTER * 1.15)) as usize;
+    if title.chars().count() <= most {
+        return title.to_owned();
+    }
+    title.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// Width that the texts of an axis take.
 fn text_width<'a>(texts: impl Iterator<Item = &'a str>) -> f64 {
     texts.map(|text| text.chars().count()).max().unwrap_or(0) as f64 * CHARACTER * 0.88

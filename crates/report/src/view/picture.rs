@@ -213,7 +213,10 @@ impl Axis {
         match self.scale {
             AxisScale::Linear => {
                 let length = ends.to - ends.from;
-                let step = divided(length).unwrap_or_else(|| nice(length / (count.max(2) as f64 - 1.0)));
+                // Ends that are set need not be round: then they are divided as they are.
+                let quarter = self.ends.is_some().then_some(length / 4.0);
+                let step = divided(length).or(quarter);
+                let step = step.unwrap_or_else(|| nice(length / (count.max(2) as f64 - 1.0)));
                 let last = ((ends.to - ends.from) / step + 1e-9).floor() as usize;
                 (0..=last.min(100)).map(|number| ends.from + number as f64 * step).collect()
             }
@@ -293,6 +296,8 @@ mod tests {
         assert!((linear.place(1_500.0, ends) - 0.5).abs() < 1e-9);
         assert_eq!(linear.ticks(AxisEnds { from: 0.0, to: 0.5 }, 3).len(), 6);
         assert_eq!(linear.ticks(AxisEnds { from: 0.0, to: 7.0 }, 3), [0.0, 4.0]);
+        let fixed = Axis::linear("", text).ending(0.0, 7.0);
+        assert_eq!(fixed.ticks(fixed.ends.unwrap(), 3), [0.0, 1.75, 3.5, 5.25, 7.0]);
         let logarithmic = Axis::logarithmic("", text);
         let ends = logarithmic.ends([0.0, 150.0, 2_900.0].into_iter());
         assert_eq!(ends, AxisEnds { from: 100.0, to: 10_000.0 });

@@ -172,8 +172,10 @@ pub(super) fn days(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot>
 
 /// Two small plots for each source, over the same axes of values.
 pub(super) fn surfaces(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot> {
+    // The sources stand below the picture.
+    let letter = |source: usize| names[source].split(' ').next().unwrap_or_default();
     let named =
-        |plot: Plot, source: usize| Plot { title: format!("{}: {}", names[source], plot.title), ..plot };
+        |plot: Plot, source: usize| Plot { title: format!("{}: {}", letter(source), plot.title), ..plot };
     let of_source = |one: &SourceSurface| {
         [
             named(rate_by_place(&one.surface, one.area), one.source),

@@ -2,7 +2,7 @@
 
 use super::style::fill_class;
 use super::writer::{Anchor, SvgWriter};
-use super::{Area, LINE, text_width};
+use super::{Area, LINE, fitted, text_width};
 use crate::view::{AxisScale, Plot, PlotPoint};
 
 const BAR: f64 = 15.0;
@@ -33,12 +33,16 @@ fn bars_of(plot: &Plot, group: usize) -> impl Iterator<Item = (usize, Bar<'_>)> 
 /// Draws the panel.
 pub(super) fn draw(plot: &Plot, area: Area, svg: &mut SvgWriter) {
     let ends = plot.y_ends();
-    let values = plot.series.iter().flat_map(|series| &series.points).map(|point| (plot.y.text)(point.y));
+    let values = plot
+        .series
+        .iter()
+        .flat_map(|series| &series.points)
+        .map(|point| format!("A {}", (plot.y.text)(point.y)));
     let values: Vec<String> = values.collect();
     let left = area.x + text_width(plot.x.names.iter().map(String::as_str)) + 12.0;
     let right = area.x + area.width - text_width(values.iter().map(String::as_str)) - 14.0;
     let across = |value: f64| left + plot.y.place(value, ends) * (right - left).max(40.0);
-    svg.text(area.x, area.y, Anchor::Start, "panel", &plot.title);
+    svg.text(area.x, area.y, Anchor::Start, "panel", &fitted(&plot.title, area.width));
     let top = area.y + LINE * 0.7;
     let bottom = area.y + area.height - LINE * 2.2;
     for tick in plot.y.ticks(ends, 6) {
@@ -58,8 +62,11 @@ pub(super) fn draw(plot: &Plot, area: Area, svg: &mut SvgWriter) {
         let start = y;
         for (place, bar) in bars_of(plot, group) {
             let middle = y + BAR * 0.5;
+            let letter = letter(plot, place);
             match bar {
-                Bar::Absent(reason) => svg.text(left + 6.0, middle + 4.0, Anchor::Start, "absent", reason),
+                Bar::Absent(reason) => {
+                    svg.text(left + 6.0, middle + 4.0, Anchor::Start, "absent", &format!("{letter}{reason}"))
+                }
                 Bar::Value(point) => {
                     let end = across(point.y);
                     svg.rectangle(left, y + 1.0, (end - left, BAR - 2.0), &fill_class(place));
@@ -69,7 +76,13 @@ pub(super) fn draw(plot: &Plot, area: Area, svg: &mut SvgWriter) {
                         svg.path(&interval_path(from, to, middle), "interval");
                         label = label.max(to);
                     }
-                    svg.text(label + 6.0, middle + 4.0, Anchor::Start, "tick", &(plot.y.text)(point.y));
+                    svg.text(
+                        label + 6.0,
+                        middle + 4.0,
+                        Anchor::Start,
+                        "tick",
+                        &format!("{letter}{}", (plot.y.text)(point.y)),
+                    );
                 }
             }
             y += BAR;
@@ -79,6 +92,16 @@ pub(super) fn draw(plot: &Plot, area: Area, svg: &mut SvgWriter) {
         y += BETWEEN;
     }
     svg.line((left, top), (left, bottom), "axis");
+}
+
+/// The first word of the name of a series before its value, so that bars are told apart without colours.
+fn letter(plot: &Plot, place: usize) -> String {
+    let name = &plot.series[place].name;
+    name.split(' ')
+        .next()
+        .filter(|letter| letter.len() <= 2)
+        .map(|letter| format!("{letter} "))
+        .unwrap_or_default()
 }
 
 /// A line with caps on both ends.

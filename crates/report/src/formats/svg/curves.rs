@@ -2,7 +2,7 @@
 
 use super::style::fill_class;
 use super::writer::{Anchor, SvgWriter};
-use super::{Area, LINE, series_class, text_width};
+use super::{Area, LINE, fitted, series_class, text_width};
 use crate::view::{AxisEnds, AxisScale, Plot, PlotForm, PlotSeries};
 
 /// The field between the axes, and the ends of both.
@@ -42,7 +42,7 @@ pub(super) fn draw(plot: &Plot, area: Area, svg: &mut SvgWriter) {
         x,
         y,
     };
-    svg.text(area.x, area.y, Anchor::Start, "panel", &plot.title);
+    svg.text(area.x, area.y, Anchor::Start, "panel", &fitted(&plot.title, area.width));
     for (tick, text) in ticks.iter().zip(&texts) {
         let at = field.up(*tick);
         svg.line((field.left, at), (field.right, at), "grid");
@@ -71,18 +71,11 @@ pub(super) fn draw(plot: &Plot, area: Area, svg: &mut SvgWriter) {
 fn x_axis(field: &Field<'_>, svg: &mut SvgWriter) {
     let (plot, bottom) = (field.plot, field.bottom);
     svg.line((field.left, bottom), (field.right, bottom), "axis");
-    let ends = [field.x.from, field.x.to];
-    let fixed = plot.x.ticks.is_empty() && plot.x.ends.is_some();
-    let ticks = if fixed { plot.x.ticks(field.x, 5) } else { plot.x.ticks(field.x, 9) };
-    // A fixed end is no round number: it is shown beside those that lie clear of it.
-    let clear = (field.right - field.left) * 0.12;
-    let last = fixed.then_some(ends[1]);
-    let is_clear =
-        |tick: &f64| last.is_none_or(|last| (field.across(last) - field.across(*tick)).abs() > clear);
-    for tick in ticks.iter().filter(|tick| is_clear(tick)).copied().chain(last) {
+    for tick in plot.x.ticks(field.x, 9) {
         let at = field.across(tick);
         svg.line((at, bottom), (at, bottom + 4.0), "axis");
-        let anchor = if Some(tick) == last { Anchor::End } else { Anchor::Middle };
+        // The last text stays within the panel.
+        let anchor = if tick == field.x.to { Anchor::End } else { Anchor::Middle };
         svg.text(at, bottom + LINE, anchor, "tick", &plot.x.word(tick));
     }
     if !plot.x.label.is_empty() {
