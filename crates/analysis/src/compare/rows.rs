@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use fathom_model::Op;
 use fathom_record::confidence::has_independent_batches;
 use fathom_record::import::{ImportedTest, MissingReason};
 use fathom_record::stability::Second;
@@ -204,9 +205,45 @@ pub fn matched_rows(sources: &[ComparedSource]) -> Vec<ComparedRow> {
             row.runs[index] = tests;
         }
     }
+    matched.iter_mut().for_each(name_totals);
     matched.iter_mut().for_each(mark_fixed_sizes);
     name_operations(&mut matched);
     matched
+}
+
+/// Where all others did one operation, figures that a source states without one are of the same.
+fn name_totals(row: &mut ComparedRow) {
+    let ops_of = |run: &RunTest| {
+        let TestSummary { read, write, trim, .. } = &run.summary;
+        [(Op::Read, read), (Op::Write, write), (Op::Trim, trim)]
+            .into_iter()
+            .filter(|(_, op)| op.is_some())
+            .map(|(op, _)| op)
+            .collect::<Vec<_>>()
+    };
+    let mut known: Vec<Op> = row.runs.iter().flatten().flat_map(ops_of).collect();
+    known.dedup();
+    let [op] = known.as_slice() else { return };
+    let without = row.runs.iter_mut().flatten().filter(|run| ops_of(run).is_empty());
+    for run in without {
+        let Some(imported) = &mut run.imported else { continue };
+        for entry in &mut imported.entries {
+            if let Some(total) = entry.total.take() {
+                *entry.op_mut(*op) = total;
+            }
+        }
+        for place in &mut imported.places {
+            if let Some(rest) = place.figures.strip_prefix("total.") {
+                place.figures = format!("{}.{rest}", op.name());
+            }
+        }
+        let total = run.summary.total.clone();
+        match op {
+            Op::Read => run.summary.read = total,
+            Op::Write => run.summary.write = total,
+            _ => run.summary.trim = total,
+        }
+    }
 }
 
 /// Jobs of one name that did different operations are named by them: `test-randread` and `test-randwrite`.

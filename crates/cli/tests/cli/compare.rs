@@ -285,6 +285,14 @@ fn documents_of_bench_and_pasted_text_are_sources() {
         .filter_map(|one| one["condition"].as_str())
         .collect();
     assert!(!listed.contains(&"queue depth") && !listed.contains(&"size"), "{listed:?}");
+    // A sheet without operations: its figures are those of the only one that the other source did.
+    let sheet = "test,metric,value,unit\nrand-read,iops,500,\nrand-read,lat.mean,2,ms\n";
+    std::fs::write(dir.path().join("sheet.csv"), sheet).unwrap();
+    let args = ["compare", "--history=h.db", "last", "sheet.csv", "--explain=B:rand-read.iops", "--json"];
+    let document: Value = serde_json::from_str(&run(dir.path(), &args).quietly().stdout).unwrap();
+    let cell = &document["explanations"][0];
+    assert_eq!((cell["cell"].as_str(), cell["value"].as_f64()), (Some("B:rand-read.read.iops"), Some(500.0)));
+    assert_eq!(cell["runs"][0]["line"].as_u64(), Some(2));
     let pasted = std::fs::File::open(dir.path().join("bench.json")).unwrap();
     let args = ["compare", "--history=h.db", "last~0", "-"];
     let pasted = ended(program(dir.path()).args(args).stdin(pasted).output().unwrap()).quietly();
