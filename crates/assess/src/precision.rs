@@ -213,3 +213,65 @@ pub(crate) fn enter(goal: &PrecisionGoal, test: &mut TestRecord) -> Option<Nanos
     }
     Some(runtime)
 }
+
+#[cfg(test)]
+mod tests {
+    use fathom_volume::VolumeModel;
+
+    use super::*;
+    use crate::plan::{BenchPlan, Effort};
+    use crate::target::BenchTarget;
+
+    fn plan(change: impl FnOnce(&mut BenchSettings)) -> Result<BenchPlan, AssessError> {
+        let precision = PrecisionSettings { target_fraction: 0.02, least: None };
+        let mut settings = BenchSettings {
+            suite: "standard".to_owned(),
+            precision: Some(precision),
+            ..BenchSettings::default()
+        };
+        change(&mut settings);
+        let volume = BenchTarget::simulated("simulated", VolumeModel::unlimited(8 << 30));
+        BenchPlan::on(vec![volume], settings)
+    }
+
+    #[test]
+    fn a_plan_has_the_shortest_and_the_longest_time() {
+        let check = |effort: Effort, runtime: Option<u64>, least: u64, most: u64| {
+            let plan = plan(|settings| {
+                (settings.effort, settings.runtime) = (effort, runtime.map(Nanos::from_secs));
+                settings.only = vec!["lat-read".to_owned()];
+            });
+            let plan = plan.unwrap();
+            let test = &plan.tests[0];
+            let seconds =
+                |time: Option<Nanos>| time.map(|time| time.0 - test.ramp.0).unwrap() / 1_000_000_000;
+            assert_eq!((seconds(test.least_time()), seconds(test.most_time())), (least, most), "{effort:?}");
+            assert_eq!((seconds(plan.cost.least_time), seconds(plan.cost.time)), (least, most), "{effort:?}");
+        };
+        check(Effort::Default, None, 5, 120);
+        check(Effort::Quick, None, 5, 12);
+        check(Effort::Thorough, None, 5, 120);
+        check(Effort::Default, Some(60), 5, 60);
+    }
+
+    #[test]
+    fn contradictions_are_refused_and_tests_that_end_with_their_size_are_named() {
+        let check = |change: &dyn Fn(&mut BenchSettings), expected: &str| {
+            let error = plan(change).unwrap_err();
+            assert!(
+                error.is_usage() && error.hint().is_some() && error.to_string().contains(expected),
+                "{error}"
+            );
+        };
+        check(&|settings| settings.until_steady = true, "--precision and --until-steady both decide");
+        check(&|settings| settings.runtime = Some(Nanos::from_secs(3)), "takes at least 5 s per test");
+        let strict = PrecisionSettings { target_fraction: 0.005, least: None };
+        check(
+            &|settings| (settings.precision, settings.effort) = (Some(strict), Effort::Quick),
+            "a precision of 0.5 % takes at least 20 s per test, and the limit is 12 s",
+        );
+        let longer = PrecisionSettings { target_fraction: 0.1, least: Some(Nanos::from_secs(200)) };
+        check(&|settings| settings.precision = Some(longer), "takes at least 3 min 20 s");
+        check(&|settings| settings.suite = "database-disk".to_owned(), "ends no test of database-disk");
+    }
+}

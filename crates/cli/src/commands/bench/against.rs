@@ -177,8 +177,12 @@ impl ComparisonKeeper {
             None => self.tag(1).map(|tag| format!("tag:{tag}")).unwrap_or_default(),
         };
         let runs = self.ended.iter().map(Vec::len).sum::<usize>();
+        let delta = match plan.deltas == Deltas::default() {
+            true => String::new(),
+            false => format!(" --delta {}%", plan.deltas.rate * 100.0),
+        };
         writeln!(out)?;
-        writeln!(out, "Kept {runs} runs. To compare them again: fathom compare tag:{first} {second}")
+        writeln!(out, "Kept {runs} runs. To compare them again: fathom compare tag:{first} {second}{delta}")
     }
 }
 
