@@ -24,6 +24,8 @@ const APART: f64 = 0.06;
 /// A stretch has this many requests and lasts this long, at the least.
 const LEAST_IOS: u64 = 24;
 const LEAST_SECONDS: f64 = 0.9;
+/// What a limiter releases ahead of its rate after a rest, or in a turn more or less: in this time, at the rate, s.
+const TURN_SECONDS: f64 = 0.13;
 
 /// The stretches of `slices`, in order of time.
 pub(crate) fn stretches(slices: &[ProbeSlice]) -> Vec<Stretch> {
@@ -154,13 +156,21 @@ impl Cuts<'_> {
         ios >= LEAST_IOS && seconds >= LEAST_SECONDS
     }
 
+    /// The shorter of both parts has more requests too many, or too few, than one turn of a limiter makes.
+    fn is_beyond_a_turn(&self, from: usize, cut: usize, to: usize) -> bool {
+        let (before, after) = (self.rate(from, cut), self.rate(cut, to));
+        let seconds = self.span(from, cut).0.min(self.span(cut, to).0);
+        (before - after).abs() * seconds > TURN_SECONDS * before.max(after)
+    }
+
     fn split(&self, from: usize, to: usize, bounds: &mut Vec<usize>) {
         let gain = |cut: &usize| -(self.cost(from, *cut) + self.cost(*cut, to));
         let cuts = (from + 1..to).filter(|&cut| self.is_long(from, cut) && self.is_long(cut, to));
         let Some(cut) = cuts.max_by(|one, other| gain(one).total_cmp(&gain(other))) else { return };
         let whole = self.cost(from, to);
         let is_better = -gain(&cut) < 0.8 * whole;
-        if is_better && is_apart(self.rate(from, cut), self.rate(cut, to)) {
+        let rates = [self.rate(from, cut), self.rate(cut, to)];
+        if is_better && is_apart(rates[0], rates[1]) && self.is_beyond_a_turn(from, cut, to) {
             bounds.push(cut);
             self.split(from, cut, bounds);
             self.split(cut, to, bounds);
@@ -202,6 +212,9 @@ mod tests {
         check(&[(3000.0, 20), (0.0, 40), (3000.0, 20)], &[3000.0]);
         // Too short to tell.
         check(&[(3000.0, 20), (1500.0, 1), (3000.0, 20)], &[2963.0]);
+        // What a limiter released ahead of its rate after a rest.
+        check(&[(546.0, 2), (500.0, 60)], &[501.0]);
+        check(&[(546.0, 8), (500.0, 60)], &[546.0, 500.0]);
     }
 
     #[test]
