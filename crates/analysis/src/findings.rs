@@ -7,7 +7,7 @@ mod cache;
 mod caps;
 pub(crate) mod client;
 mod depths;
-mod device_view;
+pub(crate) mod device_view;
 mod evenness;
 mod flushes;
 mod inspection;

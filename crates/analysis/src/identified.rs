@@ -143,6 +143,12 @@ pub enum Confounder {
     ByItself,
     /// The rate fell while others had the processors of this machine.
     CpuSteal,
+    /// The rate fell gradually, and to no steady one.
+    Drift,
+    /// The rate fell, and no rest was measured that would have restored it.
+    RecoveryNotMeasured,
+    /// Other processes used the device while limits were measured.
+    ForeignIo,
 }
 
 /// Another explanation of what was seen.

@@ -68,6 +68,11 @@ fn phases(test: &TestRecord) -> Vec<Cow<'_, TestRecord>> {
 }
 
 impl<'a> RecordRow<'a> {
+    /// The row of a test that has one, of one of fathom's own commands.
+    pub(crate) fn of(test: &'a TestRecord) -> RecordRow<'a> {
+        RecordRow::new(Cow::Borrowed(test), Words::Own)
+    }
+
     fn new(test: Cow<'a, TestRecord>, words: Words) -> RecordRow<'a> {
         let jobs: Vec<&JobRecord> = test.jobs.iter().collect();
         let has_device = matches!(test, Cow::Borrowed(_)) && !test.disks.is_empty();

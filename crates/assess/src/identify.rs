@@ -162,6 +162,7 @@ pub fn identify(
     limits.budget_ns = limits.budget_ns.saturating_sub(session.now() - began);
     limits.most_block_bytes = limits.most_block_bytes.min(spec.size / 8 / unit * unit).max(unit);
     header.activity = Activity::Identify(spec.limits.clone());
+    let target = header.conditions.target.clone();
     let mut steps = Steps::begin(header, &plan.settings.run, session, observer);
     let mut seen: Vec<Seen> = Vec::new();
     loop {
@@ -181,7 +182,7 @@ pub fn identify(
         let jobs: Vec<NamedJob<'_>> =
             probe.ways().map(|way| (way.name(), plan.job_options(&probe, way))).collect();
         let test = measure_together(id, title, &jobs, steps.session, steps.observer);
-        seen.extend(Seen::of(&test));
+        seen.extend(Seen::of(&test, &target));
         steps.keep(test);
         if steps.is_over() {
             break;

@@ -106,7 +106,11 @@ fn buckets(volume: &Drawn, found: &Identified, all: &mut Vec<(String, Verdict, S
         let unit = if bucket.is_ios { BucketUnit::Ios } else { BucketUnit::Bytes };
         let Some(index) = left.iter().position(|burst| burst.unit == unit && of_way(burst.scope)) else {
             let verdict = if volume.can_empty(&bucket) { Verdict::Missed } else { Verdict::Open };
-            add("bucket", verdict, format!("not found: {bucket:?}; {:?}", found.burst_why));
+            add(
+                "bucket",
+                verdict,
+                format!("not found: {bucket:?}; {:?} {:?}", found.burst_why, found.confounders),
+            );
             continue;
         };
         let burst = left.remove(index);

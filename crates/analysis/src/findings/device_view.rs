@@ -1,8 +1,8 @@
 //! Where the device did other work than it was asked for: somebody else's, requests cut into pieces, blocks that had to
 //! be read before they were written.
 
-use fathom_model::units;
-use fathom_record::{Finding, FindingId, RunRecord, Severity};
+use fathom_model::{PerOp, units};
+use fathom_record::{Finding, FindingId, RunRecord, Severity, TargetRecord};
 
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes, of, percent};
@@ -11,6 +11,8 @@ use crate::say::{block, count, finding, mebibytes, of, percent};
 const FOREIGN: f64 = 0.02;
 /// Requests of others below which a share is a matter of chance: a few a second are any system's own.
 const FOREIGN_PER_SECOND: f64 = 5.0;
+/// Fewest requests of others that are counted as a load.
+const LEAST_FOREIGN: f64 = 10.0;
 /// Seconds below which what any system does now and then, in one burst, weighs as much as a neighbour.
 const SHORTEST_S: f64 = 1.0;
 /// Pieces per request from which on requests were split.
@@ -23,28 +25,40 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> 
     [foreign(record, row), splitting(record, row), alignment(record, row)].into_iter().flatten().collect()
 }
 
-/// Requests and bytes of others.
-struct Foreign {
-    requests: f64,
-    bytes: f64,
-    place: String,
+/// Requests and bytes of other processes on a device under the target.
+pub(crate) struct ForeignIo {
+    pub(crate) requests: f64,
+    pub(crate) bytes: f64,
+    /// Kernel name of the device.
+    pub(crate) device: String,
+    /// Time over which they were counted, s.
+    pub(crate) seconds: f64,
+}
+
+impl ForeignIo {
+    /// More than any system issues now and then.
+    pub(crate) fn is_load(&self) -> bool {
+        self.seconds >= SHORTEST_S
+            && self.requests >= FOREIGN_PER_SECOND * self.seconds
+            && self.requests >= LEAST_FOREIGN
+    }
+}
+
+/// What other processes did on the target's device, or on the disk under its partition, while `row` ran; `None` where the
+/// counters do not show it.
+pub(crate) fn foreign_io(target: &TargetRecord, row: &RecordRow<'_>) -> Option<ForeignIo> {
+    let found = of_others(target, row).into_iter().chain(beside_partition(target, row));
+    found.max_by(|a, b| a.bytes.total_cmp(&b.bytes))
 }
 
 fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let total = row.summary.total.as_ref()?;
-    let found = of_others(row)
-        .into_iter()
-        .chain(beside_partition(record, row))
-        .max_by(|a, b| a.bytes.total_cmp(&b.bytes))?;
-    let seconds = row.summary.measured_ns as f64 / 1e9;
+    let found = foreign_io(&record.header.conditions.target, row)?;
+    let seconds = found.seconds;
     let of_bytes = found.bytes / total.bytes.max(1) as f64;
     let of_requests = found.requests / total.ios.max(1) as f64;
     let share = of_bytes.max(of_requests);
-    if seconds < SHORTEST_S
-        || share <= FOREIGN
-        || found.requests < FOREIGN_PER_SECOND * seconds
-        || found.requests < 10.0
-    {
+    if share <= FOREIGN || !found.is_load() {
         return None;
     }
     // In the unit of the larger share: few large requests may be most of the bytes.
@@ -55,7 +69,7 @@ fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let claim = format!(
         "other processes used {} with {rate} ({} of the measured {measured}): they share its limits and add \
          queueing delay.",
-        found.place,
+        found.device,
         percent(share),
     );
     let remedy = "Stop the other load, or measure while it is idle.";
@@ -82,20 +96,35 @@ fn beyond(record: &RunRecord, row: &RecordRow<'_>) -> Option<f64> {
     Some(of_bytes.max(of_requests))
 }
 
+/// How long the device's counters ran, s: a delay before the first request included.
+fn counted_seconds(row: &RecordRow<'_>) -> f64 {
+    let counted = row.test.disks.iter().map(|disk| disk.elapsed_ns).max().unwrap_or(0);
+    counted.max(row.summary.measured_ns) as f64 / 1e9
+}
+
 /// What the target's own device did beyond our requests. Only what cannot be ours counts: a file system that is written
 /// to writes more than it was asked to, and a page cache reads ahead.
-fn of_others(row: &RecordRow<'_>) -> Option<Foreign> {
+fn of_others(target: &TargetRecord, row: &RecordRow<'_>) -> Option<ForeignIo> {
     let device = row.summary.device.as_ref().filter(|_| row.has_device && row.is_direct())?;
     let jobs = row.jobs();
     let read = row.sum(|op| op.bytes, |job| &job.measured.read);
     let written = row.sum(|op| op.bytes, |job| &job.measured.write);
     let trimmed = row.sum(|op| op.ios, |job| &job.measured.trim);
-    let in_flight: u64 = jobs.iter().map(|job| u64::from(job.iodepth()) * job.largest_blocks().read).sum();
-    let beyond = |theirs: u64, ours: u64| theirs.saturating_sub(ours + in_flight) as f64;
+    let in_flight = |block: fn(&PerOp<u64>) -> u64| -> u64 {
+        jobs.iter().map(|job| u64::from(job.iodepth()) * block(&job.largest_blocks())).sum()
+    };
+    let (reading, writing) = (in_flight(|block| block.read), in_flight(|block| block.write));
+    let beyond = |theirs: u64, ours: u64| theirs.saturating_sub(ours) as f64;
     let (mut requests, mut bytes) = (0.0, 0.0);
+    if written > 0 && target.kind == "block_device" {
+        // No file system lies between: every byte that was not ours is of others.
+        bytes += beyond(device.write_bytes, written + writing);
+        let mean = device.write_bytes as f64 / device.writes.max(1) as f64;
+        requests += bytes / mean.max(512.0);
+    }
     // Writes smaller than a block of the device make it read: that has a finding of its own.
     if written == 0 {
-        bytes += beyond(device.read_bytes, read);
+        bytes += beyond(device.read_bytes, read + reading);
         let mean = device.read_bytes as f64 / device.reads.max(1) as f64;
         requests += bytes / mean.max(512.0);
         if trimmed == 0 {
@@ -106,12 +135,12 @@ fn of_others(row: &RecordRow<'_>) -> Option<Foreign> {
         requests += device.reads as f64;
         bytes += device.read_bytes as f64;
     }
-    Some(Foreign { requests, bytes, place: device.name.clone() })
+    Some(ForeignIo { requests, bytes, device: device.name.clone(), seconds: counted_seconds(row) })
 }
 
 /// What the disk under a partition did beyond the partition itself.
-fn beside_partition(record: &RunRecord, row: &RecordRow<'_>) -> Option<Foreign> {
-    let devices = &record.header.conditions.target.devices;
+fn beside_partition(target: &TargetRecord, row: &RecordRow<'_>) -> Option<ForeignIo> {
+    let devices = &target.devices;
     let is_partition =
         |name: &str| devices.iter().any(|device| device.name == name && device.kind == "partition");
     let own = row.test.disks.iter().find(|disk| disk.under.is_none() && is_partition(&disk.name))?;
@@ -120,7 +149,8 @@ fn beside_partition(record: &RunRecord, row: &RecordRow<'_>) -> Option<Foreign> 
     let (own, all) = (&own.counters, &whole.counters);
     let requests = (all.read_ios + all.write_ios).saturating_sub(own.read_ios + own.write_ios);
     let sectors = (all.read_sectors + all.write_sectors).saturating_sub(own.read_sectors + own.write_sectors);
-    Some(Foreign { requests: requests as f64, bytes: sectors as f64 * 512.0, place: whole.name.clone() })
+    let (requests, bytes) = (requests as f64, sectors as f64 * 512.0);
+    Some(ForeignIo { requests, bytes, device: whole.name.clone(), seconds: counted_seconds(row) })
 }
 
 /// Largest request that the target's device takes, bytes, where that is known.
@@ -266,8 +296,11 @@ mod tests {
         );
         case("randread", (0, 600), &["foreign-io"]);
         case("randwrite", (600, 0), &["foreign-io"]);
-        // A journal is ours.
-        case("randwrite", (0, 6000), &[]);
+        // A journal is ours; without a file system there is none.
+        case("randwrite", (0, 6000), &["foreign-io"]);
+        let mut run = with("randwrite", |run| run.header.conditions.target.kind = "directory".to_owned());
+        beside(&mut run, 0, 6000);
+        check(&run, &[]);
         // Reading ahead is ours too.
         let mut run = with("randread", |run| plan(run, |plan| plan.io.direct = false));
         beside(&mut run, 6000, 0);

@@ -1,45 +1,158 @@
-//! What else a rate that fell may have fallen for than credit (confounders): a limit by the clock, a cache that was full,
-//! throttling, and a machine whose processors others had.
+//! What a rate that fell has fallen for: burst credits, where every other explanation is excluded (confounders): a limit by the
+//! clock, a drift, a cache that was full, throttling, other processes, and a machine whose processors others had.
 
+use super::findings::RateDrift;
 use super::ledger::{Account, EmptiedBucket};
-use super::probe::IoDirection;
+use super::probe::{IoDirection, OtherIo};
 use super::script::Script;
+use super::trend::Trend;
 use crate::identified::{BucketUnit, Confounder, IoScope, OtherCause};
+use crate::pattern::block_name;
 
 /// Share of the CPU time that was withheld from this machine or process at the least where that explains a low rate, and how
 /// many times what was withheld before.
 const WITHHELD: f64 = 0.1;
 const MORE_THAN_BEFORE: f64 = 3.0;
+/// Share of a fall that other processes or a drift explain, from which on it is theirs.
+const EXPLAINED: f64 = 0.5;
+const OTHERS_EXPLAIN: f64 = 0.25;
+/// A rate this near to the one before a fall is still that one.
+const STILL_HIGH: f64 = 0.97;
+/// Standard errors of a slope that are no chance.
+const SURE: f64 = 2.5;
 
 impl Script<'_> {
     /// A rate that fell is reported as a burst bucket.
     pub(crate) fn is_credit(&self, bucket: &EmptiedBucket) -> bool {
-        bucket.comes_back()
-            && !self.rises(bucket)
-            && self.found.restless.is_none()
-            && self.held_back(bucket).is_none()
+        self.other_cause(bucket).is_none()
+    }
+
+    /// Why a rate that fell is not attributed to a burst bucket; `None` where it is.
+    pub(crate) fn other_cause(&self, bucket: &EmptiedBucket) -> Option<OtherCause> {
+        let Account { scope, base, .. } = bucket.account;
+        let rate = |value: f64| match bucket.account.kind {
+            BucketUnit::Ios => format!("{value:.0} IOPS"),
+            BucketUnit::Bytes => format!("{:.1} MB/s", value / 1e6),
+        };
+        let fell = format!("the rate fell from {} to {}", rate(bucket.high), rate(base));
+        let cause = |id, text: String| Some(OtherCause { id, text });
+        let has_risen = self.rises(bucket) || bucket.has_regained_more() || self.found.restless.is_some();
+        if has_risen {
+            let why = "and rose again without idling: a time-based limit or other load, not burst credits";
+            return cause(Confounder::ByItself, format!("{fell} {why}"));
+        }
+        if let Some(share) = self.held_back(bucket) {
+            let why = format!("{fell} while CPU steal was {:.0} %", share * 100.0);
+            return cause(
+                Confounder::CpuSteal,
+                format!("{why}, which may be the cause instead of burst credits"),
+            );
+        }
+        if let Some(others) = self.others_meanwhile(bucket) {
+            let why = format!("{fell} while other processes issued {:.0} IOPS", others.ios);
+            let text = format!("{why}, which may be the cause instead of burst credits");
+            return cause(Confounder::ForeignIo, text);
+        }
+        if self.drifts(bucket) {
+            let why = "gradually and did not reach a steady lower rate: a drift, not burst credits";
+            return cause(Confounder::Drift, format!("{fell} {why}"));
+        }
+        if bucket.restored_s.is_none() {
+            let why =
+                "and its recovery after an idle period was not measured: burst credits are not established";
+            return cause(Confounder::RecoveryNotMeasured, format!("{fell}, {why}"));
+        }
+        if bucket.comes_back(self.least_restored_s()) {
+            return None;
+        }
+        let nothing = format!("{fell}, and idling did not restore it");
+        match scope {
+            IoScope::Writes => cause(
+                Confounder::WriteCacheFull,
+                format!("{nothing}: only writes fell, as with a full write cache"),
+            ),
+            _ => cause(
+                Confounder::Throttling,
+                format!("{nothing}: throttling or other load, not burst credits"),
+            ),
+        }
+    }
+
+    /// The confounders of the whole run, beside those of single falls.
+    pub(crate) fn other_processes(&self) -> Option<OtherCause> {
+        let disturbed: Vec<_> = self.answers().filter(|answer| self.is_disturbed(answer.2.others)).collect();
+        let most =
+            disturbed.iter().max_by(|one, other| one.2.others.share.total_cmp(&other.2.others.share))?.2;
+        let text = format!(
+            "other processes issued up to {:.0} IOPS and {:.1} MB/s on {} during {} of {} measurements: limits that were \
+             measured meanwhile are bounds",
+            most.others.ios,
+            most.others.bytes / 1e6,
+            most.device,
+            disturbed.len(),
+            self.answers().count()
+        );
+        Some(OtherCause { id: Confounder::ForeignIo, text })
+    }
+
+    /// A rate that changed little by little while it was watched.
+    pub(crate) fn drift(&self) -> Option<OtherCause> {
+        let RateDrift { block, from, to, .. } = self.found.drift?;
+        let text = format!(
+            "the rate of {} I/Os drifted from {from:.0} to {to:.0} IOPS: neither a limit nor burst credits",
+            block_name(block)
+        );
+        Some(OtherCause { id: Confounder::Drift, text })
+    }
+
+    /// Other processes had a considerable share of the device.
+    pub(crate) fn is_disturbed(&self, others: OtherIo) -> bool {
+        others.share >= super::level::DISTURBED
+    }
+
+    /// True where other processes used the device while a limit was measured.
+    pub(crate) fn is_any_disturbed(&self) -> bool {
+        self.answers().any(|(probe, _, seen)| probe.rate.is_none() && self.is_disturbed(seen.others))
+    }
+
+    /// The rate of one direction fell for another reason than burst credits: what it was before is not a limit that lasts.
+    pub(crate) fn has_other_fall(&self, way: IoDirection) -> bool {
+        let mut of_way = self.found.buckets.iter().filter(|bucket| bucket.account.counts(way));
+        // Where bytes limit as well, both limits together may leave a little less than each alone.
+        let has_bulk = self.found.curves[way as usize].as_ref().is_some_and(|curve| curve.bulk.is_some());
+        let is_unclear =
+            self.found.unclear.is_some_and(|fall| (fall.is_seen || !has_bulk) && way.is_in(fall.ways));
+        let has_drifted = self.found.drift.is_some_and(|drift| way.is_in(drift.ways));
+        is_unclear || has_drifted || of_way.any(|bucket| !self.is_credit(bucket))
     }
 
     /// The highest rate of `kind` that one direction was seen to have, where it changed by itself.
     pub(crate) fn by_itself(&self, way: IoDirection, kind: BucketUnit) -> Option<f64> {
         let of_kind = |bucket: &&EmptiedBucket| bucket.account.kind == kind && bucket.account.counts(way);
         let changes = self.found.restless.is_some();
-        let rising = self.found.buckets.iter().filter(of_kind).filter(|bucket| changes || self.rises(bucket));
-        rising.map(|bucket| bucket.high).reduce(f64::max)
+        let has_risen = |bucket: &&EmptiedBucket| changes || self.rises(bucket) || bucket.has_regained_more();
+        let rising = self.found.buckets.iter().filter(of_kind).filter(has_risen);
+        let restless = self.found.restless.filter(|restless| way.is_in(restless.ways));
+        let watched = restless.map(|restless| match kind {
+            BucketUnit::Ios => restless.high,
+            BucketUnit::Bytes => restless.high * restless.block as f64,
+        });
+        rising.map(|bucket| bucket.high).chain(watched).reduce(f64::max)
+    }
+
+    /// What a rest has to restore at the least, s at the rate before the fall: more than a limiter releases in a turn.
+    fn least_restored_s(&self) -> f64 {
+        let turn_s = self.found.turns_s.iter().copied().fold(0.0, f64::max);
+        if self.found.is_long { (3.0 * turn_s).max(LEAST_RESTORED) } else { 0.0 }
     }
 
     /// The share of the CPU time that was withheld while the rate was low, where that is much, and more than before.
     fn held_back(&self, bucket: &EmptiedBucket) -> Option<f64> {
-        let (from, to) = bucket.dry;
         let share = |is_low: bool| {
             let (mut withheld, mut all) = (0.0, 0.0);
-            for (probe, began, seen) in self.answers() {
-                let (start, end) = (began + probe.rest_ns, began + seen.elapsed_ns);
-                let is_in = if is_low { end > from && start < to } else { end <= from };
-                if is_in {
-                    withheld += seen.cpu.withheld_ns;
-                    all += seen.cpu.all_ns;
-                }
+            for (_, seen) in self.load_around(bucket, is_low) {
+                withheld += seen.cpu.withheld_ns;
+                all += seen.cpu.all_ns;
             }
             withheld / f64::max(all, 1.0)
         };
@@ -47,28 +160,68 @@ impl Script<'_> {
         (low > WITHHELD && low > MORE_THAN_BEFORE * before).then_some(low)
     }
 
-    /// Why a rate that fell is not attributed to a burst bucket.
-    pub(crate) fn no_credit(&self, bucket: &EmptiedBucket) -> OtherCause {
-        let Account { scope, base, .. } = bucket.account;
-        let (high, low) = match bucket.account.kind {
-            BucketUnit::Ios => (format!("{:.0} IOPS", bucket.high), format!("{base:.0}")),
-            BucketUnit::Bytes => (format!("{:.1} MB/s", bucket.high / 1e6), format!("{:.1}", base / 1e6)),
+    /// What other processes did while the rate was low, where that and not less before explains the fall.
+    fn others_meanwhile(&self, bucket: &EmptiedBucket) -> Option<OtherIo> {
+        let mean = |is_low: bool| {
+            let (mut sum, mut seconds) = (OtherIo::default(), 0.0);
+            for (length, seen) in self.load_around(bucket, is_low) {
+                sum.ios += seen.others.ios * length;
+                sum.bytes += seen.others.bytes * length;
+                seconds += length;
+            }
+            OtherIo {
+                ios: sum.ios / f64::max(seconds, 1e-9),
+                bytes: sum.bytes / f64::max(seconds, 1e-9),
+                share: 0.0,
+            }
         };
-        let fell = format!("the rate fell from {high} to {low}");
-        let nothing = format!("{fell}, and idling did not restore it");
-        if self.rises(bucket) || self.found.restless.is_some() {
-            let why = "and rose again without idling: a time-based limit or other load, not burst credits";
-            return OtherCause { id: Confounder::ByItself, text: format!("{fell} {why}") };
-        }
-        if let Some(share) = self.held_back(bucket) {
-            let why = format!("{fell} while CPU steal was {:.0} %", share * 100.0);
-            let text = format!("{why}, which may be the cause instead of burst credits");
-            return OtherCause { id: Confounder::CpuSteal, text };
-        }
-        let (id, cause) = match scope {
-            IoScope::Writes => (Confounder::WriteCacheFull, "only writes fell, as with a full write cache"),
-            _ => (Confounder::Throttling, "throttling or other load, not burst credits"),
+        let (before, low) = (mean(false), mean(true));
+        let more = match bucket.account.kind {
+            BucketUnit::Ios => low.ios - before.ios,
+            BucketUnit::Bytes => low.bytes - before.bytes,
         };
-        OtherCause { id, text: format!("{nothing}: {cause}") }
+        (more > OTHERS_EXPLAIN * (bucket.high - bucket.account.base)).then_some(low)
+    }
+
+    /// What was measured while the rate of a bucket was low, or before: the time of each, s.
+    fn load_around(
+        &self,
+        bucket: &EmptiedBucket,
+        is_low: bool,
+    ) -> impl Iterator<Item = (f64, &super::probe::Seen)> {
+        let (from, to) = bucket.dry;
+        self.answers().filter_map(move |(probe, began, seen)| {
+            let (start, end) = (began + probe.rest_ns, began + seen.elapsed_ns);
+            let is_in = if is_low { end > from && start < to } else { end <= from };
+            is_in.then_some((end.saturating_sub(start) as f64 / 1e9, seen))
+        })
+    }
+
+    /// The rate went on falling after its fall, so that the fall is part of it: burst credits leave a steady rate.
+    fn drifts(&self, bucket: &EmptiedBucket) -> bool {
+        let (from, to) = (bucket.dry.0 + super::fall::SETTLED_NS, bucket.dry.1);
+        let way = bucket.load.way();
+        let mut low = Vec::new();
+        let mut last_high = 0.0f64;
+        for (probe, began, seen) in self.answers() {
+            let cost = bucket.account.cost(&self.found, way, probe.block);
+            for slice in &seen.done(way).slices {
+                let (start, end) = (began + slice.start_ns, began + slice.end_ns);
+                let (middle, rate) = ((start + end) as f64 / 2e9, slice.rate() * cost);
+                let is_of_load = probe.block == bucket.load.block && slice.seconds() > 0.3;
+                if is_of_load && start > from && end <= to {
+                    low.push((middle, rate));
+                } else if end <= bucket.dry.0 && rate > STILL_HIGH * bucket.high {
+                    last_high = middle;
+                }
+            }
+        }
+        let Some(trend) = Trend::of(&low) else { return false };
+        let fallen = -trend.slope * (trend.middle_s - last_high);
+        let is_sure = -trend.slope > SURE * trend.error;
+        is_sure && fallen > EXPLAINED * (bucket.high - bucket.account.base)
     }
 }
+
+/// Least time at the rate before a fall that a rest restores where measurements take seconds, s.
+const LEAST_RESTORED: f64 = 0.3;

@@ -2,7 +2,10 @@
 
 use super::curve::{Curve, IoUnit, SmallIoLimit};
 use super::fall::FALLEN;
+use super::figures::{bytes, crossover, iops, unit};
+use super::findings::{RestlessRate, UnclearFall};
 use super::ledger::EmptiedBucket;
+use super::level::RateLevel;
 use super::probe::IoDirection;
 use super::script::Script;
 use super::sharing::DirectionSharing;
@@ -11,9 +14,6 @@ use crate::identified::{BucketUnit, Burst, EachWay, Figure, FirstTouchCost, Iden
 
 /// A share of the capacity that is little to be wrong by.
 const LITTLE: f64 = 0.05;
-/// What a rate of a limit is wrong by beyond what its counting tells.
-const RATE_ERROR: f64 = 0.004;
-
 impl Script<'_> {
     /// The result; `is_cut` where more remained to be measured.
     pub(crate) fn conclude(mut self, is_cut: bool) -> Identified {
@@ -38,35 +38,41 @@ impl Script<'_> {
             Some(Figure::known(floor.mean, low, high))
         };
         told.lat_ns = EachWay { read: floor(IoDirection::Read), write: floor(IoDirection::Write) };
-        told.shares_limits = found.is_shared();
+        told.shares_limits = found.is_shared().filter(|_| !self.is_any_disturbed());
         told.shares_limits_why = self.shared_why();
         if let Some(curve) = found.curves.iter().flatten().next() {
-            let changes = [BucketUnit::Ios, BucketUnit::Bytes].map(|kind| self.by_itself(curve.way, kind));
-            told.crossover_block_size_bytes = match self.is_doubtful(curve.way) {
-                true => Figure::unknown(DOUBTFUL),
-                false if changes != [None, None] => Figure::unknown(CHANGED),
-                false => crossover(&iops(curve), &bytes(curve)),
+            told.crossover_block_size_bytes = match self.unreliable(curve.way) {
+                Some(why) => Figure::unknown(why),
+                None => crossover(&iops(curve), &bytes(curve)),
             };
-            told.io_unit_bytes = match self.is_doubtful(curve.way) {
-                true => Figure::unknown(DOUBTFUL),
-                false => unit(found.unit(curve.way).unwrap_or(IoUnit::Hidden)),
+            told.io_unit_bytes = match self.unreliable(curve.way) {
+                Some(why) => Figure::unknown(why),
+                None => unit(found.unit(curve.way).unwrap_or(IoUnit::Hidden)),
             };
             told.parallelism = self.parallelism(curve);
         }
         // Without a reliable unit only the first is reported as such.
         let told_of = if found.is_any_doubtful() { 1 } else { found.buckets.len() };
-        let (buckets, others): (Vec<&EmptiedBucket>, _) =
-            found.buckets.iter().take(told_of).partition(|bucket| self.is_credit(bucket));
-        told.bursts = buckets.into_iter().filter_map(|bucket| self.burst(bucket)).collect();
-        told.confounders = others.into_iter().map(|bucket| self.no_credit(bucket)).collect();
+        let fallen = found.buckets.iter().take(told_of);
+        let credit = fallen.clone().filter(|bucket| self.is_credit(bucket));
+        told.bursts = credit.filter_map(|bucket| self.burst(bucket)).collect();
+        told.confounders = fallen.filter_map(|bucket| self.other_cause(bucket)).collect();
+        told.confounders.extend(self.drift().into_iter().chain(self.other_processes()));
         told.burst_why = self.burst_why(is_cut);
         self.first_touch(&mut told);
         told
     }
 
-    /// Results of one direction are unreliable; where falls were not watched for, those of the other are as well.
-    fn is_doubtful(&self, way: IoDirection) -> bool {
-        self.found.is_doubtful[way as usize] || self.found.is_any_doubtful()
+    /// Why what follows from several rates of one direction is unreliable; where falls were not watched for, so is that of the
+    /// other.
+    fn unreliable(&self, way: IoDirection) -> Option<&'static str> {
+        let changes = [BucketUnit::Ios, BucketUnit::Bytes].map(|kind| self.by_itself(way, kind));
+        match () {
+            () if self.found.is_doubtful[way as usize] || self.found.is_any_doubtful() => Some(DOUBTFUL),
+            () if self.is_any_disturbed() => Some(OTHERS),
+            () if changes != [None, None] || self.has_other_fall(way) => Some(CHANGED),
+            () => None,
+        }
     }
 
     /// A bound on a limit of one direction that was not established: the highest rate that was measured.
@@ -92,9 +98,13 @@ impl Script<'_> {
         let by_itself = self.by_itself(curve.way, kind);
         let value = figure.value().unwrap_or(f64::INFINITY);
         match level {
+            Some(level) if self.is_disturbed(level.others) => with_others(&figure, &level, kind),
             _ if by_itself.is_some_and(|high| high > value * APART) => {
-                let least = by_itself.unwrap_or_default() * (1.0 - 3.0 * RATE_ERROR);
+                let least = by_itself.unwrap_or_default() * (1.0 - COARSE_ERROR);
                 Figure::bound(Estimate::AtLeast(least), CHANGED)
+            }
+            _ if self.has_other_fall(curve.way) => {
+                Figure { why: Some(CHANGED.to_owned()), ..doubtful(&figure) }
             }
             _ if (self.found.has_changed || is_lower)
                 && !self.found.buckets.iter().any(|bucket| self.is_credit(bucket)) =>
@@ -110,6 +120,7 @@ impl Script<'_> {
     fn shared_why(&self) -> Option<String> {
         let why = match self.shares() {
             _ if self.found.is_any_doubtful() => DOUBTFUL,
+            _ if self.is_any_disturbed() => OTHERS,
             _ if !self.spec.writes => "writes were not measured",
             [DirectionSharing::Shared, DirectionSharing::Apart | DirectionSharing::ApartUnderOne] => {
                 "shared IOPS limit, separate bandwidth limits"
@@ -226,7 +237,7 @@ impl Script<'_> {
     }
 
     fn burst_why(&self, is_cut: bool) -> Option<String> {
-        if let Some((high, low)) = self.found.restless {
+        if let Some(RestlessRate { high, low, .. }) = self.found.restless {
             return Some(format!(
                 "the rate fell from {high:.0} to {low:.0} IOPS and rose again without idling: not burst credits"
             ));
@@ -242,13 +253,16 @@ impl Script<'_> {
             }
             return is_cut.then(|| "the time budget ended before all was measured".to_owned());
         }
+        if self.found.drift.is_some() {
+            return Some("the rate drifted".to_owned());
+        }
         match self.found.unclear {
-            Some((high, Some(low))) => {
+            Some(UnclearFall { high, low: Some(low), .. }) => {
                 return Some(format!(
                     "the rate fell from {high:.0} to {low:.0} IOPS, too little to identify a burst bucket"
                 ));
             }
-            Some((high, None)) => {
+            Some(UnclearFall { high, .. }) => {
                 return Some(format!("the rate fell from {high:.0} IOPS to one that was not steady"));
             }
             None => {}
@@ -270,7 +284,10 @@ impl Script<'_> {
             Figure::known(floor.mean, low, high)
         };
         if self.found.range.is_none() {
-            let why = "repeated reads of the same offsets took as long as the first";
+            let why = match touch.has_changed {
+                true => "the rate changed while first and repeated reads were compared",
+                false => "repeated reads of the same offsets took as long as the first",
+            };
             told.first_touch_why = Some(why.to_owned());
             return;
         }
@@ -292,6 +309,9 @@ const CUT_SHORT: &str = "the time budget ended before the limit was established"
 /// What a rate is wrong by at most that was measured only to tell a limit from twice as much.
 const COARSE_ERROR: f64 = 0.05;
 
+/// Why what was measured beside other processes is unknown.
+const OTHERS: &str = "other processes used the device during the measurement";
+
 /// Why what was measured is a bound where it was not the same all the time.
 const CHANGED: &str = "the rate changed while the limits were measured";
 /// A rate is another one from this many times of it on.
@@ -307,70 +327,21 @@ fn doubtful(figure: &Figure) -> Figure {
     }
 }
 
-/// A limit holds a rate at least this even.
-const EVEN: f64 = 0.1;
-const UNEVEN: &str = "the rate varied more than it does at a limit";
-
-/// The limit on requests of one direction.
-fn iops(curve: &Curve) -> Figure {
-    let rate = curve.top.rate;
-    let least = Estimate::AtLeast(rate * (0.99 - curve.top.error));
-    match curve.small_limit {
-        SmallIoLimit::Count if curve.top.uneven > EVEN => Figure::bound(least, UNEVEN),
-        SmallIoLimit::Count => known(rate, curve.top.error),
-        SmallIoLimit::Bytes => Figure::bound(least, "the bandwidth limit applies even to the smallest I/Os"),
-        SmallIoLimit::Depth => Figure::bound(least, "the rate grew with the queue depth"),
-        SmallIoLimit::Client => Figure::bound(least, "the client was the limit"),
-        SmallIoLimit::Width(width) => Figure::bound(least, format!("{width} I/Os are served in parallel")),
-    }
-}
-
-/// The limit on bytes of one direction.
-fn bytes(curve: &Curve) -> Figure {
-    match curve.bulk {
-        Some(bulk) if bulk.is_busy => {
-            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), "the client was the limit")
+/// What is left of a figure that was measured beside other processes: they had a part of the limit, or have limits of their own.
+fn with_others(figure: &Figure, level: &RateLevel, kind: BucketUnit) -> Figure {
+    let Some(Estimate::Known { low, .. } | Estimate::AtLeast(low)) = figure.estimate else {
+        return figure.clone();
+    };
+    let (theirs, total) = match kind {
+        BucketUnit::Ios => {
+            let theirs = level.others.ios;
+            (format!("{theirs:.0} IOPS"), format!("{:.0} IOPS", level.rate + theirs))
         }
-        Some(bulk) if bulk.uneven > EVEN => Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.99), UNEVEN),
-        Some(bulk) => known(bulk.bytes(), bulk.error),
-        None => {
-            let why = match curve.unit {
-                IoUnit::Exactly(_) => "larger I/Os count as several",
-                _ => "the IOPS limit applies even to the largest I/Os",
-            };
-            Figure::bound(Estimate::AtLeast(curve.most_bytes * 0.98), why)
+        BucketUnit::Bytes => {
+            let theirs = level.others.bytes;
+            (format!("{:.1} MB/s", theirs / 1e6), format!("{:.1} MB/s", (level.bytes() + theirs) / 1e6))
         }
-    }
-}
-
-fn known(value: f64, error: f64) -> Figure {
-    let share = RATE_ERROR + error;
-    Figure::known(value, value * (1.0 - share), value * (1.0 + share))
-}
-
-fn crossover(iops: &Figure, bytes: &Figure) -> Figure {
-    match (iops.estimate, bytes.estimate) {
-        (
-            Some(Estimate::Known { value: ios, low: ios_low, high: ios_high }),
-            Some(Estimate::Known { value, low, high }),
-        ) => Figure::known(value / ios, low / ios_high, high / ios_low),
-        (Some(Estimate::Known { low, .. }), Some(Estimate::AtLeast(bytes))) => {
-            Figure::bound(Estimate::AtLeast(bytes / low * 0.98), "no bandwidth limit was reached")
-        }
-        (Some(Estimate::AtLeast(ios)), Some(Estimate::Known { high, .. })) => {
-            Figure::bound(Estimate::AtMost(high / ios), "no IOPS limit was reached")
-        }
-        _ => Figure::unknown("no limit was reached"),
-    }
-}
-
-fn unit(unit: IoUnit) -> Figure {
-    match unit {
-        IoUnit::Exactly(bytes) => Figure::known(bytes as f64, bytes as f64, bytes as f64),
-        IoUnit::Above(bytes) => {
-            let why = "no larger I/O counted as several";
-            Figure::bound(Estimate::AtLeast(bytes as f64), why)
-        }
-        IoUnit::Hidden => Figure::unknown("another limit hides how I/Os are counted"),
-    }
+    };
+    let why = format!("other processes had {theirs} of the {total} that the device delivered");
+    Figure::bound(Estimate::AtLeast(low), why)
 }

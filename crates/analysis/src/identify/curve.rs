@@ -134,7 +134,10 @@ impl Script<'_> {
         guess: f64,
         care: Care,
     ) -> Result<RateLevel, Halt> {
-        let depth = self.depth_for(way, guess, block);
+        let depth = match care {
+            Care::Coarse => self.depth_for(way, guess, block),
+            Care::Fine => self.depth_for_turns(way, guess, block),
+        };
         let load = ProbeLoad { guess: Some(guess), ..ProbeLoad::of(aim, way, block, depth) };
         self.level_one(load, care)
     }

@@ -2,11 +2,13 @@
 
 use super::curve::{IoUnit, SmallIoLimit};
 use super::fall::{FALLEN, RateFall};
+use super::findings::{RateDrift, RestlessRate, UnclearFall};
 use super::level::ProbeLoad;
 use super::probe::ProbeSlice;
 use super::script::{Halt, Script};
 use super::sharing::DirectionSharing;
 use super::stretches::{is_apart, stretches};
+use super::trend::Trend;
 use crate::identified::{BucketUnit, IoScope};
 
 /// One of the streams that are watched: reads, writes, or both together.
@@ -74,6 +76,8 @@ impl Script<'_> {
         let mut done: Vec<BucketUnit> = early.map(|bucket| bucket.account.kind).collect();
         if done.is_empty() {
             done = self.run_dry(ways, block, first)?;
+            // At once, while it is empty and there is time for it: without it nothing is known to be credit.
+            self.refills()?;
         }
         if let [only] = done[..] {
             let other = match only {
@@ -153,12 +157,18 @@ impl Script<'_> {
                         None => {
                             let held = since_ns.saturating_sub(began);
                             self.found.held_ns = Some(self.found.held_ns.unwrap_or(0).max(held));
-                            self.found.unclear = Some((high, low));
+                            let is_seen = held > 0;
+                            self.found.unclear = Some(UnclearFall { ways: stream, high, low, is_seen });
                         }
                     }
                 }
-                DrainStream::Restless { high, low, .. } => self.found.restless = Some((high, low)),
+                DrainStream::Restless { high, low, .. } => {
+                    self.found.restless = Some(RestlessRate { ways: stream, block, high, low });
+                }
                 DrainStream::Flat if !self.is_highest(stream, first, block) => {}
+                DrainStream::Flat if let Some(drift) = self.drift_of(stream, first, block) => {
+                    self.found.drift = Some(drift);
+                }
                 DrainStream::Flat => {
                     let held = self.spent.time_ns - began;
                     self.found.held_ns = Some(self.found.held_ns.unwrap_or(0).max(held));
@@ -214,6 +224,12 @@ impl Script<'_> {
         }
         let courses = streams.into_iter().zip(courses).collect();
         Ok(DrainWatch { first, began, courses })
+    }
+
+    /// A drift of the rate of a stream since the probe `first`.
+    fn drift_of(&self, ways: IoScope, first: usize, block: u64) -> Option<RateDrift> {
+        let (from, to) = Trend::of_slices(&self.series(first, ways))?.drift()?;
+        self.found.is_long.then_some(RateDrift { ways, block, from, to })
     }
 
     /// Since the probe `first`, requests of `block` bytes came as fast as they ever do.

@@ -17,9 +17,9 @@ use crate::identified::BucketUnit;
 /// A rate that fell: under which load, what it was before, and the highest of that.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fell {
-    load: ProbeLoad,
-    high: f64,
-    peak: f64,
+    pub(crate) load: ProbeLoad,
+    pub(crate) high: f64,
+    pub(crate) peak: f64,
 }
 
 /// Where measurements are shorter, credit does not run dry unnoticed, and rests cost nothing: what matters is measured again.
@@ -63,7 +63,7 @@ impl Script<'_> {
     fn curve_to_its_end(&mut self, way: IoDirection) -> Result<Curve, Halt> {
         let curve = self.curve(way)?;
         self.is_as_before(way, &curve.top)?;
-        Ok(curve)
+        self.confirmed(curve)
     }
 
     /// Small requests once more: they come as fast as before, or credits were exhausted meanwhile.

@@ -95,6 +95,8 @@ impl Script<'_> {
             dry,
             load,
             regained: None,
+            restored_s: None,
+            gained: 0.0,
             is_early: false,
             full: None,
         });

@@ -7,6 +7,36 @@ use super::ledger::EmptiedBucket;
 use super::level::RateLevel;
 use super::probe::IoDirection;
 use super::sharing::DirectionSharing;
+use crate::identified::IoScope;
+
+/// A rate that went down and up again by itself, requests of `block` bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RestlessRate {
+    pub(crate) ways: IoScope,
+    pub(crate) block: u64,
+    pub(crate) high: f64,
+    pub(crate) low: f64,
+}
+
+/// A rate that fell, but by little, or to one that is not even.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct UnclearFall {
+    pub(crate) ways: IoScope,
+    pub(crate) high: f64,
+    /// The rate after it, where that is even.
+    pub(crate) low: Option<f64>,
+    /// It was seen to fall, and not only lower than it had been.
+    pub(crate) is_seen: bool,
+}
+
+/// A rate that changed little by little: requests of `block` bytes a second at first and in the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RateDrift {
+    pub(crate) ways: IoScope,
+    pub(crate) block: u64,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -33,10 +63,12 @@ pub(crate) struct Findings {
     pub(crate) range: Option<u64>,
     /// In the order in which they were exhausted.
     pub(crate) buckets: Vec<EmptiedBucket>,
-    /// Highest and lowest of a rate that went down and up again by itself, requests a second.
-    pub(crate) restless: Option<(f64, f64)>,
-    /// A rate that fell, but by little, or to one that is not even: before, and after where that is even.
-    pub(crate) unclear: Option<(f64, Option<f64>)>,
+    /// A rate that went down and up again by itself.
+    pub(crate) restless: Option<RestlessRate>,
+    /// A rate that fell, but by little, or to one that is not even.
+    pub(crate) unclear: Option<UnclearFall>,
+    /// A rate that changed little by little.
+    pub(crate) drift: Option<RateDrift>,
     /// A kind of credit that could not be used up as the other was exhausted first: both.
     pub(crate) hidden: Option<(&'static str, &'static str)>,
     /// Both directions at once came to less than one of them alone.
@@ -47,6 +79,12 @@ pub(crate) struct Findings {
     pub(crate) watched_ns: u64,
     /// A limit holds the rate of one direction, so that its requests come evenly.
     pub(crate) is_even: [bool; 2],
+    /// Length of the turns in which requests of each direction are released, s; 0 where they are not.
+    pub(crate) turns_s: [f64; 2],
+    /// Measurements that were repeated because of other processes.
+    pub(crate) retries: usize,
+    /// Time of the repeats, ns.
+    pub(crate) repeats_ns: u64,
     /// How long it took to measure the limits, ns.
     pub(crate) limits_ns: u64,
     /// Credit may have run dry while the curve of a direction was measured.

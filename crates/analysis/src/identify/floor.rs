@@ -3,6 +3,7 @@
 use super::level::ProbeLoad;
 use super::probe::IoDirection;
 use super::script::{Halt, Script};
+use super::turns::{rest_ns, turn_s};
 
 /// Latency at rest, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,6 +23,8 @@ pub(crate) struct Touch {
     pub(crate) again: Floor,
     /// Rate of first accesses over that of second ones.
     pub(crate) share: f64,
+    /// The rate changed while both were compared.
+    pub(crate) has_changed: bool,
 }
 
 /// Requests that tell a first access from a second.
@@ -39,6 +42,9 @@ const LIKELY: f64 = 2.5;
 /// The same of rates, which limits hold still; and of those of a target whose latencies vary.
 const SLOWER_RATE: f64 = 1.05;
 const SLOWER_RATE_SPREAD: f64 = 1.25;
+/// Time of a pass on a device, s, and what rates of the same limit differ by.
+const PASS_SECONDS: f64 = 2.0;
+const SAME_RATE: f64 = 0.05;
 /// The places that are kept to where first accesses cost.
 const TOUCHED_BYTES: u64 = 64 << 20;
 /// What comes with one access at the least.
@@ -67,7 +73,7 @@ impl Script<'_> {
         let most = most.min(self.spec.budget_ns as f64 / 1e9 / 40.0);
         let seconds = (samples * apart / 1e9).min(most);
         let rate = (1e9 / apart).floor().max(1.0);
-        let mut paced = Floor::default();
+        let (mut paced, mut is_held) = (Floor::default(), false);
         for _ in 0..3 {
             let mut probe = self.plain(load);
             probe.rate = Some(rate as u64);
@@ -76,13 +82,14 @@ impl Script<'_> {
             probe.ios = probe.ios.min(((seconds * rate) as u64).max(8));
             let done = self.ask(probe)?.done(way);
             paced = floor_of(done.lat, done.ios);
+            is_held = turn_s(done, alone.mean) > 0.0;
             // One that stood still in between is no measure of the others.
-            if paced.deviation < 2.0 * paced.mean {
+            if is_held || paced.deviation < 2.0 * paced.mean {
                 break;
             }
         }
-        // Requests that follow each other at once are the better measure where they are not slower for it.
-        let floor = if paced.is_beyond(&alone, 1.1, LIKELY) { alone } else { paced };
+        // Requests that follow each other at once are the better measure where a limit holds more of them.
+        let floor = if is_held || paced.is_beyond(&alone, 1.1, LIKELY) { alone } else { paced };
         self.found.floors[way as usize] = Some(floor);
         Ok(())
     }
@@ -110,41 +117,53 @@ impl Script<'_> {
         let rate = Some((1e9 / (3.0 * alone.mean).max(50_000.0)).floor().max(1.0) as u64);
         let first = self.few(load, TOUCHES, turn, rate)?;
         let again = self.few(ProbeLoad { aim: "the same offsets again", ..load }, TOUCHES, turn, rate)?;
-        self.found.touch = Some(Touch { first, again, share: f64::NAN });
+        self.found.touch = Some(Touch { first, again, share: f64::NAN, has_changed: false });
         if !is_slower(&first, &again) {
             return Ok(());
         }
-        // Other places tell the same, or it was something else.
+        // Other places tell the same, before and after which the same limits hold, or it was something else.
         let (turn, more) = (1_000_003, ProbeLoad { aim: "first accesses at other offsets", ..load });
-        let first = self.few(more, TOUCHES, turn, rate)?;
-        let again = self.few(ProbeLoad { aim: "the same offsets again", ..load }, TOUCHES, turn, rate)?;
-        if is_slower(&first, &again) {
+        let other = self.few(more, TOUCHES, turn, rate)?;
+        let other_again =
+            self.few(ProbeLoad { aim: "the same offsets again", ..load }, TOUCHES, turn, rate)?;
+        if is_slower(&other, &again) && is_slower(&other, &other_again) {
             self.keep_to_touched()?;
         }
         Ok(())
     }
 
-    /// Whether they count for more than one: the same places twice with as many in flight as the limits take.
+    /// Whether they count for more than one: the same places again with as many in flight as the limits take, and other places
+    /// in between, so that a limit that changes meanwhile is no cost of first accesses.
     pub(crate) fn first_touch_rate(&mut self, depth: u32, rate: f64) -> Result<(), Halt> {
-        let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * 0.2) as u64);
+        let seconds = if self.found.is_long { PASS_SECONDS } else { 0.2 };
+        let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * seconds) as u64);
         let load =
             ProbeLoad::of("first accesses at full rate", IoDirection::Read, self.spec.unit_bytes, depth);
-        let pass = |script: &mut Self| -> Result<f64, Halt> {
+        let turn_s = self.found.turns_s[IoDirection::Read as usize];
+        let pass = |script: &mut Self, turn: u64| -> Result<f64, Halt> {
             let mut probe = script.plain(load);
             probe.range = script.size;
-            (probe.ios, probe.counts, probe.turn) = (ios.min(probe.ios), true, 1_000_002);
-            (probe.runtime_ns, probe.rest_ns) = (60_000_000_000, REST_NS);
+            (probe.ios, probe.counts, probe.turn) = (ios.min(probe.ios), true, turn);
+            (probe.runtime_ns, probe.rest_ns) = (60_000_000_000, REST_NS.max(rest_ns(turn_s)));
             Ok(script.ask(probe)?.read.rate_between())
         };
-        let (first, again) = (pass(self)?, pass(self)?);
-        let times = if self.found.floor(IoDirection::Read).spread() < 0.02 {
-            SLOWER_RATE
+        let is_even = self.found.floor(IoDirection::Read).spread() < 0.02 && turn_s == 0.0;
+        let times = if is_even { SLOWER_RATE } else { SLOWER_RATE_SPREAD };
+        let (first, again) = (pass(self, 1_000_002)?, pass(self, 1_000_002)?);
+        let passes = if again > times * first {
+            let other = pass(self, 1_000_004)?;
+            Some((other, pass(self, 1_000_002)?))
         } else {
-            SLOWER_RATE_SPREAD
+            None
         };
-        let is_slower = again > times * first && pass(self)? > times * first;
+        // Where few places are left untouched, the others tell nothing: then the latency of first accesses has to be longer.
+        let is_slower = passes.is_some_and(|(other, last)| {
+            let is_kept = last > times * first && (last / again - 1.0).abs() < SAME_RATE;
+            is_kept && (last > times * other || self.found.range.is_some())
+        });
         if let Some(touch) = &mut self.found.touch {
             touch.share = if is_slower { first / again } else { 1.0 };
+            touch.has_changed = passes.is_some() && !is_slower;
         }
         if is_slower && self.found.range.is_none() {
             self.keep_to_touched()?;

@@ -151,7 +151,7 @@ impl Script<'_> {
         probe.rest_ns = (AMPLE * beyond * seconds / base * 1e3) as u64 * 1_000_000;
         let seen = self.ask(probe)?;
         let done = seen.done(way);
-        let level = self.level_of(&probe, load.depth, done);
+        let level = self.level_of(&probe, way, seen);
         if fall_in(done, done.start_ns + AHEAD_NS).is_some() {
             return Err(Halt::Useless);
         }

@@ -22,6 +22,10 @@ pub(crate) struct EmptiedBucket {
     pub(crate) load: ProbeLoad,
     /// What a rest gave back: what it was, the rest in seconds.
     pub(crate) regained: Option<(f64, f64)>,
+    /// How long a rest restored the rate before the fall, s; `None` where no rest was measured.
+    pub(crate) restored_s: Option<f64>,
+    /// What it can have had at the end of that rest, at the most.
+    pub(crate) gained: f64,
     /// It was exhausted while the limits were measured.
     pub(crate) is_early: bool,
     /// What it holds, once that was worked out.
@@ -30,6 +34,9 @@ pub(crate) struct EmptiedBucket {
 
 /// A rest gives back what it gains, or else it is no bucket: part of that at the least.
 const COMES_BACK: f64 = 0.3;
+/// It gives back no more than it gains: how many times that, and how long a limiter lets through more than its rate, s.
+const GAINED: f64 = 1.5;
+const AHEAD_S: f64 = 0.5;
 
 impl EmptiedBucket {
     /// It counts all of these directions.
@@ -37,11 +44,17 @@ impl EmptiedBucket {
         self.account.scope == IoScope::Both || self.account.scope == ways
     }
 
-    /// False where a rest was measured and gave nothing back.
-    pub(crate) fn comes_back(&self) -> bool {
+    /// A rest restored the rate for longer than `least` s, and by what the bucket gains, as far as that was measured.
+    pub(crate) fn comes_back(&self, least: f64) -> bool {
         let gives =
             |(regained, rest): (f64, f64)| rest <= 0.0 || regained > COMES_BACK * self.account.base * rest;
-        self.regained.is_none_or(gives)
+        self.restored_s.is_some_and(|seconds| seconds > least) && self.regained.is_none_or(gives)
+    }
+
+    /// A rest was followed by more than the bucket can have gained in it: the rate rose for another reason.
+    pub(crate) fn has_regained_more(&self) -> bool {
+        let beyond = self.high - self.account.base;
+        self.restored_s.is_some_and(|seconds| seconds * beyond > GAINED * self.gained + AHEAD_S * self.high)
     }
 }
 

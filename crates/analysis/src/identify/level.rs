@@ -1,8 +1,9 @@
 //! One rate, measured as well as needed: how long it takes, how deep it goes, how sure it is.
 
-use super::probe::{IdentifyProbe, IoDirection, ProbeCounts};
+use super::probe::{IdentifyProbe, IoDirection, OtherIo, ProbeCounts, Seen};
 use super::script::{Halt, Script};
 use super::stretches::{SPAN, unevenness};
+use super::turns::{self, rate_of_turns};
 use crate::identified::IoScope;
 
 /// A rate under one load.
@@ -12,8 +13,14 @@ pub(crate) struct RateLevel {
     pub(crate) depth: u32,
     /// Requests a second.
     pub(crate) rate: f64,
-    /// By what share the rate may be wrong.
+    /// By what share the rate may be wrong: half of its 95 % interval.
     pub(crate) error: f64,
+    /// Repeats differed by more than those of a limit; the rate is the highest.
+    pub(crate) varies: bool,
+    /// Length of the turns in which a limiter releases requests, s; 0 where it releases them one by one.
+    pub(crate) turn_s: f64,
+    /// I/O of other processes meanwhile.
+    pub(crate) others: OtherIo,
     /// Mean latency, ns.
     pub(crate) lat_ns: f64,
     /// The thread that asked was busy.
@@ -29,6 +36,11 @@ pub(crate) struct RateLevel {
 impl RateLevel {
     pub(crate) fn bytes(&self) -> f64 {
         self.rate * self.block as f64
+    }
+
+    /// Requests a second that the limit may be higher than the rate, as turns release whole requests only.
+    pub(crate) fn unreleased(&self) -> f64 {
+        if self.turn_s > 0.0 { 1.0 / self.turn_s } else { 0.0 }
     }
 
     /// Little's law says that requests waited, for longer than they were served.
@@ -81,6 +93,16 @@ const FEW_SECONDS: f64 = 4.0;
 const RAMP_NS: f64 = 260e6;
 /// What a rate may be wrong by whatever was counted.
 const LEAST_ERROR: f64 = 0.002;
+/// What a limiter that was left alone lets through ahead of its rate, and what a tick of the kernel takes, s.
+const AHEAD_SECONDS: f64 = 0.012;
+const TICK_SECONDS: f64 = 0.004;
+/// Turns whose requests wait at once where they are to wait evenly.
+const DEEP_TURNS: f64 = 2.0;
+/// 97.5 % quantiles of Student's t for two values and more.
+const STUDENT: [f64; 4] = [12.71, 4.30, 3.18, 2.78];
+/// Share of the load of others from which on a measurement is repeated, and how often that is done in all.
+pub(crate) const DISTURBED: f64 = 0.05;
+const RETRIES: usize = 6;
 /// A thread busy for this share of its time is what limits.
 const BUSY: f64 = 0.9;
 
@@ -98,7 +120,9 @@ impl Script<'_> {
             let probe = self.probe(load, guess, care, f64::INFINITY);
             let seen = self.ask(probe)?;
             self.notice(load, seen)?;
-            let [read, write] = [&seen.read, &seen.write].map(|done| self.level_of(&probe, load.depth, done));
+            self.look_for_turns(load, seen);
+            let [read, write] =
+                [IoDirection::Read, IoDirection::Write].map(|way| self.level_of(&probe, way, seen));
             let slowest = match load.ways {
                 IoScope::Reads => read,
                 IoScope::Writes => write,
@@ -111,12 +135,16 @@ impl Script<'_> {
             levels = Some([read, write]);
             // Counted from rest although there were many, or the other way round, or far too few.
             let wanted = self.wanted(load, care) as f64;
-            let is_short = if probe.counts {
+            let is_short = if slowest.turn_s > 0.0 {
+                false
+            } else if probe.counts {
                 slowest.rate > 3.0 * FEW || (slowest.ios as f64) < slowest.rate * FEW_SECONDS / 2.0
             } else {
                 (slowest.ios as f64) < wanted * 0.6 && probe.ios > 2 * slowest.ios
             };
-            if !is_short && !seen.is_stalled {
+            let is_disturbed = seen.others.share > DISTURBED && self.found.retries < RETRIES;
+            self.found.retries += usize::from(is_disturbed);
+            if !is_short && !seen.is_stalled && !is_disturbed {
                 break;
             }
             load.guess = Some(slowest.rate);
@@ -139,8 +167,24 @@ impl Script<'_> {
     }
 
     /// What a measurement that has just ended tells of one direction.
-    pub(crate) fn level_of(&self, probe: &IdentifyProbe, depth: u32, done: &ProbeCounts) -> RateLevel {
-        RateLevel { at_ns: self.spent.time_ns, ..level_of(probe, depth, done) }
+    pub(crate) fn level_of(&self, probe: &IdentifyProbe, way: IoDirection, seen: &Seen) -> RateLevel {
+        let done = seen.done(way);
+        let level = level_of(probe, probe.depth(way).max(1), done, self.found.turns_s[way as usize]);
+        RateLevel { at_ns: self.spent.time_ns, others: seen.others, ..level }
+    }
+
+    /// Takes down the turns in which requests of one direction are released. They show best with few requests in flight, which
+    /// is what is measured first.
+    fn look_for_turns(&mut self, load: ProbeLoad, seen: &Seen) {
+        let way = load.way();
+        if !self.found.is_long || load.ways == IoScope::Both || load.block != self.spec.unit_bytes {
+            return;
+        }
+        let found = turns::turn_s(seen.done(way), self.found.floor_ns(way));
+        let known = &mut self.found.turns_s[way as usize];
+        if *known == 0.0 {
+            *known = found;
+        }
     }
 
     /// A first idea of a rate, from a few requests.
@@ -181,7 +225,13 @@ impl Script<'_> {
     pub(crate) fn probe(&self, load: ProbeLoad, guess: f64, care: Care, longest: f64) -> IdentifyProbe {
         let mut probe = self.plain(load);
         let least = self.spec.probe_ns as f64;
-        if guess < FEW {
+        let turn_s = self.found.turns_s[load.way() as usize];
+        let share = if care == Care::Fine { 1.0 } else { 0.5 };
+        if turn_s > 0.0 && load.block == self.spec.unit_bytes {
+            // From rest, so that it consists of whole turns.
+            probe.counts = true;
+            probe.runtime_ns = whole_ms((least * share).min(longest * 1e9));
+        } else if turn_s == 0.0 && guess < FEW {
             let ios = (guess * FEW_SECONDS).ceil() as u64 + 2;
             probe.counts = true;
             probe.ios = ios.min(probe.ios);
@@ -191,11 +241,12 @@ impl Script<'_> {
             let filling = 2.0 * f64::from(load.depth) / guess * 1e9;
             probe.ramp_ns = whole_ms(RAMP_NS.max(6.0 * floor).max(filling.min(2e9)));
             let seconds = self.wanted(load, care) as f64 / guess;
-            let share = if care == Care::Fine { 1.0 } else { 0.5 };
+            let seconds = if turn_s > 0.0 { 0.0 } else { seconds };
             probe.runtime_ns = whole_ms((seconds * 1e9).max(least * share).min(longest * 1e9));
         }
         let need = guess * (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9 * 1.2;
-        probe.rest_ns = self.rest_for(&probe, need.min(probe.ios as f64));
+        let rest = self.rest_for(&probe, need.min(probe.ios as f64));
+        probe.rest_ns = rest.max(if probe.counts { turns::rest_ns(turn_s) } else { 0 });
         probe
     }
 
@@ -213,8 +264,20 @@ impl Script<'_> {
 
     /// The depth that keeps a limit of `rate` requests a second busy, with blocks of `block` bytes.
     pub(crate) fn depth_for(&self, way: IoDirection, rate: f64, block: u64) -> u32 {
+        self.depth_of(way, rate, block, 0.0)
+    }
+
+    /// The same where `rate` is known. More requests than two turns release wait evenly, so that Little's law holds for them; the
+    /// smallest blocks are counted over whole turns instead.
+    pub(crate) fn depth_for_turns(&self, way: IoDirection, rate: f64, block: u64) -> u32 {
+        let is_larger = block > self.spec.unit_bytes;
+        let of_turns = if is_larger { DEEP_TURNS * rate * self.found.turns_s[way as usize] } else { 0.0 };
+        self.depth_of(way, rate, block, of_turns)
+    }
+
+    fn depth_of(&self, way: IoDirection, rate: f64, block: u64, least: f64) -> u32 {
         let floor = self.found.floor_ns(way);
-        let depth = (4.0 * rate * floor / 1e9).ceil() + 4.0;
+        let depth = ((4.0 * rate * floor / 1e9).ceil() + 4.0).max(least.ceil());
         let by_bytes = (self.spec.most_in_flight_bytes / block.max(1)).max(1) as f64;
         depth.min(f64::from(self.spec.most_depth)).min(by_bytes).max(1.0) as u32
     }
@@ -224,16 +287,38 @@ fn whole_ms(ns: f64) -> u64 {
     (ns / 1e6).ceil() as u64 * 1_000_000
 }
 
-fn level_of(probe: &IdentifyProbe, depth: u32, done: &ProbeCounts) -> RateLevel {
-    let rate = if probe.counts { done.rate_between() } else { by_little(f64::from(depth), done) };
-    let error = if probe.counts {
-        LEAST_ERROR + 0.012 / done.seconds().max(0.1)
-    } else {
-        LEAST_ERROR + 1.0 / done.ios.max(1) as f64
+fn level_of(probe: &IdentifyProbe, depth: u32, done: &ProbeCounts, turn_s: f64) -> RateLevel {
+    let seconds = done.seconds().max(0.1);
+    let of_turns = rate_of_turns(probe, depth, done, turn_s);
+    let (rate, error) = match of_turns {
+        // The kernel ends a turn with one of its own ticks.
+        Some(rate) => (rate, TICK_SECONDS / seconds),
+        None if probe.counts => (done.rate_between(), (AHEAD_SECONDS + turn_s) / seconds),
+        None => {
+            let rate = by_little(f64::from(depth), done);
+            let is_deep = f64::from(depth) >= rate * turn_s;
+            let edges = if is_deep { 0.0 } else { turn_s / seconds };
+            (rate, 1.0 / done.ios.max(1) as f64 + edges)
+        }
     };
+    let error = LEAST_ERROR + error;
     let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
     let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns), SPAN);
-    RateLevel { block, depth, rate, error, lat_ns, is_busy, ios, uneven, at_ns: 0 }
+    let (others, varies) = (OtherIo::default(), false);
+    RateLevel { block, depth, rate, error, varies, turn_s, others, lat_ns, is_busy, ios, uneven, at_ns: 0 }
+}
+
+/// The interval of `levels`, which measured the same rate one after the other: their mean, and by what share it may be wrong.
+pub(crate) fn pooled(levels: &[RateLevel]) -> (f64, f64) {
+    let count = levels.len() as f64;
+    let mean = levels.iter().map(|level| level.rate).sum::<f64>() / count;
+    let of_one = levels.iter().map(|level| level.error).sum::<f64>() / count;
+    let squares: f64 = levels.iter().map(|level| (level.rate / mean - 1.0).powi(2)).sum();
+    let Some(student) = levels.len().checked_sub(2).and_then(|index| STUDENT.get(index)) else {
+        return (mean, of_one);
+    };
+    let spread = student * (squares / (count - 1.0) / count).sqrt();
+    (mean, of_one.max(spread))
 }
 
 /// Requests a second by Little's law, which knows no edges: with so many always in flight, each is over after `depth / rate`.

@@ -1,9 +1,11 @@
 //! One measurement of identifying: what it asks for, and what was seen, read back from a stored test.
 
-use fathom_record::{HostInterval, JobRecord, Latency, PhaseOutcome, TestRecord, TestStatus};
+use fathom_record::{HostInterval, JobRecord, Latency, PhaseOutcome, TargetRecord, TestRecord, TestStatus};
 
+use crate::findings::device_view::{ForeignIo, foreign_io};
 use crate::identified::IoScope;
 use crate::pattern::block_name;
+use crate::rows::RecordRow;
 
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,6 +187,16 @@ pub(crate) struct Cpu {
     pub(crate) withheld_ns: f64,
 }
 
+/// I/O of other processes on the target's device during a probe.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct OtherIo {
+    /// Requests and bytes a second.
+    pub(crate) ios: f64,
+    pub(crate) bytes: f64,
+    /// The larger of its shares of our requests and of our bytes.
+    pub(crate) share: f64,
+}
+
 /// What was seen of a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
@@ -197,11 +209,14 @@ pub struct Seen {
     pub(crate) is_whole: bool,
     pub(crate) is_stalled: bool,
     pub(crate) cpu: Cpu,
+    pub(crate) others: OtherIo,
+    /// The device that others used.
+    pub(crate) device: String,
 }
 
 impl Seen {
-    /// What `test` shows; `None` where it is none of identify's.
-    pub fn of(test: &TestRecord) -> Option<Seen> {
+    /// What `test` on `target` shows; `None` where it is none of identify's.
+    pub fn of(test: &TestRecord, target: &TargetRecord) -> Option<Seen> {
         let number = test.id.strip_prefix('p')?.split('-').next()?;
         number.parse::<usize>().ok()?;
         let mut seen = Seen {
@@ -219,7 +234,25 @@ impl Seen {
                 seen.read = done(job, false);
             }
         }
+        let row = RecordRow::of(test);
+        if let Some(foreign) = foreign_io(target, &row).filter(ForeignIo::is_load) {
+            let total = row.summary.total.as_ref();
+            let share = |theirs: f64, ours: Option<u64>| theirs / ours.unwrap_or(0).max(1) as f64;
+            seen.others = OtherIo {
+                ios: foreign.requests / foreign.seconds,
+                bytes: foreign.bytes / foreign.seconds,
+                share: share(foreign.requests, total.map(|total| total.ios))
+                    .max(share(foreign.bytes, total.map(|total| total.bytes))),
+            };
+            seen.device = foreign.device;
+        }
         Some(seen)
+    }
+
+    /// A probe that was played in a test.
+    #[cfg(test)]
+    pub(crate) fn played(id: String, read: ProbeCounts, elapsed_ns: u64, others: OtherIo) -> Seen {
+        Seen { id, read, elapsed_ns, others, is_whole: true, ..Seen::default() }
     }
 
     pub(crate) fn is_of(&self, probe: &IdentifyProbe, index: usize) -> bool {

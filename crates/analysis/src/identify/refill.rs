@@ -9,6 +9,8 @@ use crate::identified::BucketUnit;
 
 /// What is taken from a bucket over what it holds, at the most, but for a second at its highest rate.
 const MORE: f64 = 1.1;
+/// Time to use up what came back, over the least that it takes.
+const AGAIN: f64 = 1.4;
 /// Share of its credit without which a bucket is nearly empty.
 const NEARLY: f64 = 0.9;
 
@@ -18,10 +20,11 @@ const EARLY: (f64, f64) = (0.04, 4.0);
 const LATE: (f64, f64) = (0.08, 8.0);
 
 impl Script<'_> {
-    /// Rests, and looks how much came back.
+    /// Rests, and looks how much came back of what has not been looked at yet.
     pub(crate) fn refills(&mut self) -> Result<(), Halt> {
         for index in 0..self.found.buckets.len() {
-            if !self.found.buckets[index].is_early {
+            let bucket = &self.found.buckets[index];
+            if !bucket.is_early && bucket.restored_s.is_none() {
                 self.refill(index)?;
             }
         }
@@ -38,21 +41,24 @@ impl Script<'_> {
         let longest = (self.spec.budget_ns as f64 / 1e9 * share).max(10.0);
         // Once it is full nothing more comes back; and what came back has to be used up again.
         let rest = (6.0 * beyond / base).clamp(10.0, longest).min(0.6 * full / base);
-        let rest = rest.min(longest * beyond / base).max(1.0);
-        // It has to be empty when the rest begins, as it is at once after it was exhausted.
-        let pieces = [(0.0, 4.0), (rest, base * rest / beyond * 1.4 + settling)];
-        let is_dry_now = bucket.is_early && bucket.account.kind == BucketUnit::Ios;
-        let pieces = &pieces[usize::from(is_dry_now)..];
         let way = bucket.load.way();
         let cost = bucket.account.cost(&self.found, way, bucket.load.block);
         let missing = self.missing_now(&bucket.account);
-        let refilled = (full - missing).max(0.0) / beyond;
-        let mut regained = None;
+        let emptying = 4.0 + 1.5 * (full - missing).max(0.0) / beyond;
+        let later = self.found.buckets[index..].iter().filter(|bucket| bucket.restored_s.is_none()).count();
+        let left = self.left_ns() as f64 / 1e9 / if bucket.is_early { 1.0 } else { later.max(1) as f64 };
+        let affordable = (left - emptying - settling) / (1.0 + AGAIN * base / beyond);
+        let rest = rest.min(longest * beyond / base).min(affordable).max(1.0);
+        // It has to be empty when the rest begins, as it is at once after it was exhausted.
+        let pieces = [(0.0, emptying), (rest, base * rest / beyond * AGAIN + settling)];
+        let is_dry_now = bucket.is_early && bucket.account.kind == BucketUnit::Ios;
+        let pieces = &pieces[usize::from(is_dry_now)..];
+        let (mut regained, mut restored_s, mut gained) = (None, None, 0.0);
         let mut is_dry = true;
         for &(rest, seconds) in pieces {
             let mut probe = self.plain(ProbeLoad { aim: "after idling", ..bucket.load });
             probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
-            let seconds = if rest == 0.0 { seconds + 1.5 * refilled } else { seconds };
+            gained = base * rest + (full - self.missing_now(&bucket.account)).max(0.0);
             (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);
             let seen = self.ask(probe)?;
             let done = seen.done(way);
@@ -60,10 +66,14 @@ impl Script<'_> {
             let from = probe.rest_ns.min(last);
             let over = done.all_ios() as f64 * cost - base * (last - from) as f64 / 1e9;
             regained = Some((over.max(0.0), rest));
+            restored_s = (rest > 0.0).then_some(over.max(0.0) / beyond);
             // What was not used up again is not counted.
             is_dry &= done.ends_at(base / cost);
         }
-        self.found.buckets[index].regained = regained.filter(|_| is_dry);
+        let bucket = &mut self.found.buckets[index];
+        // A rest that may have filled it tells no rate.
+        bucket.regained = regained.filter(|_| is_dry && rest < NEARLY * full / base);
+        (bucket.restored_s, bucket.gained) = (restored_s, gained);
         Ok(())
     }
 

@@ -57,7 +57,8 @@ pub fn identified(spec: &IdentifySpec, seen: &[Seen]) -> Identified {
 /// What a stored run tells; `None` where it did not identify.
 pub fn identified_of(run: &RunRecord) -> Option<Identified> {
     let spec = IdentifySpec::of(run)?;
-    let seen: Vec<Seen> = run.tests.iter().filter_map(Seen::of).collect();
+    let target = &run.header.conditions.target;
+    let seen: Vec<Seen> = run.tests.iter().filter_map(|test| Seen::of(test, target)).collect();
     Some(identified(&spec, &seen))
 }
 

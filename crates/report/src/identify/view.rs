@@ -124,6 +124,9 @@ fn confounder(OtherCause { id, text }: &OtherCause) -> KeyFigure {
         Confounder::WriteCacheFull => "full write cache",
         Confounder::Throttling => "throttling",
         Confounder::CpuSteal => "CPU steal",
+        Confounder::Drift => "drift",
+        Confounder::RecoveryNotMeasured => "recovery not measured",
+        Confounder::ForeignIo => "foreign I/O",
         Confounder::ByItself => "unsteady rate",
     };
     KeyFigure::new(name, format!("{text}."))
