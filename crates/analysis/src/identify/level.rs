@@ -93,9 +93,8 @@ const FEW_SECONDS: f64 = 4.0;
 const RAMP_NS: f64 = 260e6;
 /// What a rate may be wrong by whatever was counted.
 const LEAST_ERROR: f64 = 0.002;
-/// What a limiter that was left alone lets through ahead of its rate, and what a tick of the kernel takes, s.
+/// What a limiter that was left alone lets through ahead of its rate, s.
 const AHEAD_SECONDS: f64 = 0.012;
-const TICK_SECONDS: f64 = 0.004;
 /// Turns whose requests wait at once where they are to wait evenly.
 const DEEP_TURNS: f64 = 2.0;
 /// 97.5 % quantiles of Student's t for two values and more.
@@ -230,7 +229,7 @@ impl Script<'_> {
         if turn_s > 0.0 && load.block == self.spec.unit_bytes {
             // From rest, so that it consists of whole turns.
             probe.counts = true;
-            probe.runtime_ns = whole_ms((least * share).min(longest * 1e9));
+            probe.runtime_ns = whole_ms(turns::runtime_ns((least * share).min(longest * 1e9), turn_s));
         } else if turn_s == 0.0 && guess < FEW {
             let ios = (guess * FEW_SECONDS).ceil() as u64 + 2;
             probe.counts = true;
@@ -291,8 +290,7 @@ fn level_of(probe: &IdentifyProbe, depth: u32, done: &ProbeCounts, turn_s: f64) 
     let seconds = done.seconds().max(0.1);
     let of_turns = rate_of_turns(probe, depth, done, turn_s);
     let (rate, error) = match of_turns {
-        // The kernel ends a turn with one of its own ticks.
-        Some(rate) => (rate, TICK_SECONDS / seconds),
+        Some(rate) => (rate, turns::uncertain_s(turn_s) / seconds),
         None if probe.counts => (done.rate_between(), (AHEAD_SECONDS + turn_s) / seconds),
         None => {
             let rate = by_little(f64::from(depth), done);
@@ -301,11 +299,18 @@ fn level_of(probe: &IdentifyProbe, depth: u32, done: &ProbeCounts, turn_s: f64) 
             (rate, 1.0 / done.ios.max(1) as f64 + edges)
         }
     };
-    let error = LEAST_ERROR + error;
-    let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
     let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns), SPAN);
+    let error = LEAST_ERROR + error + spread_of_spans(uneven, seconds);
+    let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.0, done.busy >= BUSY, done.ios);
     let (others, varies) = (OtherIo::default(), false);
     RateLevel { block, depth, rate, error, varies, turn_s, others, lat_ns, is_busy, ios, uneven, at_ns: 0 }
+}
+
+/// By what share a rate may be wrong whose spans of [`SPAN`] spread by `uneven`.
+fn spread_of_spans(uneven: f64, seconds: f64) -> f64 {
+    let spans = (seconds / SPAN).floor().max(2.0);
+    let student = STUDENT[(spans as usize - 2).min(STUDENT.len() - 1)];
+    student * uneven / spans.sqrt()
 }
 
 /// The interval of `levels`, which measured the same rate one after the other: their mean, and by what share it may be wrong.

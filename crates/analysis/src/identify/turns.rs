@@ -16,9 +16,13 @@ const LONGEST: f64 = 0.25;
 /// without load.
 const VARIED: f64 = 0.5;
 const WAITED: f64 = 2.0;
+/// The slices of the kernel's throttle, on disks and on others, s, and how near to one an estimate of a turn is that one.
+const KERNEL_SLICES: [f64; 2] = [0.1, 0.02];
+const NEAR: f64 = 0.15;
 /// Turns of rest after which a limiter begins anew, and the fewest turns that a rate is counted over.
 const REST_TURNS: f64 = 3.0;
 const FEWEST: f64 = 8.0;
+const TICK_SECONDS: f64 = 0.004;
 
 /// The length of a turn, s; 0 where requests are not released in turns. Of `q` requests in flight and `n` per turn, `q` wait for
 /// the next one, and the others complete immediately: the mean square of the latencies over their mean is the turn.
@@ -26,7 +30,24 @@ pub(super) fn turn_s(done: &ProbeCounts, floor_ns: f64) -> f64 {
     let (mean, deviation, _) = done.lat;
     let turn = (mean + deviation * deviation / mean.max(1.0)) / 1e9;
     let is_released = deviation > VARIED * mean && mean > WAITED * floor_ns;
-    if is_released && (SHORTEST..=LONGEST).contains(&turn) { turn } else { 0.0 }
+    if !is_released || !(SHORTEST..=LONGEST).contains(&turn) {
+        return 0.0;
+    }
+    let is_near = |slice: &f64| (turn / slice - 1.0).abs() < NEAR;
+    KERNEL_SLICES.into_iter().find(is_near).unwrap_or(turn)
+}
+
+/// The time nearest to `ns` that ends in the middle of a turn: at its beginning it is a matter of chance how many of its requests
+/// count.
+pub(super) fn runtime_ns(ns: f64, turn_s: f64) -> f64 {
+    let turn_ns = turn_s * 1e9;
+    ((ns / turn_ns).floor() + 0.5) * turn_ns
+}
+
+/// By how many s a rate over whole turns may be wrong: the kernel ends a turn with one of its ticks; where the length of a turn
+/// is not known for sure, the last one may have been counted or not.
+pub(super) fn uncertain_s(turn_s: f64) -> f64 {
+    if KERNEL_SLICES.contains(&turn_s) { TICK_SECONDS } else { TICK_SECONDS + turn_s }
 }
 
 /// Rest that ends the turn of requests before, ns.
