@@ -1,5 +1,6 @@
 //! `fathom identify` on devices whose limits are known: a cap on reads, one on each direction, one on requests and bytes
-//! together, and credit that runs dry and comes back. Rates are low, so that all run side by side.
+//! together, burst credits that are exhausted and refill, a cap that decays, and one of which another process takes half. Rates
+//! are low, so that all run side by side.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ fn identifying(throttle: &Throttle, device: &LoopDevice, home: &std::path::Path,
 }
 
 /// Its result, which must have kept its announced budget.
-fn told(program: Program) -> Result<Value, String> {
+fn result(program: Program) -> Result<Value, String> {
     let ended = program.finish_within(LONGEST);
     ended.assert_code(0);
     let document = ended.document();
@@ -46,7 +47,7 @@ fn told(program: Program) -> Result<Value, String> {
 
 fn identified(device: &LoopDevice, cap: &Cap, more: &[&str]) -> Result<Value, String> {
     let (throttle, home) = (Throttle::new(device.path(), cap), scratch());
-    told(identifying(&throttle, device, home.path(), more))
+    result(identifying(&throttle, device, home.path(), more))
 }
 
 /// Only the configured limits are reported.
@@ -134,7 +135,7 @@ fn with_credit(credit: &Credit, budget: &str) -> Result<Value, String> {
     let throttle = Throttle::new(device.path(), &credit.full);
     let mut program = identifying(&throttle, &device, home.path(), &[budget]);
     credit.hold(&throttle, &device, &mut program);
-    told(program)
+    result(program)
 }
 
 /// 1,000 reads a second for 20 s, then 200.
@@ -183,16 +184,66 @@ fn credit_of_bytes() -> Result<(), String> {
     within("credit", number(burst, "/capacity/value")?, (300 * MIB) as f64, 5.0)
 }
 
+/// The ids of the alternative explanations.
+fn confounders(document: &Value) -> Vec<&str> {
+    document["confounders"].as_array().into_iter().flatten().filter_map(|cause| cause["id"].as_str()).collect()
+}
+
+/// 1,000 reads a second, of which 10 % are lost each minute.
+fn a_cap_that_decays() -> Result<(), String> {
+    let (device, home) = (LoopDevice::in_memory(64 * MIB), scratch());
+    let reads = |iops: f64| Cap { read_iops: Some(iops as u64), ..Cap::default() };
+    let throttle = Throttle::new(device.path(), &reads(1000.0));
+    let mut program = identifying(&throttle, &device, home.path(), &["--budget=180s"]);
+    let began = uptime_s();
+    while !program.has_ended() {
+        std::thread::park_timeout(Duration::from_millis(500));
+        throttle.set(&reads(1000.0 * 0.9f64.powf((uptime_s() - began) / 60.0)));
+    }
+    let document = result(program)?;
+    no_bucket(&document)?;
+    let is_drift = confounders(&document).contains(&"drift");
+    match document["iops"]["read"]["value"].as_f64() {
+        None if is_drift => Ok(()),
+        _ => Err(format!("a drift and no limit: {document:#}")),
+    }
+}
+
+/// 1,500 reads a second, of which another process makes 750 for 60 s and none for the next 60 s.
+fn a_cap_that_is_shared() -> Result<(), String> {
+    let (device, home) = (LoopDevice::in_memory(64 * MIB), scratch());
+    let throttle = Throttle::new(device.path(), &Cap { read_iops: Some(1500), ..Cap::default() });
+    let mut command = fathom_under(&throttle, home.path());
+    command.args(["fio", "--name=other", "--rw=randread", "--bs=4k", "--iodepth=8", "--rate_iops=750"]);
+    command.args(["--direct=1", "--time_based", "--runtime=600", "--thinktime=60s", "--thinktime_blocks=45000"]);
+    let other = Program::start(command.arg(format!("--filename={}", device.path().display())));
+    let own = scratch();
+    let document = result(identifying(&throttle, &device, own.path(), &["--budget=180s"]))?;
+    drop(other);
+    no_bucket(&document)?;
+    let read = &document["iops"]["read"];
+    let (low, high) = (number(read, "/low")?, read["high"].as_f64().unwrap_or(f64::INFINITY));
+    if !(700.0..=1530.0).contains(&low) || high < 1500.0 {
+        return Err(format!("1,500 IOPS are not within {low} to {high}"));
+    }
+    match confounders(&document).contains(&"foreign-io") {
+        true => Ok(()),
+        false => Err(format!("the other process is not named: {document:#}")),
+    }
+}
+
 #[test]
 fn limits_and_burst_credits_are_identified_as_configured() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped();
-    let cases: [Case; 5] = [
+    let cases: [Case; 7] = [
         ("reads", a_cap_on_reads),
         ("each", a_cap_on_each),
         ("requests and bytes", requests_and_bytes),
         ("credit of requests", credit_of_requests),
         ("credit of bytes", credit_of_bytes),
+        ("decay", a_cap_that_decays),
+        ("neighbour", a_cap_that_is_shared),
     ];
     side_by_side(&cases);
 }

@@ -251,20 +251,19 @@ fn told_amiss((volume, seconds, open): (&str, u64, Open)) -> Vec<String> {
 
 #[test]
 fn truth_of_volumes_of_the_catalogue() {
-    // Without optimisation all of them would take minutes.
-    let volumes: Vec<(&str, u64, Open)> = match cfg!(debug_assertions) {
-        true => VOLUMES
-            .iter()
-            .filter(|one| one.0.contains("size=32GiB") || one.0.contains("sc1"))
-            .copied()
-            .collect(),
-        false => VOLUMES.to_vec(),
+    let names = std::env::var("VOLUMES").ok();
+    let is_selected = |volume: &str| match &names {
+        Some(names) => names.split(',').any(|name| volume.contains(name)),
+        // Without optimisation all of them would take minutes.
+        None if cfg!(debug_assertions) => ["size=32GiB", "sc1"].iter().any(|name| volume.contains(name)),
+        None => true,
     };
+    let volumes: Vec<(&str, u64, Open)> = VOLUMES.iter().filter(|one| is_selected(one.0)).copied().collect();
     let half = |part: usize| {
         let volumes: Vec<_> = volumes.iter().skip(part).step_by(2).copied().collect();
         std::thread::spawn(move || volumes.into_iter().flat_map(told_amiss).collect::<Vec<_>>())
     };
     let amiss: Vec<String> = [half(0), half(1)].into_iter().flat_map(|half| half.join().unwrap()).collect();
-    assert!(volumes.len() >= 2);
+    assert!(!volumes.is_empty());
     assert!(amiss.is_empty(), "{}", amiss.join("\n"));
 }

@@ -38,8 +38,12 @@ impl Script<'_> {
         let cause = |id, text: String| Some(OtherCause { id, text });
         let has_risen = self.rises(bucket) || bucket.has_regained_more() || self.found.restless.is_some();
         if has_risen {
-            let why = "and rose again without idling: a time-based limit or other load, not burst credits";
-            return cause(Confounder::ByItself, format!("{fell} {why}"));
+            let why = match bucket.has_regained_more() {
+                true => "and an idle period was followed by more than credits regain in it",
+                false => "and rose again without idling",
+            };
+            let text = format!("{fell} {why}: a time-based limit or other load, not burst credits");
+            return cause(Confounder::ByItself, text);
         }
         if let Some(share) = self.held_back(bucket) {
             let why = format!("{fell} while CPU steal was {:.0} %", share * 100.0);
@@ -57,7 +61,7 @@ impl Script<'_> {
             let why = "gradually and did not reach a steady lower rate: a drift, not burst credits";
             return cause(Confounder::Drift, format!("{fell} {why}"));
         }
-        if bucket.restored_s.is_none() {
+        if bucket.measured_recovery(self.least_restored_s()).is_none() {
             let why =
                 "and its recovery after an idle period was not measured: burst credits are not established";
             return cause(Confounder::RecoveryNotMeasured, format!("{fell}, {why}"));

@@ -182,8 +182,8 @@ impl Script<'_> {
             Some(Estimate::Known { .. }) => around(empty, empty_half),
             _ => Figure::bound(Estimate::AtMost(empty + empty_half), "its burst rate was not reached"),
         };
-        let (refill, refilled) = match bucket.regained {
-            Some((regained, rest)) if rest > 0.0 => {
+        let (refill, refilled) = match bucket.refilled() {
+            Some((regained, rest)) => {
                 let value = regained / rest;
                 let error = (0.02 * bucket.high + 0.01 * regained) / rest + 0.01 * value;
                 let seconds = capacity / value.max(1e-9);

@@ -94,9 +94,7 @@ impl Script<'_> {
             high,
             dry,
             load,
-            regained: None,
-            restored_s: None,
-            gained: 0.0,
+            recovery: None,
             is_early: false,
             full: None,
         });

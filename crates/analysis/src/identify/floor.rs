@@ -193,6 +193,11 @@ impl Floor {
         ((self.mean - half).max(0.0), self.mean + half)
     }
 
+    /// By how much a request may take longer than the quickest, ns.
+    pub(crate) fn tail_ns(&self) -> f64 {
+        self.mean - self.least + 2.0 * self.deviation
+    }
+
     /// True where the mean is so many times that of `other`, and so many standard errors beyond it.
     fn is_beyond(&self, other: &Floor, times: f64, errors: f64) -> bool {
         let variance = |floor: &Floor| floor.deviation.powi(2) / floor.count.max(1.0);

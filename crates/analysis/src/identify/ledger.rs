@@ -20,23 +20,38 @@ pub(crate) struct EmptiedBucket {
     pub(crate) dry: (u64, u64),
     /// The load that emptied it.
     pub(crate) load: ProbeLoad,
-    /// What a rest gave back: what it was, the rest in seconds.
-    pub(crate) regained: Option<(f64, f64)>,
-    /// How long a rest restored the rate before the fall, s; `None` where no rest was measured.
-    pub(crate) restored_s: Option<f64>,
-    /// What it can have had at the end of that rest, at the most.
-    pub(crate) gained: f64,
+    /// What an idle period gave back; `None` where none was measured.
+    pub(crate) recovery: Option<Recovery>,
     /// It was exhausted while the limits were measured.
     pub(crate) is_early: bool,
     /// What it holds, once that was worked out.
     pub(crate) full: Option<f64>,
 }
 
-/// A rest gives back what it gains, or else it is no bucket: part of that at the least.
-const COMES_BACK: f64 = 0.3;
-/// It gives back no more than it gains: how many times that, and how long a limiter lets through more than its rate, s.
-const GAINED: f64 = 1.5;
-const AHEAD_S: f64 = 0.5;
+/// What an idle period that begins with an empty bucket gave back, in what the bucket counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Recovery {
+    /// Length of the idle period, s.
+    pub(crate) rest_s: f64,
+    /// What a bucket gains in it.
+    pub(crate) gained: f64,
+    /// What completed after it beyond the baseline.
+    pub(crate) regained: f64,
+    /// How long the rate before the fall was restored, s.
+    pub(crate) restored_s: f64,
+    /// The rate was the baseline before the idle period, and fell to it again.
+    pub(crate) is_used_up: bool,
+    /// Under load the rate rose, or did not fall in the time in which a bucket uses up what it gained.
+    pub(crate) has_risen: bool,
+    /// The idle period may have filled the bucket, and then tells no refill rate.
+    pub(crate) may_be_full: bool,
+}
+
+/// An idle period gives back what a bucket gains in it, or else it is no bucket: from this part of that, to so many times it and
+/// what a limiter releases ahead of its rate in so many s.
+const LEAST_REGAINED: f64 = 0.3;
+const MOST_REGAINED: f64 = 1.25;
+const AHEAD_S: f64 = 0.25;
 
 impl EmptiedBucket {
     /// It counts all of these directions.
@@ -44,17 +59,32 @@ impl EmptiedBucket {
         self.account.scope == IoScope::Both || self.account.scope == ways
     }
 
-    /// A rest restored the rate for longer than `least` s, and by what the bucket gains, as far as that was measured.
-    pub(crate) fn comes_back(&self, least: f64) -> bool {
-        let gives =
-            |(regained, rest): (f64, f64)| rest <= 0.0 || regained > COMES_BACK * self.account.base * rest;
-        self.restored_s.is_some_and(|seconds| seconds > least) && self.regained.is_none_or(gives)
+    /// The measured recovery whose idle period was long enough to restore the rate before the fall for twice `least` s.
+    pub(crate) fn measured_recovery(&self, least: f64) -> Option<Recovery> {
+        let beyond = self.high - self.account.base;
+        self.recovery.filter(|recovery| recovery.gained > 2.0 * least * beyond)
     }
 
-    /// A rest was followed by more than the bucket can have gained in it: the rate rose for another reason.
+    /// An idle period restored the rate for longer than `least` s, and by what the bucket gains, as far as that was used up.
+    pub(crate) fn comes_back(&self, least: f64) -> bool {
+        self.measured_recovery(least).is_some_and(|recovery| {
+            let is_gained = recovery.regained > LEAST_REGAINED * recovery.gained;
+            recovery.restored_s > least && (is_gained || !recovery.is_used_up)
+        })
+    }
+
+    /// More came after an idle period than the bucket can have gained in it, or not right after it: the rate rose for another
+    /// reason.
     pub(crate) fn has_regained_more(&self) -> bool {
-        let beyond = self.high - self.account.base;
-        self.restored_s.is_some_and(|seconds| seconds * beyond > GAINED * self.gained + AHEAD_S * self.high)
+        self.recovery.is_some_and(|recovery| {
+            recovery.has_risen || recovery.regained > MOST_REGAINED * recovery.gained + AHEAD_S * self.high
+        })
+    }
+
+    /// What an idle period gave back, and its length, s, where that tells the refill rate.
+    pub(crate) fn refilled(&self) -> Option<(f64, f64)> {
+        let counted = self.recovery.filter(|recovery| recovery.is_used_up && !recovery.may_be_full);
+        counted.map(|recovery| (recovery.regained, recovery.rest_s))
     }
 }
 

@@ -1,5 +1,6 @@
 //! One rate, measured as well as needed: how long it takes, how deep it goes, how sure it is.
 
+use super::floor::Floor;
 use super::probe::{IdentifyProbe, IoDirection, OtherIo, ProbeCounts, Seen};
 use super::script::{Halt, Script};
 use super::stretches::{SPAN, unevenness};
@@ -168,7 +169,8 @@ impl Script<'_> {
     /// What a measurement that has just ended tells of one direction.
     pub(crate) fn level_of(&self, probe: &IdentifyProbe, way: IoDirection, seen: &Seen) -> RateLevel {
         let done = seen.done(way);
-        let level = level_of(probe, probe.depth(way).max(1), done, self.found.turns_s[way as usize]);
+        let turn_s = self.found.turns_s[way as usize];
+        let level = level_of(probe, probe.depth(way).max(1), done, turn_s, &self.found.floor(way));
         RateLevel { at_ns: self.spent.time_ns, others: seen.others, ..level }
     }
 
@@ -286,12 +288,21 @@ fn whole_ms(ns: f64) -> u64 {
     (ns / 1e6).ceil() as u64 * 1_000_000
 }
 
-fn level_of(probe: &IdentifyProbe, depth: u32, done: &ProbeCounts, turn_s: f64) -> RateLevel {
+fn level_of(
+    probe: &IdentifyProbe,
+    depth: u32,
+    done: &ProbeCounts,
+    turn_s: f64,
+    floor: &Floor,
+) -> RateLevel {
     let seconds = done.seconds().max(0.1);
     let of_turns = rate_of_turns(probe, depth, done, turn_s);
     let (rate, error) = match of_turns {
         Some(rate) => (rate, turns::uncertain_s(turn_s) / seconds),
-        None if probe.counts => (done.rate_between(), (AHEAD_SECONDS + turn_s) / seconds),
+        None if probe.counts => {
+            let edges = AHEAD_SECONDS + turn_s + floor.tail_ns() / 1e9;
+            (done.rate_between(), edges / seconds)
+        }
         None => {
             let rate = by_little(f64::from(depth), done);
             let is_deep = f64::from(depth) >= rate * turn_s;

@@ -8,7 +8,7 @@ use fathom_record::IdentifyActivity;
 
 use super::probe::{IdentifyProbe, OtherIo, ProbeCounts, ProbeSlice, Seen};
 use super::script::{IdentifySpec, IdentifyStep, identified, next};
-use crate::identified::Identified;
+use crate::identified::{Confounder, Identified};
 
 const TICK_NS: u64 = 500_000_000;
 const SECOND: f64 = 1e9;
@@ -25,6 +25,27 @@ pub(crate) struct PlayedDevice {
     pub(crate) latency_ns: u64,
     /// Credit beyond a baseline.
     pub(crate) credit: Option<PlayedCredit>,
+    /// A burst of fixed length beyond a baseline.
+    pub(crate) window: Option<PlayedWindow>,
+}
+
+/// The rate lasts for `burst_s` from the first request on, then is `base` for `rest_s`, and then the next request begins a burst.
+pub(crate) struct PlayedWindow {
+    pub(crate) base: f64,
+    pub(crate) burst_s: f64,
+    pub(crate) rest_s: f64,
+    /// When the last burst began, s.
+    pub(crate) began_s: Cell<f64>,
+}
+
+impl PlayedWindow {
+    /// The rate of a turn at `now_s`.
+    fn rate(&self, now_s: f64, high: f64) -> f64 {
+        if now_s >= self.began_s.get() + self.burst_s + self.rest_s {
+            self.began_s.set(now_s);
+        }
+        if now_s < self.began_s.get() + self.burst_s { high } else { self.base }
+    }
 }
 
 /// I/Os beyond `base` a second that the device may make.
@@ -55,6 +76,7 @@ impl PlayedDevice {
             turn_s: 0.001,
             latency_ns: 60_000,
             credit: None,
+            window: None,
         }
     }
 
@@ -100,6 +122,7 @@ impl PlayedDevice {
             before = all.len();
             let limit =
                 self.credit.as_ref().map_or(limit, |credit| credit.rate(now_s, used, limit, self.turn_s));
+            let limit = self.window.as_ref().map_or(limit, |window| window.rate(now_s, limit));
             let foreign = (self.others)(now_s).min(limit);
             others += foreign * self.turn_s;
             // A limiter with turns loses the fraction of a request.
@@ -241,6 +264,8 @@ fn a_decaying_rate_is_no_bucket_and_no_limit() {
         assert!(found.bursts.is_empty(), "{a_minute} {turn_s}: {:#?}", found.bursts);
         let figure = found.iops.read.clone().unwrap_or_default();
         assert!(figure.value().is_none(), "{a_minute} {turn_s}: {figure:?} {:?}", found.burst_why);
+        let is_drift = found.confounders.iter().any(|cause| cause.id == Confounder::Drift);
+        assert!(is_drift, "{a_minute} {turn_s}: {:?} {:?}", found.confounders, found.burst_why);
     }
 }
 
@@ -257,8 +282,29 @@ fn a_bucket_is_one_also_behind_turns() {
 }
 
 #[test]
+fn a_burst_of_fixed_length_is_no_bucket() {
+    for (burst_s, rest_s) in [(60.0, 60.0), (60.0, 20.0), (30.0, 300.0), (15.0, 30.0), (90.0, 45.0)] {
+        for base in [500.0, 800.0] {
+            let window = PlayedWindow { base, burst_s, rest_s, began_s: Cell::new(f64::NEG_INFINITY) };
+            let device = PlayedDevice { window: Some(window), ..PlayedDevice::with_iops(|_| 1000.0) };
+            let found = device.identified(600);
+            assert!(found.bursts.is_empty(), "{burst_s} {rest_s} {base}: {:#?}", found.bursts);
+        }
+    }
+}
+
+#[test]
+fn first_accesses_cost_nothing_while_a_bucket_moves() {
+    for capacity in [2_000.0, 5_000.0, 8_000.0, 12_000.0, 16_000.0, 24_000.0] {
+        let credit = PlayedCredit { base: 700.0, capacity, left: Cell::new((capacity, 0.0)) };
+        let device = PlayedDevice { turn_s: 0.1, credit: Some(credit), ..PlayedDevice::with_iops(|_| 1000.0) };
+        let found = device.identified(240);
+        assert!(found.first_touch.is_none(), "{capacity}: {:#?}", found.first_touch);
+    }
+}
+
+#[test]
 fn limits_beside_other_processes_are_bounds() {
-    use crate::identified::Confounder;
     for period in [f64::INFINITY, 120.0] {
         let device = PlayedDevice {
             others: Box::new(move |seconds| if seconds % period < 60.0 { 750.0 } else { 0.0 }),

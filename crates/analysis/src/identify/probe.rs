@@ -164,13 +164,22 @@ impl ProbeCounts {
 
     /// True where it ended at `rate`, as far as its last seconds tell.
     pub(crate) fn ends_at(&self, rate: f64) -> bool {
-        let end = self.slices.last().map_or(0, |slice| slice.end_ns);
-        let last: Vec<&ProbeSlice> =
-            self.slices.iter().filter(|slice| slice.start_ns + 2_000_000_000 >= end).collect();
-        let ios: u64 = last.iter().map(|slice| slice.ios).sum();
-        let seconds: f64 = last.iter().map(|slice| slice.seconds()).sum();
+        let (ios, seconds) = self.at_end();
         let would = rate * seconds;
-        (ios as f64 - would).abs() <= 0.05 * would + 3.0
+        (ios - would).abs() <= 0.05 * would + 3.0
+    }
+
+    /// True where it ended at more than `rate`, as far as its last seconds tell.
+    pub(crate) fn ends_above(&self, rate: f64) -> bool {
+        let (ios, seconds) = self.at_end();
+        ios > rate * seconds + 3.0
+    }
+
+    /// Requests of its last seconds, and those seconds.
+    fn at_end(&self) -> (f64, f64) {
+        let end = self.slices.last().map_or(0, |slice| slice.end_ns);
+        let last = || self.slices.iter().filter(|slice| slice.start_ns + 2_000_000_000 >= end);
+        (last().map(|slice| slice.ios).sum::<u64>() as f64, last().map(ProbeSlice::seconds).sum())
     }
 
     /// Requests, the ramp included.

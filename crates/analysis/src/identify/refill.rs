@@ -1,10 +1,11 @@
 //! What a rest gives back to a bucket, what it holds, and how long to rest before a probe.
 
 use super::fall::SETTLED_NS;
-use super::ledger::{Account, EmptiedBucket};
+use super::ledger::{Account, EmptiedBucket, Recovery};
 use super::level::ProbeLoad;
-use super::probe::IoDirection;
+use super::probe::{IoDirection, ProbeCounts, ProbeSlice};
 use super::script::{Halt, Script};
+use super::stretches::stretches;
 use crate::identified::BucketUnit;
 
 /// What is taken from a bucket over what it holds, at the most, but for a second at its highest rate.
@@ -24,7 +25,7 @@ impl Script<'_> {
     pub(crate) fn refills(&mut self) -> Result<(), Halt> {
         for index in 0..self.found.buckets.len() {
             let bucket = &self.found.buckets[index];
-            if !bucket.is_early && bucket.restored_s.is_none() {
+            if !bucket.is_early && bucket.recovery.is_none() {
                 self.refill(index)?;
             }
         }
@@ -45,7 +46,7 @@ impl Script<'_> {
         let cost = bucket.account.cost(&self.found, way, bucket.load.block);
         let missing = self.missing_now(&bucket.account);
         let emptying = 4.0 + 1.5 * (full - missing).max(0.0) / beyond;
-        let later = self.found.buckets[index..].iter().filter(|bucket| bucket.restored_s.is_none()).count();
+        let later = self.found.buckets[index..].iter().filter(|bucket| bucket.recovery.is_none()).count();
         let left = self.left_ns() as f64 / 1e9 / if bucket.is_early { 1.0 } else { later.max(1) as f64 };
         let affordable = (left - emptying - settling) / (1.0 + AGAIN * base / beyond);
         let rest = rest.min(longest * beyond / base).min(affordable).max(1.0);
@@ -53,27 +54,34 @@ impl Script<'_> {
         let pieces = [(0.0, emptying), (rest, base * rest / beyond * AGAIN + settling)];
         let is_dry_now = bucket.is_early && bucket.account.kind == BucketUnit::Ios;
         let pieces = &pieces[usize::from(is_dry_now)..];
-        let (mut regained, mut restored_s, mut gained) = (None, None, 0.0);
-        let mut is_dry = true;
-        for &(rest, seconds) in pieces {
+        let middle = (base + beyond / 2.0) / cost;
+        let (mut is_used_up, mut has_risen) = (true, false);
+        for &(rest_s, seconds) in pieces {
             let mut probe = self.plain(ProbeLoad { aim: "after idling", ..bucket.load });
-            probe.rest_ns = (rest * 1e3) as u64 * 1_000_000;
-            gained = base * rest + (full - self.missing_now(&bucket.account)).max(0.0);
-            (probe.runtime_ns, probe.counts) = ((seconds * 1e3) as u64 * 1_000_000, true);
+            probe.rest_ns = (rest_s * 1e3) as u64 * 1_000_000;
+            let runtime_ns = (seconds * 1e3) as u64 * 1_000_000;
+            (probe.runtime_ns, probe.counts) = (runtime_ns, true);
             let seen = self.ask(probe)?;
             let done = seen.done(way);
+            // Where it ended before its time, the budget cut it short.
+            let is_whole = done.all_ios() < probe.ios && seen.elapsed_ns >= probe.rest_ns + runtime_ns;
+            has_risen |= rises_through(done, probe.rest_ns, middle) || is_whole && done.ends_above(middle);
+            is_used_up &= done.ends_at(base / cost);
             let last = done.slices.last().map_or(0, |slice| slice.end_ns);
             let from = probe.rest_ns.min(last);
             let over = done.all_ios() as f64 * cost - base * (last - from) as f64 / 1e9;
-            regained = Some((over.max(0.0), rest));
-            restored_s = (rest > 0.0).then_some(over.max(0.0) / beyond);
-            // What was not used up again is not counted.
-            is_dry &= done.ends_at(base / cost);
+            let regained = over.max(0.0);
+            let recovery = Recovery {
+                rest_s,
+                gained: (base * rest_s).min(full),
+                regained,
+                restored_s: regained / beyond,
+                is_used_up,
+                has_risen,
+                may_be_full: rest_s >= NEARLY * full / base,
+            };
+            self.found.buckets[index].recovery = Some(recovery).filter(|_| rest_s > 0.0);
         }
-        let bucket = &mut self.found.buckets[index];
-        // A rest that may have filled it tells no rate.
-        bucket.regained = regained.filter(|_| is_dry && rest < NEARLY * full / base);
-        (bucket.restored_s, bucket.gained) = (restored_s, gained);
         Ok(())
     }
 
@@ -131,4 +139,11 @@ impl Script<'_> {
         }
         (rest * 1e3).ceil() as u64 * 1_000_000
     }
+}
+
+/// The rate rose through `middle` after the idle period that ended at `from_ns`: what a bucket regained comes at first.
+fn rises_through(done: &ProbeCounts, from_ns: u64, middle: f64) -> bool {
+    let slices: Vec<ProbeSlice> =
+        done.slices.iter().filter(|slice| slice.start_ns >= from_ns).copied().collect();
+    stretches(&slices).windows(2).any(|pair| pair[0].rate() < middle && pair[1].rate() > middle)
 }
