@@ -1,6 +1,6 @@
 //! From the measurements to the result: values where they are known, bounds where another limit hides them, and why.
 
-use super::curve::{Curve, IoUnit, SmallIoLimit};
+use super::curve::{Curve, ObservedUnit, SmallIoLimit};
 use super::fall::FALLEN;
 use super::figures::{bytes, crossover, iops, unit};
 use super::findings::{RestlessRate, UnclearFall};
@@ -47,7 +47,7 @@ impl Script<'_> {
             };
             told.io_unit_bytes = match self.unreliable(curve.way) {
                 Some(why) => Figure::unknown(why),
-                None => unit(found.unit(curve.way).unwrap_or(IoUnit::Hidden)),
+                None => unit(found.unit(curve.way).unwrap_or(ObservedUnit::Hidden)),
             };
             told.parallelism = self.parallelism(curve);
         }

@@ -7,6 +7,7 @@
 use super::level::{Care, ProbeLoad, RateLevel};
 use super::probe::IoDirection;
 use super::script::{Halt, Script};
+use crate::accounting::{BlockRate, Charge, charge};
 use crate::identified::BucketUnit;
 
 /// What the shape tells.
@@ -23,7 +24,7 @@ pub(crate) struct Curve {
     pub(crate) most_bytes: f64,
     /// The largest block with the rate of the smallest; `None` where bytes limit even those.
     pub(crate) flat_to: Option<u64>,
-    pub(crate) unit: IoUnit,
+    pub(crate) unit: ObservedUnit,
     /// The block that uses up I/Os and bytes at their fastest.
     pub(crate) both: u64,
 }
@@ -45,7 +46,7 @@ pub(crate) enum SmallIoLimit {
 
 /// What was seen of the largest request that counts as one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum IoUnit {
+pub(crate) enum ObservedUnit {
     Exactly(u64),
     /// Not up to here.
     Above(u64),
@@ -97,7 +98,8 @@ impl Script<'_> {
             }
             block *= 4;
         }
-        let most_bytes = points.iter().map(RateLevel::bytes).fold(0.0, f64::max);
+        let most = points.iter().fold(top, |most, point| if point.bytes() > most.bytes() { *point } else { most });
+        let most_bytes = most.bytes();
         let largest = points.last().map_or(smallest, |last| last.block);
         let curve = Curve {
             way,
@@ -106,7 +108,7 @@ impl Script<'_> {
             bulk: None,
             most_bytes,
             flat_to: Some(largest),
-            unit: IoUnit::Above(largest),
+            unit: ObservedUnit::Above(largest),
             both: largest,
         };
         let Some(below) = points.iter().position(|point| !is_flat(point, &top)) else {
@@ -119,10 +121,10 @@ impl Script<'_> {
             let aim = "large I/Os at full rate";
             let bulk = if is_held { Some(self.at(aim, way, far.block, far.rate, Care::Fine)?) } else { None };
             let both = if is_held { far.block } else { smallest };
-            return Ok(Curve { bulk, flat_to: None, unit: IoUnit::Hidden, both, ..curve });
+            return Ok(Curve { bulk, flat_to: None, unit: ObservedUnit::Hidden, both, ..curve });
         }
         let (flat, below) = (points[below - 1], points[below]);
-        self.shape(curve, (flat, below))
+        self.shape(curve, (flat, below), most)
     }
 
     /// The rate at `block`, at a depth that keeps a limit busy whose rate is `guess` at the most.
@@ -175,14 +177,21 @@ impl Script<'_> {
         }
     }
 
-    /// Tells a fall by bytes from one in steps. `flat` and `below` are points before and behind where it begins.
-    fn shape(&mut self, curve: Curve, (flat, below): (RateLevel, RateLevel)) -> Result<Curve, Halt> {
+    /// Tells a fall by bytes from one in steps. `flat` and `below` are points before and behind where it begins, `most` is the one
+    /// with the most bytes.
+    fn shape(
+        &mut self,
+        curve: Curve,
+        (flat, below): (RateLevel, RateLevel),
+        most: RateLevel,
+    ) -> Result<Curve, Halt> {
         let (way, top, least) = (curve.way, curve.top, self.spec.unit_bytes);
         let crossover = curve.most_bytes / top.rate;
         let whole = |block: f64| (block / least as f64) as u64 * least;
         if flat.block == least && crossover < least as f64 * 1.015 {
             return self.all_by_bytes(curve);
         }
+        let are_bytes = |level: RateLevel| charge(top.rate, &[level, most].map(block_rate)) == Charge::Bytes;
         let aim = "crossover block size";
         let before = whole(crossover * 0.95);
         let after = whole(crossover * 1.1) + least;
@@ -192,8 +201,7 @@ impl Script<'_> {
         };
         if is_before_flat {
             let guess = curve.most_bytes / after as f64;
-            let level = self.at(aim, way, after, guess, Care::Coarse)?;
-            if (level.bytes() / curve.most_bytes - 1.0).abs() < ALIKE {
+            if are_bytes(self.at(aim, way, after, guess, Care::Fine)?) {
                 return self.by_bytes(curve, crossover);
             }
         }
@@ -210,12 +218,12 @@ impl Script<'_> {
                 (high, at_high) = (middle, level);
             }
         }
-        if at_high.bytes() > curve.most_bytes * (1.0 - ALIKE) {
+        if are_bytes(at_high) {
             return self.by_bytes(curve, crossover);
         }
         if curve.small_limit != SmallIoLimit::Count {
             let flat_to = low * least;
-            return Ok(Curve { flat_to: Some(flat_to), both: flat_to, unit: IoUnit::Hidden, ..curve });
+            return Ok(Curve { flat_to: Some(flat_to), both: flat_to, unit: ObservedUnit::Hidden, ..curve });
         }
         self.by_steps(curve, low * least, at_high)
     }
@@ -231,7 +239,7 @@ impl Script<'_> {
         let wanted = (bulk.bytes() / USUAL_IOPS) as u64;
         let both = (wanted / self.spec.unit_bytes).max(1) * self.spec.unit_bytes;
         let both = both.min(bulk.block);
-        Ok(Curve { small_limit, bulk: Some(bulk), flat_to: None, unit: IoUnit::Hidden, both, ..curve })
+        Ok(Curve { small_limit, bulk: Some(bulk), flat_to: None, unit: ObservedUnit::Hidden, both, ..curve })
     }
 
     /// Large requests are held by bytes, those below `crossover` by their number.
@@ -259,11 +267,11 @@ impl Script<'_> {
             let level = self.at(aim, way, block, bulk.bytes() / block as f64, Care::Fine)?;
             let is_below = level.bytes() < bulk.bytes() * (1.0 - EVEN);
             if is_below {
-                return Ok(Curve { bulk: None, unit: IoUnit::Hidden, ..curve });
+                return Ok(Curve { bulk: None, unit: ObservedUnit::Hidden, ..curve });
             }
         }
         if curve.small_limit != SmallIoLimit::Count {
-            return Ok(Curve { unit: IoUnit::Hidden, ..curve });
+            return Ok(Curve { unit: ObservedUnit::Hidden, ..curve });
         }
         let aim = "largest size that counts as one I/O";
         let far = whole(crossover * UNIT_SHOWS);
@@ -271,11 +279,11 @@ impl Script<'_> {
         let guess = |block: u64| bulk.bytes() / block as f64;
         // Large requests give credit back, and then the unit does not show.
         if self.is_early(way) || far <= whole(crossover) + least {
-            return Ok(Curve { unit: IoUnit::Above(flat_to), ..curve });
+            return Ok(Curve { unit: ObservedUnit::Above(flat_to), ..curve });
         }
         let level = self.at(aim, way, far, guess(far), Care::Fine)?;
         if keeps(&level) {
-            return Ok(Curve { unit: IoUnit::Above(far), ..curve });
+            return Ok(Curve { unit: ObservedUnit::Above(far), ..curve });
         }
         let (mut low, mut high) = (whole(crossover) / least, far / least);
         while high - low > 1 {
@@ -289,27 +297,33 @@ impl Script<'_> {
         }
         let unit = low * least;
         let full = (bulk.bytes() / unit as f64).min(curve.top.rate);
-        let is_one = self.is_step(way, unit, (full, curve.top.rate / 2.0))?;
-        Ok(Curve { unit: if is_one { IoUnit::Exactly(unit) } else { IoUnit::Hidden }, ..curve })
+        let [up_to, beyond] = self.step(way, unit, (full, curve.top.rate / 2.0))?;
+        // Bytes limit what counts as one; of the others, the largest that they do not limit tells the rate.
+        let flat = BlockRate { block: flat_to, iops: curve.top.rate };
+        let is_one = keeps(&up_to) && is_unit(unit, curve.top.rate, [flat, block_rate(beyond)]);
+        Ok(Curve { unit: if is_one { ObservedUnit::Exactly(unit) } else { ObservedUnit::Hidden }, ..curve })
     }
 
-    /// Whether the rate falls from `before` to `after` a second where requests grow beyond `block`: a step is told only where
-    /// it shows once more, and is as high as one more I/O makes it.
-    fn is_step(&mut self, way: IoDirection, block: u64, (before, after): (f64, f64)) -> Result<bool, Halt> {
+    /// The rates up to `block` and beyond it once more, of which `before` and `after` a second are expected.
+    fn step(
+        &mut self,
+        way: IoDirection,
+        block: u64,
+        (before, after): (f64, f64),
+    ) -> Result<[RateLevel; 2], Halt> {
         let aim = "largest size that counts as one I/O";
         let up_to = self.at(aim, way, block, before, Care::Fine)?;
-        let beyond = self.at(aim, way, block + self.spec.unit_bytes, after, Care::Fine)?;
-        let is_near = |level: &RateLevel, rate: f64| (level.rate / rate - 1.0).abs() < ALIKE;
-        Ok(is_near(&up_to, before) && is_near(&beyond, after))
+        Ok([up_to, self.at(aim, way, block + self.spec.unit_bytes, after, Care::Fine)?])
     }
 
     /// The rate falls in steps: a request beyond `last` counts as one more.
     fn by_steps(&mut self, curve: Curve, last: u64, beyond: RateLevel) -> Result<Curve, Halt> {
         let (way, least) = (curve.way, self.spec.unit_bytes);
         let ratio = beyond.rate / curve.top.rate;
-        let hidden = |curve| Curve { flat_to: Some(last), both: last, unit: IoUnit::Hidden, ..curve };
+        let hidden = |curve| Curve { flat_to: Some(last), both: last, unit: ObservedUnit::Hidden, ..curve };
         let unit = if (ratio - 0.5).abs() < 0.03 {
-            if !self.is_step(way, last, (curve.top.rate, curve.top.rate / 2.0))? {
+            let step = self.step(way, last, (curve.top.rate, curve.top.rate / 2.0))?;
+            if !is_unit(last, curve.top.rate, step.map(block_rate)) {
                 return Ok(hidden(curve));
             }
             last
@@ -329,8 +343,9 @@ impl Script<'_> {
             }
             let unit = low * least - last;
             let counted = (low * least).div_ceil(unit) as f64;
-            let after = beyond.rate * counted / (counted + 1.0);
-            if !self.is_step(way, low * least, (beyond.rate, after))? {
+            let iops = beyond.rate * counted;
+            let step = self.step(way, low * least, (beyond.rate, iops / (counted + 1.0)))?;
+            if !is_unit(unit, iops, step.map(block_rate)) {
                 return Ok(hidden(curve));
             }
             unit
@@ -353,7 +368,7 @@ impl Script<'_> {
             bulk: Some(bulk).filter(|_| is_held),
             most_bytes,
             flat_to: Some(last),
-            unit: IoUnit::Exactly(unit),
+            unit: ObservedUnit::Exactly(unit),
             both: unit.min(last),
             ..curve
         })
@@ -362,4 +377,14 @@ impl Script<'_> {
 
 fn is_flat(level: &RateLevel, top: &RateLevel) -> bool {
     level.rate > top.rate * (1.0 - ALIKE)
+}
+
+fn block_rate(level: RateLevel) -> BlockRate {
+    BlockRate { block: level.block, iops: level.rate }
+}
+
+/// Each `unit` that a request begins counts as one of `iops`, as `rates` show.
+fn is_unit(unit: u64, iops: f64, rates: [BlockRate; 2]) -> bool {
+    let is_in = |found: crate::accounting::IoUnit| found.low <= unit as f64 && (unit as f64) < found.high;
+    matches!(charge(iops, &rates), Charge::Units(found) if is_in(found))
 }

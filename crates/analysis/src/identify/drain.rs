@@ -1,6 +1,6 @@
 //! Asking as much as there is until the rate falls for good, or for as long as the budget allows.
 
-use super::curve::{IoUnit, SmallIoLimit};
+use super::curve::{ObservedUnit, SmallIoLimit};
 use super::fall::{FALLEN, RateFall};
 use super::findings::{RateDrift, RestlessRate, UnclearFall};
 use super::level::ProbeLoad;
@@ -125,9 +125,9 @@ impl Script<'_> {
                 let wanted = 2.0 * curve.most_bytes / base.max(1e-3);
                 // Larger ones might count as several, and what is left of them would look like bytes.
                 let (unit, most) = match curve.unit {
-                    IoUnit::Exactly(unit) => (unit, self.spec.most_block_bytes),
-                    IoUnit::Above(most) => (self.spec.unit_bytes, most),
-                    IoUnit::Hidden => (self.spec.unit_bytes, curve.both),
+                    ObservedUnit::Exactly(unit) => (unit, self.spec.most_block_bytes),
+                    ObservedUnit::Above(most) => (self.spec.unit_bytes, most),
+                    ObservedUnit::Hidden => (self.spec.unit_bytes, curve.both),
                 };
                 let block = (wanted as u64).clamp(curve.both, most.max(curve.both));
                 Some((block / unit).max(1) * unit)

@@ -4,7 +4,7 @@
 //! The fall is looked at at once, and then the limits are measured without credit: limits on I/Os and bytes have the same
 //! shape there, only lower, and no rest is needed (`join.rs` puts what held before together with that).
 
-use super::curve::{Curve, IoUnit, SmallIoLimit};
+use super::curve::{Curve, ObservedUnit, SmallIoLimit};
 use super::drain::DrainStream;
 use super::fall::{FALLEN, RateFall};
 use super::ledger::EmptiedBucket;
@@ -224,7 +224,7 @@ impl Script<'_> {
             bulk: Some(bulk),
             most_bytes: bytes,
             flat_to: Some(top.block),
-            unit: IoUnit::Hidden,
+            unit: ObservedUnit::Hidden,
             both: top.block,
         };
         self.whole(curve)

@@ -1,6 +1,6 @@
 //! The figures of one direction's curve: a value with its interval, or a bound and why.
 
-use super::curve::{Curve, IoUnit, SmallIoLimit};
+use super::curve::{Curve, ObservedUnit, SmallIoLimit};
 use super::level::{DISTURBED, RateLevel};
 use crate::estimate::Estimate;
 use crate::identified::Figure;
@@ -33,7 +33,7 @@ pub(super) fn bytes(curve: &Curve) -> Figure {
         Some(bulk) => known(&bulk, bulk.bytes(), 0.0),
         None => {
             let why = match curve.unit {
-                IoUnit::Exactly(_) => "larger I/Os count as several",
+                ObservedUnit::Exactly(_) => "larger I/Os count as several",
                 _ => "the IOPS limit applies even to the largest I/Os",
             };
             Figure::bound(least(0.98), why)
@@ -71,13 +71,13 @@ pub(super) fn crossover(iops: &Figure, bytes: &Figure) -> Figure {
 }
 
 /// The largest request that counts as one.
-pub(super) fn unit(unit: IoUnit) -> Figure {
+pub(super) fn unit(unit: ObservedUnit) -> Figure {
     match unit {
-        IoUnit::Exactly(bytes) => Figure::known(bytes as f64, bytes as f64, bytes as f64),
-        IoUnit::Above(bytes) => {
+        ObservedUnit::Exactly(bytes) => Figure::known(bytes as f64, bytes as f64, bytes as f64),
+        ObservedUnit::Above(bytes) => {
             let why = "no larger I/O counted as several";
             Figure::bound(Estimate::AtLeast(bytes as f64), why)
         }
-        IoUnit::Hidden => Figure::unknown("another limit hides how I/Os are counted"),
+        ObservedUnit::Hidden => Figure::unknown("another limit hides how I/Os are counted"),
     }
 }

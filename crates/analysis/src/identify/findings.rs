@@ -1,6 +1,6 @@
 //! What is known on the way.
 
-use super::curve::{Curve, IoUnit};
+use super::curve::{Curve, ObservedUnit};
 use super::early::Fell;
 use super::floor::{Floor, Touch};
 use super::ledger::EmptiedBucket;
@@ -108,11 +108,11 @@ impl Findings {
     }
 
     /// The unit by which requests of one direction are counted: where it is hidden there, that of the other.
-    pub(crate) fn unit(&self, way: IoDirection) -> Option<IoUnit> {
+    pub(crate) fn unit(&self, way: IoDirection) -> Option<ObservedUnit> {
         let of = |way: IoDirection| self.curves[way as usize].as_ref().map(|curve| curve.unit);
         let other = if way == IoDirection::Read { IoDirection::Write } else { IoDirection::Read };
         match (of(way), of(other)) {
-            (_, Some(unit @ IoUnit::Exactly(_))) if !matches!(of(way), Some(IoUnit::Exactly(_))) => {
+            (_, Some(unit @ ObservedUnit::Exactly(_))) if !matches!(of(way), Some(ObservedUnit::Exactly(_))) => {
                 Some(unit)
             }
             (own, _) => own,

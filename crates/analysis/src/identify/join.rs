@@ -1,6 +1,6 @@
 //! What was measured without credit and what holds with it, put together.
 
-use super::curve::{Curve, IoUnit};
+use super::curve::{Curve, ObservedUnit};
 use super::early::{AHEAD_NS, NEAR, fall_in};
 use super::fall::FALLEN;
 use super::ledger::{Account, EmptiedBucket};
@@ -120,7 +120,7 @@ impl Script<'_> {
         let least = self.spec.unit_bytes;
         let meets = (bulk.bytes() / curve.top.rate * 0.98 / least as f64) as u64 * least;
         // A larger request counts as several.
-        let most = if let IoUnit::Exactly(unit) = curve.unit { unit } else { u64::MAX };
+        let most = if let ObservedUnit::Exactly(unit) = curve.unit { unit } else { u64::MAX };
         let (flat_to, both) = ((meets >= least).then_some(meets.min(most)), meets.max(least).min(most));
         Curve { flat_to, both, most_bytes: curve.most_bytes.max(bulk.bytes()), ..curve }
     }

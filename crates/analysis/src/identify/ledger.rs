@@ -1,7 +1,7 @@
 //! What was taken from a bucket that is full at first and gains its baseline: nothing depends on when it was exhausted or how
 //! often it rested, as long as everything that was asked is counted.
 
-use super::curve::IoUnit;
+use super::curve::ObservedUnit;
 use super::findings::Findings;
 use super::level::ProbeLoad;
 use super::probe::{IoDirection, ProbeSlice};
@@ -114,9 +114,9 @@ impl Account {
     /// request that is known to count as one.
     fn cost_at_most(&self, found: &Findings, way: IoDirection, block: u64) -> f64 {
         let as_one = match found.unit(way) {
-            Some(IoUnit::Above(bytes)) => Some(bytes),
+            Some(ObservedUnit::Above(bytes)) => Some(bytes),
             None => Some(TAKEN_FOR_ONE),
-            Some(IoUnit::Hidden) => found.curves[way as usize].as_ref().and_then(|curve| curve.flat_to),
+            Some(ObservedUnit::Hidden) => found.curves[way as usize].as_ref().and_then(|curve| curve.flat_to),
             _ => None,
         };
         match (self.kind, as_one) {
@@ -130,7 +130,7 @@ impl Account {
         match self.kind {
             BucketUnit::Bytes => block as f64,
             BucketUnit::Ios => match found.unit(way) {
-                Some(IoUnit::Exactly(unit)) => block.div_ceil(unit) as f64,
+                Some(ObservedUnit::Exactly(unit)) => block.div_ceil(unit) as f64,
                 _ => 1.0,
             },
         }

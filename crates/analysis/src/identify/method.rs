@@ -51,7 +51,7 @@ impl Script<'_> {
             let before = missing.iter().filter(|one| one.0 <= self.found.limits_ns);
             let before = before.map(|one| one.1).fold(0.0, f64::max);
             let is_priced = account.kind == BucketUnit::Bytes
-                || matches!(self.found.unit(way), Some(super::curve::IoUnit::Exactly(_)));
+                || matches!(self.found.unit(way), Some(super::curve::ObservedUnit::Exactly(_)));
             let (surely, maybe) = SMALL;
             is_dry || capacity < before * if is_priced { surely } else { maybe }
         })
