@@ -1,4 +1,4 @@
-//! Volumes of the catalogue, and what `identify` tells of them from outside: their limits and buckets, and which type it is.
+//! Volumes of the catalogue, and what `identify` finds: their limits and buckets, and which type it is.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,7 +25,7 @@ enum Open {
     BytesAndBucket,
     /// Its type, and what is its own: the machine in front has lower limits.
     Type,
-    /// What a burst by the clock hides: no credit is told, and of rates what was reached.
+    /// What a burst by the clock hides: no bucket is reported, and of rates what was reached.
     Clock,
 }
 
@@ -95,7 +95,7 @@ const VOLUMES: &[(&str, u64, Open)] = &[
     ("gcp-hyperdisk-throughput?size=2048GiB&bandwidth=180MiB", 10 * MINUTE, Open::Clock),
 ];
 
-/// What was told of one volume and is not so.
+/// The wrong results of one volume.
 struct Amiss<'a> {
     volume: &'a str,
     found: Vec<String>,
@@ -118,7 +118,7 @@ impl Amiss<'_> {
             (_, truth) => is_open || truth.is_none(),
         };
         if !is_so {
-            self.add(format!("{name} is {truth:?}, told {figure:?}"));
+            self.add(format!("{name} is {truth:?}, found {figure:?}"));
         }
     }
 }
@@ -162,8 +162,8 @@ fn limits(amiss: &mut Amiss<'_>, model: &VolumeModel, found: &Identified, open: 
         // Requests are counted together, and bytes apart.
         _ => None,
     };
-    let is_told = !by_clock || found.shares_limits.is_some();
-    if open != Open::Type && is_told && found.shares_limits != is_shared {
+    let is_reported = !by_clock || found.shares_limits.is_some();
+    if open != Open::Type && is_reported && found.shares_limits != is_shared {
         amiss.add(format!("shared: {:?} ({:?})", found.shares_limits, found.shares_limits_why));
     }
     if found.first_touch.is_some() != model.first_touch.is_some() {
@@ -210,18 +210,18 @@ fn buckets(amiss: &mut Amiss<'_>, model: &VolumeModel, found: &Identified, open:
     }
     left.iter().for_each(|burst| amiss.add(format!("there is no bucket: {burst:?}")));
     if open == Open::Bucket {
-        let told = predictions(found);
-        let is_cautious = told
+        let predicted = predictions(found);
+        let is_cautious = predicted
             .iter()
             .all(|one| matches!(one.last_phase, LastPhase::AtLeastSeconds(seconds) if seconds < 600.0));
-        if told.is_empty() || !is_cautious {
-            amiss.add(format!("more is said than was watched: {told:?}"));
+        if predicted.is_empty() || !is_cautious {
+            amiss.add(format!("predicted beyond the measurement: {predicted:?}"));
         }
     }
 }
 
-/// What is not so of what is told of one volume.
-fn told_amiss((volume, seconds, open): (&str, u64, Open)) -> Vec<String> {
+/// The wrong results of identifying one volume.
+fn amiss_of((volume, seconds, open): (&str, u64, Open)) -> Vec<String> {
     let name = format!("sim:{volume}");
     let catalog = Catalog::shipped();
     let target = SimulatedTarget::parse(catalog, &name).unwrap();
@@ -261,7 +261,7 @@ fn truth_of_volumes_of_the_catalogue() {
     let volumes: Vec<(&str, u64, Open)> = VOLUMES.iter().filter(|one| is_selected(one.0)).copied().collect();
     let half = |part: usize| {
         let volumes: Vec<_> = volumes.iter().skip(part).step_by(2).copied().collect();
-        std::thread::spawn(move || volumes.into_iter().flat_map(told_amiss).collect::<Vec<_>>())
+        std::thread::spawn(move || volumes.into_iter().flat_map(amiss_of).collect::<Vec<_>>())
     };
     let amiss: Vec<String> = [half(0), half(1)].into_iter().flat_map(|half| half.join().unwrap()).collect();
     assert!(!volumes.is_empty());

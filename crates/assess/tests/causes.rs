@@ -1,5 +1,4 @@
-//! A rate that fell is not told as credit where something else explains it: what the machine that asked had to give away, and
-//! a limit that goes by the clock.
+//! A rate that fell is not reported as burst credits where CPU steal or a limit with a schedule explains it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -65,7 +64,7 @@ fn a_rate_that_fell_while_others_had_the_processors_is_no_credit() {
 fn a_rate_that_rises_again_by_itself_is_no_credit() {
     let (_, found) = run("sim:hetzner-volume?size=100GiB");
     assert!(found.bursts.is_empty(), "{:?}", found.bursts);
-    let said = found.burst_why.unwrap();
-    let is_told = found.confounders.iter().any(|one| one.id == Confounder::ByItself);
-    assert!(is_told || said.contains("rose again without idling"), "{said}");
+    let why = found.burst_why.unwrap();
+    let is_named = found.confounders.iter().any(|one| one.id == Confounder::ByItself);
+    assert!(is_named || why.contains("rose again without idling"), "{why}");
 }

@@ -5,7 +5,7 @@
 #![allow(
     clippy::print_stderr,
     clippy::print_stdout,
-    reason = "what was told of which volume is what a failure is told by"
+    reason = "a failure is shown by the results of the volumes"
 )]
 
 mod drawn;
@@ -22,11 +22,11 @@ use fathom_record::IdentifyActivity;
 /// What became of one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
-    /// Told, within its tolerance; whether the interval holds the truth.
+    /// Judged, within its tolerance; whether the interval holds the truth.
     Found { covered: bool },
-    /// Not told, with a bound that holds, where it cannot be seen.
+    /// No value, but a bound that holds, where the limit is not visible.
     Open,
-    /// Not told although it can be seen.
+    /// No value although the limit is visible.
     Missed,
     /// Not so.
     Wrong,
@@ -52,7 +52,7 @@ fn judge(figure: &Figure, truth: Option<f64>, tolerance: f64, is_visible: bool) 
 /// Everything that is judged of one volume.
 fn judged(volume: &Drawn, found: &Identified) -> Vec<(String, Verdict, String)> {
     let mut all = Vec::new();
-    let mut add = |name: &str, verdict, told: String| all.push((name.to_owned(), verdict, told));
+    let mut add = |name: &str, verdict, shown: String| all.push((name.to_owned(), verdict, shown));
     for (way, iops, bytes, lat) in [
         (Way::Read, &found.iops.read, &found.bytes_per_second.read, &found.lat_ns.read),
         (Way::Write, &found.iops.write, &found.bytes_per_second.write, &found.lat_ns.write),
@@ -74,7 +74,7 @@ fn judged(volume: &Drawn, found: &Identified) -> Vec<(String, Verdict, String)> 
     let unit = &found.io_unit_bytes;
     add("unit", judge(unit, truth, 0.0, is_visible), format!("{unit:?}, is {truth:?}"));
     let shared = match (found.shares_limits, volume.is_shared()) {
-        (Some(told), Some(truth)) if told != truth => Verdict::Wrong,
+        (Some(found), Some(truth)) if found != truth => Verdict::Wrong,
         (Some(_), Some(_)) => Verdict::Found { covered: true },
         (None, Some(_)) if volume.shows_sharing() => Verdict::Missed,
         _ => Verdict::Open,
@@ -95,7 +95,7 @@ fn judged(volume: &Drawn, found: &Identified) -> Vec<(String, Verdict, String)> 
 }
 
 fn buckets(volume: &Drawn, found: &Identified, all: &mut Vec<(String, Verdict, String)>) {
-    let mut add = |name: &str, verdict, told: String| all.push((name.to_owned(), verdict, told));
+    let mut add = |name: &str, verdict, shown: String| all.push((name.to_owned(), verdict, shown));
     let mut left = found.bursts.clone();
     for bucket in volume.buckets() {
         let of_way = |draws: IoScope| match bucket.way {
@@ -120,8 +120,8 @@ fn buckets(volume: &Drawn, found: &Identified, all: &mut Vec<(String, Verdict, S
             ("refill", &burst.refill_rate, bucket.base),
             ("refill time", &burst.seconds_to_refill, bucket.capacity / bucket.base),
         ] {
-            let told = format!("{figure:?}, is {truth}");
-            add(name, judge(figure, Some(truth), 0.05, true), told);
+            let shown = format!("{figure:?}, is {truth}");
+            add(name, judge(figure, Some(truth), 0.05, true), shown);
         }
         let figure = &burst.burst_rate;
         add("burst", judge(figure, bucket.burst, 0.03, false), format!("{figure:?}, is {:?}", bucket.burst));
@@ -131,22 +131,22 @@ fn buckets(volume: &Drawn, found: &Identified, all: &mut Vec<(String, Verdict, S
     }
 }
 
-/// One verdict: of what, and what was told.
-type Told = (String, Verdict, String);
+/// One verdict: of what, and the result.
+type Judged = (String, Verdict, String);
 
-fn identified(seed: u64) -> (String, Vec<Told>) {
-    told_of(&Drawn::of(seed), |_| {})
+fn identified(seed: u64) -> (String, Vec<Judged>) {
+    judged_of(&Drawn::of(seed), |_| {})
 }
 
 /// As on a device, where each rate takes seconds and requests are no larger than the kernel leaves them.
-fn identified_slowly(seed: u64) -> (String, Vec<Told>) {
-    told_of(&Drawn::device(seed), |spec| {
+fn identified_slowly(seed: u64) -> (String, Vec<Judged>) {
+    judged_of(&Drawn::device(seed), |spec| {
         spec.probe_ns = (spec.budget_ns / 40).clamp(4_000_000_000, 6_000_000_000);
         (spec.most_block_bytes, spec.most_depth, spec.most_in_flight_bytes) = (512 << 10, 256, 128 << 20);
     })
 }
 
-fn told_of(volume: &Drawn, limited: impl Fn(&mut IdentifyActivity)) -> (String, Vec<Told>) {
+fn judged_of(volume: &Drawn, limited: impl Fn(&mut IdentifyActivity)) -> (String, Vec<Judged>) {
     let seed = volume.seed;
     let settings = IdentifySettings {
         run: RunSettings { target: volume.target().into(), ..RunSettings::default() },
@@ -160,26 +160,26 @@ fn told_of(volume: &Drawn, limited: impl Fn(&mut IdentifyActivity)) -> (String, 
     let (time_s, ios) = (spent.time_ns as f64 / 1e9, spent.ios);
     let (probes, target) = (record.tests.len(), volume.target());
     let head = format!("{target} --budget {}: {probes} probes, {time_s:.0} s, {ios} I/Os\n", volume.budget_s);
-    let mut told = judged(volume, &found);
+    let mut verdicts = judged(volume, &found);
     let is_kept = spent.time_ns <= limits.budget_ns + KEPT_NS && spent.ios <= limits.budget_ios;
     if !is_kept {
-        told.push(("budget".to_owned(), Verdict::Wrong, format!("{limits:?} {spent:?}")));
+        verdicts.push(("budget".to_owned(), Verdict::Wrong, format!("{limits:?} {spent:?}")));
     }
     if std::env::var_os("SEEDS").is_some() {
         eprintln!("{seed} {head}");
-        let amiss = told.iter().filter(|one| matches!(one.1, Verdict::Wrong | Verdict::Missed));
-        amiss.for_each(|(name, verdict, told)| eprintln!("   {verdict:?} {name}: {told}"));
+        let amiss = verdicts.iter().filter(|one| matches!(one.1, Verdict::Wrong | Verdict::Missed));
+        amiss.for_each(|(name, verdict, shown)| eprintln!("   {verdict:?} {name}: {shown}"));
     }
-    (head, told)
+    (head, verdicts)
 }
 
 /// With so little time that limits are bounded by what was measured of them.
-fn identified_in_haste(seed: u64) -> (String, Vec<Told>) {
+fn identified_in_haste(seed: u64) -> (String, Vec<Judged>) {
     let mut volume = Drawn::device(seed);
     volume.budget_s = [30, 60, 120][seed as usize % 3];
-    let (head, mut told) = told_of(&volume, |spec| spec.probe_ns = 6_000_000_000);
-    told.retain(|(_, _, told)| told.contains("before the limit was established"));
-    (head, told)
+    let (head, mut verdicts) = judged_of(&volume, |spec| spec.probe_ns = 6_000_000_000);
+    verdicts.retain(|(_, _, shown)| shown.contains("before the limit was established"));
+    (head, verdicts)
 }
 
 /// What is in flight when a probe ends takes its time.
@@ -187,8 +187,8 @@ const KEPT_NS: u64 = 1_000_000_000;
 
 fn on_two_threads(
     seeds: &[u64],
-    identified: fn(u64) -> (String, Vec<Told>),
-) -> Vec<(u64, (String, Vec<Told>))> {
+    identified: fn(u64) -> (String, Vec<Judged>),
+) -> Vec<(u64, (String, Vec<Judged>))> {
     let half = |part: usize| {
         let seeds: Vec<u64> = seeds.iter().skip(part).step_by(2).copied().collect();
         std::thread::spawn(move || seeds.into_iter().map(|seed| (seed, identified(seed))).collect::<Vec<_>>())
@@ -224,18 +224,18 @@ fn truth_of_devices_that_take_seconds_for_a_rate() {
 #[test]
 fn bounds_from_a_budget_that_ended_early_hold() {
     let seeds: Vec<u64> = if cfg!(debug_assertions) { (0..6).collect() } else { (0..300).collect() };
-    let told: Vec<Told> =
-        on_two_threads(&seeds, identified_in_haste).into_iter().flat_map(|(_, (_, told))| told).collect();
-    assert!(told.len() > seeds.len() / 4, "{} bounds", told.len());
-    let wrong: Vec<&Told> = told.iter().filter(|one| one.1 == Verdict::Wrong).collect();
+    let verdicts: Vec<Judged> =
+        on_two_threads(&seeds, identified_in_haste).into_iter().flat_map(|(_, (_, verdicts))| verdicts).collect();
+    assert!(verdicts.len() > seeds.len() / 4, "{} bounds", verdicts.len());
+    let wrong: Vec<&Judged> = verdicts.iter().filter(|one| one.1 == Verdict::Wrong).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-fn hold(seeds: &[u64], identified: fn(u64) -> (String, Vec<Told>)) {
+fn hold(seeds: &[u64], identified: fn(u64) -> (String, Vec<Judged>)) {
     let (mut counts, mut covered, mut known) = (std::collections::BTreeMap::new(), 0, 0);
-    for (seed, told) in on_two_threads(seeds, identified) {
-        print!("{seed} {}", told.0);
-        for (name, verdict, told) in told.1 {
+    for (seed, (head, verdicts)) in on_two_threads(seeds, identified) {
+        print!("{seed} {head}");
+        for (name, verdict, shown) in verdicts {
             let word = match verdict {
                 Verdict::Found { covered: is_covered } => {
                     known += 1;
@@ -247,7 +247,7 @@ fn hold(seeds: &[u64], identified: fn(u64) -> (String, Vec<Told>)) {
                 Verdict::Wrong => "WRONG",
             };
             if !matches!(verdict, Verdict::Found { covered: true } | Verdict::Open) {
-                println!("    {word} {name}: {told}");
+                println!("    {word} {name}: {shown}");
             }
             *counts.entry((name, word)).or_insert(0) += 1;
         }

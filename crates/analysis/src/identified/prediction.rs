@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_known_is_said() {
+    fn predictions_state_only_what_is_known() {
         let mut found = gp2();
         found.bursts.clear();
         check(&found, AccessPattern::RandRead, 4096, "3,000 IOPS initially (duration unknown)");

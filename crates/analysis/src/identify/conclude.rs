@@ -21,7 +21,7 @@ impl Script<'_> {
             self.found.is_doubtful = [true; 2];
         }
         let found = &self.found;
-        let mut told =
+        let mut result =
             Identified { spent: self.spent, longest_peak_ns: found.held_ns, ..Identified::default() };
         let each = |kind: BucketUnit| {
             let of = |way: IoDirection| match &found.curves[way as usize] {
@@ -30,37 +30,37 @@ impl Script<'_> {
             };
             EachWay { read: of(IoDirection::Read), write: of(IoDirection::Write) }
         };
-        told.iops = each(BucketUnit::Ios);
-        told.bytes_per_second = each(BucketUnit::Bytes);
+        result.iops = each(BucketUnit::Ios);
+        result.bytes_per_second = each(BucketUnit::Bytes);
         let floor = |way: IoDirection| {
             let floor = found.floors[way as usize]?;
             let (low, high) = floor.interval();
             Some(Figure::known(floor.mean, low, high))
         };
-        told.lat_ns = EachWay { read: floor(IoDirection::Read), write: floor(IoDirection::Write) };
-        told.shares_limits = found.is_shared().filter(|_| !self.is_any_disturbed());
-        told.shares_limits_why = self.shared_why();
+        result.lat_ns = EachWay { read: floor(IoDirection::Read), write: floor(IoDirection::Write) };
+        result.shares_limits = found.is_shared().filter(|_| !self.is_any_disturbed());
+        result.shares_limits_why = self.shared_why();
         if let Some(curve) = found.curves.iter().flatten().next() {
-            told.crossover_block_size_bytes = match self.unreliable(curve.way) {
+            result.crossover_block_size_bytes = match self.unreliable(curve.way) {
                 Some(why) => Figure::unknown(why),
                 None => crossover(&iops(curve), &bytes(curve)),
             };
-            told.io_unit_bytes = match self.unreliable(curve.way) {
+            result.io_unit_bytes = match self.unreliable(curve.way) {
                 Some(why) => Figure::unknown(why),
                 None => unit(found.unit(curve.way).unwrap_or(ObservedUnit::Hidden)),
             };
-            told.parallelism = self.parallelism(curve);
+            result.parallelism = self.parallelism(curve);
         }
         // Without a reliable unit only the first is reported as such.
-        let told_of = if found.is_any_doubtful() { 1 } else { found.buckets.len() };
-        let fallen = found.buckets.iter().take(told_of);
+        let reported = if found.is_any_doubtful() { 1 } else { found.buckets.len() };
+        let fallen = found.buckets.iter().take(reported);
         let credit = fallen.clone().filter(|bucket| self.is_credit(bucket));
-        told.bursts = credit.filter_map(|bucket| self.burst(bucket)).collect();
-        told.confounders = fallen.filter_map(|bucket| self.other_cause(bucket)).collect();
-        told.confounders.extend(self.drift().into_iter().chain(self.other_processes()));
-        told.burst_why = self.burst_why(is_cut);
-        self.first_touch(&mut told);
-        told
+        result.bursts = credit.filter_map(|bucket| self.burst(bucket)).collect();
+        result.confounders = fallen.filter_map(|bucket| self.other_cause(bucket)).collect();
+        result.confounders.extend(self.drift().into_iter().chain(self.other_processes()));
+        result.burst_why = self.burst_why(is_cut);
+        self.first_touch(&mut result);
+        result
     }
 
     /// Why what follows from several rates of one direction is unreliable; where falls were not watched for, so is that of the
@@ -199,7 +199,7 @@ impl Script<'_> {
             }
         };
         let is_doubtful = self.found.is_any_doubtful();
-        let told = |figure: Figure| if is_doubtful { Figure::unknown(DOUBTFUL) } else { figure };
+        let if_sure = |figure: Figure| if is_doubtful { Figure::unknown(DOUBTFUL) } else { figure };
         Some(Burst {
             unit: account.kind,
             scope: account.scope,
@@ -216,9 +216,9 @@ impl Script<'_> {
                     ..Figure::known(capacity, (capacity - half).max(0.0), capacity + half + uncounted)
                 },
             },
-            refill_rate: told(refill),
-            seconds_to_empty: told(seconds_to_empty),
-            seconds_to_refill: told(refilled),
+            refill_rate: if_sure(refill),
+            seconds_to_empty: if_sure(seconds_to_empty),
+            seconds_to_refill: if_sure(refilled),
         })
     }
 
@@ -274,9 +274,9 @@ impl Script<'_> {
         })
     }
 
-    fn first_touch(&self, told: &mut Identified) {
+    fn first_touch(&self, result: &mut Identified) {
         let Some(touch) = &self.found.touch else {
-            told.first_touch_why = Some("not measured".to_owned());
+            result.first_touch_why = Some("not measured".to_owned());
             return;
         };
         let figure = |floor: &super::floor::Floor| {
@@ -288,11 +288,11 @@ impl Script<'_> {
                 true => "the rate changed while first and repeated reads were compared",
                 false => "repeated reads of the same offsets took as long as the first",
             };
-            told.first_touch_why = Some(why.to_owned());
+            result.first_touch_why = Some(why.to_owned());
             return;
         }
         let share = if touch.share.is_nan() { touch.again.mean / touch.first.mean } else { touch.share };
-        told.first_touch = Some(FirstTouchCost {
+        result.first_touch = Some(FirstTouchCost {
             first_ns: figure(&touch.first),
             again_ns: figure(&touch.again),
             rate_fraction: Figure::known(share, share * 0.85, (share * 1.15).min(1.0)),

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fall_is_told_from_lumps_and_from_what_was_let_through_ahead() {
+    fn falls_differ_from_lumps_and_from_requests_released_ahead() {
         let check = |rates: &[f64], expected: Option<(f64, f64, f64)>| {
             let slice = |(at, rate): (usize, &f64)| ProbeSlice {
                 start_ns: at as u64 * 500_000_000,

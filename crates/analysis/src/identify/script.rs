@@ -184,9 +184,9 @@ mod tests {
         let mut script = Script::new(&spec, &[]);
         script.found.most_rate = [100.0, 0.0];
         script.found.most_bytes = [10e6, 0.0];
-        let told = script.conclude(true);
+        let result = script.conclude(true);
         let why = "the time budget ended before the limit was established";
         let reads = |least| EachWay { read: Some(Figure::bound(Estimate::AtLeast(least), why)), write: None };
-        assert_eq!((told.iops, told.bytes_per_second), (reads(95.0), reads(9.5e6)));
+        assert_eq!((result.iops, result.bytes_per_second), (reads(95.0), reads(9.5e6)));
     }
 }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_told_apart() {
+    fn rates_are_separated() {
         let check = |rates: &[(f64, usize)], expected: &[f64]| {
             let found: Vec<f64> = stretches(&series(rates)).iter().map(|it| it.rate().round()).collect();
             assert_eq!(found, expected, "{rates:?}");

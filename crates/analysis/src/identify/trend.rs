@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drift_is_told_from_noise() {
+    fn a_drift_differs_from_noise() {
         let check = |rate: fn(usize) -> f64, expected: Option<(f64, f64)>| {
             let points: Vec<(f64, f64)> = (0..101).map(|at| (at as f64, rate(at))).collect();
             let found = Trend::of(&points).and_then(|trend| trend.drift());

@@ -21,8 +21,8 @@ fn within(document: &Value, path: &str, expected: f64, percent: f64) {
 #[test]
 fn a_bucket_is_found_kept_and_shown_again() {
     let dir = scratch();
-    let told = run(dir.path(), &["identify", "--json", "--keep", "--budget=15m", BUCKET]).quietly().stdout;
-    let document: Value = serde_json::from_str(&told).unwrap();
+    let output = run(dir.path(), &["identify", "--json", "--keep", "--budget=15m", BUCKET]).quietly().stdout;
+    let document: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(document["schema"], "fathom.identify/1");
     assert_eq!(document["shares_limits"], true);
     for (path, expected, percent) in [
