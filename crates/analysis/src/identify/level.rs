@@ -1,6 +1,6 @@
 //! One rate, measured as well as needed: how long it takes, how deep it goes, how sure it is.
 
-use super::floor::Floor;
+use super::floor::{Floor, REST_NS};
 use super::probe::{IdentifyProbe, IoDirection, OtherIo, ProbeCounts, Seen};
 use super::script::{Halt, Script};
 use super::stretches::{SPAN, unevenness};
@@ -96,6 +96,8 @@ const RAMP_NS: f64 = 260e6;
 const LEAST_ERROR: f64 = 0.002;
 /// What a limiter that was left alone lets through ahead of its rate, s.
 const AHEAD_SECONDS: f64 = 0.012;
+/// Standard deviations of the difference of two means, of which 95 % are less.
+const AGES: f64 = 2.8;
 /// Turns whose requests wait at once where they are to wait evenly.
 const DEEP_TURNS: f64 = 2.0;
 /// 97.5 % quantiles of Student's t for two values and more.
@@ -247,7 +249,7 @@ impl Script<'_> {
         }
         let need = guess * (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9 * 1.2;
         let rest = self.rest_for(&probe, need.min(probe.ios as f64));
-        probe.rest_ns = rest.max(if probe.counts { turns::rest_ns(turn_s) } else { 0 });
+        probe.rest_ns = rest.max(if probe.counts { REST_NS.max(turns::rest_ns(turn_s)) } else { 0 });
         probe
     }
 
@@ -288,13 +290,7 @@ fn whole_ms(ns: f64) -> u64 {
     (ns / 1e6).ceil() as u64 * 1_000_000
 }
 
-fn level_of(
-    probe: &IdentifyProbe,
-    depth: u32,
-    done: &ProbeCounts,
-    turn_s: f64,
-    floor: &Floor,
-) -> RateLevel {
+fn level_of(probe: &IdentifyProbe, depth: u32, done: &ProbeCounts, turn_s: f64, floor: &Floor) -> RateLevel {
     let seconds = done.seconds().max(0.1);
     let of_turns = rate_of_turns(probe, depth, done, turn_s);
     let (rate, error) = match of_turns {
@@ -306,8 +302,10 @@ fn level_of(
         None => {
             let rate = by_little(f64::from(depth), done);
             let is_deep = f64::from(depth) >= rate * turn_s;
-            let edges = if is_deep { 0.0 } else { turn_s / seconds };
-            (rate, 1.0 / done.ios.max(1) as f64 + edges)
+            let edges = if is_deep { 0.0 } else { turn_s };
+            // What was in flight at the beginning had waited for longer or shorter than what is at the end.
+            let ages = AGES * done.lat.1 / 1e9 / f64::from(depth).sqrt();
+            (rate, 1.0 / done.ios.max(1) as f64 + (edges + ages) / seconds)
         }
     };
     let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns), SPAN);
