@@ -186,7 +186,12 @@ fn credit_of_bytes() -> Result<(), String> {
 
 /// The ids of the alternative explanations.
 fn confounders(document: &Value) -> Vec<&str> {
-    document["confounders"].as_array().into_iter().flatten().filter_map(|cause| cause["id"].as_str()).collect()
+    document["confounders"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|cause| cause["id"].as_str())
+        .collect()
 }
 
 /// 1,000 reads a second, of which 10 % are lost each minute.
@@ -215,7 +220,13 @@ fn a_cap_that_is_shared() -> Result<(), String> {
     let throttle = Throttle::new(device.path(), &Cap { read_iops: Some(1500), ..Cap::default() });
     let mut command = fathom_under(&throttle, home.path());
     command.args(["fio", "--name=other", "--rw=randread", "--bs=4k", "--iodepth=8", "--rate_iops=750"]);
-    command.args(["--direct=1", "--time_based", "--runtime=600", "--thinktime=60s", "--thinktime_blocks=45000"]);
+    command.args([
+        "--direct=1",
+        "--time_based",
+        "--runtime=600",
+        "--thinktime=60s",
+        "--thinktime_blocks=45000",
+    ]);
     let other = Program::start(command.arg(format!("--filename={}", device.path().display())));
     let own = scratch();
     let document = result(identifying(&throttle, &device, own.path(), &["--budget=180s"]))?;

@@ -205,7 +205,9 @@ fn buckets(amiss: &mut Amiss<'_>, model: &VolumeModel, found: &Identified, open:
                 amiss.figure("refill", &burst.refill_rate, (Some(base), false), 0.05);
             }
             None if is_open => {}
-            None => amiss.add(format!("no bucket of {unit:?}: {:?}", found.burst_why)),
+            None => {
+                amiss.add(format!("no bucket of {unit:?}: {:?} {:?}", found.burst_why, found.confounders))
+            }
         }
     }
     left.iter().for_each(|burst| amiss.add(format!("there is no bucket: {burst:?}")));

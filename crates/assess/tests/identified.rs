@@ -224,8 +224,10 @@ fn truth_of_devices_that_take_seconds_for_a_rate() {
 #[test]
 fn bounds_from_a_budget_that_ended_early_hold() {
     let seeds: Vec<u64> = if cfg!(debug_assertions) { (0..6).collect() } else { (0..300).collect() };
-    let verdicts: Vec<Judged> =
-        on_two_threads(&seeds, identified_in_haste).into_iter().flat_map(|(_, (_, verdicts))| verdicts).collect();
+    let verdicts: Vec<Judged> = on_two_threads(&seeds, identified_in_haste)
+        .into_iter()
+        .flat_map(|(_, (_, verdicts))| verdicts)
+        .collect();
     assert!(verdicts.len() > seeds.len() / 4, "{} bounds", verdicts.len());
     let wrong: Vec<&Judged> = verdicts.iter().filter(|one| one.1 == Verdict::Wrong).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");

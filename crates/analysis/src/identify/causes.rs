@@ -3,8 +3,10 @@
 
 use super::findings::RateDrift;
 use super::ledger::{Account, EmptiedBucket};
-use super::probe::{IoDirection, OtherIo};
+use super::level::ProbeLoad;
+use super::probe::{IoDirection, OtherIo, ProbeSlice};
 use super::script::Script;
+use super::stretches::{LONG_SPAN, spans};
 use super::trend::Trend;
 use crate::identified::{BucketUnit, Confounder, IoScope, OtherCause};
 use crate::pattern::block_name;
@@ -13,13 +15,10 @@ use crate::pattern::block_name;
 /// many times what was withheld before.
 const WITHHELD: f64 = 0.1;
 const MORE_THAN_BEFORE: f64 = 3.0;
-/// Share of a fall that other processes or a drift explain, from which on it is theirs.
-const EXPLAINED: f64 = 0.5;
+/// Share of a fall that other processes explain, from which on it is theirs.
 const OTHERS_EXPLAIN: f64 = 0.25;
-/// A rate this near to the one before a fall is still that one.
-const STILL_HIGH: f64 = 0.97;
-/// Standard errors of a slope that are no chance.
-const SURE: f64 = 2.5;
+/// A rate is still that before a fall until it is lower by this share of the fall.
+const STILL_HIGH: f64 = 0.25;
 
 impl Script<'_> {
     /// A rate that fell is reported as a burst bucket.
@@ -203,27 +202,37 @@ impl Script<'_> {
 
     /// The rate went on falling after its fall, so that the fall is part of it: burst credits leave a steady rate.
     fn drifts(&self, bucket: &EmptiedBucket) -> bool {
-        let (from, to) = (bucket.dry.0 + super::fall::SETTLED_NS, bucket.dry.1);
-        let way = bucket.load.way();
-        let mut low = Vec::new();
-        let mut last_high = 0.0f64;
-        for (probe, began, seen) in self.answers() {
-            let cost = bucket.account.cost(&self.found, way, probe.block);
-            for slice in &seen.done(way).slices {
-                let (start, end) = (began + slice.start_ns, began + slice.end_ns);
-                let (middle, rate) = ((start + end) as f64 / 2e9, slice.rate() * cost);
-                let is_of_load = probe.block == bucket.load.block && slice.seconds() > 0.3;
-                if is_of_load && start > from && end <= to {
-                    low.push((middle, rate));
-                } else if end <= bucket.dry.0 && rate > STILL_HIGH * bucket.high {
-                    last_high = middle;
-                }
-            }
+        let Account { base, .. } = bucket.account;
+        let (way, block) = (bucket.load.way(), bucket.load.block);
+        let cost = bucket.account.cost(&self.found, way, block);
+        let still_high = (bucket.high - STILL_HIGH * (bucket.high - base)) / cost;
+        let mut high_at_s = 0.0f64;
+        for (_, began, seen) in self.answers().filter(|(probe, ..)| probe.block == block) {
+            let is_high =
+                |span: &&ProbeSlice| began + span.end_ns <= bucket.dry.0 && span.rate() > still_high;
+            let spans = spans(seen.done(way).slices.iter(), LONG_SPAN);
+            let last = spans.iter().rfind(is_high);
+            high_at_s = last.map_or(high_at_s, |span| (began + span.end_ns) as f64 / 1e9);
         }
-        let Some(trend) = Trend::of(&low) else { return false };
-        let fallen = -trend.slope * (trend.middle_s - last_high);
-        let is_sure = -trend.slope > SURE * trend.error;
-        is_sure && fallen > EXPLAINED * (bucket.high - bucket.account.base)
+        let fall = still_high - base / cost;
+        let decline = self.decline(&bucket.load, bucket.dry);
+        decline.is_some_and(|decline| decline.explains(fall, high_at_s))
+    }
+
+    /// The trend of the rate of `load` in `span` where it surely falls.
+    pub(super) fn decline(&self, load: &ProbeLoad, span: (u64, u64)) -> Option<Trend> {
+        let (from, to) = (span.0 + super::fall::SETTLED_NS, span.1);
+        let slices = self.answers().filter(|(probe, ..)| probe.block == load.block);
+        let slices = slices.flat_map(|(_, began, seen)| {
+            seen.done(load.way()).slices.iter().map(move |slice| ProbeSlice {
+                start_ns: began + slice.start_ns,
+                end_ns: began + slice.end_ns,
+                ios: slice.ios,
+            })
+        });
+        let inside: Vec<ProbeSlice> =
+            slices.filter(|slice| slice.start_ns > from && slice.end_ns <= to).collect();
+        Trend::of_slices(&inside).filter(Trend::surely_falls)
     }
 }
 

@@ -98,7 +98,8 @@ impl Script<'_> {
             }
             block *= 4;
         }
-        let most = points.iter().fold(top, |most, point| if point.bytes() > most.bytes() { *point } else { most });
+        let most =
+            points.iter().fold(top, |most, point| if point.bytes() > most.bytes() { *point } else { most });
         let most_bytes = most.bytes();
         let largest = points.last().map_or(smallest, |last| last.block);
         let curve = Curve {

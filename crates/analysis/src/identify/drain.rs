@@ -8,8 +8,9 @@ use super::probe::ProbeSlice;
 use super::script::{Halt, Script};
 use super::sharing::DirectionSharing;
 use super::stretches::{is_apart, stretches};
-use super::trend::Trend;
+use super::trend::{LEAST_SECONDS, Trend};
 use crate::identified::{BucketUnit, IoScope};
+use crate::steady::segments::is_step;
 
 /// One of the streams that are watched: reads, writes, or both together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -114,7 +115,7 @@ impl Script<'_> {
     }
 
     /// The block that uses up one kind fastest once the other is at its baseline.
-    fn block_for(&self, ways: IoScope, kind: BucketUnit) -> Option<u64> {
+    pub(crate) fn block_for(&self, ways: IoScope, kind: BucketUnit) -> Option<u64> {
         let mut curves = self.found.curves.iter().flatten().filter(|curve| curve.way.is_in(ways));
         let curve = curves.next()?;
         match kind {
@@ -149,10 +150,11 @@ impl Script<'_> {
                 DrainStream::Fallen { high, since_ns, ios, .. } => {
                     let dry = (since_ns, self.spent.time_ns);
                     let low = self.low(first, stream, dry);
+                    let of_stream = ProbeLoad { ways: stream, ..load };
                     match low.filter(|low| *low <= FALLEN * high) {
-                        Some(low) => {
-                            let load = ProbeLoad { ways: stream, ..load };
-                            fallen.push(RateFall { load, high, low, dry, ios });
+                        Some(low) => fallen.push(RateFall { load: of_stream, high, low, dry, ios }),
+                        None if let Some(drift) = self.decline_of(&of_stream, first, since_ns, high) => {
+                            self.found.drift = Some(drift);
                         }
                         None => {
                             let held = since_ns.saturating_sub(began);
@@ -224,6 +226,25 @@ impl Script<'_> {
         }
         let courses = streams.into_iter().zip(courses).collect();
         Ok(DrainWatch { first, began, courses })
+    }
+
+    /// A decline that looks like the fall of `load` from `high` at `since_ns`, but is none: two levels explain it no better, and it
+    /// goes on.
+    fn decline_of(&self, load: &ProbeLoad, first: usize, since_ns: u64, high: f64) -> Option<RateDrift> {
+        let ProbeLoad { ways, block, .. } = *load;
+        let slices = self.series(first, ways);
+        let long = || slices.iter().filter(|slice| slice.seconds() > LEAST_SECONDS && slice.ios > 0);
+        let rates: Vec<f64> = long().map(ProbeSlice::rate).collect();
+        let after = long().filter(|slice| slice.start_ns >= since_ns).count();
+        if !self.found.is_long || after < rates.len() && is_step(&rates, after) {
+            return None;
+        }
+        let to = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let curve = self.found.curves[load.way() as usize].as_ref()?;
+        let decline = self.decline(load, (since_ns, self.spent.time_ns));
+        let goes_on =
+            decline.is_some_and(|decline| decline.explains(high - to, curve.top.at_ns as f64 / 1e9));
+        self.drift_of(ways, first, block).or(goes_on.then_some(RateDrift { ways, block, from: high, to }))
     }
 
     /// A drift of the rate of a stream since the probe `first`.

@@ -112,7 +112,9 @@ impl Findings {
         let of = |way: IoDirection| self.curves[way as usize].as_ref().map(|curve| curve.unit);
         let other = if way == IoDirection::Read { IoDirection::Write } else { IoDirection::Read };
         match (of(way), of(other)) {
-            (_, Some(unit @ ObservedUnit::Exactly(_))) if !matches!(of(way), Some(ObservedUnit::Exactly(_))) => {
+            (_, Some(unit @ ObservedUnit::Exactly(_)))
+                if !matches!(of(way), Some(ObservedUnit::Exactly(_))) =>
+            {
                 Some(unit)
             }
             (own, _) => own,

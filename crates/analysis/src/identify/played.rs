@@ -297,7 +297,8 @@ fn a_burst_of_fixed_length_is_no_bucket() {
 fn first_accesses_cost_nothing_while_a_bucket_moves() {
     for capacity in [2_000.0, 5_000.0, 8_000.0, 12_000.0, 16_000.0, 24_000.0] {
         let credit = PlayedCredit { base: 700.0, capacity, left: Cell::new((capacity, 0.0)) };
-        let device = PlayedDevice { turn_s: 0.1, credit: Some(credit), ..PlayedDevice::with_iops(|_| 1000.0) };
+        let device =
+            PlayedDevice { turn_s: 0.1, credit: Some(credit), ..PlayedDevice::with_iops(|_| 1000.0) };
         let found = device.identified(240);
         assert!(found.first_touch.is_none(), "{capacity}: {:#?}", found.first_touch);
     }

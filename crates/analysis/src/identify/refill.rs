@@ -42,8 +42,14 @@ impl Script<'_> {
         let longest = (self.spec.budget_ns as f64 / 1e9 * share).max(10.0);
         // Once it is full nothing more comes back; and what came back has to be used up again.
         let rest = (6.0 * beyond / base).clamp(10.0, longest).min(0.6 * full / base);
-        let way = bucket.load.way();
-        let cost = bucket.account.cost(&self.found, way, bucket.load.block);
+        // Large requests may exhaust bytes meanwhile, so that fewer I/Os come than the baseline has.
+        let block = match bucket.account.kind {
+            BucketUnit::Ios => self.block_for(bucket.load.ways, BucketUnit::Ios).unwrap_or(bucket.load.block),
+            BucketUnit::Bytes => bucket.load.block,
+        };
+        let load = ProbeLoad { aim: "after idling", block, ..bucket.load };
+        let way = load.way();
+        let cost = bucket.account.cost(&self.found, way, block);
         let missing = self.missing_now(&bucket.account);
         let emptying = 4.0 + 1.5 * (full - missing).max(0.0) / beyond;
         let later = self.found.buckets[index..].iter().filter(|bucket| bucket.recovery.is_none()).count();
@@ -57,7 +63,7 @@ impl Script<'_> {
         let middle = (base + beyond / 2.0) / cost;
         let (mut is_used_up, mut has_risen) = (true, false);
         for &(rest_s, seconds) in pieces {
-            let mut probe = self.plain(ProbeLoad { aim: "after idling", ..bucket.load });
+            let mut probe = self.plain(load);
             probe.rest_ns = (rest_s * 1e3) as u64 * 1_000_000;
             let runtime_ns = (seconds * 1e3) as u64 * 1_000_000;
             (probe.runtime_ns, probe.counts) = (runtime_ns, true);

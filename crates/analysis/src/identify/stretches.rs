@@ -71,28 +71,33 @@ const FEWEST_SPANS: usize = 3;
 pub(crate) const SPAN: f64 = 0.9;
 pub(crate) const LONG_SPAN: f64 = 1.9;
 
+/// Slices that follow one another, put together to spans of `shortest` s and more.
+pub(crate) fn spans<'a>(slices: impl Iterator<Item = &'a ProbeSlice>, shortest: f64) -> Vec<ProbeSlice> {
+    let mut spans: Vec<ProbeSlice> = Vec::new();
+    for slice in slices {
+        match spans.last_mut() {
+            Some(span) if span.seconds() < shortest => {
+                span.end_ns = slice.end_ns;
+                span.ios += slice.ios;
+            }
+            _ => spans.push(*slice),
+        }
+    }
+    spans.retain(|span| span.seconds() >= shortest);
+    spans
+}
+
 /// Spread of the rate from span to span over its mean, less what comes of counting whole requests; 0 where too little was
 /// seen to tell.
 pub(crate) fn unevenness<'a>(slices: impl Iterator<Item = &'a ProbeSlice>, shortest: f64) -> f64 {
-    let mut spans: Vec<(f64, u64)> = Vec::new();
-    for slice in slices {
-        match spans.last_mut() {
-            Some((seconds, ios)) if *seconds < shortest => {
-                *seconds += slice.seconds();
-                *ios += slice.ios;
-            }
-            _ => spans.push((slice.seconds(), slice.ios)),
-        }
-    }
-    spans.retain(|span| span.0 >= shortest);
-    let seconds: f64 = spans.iter().map(|span| span.0).sum();
-    let ios: u64 = spans.iter().map(|span| span.1).sum();
+    let spans = spans(slices, shortest);
+    let seconds: f64 = spans.iter().map(ProbeSlice::seconds).sum();
+    let ios: u64 = spans.iter().map(|span| span.ios).sum();
     if spans.len() < FEWEST_SPANS || ios == 0 {
         return 0.0;
     }
     let mean = ios as f64 / seconds;
-    let squares: f64 =
-        spans.iter().map(|(seconds, ios)| (*ios as f64 / seconds - mean).powi(2) * seconds).sum();
+    let squares: f64 = spans.iter().map(|span| (span.rate() - mean).powi(2) * span.seconds()).sum();
     let counting = spans.len() as f64 / ios as f64;
     ((squares / seconds).sqrt() / mean - counting).max(0.0)
 }

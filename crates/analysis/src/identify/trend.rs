@@ -5,20 +5,23 @@ use super::probe::ProbeSlice;
 /// Fewest rates that show a trend.
 const LEAST: usize = 6;
 /// Shorter slices carry no rate, s.
-const LEAST_SECONDS: f64 = 0.3;
+pub(super) const LEAST_SECONDS: f64 = 0.3;
 /// Standard errors of a slope that are no chance, and the change from the first rate to the last that matters, as a share.
 const SURE: f64 = 4.0;
 const DRIFTED: f64 = 0.04;
+/// The same of a slope that only confirms a fall, and the share of a fall that a drift explains at the least.
+const LIKELY: f64 = 2.5;
+const EXPLAINED: f64 = 0.5;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
     /// Middle of the rates, s, and their mean.
-    pub(super) middle_s: f64,
+    middle_s: f64,
     mean: f64,
     /// Change a second, and its standard error.
-    pub(super) slope: f64,
-    pub(super) error: f64,
+    slope: f64,
+    error: f64,
     /// From the first rate to the last, s.
     seconds: f64,
 }
@@ -46,6 +49,16 @@ impl Trend {
         let points: Vec<(f64, f64)> =
             long.map(|slice| ((slice.start_ns + slice.end_ns) as f64 / 2e9, slice.rate())).collect();
         Trend::of(&points)
+    }
+
+    /// It falls by more than chance.
+    pub(super) fn surely_falls(&self) -> bool {
+        -self.slope > LIKELY * self.error
+    }
+
+    /// Continued back to `since_s`, it makes a considerable part of a `fall` since then.
+    pub(super) fn explains(&self, fall: f64, since_s: f64) -> bool {
+        -self.slope * (self.middle_s - since_s) > EXPLAINED * fall
     }
 
     /// The rates at its beginning and at its end where they differ by more than chance, and by enough to matter.

@@ -63,7 +63,7 @@ pub(crate) fn fall(rates: &[f64]) -> Option<FinalDrop> {
 }
 
 /// Two levels explain `rates`, of which the last `after` are the second, better than a steady decline.
-fn is_step(rates: &[f64], after: usize) -> bool {
+pub(crate) fn is_step(rates: &[f64], after: usize) -> bool {
     let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
     let (high, low) = logs.split_at(logs.len() - after);
     let (mean, middle) = (mean(&logs), (logs.len() as f64 - 1.0) / 2.0);
