@@ -45,7 +45,7 @@ impl Script<'_> {
             return cause(Confounder::ByItself, text);
         }
         if let Some(share) = self.held_back(bucket) {
-            let why = format!("{fell} while CPU steal was {:.0} %", share * 100.0);
+            let why = format!("{fell} while {:.0} % of the CPU time was withheld", share * 100.0);
             return cause(
                 Confounder::CpuSteal,
                 format!("{why}, which may be the cause instead of burst credits"),

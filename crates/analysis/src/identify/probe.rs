@@ -192,7 +192,7 @@ impl ProbeCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cpu {
     pub(crate) all_ns: f64,
-    /// What others had of it, or what a quota withheld.
+    /// What others had of it, what a quota withheld, and what a thread that was ready to run waited for, as a share of its time.
     pub(crate) withheld_ns: f64,
 }
 
@@ -232,7 +232,7 @@ impl Seen {
             id: test.id.clone(),
             elapsed_ns: test.elapsed_ns,
             is_whole: test.status == TestStatus::Complete,
-            cpu: cpu(&test.host_load),
+            cpu: cpu(test),
             is_stalled: test.jobs.iter().any(|job| !job.stalls.is_empty()),
             ..Seen::default()
         };
@@ -276,12 +276,16 @@ impl Seen {
     }
 }
 
-fn cpu(load: &[HostInterval]) -> Cpu {
-    let sum = |of: fn(&HostInterval) -> u64| load.iter().map(of).sum::<u64>() as f64;
-    Cpu {
-        all_ns: sum(|one| one.counters.cpu_ns),
-        withheld_ns: sum(|one| one.counters.steal_ns + one.counters.throttled_ns),
-    }
+fn cpu(test: &TestRecord) -> Cpu {
+    let sum = |of: fn(&HostInterval) -> u64| test.host_load.iter().map(of).sum::<u64>() as f64;
+    let all_ns = sum(|one| one.counters.cpu_ns);
+    let withheld_ns = sum(|one| one.counters.steal_ns + one.counters.throttled_ns);
+    let waited = |job: &JobRecord| {
+        let measured = &job.measured;
+        measured.cpu.run_queue_wait_ns as f64 / measured.elapsed_ns().max(1) as f64
+    };
+    let waited = test.jobs.iter().map(waited).fold(0.0, f64::max);
+    Cpu { all_ns, withheld_ns: withheld_ns + waited.min(1.0) * all_ns }
 }
 
 fn done(job: &JobRecord, is_write: bool) -> ProbeCounts {
