@@ -13,6 +13,8 @@ use super::script::{Halt, Script};
 const REQUESTS: (u64, u64) = (24, 600);
 const MOST_BUNCHES: (u64, u64) = (6, 48);
 
+/// A latency without load that is known no better, as a share, tells nothing of how many requests are served at once.
+const FLOOR_ERROR: f64 = 0.1;
 /// Standard errors of a mean that are chance.
 const SIGMAS: f64 = 3.0;
 
@@ -26,7 +28,8 @@ impl Script<'_> {
     ) -> Result<SmallIoLimit, Halt> {
         let floor = self.found.floor(way);
         let served = top.rate * floor.mean / 1e9;
-        if small_limit != SmallIoLimit::Count || served < 0.9 || floor.mean <= 0.0 {
+        let is_known = floor.mean > 0.0 && floor.interval().1 < (1.0 + FLOOR_ERROR) * floor.mean;
+        if small_limit != SmallIoLimit::Count || served < 0.9 || !is_known {
             return Ok(small_limit);
         }
         let width = served.round().max(1.0);
@@ -70,5 +73,51 @@ impl Script<'_> {
             all += done.ios as f64;
         }
         Ok(sum / f64::max(all, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::IdentifyActivity;
+
+    use super::*;
+    use crate::identify::floor::Floor;
+    use crate::identify::probe::OtherIo;
+    use crate::identify::script::IdentifySpec;
+
+    #[test]
+    fn parallelism_needs_a_latency_that_is_known() {
+        let top = RateLevel {
+            block: 4096,
+            depth: 8,
+            rate: 1000.0,
+            error: 0.002,
+            varies: false,
+            turn_s: 0.0,
+            others: OtherIo::default(),
+            lat_ns: 8e6,
+            is_busy: false,
+            ios: 4000,
+            uneven: 0.0,
+            at_ns: 0,
+        };
+        let limits = IdentifyActivity {
+            unit_bytes: 4096,
+            most_depth: 64,
+            budget_ns: 60_000_000_000,
+            budget_ios: 1_000_000,
+            budget_bytes: 1 << 40,
+            ..IdentifyActivity::default()
+        };
+        let spec = IdentifySpec { size: 1 << 30, limits };
+        let check = |deviation: f64, is_measured: bool| {
+            let mut script = Script::new(&spec, &[]);
+            script.found.floors[0] = Some(Floor { mean: 1e6, deviation, count: 100.0, least: 5e4 });
+            let found = script.width(IoDirection::Read, &top, SmallIoLimit::Count);
+            assert_eq!(matches!(found, Err(Halt::Ask(_))), is_measured, "{deviation}: {found:?}");
+            assert!(is_measured || found == Ok(SmallIoLimit::Count), "{deviation}: {found:?}");
+        };
+        check(1e4, true);
+        check(4e6, false);
     }
 }
