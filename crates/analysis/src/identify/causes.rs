@@ -4,7 +4,7 @@
 use super::findings::RateDrift;
 use super::ledger::{Account, EmptiedBucket};
 use super::level::ProbeLoad;
-use super::probe::{IoDirection, OtherIo, ProbeSlice};
+use super::probe::{IdentifyProbe, IoDirection, OtherIo, ProbeSlice};
 use super::script::Script;
 use super::stretches::{LONG_SPAN, spans};
 use super::trend::Trend;
@@ -56,9 +56,9 @@ impl Script<'_> {
             let text = format!("{why}, which may be the cause instead of burst credits");
             return cause(Confounder::ForeignIo, text);
         }
-        if self.drifts(bucket) {
-            let why = "gradually and did not reach a steady lower rate: a drift, not burst credits";
-            return cause(Confounder::Drift, format!("{fell} {why}"));
+        let drift = "gradually and did not reach a steady lower rate: a drift, not burst credits";
+        if self.drifts(bucket, bucket.dry.1) {
+            return cause(Confounder::Drift, format!("{fell} {drift}"));
         }
         if bucket.measured_recovery(self.least_restored_s()).is_none() {
             let why =
@@ -67,6 +67,10 @@ impl Script<'_> {
         }
         if bucket.comes_back(self.least_restored_s()) {
             return None;
+        }
+        // Nothing restored it, so that whatever was measured since belongs to it.
+        if self.drifts(bucket, self.spent.time_ns) {
+            return cause(Confounder::Drift, format!("{fell} {drift}"));
         }
         let nothing = format!("{fell}, and idling did not restore it");
         match scope {
@@ -200,8 +204,8 @@ impl Script<'_> {
         })
     }
 
-    /// The rate went on falling after its fall, so that the fall is part of it: burst credits leave a steady rate.
-    fn drifts(&self, bucket: &EmptiedBucket) -> bool {
+    /// The rate went on falling after its fall, until `to_ns`, so that the fall is part of it: burst credits leave a steady rate.
+    fn drifts(&self, bucket: &EmptiedBucket, to_ns: u64) -> bool {
         let Account { base, .. } = bucket.account;
         let (way, block) = (bucket.load.way(), bucket.load.block);
         let cost = bucket.account.cost(&self.found, way, block);
@@ -215,14 +219,16 @@ impl Script<'_> {
             high_at_s = last.map_or(high_at_s, |span| (began + span.end_ns) as f64 / 1e9);
         }
         let fall = still_high - base / cost;
-        let decline = self.decline(&bucket.load, bucket.dry);
+        let decline = self.decline(&bucket.load, (bucket.dry.0, to_ns));
         decline.is_some_and(|decline| decline.explains(fall, high_at_s))
     }
 
     /// The trend of the rate of `load` in `span` where it surely falls.
     pub(super) fn decline(&self, load: &ProbeLoad, span: (u64, u64)) -> Option<Trend> {
         let (from, to) = (span.0 + super::fall::SETTLED_NS, span.1);
-        let slices = self.answers().filter(|(probe, ..)| probe.block == load.block);
+        let is_as_deep =
+            |probe: &IdentifyProbe| probe.depth(load.way()) >= load.depth && probe.rate.is_none();
+        let slices = self.answers().filter(|(probe, ..)| probe.block == load.block && is_as_deep(probe));
         let slices = slices.flat_map(|(_, began, seen)| {
             seen.done(load.way()).slices.iter().map(move |slice| ProbeSlice {
                 start_ns: began + slice.start_ns,

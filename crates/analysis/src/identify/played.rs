@@ -255,7 +255,9 @@ fn an_even_limit_has_a_narrow_interval() {
 
 #[test]
 fn a_decaying_rate_is_no_bucket_and_no_limit() {
-    for (a_minute, turn_s) in [(0.1f64, 0.1), (0.3, 0.1), (0.05, 0.1), (0.5, 0.001)] {
+    let declines =
+        [(0.1f64, 0.1), (0.3, 0.1), (0.05, 0.1), (0.5, 0.001), (0.15, 0.02), (0.22, 0.02), (0.27, 0.1)];
+    for (a_minute, turn_s) in declines {
         let device = PlayedDevice {
             turn_s,
             ..PlayedDevice::with_iops(move |seconds| 1000.0 * (1.0 - a_minute).powf(seconds / 60.0))
