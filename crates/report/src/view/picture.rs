@@ -210,6 +210,10 @@ impl Axis {
             let step = self.ticks.len().div_ceil(count.max(1)).max(1);
             return self.ticks.iter().copied().step_by(step).collect();
         }
+        if !self.names.is_empty() {
+            let step = self.names.len().div_ceil(count.max(1)).max(1);
+            return (0..self.names.len()).step_by(step).map(|place| place as f64).collect();
+        }
         match self.scale {
             AxisScale::Linear => {
                 let length = ends.to - ends.from;
@@ -314,6 +318,7 @@ mod tests {
             (named.word(0.5), named.word(2.0), linear.word(0.5)),
             ("first".into(), "last".into(), "0.5".into())
         );
+        assert_eq!(named.ticks(named.ends.unwrap(), 9), [0.0, 1.0]);
         // One value has no width.
         assert_eq!(linear.place(1.0, AxisEnds { from: 1.0, to: 1.0 }), 0.0);
     }

@@ -53,10 +53,12 @@ fn rows(plot: &Plot, group: usize) -> Vec<BarRow<'_>> {
         let mark = plot.marks.iter().find(|mark| mark.series == place && mark.from == at);
         let text = match (point, mark) {
             (Some(point), _) => {
-                let interval = point
-                    .interval
-                    .map(|ends| format!(" ({} to {})", (plot.y.text)(ends.from), (plot.y.text)(ends.to)));
-                format!(" {}{}", (plot.y.text)(point.y), interval.unwrap_or_default())
+                let shown = (plot.y.text)(point.y);
+                let ends = point.interval.map(|ends| [ends.from, ends.to].map(plot.y.text));
+                // Where both ends read like the value, they say nothing.
+                let ends = ends.filter(|ends| ends.iter().any(|end| *end != shown));
+                let interval = ends.map(|[from, to]| format!(" ({from} to {to})")).unwrap_or_default();
+                format!(" {shown}{interval}")
             }
             (None, Some(mark)) => mark.reason.to_owned(),
             (None, None) => continue,
