@@ -32,7 +32,7 @@ fn compared(other: u64) -> Result<Value, String> {
     let throttle =
         Throttle::new(devices[0].path(), &Cap::iops(CAP)).with(devices[1].path(), &Cap::iops(other));
     let [a, b] = devices.each_ref().map(name);
-    let arguments = ["bench", a, "--against", b, "--quick", "--runtime", "5s", "--only", "rand-read"];
+    let arguments = ["bench", a, "--against", b, "--quick", "--runtime", "10s", "--only", "rand-read"];
     let again = ["compare", "tag:against-1-a", "tag:against-1-b"];
     let [measured, again] = documents(&throttle, &arguments, &again);
     let verdict = |document: &Value| document["interleaved"]["verdicts"][0].clone();
@@ -82,7 +82,7 @@ fn a_precise_test_of_a_capped_device_ends_early_with_the_cap_in_its_interval() {
             let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
             let (iops, half) = (number("/total/iops"), number("/precision/reached_fraction"));
             let seconds = number("/measured_ns") / 1e9;
-            if found["precision"]["reached"] != true || half > 0.02 || seconds > 40.0 {
+            if found["precision"]["reached"] != true || half > 0.02 || seconds > 60.0 {
                 return Err(format!("{test}: {:#} in {seconds} s", found["precision"]));
             }
             if (iops - expected).abs() > half * iops {

@@ -129,6 +129,16 @@ impl Figure {
 
     /// Its values in the usable runs of a source, as samples of a ratio.
     pub fn samples(&self, row: &ComparedRow, source: usize) -> Vec<RunValue> {
+        self.samples_of(row, source, |_| true)
+    }
+
+    /// The same of the runs that `is_kept`.
+    pub fn samples_of(
+        &self,
+        row: &ComparedRow,
+        source: usize,
+        is_kept: impl Fn(&RunTest) -> bool,
+    ) -> Vec<RunValue> {
         let is_rate = matches!(self, Figure::Metric(metric) if !metric.is_latency());
         let sample = |run: &RunTest| {
             Some(RunValue {
@@ -138,7 +148,7 @@ impl Figure {
                 within_fraction: run.within_fraction.filter(|_| is_rate),
             })
         };
-        row.usable(source).filter_map(sample).collect()
+        row.usable(source).filter(|run| is_kept(run)).filter_map(sample).collect()
     }
 
     /// The cell of a source.

@@ -82,7 +82,7 @@ fn pair(
     let found = ratio(&samples(base), &samples(other), threshold)
         .filter(|_| is_comparable && bounded.is_none() && !figure.is_share());
     let (verdict, reason) = match &found {
-        Some(found) => judged(found, row, [base, other]),
+        Some(found) => judged(found, row, [base, other], figure, deltas),
         None if bounded.is_some() && a.value.is_some() && b.value.is_some() => {
             let source = bounded.map_or(base, |(source, _)| source);
             (None, Some(format!("the source of {} states a bound, not a value", LABELS[source])))
@@ -116,35 +116,39 @@ fn pair(
     }
 }
 
-/// A verdict that a doubt about the figures would falsify is inconclusive.
+/// A verdict that a doubt about the figures would falsify is inconclusive, unless the runs that are not in doubt have it too.
 fn judged(
     found: &Ratio,
     row: &ComparedRow,
     [base, other]: [usize; 2],
+    figure: Figure,
+    deltas: Deltas,
 ) -> (Option<RatioVerdict>, Option<String>) {
     if found.drifts {
         let reason = "the figures change steadily from run to run: alternate the runs of both".to_owned();
         return (Some(RatioVerdict::Inconclusive), Some(reason));
     }
-    let doubt = |source: usize, of: fn(&RunTest) -> Option<&'static str>| {
-        let reason = row.usable(source).find_map(of)?;
+    // Two targets in memory are compared with each other, not with storage.
+    let are_in_memory =
+        [base, other].iter().all(|source| row.usable(*source).all(|run| run.in_memory.is_some()));
+    let flattered = |run: &RunTest| run.flattered.or(run.in_memory.filter(|_| !are_in_memory));
+    let doubt_of = |source: usize, run: &RunTest| match (found.verdict, source == other) {
+        (RatioVerdict::Better, true) | (RatioVerdict::Worse, false) => flattered(run),
+        (RatioVerdict::Better, false) | (RatioVerdict::Worse, true) => run.impeded,
+        (RatioVerdict::Equivalent | RatioVerdict::Single, _) => flattered(run).or(run.impeded),
+        (RatioVerdict::Inconclusive, _) => None,
+    };
+    let doubt = [other, base].into_iter().find_map(|source| {
+        let reason = row.usable(source).find_map(|run| doubt_of(source, run))?;
         Some(format!("{}: {reason}", LABELS[source]))
-    };
-    let (flattered, impeded) = (|run: &RunTest| run.flattered, |run: &RunTest| run.impeded);
-    let doubt = match found.verdict {
-        RatioVerdict::Better => doubt(other, flattered).or_else(|| doubt(base, impeded)),
-        RatioVerdict::Worse => doubt(base, flattered).or_else(|| doubt(other, impeded)),
-        RatioVerdict::Equivalent | RatioVerdict::Single => {
-            [other, base].into_iter().find_map(|at| doubt(at, flattered).or_else(|| doubt(at, impeded)))
-        }
-        RatioVerdict::Inconclusive => None,
-    };
-    match (doubt, found.verdict) {
-        (Some(doubt), RatioVerdict::Single) => {
-            (Some(RatioVerdict::Single), Some(format!("in doubt: {doubt}")))
-        }
-        (Some(doubt), _) => (Some(RatioVerdict::Inconclusive), Some(format!("in doubt: {doubt}"))),
-        (None, verdict) => (Some(verdict), None),
+    });
+    let Some(doubt) = doubt else { return (Some(found.verdict), None) };
+    let without = |source: usize| figure.samples_of(row, source, |run| doubt_of(source, run).is_none());
+    let rest = ratio(&without(base), &without(other), figure.threshold(deltas));
+    match found.verdict {
+        RatioVerdict::Single => (Some(RatioVerdict::Single), Some(format!("in doubt: {doubt}"))),
+        verdict if rest.is_some_and(|rest| rest.verdict == verdict) => (Some(verdict), None),
+        _ => (Some(RatioVerdict::Inconclusive), Some(format!("in doubt: {doubt}"))),
     }
 }
 
@@ -223,5 +227,33 @@ mod tests {
         assert_eq!(cached.reason.as_deref(), Some("in doubt: B: a cache may have served I/Os"));
         assert_eq!(with(4000.0, Some(FindingId::CacheServed)).verdict, Some(RatioVerdict::Worse));
         assert_eq!(with(1000.0, Some(FindingId::ForeignIo)).verdict, Some(RatioVerdict::Better));
+    }
+
+    #[test]
+    fn a_doubt_about_some_runs_leaves_the_verdict_of_the_others() {
+        let load = TestLoad::default();
+        let check = |doubted: usize, expected: RatioVerdict| {
+            let a = source(&[1000.0, 1010.0, 990.0, 1000.0, 1005.0], &load, None);
+            let mut b = source(&[2000.0; 5], &load, None);
+            for run in &mut b.runs[..doubted] {
+                let tests = vec![load.id.to_owned()];
+                let cached = Finding { id: FindingId::CacheServed, tests, ..Finding::default() };
+                run.record.findings.push(cached);
+            }
+            assert_eq!(rate(&[a, b]).verdict, Some(expected), "{doubted}");
+        };
+        check(1, RatioVerdict::Better);
+        check(4, RatioVerdict::Inconclusive);
+        check(5, RatioVerdict::Inconclusive);
+    }
+
+    #[test]
+    fn memory_is_in_doubt_beside_storage_and_not_beside_memory() {
+        let load = TestLoad::default();
+        let of =
+            |rate: f64, memory: bool| source(&[rate; 2], &load, memory.then_some(FindingId::MemoryBacked));
+        assert_eq!(rate(&[of(1000.0, true), of(2000.0, true)]).verdict, Some(RatioVerdict::Better));
+        assert_eq!(rate(&[of(1000.0, false), of(2000.0, true)]).verdict, Some(RatioVerdict::Inconclusive));
+        assert_eq!(rate(&[of(1000.0, true), of(2000.0, false)]).verdict, Some(RatioVerdict::Better));
     }
 }

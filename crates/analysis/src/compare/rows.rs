@@ -6,12 +6,12 @@ use fathom_model::Op;
 use fathom_record::confidence::has_independent_batches;
 use fathom_record::import::{ImportedTest, MissingReason};
 use fathom_record::stability::Second;
-use fathom_record::{RunRecord, TestStatus, TestSummary};
+use fathom_record::{FindingId, RunRecord, TestStatus, TestSummary};
 
 use super::ratio::BlockPlace;
 use super::source::ComparedSource;
 use super::work::Work;
-use crate::doubt::doubts_of;
+use crate::doubt::{FigureEffect, doubts_of};
 use crate::rows::{RecordRow, rows};
 use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
 
@@ -47,6 +47,8 @@ pub struct RunTest {
     pub flattered: Option<&'static str>,
     /// Why it may be faster.
     pub impeded: Option<&'static str>,
+    /// It kept its data in memory, and what that puts in doubt beside a storage device.
+    pub in_memory: Option<&'static str>,
     /// Bytes of the target that it used; 0 where that is unknown.
     pub size_bytes: u64,
     /// Its planned runtime, else the measured one, ns; 0 where neither is known.
@@ -70,11 +72,15 @@ impl RunTest {
         let test = &row.test;
         let id = if row.is_own() { test.id.clone() } else { row.name().to_owned() };
         let doubt = |impedes: bool| {
-            let has_effect = move |effect: crate::doubt::FigureEffect| {
+            let has_effect = move |effect: FigureEffect| {
                 if impedes { effect.impedes() } else { effect.flatters() }
             };
-            doubts_of(record, &test.id, has_effect).map(|(doubt, _)| doubt.reason).next()
+            let mut doubts = doubts_of(record, &test.id, has_effect);
+            doubts.find(|(doubt, _)| doubt.id != FindingId::MemoryBacked).map(|(doubt, _)| doubt.reason)
         };
+        let in_memory = doubts_of(record, &test.id, FigureEffect::flatters)
+            .find(|(doubt, _)| doubt.id == FindingId::MemoryBacked)
+            .map(|(doubt, _)| doubt.reason);
         let started =
             if test.started_unix_ms > 0 { test.started_unix_ms } else { record.header.started_unix_ms };
         let imported = test.imported();
@@ -94,6 +100,7 @@ impl RunTest {
             duration: rate_duration(test),
             flattered: doubt(false),
             impeded: doubt(true),
+            in_memory,
             size_bytes: if record.header.size_bytes > 0 { record.header.size_bytes } else { planned },
             runtime_ns: planned_ns.unwrap_or(row.summary.measured_ns),
             is_stalled: is_stalled(row),
