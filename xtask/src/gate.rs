@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::instructions::Compared;
-use crate::{device_tests, fuzz, instructions, packages, tidy};
+use crate::{device_tests, fuzz, instructions, packages, readers, tidy};
 
 /// A thread for every device test; turns decide which run concurrently (`tests/harness/turn.rs`).
 const ALL_AT_ONCE: &str = "--test-threads=1000";
@@ -111,6 +111,7 @@ fn steps<'a>(root: &'a Path, notes: &'a NoteFiles) -> Vec<GateStep<'a>> {
     }
     vec![
         step("Debian packages", || packages::install_missing().map(StepResult::Held)),
+        step("Python readers of exports", || readers::install(root).map(StepResult::Held)),
         step("format", || component(root, "rustfmt", &["fmt", "--all", "--check"])),
         step("format of the fuzz targets", || {
             component(root, "rustfmt", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])

@@ -17,6 +17,7 @@ mod identify_devices;
 mod instructions;
 mod packages;
 mod planted_causes;
+mod readers;
 mod tidy;
 mod versus;
 

@@ -4,8 +4,8 @@
 //! [`Metric`]. They are joined with the columns of the runs here: two scans of indices take a fraction of the time of a
 //! search for each run.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use fathom_analysis::criterion::Metric;
@@ -120,9 +120,15 @@ impl History {
                 }
                 rows.push(facts.row(run, &test, row.get(2)?));
             }
+            // Names are shared, so most comparisons need not read them.
+            let by_name = |one: &Arc<str>, other: &Arc<str>| match Arc::ptr_eq(one, other) {
+                true => Ordering::Equal,
+                false => one.cmp(other),
+            };
+            let place = |row: &TrendRow| (row.point.dated_unix_ms, row.point.run);
             rows.sort_by(|one, other| {
-                let place = |row: &TrendRow| (row.point.dated_unix_ms, row.point.run);
-                (&one.test, &one.key, place(one)).cmp(&(&other.test, &other.key, place(other)))
+                let by_series = by_name(&one.test, &other.test).then_with(|| by_name(&one.key, &other.key));
+                by_series.then_with(|| place(one).cmp(&place(other)))
             });
             Ok(rows)
         };

@@ -8,16 +8,17 @@ const MOST_PAIRED: usize = 300;
 
 /// The ranks of `values` less their mean; equal values share the mean of their ranks.
 pub(super) fn centred_ranks(values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_unstable_by(|&one, &other| values[one].total_cmp(&values[other]));
+    // Pairs, because a sort of indices alone reads all over the values.
+    let mut order: Vec<(f64, usize)> = values.iter().copied().zip(0..).collect();
+    order.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
     let middle = (values.len() as f64 - 1.0) / 2.0;
     let mut ranks = vec![0.0; values.len()];
     let mut start = 0;
     while start < order.len() {
-        let value = values[order[start]];
-        let end = start + order[start..].iter().take_while(|&&index| values[index] == value).count().max(1);
+        let value = order[start].0;
+        let end = start + order[start..].iter().take_while(|(other, _)| *other == value).count().max(1);
         let rank = (start + end - 1) as f64 / 2.0 - middle;
-        order[start..end].iter().for_each(|&index| ranks[index] = rank);
+        order[start..end].iter().for_each(|&(_, index)| ranks[index] = rank);
         start = end;
     }
     ranks

@@ -41,9 +41,9 @@ const MOST_RUNS: usize = 20;
 /// Probabilities below this are called significant.
 const SIGNIFICANT: f64 = 0.05;
 
-/// The trend, or `none` where there is nothing to show; times in the zone of `style`.
+/// The trend without its values, or `none` where there is nothing to show; times in the zone of `style`.
 pub fn view(report: &TrendReport, none: &str, style: &Style) -> View {
-    let mut view = View { data: data(report), ..View::default() };
+    let mut view = View::default();
     if report.series.is_empty() {
         view.push("", [Block::note(none)]);
         return view;
@@ -278,8 +278,8 @@ fn runs(report: &TrendReport, style: &Style) -> [Block; 2] {
     [Block::Table(Table::new(columns, shown.iter().map(row))), Block::Notes(rest)]
 }
 
-/// Every value, with the median of its level.
-fn data(report: &TrendReport) -> Table {
+/// Every value with the median of its level, for CSV and JSON Lines: there may be too many for the view of people.
+pub fn data_view(report: &TrendReport) -> View {
     const COLUMNS: [&str; 10] = [
         "run",
         "started_unix_ms",
@@ -313,5 +313,5 @@ fn data(report: &TrendReport) -> Table {
             }));
         }
     }
-    Table::new(COLUMNS.map(Column::left), rows)
+    View { data: Table::new(COLUMNS.map(Column::left), rows), ..View::default() }
 }

@@ -7,7 +7,8 @@ use clap::Args;
 use fathom_analysis::criterion::{Metric, MetricDirection, parse_address};
 use fathom_analysis::trend::{TrendRow, by_key, by_time, series};
 use fathom_history::{Filter, History, PATIENCE, RunKey, TrendQuery};
-use fathom_report::history::trend::{TrendReport, render_json, view};
+use fathom_report::formats::Format;
+use fathom_report::history::trend::{TrendReport, data_view, render_json, view};
 
 use super::filter::FilterArguments;
 use crate::commands::format_arguments::FormatArguments;
@@ -121,7 +122,11 @@ pub fn run(arguments: &TrendArguments, path: &Path) -> Result<Exit, Complaint> {
         Grouping::Hour => by_time(&series, |unix_ms| style.hour(unix_ms)),
     };
     let report = TrendReport { metric: *metric, by: by.name(), series, groups };
-    form.print(|| view(&report, &none, &style), |out| render_json(&report, out))?;
+    let view = || match form.format() {
+        Format::Csv | Format::Jsonl => data_view(&report),
+        _ => view(&report, &none, &style),
+    };
+    form.print(view, |out| render_json(&report, out))?;
     Ok(Exit::Done)
 }
 
