@@ -22,7 +22,7 @@ use serde::Serialize;
 pub use groups::{GroupDifference, GroupSpread, difference};
 pub use series::{TrendPoint, TrendRow, TrendSeries, by_key, by_time, series};
 
-use self::partition::{autocorrelation, beyond_noise, partition, partition_between};
+use self::partition::{MOST_RELATED, autocorrelation, beyond_noise, partition, partition_between};
 use self::rank::{median, ratio};
 
 /// Probability of reporting a change where there is none, for all series of a trend together.
@@ -113,10 +113,11 @@ pub fn analyse(values: &[f64], error: f64) -> TrendAnalysis {
     };
     let levels: Vec<TrendLevel> =
         if values.is_empty() { Vec::new() } else { bounds.windows(2).map(level).collect() };
+    // The autocorrelation is estimated too: the interval allows for half its standard error.
+    let careful = (autocorrelation + 0.5 / (values.len().max(1) as f64).sqrt()).min(MOST_RELATED);
     let change = |pair: &[TrendLevel]| {
         let (before, after) = (pair[0], pair[1]);
-        let ratio =
-            ratio(&values[before.from..before.to], &values[after.from..after.to], inflation(autocorrelation));
+        let ratio = ratio(&values[before.from..before.to], &values[after.from..after.to], inflation(careful));
         ChangePoint { at: after.from, before, after, ratio }
     };
     let changes: Vec<ChangePoint> = levels.windows(2).map(change).collect();

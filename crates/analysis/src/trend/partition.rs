@@ -7,11 +7,11 @@ use super::rank::{centred_ranks, median};
 const LEAST: usize = 3;
 /// Most places that are considered in one search; in a longer series they are spread evenly, and cuts are placed exactly
 /// afterwards.
-const MOST_PLACES: usize = 1000;
+const MOST_PLACES: usize = 500;
 /// Halvings of the range that holds a critical value.
 const HALVINGS: usize = 40;
 /// An autocorrelation above this is indistinguishable from drift.
-const MOST_RELATED: f64 = 0.95;
+pub(super) const MOST_RELATED: f64 = 0.95;
 /// Medians of neighbouring levels are no further apart than this in noise alone.
 const MOST_DEVIATIONS: f64 = 5.0;
 /// Half of normal values deviate by less than so many standard deviations.

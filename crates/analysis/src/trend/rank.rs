@@ -1,7 +1,7 @@
 //! Ranks, medians, and the ratio of two samples.
 
 use super::ShiftRatio;
-use fathom_record::confidence::NORMAL_975;
+use fathom_record::confidence::student_975;
 
 /// Runs on either side of a change that its ratio is estimated from: those nearest to it.
 const MOST_PAIRED: usize = 300;
@@ -51,8 +51,9 @@ pub(super) fn ratio(before: &[f64], after: &[f64], inflation: f64) -> Option<Shi
     let value = median(&ratios)?;
     let (few, many) = (before.len() as f64, after.len() as f64);
     let deviation = (few * many * (few + many + 1.0) / 12.0 * inflation).sqrt();
+    let independent = (few + many) / inflation - 2.0;
     // So many pairs lie outside the interval on either side.
-    let outside = (few * many / 2.0 - NORMAL_975 * deviation).floor().max(0.0) as usize;
+    let outside = (few * many / 2.0 - student_975(independent) * deviation - 1.0).floor().max(0.0) as usize;
     let last = ratios.len() - 1;
     let mut nth = |index: usize| *ratios.select_nth_unstable_by(index, f64::total_cmp).1;
     Some(ShiftRatio { value, low: nth(outside.min(last)), high: nth(last.saturating_sub(outside)) })

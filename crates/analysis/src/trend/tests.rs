@@ -114,7 +114,7 @@ fn intervals_hold_the_ratio() {
             ratio.is_some_and(|ratio| ratio.low > 0.8 || 0.8 > ratio.high)
         };
         let share = 1.0 - share(200, of, misses);
-        assert!(share >= 0.90, "{count} runs that keep {kept}: {share}");
+        assert!(share >= 0.92, "{count} runs that keep {kept}: {share}");
     }
 }
 
