@@ -43,7 +43,7 @@ fn settings(target: String, only: &str, seed: u64) -> BenchSettings {
 
 #[test]
 fn a_precision_holds_the_known_rate_and_saves_time() {
-    let (mut all, mut holding, mut shares) = (0, 0, Vec::new());
+    let (mut all, mut holding, mut reached, mut shares) = (0, 0, 0, Vec::new());
     for (volume, test, truth) in KNOWN {
         for seed in 0..tries() {
             let target = format!("sim:custom?{volume}&seed={seed}");
@@ -54,9 +54,14 @@ fn a_precision_holds_the_known_rate_and_saves_time() {
             let test = &record.tests[0];
             let (summary, precision) = (TestSummary::new(test), test.precision.expect("it was asked for"));
             let iops = summary.total.expect("I/Os completed").iops;
-            assert!(precision.reached, "{target}: {precision:?}");
+            let is_longest = summary.measured_ns + 500_000_000 >= precision.most_ns;
+            assert!(precision.reached || is_longest, "{target}: {precision:?}");
+            reached += u64::from(precision.reached);
             let half = precision.reached_fraction.unwrap();
-            assert!(half <= 0.02 && summary.stability.unwrap().mean_ci95_fraction == half, "{target}");
+            assert!(
+                (half <= 0.02 || !precision.reached) && summary.stability.unwrap().mean_ci95_fraction == half,
+                "{target}"
+            );
             assert!(summary.measured_ns + 100_000_000 >= precision.least_ns, "{target}");
             let fixed = precision.most_ns as f64;
             (all, holding) = (all + 1, holding + u64::from((iops - truth).abs() <= half * iops));
@@ -71,6 +76,7 @@ fn a_precision_holds_the_known_rate_and_saves_time() {
     );
     assert!(holding * 100 >= all * 95, "{holding} of {all}");
     assert!(median <= 1.0 / 3.0, "{median}");
+    assert!(reached * 10 >= all * 9, "{reached} of {all} reached it");
 }
 
 /// Receives the runs of both targets.
