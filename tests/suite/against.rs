@@ -32,7 +32,7 @@ fn compared(other: u64) -> Result<Value, String> {
     let throttle =
         Throttle::new(devices[0].path(), &Cap::iops(CAP)).with(devices[1].path(), &Cap::iops(other));
     let [a, b] = devices.each_ref().map(name);
-    let arguments = ["bench", a, "--against", b, "--quick", "--runtime", "10s", "--only", "rand-read"];
+    let arguments = ["bench", a, "--against", b, "--quick", "--runtime", "6s", "--only", "rand-read"];
     let again = ["compare", "tag:against-1-a", "tag:against-1-b"];
     let [measured, again] = documents(&throttle, &arguments, &again);
     let verdict = |document: &Value| document["interleaved"]["verdicts"][0].clone();

@@ -11,12 +11,12 @@ use crate::ours::steadily;
 
 const MIB: u64 = 1 << 20;
 /// Runs before the cap changes, and after it.
-const RUNS: usize = 10;
+const RUNS: usize = 8;
 
 /// One run of random reads, kept in the history of `home`.
 fn keep(throttle: &Throttle, device: &Path, home: &Path) {
     let mut command = fathom_under(throttle, home);
-    command.args(["bench", "--only=rand-read", "--runtime=2s", "--size=64m", "--json"]);
+    command.args(["bench", "--quick", "--only=rand-read", "--runtime=2s", "--size=64m", "--json"]);
     run(command.arg(device)).assert_code(0);
 }
 

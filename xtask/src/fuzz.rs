@@ -1,4 +1,4 @@
-//! The fuzz targets of `fuzz/`: built with the stable toolchain, run by the gate for 20 s each and by `cargo xtask
+//! The fuzz targets of `fuzz/`: built with the stable toolchain, run by the gate for 8 s each and by `cargo xtask
 //! campaign fuzz` for as long as one likes.
 
 mod arguments;
@@ -17,7 +17,7 @@ use arguments::FuzzArguments;
 use session::{FuzzSession, FuzzTally};
 
 /// How long the gate runs each target.
-const GATE_SECONDS: u64 = 20;
+const GATE_SECONDS: u64 = 8;
 /// Number of targets that the gate runs concurrently.
 const GATE_JOBS: usize = 2;
 
