@@ -1,4 +1,4 @@
-//! Comparisons and precision on capped devices: 5 % of a limit are told apart, equal limits are not, and a precise test ends early
+//! Comparisons and precision on capped devices: limits 5 % apart are distinguished, equal ones are not, and a precise test ends early
 //! with the cap in its interval.
 
 use std::path::Path;

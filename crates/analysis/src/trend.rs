@@ -102,7 +102,7 @@ impl TrendVerdict {
     }
 }
 
-/// The levels of `values`, oldest first; reports a change where there is none with the probability `error` at most.
+/// The levels of `values`, oldest first; reports a false change with the probability `error` at most.
 pub fn analyse(values: &[f64], error: f64) -> TrendAnalysis {
     let (cuts, autocorrelation) = cuts(values, error);
     let bounds: Vec<usize> = [&[0][..], &cuts, &[values.len()]].concat();

@@ -129,7 +129,7 @@ fn rates_of<'a>(sources: &[ComparedSource], row: &'a ComparedRow, base: usize) -
     rates.map(|figure| RateRow { row, figure }).collect()
 }
 
-/// The measured rate; a bound is none.
+/// The measured rate; `None` where only a bound is known.
 fn value(sources: &[ComparedSource], rate: &RateRow<'_>, source: usize) -> Option<f64> {
     let cell = rate.figure.cell(rate.row, source, sources[source].kind);
     cell.value.filter(|_| cell.bound == FigureBound::Exact)

@@ -228,7 +228,7 @@ impl Script<'_> {
         Ok(DrainWatch { first, began, courses })
     }
 
-    /// A decline that looks like the fall of `load` from `high` at `since_ns`, but is none: two levels explain it no better, and it
+    /// A decline that looks like the fall of `load` from `high` at `since_ns`, but is not one: two levels explain it no better, and it
     /// goes on.
     fn decline_of(&self, load: &ProbeLoad, first: usize, since_ns: u64, high: f64) -> Option<RateDrift> {
         let ProbeLoad { ways, block, .. } = *load;

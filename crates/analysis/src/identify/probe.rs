@@ -224,7 +224,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What `test` on `target` shows; `None` where it is none of identify's.
+    /// What `test` on `target` shows; `None` where it is not a test of identify.
     pub fn of(test: &TestRecord, target: &TargetRecord) -> Option<Seen> {
         let number = test.id.strip_prefix('p')?.split('-').next()?;
         number.parse::<usize>().ok()?;

@@ -180,7 +180,7 @@ fn changes(report: &TrendReport, style: &Style) -> Table {
         Column::left("date"),
         Column::right("before"),
         Column::right("after"),
-        Column::right("ratio"),
+        Column::right("change"),
         Column::right("95 % interval"),
     ];
     let kind = report.metric.kind;

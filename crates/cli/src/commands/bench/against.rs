@@ -125,7 +125,7 @@ fn opponent(name: &str, bench: &BenchSettings, place: &HistoryPath) -> Result<Op
     Ok(Opponent::Saved(Box::new(source)))
 }
 
-/// True where a file holds records, which are JSON: a target whose content begins like that is none that anybody measures.
+/// True where a file holds records, which are JSON: a target to be measured does not begin like that.
 fn is_records(path: &Path) -> bool {
     let mut first = [0_u8; 2];
     let mut read = || std::fs::File::open(path)?.read_exact(&mut first);

@@ -94,7 +94,7 @@ pub(super) fn draw(plot: &Plot, area: Area, svg: &mut SvgWriter) {
     svg.line((left, top), (left, bottom), "axis");
 }
 
-/// The first word of the name of a series before its value, so that bars are told apart without colours.
+/// The first word of the name of a series before its value, so that bars differ without colours.
 fn letter(plot: &Plot, place: usize) -> String {
     let name = &plot.series[place].name;
     name.split(' ')

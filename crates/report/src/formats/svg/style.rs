@@ -1,6 +1,6 @@
 //! Colours, dashes and markers of the series, and the style of the file.
 
-/// Colours that are told apart; further series take them again with other dashes.
+/// Distinct colours; further series take them again with other dashes.
 pub(super) const COLOURS: usize = 8;
 
 /// Of Okabe and Ito, without the yellow that white paper hides. In print dashes and markers tell the series apart. Rules without
