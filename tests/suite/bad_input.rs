@@ -785,6 +785,12 @@ fn in_shell(place: &Place, script: &str) -> Ended {
     run(&mut command)
 }
 
+/// The lines of standard error but those on a stall: the disk that these tests share may make one.
+fn without_stalls(stderr: &str) -> String {
+    let is_stall = |line: &&str| line.contains("no I/O completed") || line.contains("complete again");
+    stderr.lines().filter(|line| !is_stall(line)).map(|line| format!("{line}\n")).collect()
+}
+
 #[test]
 fn closed_pipes_end_the_output_without_a_panic() {
     let _loading = loading();
@@ -800,7 +806,7 @@ fn closed_pipes_end_the_output_without_a_panic() {
             format!("\"$0\" {words} >&- <&-; echo $? >&2"),
         ] {
             let ended = in_shell(&place, &script);
-            assert_eq!(ended.assert_code(0).stderr, "0\n", "{script}");
+            assert_eq!(without_stalls(&ended.assert_code(0).stderr), "0\n", "{script}");
         }
         // What cannot be written is told.
         let ended = in_shell(&place, &format!("\"$0\" {words} >/dev/full"));
@@ -834,10 +840,10 @@ fn missing_environment_variables_are_handled() {
         // Without a home no run can be stored, which is reported.
         assert!(!ended.stdout.contains("Kept"), "{ended}");
         ended.assert_told(&["warning: ", "not kept", "--history"]);
-        assert_eq!(ended.stderr.lines().count(), 2, "{ended}");
+        assert_eq!(without_stalls(&ended.stderr).lines().count(), 2, "{ended}");
         let mut bench = place.bench(place.target(), &["--no-history"]);
         let ended = run(bench.env_clear().envs(environment.iter().copied()));
-        assert_eq!(ended.assert_code(0).stderr, "");
+        assert_eq!(without_stalls(&ended.assert_code(0).stderr), "");
         let mut fio = place.fio(&["--size=64k", "--rw=write"]);
         let ended = run(fio.env_clear().envs(environment.iter().copied()));
         assert_eq!(ended.assert_code(0).stderr, "");

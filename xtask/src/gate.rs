@@ -138,7 +138,7 @@ fn steps<'a>(root: &'a Path, notes: &'a NoteFiles) -> Vec<GateStep<'a>> {
         step("volumes found out", move || {
             optimized(root, &["--package", "fathom-assess", "--test", "identified", "--test", "catalogued"])
         }),
-        // Parsers of untrusted input, for a minute each: 10 targets, two at once.
+        // Parsers of untrusted input, for seconds each; `cargo xtask campaign fuzz` takes its time.
         step("fuzz", || match fuzz::check(root)? {
             fuzz::FuzzOutcome::Held(note) => Ok(StepResult::Held(note)),
             fuzz::FuzzOutcome::Skipped(why) => skipped(why),
