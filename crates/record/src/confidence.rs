@@ -118,6 +118,8 @@ fn mean(samples: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use fathom_tests::RepeatableNoise;
+
     use super::*;
 
     /// Noise of `percent` around 1,000, the same every time; each value is held for `held` samples.
@@ -162,18 +164,10 @@ mod tests {
 
     /// Standard normal noise in which each sample keeps `kept` of the one before, the same every time.
     fn related(count: usize, kept: f64, seed: u64) -> Vec<f64> {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut even = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 11) as f64 / (1u64 << 53) as f64
-        };
-        // Twelve evenly spread ones less their mean are normal enough.
-        let mut normal = || (0..12).map(|_| even()).sum::<f64>() - 6.0;
-        let mut last = normal();
+        let mut noise = RepeatableNoise::seeded(seed);
+        let mut last = noise.normal();
         let mut next = || {
-            last = kept * last + (1.0 - kept * kept).sqrt() * normal();
+            last = noise.after(last, kept);
             last
         };
         (0..count).map(|_| next()).collect()

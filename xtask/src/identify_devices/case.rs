@@ -1,6 +1,6 @@
 //! The devices of the campaign: limits with odd values, and what disturbs some of them.
 
-use fathom_tests::Cap;
+use fathom_tests::{Cap, RepeatableNoise};
 
 /// What happens to a device while it is identified.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,8 @@ pub struct DeviceCase {
 impl DeviceCase {
     /// The `index`th: always the same.
     pub fn of(index: u64) -> DeviceCase {
-        let mut draw = Draw(index.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def1));
+        let state = index.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def1);
+        let mut draw = Draw(RepeatableNoise::new(state));
         let (iops, other) = (draw.around(80, 3000), draw.around(80, 3000));
         let (bytes, other_bytes) = (draw.around(4_000_000, 90_000_000), draw.around(4_000_000, 90_000_000));
         let none = Cap::default();
@@ -85,24 +86,17 @@ impl DeviceCase {
 }
 
 /// Numbers that look random and are always the same.
-struct Draw(u64);
+struct Draw(RepeatableNoise);
 
 impl Draw {
-    fn next(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     /// Between both, small ones as often as large ones.
     fn around(&mut self, least: u64, most: u64) -> u64 {
-        (least as f64 * (most as f64 / least as f64).powf(self.next())).round() as u64
+        (least as f64 * (most as f64 / least as f64).powf(self.0.even())).round() as u64
     }
 
     /// 5 to 30 % a minute.
     fn share(&mut self) -> f64 {
-        0.05 + 0.25 * self.next()
+        0.05 + 0.25 * self.0.even()
     }
 }
 

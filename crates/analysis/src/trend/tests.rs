@@ -1,32 +1,25 @@
 //! How often changes are found where there are none, and how well those that there are.
 
+use fathom_tests::RepeatableNoise;
+
 use super::*;
 
 /// Normal noise in which each value keeps a share of the one before.
 struct Noise {
-    state: u64,
+    random: RepeatableNoise,
     last: f64,
     kept: f64,
 }
 
 impl Noise {
     fn new(kept: f64, seed: u64) -> Noise {
-        let mut noise = Noise { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, last: 0.0, kept };
+        let mut noise = Noise { random: RepeatableNoise::seeded(seed), last: 0.0, kept };
         (0..100).for_each(|_| _ = noise.next());
         noise
     }
 
-    fn even(&mut self) -> f64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        (self.state >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     fn next(&mut self) -> f64 {
-        // Twelve evenly spread ones less their mean are normal enough.
-        let normal = (0..12).map(|_| self.even()).sum::<f64>() - 6.0;
-        self.last = self.kept * self.last + (1.0 - self.kept * self.kept).sqrt() * normal;
+        self.last = self.random.after(self.last, self.kept);
         self.last
     }
 }

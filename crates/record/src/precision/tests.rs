@@ -1,5 +1,7 @@
 //! How often the interval of a test that a precision ends holds the true rate, and how long it takes.
 
+use fathom_tests::RepeatableNoise;
+
 use super::*;
 use crate::{Interval, IntervalOp, PhaseOutcome};
 
@@ -33,21 +35,6 @@ const VOLUMES: [Noise; 10] = [
     Noise { deviation: 0.073, kept: 0.6, slow: 0.01 },
 ];
 
-struct Random(u64);
-
-impl Random {
-    fn even(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.even()).sum::<f64>() - 6.0
-    }
-}
-
 /// A worker with these seconds.
 fn worker(rates: &[f64]) -> JobRecord {
     let interval = |(tick, rate): (usize, &f64)| {
@@ -69,12 +56,12 @@ struct Ended {
 
 /// Measures a volume until the precision is reached, or for the longest time.
 fn measured(noise: &Noise, seed: u64) -> Ended {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = RepeatableNoise::seeded(seed);
     let asked = PrecisionRecord { target_fraction: TARGET, ..PrecisionRecord::default() };
     let (mut rates, mut last) = (Vec::new(), random.normal());
     let mut next_look = PrecisionRecord::least_time_ns(TARGET);
     loop {
-        last = noise.kept * last + (1.0 - noise.kept * noise.kept).sqrt() * random.normal();
+        last = random.after(last, noise.kept);
         let slow = if random.even() < noise.slow { 0.5 } else { 1.0 };
         rates.push(RATE * (1.0 + noise.deviation * last) * slow);
         let measured_ns = rates.len() as u64 * SECOND;

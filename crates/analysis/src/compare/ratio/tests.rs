@@ -1,5 +1,7 @@
 //! Single cases, and how often the verdicts are right over many simulated comparisons.
 
+use fathom_tests::RepeatableNoise;
+
 use super::*;
 use crate::compare::interleaved::LOOKS;
 
@@ -98,22 +100,6 @@ fn the_number_of_further_runs_follows_from_the_interval() {
     assert_eq!(more(&[1020.0, 1040.0, 1030.0, 1030.0]), None);
 }
 
-/// Deterministic noise.
-struct Noise(u64);
-
-impl Noise {
-    fn even(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.even()).sum::<f64>() - 6.0
-    }
-}
-
 /// What disturbs a volume, as shares of its rate: from run to run, from second to second with its autocorrelation, rare slow
 /// seconds, and a drift from one run to the next.
 ///
@@ -140,12 +126,12 @@ const ALL: [Disturbance; 3] = [NETWORK, SHARED, LOCAL];
 
 /// Mean rates of `blocks` runs of 30 s of each of two volumes, B `truth` times as fast, in the order A B B A.
 fn measured(blocks: u64, truth: f64, of: Disturbance, seed: u64) -> (Vec<RunValue>, Vec<RunValue>) {
-    let mut noise = Noise(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut noise = RepeatableNoise::seeded(seed);
     let mut run = |place: u64, rate: f64| {
         let mut last = noise.normal();
         let mut sum = 0.0;
         for _ in 0..30 {
-            last = of.kept * last + (1.0 - of.kept * of.kept).sqrt() * noise.normal();
+            last = noise.after(last, of.kept);
             let slow = if noise.even() < of.slow_share { 0.5 } else { 1.0 };
             sum += (1.0 + of.second * last) * slow;
         }
