@@ -18,12 +18,13 @@ pub mod ranking;
 pub mod ratio;
 pub mod rows;
 pub mod source;
+pub mod surfaces;
 pub mod volumes;
 pub mod work;
 
 use serde::Serialize;
 
-use conclusion::{Evidence, conclusion};
+use conclusion::{Evidence, MOST_SENTENCES, conclusion};
 use contradictions::{Contradiction, contradictions};
 use curves::{Curves, curves};
 use differences::{Difference, differences};
@@ -36,6 +37,8 @@ use pairs::{Pair, pairs};
 use ranking::{Ranked, ranking};
 use rows::matched_rows;
 use source::ComparedSource;
+pub use surfaces::is_place;
+use surfaces::{SurfaceSummary, surface_sentence, surface_summaries};
 use volumes::{UseRow, VolumeSummary, use_rows, volumes};
 
 /// What a comparison is asked for.
@@ -67,6 +70,9 @@ pub struct VolumeComparison {
     pub differences: Vec<Difference>,
     /// All figures of all sources.
     pub tests: Vec<MatrixTest>,
+    /// The surfaces of the sources that have one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub surfaces: Vec<SurfaceSummary>,
     /// Each source beside the base.
     pub pairs: Vec<Pair>,
     /// The verdicts where the sources were measured in turns.
@@ -113,10 +119,22 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
     let (volumes, uses) = (volumes(sources, &rows), use_rows(sources));
     let (pairs, ranking) =
         (pairs(sources, &rows, *base, *deltas), ranking(sources, &rows, *base, deltas.rate));
-    let evidence = Evidence { volumes: &volumes, ranking: &ranking, pairs: &pairs, uses: &uses, base: *base };
+    let evidence = Evidence {
+        volumes: &volumes,
+        ranking: &ranking,
+        pairs: &pairs,
+        uses: &uses,
+        base: *base,
+        has_tests: !rows.is_empty(),
+    };
+    let mut conclusion = conclusion(&evidence);
+    let curves = curves(sources, &rows);
+    let surfaces = surface_summaries(sources, &curves.surfaces);
+    conclusion.extend(surface_sentence(&surfaces).filter(|_| conclusion.len() < MOST_SENTENCES));
     Ok(VolumeComparison {
-        conclusion: conclusion(&evidence),
-        curves: curves(sources, &rows),
+        conclusion,
+        curves,
+        surfaces,
         explanations: cells
             .iter()
             .map(|cell| explain(cell, sources, &rows, &pairs))

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use fathom_analysis::compare::is_place;
 use fathom_analysis::compare::source::{ComparedSource, SourceKind, SourceRun, VolumeFacts, VolumePrice};
 use fathom_catalog::{CatalogEntry, LimitUnit, MonthlyUse, Parameters, reach};
 use fathom_model::Nanos;
@@ -91,7 +92,7 @@ pub fn suite_of<'a>(records: impl IntoIterator<Item = &'a RunRecord>) -> Option<
     let mut profile: Option<Profile> = None;
     for record in records {
         let is_fio = record.header.activity == Activity::Fio;
-        for test in &record.tests {
+        for test in record.tests.iter().filter(|test| !is_place(record, &test.id)) {
             if let Some((suite_test, runtime)) = imported_test(test)
                 && timed.iter().all(|(known, _)| known.id != suite_test.id)
             {

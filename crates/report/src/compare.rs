@@ -5,6 +5,7 @@ mod explain;
 pub mod json;
 pub mod junit;
 mod matrix;
+mod surfaces;
 mod view;
 
 pub use charts::{ChartKind, chart, plots};

@@ -19,7 +19,12 @@ pub(super) struct Evidence<'a> {
     pub(super) pairs: &'a [Pair],
     pub(super) uses: &'a [UseRow],
     pub(super) base: usize,
+    /// Some source has a test; surfaces alone have none.
+    pub(super) has_tests: bool,
 }
+
+/// Most sentences.
+pub(super) const MOST_SENTENCES: usize = 5;
 
 /// Volumes that a sentence names.
 const MOST_NAMED: usize = 3;
@@ -51,7 +56,7 @@ impl Evidence<'_> {
 
     /// The first by the rates that can be held, and the next that it is ahead of.
     fn leader(&self) -> Option<String> {
-        let first = self.ranked().next()?;
+        let first = self.ranked().next().filter(|_| self.has_tests)?;
         let stalled = self.stalled();
         let Some(next) = self.ranked().find(|one| one.rank != first.rank) else {
             return Some(format!("{}{stalled}.", self.tie()));

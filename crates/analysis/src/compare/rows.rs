@@ -10,6 +10,7 @@ use fathom_record::{FindingId, RunRecord, TestStatus, TestSummary};
 
 use super::ratio::BlockPlace;
 use super::source::ComparedSource;
+use super::surfaces::is_place;
 use super::work::Work;
 use crate::doubt::{FigureEffect, doubts_of};
 use crate::rows::{RecordRow, rows};
@@ -303,7 +304,7 @@ fn repeated(source: &ComparedSource) -> Vec<Vec<RunTest>> {
     let mut all: Vec<Vec<RunTest>> = Vec::new();
     for run in &source.runs {
         let mut taken = Vec::new();
-        for row in rows(&run.record) {
+        for row in rows(&run.record).into_iter().filter(|row| !is_place(&run.record, &row.test.id)) {
             let test = RunTest::new(&run.record, &run.origin, &row);
             let is_same =
                 |known: &[RunTest]| known[0].id == test.id && !known[0].work.differs_from(&test.work);

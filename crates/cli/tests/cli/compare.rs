@@ -360,3 +360,47 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         }
     }
 }
+
+#[test]
+fn surfaces_are_compared_by_their_summaries() {
+    let dir = scratch();
+    for volume in ["sim:custom?size=20GiB&bandwidth=100MiB", "sim:custom?size=40GiB&bandwidth=50MiB"] {
+        run(dir.path(), &["surface", volume, "--budget=30s", "--history=h.db"]).quietly();
+    }
+    run(dir.path(), &["bench", "--quick", "--only=rand-read", "sim:aws-gp3", "--history=h.db"]).quietly();
+    let compared =
+        |args: &[&str]| run(dir.path(), &[&["compare", "--history=h.db"], args].concat()).quietly().stdout;
+    let text = compared(&["1", "2"]);
+    for part in ["Surfaces\n", "mean rate", "access time, mean", "rate at 0-10 %", "rate at 90-100 %", "B/A"]
+    {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    assert!(!text.contains("point-") && !text.contains("saturated-"), "no row for each place: {text}");
+    let document: serde_json::Value = serde_json::from_str(&compared(&["1", "2", "--json"])).unwrap();
+    assert_eq!(document["tests"], serde_json::json!([]));
+    let rate = |at: usize| document["surfaces"][at]["transfer_rate"]["mean"].as_f64().unwrap() / 1_048_576.0;
+    assert!((rate(0) - 100.0).abs() < 5.0 && (rate(1) - 50.0).abs() < 3.0, "{document:#}");
+    let mixed = compared(&["1", "3"]);
+    assert!(mixed.contains("Surfaces\n") && mixed.contains("rand-read"), "{mixed}");
+    // A model runs the tests of the sources, of which the places of a surface are none.
+    let modelled = compared(&["1", "3", "sim:aws-gp2?size=20GiB"]);
+    assert!(modelled.contains("rand-read") && !modelled.contains("point-"), "{modelled}");
+}
+
+#[test]
+fn sources_without_a_use_are_named_once() {
+    let dir = scratch();
+    let bench = |tests: &str| {
+        run(dir.path(), &["bench", "--quick", tests, "sim:aws-gp3", "--history=h.db"]).quietly();
+    };
+    bench("--only=rand-read,commit");
+    bench("--only=rand-read,commit");
+    run(dir.path(), &["surface", "sim:aws-gp3", "--budget=20s", "--history=h.db"]).quietly();
+    let text = run(dir.path(), &["compare", "1", "2", "3", "--history=h.db"]).quietly().stdout;
+    let uses =
+        text.split("Workload suitability\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
+    assert!(uses.contains("No use was measured on C."), "{uses}");
+    let head = uses.lines().find(|line| line.trim_start().starts_with("use "));
+    assert!(head.is_none_or(|head| !head.contains('C')), "{uses}");
+    assert!(!uses.contains("not measured"), "{uses}");
+}

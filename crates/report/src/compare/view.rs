@@ -5,14 +5,14 @@ use fathom_analysis::compare::figure::ratio_text;
 use fathom_analysis::compare::gate::{GateResult, GateVerdict};
 use fathom_analysis::compare::pairs::Pair;
 use fathom_analysis::compare::source::LABELS;
-use fathom_analysis::compare::volumes::{UseVerdict, VolumeSummary};
+use fathom_analysis::compare::volumes::{UseRow, UseVerdict, VolumeSummary};
 use fathom_analysis::compare::{VolumeComparison, ranking};
 use fathom_analysis::conclusions::Suitability;
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 
-use super::explain;
 use super::matrix::{Group, Layout, matrix, ratios, side_by_side, transposed};
+use super::{explain, surfaces};
 use crate::view::{Block, Cell, Column, KeyFigure, Plot, Row, Table, Tone, View, ViewHead, iops_text};
 
 /// The whole comparison with these charts, or only the cells that were to be explained.
@@ -46,11 +46,14 @@ pub fn view(comparison: &VolumeComparison, layout: Layout, charts: Vec<Plot>) ->
             view.push(format!("Ratio to {base}"), ratios(comparison));
         }
     }
+    view.push("Surfaces", surfaces::blocks(comparison));
     view.push("Charts", [Block::Plots(charts)]);
     view.push("Stability and CPU time", matrix(comparison, Group::Other));
     view.push("Limits and prices", limits(comparison));
     view.push("Workload suitability", uses(comparison));
-    view.push("Ranking", [Block::Table(ranked(comparison)), Block::Notes(rule(comparison))]);
+    if !comparison.tests.is_empty() {
+        view.push("Ranking", [Block::Table(ranked(comparison)), Block::Notes(rule(comparison))]);
+    }
     view.push("Conditions", [Block::KeyFigures(comparison.conditions.iter().map(condition).collect())]);
     let contradictions = comparison.contradictions.iter().map(|one| format!("{}.", one.claim)).collect();
     view.push("Contradictions", [Block::Notes(contradictions)]);
@@ -183,17 +186,24 @@ fn volume_limits(volume: &VolumeSummary) -> Option<KeyFigure> {
     (!parts.is_empty()).then(|| KeyFigure::new(volume.source, parts.join("; ")))
 }
 
-/// The verdicts on the uses; their reasons are those of `bench` and in the data of each run.
+/// The verdicts on the uses; their reasons are those of `bench` and in the data of each run. Sources without a verdict, and uses that no
+/// source decides, are named once.
 fn uses(comparison: &VolumeComparison) -> Vec<Block> {
     const ABREAST: usize = 4;
-    if comparison.uses.is_empty() {
+    let is_measured = |at: &usize| comparison.uses.iter().any(|row| row.verdicts[*at].is_some());
+    let (places, others): (Vec<usize>, Vec<usize>) = (0..comparison.sources.len()).partition(is_measured);
+    if places.is_empty() {
         return Vec::new();
     }
-    let places: Vec<usize> = (0..comparison.sources.len()).collect();
+    let is_decided = |row: &&UseRow| {
+        let mut verdicts = row.verdicts.iter().flatten();
+        verdicts.any(|verdict| use_text(verdict) != Suitability::Inconclusive.name())
+    };
+    let (decided, open): (Vec<&UseRow>, Vec<&UseRow>) = comparison.uses.iter().partition(is_decided);
     let tables = places.chunks(ABREAST).map(|places| {
         let heads = places.iter().map(|at| Column::left(LABELS[*at]));
         let columns: Vec<Column> = std::iter::once(Column::left("use")).chain(heads).collect();
-        let rows = comparison.uses.iter().map(|row| {
+        let rows = decided.iter().map(|row| {
             let verdict = |at: &usize| match &row.verdicts[*at] {
                 Some(verdict) => use_text(verdict),
                 None => "not measured".to_owned(),
@@ -202,7 +212,17 @@ fn uses(comparison: &VolumeComparison) -> Vec<Block> {
         });
         Block::Table(Table::new(columns, rows))
     });
-    tables.collect()
+    let (unmeasured, open): (Vec<&UseRow>, Vec<&UseRow>) =
+        open.into_iter().partition(|row| row.verdicts.iter().all(Option::is_none));
+    let purposes = |rows: Vec<&UseRow>| rows.into_iter().map(|row| row.purpose).collect();
+    let notes: [(&str, Vec<&str>); 3] = [
+        ("Inconclusive on every source:", purposes(open)),
+        ("Not measured on any source:", purposes(unmeasured)),
+        ("No use was measured on", others.into_iter().map(|at| LABELS[at]).collect()),
+    ];
+    let notes = notes.into_iter().filter(|(_, names)| !names.is_empty());
+    let notes = notes.map(|(words, names)| format!("{words} {}.", names.join(", "))).collect();
+    tables.chain([Block::Notes(notes)]).collect()
 }
 
 /// `yes`, `yes, then no` where burst credits end.
