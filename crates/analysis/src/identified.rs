@@ -2,6 +2,7 @@
 //! first access take, and how sure each figure is.
 
 pub mod candidate;
+mod course;
 mod duration;
 pub mod prediction;
 

@@ -26,7 +26,7 @@ pub struct View {
     pub sections: Vec<Section>,
     /// The values behind the report, one row for each test, point or entry: what CSV holds. Column ids name their units.
     pub data: Table,
-    /// The units that its readers expect: those of what was promised. They count unless others are asked for.
+    /// The units that its readers expect: those of the expectations. They count unless others are asked for.
     pub units: Option<UnitSystem>,
 }
 

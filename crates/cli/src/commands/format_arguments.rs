@@ -20,7 +20,7 @@ pub struct FormatArguments {
     /// Print JSON only; short for --format json
     #[arg(long)]
     json: bool,
-    /// Units of text and Markdown: iec (MiB/s) or si (MB/s) [default: those of what was promised, else iec]
+    /// Units of text and Markdown: iec (MiB/s) or si (MB/s) [default: those of the expectations, else iec]
     #[arg(long, value_name = "UNITS")]
     units: Option<UnitSystem>,
 }
