@@ -20,9 +20,9 @@ mod tests;
 use serde::Serialize;
 
 pub use groups::{GroupDifference, GroupSpread, difference};
-pub use series::{TrendPoint, TrendRow, TrendSeries, by_key, by_time, series};
+pub use series::{TrendPoint, TrendRow, TrendSeries, by_key, by_time, series, series_within};
 
-use self::partition::{MOST_RELATED, autocorrelation, beyond_noise, partition, partition_between};
+use self::partition::{CriticalValues, MOST_RELATED, PartitionSearch, autocorrelation, beyond_noise};
 use self::rank::{median, ratio};
 
 /// Probability of reporting a change where there is none, for all series of a trend together.
@@ -104,7 +104,12 @@ impl TrendVerdict {
 
 /// The levels of `values`, oldest first; reports a false change with the probability `error` at most.
 pub fn analyse(values: &[f64], error: f64) -> TrendAnalysis {
-    let (cuts, autocorrelation) = cuts(values, error);
+    analyse_with(&mut CriticalValues::default(), values, error)
+}
+
+/// The same for one of several series, which share what is known of critical values.
+fn analyse_with(critical: &mut CriticalValues, values: &[f64], error: f64) -> TrendAnalysis {
+    let (cuts, autocorrelation) = cuts(critical, values, error);
     let bounds: Vec<usize> = [&[0][..], &cuts, &[values.len()]].concat();
     let level = |pair: &[usize]| TrendLevel {
         from: pair[0],
@@ -135,15 +140,16 @@ const MOST_ROUNDS: usize = 8;
 /// The cuts between levels, and the autocorrelation within them. Each depends on the other: a shift of level looks like
 /// autocorrelation, and autocorrelation like shifts. The first cuts assume none. Those whose shift is greater than such noise can
 /// make stay; the others and the autocorrelation are made again until they agree.
-fn cuts(values: &[f64], error: f64) -> (Vec<usize>, f64) {
+fn cuts(critical: &mut CriticalValues, values: &[f64], error: f64) -> (Vec<usize>, f64) {
     if values.len() < LEAST_RUNS {
         return (Vec::new(), 0.0);
     }
-    let mut cuts = partition(values, error, 1.0);
+    let mut search = PartitionSearch::new(values, critical);
+    let mut cuts = search.partition(error, 1.0);
     let mut related = autocorrelation(values, &cuts);
     let certain = beyond_noise(values, &cuts, related);
     for _ in 0..MOST_ROUNDS {
-        cuts = partition_between(values, &certain, error, inflation(related));
+        cuts = search.partition_between(&certain, error, inflation(related));
         let found = autocorrelation(values, &cuts);
         if found <= related {
             break;

@@ -21,12 +21,16 @@ pub struct GroupSpread {
     pub ratio: Option<f64>,
 }
 
-/// How groups differ: the test of Kruskal and Wallis (1952, J. Am. Stat. Assoc. 47) on ranks.
+/// How groups differ: the test of Kruskal and Wallis (1952, J. Am. Stat. Assoc. 47) on ranks finds many small differences, the rank
+/// sum of each group against the others a single large one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupDifference {
     /// Probability of groups as different as these if all had the same distribution; `None` with fewer than two groups of
     /// [`LEAST_OF_GROUP`] runs.
     pub p: Option<f64>,
+    /// Share of the variance of the ranks that lies between the groups, corrected for their number (epsilon squared); `None`
+    /// where `p` is.
+    pub explained: Option<f64>,
     /// The groups, in the order given.
     pub groups: Vec<GroupSpread>,
 }
@@ -34,8 +38,9 @@ pub struct GroupDifference {
 /// Runs that a group needs to count in the test.
 pub const LEAST_OF_GROUP: usize = 3;
 
-/// Compares groups of values, each under its key.
-pub fn difference(groups: &[(String, Vec<f64>)]) -> GroupDifference {
+/// Compares groups of values, each under its key. Values that follow one another resemble each other, so that `inflation` of them
+/// stand for one.
+pub fn difference(groups: &[(String, Vec<f64>)], inflation: f64) -> GroupDifference {
     let all: Vec<f64> = groups.iter().flat_map(|(_, values)| values).copied().collect();
     let whole = median(&all).unwrap_or(0.0);
     let spread = |(key, values): &(String, Vec<f64>)| {
@@ -49,10 +54,42 @@ pub fn difference(groups: &[(String, Vec<f64>)]) -> GroupDifference {
             ratio: (whole > 0.0).then(|| at(0.5).map(|median| median / whole)).flatten(),
         })
     };
-    GroupDifference { p: probability(groups), groups: groups.iter().filter_map(spread).collect() }
+    let tested = between_groups(groups);
+    GroupDifference {
+        p: tested.map(|tested| tested.probability(inflation)),
+        explained: tested.map(|tested| {
+            ((tested.statistic - tested.degrees) / (tested.runs - tested.degrees - 1.0)).clamp(0.0, 1.0)
+        }),
+        groups: groups.iter().filter_map(spread).collect(),
+    }
 }
 
-fn probability(groups: &[(String, Vec<f64>)]) -> Option<f64> {
+/// The variance of the ranks between groups.
+#[derive(Clone, Copy)]
+struct BetweenGroups {
+    /// As a chi-square value where there is no difference.
+    statistic: f64,
+    /// Its degrees of freedom: one less than the groups.
+    degrees: f64,
+    /// Runs in all groups; more than the groups.
+    runs: f64,
+    /// The greatest square of a standardised rank sum of a group.
+    greatest: f64,
+}
+
+impl BetweenGroups {
+    /// Either test may find a difference, and each group may be the one that differs: both are accounted for.
+    fn probability(&self, inflation: f64) -> f64 {
+        let together = chi_square_tail(self.statistic / inflation, self.degrees);
+        if self.degrees < 2.0 {
+            return together;
+        }
+        let single = (self.degrees + 1.0) * chi_square_tail(self.greatest / inflation, 1.0);
+        (2.0 * together.min(single)).min(1.0)
+    }
+}
+
+fn between_groups(groups: &[(String, Vec<f64>)]) -> Option<BetweenGroups> {
     let counted: Vec<&[f64]> = groups
         .iter()
         .map(|(_, values)| &values[..])
@@ -64,20 +101,21 @@ fn probability(groups: &[(String, Vec<f64>)]) -> Option<f64> {
     }
     let ranks = centred_ranks(&all);
     let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
+    let (degrees, runs) = ((counted.len() - 1) as f64, all.len() as f64);
     if squares <= 0.0 {
-        return Some(1.0);
+        return Some(BetweenGroups { statistic: 0.0, degrees, runs, greatest: 0.0 });
     }
     let mut rest = &ranks[..];
-    let between: f64 = counted
-        .iter()
-        .map(|values| {
-            let (of_group, others) = rest.split_at(values.len());
-            rest = others;
-            of_group.iter().sum::<f64>().powi(2) / values.len() as f64
-        })
-        .sum();
-    let statistic = between * (all.len() as f64 - 1.0) / squares;
-    Some(chi_square_tail(statistic, (counted.len() - 1) as f64))
+    let (mut between, mut greatest) = (0.0, 0.0_f64);
+    for values in counted {
+        let (of_group, others) = rest.split_at(values.len());
+        rest = others;
+        let count = values.len() as f64;
+        let square = of_group.iter().sum::<f64>().powi(2) / count;
+        between += square;
+        greatest = greatest.max(square * runs * (runs - 1.0) / (squares * (runs - count)));
+    }
+    Some(BetweenGroups { statistic: between * (runs - 1.0) / squares, degrees, runs, greatest })
 }
 
 /// The probability that a chi-square value with so many degrees of freedom exceeds `value`: one less the series of the
@@ -138,13 +176,14 @@ mod tests {
         let group = |key: &str, level: f64| {
             (key.to_owned(), (0..10).map(|at| level + f64::from(at * 7 % 10)).collect::<Vec<f64>>())
         };
-        let same = difference(&[group("00", 100.0), group("01", 100.0), group("02", 100.0)]);
+        let same = difference(&[group("00", 100.0), group("01", 100.0), group("02", 100.0)], 1.0);
         assert!(same.p.is_some_and(|p| p > 0.9), "{same:?}");
-        let differs = difference(&[group("00", 100.0), group("01", 100.0), group("02", 120.0)]);
+        let differs = difference(&[group("00", 100.0), group("01", 100.0), group("02", 120.0)], 1.0);
         assert!(differs.p.is_some_and(|p| p < 0.001), "{differs:?}");
+        assert!(differs.explained.is_some_and(|share| share > 0.5) && same.explained == Some(0.0));
         let last = &differs.groups[2];
         assert_eq!((last.runs, last.median), (10, 124.5));
         assert!(last.ratio.is_some_and(|ratio| ratio > 1.15));
-        assert_eq!(difference(&[group("00", 100.0)]).p, None);
+        assert_eq!(difference(&[group("00", 100.0)], 1.0).p, None);
     }
 }

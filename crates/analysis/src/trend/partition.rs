@@ -1,5 +1,7 @@
 //! The cuts of a series: optimal partitioning of its ranks.
 
+use std::collections::BTreeMap;
+
 use super::LEAST_RUNS;
 use super::rank::{centred_ranks, median};
 
@@ -14,28 +16,91 @@ const HALVINGS: usize = 40;
 pub(super) const MOST_RELATED: f64 = 0.95;
 /// Medians of neighbouring levels are no further apart than this in noise alone.
 const MOST_DEVIATIONS: f64 = 5.0;
+/// The gap between two levels, in ranges of the wider one, that no dependence of runs on each other makes, and fewest runs of either.
+const CLEAR_GAP: f64 = 2.0;
+const LEAST_CLEAR: usize = 5;
 /// Half of normal values deviate by less than so many standard deviations.
 const NORMAL_QUARTILE: f64 = 0.6745;
 /// Runs of a level that the correction of its autocorrelation assumes at least.
 const LEAST_CORRECTED: f64 = 8.0;
 
-/// The cuts of `values`, ascending: each is the index of the first run of a level.
-pub(super) fn partition(values: &[f64], error: f64, inflation: f64) -> Vec<usize> {
-    let mut cuts = Vec::new();
-    search(values, 0, error, inflation, &mut cuts);
-    cuts.sort_unstable();
-    cuts
+/// Searches the parts of one series. Rounds search the same parts again at another inflation: each part is ranked once, and each
+/// critical value, which takes as long as a search, is computed once.
+pub(super) struct PartitionSearch<'a> {
+    values: &'a [f64],
+    ranks: BTreeMap<(usize, usize), RankSums>,
+    critical: &'a mut CriticalValues,
 }
 
-/// The same with `certain` among the cuts.
-pub(super) fn partition_between(values: &[f64], certain: &[usize], error: f64, inflation: f64) -> Vec<usize> {
-    let error = if certain.is_empty() { error } else { error / 2.0 };
-    let mut cuts = certain.to_vec();
-    for pair in bounds(values, certain).windows(2) {
-        search(&values[pair[0]..pair[1]], pair[0], error, inflation, &mut cuts);
+/// The critical values that are known, by the number of runs and the error probability; series share them.
+#[derive(Default)]
+pub(super) struct CriticalValues(BTreeMap<(usize, u64), f64>);
+
+/// The ranks of a part.
+struct RankSums {
+    /// Sums of the ranks before each place.
+    sums: Vec<f64>,
+    /// Sum of their squares.
+    squares: f64,
+}
+
+impl CriticalValues {
+    fn of(&mut self, count: usize, error: f64) -> f64 {
+        *self.0.entry((count, error.to_bits())).or_insert_with(|| critical_value(count, error))
     }
-    cuts.sort_unstable();
-    cuts
+}
+
+impl RankSums {
+    fn of(values: &[f64]) -> RankSums {
+        let ranks = centred_ranks(values);
+        let squares = ranks.iter().map(|rank| rank * rank).sum();
+        let mut sums = Vec::with_capacity(values.len() + 1);
+        sums.push(0.0);
+        sums.extend(ranks.iter().scan(0.0, |sum, rank| {
+            *sum += rank;
+            Some(*sum)
+        }));
+        RankSums { sums, squares }
+    }
+}
+
+impl<'a> PartitionSearch<'a> {
+    pub(super) fn new(values: &'a [f64], critical: &'a mut CriticalValues) -> PartitionSearch<'a> {
+        PartitionSearch { values, ranks: BTreeMap::new(), critical }
+    }
+
+    /// The cuts of all values, ascending: each is the index of the first run of a level.
+    pub(super) fn partition(&mut self, error: f64, inflation: f64) -> Vec<usize> {
+        self.partition_between(&[], error, inflation)
+    }
+
+    /// The same with `certain` among the cuts.
+    pub(super) fn partition_between(&mut self, certain: &[usize], error: f64, inflation: f64) -> Vec<usize> {
+        let error = if certain.is_empty() { error } else { error / 2.0 };
+        let mut cuts = certain.to_vec();
+        for pair in bounds(self.values, certain).windows(2) {
+            self.search((pair[0], pair[1]), error, inflation, &mut cuts);
+        }
+        cuts.sort_unstable();
+        cuts
+    }
+
+    fn search(&mut self, (from, to): (usize, usize), error: f64, inflation: f64, cuts: &mut Vec<usize>) {
+        let values = &self.values[from..to];
+        if values.len() < LEAST_RUNS {
+            return;
+        }
+        let penalty = self.critical.of(values.len(), error).powi(2);
+        let ranks = self.ranks.entry((from, to)).or_insert_with(|| RankSums::of(values));
+        let found = placed(values, best_cuts(ranks, penalty, inflation));
+        if found.is_empty() {
+            return;
+        }
+        cuts.extend(found.iter().map(|cut| from + cut));
+        for pair in bounds(values, &found).windows(2) {
+            self.search((from + pair[0], from + pair[1]), error / 2.0, inflation, cuts);
+        }
+    }
 }
 
 /// The ends of the levels that `cuts` separate.
@@ -44,7 +109,8 @@ fn bounds(values: &[f64], cuts: &[usize]) -> Vec<usize> {
 }
 
 /// Those of `cuts` whose shift is greater than noise with this autocorrelation can make: more than [`MOST_DEVIATIONS`] of its standard
-/// deviations, as the differences between neighbouring runs show it. The autocorrelation counts with its error of estimation.
+/// deviations, as the differences between neighbouring runs show it. The autocorrelation counts with its error of estimation, which is
+/// large in short series: there a cut also stays where the levels are clearly apart.
 pub(super) fn beyond_noise(values: &[f64], cuts: &[usize], related: f64) -> Vec<usize> {
     let is_positive = values.iter().all(|value| *value > 0.0);
     let scaled: Vec<f64> = values.iter().map(|value| if is_positive { value.ln() } else { *value }).collect();
@@ -56,51 +122,53 @@ pub(super) fn beyond_noise(values: &[f64], cuts: &[usize], related: f64) -> Vec<
     let most_related = (related + 2.0 / (values.len() as f64).sqrt()).min(MOST_RELATED);
     let deviation = step / NORMAL_QUARTILE / (2.0 * (1.0 - most_related)).sqrt();
     let shift = |pair: &[&[f64]]| Some((median(pair[1])? - median(pair[0])?).abs());
-    let is_beyond = |pair: &[&[f64]]| shift(pair).is_some_and(|shift| shift > MOST_DEVIATIONS * deviation);
+    let is_beyond = |pair: &[&[f64]]| {
+        is_clear(pair[0], pair[1]) || shift(pair).is_some_and(|shift| shift > MOST_DEVIATIONS * deviation)
+    };
     cuts.iter().zip(levels.windows(2)).filter(|(_, pair)| is_beyond(pair)).map(|(&cut, _)| cut).collect()
 }
 
-fn search(values: &[f64], offset: usize, error: f64, inflation: f64, cuts: &mut Vec<usize>) {
-    if values.len() < LEAST_RUNS {
-        return;
-    }
-    let found = placed(values, best_cuts(values, error, inflation));
-    if found.is_empty() {
-        return;
-    }
-    cuts.extend(found.iter().map(|cut| offset + cut));
-    for pair in bounds(values, &found).windows(2) {
-        search(&values[pair[0]..pair[1]], offset + pair[0], error / 2.0, inflation, cuts);
-    }
+/// True where the gap between two levels is more than [`CLEAR_GAP`] times the range of either. Values that wander, even as far as a
+/// random walk, do not jump so much farther in one step than in all others.
+pub(super) fn is_clear(before: &[f64], after: &[f64]) -> bool {
+    let extent = |level: &[f64]| {
+        let low = level.iter().copied().fold(f64::INFINITY, f64::min);
+        (low, level.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    };
+    let ((low, high), (next_low, next_high)) = (extent(before), extent(after));
+    let gap = (next_low - high).max(low - next_high);
+    before.len().min(after.len()) >= LEAST_CLEAR && gap > CLEAR_GAP * (high - low).max(next_high - next_low)
 }
 
-/// The best cuts at the places that are considered.
-fn best_cuts(values: &[f64], error: f64, inflation: f64) -> Vec<usize> {
-    let count = values.len();
-    let ranks = centred_ranks(values);
-    let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
-    if squares <= 0.0 {
+/// The best cuts at the places that are considered, each of which costs `penalty`.
+fn best_cuts(ranks: &RankSums, penalty: f64, inflation: f64) -> Vec<usize> {
+    let RankSums { sums, squares } = ranks;
+    let count = sums.len() - 1;
+    if *squares <= 0.0 {
         return Vec::new();
     }
-    let mut sums = Vec::with_capacity(count + 1);
-    sums.push(0.0);
-    sums.extend(ranks.iter().scan(0.0, |sum, rank| {
-        *sum += rank;
-        Some(*sum)
-    }));
     let step = count.div_ceil(MOST_PLACES);
     let places: Vec<usize> = (0..count).step_by(step).chain([count]).collect();
+    let sums: Vec<f64> = places.iter().map(|&place| sums[place]).collect();
     let scale = (count as f64 - 1.0) / squares / inflation;
-    let gain = |from: usize, to: usize| (sums[to] - sums[from]).powi(2) / (to - from) as f64 * scale;
-    let penalty = critical_value(count, error).powi(2);
     // For each place the best gain up to it, and the place of the cut before.
     let mut best: Vec<(f64, usize)> = vec![(penalty, 0)];
-    for (index, &to) in places.iter().enumerate().skip(1) {
-        let options = places[..index].iter().zip(&best).enumerate();
-        let options = options
-            .filter(|(_, (from, _))| to - **from >= LEAST.max(step))
-            .map(|(at, (&from, (before, _)))| (before + gain(from, to) - penalty, at));
-        best.push(options.max_by(|one, other| one.0.total_cmp(&other.0)).unwrap_or((f64::NEG_INFINITY, 0)));
+    for index in 1..places.len() {
+        let (to, sum) = (places[index], sums[index]);
+        let longest = to.saturating_sub(LEAST.max(step));
+        let mut most = (f64::NEG_INFINITY, 0);
+        for (at, (before, _)) in best.iter().enumerate() {
+            let from = places[at];
+            if from > longest || to < LEAST.max(step) {
+                break;
+            }
+            let difference = sum - sums[at];
+            let gain = before + difference * difference / (to - from) as f64 * scale - penalty;
+            if gain >= most.0 {
+                most = (gain, at);
+            }
+        }
+        best.push(most);
     }
     let mut cuts = Vec::new();
     let mut at = best[places.len() - 1].1;
@@ -204,6 +272,19 @@ mod tests {
             (2.3..2.7).contains(&few) && (3.4..3.7).contains(&many) && careful > many + 0.7,
             "{few} {many}"
         );
+    }
+
+    #[test]
+    fn rounds_rank_each_part_once() {
+        let mut critical = CriticalValues::default();
+        let values: Vec<f64> = (0..200).map(|at| f64::from(at * 7919 % 101 + at / 100 * 500)).collect();
+        let mut search = PartitionSearch::new(&values, &mut critical);
+        let rounds: Vec<Vec<usize>> =
+            [1.0, 1.2, 1.4, 1.0].into_iter().map(|inflation| search.partition(0.05, inflation)).collect();
+        assert!(rounds.iter().all(|cuts| *cuts == [100]), "{rounds:?}");
+        let parts: Vec<(usize, usize)> = search.ranks.keys().copied().collect();
+        assert_eq!(parts, [(0, 100), (0, 200), (100, 200)]);
+        assert_eq!(critical.0.len(), 2, "parts of one length share their critical value");
     }
 
     #[test]

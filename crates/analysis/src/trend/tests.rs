@@ -70,6 +70,7 @@ fn changes_are_found_within_two_runs_of_their_place() {
     for (count, percent, size, kept, least) in [
         (5, 1.0, 0.5, 0.0, 0.98),
         (8, 1.0, 0.5, 0.6, 0.98),
+        (8, 1.5, 0.8, 0.0, 0.98),
         (10, 1.0, 0.9, 0.0, 0.80),
         (12, 1.0, 1.1, 0.3, 0.70),
         (20, 3.0, 0.90, 0.3, 0.90),
@@ -81,6 +82,17 @@ fn changes_are_found_within_two_runs_of_their_place() {
             |found: &TrendAnalysis| found.changes.len() == 1 && found.changes[0].at.abs_diff(count) <= 2;
         let share = share(200, of, is_found);
         assert!(share >= least, "{count} + {count} runs, {percent} %, {size}, {kept}: {share}");
+    }
+}
+
+#[test]
+fn values_that_wander_leave_no_clear_gap() {
+    for kept in [0.0, 0.5, 0.9, 0.99] {
+        let has_gap = |seed: &u64| {
+            let values = runs(&[(16, 1000.0)], 10.0, kept, *seed);
+            (1..16).any(|cut| partition::is_clear(&values[..cut], &values[cut..]))
+        };
+        assert_eq!((1..=2000).filter(has_gap).count(), 0, "{kept}");
     }
 }
 
