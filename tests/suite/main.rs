@@ -29,6 +29,7 @@ mod monitor_mounts;
 mod open_loop;
 mod ours;
 mod ping;
+mod postgres;
 mod prepare;
 mod profiles;
 mod stalls;

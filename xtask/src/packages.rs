@@ -1,7 +1,7 @@
 //! The programs that the tests, the instruction counts and the fuzz targets use, and the Debian packages they come in.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -65,12 +65,14 @@ pub const TOOLS: &[Tool] = &[
     tool("nbdfuse", "libnbd-bin"),
     tool("nbdkit", "nbdkit"),
     tool("parted", "parted"),
+    tool("pg_ctl", "postgresql"),
     tool("pip3", "python3-pip"),
     tool("prlimit", "util-linux"),
     tool("pvcreate", "lvm2"),
     tool("python3", "python3"),
     tool("script", "bsdutils"),
     tool("setpriv", "util-linux"),
+    tool("setsid", "util-linux"),
     tool("sfdisk", "fdisk"),
     tool("sqlite3", "sqlite3"),
     tool("strace", "strace"),
@@ -176,7 +178,14 @@ fn is_on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
+        .chain(server_versions())
         .any(|directory| Path::new(&directory).join(program).is_file())
+}
+
+/// Where Debian keeps the programs of each version of PostgreSQL, off the search path.
+fn server_versions() -> impl Iterator<Item = PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.map(|version| version.path().join("bin"))
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use fathom_assess::{EarlierIdentification, TestKeeper};
 use fathom_history::{
-    Error, Filter, History, HistoryPath, Kept, PATIENCE, RunId, Store, Warning, default_path,
+    Error, Filter, History, HistoryPath, Kept, Location, PATIENCE, RunId, Sent, Store, Warning, default_path,
 };
 use fathom_record::{ActivityKind, RunHeader, RunRecord, TestRecord};
 use fathom_report::formats::Format;
@@ -26,26 +25,26 @@ fn variable(name: &str) -> Option<OsString> {
 }
 
 /// The history the user named: the flag, else the variable.
-pub fn named(flag: Option<PathBuf>) -> Option<PathBuf> {
-    flag.or_else(|| variable(VARIABLE).map(PathBuf::from))
+pub fn named(flag: Option<Location>) -> Option<Location> {
+    flag.or_else(|| variable(VARIABLE).map(Location::new))
 }
 
 /// The history to use: the one named, else the user's own.
-pub fn path(flag: Option<PathBuf>) -> Option<PathBuf> {
-    named(flag).or_else(|| default_path(variable))
+pub fn location(flag: Option<Location>) -> Option<Location> {
+    named(flag).or_else(|| default_path(variable).map(Location::File))
 }
 
 /// The history to read.
 ///
 /// # Errors
 /// None was named, and this user has no home to keep one in.
-pub fn existing(flag: Option<PathBuf>) -> Result<PathBuf, Complaint> {
-    path(flag).ok_or_else(|| Complaint::usage(NO_PLACE, Some(NO_PLACE_HINT.to_owned())))
+pub fn existing(flag: Option<Location>) -> Result<Location, Complaint> {
+    location(flag).ok_or_else(|| Complaint::usage(NO_PLACE, Some(NO_PLACE_HINT.to_owned())))
 }
 
 /// The message for a user without a home directory.
 pub const NO_PLACE: &str = "cannot locate the history: HOME is not set";
-const NO_PLACE_HINT: &str = "use --history FILE, or set FATHOM_HISTORY or HOME";
+const NO_PLACE_HINT: &str = "use --history, or set FATHOM_HISTORY or HOME";
 
 /// Tells a user without a home that the run is going to be shown and then gone.
 pub fn tell_of_no_place() {
@@ -54,8 +53,8 @@ pub fn tell_of_no_place() {
 }
 
 /// Where a run is kept; nowhere where `keep` says so.
-pub fn place(flag: Option<PathBuf>, keep: bool) -> HistoryPath {
-    HistoryPath::new(keep.then(|| path(flag)).flatten())
+pub fn place(flag: Option<Location>, keep: bool) -> HistoryPath {
+    HistoryPath::new(keep.then(|| location(flag)).flatten())
 }
 
 /// The last run of `kind` on `target` that is kept, with its number; `None` where there is none.
@@ -67,8 +66,8 @@ pub fn last_run(
     kind: ActivityKind,
     target: &str,
 ) -> Result<Option<(RunId, RunRecord)>, Complaint> {
-    let Some(path) = place.history.as_ref().filter(|path| path.exists()) else { return Ok(None) };
-    let history = History::open_existing(path, PATIENCE)?;
+    let Some(location) = &place.history else { return Ok(None) };
+    let Some(history) = History::open_if_there(location, PATIENCE)? else { return Ok(None) };
     let filter =
         Filter { target: Some(target.to_owned()), kind: Some(kind), newest: Some(1), ..Filter::default() };
     let mut listing = history.list(&filter)?;
@@ -83,8 +82,8 @@ const MOST_IDENTIFICATIONS: usize = 8;
 
 /// The latest identifications that are kept, the last one first; none where the history cannot be read at once.
 pub fn identifications(place: &HistoryPath) -> Vec<EarlierIdentification> {
-    let Some(path) = place.history.as_ref().filter(|path| path.exists()) else { return Vec::new() };
-    let Ok(history) = History::open_existing(path, Duration::ZERO) else { return Vec::new() };
+    let Some(location) = &place.history else { return Vec::new() };
+    let Ok(history) = History::open_existing(location, Duration::ZERO) else { return Vec::new() };
     let newest = Some(MOST_IDENTIFICATIONS);
     let filter = Filter { kind: Some(ActivityKind::Identify), newest, ..Filter::default() };
     let Ok(listing) = history.list(&filter) else { return Vec::new() };
@@ -102,6 +101,22 @@ pub fn tell(warning: Option<Warning>) {
     if let Some(hint) = warning.hint() {
         output::warn(&format!("hint: {hint}"));
     }
+}
+
+/// Tells the user of earlier runs that were sent to the server, and of those that cannot be.
+fn tell_of_sent(sent: &Sent) {
+    for line in sent_lines(sent) {
+        output::warn(&line);
+    }
+}
+
+/// A line for each earlier run that was sent to the server, and for each that cannot be.
+pub fn sent_lines(sent: &Sent) -> Vec<String> {
+    let runs = sent.runs.iter().map(|(file, run)| {
+        format!("fathom: sent the record in {} to the server as run {run}", file.display())
+    });
+    let errors = sent.errors.iter().map(|error| format!("warning: {}", exit::with_causes(error)));
+    runs.chain(errors).collect()
 }
 
 /// Keeps the tests of a run in the history. Warnings go to standard error.
@@ -139,6 +154,11 @@ impl HistoryKeeper {
     pub fn finish(&mut self, record: &RunRecord) -> Kept {
         let warning = self.store.finish(record.status, &record.header, &record.findings);
         self.say(warning);
+        let sent = self.store.send_unsent(&self.place);
+        match &self.bar {
+            Some(bar) => bar.suspend(|| tell_of_sent(&sent)),
+            None => tell_of_sent(&sent),
+        }
         self.store.kept()
     }
 

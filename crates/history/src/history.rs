@@ -1,23 +1,22 @@
-//! The runs in one history file: stored test by test, listed, read, removed.
+//! The runs in one history: stored test by test, listed, read, removed.
 //!
 //! Every method is one transaction. The parts of a [`RunRecord`] are stored as JSON text, so that an export equals the
 //! stored text, including fields of a later version. A test of 15 s has 15 to 150 KB of text per worker, most of it the
 //! histograms of its series.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use fathom_analysis::criterion::CriterionVerdict;
 use fathom_analysis::verdict::verdict;
 use fathom_record::{Finding, RecordError, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
-use fathom_sys::files::PrivateAccess as Access;
-use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use crate::columns::{count_test, insert_metrics, insert_run, set_header};
-use crate::connection;
-use crate::list::text_of;
-use crate::{Error, place};
+use crate::database::{Access, Database, MORE, Mode, Row, Transaction};
+use crate::error::{Failure, listed};
+use crate::{Error, Location, place};
 
 /// Number of a run in its history. Numbers ascend and are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,36 +39,56 @@ impl FromStr for RunId {
 /// Longest wait for other processes' locks: many times the duration of a store on a slow disk.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Runs that one statement removes: a server answers each in time.
+const REMOVED_AT_ONCE: usize = 200;
+
 /// An open history.
 #[derive(Debug)]
 pub struct History {
-    pub(crate) connection: Connection,
-    path: PathBuf,
+    database: Database,
+    location: Location,
 }
 
 impl History {
-    /// Opens the history at `path` for writing; creates it and missing directories above it. Waits up to `patience` for
-    /// other processes, in this and every later call.
+    /// Opens the history at `location` for writing; creates it, and missing directories above a file. Waits up to `patience` for
+    /// other processes, in this and every later call, and little longer for the answers of a server.
     ///
     /// # Errors
-    /// `path` is not a history; the file is damaged, of a newer format, locked, or cannot be written.
-    pub fn open(path: &Path, patience: Duration) -> Result<History, Error> {
-        let path = place::absolute(path)?;
-        Ok(History { connection: connection::open(&path, Access::Create, patience)?, path })
+    /// It is not a history; it is damaged, of a newer format, locked, cannot be reached, or cannot be written.
+    pub fn open(location: &Location, patience: Duration) -> Result<History, Error> {
+        History::with_access(location, Access::Create, patience)
     }
 
-    /// Opens an existing history; one on a read-only medium can be read.
+    /// Opens an existing history; one on a read-only medium or server can be read.
     ///
     /// # Errors
-    /// As for [`History::open`]; [`Error::Missing`] if there is none.
-    pub fn open_existing(path: &Path, patience: Duration) -> Result<History, Error> {
-        let path = place::absolute(path)?;
-        Ok(History { connection: connection::open(&path, Access::Existing, patience)?, path })
+    /// As for [`History::open`]; [`Error::Missing`] or [`Error::Empty`] if there is none.
+    pub fn open_existing(location: &Location, patience: Duration) -> Result<History, Error> {
+        History::with_access(location, Access::Existing, patience)
     }
 
-    /// The absolute path of the file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Opens an existing history; `None` if there is none.
+    ///
+    /// # Errors
+    /// As for [`History::open`].
+    pub fn open_if_there(location: &Location, patience: Duration) -> Result<Option<History>, Error> {
+        match History::open_existing(location, patience) {
+            Err(error) if error.is_missing() => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    fn with_access(location: &Location, access: Access, patience: Duration) -> Result<History, Error> {
+        let location = match location {
+            Location::File(path) => Location::File(place::absolute(path)?),
+            Location::Server(_) => location.clone(),
+        };
+        Ok(History { database: Database::open(&location, access, patience)?, location })
+    }
+
+    /// Where it is: a server, or the absolute path of a file.
+    pub fn location(&self) -> &Location {
+        &self.location
     }
 
     /// Adds a run. It counts as incomplete until it is finished.
@@ -110,9 +129,15 @@ impl History {
     pub(crate) fn store_verdict(&mut self, run: RunId) -> Result<(), Error> {
         // What cannot be read back is reported by whoever asks for it.
         let Some(verdict) = self.load(run).ok().and_then(|record| verdict(&record)) else { return Ok(()) };
-        self.write_run(run, "store a verdict", |transaction| {
-            let values = params![run.0, verdict.name()];
-            transaction.execute("UPDATE runs SET verdict = ?2 WHERE id = ?1", values).map(drop)
+        self.write_run(run, "store a verdict", |transaction| set_verdict(transaction, run, verdict))
+    }
+
+    /// As [`History::finish`], for a run whose whole `record` is at hand.
+    pub(crate) fn finish_record(&mut self, run: RunId, record: &RunRecord) -> Result<(), Error> {
+        let verdict = verdict(record);
+        self.write_run(run, "finish a run", |transaction| {
+            update_run(transaction, run, record.status, &record.header, &record.findings)?;
+            verdict.map_or(Ok(()), |verdict| set_verdict(transaction, run, verdict))
         })
     }
 
@@ -131,9 +156,7 @@ impl History {
 
     fn stored(&self, run: RunId) -> Result<String, Error> {
         // One transaction, so that a run which is being written is read as it was at one moment.
-        let transaction =
-            self.connection.unchecked_transaction().map_err(|error| self.failed("read a run", error))?;
-        let parts = export_from(&transaction, run).map_err(|error| self.failed("read a run", error))?;
+        let parts = self.read("read a run", |transaction| export_from(transaction, run))?;
         let text = parts.ok_or_else(|| self.unknown(vec![run]))?;
         text.map_err(|error| self.unreadable(run, error))
     }
@@ -144,6 +167,18 @@ impl History {
     /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] if a newer version wrote it.
     pub fn load(&self, run: RunId) -> Result<RunRecord, Error> {
         RunRecord::from_json(&self.stored(run)?).map_err(|error| self.unreadable(run, error))
+    }
+
+    /// Reads the header of a run without its tests.
+    ///
+    /// # Errors
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] if a newer version wrote it.
+    pub fn header(&self, run: RunId) -> Result<RunHeader, Error> {
+        let read = |row: &Row<'_>| row.part(0, "header").and_then(RunHeader::from_json);
+        let found = self.read("read a run", |transaction| {
+            transaction.first("SELECT header FROM runs WHERE id = ?1", &[run.0.into()], read)
+        })?;
+        found.ok_or_else(|| self.unknown(vec![run]))?.map_err(|error| self.unreadable(run, error))
     }
 
     /// Removes runs and releases their space to the file system. Removes none if one does not exist.
@@ -157,50 +192,62 @@ impl History {
             runs.dedup();
             runs
         };
-        let missing = self.write("remove runs", |transaction| {
-            let mut missing = Vec::new();
-            for &run in &runs {
-                if !exists(transaction, run)? {
-                    missing.push(run);
-                }
+        let missing = self.write_much("remove runs", |transaction| {
+            let mut stored = HashSet::new();
+            for part in runs.chunks(REMOVED_AT_ONCE) {
+                transaction.each(
+                    &format!("SELECT id FROM runs WHERE id IN ({})", listed(part)),
+                    &[],
+                    |row| {
+                        stored.insert(row.run(0));
+                        MORE
+                    },
+                )?;
             }
+            let missing: Vec<RunId> = runs.iter().copied().filter(|run| !stored.contains(run)).collect();
             if !missing.is_empty() {
                 return Ok(Err(missing));
             }
-            for run in &runs {
-                transaction.execute("DELETE FROM runs WHERE id = ?1", [run.0])?;
+            for part in runs.chunks(REMOVED_AT_ONCE) {
+                transaction.batch(&format!("DELETE FROM runs WHERE id IN ({})", listed(part)))?;
             }
             Ok(Ok(()))
         })?;
         missing.map_err(|missing| self.unknown(missing))?;
         // The runs are removed; if another process is reading, their space is released with the next removal.
-        let _ = self.give_back_space();
+        let _ = self.database.give_back_space();
         Ok(())
     }
 
-    /// Truncates unused pages from the file.
-    fn give_back_space(&self) -> rusqlite::Result<()> {
-        // Each step of the pragma frees one page.
-        let mut vacuum = self.connection.prepare("PRAGMA incremental_vacuum")?;
-        let mut steps = vacuum.query([])?;
-        while steps.next()?.is_some() {}
-        self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
     }
 
-    /// Runs `work` in a transaction that takes the write lock first: two transactions that begin by reading could block
-    /// each other's writes.
+    /// Runs `work` on one state of the database.
+    pub(crate) fn read<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        self.database.transaction(Mode::Read, work).map_err(|failure| self.failed(action, failure))
+    }
+
+    /// Runs `work` in a transaction that writes.
     pub(crate) fn write<T>(
         &mut self,
         action: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        let run = |connection: &mut Connection| {
-            let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
-            let value = work(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        };
-        run(&mut self.connection).map_err(|error| Error::from_sqlite(&self.path, action, error))
+        self.database.transaction(Mode::Write, work).map_err(|failure| self.failed(action, failure))
+    }
+
+    /// Runs `work` in a transaction that writes much.
+    pub(crate) fn write_much<T>(
+        &mut self,
+        action: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        self.database.transaction(Mode::Long, work).map_err(|failure| self.failed(action, failure))
     }
 
     /// The same for an existing run.
@@ -208,29 +255,29 @@ impl History {
         &mut self,
         run: RunId,
         action: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        let value = self.write(action, |transaction| {
-            if exists(transaction, run)? { work(transaction).map(Some) } else { Ok(None) }
-        })?;
+        let value =
+            self.write(
+                action,
+                |transaction| {
+                    if transaction.holds(run)? { work(transaction).map(Some) } else { Ok(None) }
+                },
+            )?;
         value.ok_or_else(|| self.unknown(vec![run]))
     }
 
-    pub(crate) fn failed(&self, action: &'static str, error: rusqlite::Error) -> Error {
-        Error::from_sqlite(&self.path, action, error)
+    pub(crate) fn failed(&self, action: &'static str, failure: Failure) -> Error {
+        Error::of(&self.location, action, failure)
     }
 
     fn unknown(&self, ids: Vec<RunId>) -> Error {
-        Error::UnknownRun { path: self.path.clone(), ids }
+        Error::UnknownRun { at: self.location.clone(), ids }
     }
 
     pub(crate) fn unreadable(&self, run: RunId, source: RecordError) -> Error {
-        Error::Unreadable { path: self.path.clone(), what: format!("run {run}"), source }
+        Error::Unreadable { at: self.location.clone(), what: format!("run {run}"), source }
     }
-}
-
-fn exists(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Result<bool> {
-    transaction.query_row("SELECT EXISTS (SELECT 1 FROM runs WHERE id = ?1)", [run.0], |row| row.get(0))
 }
 
 /// Stores `test`, whose JSON is `body`, with its figures.
@@ -239,12 +286,10 @@ pub(crate) fn insert_test(
     run: RunId,
     test: &TestRecord,
     body: &str,
-) -> rusqlite::Result<()> {
-    transaction.execute(
-        "INSERT INTO tests (run_id, position, id, body)
-         SELECT ?1, coalesce(max(position) + 1, 0), ?2, ?3 FROM tests WHERE run_id = ?1",
-        params![run.0, test.id, body],
-    )?;
+) -> Result<(), Failure> {
+    const INSERT: &str = "INSERT INTO tests (run_id, position, id, body)
+        SELECT ?1, coalesce(max(position) + 1, 0), ?2, ?3 FROM tests WHERE run_id = ?1";
+    transaction.execute(INSERT, &[run.0.into(), test.id.as_str().into(), body.into()])?;
     let summary = TestSummary::new(test);
     count_test(transaction, run, &summary)?;
     insert_metrics(transaction, run, &test.id, &summary)
@@ -256,47 +301,52 @@ pub(crate) fn update_run(
     status: TestStatus,
     header: &RunHeader,
     findings: &[Finding],
-) -> rusqlite::Result<()> {
-    transaction.execute(
-        "UPDATE runs SET status = ?2, findings = ?3, finding_count = ?4 WHERE id = ?1",
-        params![run.0, status.name(), json(&findings), findings.len() as i64],
-    )?;
+) -> Result<(), Failure> {
+    const UPDATE: &str = "UPDATE runs SET status = ?2, findings = ?3, finding_count = ?4 WHERE id = ?1";
+    let (text, count) = (json(&findings), findings.len() as i64);
+    let values = [run.0.into(), status.name().into(), text.as_str().into(), count.into()];
+    transaction.execute(UPDATE, &values)?;
     set_header(transaction, run, header, &json(header))
+}
+
+fn set_verdict(transaction: &Transaction<'_>, run: RunId, verdict: CriterionVerdict) -> Result<(), Failure> {
+    let values = [run.0.into(), verdict.name().into()];
+    transaction.execute("UPDATE runs SET verdict = ?2 WHERE id = ?1", &values).map(drop)
 }
 
 /// Joins the stored parts to one document; `None` if there is no such run.
 fn export_from(
     transaction: &Transaction<'_>,
     run: RunId,
-) -> rusqlite::Result<Option<Result<String, RecordError>>> {
-    let mut statement =
-        transaction.prepare("SELECT schema, status, header, findings FROM runs WHERE id = ?1")?;
-    let mut rows = statement.query([run.0])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let parts = || Ok((head_of(row)?, text_of(row, 3, "findings")?));
-    let (mut text, findings) = match parts() {
-        Ok(parts) => parts,
-        Err(error) => return Ok(Some(Err(error))),
+) -> Result<Option<Result<String, RecordError>>, Failure> {
+    const RUN: &str = "SELECT schema, status, header, findings FROM runs WHERE id = ?1";
+    const TESTS: &str = "SELECT body FROM tests WHERE run_id = ?1 ORDER BY position";
+    let parts = transaction
+        .first(RUN, &[run.0.into()], |row| Ok((head_of(row)?, row.part(3, "findings")?.to_owned())))?;
+    let (mut text, findings) = match parts {
+        None => return Ok(None),
+        Some(Err(error)) => return Ok(Some(Err(error))),
+        Some(Ok(parts)) => parts,
     };
-    let mut statement = transaction.prepare("SELECT body FROM tests WHERE run_id = ?1 ORDER BY position")?;
-    let mut tests = statement.query([run.0])?;
     let mut separator = "";
-    while let Some(test) = tests.next()? {
+    let mut unreadable = None;
+    transaction.each(TESTS, &[run.0.into()], |row| {
         text += separator;
-        match text_of(test, 0, "test") {
-            Ok(body) => text += body,
-            Err(error) => return Ok(Some(Err(error))),
-        }
         separator = ",";
-    }
+        match row.part(0, "test") {
+            Ok(body) => text += body,
+            Err(error) => unreadable = Some(error),
+        }
+        MORE
+    })?;
     text += &format!(r#"],"findings":{findings}}}"#);
-    Ok(Some(Ok(text)))
+    Ok(Some(unreadable.map_or(Ok(text), Err)))
 }
 
 /// The document up to the start of its tests.
 fn head_of(row: &Row<'_>) -> Result<String, RecordError> {
-    let (schema, status) = (json(text_of(row, 0, "schema")?), json(text_of(row, 1, "status")?));
-    let header = text_of(row, 2, "header")?;
+    let (schema, status) = (json(row.part(0, "schema")?), json(row.part(1, "status")?));
+    let header = row.part(2, "header")?;
     Ok(format!(r#"{{"schema":{schema},"status":{status},"header":{header},"tests":["#))
 }
 

@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use fathom_record::{RunHeader, RunRecord, TestStatus};
+use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_sys::files::RECORD;
-use rusqlite::Transaction;
 use serde::Deserialize;
 
 use crate::columns::insert_run;
+use crate::database::{MORE, Transaction};
+use crate::error::Failure;
 use crate::history::{insert_test, json, update_run};
-use crate::list::{status_named, text_of};
-use crate::{Error, History, RunId};
+use crate::list::status_named;
+use crate::{Error, History, Location, RunId};
 
 impl History {
     /// Imports a whole record, such as an export or a side file. If the history already has a part of the same run,
@@ -20,7 +21,8 @@ impl History {
     /// Those of the database.
     pub fn import(&mut self, record: &RunRecord) -> Result<RunId, Error> {
         let bodies: Vec<String> = record.tests.iter().map(json).collect();
-        let run = self.write("enter a record", |transaction| {
+        let run = self.write_much("enter a record", |transaction| {
+            transaction.exclude_others()?;
             let found = find_stored(transaction, record, &bodies)?;
             let stored = match found {
                 Some(stored) => stored,
@@ -51,7 +53,7 @@ impl History {
     pub fn import_file(&mut self, path: &Path) -> Result<RunId, Error> {
         let text = RECORD.read_text(path)?;
         let record = RunRecord::from_json(&text).map_err(|source| Error::Unreadable {
-            path: path.to_path_buf(),
+            at: Location::File(path.to_path_buf()),
             what: "the record".to_owned(),
             source,
         })?;
@@ -72,49 +74,60 @@ fn find_stored(
     transaction: &Transaction<'_>,
     record: &RunRecord,
     bodies: &[String],
-) -> rusqlite::Result<Option<StoredRun>> {
-    let mut statement = transaction
-        .prepare("SELECT id, status, header FROM runs WHERE started_unix_ms = ?1 ORDER BY id DESC")?;
-    let mut rows = statement.query([i64::try_from(record.header.started_unix_ms).unwrap_or(0)])?;
-    while let Some(row) = rows.next()? {
+) -> Result<Option<StoredRun>, Failure> {
+    const STARTED: &str = "SELECT id, status, header FROM runs WHERE started_unix_ms = ?1 ORDER BY id DESC";
+    let started = i64::try_from(record.header.started_unix_ms).unwrap_or(0);
+    let mut candidates = Vec::new();
+    transaction.each(STARTED, &[started.into()], |row| {
         // An unreadable header does not match.
-        let header = text_of(row, 2, "header").ok().and_then(|text| RunHeader::from_json(text).ok());
-        if !header.is_some_and(|stored| same_run(stored, &record.header)) {
-            continue;
+        let header = row.text(2).and_then(|text| RunHeader::from_json(text).ok());
+        if header.is_some_and(|stored| same_run(stored, &record.header)) {
+            let status = row.text(1);
+            let ended = status.is_some_and(|status| status_named(status) != TestStatus::Incomplete);
+            candidates.push((row.run(0), ended));
         }
-        let run = RunId(row.get(0)?);
-        let ended =
-            text_of(row, 1, "status").is_ok_and(|status| status_named(status) != TestStatus::Incomplete);
+        MORE
+    })?;
+    for (run, ended) in candidates {
         // Neither does a run with an unreadable test.
-        let Some((stored, ids)) = stored_tests(transaction, run)? else { continue };
-        let mut tests = record.tests.iter().zip(bodies);
-        if tests.all(|(test, body)| stored.contains(body) || !ids.contains(&test.id)) {
-            return Ok(Some(StoredRun { run, bodies: stored, ended }));
+        let Some(stored) = stored_tests(transaction, run)? else { continue };
+        let differs = |(test, body): (&TestRecord, &String)| {
+            stored.iter().all(|stored| stored.body != *body)
+                && stored.iter().any(|stored| stored.id == test.id)
+        };
+        if !record.tests.iter().zip(bodies).any(differs) {
+            let bodies = stored.into_iter().map(|test| test.body).collect();
+            return Ok(Some(StoredRun { run, bodies, ended }));
         }
     }
     Ok(None)
 }
 
-/// The tests of a run and their ids; `None` if one cannot be read.
-fn stored_tests(
-    transaction: &Transaction<'_>,
-    run: RunId,
-) -> rusqlite::Result<Option<(Vec<String>, Vec<String>)>> {
+/// A stored test.
+struct StoredTest {
+    id: String,
+    body: String,
+}
+
+/// The tests of a run; `None` if one cannot be read.
+fn stored_tests(transaction: &Transaction<'_>, run: RunId) -> Result<Option<Vec<StoredTest>>, Failure> {
     #[derive(Deserialize)]
     struct Named {
         id: String,
     }
-    let mut statement = transaction.prepare("SELECT body FROM tests WHERE run_id = ?1 ORDER BY position")?;
-    let mut rows = statement.query([run.0])?;
-    let (mut bodies, mut ids) = (Vec::new(), Vec::new());
-    while let Some(row) = rows.next()? {
-        let body = text_of(row, 0, "test").ok();
-        let named = body.and_then(|body| Some((body, serde_json::from_str::<Named>(body).ok()?)));
-        let Some((body, named)) = named else { return Ok(None) };
-        bodies.push(body.to_owned());
-        ids.push(named.id);
-    }
-    Ok(Some((bodies, ids)))
+    const BODIES: &str = "SELECT body FROM tests WHERE run_id = ?1 ORDER BY position";
+    let mut stored = Some(Vec::new());
+    transaction.each(BODIES, &[run.0.into()], |row| {
+        let named = row.text(0).and_then(|body| Some((body, serde_json::from_str::<Named>(body).ok()?)));
+        match (named, &mut stored) {
+            (Some((body, named)), Some(tests)) => {
+                tests.push(StoredTest { id: named.id, body: body.to_owned() });
+            }
+            _ => stored = None,
+        }
+        MORE
+    })?;
+    Ok(stored)
 }
 
 /// Whether two headers belong to the same run. Fields that are known only at its end may differ.

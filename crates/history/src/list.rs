@@ -1,12 +1,12 @@
 //! The list of past runs.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use fathom_record::{ActivityKind, BestFigures, HistoryRow, RecordError, TestStatus};
-use rusqlite::types::ValueRef;
-use rusqlite::{Row, params};
-use serde::de::Error as _;
 
+use crate::database::{MORE, Row, Transaction};
+use crate::error::Failure;
 use crate::{Error, History, RunId};
 
 /// Which runs to list. The default is all of them.
@@ -93,48 +93,51 @@ impl History {
     /// # Errors
     /// Those of the database.
     pub fn list(&self, filter: &Filter) -> Result<Listing, Error> {
-        let failed = |error| self.failed("list the runs", error);
-        let mut statement = self.connection.prepare(LISTED).map_err(failed)?;
-        let mut found = statement.query(params![filter.tag, filter.test]).map_err(failed)?;
-        let mut tags = self.texts("SELECT run_id, tag FROM tags ORDER BY tag").map_err(failed)?;
-        let mut notes = self.texts("SELECT run_id, text FROM notes ORDER BY rowid").map_err(failed)?;
-        let mut listing = Listing::default();
-        while listing.rows.len() < filter.newest.unwrap_or(usize::MAX) {
-            let Some(row) = found.next().map_err(failed)? else { break };
-            let id = RunId(row.get(0).map_err(failed)?);
-            let tags = tags.remove(&id).unwrap_or_default();
-            let notes = notes.remove(&id).unwrap_or_default();
-            match read_row(id, row).map(|row| HistoryRow { tags, notes, ..row }) {
-                Ok(row) if filter.admits(&row) => listing.rows.push(row),
-                Ok(_) => {}
-                Err(error) => listing.unreadable.push(self.unreadable(id, error)),
-            }
-        }
+        let mut listing = self.read("list the runs", |transaction| {
+            let mut tags = texts(transaction, "SELECT run_id, tag FROM tags ORDER BY tag")?;
+            let mut notes = texts(transaction, "SELECT run_id, text FROM notes ORDER BY rowid")?;
+            let mut listing = Listing::default();
+            let most = filter.newest.unwrap_or(usize::MAX);
+            let values = [filter.tag.as_deref().into(), filter.test.as_deref().into()];
+            transaction.scan(LISTED, &values, |row| {
+                if listing.rows.len() >= most {
+                    return Ok(ControlFlow::Break(()));
+                }
+                let id = row.run(0);
+                let tags = tags.remove(&id).unwrap_or_default();
+                let notes = notes.remove(&id).unwrap_or_default();
+                match read_row(id, row).map(|row| HistoryRow { tags, notes, ..row }) {
+                    Ok(row) if filter.admits(&row) => listing.rows.push(row),
+                    Ok(_) => {}
+                    Err(error) => listing.unreadable.push(self.unreadable(id, error)),
+                }
+                MORE
+            })?;
+            Ok(listing)
+        })?;
         listing.rows.reverse();
         listing.unreadable.reverse();
         Ok(listing)
     }
+}
 
-    /// The texts of each run, in the order of `query`.
-    fn texts(&self, query: &str) -> rusqlite::Result<BTreeMap<RunId, Vec<String>>> {
-        let mut statement = self.connection.prepare(query)?;
-        let mut found = statement.query([])?;
-        let mut texts: BTreeMap<RunId, Vec<String>> = BTreeMap::new();
-        while let Some(row) = found.next()? {
-            texts.entry(RunId(row.get(0)?)).or_default().push(row.get(1)?);
-        }
-        Ok(texts)
-    }
+/// The texts of each run, in the order of `query`.
+fn texts(transaction: &Transaction<'_>, query: &str) -> Result<BTreeMap<RunId, Vec<String>>, Failure> {
+    let mut texts: BTreeMap<RunId, Vec<String>> = BTreeMap::new();
+    transaction.scan(query, &[], |row| {
+        texts.entry(row.run(0)).or_default().extend(row.text(1).map(str::to_owned));
+        MORE
+    })?;
+    Ok(texts)
 }
 
 fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
-    let text = |index: usize, name: &str| text_of(row, index, name).map(str::to_owned);
-    let count =
-        |index: usize| row.get(index).ok().and_then(|value: i64| u64::try_from(value).ok()).unwrap_or(0);
-    let status = text_of(row, 1, "status")?;
+    let text = |index: usize, name: &str| row.part(index, name).map(str::to_owned);
+    let count = |index: usize| row.int(index).and_then(|value| u64::try_from(value).ok()).unwrap_or(0);
+    let status = row.part(1, "status")?;
     // Without it the header could not be read.
     let target = text(5, "header")?;
-    let labels = serde_json::from_str(text_of(row, 11, "labels")?).map_err(RecordError::Malformed)?;
+    let labels = serde_json::from_str(row.part(11, "labels")?).map_err(RecordError::Malformed)?;
     let started_unix_ms = count(4);
     Ok(HistoryRow {
         id: id.0 as u64,
@@ -142,39 +145,26 @@ fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
         started_unix_ms,
         stored_unix_ms: count(2),
         target,
-        kind: ActivityKind::named(text_of(row, 6, "command")?).unwrap_or_default(),
+        kind: ActivityKind::named(row.part(6, "command")?).unwrap_or_default(),
         command: text(7, "command line")?,
         status: status_named(status),
         tests: count(13),
         best: BestFigures {
-            read_iops: row.get(15).unwrap_or_default(),
-            write_iops: row.get(16).unwrap_or_default(),
-            bytes_per_second: row.get(17).unwrap_or_default(),
-            lat_p50_ns: row.get(18).unwrap_or_default(),
+            read_iops: row.real(15),
+            write_iops: row.real(16),
+            bytes_per_second: row.real(17),
+            lat_p50_ns: row.real(18),
         },
-        verdict: row.get(3).unwrap_or_default(),
+        verdict: row.text(3).map(str::to_owned),
         findings: count(14),
         hostname: text(8, "host name")?,
         device: text(9, "device")?,
-        volume_type: row.get(10).unwrap_or_default(),
+        volume_type: row.text(10).map(str::to_owned),
         tags: Vec::new(),
         notes: Vec::new(),
         labels,
         tool_version: text(12, "version")?,
     })
-}
-
-/// The text in a column; other types give an error.
-pub(crate) fn text_of<'row>(row: &'row Row<'_>, index: usize, name: &str) -> Result<&'row str, RecordError> {
-    let wrong = |what: &str| {
-        RecordError::Malformed(serde_json::Error::custom(format!("the {name} is {what}, not a text")))
-    };
-    match row.get_ref(index) {
-        Ok(ValueRef::Text(text)) => std::str::from_utf8(text).map_err(|_| wrong("no valid UTF-8")),
-        Ok(ValueRef::Null) => Err(wrong("missing")),
-        Ok(other) => Err(wrong(&format!("of type {}", other.data_type()))),
-        Err(error) => Err(wrong(&error.to_string())),
-    }
 }
 
 /// The status with the stored name `name`; the database permits only these names.

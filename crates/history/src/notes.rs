@@ -1,7 +1,6 @@
 //! What the user says about stored runs: tags, by which they are found, and notes.
 
-use rusqlite::params;
-
+use crate::database::MORE;
 use crate::{Error, History, RunId};
 
 impl History {
@@ -16,9 +15,8 @@ impl History {
             return Err(Error::BadTag { tag: tag.to_owned() });
         }
         self.write_run(run, "tag a run", |transaction| {
-            transaction
-                .execute("INSERT OR IGNORE INTO tags (run_id, tag) VALUES (?1, ?2)", params![run.0, tag])
-                .map(drop)
+            let insert = "INSERT INTO tags (run_id, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+            transaction.execute(insert, &[run.0.into(), tag.into()]).map(drop)
         })
     }
 
@@ -28,7 +26,8 @@ impl History {
     /// Those of the database; [`Error::UnknownRun`].
     pub fn untag(&mut self, run: RunId, tag: &str) -> Result<bool, Error> {
         self.write_run(run, "untag a run", |transaction| {
-            transaction.execute("DELETE FROM tags WHERE run_id = ?1 AND tag = ?2", params![run.0, tag])
+            let delete = "DELETE FROM tags WHERE run_id = ?1 AND tag = ?2";
+            transaction.execute(delete, &[run.0.into(), tag.into()])
         })
         .map(|removed| removed > 0)
     }
@@ -38,12 +37,19 @@ impl History {
     /// # Errors
     /// Those of the database.
     pub fn tags(&self, run: RunId) -> Result<Vec<String>, Error> {
-        let read = || {
-            let mut statement =
-                self.connection.prepare("SELECT tag FROM tags WHERE run_id = ?1 ORDER BY tag")?;
-            statement.query_map([run.0], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
-        };
-        read().map_err(|error| self.failed("read the tags of a run", error))
+        let select = "SELECT tag FROM tags WHERE run_id = ?1 ORDER BY tag";
+        self.texts_of(run, "read the tags of a run", select)
+    }
+
+    fn texts_of(&self, run: RunId, action: &'static str, select: &str) -> Result<Vec<String>, Error> {
+        self.read(action, |transaction| {
+            let mut texts = Vec::new();
+            transaction.each(select, &[run.0.into()], |row| {
+                texts.extend(row.text(0).map(str::to_owned));
+                MORE
+            })?;
+            Ok(texts)
+        })
     }
 
     /// Adds a note to a run, written at `unix_ms`.
@@ -57,12 +63,8 @@ impl History {
         }
         let written = i64::try_from(unix_ms).unwrap_or(i64::MAX);
         self.write_run(run, "add a note", |transaction| {
-            transaction
-                .execute(
-                    "INSERT INTO notes (run_id, written_unix_ms, text) VALUES (?1, ?2, ?3)",
-                    params![run.0, written, text],
-                )
-                .map(drop)
+            let insert = "INSERT INTO notes (run_id, written_unix_ms, text) VALUES (?1, ?2, ?3)";
+            transaction.execute(insert, &[run.0.into(), written.into(), text.into()]).map(drop)
         })
     }
 
@@ -72,7 +74,7 @@ impl History {
     /// Those of the database; [`Error::UnknownRun`].
     pub fn remove_notes(&mut self, run: RunId) -> Result<usize, Error> {
         self.write_run(run, "remove notes", |transaction| {
-            transaction.execute("DELETE FROM notes WHERE run_id = ?1", [run.0])
+            transaction.execute("DELETE FROM notes WHERE run_id = ?1", &[run.0.into()])
         })
     }
 
@@ -81,11 +83,7 @@ impl History {
     /// # Errors
     /// Those of the database.
     pub fn notes(&self, run: RunId) -> Result<Vec<String>, Error> {
-        let read = || {
-            let mut statement =
-                self.connection.prepare("SELECT text FROM notes WHERE run_id = ?1 ORDER BY rowid")?;
-            statement.query_map([run.0], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
-        };
-        read().map_err(|error| self.failed("read the notes of a run", error))
+        let select = "SELECT text FROM notes WHERE run_id = ?1 ORDER BY rowid";
+        self.texts_of(run, "read the notes of a run", select)
     }
 }

@@ -1,14 +1,14 @@
 //! How large a history is.
 
-use crate::{Error, History, place};
+use crate::{Error, History};
 
 /// Size and contents of a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistorySize {
-    /// Bytes of its files: the database, and the log of changes that are not in it yet.
+    /// Bytes of its files, the log of changes included, or of its tables and indices on a server.
     pub bytes: u64,
-    /// Of these, bytes of pages that no run uses any more.
-    pub free_bytes: u64,
+    /// Of these, bytes of pages that no run uses any more; `None` where that is unknown.
+    pub free_bytes: Option<u64>,
     /// Runs.
     pub runs: u64,
     /// Tests of all runs.
@@ -23,22 +23,21 @@ impl History {
     /// # Errors
     /// Those of the database.
     pub fn size(&self) -> Result<HistorySize, Error> {
-        let read = |sql: &str| {
-            self.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|number| number.max(0) as u64)
-        };
-        let all = || -> rusqlite::Result<HistorySize> {
+        const ACTION: &str = "read its size";
+        const RUNS: &str = "SELECT count(*) FROM runs INDEXED BY runs_listed";
+        const TESTS: &str = "SELECT CAST(coalesce(sum(tests), 0) AS BIGINT) FROM runs INDEXED BY runs_listed";
+        let counted = self.read(ACTION, |transaction| {
+            let count = |sql: &str| transaction.number(sql).map(|number| number.max(0) as u64);
+            let format = transaction.format()?.map_or(0, |(_, format)| format);
             Ok(HistorySize {
-                bytes: 0,
-                free_bytes: read("PRAGMA freelist_count")? * read("PRAGMA page_size")?,
-                runs: read("SELECT count(*) FROM runs INDEXED BY runs_listed")?,
-                tests: read("SELECT coalesce(sum(tests), 0) FROM runs INDEXED BY runs_listed")?,
-                format: read("PRAGMA user_version")? as u32,
+                runs: count(RUNS)?,
+                tests: count(TESTS)?,
+                format: u32::try_from(format).unwrap_or(0),
+                ..HistorySize::default()
             })
-        };
-        let size = all().map_err(|error| self.failed("read its size", error))?;
-        let length = |suffix: &str| {
-            std::fs::metadata(place::with_suffix(self.path(), suffix)).map_or(0, |file| file.len())
-        };
-        Ok(HistorySize { bytes: length("") + length("-wal"), ..size })
+        })?;
+        let bytes = self.database().bytes(self.location());
+        let (bytes, free_bytes) = bytes.map_err(|failure| self.failed(ACTION, failure))?;
+        Ok(HistorySize { bytes, free_bytes, ..counted })
     }
 }

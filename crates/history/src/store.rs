@@ -1,6 +1,7 @@
 //! The store of the current run's record: the history, a side file, or none.
 //!
-//! No call fails. A failure returns a [`Warning`] with the new location of the record, which is used from then on.
+//! No call fails. A failure returns a [`Warning`] with the new location of the record, which is used from then on. The side file
+//! of a run whose server cannot be reached is sent later ([`crate::unsent`]).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,44 +10,55 @@ use std::time::Duration;
 use fathom_record::{Finding, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_sys::files::{is_own_directory, make_private_directories, private_directory};
 
-use crate::{Error, History, PATIENCE, RunId, SideFile, default_path};
+use crate::database::SERVER_PATIENCE;
+use crate::unsent::{self, Sent};
+use crate::{Error, History, Location, PATIENCE, RunId, SideFile, default_path};
 
 /// The locations for a run's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryPath {
     /// The history; `None` stores nothing.
-    pub history: Option<PathBuf>,
-    /// The directory of side files; `None` = the directory of the history.
+    pub history: Option<Location>,
+    /// The directory of side files; `None` = the directory of the history, or one of the user's own for each server.
     pub side_files: Option<PathBuf>,
     /// The user's data directory, the alternative if that one is not writable.
     pub own_directory: Option<PathBuf>,
-    /// How long other processes' locks are waited for.
+    /// How long other processes' locks are waited for, during a run.
     pub patience: Duration,
 }
 
 impl HistoryPath {
     /// A location with side files next to the history.
-    pub fn new(history: Option<PathBuf>) -> HistoryPath {
+    pub fn new(history: Option<Location>) -> HistoryPath {
         let usual = default_path(|name| std::env::var_os(name));
         let own_directory = usual.and_then(|path| path.parent().map(Path::to_path_buf));
-        HistoryPath { history, side_files: None, own_directory, patience: PATIENCE }
+        let patience = match history {
+            Some(Location::Server(_)) => SERVER_PATIENCE,
+            _ => PATIENCE,
+        };
+        HistoryPath { history, side_files: None, own_directory, patience }
     }
 
     /// The directories to try for a side file, best first. Directories that others may write to come after the user's
     /// own, shared ones last.
     fn directories(&self) -> Vec<Directory> {
-        let history = self.history.as_ref().and_then(|path| std::path::absolute(path).ok());
-        // The directory of a device or a pipe is not suitable.
-        let beside = history.filter(|path| !path.exists() || path.is_file() || path.is_dir());
-        let beside = beside.as_deref().and_then(Path::parent).map(Path::to_path_buf);
-        let wanted = self.side_files.clone().or(beside);
-        let is_shared = wanted.as_ref().is_some_and(|wanted| !is_own_directory(wanted));
+        let beside = self.history.as_ref().and_then(Location::file).and_then(beside);
+        let wanted = self.side_files.clone().or_else(|| unsent::directory(self));
+        let is_shared = wanted.is_none() && beside.as_ref().is_some_and(|beside| !is_own_directory(beside));
+        let wanted = wanted.or(beside);
         let mut named: Vec<PathBuf> = wanted.into_iter().chain(self.own_directory.clone()).collect();
-        if is_shared && self.side_files.is_none() {
+        if is_shared {
             named.reverse();
         }
         named.into_iter().map(Directory::Named).chain([Directory::Temporary]).collect()
     }
+}
+
+/// The directory of a history in a file. The directory of a device or a pipe is not suitable.
+fn beside(path: &Path) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let is_suitable = !path.exists() || path.is_file() || path.is_dir();
+    is_suitable.then(|| path.parent().map(Path::to_path_buf)).flatten()
 }
 
 /// A directory for side files.
@@ -101,7 +113,16 @@ pub struct Warning {
 impl Warning {
     /// The remedy.
     pub fn hint(&self) -> Option<String> {
-        self.error.hint()
+        match (&self.error, &self.instead) {
+            (Error::Unreachable { .. }, Kept::File(path)) => Some(match unsent::is_sent_later(path) {
+                true => format!(
+                    "a later run sends the record to the server; so does `fathom history import {}`",
+                    path.display()
+                ),
+                false => format!("send the record later with `fathom history import {}`", path.display()),
+            }),
+            _ => self.error.hint(),
+        }
     }
 }
 
@@ -126,7 +147,8 @@ impl fmt::Display for Warning {
 pub struct RunInProgress {
     history: History,
     run: RunId,
-    header: RunHeader,
+    /// As it is stored, because a history that fails may not be readable any more.
+    record: RunRecord,
     directories: Vec<Directory>,
 }
 
@@ -137,6 +159,8 @@ pub enum Store {
     Database(Box<RunInProgress>),
     /// A side file.
     SideFile(Box<SideFile>),
+    /// The history, to which the side file of this run was sent after its end.
+    Sent(RunId),
     /// Nothing is stored.
     None,
 }
@@ -144,18 +168,18 @@ pub enum Store {
 impl Store {
     /// Begins a run at the location `place`.
     pub fn begin(place: &HistoryPath, header: &RunHeader) -> (Store, Option<Warning>) {
-        let Some(path) = &place.history else { return (Store::None, None) };
-        let begun = History::open(path, place.patience).and_then(|mut history| {
+        let Some(location) = &place.history else { return (Store::None, None) };
+        let begun = History::open(location, place.patience).and_then(|mut history| {
             let run = history.begin(header)?;
             Ok((history, run))
         });
+        let record = RunRecord { header: header.clone(), ..RunRecord::default() };
         match begun {
             Ok((history, run)) => {
-                let (header, directories) = (header.clone(), place.directories());
-                (Store::Database(Box::new(RunInProgress { history, run, header, directories })), None)
+                let directories = place.directories();
+                (Store::Database(Box::new(RunInProgress { history, run, record, directories })), None)
             }
             Err(error) => {
-                let record = RunRecord { header: header.clone(), ..RunRecord::default() };
                 let store = to_side_file(record, &place.directories());
                 let warning = Warning { error, instead: store.kept() };
                 (store, Some(warning))
@@ -167,15 +191,15 @@ impl Store {
     #[must_use = "a warning is for the user"]
     pub fn append(&mut self, test: &TestRecord) -> Option<Warning> {
         let error = match self {
-            Store::Database(running) => running.history.append(running.run, test).err()?,
+            Store::Database(running) => {
+                let stored = running.history.append(running.run, test);
+                running.record.tests.push(test.clone());
+                stored.err()?
+            }
             Store::SideFile(side_file) => side_file.append(test).err()?,
-            Store::None => return None,
+            Store::Sent(_) | Store::None => return None,
         };
-        let mut record = self.record_so_far();
-        if matches!(self, Store::Database(_)) {
-            record.tests.push(test.clone());
-        }
-        Some(self.move_on(record, error))
+        Some(self.move_on(error))
     }
 
     /// Says how the run ended, with its header as it stands at the end and what the numbers tell.
@@ -188,16 +212,29 @@ impl Store {
     ) -> Option<Warning> {
         let error = match self {
             Store::Database(running) => {
-                running.history.finish(running.run, status, header, findings).err()?
+                running.record.status = status;
+                running.record.header.clone_from(header);
+                running.record.findings = findings.to_vec();
+                running.history.finish_record(running.run, &running.record).err()?
             }
             Store::SideFile(side_file) => side_file.finish(status, header, findings).err()?,
-            Store::None => return None,
+            Store::Sent(_) | Store::None => return None,
         };
-        let mut record = self.record_so_far();
-        record.status = status;
-        record.header.clone_from(header);
-        record.findings = findings.to_vec();
-        Some(self.move_on(record, error))
+        Some(self.move_on(error))
+    }
+
+    /// Sends what runs left beside the server of `place`, once this run has ended: others, and this one if it is in a side file.
+    pub fn send_unsent(&mut self, place: &HistoryPath) -> Sent {
+        let own = match self {
+            Store::SideFile(side_file) => side_file.path().to_path_buf(),
+            Store::Database(running) => return unsent::send(place, Some(&mut running.history), None),
+            Store::Sent(_) | Store::None => return Sent::default(),
+        };
+        let mut sent = unsent::send(place, None, Some(&own));
+        if let Some(index) = sent.runs.iter().position(|(file, _)| *file == own) {
+            *self = Store::Sent(sent.runs.remove(index).1);
+        }
+        sent
     }
 
     /// Where the record is.
@@ -205,34 +242,24 @@ impl Store {
         match self {
             Store::Database(running) => Kept::Run(running.run),
             Store::SideFile(side_file) => Kept::File(side_file.path().to_path_buf()),
+            Store::Sent(run) => Kept::Run(*run),
             Store::None => Kept::Nowhere,
         }
     }
 
-    /// The record so far: a history that cannot be written can usually still be read. If not, the stored tests stay in
-    /// it, and [`History::import`] joins both parts.
-    fn record_so_far(&self) -> RunRecord {
-        match self {
-            Store::Database(running) => running
-                .history
-                .load(running.run)
-                .unwrap_or_else(|_| RunRecord { header: running.header.clone(), ..RunRecord::default() }),
-            Store::SideFile(side_file) => side_file.record().clone(),
-            Store::None => RunRecord::default(),
-        }
-    }
-
-    /// Stores `record` in the next usable location.
-    fn move_on(&mut self, record: RunRecord, error: Error) -> Warning {
-        let directories = match self {
-            Store::Database(running) => std::mem::take(&mut running.directories),
+    /// Stores the record in the next usable location.
+    fn move_on(&mut self, error: Error) -> Warning {
+        let next = match self {
+            Store::Database(running) => {
+                to_side_file(std::mem::take(&mut running.record), &running.directories)
+            }
             Store::SideFile(side_file) => {
                 let was_last = side_file.path().starts_with(std::env::temp_dir());
-                if was_last { Vec::new() } else { vec![Directory::Temporary] }
+                let directories = if was_last { Vec::new() } else { vec![Directory::Temporary] };
+                to_side_file(side_file.record().clone(), &directories)
             }
-            Store::None => Vec::new(),
+            Store::Sent(_) | Store::None => return Warning { error, instead: self.kept() },
         };
-        let next = to_side_file(record, &directories);
         let instead = next.kept();
         *self = next;
         Warning { error, instead }

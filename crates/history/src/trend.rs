@@ -4,14 +4,14 @@
 //! [`Metric`]. They are joined with the columns of the runs here: two scans of indices take a fraction of the time of a
 //! search for each run.
 
-use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use fathom_analysis::criterion::Metric;
 use fathom_analysis::trend::{TrendPoint, TrendRow};
-use rusqlite::{Row, params};
 
+use crate::database::{MORE, Row, Transaction};
+use crate::error::Failure;
 use crate::{Error, Filter, History, RunId};
 
 /// What runs are grouped by.
@@ -79,10 +79,31 @@ pub struct TrendQuery {
 
 /// What a trend needs of a run.
 struct RunFacts {
+    run: RunId,
     dated_unix_ms: u64,
     started_unix_ms: u64,
     target: Arc<str>,
-    key: Arc<str>,
+    /// Index of its group.
+    key: usize,
+}
+
+/// Texts that occur again and again, each once.
+#[derive(Default)]
+struct SharedTexts {
+    texts: Vec<Arc<str>>,
+    indices: HashMap<Arc<str>, usize>,
+}
+
+impl SharedTexts {
+    fn index(&mut self, text: &str) -> usize {
+        if let Some(&known) = self.indices.get(text) {
+            return known;
+        }
+        let new: Arc<str> = text.into();
+        self.texts.push(new.clone());
+        self.indices.insert(new, self.texts.len() - 1);
+        self.texts.len() - 1
+    }
 }
 
 const VALUES: &str = "SELECT run_id, test, value FROM metrics WHERE metric = ?1 ORDER BY test, run_id";
@@ -100,91 +121,93 @@ impl History {
         let admitted: Option<HashSet<RunId>> =
             admitted.map(|listing| listing.rows.iter().map(|row| RunId(row.id as i64)).collect());
         let is_admitted = |run: RunId| admitted.as_ref().is_none_or(|runs| runs.contains(&run));
-        let read = || -> rusqlite::Result<Vec<TrendRow>> {
-            let runs = self.run_facts(&query.by)?;
+        self.read("read a trend", |transaction| {
+            let mut texts = SharedTexts::default();
+            let runs = run_facts(transaction, &query.by, &mut texts)?;
             let name = query.metric.to_string();
-            let mut statement =
-                self.connection.prepare(if query.test.is_some() { VALUES_OF_TEST } else { VALUES })?;
-            let mut found = match &query.test {
-                Some(test) => statement.query(params![name, test])?,
-                None => statement.query(params![name])?,
+            let (sql, values) = match &query.test {
+                Some(test) => (VALUES_OF_TEST, vec![name.as_str().into(), test.as_str().into()]),
+                None => (VALUES, vec![name.as_str().into()]),
             };
-            let mut rows = Vec::new();
-            let mut test: Arc<str> = "".into();
-            while let Some(row) = found.next()? {
-                let run = RunId(row.get(0)?);
-                let Some(facts) = runs.get(&run).filter(|_| is_admitted(run)) else { continue };
-                let id = row.get_ref(1)?.as_str()?;
-                if *test != *id {
-                    test = id.into();
+            // The values of each test are in the order of the runs, as the facts are, so one pass joins them.
+            let mut tests: Vec<(Arc<str>, Vec<Vec<TrendPoint>>)> = Vec::new();
+            let mut rest = runs.iter().peekable();
+            transaction.scan(sql, &values, |row| {
+                let run = row.run(0);
+                let (Some(id), Some(value)) = (row.text(1), row.real(2)) else { return MORE };
+                if tests.last().is_none_or(|(test, _)| **test != *id) {
+                    tests.push((id.into(), vec![Vec::new(); texts.texts.len()]));
+                    rest = runs.iter().peekable();
                 }
-                rows.push(facts.row(run, &test, row.get(2)?));
-            }
-            // Names are shared, so most comparisons need not read them.
-            let by_name = |one: &Arc<str>, other: &Arc<str>| match Arc::ptr_eq(one, other) {
-                true => Ordering::Equal,
-                false => one.cmp(other),
-            };
-            let place = |row: &TrendRow| (row.point.dated_unix_ms, row.point.run);
-            rows.sort_by(|one, other| {
-                let by_series = by_name(&one.test, &other.test).then_with(|| by_name(&one.key, &other.key));
-                by_series.then_with(|| place(one).cmp(&place(other)))
-            });
-            Ok(rows)
-        };
-        read().map_err(|error| self.failed("read a trend", error))
+                while rest.next_if(|facts| facts.run < run).is_some() {}
+                let facts = rest.next_if(|facts| facts.run == run && is_admitted(run));
+                if let (Some(facts), Some((_, groups))) = (facts, tests.last_mut()) {
+                    groups[facts.key].push(facts.point(value));
+                }
+                MORE
+            })?;
+            tests.sort_by(|one, other| one.0.cmp(&other.0));
+            Ok(tests.into_iter().flat_map(|(test, groups)| rows_of(&test, groups, &texts.texts)).collect())
+        })
     }
+}
 
-    fn run_facts(&self, by: &RunKey) -> rusqlite::Result<HashMap<RunId, RunFacts>> {
-        let mut statement = self.connection.prepare(&format!(
-            "SELECT id, started_unix_ms, stored_unix_ms, target, {} FROM runs INDEXED BY runs_listed
-             WHERE target IS NOT NULL",
-            by.column()
-        ))?;
-        let mut found = statement.query([])?;
-        let mut runs = HashMap::new();
-        let mut known: HashSet<Arc<str>> = HashSet::new();
-        let mut shared = |text: &str| match known.get(text) {
-            Some(known) => known.clone(),
-            None => {
-                let new: Arc<str> = text.into();
-                known.insert(new.clone());
-                new
-            }
+/// The facts of every run that has a group, by number.
+fn run_facts(
+    transaction: &Transaction<'_>,
+    by: &RunKey,
+    texts: &mut SharedTexts,
+) -> Result<Vec<RunFacts>, Failure> {
+    let select = format!(
+        "SELECT id, started_unix_ms, stored_unix_ms, target, {} FROM runs INDEXED BY runs_listed
+         WHERE target IS NOT NULL ORDER BY id",
+        by.column()
+    );
+    let mut runs = Vec::new();
+    transaction.scan(&select, &[], |row| {
+        let (Some(target), Some(key)) = (row.text(3), row.text(4).and_then(|text| by.group(text))) else {
+            return MORE;
         };
-        while let Some(row) = found.next()? {
-            let time = |index: usize| time_of(row, index);
-            let started_unix_ms = time(1);
-            let dated_unix_ms = if started_unix_ms > 0 { started_unix_ms } else { time(2) };
-            let Some(key) = row.get_ref(4)?.as_str_or_null()?.and_then(|text| by.group(text)) else {
-                continue;
-            };
-            let facts = RunFacts {
-                dated_unix_ms,
-                started_unix_ms,
-                target: shared(row.get_ref(3)?.as_str()?),
-                key: shared(&key),
-            };
-            runs.insert(RunId(row.get(0)?), facts);
-        }
-        Ok(runs)
-    }
+        let started_unix_ms = time_of(row, 1);
+        let target = texts.index(target);
+        runs.push(RunFacts {
+            run: row.run(0),
+            dated_unix_ms: if started_unix_ms > 0 { started_unix_ms } else { time_of(row, 2) },
+            started_unix_ms,
+            target: texts.texts[target].clone(),
+            key: texts.index(&key),
+        });
+        MORE
+    })?;
+    Ok(runs)
+}
+
+/// The rows of a test from the points of each group, by group and time.
+fn rows_of(test: &Arc<str>, groups: Vec<Vec<TrendPoint>>, names: &[Arc<str>]) -> Vec<TrendRow> {
+    let mut groups: Vec<(&Arc<str>, Vec<TrendPoint>)> =
+        names.iter().zip(groups).filter(|(_, points)| !points.is_empty()).collect();
+    groups.sort_by(|one, other| one.0.cmp(other.0));
+    let rows = groups.into_iter().flat_map(|(key, mut points)| {
+        points.sort_by_key(|point| (point.dated_unix_ms, point.run));
+        let row = |point| TrendRow { test: test.clone(), key: key.clone(), point };
+        points.into_iter().map(row).collect::<Vec<TrendRow>>()
+    });
+    rows.collect()
 }
 
 fn time_of(row: &Row<'_>, index: usize) -> u64 {
-    row.get::<_, Option<i64>>(index).ok().flatten().and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)
+    row.int(index).and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)
 }
 
 impl RunFacts {
-    fn row(&self, run: RunId, test: &Arc<str>, value: f64) -> TrendRow {
-        let point = TrendPoint {
-            run: u64::try_from(run.0).unwrap_or_default(),
+    fn point(&self, value: f64) -> TrendPoint {
+        TrendPoint {
+            run: u64::try_from(self.run.0).unwrap_or_default(),
             dated_unix_ms: self.dated_unix_ms,
             started_unix_ms: self.started_unix_ms,
             target: self.target.clone(),
             value,
-        };
-        TrendRow { test: test.clone(), key: self.key.clone(), point }
+        }
     }
 }
 
@@ -193,8 +216,8 @@ mod tests {
     use fathom_record::{HostRecord, RunHeader};
 
     use super::*;
-    use crate::PATIENCE;
     use crate::columns::insert_run;
+    use crate::{Location, PATIENCE};
 
     const RUNS: i64 = 2_000;
     const METRICS: i64 = 50;
@@ -202,11 +225,10 @@ mod tests {
     /// A history of runs on two targets, whose figures are their numbers.
     fn filled() -> (tempfile::TempDir, History) {
         let directory = tempfile::tempdir().unwrap();
-        let mut history = History::open(&directory.path().join("h.db"), PATIENCE).unwrap();
+        let mut history = History::open(&Location::new(directory.path().join("h.db")), PATIENCE).unwrap();
         history
             .write("fill it", |transaction| {
-                let mut figure =
-                    transaction.prepare("INSERT INTO metrics VALUES (?1, 'rand-read', ?2, ?3)")?;
+                let figure = "INSERT INTO metrics VALUES (?1, 'rand-read', ?2, ?3)";
                 for number in 1..=RUNS {
                     let target = if number % 2 == 0 { "/even" } else { "/odd" };
                     let mut header = RunHeader {
@@ -218,9 +240,12 @@ mod tests {
                     header.labels.insert("slot".to_owned(), (number % 4).to_string());
                     insert_run(transaction, &header)?;
                     for metric in 0..METRICS - 1 {
-                        figure.execute(params![number, format!("other-{metric}"), 1.0])?;
+                        let name = format!("other-{metric}");
+                        let values = [number.into(), name.as_str().into(), Some(1.0).into()];
+                        transaction.execute(figure, &values)?;
                     }
-                    figure.execute(params![number, "read.iops", number as f64])?;
+                    let values = [number.into(), "read.iops".into(), Some(number as f64).into()];
+                    transaction.execute(figure, &values)?;
                 }
                 Ok(())
             })
@@ -265,16 +290,23 @@ mod tests {
     fn a_trend_reads_indices_only() {
         let (_directory, history) = filled();
         let plan = |sql: &str| -> Vec<String> {
-            let mut plan = history.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let count = plan.parameter_count();
-            let values = rusqlite::params_from_iter((0..count).map(|_| "x"));
-            plan.query_map(values, |row| row.get(3)).unwrap().map(Result::unwrap).collect()
+            let values = vec!["x".into(); sql.matches('?').count()];
+            let mut steps = Vec::new();
+            let explained = history.read("explain", |transaction| {
+                transaction.each(&format!("EXPLAIN QUERY PLAN {sql}"), &values, |row| {
+                    steps.extend(row.text(3).map(str::to_owned));
+                    MORE
+                })
+            });
+            explained.unwrap();
+            steps
         };
         let values = plan(VALUES_OF_TEST);
         assert_eq!(values, ["SEARCH metrics USING PRIMARY KEY (metric=? AND test=?)"]);
         let all = plan(VALUES);
         assert_eq!(all, ["SEARCH metrics USING PRIMARY KEY (metric=?)"]);
-        let listed = plan("SELECT id, target FROM runs INDEXED BY runs_listed");
+        let listed =
+            plan("SELECT id, target FROM runs INDEXED BY runs_listed WHERE target IS NOT NULL ORDER BY id");
         assert_eq!(listed, ["SCAN runs USING COVERING INDEX runs_listed"]);
     }
 }

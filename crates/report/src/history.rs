@@ -89,10 +89,10 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
 }
 
 /// The location of a history, its sizes in bytes, and its counts, each under its name.
-pub fn size_view(path: &str, sizes: &[(&'static str, u64)], counts: &[(&'static str, u64)]) -> View {
+pub fn size_view(location: &str, sizes: &[(&'static str, u64)], counts: &[(&'static str, u64)]) -> View {
     let sizes = sizes.iter().map(|&(name, bytes)| (name, Cell::bytes(bytes)));
     let cells = sizes.chain(counts.iter().map(|&(name, count)| (name, Cell::count(count))));
-    let cells: Vec<(&str, Cell)> = std::iter::once(("path", Cell::from(path))).chain(cells).collect();
+    let cells: Vec<(&str, Cell)> = std::iter::once(("location", Cell::from(location))).chain(cells).collect();
     let row = |(name, cell): &(&str, Cell)| Row::new([Cell::from(*name), cell.clone()]);
     let data = Table::new(["name", "value"].map(Column::left), cells.iter().map(row));
     let mut view = View { data, ..View::default() };

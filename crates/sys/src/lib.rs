@@ -11,6 +11,8 @@ mod error;
 pub mod files;
 pub mod io;
 pub mod kernel_workers;
+pub mod libpq;
+mod library;
 pub mod mmap;
 pub mod open_files;
 pub mod residency;

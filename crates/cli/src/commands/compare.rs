@@ -12,6 +12,7 @@ use fathom_analysis::compare::source::{LABELS, MOST_SOURCES, VolumePrice};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_analysis::criterion::parse_percent;
 use fathom_assess::{Effort, VolumeTypes};
+use fathom_history::Location;
 use fathom_model::Nanos;
 use fathom_report::Style;
 use fathom_report::compare::{ChartKind, Layout, chart, json, junit, plots, view};
@@ -22,7 +23,7 @@ use self::sources::{Asked, SourceReader};
 use super::catalog_arguments::CatalogArguments;
 use super::format_arguments::FormatArguments;
 use super::monitor::NEW_FILE_MODE;
-use super::run_arguments::words;
+use super::run_arguments::{location, words};
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 
@@ -82,9 +83,9 @@ pub struct CompareArguments {
     /// Runs of each simulated volume, each with other random choices
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// History file to read [default: FATHOM_HISTORY, else the user's own]
-    #[arg(long, value_name = "FILE")]
-    history: Option<PathBuf>,
+    /// History to read: a file, or postgres://... [default: FATHOM_HISTORY, else the user's own file]
+    #[arg(long, value_name = "FILE|URI", value_parser = location)]
+    history: Option<Location>,
     #[command(flatten)]
     form: FormatArguments,
     #[command(flatten)]
@@ -252,7 +253,7 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
 ///
 /// # Errors
 /// A run cannot be found or read.
-pub fn of_runs(runs: [&str; 2], history: Option<PathBuf>) -> Result<VolumeComparison, Complaint> {
+pub fn of_runs(runs: [&str; 2], history: Option<Location>) -> Result<VolumeComparison, Complaint> {
     let reader = SourceReader::new(Asked {
         names: runs.map(str::to_owned).to_vec(),
         history,

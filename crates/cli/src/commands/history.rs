@@ -10,11 +10,11 @@ mod size;
 mod trend;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fathom_assess::VolumeTypes;
-use fathom_history::{Error, Filter, History, PATIENCE, RunId};
+use fathom_history::{Error, Filter, History, Location, PATIENCE, RunId};
 use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::fio::{json as fio_json, normal as fio_normal};
 use fathom_report::formats::Format;
@@ -22,6 +22,7 @@ use fathom_report::{Style, TextWriter, import as import_report};
 use fathom_sys::clock::unix_ms;
 
 use super::format_arguments::FormatArguments;
+use super::run_arguments::location;
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
 
@@ -29,9 +30,9 @@ use crate::{output, store};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct HistoryArguments {
-    /// History file to read [default: FATHOM_HISTORY, else the user's own]
-    #[arg(long, global = true, value_name = "FILE")]
-    history: Option<PathBuf>,
+    /// History to read: a file, or postgres://... [default: FATHOM_HISTORY, else the user's own file]
+    #[arg(long, global = true, value_name = "FILE|URI", value_parser = location)]
+    history: Option<Location>,
     #[command(subcommand)]
     action: Action,
 }
@@ -150,7 +151,7 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     }
 }
 
-fn tag_runs(path: &Path, tag: &str, runs: &[RunId], remove: bool) -> Result<Exit, Complaint> {
+fn tag_runs(path: &Location, tag: &str, runs: &[RunId], remove: bool) -> Result<Exit, Complaint> {
     let mut history = History::open_existing(path, PATIENCE)?;
     for &run in runs {
         if remove {
@@ -165,7 +166,7 @@ fn tag_runs(path: &Path, tag: &str, runs: &[RunId], remove: bool) -> Result<Exit
 }
 
 /// Adds a note, or removes all where there is no text.
-fn note(path: &Path, run: RunId, text: Option<&str>) -> Result<Exit, Complaint> {
+fn note(path: &Location, run: RunId, text: Option<&str>) -> Result<Exit, Complaint> {
     let mut history = History::open_existing(path, PATIENCE)?;
     let done = match text {
         Some(text) => {

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::{Ping, verdicts};
 use fathom_assess::ping::{self, PingError};
+use fathom_history::without_password;
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
 use fathom_report::ping::{self as report_ping, json as ping_json, text as ping_text};
@@ -66,6 +67,7 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
     }
     match options::invocation(&given, front) {
         Ok(mut invocation) => {
+            let words = words.iter().map(|word| without_password(word).into_owned());
             invocation.settings.command =
                 ["fathom", "ping"].map(str::to_owned).into_iter().chain(words).collect();
             measure(invocation, front)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_assess::RunSettings;
-use fathom_history::HistoryPath;
+use fathom_history::{HistoryPath, Location, without_password};
 
 use super::catalog_arguments::CatalogArguments;
 use super::format_arguments::FormatArguments;
@@ -19,9 +19,9 @@ pub struct KeepArguments {
     /// in the catalogue
     #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
     pub labels: Vec<(String, String)>,
-    /// History file to keep the run in [default: FATHOM_HISTORY, else the user's own]
-    #[arg(long, value_name = "FILE")]
-    pub history: Option<PathBuf>,
+    /// History to keep the run in: a file, or postgres://... [default: FATHOM_HISTORY, else the user's own file]
+    #[arg(long, value_name = "FILE|URI", value_parser = location)]
+    pub history: Option<Location>,
     /// Keep the run, simulated or not; --history and FATHOM_HISTORY imply it
     #[arg(long)]
     pub keep: bool,
@@ -103,8 +103,13 @@ impl RunArguments {
 
 /// A command line for the record, beginning with the name that everybody knows the program by.
 pub fn words(command: &[OsString]) -> Vec<String> {
-    let given = command.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let given = command.iter().skip(1).map(|word| without_password(&word.to_string_lossy()).into_owned());
     std::iter::once("fathom".to_owned()).chain(given).collect()
+}
+
+/// The history that an argument names.
+pub fn location(text: &str) -> Result<Location, std::convert::Infallible> {
+    Ok(Location::new(text))
 }
 
 /// Reads `NAME=VALUE`.

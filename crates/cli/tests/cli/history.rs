@@ -1,45 +1,35 @@
 //! The list of past runs, and what can be done with it.
 
+use std::path::Path;
+
 use serde_json::Value;
 
-use crate::{run, scratch};
+use crate::{on_both, run, scratch};
 
-const BENCH: [&str; 11] = [
-    "bench",
-    "--history",
-    "h.db",
-    "--buffered",
-    "--size",
-    "16m",
-    "--runtime",
-    "200ms",
-    "--only",
-    "lat-read",
-    "--json",
-];
+on_both!(runs_are_listed_shown_exported_and_removed,);
 
-#[test]
-fn runs_are_listed_shown_exported_and_removed() {
-    let dir = scratch();
+const BENCH: [&str; 9] =
+    ["bench", "--buffered", "--size", "16m", "--runtime", "200ms", "--only", "lat-read", "--json"];
+
+fn runs_are_listed_shown_exported_and_removed(dir: &Path) {
     let history = |args: &[&str]| {
         let mut line = vec!["history"];
         line.extend(args);
-        line.extend(["--history", "h.db"]);
-        run(dir.path(), &line)
+        run(dir, &line)
     };
     assert_eq!(history(&["list", "--json"]).quietly().stdout.trim(), "[]");
     for label in ["volume=a", "volume=b"] {
         let mut args = BENCH.to_vec();
         args.extend(["--label", label]);
-        run(dir.path(), &args).quietly();
+        run(dir, &args).quietly();
     }
     let rows: Value = serde_json::from_str(&history(&["list", "--json"]).quietly().stdout).unwrap();
     let rows = rows.as_array().unwrap();
     assert_eq!(rows.len(), 2);
     for (row, volume) in rows.iter().zip(["a", "b"]) {
-        assert_eq!((row["status"].as_str(), row["target"].as_str()), (Some("complete"), dir.path().to_str()));
+        assert_eq!((row["status"].as_str(), row["target"].as_str()), (Some("complete"), dir.to_str()));
         assert_eq!(row["labels"]["volume"], volume);
-        assert!(row["command"].as_str().unwrap().starts_with("fathom bench --history"));
+        assert!(row["command"].as_str().unwrap().starts_with("fathom bench --buffered"));
         assert!(row["started"].as_str().unwrap().ends_with('Z'));
     }
     let newest: Value =

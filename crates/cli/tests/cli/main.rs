@@ -32,6 +32,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
 
+use fathom_tests::PostgresServer;
 use tempfile::TempDir;
 
 /// A directory for one test, beside the build's own files, so that it is no tmpfs.
@@ -50,8 +51,37 @@ fn program(dir: &Path) -> Command {
         }
     }
     command.env("HOME", dir.join("home")).env("TZ", "UTC");
+    if let Ok(uri) = std::fs::read_to_string(dir.join(SERVER_URI)) {
+        command.env("FATHOM_HISTORY", uri);
+    }
     command
 }
+
+/// A file that names the history of a directory, where that is on a server.
+const SERVER_URI: &str = "server-uri";
+
+/// A directory whose history is on a server; `None`, after saying so, where there is none.
+fn scratch_with_server() -> Option<TempDir> {
+    let server = PostgresServer::shared()?;
+    let dir = scratch();
+    std::fs::write(dir.path().join(SERVER_URI), server.uri(&server.create_database())).unwrap();
+    Some(dir)
+}
+
+/// Runs tests, each a function of a directory, with a history in a file and on a server.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $name() { super::$name($crate::scratch().path()); })+
+        }
+        mod postgres {
+            $(#[test] fn $name() {
+                if let Some(dir) = $crate::scratch_with_server() { super::$name(dir.path()); }
+            })+
+        }
+    };
+}
+use on_both;
 
 /// What this process ignores its children ignore, and a shell has what it starts in the background ignore SIGINT. A
 /// signal that has a handler here has none there.

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use fathom_history::{Error, History, RunId};
 
-use crate::fixture::{PATIENCE, header, open, place, record};
+use crate::fixture::{PATIENCE, at, header, open, place, record};
 
 /// Opens `path` for writing and for reading; both must say `message` after the path.
 fn check(path: &Path, message: &str) {
     let before = path.is_file().then(|| fs::read(path).unwrap());
-    for opened in [History::open(path, PATIENCE), History::open_existing(path, PATIENCE)] {
+    for opened in [History::open(&at(path), PATIENCE), History::open_existing(&at(path), PATIENCE)] {
         let error = opened.unwrap_err();
         assert_eq!(error.to_string(), format!("history {}: {message}", path.display()));
         assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{error}");
@@ -68,7 +68,7 @@ fn damaged() {
     let mut damaged = whole.clone();
     damaged[100..4096].fill(0xa5);
     fs::write(&path, &damaged).unwrap();
-    let error = match History::open(&path, PATIENCE) {
+    let error = match History::open(&at(&path), PATIENCE) {
         Ok(mut history) => history.begin(&header("/mnt")).unwrap_err(),
         Err(error) => error,
     };
@@ -76,7 +76,7 @@ fn damaged() {
     assert!(error.hint().unwrap().contains("mv "), "{error}");
     // The tables are gone, the schema is not.
     fs::write(&path, &whole[..4096]).unwrap();
-    let error = match History::open(&path, PATIENCE) {
+    let error = match History::open(&at(&path), PATIENCE) {
         Ok(history) => history.load(RunId(1)).unwrap_err(),
         Err(error) => error,
     };
@@ -94,7 +94,7 @@ fn an_empty_file_becomes_a_history() {
 fn missing_directories_are_created_for_writing_only() {
     let (directory, _) = place();
     let path = directory.path().join("a/b c/ü%41?x#/history.db");
-    let error = History::open_existing(&path, PATIENCE).unwrap_err();
+    let error = History::open_existing(&at(&path), PATIENCE).unwrap_err();
     assert!(matches!(error, Error::Missing { .. }), "{error}");
     assert!(!directory.path().join("a").exists());
     open(&path).begin(&header("/mnt")).unwrap();
@@ -109,7 +109,7 @@ fn names_special_to_sqlite_are_plain_file_names() {
         open(&path).begin(&header("/mnt")).unwrap();
         assert!(path.is_file(), "{name}");
     }
-    let error = History::open(Path::new(""), PATIENCE).unwrap_err();
+    let error = History::open(&at(Path::new("")), PATIENCE).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
@@ -118,7 +118,7 @@ fn a_file_in_place_of_a_directory_is_refused() {
     let (directory, _) = place();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = History::open(&file.join("deeper/history.db"), PATIENCE).unwrap_err();
+    let error = History::open(&at(&file.join("deeper/history.db")), PATIENCE).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     assert!(error.hint().is_some());
 }
@@ -127,14 +127,14 @@ fn a_file_in_place_of_a_directory_is_refused() {
 fn too_long_names_are_refused() {
     let (directory, _) = place();
     let path = directory.path().join("x".repeat(300));
-    let error = History::open(&path, PATIENCE).unwrap_err();
+    let error = History::open(&at(&path), PATIENCE).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
 #[test]
 fn a_locked_history_is_refused_for_writing() {
     let (_directory, path) = place();
-    let mut history = History::open(&path, Duration::ZERO).unwrap();
+    let mut history = History::open(&at(&path), Duration::ZERO).unwrap();
     let run = history.begin(&header("/mnt")).unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -154,6 +154,6 @@ fn a_locked_rollback_journal_is_refused() {
     let other = rusqlite::Connection::open(&path).unwrap();
     other.query_row("PRAGMA journal_mode = delete", [], |_| Ok(())).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let error = History::open(&path, Duration::ZERO).unwrap_err();
+    let error = History::open(&at(&path), Duration::ZERO).unwrap_err();
     assert!(matches!(error, Error::Locked { .. }), "{error:?}");
 }

@@ -5,18 +5,24 @@ use std::fs;
 use fathom_history::{Error, Filter, RunId};
 use fathom_record::TestStatus;
 
-use crate::fixture::{header, open, place, record, test, test_ids};
+use crate::fixture::{Place, header, on_both, record, test, test_ids};
 
-#[test]
-fn an_export_is_imported_once() {
-    let (_here, path) = place();
-    let (there, other) = place();
+on_both!(
+    an_export_is_imported_once,
+    the_remaining_tests_are_added_to_a_partial_run,
+    invalid_records_are_refused,
+    a_different_run_gets_its_own_entry,
+    a_stale_file_does_not_undo_the_end_of_a_run,
+);
+
+fn an_export_is_imported_once(place: &Place) {
     let expected = record("/mnt", &["a", "b"]);
-    let mut history = open(&path);
+    let first = Place::file();
+    let mut history = first.open();
     let run = history.import(&expected).unwrap();
-    let file = there.path().join("export.json");
+    let file = first.directory.path().join("export.json");
     fs::write(&file, history.export(run).unwrap()).unwrap();
-    let mut other = open(&other);
+    let mut other = place.open();
     other.begin(&header("/another")).unwrap();
     for _ in 0..2 {
         assert_eq!(other.import_file(&file).unwrap(), RunId(2));
@@ -25,22 +31,24 @@ fn an_export_is_imported_once() {
     assert_eq!(other.list(&Filter::default()).unwrap().rows.len(), 2);
 }
 
-#[test]
-fn the_remaining_tests_are_added_to_a_partial_run() {
+fn the_remaining_tests_are_added_to_a_partial_run(place: &Place) {
+    let mut history = place.open();
     // (stored, in the file, expected)
-    for (stored, added, expected) in [
+    for (number, (stored, added, expected)) in [
         (&["a"][..], &["a", "b", "c"][..], &["a", "b", "c"][..]),
         (&["a", "b"], &["c"], &["a", "b", "c"]),
         (&[], &["a"], &["a"]),
         (&["a", "b"], &["a"], &["a", "b"]),
-    ] {
-        let (_directory, path) = place();
-        let mut history = open(&path);
-        let run = history.begin(&header("/mnt")).unwrap();
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let target = format!("/mnt{number}");
+        let run = history.begin(&header(&target)).unwrap();
         for id in stored {
             history.append(run, &test(id)).unwrap();
         }
-        let mut rest = record("/mnt", added);
+        let mut rest = record(&target, added);
         rest.header.notes.push("known only at the end".into());
         assert_eq!(history.import(&rest).unwrap(), run, "{stored:?} {added:?}");
         let merged = history.load(run).unwrap();
@@ -49,10 +57,8 @@ fn the_remaining_tests_are_added_to_a_partial_run() {
     }
 }
 
-#[test]
-fn a_different_run_gets_its_own_entry() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn a_different_run_gets_its_own_entry(place: &Place) {
+    let mut history = place.open();
     let first = history.import(&record("/mnt", &["a"])).unwrap();
     let mut later = record("/mnt", &["a"]);
     later.header.hosts[0].started_monotonic_ns += 1;
@@ -63,10 +69,8 @@ fn a_different_run_gets_its_own_entry() {
     assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 3);
 }
 
-#[test]
-fn a_stale_file_does_not_undo_the_end_of_a_run() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn a_stale_file_does_not_undo_the_end_of_a_run(place: &Place) {
+    let mut history = place.open();
     let whole = record("/mnt", &["a", "b"]);
     let run = history.import(&whole).unwrap();
     let mut stale = record("/mnt", &["a"]);
@@ -76,11 +80,9 @@ fn a_stale_file_does_not_undo_the_end_of_a_run() {
     assert_eq!(history.load(run).unwrap(), whole);
 }
 
-#[test]
-fn invalid_records_are_refused() {
-    let (directory, path) = place();
-    let mut history = open(&path);
-    let file = directory.path().join("x.json");
+fn invalid_records_are_refused(place: &Place) {
+    let mut history = place.open();
+    let file = place.directory.path().join("x.json");
     for text in ["", "[]", "{", r#"{"schema":"fathom.record/3"}"#, r#"{"fio version":"fio-3.33"}"#] {
         fs::write(&file, text).unwrap();
         let error = history.import_file(&file).unwrap_err();
@@ -89,6 +91,6 @@ fn invalid_records_are_refused() {
     }
     fs::write(&file, b"\xff\xfe").unwrap();
     assert!(matches!(history.import_file(&file), Err(Error::Input(_))));
-    assert!(matches!(history.import_file(directory.path()), Err(Error::Input(_))));
+    assert!(matches!(history.import_file(place.directory.path()), Err(Error::Input(_))));
     assert!(history.list(&Filter::default()).unwrap().rows.is_empty());
 }

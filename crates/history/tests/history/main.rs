@@ -10,5 +10,6 @@ mod migrations;
 mod mounts;
 mod processes;
 mod runs;
+mod servers;
 mod shared_places;
 mod store;

@@ -11,9 +11,9 @@ use crate::fixture::{assert_sound, open, place, record};
 
 /// The steps from an empty file; a format is the number of those that were taken.
 const STEPS: [&str; 3] = [
-    include_str!("../../migrations/0001.sql"),
-    include_str!("../../migrations/0002.sql"),
-    include_str!("../../migrations/0003.sql"),
+    include_str!("../../migrations/sqlite/0001.sql"),
+    include_str!("../../migrations/sqlite/0002.sql"),
+    include_str!("../../migrations/sqlite/0003.sql"),
 ];
 
 /// A history of format `format` as its version of the program left it, with these runs.

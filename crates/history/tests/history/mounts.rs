@@ -9,7 +9,7 @@ use std::process::Command;
 use fathom_history::{Error, Filter, History, HistoryPath, Kept, RunId, Store};
 use tempfile::TempDir;
 
-use crate::fixture::{PATIENCE, assert_sound, header, open, record, test, test_ids};
+use crate::fixture::{PATIENCE, assert_sound, at, header, open, record, test, test_ids};
 
 /// A small file system, unmounted at the end.
 struct Mount {
@@ -50,7 +50,7 @@ fn mount(arguments: &[&str], directory: &Path) -> bool {
 fn a_full_file_system() {
     let Some(mount) = Mount::new("size=1m") else { return };
     let path = mount.path().join("history.db");
-    let (mut store, warning) = Store::begin(&HistoryPath::new(Some(path.clone())), &header("/mnt"));
+    let (mut store, warning) = Store::begin(&HistoryPath::new(Some(at(&path))), &header("/mnt"));
     assert!(warning.is_none());
     let mut large = test("0");
     large.notes = vec!["x".repeat(100 << 10)];
@@ -83,7 +83,7 @@ fn a_full_file_system() {
 #[test]
 fn a_file_system_without_space_for_a_history() {
     let Some(mount) = Mount::new("size=8k") else { return };
-    let error = History::open(&mount.path().join("history.db"), PATIENCE).unwrap_err();
+    let error = History::open(&at(&mount.path().join("history.db")), PATIENCE).unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("space"));
 }
@@ -95,19 +95,19 @@ fn a_read_only_file_system() {
     let run = open(&path).import(&record("/mnt", &["a", "b"])).unwrap();
     assert!(mount(&["-o", "remount,ro"], mounted.path()));
 
-    let error = History::open(&path, PATIENCE).unwrap_err();
+    let error = History::open(&at(&path), PATIENCE).unwrap_err();
     assert!(matches!(error, Error::ReadOnly { .. }), "{error:?}");
-    let mut history = History::open_existing(&path, PATIENCE).unwrap();
+    let mut history = History::open_existing(&at(&path), PATIENCE).unwrap();
     assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 1);
     assert_eq!(test_ids(&history.load(run).unwrap()), ["a", "b"]);
     let error = history.remove(&[run]).unwrap_err();
     assert!(matches!(error, Error::ReadOnly { .. }), "{error:?}");
 
     let new = mounted.path().join("new.db");
-    let error = History::open(&new, PATIENCE).unwrap_err();
+    let error = History::open(&at(&new), PATIENCE).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("writable for this user"), "{error}");
-    let (store, warning) = Store::begin(&HistoryPath::new(Some(new)), &header("/mnt"));
+    let (store, warning) = Store::begin(&HistoryPath::new(Some(at(&new))), &header("/mnt"));
     let Kept::File(file) = store.kept() else { panic!("{:?}", store.kept()) };
     fs::remove_file(&file).unwrap();
     assert_eq!(warning.unwrap().instead, Kept::File(file));

@@ -3,13 +3,19 @@
 //! A writing process is this test binary, which runs only `writer` if the environment says so.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use fathom_history::{Filter, RunId};
+use fathom_history::{Filter, History, Location, RunId};
 use fathom_record::TestStatus;
 
-use crate::fixture::{assert_sound, findings, header, open, place, test, test_ids};
+use crate::fixture::{PATIENCE, Place, findings, header, on_both, test, test_ids};
+
+on_both!(
+    twenty_processes_create_and_fill_one_history,
+    twenty_threads_create_and_fill_one_history,
+    a_hundred_kills_lose_no_finished_test_and_damage_nothing,
+    a_killed_writer_keeps_its_finished_tests,
+);
 
 const HISTORY: &str = "FATHOM_TEST_WRITER_HISTORY";
 const TESTS: &str = "FATHOM_TEST_WRITER_TESTS";
@@ -17,8 +23,8 @@ const WRITERS: usize = 20;
 const TESTS_EACH: usize = 20;
 
 /// Stores a run of `tests` tests and prints a line after each.
-fn write_run(path: &Path, name: &str, tests: usize) {
-    let mut history = open(path);
+fn write_run(location: &Location, name: &str, tests: usize) {
+    let mut history = History::open(location, PATIENCE).unwrap();
     let run = history.begin(&header(name)).unwrap();
     for number in 0..tests {
         let mut test = test(&number.to_string());
@@ -32,24 +38,24 @@ fn write_run(path: &Path, name: &str, tests: usize) {
 
 #[test]
 fn writer() {
-    if let (Some(path), Some(tests)) = (std::env::var_os(HISTORY), std::env::var_os(TESTS)) {
+    if let (Some(location), Some(tests)) = (std::env::var_os(HISTORY), std::env::var_os(TESTS)) {
         let tests = tests.to_str().unwrap().parse().unwrap();
-        write_run(Path::new(&path), &std::process::id().to_string(), tests);
+        write_run(&Location::new(location), &std::process::id().to_string(), tests);
     }
 }
 
-fn spawn_writer(path: &Path, tests: usize) -> Child {
+fn spawn_writer(place: &Place, tests: usize) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "processes::writer", "--nocapture", "--test-threads=1"])
-        .env(HISTORY, path)
+        .env(HISTORY, place.uri())
         .env(TESTS, tests.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()
 }
 
-fn assert_nothing_lost(path: &Path) {
-    let history = open(path);
+fn assert_nothing_lost(place: &Place) {
+    let history = place.open();
     let rows = history.list(&Filter::default()).unwrap().rows;
     assert_eq!(rows.len(), WRITERS);
     for row in rows {
@@ -61,30 +67,25 @@ fn assert_nothing_lost(path: &Path) {
         }
     }
     drop(history);
-    assert_sound(path);
+    place.assert_sound();
 }
 
-#[test]
-fn twenty_processes_create_and_fill_one_history() {
-    let (_directory, path) = place();
-    let writers: Vec<Child> = (0..WRITERS).map(|_| spawn_writer(&path, TESTS_EACH)).collect();
+fn twenty_processes_create_and_fill_one_history(place: &Place) {
+    let writers: Vec<Child> = (0..WRITERS).map(|_| spawn_writer(place, TESTS_EACH)).collect();
     for writer in writers {
         let output = writer.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
-    assert_nothing_lost(&path);
+    assert_nothing_lost(place);
 }
 
-#[test]
-fn twenty_threads_create_and_fill_one_history() {
-    let (_directory, path) = place();
+fn twenty_threads_create_and_fill_one_history(place: &Place) {
     std::thread::scope(|scope| {
         for number in 0..WRITERS {
-            let path = &path;
-            scope.spawn(move || write_run(path, &format!("thread {number}"), TESTS_EACH));
+            scope.spawn(move || write_run(&place.location, &format!("thread {number}"), TESTS_EACH));
         }
     });
-    assert_nothing_lost(&path);
+    assert_nothing_lost(place);
 }
 
 /// Runs that are killed, each a little later than the one before.
@@ -92,12 +93,10 @@ const KILLS: u32 = 100;
 /// Tests of a run that is killed.
 const TESTS_KILLED: usize = 4;
 
-#[test]
-fn a_hundred_kills_lose_no_finished_test_and_damage_nothing() {
-    let (_directory, path) = place();
+fn a_hundred_kills_lose_no_finished_test_and_damage_nothing(place: &Place) {
     let mut finished = 0;
     for kill in 0..KILLS {
-        let mut writer = spawn_writer(&path, TESTS_KILLED);
+        let mut writer = spawn_writer(place, TESTS_KILLED);
         let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
         // From the first test on, or from the last: then the end of the run is written.
         let until = format!("stored {}", kill as usize % TESTS_KILLED);
@@ -111,7 +110,7 @@ fn a_hundred_kills_lose_no_finished_test_and_damage_nothing() {
         let has_finished = writer.wait().unwrap().success();
         let reported = until_number(lines.map_while(Result::ok), kill as usize % TESTS_KILLED);
 
-        let history = open(&path);
+        let history = place.open();
         let run = history.load(RunId(i64::from(kill) + 1)).unwrap();
         assert!(run.tests.len() > reported, "{} tests of {reported} reported", run.tests.len());
         for (number, test) in run.tests.iter().enumerate() {
@@ -122,14 +121,14 @@ fn a_hundred_kills_lose_no_finished_test_and_damage_nothing() {
         }
         finished += u32::from(run.status == TestStatus::Complete);
         if kill % 20 == 0 {
-            assert_sound(&path);
+            place.assert_sound();
         }
     }
-    let rows = open(&path).list(&Filter::default()).unwrap();
+    let rows = place.open().list(&Filter::default()).unwrap();
     assert_eq!((rows.rows.len(), rows.unreadable.len()), (KILLS as usize, 0));
     let complete = rows.rows.iter().filter(|row| row.status == TestStatus::Complete).count();
     assert_eq!(complete, finished as usize);
-    assert_sound(&path);
+    place.assert_sound();
 }
 
 /// The last test that a writer reported, `first` if it reported none after that.
@@ -138,11 +137,9 @@ fn until_number(lines: impl Iterator<Item = String>, first: usize) -> usize {
     numbers.last().unwrap_or(first)
 }
 
-#[test]
-fn a_killed_writer_keeps_its_finished_tests() {
-    let (_directory, path) = place();
+fn a_killed_writer_keeps_its_finished_tests(place: &Place) {
     for (round, until) in [0, 1, 7, 20].into_iter().enumerate() {
-        let mut writer = spawn_writer(&path, usize::MAX);
+        let mut writer = spawn_writer(place, usize::MAX);
         let lines = BufReader::new(writer.stdout.take().unwrap()).lines();
         let last = format!("stored {until}");
         assert!(lines.map(Result::unwrap).any(|line| line.ends_with(&last)), "the writer ended early");
@@ -150,8 +147,8 @@ fn a_killed_writer_keeps_its_finished_tests() {
         writer.kill().unwrap();
         writer.wait().unwrap();
 
-        assert_sound(&path);
-        let mut history = open(&path);
+        place.assert_sound();
+        let mut history = place.open();
         let rows = history.list(&Filter::default()).unwrap().rows;
         assert_eq!(rows.len(), round + 1);
         let run = history.load(RunId(rows[round].id as i64)).unwrap();

@@ -3,45 +3,53 @@
 use fathom_history::{Error, Filter, History, RunId};
 use fathom_record::{ActivityKind, RunRecord, TestStatus};
 
-use crate::fixture::{PATIENCE, assert_sound, findings, header, open, place, record, test, test_ids};
+use crate::fixture::{PATIENCE, Place, findings, header, on_both, open, place, record, test, test_ids};
 
-#[test]
-fn a_run_is_read_back_exactly() {
-    let (_directory, path) = place();
+on_both!(
+    a_run_is_read_back_exactly,
+    a_run_is_incomplete_until_it_is_finished,
+    the_list_is_filtered,
+    a_simulated_run_has_no_time,
+    removed_ids_are_not_reused,
+    removing_is_all_or_nothing,
+    unknown_runs_are_named,
+    notes,
+    tags,
+    a_record_of_a_later_version_is_exported_as_it_is,
+    a_broken_text_is_named_and_the_rest_is_readable,
+);
+
+fn a_run_is_read_back_exactly(place: &Place) {
     let expected = record("/mnt", &["a", "b", "c"]);
-    let mut history = open(&path);
+    let mut history = place.open();
     let run = history.begin(&expected.header).unwrap();
     for test in &expected.tests {
         history.append(run, test).unwrap();
     }
     history.finish(run, TestStatus::Complete, &expected.header, &expected.findings).unwrap();
     drop(history);
-    let history = History::open_existing(&path, PATIENCE).unwrap();
+    let history = History::open_existing(&place.location, PATIENCE).unwrap();
     assert_eq!(history.load(run).unwrap(), expected);
     assert_eq!(history.export(run).unwrap(), expected.to_json());
-    assert_sound(&path);
+    place.assert_sound();
 }
 
-#[test]
-fn a_run_is_incomplete_until_it_is_finished() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn a_run_is_incomplete_until_it_is_finished(place: &Place) {
+    let mut history = place.open();
     let run = history.begin(&header("/mnt")).unwrap();
     history.append(run, &test("a")).unwrap();
     // Another process reads, as it would after this one was killed.
-    let seen = open(&path).load(run).unwrap();
+    let seen = place.open().load(run).unwrap();
     assert_eq!((seen.status, test_ids(&seen), seen.findings.len()), (TestStatus::Incomplete, vec!["a"], 0));
     let mut last = header("/mnt");
     last.interrupted = Some("SIGINT".into());
     history.finish(run, TestStatus::Failed, &last, &findings()).unwrap();
-    let seen = open(&path).load(run).unwrap();
+    let seen = place.open().load(run).unwrap();
     assert_eq!((seen.status, seen.header, seen.findings), (TestStatus::Failed, last, findings()));
 }
 
-#[test]
-fn the_list_is_filtered() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn the_list_is_filtered(place: &Place) {
+    let mut history = place.open();
     for (target, status) in [
         ("/a", TestStatus::Complete),
         ("/b", TestStatus::Failed),
@@ -92,10 +100,8 @@ fn the_list_is_filtered() {
     assert_eq!((row.status, row.labels.len()), (TestStatus::Failed, 1));
 }
 
-#[test]
-fn a_simulated_run_has_no_time() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn a_simulated_run_has_no_time(place: &Place) {
+    let mut history = place.open();
     history.begin(&Default::default()).unwrap();
     history.begin(&fathom_record::RunHeader { started_unix_ms: u64::MAX, ..Default::default() }).unwrap();
     for row in history.list(&Filter::default()).unwrap().rows {
@@ -103,35 +109,31 @@ fn a_simulated_run_has_no_time() {
     }
 }
 
-#[test]
-fn removed_ids_are_not_reused() {
-    let (_directory, path) = place();
+fn removed_ids_are_not_reused(place: &Place) {
     for expected in 1..=3 {
-        let mut history = open(&path);
+        let mut history = place.open();
         let run = history.begin(&header("/mnt")).unwrap();
         assert_eq!(run, RunId(expected));
         history.remove(&[run]).unwrap();
     }
 }
 
-#[test]
-fn removing_is_all_or_nothing() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn removing_is_all_or_nothing(place: &Place) {
+    let mut history = place.open();
     for _ in 0..3 {
         let run = history.begin(&header("/mnt")).unwrap();
         history.append(run, &test("a")).unwrap();
         history.tag(run, "t").unwrap();
     }
     let error = history.remove(&[RunId(1), RunId(9), RunId(-4)]).unwrap_err();
-    assert_eq!(error.to_string(), format!("history {}: no run -4, 9", path.display()));
+    assert_eq!(error.to_string(), format!("history {}: no run -4, 9", place.location));
     assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 3);
     history.remove(&[RunId(3), RunId(1), RunId(3)]).unwrap();
     history.remove(&[]).unwrap();
     let left: Vec<u64> = history.list(&Filter::default()).unwrap().rows.iter().map(|row| row.id).collect();
     assert_eq!(left, [2]);
     drop(history);
-    assert_sound(&path);
+    place.assert_sound();
 }
 
 #[test]
@@ -154,12 +156,10 @@ fn removing_gives_the_space_back() {
     assert_eq!(test_ids(&history.load(kept).unwrap()), ["small"]);
 }
 
-#[test]
-fn unknown_runs_are_named() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn unknown_runs_are_named(place: &Place) {
+    let mut history = place.open();
     let nine = RunId(9);
-    let expected = format!("history {}: no run 9", path.display());
+    let expected = format!("history {}: no run 9", place.location);
     for result in [
         history.append(nine, &test("a")),
         history.finish(nine, TestStatus::Complete, &header("/mnt"), &[]),
@@ -172,10 +172,8 @@ fn unknown_runs_are_named() {
     }
 }
 
-#[test]
-fn notes() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn notes(place: &Place) {
+    let mut history = place.open();
     let run = history.begin(&header("/mnt")).unwrap();
     for note in ["  first ", "second"] {
         history.add_note(run, note, 7).unwrap();
@@ -188,7 +186,7 @@ fn notes() {
     history.add_note(run, "third", 7).unwrap();
     history.remove(&[run]).unwrap();
     drop(history);
-    assert_sound(&path);
+    place.assert_sound();
 }
 
 #[test]
@@ -206,10 +204,8 @@ fn the_size_is_that_of_the_files() {
     assert_eq!(size.bytes, files);
 }
 
-#[test]
-fn tags() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn tags(place: &Place) {
+    let mut history = place.open();
     let run = history.begin(&header("/mnt")).unwrap();
     for tag in ["b", "a", "b", "do volume"] {
         history.tag(run, tag).unwrap();
@@ -224,13 +220,10 @@ fn tags() {
     }
 }
 
-#[test]
-fn a_record_of_a_later_version_is_exported_as_it_is() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn a_record_of_a_later_version_is_exported_as_it_is(place: &Place) {
+    let mut history = place.open();
     let run = history.begin(&header("/mnt")).unwrap();
-    let other = rusqlite::Connection::open(&path).unwrap();
-    other.execute("UPDATE runs SET schema = 'fathom.record/99', header = '{\"new\":1}'", []).unwrap();
+    place.sql("UPDATE runs SET schema = 'fathom.record/99', header = '{\"new\":1}'");
     let exported = history.export(run).unwrap();
     assert!(exported.contains(r#""header":{"new":1}"#), "{exported}");
     let error = history.load(run).unwrap_err();
@@ -238,16 +231,13 @@ fn a_record_of_a_later_version_is_exported_as_it_is() {
     assert!(error.hint().is_some());
 }
 
-#[test]
-fn a_broken_text_is_named_and_the_rest_is_readable() {
-    let (_directory, path) = place();
-    let mut history = open(&path);
+fn a_broken_text_is_named_and_the_rest_is_readable(place: &Place) {
+    let mut history = place.open();
     let good = history.import(&record("/good", &["a"])).unwrap();
     let bad = history.import(&record("/bad", &["a"])).unwrap();
-    let other = rusqlite::Connection::open(&path).unwrap();
-    other.execute("UPDATE tests SET body = '{\"id\":' WHERE run_id = ?1", [bad.0]).unwrap();
+    place.sql(&format!("UPDATE tests SET body = '{{\"id\":' WHERE run_id = {bad}"));
     let error = history.load(bad).unwrap_err();
-    assert_eq!(error.to_string(), format!("{}: cannot read run {bad}", path.display()));
+    assert_eq!(error.to_string(), format!("{}: cannot read run {bad}", place.location));
     assert_eq!(history.load(good).unwrap(), record("/good", &["a"]));
     assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 2);
     let whole: RunRecord = history.load(good).unwrap();

@@ -9,7 +9,7 @@ use fathom_record::RunRecord;
 use fathom_sys::files::PathRefusal;
 use tempfile::TempDir;
 
-use crate::fixture::{PATIENCE, header, test, test_ids};
+use crate::fixture::{PATIENCE, at, header, test, test_ids};
 
 const PRECIOUS: &str = "precious";
 
@@ -61,7 +61,7 @@ fn a_history_follows_no_planted_link() {
     let (directory, victim, shared) = ground(0o777);
     let path = shared.join("h.db");
     symlink(&victim, &path).unwrap();
-    for opened in [History::open(&path, PATIENCE), History::open_existing(&path, PATIENCE)] {
+    for opened in [History::open(&at(&path), PATIENCE), History::open_existing(&at(&path), PATIENCE)] {
         match opened.unwrap_err() {
             Error::Io { source, .. } => {
                 assert!(matches!(PathRefusal::of(&source), Some(PathRefusal::Link { .. })))
@@ -72,13 +72,13 @@ fn a_history_follows_no_planted_link() {
     // A link of a journal is one as well.
     let path = shared.join("fresh.db");
     symlink(&victim, shared.join("fresh.db-wal")).unwrap();
-    assert!(History::open(&path, PATIENCE).is_err());
+    assert!(History::open(&at(&path), PATIENCE).is_err());
     assert_eq!(fs::read_to_string(&victim).unwrap(), PRECIOUS);
 
     // In a directory of one's own links work.
     let link = directory.path().join("link.db");
     symlink(directory.path().join("real.db"), &link).unwrap();
-    History::open(&link, PATIENCE).unwrap().begin(&header("/mnt")).unwrap();
+    History::open(&at(&link), PATIENCE).unwrap().begin(&header("/mnt")).unwrap();
     assert!(directory.path().join("real.db").is_file() && link.is_symlink());
 }
 
@@ -86,7 +86,7 @@ fn a_history_follows_no_planted_link() {
 fn files_and_directories_that_are_made_are_for_their_user_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("share/fathom/history.db");
-    let mut history = History::open(&path, PATIENCE).unwrap();
+    let mut history = History::open(&at(&path), PATIENCE).unwrap();
     history.begin(&header("/mnt")).unwrap();
     for (name, expected) in
         [("", 0o700), ("fathom", 0o700), ("fathom/history.db", 0o600), ("fathom/history.db-wal", 0o600)]
@@ -101,7 +101,7 @@ fn side_files_go_to_the_users_own_directory_before_one_that_others_may_write_to(
     let history = shared.join("h.db");
     fs::write(&history, "not a database").unwrap();
     let own = directory.path().join("data/fathom");
-    let place = HistoryPath { own_directory: Some(own.clone()), ..HistoryPath::new(Some(history)) };
+    let place = HistoryPath { own_directory: Some(own.clone()), ..HistoryPath::new(Some(at(&history))) };
     let (store, _) = Store::begin(&place, &header("/mnt"));
     assert_eq!(kept(&store).parent(), Some(own.as_path()));
     assert_eq!((mode(&own), mode(&kept(&store))), (0o700, 0o600));
@@ -110,7 +110,8 @@ fn side_files_go_to_the_users_own_directory_before_one_that_others_may_write_to(
 
 #[test]
 fn the_directory_for_temporary_files_is_the_last_resort_and_gets_a_private_one() {
-    let place = HistoryPath { own_directory: None, ..HistoryPath::new(Some("/proc/none/h.db".into())) };
+    let place =
+        HistoryPath { own_directory: None, ..HistoryPath::new(Some(at(Path::new("/proc/none/h.db")))) };
     let (store, warning) = Store::begin(&place, &header("/mnt"));
     assert!(warning.is_some());
     let (file, temporary) = (kept(&store), std::env::temp_dir());

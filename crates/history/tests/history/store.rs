@@ -4,13 +4,23 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fathom_history::{Error, Filter, HistoryPath, Kept, RunId, SideFile, Store};
+use fathom_history::{Error, Filter, HistoryPath, Kept, Location, RunId, SideFile, Store};
 use fathom_record::{RunRecord, TestStatus};
 
-use crate::fixture::{findings, header, open, place, record, test, test_ids};
+use crate::fixture::{PATIENCE, Place, findings, header, on_both, open, place, record, test, test_ids};
+
+on_both!(
+    the_history_where_it_can_be_used,
+    a_history_that_can_neither_be_written_nor_read,
+    a_run_that_somebody_removed_goes_on_in_a_file,
+);
 
 fn impatient(history: PathBuf) -> HistoryPath {
-    HistoryPath { patience: Duration::ZERO, ..HistoryPath::new(Some(history)) }
+    HistoryPath { patience: Duration::ZERO, ..in_file(history) }
+}
+
+fn in_file(history: PathBuf) -> HistoryPath {
+    HistoryPath::new(Some(Location::File(history)))
 }
 
 fn side_file(store: &Store) -> PathBuf {
@@ -24,17 +34,16 @@ fn read(path: &std::path::Path) -> RunRecord {
     RunRecord::from_json(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-#[test]
-fn the_history_where_it_can_be_used() {
-    let (directory, path) = place();
-    let (mut store, warning) = Store::begin(&HistoryPath::new(Some(path.clone())), &header("/mnt"));
+fn the_history_where_it_can_be_used(place: &Place) {
+    let (mut store, warning) = Store::begin(&place.path(PATIENCE), &header("/mnt"));
     assert!(warning.is_none());
     assert!(store.append(&test("a")).is_none());
     assert!(store.finish(TestStatus::Complete, &header("/mnt"), &findings()).is_none());
     assert_eq!(store.kept(), Kept::Run(RunId(1)));
     drop(store);
-    assert_eq!(open(&path).load(RunId(1)).unwrap(), record("/mnt", &["a"]));
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    assert_eq!(place.open().load(RunId(1)).unwrap(), record("/mnt", &["a"]));
+    let files = fs::read_dir(place.directory.path()).unwrap().count();
+    assert_eq!(files, usize::from(!place.is_server()));
 }
 
 #[test]
@@ -50,7 +59,7 @@ fn nothing_where_nothing_is_wanted() {
 fn a_file_beside_a_history_that_cannot_be_opened() {
     let (directory, path) = place();
     fs::write(&path, "not a database").unwrap();
-    let (mut store, warning) = Store::begin(&HistoryPath::new(Some(path.clone())), &header("/mnt"));
+    let (mut store, warning) = Store::begin(&in_file(path.clone()), &header("/mnt"));
     let file = side_file(&store);
     assert_eq!(file.parent(), Some(directory.path()));
     let name = format!("fathom-20260921T141320Z-{}.json", std::process::id());
@@ -124,33 +133,31 @@ fn a_lock_in_the_middle_of_a_run() {
     }
 }
 
-#[test]
-fn a_history_that_can_neither_be_written_nor_read() {
-    let (_directory, path) = place();
-    let (mut store, _) = Store::begin(&impatient(path.clone()), &header("/mnt"));
+fn a_history_that_can_neither_be_written_nor_read(place: &Place) {
+    let (mut store, _) = Store::begin(&place.path(Duration::ZERO), &header("/mnt"));
     assert!(store.append(&test("a")).is_none());
     // As if it had been replaced under us: the tables are not those of a history.
-    let other = rusqlite::Connection::open(&path).unwrap();
-    other.execute_batch("ALTER TABLE runs RENAME TO away").unwrap();
+    place.sql("ALTER TABLE runs RENAME TO away");
     assert!(store.append(&test("b")).is_some());
     let file = side_file(&store);
     assert!(store.append(&test("c")).is_none());
     assert!(store.finish(TestStatus::Complete, &header("/mnt"), &findings()).is_none());
-    assert_eq!(read(&file), record("/mnt", &["b", "c"]));
-    other.execute_batch("ALTER TABLE away RENAME TO runs").unwrap();
-    let mut history = open(&path);
+    // With the tests that were stored before, which may be lost.
+    assert_eq!(read(&file), record("/mnt", &["a", "b", "c"]));
+    place.sql("ALTER TABLE away RENAME TO runs");
+    let mut history = place.open();
     let run = history.import_file(&file).unwrap();
     assert_eq!(history.load(run).unwrap(), record("/mnt", &["a", "b", "c"]));
+    assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 1);
 }
 
-#[test]
-fn a_run_that_somebody_removed_goes_on_in_a_file() {
-    let (_directory, path) = place();
-    let (mut store, _) = Store::begin(&HistoryPath::new(Some(path.clone())), &header("/mnt"));
-    open(&path).remove(&[RunId(1)]).unwrap();
-    let warning = store.append(&test("a")).unwrap();
+fn a_run_that_somebody_removed_goes_on_in_a_file(place: &Place) {
+    let (mut store, _) = Store::begin(&place.path(PATIENCE), &header("/mnt"));
+    assert!(store.append(&test("a")).is_none());
+    place.open().remove(&[RunId(1)]).unwrap();
+    let warning = store.append(&test("b")).unwrap();
     assert!(matches!(warning.error, Error::UnknownRun { .. }), "{warning}");
-    assert_eq!(test_ids(&read(&side_file(&store))), ["a"]);
+    assert_eq!(test_ids(&read(&side_file(&store))), ["a", "b"]);
 }
 
 #[test]

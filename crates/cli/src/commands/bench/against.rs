@@ -161,8 +161,8 @@ impl ComparisonKeeper {
 
     /// Tags a run; without the tag it is kept all the same.
     fn tag_run(&self, run: RunId) {
-        let Some((path, tag)) = self.place.history.as_ref().zip(self.tag(self.lane)) else { return };
-        let tagged = History::open_existing(path, self.place.patience)
+        let Some((location, tag)) = self.place.history.as_ref().zip(self.tag(self.lane)) else { return };
+        let tagged = History::open_existing(location, self.place.patience)
             .and_then(|mut history| history.tag(run, &tag).map(|_| ()));
         if let Err(error) = tagged {
             output::warn(&format!("warning: {}", crate::exit::with_causes(&error)));

@@ -1,12 +1,12 @@
 //! The sources of a comparison: what a name on the command line means, and how its runs are read or made.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fathom_analysis::compare::source::{ComparedSource, SourceKind, SourceRun};
 use fathom_assess::compare::{SimulatedRuns, is_simulated_name, set_volume_type, suite_of, volume_facts};
 use fathom_assess::{AssessError, Effort, VolumeTypes};
 use fathom_catalog::{Published, UnknownPublished};
-use fathom_history::{Filter, History, PATIENCE, RunId};
+use fathom_history::{Filter, History, Location, PATIENCE, RunId};
 use fathom_model::Nanos;
 use fathom_record::{ActivityKind, HistoryRow, RunRecord};
 use fathom_sys::files::IMPORT;
@@ -19,7 +19,7 @@ pub struct Asked {
     /// The sources, as typed.
     pub names: Vec<String>,
     /// The history, where it was named.
-    pub history: Option<PathBuf>,
+    pub history: Option<Location>,
     /// The types that names of simulated volumes mean.
     pub types: VolumeTypes,
     /// The suite that simulated volumes run, where it was named.
@@ -189,14 +189,13 @@ impl SourceReader {
     }
 
     fn of_history(&self, text: &str) -> Result<Vec<SourceRun>, Complaint> {
-        let path = store::existing(self.asked.history.clone())?;
+        let location = store::existing(self.asked.history.clone())?;
         let (selection, back) =
             selection(text).map_err(|error| Complaint::usage(error, Some(HINT.to_owned())))?;
-        if !path.exists() {
+        let Some(history) = History::open_if_there(&location, PATIENCE)? else {
             let message = format!("cannot find source '{text}': there is no history and no such file");
             return Err(Complaint::usage(message, Some(HINT.to_owned())));
-        }
-        let history = History::open_existing(&path, PATIENCE)?;
+        };
         let ids = match selection {
             Selection::Run(id) => vec![id],
             selection => selected(&history, &selection, back)?,

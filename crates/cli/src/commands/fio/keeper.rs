@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use fathom_assess::enter_conditions;
-use fathom_history::{Store, Warning};
+use fathom_history::{HistoryPath, Store, Warning, without_password};
 use fathom_model::RunPlan;
 use fathom_options::{CommandOptions, Invocation, show_command};
 use fathom_record::{Activity, RunHeader, RunRecord};
@@ -14,6 +14,7 @@ use crate::{output, store};
 /// Keeps the run in the history where that was asked for.
 pub struct Keeper {
     is_asked_for: bool,
+    place: HistoryPath,
     store: Store,
     /// What the record says of the run as a whole.
     pub header: RunHeader,
@@ -33,13 +34,19 @@ impl Keeper {
         let mut header = RunHeader { activity: Activity::Fio, notes: notes.to_vec(), ..RunHeader::default() };
         if is_asked_for {
             let names: Vec<String> = targets(plan).iter().map(|path| path.display().to_string()).collect();
-            header.command =
-                ["fathom", "fio"].map(str::to_owned).into_iter().chain(words.iter().cloned()).collect();
+            let words = words.iter().map(|word| without_password(word).into_owned());
+            header.command = ["fathom", "fio"].map(str::to_owned).into_iter().chain(words).collect();
             header.target = names.join(",");
             header.tool_version = env!("CARGO_PKG_VERSION").to_owned();
             header.job_text = show_command(invocation);
         }
-        Keeper { is_asked_for, store: Store::None, header, notes: Vec::new() }
+        Keeper {
+            is_asked_for,
+            place: store::place(None, is_asked_for),
+            store: Store::None,
+            header,
+            notes: Vec::new(),
+        }
     }
 
     /// The header to begin with, where the run is kept.
@@ -50,10 +57,9 @@ impl Keeper {
     /// Enters the run.
     pub fn begin(&mut self, header: RunHeader) {
         self.header = header;
-        let place = store::place(None, true);
-        let (store, warning) = Store::begin(&place, &self.header);
+        let (store, warning) = Store::begin(&self.place, &self.header);
         self.store = store;
-        if place.history.is_none() {
+        if self.place.history.is_none() {
             self.notes.push(format!("{}; the run is not kept", store::NO_PLACE));
         }
         self.note(warning);
@@ -69,6 +75,7 @@ impl Keeper {
         let header = self.header.clone();
         let warning = self.store.finish(ran.status, &header, &ran.findings);
         self.note(warning);
+        self.notes.extend(store::sent_lines(&self.store.send_unsent(&self.place)));
         notes.append(&mut self.notes);
     }
 

@@ -1,9 +1,7 @@
 //! `fathom history diff`: what differs between two runs, by the comparison of `fathom compare`.
 
-use std::path::PathBuf;
-
 use clap::Args;
-use fathom_history::RunId;
+use fathom_history::{Location, RunId};
 use fathom_report::history::diff::{render_json, view};
 
 use crate::commands::compare::of_runs;
@@ -27,7 +25,7 @@ pub struct DiffArguments {
 ///
 /// # Errors
 /// A run cannot be read.
-pub fn run(arguments: &DiffArguments, history: PathBuf) -> Result<Exit, Complaint> {
+pub fn run(arguments: &DiffArguments, history: Location) -> Result<Exit, Complaint> {
     let [a, b] = [arguments.a, arguments.b].map(|run| run.to_string());
     let comparison = of_runs([&a, &b], Some(history))?;
     let names = [format!("Run {a}"), format!("run {b}")];

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use fathom_history::{Error, Filter, History, PATIENCE, RunId};
+use fathom_history::{Error, Filter, History, Location, PATIENCE, RunId};
 use fathom_report::TextWriter;
 use fathom_report::export::{ExportedRun, figure_view, hlog, openmetrics, parquet};
 use fathom_report::formats::csv;
@@ -53,13 +53,13 @@ const NEW_FILE_MODE: u32 = 0o666;
 ///
 /// # Errors
 /// A named run does not exist or cannot be read; the file cannot be written.
-pub fn run(arguments: &ExportArguments, path: &Path) -> Result<Exit, Complaint> {
+pub fn run(arguments: &ExportArguments, location: &Location) -> Result<Exit, Complaint> {
     let filter = arguments.filter.filter(None);
     let is_all = arguments.runs.is_empty();
     if !is_all && filter != Filter::default() {
         return Err(Complaint::usage("runs are named by number or by filters", None));
     }
-    let history = History::open_existing(path, PATIENCE)?;
+    let history = History::open_existing(location, PATIENCE)?;
     let listing = history.list(&filter)?;
     let mut unreadable = if is_all { listing.unreadable } else { Vec::new() };
     let runs: Vec<RunId> = match is_all {

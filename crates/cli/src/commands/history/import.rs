@@ -1,8 +1,8 @@
 //! `fathom history import`: keeps runs from elsewhere: records of fathom, and the output of other programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use fathom_history::{History, PATIENCE};
+use fathom_history::{History, Location, PATIENCE};
 use fathom_import::ImportError;
 use fathom_record::{Activity, RunRecord};
 use fathom_sys::files::IMPORT;
@@ -14,7 +14,7 @@ use crate::output;
 ///
 /// # Errors
 /// A file cannot be read; the history cannot be written.
-pub fn run(files: &[PathBuf], path: &Path) -> Result<Exit, Complaint> {
+pub fn run(files: &[PathBuf], location: &Location) -> Result<Exit, Complaint> {
     let mut records: Vec<RunRecord> = Vec::new();
     for file in files {
         let name = file.to_string_lossy();
@@ -25,7 +25,7 @@ pub fn run(files: &[PathBuf], path: &Path) -> Result<Exit, Complaint> {
         let found = fathom_import::records(&text, &name).map_err(|error| refused(&name, &error))?;
         records.extend(found);
     }
-    let mut history = History::open(path, PATIENCE)?;
+    let mut history = History::open(location, PATIENCE)?;
     for record in &records {
         let run = history.import(record)?;
         output::print(|out| writeln!(out, "Imported run {run}: {}.", described(record)))?;

@@ -1,9 +1,7 @@
 //! `fathom history list`: the runs, newest last.
 
-use std::path::Path;
-
 use clap::Args;
-use fathom_history::{Filter, History, Listing, PATIENCE};
+use fathom_history::{Filter, History, Listing, Location, PATIENCE};
 use fathom_record::HistoryRow;
 use fathom_report::formats::Format;
 use fathom_report::history;
@@ -44,12 +42,11 @@ impl ListArguments {
 ///
 /// # Errors
 /// The history cannot be read.
-pub fn run(list: &ListArguments, path: &Path) -> Result<Exit, Complaint> {
+pub fn run(list: &ListArguments, location: &Location) -> Result<Exit, Complaint> {
     // A user who never kept a run has an empty list, not an error.
-    if !path.exists() {
+    let Some(history) = History::open_if_there(location, PATIENCE)? else {
         return write(list, &[], &list.filter.none(&Listing::default()), false);
-    }
-    let history = History::open_existing(path, PATIENCE)?;
+    };
     // One more tells whether there are older ones.
     let most = list.most();
     let listing = history.list(&list.filter.filter(most.map(|most| most.saturating_add(1))))?;

@@ -1,10 +1,9 @@
 //! `fathom history prune`: removes old runs, after asking.
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
 
 use clap::Args;
-use fathom_history::{History, PATIENCE, RunId};
+use fathom_history::{History, Location, PATIENCE, RunId};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_record::HistoryRow;
@@ -68,16 +67,16 @@ fn prunable(
 ///
 /// # Errors
 /// The history cannot be read or written, or nobody can be asked.
-pub fn run(arguments: &PruneArguments, path: &Path) -> Result<Exit, Complaint> {
+pub fn run(arguments: &PruneArguments, location: &Location) -> Result<Exit, Complaint> {
     let (form, older_than) = (&arguments.form, arguments.older_than);
-    let rows = match path.exists() {
-        true => {
-            let listing = History::open_existing(path, PATIENCE)?.list(&arguments.filter.filter(None))?;
+    let rows = match History::open_if_there(location, PATIENCE)? {
+        Some(history) => {
+            let listing = history.list(&arguments.filter.filter(None))?;
             store::tell_of_unreadable(&listing.unreadable);
             listing.rows
         }
         // A user who never kept a run has nothing to remove.
-        false => Vec::new(),
+        None => Vec::new(),
     };
     let runs = prunable(&rows, unix_ms(), older_than, arguments.keep);
     let is_text = form.format() == Format::Text;
@@ -103,7 +102,7 @@ pub fn run(arguments: &PruneArguments, path: &Path) -> Result<Exit, Complaint> {
     }
     if !dry_run && !runs.is_empty() {
         let ids: Vec<RunId> = runs.iter().map(|row| RunId(row.id as i64)).collect();
-        History::open_existing(path, PATIENCE)?.remove(&ids)?;
+        History::open_existing(location, PATIENCE)?.remove(&ids)?;
     }
     if !is_text {
         form.print(|| history::view(&runs, &none, &form.style()), |out| document::write(&listed, out))?;

@@ -1,9 +1,7 @@
 //! `fathom history size`: where the history is and how large.
 
-use std::path::Path;
-
 use clap::Args;
-use fathom_history::{History, HistorySize, PATIENCE};
+use fathom_history::{History, HistorySize, Location, PATIENCE};
 use fathom_report::document;
 use fathom_report::history::size_view;
 use serde::Serialize;
@@ -21,10 +19,12 @@ pub struct SizeArguments {
 #[derive(Serialize)]
 struct SizeDocument<'a> {
     schema: &'static str,
-    path: &'a str,
+    /// A path, or the URI of a server without its password.
+    location: &'a str,
     bytes: u64,
     /// Of these, bytes that no run uses.
-    free_bytes: u64,
+    /// Null where that is unknown.
+    free_bytes: Option<u64>,
     runs: u64,
     tests: u64,
     format: u32,
@@ -34,15 +34,21 @@ struct SizeDocument<'a> {
 ///
 /// # Errors
 /// The history cannot be read.
-pub fn run(arguments: &SizeArguments, path: &Path) -> Result<Exit, Complaint> {
+pub fn run(arguments: &SizeArguments, location: &Location) -> Result<Exit, Complaint> {
     let HistorySize { bytes, free_bytes, runs, tests, format } =
-        History::open_existing(path, PATIENCE)?.size()?;
-    let path = path.to_string_lossy();
-    let written =
-        SizeDocument { schema: "fathom.history-size/1", path: &path, bytes, free_bytes, runs, tests, format };
+        History::open_existing(location, PATIENCE)?.size()?;
+    let shown = location.to_string();
+    let schema = "fathom.history-size/1";
+    let written = SizeDocument { schema, location: &shown, bytes, free_bytes, runs, tests, format };
+    let sizes: Vec<(&str, u64)> =
+        [("size", Some(bytes)), ("unused", free_bytes)].into_iter().filter_map(known).collect();
     arguments.form.print(
-        || size_view(&path, &[("size", bytes), ("unused", free_bytes)], &[("runs", runs), ("tests", tests)]),
+        || size_view(&shown, &sizes, &[("runs", runs), ("tests", tests)]),
         |out| document::write(&written, out),
     )?;
     Ok(Exit::Done)
+}
+
+fn known((name, bytes): (&'static str, Option<u64>)) -> Option<(&'static str, u64)> {
+    Some((name, bytes?))
 }

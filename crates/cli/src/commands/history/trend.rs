@@ -1,12 +1,11 @@
 //! `fathom history trend`: one metric over the stored runs, and since when it is what it is.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use clap::Args;
 use fathom_analysis::criterion::{Metric, MetricDirection, parse_address};
 use fathom_analysis::trend::{TrendRow, by_key, by_time, series};
-use fathom_history::{Filter, History, PATIENCE, RunKey, TrendQuery};
+use fathom_history::{Filter, History, Location, PATIENCE, RunKey, TrendQuery};
 use fathom_report::formats::Format;
 use fathom_report::history::trend::{TrendReport, data_view, render_json, view};
 
@@ -80,7 +79,7 @@ fn grouping(text: &str) -> Result<Grouping, String> {
 ///
 /// # Errors
 /// The history cannot be read; two tests are named.
-pub fn run(arguments: &TrendArguments, path: &Path) -> Result<Exit, Complaint> {
+pub fn run(arguments: &TrendArguments, location: &Location) -> Result<Exit, Complaint> {
     let TrendArguments { metric: MetricOfTest { test, metric }, by, filter, form } = arguments;
     let mut wanted = filter.filter(None);
     if test.is_some() && wanted.test.is_some() && *test != wanted.test {
@@ -101,9 +100,8 @@ pub fn run(arguments: &TrendArguments, path: &Path) -> Result<Exit, Complaint> {
         },
         filter: wanted,
     };
-    let (rows, others) = match path.exists() {
-        true => {
-            let history = History::open_existing(path, PATIENCE)?;
+    let (rows, others) = match History::open_if_there(location, PATIENCE)? {
+        Some(history) => {
             let rows = history.trend(&query)?;
             let is_filtered = rows.is_empty() && (query.test.is_some() || query.filter != Filter::default());
             let every =
@@ -112,7 +110,7 @@ pub fn run(arguments: &TrendArguments, path: &Path) -> Result<Exit, Complaint> {
             (rows, others)
         }
         // A user who never kept a run has an empty trend, not an error.
-        false => (Vec::new(), Vec::new()),
+        None => (Vec::new(), Vec::new()),
     };
     let none = none(&query, filter, &others);
     let style = form.style();

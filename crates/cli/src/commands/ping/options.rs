@@ -1,10 +1,9 @@
 //! What each option of `ping` means, under our own name and under ioping's, and the help of both.
 
-use std::path::PathBuf;
-
 use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::VolumeTypes;
 use fathom_assess::ping::{LatePolicy, Operation, PingSettings};
+use fathom_history::Location;
 use fathom_model::units::UnitSystem;
 use fathom_report::formats::Format;
 
@@ -125,7 +124,11 @@ const OWN: &[PingOption] = &[
     ours("strict", "", "exit 4 if an objective is inconclusive and none is missed"),
     ours("timeout", "TIME", "count slower requests as timed out [default: 10s]"),
     ours("keep", "", "keep the run in the history; --history and FATHOM_HISTORY imply it"),
-    ours("history", "FILE", "history file to keep the run in [default: FATHOM_HISTORY, else the user's own]"),
+    ours(
+        "history",
+        "FILE|URI",
+        "keep the run in this file or server [default: FATHOM_HISTORY, else the user's own]",
+    ),
     ours("label", "NAME=VALUE", "label of the run (repeatable)"),
     ours("catalog", "FILE", "additional volume types for sim: targets [default: FATHOM_CATALOG]"),
     ours(
@@ -230,18 +233,18 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
             "format" => gathered.forms.push((report(text)?, "--format")),
             "units" => gathered.units = Some(text.parse()?),
             "keep" if front == PingProgram::Own => keeping.keep = true,
-            "history" => keeping.history = Some(PathBuf::from(text)),
+            "history" => keeping.history = Some(Location::new(text)),
             "label" => keeping.labels.push(label(text)?),
             "engine" => settings.engine = Some(text.to_owned()),
-            "catalog" => settings.types = VolumeTypes::new(Some(PathBuf::from(text))),
-            "destroy-data" => settings.destroy_named = Some(PathBuf::from(text)),
+            "catalog" => settings.types = VolumeTypes::new(Some(text.into())),
+            "destroy-data" => settings.destroy_named = Some(text.into()),
             _ if value.is_some() && *name != "live" => number(name, text, &mut settings, &mut gathered)?,
             _ => switch(name, front, &mut settings, &mut gathered),
         }
     }
     settings.target = match said.operands.as_slice() {
         [] => return Err("no destination specified".to_owned()),
-        [target] => PathBuf::from(target),
+        [target] => target.into(),
         _ => return Err("more than one destination specified".to_owned()),
     };
     let form = form(&gathered.forms, front)?;
