@@ -32,6 +32,7 @@ mod ping;
 mod postgres;
 mod prepare;
 mod profiles;
+mod schedules;
 mod stalls;
 mod stopped;
 mod surface;

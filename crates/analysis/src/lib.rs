@@ -28,6 +28,7 @@ pub mod prepare;
 pub mod recommendation;
 mod rows;
 mod say;
+pub mod schedule;
 pub mod steady;
 pub mod surface;
 pub mod sweep;

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_runner::{EventSender, Progress, RunControl, RunEvent, RunHandle, RunState};
 
 use crate::AssessError;
+use crate::schedule::SlotWait;
 use crate::steps::{MeasurementStep, StepObserver};
 
 /// What a measurement tells.
@@ -27,6 +28,10 @@ pub enum MeasurementEvent {
     Lane(usize),
     /// The run of the current lane has ended.
     RunEnded(Box<RunRecord>),
+    /// The next run of a schedule is waited for.
+    Waiting(SlotWait),
+    /// A run of a schedule could not begin.
+    SlotFailed(MissedSlots),
 }
 
 /// Drives a measurement whose result is `T`.
@@ -154,6 +159,8 @@ impl MeasurementEvent {
             MeasurementEvent::StepEnded(test) => observer.step_ended(test),
             MeasurementEvent::Lane(lane) => observer.lane(*lane),
             MeasurementEvent::RunEnded(record) => observer.run_ended(record),
+            MeasurementEvent::Waiting(wait) => observer.waiting(wait),
+            MeasurementEvent::SlotFailed(failed) => observer.slot_failed(failed),
         }
     }
 }
@@ -185,6 +192,14 @@ impl<T> StepObserver for EventSender<MeasurementEvent, T> {
     fn run_ended(&mut self, record: &RunRecord) {
         self.tell(MeasurementEvent::RunEnded(Box::new(record.clone())));
         self.settle();
+    }
+
+    fn waiting(&mut self, wait: &SlotWait) {
+        self.tell(MeasurementEvent::Waiting(*wait));
+    }
+
+    fn slot_failed(&mut self, failed: &MissedSlots) {
+        self.tell(MeasurementEvent::SlotFailed(failed.clone()));
     }
 
     fn step_ended(&mut self, test: &TestRecord) {

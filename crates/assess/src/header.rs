@@ -22,6 +22,7 @@ pub(crate) fn header(
         target: target_name.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         labels: settings.labels.clone(),
+        scheduled: settings.scheduled.clone(),
         seed: Some(seed),
         notes: notes.to_vec(),
         ..RunHeader::default()

@@ -38,6 +38,7 @@ mod profile;
 pub mod published;
 mod published_rates;
 mod remedies;
+pub mod schedule;
 mod settings;
 pub mod simulate;
 mod simulated;

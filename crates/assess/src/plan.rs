@@ -3,12 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::steady;
-use fathom_model::units::bytes;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{EngineRow, OptionError, Section};
 use fathom_record::{ExpectationRecord, TestMeta};
-use fathom_runner::{Session, unknown_data};
-use fathom_sys::device::TargetHandle;
+use fathom_runner::Session;
 use serde::Serialize;
 
 use crate::AssessError;
@@ -19,11 +17,12 @@ use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
 use crate::precision::{self, PrecisionSettings};
 use crate::settings::RunSettings;
 use crate::simulated;
+use crate::site::{remarks, size_on};
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
-use crate::target::{BenchTarget, absolute};
+use crate::target::BenchTarget;
 use crate::together::{self, PlannedTarget};
 use crate::traffic::{self, PlannedTraffic, TestFile};
-use crate::working_file::{self, SizePlan, WantedSize};
+use crate::working_file::WantedSize;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -302,46 +301,6 @@ fn profile_of(suite: &Suite, settings: &BenchSettings) -> Profile {
     };
     let runtime = settings.runtime.unwrap_or(usual);
     Profile { runtime, limit: settings.runtime.or(profile.limit), ..profile }
-}
-
-/// How much of the target is used: what was `requested`, else all of it, or `otherwise` where it is a directory.
-pub(crate) fn size_on(
-    target: &BenchTarget,
-    typed: &Path,
-    requested: Option<u64>,
-    otherwise: WantedSize,
-) -> Result<SizePlan, AssessError> {
-    if let BenchTarget::Directory { path, filesystem } = target {
-        return working_file::plan_size(path, filesystem, otherwise, requested);
-    }
-    let has = target.size().unwrap_or(0);
-    let size = requested.unwrap_or(has);
-    if size > has {
-        let reason = format!("--size is {}, but the target has {}", bytes(size), bytes(has));
-        let hint = format!("use --size {}m or less, or omit it", has / (1 << 20));
-        return Err(AssessError::target(typed, reason, hint));
-    }
-    let size = size - size % (1 << 20);
-    if size < working_file::LEAST_SIZE {
-        return Err(AssessError::TooSmall { size: requested.unwrap_or(size) });
-    }
-    Ok(SizePlan { size, note: None })
-}
-
-/// What a reader should know of the target itself.
-pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
-    match target {
-        BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => Some(format!(
-            "{} is on the root file system, which other programs use too; 1.0 GiB stays free",
-            absolute(path).display()
-        )),
-        BenchTarget::File { path, sparse: true, .. } => Some(format!(
-            "{} is sparse: reads of holes do not reach a device and are too fast",
-            path.display()
-        )),
-        BenchTarget::BlockDevice { path, destroy: true, .. } => unknown_data(&TargetHandle::open(path).ok()?),
-        _ => None,
-    }
 }
 
 /// The tests that were asked for; on several targets a few, unless others are named.

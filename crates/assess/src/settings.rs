@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use fathom_record::ScheduledSlot;
+
 use crate::catalogue::VolumeTypes;
 use crate::earlier::EarlierIdentification;
 
@@ -27,6 +29,8 @@ pub struct RunSettings {
     pub types: VolumeTypes,
     /// Identifications of devices in the history, the latest first.
     pub earlier: Vec<EarlierIdentification>,
+    /// The slot of a schedule that the run is for.
+    pub scheduled: Option<ScheduledSlot>,
     /// The command line, for the record.
     pub command: Vec<String>,
 }

@@ -1,23 +1,24 @@
 //! Where a run takes place, for commands that decide as they go what to run next: the target checked against the settings, the
 //! part of it that is used, and what all jobs on it have in common.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fathom_analysis::pattern::block_name;
 use fathom_model::Nanos;
+use fathom_model::units::bytes;
 use fathom_record::{Activity, RunHeader};
-use fathom_runner::{RunObserver, Session, WritePermit};
+use fathom_runner::{RunObserver, Session, WritePermit, unknown_data};
+use fathom_sys::device::TargetHandle;
 
 use crate::AssessError;
 use crate::header::header;
 use crate::layout::{Layout, lay_out};
-use crate::plan::{remarks, size_on};
 use crate::planned::{engine_or_substitute, escaped, size_word};
 use crate::settings::RunSettings;
 use crate::simulated;
-use crate::target::BenchTarget;
+use crate::target::{BenchTarget, absolute};
 use crate::traffic::{OfferedTraffic, PlannedTraffic, TestFile};
-use crate::working_file::WantedSize;
+use crate::working_file::{self, SizePlan, WantedSize};
 
 /// fio's options of one job.
 pub(crate) type JobWords = Vec<(String, String)>;
@@ -148,5 +149,45 @@ impl Site {
         self.size = lay_out(&layout, session, observer, &mut header.notes)?;
         header.size_bytes = self.size;
         Ok(header)
+    }
+}
+
+/// How much of the target is used: what was `requested`, else all of it, or `otherwise` where it is a directory.
+pub(crate) fn size_on(
+    target: &BenchTarget,
+    typed: &Path,
+    requested: Option<u64>,
+    otherwise: WantedSize,
+) -> Result<SizePlan, AssessError> {
+    if let BenchTarget::Directory { path, filesystem } = target {
+        return working_file::plan_size(path, filesystem, otherwise, requested);
+    }
+    let has = target.size().unwrap_or(0);
+    let size = requested.unwrap_or(has);
+    if size > has {
+        let reason = format!("--size is {}, but the target has {}", bytes(size), bytes(has));
+        let hint = format!("use --size {}m or less, or omit it", has / (1 << 20));
+        return Err(AssessError::target(typed, reason, hint));
+    }
+    let size = size - size % (1 << 20);
+    if size < working_file::LEAST_SIZE {
+        return Err(AssessError::TooSmall { size: requested.unwrap_or(size) });
+    }
+    Ok(SizePlan { size, note: None })
+}
+
+/// What a reader should know of the target itself.
+pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
+    match target {
+        BenchTarget::Directory { path, filesystem } if filesystem.is_root_filesystem => Some(format!(
+            "{} is on the root file system, which other programs use too; 1.0 GiB stays free",
+            absolute(path).display()
+        )),
+        BenchTarget::File { path, sparse: true, .. } => Some(format!(
+            "{} is sparse: reads of holes do not reach a device and are too fast",
+            path.display()
+        )),
+        BenchTarget::BlockDevice { path, destroy: true, .. } => unknown_data(&TargetHandle::open(path).ok()?),
+        _ => None,
     }
 }

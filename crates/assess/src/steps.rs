@@ -1,10 +1,11 @@
 //! A run whose next measurement follows from those before: the observer receives each, the record grows by it, and a stop
 //! ends it with what there is.
 
-use fathom_record::{RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_runner::{RunObserver, Session};
 
 use crate::published_rates;
+use crate::schedule::SlotWait;
 use crate::settings::RunSettings;
 
 /// A measurement that is about to begin.
@@ -34,6 +35,10 @@ pub trait StepObserver: RunObserver {
     fn lane(&mut self, _lane: usize) {}
     /// The run of the current lane has ended; another may begin there.
     fn run_ended(&mut self, _record: &RunRecord) {}
+    /// The next run of a schedule is waited for.
+    fn waiting(&mut self, _wait: &SlotWait) {}
+    /// A run of a schedule could not begin.
+    fn slot_failed(&mut self, _failed: &MissedSlots) {}
     /// A measurement has ended, been skipped or failed, or was made by the run that this one goes on with.
     fn step_ended(&mut self, _test: &TestRecord) {}
 }

@@ -67,6 +67,16 @@ pub enum CreditUnit {
     Bytes,
 }
 
+impl CreditUnit {
+    /// What follows an amount.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            CreditUnit::Ios => "I/O credits",
+            CreditUnit::Bytes => "of byte credits",
+        }
+    }
+}
+
 /// How much a run uses of a burst bucket at most.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CreditUse {
@@ -76,6 +86,8 @@ pub struct CreditUse {
     pub planned: u64,
     /// Credits that the bucket has at first.
     pub available: u64,
+    /// Most credits that the bucket holds.
+    pub capacity: u64,
     /// Time until they are exhausted at full rate, ns.
     pub lasts_ns: Option<u64>,
     /// The rate from then on, per second.
@@ -151,7 +163,7 @@ fn least_block(plan: &RunPlan) -> u64 {
 
 /// What `sized` credits and `timed_ns` at full rate use of `limit`; `None` where it has no bucket.
 fn credit_use(limit: Limit, unit: CreditUnit, sized: u64, timed_ns: u64) -> Option<CreditUse> {
-    let Limit::Credit { base, burst, initial, .. } = limit else { return None };
+    let Limit::Credit { base, burst, capacity, initial } = limit else { return None };
     let seconds = timed_ns as f64 / 1e9;
     let timed = burst.map(|burst| burst.as_f64() * seconds);
     // Where the burst rate is unlimited, any time may be enough.
@@ -161,6 +173,7 @@ fn credit_use(limit: Limit, unit: CreditUnit, sized: u64, timed_ns: u64) -> Opti
         unit,
         planned,
         available: initial,
+        capacity,
         lasts_ns: limit.time_to_empty_ns(initial),
         baseline: base.as_f64(),
         may_exhaust: planned.saturating_sub(refilled) >= initial,
@@ -273,26 +286,28 @@ impl PlannedTraffic {
 impl CreditUse {
     fn text(&self, name: &str) -> String {
         let (planned, available) = (self.amount(self.planned), self.amount(self.available));
-        let kind = match self.unit {
-            CreditUnit::Ios => "I/O credits",
-            CreditUnit::Bytes => "of byte credits",
-        };
+        let kind = self.unit.words();
         if !self.may_exhaust {
             return format!("This run uses up to {planned} of {available} {kind} of {name}.");
         }
         let lasts = self.lasts_ns.map(|ns| format!(" after {} at full rate", duration(Nanos(ns))));
-        let baseline = match self.unit {
-            CreditUnit::Ios => format!("{} IOPS", grouped(self.baseline.round() as u64)),
-            CreditUnit::Bytes => format!("{}/s", bytes(self.baseline.round() as u64)),
-        };
         format!(
-            "This run may exhaust the burst credits of {name}: it uses up to {planned} of {available} {kind}; they end{}, and {baseline} remain.",
-            lasts.unwrap_or_default()
+            "This run may exhaust the burst credits of {name}: it uses up to {planned} of {available} {kind}; they end{}, and {} remain.",
+            lasts.unwrap_or_default(),
+            self.baseline_text()
         )
     }
 
+    /// The rate without credits: `150 IOPS`, `64 MiB/s`.
+    pub(crate) fn baseline_text(&self) -> String {
+        match self.unit {
+            CreditUnit::Ios => format!("{} IOPS", grouped(self.baseline.round() as u64)),
+            CreditUnit::Bytes => format!("{}/s", bytes(self.baseline.round() as u64)),
+        }
+    }
+
     /// `540,000`, `5.4 M`, `1.5 GiB`.
-    fn amount(&self, credits: u64) -> String {
+    pub(crate) fn amount(&self, credits: u64) -> String {
         match (self.unit, credits) {
             (CreditUnit::Bytes, credits) => bytes(credits),
             (CreditUnit::Ios, 1_000_000..) => {

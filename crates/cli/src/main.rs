@@ -15,6 +15,7 @@ mod prepare_progress;
 mod progress;
 mod row_printer;
 mod run_display;
+mod schedule_progress;
 mod screen;
 mod signals;
 mod simulate_progress;

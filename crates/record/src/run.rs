@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::plausible;
 use crate::wire::is_default;
 use crate::{
-    Activity, Conditions, ExpectationRecord, Finding, HostRecord, InterleavedRecord, RecordError, TestRecord,
-    TestStatus,
+    Activity, Conditions, ExpectationRecord, Finding, HostRecord, InterleavedRecord, RecordError,
+    ScheduledSlot, TestRecord, TestStatus,
 };
 
 /// The record version this build reads and writes.
@@ -78,6 +78,9 @@ pub struct RunHeader {
     /// Its place in a comparison of two targets that were measured in turns.
     #[serde(skip_serializing_if = "is_default")]
     pub interleaved: Option<InterleavedRecord>,
+    /// Its slot in a schedule.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scheduled: Option<ScheduledSlot>,
     /// What the tests are expected to reach.
     #[serde(skip_serializing_if = "is_default")]
     pub expectations: Vec<ExpectationRecord>,

@@ -22,6 +22,7 @@ pub mod ping;
 pub mod prepare;
 mod run_json;
 mod run_view;
+pub mod schedule;
 pub mod simulate;
 mod stream;
 mod style;

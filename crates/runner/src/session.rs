@@ -127,6 +127,13 @@ impl Session {
         self.time.now()
     }
 
+    /// Waits until `at_ns` of the session's clock, or until a stop request; virtual time advances immediately, and burst credits
+    /// return meanwhile.
+    pub fn wait_until(&self, at_ns: u64) {
+        let stop = self.stop_handle();
+        self.time.wait_until(at_ns, || !stop.is_requested());
+    }
+
     /// Facts about the clock for the reader of the results.
     pub fn clock_facts(&self) -> ClockFacts {
         ClockFacts {

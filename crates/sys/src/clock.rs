@@ -94,6 +94,11 @@ pub fn monotonic_raw_ns() -> u64 {
     to_ns(clock_gettime(ClockId::MonotonicRaw))
 }
 
+/// `CLOCK_BOOTTIME`, ns: it counts the time for which the machine is suspended, which `CLOCK_MONOTONIC` does not.
+pub fn boottime_ns() -> u64 {
+    to_ns(clock_gettime(ClockId::Boottime))
+}
+
 /// Wall-clock time, ms since the epoch.
 pub fn unix_ms() -> u64 {
     to_ns(clock_gettime(ClockId::Realtime)) / 1_000_000

@@ -14,6 +14,7 @@ pub mod kernel_workers;
 pub mod libpq;
 mod library;
 pub mod mmap;
+pub mod named_lock;
 pub mod open_files;
 pub mod residency;
 pub mod signals;

@@ -4,6 +4,7 @@ mod against;
 mod expected;
 mod precision;
 mod profile_list;
+mod schedule;
 
 use std::ffi::OsString;
 use std::io;
@@ -27,6 +28,7 @@ use fathom_report::{JsonWriter, Style, TextWriter, document, pad, width};
 use serde::Serialize;
 
 use self::against::AgainstOptions;
+use self::schedule::ScheduleArguments;
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::positive_duration;
@@ -40,8 +42,8 @@ use crate::{output, store};
 #[command(after_help = EXAMPLES)]
 pub struct BenchArguments {
     /// Directory (for a temporary test file), file, block device or simulated volume
-    /// (sim:ID?size=50GiB); several are measured one by one, then together, to find limits that they share
-    #[arg(default_value = ".", value_name = "TARGET")]
+    /// (sim:ID?size=50GiB); several are measured one by one, then together, to find limits that they share [default: .]
+    #[arg(value_name = "TARGET")]
     targets: Vec<PathBuf>,
     /// Suite: standard, database-disk, digitalocean-volumes, cloud-disk, or the path of a TOML file
     #[arg(long, default_value = "standard", value_name = "NAME")]
@@ -111,6 +113,8 @@ pub struct BenchArguments {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
+    schedule: ScheduleArguments,
+    #[command(flatten)]
     run: RunArguments,
 }
 
@@ -131,6 +135,9 @@ Examples:
   fathom bench /mnt/a --against /mnt/b --budget 30m --fail-if 'rand-read.iops < 0.95'
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json
   fathom bench --suite digitalocean-volumes --class standard /mnt/volume
+  fathom bench --every 1h --for 7d --quick /mnt/data   how figures vary by hour
+  fathom bench --resume /mnt/data           the schedule that a reboot or Ctrl-C interrupted
+  fathom bench --every 6h --for 30d --systemd /mnt/data   units that run the schedule
   fathom bench --expect 'rand-read.iops>=5000' /mnt/data
   fathom bench --expect 'lat-read.lat_ns.p99<5ms+-2%' --quick /mnt/data
   fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
@@ -147,6 +154,9 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     if arguments.profiles.iter().any(|name| name == "list") {
         profile_list::print(arguments.run.form.is_json("the list of profiles")?)?;
         return Ok(Exit::Done);
+    }
+    if arguments.schedule.resume {
+        return schedule::resume(arguments);
     }
     let measuring =
         Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
@@ -171,6 +181,9 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
             "--budget limits repeated measurements, and nothing is repeated",
             Some(hint),
         ));
+    }
+    if arguments.schedule.is_asked_for() {
+        return schedule::begin(arguments, measuring, command);
     }
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
     let mut plan = BenchPlan::make(settings(arguments, command))?;

@@ -23,6 +23,8 @@ pub struct Measuring {
     /// Where it is kept.
     pub place: HistoryPath,
     keeps: bool,
+    /// The user named the history on the command line.
+    pub is_named: bool,
     /// The form of the report.
     pub form: FormatArguments,
     /// The command line that goes on with it where it did not come to its end.
@@ -33,7 +35,7 @@ impl Measuring {
     /// As `arguments` say of a run that `is_simulated` or measured.
     pub fn new(arguments: &RunArguments, is_simulated: bool) -> Measuring {
         let (place, keeps) = (arguments.place(is_simulated), arguments.keeps(is_simulated));
-        Measuring { place, keeps, form: arguments.form, going_on: None }
+        Measuring { place, keeps, is_named: arguments.names_history(), form: arguments.form, going_on: None }
     }
 
     /// Says what is going to be done by `plan`, where people read it, and warns where it cannot be kept.

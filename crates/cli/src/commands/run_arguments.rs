@@ -85,9 +85,20 @@ impl RunArguments {
             seed: self.seed,
             labels: self.keeping.labels(),
             earlier: Vec::new(),
+            scheduled: None,
             types: self.catalog.types(),
             command: words(command),
         }
+    }
+
+    /// Repeats the random choices of an earlier run.
+    pub fn set_seed(&mut self, seed: Option<u64>) {
+        self.seed = seed;
+    }
+
+    /// True where the user named the history.
+    pub fn names_history(&self) -> bool {
+        self.keeping.history.is_some()
     }
 
     /// Where the run is kept.

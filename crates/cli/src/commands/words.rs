@@ -2,6 +2,9 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 
 /// A time that is enough for `what`, which needs `least_s` seconds.
 pub fn time_for(
@@ -23,6 +26,14 @@ pub fn positive_duration(text: &str) -> Result<Nanos, String> {
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Reads a date or a time in `zone`, or one with its own offset (`2026-11-01T14:00:00Z`), ms since the epoch; `None` where it is
+/// neither.
+pub fn date_in(text: &str, zone: &TimeZone) -> Option<u64> {
+    let stamp = text.parse::<Timestamp>().ok();
+    let civil = || zone.to_timestamp(text.parse::<DateTime>().ok()?).ok();
+    u64::try_from(stamp.or_else(civil)?.as_millisecond()).ok()
 }
 
 /// `values` ascending, each once.
@@ -53,6 +64,21 @@ mod tests {
         }
         assert_eq!(time_for("a sweep", 5)("4s"), Err("a sweep needs at least 5 s".to_owned()));
         assert!(positive_duration("0").is_err() && positive_duration("1ms").is_ok());
+    }
+
+    #[test]
+    fn dates_have_the_zone_of_the_user_or_their_own() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        for (text, expected) in [
+            ("2026-11-23T03:17:05Z", Some(1_795_403_825_000)),
+            ("2026-11-23T05:17:05+02:00", Some(1_795_403_825_000)),
+            ("2026-11-23T05:17:05", Some(1_795_403_825_000)),
+            ("2026-11-23", Some(1_795_384_800_000)),
+            ("1969-01-01", None),
+            ("tomorrow", None),
+        ] {
+            assert_eq!(date_in(text, &zone), expected, "{text}");
+        }
     }
 
     #[test]

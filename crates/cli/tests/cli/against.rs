@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{files_in, run, scratch};
+use crate::{files_in, run, scratch, scratch_with};
 
 const A: &str = "sim:custom?iops=1000&latency=1ms";
 const B: &str = "sim:custom?iops=1050&latency=1ms";
@@ -46,10 +46,7 @@ fn kept_runs_get_the_same_verdicts_from_compare() {
 
 #[test]
 fn targets_are_measured_in_turns_within_the_budget() {
-    let dir = scratch();
-    for name in ["a", "b"] {
-        std::fs::create_dir(dir.path().join(name)).unwrap();
-    }
+    let dir = scratch_with(&["a", "b"]);
     let args = [
         "bench",
         "a",

@@ -21,6 +21,7 @@ mod identify;
 mod inputs;
 mod outputs;
 mod scale;
+mod schedule;
 mod shown_again;
 mod signals;
 mod simulate;
@@ -38,6 +39,13 @@ use tempfile::TempDir;
 /// A directory for one test, beside the build's own files, so that it is no tmpfs.
 fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("cli-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// The same with empty directories of these names in it.
+fn scratch_with(directories: &[&str]) -> TempDir {
+    let dir = scratch();
+    directories.iter().for_each(|name| std::fs::create_dir(dir.path().join(name)).unwrap());
+    dir
 }
 
 /// The program in `dir`, with nothing of the user's environment that could change what it does.

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
-use crate::{Ended, ended, files_in, program, run, scratch};
+use crate::{Ended, ended, files_in, program, run, scratch, scratch_with};
 
 fn start(dir: &Path, args: &[&str]) -> Child {
     program(dir).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -173,10 +173,7 @@ fn bench_broken_off_in_a_test_keeps_what_was_finished() {
 
 #[test]
 fn a_comparison_that_is_broken_off_keeps_its_blocks() {
-    let dir = scratch();
-    for name in ["a", "b"] {
-        std::fs::create_dir(dir.path().join(name)).unwrap();
-    }
+    let dir = scratch_with(&["a", "b"]);
     let args = [
         "bench",
         "a",

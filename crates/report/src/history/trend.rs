@@ -1,7 +1,7 @@
 //! A trend: the verdict on each series first, then a plot, the changes, the groups and the runs.
 
 mod json;
-mod words;
+pub(crate) mod words;
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn name(report: &TrendReport, series: &TrendSeries) -> String {
     }
 }
 
-fn runs_of(count: usize) -> String {
+pub(crate) fn runs_of(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
@@ -157,7 +157,7 @@ fn plot(report: &TrendReport, series: &TrendSeries, style: &Style) -> Plot {
     }
 }
 
-fn value_cell(kind: MetricKind, value: f64) -> Cell {
+pub(crate) fn value_cell(kind: MetricKind, value: f64) -> Cell {
     match kind {
         MetricKind::BytesPerSecond => Cell::rate(value),
         kind => Cell::real(value, kind.quantity(value)),
@@ -165,7 +165,7 @@ fn value_cell(kind: MetricKind, value: f64) -> Cell {
 }
 
 /// When it ran, or was stored; empty where both are unknown.
-fn date(point: &TrendPoint, style: &Style) -> String {
+pub(crate) fn date(point: &TrendPoint, style: &Style) -> String {
     match point.dated_unix_ms {
         0 => String::new(),
         ms => style.time(ms, "%Y-%m-%d %H:%M"),

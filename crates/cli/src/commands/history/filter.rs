@@ -5,8 +5,9 @@ use fathom_history::{Filter, Listing};
 use fathom_model::units::parse_duration;
 use fathom_record::{ActivityKind, TestStatus};
 use fathom_sys::clock::unix_ms;
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+
+use crate::commands::words::date_in;
 
 /// The runs that are meant.
 #[derive(Args)]
@@ -74,9 +75,7 @@ fn moment_in(text: &str, zone: &TimeZone, now_ms: u64) -> Result<Moment, String>
         return Ok(at(now_ms.saturating_sub(ago.as_millis())));
     }
     let error = || format!("'{text}' is no time: write 2026-11-01, 2026-11-01T14:00 or 7d");
-    let civil: DateTime = text.parse().map_err(|_| error())?;
-    let time = zone.to_timestamp(civil).map_err(|_| error())?;
-    u64::try_from(time.as_millisecond()).map(at).map_err(|_| error())
+    date_in(text, zone).map(at).ok_or_else(error)
 }
 
 impl FilterArguments {
