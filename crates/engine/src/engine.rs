@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 
-use fathom_model::{Nanos, OptionRow, Request};
+use fathom_model::{Nanos, Op, OptionRow, Request};
 
 /// The result of [`Engine::queue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +116,10 @@ pub struct EngineTraits {
     pub synchronous: bool,
     /// Needs real files, opened and laid out.
     pub needs_files: bool,
-    /// Supports trims.
-    pub trims: bool,
+    /// Moves real bytes to and from files.
+    pub moves_data: bool,
+    /// Operations that it does not have.
+    pub lacks: &'static [Op],
     /// Requests complete inside `queue` at depth 1.
     pub synchronous_alone: bool,
 }

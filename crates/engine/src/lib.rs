@@ -8,8 +8,10 @@
 mod engine;
 mod immediate;
 mod libaio;
+mod metadata;
 mod mmap;
 mod null;
+mod posixaio;
 mod private;
 mod psync;
 mod pvsync2;

@@ -19,7 +19,13 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "libaio",
     aliases: &["linuxaio"],
     doc: "Linux's native asynchronous I/O (io_submit); asynchronous only with direct=1.",
-    traits: EngineTraits { synchronous: false, needs_files: true, trims: true, synchronous_alone: false },
+    traits: EngineTraits {
+        synchronous: false,
+        needs_files: true,
+        moves_data: true,
+        lacks: &[],
+        synchronous_alone: false,
+    },
     options: OPTIONS,
     open,
 };

@@ -11,7 +11,13 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "null",
     aliases: &[],
     doc: "Completes every request immediately and moves nothing: measures fathom's own overhead.",
-    traits: EngineTraits { synchronous: false, needs_files: false, trims: true, synchronous_alone: true },
+    traits: EngineTraits {
+        synchronous: false,
+        needs_files: false,
+        moves_data: false,
+        lacks: &[],
+        synchronous_alone: true,
+    },
     options: &[],
     open,
 };

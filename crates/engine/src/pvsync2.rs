@@ -8,8 +8,23 @@ use crate::private::{bool_row, flag_row};
 use crate::targets::EngineTarget;
 use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, RawEngineOptions};
 
-const TRAITS: EngineTraits =
-    EngineTraits { synchronous: true, needs_files: true, trims: true, synchronous_alone: false };
+const TRAITS: EngineTraits = EngineTraits {
+    synchronous: true,
+    needs_files: true,
+    moves_data: true,
+    lacks: &[],
+    synchronous_alone: false,
+};
+
+/// The entry of `vsync`. fio's coalesces adjacent requests above queue depth 1.
+pub const VSYNC: EngineEntry = EngineEntry {
+    name: "vsync",
+    aliases: &[],
+    doc: "readv(2) and writev(2), by preadv(2) and pwritev(2); one request at a time, without coalescing.",
+    traits: TRAITS,
+    options: &[],
+    open: |setup| ImmediateEngine::open(VSYNC.name, &setup, Vectored(TransferFlags::default())),
+};
 
 /// The entry of `pvsync`.
 pub const PVSYNC: EngineEntry = EngineEntry {

@@ -1,6 +1,6 @@
 //! The registered engines, in the order of lists for users.
 
-use crate::{EngineEntry, libaio, mmap, null, psync, pvsync2, sim, sync, uring};
+use crate::{EngineEntry, libaio, metadata, mmap, null, posixaio, psync, pvsync2, sim, sync, uring};
 
 /// Every engine that runs in real time.
 pub const ENGINES: &[EngineEntry] = &[
@@ -8,9 +8,13 @@ pub const ENGINES: &[EngineEntry] = &[
     libaio::ENTRY,
     psync::ENTRY,
     sync::ENTRY,
+    pvsync2::VSYNC,
     pvsync2::PVSYNC,
     pvsync2::PVSYNC2,
     mmap::ENTRY,
+    posixaio::ENTRY,
+    metadata::FALLOC,
+    metadata::FTRUNCATE,
     null::ENTRY,
 ];
 

@@ -19,7 +19,13 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "sim",
     aliases: &[],
     doc: "Simulated volumes in virtual time, for filename=sim:ID?size=50GiB; replaces other engines there.",
-    traits: EngineTraits { synchronous: false, needs_files: false, trims: true, synchronous_alone: false },
+    traits: EngineTraits {
+        synchronous: false,
+        needs_files: false,
+        moves_data: false,
+        lacks: &[],
+        synchronous_alone: false,
+    },
     options: &[],
     open,
 };

@@ -17,7 +17,13 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "io_uring",
     aliases: &["uring"],
     doc: "Linux's asynchronous rings: registered files and buffers, one system call per batch.",
-    traits: EngineTraits { synchronous: false, needs_files: true, trims: true, synchronous_alone: false },
+    traits: EngineTraits {
+        synchronous: false,
+        needs_files: true,
+        moves_data: true,
+        lacks: &[],
+        synchronous_alone: false,
+    },
     options: OPTIONS,
     open,
 };

@@ -87,7 +87,7 @@ fn open(entry: &EngineEntry, setup: EngineSetup) -> Option<Box<dyn Engine>> {
 
 /// Engines that move real bytes.
 fn real_engines() -> impl Iterator<Item = &'static EngineEntry> {
-    ENGINES.iter().filter(|entry| entry.traits.needs_files)
+    ENGINES.iter().filter(|entry| entry.traits.moves_data)
 }
 
 /// The files of every data test: direct and buffered in the temporary directory, buffered on tmpfs.
@@ -734,4 +734,25 @@ fn engine_names_are_unique_and_documented() {
         assert_eq!(fathom_engine::registry::find(entry.name).map(|found| found.name), Some(entry.name));
     }
     assert!(fathom_engine::registry::find("nothing").is_none());
+}
+
+#[test]
+fn allocating_engines_change_the_file_and_move_nothing() {
+    let entry = |name: &str| ENGINES.iter().find(|entry| entry.name == name).unwrap();
+    let test_file = TestFile::on(&std::env::temp_dir(), 4 * BLOCK as u64, false).unwrap();
+    let size = || std::fs::metadata(test_file.path()).unwrap().len();
+    let run_on = |name: &str, requests: &[Request]| {
+        let mut engine = open(entry(name), test_file.setup(entry(name), true)).unwrap();
+        run(engine.as_mut(), requests)
+    };
+    let whole = BLOCK as i64;
+    assert_eq!(run_on("falloc", &[request(Op::Write, 8 * BLOCK as u64, BLOCK)]), [whole]);
+    assert_eq!(size(), 9 * BLOCK as u64);
+    assert_eq!(run_on("falloc", &[request(Op::Read, 20 * BLOCK as u64, BLOCK)]), [whole]);
+    assert_eq!(size(), 9 * BLOCK as u64);
+    assert_eq!(run_on("falloc", &[request(Op::Trim, 0, BLOCK)]), [whole]);
+    assert_eq!(std::fs::read(test_file.path()).unwrap()[..BLOCK], [0; BLOCK]);
+    assert_eq!(run_on("ftruncate", &[request(Op::Write, 3 * BLOCK as u64, BLOCK)]), [whole]);
+    assert_eq!(size(), 3 * BLOCK as u64);
+    assert_eq!(run_on("ftruncate", &[request(Op::Read, 0, BLOCK)]), [EINVAL]);
 }

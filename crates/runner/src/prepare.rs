@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fathom_engine::{EngineEntry, EngineSetup, OpenFile, RawEngineOptions, registry};
 use fathom_model::plan::{DepthPlan, OpenSync};
-use fathom_model::{JobPlan, RunPlan};
+use fathom_model::{JobPlan, Op, RunPlan};
 use fathom_stats::RunOutcome;
 use fathom_stats::live::Recorded;
 use fathom_sys::device::{HostFacts, TargetHandle, TargetIdentity};
@@ -105,10 +105,11 @@ pub(crate) fn prepare<'a>(
 fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, RunError> {
     let entry = registry::find(&job.engine.name)
         .ok_or_else(|| RunError::UnknownEngine { job: job.name.clone(), engine: job.engine.name.clone() })?;
-    if job.io.pattern.trims() && !entry.traits.trims && !session.is_simulated() {
+    let lacks = |op: &Op| entry.traits.lacks.contains(op) && !session.is_simulated();
+    if let Some(op) = targets::ops_used(job).find(lacks) {
         return Err(RunError::Plan {
             job: job.name.clone(),
-            reason: format!("engine {} cannot trim", entry.name),
+            reason: format!("engine {} cannot {op}", entry.name),
             hint: "use ioengine=libaio, io_uring or psync".to_owned(),
         });
     }
@@ -310,7 +311,8 @@ fn open_file(
     let modifies = io.pattern.modifies();
     let flags = OpenFlags {
         read: io.pattern.reads() || !modifies || job.engine.name == "mmap",
-        write: modifies,
+        // fallocate(2) needs it for reads too.
+        write: modifies || job.engine.name == "falloc",
         direct: io.direct,
         sync: io.open_sync == OpenSync::Sync,
         dsync: io.open_sync == OpenSync::Dsync,

@@ -146,6 +146,9 @@ struct Mapping {
     len: usize,
 }
 
+// SAFETY: the mapping owns its pages, which any thread may access; it has no interior mutability.
+unsafe impl Send for Mapping {}
+
 impl Mapping {
     fn new(len: usize) -> io::Result<Self> {
         if len < HUGE_PAGE {

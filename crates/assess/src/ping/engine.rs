@@ -44,8 +44,8 @@ pub(super) fn requester(
 fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEngineOptions), PingError> {
     let name = name_of(settings);
     let refused = |reason: String, hint: Option<String>| PingError::Engine { reason, hint };
-    let entry = registry::find(name).filter(|entry| entry.traits.needs_files).ok_or_else(|| {
-        let names = ENGINES.iter().filter(|entry| entry.traits.needs_files).map(|entry| entry.name);
+    let entry = registry::find(name).filter(|entry| entry.traits.moves_data).ok_or_else(|| {
+        let names = ENGINES.iter().filter(|entry| entry.traits.moves_data).map(|entry| entry.name);
         let hint = format!("use one of {}", names.collect::<Vec<_>>().join(", "));
         refused(format!("unknown engine '{name}', or one that does not access files"), Some(hint))
     })?;
