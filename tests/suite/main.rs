@@ -14,6 +14,7 @@ mod expectations;
 mod findings;
 mod findings_caps;
 mod findings_device;
+mod fio_corpus;
 mod fio_output;
 mod fixtures;
 mod guard_matrix;

@@ -138,13 +138,7 @@ fn imported_load(load: &ImportedLoad, summary: &TestSummary) -> Option<OfferedLo
 
 /// Sizes in bytes with their shares of all requests.
 fn shares(size: &BlockSize, of_all: f64) -> Vec<(f64, f64)> {
-    match size {
-        BlockSize::Fixed(bytes) => vec![(*bytes as f64, of_all)],
-        BlockSize::Split(split) => {
-            let of = |&(bytes, percent): &(u64, u8)| (bytes as f64, f64::from(percent) / 100.0 * of_all);
-            split.shares().iter().map(of).collect()
-        }
-    }
+    size.shares().into_iter().map(|(bytes, share)| (bytes as f64, share * of_all)).collect()
 }
 
 /// Whether the target lies on a volume of the network or on storage of the machine, where its devices tell.

@@ -1,4 +1,4 @@
-//! Block sizes of an operation: one size, or a mix of sizes in fixed shares.
+//! Block sizes of an operation: one size, a range of sizes, or a mix of sizes in fixed shares.
 //!
 //! `fathom-workload` decides which request gets which size; this module only states the shares.
 
@@ -15,6 +15,63 @@ pub enum BlockSize {
     /// A mix of at least two sizes.
     #[serde(rename = "bssplit")]
     Split(BlockSplit),
+    /// Any size of a range, each with the same probability.
+    #[serde(rename = "bsrange")]
+    Range(BlockRange),
+}
+
+/// The sizes between two bounds that are multiples of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
+pub struct BlockRange {
+    min: u64,
+    max: u64,
+    step: u64,
+}
+
+impl TryFrom<(u64, u64, u64)> for BlockRange {
+    type Error = &'static str;
+
+    fn try_from((min, max, step): (u64, u64, u64)) -> Result<Self, Self::Error> {
+        if step == 0 || min < step || max <= min || max > u64::MAX / 2 {
+            return Err("a range of block sizes needs two sizes and a step within them");
+        }
+        Ok(BlockRange { min, max, step })
+    }
+}
+
+impl From<BlockRange> for (u64, u64, u64) {
+    fn from(range: BlockRange) -> Self {
+        (range.min, range.max, range.step)
+    }
+}
+
+impl BlockRange {
+    /// Sizes per sample of a range.
+    const SAMPLE: u64 = 1024;
+
+    /// The bounds, in bytes.
+    pub fn bounds(&self) -> (u64, u64) {
+        (self.min, self.max)
+    }
+
+    /// Sizes are multiples of this; 1 = any.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// The size below which a share of the requests lies, given in parts of 2^64. As in fio, the largest size is as
+    /// likely as any other only if it is a multiple of the smallest.
+    pub fn quantile(&self, share: u64) -> u64 {
+        let drawn = self.min + ((u128::from(share) * u128::from(self.max)) >> 64) as u64;
+        (drawn - drawn % self.step).min(self.max)
+    }
+
+    /// Sizes that represent the range, ascending, all with the same share.
+    pub fn sample(&self) -> impl Iterator<Item = u64> + '_ {
+        let part = u64::MAX / Self::SAMPLE;
+        (0..Self::SAMPLE).map(move |index| self.quantile(part * index + part / 2))
+    }
 }
 
 /// Several sizes, and the percentage of requests that have each.
@@ -79,11 +136,41 @@ impl BlockSize {
         })
     }
 
+    /// The sizes from `min` to `max`, multiples of `min` unless `unaligned`; a fixed size if both are equal. `None` if the
+    /// bounds make no range.
+    pub fn of_range(min: u64, max: u64, unaligned: bool) -> Option<BlockSize> {
+        if min == max && min > 0 {
+            return Some(BlockSize::Fixed(min));
+        }
+        BlockRange::try_from((min, max, if unaligned { 1 } else { min })).ok().map(BlockSize::Range)
+    }
+
+    /// Sizes in bytes with their shares of the requests, 1 in total.
+    pub fn shares(&self) -> Vec<(u64, f64)> {
+        match self {
+            BlockSize::Fixed(size) => vec![(*size, 1.0)],
+            BlockSize::Split(split) => {
+                split.shares.iter().map(|&(size, percent)| (size, f64::from(percent) / 100.0)).collect()
+            }
+            BlockSize::Range(range) => {
+                let mut shares: Vec<(u64, f64)> = Vec::new();
+                for size in range.sample() {
+                    match shares.last_mut() {
+                        Some((last, share)) if *last == size => *share += 1.0 / BlockRange::SAMPLE as f64,
+                        _ => shares.push((size, 1.0 / BlockRange::SAMPLE as f64)),
+                    }
+                }
+                shares
+            }
+        }
+    }
+
     /// The smallest block; offsets are multiples of it from the start of the range.
     pub fn smallest(&self) -> u64 {
         match self {
             BlockSize::Fixed(size) => *size,
             BlockSize::Split(split) => split.shares.first().map_or(0, |&(size, _)| size),
+            BlockSize::Range(range) => range.min,
         }
     }
 
@@ -92,6 +179,7 @@ impl BlockSize {
         match self {
             BlockSize::Fixed(size) => *size,
             BlockSize::Split(split) => split.shares.last().map_or(0, |&(size, _)| size),
+            BlockSize::Range(range) => range.max,
         }
     }
 
@@ -102,14 +190,10 @@ impl BlockSize {
             BlockSize::Split(split) => {
                 split.shares.iter().map(|&(size, share)| size * u64::from(share)).sum()
             }
-        }
-    }
-
-    /// The mix; `None` for a fixed size.
-    pub fn split(&self) -> Option<&BlockSplit> {
-        match self {
-            BlockSize::Fixed(_) => None,
-            BlockSize::Split(split) => Some(split),
+            BlockSize::Range(range) => {
+                let sum: u128 = range.sample().map(u128::from).sum();
+                u64::try_from(sum * 100 / u128::from(BlockRange::SAMPLE)).unwrap_or(u64::MAX)
+            }
         }
     }
 }
@@ -118,6 +202,17 @@ impl BlockSplit {
     /// Bytes and percent, ascending.
     pub fn shares(&self) -> &[(u64, u8)] {
         &self.shares
+    }
+}
+
+/// As the values of fio's `bs`, `bssplit` and `bsrange` are written, in bytes.
+impl fmt::Display for BlockSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlockSize::Fixed(size) => write!(f, "{size}"),
+            BlockSize::Split(split) => write!(f, "{split}"),
+            BlockSize::Range(range) => write!(f, "{}-{}", range.min, range.max),
+        }
     }
 }
 
@@ -138,10 +233,7 @@ mod tests {
     #[test]
     fn shares_make_a_size_or_a_mix() {
         let check = |shares: &[(u64, u8)], expected: Option<&str>| {
-            let text = BlockSize::of_shares(shares).map(|size| match size {
-                BlockSize::Fixed(size) => size.to_string(),
-                BlockSize::Split(split) => split.to_string(),
-            });
+            let text = BlockSize::of_shares(shares).map(|size| size.to_string());
             assert_eq!(text.as_deref(), expected, "{shares:?}");
         };
         check(&[(4096, 100)], Some("4096"));
@@ -154,6 +246,26 @@ mod tests {
         check(&[(4096, 100), (8192, 0)], None);
         check(&[(4096, 50), (6144, 50)], None);
         check(&[(4096, 200), (4096, 156)], None);
+    }
+
+    #[test]
+    fn a_range_has_every_multiple_of_its_smallest_size() {
+        let check = |bounds: (u64, u64), unaligned, expected: &[(u64, f64)]| {
+            let shares = BlockSize::of_range(bounds.0, bounds.1, unaligned).unwrap().shares();
+            assert_eq!(shares, expected, "{bounds:?}");
+        };
+        check((4096, 16384), false, &[(4096, 0.25), (8192, 0.25), (12288, 0.25), (16384, 0.25)]);
+        // Drawn from 4 to below 10 KiB and rounded down; a size above the largest becomes the largest.
+        let shares = BlockSize::of_range(4096, 6144, false).unwrap().shares();
+        assert!(shares.len() == 2 && shares[1].0 == 6144 && (shares[1].1 - 1.0 / 3.0).abs() < 0.001);
+        check((4096, 4096), false, &[(4096, 1.0)]);
+        let any = BlockSize::of_range(4096, 8192, true).unwrap();
+        assert!(any.shares().iter().any(|(size, _)| size % 4096 != 0));
+        assert_eq!((any.smallest(), any.largest()), (4096, 8192));
+        assert_eq!(BlockSize::of_range(4096, 16384, false).unwrap().bytes_of_hundred(), 100 * 10240);
+        for bounds in [(0, 0), (8192, 4096), (0, 4096)] {
+            assert_eq!(BlockSize::of_range(bounds.0, bounds.1, false), None);
+        }
     }
 
     #[test]

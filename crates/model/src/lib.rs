@@ -15,7 +15,7 @@ mod rate;
 pub mod text;
 pub mod units;
 
-pub use block_size::{BlockSize, BlockSplit};
+pub use block_size::{BlockRange, BlockSize, BlockSplit};
 pub use cost::{CostPart, IopsPrice, MonthlyCost, Price, PriceConfidence, TierPrice};
 pub use op::{Op, Request};
 pub use option_row::{OptionRow, OptionValueKind};

@@ -12,9 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Nanos, RatePlan};
 
+mod access;
 mod io;
+mod threads;
 
+pub use access::{AccessPlan, Distribution, FileOrder, StridedZones};
 pub use io::{IoPlan, Mix, OpenSync, Pattern, Payload, SizeSpec};
+pub use threads::{
+    EndPlan, ExitScope, FileAdvice, FileUsage, IoPriority, MemoryMode, MemoryPolicy, ThreadPlan, WriteHint,
+};
 
 /// One whole invocation: jobs in the order given, run in phases that wait for each other (stonewall).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,7 +32,7 @@ pub struct RunPlan {
 }
 
 /// One named job. Its clones (`numjobs`) differ only in the fields of `ClonePlan`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobPlan {
     /// Reported name.
     pub name: String,
@@ -52,7 +58,11 @@ pub struct JobPlan {
     pub measure: MeasurePlan,
     /// The workers of this job, one per clone.
     pub clones: Vec<ClonePlan>,
-    /// When the first worker of this job ends, the other jobs of the phase stop.
+    /// Properties of its threads.
+    pub threads: ThreadPlan,
+    /// What ends its workers early, and whose end that is.
+    pub end: EndPlan,
+    /// When the first worker of this job ends, the other jobs within `end.exit_scope` stop.
     pub exit_all: bool,
     /// Whether a failed request ends the worker.
     pub on_error: OnError,
@@ -189,6 +199,9 @@ pub struct ThinkTime {
     /// Time of issuing between two pauses; 0 = no limit.
     #[serde(rename = "iotime_ns")]
     pub io_time: Nanos,
+    /// Part of a pause that keeps the CPU busy.
+    #[serde(rename = "spin_ns", skip_serializing_if = "Nanos::is_zero")]
+    pub spin: Nanos,
 }
 
 impl ThinkTime {
@@ -233,6 +246,9 @@ pub struct FilePlan {
     pub unlink: bool,
     /// Write to a device although it is mounted.
     pub allow_mounted_write: bool,
+    /// How files are used.
+    #[serde(flatten)]
+    pub usage: FileUsage,
 }
 
 impl Default for FilePlan {
@@ -244,6 +260,7 @@ impl Default for FilePlan {
             allow_create: true,
             unlink: false,
             allow_mounted_write: false,
+            usage: FileUsage::default(),
         }
     }
 }

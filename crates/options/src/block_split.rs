@@ -75,8 +75,7 @@ mod tests {
     fn mixes_are_parsed_like_fios() {
         let check = |text: &str, expected: &str| {
             let read = match parse(text, u64::from(u32::MAX)) {
-                Ok(BlockSize::Fixed(size)) => size.to_string(),
-                Ok(BlockSize::Split(split)) => split.to_string(),
+                Ok(size) => size.to_string(),
                 Err(reason) => reason,
             };
             assert_eq!(read, expected, "{text}");

@@ -213,7 +213,7 @@ const REFUSED: &[(&str, &str, Option<&str>)] = &[
     ("--name=a --bs=0", "fio: failed parsing bs=0: min value", Some("Bytes per request")),
     ("--name=a --rw=foo", "fio: failed parsing rw=foo: valid values are read, write", Some("rw")),
     ("--name=a --size=101%", "fio: failed parsing size=101%: max value", Some("size")),
-    ("--name=a --rw=randread:8", "fio: failed parsing rw=randread:8: the modifier", Some("rw")),
+    ("--name=a --rw=randread:x", "fio: failed parsing rw=randread:x: 'x' is not a number", Some("rw")),
     ("--name=a --verify=md5", "fio's option verify is not supported yet", Some("not read back")),
     (
         "--name=a --ioengine=rbd",
@@ -278,9 +278,9 @@ fn errors_in_job_files_show_the_position() {
         ("[a]\nbs=1.5m", "fio: failed parsing bs=1.5m: fractions", "bs"),
         ("[a]\ndirect", "fio: option 'direct' requires an argument\n  --> f:2:1", "direct=VALUE"),
         (
-            "[a]\nthinktime_spin=1",
-            "fio's option thinktime_spin is not supported yet\n  --> f:2:16",
-            "thinktime",
+            "[a]\nlatency_target=1",
+            "fio's option latency_target is not supported yet\n  --> f:2:16",
+            "one job per iodepth",
         ),
         (
             "[a]\nfixedbufs\nioengine=null",

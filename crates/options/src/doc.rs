@@ -171,30 +171,47 @@ const PAGE_HEAD: &str = "\
   range once in requests of the given sizes and omits a remainder that is too small for the next one; fio cuts requests to
   the gaps between earlier ones, which changes the shares. Sequential passes omit such a remainder too. Under `rate` the
   requests are evenly spaced, not their bytes.
+- Zipf and pareto frequencies are exact (fio approximates zipf: its third block is 17 % too frequent at a theta of 1.1), and no
+  two frequent blocks share one place. `normal` is a normal distribution around the middle of the range or `:CENTER`, with its
+  deviation in percent of the range; fio 3.33 scatters it over the range and hardly heeds the deviation.
+- With a distribution, `percentage_random` below 100, `blockalign` or strided zones, offsets are drawn independently; with
+  `percentage_random` and strided zones fio keeps its random map. A request of `rw=randread:N` after the end of the range is at a
+  random offset, as in fio.
+- A pass of `bsrange` covers the range once with a random map; fio cuts requests to the gaps between earlier ones. Sizes of
+  `bs_unaligned` are drawn without a map.
+- `bs=4k-8k`, which fio reads as reads of 4 KiB and writes of 8 KiB, is refused.
+- All files stay open; `openfiles` limits those in use at a time, in fio's order.
+- `fill_device=1` does not count the request that found the file system full; `exec_prerun` and `exec_postrun` write to
+  `JOB.prerun.txt` and `JOB.postrun.txt` in the current directory, as in fio, and their exit status means nothing.
+- An error that `ignore_error` names is counted and does not fail the job; fio 3.33 also reports its number as that of the job.
 - The first period of `thinktime_iotime` counts from the start of the job, as in fio's manual; fio 3.33 extends it by
   `thinktime`.
 - The random numbers of a seed are repeatable, but differ from fio's for the same seed.
 
-An option of fio that is not supported yet is refused by name, with the closest alternative; an unknown option is refused
-with the closest name. Values that change nothing are accepted, as listed.
+Each option of fio is in one of three states: supported; accepted without effect, for the reason given; or refused by name,
+with the closest alternative. A refused option is accepted with the values that change nothing, as listed. An unknown option
+is refused with the closest name.
 ";
 
 /// The compatibility page, in Markdown.
 pub fn compatibility_page() -> String {
     let mut out = PAGE_HEAD.to_owned();
     out.push_str("\n## Supported job options\n");
-    for (title, rows) in OPTION_TABLE {
+    for (title, rows) in OPTION_TABLE.iter().filter(|(title, _)| *title != table::HARMLESS) {
         put(&mut out, format_args!("\n### {title}\n\n"));
         out.push_str("| option | value | default | meaning |\n|---|---|---|---|\n");
         for row in *rows {
             let aliases: String = row.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
             let default = if row.default.is_empty() { String::new() } else { format!("`{}`", row.default) };
-            let value = match row.kind {
-                OptionValueKind::Choice(words) => words.join(", "),
-                kind => kind_name(kind).to_owned(),
-            };
+            let value = value_of(row);
             put(&mut out, format_args!("| `{}`{aliases} | {value} | {default} | {} |\n", row.name, row.doc));
         }
+    }
+    put(&mut out, format_args!("\n## {}\n\n| option | value | reason |\n|---|---|---|\n", table::HARMLESS));
+    let harmless = OPTION_TABLE.iter().filter(|(title, _)| *title == table::HARMLESS);
+    for row in harmless.flat_map(|(_, rows)| rows.iter()) {
+        let aliases: String = row.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
+        put(&mut out, format_args!("| `{}`{aliases} | {} | {} |\n", row.name, value_of(row), row.doc));
     }
     out.push_str("\n## Options of the command\n\n| option | meaning |\n|---|---|\n");
     for row in command::ROWS {
@@ -218,6 +235,13 @@ pub fn compatibility_page() -> String {
         }
     }
     out
+}
+
+fn value_of(row: &OptionRow<JobOptions>) -> String {
+    match row.kind {
+        OptionValueKind::Choice(words) => words.join(", "),
+        kind => kind_name(kind).to_owned(),
+    }
 }
 
 fn unsupported_line(row: &UnsupportedOption) -> String {

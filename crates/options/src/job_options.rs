@@ -2,7 +2,9 @@
 //!
 //! `resolve` turns them into a plan and applies defaults; here `None` means "not given".
 
-use fathom_model::plan::{Fallocate, Mix, OpenSync, SizeSpec, ThinkTime};
+use fathom_model::plan::{
+    AccessPlan, EndPlan, Fallocate, FileUsage, Mix, OpenSync, SizeSpec, ThinkTime, ThreadPlan,
+};
 use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
 
 use crate::error::OptionError;
@@ -31,6 +33,20 @@ pub struct JobOptions {
     pub bs: PerOp<Option<u64>>,
     /// Mixed sizes, which take precedence over `bs`.
     pub bssplit: PerOp<Option<BlockSize>>,
+    /// Bounds of sizes, which take precedence over `bs`.
+    pub bsrange: PerOp<Option<(u64, u64)>>,
+    /// Sizes of `bsrange` are any number of bytes.
+    pub bs_unaligned: Option<bool>,
+    /// Sizes are those of sequential and random requests.
+    pub bs_is_seq_rand: Option<bool>,
+    /// Choice of offsets and files.
+    pub access: AccessPlan,
+    /// Requests that overlap wait for each other.
+    pub serialize_overlap: Option<bool>,
+    /// Generator of random numbers.
+    pub random_generator: Option<RandomGenerator>,
+    /// Zones are visited in turn.
+    pub strided: Option<bool>,
     /// Bytes of the target to use; 0 = all.
     pub size: Option<SizeSpec>,
     /// Bytes to move.
@@ -147,6 +163,16 @@ pub struct JobOptions {
     pub allow_file_create: Option<bool>,
     /// Write to a mounted device.
     pub allow_mounted_write: Option<bool>,
+    /// How files are used.
+    pub usage: FileUsage,
+    /// Percentages of the start of the range are multiples of this; 0 = of a block.
+    pub offset_align: u64,
+    /// Properties of the threads.
+    pub threads: ThreadPlan,
+    /// Name of the job to wait for.
+    pub wait_for: Option<String>,
+    /// What ends the job early, and whose end that is.
+    pub end: EndPlan,
 }
 
 /// The value of `rw`; the share of reads comes from `rwmixread`.
@@ -156,6 +182,15 @@ pub struct ReadWriteOption {
     pub random: bool,
     /// Operations; `ReadWrite` has the default share.
     pub mix: Mix,
+}
+
+/// A generator of random numbers of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RandomGenerator {
+    /// Offsets may repeat unless there is a random map.
+    Tausworthe,
+    /// Offsets do not repeat.
+    Lfsr,
 }
 
 /// How clones share the CPUs of `cpus_allowed`.

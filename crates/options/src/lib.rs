@@ -6,13 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod arithmetic;
 mod block_split;
 mod cli;
 mod clones;
 mod command;
+mod distribution;
 mod doc;
 mod engines;
+mod errno;
 mod error;
 mod job_options;
 mod jobfile;
@@ -30,7 +33,7 @@ pub use doc::{command_help, compatibility_page, engine_help, usage};
 pub use engines::{EngineOption, EngineRow};
 pub use error::{JobFilePosition, OptionError};
 pub use fathom_model::OptionValueKind;
-pub use job_options::{CpuPolicy, JobOptions, ReadWriteOption};
+pub use job_options::{CpuPolicy, JobOptions, RandomGenerator, ReadWriteOption};
 pub use jobfile::JOB_FILE_LIMIT;
 pub use resolve::{MAX_WORKERS, PlanningHost, resolve};
 pub use section::{RawOptions, Section};

@@ -6,8 +6,9 @@ use fathom_model::plan::{
     DEFAULT_PERCENTILES, DepthPlan, EnginePlan, FilePlan, IoPlan, MeasurePlan, Mix, OnError, Pattern,
     Payload, SizeSpec, TimePlan,
 };
-use fathom_model::{BlockSize, JobPlan, Nanos, Op, PerOp, RunPlan};
+use fathom_model::{JobPlan, Nanos, PerOp, RunPlan};
 
+use crate::access;
 use crate::clones;
 use crate::error::OptionError;
 use crate::job_options::{JobOptions, ReadWriteOption};
@@ -16,9 +17,6 @@ use crate::section::{RawOptions, Section};
 
 /// Most workers of one run, as in fio.
 pub const MAX_WORKERS: u32 = 4096;
-
-/// Default block size, in bytes.
-const DEFAULT_BLOCK: u64 = 4096;
 
 /// Facts about the machine that affect the meaning of options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,9 +48,25 @@ pub fn resolve(sections: &[Section], host: &PlanningHost) -> Result<RunPlan, Opt
                 format!("lower numjobs so that all jobs together have at most {MAX_WORKERS} clones"),
             ));
         }
-        plan.jobs.push(JobPlan { group, phase, ..job(section, first_worker, host)? });
+        let mut job = JobPlan { group, phase, ..job(section, first_worker, host)? };
+        job.threads.wait_for = waited_for(section, &sections[..plan.jobs.len()])?;
+        plan.jobs.push(job);
     }
     Ok(plan)
+}
+
+/// The index of the job that `section` waits for, one of those `before` it.
+fn waited_for(section: &Section, before: &[Section]) -> Result<Option<usize>, OptionError> {
+    let Some(name) = &section.options.wait_for else { return Ok(None) };
+    let reported = |section: &Section| section.options.name.clone().unwrap_or_else(|| section.name.clone());
+    match before.iter().rposition(|earlier| reported(earlier) == *name) {
+        Some(index) => Ok(Some(index)),
+        None => Err(refused(
+            section,
+            format!("waits for a job that is not one of those before it: waitee job {name} unknown"),
+            "name an earlier job in wait_for".to_owned(),
+        )),
+    }
 }
 
 /// An error about one job.
@@ -62,6 +76,9 @@ pub(crate) fn refused(section: &Section, problem: String, remedy: String) -> Opt
 
 fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobPlan, OptionError> {
     let options = &section.options;
+    if let Some((problem, remedy)) = access::contradiction(options) {
+        return Err(refused(section, problem.to_owned(), remedy.to_owned()));
+    }
     let io = io(options);
     Ok(JobPlan {
         name: options.name.clone().unwrap_or_else(|| section.name.clone()),
@@ -76,6 +93,8 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
         files: files(options),
         measure: measure(options),
         clones: clones::clones(section, first_worker, host)?,
+        threads: options.threads.clone(),
+        end: options.end.clone(),
         exit_all: options.exitall.unwrap_or(false),
         on_error: on_error(options),
         thread_wording: options.thread.unwrap_or(false),
@@ -100,16 +119,20 @@ fn io(options: &JobOptions) -> IoPlan {
         (Mix::ReadWrite { .. }, Some(read_percent)) => Mix::ReadWrite { read_percent },
         _ => mix,
     };
+    let (access, random_map) = access::plan(options);
     let some = |size: Option<SizeSpec>| size.filter(|size| *size != SizeSpec::Bytes(0));
     IoPlan {
         pattern: Pattern { mix, random },
-        block_size: block_size(options),
+        block_size: access::block_size(options),
         size: some(options.size),
         io_size: some(options.io_size),
         file_size: options.filesize,
         offset: options.offset.unwrap_or(SizeSpec::Bytes(0)),
+        offset_align: options.offset_align,
         offset_increment: options.offset_increment.unwrap_or(SizeSpec::Bytes(0)),
-        random_map: !options.norandommap.unwrap_or(false),
+        random_map,
+        access,
+        serialize_overlap: options.serialize_overlap.unwrap_or(false),
         loops: options.loops.unwrap_or(1).max(1),
         fsync_every: options.fsync.unwrap_or(0),
         fdatasync_every: options.fdatasync.unwrap_or(0),
@@ -119,15 +142,6 @@ fn io(options: &JobOptions) -> IoPlan {
         invalidate: options.invalidate.unwrap_or(true),
         payload: payload(options),
     }
-}
-
-/// A mix of sizes takes precedence over a size.
-fn block_size(options: &JobOptions) -> PerOp<BlockSize> {
-    let of = |op: Op| match &options.bssplit[op] {
-        Some(split) => split.clone(),
-        None => options.bs[op].unwrap_or(DEFAULT_BLOCK).into(),
-    };
-    PerOp { read: of(Op::Read), write: of(Op::Write), trim: of(Op::Trim) }
 }
 
 fn payload(options: &JobOptions) -> Payload {
@@ -145,8 +159,11 @@ fn payload(options: &JobOptions) -> Payload {
 /// Batch sizes above the depth are limited to it; 0 means the depth, except for the completions to wait for.
 fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
     let depth = options.iodepth.unwrap_or(1);
-    let largest = io.block_size.iter().map(|(_, size)| size.largest()).max().unwrap_or(DEFAULT_BLOCK);
-    let defaults = DepthPlan::batched(depth, io.pattern.random, largest);
+    let largest = io.block_size.iter().map(|(_, size)| size.largest()).max().unwrap_or(0);
+    // Adjacent requests are submitted one by one, as those of sequential jobs.
+    let is_scattered =
+        io.pattern.random && io.access.run <= 1 && io.access.percentage_random == PerOp::splat(100);
+    let defaults = DepthPlan::batched(depth, is_scattered, largest);
     let within = |given: Option<u32>, default: u32| match given {
         None => default,
         Some(0) => depth,
@@ -195,6 +212,7 @@ fn files(options: &JobOptions) -> FilePlan {
         allow_create: options.allow_file_create.unwrap_or(true),
         unlink: options.unlink.unwrap_or(false),
         allow_mounted_write: options.allow_mounted_write.unwrap_or(false),
+        usage: options.usage,
     }
 }
 

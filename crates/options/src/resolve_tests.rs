@@ -1,3 +1,4 @@
+use fathom_model::BlockSize;
 use fathom_model::PerOp;
 use fathom_model::plan::{Fallocate, OpenSync, ThinkTime};
 
@@ -32,6 +33,7 @@ fn a_job_without_options_has_fios_defaults() {
         allow_create: true,
         unlink: false,
         allow_mounted_write: false,
+        usage: Default::default(),
     };
     assert_eq!(plan.files, files);
     assert_eq!(plan.measure, MeasurePlan::default());
@@ -232,7 +234,11 @@ fn the_remaining_options_are_copied_to_the_plan() {
     assert_eq!(plan.engine.name, "libaio");
     assert_eq!((plan.io.open_sync, plan.io.fsync_every, plan.io.fdatasync_every), (OpenSync::Dsync, 8, 4));
     assert!(plan.io.end_fsync);
-    let think_time =
-        ThinkTime { pause: Nanos::from_micros(20), blocks: Some(3), io_time: Nanos::from_secs(9) };
+    let think_time = ThinkTime {
+        pause: Nanos::from_micros(20),
+        blocks: Some(3),
+        io_time: Nanos::from_secs(9),
+        ..ThinkTime::default()
+    };
     assert_eq!(plan.time.think_time, think_time);
 }

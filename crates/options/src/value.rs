@@ -20,6 +20,13 @@ pub fn integer(text: &str) -> Result<u64, String> {
     number.checked_mul(scale).ok_or_else(|| format!("{trimmed} does not fit into 64 bits"))
 }
 
+/// An [`integer`] that may be negative.
+pub fn signed_integer(text: &str) -> Result<i64, String> {
+    let (digits, sign) = text.trim().strip_prefix('-').map_or((text, 1), |digits| (digits, -1));
+    let size = integer(digits)?;
+    i64::try_from(size).map(|size| sign * size).map_err(|_| format!("{text} does not fit into 63 bits"))
+}
+
 /// Splits a number into digits, suffix and radix; signs and fractions are refused here.
 fn split_number(text: &str) -> Result<(&str, &str, u32), String> {
     if text.is_empty() {
@@ -301,6 +308,15 @@ mod tests {
             ("4é", None),
         ] {
             assert_eq!(integer(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn integers_may_be_negative_where_that_means_something() {
+        assert_eq!(signed_integer("4k"), Ok(4096));
+        assert_eq!(signed_integer("-8k"), Ok(-8192));
+        for bad in ["--1", "-", "8e", "9223372036854775808"] {
+            assert!(signed_integer(bad).is_err(), "{bad}");
         }
     }
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use fathom_model::plan::{
-    ClonePlan, DepthPlan, EnginePlan, FilePlan, IoPlan, MeasurePlan, Mix, OnError, OpenSync, Pattern,
-    Payload, SizeSpec, TimePlan,
+    AccessPlan, ClonePlan, DepthPlan, EndPlan, EnginePlan, FilePlan, FileUsage, IoPlan, MeasurePlan, Mix,
+    OnError, OpenSync, Pattern, Payload, SizeSpec, ThreadPlan, TimePlan,
 };
 use fathom_model::{BlockSize, JobPlan, Nanos, Op, PerOp, Rate, RateProcess, RunPlan};
 use fathom_record::{
@@ -41,8 +41,11 @@ fn plan(clones: usize, group_reporting: bool) -> RunPlan {
             io_size: None,
             file_size: None,
             offset: SizeSpec::Bytes(0),
+            offset_align: 0,
             offset_increment: SizeSpec::Bytes(0),
             random_map: true,
+            access: AccessPlan::default(),
+            serialize_overlap: false,
             loops: 1,
             fsync_every: 32,
             fdatasync_every: 0,
@@ -61,9 +64,12 @@ fn plan(clones: usize, group_reporting: bool) -> RunPlan {
             allow_create: true,
             unlink: false,
             allow_mounted_write: false,
+            usage: FileUsage::default(),
         },
         measure: MeasurePlan::default(),
         clones: (0..clones).map(clone).collect(),
+        threads: ThreadPlan::default(),
+        end: EndPlan::default(),
         exit_all: false,
         on_error: OnError::default(),
         thread_wording: true,

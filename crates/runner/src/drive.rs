@@ -6,6 +6,7 @@
 //! The loop keeps slots, batches and time. The [`Feed`] decides the next request and its time; the [`Recorder`] counts
 //! completions. Two shorter turns do the same in simpler cases: `synchronous` and `simulated`.
 
+mod apart;
 mod complete;
 mod life;
 mod simulated;
@@ -24,6 +25,7 @@ use crate::schedule::{Schedule, Stage};
 use crate::slots::{Claimed, Slots, Stamp};
 use crate::stop::StopSignal;
 use crate::usage::Usage;
+use apart::Apart;
 
 pub(crate) use simulated::MOST_COMPLETIONS;
 
@@ -50,11 +52,23 @@ enum Turn {
     Synchronous,
 }
 
+/// How the common turn draws requests; chosen once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Collects {
+    /// A completion permits the next request.
+    Closed,
+    /// A schedule does.
+    Arrivals,
+    /// As `Closed`, but requests that overlap wait for each other.
+    Apart,
+}
+
 /// One worker of a job. Its engine is chosen at run time, or statically in virtual time.
 pub(crate) struct Worker<C, E: ?Sized = dyn Engine> {
     pub clock: C,
     engine: Box<E>,
     turn: Turn,
+    collects: Collects,
     /// The latest reading of the clock.
     now: u64,
     schedule: Schedule,
@@ -65,6 +79,7 @@ pub(crate) struct Worker<C, E: ?Sized = dyn Engine> {
     batching: Batching,
     recorder: Recorder,
     usage: Usage,
+    apart: Apart,
 }
 
 /// How to reap completions.
@@ -117,8 +132,11 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             return !self.slots.batch.is_empty();
         }
         let room = self.batching.room(self.slots.batch.len()).min(self.slots.free.len() as u64);
-        let goes_on =
-            if self.feed.is_closed_loop() { self.collect_closed(room) } else { self.collect_arrivals(room) };
+        let goes_on = match self.collects {
+            Collects::Closed => self.collect_closed(room),
+            Collects::Arrivals => self.collect_arrivals(room),
+            Collects::Apart => self.collect_apart(room),
+        };
         if !goes_on {
             self.schedule.drain();
         }

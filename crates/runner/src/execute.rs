@@ -13,10 +13,12 @@ use fathom_stats::live::LiveWorker;
 use fathom_stats::{RunOutcome, WorkerFailure, WorkerOutcome};
 
 use crate::disks::Disks;
+use crate::exits::Exits;
 use crate::host_watch::HostWatch;
 use crate::observe::{Observer, PhaseSeen, RunObserver};
 use crate::prepare::Prepared;
 use crate::session::Time;
+use crate::stop::StopHandle;
 use crate::worker::{WorkerEnd, WorkerSpec};
 
 /// The reason of a stop of a phase that has what it was to find.
@@ -43,6 +45,8 @@ struct Run<'a> {
     disks_began: bool,
     workers: u32,
     later_ns: Option<u64>,
+    /// Ends the run after the current phase (`exit_what=all`).
+    later: StopHandle,
     /// The outcome so far, without the current phase.
     outcome: RunOutcome,
 }
@@ -64,6 +68,7 @@ pub(crate) fn run(mut prepared: Prepared<'_>, observer: &mut dyn RunObserver) ->
         disks_began: false,
         workers: specs.len() as u32,
         later_ns: Some(0),
+        later: StopHandle::default(),
         outcome: RunOutcome { notes, ..RunOutcome::default() },
     };
     let mut phases: Vec<Vec<WorkerSpec>> = Vec::new();
@@ -78,7 +83,7 @@ pub(crate) fn run(mut prepared: Prepared<'_>, observer: &mut dyn RunObserver) ->
     }
     let lengths: Vec<Option<u64>> = phases.iter().map(|phase| longest(phase)).collect();
     for (number, phase) in phases.into_iter().enumerate() {
-        if session.stop_handle().is_requested() {
+        if session.stop_handle().is_requested() || run.later.is_requested() {
             break;
         }
         run.later_ns =
@@ -120,6 +125,12 @@ fn state_letter(plan: &RunPlan, spec: &WorkerSpec) -> char {
 }
 
 impl Run<'_> {
+    /// The stop signals of a phase of these workers.
+    fn exits(&self, specs: &[WorkerSpec]) -> Exits {
+        let groups = specs.iter().map(|spec| spec.exit.group);
+        Exits::new(self.prepared.session.stop_handle(), self.later.clone(), groups)
+    }
+
     /// Waits until the phase whose workers are ready may start.
     fn pass_gate(&self) {
         let session = self.prepared.session;

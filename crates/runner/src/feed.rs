@@ -66,15 +66,10 @@ impl Feed {
         }
     }
 
-    /// Whether completions alone decide when the next request is issued.
-    #[inline]
-    pub fn is_closed_loop(&self) -> bool {
-        self.open_loop.is_none()
-    }
-
     /// Time by which a wait for a due request ends early, ns; the worker spins for the rest.
     pub fn spin_ns(&self) -> u64 {
-        self.open_loop.as_ref().map_or(0, |open_loop| open_loop.spin_ns())
+        let of_pauses = self.think_time.as_ref().map_or(0, |think_time| think_time.spin_ns());
+        self.open_loop.as_ref().map_or(of_pauses, |open_loop| open_loop.spin_ns().max(of_pauses))
     }
 
     /// The next request of a closed loop at `now`.

@@ -90,9 +90,12 @@ pub(crate) fn needs(
                     hint: "name an existing file, or set allow_file_create=1".to_owned(),
                 });
             }
-            let size = (offset + len).max(job.io.file_size.unwrap_or(0));
+            let usage = job.files.usage;
+            let grows = usage.create_on_open || usage.fill_device && !job.io.pattern.reads();
+            let size = if grows { 0 } else { (offset + len).max(job.io.file_size.unwrap_or(0)) };
             // A mapping cannot extend a file.
-            let filled = job.io.pattern.reads() || job.files.overwrite || job.engine.name == "mmap";
+            let filled =
+                !grows && (job.io.pattern.reads() || job.files.overwrite || job.engine.name == "mmap");
             let need = needs.entry(path.clone()).or_insert(Need {
                 size: 0,
                 filled: false,

@@ -11,6 +11,7 @@ mod disks;
 mod drive;
 mod error;
 mod execute;
+mod exits;
 mod feed;
 mod files;
 mod filler;
@@ -32,6 +33,7 @@ mod slowest;
 mod stalls;
 mod stop;
 mod targets;
+mod thread_setup;
 mod usage;
 mod worker;
 

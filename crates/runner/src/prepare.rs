@@ -1,26 +1,29 @@
 //! Everything that can fail before the measurement: inspecting targets, the guard, layout, opening.
 
+mod open;
+
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fathom_engine::{EngineEntry, EngineSetup, OpenFile, RawEngineOptions, registry};
-use fathom_model::plan::{DepthPlan, OpenSync};
+use fathom_engine::{EngineEntry, EngineSetup, RawEngineOptions, registry};
+use fathom_model::plan::{DepthPlan, ThreadPlan};
 use fathom_model::{JobPlan, Op, RunPlan};
 use fathom_stats::RunOutcome;
 use fathom_stats::live::Recorded;
 use fathom_sys::device::{HostFacts, TargetHandle, TargetIdentity};
-use fathom_sys::io::{Advice, OpenFlags, describe, direct_alignment, fadvise, logical_block_size};
+use fathom_sys::io::describe;
 use fathom_sys::open_files::allow_open_files;
 use fathom_workload::{Extent, SourcePlan};
 
+use crate::exits::ExitRule;
 use crate::files::{lay_out_all, needs, places, remove, written};
 use crate::observe::RunObserver;
-use crate::session::{Session, Time};
+use crate::session::Session;
 use crate::targets::{self, Target, TargetKind};
 use crate::worker::WorkerSpec;
 use crate::{RunError, execute, guard};
+use open::open_file;
 
 /// A run whose targets are laid out and open, ready to start.
 pub struct Prepared<'a> {
@@ -76,6 +79,10 @@ pub(crate) fn prepare<'a>(
     let needs = needs(plan, &targets)?;
     prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
     lay_out_all(session, &mut targets, needs, observer)?;
+    if session.is_simulated() && plan.jobs.iter().any(acts_on_threads) {
+        let note = "note: simulated volumes have no threads: priorities, NUMA nodes and commands of the job have no effect";
+        prepared.notes.push(note.to_owned());
+    }
     session.control.prepares();
     for (index, (job, entry)) in plan.jobs.iter().zip(&jobs).enumerate() {
         if job.files.create_only {
@@ -99,6 +106,11 @@ pub(crate) fn prepare<'a>(
     let is_device = |target: &Target| target.kind == TargetKind::BlockDevice;
     prepared._targets = targets.into_values().filter(is_device).filter_map(|target| target.handle).collect();
     Ok(prepared)
+}
+
+/// Whether a job says anything about its threads but when they start.
+fn acts_on_threads(job: &JobPlan) -> bool {
+    ThreadPlan { wait_for: None, ..job.threads.clone() } != ThreadPlan::default()
 }
 
 /// The engine of a job, checked against the job's requirements.
@@ -223,12 +235,10 @@ fn specify(
         extents.push(extent);
         target.opened();
     }
-    let range: u64 = extents.iter().map(|extent| extent.len).sum();
     let io = &job.io;
     let depth = depth_of(job, entry, &mut prepared.notes);
     let synchronous = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
     let measure = &job.measure;
-    let options = job.engine.options.iter().cloned().collect();
     Ok(WorkerSpec {
         job: job_index,
         clone,
@@ -241,22 +251,13 @@ fn specify(
             direct: io.direct,
             writes: io.pattern.modifies(),
             random: io.pattern.random,
-            options: RawEngineOptions(options),
+            options: RawEngineOptions(job.engine.options.iter().cloned().collect()),
         },
-        source: SourcePlan {
-            pattern: io.pattern,
-            block_size: io.block_size.clone(),
-            extents,
-            random_map: io.random_map,
-            bytes_per_loop: targets::bytes_per_loop(io, range),
-            loops: (!(job.time.time_based && job.time.runtime.is_some())).then_some(io.loops.max(1)),
-            fsync_every: io.fsync_every,
-            fdatasync_every: io.fdatasync_every,
-            seed: job.clones[clone].seed,
-        },
+        source: source_of(job, clone, extents),
         payload: io.payload,
         depth,
         time: job.time,
+        serialize_overlap: io.serialize_overlap,
         on_error: job.on_error,
         cpus: job.clones[clone].cpus.clone(),
         recorded: Recorded {
@@ -270,8 +271,29 @@ fn specify(
         used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
         invalidate: io.invalidate,
         end_fsync: io.end_fsync && io.pattern.writes(),
-        exit_all: job.exit_all,
+        exit: ExitRule::of(job),
+        threads: job.threads.clone(),
+        usage: job.files.usage,
+        end: job.end.clone(),
     })
+}
+
+/// The requests of one clone in the ranges of its files.
+fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
+    let io = &job.io;
+    let range: u64 = extents.iter().map(|extent| extent.len).sum();
+    SourcePlan {
+        pattern: io.pattern,
+        block_size: io.block_size.clone(),
+        extents,
+        random_map: io.random_map,
+        access: io.access.clone(),
+        bytes_per_loop: targets::bytes_per_loop(io, range),
+        loops: (!(job.time.time_based && job.time.runtime.is_some())).then_some(io.loops.max(1)),
+        fsync_every: io.fsync_every,
+        fdatasync_every: io.fdatasync_every,
+        seed: job.clones[clone].seed,
+    }
 }
 
 /// A synchronous engine always has one request in flight.
@@ -289,74 +311,4 @@ fn depth_of(job: &JobPlan, entry: &EngineEntry, notes: &mut Vec<String>) -> Dept
         notes.push(note.to_owned());
     }
     DepthPlan::new(1)
-}
-
-/// Opens one target for one worker, and checks the requirements of direct I/O.
-fn open_file(
-    session: &Session,
-    job: &JobPlan,
-    target: &Target,
-    extent: Extent,
-) -> Result<OpenFile, RunError> {
-    if target.kind == TargetKind::Virtual {
-        let size = target.size.max(extent.offset + extent.len);
-        return Ok(OpenFile {
-            file: None,
-            size,
-            is_block_device: matches!(session.time, Time::Virtual { .. }),
-            volume: target.volume,
-        });
-    }
-    let io = &job.io;
-    let modifies = io.pattern.modifies();
-    let flags = OpenFlags {
-        read: io.pattern.reads() || !modifies || job.engine.name == "mmap",
-        // fallocate(2) needs it for reads too.
-        write: modifies || job.engine.name == "falloc",
-        direct: io.direct,
-        sync: io.open_sync == OpenSync::Sync,
-        dsync: io.open_sync == OpenSync::Dsync,
-        // Reads would update the inode's access time now and then, and check it every time.
-        no_atime: true,
-        ..OpenFlags::default()
-    };
-    let failed =
-        |source| RunError::Target { attempted: "open", path: target.path.clone(), source, direct: io.direct };
-    let Some(handle) = &target.handle else { return Err(failed(std::io::ErrorKind::NotFound.into())) };
-    let file = handle.reopen(flags).map_err(failed)?;
-    if io.direct {
-        check_alignment(job, target, &file, extent)?;
-    }
-    // As fio does by default: otherwise the kernel reads ahead for random requests. Advice only.
-    let advice = if io.pattern.random { Advice::Random } else { Advice::Sequential };
-    let _ = fadvise(&file, 0, 0, advice);
-    let size = match target.kind {
-        TargetKind::BlockDevice => target.size,
-        _ => file.metadata().map_err(failed)?.len(),
-    };
-    let is_block_device = target.kind == TargetKind::BlockDevice;
-    Ok(OpenFile { file: Some(Arc::new(file)), size, is_block_device, volume: 0 })
-}
-
-/// With O_DIRECT every request must be a multiple of the logical block size; this check replaces a later EINVAL.
-fn check_alignment(job: &JobPlan, target: &Target, file: &File, extent: Extent) -> Result<(), RunError> {
-    let unit = match target.kind {
-        TargetKind::BlockDevice => logical_block_size(file).ok().map(u64::from),
-        _ => direct_alignment(file).map(|alignment| u64::from(alignment.offset)),
-    };
-    let Some(unit) = unit.filter(|&unit| unit > 1) else { return Ok(()) };
-    let sizes = targets::ops_used(job).map(|op| ("bs", job.io.block_size[op].smallest()));
-    for (what, value) in sizes.chain([("offset", extent.offset)]) {
-        if !value.is_multiple_of(unit) {
-            return Err(RunError::Plan {
-                job: job.name.clone(),
-                reason: format!(
-                    "{what}={value} is not a multiple of {unit} bytes, as direct I/O on {} needs",
-                    target.path.display()
-                ),
-                hint: format!("use multiples of {unit}, or direct=0"),
-            });
-        }
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fathom_model::plan::OnError;
+use fathom_model::plan::{EndPlan, OnError};
 use fathom_model::{Op, Request};
 use fathom_stats::live::{LivePhase, LiveWorker};
 use fathom_stats::{SlowRequest, WorkerFailure};
@@ -31,20 +31,23 @@ impl Phase {
     }
 }
 
-/// Whether the failure of a request ends its worker.
+/// What follows the failure of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterError {
     GoOn,
+    /// The work is done.
+    Drain,
+    /// The worker has failed.
     End,
 }
 
-/// Whether a request is among the slowest so far.
+/// Whether counting a request is all there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// It is not one of them.
-    Common,
-    /// It is one of them.
-    Slow,
+pub(crate) enum Attention {
+    /// It is counted.
+    Counted,
+    /// It is also to be kept: it is one of the slowest so far, or slower than a limit.
+    Kept,
 }
 
 /// Requests that completed in full, together, and differ only in their offsets.
@@ -70,9 +73,14 @@ pub(crate) struct Recorder {
     pub live: Arc<LiveWorker>,
     phase: Phase,
     slowest: Slowest,
+    /// Latency from which a request is [`Attention::Kept`].
+    kept_from_ns: u64,
     /// Only under a rate.
     pub responses: Option<Box<Responses>>,
     on_error: OnError,
+    end: EndPlan,
+    /// A full file system ends the work, not the job.
+    fills_device: bool,
     errors: BTreeMap<(Op, i32), u64>,
     failure: Option<WorkerFailure>,
 }
@@ -91,8 +99,11 @@ impl Recorder {
             phase: if live.ramp.is_some() { Phase::Ramp } else { Phase::Measured },
             live,
             slowest: Slowest::default(),
+            kept_from_ns: 1,
             responses: scheduled.then(|| Box::new(Responses::new(spec.depth.iodepth))),
             on_error: spec.on_error,
+            end: spec.end.clone(),
+            fills_device: spec.usage.fill_device,
             errors: BTreeMap::new(),
             failure: None,
         }
@@ -123,6 +134,7 @@ impl Recorder {
         if let Some(ramp) = &self.live.ramp {
             ramp.close(now);
             self.slowest.clear();
+            self.keep_slower();
         }
         self.phase = Phase::Measured;
         self.live.measured.start_ns.set(now);
@@ -157,10 +169,10 @@ impl Recorder {
         }
     }
 
-    /// Records equal requests that completed in full. Those that are [`Pace::Slow`] must be passed to
-    /// [`Recorder::keep_slow`].
+    /// Records equal requests that completed in full. Those that are [`Attention::Kept`] must be passed to
+    /// [`Recorder::keep`].
     #[inline(always)]
-    pub fn record(&self, completed: Completed) -> Pace {
+    pub fn record(&self, completed: Completed) -> Attention {
         let Completed { request, stamp, at, count } = completed;
         let (clat, lat) = (at - stamp.issued.min(at), completed.lat_ns());
         let phase = self.phase();
@@ -173,25 +185,33 @@ impl Recorder {
                 sync_lat.record_many(lat, count);
             }
         }
-        self.pace(lat)
+        self.attention(lat)
     }
 
-    /// Whether a request with latency `lat_ns` is among the slowest so far.
+    /// Whether a request with latency `lat_ns` is to be kept.
     #[inline(always)]
-    pub fn pace(&self, lat_ns: u64) -> Pace {
-        if lat_ns > self.slowest.threshold_ns { Pace::Slow } else { Pace::Common }
+    pub fn attention(&self, lat_ns: u64) -> Attention {
+        if lat_ns >= self.kept_from_ns { Attention::Kept } else { Attention::Counted }
     }
 
-    /// Keeps one of the slowest requests, issued at `depth`.
+    /// Keeps a request that was issued at `depth`, if it is one of the slowest.
     #[cold]
-    pub fn keep_slow(&mut self, completed: &Completed, depth: u32) {
+    pub fn keep(&mut self, completed: &Completed, depth: u32) {
         self.live.record_resumption(completed.at, STALL_NS);
         let (Completed { request, stamp, .. }, lat_ns) = (completed, completed.lat_ns());
-        if self.pace(lat_ns) == Pace::Slow {
-            let Request { op, offset, .. } = *request;
+        let Request { op, offset, .. } = *request;
+        if lat_ns > self.slowest.threshold_ns {
             let start_ns = stamp.start;
             self.slowest.insert(SlowRequest { start_ns, lat_ns, op, offset, depth });
+            self.keep_slower();
         }
+    }
+
+    /// Keeps requests that are slower than the slowest so far or than a limit.
+    fn keep_slower(&mut self) {
+        let limits = self.end.max_latency.iter().filter_map(|(_, limit)| limit.map(|limit| limit.0));
+        let slower_ns = limits.min().unwrap_or(u64::MAX).min(self.slowest.threshold_ns);
+        self.kept_from_ns = slower_ns.saturating_add(1);
     }
 
     /// Counts a short request.
@@ -201,9 +221,25 @@ impl Recorder {
         }
     }
 
+    /// Whether a slow request ends the worker.
+    pub fn limits_latency(&self) -> bool {
+        self.end.max_latency.iter().any(|(_, limit)| limit.is_some())
+    }
+
+    /// The limit that a request of `lat_ns` exceeds, ns.
+    #[cold]
+    pub fn exceeded_limit(&self, request: &Request, lat_ns: u64) -> Option<u64> {
+        let limit = Op::DATA.contains(&request.op).then(|| self.end.max_latency[request.op]).flatten()?;
+        Some(limit.0).filter(|&limit_ns| lat_ns > limit_ns)
+    }
+
     /// Counts a request that failed.
     pub fn record_failed(&mut self, request: &Request, errno: i32) -> AfterError {
-        *self.errors.entry((request.op, errno)).or_insert(0) += 1;
+        const FULL: i32 = 28;
+        if self.fills_device && errno == FULL {
+            return AfterError::Drain;
+        }
+        self.count_error(request.op, errno);
         let phase = self.phase();
         match phase.ops.get(request.op as usize) {
             Some(op) => op.failed.add(1),
@@ -211,7 +247,14 @@ impl Recorder {
         }
         let OnError { continue_read, continue_write } = self.on_error;
         let goes_on = if request.op == Op::Read { continue_read } else { continue_write };
-        if goes_on { AfterError::GoOn } else { AfterError::End }
+        let is_read = request.op == Op::Read;
+        let ignored = if is_read { &self.end.ignored_of_reads } else { &self.end.ignored_of_writes };
+        if goes_on || ignored.contains(&errno) { AfterError::GoOn } else { AfterError::End }
+    }
+
+    /// Counts an error of an operation.
+    pub fn count_error(&mut self, op: Op, errno: i32) {
+        *self.errors.entry((op, errno)).or_insert(0) += 1;
     }
 
     /// Stores why the worker ends, unless that is known.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fathom_model::plan::{IoPlan, SizeSpec};
+use fathom_model::plan::{IoPlan, Mix, Pattern, SizeSpec};
 use fathom_model::{JobPlan, Op};
 use fathom_sys::device::{HandleKind, TargetHandle, TargetIdentity, unfit_for_a_new_file};
 use fathom_sys::io::{OpenFlags, block_device_size};
@@ -142,8 +142,20 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
         |reason: String, hint: &str| RunError::Plan { job: job.name.clone(), reason, hint: hint.to_owned() };
     let files = job.clones[clone].paths.len().max(1) as u64;
     let block = largest_block(job);
-    let offset = relative(io.offset, target.size, block)
+    let usage = job.files.usage;
+    let offset = start(job, target)
         .saturating_add(relative(io.offset_increment, target.size, block).saturating_mul(clone as u64));
+    if usage.fill_device && target.is_file() && io.size.is_none() && io.file_size.is_none() {
+        if io.pattern != (Pattern { mix: Mix::Write, random: false }) {
+            return Err(plan_error(
+                "fill_device=1 without a size fills the file system, which only sequential writes do"
+                    .to_owned(),
+                "add size=, or use rw=write",
+            ));
+        }
+        // As far as the file system goes.
+        return Ok(Extent { offset, len: FULL_FILE_SYSTEM - FULL_FILE_SYSTEM % block.max(1) });
+    }
     let whole = io.file_size.unwrap_or(target.size);
     let asked = match io.size {
         Some(SizeSpec::Bytes(bytes)) => Some(bytes / files),
@@ -183,6 +195,23 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
     Ok(Extent { offset, len })
 }
 
+/// More than any file system holds, and little enough that offsets do not overflow.
+const FULL_FILE_SYSTEM: u64 = 1 << 62;
+
+/// The start of the range of the first clone: rounded up, where it is a percentage.
+fn start(job: &JobPlan, target: &Target) -> u64 {
+    let io = &job.io;
+    if job.files.usage.append && target.is_file() {
+        return target.size;
+    }
+    let smallest = ops_used(job).map(|op| io.block_size[op].smallest()).min().unwrap_or(1);
+    let step = if io.offset_align == 0 { smallest } else { io.offset_align };
+    match io.offset {
+        SizeSpec::Bytes(bytes) => bytes,
+        percent => relative(percent, target.size, 0).next_multiple_of(step.max(1)),
+    }
+}
+
 /// True for virtual targets of known size, which cannot grow.
 fn session_fixed(target: &Target) -> bool {
     target.kind == TargetKind::Virtual && target.size > 0
@@ -199,11 +228,16 @@ fn relative(size: SizeSpec, whole: u64, block: u64) -> u64 {
     }
 }
 
-/// Bytes one loop of the job moves over `range` bytes.
+/// Bytes one loop of the job moves over `range` bytes, at most.
 pub(crate) fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
-    match io.io_size {
+    let asked = match io.io_size {
         None => range,
         Some(SizeSpec::Bytes(bytes)) => bytes,
         Some(percent) => relative(percent, range, 0),
+    };
+    let largest = io.block_size.iter().map(|(_, size)| size.largest()).max().unwrap_or(0);
+    match io.access.number_ios {
+        0 => asked,
+        number => asked.min(number.saturating_mul(largest)),
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use fathom_engine::{EngineEntry, EngineSetup};
 use fathom_model::Op;
-use fathom_model::plan::{DepthPlan, Mix, OnError, Payload, TimePlan};
+use fathom_model::plan::{DepthPlan, EndPlan, FileUsage, Mix, OnError, Payload, ThreadPlan, TimePlan};
 use fathom_stats::live::{LiveWorker, Recorded};
 use fathom_stats::{CpuUsage, DATA_OPS, SlowRequest, WorkerFailure};
 use fathom_workload::{Rng, SourcePlan};
+
+use crate::exits::ExitRule;
 
 /// The specification of a worker. Plain data, so that it can be built on one thread and run on another.
 pub(crate) struct WorkerSpec {
@@ -21,6 +23,8 @@ pub(crate) struct WorkerSpec {
     pub payload: Payload,
     pub depth: DepthPlan,
     pub time: TimePlan,
+    /// Requests that overlap wait for each other.
+    pub serialize_overlap: bool,
     pub on_error: OnError,
     pub cpus: Vec<usize>,
     pub recorded: Recorded,
@@ -28,7 +32,11 @@ pub(crate) struct WorkerSpec {
     /// Drop the files' cached pages before the start.
     pub invalidate: bool,
     pub end_fsync: bool,
-    pub exit_all: bool,
+    pub exit: ExitRule,
+    pub threads: ThreadPlan,
+    pub usage: FileUsage,
+    /// Errors after which the worker continues, and latencies that end it.
+    pub end: EndPlan,
 }
 
 impl WorkerSpec {

@@ -199,6 +199,8 @@ pub enum Advice {
     DontNeed,
     /// Read the range into the cache.
     WillNeed,
+    /// Data is used once.
+    NoReuse,
 }
 
 /// posix_fadvise(2) on `offset..offset + len`; a `len` of 0 means up to the end.
@@ -209,6 +211,7 @@ pub fn fadvise(file: &File, offset: u64, len: u64, advice: Advice) -> io::Result
         Advice::Random => rustix::fs::Advice::Random,
         Advice::DontNeed => rustix::fs::Advice::DontNeed,
         Advice::WillNeed => rustix::fs::Advice::WillNeed,
+        Advice::NoReuse => rustix::fs::Advice::NoReuse,
     };
     Ok(rustix::fs::fadvise(file, offset, NonZeroU64::new(len), advice)?)
 }
@@ -216,6 +219,20 @@ pub fn fadvise(file: &File, offset: u64, len: u64, advice: Advice) -> io::Result
 /// Drops the cached, written-back pages of `offset..offset + len`; a `len` of 0 means up to the end.
 pub fn fadvise_dontneed(file: &File, offset: u64, len: u64) -> io::Result<()> {
     fadvise(file, offset, len, Advice::DontNeed)
+}
+
+/// Writes the cached data of the file system of `file` to its device (syncfs).
+pub fn sync_file_system(file: &File) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(file)?)
+}
+
+/// Sets the life time of data written to the inode of `file` (F_SET_RW_HINT): 1 none, 2 short, 3 medium, 4 long, 5
+/// extreme. EINVAL where the kernel or the file has no hints.
+pub fn set_write_hint(file: &File, life_time: u64) -> io::Result<()> {
+    const F_SET_RW_HINT: libc::c_int = 1036;
+    // SAFETY: the kernel reads one u64 from a local that outlives the call.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), F_SET_RW_HINT, &raw const life_time) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The size in bytes of an open block device. Fails with `ENOTTY` on anything else.

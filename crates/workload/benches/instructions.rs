@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use case::Case;
 use fathom_model::PerOp;
-use fathom_model::plan::{Mix, Pattern};
+use fathom_model::plan::{AccessPlan, Distribution, Mix, Pattern};
 use fathom_workload::payload::{BlockStamp, fill_random};
 use fathom_workload::{Extent, Rng, Source, SourcePlan};
 
@@ -32,6 +32,7 @@ const CASES: &[Case] = &[
     Case { name: "random-map-two-files", operations: REQUESTS, run: |n| draw(&two_files(), BATCH, n) },
     Case { name: "random-free", operations: REQUESTS, run: |n| draw(&free(), BATCH, n) },
     Case { name: "random-map-mixed", operations: REQUESTS, run: |n| draw(&mixed(), BATCH, n) },
+    Case { name: "random-zipf", operations: REQUESTS, run: |n| draw(&zipf(), BATCH, n) },
     Case { name: "payload-stamp-4k", operations: 4_000, run: stamp },
     Case { name: "payload-refill-4k", operations: 1_000, run: refill },
 ];
@@ -47,6 +48,7 @@ fn plan(mix: Mix, random: bool) -> SourcePlan {
         block_size: PerOp::splat(BLOCK.into()),
         extents: vec![Extent { offset: 0, len: BLOCKS * BLOCK }],
         random_map: true,
+        access: Default::default(),
         bytes_per_loop: BLOCKS * BLOCK,
         loops: None,
         fsync_every: 0,
@@ -72,6 +74,12 @@ fn free() -> SourcePlan {
 
 fn mixed() -> SourcePlan {
     plan(Mix::ReadWrite { read_percent: 75 }, true)
+}
+
+fn zipf() -> SourcePlan {
+    let distribution = PerOp::splat(Distribution::Zipf { theta: 1.1, center: None });
+    let access = AccessPlan { distribution, ..AccessPlan::default() };
+    SourcePlan { random_map: false, access, ..plan(Mix::Read, true) }
 }
 
 /// Draws `requests` in batches; not inlined, so that the compiler does not specialise it for a case's plan.

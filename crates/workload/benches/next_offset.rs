@@ -42,6 +42,7 @@ fn ns_per_request(blocks: u64, block_size: u64, rounds: usize) -> f64 {
         block_size: PerOp::splat(block_size.into()),
         extents: vec![Extent { offset: 0, len: blocks * block_size }],
         random_map: true,
+        access: Default::default(),
         bytes_per_loop: blocks * block_size,
         loops: None,
         fsync_every: 0,

@@ -10,6 +10,7 @@ mod offset;
 pub mod payload;
 mod random_map;
 mod rng;
+mod skew;
 mod source;
 mod sync_countdown;
 

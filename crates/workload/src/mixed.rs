@@ -5,7 +5,7 @@
 //! sizes, and visits the tiles by a permutation: so the shares are kept in any part of a pass, and no visited block is
 //! remembered. Each pass tiles the range anew.
 
-use fathom_model::BlockSplit;
+use fathom_model::BlockSize;
 
 use crate::block_deck::BlockDeck;
 use crate::{Permutation, Rng};
@@ -39,12 +39,15 @@ struct Tiles {
     tiles: Box<[(u64, u64)]>,
     deck_bytes: u64,
     count: u64,
+    /// The last tile, where it is smaller than its size in the deck.
+    shrunk: Option<(u64, u64)>,
     order: Permutation,
     next: u64,
 }
 
 impl Tiles {
-    fn new(len: u64, cards: &[u64], rng: &mut Rng) -> Self {
+    fn new(len: u64, deck: &BlockDeck, rng: &mut Rng) -> Self {
+        let cards = deck.cards();
         let starts = cards.iter().scan(0, |end, &size| {
             let start = *end;
             *end += size;
@@ -54,8 +57,10 @@ impl Tiles {
         let deck_bytes = cards.iter().sum::<u64>().max(1);
         let rest = len % deck_bytes;
         let in_rest = tiles.iter().take_while(|(start, size)| start + size <= rest).count() as u64;
-        let count = len / deck_bytes * tiles.len() as u64 + in_rest;
-        Tiles { tiles, deck_bytes, count, order: Permutation::new(count.max(1), rng), next: 0 }
+        let covered = tiles.iter().take(in_rest as usize).map(|(_, size)| size).sum::<u64>();
+        let shrunk = deck.shrunk(rest - covered).map(|size| (len - rest + covered, size));
+        let count = len / deck_bytes * tiles.len() as u64 + in_rest + u64::from(shrunk.is_some());
+        Tiles { tiles, deck_bytes, count, shrunk, order: Permutation::new(count.max(1), rng), next: 0 }
     }
 
     fn next(&mut self) -> Option<(u64, u64)> {
@@ -64,6 +69,11 @@ impl Tiles {
         }
         let tile = self.order.at(self.next);
         self.next += 1;
+        if tile + 1 == self.count
+            && let Some(shrunk) = self.shrunk
+        {
+            return Some(shrunk);
+        }
         let decks = tile / self.tiles.len() as u64;
         let (start, size) = self.tiles[(tile % self.tiles.len() as u64) as usize];
         Some((decks * self.deck_bytes + start, size))
@@ -71,13 +81,14 @@ impl Tiles {
 }
 
 impl MixedOffsets {
-    /// The order over `len` bytes, at least the largest size of `split`.
-    pub(crate) fn new(random: bool, random_map: bool, len: u64, split: &BlockSplit, rng: &mut Rng) -> Self {
-        let deck = BlockDeck::new(split, rng.next_u64());
-        let unit = split.shares().first().map_or(1, |&(size, _)| size.max(1));
-        let order = match (random, random_map) {
+    /// The order over `len` bytes, at least the largest of `sizes`. A map needs sizes that are multiples of the smallest.
+    pub(crate) fn new(random: bool, random_map: bool, len: u64, sizes: &BlockSize, rng: &mut Rng) -> Self {
+        let deck = BlockDeck::new(sizes, rng.next_u64());
+        let unit = sizes.smallest().max(1);
+        let is_aligned = !matches!(sizes, BlockSize::Range(range) if range.step() < unit);
+        let order = match (random, random_map && is_aligned) {
             (false, _) => MixedOrder::Sequential { next: 0 },
-            (true, true) => MixedOrder::Tiles(Box::new(Tiles::new(len, deck.cards(), rng))),
+            (true, true) => MixedOrder::Tiles(Box::new(Tiles::new(len, &deck, rng))),
             (true, false) => MixedOrder::Draw { moved: 0 },
         };
         MixedOffsets { len, unit, deck, order }
@@ -107,7 +118,7 @@ impl MixedOffsets {
             MixedOrder::Sequential { next } => *next = 0,
             MixedOrder::Tiles(tiles) => {
                 self.deck.shuffle();
-                **tiles = Tiles::new(self.len, self.deck.cards(), rng);
+                **tiles = Tiles::new(self.len, &self.deck, rng);
             }
             MixedOrder::Draw { moved } => *moved = 0,
         }
@@ -118,8 +129,6 @@ impl MixedOffsets {
 mod tests {
     use std::collections::BTreeMap;
 
-    use fathom_model::BlockSize;
-
     use super::*;
 
     const SHARES: [(u64, u8); 3] = [(4096, 50), (8192, 30), (65536, 20)];
@@ -129,7 +138,7 @@ mod tests {
     fn mixed(order: (bool, bool), len: u64) -> (MixedOffsets, Rng) {
         let size = BlockSize::of_shares(&SHARES).unwrap();
         let mut rng = Rng::new(3);
-        (MixedOffsets::new(order.0, order.1, len, size.split().unwrap(), &mut rng), rng)
+        (MixedOffsets::new(order.0, order.1, len, &size, &mut rng), rng)
     }
 
     fn pass(mixed: &mut MixedOffsets, rng: &mut Rng) -> Vec<(u64, u64)> {
@@ -156,6 +165,20 @@ mod tests {
             requests.sort_unstable();
             let end = requests.iter().try_fold(0, |end, &(at, size)| (at == end).then_some(at + size));
             assert_eq!(end, Some(70 * HUNDRED));
+        }
+    }
+
+    #[test]
+    fn a_pass_of_a_range_covers_every_byte_once() {
+        let sizes = BlockSize::of_range(4096, 16384, false).unwrap();
+        for (random, len) in [(true, 1 << 20), (false, 1 << 20), (true, 300 << 20), (true, (1 << 20) + 4096)]
+        {
+            let mut rng = Rng::new(3);
+            let mut mixed = MixedOffsets::new(random, true, len, &sizes, &mut rng);
+            let mut requests = pass(&mut mixed, &mut rng);
+            requests.sort_unstable();
+            let end = requests.iter().try_fold(0, |end, &(at, size)| (at == end).then_some(at + size));
+            assert_eq!(end, Some(len));
         }
     }
 

@@ -1,6 +1,5 @@
 //! Rows as evidence: what each operation of a row reached, with bounds, and how far findings let it count.
 
-use fathom_model::BlockSize;
 use fathom_model::plan::{Mix, OpenSync};
 use fathom_record::stability::Second;
 use fathom_record::{FindingId, Latency, PhaseOutcome, RunRecord, TestStatus};
@@ -256,6 +255,9 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
     let has_fallen = duration.label == Lasting::Burst && duration.basis == Some(DurationBasis::ObservedFall);
     let varies = has_fallen || doubt(|effect| effect == FigureEffect::Varies).is_some();
     let io = &row.jobs().first()?.plan.io;
+    if !io.access.is_uniform() {
+        return None;
+    }
     let every = [io.fsync_every, io.fdatasync_every];
     let sync = match () {
         () if kind == RowKind::Read => SyncPattern::None,
@@ -332,12 +334,7 @@ fn measured_op(row: &RecordRow<'_>, is_read: bool, sync: SyncPattern, varies: bo
     let least_ns = measured.map(|latency| latency.moments.min as f64).fold(f64::INFINITY, f64::min);
     let sizes = &row.jobs().first()?.plan.io.block_size;
     let size = if is_read { &sizes.read } else { &sizes.write };
-    let blocks = match size {
-        BlockSize::Fixed(bytes) => vec![(*bytes, 1.0)],
-        BlockSize::Split(split) => {
-            split.shares().iter().map(|&(bytes, percent)| (bytes, f64::from(percent) / 100.0)).collect()
-        }
-    };
+    let blocks = size.shares();
     let mean_block: f64 = blocks.iter().map(|&(bytes, share)| bytes as f64 * share).sum();
     // Of a rate that varies, the slowest second and the quickest bound what holds.
     let shares = row.settled().iter().map(|second| second.iops() / row.iops().max(f64::MIN_POSITIVE));

@@ -24,7 +24,7 @@ pub(crate) const TOUCH: &str =
 pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let [job] = row.jobs() else { return None };
     let read = row.summary.read.as_ref().filter(|_| row.kind() == Some(RowKind::Read))?;
-    let mapped = row.jobs().iter().all(|job| job.plan.io.random_map);
+    let mapped = row.jobs().iter().all(|job| job.plan.io.random_map && job.plan.io.access.is_uniform());
     let seen = row.summary.device.as_ref().filter(|_| row.has_device);
     let from_device = seen.is_none_or(|device| device.read_bytes as f64 >= FROM_DEVICE * read.bytes as f64);
     let size = if record.header.size_bytes > 0 { record.header.size_bytes } else { row.planned_size() };

@@ -27,12 +27,16 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The load of a test; `None` where no provider specifies it: trims, mixed sizes, synchronous writes.
+    /// The load of a test; `None` where no provider specifies it: trims, mixed sizes, synchronous writes, uneven
+    /// access.
     pub(super) fn of(job: &JobPlan) -> Option<Shape> {
         let io = &job.io;
+        if !io.access.is_uniform() {
+            return None;
+        }
         let fixed = |size: &BlockSize| match size {
             BlockSize::Fixed(bytes) => Some(*bytes),
-            BlockSize::Split(_) => None,
+            BlockSize::Split(_) | BlockSize::Range(_) => None,
         };
         let is_synced = io.fsync_every > 0 || io.fdatasync_every > 0 || io.open_sync != OpenSync::None;
         let (direction, share) = match io.pattern.mix {

@@ -12,6 +12,7 @@ mod catalog;
 mod compare;
 mod durations;
 mod fio;
+mod fio_access;
 mod golden;
 mod history;
 mod history_trend;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::AccessPlan;
 use crate::{BlockSize, PerOp};
 
 /// Operations and their order.
@@ -124,10 +125,19 @@ pub struct IoPlan {
     pub file_size: Option<u64>,
     /// Start of the range to use.
     pub offset: SizeSpec,
+    /// An offset in percent is a multiple of this; 0 = of the smallest block.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub offset_align: u64,
     /// Added to `offset` once per clone index.
     pub offset_increment: SizeSpec,
     /// Access every block once per pass; false = draw each offset independently (`norandommap`).
     pub random_map: bool,
+    /// Deviations from sequential or uniformly random access.
+    #[serde(skip_serializing_if = "AccessPlan::is_uniform")]
+    pub access: AccessPlan,
+    /// Requests that overlap one in flight, of which one writes, wait for it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub serialize_overlap: bool,
     /// Repetitions of the whole job.
     pub loops: u32,
     /// fsync after this many writes; 0 = never.
@@ -158,8 +168,11 @@ impl Default for IoPlan {
             io_size: None,
             file_size: None,
             offset: SizeSpec::default(),
+            offset_align: 0,
             offset_increment: SizeSpec::default(),
             random_map: true,
+            access: AccessPlan::default(),
+            serialize_overlap: false,
             loops: 1,
             fsync_every: 0,
             fdatasync_every: 0,
@@ -170,6 +183,16 @@ impl Default for IoPlan {
             payload: Payload::Stamped,
         }
     }
+}
+
+/// For serde, which passes a reference.
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// For serde, which passes a reference.
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// The sync mode that files are opened with.

@@ -1,6 +1,6 @@
 //! Options about the targets: names, sizes, layout and removal.
 
-use fathom_model::plan::Fallocate;
+use fathom_model::plan::{Fallocate, FileAdvice, WriteHint};
 use fathom_model::{OptionRow, OptionValueKind};
 
 use super::set;
@@ -15,6 +15,23 @@ const FALLOCATE: [(&str, Fallocate); 7] = [
     ("truncate", Fallocate::Truncate),
     ("0", Fallocate::None),
     ("1", Fallocate::Posix),
+];
+
+const ADVICE: [(&str, FileAdvice); 6] = [
+    ("0", FileAdvice::None),
+    ("none", FileAdvice::None),
+    ("1", FileAdvice::ByOffsets),
+    ("random", FileAdvice::Random),
+    ("sequential", FileAdvice::Sequential),
+    ("noreuse", FileAdvice::NoReuse),
+];
+
+const WRITE_HINTS: [(&str, WriteHint); 5] = [
+    ("none", WriteHint::None),
+    ("short", WriteHint::Short),
+    ("medium", WriteHint::Medium),
+    ("long", WriteHint::Long),
+    ("extreme", WriteHint::Extreme),
 ];
 
 /// The rows of this category.
@@ -146,6 +163,80 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "0",
         doc: "Remove the files at the end.",
         apply: |options, text| set(&mut options.unlink, value::boolean(text)),
+    },
+    OptionRow {
+        name: "create_on_open",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Lay out no files, but create them empty and let writes extend them.",
+        apply: |options, text| value::boolean(text).map(|given| options.usage.create_on_open = given),
+    },
+    OptionRow {
+        name: "file_append",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Begin at the end of the file.",
+        apply: |options, text| value::boolean(text).map(|given| options.usage.append = given),
+    },
+    OptionRow {
+        name: "fill_device",
+        aliases: &["fill_fs"],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Write until the file system is full, which ends the job without an error.",
+        apply: |options, text| value::boolean(text).map(|given| options.usage.fill_device = given),
+    },
+    OptionRow {
+        name: "pre_read",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Read the used range into the page cache before the start, instead of dropping it from there.",
+        apply: |options, text| value::boolean(text).map(|given| options.usage.pre_read = given),
+    },
+    OptionRow {
+        name: "fsync_on_close",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Call fsync on every file when it is closed, after the measurement.",
+        apply: |options, text| value::boolean(text).map(|given| options.usage.fsync_on_close = given),
+    },
+    OptionRow {
+        name: "end_syncfs",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Sync the file systems of the files (syncfs) after the measurement.",
+        apply: |options, text| value::boolean(text).map(|given| options.usage.end_syncfs = given),
+    },
+    OptionRow {
+        name: "fadvise_hint",
+        aliases: &[],
+        kind: OptionValueKind::Choice(&["0", "none", "1", "random", "sequential", "noreuse"]),
+        default: "1",
+        doc: "What posix_fadvise(2) tells the kernel about each file: 1 means the order of the offsets, 0 nothing.",
+        apply: |options, text| value::choice(text, &ADVICE).map(|advice| options.usage.advice = advice),
+    },
+    OptionRow {
+        name: "write_hint",
+        aliases: &[],
+        kind: OptionValueKind::Choice(&["none", "short", "medium", "long", "extreme"]),
+        default: "",
+        doc: "Life time of written data, as a hint to the device (F_SET_RW_HINT).",
+        apply: |options, text| {
+            value::choice(text, &WRITE_HINTS).map(|hint| options.usage.write_hint = Some(hint))
+        },
+    },
+    OptionRow {
+        name: "offset_align",
+        aliases: &[],
+        kind: OptionValueKind::Size,
+        default: "0",
+        doc: "An offset in percent is rounded up to a multiple of this, or at 0 of the smallest block.",
+        apply: |options, text| value::integer(text).map(|bytes| options.offset_align = bytes),
     },
 ];
 

@@ -3,7 +3,7 @@
 use fathom_model::plan::{OpenSync, Pattern};
 use fathom_model::{Op, OptionRow, OptionValueKind};
 
-use super::set;
+use super::{MAX_BLOCK, set};
 use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::{block_split, value};
 
@@ -36,8 +36,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &["readwrite"],
         kind: OptionValueKind::Choice(RW_WORDS),
         default: "read",
-        doc: "Operations, and sequential or random order.",
-        apply: |options, text| set(&mut options.rw, direction(text)),
+        doc: "Operations, and sequential or random order; randread:8 means 8 requests per random offset, read:4k a skip of 4k \
+              after each request.",
+        apply: direction,
     },
     OptionRow {
         name: "bs",
@@ -194,24 +195,31 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     },
 ];
 
-fn direction(text: &str) -> Result<ReadWriteOption, String> {
+fn direction(options: &mut JobOptions, text: &str) -> Result<(), String> {
     let text = text.trim();
-    if let Some((word, modifier)) = text.split_once(':').filter(|(word, _)| RW_WORDS.contains(word)) {
-        return Err(format!("the modifier ':{modifier}' is not supported yet: write {word} alone"));
-    }
-    let name = if text == "readwrite" { "rw" } else { text };
+    let (word, modifier) =
+        text.split_once(':').map_or((text, None), |(word, modifier)| (word, Some(modifier)));
+    let name = if word == "readwrite" { "rw" } else { word };
     let Some(Pattern { random, mix }) = Pattern::named(name) else {
         return Err(format!("valid values are {}", RW_WORDS.join(", ")));
     };
-    Ok(ReadWriteOption { random, mix })
+    let (mut run, mut skip) = (1, 0);
+    match modifier {
+        Some(count) if random => run = value::count(count, 0)?.max(1),
+        Some(bytes) => skip = value::signed_integer(bytes)?,
+        None => {}
+    }
+    options.rw = Some(ReadWriteOption { random, mix });
+    (options.access.run, options.access.skip) = (run, skip);
+    Ok(())
 }
-
-/// The length of a request has 32 bits.
-const MAX_BLOCK: u64 = u32::MAX as u64;
 
 fn block_size(options: &mut JobOptions, text: &str) -> Result<(), String> {
     if text.contains([':', '-']) && !text.trim().starts_with('-') {
-        return Err("ranges of block sizes are not supported yet: give one size per operation".to_owned());
+        return Err(
+            "use bsrange for a range of sizes, or commas between the sizes of reads, writes and trims"
+                .to_owned(),
+        );
     }
     let entries = value::per_operation(text)?;
     if entries == [None; 3] {
@@ -265,12 +273,19 @@ mod tests {
             ("trimwrite", false, Mix::TrimWrite),
             ("randtrimwrite", true, Mix::TrimWrite),
         ] {
-            assert_eq!(direction(text), Ok(ReadWriteOption { random, mix }), "{text}");
+            let options = JobOptions::from_pairs(&[("rw", text)]).unwrap();
+            assert_eq!(options.rw, Some(ReadWriteOption { random, mix }), "{text}");
         }
-        for bad in ["", "rand", "randreadwrite", "READ", "reads", "rw,"] {
-            assert!(direction(bad).is_err(), "{bad}");
+        for bad in ["", "rand", "randreadwrite", "READ", "reads", "rw,", "read:x", "read:"] {
+            assert!(JobOptions::from_pairs(&[("rw", bad)]).is_err(), "{bad}");
         }
-        assert!(direction("randread:8").unwrap_err().contains("not supported yet"));
+        for (text, run, skip) in
+            [("randread:8", 8, 0), ("randwrite:0", 1, 0), ("read:4k", 1, 4096), ("write:-8k", 1, -8192)]
+        {
+            let options = JobOptions::from_pairs(&[("rw", text)]).unwrap();
+            assert_eq!((options.access.run, options.access.skip), (run, skip), "{text}");
+        }
+        assert!(JobOptions::from_pairs(&[("rw", "randread:-1")]).is_err());
     }
 
     #[test]

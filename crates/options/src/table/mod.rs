@@ -3,10 +3,13 @@
 //! To add an option, add a row to the slice of its category (and a field to `JobOptions`); lookup, help and the
 //! compatibility page follow. An option of fio that is not supported is a row of `UNSUPPORTED`.
 
+mod access;
 mod engine;
 mod files;
+mod harmless;
 mod io;
 mod stat;
+mod threads;
 mod time;
 mod unsupported;
 
@@ -16,14 +19,23 @@ use crate::job_options::JobOptions;
 
 pub use unsupported::{UNSUPPORTED, UnsupportedOption};
 
+/// The category of the options that change nothing.
+pub(crate) const HARMLESS: &str = "Accepted without effect";
+
 /// All supported job options by category, in the order of the help.
 pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
     ("Files and targets", files::ROWS),
     ("I/O", io::ROWS),
+    ("Offsets, sizes and files", access::ROWS),
     ("Engine, depth and placement", engine::ROWS),
+    ("Threads and commands", threads::ROWS),
     ("Time and order", time::ROWS),
     ("Measuring and reporting", stat::ROWS),
+    (HARMLESS, harmless::ROWS),
 ];
+
+/// The length of a request has 32 bits.
+const MAX_BLOCK: u64 = u32::MAX as u64;
 
 /// An option of fio.
 #[derive(Clone, Copy)]

@@ -1,5 +1,6 @@
 //! Options about the start, pauses, rates, end and order of jobs.
 
+use fathom_model::plan::ExitScope;
 use fathom_model::{Op, OptionRow, OptionValueKind, PerOp, RateProcess};
 
 use super::set;
@@ -19,6 +20,9 @@ const CONTINUE: [(&str, (bool, bool)); 7] = [
 
 const PROCESS: [(&str, RateProcess); 2] =
     [("linear", RateProcess::Linear), ("poisson", RateProcess::Poisson)];
+
+const EXIT_WHAT: [(&str, ExitScope); 3] =
+    [("group", ExitScope::Group), ("stonewall", ExitScope::Stonewall), ("all", ExitScope::All)];
 
 /// Parses the rates of the operations.
 fn rates(rates: &mut PerOp<Option<u64>>, text: &str) -> Result<(), String> {
@@ -95,6 +99,14 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |options, text| value::seconds(text).map(|time| options.think_time.io_time = time),
     },
     OptionRow {
+        name: "thinktime_spin",
+        aliases: &[],
+        kind: OptionValueKind::Micros,
+        default: "0",
+        doc: "Part of thinktime that keeps the CPU busy instead of sleeping (plain number: microseconds).",
+        apply: |options, text| value::micros(text).map(|spin| options.think_time.spin = spin),
+    },
+    OptionRow {
         name: "rate",
         aliases: &[],
         kind: OptionValueKind::Size,
@@ -133,6 +145,68 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "0",
         doc: "Stop the other jobs when the first one ends.",
         apply: |options, text| set(&mut options.exitall, value::boolean(text)),
+    },
+    OptionRow {
+        name: "exitall_on_error",
+        aliases: &[],
+        kind: OptionValueKind::Flag,
+        default: "0",
+        doc: "Stop the other jobs when one fails.",
+        apply: |options, text| value::boolean(text).map(|given| options.end.exit_on_error = given),
+    },
+    OptionRow {
+        name: "exit_what",
+        aliases: &[],
+        kind: OptionValueKind::Choice(&["group", "stonewall", "all"]),
+        default: "group",
+        doc: "The jobs that exitall and exitall_on_error stop: those of the reporting group, all that run, or all of the run.",
+        apply: |options, text| value::choice(text, &EXIT_WHAT).map(|scope| options.end.exit_scope = scope),
+    },
+    OptionRow {
+        name: "wait_for",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "Start when all clones of this earlier job have ended.",
+        apply: |options, text| match text {
+            "" => Err("the name of a job is needed".to_owned()),
+            name => set(&mut options.wait_for, Ok(name.to_owned())),
+        },
+    },
+    OptionRow {
+        name: "max_latency",
+        aliases: &[],
+        kind: OptionValueKind::Micros,
+        default: "0",
+        doc: "A request that takes longer ends the job with an error (plain number: microseconds): one time, or read,write,trim.",
+        apply: |options, text| {
+            let entries = value::per_operation(text)?;
+            for (op, entry) in Op::DATA.into_iter().zip(entries) {
+                if let Some(entry) = entry {
+                    options.end.max_latency[op] = Some(value::micros(entry)?).filter(|limit| limit.0 > 0);
+                }
+            }
+            Ok(())
+        },
+    },
+    OptionRow {
+        name: "ignore_error",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "Errors after which the job continues, as names or numbers separated by colons: those of reads, of writes.",
+        apply: |options, text| {
+            let lists = text.split(',').map(crate::errno::list).collect::<Result<Vec<_>, _>>()?;
+            let mut lists = lists.into_iter();
+            options.end.ignored_of_reads = lists.next().unwrap_or_default();
+            options.end.ignored_of_writes = lists.next().unwrap_or_default();
+            match lists.next() {
+                Some(of_verify) if !of_verify.is_empty() => {
+                    Err("the third list, errors of verify, is not supported".to_owned())
+                }
+                _ => Ok(()),
+            }
+        },
     },
     OptionRow {
         name: "continue_on_error",

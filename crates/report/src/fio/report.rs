@@ -204,5 +204,6 @@ pub(crate) fn continued_errors(entry: &ReportEntry) -> Option<(u64, i32)> {
     let job = &entry.job;
     let total = job.errors.iter().map(|error| error.count).sum();
     let first = job.errors.first().map_or(errno(entry), |error| error.errno);
-    job.continues_on_error().then_some((total, first))
+    let ignored = total > 0 && job.error.is_none();
+    (job.continues_on_error() || ignored).then_some((total, first))
 }

@@ -7,7 +7,7 @@ use fathom_sys::io::describe;
 
 use super::Worker;
 use crate::clock::Clock;
-use crate::recorder::{AfterError, Completed, Pace};
+use crate::recorder::{AfterError, Attention, Completed};
 use crate::schedule::Stage;
 use crate::slots::Slots;
 
@@ -42,8 +42,8 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             // The syncs at the end take time but are not counted.
             if self.schedule.stage != Stage::Closing {
                 let completed = Completed { request, stamp, at: self.now, count: batch as u32 };
-                if self.recorder.record(completed) == Pace::Slow {
-                    (next..next + batch).for_each(|done| self.keep_slow(self.slots.done[done].slot));
+                if self.recorder.record(completed) == Attention::Kept {
+                    (next..next + batch).for_each(|done| self.keep(self.slots.done[done].slot));
                 }
             }
             let Slots { free, done, in_flight, .. } = &mut self.slots;
@@ -56,12 +56,17 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         self.recorder.live.in_flight.set(u64::from(self.slots.in_flight));
     }
 
-    /// Keeps the request of `slot`, which has just completed, if it is one of the slowest.
+    /// Keeps the request of `slot`, which has just completed.
     #[cold]
-    pub(super) fn keep_slow(&mut self, slot: u32) {
+    pub(super) fn keep(&mut self, slot: u32) {
         let (request, stamp) = (self.slots.requests[slot as usize], self.slots.stamps[slot as usize]);
         let completed = Completed { request, stamp, at: self.now, count: 1 };
-        self.recorder.keep_slow(&completed, self.slots.in_flight);
+        self.recorder.keep(&completed, self.slots.in_flight);
+        let lat_ns = completed.lat_ns();
+        if let Some(limit_ns) = self.recorder.exceeded_limit(&request, lat_ns) {
+            self.schedule.drain();
+            self.recorder.fail(|| exceeds(&request, lat_ns, limit_ns));
+        }
     }
 
     /// A failed or short request.
@@ -74,12 +79,29 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             return;
         }
         let errno = if result < 0 { result.unsigned_abs() as i32 } else { MOVED_NOTHING };
-        if self.recorder.record_failed(&request, errno) == AfterError::End {
-            self.schedule.drain();
-            self.recorder.fail(|| failure_of(&request, errno, result == 0));
+        match self.recorder.record_failed(&request, errno) {
+            AfterError::GoOn => {}
+            AfterError::Drain => self.schedule.drain(),
+            AfterError::End => {
+                self.schedule.drain();
+                self.recorder.fail(|| failure_of(&request, errno, result == 0));
+            }
         }
         self.slots.free.push(slot);
         self.slots.in_flight -= 1;
+    }
+}
+
+/// fio's error of a request that took longer than `max_latency`.
+fn exceeds(request: &Request, lat_ns: u64, limit_ns: u64) -> WorkerFailure {
+    const ETIMEDOUT: i32 = 110;
+    let Request { op, offset, len, .. } = request;
+    WorkerFailure {
+        errno: ETIMEDOUT,
+        message: format!(
+            "latency of {lat_ns} nsec exceeds specified max ({limit_ns} nsec): {op} of {len} bytes at offset {offset}"
+        ),
+        hint: None,
     }
 }
 

@@ -7,7 +7,8 @@ use fathom_model::Nanos;
 use fathom_stats::live::LiveWorker;
 use fathom_stats::{CpuUsage, WorkerFailure};
 
-use super::{Step, Turn, Worker};
+use super::apart::Apart;
+use super::{Collects, Step, Turn, Worker};
 use crate::batching::Batching;
 use crate::clock::Clock;
 use crate::feed::Feed;
@@ -34,6 +35,11 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         Worker {
             clock,
             engine,
+            collects: match () {
+                () if spec.recorded.scheduled => Collects::Arrivals,
+                () if spec.serialize_overlap => Collects::Apart,
+                () => Collects::Closed,
+            },
             turn: if is_synchronous { Turn::Synchronous } else { Turn::Common },
             now: 0,
             schedule: Schedule::new(&spec.time, u64::MAX),
@@ -44,6 +50,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             batching: Batching::new(spec.depth),
             recorder: Recorder::new(spec, live),
             usage: Usage::new(watch.1),
+            apart: Apart::new(spec.depth.iodepth),
         }
     }
 
@@ -100,6 +107,11 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         {
             self.recorder.end_schedule(end, backlog);
         }
+    }
+
+    /// Whether the worker has failed.
+    pub fn has_failed(&self) -> bool {
+        self.recorder.has_failed()
     }
 
     /// Stores why the worker ends, unless that is known.

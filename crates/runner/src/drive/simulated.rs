@@ -11,10 +11,10 @@ use fathom_model::{Nanos, Request};
 use fathom_stats::live::LiveWorker;
 use fathom_stats::{BatchCounts, CpuUsage, DepthCounts};
 
-use super::{Turn, Worker};
+use super::{Collects, Turn, Worker};
 use crate::clock::VirtualClock;
 use crate::feed::Next;
-use crate::recorder::{Completed, Pace};
+use crate::recorder::{Attention, Completed};
 use crate::slots::Stamp;
 use crate::stop::StopSignal;
 use crate::worker::WorkerSpec;
@@ -86,7 +86,8 @@ impl Worker<VirtualClock, SimEngine> {
             && self.now < self.schedule.next_change
             && self.slots.free.is_empty()
             && self.slots.batch.is_empty()
-            && self.feed.is_closed_loop()
+            && self.collects == Collects::Closed
+            && !self.recorder.limits_latency()
             && plan.low.saturating_add(1) >= plan.iodepth
             && plan.batch_complete_min > 0
             && self.slots.rests == 0
@@ -101,8 +102,8 @@ impl Worker<VirtualClock, SimEngine> {
         }
         let stamp = self.slots.stamps[done.slot as usize];
         let completed = Completed { request, stamp, at: self.now, count: 1 };
-        if self.recorder.record(completed) == Pace::Slow {
-            self.keep_slow(done.slot);
+        if self.recorder.record(completed) == Attention::Kept {
+            self.keep(done.slot);
         }
         true
     }

@@ -45,6 +45,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             block_size: PerOp::splat(4096.into()),
             extents: vec![Extent { offset: 0, len: SIZE }],
             random_map: one_of(rng, &[true, false]),
+            access: Default::default(),
             bytes_per_loop: one_of(rng, &[1, 77, 1000]) * 4096,
             loops: if until.is_some() { None } else { Some(2) },
             fsync_every: one_of(rng, &[0, 0, 3]),
@@ -64,10 +65,12 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
                 pause: one_of(rng, &[Nanos::ZERO, Nanos::ZERO, Nanos(5_000_000)]),
                 blocks: one_of(rng, &[None, Some(50)]),
                 io_time: one_of(rng, &[Nanos::ZERO, Nanos(7_654_321)]),
+                spin: Nanos::ZERO,
             },
             rate: RatePlan::default(),
             ..TimePlan::default()
         },
+        serialize_overlap: false,
         on_error: OnError { continue_read: one_of(rng, &[true, false]), continue_write: true },
         cpus: Vec::new(),
         recorded: Recorded {
@@ -81,7 +84,10 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
         used: [true; 3],
         invalidate: false,
         end_fsync: one_of(rng, &[true, false]),
-        exit_all: false,
+        exit: Default::default(),
+        threads: Default::default(),
+        usage: Default::default(),
+        end: Default::default(),
     }
 }
 

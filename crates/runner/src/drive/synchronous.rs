@@ -10,7 +10,7 @@ use fathom_stats::{BatchCounts, DepthCounts};
 use super::{Step, Worker};
 use crate::clock::Clock;
 use crate::feed::Next;
-use crate::recorder::Pace;
+use crate::recorder::Attention;
 use crate::slots::Stamp;
 
 /// Longest time between two checks of stage, stop and pause, ns: several requests to memory, or one to a device.
@@ -72,7 +72,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         let op = self.recorder.phase().ops.get(request.op as usize);
         if let Some(op) = op {
             op.issued.add(1);
-            if result == i64::from(request.len) && self.recorder.pace(lat) == Pace::Common {
+            if result == i64::from(request.len) && self.recorder.attention(lat) == Attention::Counted {
                 op.complete(1, request.len, lat, lat);
                 return true;
             }
@@ -80,8 +80,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         self.complete_in_full(start, result)
     }
 
-    /// Takes the result of a sync, of one of the slowest requests, or of a failed or short one, as the common turn
-    /// does.
+    /// Takes the result of a sync, of a request that is kept, or of a failed or short one, as the common turn does.
     #[inline(never)]
     fn complete_in_full(&mut self, start: u64, result: i64) -> bool {
         self.slots.free.clear();

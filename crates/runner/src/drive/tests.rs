@@ -114,6 +114,7 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
             block_size: PerOp::splat(4096.into()),
             extents: vec![Extent { offset: 0, len: blocks * 4096 }],
             random_map: true,
+            access: Default::default(),
             bytes_per_loop: blocks * 4096,
             loops: Some(1),
             fsync_every: 0,
@@ -123,6 +124,7 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
         payload: Payload::Zero,
         depth: DepthPlan::new(iodepth),
         time: TimePlan::default(),
+        serialize_overlap: false,
         on_error: OnError::default(),
         cpus: Vec::new(),
         recorded: Recorded {
@@ -136,7 +138,10 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
         used: [true; 3],
         invalidate: false,
         end_fsync: false,
-        exit_all: false,
+        exit: Default::default(),
+        threads: Default::default(),
+        usage: Default::default(),
+        end: Default::default(),
     }
 }
 
@@ -219,7 +224,8 @@ fn the_synchronous_turn_counts_like_the_common_turn() {
     {
         let mut spec = spec(mix, 1, 40);
         (spec.source.fsync_every, spec.end_fsync, spec.on_error) = (7, true, on_errors(go_on));
-        spec.time.think_time = ThinkTime { pause: Nanos(pause), blocks, io_time: Nanos(io_time) };
+        spec.time.think_time =
+            ThinkTime { pause: Nanos(pause), blocks, io_time: Nanos(io_time), ..ThinkTime::default() };
         let (long, long_seen) = run(&spec, true, results);
         spec.recorded = Recorded { slat: false, is_synchronous: true, ..spec.recorded };
         let (short, short_seen) = run(&spec, true, results);

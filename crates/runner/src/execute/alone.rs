@@ -83,6 +83,7 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
         disks_began: false,
         workers: 1,
         later_ns: None,
+        later: StopHandle::default(),
         outcome: RunOutcome::default(),
     };
     let running =

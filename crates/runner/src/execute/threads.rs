@@ -1,5 +1,6 @@
 //! A phase on threads: each worker opens its engine, waits for the start, and runs its loop in real time.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,10 +10,9 @@ use std::time::Duration;
 use fathom_engine::{EngineError, OpenFile};
 use fathom_stats::live::LiveWorker;
 use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
-use fathom_sys::affinity::pin_current_thread;
 use fathom_sys::clock::{RealClock, unix_ms};
 use fathom_sys::device::SysRoot;
-use fathom_sys::io::{describe, fadvise_dontneed};
+use fathom_sys::io::describe;
 use fathom_sys::kernel_workers::kernel_threads;
 use fathom_sys::thread::{
     own_descriptors, run_queue_wait_of_this_thread, thread_id, usage_of_this_thread, wake_precisely,
@@ -20,8 +20,10 @@ use fathom_sys::thread::{
 
 use super::{ENDED_BY_OBSERVER, Run, Running};
 use crate::drive::{Step, Worker};
+use crate::exits::Exits;
 use crate::observe::{Observer, RunObserver, TICK_NS};
-use crate::stop::{StopHandle, StopSignal};
+use crate::stop::StopSignal;
+use crate::thread_setup::{self, SetupFailure};
 use crate::worker::{WorkerEnd, WorkerSpec};
 
 /// Time for a worker to end after a stop request.
@@ -67,11 +69,47 @@ impl Gate {
     }
 }
 
+/// The jobs whose workers have not all ended.
+#[derive(Default)]
+struct JobEnds {
+    left: Mutex<BTreeMap<usize, usize>>,
+    changed: Condvar,
+}
+
+impl JobEnds {
+    fn of(specs: &[WorkerSpec]) -> JobEnds {
+        let mut left = BTreeMap::new();
+        specs.iter().for_each(|spec| *left.entry(spec.job).or_insert(0) += 1);
+        JobEnds { left: Mutex::new(left), changed: Condvar::new() }
+    }
+
+    /// Waits until the workers of `job` have ended, those of an earlier phase have, or until `gives_up`.
+    fn wait_for(&self, job: Option<usize>, gives_up: impl Fn() -> bool) {
+        let Some(job) = job else { return };
+        let mut left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        while left.get(&job).is_some_and(|workers| *workers > 0) && !gives_up() {
+            let waited = self.changed.wait_timeout(left, SLEEP_PIECE);
+            left = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+        }
+    }
+
+    fn ended(&self, job: usize) {
+        let mut left = self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(workers) = left.get_mut(&job) {
+            *workers = workers.saturating_sub(1);
+        }
+        self.changed.notify_all();
+    }
+}
+
 /// The state shared by all threads of a phase.
 #[derive(Clone)]
 struct Shared {
     clock: RealClock,
+    /// The stop signal of the worker.
     stop: StopSignal,
+    exits: Exits,
+    ends: Arc<JobEnds>,
     gate: Arc<Gate>,
     messages: Sender<Message>,
 }
@@ -84,9 +122,11 @@ pub(super) fn run_phase(
     observer: &mut dyn RunObserver,
 ) -> Vec<WorkerOutcome> {
     let (messages, inbox) = channel();
-    let stop = StopSignal { run: run.prepared.session.stop_handle(), phase: StopHandle::default() };
+    let exits = run.exits(&specs);
+    let stop = exits.whole();
     let start = Arc::new(Gate::default());
-    let shared = Shared { clock, stop: stop.clone(), gate: start.clone(), messages };
+    let ends = Arc::new(JobEnds::of(&specs));
+    let shared = Shared { clock, stop: stop.clone(), exits, ends, gate: start.clone(), messages };
     let mut workers: Vec<Running> =
         specs.into_iter().enumerate().map(|(index, spec)| spawn(index, spec, &shared)).collect();
     // From here on only threads have senders: when the last is dropped, the inbox disconnects.
@@ -133,8 +173,9 @@ fn await_ready(workers: &mut [Running], inbox: &Receiver<Message>) {
 fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
     let live = spec.live();
     let spec = Arc::new(spec);
-    let (thread_spec, thread_live, shared) = (spec.clone(), live.clone(), shared.clone());
-    let clock = shared.clock;
+    let (thread_spec, thread_live) = (spec.clone(), live.clone());
+    let shared = Shared { stop: shared.exits.signal(spec.exit.group), ..shared.clone() };
+    let (clock, ends) = (shared.clock, shared.ends.clone());
     let name = spec.name.chars().take(15).filter(|c| *c != '\0').collect();
     let body = move || {
         let messages = shared.messages.clone();
@@ -143,6 +184,7 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
             .unwrap_or_else(|_| ended_early("the worker panicked: this is a bug", None, None));
         thread_live.close(clock.now());
         thread_live.finish();
+        ends.ended(thread_spec.job);
         // Files are closed where they are dropped last, and a thread with its own descriptor table closes only those in
         // it.
         drop(thread_spec);
@@ -188,22 +230,17 @@ fn use_own_descriptor_table(files: &mut [OpenFile]) {
 /// Runs a worker on its own thread.
 fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> WorkerEnd {
     live.thread_id.set(u64::from(thread_id()));
-    if let Err(error) = pin(&spec.cpus) {
-        let message = format!("cannot pin to CPUs {:?}: {}", spec.cpus, describe(&error));
-        return ended_early(
-            &message,
-            error.raw_os_error(),
-            Some("set cpus_allowed to CPUs this process may use"),
-        );
-    }
     let mut setup = spec.setup.clone();
     use_own_descriptor_table(&mut setup.files);
-    if spec.invalidate {
-        // Here rather than at preparation, because an earlier phase may have filled the cache. Advice only, and without
-        // effect on targets without a page cache.
-        let files = setup.files.iter().filter_map(|open| open.file.as_deref());
-        files.for_each(|file| _ = fadvise_dontneed(file, 0, 0));
+    let files = setup.files.clone();
+    let prepared = thread_setup::apply(spec).and_then(|()| thread_setup::prepare_files(spec, &files));
+    if let Err(SetupFailure { message, errno, hint }) = prepared {
+        return ended_early(&message, errno, Some(hint));
     }
+    let _locked = match thread_setup::lock_memory(spec) {
+        Ok(locked) => locked,
+        Err(SetupFailure { message, errno, hint }) => return ended_early(&message, errno, Some(hint)),
+    };
     let engine = match (spec.entry.open)(setup) {
         Ok(engine) => engine,
         Err(error) => return ended_early(&error.to_string(), error.source.raw_os_error(), error.hint()),
@@ -218,22 +255,22 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         return worker.into_end();
     }
     shared.gate.pass();
+    shared.ends.wait_for(spec.threads.wait_for, || shared.stop.is_set());
     worker.start(spec);
     let outcome = drive(&mut worker, clock, &shared.stop);
-    if spec.exit_all {
-        shared.stop.phase.request("exitall");
-    }
     if let Err(error) = outcome {
         live.close(clock.now());
         let errno = error.source.raw_os_error().unwrap_or(0);
         let hint = error.hint().map(str::to_owned);
         worker.fail(WorkerFailure { errno, message: error.to_string(), hint });
     }
-    worker.into_end()
-}
-
-fn pin(cpus: &[usize]) -> std::io::Result<()> {
-    if cpus.is_empty() { Ok(()) } else { pin_current_thread(cpus) }
+    let mut end = worker.into_end();
+    shared.exits.ended(spec.exit, end.failure.is_some());
+    if let Err(SetupFailure { message, errno, hint }) = thread_setup::finish(spec, &files) {
+        let failure = WorkerFailure { errno: errno.unwrap_or(0), message, hint: Some(hint.to_owned()) };
+        end.failure.get_or_insert(failure);
+    }
+    end
 }
 
 /// Runs the loop to its end.

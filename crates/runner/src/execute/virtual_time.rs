@@ -1,7 +1,7 @@
 //! A phase in virtual time: all workers on one thread, woken in the order of a shared clock.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::threads::GRACE_NS;
 use super::{ENDED_BY_OBSERVER, Run, Running};
 use crate::clock::VirtualClock;
 use crate::drive::{MOST_COMPLETIONS, Step, Worker};
+use crate::exits::Exits;
 use crate::observe::{RunObserver, TICK_NS};
-use crate::stop::{StopHandle, StopSignal};
 use crate::worker::WorkerSpec;
 
 /// Runs one phase to its end. The same plan and model give exactly the same outcome.
@@ -24,9 +24,10 @@ pub(super) fn run_phase(
     world: &Rc<World>,
     observer: &mut dyn RunObserver,
 ) -> Vec<WorkerOutcome> {
-    let stop = StopSignal { run: run.prepared.session.stop_handle(), phase: StopHandle::default() };
+    let exits = run.exits(&specs);
+    let stop = exits.whole();
     let (mut running, mut workers): (Vec<_>, Vec<_>) =
-        specs.into_iter().map(|spec| build(spec, world, stop.clone())).unzip();
+        specs.into_iter().map(|spec| build(spec, world, &exits)).unzip();
     run.pass_gate();
     let begin = world.now();
     let mut watch = run.observer(&running, begin.0);
@@ -35,10 +36,8 @@ pub(super) fn run_phase(
     let mut wakes = Wakes::new();
     let mut stopped = false;
     let mut standstill = Standstill::default();
-    for (index, worker) in workers.iter_mut().enumerate() {
-        worker.start(&running[index].spec);
-        wakes.push(Reverse((begin, index)));
-    }
+    let mut starts = Starts::of(&running);
+    starts.start_due(&running, &mut workers, &mut wakes, begin);
     while let Some(Reverse((mut time, index))) = wakes.pop() {
         while next_tick < time {
             world.advance_to(next_tick);
@@ -62,9 +61,13 @@ pub(super) fn run_phase(
                 let time = world.now();
                 running[index].live.close(time.0);
                 running[index].live.finish();
-                if running[index].spec.exit_all {
-                    stop.phase.request("exitall");
+                let spec = &running[index].spec;
+                if exits.ended(spec.exit, workers[index].has_failed()) {
                     wake_all(&mut wakes, time);
+                }
+                starts.ended(spec.job);
+                if !stop.is_set() {
+                    starts.start_due(&running, &mut workers, &mut wakes, time);
                 }
             }
         }
@@ -85,12 +88,54 @@ pub(super) fn run_phase(
     run.collect(running, watch, now)
 }
 
+/// The workers that have not started, because their jobs wait for others.
+struct Starts {
+    waiting: Vec<usize>,
+    /// Workers of each job that have not ended.
+    left: BTreeMap<usize, usize>,
+}
+
+impl Starts {
+    fn of(running: &[Running]) -> Starts {
+        let mut left = BTreeMap::new();
+        running.iter().for_each(|worker| *left.entry(worker.spec.job).or_insert(0) += 1);
+        Starts { waiting: (0..running.len()).collect(), left }
+    }
+
+    /// Counts the end of a worker of `job`.
+    fn ended(&mut self, job: usize) {
+        self.left.entry(job).and_modify(|left| *left -= 1);
+    }
+
+    /// Starts the workers whose jobs wait for no other any more.
+    fn start_due(
+        &mut self,
+        running: &[Running],
+        workers: &mut [Worker<VirtualClock, SimEngine>],
+        wakes: &mut Wakes,
+        now: Nanos,
+    ) {
+        let Starts { waiting, left } = self;
+        waiting.retain(|&index| {
+            let spec = &running[index].spec;
+            let others = spec.threads.wait_for.and_then(|job| left.get(&job));
+            let waits = others.is_some_and(|left| *left > 0);
+            if !waits {
+                workers[index].start(spec);
+                wakes.push(Reverse((now, index)));
+            }
+            waits
+        });
+    }
+}
+
 /// A worker in virtual time, and its state.
 fn build(
     mut spec: WorkerSpec,
     world: &Rc<World>,
-    stop: StopSignal,
+    exits: &Exits,
 ) -> (Running, Worker<VirtualClock, SimEngine>) {
+    let stop = exits.signal(spec.exit.group);
     // Time passes in volumes only, so requests are issued at their start.
     spec.recorded.is_synchronous = true;
     let volumes = spec.setup.files.iter().map(|file| file.volume).collect();

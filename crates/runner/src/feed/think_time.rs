@@ -6,6 +6,8 @@ use fathom_model::plan;
 #[derive(Debug)]
 pub(super) struct ThinkTime {
     pause_ns: u64,
+    /// Time at the end of a pause in which the worker spins, ns.
+    spin_ns: u64,
     /// Requests of a block, and its time, ns; `u64::MAX` = no limit.
     blocks: u64,
     io_ns: u64,
@@ -21,7 +23,13 @@ impl ThinkTime {
         let blocks = plan.block_limit().map_or(u64::MAX, u64::from);
         let io_ns = if plan.io_time.0 == 0 { u64::MAX } else { plan.io_time.0 };
         let pause_ns = plan.pause.0;
-        (pause_ns > 0).then_some(ThinkTime { pause_ns, blocks, io_ns, left: blocks, begins: 0 })
+        let spin_ns = plan.spin.0.min(pause_ns);
+        (pause_ns > 0).then_some(ThinkTime { pause_ns, spin_ns, blocks, io_ns, left: blocks, begins: 0 })
+    }
+
+    /// Time at the end of a pause in which the worker spins, ns.
+    pub fn spin_ns(&self) -> u64 {
+        self.spin_ns
     }
 
     /// Begins the first block.
@@ -67,7 +75,8 @@ mod tests {
 
     #[test]
     fn pauses_after_each_block_of_requests() {
-        let plan = plan::ThinkTime { pause: Nanos(100), blocks: Some(2), io_time: Nanos::ZERO };
+        let plan =
+            plan::ThinkTime { pause: Nanos(100), blocks: Some(2), io_time: Nanos::ZERO, spin: Nanos::ZERO };
         let mut think_time = ThinkTime::new(&plan).expect("it pauses");
         think_time.begin(10);
         assert_eq!((think_time.allowance(10), think_time.pause(10)), (2, None));
@@ -79,7 +88,8 @@ mod tests {
 
     #[test]
     fn pauses_after_a_time_or_a_count_whichever_comes_first() {
-        let mut plan = plan::ThinkTime { pause: Nanos(100), blocks: None, io_time: Nanos(30) };
+        let mut plan =
+            plan::ThinkTime { pause: Nanos(100), blocks: None, io_time: Nanos(30), spin: Nanos::ZERO };
         let mut by_time = ThinkTime::new(&plan).expect("it pauses");
         by_time.begin(10);
         by_time.made(1_000_000);

@@ -1,8 +1,8 @@
 //! Plans for the tests, on what a job has when nothing is said.
 
 use fathom_model::plan::{
-    ClonePlan, DepthPlan, EnginePlan, Fallocate, FilePlan, IoPlan, MeasurePlan, Mix, OnError, OpenSync,
-    Pattern, Payload, SizeSpec, TimePlan,
+    AccessPlan, ClonePlan, DepthPlan, EndPlan, EnginePlan, Fallocate, FilePlan, FileUsage, IoPlan,
+    MeasurePlan, Mix, OnError, OpenSync, Pattern, Payload, SizeSpec, ThreadPlan, TimePlan,
 };
 use fathom_model::{JobPlan, Nanos, PerOp};
 
@@ -22,8 +22,11 @@ pub fn job(name: &str, mix: Mix, random: bool, iodepth: u32) -> JobPlan {
             io_size: None,
             file_size: None,
             offset: SizeSpec::Bytes(0),
+            offset_align: 0,
             offset_increment: SizeSpec::Bytes(0),
             random_map: true,
+            access: AccessPlan::default(),
+            serialize_overlap: false,
             loops: 1,
             fsync_every: 0,
             fdatasync_every: 0,
@@ -42,9 +45,12 @@ pub fn job(name: &str, mix: Mix, random: bool, iodepth: u32) -> JobPlan {
             allow_create: true,
             unlink: false,
             allow_mounted_write: false,
+            usage: FileUsage::default(),
         },
         measure: MeasurePlan::default(),
         clones: vec![ClonePlan { paths: vec!["target".into()], seed: 7, cpus: Vec::new() }],
+        threads: ThreadPlan::default(),
+        end: EndPlan::default(),
         exit_all: false,
         on_error: OnError::default(),
         thread_wording: false,

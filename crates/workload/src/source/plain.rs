@@ -4,14 +4,16 @@
 use fathom_model::plan::Mix;
 use fathom_model::{BlockSize, Op, Request};
 
-use super::{Source, SourcePlan};
+use super::SourcePlan;
+use super::stream::{Placement, Stream};
+use super::uniform::Uniform;
 
-impl Source {
+impl Stream<Uniform> {
     /// Draws requests of a plain source, up to the end of its loop or of its last pass.
     #[inline(always)]
     pub(super) fn next_plain(&mut self, most: u64, each: &mut impl FnMut(Request)) -> u64 {
         let op = self.plain_op();
-        let size = self.block_size[op as usize];
+        let size = self.placement.block_size[op as usize];
         let whole = size.saturating_mul(most) <= self.bytes_left;
         let most = if whole { most } else { self.bytes_left.div_ceil(size) };
         let mut made = self.draw_plain(op, most, each);
@@ -25,12 +27,12 @@ impl Source {
     /// Draws requests of a plain source from the current pass.
     #[inline(always)]
     fn draw_plain(&mut self, op: Op, most: u64, each: &mut impl FnMut(Request)) -> u64 {
-        let size = self.block_size[op as usize];
-        let Some(file) = self.files.first_mut() else { return 0 };
-        let Some(offsets) = &mut file.offsets[self.shared[op as usize]] else { return 0 };
+        let size = self.placement.block_size[op as usize];
+        let Some(file) = self.placement.files.first_mut() else { return 0 };
+        let Some(offsets) = &mut file.offsets[self.placement.shared[op as usize]] else { return 0 };
         let (base, len) = (file.base, size as u32);
         let at = |op, block| Request { op, file: 0, len, offset: base + block * size };
-        let rng = &mut self.offset_rng;
+        let rng = &mut self.placement.offset_rng;
         if let Mix::ReadWrite { .. } = self.mix {
             return offsets.next_blocks(most, rng, |block| {
                 let op = if self.share.next_is_read(&mut self.op_rng) { Op::Read } else { Op::Write };
@@ -43,10 +45,10 @@ impl Source {
     /// Draws requests of a plain source from new passes.
     #[cold]
     fn wrap_plain(&mut self, op: Op, most: u64, each: &mut impl FnMut(Request)) -> u64 {
-        let entry = self.shared[op as usize];
+        let entry = self.placement.shared[op as usize];
         let mut made = 0;
         while made < most {
-            self.restart(entry..=entry);
+            self.placement.restart(entry..=entry);
             let drawn = self.draw_plain(op, most - made, each);
             if drawn == 0 {
                 break;

@@ -1,0 +1,163 @@
+//! Properties of a job's threads, files and end, which do not change its requests.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Nanos, PerOp};
+
+/// Properties of the threads of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadPlan {
+    /// CPU priority, -20 to 19; `None` = that of the process.
+    pub nice: Option<i8>,
+    /// Priority of all its requests.
+    pub io_priority: Option<IoPriority>,
+    /// NUMA nodes whose CPUs it may run on; empty = all.
+    pub cpu_nodes: Vec<u32>,
+    /// Where its memory is allocated; `None` = as the kernel decides.
+    pub memory: Option<MemoryPolicy>,
+    /// Memory that each clone locks, in bytes.
+    pub locked_memory: u64,
+    /// Shell command before the first request, and after the last one.
+    pub prerun: Option<String>,
+    /// As `prerun`, at the end.
+    pub postrun: Option<String>,
+    /// Start once all workers of this job, by its index, have ended.
+    pub wait_for: Option<usize>,
+}
+
+/// An I/O priority of Linux.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoPriority {
+    /// 0 none, 1 realtime, 2 best effort, 3 idle.
+    pub class: u8,
+    /// 0 (highest) to 7.
+    pub level: u8,
+    /// 0 to 1023.
+    pub hint: u16,
+}
+
+/// The NUMA nodes on which memory is allocated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryPolicy {
+    /// How the nodes are used.
+    pub mode: MemoryMode,
+    /// The nodes; empty for `Default` and `Local`.
+    pub nodes: Vec<u32>,
+}
+
+/// How the nodes of a policy are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryMode {
+    /// The policy of the process.
+    Default,
+    /// The first node, and others if it is full.
+    Prefer,
+    /// These nodes only.
+    Bind,
+    /// These nodes in turn.
+    Interleave,
+    /// The node of the CPU that allocates.
+    Local,
+}
+
+/// What ends a worker early, and the other jobs that its end ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndPlan {
+    /// errno values of reads after which the worker continues.
+    pub ignored_of_reads: Vec<i32>,
+    /// As `ignored_of_reads`, of writes, trims and syncs.
+    pub ignored_of_writes: Vec<i32>,
+    /// A request that takes longer ends the worker with an error.
+    pub max_latency: PerOp<Option<Nanos>>,
+    /// A failed worker ends the other jobs within `exit_scope`.
+    pub exit_on_error: bool,
+    /// The jobs that `exitall` and `exitall_on_error` end.
+    pub exit_scope: ExitScope,
+}
+
+/// How files are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileUsage {
+    /// Files are created empty when they are opened, and grow as they are written.
+    #[serde(skip_serializing_if = "is_not")]
+    pub create_on_open: bool,
+    /// The range begins at the end of the file.
+    #[serde(rename = "file_append", skip_serializing_if = "is_not")]
+    pub append: bool,
+    /// Write until the file system is full.
+    #[serde(skip_serializing_if = "is_not")]
+    pub fill_device: bool,
+    /// Read the range into the page cache before the start.
+    #[serde(skip_serializing_if = "is_not")]
+    pub pre_read: bool,
+    /// fsync every file when it is closed.
+    #[serde(skip_serializing_if = "is_not")]
+    pub fsync_on_close: bool,
+    /// Sync the file systems at the end.
+    #[serde(skip_serializing_if = "is_not")]
+    pub end_syncfs: bool,
+    /// Advice to the kernel on the use of files.
+    #[serde(rename = "fadvise_hint", skip_serializing_if = "FileAdvice::is_default")]
+    pub advice: FileAdvice,
+    /// Life time of written data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_hint: Option<WriteHint>,
+}
+
+/// For serde, which passes a reference.
+fn is_not(value: &bool) -> bool {
+    !*value
+}
+
+/// Advice to the kernel on the use of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileAdvice {
+    /// Nothing.
+    None,
+    /// What the offsets are.
+    #[default]
+    ByOffsets,
+    /// Random accesses.
+    Random,
+    /// Sequential accesses.
+    Sequential,
+    /// Data that is used once.
+    NoReuse,
+}
+
+impl FileAdvice {
+    fn is_default(&self) -> bool {
+        *self == FileAdvice::default()
+    }
+}
+
+/// The life time of written data, as a hint to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WriteHint {
+    /// No life time.
+    None,
+    /// Short.
+    Short,
+    /// Medium.
+    Medium,
+    /// Long.
+    Long,
+    /// Extremely long.
+    Extreme,
+}
+
+/// The other jobs that the end of a job ends, if any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExitScope {
+    /// Those of its reporting group.
+    #[default]
+    Group,
+    /// All that run; the next phase follows.
+    Stonewall,
+    /// All of the run.
+    All,
+}

@@ -1,0 +1,203 @@
+//! Options that change nothing here, accepted with the reason.
+
+use fathom_model::{OptionRow, OptionValueKind};
+
+use crate::job_options::JobOptions;
+use crate::value;
+
+/// A row whose value is 0 or 1.
+const fn switch(name: &'static str, default: &'static str, doc: &'static str) -> OptionRow<JobOptions> {
+    let kind = OptionValueKind::Bool;
+    OptionRow { name, aliases: &[], kind, default, doc, apply: |_, text| value::boolean(text).map(drop) }
+}
+
+/// A row of an option that means something only beside another one, which is refused.
+const fn beside(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    doc: &'static str,
+) -> OptionRow<JobOptions> {
+    let kind = OptionValueKind::Text;
+    OptionRow { name, aliases, kind, default: "", doc, apply: |_, _| Ok(()) }
+}
+
+const FLOW: &str = "It means something only with flow, which is refused.";
+const ZBD: &str = "It means something only with zonemode=zbd, which is refused.";
+const PLACEMENT: &str = "It means something only with fdp=1 or dataplacement, which are refused.";
+const LATENCY: &str = "It means something only with latency_target, which is refused.";
+const STEADY: &str = "It means something only with steadystate, which is refused.";
+const REPLAY: &str = "It means something only with read_iolog, which is refused.";
+const CGROUP: &str = "It means something only with cgroup, which is refused.";
+
+const CLOCKS: &[&str] = &["gettimeofday", "clock_gettime", "cpu"];
+const MEMORY: &[&str] = &["malloc", "shm", "shmhuge", "mmap", "mmapshared", "mmaphuge"];
+const FILE_TYPES: &[&str] = &["none", "file", "block", "char"];
+const THINK_TIME_BLOCKS: &[&str] = &["complete", "issue"];
+
+fn one_of(words: &[&str], text: &str) -> Result<(), String> {
+    if words.contains(&text.trim()) { Ok(()) } else { Err(format!("valid values are {}", words.join(", "))) }
+}
+
+/// The rows of this category.
+pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
+    switch("softrandommap", "0", "A random map takes no memory here, so its allocation cannot fail."),
+    switch("create_serialize", "1", "Files are always laid out one after the other."),
+    switch("create_fsync", "1", "A layout always ends with a sync, which is not part of the measurement."),
+    switch(
+        "error_dump",
+        "0",
+        "Errors are always counted by their number, and the one that ends a job is printed.",
+    ),
+    switch(
+        "unique_filename",
+        "1",
+        "It changes names only between a server and its clients, which do not exist here.",
+    ),
+    OptionRow {
+        name: "clocksource",
+        aliases: &[],
+        kind: OptionValueKind::Choice(CLOCKS),
+        default: "clock_gettime",
+        doc: "The kernel's monotonic clock in ns is always used, which reads the processor's counter without a system call.",
+        apply: |_, text| one_of(CLOCKS, text),
+    },
+    OptionRow {
+        name: "gtod_cpu",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "",
+        doc: "Reading the clock takes no system call, so no CPU is set aside for it.",
+        apply: |_, text| value::count(text, 0).map(drop),
+    },
+    OptionRow {
+        name: "iomem",
+        aliases: &["mem"],
+        kind: OptionValueKind::Choice(MEMORY),
+        default: "malloc",
+        doc: "Buffers are always anonymous memory aligned for direct I/O, in huge pages where the kernel has them.",
+        apply: |_, text| one_of(MEMORY, text),
+    },
+    OptionRow {
+        name: "iomem_align",
+        aliases: &["mem_align"],
+        kind: OptionValueKind::Size,
+        default: "",
+        doc: "Buffers are always aligned to 4 KiB or more.",
+        apply: |_, text| value::integer_in(text, 0, 4096).map(drop),
+    },
+    OptionRow {
+        name: "hugepage-size",
+        aliases: &[],
+        kind: OptionValueKind::Size,
+        default: "",
+        doc: "The kernel chooses the size of huge pages.",
+        apply: |_, text| value::integer_in(text, 1, u64::MAX).map(drop),
+    },
+    OptionRow {
+        name: "verify_async",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "0",
+        doc: "The thread that reads a block also checks it.",
+        apply: |_, text| value::count(text, 0).map(drop),
+    },
+    OptionRow {
+        name: "verify_async_cpus",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "The thread that reads a block also checks it.",
+        apply: |_, text| value::cpus(text).map(drop),
+    },
+    switch("experimental_verify", "0", "Blocks are found by repeating the order of the writes anyway."),
+    OptionRow {
+        name: "log_entries",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "1024",
+        doc: "Logs are written during the run, from buffers of a fixed size.",
+        apply: |_, text| value::integer_in(text, 1_024, 1_048_576).map(drop),
+    },
+    OptionRow {
+        name: "log_compression",
+        aliases: &[],
+        kind: OptionValueKind::Size,
+        default: "",
+        doc: "Logs do not stay in memory.",
+        apply: |_, text| value::integer_in(text, 1_024, 512 << 20).map(drop),
+    },
+    OptionRow {
+        name: "log_compression_cpus",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "No thread compresses logs.",
+        apply: |_, text| value::cpus(text).map(drop),
+    },
+    OptionRow {
+        name: "filetype",
+        aliases: &[],
+        kind: OptionValueKind::Choice(FILE_TYPES),
+        default: "none",
+        doc: "The type of each target is read from the system.",
+        apply: |_, text| one_of(FILE_TYPES, text),
+    },
+    OptionRow {
+        name: "thinktime_blocks_type",
+        aliases: &[],
+        kind: OptionValueKind::Choice(THINK_TIME_BLOCKS),
+        default: "complete",
+        doc: "Requests are counted when they are issued, and a pause begins when all of them have completed, so both are equal.",
+        apply: |_, text| one_of(THINK_TIME_BLOCKS, text),
+    },
+    OptionRow {
+        name: "comm",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "Threads have the names of their jobs.",
+        apply: |_, _| Ok(()),
+    },
+    beside("flow_id", &[], FLOW),
+    beside("flow_sleep", &[], FLOW),
+    beside("zonecapacity", &[], ZBD),
+    beside("read_beyond_wp", &[], ZBD),
+    beside("max_open_zones", &[], ZBD),
+    beside("job_max_open_zones", &[], ZBD),
+    beside("ignore_zone_limits", &[], ZBD),
+    beside("zone_reset_threshold", &[], ZBD),
+    beside("zone_reset_frequency", &[], ZBD),
+    beside("recover_zbd_write_error", &[], ZBD),
+    beside("write_zone_remainder", &[], ZBD),
+    beside("plid_select", &["fdp_pli_select"], PLACEMENT),
+    beside("plids", &["fdp_pli"], PLACEMENT),
+    beside("dp_scheme", &[], PLACEMENT),
+    beside("cgroup_weight", &[], CGROUP),
+    beside("cgroup_nodelete", &[], CGROUP),
+    switch(
+        "random_sequence_stride",
+        "0",
+        "It means something only with random_distribution=sequence, which is refused.",
+    ),
+    beside("latency_window", &[], LATENCY),
+    beside("latency_percentile", &[], LATENCY),
+    beside("latency_run", &[], LATENCY),
+    beside("steadystate_duration", &["ss_dur"], STEADY),
+    beside("steadystate_ramp_time", &["ss_ramp"], STEADY),
+    beside("steadystate_check_interval", &["ss_interval"], STEADY),
+    beside("replay_no_stall", &[], REPLAY),
+    beside("replay_redirect", &[], REPLAY),
+    beside("replay_scale", &[], REPLAY),
+    beside("replay_align", &[], REPLAY),
+    beside("replay_time_scale", &[], REPLAY),
+    beside("replay_skip", &[], REPLAY),
+    beside("read_iolog_chunked", &[], REPLAY),
+    beside("merge_blktrace_file", &[], REPLAY),
+    beside("merge_blktrace_scalars", &[], REPLAY),
+    beside("merge_blktrace_iters", &[], REPLAY),
+    beside(
+        "rate_cycle",
+        &["ratecycle"],
+        "It means something only with rate_min or rate_iops_min, which are refused.",
+    ),
+];

@@ -1,0 +1,176 @@
+//! Options about the threads of a job: priorities, memory, CPUs, commands and waiting.
+
+use fathom_model::plan::{IoPriority, MemoryMode, MemoryPolicy};
+use fathom_model::{OptionRow, OptionValueKind};
+
+use super::set;
+use crate::job_options::JobOptions;
+use crate::value;
+
+const CLASSES: &[&str] = &["0", "1", "2", "3"];
+
+/// The rows of this category.
+pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
+    OptionRow {
+        name: "nice",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "0",
+        doc: "CPU priority of the clones, from -20 to 19.",
+        apply: |options, text| {
+            let nice = value::signed_integer(text)?;
+            match i8::try_from(nice).ok().filter(|nice| (-20..=19).contains(nice)) {
+                Some(nice) => set(&mut options.threads.nice, Ok(nice)),
+                None => Err(format!("value out of range: {nice} (-20 to 19)")),
+            }
+        },
+    },
+    OptionRow {
+        name: "prio",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "",
+        doc: "I/O priority of all requests within their class, from 0 (highest) to 7.",
+        apply: |options, text| {
+            value::integer_in(text, 0, 7).map(|level| priority(options).level = level as u8)
+        },
+    },
+    OptionRow {
+        name: "prioclass",
+        aliases: &[],
+        kind: OptionValueKind::Choice(CLASSES),
+        default: "",
+        doc: "I/O priority class: 1 realtime, 2 best effort, 3 idle, 0 none.",
+        apply: |options, text| match text.trim() {
+            text if CLASSES.contains(&text) => {
+                value::integer(text).map(|class| priority(options).class = class as u8)
+            }
+            _ => Err(format!("valid values are {}", CLASSES.join(", "))),
+        },
+    },
+    OptionRow {
+        name: "priohint",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "",
+        doc: "I/O priority hint of all requests, from 0 to 1023.",
+        apply: |options, text| {
+            value::integer_in(text, 0, 1023).map(|hint| priority(options).hint = hint as u16)
+        },
+    },
+    OptionRow {
+        name: "lockmem",
+        aliases: &[],
+        kind: OptionValueKind::Size,
+        default: "0",
+        doc: "Memory that each clone allocates and locks during its run, to simulate a machine with less of it.",
+        apply: |options, text| value::integer(text).map(|bytes| options.threads.locked_memory = bytes),
+    },
+    OptionRow {
+        name: "cpumask",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "",
+        doc: "CPUs that the clones may run on, as a bit mask; the last one given of cpumask and cpus_allowed applies.",
+        apply: |options, text| match value::integer(text)? {
+            0 => Err("it names no CPU".to_owned()),
+            mask => set(&mut options.cpus_allowed, Ok((0..64).filter(|cpu| mask >> cpu & 1 == 1).collect())),
+        },
+    },
+    OptionRow {
+        name: "numa_cpu_nodes",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "NUMA nodes whose CPUs the clones may run on, such as 0,2-3.",
+        apply: |options, text| nodes(text).map(|nodes| options.threads.cpu_nodes = nodes),
+    },
+    OptionRow {
+        name: "numa_mem_policy",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "NUMA nodes on which buffers are allocated: default, local, prefer:NODE, bind:NODES or interleave:NODES.",
+        apply: |options, text| memory_policy(text).map(|policy| options.threads.memory = Some(policy)),
+    },
+    OptionRow {
+        name: "exec_prerun",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "Shell command that each clone runs before its first request, with its output in JOB.prerun.txt.",
+        apply: |options, text| set(&mut options.threads.prerun, Ok(text.to_owned())),
+    },
+    OptionRow {
+        name: "exec_postrun",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "Shell command that each clone runs after its last request, with its output in JOB.postrun.txt.",
+        apply: |options, text| set(&mut options.threads.postrun, Ok(text.to_owned())),
+    },
+];
+
+fn priority(options: &mut JobOptions) -> &mut IoPriority {
+    options.threads.io_priority.get_or_insert_default()
+}
+
+fn nodes(text: &str) -> Result<Vec<u32>, String> {
+    Ok(value::cpus(text)?.into_iter().map(|node| node as u32).collect())
+}
+
+fn memory_policy(text: &str) -> Result<MemoryPolicy, String> {
+    let (word, list) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+    let (mode, needs_nodes) = match word {
+        "default" => (MemoryMode::Default, false),
+        "local" => (MemoryMode::Local, false),
+        "prefer" => (MemoryMode::Prefer, true),
+        "bind" => (MemoryMode::Bind, true),
+        "interleave" => (MemoryMode::Interleave, true),
+        _ => return Err("valid values are default, local, prefer, bind, interleave".to_owned()),
+    };
+    if needs_nodes == list.is_empty() {
+        let problem = if needs_nodes { "needs" } else { "takes no" };
+        return Err(format!("{word} {problem} nodes"));
+    }
+    let nodes = if needs_nodes { nodes(list)? } else { Vec::new() };
+    if mode == MemoryMode::Prefer && nodes.len() > 1 {
+        return Err("prefer takes one node".to_owned());
+    }
+    Ok(MemoryPolicy { mode, nodes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        let check = |pair, field: fn(&JobOptions) -> bool| {
+            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
+        };
+        check(("nice", "-5"), |o| o.threads.nice == Some(-5));
+        check(("prio", "7"), |o| o.threads.io_priority.is_some_and(|priority| priority.level == 7));
+        check(("prioclass", "3"), |o| o.threads.io_priority.is_some_and(|priority| priority.class == 3));
+        check(("priohint", "2"), |o| o.threads.io_priority.is_some_and(|priority| priority.hint == 2));
+        check(("lockmem", "16m"), |o| o.threads.locked_memory == 16 << 20);
+        check(("cpumask", "0x5"), |o| o.cpus_allowed == Some(vec![0, 2]));
+        check(("numa_cpu_nodes", "0,2-3"), |o| o.threads.cpu_nodes == [0, 2, 3]);
+        check(("numa_mem_policy", "bind:0-1"), |o| o.threads.memory.as_ref().unwrap().nodes == [0, 1]);
+        check(("numa_mem_policy", "local"), |o| o.threads.memory.as_ref().unwrap().mode == MemoryMode::Local);
+        check(("exec_prerun", "sync; echo 3"), |o| o.threads.prerun.as_deref() == Some("sync; echo 3"));
+        check(("exec_postrun", "true"), |o| o.threads.postrun.as_deref() == Some("true"));
+        for bad in [
+            ("nice", "20"),
+            ("prio", "8"),
+            ("prioclass", "4"),
+            ("cpumask", "0"),
+            ("numa_mem_policy", "bind"),
+            ("numa_mem_policy", "local:0"),
+            ("numa_mem_policy", "prefer:0-1"),
+            ("numa_mem_policy", "near"),
+        ] {
+            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What a worker's thread sets up before its engine is opened, and does after its last request.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use fathom_engine::OpenFile;
+use fathom_model::plan::{MemoryMode, ThreadPlan, WriteHint};
+use fathom_sys::affinity::pin_current_thread;
+use fathom_sys::device::SysRoot;
+use fathom_sys::files::create_output;
+use fathom_sys::io::{describe, fadvise_dontneed, set_write_hint, sync_file_system};
+use fathom_sys::memory::LockedMemory;
+use fathom_sys::priority::{NumaMode, set_io_priority, set_memory_policy, set_nice};
+use fathom_sys::transfer;
+
+use crate::worker::WorkerSpec;
+
+/// Why a thread cannot begin.
+pub(crate) struct SetupFailure {
+    pub message: String,
+    pub errno: Option<i32>,
+    pub hint: &'static str,
+}
+
+fn failure(attempted: &str, error: &io::Error, hint: &'static str) -> SetupFailure {
+    let message = format!("cannot {attempted}: {}", describe(error));
+    SetupFailure { message, errno: error.raw_os_error(), hint }
+}
+
+/// Applies the plan of the thread to the calling thread.
+pub(crate) fn apply(spec: &WorkerSpec) -> Result<(), SetupFailure> {
+    let ThreadPlan { nice, io_priority, cpu_nodes, memory, prerun, .. } = &spec.threads;
+    let mut cpus = spec.cpus.clone();
+    for &node in cpu_nodes {
+        cpus.extend(cpus_of_node(node).ok_or_else(|| {
+            let attempted = format!("find NUMA node {node}");
+            failure(
+                &attempted,
+                &io::ErrorKind::NotFound.into(),
+                "set numa_cpu_nodes to nodes of this machine",
+            )
+        })?);
+    }
+    if !cpus.is_empty() {
+        pin_current_thread(&cpus).map_err(|error| {
+            let attempted = format!("pin to CPUs {cpus:?}");
+            failure(&attempted, &error, "set cpus_allowed to CPUs this process may use")
+        })?;
+    }
+    if let Some(nice) = nice {
+        set_nice(*nice)
+            .map_err(|error| failure(&format!("set nice to {nice}"), &error, "run as root, or raise nice"))?;
+    }
+    if let Some(priority) = io_priority {
+        // As in fio, a level without a class is one of best effort.
+        let class = if priority.class == 0 && priority.level > 0 { 2 } else { priority.class };
+        set_io_priority(class, priority.level, priority.hint).map_err(|error| {
+            failure("set the I/O priority", &error, "run as root, or use prioclass=2 (best effort)")
+        })?;
+    }
+    if let Some(policy) = memory {
+        let mode = match policy.mode {
+            MemoryMode::Default => NumaMode::Default,
+            MemoryMode::Prefer => NumaMode::Preferred,
+            MemoryMode::Bind => NumaMode::Bind,
+            MemoryMode::Interleave => NumaMode::Interleave,
+            MemoryMode::Local => NumaMode::Local,
+        };
+        set_memory_policy(mode, &policy.nodes).map_err(|error| {
+            failure("set the memory policy", &error, "set numa_mem_policy to nodes of this machine")
+        })?;
+    }
+    prerun.as_deref().map_or(Ok(()), |command| run_command(&spec.name, "prerun", command))
+}
+
+/// Locks the memory that the plan of the thread takes from the machine, until it is dropped.
+pub(crate) fn lock_memory(spec: &WorkerSpec) -> Result<Option<LockedMemory>, SetupFailure> {
+    let bytes = spec.threads.locked_memory;
+    if bytes == 0 {
+        return Ok(None);
+    }
+    let hint = "lower lockmem, or raise `ulimit -l`";
+    let locked = usize::try_from(bytes).map_err(io::Error::other).and_then(LockedMemory::new);
+    locked.map(Some).map_err(|error| failure(&format!("lock {bytes} bytes of memory"), &error, hint))
+}
+
+/// The CPUs of a NUMA node.
+fn cpus_of_node(node: u32) -> Option<Vec<usize>> {
+    let text = SysRoot::real().text(format!("/sys/devices/system/node/node{node}/cpulist"))?;
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some((first.parse().ok()?, last.parse().ok()?))
+    };
+    let ranges = text.trim().split(',').filter_map(range);
+    Some(ranges.flat_map(|(first, last): (usize, usize)| first..=last).collect())
+}
+
+/// Runs a command of the job in a shell, with its output in a file, as fio does. Its exit status means nothing.
+fn run_command(job: &str, when: &str, command: &str) -> Result<(), SetupFailure> {
+    let path = PathBuf::from(format!("{}.{when}.txt", job.replace('/', "_")));
+    let hint = "check that the current directory can be written to";
+    let opened = create_output(&path).and_then(|file| Ok((file.try_clone()?, file)));
+    let (out, err) = opened.map_err(|error| failure(&format!("create {}", path.display()), &error, hint))?;
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(out).stderr(err);
+    shell
+        .status()
+        .map_err(|error| failure(&format!("run the command of exec_{when}"), &error, "check /bin/sh"))?;
+    Ok(())
+}
+
+/// Prepares the files of a worker: hints, and what is in the page cache at the start.
+pub(crate) fn prepare_files(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailure> {
+    let opened = || files.iter().filter_map(|open| open.file.as_deref());
+    if let Some(hint) = spec.usage.write_hint {
+        let life_time = match hint {
+            WriteHint::None => 1,
+            WriteHint::Short => 2,
+            WriteHint::Medium => 3,
+            WriteHint::Long => 4,
+            WriteHint::Extreme => 5,
+        };
+        for file in opened() {
+            set_write_hint(file, life_time)
+                .map_err(|error| failure("set the write hint", &error, "omit write_hint for this target"))?;
+        }
+    }
+    if spec.usage.pre_read {
+        let mut buffer = vec![0; 1 << 20];
+        for (file, extent) in opened().zip(&spec.source.extents) {
+            let mut at = extent.offset;
+            let end = extent.offset + extent.len;
+            while at < end {
+                let len = (end - at).min(buffer.len() as u64) as usize;
+                match transfer::read_at(file, &mut buffer[..len], at) {
+                    moved if moved > 0 => at += moved as u64,
+                    0 => break,
+                    errno => {
+                        let error = io::Error::from_raw_os_error(errno.unsigned_abs() as i32);
+                        return Err(failure("read the file into the page cache", &error, "omit pre_read"));
+                    }
+                }
+            }
+        }
+    } else if spec.invalidate {
+        // Here rather than at preparation, because an earlier phase may have filled the cache. Advice only, and without
+        // effect on targets without a page cache.
+        opened().for_each(|file| _ = fadvise_dontneed(file, 0, 0));
+    }
+    Ok(())
+}
+
+/// What follows the last request and is not part of the measurement.
+pub(crate) fn finish(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailure> {
+    if spec.usage.fsync_on_close {
+        for file in files.iter().filter_map(|open| open.file.as_deref()) {
+            file.sync_all()
+                .map_err(|error| failure("sync a file when it is closed", &error, "check the device"))?;
+        }
+    }
+    if spec.usage.end_syncfs {
+        for file in files.iter().filter_map(|open| open.file.as_deref()) {
+            sync_file_system(file)
+                .map_err(|error| failure("sync the file system of a file", &error, "check the device"))?;
+        }
+    }
+    spec.threads.postrun.as_deref().map_or(Ok(()), |command| run_command(&spec.name, "postrun", command))
+}
