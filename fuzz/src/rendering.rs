@@ -13,9 +13,9 @@ use fathom_report::formats::Format;
 use fathom_report::identify::{self as identify_report, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
-    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, import, monitor, ping,
-    prepare::json as prepare_json, prepare::view as prepare_view, simulate as simulate_report,
-    surface as surface_report, sweep as sweep_report,
+    Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, fio::terse as fio_terse,
+    import, monitor, ping, prepare::json as prepare_json, prepare::view as prepare_view,
+    simulate as simulate_report, surface as surface_report, sweep as sweep_report,
 };
 
 /// Makes all reports of a record of its kind.
@@ -33,6 +33,9 @@ pub(crate) fn check(record: &RunRecord) {
     let sink = &mut io::sink();
     let out = &mut TextWriter::new(sink);
     fio_normal::render(record, &style, out).expect("a sink takes everything");
+    for version in 2..=5 {
+        fio_terse::render(record, version, out).expect("a sink takes everything");
+    }
     fio_json::render(record, &style, &mut out.json()).expect("a sink takes everything");
     fio_json::render_plus(record, &style, &mut out.json()).expect("a sink takes everything");
     show(record, &style).expect("a sink takes everything");

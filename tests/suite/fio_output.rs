@@ -41,6 +41,9 @@ const FIXED: &[&str] = &[
     "--name=buffered --filename=existing --rw=write --bs=4k --end_fsync=1 --offset=1m --size=2m",
     "--name=part --filename=existing --rw=randread --bs=4k --direct=1 --io_size=1m --size=8m",
     "--name=tolerant --filename=existing --rw=read --bs=4k --direct=1 --continue_on_error=all --size=1m",
+    "--name=mixed --filename=existing --rw=write --bs=4k --direct=1 --unified_rw_reporting=both --size=1m",
+    "--name=figures --filename=existing --rw=read --bs=4k --direct=1 --significant_figures=6 --unit_base=1 --size=1m",
+    "--name=no-disks --filename=existing --rw=read --bs=4k --direct=1 --disk_util=0 --size=1m",
 ];
 
 /// Commands that end with their time, so that their bandwidth and IOPS lines are there and their amounts differ.

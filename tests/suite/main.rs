@@ -15,6 +15,7 @@ mod findings;
 mod findings_caps;
 mod findings_device;
 mod fio_corpus;
+mod fio_logs;
 mod fio_output;
 mod fixtures;
 mod guard_matrix;

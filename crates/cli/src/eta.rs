@@ -1,6 +1,6 @@
 //! fio's progress line: who runs, how far, how fast, how long still.
 
-use fathom_model::Nanos;
+use fathom_model::{Nanos, RunPlan};
 use fathom_report::{Family, NumberUnit, fio_number};
 use fathom_stats::Snapshot;
 
@@ -13,15 +13,16 @@ const DIGITS: usize = 4;
 pub struct EtaLine {
     interval: Nanos,
     newline: Option<Nanos>,
+    limits: String,
     shown_at: Option<u64>,
     broken_at: u64,
     length: usize,
 }
 
 impl EtaLine {
-    /// A line renewed every `interval`, and begun anew every `newline`.
-    pub fn new(interval: Nanos, newline: Option<Nanos>) -> EtaLine {
-        EtaLine { interval, newline, shown_at: None, broken_at: 0, length: 0 }
+    /// A line about a run of `plan`, renewed every `interval`, and begun anew every `newline`.
+    pub fn new(interval: Nanos, newline: Option<Nanos>, plan: &RunPlan) -> EtaLine {
+        EtaLine { interval, newline, limits: limits(plan), shown_at: None, broken_at: 0, length: 0 }
     }
 
     /// Shows `snapshot` where it is time to.
@@ -32,7 +33,7 @@ impl EtaLine {
             return;
         }
         self.shown_at = Some(now);
-        let text = line(snapshot);
+        let text = line(snapshot, &self.limits);
         // What a longer line left behind is overwritten.
         let width = self.length.max(text.len());
         let ends = self.newline.is_some_and(|newline| now.saturating_sub(self.broken_at) >= newline.0);
@@ -55,10 +56,38 @@ impl EtaLine {
     }
 }
 
+/// The least and greatest rates of the jobs, where their plans limit them: `, 0-500 IOPS`.
+fn limits(plan: &RunPlan) -> String {
+    let (mut bytes, mut ios) = (0.0_f64, 0.0_f64);
+    for job in &plan.jobs {
+        let clones = job.clones.len() as f64;
+        // The plan counts requests in both cases.
+        let is_in_bytes = job.options.iter().chain(&plan.global_options).any(|(name, _)| name == "rate");
+        for (op, rate) in job.time.rate.rates.iter().filter_map(|(op, rate)| Some((op, (*rate)?))) {
+            let per_second = clones * 1e9 / rate.mean_gap_ns();
+            match is_in_bytes {
+                true => bytes += per_second * job.io.block_size[op].bytes_of_hundred() as f64 / 100.0,
+                false => ios += per_second,
+            }
+        }
+    }
+    match (bytes.round() as u64, ios.round() as u64) {
+        (0, 0) => String::new(),
+        (0, ios) => format!(", 0-{ios} IOPS"),
+        (bytes, _) => {
+            let most = fio_number(bytes, DIGITS, Family::Binary, NumberUnit::BytesPerSecond);
+            format!(", 0B/s-{most}")
+        }
+    }
+}
+
 /// The line without its end.
-fn line(snapshot: &Snapshot) -> String {
-    let mut text =
-        format!("Jobs: {running} (f={running}): [{}]", states(&snapshot.states), running = snapshot.running);
+fn line(snapshot: &Snapshot, limits: &str) -> String {
+    let mut text = format!(
+        "Jobs: {running} (f={running}){limits}: [{}]",
+        states(&snapshot.states),
+        running = snapshot.running
+    );
     text.push_str(&match percent(snapshot) {
         Some(percent) => format!("[{percent:.1}%]"),
         None => "[-.-%]".to_owned(),
@@ -142,11 +171,11 @@ mod tests {
             ..Snapshot::default()
         };
         assert_eq!(
-            line(&mixed),
+            line(&mixed, ""),
             "Jobs: 1 (f=1): [m(1)][75.0%][r=97.4MiB/s,w=96.8MiB/s][r=24.9k,w=24.8k IOPS][eta 00m:01s]"
         );
         let idle = Snapshot { running: 2, states: "PPP_r".to_owned(), ..Snapshot::default() };
-        assert_eq!(line(&idle), "Jobs: 2 (f=2): [P(3),_(1),r(1)][-.-%]");
+        assert_eq!(line(&idle, ", 0-9 IOPS"), "Jobs: 2 (f=2), 0-9 IOPS: [P(3),_(1),r(1)][-.-%]");
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub enum OptionValueKind {
     Choice(&'static [&'static str]),
     /// Floating-point numbers separated by colons.
     Floats,
+    /// The name of a log; without one it is that of the job.
+    LogName,
 }
 
 impl OptionValueKind {

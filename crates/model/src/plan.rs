@@ -13,11 +13,15 @@ use serde::{Deserialize, Serialize};
 use crate::{Nanos, RatePlan};
 
 mod access;
+mod figures;
 mod io;
+mod logs;
 mod threads;
 
 pub use access::{AccessPlan, Distribution, FileOrder, StridedZones};
+pub use figures::{FigureForm, UnifiedReporting};
 pub use io::{IoPlan, Mix, OpenSync, Pattern, Payload, SizeSpec};
+pub use logs::{LogPlan, WindowValues};
 pub use threads::{
     EndPlan, ExitScope, FileAdvice, FileUsage, IoPriority, MemoryMode, MemoryPolicy, ThreadPlan, WriteHint,
 };
@@ -286,6 +290,18 @@ pub struct MeasurePlan {
     /// The percentiles, ascending, in percent.
     #[serde(rename = "percentile_list")]
     pub percentiles: Vec<f64>,
+    /// Whether operations are reported together.
+    #[serde(rename = "unified_rw_reporting")]
+    pub unified: UnifiedReporting,
+    /// The form of figures.
+    pub figures: FigureForm,
+    /// Report the devices under the targets.
+    pub disk_util: bool,
+    /// Report the job.
+    pub stats: bool,
+    /// Log files; not stored, because the options of the job are.
+    #[serde(skip)]
+    pub logs: LogPlan,
 }
 
 /// fio's default percentile list, in percent.
@@ -314,6 +330,11 @@ impl Default for MeasurePlan {
             clat_percentiles: true,
             lat_percentiles: false,
             percentiles: DEFAULT_PERCENTILES.to_vec(),
+            unified: UnifiedReporting::None,
+            figures: FigureForm::default(),
+            disk_util: true,
+            stats: true,
+            logs: LogPlan::default(),
         }
     }
 }

@@ -15,6 +15,18 @@ pub struct CommandOptions {
     pub output: Option<PathBuf>,
     /// Requested report formats, each once; empty = normal.
     pub formats: Vec<OutputFormat>,
+    /// Version of the terse format, if it is not 3.
+    pub terse_version: Option<u8>,
+    /// Print the report this often during the run.
+    pub status_interval: Option<Nanos>,
+    /// A file that ends the run as soon as it exists.
+    pub trigger_file: Option<PathBuf>,
+    /// End the run after this time.
+    pub trigger_timeout: Option<Nanos>,
+    /// Shell command to run when a trigger ends the run.
+    pub trigger: Option<String>,
+    /// Log the bandwidth of all jobs together, to files whose names begin so.
+    pub bandwidth_log: Option<String>,
     /// When progress is shown.
     pub eta: Eta,
     /// Print a new progress line this often instead of overwriting one.
@@ -55,6 +67,8 @@ impl CommandOptions {
 pub enum OutputFormat {
     /// fio's text.
     Normal,
+    /// A line of fields per entry.
+    Terse,
     /// JSON.
     Json,
     /// JSON with the bins of every latency histogram.
@@ -66,6 +80,7 @@ impl OutputFormat {
     pub const fn name(self) -> &'static str {
         match self {
             OutputFormat::Normal => "normal",
+            OutputFormat::Terse => "terse",
             OutputFormat::Json => "json",
             OutputFormat::JsonPlus => "json+",
         }
@@ -124,9 +139,69 @@ pub(crate) const ROWS: &[CommandRow] = &[
     row(
         "output-format",
         OptionArity::Value("FORMATS"),
-        "Report formats, separated by commas: normal, json, json+.",
+        "Report formats, separated by commas: normal, terse, json, json+.",
         |command, text| {
             command.formats = formats(needed(text)?)?;
+            Ok(())
+        },
+    ),
+    row("minimal", OptionArity::Nothing, "The same as --output-format=terse.", |command, _| {
+        command.formats = vec![OutputFormat::Terse];
+        Ok(())
+    }),
+    row("append-terse", OptionArity::Nothing, "Add the terse format to the others.", |command, _| {
+        if command.formats.is_empty() {
+            command.formats.push(OutputFormat::Normal);
+        }
+        command.formats.push(OutputFormat::Terse);
+        Ok(())
+    }),
+    row(
+        "terse-version",
+        OptionArity::Value("N"),
+        "Version of the terse format, 2 to 5 [default: 3].",
+        |command, text| {
+            command.terse_version = Some(value::integer_in(needed(text)?, 2, 5)? as u8);
+            Ok(())
+        },
+    ),
+    row(
+        "status-interval",
+        OptionArity::Value("TIME"),
+        "Print the report so far this often, at most every 500 ms.",
+        |command, text| {
+            command.status_interval = Some(at_least(value::seconds(needed(text)?)?, Nanos::from_millis(1))?);
+            Ok(())
+        },
+    ),
+    row(
+        "bandwidth-log",
+        OptionArity::MaybeValue("NAME"),
+        "Log the bandwidth of all jobs together to NAME-read_bw.log and the like [default: agg].",
+        |command, text| {
+            command.bandwidth_log = Some(text.unwrap_or("agg").to_owned());
+            Ok(())
+        },
+    ),
+    row(
+        "trigger-file",
+        OptionArity::Value("FILE"),
+        "End the run as soon as FILE exists.",
+        |command, text| {
+            command.trigger_file = Some(PathBuf::from(needed(text)?));
+            Ok(())
+        },
+    ),
+    row("trigger-timeout", OptionArity::Value("TIME"), "End the run after this time.", |command, text| {
+        command.trigger_timeout = Some(value::seconds(needed(text)?)?);
+        Ok(())
+    }),
+    row(
+        "trigger",
+        OptionArity::Value("COMMAND"),
+        "Run this shell command when a trigger ends the run.",
+        |command, text| {
+            command.trigger = Some(needed(text)?.to_owned());
             Ok(())
         },
     ),
@@ -253,9 +328,12 @@ pub(crate) const ROWS: &[CommandRow] = &[
 
 /// fio's options of the command that are refused, with what to do instead.
 pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
-    ("aux-path", OptionArity::Value("DIR"), "omit it: no state files are written"),
-    ("bandwidth-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
-    ("client", OptionArity::Value("HOST"), "run it on each machine"),
+    (
+        "aux-path",
+        OptionArity::Value("DIR"),
+        "start fio in that directory: state files are written to the current one",
+    ),
+    ("client", OptionArity::Value("HOST"), "start it on each machine"),
     ("cpuclock-test", OptionArity::Nothing, ""),
     ("crctest", OptionArity::MaybeValue("NAME"), ""),
     ("daemonize", OptionArity::Value("FILE"), ""),
@@ -265,15 +343,8 @@ pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
     ("latency-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
     ("merge-blktrace-only", OptionArity::Nothing, ""),
     ("remote-config", OptionArity::Value("FILE"), ""),
-    ("server", OptionArity::MaybeValue("ARGS"), "run it on each machine"),
-    ("status-interval", OptionArity::Value("TIME"), "use --eta=always for progress"),
-    ("minimal", OptionArity::Nothing, "use --output-format=json"),
-    ("append-terse", OptionArity::Nothing, "use --output-format=normal,json"),
-    ("terse-version", OptionArity::Value("N"), "use --output-format=json"),
-    ("trigger", OptionArity::Value("COMMAND"), ""),
-    ("trigger-file", OptionArity::Value("FILE"), ""),
+    ("server", OptionArity::MaybeValue("ARGS"), "start it on each machine"),
     ("trigger-remote", OptionArity::Value("COMMAND"), ""),
-    ("trigger-timeout", OptionArity::Value("TIME"), ""),
 ];
 
 fn needed(text: Option<&str>) -> Result<&str, String> {
@@ -287,13 +358,10 @@ fn at_least(span: Nanos, least: Nanos) -> Result<Nanos, String> {
 fn formats(text: &str) -> Result<Vec<OutputFormat>, String> {
     let mut formats = Vec::new();
     for word in text.split(',').map(str::trim) {
-        if word == "terse" {
-            return Err("output format terse is not supported yet: use json, or normal".to_owned());
-        }
-        let all = [OutputFormat::Normal, OutputFormat::Json, OutputFormat::JsonPlus];
+        let all = [OutputFormat::Normal, OutputFormat::Terse, OutputFormat::Json, OutputFormat::JsonPlus];
         let format = all.into_iter().find(|format| format.name() == word);
-        let format =
-            format.ok_or_else(|| format!("invalid output format {word} (valid are normal, json, json+)"))?;
+        let format = format
+            .ok_or_else(|| format!("invalid output format {word} (valid are normal, terse, json, json+)"))?;
         if !formats.contains(&format) {
             formats.push(format);
         }
@@ -307,12 +375,12 @@ mod tests {
 
     #[test]
     fn format_lists() {
-        use OutputFormat::{Json, JsonPlus, Normal};
+        use OutputFormat::{Json, JsonPlus, Normal, Terse};
         for (text, expected) in [
             ("json", Some(vec![Json])),
             ("normal,json", Some(vec![Normal, Json])),
             ("json+,normal,json+", Some(vec![JsonPlus, Normal])),
-            ("terse", None),
+            ("terse", Some(vec![Terse])),
             ("xml", None),
             ("", None),
             ("json,", None),
@@ -358,7 +426,13 @@ mod tests {
             Some("/dev/x"),
             CommandOptions { destroy_data: vec!["/dev/x".into()], ..none() },
         );
+        let terse = vec![OutputFormat::Normal, OutputFormat::Terse];
+        check("append-terse", None, CommandOptions { formats: terse, ..none() });
+        check("terse-version", Some("5"), CommandOptions { terse_version: Some(5), ..none() });
+        check("bandwidth-log", None, CommandOptions { bandwidth_log: Some("agg".into()), ..none() });
         for (name, bad) in [
+            ("terse-version", "6"),
+            ("status-interval", "0"),
             ("eta", "foo"),
             ("eta-newline", "0"),
             ("eta-newline", "1x"),

@@ -98,6 +98,7 @@ fn kind_name(kind: OptionValueKind) -> &'static str {
         OptionValueKind::Flag => "flag, or 0 or 1 after =",
         OptionValueKind::Choice(_) => "one of the valid values",
         OptionValueKind::Floats => "numbers separated by colons (50:99:99.9)",
+        OptionValueKind::LogName => "name; the name of the job if it is empty",
     }
 }
 
@@ -186,6 +187,12 @@ const PAGE_HEAD: &str = "\
 - An error that `ignore_error` names is counted and does not fail the job; fio 3.33 also reports its number as that of the job.
 - The first period of `thinktime_iotime` counts from the start of the job, as in fio's manual; fio 3.33 extends it by
   `thinktime`.
+- Logs are written while the jobs run, from buffers of a fixed size, and begin empty; fio writes them at the end. Where a log has a
+  window (`log_avg_msec`), rates are those of whole windows, without lines for windows in which nothing was moved; a last piece
+  shorter than half a window counts for the window before it, so that rates times lengths add up to the report (fio omits the last
+  piece). Histograms are logged at the end too. With `per_job_logs=0` the lines of the clones alternate. Without
+  `log_avg_msec` the bandwidth of a request is in units of 1000 bytes, as in fio.
+- `--status-interval` prints at the first half second after each interval; `--bandwidth-log` does not need `--eta`.
 - The random numbers of a seed are repeatable, but differ from fio's for the same seed.
 
 Each option of fio is in one of three states: supported; accepted without effect, for the reason given; or refused by name,

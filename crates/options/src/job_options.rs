@@ -3,7 +3,8 @@
 //! `resolve` turns them into a plan and applies defaults; here `None` means "not given".
 
 use fathom_model::plan::{
-    AccessPlan, EndPlan, Fallocate, FileUsage, Mix, OpenSync, SizeSpec, ThinkTime, ThreadPlan,
+    AccessPlan, EndPlan, Fallocate, FigureForm, FileUsage, LogPlan, Mix, OpenSync, SizeSpec, ThinkTime,
+    ThreadPlan, UnifiedReporting,
 };
 use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
 
@@ -133,6 +134,20 @@ pub struct JobOptions {
     pub lat_percentiles: Option<bool>,
     /// Percentiles of submission latencies.
     pub slat_percentiles: Option<bool>,
+    /// Report operations together.
+    pub unified_rw_reporting: Option<UnifiedReporting>,
+    /// The form of figures.
+    pub figures: FigureForm,
+    /// Report devices.
+    pub disk_util: Option<bool>,
+    /// Report the job.
+    pub stats: Option<bool>,
+    /// The logs.
+    pub logs: LogPlan,
+    /// Times in logs are those of a clock.
+    pub log_alternate_epoch: Option<bool>,
+    /// Number of that clock.
+    pub log_clock_id: Option<u32>,
     /// Repetitions; 0 counts as 1.
     pub loops: Option<u32>,
     /// The end of the first job stops the others.

@@ -3,8 +3,8 @@
 //! This is the only place where fio's defaults are applied.
 
 use fathom_model::plan::{
-    DEFAULT_PERCENTILES, DepthPlan, EnginePlan, FilePlan, IoPlan, MeasurePlan, Mix, OnError, Pattern,
-    Payload, SizeSpec, TimePlan,
+    DEFAULT_PERCENTILES, DepthPlan, EnginePlan, FilePlan, IoPlan, LogPlan, MeasurePlan, Mix, OnError,
+    Pattern, Payload, SizeSpec, TimePlan,
 };
 use fathom_model::{JobPlan, Nanos, PerOp, RunPlan};
 
@@ -230,6 +230,14 @@ fn measure(options: &JobOptions) -> MeasurePlan {
         clat_percentiles: clat && options.clat_percentiles.unwrap_or(true),
         lat_percentiles: lat && options.lat_percentiles.unwrap_or(false),
         percentiles: options.percentile_list.clone().unwrap_or_else(|| DEFAULT_PERCENTILES.to_vec()),
+        unified: options.unified_rw_reporting.unwrap_or_default(),
+        figures: options.figures,
+        disk_util: options.disk_util.unwrap_or(true),
+        stats: options.stats.unwrap_or(true),
+        logs: LogPlan {
+            clock: options.log_alternate_epoch.filter(|&on| on).map(|_| options.log_clock_id.unwrap_or(0)),
+            ..options.logs.clone()
+        },
     }
 }
 

@@ -1,10 +1,15 @@
 //! A job under construction: options are added one by one and checked against the tables and the engine's rows.
 
+use std::borrow::Cow;
+
+use fathom_model::{OptionRow, OptionValueKind};
+
 use crate::engines::{self, EngineRow};
 use crate::error::{JobFilePosition, OptionError};
 use crate::job_options::JobOptions;
 use crate::show;
 use crate::table::{self, KnownOption};
+use crate::value;
 
 /// Options in the order given: canonical names, values as typed; a bare flag has an empty value.
 pub type RawOptions = Vec<(String, String)>;
@@ -138,23 +143,35 @@ impl<'a> Draft<'a> {
         engines::find(self.engines, self.options.ioengine.as_deref().unwrap_or("psync"))
     }
 
-    /// Applies the words of a section; the engine first, so that its private options may precede it.
+    /// Applies the words of a section; first those that give others their meaning: the base of sizes, and the engine,
+    /// whose private options may precede it.
     pub(crate) fn apply_all(&mut self, words: &[Word<'_>]) -> Result<(), OptionError> {
-        for first in [true, false] {
-            for word in words.iter().filter(|word| (word.name == "ioengine") == first) {
-                self.apply(word)?;
-            }
+        let mut sorted: Vec<&Word<'_>> = words.iter().collect();
+        sorted.sort_by_key(|word| match word.name {
+            "kb_base" => 0,
+            "ioengine" => 1,
+            _ => 2,
+        });
+        sorted.into_iter().try_for_each(|word| self.apply(word))
+    }
+
+    /// The value of `row` in the units of the default base.
+    fn in_base<'t>(&self, row: &OptionRow<JobOptions>, text: &'t str) -> Cow<'t, str> {
+        let is_size = matches!(row.kind, OptionValueKind::Size | OptionValueKind::SizeOrPercent);
+        match self.options.figures.decimal && (is_size || row.name == "bssplit") {
+            true => Cow::Owned(value::in_default_base(text)),
+            false => Cow::Borrowed(text),
         }
-        Ok(())
     }
 
     /// Applies one word, by its full name or an alias.
     pub(crate) fn apply(&mut self, word: &Word<'_>) -> Result<(), OptionError> {
         match table::find(word.name) {
             Some(KnownOption::Supported(row)) => {
-                let text = given(word, row.name, row.kind.value_is_optional())?;
+                let typed = given(word, row.name, row.kind)?;
+                let text = self.in_base(row, typed);
                 let before = self.options.ioengine.clone();
-                (row.apply)(&mut self.options, text).map_err(|reason| word.bad_value(row.name, reason))?;
+                (row.apply)(&mut self.options, &text).map_err(|reason| word.bad_value(row.name, reason))?;
                 if row.name == "ioengine" {
                     self.choose_engine(before, word)?;
                 }
@@ -162,7 +179,8 @@ impl<'a> Draft<'a> {
                 Ok(())
             }
             Some(KnownOption::Unsupported(row)) => {
-                let text = given(word, row.name, row.flag)?;
+                let kind = if row.flag { OptionValueKind::Flag } else { OptionValueKind::Text };
+                let text = given(word, row.name, kind)?;
                 if !row.inert.contains(&text) {
                     return Err(OptionError::NotSupported {
                         option: row.name.to_owned(),
@@ -198,7 +216,7 @@ impl<'a> Draft<'a> {
         let Some(option) = self.engine().and_then(|engine| engines::find_option(engine, word.name)) else {
             return Err(self.unknown(word));
         };
-        let text = given(word, option.name, option.kind.value_is_optional())?;
+        let text = given(word, option.name, option.kind)?;
         option.check(text).map_err(|reason| word.bad_value(option.name, reason))?;
         self.options.engine_options.retain(|(name, _)| name != option.name);
         self.options.engine_options.push((option.name.to_owned(), text.to_owned()));
@@ -233,12 +251,13 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The value for a row: a bare flag means 1, other options need a value.
-fn given<'w>(word: &Word<'w>, option: &str, optional: bool) -> Result<&'w str, OptionError> {
-    match word.value {
-        Some(text) => Ok(text),
-        None if optional => Ok("1"),
-        None => Err(OptionError::MissingValue { option: option.to_owned(), place: word.place() }),
+/// The value for a row: a bare flag means 1, a bare log has no name, and other options need a value.
+fn given<'w>(word: &Word<'w>, option: &str, kind: OptionValueKind) -> Result<&'w str, OptionError> {
+    match (word.value, kind) {
+        (Some(text), _) => Ok(text),
+        (None, OptionValueKind::Flag) => Ok("1"),
+        (None, OptionValueKind::LogName) => Ok(""),
+        (None, _) => Err(OptionError::MissingValue { option: option.to_owned(), place: word.place() }),
     }
 }
 

@@ -50,6 +50,27 @@ fn split_number(text: &str) -> Result<(&str, &str, u32), String> {
     Ok((digits, suffix.trim(), radix))
 }
 
+/// `text` with the suffixes of `kb_base=1000`, in which `k` is 1000 and `kib` is 1024, as the other functions read them.
+pub fn in_default_base(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_alphabetic()) {
+        let end =
+            rest[at..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |length| at + length);
+        let (before, word) = (&rest[..at], &rest[at..end]);
+        let lower = word.to_ascii_lowercase();
+        out.push_str(before);
+        match lower.strip_prefix(['k', 'm', 'g', 't', 'p']) {
+            Some("" | "b") => out.extend([&lower[..1], "ib"]),
+            Some("i" | "ib") => out.push_str(&lower[..1]),
+            _ => out.push_str(word),
+        }
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
 /// fio's suffixes for its default `kb_base=1024`, where the IEC names are powers of 1000.
 fn size_scale(suffix: &str) -> Option<u64> {
     let lower = suffix.to_ascii_lowercase();
@@ -269,6 +290,15 @@ pub fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bases_are_exchanged() {
+        for (text, expected) in
+            [("4k", "4kib"), ("4kb,8KiB", "4kib,8k"), ("1Mi:2m", "1m:2mib"), ("50%", "50%"), ("0x1f", "0x1f")]
+        {
+            assert_eq!(in_default_base(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn integers_take_size_suffixes() {

@@ -69,9 +69,9 @@ pub use summary::{CpuSummary, DeviceSummary, OpSummary, ScheduleSummary, SyncSum
 pub use surface::{ContentRecord, ScanRecord, SlowBlockRecord, UnreadableRecord};
 pub use test::{TestRecord, TestStatus};
 
-pub use fathom_stats::histogram::midpoint as latency_bin_midpoint;
+pub use fathom_stats::histogram::{FIO_BINS as FIO_LATENCY_BINS, midpoint as latency_bin_midpoint};
 pub use fathom_stats::{
     BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount, Histogram,
     HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency, LatencyClasses, LatencySummary,
-    Moments, OpOutcome, OpenLoop, PhaseOutcome, SlowRequest, Stall, ThinPercentiles, WorkerFailure,
+    LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome, SlowRequest, Stall, ThinPercentiles, WorkerFailure,
 };

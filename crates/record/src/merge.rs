@@ -163,10 +163,10 @@ impl ReportEntry {
 }
 
 /// The entries of fio's report, in its order: one per worker, except that a worker of a job with `group_reporting`
-/// joins the entry before it where that is of the same group.
+/// joins the entry before it where that is of the same group. Jobs with `stats=0` have none.
 pub fn entries(test: &TestRecord) -> Vec<ReportEntry> {
     let mut members: Vec<Vec<&JobRecord>> = Vec::new();
-    for job in &test.jobs {
+    for job in test.jobs.iter().filter(|job| job.plan.measure.stats) {
         match members.last_mut() {
             Some(group) if job.group_reporting && group[0].group == job.group => group.push(job),
             _ => members.push(vec![job]),

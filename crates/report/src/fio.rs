@@ -1,12 +1,15 @@
 //! fio's output formats.
 
 pub mod banner;
+pub(crate) mod direction;
 pub(crate) mod disk;
 pub(crate) mod entry;
 pub mod json;
 pub(crate) mod json_value;
 pub(crate) mod latency;
+pub mod log;
 pub mod normal;
 pub(crate) mod number;
 pub(crate) mod report;
 pub(crate) mod response;
+pub mod terse;

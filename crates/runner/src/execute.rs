@@ -146,7 +146,10 @@ impl Run<'_> {
             let end = spec.time.runtime.map(|runtime| measured_at.saturating_add(runtime.0));
             let bytes =
                 spec.source.loops.map(|loops| spec.source.bytes_per_loop.saturating_mul(u64::from(loops)));
-            observer.watch(worker.live.clone(), state_letter(self.prepared.plan, spec), end, bytes);
+            let plan = self.prepared.plan;
+            let logs = &plan.jobs[spec.job].measure.logs;
+            let samples_ns = [logs.bandwidth_window.0, logs.iops_window.0];
+            observer.watch(worker.live.clone(), state_letter(plan, spec), (end, bytes), samples_ns);
         }
         observer
     }

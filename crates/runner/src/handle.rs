@@ -91,6 +91,14 @@ pub struct RunHandle<E, T> {
 pub struct EventSender<E, T> {
     messages: SyncSender<Message<E, T>>,
     is_outcome_wanted: Arc<AtomicBool>,
+    outcomes: Option<RegularOutcomes>,
+}
+
+/// Outcomes so far at regular times.
+struct RegularOutcomes {
+    interval: Nanos,
+    next: Nanos,
+    is_due: bool,
 }
 
 impl RunHandle<RunEvent, Result<RunOutcome, RunError>> {
@@ -119,7 +127,8 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
     ) -> io::Result<Self> {
         let (sender, messages) = sync_channel(BACKLOG);
         let is_outcome_wanted = Arc::new(AtomicBool::new(false));
-        let mut events = EventSender { messages: sender, is_outcome_wanted: is_outcome_wanted.clone() };
+        let mut events =
+            EventSender { messages: sender, is_outcome_wanted: is_outcome_wanted.clone(), outcomes: None };
         let body = move || {
             let last = match catch_unwind(AssertUnwindSafe(|| work(&mut events))) {
                 Ok(result) => Message::Ended(Box::new(result)),
@@ -263,6 +272,11 @@ impl<E, T> EventSender<E, T> {
         }
     }
 
+    /// Sends the outcome so far every `interval`, at the tick at which it is due.
+    pub fn send_outcomes(&mut self, interval: Nanos) {
+        self.outcomes = Some(RegularOutcomes { interval, next: interval, is_due: false });
+    }
+
     /// True once after each request for the outcome so far.
     pub fn takes_outcome_request(&self) -> bool {
         self.is_outcome_wanted.swap(false, Ordering::AcqRel)
@@ -276,13 +290,46 @@ impl<E: From<RunEvent>, T> RunObserver for EventSender<E, T> {
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
         self.tell(RunEvent::Snapshot(snapshot.clone()).into());
+        if let Some(outcomes) = &mut self.outcomes {
+            outcomes.is_due = outcomes.passes(Nanos(snapshot.elapsed_ns));
+        }
     }
 
     fn wants_outcome_so_far(&mut self) -> bool {
-        self.takes_outcome_request()
+        let is_due = self.outcomes.as_ref().is_some_and(|outcomes| outcomes.is_due);
+        self.takes_outcome_request() || is_due
     }
 
     fn outcome_so_far(&mut self, outcome: &RunOutcome) {
         self.tell(RunEvent::OutcomeSoFar(Box::new(outcome.clone())).into());
+    }
+}
+
+impl RegularOutcomes {
+    /// True if one is due at `elapsed`, the time of a tick.
+    fn passes(&mut self, elapsed: Nanos) -> bool {
+        if elapsed < self.next {
+            return false;
+        }
+        let passed = elapsed.0 / self.interval.0.max(1);
+        self.next = Nanos((passed + 1).saturating_mul(self.interval.0));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regular_outcomes_are_sent_at_the_first_tick_after_each_interval() {
+        let due = |interval_ms: u64, ticks: &[u64]| -> Vec<bool> {
+            let interval = Nanos::from_millis(interval_ms);
+            let mut outcomes = RegularOutcomes { interval, next: interval, is_due: false };
+            ticks.iter().map(|&tick| outcomes.passes(Nanos::from_millis(tick))).collect()
+        };
+        assert_eq!(due(1_000, &[500, 1_001, 1_500, 2_000, 2_501]), [false, true, false, true, false]);
+        assert_eq!(due(100, &[500, 1_000]), [true, true]);
+        assert_eq!(due(700, &[500, 1_000, 1_500, 3_000]), [false, true, true, true]);
     }
 }

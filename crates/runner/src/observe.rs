@@ -61,6 +61,15 @@ struct PhaseWatch {
     closed: bool,
     series: Vec<Interval>,
     windows: [(Moments, Moments); DATA_OPS],
+    /// The unfinished windows of bandwidth and IOPS.
+    open: [OpenWindow; 2],
+}
+
+/// A window of several intervals.
+#[derive(Clone, Copy, Debug, Default)]
+struct OpenWindow {
+    span_ns: u64,
+    amounts: [u64; DATA_OPS],
 }
 
 /// The results of observing one phase.
@@ -90,19 +99,37 @@ impl PhaseWatch {
         }
         let ops: [IntervalOp; DATA_OPS] =
             std::array::from_fn(|op| self.readings[op].advance(&live.ops[op], self.closed));
-        if span >= SHORTEST_WINDOW_NS {
-            for ((bandwidth, iops), op) in self.windows.iter_mut().zip(&ops) {
-                let per_second = |count: u64| (u128::from(count) * 1_000_000_000 / u128::from(span)) as u64;
-                if op.ios > 0 || bandwidth.count > 0 {
-                    bandwidth.record(per_second(op.bytes) / 1024);
-                    iops.record(per_second(op.ios));
-                }
-            }
-        }
+        self.add_to_windows(span, &ops, time.samples_ns);
         let (start_ns, end_ns) = (from.saturating_sub(time.origin), to.saturating_sub(time.origin));
         let [read, write, trim] = ops;
         series::push(&mut self.series, Interval { tick: time.number, start_ns, end_ns, read, write, trim });
         self.last_end = to;
+    }
+}
+
+impl PhaseWatch {
+    /// Adds an interval to the windows of bandwidth and IOPS, and records those that have their length in `samples_ns`.
+    fn add_to_windows(&mut self, span: u64, ops: &[IntervalOp; DATA_OPS], samples_ns: [u64; 2]) {
+        for (kind, window) in self.open.iter_mut().enumerate() {
+            if span < SHORTEST_WINDOW_NS && window.span_ns == 0 {
+                continue;
+            }
+            window.span_ns += span;
+            for (amount, op) in window.amounts.iter_mut().zip(ops) {
+                *amount += if kind == 0 { op.bytes } else { op.ios };
+            }
+            if window.span_ns < samples_ns[kind] / 10 * 9 {
+                continue;
+            }
+            let OpenWindow { span_ns, amounts } = std::mem::take(window);
+            for ((bandwidth, iops), amount) in self.windows.iter_mut().zip(amounts) {
+                let (moments, unit) = if kind == 0 { (bandwidth, 1024) } else { (iops, 1) };
+                if amount > 0 || moments.count > 0 {
+                    let per_second = u128::from(amount) * 1_000_000_000 / u128::from(span_ns.max(1));
+                    moments.record(per_second as u64 / unit);
+                }
+            }
+        }
     }
 }
 
@@ -138,6 +165,8 @@ struct TickTime {
     number: u32,
     now: u64,
     origin: u64,
+    /// Lengths of the windows of bandwidth and IOPS.
+    samples_ns: [u64; 2],
 }
 
 /// One observed worker.
@@ -150,6 +179,7 @@ struct Watch {
     /// Planned end, session ns, if its runtime determines it.
     planned_end: Option<u64>,
     planned_bytes: Option<u64>,
+    samples_ns: [u64; 2],
     stalls: StallWatch,
 }
 
@@ -190,8 +220,14 @@ impl Observer {
         (series::MAX * FULL_SERIES / self.watches.len().max(1)).clamp(FEWEST_INTERVALS, series::MAX)
     }
 
-    /// Adds a worker. `state` is fio's letter for its state.
-    pub fn watch(&mut self, live: Arc<LiveWorker>, state: char, end: Option<u64>, bytes: Option<u64>) {
+    /// Adds a worker. `state` is fio's letter for its state, `samples_ns` the lengths of its windows of bandwidth and IOPS.
+    pub fn watch(
+        &mut self,
+        live: Arc<LiveWorker>,
+        state: char,
+        (end, bytes): (Option<u64>, Option<u64>),
+        samples_ns: [u64; 2],
+    ) {
         let (ramp, measured) = Default::default();
         let stalls = StallWatch::default();
         self.watches.push(Watch {
@@ -201,6 +237,7 @@ impl Observer {
             measured,
             planned_end: end,
             planned_bytes: bytes,
+            samples_ns,
             stalls,
         });
     }
@@ -227,9 +264,10 @@ impl Observer {
 
     /// Reads every worker at `now` and returns a snapshot.
     pub fn tick(&mut self, now: u64) -> Snapshot {
-        let time = TickTime { number: self.tick >> self.coarser, now, origin: self.origin };
+        let (number, origin) = (self.tick >> self.coarser, self.origin);
         let mut longest = 0;
         for watch in &mut self.watches {
+            let time = TickTime { number, now, origin, samples_ns: watch.samples_ns };
             // Read before the counters: all counts of a finished worker are then in this tick.
             let _finished = watch.live.is_finished();
             if let Some(ramp) = &watch.live.ramp {

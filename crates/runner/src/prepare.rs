@@ -18,6 +18,7 @@ use fathom_workload::{Extent, SourcePlan};
 
 use crate::exits::ExitRule;
 use crate::files::{lay_out_all, needs, places, remove, written};
+use crate::logging::{LogPort, LogThread};
 use crate::observe::RunObserver;
 use crate::session::Session;
 use crate::targets::{self, Target, TargetKind};
@@ -37,14 +38,17 @@ pub struct Prepared<'a> {
     pub(crate) paths: Vec<PathBuf>,
     /// The admitted targets: a claim lasts as long as its handle.
     pub(crate) _targets: Vec<Arc<TargetHandle>>,
+    log: Option<LogThread>,
 }
 
 impl Prepared<'_> {
     /// Runs every phase: opens the engines of its workers, and starts it when all are ready and the session's control
     /// permits.
-    pub fn start(self, observer: &mut dyn RunObserver) -> RunOutcome {
+    pub fn start(mut self, observer: &mut dyn RunObserver) -> RunOutcome {
         let unlink = self.unlink.clone();
+        let log = self.log.take();
         let mut outcome = execute::run(self, observer);
+        outcome.notes.extend(log.map(LogThread::finish).unwrap_or_default());
         for (path, identity) in unlink {
             if let Err(error) = remove(&path, identity) {
                 outcome.notes.push(format!("could not remove {}: {}", path.display(), describe(&error)));
@@ -69,6 +73,7 @@ pub(crate) fn prepare<'a>(
         unlink: Vec::new(),
         paths: Vec::new(),
         _targets: Vec::new(),
+        log: None,
     };
     let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
     check_memory(session, plan, &jobs)?;
@@ -84,13 +89,18 @@ pub(crate) fn prepare<'a>(
         prepared.notes.push(note.to_owned());
     }
     session.control.prepares();
+    prepared.log = start_log(session, plan)?;
+    let mut workers = 0;
     for (index, (job, entry)) in plan.jobs.iter().zip(&jobs).enumerate() {
+        let first_worker = workers;
+        workers += job.clones.len();
         if job.files.create_only {
             continue;
         }
         for clone in 0..job.clones.len() {
             let spec = specify(&mut prepared, (index, clone), entry, &mut targets)?;
-            prepared.specs.push(spec);
+            let log = log_port(&prepared, job, first_worker + clone, spec.recorded.slat);
+            prepared.specs.push(WorkerSpec { log, ..spec });
         }
         if job.files.unlink {
             let made = job.clones.iter().flat_map(|clone| &clone.paths);
@@ -106,6 +116,29 @@ pub(crate) fn prepare<'a>(
     let is_device = |target: &Target| target.kind == TargetKind::BlockDevice;
     prepared._targets = targets.into_values().filter(is_device).filter_map(|target| target.handle).collect();
     Ok(prepared)
+}
+
+/// Starts the thread of the session's log, if any job is logged.
+fn start_log(session: &Session, plan: &RunPlan) -> Result<Option<LogThread>, RunError> {
+    let Some(mut log) = session.take_log() else { return Ok(None) };
+    let Some(job) = plan.jobs.iter().find(|job| job.measure.logs.is_any()) else { return Ok(None) };
+    log.open().map_err(|reason| RunError::Plan {
+        job: job.name.clone(),
+        reason,
+        hint: "name a log in a directory that exists and can be written".to_owned(),
+    })?;
+    LogThread::start(log, plan).map(Some).map_err(|error| RunError::Plan {
+        job: job.name.clone(),
+        reason: format!("cannot start a thread for the logs: {}", describe(&error)),
+        hint: "raise `ulimit -u`".to_owned(),
+    })
+}
+
+/// The way to the log for one worker; times in virtual time refer to no clock.
+fn log_port(prepared: &Prepared<'_>, job: &JobPlan, worker: usize, slat: bool) -> Option<LogPort> {
+    let logs = &job.measure.logs;
+    let clock = logs.clock.filter(|_| !prepared.session.is_simulated());
+    prepared.log.as_ref().filter(|_| logs.is_any()).map(|log| log.port(worker, clock, slat))
 }
 
 /// Whether a job says anything about its threads but when they start.
@@ -271,6 +304,7 @@ fn specify(
         used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
         invalidate: io.invalidate,
         end_fsync: io.end_fsync && io.pattern.writes(),
+        log: None,
         exit: ExitRule::of(job),
         threads: job.threads.clone(),
         usage: job.files.usage,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use fathom_model::plan::{EndPlan, OnError};
 use fathom_model::{Op, Request};
 use fathom_stats::live::{LivePhase, LiveWorker};
-use fathom_stats::{SlowRequest, WorkerFailure};
+use fathom_stats::{LoggedIo, SlowRequest, WorkerFailure};
 
+use crate::logging::LogBuffer;
 use crate::responses::Responses;
 use crate::slots::{Slots, Stamp};
 use crate::slowest::Slowest;
@@ -46,7 +47,7 @@ pub(crate) enum AfterError {
 pub(crate) enum Attention {
     /// It is counted.
     Counted,
-    /// It is also to be kept: it is one of the slowest so far, or slower than a limit.
+    /// It is also to be kept: it is one of the slowest so far, or all requests are logged.
     Kept,
 }
 
@@ -73,8 +74,10 @@ pub(crate) struct Recorder {
     pub live: Arc<LiveWorker>,
     phase: Phase,
     slowest: Slowest,
-    /// Latency from which a request is [`Attention::Kept`].
+    /// Latency from which a request is [`Attention::Kept`]; 0 if all are.
     kept_from_ns: u64,
+    /// Only if the job is logged.
+    log: Option<LogBuffer>,
     /// Only under a rate.
     pub responses: Option<Box<Responses>>,
     on_error: OnError,
@@ -99,7 +102,8 @@ impl Recorder {
             phase: if live.ramp.is_some() { Phase::Ramp } else { Phase::Measured },
             live,
             slowest: Slowest::default(),
-            kept_from_ns: 1,
+            kept_from_ns: if spec.log.is_some() { 0 } else { 1 },
+            log: spec.log.clone().map(LogBuffer::new),
             responses: scheduled.then(|| Box::new(Responses::new(spec.depth.iodepth))),
             on_error: spec.on_error,
             end: spec.end.clone(),
@@ -138,6 +142,9 @@ impl Recorder {
         }
         self.phase = Phase::Measured;
         self.live.measured.start_ns.set(now);
+        if let Some(log) = &self.log {
+            log.begin();
+        }
     }
 
     /// Whether the measured part has begun.
@@ -194,12 +201,18 @@ impl Recorder {
         if lat_ns >= self.kept_from_ns { Attention::Kept } else { Attention::Counted }
     }
 
-    /// Keeps a request that was issued at `depth`, if it is one of the slowest.
-    #[cold]
+    /// Logs a request that was issued at `depth`, if the job is logged, and keeps it if it is one of the slowest.
+    #[inline(never)]
     pub fn keep(&mut self, completed: &Completed, depth: u32) {
         self.live.record_resumption(completed.at, STALL_NS);
-        let (Completed { request, stamp, .. }, lat_ns) = (completed, completed.lat_ns());
-        let Request { op, offset, .. } = *request;
+        let (Completed { request, stamp, at, .. }, lat_ns) = (completed, completed.lat_ns());
+        let Request { op, offset, len, .. } = *request;
+        if let Some(log) = self.log.as_mut().filter(|_| self.phase == Phase::Measured && !op.is_sync()) {
+            let at_ns = at - self.live.measured.start_ns.get().min(*at);
+            let clat_ns = at - stamp.issued.min(*at);
+            let (offset, len) = (offset - u64::from(stamp.moved), len + stamp.moved);
+            log.push(LoggedIo { at_ns, clat_ns, lat_ns, offset, len, op });
+        }
         if lat_ns > self.slowest.threshold_ns {
             let start_ns = stamp.start;
             self.slowest.insert(SlowRequest { start_ns, lat_ns, op, offset, depth });
@@ -207,11 +220,11 @@ impl Recorder {
         }
     }
 
-    /// Keeps requests that are slower than the slowest so far or than a limit.
+    /// Keeps requests that are slower than the slowest so far or than a limit, or all.
     fn keep_slower(&mut self) {
         let limits = self.end.max_latency.iter().filter_map(|(_, limit)| limit.map(|limit| limit.0));
         let slower_ns = limits.min().unwrap_or(u64::MAX).min(self.slowest.threshold_ns);
-        self.kept_from_ns = slower_ns.saturating_add(1);
+        self.kept_from_ns = if self.log.is_some() { 0 } else { slower_ns.saturating_add(1) };
     }
 
     /// Counts a short request.
@@ -277,7 +290,13 @@ impl Recorder {
 
     /// The results besides the counters.
     pub fn into_kept(self) -> Kept {
-        let slowest = if self.has_measured() { self.slowest.into_vec() } else { Vec::new() };
+        let has_measured = self.has_measured();
+        if let Some(log) = self.log {
+            let measured = &self.live.measured;
+            let end = measured.ended_ns().max(self.live.last_completion_ns.get());
+            log.end(end.saturating_sub(measured.start_ns.get()));
+        }
+        let slowest = if has_measured { self.slowest.into_vec() } else { Vec::new() };
         Kept { errors: self.errors, slowest, failure: self.failure }
     }
 }

@@ -20,7 +20,7 @@ use crate::guard::WritePermit;
 use crate::observe::RunObserver;
 use crate::prepare::{self, Prepared};
 use crate::stop::StopHandle;
-use crate::{LayoutProgress, RunError, layout};
+use crate::{CompletionLog, LayoutProgress, RunError, layout};
 
 /// Longest sleep between two checks whether to continue.
 const WAIT_PIECE: Duration = Duration::from_millis(50);
@@ -85,6 +85,8 @@ pub struct Session {
     devices: RefCell<BTreeMap<PathBuf, Arc<TargetHandle>>>,
     pub(crate) permit: WritePermit,
     pub(crate) control: RunControl,
+    /// The log of the next run.
+    log: RefCell<Option<Box<dyn CompletionLog>>>,
 }
 
 impl Session {
@@ -114,6 +116,7 @@ impl Session {
             devices: RefCell::default(),
             permit: WritePermit::default(),
             control: RunControl::default(),
+            log: RefCell::default(),
         }
     }
 
@@ -167,6 +170,16 @@ impl Session {
     /// Sets the permit to write.
     pub fn set_permit(&mut self, permit: WritePermit) {
         self.permit = permit;
+    }
+
+    /// Passes the requests of the next run to `log`, those of the jobs that are logged.
+    pub fn set_log(&mut self, log: Box<dyn CompletionLog>) {
+        self.log = RefCell::new(Some(log));
+    }
+
+    /// The log of the next run.
+    pub(crate) fn take_log(&self) -> Option<Box<dyn CompletionLog>> {
+        self.log.take()
     }
 
     /// Makes `path` mean `file` in every plan that names it, whether or not the file has that name on disk. Jobs reopen

@@ -11,6 +11,7 @@ use fathom_stats::{CpuUsage, DATA_OPS, SlowRequest, WorkerFailure};
 use fathom_workload::{Rng, SourcePlan};
 
 use crate::exits::ExitRule;
+use crate::logging::LogPort;
 
 /// The specification of a worker. Plain data, so that it can be built on one thread and run on another.
 pub(crate) struct WorkerSpec {
@@ -32,6 +33,8 @@ pub(crate) struct WorkerSpec {
     /// Drop the files' cached pages before the start.
     pub invalidate: bool,
     pub end_fsync: bool,
+    /// The way to the log of the run, if the job is logged.
+    pub log: Option<LogPort>,
     pub exit: ExitRule,
     pub threads: ThreadPlan,
     pub usage: FileUsage,

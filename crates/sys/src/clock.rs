@@ -109,6 +109,14 @@ pub fn unix_us() -> u64 {
     to_ns(clock_gettime(ClockId::Realtime)) / 1_000
 }
 
+/// The kernel's clock of this number, ms; 0 if there is none.
+pub fn clock_ms(id: u32) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing; a number that is no clock is answered with an error.
+    let result = unsafe { libc::clock_gettime(id as libc::clockid_t, &raw mut time) };
+    if result == 0 { time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000 } else { 0 }
+}
+
 #[cfg(target_arch = "x86_64")]
 mod tsc {
     use super::{CALIBRATION_NS, monotonic_raw_ns};

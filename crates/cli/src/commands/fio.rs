@@ -3,8 +3,11 @@
 //! Everything a script sees is fio's. What fio has no words for goes to the end of the text or into the JSON, and to
 //! standard error only if that is a terminal.
 
+mod aggregate_log;
 mod keeper;
+mod logs;
 mod observer;
+mod requests;
 mod sink;
 
 use std::ffi::OsString;
@@ -23,16 +26,21 @@ use fathom_options::{
 };
 use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
 use fathom_report::{FIO_VERSION, fio::banner as fio_banner};
-use fathom_runner::{EventSender, Progress, RunControl, RunError, RunHandle, WritePermit};
-use fathom_stats::RunOutcome;
+use fathom_runner::{
+    EventSender, Progress, RunControl, RunError, RunEvent, RunHandle, StopHandle, WritePermit,
+};
+use fathom_stats::{RunOutcome, Snapshot};
 use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::eta::EtaLine;
 use crate::exit::{Exit, without_excerpt};
 use crate::stall_note::StallNote;
 use crate::{output, signals};
+use aggregate_log::AggregateLog;
 use keeper::Keeper;
+use logs::FioLogs;
 use observer::{FioObserver, layouts};
+use requests::Requests;
 use sink::Sink;
 
 /// Does what fio does with these words.
@@ -172,14 +180,22 @@ fn begin(
     plan: Arc<RunPlan>,
     targets: PlanTargets,
     kept: Option<RunHeader>,
+    logs: Option<FioLogs>,
 ) -> Result<FioHandle, FioRefusal> {
     let permit = WritePermit::fio(&may_destroy(command));
+    let status_interval = command.status_interval;
     let controlled = control.clone();
     let run = move |events: &mut EventSender<_, _>| {
         let mut session = targets.session().controlled(controlled);
         session.set_permit(permit);
+        if let Some(logs) = logs {
+            session.set_log(Box::new(logs));
+        }
         if let Some(header) = kept {
             events.begun(&keeper::with_conditions(header, &plan, &session));
+        }
+        if let Some(interval) = status_interval {
+            events.send_outcomes(interval);
         }
         session.run(&plan, events)
     };
@@ -196,6 +212,7 @@ fn measure(
 ) -> Result<Exit, FioRefusal> {
     let command = &invocation.command;
     let mut sink = Sink::open(command)?;
+    let (logs, aggregate) = (FioLogs::new(&plan)?, AggregateLog::open(command)?);
     let control = RunControl::default();
     let caught = signals::watch(control.stop_handle()).map_err(|error| {
         let message = format!("fio: cannot watch for signals: {}", output::plain(&error));
@@ -212,16 +229,19 @@ fn measure(
     }
     let mut keeper = Keeper::new(command, words, invocation, &plan, &notes);
     let shows_eta = shows_eta(command, &sink);
-    let handle = begin(control, command, plan.clone(), targets, keeper.kept_header().cloned())?;
+    let handle = begin(control.clone(), command, plan.clone(), targets, keeper.kept_header().cloned(), logs)?;
     let mut observer = FioObserver {
         sink,
         plan: &plan,
         unannounced: layouts(&plan),
-        eta: shows_eta.then(|| eta_line(command)),
+        eta: shows_eta.then(|| eta_line(command, &plan)),
+        aggregate,
         stall: StallNote::default(),
         meta: meta_of(invocation),
     };
-    let Some(ran) = follow(handle, caught, &mut keeper, &mut observer) else {
+    let requests = Requests::new(command);
+    let watched = Watched { stop: control.stop_handle(), caught, requests };
+    let Some(ran) = follow(handle, watched, &mut keeper, &mut observer) else {
         return Ok(Exit::FioInterrupted);
     };
     if let Some(eta) = &mut observer.eta {
@@ -249,19 +269,38 @@ fn measure(
     Ok(exit)
 }
 
+/// What may end the run, or ask for its status.
+struct Watched<'a> {
+    stop: StopHandle,
+    caught: &'a signals::SignalWatch,
+    requests: Requests,
+}
+
 /// Follows the run to its end; `None` where its thread is stuck and was given up.
 fn follow(
     mut handle: FioHandle,
-    caught: &signals::SignalWatch,
+    mut watched: Watched<'_>,
     keeper: &mut Keeper,
     observer: &mut FioObserver<'_>,
 ) -> Option<Result<RunOutcome, RunError>> {
     loop {
-        if caught.takes_status_request() {
+        if watched.caught.takes_status_request() {
             handle.ask_for_outcome();
         }
         match handle.wait() {
-            Progress::Event(MeasurementEvent::Run(event)) => event.tell(observer),
+            Progress::Event(MeasurementEvent::Run(event)) => {
+                event.tell(observer);
+                if let RunEvent::Snapshot(Snapshot { elapsed_ns, .. }) = event {
+                    let elapsed = Nanos(elapsed_ns);
+                    if watched.requests.takes_status() {
+                        handle.ask_for_outcome();
+                    }
+                    if watched.requests.takes_trigger(elapsed) {
+                        watched.stop.request("trigger");
+                        watched.requests.run_trigger();
+                    }
+                }
+            }
             Progress::Event(MeasurementEvent::Begun(header)) => keeper.begin(*header),
             Progress::Event(_) | Progress::Waiting => {}
             Progress::Ended(ran) => return Some(ran),
@@ -335,6 +374,6 @@ fn shows_eta(command: &CommandOptions, sink: &Sink) -> bool {
     command.eta == Eta::Always || output::stdout_is_seen()
 }
 
-fn eta_line(command: &CommandOptions) -> EtaLine {
-    EtaLine::new(command.eta_interval.unwrap_or(Nanos::from_secs(1)), command.eta_newline)
+fn eta_line(command: &CommandOptions, plan: &RunPlan) -> EtaLine {
+    EtaLine::new(command.eta_interval.unwrap_or(Nanos::from_secs(1)), command.eta_newline, plan)
 }

@@ -41,7 +41,6 @@ fn fio_says_what_is_wrong_with_an_option() {
         (&["--ioengine=warp"], &["engine warp", "libaio"]),
         (&["--ioengine=rbd"], &["rbd is not supported"]),
         (&["--output-format=xml"], &["xml", "json"]),
-        (&["--output-format=terse"], &["terse is not supported", "json"]),
         (&["--rw=write", "--readonly"], &["read-only mode", "--readonly"]),
         (&["--runtime=soon"], &["runtime=soon"]),
         (&["--cpus_allowed=9999"], &["9999"]),

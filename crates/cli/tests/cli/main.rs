@@ -13,6 +13,8 @@ mod compare;
 mod durations;
 mod fio;
 mod fio_access;
+mod fio_logs;
+mod fio_progress;
 mod golden;
 mod history;
 mod history_trend;

@@ -8,6 +8,7 @@ mod engine;
 mod files;
 mod harmless;
 mod io;
+mod logs;
 mod stat;
 mod threads;
 mod time;
@@ -31,6 +32,7 @@ pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
     ("Threads and commands", threads::ROWS),
     ("Time and order", time::ROWS),
     ("Measuring and reporting", stat::ROWS),
+    ("Logs", logs::ROWS),
     (HARMLESS, harmless::ROWS),
 ];
 

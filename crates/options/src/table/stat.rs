@@ -1,10 +1,20 @@
 //! Options about recorded latencies and the report.
 
+use fathom_model::plan::UnifiedReporting;
 use fathom_model::{OptionRow, OptionValueKind};
 
 use super::set;
 use crate::job_options::JobOptions;
 use crate::value;
+
+const UNIFIED: [(&str, UnifiedReporting); 6] = [
+    ("none", UnifiedReporting::None),
+    ("mixed", UnifiedReporting::Mixed),
+    ("both", UnifiedReporting::Both),
+    ("0", UnifiedReporting::None),
+    ("1", UnifiedReporting::Mixed),
+    ("2", UnifiedReporting::Both),
+];
 
 /// The rows of this category.
 pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
@@ -96,6 +106,62 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         doc: "Percentiles to report, at most 20 between 0 and 100, separated by colons.",
         apply: |options, text| set(&mut options.percentile_list, value::percentiles(text)),
     },
+    OptionRow {
+        name: "unified_rw_reporting",
+        aliases: &[],
+        kind: OptionValueKind::Choice(&["none", "mixed", "both", "0", "1", "2"]),
+        default: "none",
+        doc: "Report all operations as one (mixed), or both ways.",
+        apply: |options, text| set(&mut options.unified_rw_reporting, value::choice(text, &UNIFIED)),
+    },
+    OptionRow {
+        name: "kb_base",
+        aliases: &[],
+        kind: OptionValueKind::Choice(&["1024", "1000"]),
+        default: "1024",
+        doc: "Read k as 1024 and kib as 1000, or the other way round; report in powers of the same base first.",
+        apply: |options, text| {
+            value::choice(text, &[("1024", false), ("1000", true)])
+                .map(|decimal| options.figures.decimal = decimal)
+        },
+    },
+    OptionRow {
+        name: "unit_base",
+        aliases: &[],
+        kind: OptionValueKind::Choice(&["0", "8", "1"]),
+        default: "0",
+        doc: "Report rates in bytes (8, and 0 for all engines) or bits (1).",
+        apply: |options, text| {
+            value::choice(text, &[("0", false), ("8", false), ("1", true)])
+                .map(|bits| options.figures.bits = bits)
+        },
+    },
+    OptionRow {
+        name: "significant_figures",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "4",
+        doc: "Digits of rates and sizes in the normal output, 1 to 10.",
+        apply: |options, text| {
+            value::integer_in(text, 1, 10).map(|digits| options.figures.digits = digits as u8)
+        },
+    },
+    OptionRow {
+        name: "disk_util",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "1",
+        doc: "Report the counters of the devices under the targets.",
+        apply: |options, text| set(&mut options.disk_util, value::boolean(text)),
+    },
+    OptionRow {
+        name: "stats",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "1",
+        doc: "Report the job; 0 leaves it out of the report.",
+        apply: |options, text| set(&mut options.stats, value::boolean(text)),
+    },
 ];
 
 #[cfg(test)]
@@ -120,6 +186,13 @@ mod tests {
         check(("lat_percentiles", "1"), |o| o.lat_percentiles == Some(true));
         check(("slat_percentiles", "1"), |o| o.slat_percentiles == Some(true));
         check(("percentile_list", "99:50"), |o| o.percentile_list == Some(vec![50.0, 99.0]));
+        check(("significant_figures", "6"), |o| o.figures.digits == 6);
+        check(("unit_base", "1"), |o| o.figures.bits);
+        check(("stats", "0"), |o| o.stats == Some(false));
+        let decimal =
+            JobOptions::from_pairs(&[("kb_base", "1000"), ("size", "4k"), ("bs", "1kib,2k")]).unwrap();
+        assert_eq!(decimal.size, Some(fathom_model::plan::SizeSpec::Bytes(4000)));
+        assert_eq!((decimal.bs.read, decimal.bs.write), (Some(1024), Some(2000)));
         for bad in [("percentile_list", "99:101"), ("percentile_list", ""), ("gtod_reduce", "")] {
             assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
         }

@@ -2,11 +2,12 @@
 
 use std::io;
 
+use fathom_model::plan::FigureForm;
 use fathom_model::{Op, RunPlan};
 use fathom_record::RunRecord;
 
 use crate::TextWriter;
-use crate::fio::number::{Family, bytes};
+use crate::fio::number::Figures;
 use crate::fio::report::FIO_VERSION;
 
 /// One job as the banner shows it.
@@ -21,6 +22,7 @@ struct BannerJob<'a> {
     iodepth: u32,
     workers: usize,
     thread_wording: bool,
+    form: FigureForm,
 }
 
 /// Writes the banner of a plan that is about to run.
@@ -41,6 +43,7 @@ pub fn render_plan(plan: &RunPlan, out: &mut TextWriter) -> io::Result<()> {
             iodepth: job.depth.iodepth,
             workers: job.clones.len(),
             thread_wording: job.thread_wording,
+            form: job.measure.figures,
         })
         .collect();
     write_banner(&jobs, out)
@@ -70,6 +73,7 @@ pub fn render(record: &RunRecord, out: &mut TextWriter) -> io::Result<()> {
                 iodepth: worker.iodepth(),
                 workers: ran.max(worker.plan.numjobs as usize),
                 thread_wording: worker.thread_wording,
+                form: worker.plan.measure.figures,
             });
         }
     }
@@ -88,9 +92,10 @@ pub fn layout_line(job: &str, files: usize, total_bytes: u64) -> String {
 fn write_banner(jobs: &[BannerJob], out: &mut TextWriter) -> io::Result<()> {
     let out = &mut out.verbatim();
     for job in jobs {
-        let [read, write, trim] = job
-            .block_sizes
-            .map(|(least, most)| format!("{}-{}", bytes(least, Family::Binary), bytes(most, Family::Binary)));
+        let [family, _] = job.form.families();
+        let size = |bytes| job.form.bytes(bytes, family);
+        let [read, write, trim] =
+            job.block_sizes.map(|(least, most)| format!("{}-{}", size(least), size(most)));
         writeln!(
             out,
             "{}: (g={}): rw={}, bs=(R) {read}, (W) {write}, (T) {trim}, ioengine={}, iodepth={}",
@@ -126,6 +131,7 @@ mod tests {
             iodepth: 1,
             workers,
             thread_wording,
+            form: FigureForm::default(),
         }
     }
 

@@ -3,13 +3,15 @@
 use std::io;
 
 use fathom_model::Op;
+use fathom_model::plan::UnifiedReporting;
 use fathom_model::text::errno_text;
-use fathom_record::{EntryOp, OpOutcome, ReportEntry};
+use fathom_record::{OpOutcome, ReportEntry};
 
+use crate::fio::direction::{Direction, directions};
 use crate::fio::latency::{line, percentiles};
-use crate::fio::number::{Family, NumberUnit, bandwidth, bytes, fio_number};
+use crate::fio::number::Figures;
 use crate::fio::report::{
-    BATCH_LABELS, DEPTH_LABELS, EntryShares, GroupOp, continued_errors, errno, per_second,
+    BATCH_LABELS, DEPTH_LABELS, EntryShares, GroupFigures, continued_errors, errno, per_second,
 };
 use crate::{Style, TextWriter};
 
@@ -17,7 +19,7 @@ use crate::{Style, TextWriter};
 pub(crate) fn write_entry(
     out: &mut TextWriter,
     entry: &ReportEntry,
-    group: &[GroupOp; 3],
+    group: &GroupFigures,
     style: &Style,
     finished_unix_ms: u64,
 ) -> io::Result<()> {
@@ -27,13 +29,10 @@ pub(crate) fn write_entry(
         return Ok(());
     }
     head(out, entry, &style.time(finished_unix_ms, "%a %b %e %H:%M:%S %Y"))?;
-    for op in Op::DATA {
-        let counted = measured.op(op);
-        if counted.bytes > 0 {
-            direction(out, op, counted, entry.op(op))?;
-            latencies(out, entry, counted)?;
-            windows(out, entry.op(op), &group[op as usize])?;
-        }
+    for one in directions(entry, group).iter().filter(|one| one.counted.bytes > 0) {
+        direction(out, entry, one)?;
+        latencies(out, entry, &one.counted)?;
+        windows(out, entry, one)?;
     }
     let shares = EntryShares::new(entry);
     class_lines(out, "nsec", &shares.ns)?;
@@ -63,16 +62,19 @@ fn head(out: &mut TextWriter, entry: &ReportEntry, time: &str) -> io::Result<()>
     }
 }
 
-fn direction(out: &mut TextWriter, op: Op, counted: &OpOutcome, entry: &EntryOp) -> io::Result<()> {
-    let rate = per_second(counted.bytes, entry.runtime_ms);
+fn direction(out: &mut TextWriter, entry: &ReportEntry, direction: &Direction<'_>) -> io::Result<()> {
+    let Direction { name, counted, of, .. } = direction;
+    let form = entry.job.plan.measure.figures;
+    let rate = per_second(counted.bytes, of.runtime_ms);
+    let [first, second] = form.families();
     writeln!(
         out,
-        "  {op}: IOPS={}, BW={} ({})({}/{}msec)",
-        fio_number(per_second(counted.ios, entry.runtime_ms), 4, Family::Decimal, NumberUnit::None),
-        bandwidth(rate, Family::Binary),
-        bandwidth(rate, Family::Decimal),
-        bytes(counted.bytes, Family::Binary),
-        entry.runtime_ms
+        "  {name}: IOPS={}, BW={} ({})({}/{}msec)",
+        form.count(per_second(counted.ios, of.runtime_ms)),
+        form.bandwidth(rate, first),
+        form.bandwidth(rate, second),
+        form.bytes(counted.bytes, first),
+        of.runtime_ms
     )
 }
 
@@ -90,10 +92,12 @@ fn latencies(out: &mut TextWriter, entry: &ReportEntry, counted: &OpOutcome) -> 
 }
 
 /// The `bw` and `iops` lines; missing where no full window passed.
-fn windows(out: &mut TextWriter, entry: &EntryOp, group: &GroupOp) -> io::Result<()> {
-    let rate = &entry.bandwidth;
+fn windows(out: &mut TextWriter, entry: &ReportEntry, direction: &Direction<'_>) -> io::Result<()> {
+    let Direction { of, group, .. } = direction;
+    let rate = &of.bandwidth;
     if rate.samples > 0 {
-        let (unit, divisor) = if rate.mean > 1_048_576.0 { ("MiB", 1024) } else { ("KiB", 1) };
+        let units = if entry.job.plan.measure.figures.decimal { ["kB", "MB"] } else { ["KiB", "MiB"] };
+        let (unit, divisor) = if rate.mean > 1_048_576.0 { (units[1], 1024) } else { (units[0], 1) };
         let scaled = |value: f64| value / divisor as f64;
         writeln!(
             out,
@@ -106,7 +110,7 @@ fn windows(out: &mut TextWriter, entry: &EntryOp, group: &GroupOp) -> io::Result
             rate.samples
         )?;
     }
-    let iops = &entry.iops;
+    let iops = &of.iops;
     if iops.samples > 0 {
         writeln!(
             out,
@@ -157,9 +161,11 @@ fn tail(out: &mut TextWriter, entry: &ReportEntry, shares: &EntryShares) -> io::
     writeln!(out, "  IO depths    : {}", labelled(&DEPTH_LABELS, &shares.depth))?;
     writeln!(out, "     submit    : {}", labelled(&BATCH_LABELS, &shares.submit))?;
     writeln!(out, "     complete  : {}", labelled(&BATCH_LABELS, &shares.complete))?;
+    let is_mixed = entry.job.plan.measure.unified == UnifiedReporting::Mixed;
     let three = |field: fn(&OpOutcome) -> u64| {
-        let counts = Op::DATA.map(|op| field(measured.op(op)).to_string());
-        counts.join(",")
+        let counts = Op::DATA.map(|op| field(measured.op(op)));
+        let counts = if is_mixed { [counts.iter().sum(), 0, 0] } else { counts };
+        counts.map(|count| count.to_string()).join(",")
     };
     writeln!(
         out,

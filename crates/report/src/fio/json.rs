@@ -4,16 +4,17 @@
 
 use std::io::{self, Write};
 
-use fathom_model::Op;
-use fathom_record::{DiskCounters, EntryOp, Latency, LatencyClasses, OpOutcome, ReportEntry, RunRecord};
+use fathom_model::plan::UnifiedReporting;
+use fathom_record::{DiskCounters, Latency, LatencyClasses, ReportEntry, RunRecord};
 use serde_json::{Map, Value, json};
 
 use crate::Style;
+use crate::fio::direction::{Direction, directions};
 use crate::fio::disk::{ListedDisk, listed, utilization};
 use crate::fio::json_value::write_document;
 use crate::fio::latency::json_percentile;
 use crate::fio::report::{
-    BATCH_LABELS, DEPTH_LABELS, EntryShares, FIO_VERSION, FioReport, GroupOp, continued_errors, errno,
+    BATCH_LABELS, DEPTH_LABELS, EntryShares, FIO_VERSION, FioReport, GroupFigures, continued_errors, errno,
     per_second,
 };
 use crate::fio::response::response_object;
@@ -107,7 +108,7 @@ fn options(options: &[(String, String)]) -> Value {
 /// fio's "no idea", which it also gives for jobs that failed.
 const ETA_UNKNOWN: i32 = i32::MAX;
 
-fn job(entry: &ReportEntry, group: &[GroupOp; 3], bins: Bins) -> Value {
+fn job(entry: &ReportEntry, group: &GroupFigures, bins: Bins) -> Value {
     let job = &entry.job;
     let measured = &job.measured;
     let shares = EntryShares::new(entry);
@@ -122,16 +123,23 @@ fn job(entry: &ReportEntry, group: &[GroupOp; 3], bins: Bins) -> Value {
     if !job.options.is_empty() {
         object["job options"] = options(&job.options);
     }
-    for op in Op::DATA {
-        object[op.name()] = direction(entry, measured.op(op), entry.op(op), &group[op as usize], bins);
+    let directions = directions(entry, group);
+    for one in directions.iter().filter(|one| one.name != "mixed") {
+        object[one.name] = direction(entry, one, bins);
     }
     // fio's text has them always, its JSON only along with those of the data.
     let [_, clat, lat] = job.plan.measure.shown_percentiles();
     let list = (clat || lat).then_some(job.plan.measure.percentiles.as_slice());
+    if job.plan.measure.unified != UnifiedReporting::Mixed {
+        object["sync"] =
+            json!({ "total_ios": measured.syncs, "lat_ns": latency(&measured.sync_lat, list, bins) });
+    }
+    for one in directions.iter().filter(|one| one.name == "mixed") {
+        object[one.name] = direction(entry, one, bins);
+    }
     extend(
         &mut object,
         json!({
-            "sync": { "total_ios": measured.syncs, "lat_ns": latency(&measured.sync_lat, list, bins) },
             "job_runtime": entry.job_runtime_ns / 1_000_000,
             "usr_cpu": shares.user,
             "sys_cpu": shares.system,
@@ -178,7 +186,8 @@ fn labelled(labels: &[&str], shares: &[f64]) -> Value {
     members.collect::<Map<_, _>>().into()
 }
 
-fn direction(entry: &ReportEntry, op: &OpOutcome, of: &EntryOp, group: &GroupOp, bins: Bins) -> Value {
+fn direction(entry: &ReportEntry, direction: &Direction<'_>, bins: Bins) -> Value {
+    let Direction { counted: op, of, group, .. } = direction;
     let measure = &entry.job.plan.measure;
     let [slat, clat, lat] = measure.shown_percentiles();
     let rate = per_second(op.bytes, of.runtime_ms);

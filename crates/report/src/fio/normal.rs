@@ -2,11 +2,12 @@
 
 use std::io;
 
+use fathom_model::plan::{FigureForm, UnifiedReporting};
 use fathom_record::{DiskCounters, DiskOutcome, RunRecord};
 
 use crate::fio::disk::{ListedDisk, listed, utilization};
 use crate::fio::entry::write_entry;
-use crate::fio::number::{Family, bandwidth, bytes};
+use crate::fio::number::Figures;
 use crate::fio::report::{FioReport, GroupOp};
 use crate::fio::response::response_lines;
 use crate::{Style, TextWriter, fio::banner as fio_banner};
@@ -42,8 +43,13 @@ pub fn render_report(report: &FioReport, style: &Style, out: &mut TextWriter) ->
     for (number, group) in &groups {
         writeln!(out)?;
         writeln!(out, "Run status group {number} (all jobs):")?;
-        for (name, op) in ["READ", "WRITE", "TRIM"].into_iter().zip(group) {
-            group_line(out, name, op)?;
+        if group.unified != UnifiedReporting::Mixed {
+            for (name, op) in ["READ", "WRITE", "TRIM"].into_iter().zip(&group.ops) {
+                group_line(out, name, op, &group.form)?;
+            }
+        }
+        if group.unified != UnifiedReporting::None {
+            group_line(out, "MIXED", &group.mixed, &group.form)?;
         }
     }
     disk_lines(out, &report.disks)?;
@@ -55,21 +61,22 @@ pub fn render_report(report: &FioReport, style: &Style, out: &mut TextWriter) ->
     responses.iter().chain(&report.notes).try_for_each(|note| writeln!(out, "  {note}"))
 }
 
-fn group_line(out: &mut TextWriter, name: &str, op: &GroupOp) -> io::Result<()> {
+fn group_line(out: &mut TextWriter, name: &str, op: &GroupOp, form: &FigureForm) -> io::Result<()> {
     if op.max_runtime_ms == 0 {
         return Ok(());
     }
-    let range =
-        |family| format!("{}-{}", bandwidth(op.min_bandwidth, family), bandwidth(op.max_bandwidth, family));
+    let rate = |rate, family| form.bandwidth(rate, family);
+    let range = |family| format!("{}-{}", rate(op.min_bandwidth, family), rate(op.max_bandwidth, family));
+    let [first, second] = form.families();
     writeln!(
         out,
         "{name:>7}: bw={} ({}), {} ({}), io={} ({}), run={}-{}msec",
-        bandwidth(op.bandwidth(), Family::Binary),
-        bandwidth(op.bandwidth(), Family::Decimal),
-        range(Family::Binary),
-        range(Family::Decimal),
-        bytes(op.bytes, Family::Binary),
-        bytes(op.bytes, Family::Decimal),
+        rate(op.bandwidth(), first),
+        rate(op.bandwidth(), second),
+        range(first),
+        range(second),
+        form.bytes(op.bytes, first),
+        form.bytes(op.bytes, second),
         op.min_runtime_ms,
         op.max_runtime_ms
     )

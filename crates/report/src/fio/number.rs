@@ -1,5 +1,7 @@
 //! Numbers as fio prints them: a few significant digits and a prefix of the binary or the decimal family.
 
+use fathom_model::plan::FigureForm;
+
 /// Which prefixes: `Ki`, `Mi` … of 1024, or `k`, `M` … of 1000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -18,6 +20,8 @@ pub enum NumberUnit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
+    /// Bits per second.
+    BitsPerSecond,
 }
 
 impl NumberUnit {
@@ -26,6 +30,7 @@ impl NumberUnit {
             NumberUnit::None => "",
             NumberUnit::Bytes => "B",
             NumberUnit::BytesPerSecond => "B/s",
+            NumberUnit::BitsPerSecond => "bit/s",
         }
     }
 }
@@ -60,14 +65,42 @@ pub fn fio_number(number: u64, digits: usize, family: Family, unit: NumberUnit) 
     }
 }
 
-/// A size, rate or bandwidth in four digits of one family.
-pub(crate) fn bytes(number: u64, family: Family) -> String {
-    fio_number(number, 4, family, NumberUnit::Bytes)
+/// Figures in the form that a job asks for.
+pub(crate) trait Figures {
+    /// The family that comes first, and the one in parentheses.
+    fn families(&self) -> [Family; 2];
+    /// A size in one family.
+    fn bytes(&self, number: u64, family: Family) -> String;
+    /// A bandwidth, given in bytes, in one family.
+    fn bandwidth(&self, number: u64, family: Family) -> String;
+    /// A plain number.
+    fn count(&self, number: u64) -> String;
 }
 
-/// A bandwidth in four digits of one family.
-pub(crate) fn bandwidth(number: u64, family: Family) -> String {
-    fio_number(number, 4, family, NumberUnit::BytesPerSecond)
+impl Figures for FigureForm {
+    fn families(&self) -> [Family; 2] {
+        match self.decimal {
+            false => [Family::Binary, Family::Decimal],
+            true => [Family::Decimal, Family::Binary],
+        }
+    }
+
+    fn bytes(&self, number: u64, family: Family) -> String {
+        fio_number(number, self.digits.into(), family, NumberUnit::Bytes)
+    }
+
+    fn bandwidth(&self, number: u64, family: Family) -> String {
+        match self.bits {
+            false => fio_number(number, self.digits.into(), family, NumberUnit::BytesPerSecond),
+            true => {
+                fio_number(number.saturating_mul(8), self.digits.into(), family, NumberUnit::BitsPerSecond)
+            }
+        }
+    }
+
+    fn count(&self, number: u64) -> String {
+        fio_number(number, self.digits.into(), Family::Decimal, NumberUnit::None)
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +139,7 @@ mod tests {
             (2_147_483_647, "2048MiB"),
             (u64::MAX, "16.0EiB"),
         ] {
-            assert_eq!(bytes(number, Family::Binary), expected, "{number}");
+            assert_eq!(FigureForm::default().bytes(number, Family::Binary), expected, "{number}");
         }
     }
 
@@ -124,8 +157,24 @@ mod tests {
             assert_eq!(fio_number(number, 4, Family::Decimal, NumberUnit::None), expected, "{number}");
         }
         assert_eq!(fio_number(1_720_437, 6, Family::Decimal, NumberUnit::None), "1720.4k");
-        assert_eq!(bandwidth(18_000, Family::Binary), "17.6KiB/s");
-        assert_eq!(bandwidth(18_000, Family::Decimal), "18.0kB/s");
-        assert_eq!(bandwidth(4_096_000, Family::Decimal), "4096kB/s");
+        assert_eq!(FigureForm::default().bandwidth(18_000, Family::Binary), "17.6KiB/s");
+        assert_eq!(FigureForm::default().bandwidth(18_000, Family::Decimal), "18.0kB/s");
+        assert_eq!(FigureForm::default().bandwidth(4_096_000, Family::Decimal), "4096kB/s");
+    }
+
+    /// What fio 3.33 printed for 98,304,000 bytes per second.
+    #[test]
+    fn figures_as_asked_for() {
+        let check = |digits, decimal, bits, expected: [&str; 2]| {
+            let form = FigureForm { digits, decimal, bits };
+            assert_eq!(form.families().map(|family| form.bandwidth(98_304_000, family)), expected);
+        };
+        check(4, false, false, ["93.8MiB/s", "98.3MB/s"]);
+        check(4, true, false, ["98.3MB/s", "93.8MiB/s"]);
+        check(4, false, true, ["750Mibit/s", "786Mbit/s"]);
+        check(6, false, false, ["96000KiB/s", "98304kB/s"]);
+        check(2, false, false, ["94MiB/s", "98MB/s"]);
+        let two = FigureForm { digits: 2, ..FigureForm::default() };
+        assert_eq!((two.bytes(120 << 20, Family::Binary), two.count(1500)), ("0GiB".into(), "2k".into()));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fathom_model::Op;
+use fathom_model::plan::{FigureForm, UnifiedReporting};
 use fathom_record::{DiskOutcome, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries};
 
 /// The fio whose output is imitated.
@@ -45,7 +46,8 @@ impl FioReport {
             entry.job.group = entry.job.group.saturating_add(first_group);
             self.entries.push(entry);
         }
-        for disk in &test.disks {
+        let reports_disks = test.jobs.is_empty() || test.jobs.iter().any(|job| job.plan.measure.disk_util);
+        for disk in test.disks.iter().filter(|_| reports_disks) {
             match self.disks.iter_mut().find(|known| known.name == disk.name && known.under == disk.under) {
                 Some(known) => add_disk(known, disk),
                 None => self.disks.push(disk.clone()),
@@ -61,13 +63,17 @@ impl FioReport {
     }
 
     /// The figures of each group, ascending.
-    pub(crate) fn groups(&self) -> BTreeMap<u32, [GroupOp; 3]> {
-        let mut groups: BTreeMap<u32, [GroupOp; 3]> = BTreeMap::new();
+    pub(crate) fn groups(&self) -> BTreeMap<u32, GroupFigures> {
+        let mut groups: BTreeMap<u32, GroupFigures> = BTreeMap::new();
         for entry in &self.entries {
             let group = groups.entry(entry.job.group).or_default();
+            (group.unified, group.form) = (entry.job.plan.measure.unified, entry.job.plan.measure.figures);
             for op in Op::DATA {
-                group[op as usize].add(entry.job.measured.op(op).bytes, entry.op(op).runtime_ms);
+                group.ops[op as usize].add(entry.job.measured.op(op).bytes, entry.op(op).runtime_ms);
             }
+            let bytes = Op::DATA.into_iter().map(|op| entry.job.measured.op(op).bytes).sum();
+            let runtime_ms = entry.ops.iter().map(|of| of.runtime_ms).max().unwrap_or(0);
+            group.mixed.add(bytes, runtime_ms);
         }
         groups
     }
@@ -97,6 +103,18 @@ fn notes(test: &TestRecord) -> Vec<String> {
         }
     }
     notes
+}
+
+/// The figures of one group.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GroupFigures {
+    /// Read, write, trim.
+    pub ops: [GroupOp; 3],
+    /// All of them together.
+    pub mixed: GroupOp,
+    /// How the last entry reports them.
+    pub unified: UnifiedReporting,
+    pub form: FigureForm,
 }
 
 /// One direction of one group: totals and extremes over its entries.

@@ -56,7 +56,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         self.recorder.live.in_flight.set(u64::from(self.slots.in_flight));
     }
 
-    /// Keeps the request of `slot`, which has just completed.
+    /// Logs or keeps the request of `slot`, which has just completed.
     #[cold]
     pub(super) fn keep(&mut self, slot: u32) {
         let (request, stamp) = (self.slots.requests[slot as usize], self.slots.stamps[slot as usize]);

@@ -84,6 +84,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
         used: [true; 3],
         invalidate: false,
         end_fsync: one_of(rng, &[true, false]),
+        log: None,
         exit: Default::default(),
         threads: Default::default(),
         usage: Default::default(),

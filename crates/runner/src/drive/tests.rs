@@ -138,6 +138,7 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
         used: [true; 3],
         invalidate: false,
         end_fsync: false,
+        log: None,
         exit: Default::default(),
         threads: Default::default(),
         usage: Default::default(),

@@ -9,6 +9,7 @@ use fathom_report::fio::banner as fio_banner;
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::{RunOutcome, Snapshot};
 
+use super::aggregate_log::AggregateLog;
 use super::sink::Sink;
 use crate::eta::EtaLine;
 use crate::output;
@@ -21,6 +22,7 @@ pub struct FioObserver<'a> {
     /// The clone that each file is laid out for: job, and place in it; without those whose layout was reported.
     pub unannounced: HashMap<&'a Path, (usize, usize)>,
     pub eta: Option<EtaLine>,
+    pub aggregate: Option<AggregateLog>,
     pub stall: StallNote,
     pub meta: TestMeta,
 }
@@ -43,6 +45,9 @@ impl RunObserver for FioObserver<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        if let Some(aggregate) = &mut self.aggregate {
+            aggregate.add(snapshot);
+        }
         // What reads fio's output knows no such lines, so they are for people alone.
         if let Some(line) = self.stall.line(snapshot).filter(|_| output::stderr_is_seen()) {
             if let Some(eta) = &mut self.eta {

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use fathom_options::{CommandOptions, OutputFormat};
 use fathom_record::RunRecord;
-use fathom_report::{Style, TextWriter, fio::json as fio_json, fio::normal as fio_normal};
+use fathom_report::{
+    Style, TextWriter, fio::json as fio_json, fio::normal as fio_normal, fio::terse as fio_terse,
+};
 use fathom_sys::files::{PathRefusal, create_output};
 
 use super::FioRefusal;
@@ -16,6 +18,7 @@ use crate::output;
 pub struct Sink {
     file: Option<(PathBuf, File)>,
     formats: Vec<OutputFormat>,
+    terse_version: u8,
 }
 
 impl Sink {
@@ -43,7 +46,7 @@ impl Sink {
                 })?,
             )),
         };
-        Ok(Sink { file, formats })
+        Ok(Sink { file, formats, terse_version: command.terse_version.unwrap_or(3) })
     }
 
     /// True where fio's text is among the documents.
@@ -71,8 +74,11 @@ impl Sink {
     /// The documents in fio's order, whatever order was asked for.
     pub fn report(&mut self, record: &RunRecord) -> Result<(), FioRefusal> {
         let style = Style::local();
-        let formats = self.formats.clone();
+        let (formats, terse_version) = (self.formats.clone(), self.terse_version);
         self.write(|out| {
+            if formats.contains(&OutputFormat::Terse) {
+                fio_terse::render(record, terse_version, out)?;
+            }
             if formats.contains(&OutputFormat::JsonPlus) {
                 fio_json::render_plus(record, &style, &mut out.json())?;
             } else if formats.contains(&OutputFormat::Json) {

@@ -1,0 +1,183 @@
+//! The log files of a run: made when its targets are ready, written while it runs.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use fathom_model::RunPlan;
+use fathom_model::plan::LogPlan;
+use fathom_report::fio::log::{LogKind, LogTexts, WorkerLog};
+use fathom_runner::CompletionLog;
+use fathom_stats::LoggedIo;
+use fathom_sys::files::{check_output, create_output};
+
+use super::FioRefusal;
+use crate::output;
+
+/// A file is written when it has this many bytes to write.
+const CHUNK: usize = 8 << 10;
+
+/// The logs of all workers.
+pub struct FioLogs {
+    /// By the number of the worker.
+    workers: Vec<LoggedWorker>,
+    files: Vec<LogFile>,
+    texts: LogTexts,
+    waits: u64,
+}
+
+/// A worker, and its files by kind.
+struct LoggedWorker {
+    plan: LogPlan,
+    /// Recorded latencies: slat, clat, lat.
+    recorded: [bool; 3],
+    files: [Option<usize>; LogKind::ALL.len()],
+    log: Option<WorkerLog>,
+}
+
+struct LogFile {
+    path: PathBuf,
+    /// `None` before the run begins.
+    file: Option<File>,
+    text: Vec<u8>,
+    /// Why it is not written any more.
+    failure: Option<String>,
+}
+
+impl FioLogs {
+    /// The logs that `plan` asks for; `None` if there are none. Makes no file.
+    ///
+    /// # Errors
+    /// A file could not be made.
+    pub fn new(plan: &RunPlan) -> Result<Option<FioLogs>, FioRefusal> {
+        let mut logs =
+            FioLogs { workers: Vec::new(), files: Vec::new(), texts: LogTexts::default(), waits: 0 };
+        let mut places = HashMap::new();
+        for job in &plan.jobs {
+            let measure = &job.measure;
+            let recorded = [measure.slat, measure.clat, measure.lat];
+            for _ in &job.clones {
+                let number = logs.workers.len() + 1;
+                let mut files = [None; LogKind::ALL.len()];
+                for kind in LogKind::ALL.into_iter().filter(|kind| is_recorded(*kind, recorded)) {
+                    let Some(name) = kind.file_name(&measure.logs, &job.name, number) else { continue };
+                    let place = match places.get(&name) {
+                        Some(&place) => place,
+                        None => {
+                            let path = PathBuf::from(&name);
+                            check_output(&path).map_err(|error| refusal(cannot_open(&path, &error)))?;
+                            logs.files.push(LogFile { path, file: None, text: Vec::new(), failure: None });
+                            places.insert(name, logs.files.len() - 1);
+                            logs.files.len() - 1
+                        }
+                    };
+                    files[kind as usize] = Some(place);
+                }
+                let plan = measure.logs.clone();
+                logs.workers.push(LoggedWorker { plan, recorded, files, log: None });
+            }
+        }
+        Ok((!logs.files.is_empty()).then_some(logs))
+    }
+
+    /// Passes the texts of `worker` on to its files.
+    fn write(&mut self, worker: usize) {
+        let files = &self.workers[worker].files;
+        for (text, place) in self.texts.iter_mut().zip(files) {
+            if let Some(place) = place {
+                self.files[*place].add(text);
+            }
+            text.clear();
+        }
+    }
+}
+
+/// fio makes no log of a latency that is not recorded.
+fn is_recorded(kind: LogKind, [slat, clat, lat]: [bool; 3]) -> bool {
+    match kind {
+        LogKind::Bandwidth | LogKind::Iops => true,
+        LogKind::Slat => slat,
+        LogKind::Clat | LogKind::Histogram => clat,
+        LogKind::Lat => lat,
+    }
+}
+
+/// Makes a log file, or says why it cannot be made.
+pub fn create_log(path: &Path) -> Result<File, String> {
+    create_output(path).map_err(|error| cannot_open(path, &error))
+}
+
+fn cannot_open(path: &Path, error: &io::Error) -> String {
+    format!("cannot open the log {}: {}", path.display(), output::plain(error))
+}
+
+/// The refusal of a run whose log cannot be made.
+pub fn refusal(reason: String) -> FioRefusal {
+    let hint = "name a log in a directory that exists and can be written";
+    FioRefusal::new(format!("fio: {reason}"), Some(hint.to_owned()))
+}
+
+impl LogFile {
+    fn add(&mut self, text: &[u8]) {
+        self.text.extend_from_slice(text);
+        if self.text.len() >= CHUNK {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        if self.failure.is_none()
+            && let Some(file) = &mut self.file
+            && let Err(error) = file.write_all(&self.text)
+        {
+            self.failure = Some(output::plain(&error));
+        }
+        self.text.clear();
+    }
+}
+
+impl CompletionLog for FioLogs {
+    fn open(&mut self) -> Result<(), String> {
+        self.files.iter_mut().try_for_each(|log| {
+            log.file = Some(create_log(&log.path)?);
+            Ok(())
+        })
+    }
+
+    fn begin(&mut self, worker: usize, clock_ms: u64, measures_slat: bool) {
+        let worker = &mut self.workers[worker];
+        let [slat, clat, lat] = worker.recorded;
+        worker.log = Some(WorkerLog::new(&worker.plan, [slat && measures_slat, clat, lat], clock_ms));
+    }
+
+    fn add(&mut self, worker: usize, requests: &[LoggedIo]) {
+        if let Some(log) = &mut self.workers[worker].log {
+            log.add(requests, &mut self.texts);
+            self.write(worker);
+        }
+    }
+
+    fn end(&mut self, worker: usize, elapsed_ns: u64, waits: u64) {
+        self.waits += waits;
+        if let Some(mut log) = self.workers[worker].log.take() {
+            log.end(elapsed_ns, &mut self.texts);
+            self.write(worker);
+        }
+    }
+
+    fn close(mut self: Box<Self>) -> Vec<String> {
+        self.files.iter_mut().for_each(LogFile::write);
+        let failed = self.files.iter().filter_map(|log| {
+            log.failure.as_ref().map(|why| format!("the log {} is incomplete: {why}", log.path.display()))
+        });
+        let mut notes: Vec<String> = failed.collect();
+        if self.waits > 0 {
+            notes.push(format!(
+                "jobs waited {} times for their logs to be written; use log_avg_msec for smaller logs",
+                self.waits
+            ));
+        }
+        notes
+    }
+}
