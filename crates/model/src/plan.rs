@@ -17,14 +17,18 @@ mod figures;
 mod io;
 mod logs;
 mod threads;
+mod verify;
 
 pub use access::{AccessPlan, Distribution, FileOrder, StridedZones};
 pub use figures::{FigureForm, UnifiedReporting};
-pub use io::{IoPlan, Mix, OpenSync, Pattern, Payload, SizeSpec};
+pub use io::{
+    Compressible, Dedupe, DedupeMode, IoPlan, Mix, OpenSync, Pattern, Payload, ShapedPayload, SizeSpec,
+};
 pub use logs::{LogPlan, WindowValues};
 pub use threads::{
     EndPlan, ExitScope, FileAdvice, FileUsage, IoPriority, MemoryMode, MemoryPolicy, ThreadPlan, WriteHint,
 };
+pub use verify::{FillPattern, VERIFY_HEADER_LEN, VerifyBacklog, VerifyMethod, VerifyPlan};
 
 /// One whole invocation: jobs in the order given, run in phases that wait for each other (stonewall).
 #[derive(Clone, Debug, Default, PartialEq)]

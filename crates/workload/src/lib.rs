@@ -10,9 +10,11 @@ mod offset;
 pub mod payload;
 mod random_map;
 mod rng;
+pub mod shaped;
 mod skew;
 mod source;
 mod sync_countdown;
+pub mod verify;
 
 pub use offset::{Extent, Offsets};
 pub use random_map::Permutation;

@@ -66,6 +66,8 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     ("mounts", "25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,upperdir=/a\\040b\n"),
     ("mounts", "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n"),
+    ("verify_block", "\u{4}\0\0\0\0\0any data"),
+    ("verify_block", "\u{9}\0\u{1}\0\0\u{1}any data"),
     ("signature", "\0\0\0\u{1}\0\0\0\0\u{38}\u{4}\0\0\u{2}S\u{6f}"),
     ("signature", "\0\0\0\u{1}\0\0\0\0\0\u{2}\0\0\u{8}EFI PART\0\0\0\0\u{10}LABELONE"),
 ];

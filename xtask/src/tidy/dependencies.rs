@@ -18,7 +18,10 @@ const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 const SEVERAL: &[(&str, &str)] =
     &[("syn", "derive macros parse with version 2, the checks of the source with 3")];
 /// Dependencies that no source names, and why they are there.
-const UNNAMED: &[(&str, &str, &str)] = &[("xtask", "proc-macro2", "its feature makes spans have lines")];
+const UNNAMED: &[(&str, &str, &str)] = &[
+    ("fathom-workload", "md-5", "sources call its library md5"),
+    ("xtask", "proc-macro2", "its feature makes spans have lines"),
+];
 
 /// Licences and sources of every crate in `metadata`, and crates in several versions.
 pub fn check(manifest: &str, metadata: &Value) -> Vec<TidyFinding> {

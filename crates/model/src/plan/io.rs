@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::AccessPlan;
+use super::{AccessPlan, FillPattern};
 use crate::{BlockSize, PerOp};
 
 /// Operations and their order.
@@ -221,4 +221,52 @@ pub enum Payload {
     Refill,
     /// Zeroes.
     Zero,
+}
+
+/// Random data of which a part can be compressed or deduplicated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShapedPayload {
+    /// The compressible part.
+    pub compressible: Option<Compressible>,
+    /// The repeating part.
+    pub dedupe: Option<Dedupe>,
+}
+
+/// The part of each chunk that compresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Compressible {
+    /// Share of each chunk, 1 to 100.
+    pub percent: u8,
+    /// Bytes of a chunk; never 0.
+    pub chunk: u32,
+    /// Fills the compressible part; `None` = zeroes.
+    pub pattern: Option<FillPattern>,
+}
+
+/// Writes that repeat earlier ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Dedupe {
+    /// Share of the writes that repeat, 1 to 100.
+    pub percent: u8,
+    /// What they repeat.
+    pub mode: DedupeMode,
+}
+
+/// What a repeating write repeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DedupeMode {
+    /// The write before it.
+    #[default]
+    Repeat,
+    /// One of a fixed set of blocks.
+    WorkingSet {
+        /// Size of the set in percent of the range that the job uses.
+        percent: u8,
+        /// All clones and jobs use the same set.
+        is_global: bool,
+    },
 }
