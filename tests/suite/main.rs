@@ -51,3 +51,4 @@ mod truth_payload;
 mod truth_record;
 mod truth_sync;
 mod truth_witness;
+mod verify;

@@ -351,4 +351,6 @@ pub struct OnError {
     pub continue_read: bool,
     /// Continue after a failed write, trim or sync.
     pub continue_write: bool,
+    /// Continue after a block with wrong data.
+    pub continue_verify: bool,
 }

@@ -3,8 +3,8 @@
 //! `resolve` turns them into a plan and applies defaults; here `None` means "not given".
 
 use fathom_model::plan::{
-    AccessPlan, EndPlan, Fallocate, FigureForm, FileUsage, LogPlan, Mix, OpenSync, SizeSpec, ThinkTime,
-    ThreadPlan, UnifiedReporting,
+    AccessPlan, EndPlan, Fallocate, FigureForm, FileUsage, FillPattern, LogPlan, Mix, OnError, OpenSync,
+    SizeSpec, ThinkTime, ThreadPlan, UnifiedReporting, VerifyMethod,
 };
 use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
 
@@ -152,8 +152,8 @@ pub struct JobOptions {
     pub loops: Option<u32>,
     /// The end of the first job stops the others.
     pub exitall: Option<bool>,
-    /// Failed reads, and failed writes, do not end the job.
-    pub continue_on_error: Option<(bool, bool)>,
+    /// What does not end the job.
+    pub continue_on_error: Option<OnError>,
     /// CPUs, ascending.
     pub cpus_allowed: Option<Vec<usize>>,
     /// How the clones share the CPUs.
@@ -188,6 +188,66 @@ pub struct JobOptions {
     pub wait_for: Option<String>,
     /// What ends the job early, and whose end that is.
     pub end: EndPlan,
+    /// The check of data that is read back.
+    pub verify: VerifyOptions,
+    /// Data of writes.
+    pub buffer_pattern: Option<FillPattern>,
+    /// Share of the data that compresses, percent.
+    pub compress_percent: Option<u8>,
+    /// Bytes of a chunk with that share; 0 = the default.
+    pub compress_chunk: Option<u32>,
+    /// Share of the writes that repeat data, percent.
+    pub dedupe_percent: Option<u8>,
+    /// What they repeat.
+    pub dedupe_mode: Option<DedupeOption>,
+    /// Size of the working set in percent.
+    pub dedupe_set_percent: Option<u8>,
+    /// One working set for all jobs.
+    pub dedupe_global: Option<bool>,
+}
+
+/// The options of the check of data that is read back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VerifyOptions {
+    /// How data is checked; `Some(None)` = not at all.
+    pub method: Option<Option<VerifyMethod>>,
+    /// Read back what was written.
+    pub reads_back: Option<bool>,
+    /// Bytes between two headers.
+    pub interval: Option<u32>,
+    /// Position of the header.
+    pub offset: Option<u32>,
+    /// Data after the header.
+    pub pattern: Option<FillPattern>,
+    /// Bytes after which the pattern begins anew.
+    pub pattern_interval: Option<u32>,
+    /// End at the first bad block.
+    pub fatal: Option<bool>,
+    /// Write bad blocks to files.
+    pub dump: Option<bool>,
+    /// Writes after which blocks are read back; 0 = at the end.
+    pub backlog: Option<u64>,
+    /// Blocks to read back at a time; 0 = as many as were written.
+    pub backlog_batch: Option<u64>,
+    /// Write nothing.
+    pub only: Option<bool>,
+    /// Check the seed of the header.
+    pub header_seed: Option<bool>,
+    /// Check the order of writes.
+    pub write_sequence: Option<bool>,
+    /// Save what was written.
+    pub state_save: Option<bool>,
+    /// Check what was saved as written.
+    pub state_load: Option<bool>,
+}
+
+/// The value of `dedupe_mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DedupeOption {
+    /// Repeat the write before.
+    Repeat,
+    /// Repeat a block of a working set.
+    WorkingSet,
 }
 
 /// The value of `rw`; the share of reads comes from `rwmixread`.

@@ -4,7 +4,7 @@
 
 use fathom_model::plan::{
     DEFAULT_PERCENTILES, DepthPlan, EnginePlan, FilePlan, IoPlan, LogPlan, MeasurePlan, Mix, OnError,
-    Pattern, Payload, SizeSpec, TimePlan,
+    Pattern, SizeSpec, TimePlan,
 };
 use fathom_model::{JobPlan, Nanos, PerOp, RunPlan};
 
@@ -14,6 +14,7 @@ use crate::error::OptionError;
 use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::rate;
 use crate::section::{RawOptions, Section};
+use crate::verify;
 
 /// Most workers of one run, as in fio.
 pub const MAX_WORKERS: u32 = 4096;
@@ -79,7 +80,8 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
     if let Some((problem, remedy)) = access::contradiction(options) {
         return Err(refused(section, problem.to_owned(), remedy.to_owned()));
     }
-    let io = io(options);
+    let mut io = io(options);
+    io.verify = verify::plan(section, &io)?;
     Ok(JobPlan {
         name: options.name.clone().unwrap_or_else(|| section.name.clone()),
         description: options.description.clone(),
@@ -140,19 +142,8 @@ fn io(options: &JobOptions) -> IoPlan {
         open_sync: options.sync.unwrap_or_default(),
         direct: options.direct.unwrap_or(false),
         invalidate: options.invalidate.unwrap_or(true),
-        payload: payload(options),
-    }
-}
-
-fn payload(options: &JobOptions) -> Payload {
-    if options.zero_buffers == Some(true) {
-        Payload::Zero
-    } else if options.refill_buffers == Some(true) {
-        Payload::Refill
-    } else if options.scramble_buffers == Some(false) {
-        Payload::Fixed
-    } else {
-        Payload::Stamped
+        payload: verify::payload(options),
+        verify: None,
     }
 }
 
@@ -242,8 +233,7 @@ fn measure(options: &JobOptions) -> MeasurePlan {
 }
 
 fn on_error(options: &JobOptions) -> OnError {
-    let (continue_read, continue_write) = options.continue_on_error.unwrap_or_default();
-    OnError { continue_read, continue_write }
+    options.continue_on_error.unwrap_or_default()
 }
 
 /// Each name once, with its last value; file names add up and are joined.

@@ -1,6 +1,7 @@
-use fathom_model::BlockSize;
 use fathom_model::PerOp;
-use fathom_model::plan::{Fallocate, OpenSync, ThinkTime};
+use fathom_model::plan::{Fallocate, OpenSync, Payload, ThinkTime};
+
+use fathom_model::BlockSize;
 
 use super::*;
 
@@ -226,7 +227,7 @@ fn the_remaining_options_are_copied_to_the_plan() {
     assert_eq!(plan.name, "reported");
     assert_eq!(plan.description.as_deref(), Some("text"));
     assert!(plan.group_reporting && plan.exit_all && plan.thread_wording);
-    assert_eq!(plan.on_error, OnError { continue_read: true, continue_write: false });
+    assert_eq!(plan.on_error, OnError { continue_read: true, ..OnError::default() });
     let files = plan.files;
     assert_eq!(files.fallocate, Fallocate::None);
     assert!(files.create_only && files.unlink && files.overwrite && files.allow_mounted_write);

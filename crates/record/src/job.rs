@@ -1,10 +1,13 @@
 //! One worker of one job: its plan and its outcome.
 
-use fathom_model::{BlockSize, PerOp};
+use fathom_model::plan::OnError;
+use fathom_model::{BlockSize, Op, PerOp};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{CloneRecord, ErrorCount, PhaseOutcome, PlanRecord, SlowRequest, Stall, WorkerFailure};
+use crate::{
+    CloneRecord, ErrorCount, PhaseOutcome, PlanRecord, SlowRequest, Stall, VerifyOutcome, WorkerFailure,
+};
 
 /// One worker (a clone of a job).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +49,9 @@ pub struct JobRecord {
     /// Why it ended early.
     #[serde(skip_serializing_if = "is_default")]
     pub error: Option<WorkerFailure>,
+    /// The check of its data, where there was one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub verified: Option<VerifyOutcome>,
     /// It was still inside the kernel when the run was given up.
     #[serde(skip_serializing_if = "is_default")]
     pub stuck: bool,
@@ -93,6 +99,26 @@ impl JobRecord {
 
     /// Failed requests did not end the worker.
     pub fn continues_on_error(&self) -> bool {
-        self.plan.on_error.continue_read || self.plan.on_error.continue_write
+        let OnError { continue_read, continue_write, continue_verify } = self.plan.on_error;
+        continue_read || continue_write || continue_verify
+    }
+
+    /// Parts of blocks with wrong data.
+    pub fn bad_blocks(&self) -> u64 {
+        self.verified.as_ref().map_or(0, |verified| verified.bad)
+    }
+
+    /// Time of the measured part in which `op` was issued, ns: what is read back after the writes has its own.
+    pub fn runtime_ns(&self, op: Op) -> u64 {
+        let (whole, read_back) = (self.measured.elapsed_ns(), self.measured.read_back_ns);
+        let io = &self.plan.io;
+        let reads_all_along =
+            io.pattern.reads() || io.verify.as_ref().is_some_and(|verify| verify.backlog.is_some());
+        match op {
+            _ if read_back == 0 => whole,
+            Op::Read if reads_all_along => whole,
+            Op::Read => read_back,
+            _ => whole.saturating_sub(read_back),
+        }
     }
 }

@@ -71,7 +71,8 @@ pub use test::{TestRecord, TestStatus};
 
 pub use fathom_stats::histogram::{FIO_BINS as FIO_LATENCY_BINS, midpoint as latency_bin_midpoint};
 pub use fathom_stats::{
-    BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount, Histogram,
-    HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency, LatencyClasses, LatencySummary,
-    LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome, SlowRequest, Stall, ThinPercentiles, WorkerFailure,
+    BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,
+    Histogram, HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency, LatencyClasses,
+    LatencySummary, LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome, SlowRequest, Stall,
+    ThinPercentiles, VerifyOutcome, WorkerFailure,
 };

@@ -97,6 +97,7 @@ fn job_record(run: &RunPlan, worker: WorkerOutcome) -> Option<JobRecord> {
         plan: PlanRecord::of(plan),
         worker: plan.clones.get(worker.clone).map(CloneRecord::of).unwrap_or_default(),
         error: worker.failure,
+        verified: worker.verified,
         stuck: worker.stuck,
         ramp: worker.ramp,
         measured: worker.measured,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use fathom_model::Op;
 use fathom_model::plan::OnError;
 
-use crate::{ErrorCount, JobRecord, LatencyClasses, Moments, PhaseOutcome, PlanRecord, TestRecord};
+use crate::{
+    ErrorCount, JobRecord, LatencyClasses, Moments, PhaseOutcome, PlanRecord, TestRecord, VerifyOutcome,
+};
 
 /// All workers as one job. Counters and histograms are added; what cannot be added is taken from the first (name,
 /// description, thread), from the last (options, depth, as fio does), or from the first that has it (error).
@@ -26,6 +28,7 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
     let on_error = OnError {
         continue_read: jobs.iter().any(|job| job.plan.on_error.continue_read),
         continue_write: jobs.iter().any(|job| job.plan.on_error.continue_write),
+        continue_verify: jobs.iter().any(|job| job.plan.on_error.continue_verify),
     };
     let least = |known: u64, other: u64| if known == 0 { other } else { known.min(other) };
     JobRecord {
@@ -45,6 +48,7 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         plan: PlanRecord { depth: last.plan.depth, on_error, ..first.plan.clone() },
         worker: first.worker.clone(),
         error: jobs.iter().find_map(|job| job.error.clone()),
+        verified: merge_verified(jobs),
         stuck: jobs.iter().any(|job| job.stuck),
         ramp: (!ramps.is_empty()).then(|| merge_phases(&ramps)),
         measured: merge_phases(&measured),
@@ -52,6 +56,18 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         slowest,
         stalls,
     }
+}
+
+fn merge_verified(jobs: &[&JobRecord]) -> Option<VerifyOutcome> {
+    let mut all = jobs.iter().filter_map(|job| job.verified.as_ref());
+    let first = all.next()?.clone();
+    Some(all.fold(first, |sum, other| VerifyOutcome {
+        checked: sum.checked + other.checked,
+        unchecked: sum.unchecked + other.unchecked,
+        bad: sum.bad + other.bad,
+        unsaved: sum.unsaved.or(other.unsaved.clone()),
+        first_bad: sum.first_bad.into_iter().chain(other.first_bad.iter().cloned()).collect(),
+    }))
 }
 
 fn merge_errors(jobs: &[&JobRecord]) -> Vec<ErrorCount> {
@@ -146,7 +162,7 @@ impl ReportEntry {
                 slot.bandwidth.add(&counted.bandwidth_windows);
                 slot.iops.add(&counted.iops_windows);
                 if counted.bytes > 0 || counted.issued > 0 {
-                    slot.runtime_ms = slot.runtime_ms.max(worker.measured.elapsed_ns() / 1_000_000).max(1);
+                    slot.runtime_ms = slot.runtime_ms.max(worker.runtime_ns(op) / 1_000_000).max(1);
                 }
             }
         }

@@ -12,9 +12,9 @@ use fathom_record::{
     Severity, TargetRecord, TestMeta, TestRecord, TestStatus, entries, merge_jobs, test_record,
 };
 use fathom_stats::{
-    BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount, Interval,
-    IntervalOp, KernelThreads, Latency, Moments, OpOutcome, OpenLoop, PhaseOutcome, RunOutcome, SlowRequest,
-    Stall, WorkerFailure, WorkerOutcome,
+    BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,
+    Interval, IntervalOp, KernelThreads, Latency, Moments, OpOutcome, OpenLoop, PhaseOutcome, RunOutcome,
+    SlowRequest, Stall, VerifyOutcome, WorkerFailure, WorkerOutcome,
 };
 use proptest::prelude::*;
 
@@ -54,6 +54,7 @@ fn plan(clones: usize, group_reporting: bool) -> RunPlan {
             direct: true,
             invalidate: true,
             payload: Payload::Stamped,
+            verify: None,
         },
         depth: DepthPlan::new(64),
         time: TimePlan { runtime: Some(Nanos::from_secs(3)), time_based: true, ..Default::default() },
@@ -121,6 +122,7 @@ fn phase(values: &[u64]) -> PhaseOutcome {
         ..Interval::default()
     };
     PhaseOutcome {
+        read_back_ns: 12_345_678,
         start_ns: 0,
         end_ns: 4_000_123_456,
         schedule_end_ns: 3_999_000_000,
@@ -149,6 +151,7 @@ fn phase(values: &[u64]) -> PhaseOutcome {
 
 fn worker(clone: usize, values: &[u64]) -> WorkerOutcome {
     WorkerOutcome {
+        verified: Some(verified()),
         job: 0,
         clone,
         thread_id: 4711 + clone as u32,
@@ -400,4 +403,17 @@ fn parts_of_a_plan_that_are_not_possible_are_refused() {
     );
     check(r#"{"io":{"bs":{"read":{"bssplit":[[4096,60]]}}}}"#, "at least two sizes");
     check(r#"{"io":{"payload":"striped"}}"#, "unknown variant `striped`");
+}
+
+fn verified() -> VerifyOutcome {
+    let bad = BadBlock {
+        file: "data".to_owned(),
+        offset: 8192,
+        len: 1024,
+        block_offset: 8192,
+        block_len: 4096,
+        problem: vec!["verify: bad magic header 0, wanted acca".to_owned()],
+        dumps: vec!["received data dumped as data.8192.received".to_owned()],
+    };
+    VerifyOutcome { checked: 9, unchecked: 1, bad: 1, first_bad: vec![bad], unsaved: Some("full".to_owned()) }
 }

@@ -11,6 +11,7 @@ mod complete;
 mod life;
 mod simulated;
 mod synchronous;
+mod verify;
 
 use fathom_engine::{Completion, Engine, EngineError, Queued, Reaped};
 use fathom_model::{Nanos, Op, Request};
@@ -25,6 +26,7 @@ use crate::schedule::{Schedule, Stage};
 use crate::slots::{Claimed, Slots, Stamp};
 use crate::stop::StopSignal;
 use crate::usage::Usage;
+use crate::verifier::Verifier;
 use apart::Apart;
 
 pub(crate) use simulated::MOST_COMPLETIONS;
@@ -79,6 +81,12 @@ pub(crate) struct Worker<C, E: ?Sized = dyn Engine> {
     batching: Batching,
     recorder: Recorder,
     usage: Usage,
+    /// Checks what is read.
+    verifier: Option<Box<Verifier>>,
+    /// The blocks are those of an earlier run.
+    verifies_only: bool,
+    /// When reading back began, session ns.
+    reads_back_since: Option<u64>,
     apart: Apart,
 }
 
@@ -353,6 +361,9 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         if !self.schedule.is_issuing() {
             return if self.feed.has_final_syncs() { Step::Progress } else { self.finish() };
         }
+        if self.verifier.is_some() {
+            self.turn_round();
+        }
         match self.feed.pause_until(self.now) {
             Some(until) => Step::BlockedUntil(Nanos(until.min(self.schedule.next_change))),
             None => Step::Progress,
@@ -361,6 +372,9 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
 
     /// The last turn: closes the phase.
     fn finish(&mut self) -> Step {
+        if self.verifier.is_some() {
+            self.finish_verify();
+        }
         self.recorder.live.close(self.now);
         Step::Finished
     }
@@ -380,4 +394,4 @@ where
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -241,6 +241,7 @@ impl Run<'_> {
                     slow.start_ns = slow.start_ns.saturating_sub(self.origin);
                 }
                 outcome.failure = end.failure;
+                outcome.verified = end.verified;
             }
             None => {
                 let thread = live.thread_id.get();

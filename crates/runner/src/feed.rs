@@ -6,6 +6,7 @@
 mod ahead;
 mod arrivals;
 mod open_loop;
+mod read_back;
 mod think_time;
 
 use fathom_model::{Op, Request};
@@ -14,6 +15,8 @@ use fathom_workload::Source;
 use crate::worker::WorkerSpec;
 use ahead::Ahead;
 use open_loop::OpenLoop;
+use read_back::ReadBack;
+pub(crate) use read_back::Turned;
 use think_time::ThinkTime;
 
 /// The next request, or the reason why there is none now.
@@ -38,6 +41,10 @@ pub(crate) struct Feed {
     /// Requests drawn ahead, for turns that issue one request at a time.
     ahead: Ahead,
     think_time: Option<ThinkTime>,
+    /// Reads back what was written.
+    read_back: Option<Box<ReadBack>>,
+    /// Requests are drawn one by one, because some of them wait or are read back.
+    singly: bool,
     /// The schedule; `None` in a closed loop, in which each completion permits the next request.
     open_loop: Option<Box<OpenLoop>>,
     /// Syncs after all other requests (`end_fsync`), the last one first.
@@ -47,10 +54,15 @@ pub(crate) struct Feed {
 impl Feed {
     pub fn new(spec: &WorkerSpec) -> Self {
         let synced = if spec.end_fsync { 0..spec.setup.files.len() as u32 } else { 0..0 };
+        let source = Source::new(&spec.source);
+        let think_time = ThinkTime::new(&spec.time.think_time);
+        let read_back = ReadBack::new(spec, &source).map(Box::new);
         Feed {
-            source: Source::new(&spec.source),
+            source,
             ahead: Ahead::default(),
-            think_time: ThinkTime::new(&spec.time.think_time),
+            singly: think_time.is_some() || read_back.is_some(),
+            think_time,
+            read_back,
             open_loop: OpenLoop::new(spec),
             final_syncs: synced.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
         }
@@ -87,7 +99,7 @@ impl Feed {
     /// is done.
     #[inline]
     pub fn draw(&mut self, now: u64, room: u64, mut each: impl FnMut(Request)) -> bool {
-        if self.think_time.is_some() || !self.ahead.is_empty() {
+        if self.singly || !self.ahead.is_empty() {
             return self.draw_singly(now, room, &mut each);
         }
         self.source.next_requests(room, each) == room
@@ -98,8 +110,19 @@ impl Feed {
     fn draw_singly(&mut self, now: u64, room: u64, each: &mut dyn FnMut(Request)) -> bool {
         let allowance = self.think_time.as_ref().map_or(u64::MAX, |think_time| think_time.allowance(now));
         for _ in 0..room.min(allowance) {
-            let Some(request) = self.ahead.take_drawn().or_else(|| self.source.next_request()) else {
-                return false;
+            let Feed { ahead, source, read_back, .. } = self;
+            let mut draw = || match ahead.take_drawn().or_else(|| source.next_request()) {
+                Some(request) => Next::Issue((request, None)),
+                None => Next::Done,
+            };
+            let next = match read_back {
+                Some(read_back) => read_back.next(draw),
+                None => draw(),
+            };
+            let request = match next {
+                Next::Issue((request, _)) => request,
+                Next::Done => return false,
+                Next::NotBefore(_) | Next::Pause => return true,
             };
             self.count(&request);
             each(request);
@@ -135,7 +158,26 @@ impl Feed {
 
     /// The next request of an open loop at `now`.
     fn next_arrival(&mut self, now: u64) -> Next<Arrival> {
-        match self.peek(now) {
+        if self.is_thinking(now) {
+            return Next::Pause;
+        }
+        let next = match self.read_back.take() {
+            Some(mut read_back) => {
+                let next = read_back.next(|| self.draw_arrival(now));
+                self.read_back = Some(read_back);
+                next
+            }
+            None => self.draw_arrival(now),
+        };
+        if let Next::Issue((request, _)) = &next {
+            self.count(request);
+        }
+        next
+    }
+
+    /// The next request of the source at its time.
+    fn draw_arrival(&mut self, now: u64) -> Next<Arrival> {
+        match self.peek_source(now) {
             Next::Issue(()) => {}
             Next::NotBefore(due) => return Next::NotBefore(due),
             Next::Pause => return Next::Pause,
@@ -146,9 +188,10 @@ impl Feed {
             Some((op, due)) => (self.source.next_request_of(op), due),
             None => (self.source.next_request(), None),
         };
-        let Some(request) = request else { return Next::Done };
-        self.count(&request);
-        Next::Issue((request, due))
+        match request {
+            Some(request) => Next::Issue((request, due)),
+            None => Next::Done,
+        }
     }
 
     /// Whether a request may be issued at `now`, without drawing one.
@@ -157,6 +200,14 @@ impl Feed {
         if self.is_thinking(now) {
             return Next::Pause;
         }
+        match self.read_back.as_ref().and_then(|read_back| read_back.peek()) {
+            Some(next) => next,
+            None => self.peek_source(now),
+        }
+    }
+
+    #[inline]
+    fn peek_source(&self, now: u64) -> Next<()> {
         match &self.open_loop {
             Some(open_loop) if !self.source.sync_is_due() => open_loop.peek(now),
             _ => Next::Issue(()),
@@ -171,6 +222,42 @@ impl Feed {
         match self.peek(now) {
             Next::NotBefore(due) => Some(due),
             Next::Issue(()) | Next::Pause | Next::Done => None,
+        }
+    }
+
+    /// Whether completed reads are those of blocks that were read back.
+    #[inline]
+    pub fn is_reading_back(&self) -> bool {
+        self.read_back.as_ref().is_some_and(|read_back| read_back.is_reading())
+    }
+
+    /// Whether the job reads back what it has written.
+    pub fn reads_back(&self) -> bool {
+        self.read_back.is_some()
+    }
+
+    /// The pass that writes belong to.
+    pub fn pass(&self) -> u64 {
+        self.read_back.as_ref().map_or(0, |read_back| read_back.pass())
+    }
+
+    /// The seed of the data that was last written to the block of `read`, if it is known.
+    pub fn seed_of(&self, read: &Request) -> Option<u64> {
+        self.read_back.as_ref().and_then(|read_back| read_back.seed_of(read))
+    }
+
+    /// Forgets a write that failed.
+    pub fn forget(&mut self, write: &Request) {
+        if let Some(read_back) = &mut self.read_back {
+            read_back.forget(write);
+        }
+    }
+
+    /// Goes on with writing or reading back, when nothing is in flight.
+    pub fn settle(&mut self) -> Turned {
+        match &mut self.read_back {
+            Some(read_back) => read_back.settle(&mut self.source),
+            None => Turned::Nothing,
         }
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn written<'a>(
             let grows = needs.get(path).is_some_and(|need| need.size > target.size);
             // Unlinking the last name of a file removes it for all its users.
             let is_unlinked = job.files.unlink && target.is_file();
-            if !job.io.pattern.modifies() && !grows && !is_unlinked {
+            if !job.io.modifies() && !grows && !is_unlinked {
                 continue;
             }
             let allow = job.files.allow_mounted_write;

@@ -2,7 +2,9 @@
 
 use fathom_engine::Engine;
 use fathom_model::Request;
-use fathom_model::plan::Payload;
+use fathom_model::plan::{Compressible, Payload};
+use fathom_workload::shaped::ShapedFiller;
+use fathom_workload::verify::{BlockWriter, Generation, PatternFiller};
 use fathom_workload::{Rng, payload};
 
 use crate::worker::WorkerSpec;
@@ -21,17 +23,77 @@ enum Filling {
     Refill(Rng),
     /// The data that the buffer contains already.
     Keep,
+    /// Other kinds of data.
+    Other(Box<OtherFilling>),
+}
+
+/// Data that takes longer to make.
+enum OtherFilling {
+    Pattern(PatternFiller),
+    Shaped(ShapedFiller),
+    /// Blocks that can be checked.
+    Checked(CheckedFilling),
+}
+
+/// Makes blocks that can be checked.
+struct CheckedFilling {
+    blocks: BlockWriter,
+    generation: Generation,
+    /// `None` where the number of a write tells it apart.
+    pass: Option<u64>,
+}
+
+impl OtherFilling {
+    fn of(spec: &WorkerSpec) -> Option<Self> {
+        if let Some(verify) = &spec.verify {
+            return Some(OtherFilling::Checked(CheckedFilling {
+                blocks: BlockWriter::new(&verify.plan, compressible(spec), verify.worker),
+                generation: Generation::new(spec.source.seed),
+                pass: (!spec.numbers_writes()).then_some(0),
+            }));
+        }
+        match &spec.payload {
+            Payload::Pattern(pattern) => Some(OtherFilling::Pattern(PatternFiller::new(pattern))),
+            Payload::Shaped(shape) => {
+                let blocks = spec.source.extents.iter().map(|extent| extent.len).sum::<u64>();
+                let blocks = blocks / (spec.setup.max_block as u64).max(1);
+                Some(OtherFilling::Shaped(ShapedFiller::new(shape, spec.source.seed, blocks)))
+            }
+            Payload::Stamped | Payload::Fixed | Payload::Refill | Payload::Zero => None,
+        }
+    }
+
+    fn fill(&mut self, buffer: &mut [u8], write: &Request) {
+        match self {
+            OtherFilling::Pattern(pattern) => pattern.fill(buffer, write.offset),
+            OtherFilling::Shaped(shaped) => shaped.fill(buffer),
+            OtherFilling::Checked(CheckedFilling { blocks, generation, pass }) => {
+                let number = pass.unwrap_or(blocks.number());
+                blocks.write(buffer, write.offset, generation.seed(write.file, write.offset, number));
+            }
+        }
+    }
+}
+
+/// The compressible part of the data of a job.
+pub(crate) fn compressible(spec: &WorkerSpec) -> Option<&Compressible> {
+    match &spec.payload {
+        Payload::Shaped(shape) => shape.compressible.as_ref(),
+        _ => None,
+    }
 }
 
 impl Filler {
     pub fn new(spec: &WorkerSpec) -> Self {
         let (pattern, seed) = (spec.source.pattern, spec.source.seed);
-        let way = match spec.payload {
-            Payload::Stamped => Filling::Stamp(payload::BlockStamp::new(seed)),
-            Payload::Refill => Filling::Refill(Rng::stream(seed, 4)),
-            Payload::Fixed | Payload::Zero => Filling::Keep,
+        let way = match (OtherFilling::of(spec), &spec.payload) {
+            (Some(other), _) => Filling::Other(Box::new(other)),
+            (None, Payload::Stamped) => Filling::Stamp(payload::BlockStamp::new(seed)),
+            (None, Payload::Refill) => Filling::Refill(Rng::stream(seed, 4)),
+            (None, _) => Filling::Keep,
         };
-        let spoilt = pattern.reads() && pattern.writes() && spec.payload != Payload::Refill;
+        let is_kept = matches!(way, Filling::Stamp(_) | Filling::Keep);
+        let spoilt = pattern.reads() && pattern.writes() && is_kept;
         let mut prepared = vec![0; if spoilt { spec.setup.max_block } else { 0 }];
         if spec.payload != Payload::Zero {
             payload::fill_random(&mut prepared, &mut Rng::stream(seed, 6));
@@ -55,7 +117,19 @@ impl Filler {
     {
         let payload = engine.payload(slot);
         let len = payload.len().min(write.len as usize);
+        if let Filling::Other(other) = &mut self.way {
+            return other.fill(&mut payload[..len], write);
+        }
         self.fill(&mut payload[..len], was_read);
+    }
+
+    /// Begins pass `pass` of a job whose blocks are read back.
+    pub fn begin_pass(&mut self, pass: u64) {
+        if let Filling::Other(other) = &mut self.way
+            && let OtherFilling::Checked(CheckedFilling { pass: current @ Some(_), .. }) = other.as_mut()
+        {
+            *current = Some(pass);
+        }
     }
 
     /// Fills a buffer; `was_read` if a read may have replaced its prepared data.
@@ -67,7 +141,7 @@ impl Filler {
         match &mut self.way {
             Filling::Stamp(stamp) => stamp.apply(buffer),
             Filling::Refill(rng) => payload::fill_random(buffer, rng),
-            Filling::Keep => {}
+            Filling::Keep | Filling::Other(_) => {}
         }
     }
 }

@@ -36,6 +36,8 @@ mod stop;
 mod targets;
 mod thread_setup;
 mod usage;
+mod verifier;
+mod verify_spec;
 mod worker;
 
 pub use control::{InFlight, ReadyPhase, RunControl, RunState};

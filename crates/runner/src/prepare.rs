@@ -23,7 +23,7 @@ use crate::observe::RunObserver;
 use crate::session::Session;
 use crate::targets::{self, Target, TargetKind};
 use crate::worker::WorkerSpec;
-use crate::{RunError, execute, guard};
+use crate::{RunError, execute, guard, verify_spec};
 use open::open_file;
 
 /// A run whose targets are laid out and open, ready to start.
@@ -97,6 +97,8 @@ pub(crate) fn prepare<'a>(
         if job.files.create_only {
             continue;
         }
+        let keeps_data = entry.traits.needs_files && !session.is_simulated();
+        prepared.notes.extend(verify_spec::notes(plan, index, keeps_data));
         for clone in 0..job.clones.len() {
             let spec = specify(&mut prepared, (index, clone), entry, &mut targets)?;
             let log = log_port(&prepared, job, first_worker + clone, spec.recorded.slat);
@@ -282,12 +284,13 @@ fn specify(
             max_block: max_block as usize,
             files,
             direct: io.direct,
-            writes: io.pattern.modifies(),
+            writes: io.modifies(),
             random: io.pattern.random,
             options: RawEngineOptions(job.engine.options.iter().cloned().collect()),
         },
         source: source_of(job, clone, extents),
-        payload: io.payload,
+        payload: io.payload.clone(),
+        verify: verify_spec::specify(prepared.plan, job_index, clone)?,
         depth,
         time: job.time,
         serialize_overlap: io.serialize_overlap,
@@ -301,7 +304,7 @@ fn specify(
             scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
             syncs: io.fsync_every > 0 || io.fdatasync_every > 0,
         },
-        used: std::array::from_fn(|op| targets::ops_used(job).any(|used| used as usize == op)),
+        used: verify_spec::ops_recorded(job),
         invalidate: io.invalidate,
         end_fsync: io.end_fsync && io.pattern.writes(),
         log: None,
@@ -323,7 +326,7 @@ fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
         random_map: io.random_map,
         access: io.access.clone(),
         bytes_per_loop: targets::bytes_per_loop(io, range),
-        loops: (!(job.time.time_based && job.time.runtime.is_some())).then_some(io.loops.max(1)),
+        loops: verify_spec::loops(job),
         fsync_every: io.fsync_every,
         fdatasync_every: io.fdatasync_every,
         seed: job.clones[clone].seed,

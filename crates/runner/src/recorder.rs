@@ -258,7 +258,7 @@ impl Recorder {
             Some(op) => op.failed.add(1),
             None => phase.syncs_failed.add(1),
         }
-        let OnError { continue_read, continue_write } = self.on_error;
+        let OnError { continue_read, continue_write, .. } = self.on_error;
         let goes_on = if request.op == Op::Read { continue_read } else { continue_write };
         let is_read = request.op == Op::Read;
         let ignored = if is_read { &self.end.ignored_of_reads } else { &self.end.ignored_of_writes };
@@ -268,6 +268,17 @@ impl Recorder {
     /// Counts an error of an operation.
     pub fn count_error(&mut self, op: Op, errno: i32) {
         *self.errors.entry((op, errno)).or_insert(0) += 1;
+    }
+
+    /// Whether blocks with wrong data do not fail the worker.
+    pub fn goes_on_after_bad_blocks(&self) -> bool {
+        self.on_error.continue_verify
+    }
+
+    /// Writes that are complete, over both phases.
+    pub fn writes_done(&self) -> u64 {
+        let phases = self.live.ramp.iter().chain([&self.live.measured]);
+        phases.map(|phase| phase.ops[Op::Write as usize].ios.get()).sum()
     }
 
     /// Stores why the worker ends, unless that is known.

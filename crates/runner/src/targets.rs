@@ -236,8 +236,10 @@ pub(crate) fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
         Some(percent) => relative(percent, range, 0),
     };
     let largest = io.block_size.iter().map(|(_, size)| size.largest()).max().unwrap_or(0);
-    match io.access.number_ios {
+    let bytes = match io.access.number_ios {
         0 => asked,
         number => asked.min(number.saturating_mul(largest)),
-    }
+    };
+    // As in fio, what is read back is written once per loop.
+    if io.verify.is_some() && io.pattern.writes() { bytes.min(range) } else { bytes }
 }

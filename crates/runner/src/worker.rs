@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use fathom_engine::{EngineEntry, EngineSetup};
 use fathom_model::Op;
-use fathom_model::plan::{DepthPlan, EndPlan, FileUsage, Mix, OnError, Payload, ThreadPlan, TimePlan};
+use fathom_model::plan::{
+    DepthPlan, EndPlan, FileUsage, Mix, OnError, Payload, ThreadPlan, TimePlan, VerifyPlan,
+};
 use fathom_stats::live::{LiveWorker, Recorded};
-use fathom_stats::{CpuUsage, DATA_OPS, SlowRequest, WorkerFailure};
+use fathom_stats::{CpuUsage, DATA_OPS, SlowRequest, VerifyOutcome, WorkerFailure};
 use fathom_workload::{Rng, SourcePlan};
 
 use crate::exits::ExitRule;
@@ -22,6 +24,7 @@ pub(crate) struct WorkerSpec {
     pub setup: EngineSetup,
     pub source: SourcePlan,
     pub payload: Payload,
+    pub verify: Option<VerifySpec>,
     pub depth: DepthPlan,
     pub time: TimePlan,
     /// Requests that overlap wait for each other.
@@ -42,6 +45,23 @@ pub(crate) struct WorkerSpec {
     pub end: EndPlan,
 }
 
+/// The check of the data of a worker.
+pub(crate) struct VerifySpec {
+    pub plan: VerifyPlan,
+    /// The path of each file.
+    pub names: Vec<String>,
+    /// Passes, after each of which blocks are read back; `None` = one that ends with the runtime.
+    pub passes: Option<u32>,
+    /// Other workers of the run write to the same files, or the worker names a file twice.
+    pub shares_files: bool,
+    /// Number of the worker in the run, from 1.
+    pub worker: u16,
+    /// Name of the job, and number of the clone.
+    pub job: (String, u64),
+    /// Writes to check; `None` = all.
+    pub limit: Option<u64>,
+}
+
 impl WorkerSpec {
     /// Whether the job issues requests of `op`.
     pub fn mixes(&self, op: Op) -> bool {
@@ -50,6 +70,17 @@ impl WorkerSpec {
             (Mix::ReadWrite { read_percent }, Op::Write) => read_percent < 100,
             _ => false,
         }
+    }
+
+    /// Whether a block may be written more than once before it is read back, so that writes are told apart by their
+    /// numbers, and not by passes.
+    pub fn numbers_writes(&self) -> bool {
+        let Some(verify) = &self.verify else { return false };
+        let is_mixed = matches!(self.source.pattern.mix, Mix::ReadWrite { .. });
+        self.source.pattern.random && !self.source.random_map
+            || verify.passes.is_none()
+            || verify.shares_files
+            || is_mixed && self.recorded.scheduled
     }
 
     /// The counters of this worker.
@@ -71,6 +102,7 @@ pub(crate) struct WorkerEnd {
     pub errors: BTreeMap<(Op, i32), u64>,
     pub slowest: Vec<SlowRequest>,
     pub failure: Option<WorkerFailure>,
+    pub verified: Option<VerifyOutcome>,
     pub usage_of_ramp: CpuUsage,
     pub usage: CpuUsage,
 }

@@ -257,7 +257,7 @@ fn reads_do_not_change_the_contents_of_writes() {
         std::fs::write(&path, vec![old; 256 * 4096]).expect("a file");
         let mix = Mix::ReadWrite { read_percent: 75 };
         let mut mixed = on(&path, job("mixed", mix, true, 2), "io_uring", 256);
-        mixed.io.payload = payload;
+        mixed.io.payload = payload.clone();
         let outcome = run(vec![mixed]).expect("it runs");
         let data = std::fs::read(&path).expect("still there");
         let written: Vec<&[u8]> = data.chunks(4096).filter(|b| b.iter().any(|&x| x != old)).collect();

@@ -175,7 +175,7 @@ const MIXED: Mix = Mix::ReadWrite { read_percent: 70 };
 fn random(mix: Mix, depth: u32, seconds: u64) -> JobPlan {
     let mut job = timed(job("one", mix, true, depth), seconds);
     job.depth = DepthPlan::batched(depth, true, 4096);
-    job.on_error = OnError { continue_read: true, continue_write: true };
+    job.on_error = OnError { continue_read: true, continue_write: true, continue_verify: true };
     job
 }
 

@@ -29,7 +29,9 @@ pub use latency::Latency;
 pub use logged_io::LoggedIo;
 pub use moments::Moments;
 pub use open_loop::{LiveOpenLoop, Offered, OpenLoop};
-pub use outcome::{ErrorCount, RunOutcome, SlowRequest, Snapshot, WorkerFailure, WorkerOutcome};
+pub use outcome::{
+    BadBlock, ErrorCount, RunOutcome, SlowRequest, Snapshot, VerifyOutcome, WorkerFailure, WorkerOutcome,
+};
 pub use phase::{CpuUsage, KernelThreads, OpOutcome, PhaseOutcome};
 pub use series::{Interval, IntervalOp};
 pub use stall::Stall;

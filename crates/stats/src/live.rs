@@ -244,6 +244,8 @@ pub struct LivePhase {
     pub end_ns: Cell,
     /// End of the schedule of a rate, session ns; 0 until it ends, and without a rate.
     pub schedule_end_ns: Cell,
+    /// Time of reading back what was written, ns.
+    pub read_back_ns: Cell,
 }
 
 impl LivePhase {
@@ -261,6 +263,7 @@ impl LivePhase {
             start_ns: Cell::default(),
             end_ns: Cell::default(),
             schedule_end_ns: Cell::default(),
+            read_back_ns: Cell::default(),
         }
     }
 
@@ -284,6 +287,7 @@ impl LivePhase {
             start_ns: self.start_ns.get().saturating_sub(origin_ns),
             end_ns: self.end_ns.get().saturating_sub(origin_ns),
             schedule_end_ns: self.schedule_end_ns.get().saturating_sub(origin_ns),
+            read_back_ns: self.read_back_ns.get(),
             read: read.read(),
             write: write.read(),
             trim: trim.read(),

@@ -47,6 +47,42 @@ pub struct WorkerFailure {
     pub hint: Option<String>,
 }
 
+/// A block that was read and does not have the data that was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BadBlock {
+    /// The file.
+    pub file: String,
+    /// Start of the bad part in the file: the block, or an interval of it.
+    pub offset: u64,
+    /// Bytes of the bad part.
+    pub len: u32,
+    /// Start of the block.
+    pub block_offset: u64,
+    /// Bytes of the block.
+    pub block_len: u32,
+    /// What is wrong, in fio's words.
+    pub problem: Vec<String>,
+    /// The files with the bad block and the expected one.
+    pub dumps: Vec<String>,
+}
+
+/// The result of checking the data of one worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VerifyOutcome {
+    /// Blocks that were checked.
+    pub checked: u64,
+    /// Blocks that were read and could not be checked, because the engine keeps no data.
+    pub unchecked: u64,
+    /// Parts of blocks that are bad.
+    pub bad: u64,
+    /// The first of them.
+    pub first_bad: Vec<BadBlock>,
+    /// Why the state of the job was not saved.
+    pub unsaved: Option<String>,
+}
+
 /// The outcome of one worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerOutcome {
@@ -68,6 +104,8 @@ pub struct WorkerOutcome {
     pub slowest: Vec<SlowRequest>,
     /// Why it ended early; `None` if it ended as planned.
     pub failure: Option<WorkerFailure>,
+    /// The check of its data, if there was one.
+    pub verified: Option<VerifyOutcome>,
     /// The worker was blocked in the kernel when the run ended; its numbers are the last that it published.
     pub stuck: bool,
     /// Stalls, over both phases.

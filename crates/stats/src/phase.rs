@@ -120,6 +120,9 @@ pub struct PhaseOutcome {
     /// without a rate.
     #[serde(skip_serializing_if = "is_default")]
     pub schedule_end_ns: u64,
+    /// Time of reading back what was written, after the writes, ns; 0 without it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub read_back_ns: u64,
     /// Reads.
     #[serde(skip_serializing_if = "is_default")]
     pub read: OpOutcome,
@@ -197,6 +200,7 @@ impl PhaseOutcome {
         self.start_ns = self.start_ns.min(other.start_ns);
         self.end_ns = self.end_ns.max(other.end_ns);
         self.schedule_end_ns = self.schedule_end_ns.max(other.schedule_end_ns);
+        self.read_back_ns = self.read_back_ns.max(other.read_back_ns);
         for (mine, theirs) in self.ops_mut().into_iter().zip(other.ops()) {
             mine.merge(theirs);
         }

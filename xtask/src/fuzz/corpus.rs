@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(words_of("[a]\niops = 5000 # x_y").collect::<Vec<_>>(), ["iops", "x_y"]);
         let words = option_words("command_line");
         assert!(
-            ["--rw=", "--rw=randread", "--verify"].iter().all(|word| words.iter().any(|has| has == word))
+            ["--rw=", "--rw=randread", "--verify="].iter().all(|word| words.iter().any(|has| has == word))
         );
         assert!(option_words("trace").is_empty());
         assert_eq!(escaped("a\"b\\\nµ"), "a\\\"b\\\\\\x0A\\xC2\\xB5");

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AccessPlan, FillPattern};
+use super::{AccessPlan, FillPattern, VerifyPlan};
 use crate::{BlockSize, PerOp};
 
 /// Operations and their order.
@@ -157,6 +157,9 @@ pub struct IoPlan {
     pub invalidate: bool,
     /// Contents of writes.
     pub payload: Payload,
+    /// The check of data that is read back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyPlan>,
 }
 
 impl Default for IoPlan {
@@ -181,7 +184,15 @@ impl Default for IoPlan {
             direct: false,
             invalidate: true,
             payload: Payload::Stamped,
+            verify: None,
         }
+    }
+}
+
+impl IoPlan {
+    /// True where the job writes or trims: what it only checks is not changed.
+    pub fn modifies(&self) -> bool {
+        self.pattern.modifies() && !self.verify.as_ref().is_some_and(|verify| verify.only)
     }
 }
 
@@ -209,7 +220,7 @@ pub enum OpenSync {
 }
 
 /// Contents of a write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {
     /// Incompressible data prepared once, stamped per block so that no two blocks are equal.
@@ -221,6 +232,10 @@ pub enum Payload {
     Refill,
     /// Zeroes.
     Zero,
+    /// The same pattern in every write.
+    Pattern(FillPattern),
+    /// Data of a given compressibility, or of which a share repeats.
+    Shaped(ShapedPayload),
 }
 
 /// Random data of which a part can be compressed or deduplicated.

@@ -13,6 +13,7 @@ mod stat;
 mod threads;
 mod time;
 mod unsupported;
+mod verify;
 
 use fathom_model::OptionRow;
 
@@ -27,6 +28,7 @@ pub(crate) const HARMLESS: &str = "Accepted without effect";
 pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
     ("Files and targets", files::ROWS),
     ("I/O", io::ROWS),
+    ("Data and verification", verify::ROWS),
     ("Offsets, sizes and files", access::ROWS),
     ("Engine, depth and placement", engine::ROWS),
     ("Threads and commands", threads::ROWS),

@@ -1,21 +1,25 @@
 //! Options about the start, pauses, rates, end and order of jobs.
 
-use fathom_model::plan::ExitScope;
+use fathom_model::plan::{ExitScope, OnError};
 use fathom_model::{Op, OptionRow, OptionValueKind, PerOp, RateProcess};
 
 use super::set;
 use crate::job_options::JobOptions;
 use crate::value;
 
-/// `(read, write)` of `continue_on_error`.
-const CONTINUE: [(&str, (bool, bool)); 7] = [
-    ("none", (false, false)),
-    ("read", (true, false)),
-    ("write", (false, true)),
-    ("io", (true, true)),
-    ("all", (true, true)),
-    ("0", (false, false)),
-    ("1", (true, true)),
+const fn going_on(continue_read: bool, continue_write: bool, continue_verify: bool) -> OnError {
+    OnError { continue_read, continue_write, continue_verify }
+}
+
+const CONTINUE: [(&str, OnError); 8] = [
+    ("none", going_on(false, false, false)),
+    ("read", going_on(true, false, false)),
+    ("write", going_on(false, true, false)),
+    ("io", going_on(true, true, false)),
+    ("verify", going_on(false, false, true)),
+    ("all", going_on(true, true, true)),
+    ("0", going_on(false, false, false)),
+    ("1", going_on(true, true, true)),
 ];
 
 const PROCESS: [(&str, RateProcess); 2] =
@@ -211,9 +215,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "continue_on_error",
         aliases: &[],
-        kind: OptionValueKind::Choice(&["none", "read", "write", "io", "all", "0", "1"]),
+        kind: OptionValueKind::Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]),
         default: "none",
-        doc: "Failed requests that do not end the job.",
+        doc: "Failed requests, and blocks with wrong data, that do not end the job.",
         apply: |options, text| set(&mut options.continue_on_error, value::choice(text, &CONTINUE)),
     },
 ];
@@ -244,13 +248,13 @@ mod tests {
         check(("rate_process", "poisson"), |o| o.rate_process == Some(RateProcess::Poisson));
         check(("wait_for_previous", ""), |o| o.stonewall == Some(true));
         check(("exitall", ""), |o| o.exitall == Some(true));
-        check(("continue_on_error", "io"), |o| o.continue_on_error == Some((true, true)));
+        check(("continue_on_error", "io"), |o| o.continue_on_error == Some(going_on(true, true, false)));
         for bad in [
             ("runtime", "1m30s"),
             ("runtime", "0.5"),
             ("runtime", ""),
             ("thinktime_blocks", "0"),
-            ("continue_on_error", "verify"),
+            ("continue_on_error", "trim"),
             ("rate", ""),
             ("rate", ","),
             ("rate", "fast"),

@@ -1,6 +1,6 @@
 //! Options of fio that are not supported yet: known by name, so that they are refused as such and never ignored.
 //!
-//! A value that changes nothing (`verify=0`) is no reason to refuse a job file: such values are in `inert` and
+//! A value that changes nothing (`stats=1`) is no reason to refuse a job file: such values are in `inert` and
 //! accepted.
 
 /// A row of the table of refused options.
@@ -25,28 +25,6 @@ const fn row(tier: u8, name: &'static str) -> UnsupportedOption {
 
 /// fio's options that are refused, by tier.
 pub const UNSUPPORTED: &[UnsupportedOption] = &[
-    UnsupportedOption { instead: "use zero_buffers, or omit it for random data", ..row(1, "buffer_pattern") },
-    UnsupportedOption {
-        instead: "use zero_buffers for fully compressible data, refill_buffers for none",
-        ..row(1, "buffer_compress_percentage")
-    },
-    UnsupportedOption { instead: "use zero_buffers or refill_buffers", ..row(1, "buffer_compress_chunk") },
-    UnsupportedOption {
-        inert: &["0"],
-        instead: "use scramble_buffers=0 for repeating buffers, refill_buffers for unique ones",
-        ..row(1, "dedupe_percentage")
-    },
-    UnsupportedOption { inert: &["0"], instead: "omit it: data is not read back", ..row(1, "verify") },
-    UnsupportedOption { inert: &["0", "1"], ..row(1, "do_verify") },
-    row(1, "verify_interval"),
-    row(1, "verify_pattern"),
-    UnsupportedOption { inert: &["0", "1"], ..row(1, "verify_fatal") },
-    UnsupportedOption { inert: &["0", "1"], ..row(1, "verify_dump") },
-    row(1, "verify_backlog"),
-    row(1, "verify_backlog_batch"),
-    UnsupportedOption { inert: &["0", "1"], ..row(1, "verify_state_save") },
-    row(1, "verify_state_load"),
-    UnsupportedOption { flag: true, ..row(1, "verify_only") },
     UnsupportedOption {
         aliases: &["ratemin"],
         inert: &["0"],
@@ -65,11 +43,7 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     row(2, "sync_file_range"),
     UnsupportedOption { inert: &["0"], ..row(2, "write_barrier") },
     UnsupportedOption { inert: &["0"], ..row(2, "atomic") },
-    row(2, "verify_offset"),
     row(2, "verify_policy"),
-    row(2, "verify_pattern_interval"),
-    row(2, "verify_write_sequence"),
-    row(2, "verify_header_seed"),
     UnsupportedOption { inert: &["0"], ..row(2, "trim_percentage") },
     row(2, "trim_verify_zero"),
     row(2, "trim_backlog"),
@@ -86,9 +60,6 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption { inert: &["0"], instead: "use unlink=1", ..row(2, "unlink_each_loop") },
     row(2, "log_store_compressed"),
     UnsupportedOption { inert: &["0"], ..row(2, "block_error_percentiles") },
-    UnsupportedOption { inert: &["repeat"], ..row(2, "dedupe_mode") },
-    row(2, "dedupe_working_set_percentage"),
-    row(2, "dedupe_global"),
     UnsupportedOption { inert: &["0"], ..row(2, "flow") },
     UnsupportedOption { inert: &["none"], ..row(2, "lockfile") },
     row(2, "job_start_clock_id"),

@@ -53,6 +53,7 @@ fn head(out: &mut TextWriter, entry: &ReportEntry, time: &str) -> io::Result<()>
     let error = match errno {
         0 => String::new(),
         // fio names the place in its source here; a parser looks for the form and the text of the error.
+        _ if entry.job.error.is_none() => " ()".to_owned(),
         errno => format!(" (file:fathom:0, func=io_u error, error={})", errno_text(errno)),
     };
     writeln!(out, "{name}: (groupid={group}, jobs={workers}): err={errno:2}{error}: pid={pid}: {time}")?;

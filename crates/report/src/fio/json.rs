@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use fathom_model::plan::UnifiedReporting;
-use fathom_record::{DiskCounters, Latency, LatencyClasses, ReportEntry, RunRecord};
+use fathom_record::{DiskCounters, Latency, LatencyClasses, ReportEntry, RunRecord, VerifyOutcome};
 use serde_json::{Map, Value, json};
 
 use crate::Style;
@@ -157,6 +157,9 @@ fn job(entry: &ReportEntry, group: &GroupFigures, bins: Bins) -> Value {
     if let Some((total, first)) = continued_errors(entry) {
         extend(&mut object, json!({ "total_err": total, "first_error": first }));
     }
+    if let Some(verified) = &job.verified {
+        object["verify"] = checked(verified);
+    }
     extend(
         &mut object,
         json!({
@@ -172,6 +175,11 @@ fn job(entry: &ReportEntry, group: &GroupFigures, bins: Bins) -> Value {
         object["desc"] = description.as_str().into();
     }
     object
+}
+
+/// The result of checking data that was read back; not in fio's report.
+fn checked(verified: &VerifyOutcome) -> Value {
+    json!({ "checked": verified.checked, "bad": verified.bad, "first_bad": verified.first_bad })
 }
 
 /// Adds the members of `more` behind those of `object`.

@@ -214,10 +214,15 @@ pub(crate) const BATCH_LABELS: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=
 
 /// The errno that fio's forms show for an entry: that of the failure; 22 (EINVAL) for a failure that has none.
 pub(crate) fn errno(entry: &ReportEntry) -> i32 {
-    entry.job.error.as_ref().map_or(0, |error| if error.errno == 0 { 22 } else { error.errno })
+    // Of a job that goes on after wrong data, as in fio.
+    let continued = if entry.job.bad_blocks() > 0 { WRONG_DATA } else { 0 };
+    entry.job.error.as_ref().map_or(continued, |error| if error.errno == 0 { 22 } else { error.errno })
 }
 
-/// Failed requests and the errno to show for them, where the job was to go on after errors.
+/// errno of wrong data (EILSEQ).
+const WRONG_DATA: i32 = 84;
+
+/// Failed requests and the errno to show for them, where the job was to go on after errors or went on after those it ignores.
 pub(crate) fn continued_errors(entry: &ReportEntry) -> Option<(u64, i32)> {
     let job = &entry.job;
     let total = job.errors.iter().map(|error| error.count).sum();

@@ -137,7 +137,7 @@ fn entry(job: &Value, head: &str) -> ReportEntry {
         plan: PlanRecord {
             depth: DepthPlan::new(int(&job["latency_depth"]) as u32),
             measure: measure(job),
-            on_error: OnError { continue_read: job["total_err"].is_u64(), continue_write: false },
+            on_error: OnError { continue_read: job["total_err"].is_u64(), ..OnError::default() },
             ..PlanRecord::default()
         },
         error: (errno != 0).then(|| WorkerFailure { errno, ..Default::default() }),

@@ -1,7 +1,7 @@
 //! Completions: recording them, issuing the remainder of short requests, and failures.
 
 use fathom_engine::{Completion, Engine};
-use fathom_model::Request;
+use fathom_model::{Op, Request};
 use fathom_stats::WorkerFailure;
 use fathom_sys::io::describe;
 
@@ -20,6 +20,9 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// Requests that were submitted and completed together have equal latencies and are recorded in one call.
     #[inline]
     pub(super) fn complete_all(&mut self) {
+        if self.verifier.is_some() {
+            self.verify_done();
+        }
         self.recorder.record_responses(&self.slots, self.now);
         let mut next = 0;
         while let Some(&Completion { slot, result }) = self.slots.done.get(next) {
@@ -69,12 +72,25 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         }
     }
 
+    /// Moves the remainder of a short write to the start of its buffer, and keeps the first part of a short read that is
+    /// checked.
+    fn keep_part(&mut self, slot: u32, request: &Request, moved: usize) {
+        let payload = self.engine.payload(slot);
+        let len = (request.len as usize).min(payload.len());
+        match (request.op, &mut self.verifier) {
+            (Op::Write, _) if moved < len => payload.copy_within(moved..len, 0),
+            (Op::Read, Some(verifier)) if moved <= len => verifier.begin(slot, &payload[..moved]),
+            _ => {}
+        }
+    }
+
     /// A failed or short request.
     #[cold]
     fn complete_failed_or_short(&mut self, slot: u32, result: i64) {
         let request = self.slots.requests[slot as usize];
         if result > 0 && result < i64::from(request.len) {
             self.recorder.record_short(&request);
+            self.keep_part(slot, &request, result as usize);
             self.slots.put_remainder(slot, result as u32);
             return;
         }
@@ -86,6 +102,9 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
                 self.schedule.drain();
                 self.recorder.fail(|| failure_of(&request, errno, result == 0));
             }
+        }
+        if request.op == Op::Write {
+            self.feed.forget(&request);
         }
         self.slots.free.push(slot);
         self.slots.in_flight -= 1;

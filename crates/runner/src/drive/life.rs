@@ -18,6 +18,7 @@ use crate::schedule::{Schedule, Stage};
 use crate::slots::Slots;
 use crate::stop::StopSignal;
 use crate::usage::Usage;
+use crate::verifier::Verifier;
 use crate::worker::{WorkerEnd, WorkerSpec};
 
 impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
@@ -31,7 +32,8 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         watch: (StopSignal, fn() -> CpuUsage),
     ) -> Self {
         Filler::fill_buffers(spec, engine.as_mut());
-        let is_synchronous = spec.recorded.is_synchronous && !spec.recorded.scheduled;
+        let is_synchronous =
+            spec.recorded.is_synchronous && !spec.recorded.scheduled && spec.verify.is_none();
         Worker {
             clock,
             engine,
@@ -50,6 +52,9 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             batching: Batching::new(spec.depth),
             recorder: Recorder::new(spec, live),
             usage: Usage::new(watch.1),
+            verifier: Verifier::new(spec),
+            verifies_only: spec.verify.as_ref().is_some_and(|verify| verify.plan.only),
+            reads_back_since: None,
             apart: Apart::new(spec.depth.iodepth),
         }
     }
@@ -129,7 +134,8 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             () if self.recorder.has_begun() => (last, CpuUsage::default()),
             () => Default::default(),
         };
+        let verified = self.verifier.map(|verifier| verifier.outcome());
         let Kept { errors, slowest, failure } = self.recorder.into_kept();
-        WorkerEnd { usage, usage_of_ramp, slowest, errors, failure }
+        WorkerEnd { usage, usage_of_ramp, slowest, errors, failure, verified }
     }
 }

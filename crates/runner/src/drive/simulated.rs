@@ -87,6 +87,7 @@ impl Worker<VirtualClock, SimEngine> {
             && self.slots.free.is_empty()
             && self.slots.batch.is_empty()
             && self.collects == Collects::Closed
+            && self.verifier.is_none()
             && !self.recorder.limits_latency()
             && plan.low.saturating_add(1) >= plan.iodepth
             && plan.batch_complete_min > 0

@@ -53,6 +53,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             seed: rng.next_u64(),
         },
         payload: Payload::Zero,
+        verify: None,
         depth: DepthPlan {
             low: one_of(rng, &[iodepth, iodepth - 1, iodepth / 2]),
             ..one_of(rng, &[DepthPlan::new(iodepth), DepthPlan::batched(iodepth, true, 4096)])
@@ -71,7 +72,11 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             ..TimePlan::default()
         },
         serialize_overlap: false,
-        on_error: OnError { continue_read: one_of(rng, &[true, false]), continue_write: true },
+        on_error: OnError {
+            continue_read: one_of(rng, &[true, false]),
+            continue_write: true,
+            ..OnError::default()
+        },
         cpus: Vec::new(),
         recorded: Recorded {
             slat: true,

@@ -94,7 +94,7 @@ impl Engine for Scripted {
     }
 }
 
-fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
+pub(crate) fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
     WorkerSpec {
         job: 0,
         clone: 0,
@@ -122,6 +122,7 @@ fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
             seed: 1,
         },
         payload: Payload::Zero,
+        verify: None,
         depth: DepthPlan::new(iodepth),
         time: TimePlan::default(),
         serialize_overlap: false,
@@ -211,7 +212,7 @@ fn a_request_that_fails_after_a_short_part_is_one_failure() {
 
 #[test]
 fn the_synchronous_turn_counts_like_the_common_turn() {
-    let on_errors = |go_on| OnError { continue_read: go_on, continue_write: go_on };
+    let on_errors = |go_on| OnError { continue_read: go_on, continue_write: go_on, continue_verify: go_on };
     let scripts: [(Mix, &[i64], bool); 5] = [
         (Mix::Read, &[], false),
         (Mix::Write, &[4096, 1000, 96, 4096, 4095], false),
@@ -260,7 +261,7 @@ fn batches_grow_while_requests_complete_during_submission() {
 fn requests_completed_together_are_all_recorded() {
     let mut spec = spec(Mix::ReadWrite { read_percent: 50 }, 64, 200);
     spec.depth = DepthPlan::batched(64, true, 4096);
-    spec.on_error = OnError { continue_read: true, continue_write: true };
+    spec.on_error = OnError { continue_read: true, continue_write: true, continue_verify: true };
     let (live, seen) = run_on(&spec, |engine| {
         engine.inline = true;
         engine.results = [4096, 4096, -5, 4096, 100].into();

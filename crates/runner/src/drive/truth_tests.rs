@@ -448,7 +448,7 @@ fn audit(depth: DepthPlan, blocks: u64, engine: Box<dyn Engine>) -> Tally {
     let mut spec = spec(Mix::Read, depth.iodepth, blocks);
     spec.depth = depth;
     spec.source.pattern.random = true;
-    spec.on_error = OnError { continue_read: true, continue_write: true };
+    spec.on_error = OnError { continue_read: true, continue_write: true, continue_verify: true };
     let is_synchronous = depth.iodepth == 1;
     spec.recorded = Recorded {
         slat: !is_synchronous,

@@ -213,6 +213,7 @@ fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerE
             message: message.to_owned(),
             hint: hint.map(str::to_owned),
         }),
+        verified: None,
         usage_of_ramp: CpuUsage::default(),
         usage: CpuUsage::default(),
     }

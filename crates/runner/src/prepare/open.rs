@@ -30,9 +30,9 @@ pub(super) fn open_file(
         });
     }
     let io = &job.io;
-    let modifies = io.pattern.modifies();
+    let modifies = io.modifies();
     let flags = OpenFlags {
-        read: io.pattern.reads() || !modifies || job.engine.name == "mmap",
+        read: io.pattern.reads() || !modifies || io.verify.is_some() || job.engine.name == "mmap",
         // fallocate(2) needs it for reads too.
         write: modifies || job.engine.name == "falloc",
         direct: io.direct,

@@ -35,6 +35,7 @@ pub fn job(name: &str, mix: Mix, random: bool, iodepth: u32) -> JobPlan {
             direct: false,
             invalidate: false,
             payload: Payload::Stamped,
+            verify: None,
         },
         depth: DepthPlan::new(iodepth),
         time: TimePlan::default(),
