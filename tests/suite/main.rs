@@ -14,6 +14,7 @@ mod expectations;
 mod findings;
 mod findings_caps;
 mod findings_device;
+mod fio_clients;
 mod fio_corpus;
 mod fio_logs;
 mod fio_output;

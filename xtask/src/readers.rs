@@ -1,4 +1,4 @@
-//! The Python packages that read exports in the device tests: Debian has no reader of Parquet.
+//! The Python packages that read exports and drive `fio` in the device tests: Debian has neither.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 
 /// Packages with their versions.
-const PACKAGES: &[&str] = &["duckdb==2.0.0", "pandas==3.1.1", "pyarrow==26.0.1"];
+const PACKAGES: &[&str] = &["duckdb==2.0.0", "pandas==3.1.1", "pyarrow==26.0.1", "fio-plot==1.1.21"];
 
 /// Where the tests look for them.
 fn directory(root: &Path) -> PathBuf {
