@@ -51,7 +51,14 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let programs = Programs::prepare(root)?;
     let cpus = allowed_cpus()?;
     let host = Host::look(root, &programs, cpus.len())?;
-    let lab = Lab { programs, file: DataFile::create(&options.directory)?, seconds: options.seconds, cpus };
+    let lab = Lab {
+        programs,
+        file: DataFile::create(&options.directory)?,
+        in_memory: DataFile::create(Path::new("/dev/shm"))?,
+        logs: tempfile::tempdir().context("cannot make a directory for logs")?,
+        seconds: options.seconds,
+        cpus,
+    };
     let about = format!(
         "Measured {}; {} rounds of {} s, {} of the start, {} of memory.",
         host.shown(),

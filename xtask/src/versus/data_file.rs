@@ -1,4 +1,4 @@
-//! The file that is read: 1 GiB of random bytes in the page cache. It has no name, so it goes with this process, however
+//! The file that is read or written: 1 GiB of random bytes in the page cache. It has no name, so it goes with this process, however
 //! that ends; the programs open it through `/proc`.
 
 use std::fs::File;

@@ -5,9 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
+use tempfile::TempDir;
 
 use super::data_file::DataFile;
-use super::load::{BEST_OPTIONS, RunLoad};
+use super::load::{BEST_OPTIONS, LOG, RunLoad, Work};
 use super::programs::Programs;
 use super::sample::RunSample;
 
@@ -33,6 +34,10 @@ pub struct Lab {
     pub programs: Programs,
     /// The file to read.
     pub file: DataFile,
+    /// The file to write, in memory, so that no writing back disturbs what follows.
+    pub in_memory: DataFile,
+    /// Where logs are written.
+    pub logs: TempDir,
     /// How long, in seconds.
     pub seconds: u32,
     /// The CPUs that we may use, ascending; at least one.
@@ -84,7 +89,10 @@ impl Lab {
 
     fn command(&self, subject: Subject, load: RunLoad) -> Command {
         let mut command = Command::new(self.program(subject));
-        command.args(self.arguments(subject, load, &self.file.path)).stdin(Stdio::null());
+        let target = if load.work == Work::Verified { &self.in_memory.path } else { &self.file.path };
+        let log = self.logs.path().join("q").display().to_string();
+        let arguments = self.arguments(subject, load, target);
+        command.args(arguments.iter().map(|word| word.replace(LOG, &log))).stdin(Stdio::null());
         // fio leaves files of its state where it stands.
         command.current_dir("/");
         command

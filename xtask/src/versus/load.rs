@@ -15,6 +15,47 @@ pub struct RunLoad {
     pub cpus: Cpus,
     /// It reads the device, not the page cache.
     pub direct: bool,
+    /// What the job does.
+    pub work: Work,
+}
+
+/// What a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Random reads of 4 KiB for the time of a run.
+    RandomReads,
+    /// The same, at offsets of which some are read more often.
+    ZipfReads,
+    /// The same, of two block sizes.
+    SplitReads,
+    /// The same, at a rate.
+    RatedReads,
+    /// The same, with each latency in a log.
+    LoggedReads,
+    /// Writes the file in memory with checksums, then reads and checks all of it.
+    Verified,
+}
+
+/// Stands for the prefix of log files in command lines.
+pub const LOG: &str = "LOG";
+
+impl Work {
+    /// The words for it but for the time of a run.
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Work::RandomReads => &["--rw=randread", "--bs=4k"],
+            Work::ZipfReads => &["--rw=randread", "--bs=4k", "--random_distribution=zipf:1.1"],
+            Work::SplitReads => &["--rw=randread", "--bssplit=4k/60:8k/40"],
+            Work::RatedReads => &["--rw=randread", "--bs=4k", "--rate_iops=100000"],
+            Work::LoggedReads => &["--rw=randread", "--bs=4k", "--write_lat_log=LOG"],
+            Work::Verified => &["--rw=randwrite", "--bs=4k", "--verify=crc32c"],
+        }
+    }
+
+    /// True where the job leaves its CPU on purpose.
+    pub fn waits(self) -> bool {
+        self == Work::RatedReads
+    }
 }
 
 /// Which CPUs a run may use.
@@ -31,7 +72,15 @@ pub enum Cpus {
 impl RunLoad {
     /// One pinned job on the file.
     pub const fn one(engine: &'static str, depth: u32) -> RunLoad {
-        RunLoad { engine, depth, jobs: 1, size: "1g", cpus: Cpus::One, direct: false }
+        RunLoad {
+            engine,
+            depth,
+            jobs: 1,
+            size: "1g",
+            cpus: Cpus::One,
+            direct: false,
+            work: Work::RandomReads,
+        }
     }
 
     /// True where it reads the file.
@@ -46,7 +95,7 @@ impl RunLoad {
             words.push(format!("--filename={file}"));
         }
         words.push(format!("--size={}", self.size));
-        words.extend(["--rw=randread", "--bs=4k"].map(str::to_owned));
+        words.extend(self.work.words().iter().map(|word| (*word).to_owned()));
         words.push(format!("--ioengine={}", self.engine));
         words.push(format!("--iodepth={}", self.depth));
         if self.is_on_file() {
@@ -55,7 +104,9 @@ impl RunLoad {
         if self.jobs > 1 {
             words.extend([format!("--numjobs={}", self.jobs), "--group_reporting".to_owned()]);
         }
-        words.extend([format!("--runtime={runtime}"), "--time_based".to_owned()]);
+        if self.work != Work::Verified {
+            words.extend([format!("--runtime={runtime}"), "--time_based".to_owned()]);
+        }
         words.push("--output-format=json".to_owned());
         let last = |count: usize| {
             let named: Vec<String> =
@@ -99,6 +150,11 @@ mod tests {
             RunLoad { size: "16t", cpus: Cpus::All, ..RunLoad::one("null", 1) },
             "--name=q --size=16t --rw=randread --bs=4k --ioengine=null --iodepth=1 \
              --runtime=3 --time_based --output-format=json",
+        );
+        check(
+            RunLoad { size: "256m", work: Work::Verified, ..RunLoad::one("psync", 1) },
+            "--name=q --filename=FILE --size=256m --rw=randwrite --bs=4k --verify=crc32c --ioengine=psync \
+             --iodepth=1 --direct=0 --invalidate=0 --output-format=json --cpus_allowed=7",
         );
         check(
             RunLoad { jobs: 8, cpus: Cpus::Two, ..RunLoad::one("psync", 1) },

@@ -90,7 +90,7 @@ impl<'a> Bench<'a> {
         let rounds = runs.samples.iter().map(round).collect();
         let shares = runs.samples.iter().flat_map(|(ours, theirs)| [ours.share_of(1), theirs.share_of(1)]);
         // Jobs that wait for a device leave their CPU on purpose.
-        let share = if pair.load.direct { 1.0 } else { shares.fold(1.0, f64::min) };
+        let share = if pair.load.direct || pair.load.work.waits() { 1.0 } else { shares.fold(1.0, f64::min) };
         let measured = MeasuredRow::of_busy_jobs(rounds, runs.commands.clone(), share);
         self.last_pair = Some(runs);
         Ok(measured)

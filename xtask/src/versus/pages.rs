@@ -161,6 +161,7 @@ fn number(value: f64) -> String {
 fn goal(row: &TableRow) -> Option<String> {
     match row.goal {
         Goal::RatioAtLeast(least) => Some(format!("≥ {least} ×")),
+        Goal::RatioAtMost(most) => Some(format!("≤ {most} ×")),
         Goal::Below => Some("< 1 ×".to_owned()),
         Goal::AtMost(most) => Some(format!("≤ {}", row.unit.shown_exactly(most))),
         Goal::AtLeast(least) => Some(format!("≥ {}", row.unit.shown_exactly(least))),

@@ -1,6 +1,6 @@
 //! The rows of the comparison with fio, and their goals. This is the only list of rows.
 
-use super::load::{Cpus, RunLoad};
+use super::load::{Cpus, RunLoad, Work};
 use super::sample::SampleFigure;
 use super::statistics::Goal;
 
@@ -86,13 +86,21 @@ const fn many(jobs: u32, load: RunLoad) -> RowMeasure {
     RowMeasure::Scaling(RunLoad { jobs, cpus: Cpus::Two, ..load })
 }
 
+/// The CPU time of both programs for jobs with options that take time for each request.
+const fn with(work: Work, load: RunLoad) -> RowMeasure {
+    compared(RunLoad { work, ..load }, Against::Fio, SampleFigure::ProcessTime)
+}
+
 const fn row(name: &'static str, what: &'static str, goal: Goal, measure: RowMeasure) -> TableRow {
     let unit = match measure {
         RowMeasure::Pair(_, SampleFigure::PerCpuSecond | SampleFigure::PerSecond) => FigureUnit::Million,
         RowMeasure::Pair(_, SampleFigure::OutsideJob) | RowMeasure::Start(_) => FigureUnit::Milliseconds,
         RowMeasure::Pair(
             _,
-            SampleFigure::UserTime | SampleFigure::OutsideLatency | SampleFigure::BeyondDevice,
+            SampleFigure::UserTime
+            | SampleFigure::ProcessTime
+            | SampleFigure::OutsideLatency
+            | SampleFigure::BeyondDevice,
         )
         | RowMeasure::NextOffset => FigureUnit::Nanoseconds,
         RowMeasure::Scaling(_) => FigureUnit::Share,
@@ -195,6 +203,36 @@ pub const ROWS: &[TableRow] = &[
         Goal::RatioAtLeast(3.0),
         compared(RunLoad::one("null", 1), Against::Fio, SampleFigure::PerCpuSecond),
     )),
+    row(
+        "zipf",
+        "io_uring, depth 64, random_distribution=zipf:1.1: CPU time of the process per I/O",
+        Goal::RatioAtMost(0.75),
+        with(Work::ZipfReads, URING),
+    ),
+    row(
+        "bssplit",
+        "io_uring, depth 64, bssplit=4k/60:8k/40: CPU time of the process per I/O",
+        Goal::RatioAtMost(0.75),
+        with(Work::SplitReads, URING),
+    ),
+    row(
+        "rate-iops",
+        "io_uring, depth 64, rate_iops=100000: CPU time of the process per I/O",
+        Goal::RatioAtMost(0.75),
+        with(Work::RatedReads, URING),
+    ),
+    row(
+        "lat-log",
+        "io_uring, depth 64, write_lat_log: CPU time of the process per I/O",
+        Goal::RatioAtMost(0.75),
+        with(Work::LoggedReads, URING),
+    ),
+    row(
+        "verify",
+        "psync, verify=crc32c, written and read back: CPU time of the process per I/O",
+        Goal::RatioAtMost(0.75),
+        with(Work::Verified, RunLoad { size: "512m", ..PSYNC }),
+    ),
     row(
         "next-offset",
         "next offset of the random map, slowest size",

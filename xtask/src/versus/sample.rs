@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The figures of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RunSample {
-    /// Requests that were completed.
+    /// Requests that were completed, of both directions.
     pub ios: f64,
     /// Time of the job's thread or process in user mode, in ns. The kernel splits a thread's time by where its ticks fell.
     pub user_ns: f64,
@@ -39,10 +39,11 @@ impl RunSample {
         if number(job, "error")? != 0.0 {
             bail!("the job ended with error {}", job["error"]);
         }
-        let read = &job["read"];
+        let (read, write) = (&job["read"], &job["write"]);
+        let written = write["total_ios"].as_f64().unwrap_or(0.0);
         let job_ns = number(job, "job_runtime")? * 1e6;
         let sample = RunSample {
-            ios: number(read, "total_ios")?,
+            ios: number(read, "total_ios")? + written,
             user_ns: number(job, "usr_cpu")? / 100.0 * job_ns,
             system_ns: number(job, "sys_cpu")? / 100.0 * job_ns,
             wall_ns: number(read, "runtime")? * 1e6,
@@ -91,6 +92,7 @@ impl RunSample {
             SampleFigure::UserTime => self.user_ns / self.ios,
             SampleFigure::OutsideLatency => self.wall_ns / self.ios - self.clat_ns,
             SampleFigure::BeyondDevice => self.lat_ns - self.device_ns,
+            SampleFigure::ProcessTime => self.process_ns / self.ios,
             SampleFigure::OutsideJob => (self.process_ns - job_ns) / 1e6,
         }
     }
@@ -107,6 +109,8 @@ pub enum SampleFigure {
     UserTime,
     /// ns per request that its completion latency does not hold.
     OutsideLatency,
+    /// ns of CPU time of the process, its threads and children per request.
+    ProcessTime,
     /// ns of mean latency beyond the kernel's own of the device.
     BeyondDevice,
     /// ms of CPU time of the process outside of its job.
@@ -142,6 +146,7 @@ mod tests {
         check(SampleFigure::OutsideLatency, 500.0);
         check(SampleFigure::BeyondDevice, 400.0);
         check(SampleFigure::OutsideJob, 250.0);
+        check(SampleFigure::ProcessTime, 1250.0);
         assert_eq!((sample.share_of(1), sample.share_of(2)), (0.5, 0.25));
     }
 

@@ -71,6 +71,8 @@ pub fn median(values: &[f64]) -> f64 {
 pub enum Goal {
     /// The ratio is at least this.
     RatioAtLeast(f64),
+    /// The ratio is at most this.
+    RatioAtMost(f64),
     /// The ratio is below one.
     Below,
     /// fathom's figure is at most this, in the row's unit.
@@ -87,6 +89,7 @@ impl Goal {
         let ratio = summary.ratio.map_or(f64::NAN, |ratio| ratio.median);
         match self {
             Goal::RatioAtLeast(least) => Some(ratio >= least),
+            Goal::RatioAtMost(most) => Some(ratio <= most),
             Goal::Below => Some(ratio < 1.0),
             Goal::AtMost(most) => Some(summary.ours <= most),
             Goal::AtLeast(least) => Some(summary.ours >= least),
@@ -134,6 +137,9 @@ mod tests {
         check(Goal::RatioAtLeast(1.85), 1.0, Some(1.85), Some(true));
         check(Goal::RatioAtLeast(1.85), 9.0, Some(1.84), Some(false));
         check(Goal::RatioAtLeast(1.85), 9.0, None, Some(false));
+        check(Goal::RatioAtMost(0.75), 9.0, Some(0.75), Some(true));
+        check(Goal::RatioAtMost(0.75), 9.0, Some(0.76), Some(false));
+        check(Goal::RatioAtMost(0.75), 9.0, None, Some(false));
         check(Goal::Below, 9.0, Some(0.99), Some(true));
         check(Goal::Below, 0.0, Some(1.0), Some(false));
         check(Goal::AtMost(25.0), 25.0, None, Some(true));
