@@ -155,7 +155,10 @@ const PAGE_HEAD: &str = "\
 - `sec` and `min` are units of time; other unknown units and fractions (`1m30s`, `0.5`, `1.5m`), to which fio silently
   gives another meaning, are refused.
 - Out-of-range values that fio accepts (negative sizes, percentages above 100, `numjobs=0`, percentiles above 100 or
-  more than 20 of them, invalid CPU lists) are refused.
+  more than 20 of them, invalid CPU lists, switches other than 0 and 1, a `thinktime_spin` above its `thinktime`, a `wait_for` that
+  names no earlier job) are refused, as is text after a number (`4x`, `1:2`), which fio ignores.
+- A job that cannot be prepared (no size, a block that direct I/O cannot have, a missing file with `allow_file_create=0`) is refused
+  with its reason before any job starts, without a report; fio runs the others and reports an error for this one.
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; a value that is not an expression is not evaluated.
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - A section line needs its `]` and a name; a job file that is binary or larger than 1 MiB is refused.

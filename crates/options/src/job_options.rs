@@ -53,7 +53,7 @@ pub struct JobOptions {
     /// Bytes to move.
     pub io_size: Option<SizeSpec>,
     /// Bytes per file.
-    pub filesize: Option<u64>,
+    pub filesize: Option<(u64, u64)>,
     /// Start of the used range.
     pub offset: Option<SizeSpec>,
     /// Added to the offset per clone.

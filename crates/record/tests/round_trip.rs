@@ -40,6 +40,7 @@ fn plan(clones: usize, group_reporting: bool) -> RunPlan {
             size: Some(SizeSpec::Percent(50)),
             io_size: None,
             file_size: None,
+            file_size_most: None,
             offset: SizeSpec::Bytes(0),
             offset_align: 0,
             offset_increment: SizeSpec::Bytes(0),

@@ -94,9 +94,19 @@ pub(crate) fn run(mut prepared: Prepared<'_>, observer: &mut dyn RunObserver) ->
         };
         run.outcome.workers.extend(workers);
     }
+    run.outcome.workers.extend(only_created(plan));
+    run.outcome.workers.sort_by_key(|worker| (worker.job, worker.clone));
     let mut outcome = run.end(session.now());
     outcome.interrupted = session.stop_handle().reason();
     outcome
+}
+
+/// The outcomes of jobs whose files are made and not used.
+fn only_created(plan: &RunPlan) -> impl Iterator<Item = WorkerOutcome> {
+    let jobs = plan.jobs.iter().enumerate().filter(|(_, job)| job.files.create_only);
+    jobs.flat_map(|(job, plan)| {
+        (0..plan.clones.len()).map(move |clone| WorkerOutcome { job, clone, ..WorkerOutcome::default() })
+    })
 }
 
 /// The length of a phase, if runtimes determine it.

@@ -92,7 +92,11 @@ pub(crate) fn needs(
             }
             let usage = job.files.usage;
             let grows = usage.create_on_open || usage.fill_device && !job.io.pattern.reads();
-            let size = if grows { 0 } else { (offset + len).max(job.io.file_size.unwrap_or(0)) };
+            let size = if grows {
+                0
+            } else {
+                (offset + len).max(targets::file_size(job, clone, target).unwrap_or(0))
+            };
             // A mapping cannot extend a file.
             let filled =
                 !grows && (job.io.pattern.reads() || job.files.overwrite || job.engine.name == "mmap");

@@ -7,7 +7,7 @@ use fathom_model::plan::{IoPlan, Mix, Pattern, SizeSpec};
 use fathom_model::{JobPlan, Op};
 use fathom_sys::device::{HandleKind, TargetHandle, TargetIdentity, unfit_for_a_new_file};
 use fathom_sys::io::{OpenFlags, block_device_size};
-use fathom_workload::Extent;
+use fathom_workload::{Extent, Rng};
 
 use crate::RunError;
 use crate::session::{Session, Time};
@@ -156,8 +156,16 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
         // As far as the file system goes.
         return Ok(Extent { offset, len: FULL_FILE_SYSTEM - FULL_FILE_SYSTEM % block.max(1) });
     }
-    let whole = io.file_size.unwrap_or(target.size);
+    let own = file_size(job, clone, target);
+    if let Some(own) = own.filter(|own| offset >= *own) {
+        return Err(plan_error(
+            format!("offset {offset} is at or past the end of files of {own} bytes"),
+            "lower offset, or raise filesize",
+        ));
+    }
+    let whole = own.unwrap_or(target.size);
     let asked = match io.size {
+        Some(SizeSpec::Bytes(_)) if own.is_some() => Some(whole - offset),
         Some(SizeSpec::Bytes(bytes)) => Some(bytes / files),
         Some(SizeSpec::Percent(_)) if whole == 0 => None,
         Some(percent) => Some(relative(percent, whole, block)),
@@ -193,6 +201,17 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
         ));
     }
     Ok(Extent { offset, len })
+}
+
+/// The size of a file of a job that names it: the same for every run of a job.
+pub(crate) fn file_size(job: &JobPlan, clone: usize, target: &Target) -> Option<u64> {
+    let (io, clone) = (&job.io, &job.clones[clone]);
+    let least = io.file_size.filter(|_| target.is_file())?;
+    let Some(most) = io.file_size_most else { return Some(least) };
+    let place = clone.paths.iter().position(|path| *path == target.path).unwrap_or(0) as u64;
+    let step = ops_used(job).map(|op| io.block_size[op].smallest()).min().unwrap_or(1).max(1);
+    let drawn = least + Rng::stream(clone.seed, place).below(most - least + 1);
+    Some((drawn - drawn % step).max(least))
 }
 
 /// More than any file system holds, and little enough that offsets do not overflow.
@@ -231,7 +250,10 @@ fn relative(size: SizeSpec, whole: u64, block: u64) -> u64 {
 /// Bytes one loop of the job moves over `range` bytes, at most.
 pub(crate) fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
     let asked = match io.io_size {
-        None => range,
+        None => match (io.file_size, io.size) {
+            (Some(_), Some(SizeSpec::Bytes(size))) => size.min(range),
+            _ => range,
+        },
         Some(SizeSpec::Bytes(bytes)) => bytes,
         Some(percent) => relative(percent, range, 0),
     };

@@ -120,9 +120,12 @@ pub struct IoPlan {
     pub size: Option<SizeSpec>,
     /// Bytes to move per loop; `None` = once over `size`.
     pub io_size: Option<SizeSpec>,
-    /// Size of each file to create, if it differs from `size` divided by the number of files.
+    /// Size of each file, or the least of sizes that are drawn, if it differs from `size` divided by the number of files.
     #[serde(rename = "filesize")]
     pub file_size: Option<u64>,
+    /// The largest of sizes that are drawn.
+    #[serde(rename = "filesize_most", default, skip_serializing_if = "Option::is_none")]
+    pub file_size_most: Option<u64>,
     /// Start of the range to use.
     pub offset: SizeSpec,
     /// An offset in percent is a multiple of this; 0 = of the smallest block.
@@ -170,6 +173,7 @@ impl Default for IoPlan {
             size: None,
             io_size: None,
             file_size: None,
+            file_size_most: None,
             offset: SizeSpec::default(),
             offset_align: 0,
             offset_increment: SizeSpec::default(),

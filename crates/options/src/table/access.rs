@@ -44,8 +44,8 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |options, text| set(&mut options.bs_is_seq_rand, value::boolean(text)),
     },
     OptionRow {
-        name: "blockalign",
-        aliases: &["ba"],
+        name: "ba",
+        aliases: &["blockalign"],
         kind: OptionValueKind::Size,
         default: "",
         doc: "Random offsets are multiples of this instead of the smallest block, and are drawn independently.",

@@ -95,9 +95,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
         name: "filesize",
         aliases: &[],
-        kind: OptionValueKind::Size,
+        kind: OptionValueKind::Text,
         default: "",
-        doc: "Size of each file.",
+        doc: "Size of each file, or a range such as 64k-1m that each is drawn from; size then limits what a pass moves.",
         apply: |options, text| set(&mut options.filesize, file_size(text)),
     },
     OptionRow {
@@ -259,11 +259,16 @@ fn filename(options: &mut JobOptions, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn file_size(text: &str) -> Result<u64, String> {
-    if text.contains('-') && !text.trim().starts_with('-') {
-        return Err("a range of sizes is not supported yet: give one size".to_owned());
+fn file_size(text: &str) -> Result<(u64, u64), String> {
+    let size = |text: &str| value::integer_in(text, 1, u64::MAX);
+    match text.split_once('-').filter(|(least, _)| !least.trim().is_empty()) {
+        None => size(text).map(|size| (size, size)),
+        Some((least, most)) => {
+            let (one, other) = (size(least)?, size(most)?);
+            // Either end may come first, as in fio.
+            Ok((one.min(other), one.max(other)))
+        }
     }
-    value::integer_in(text, 1, u64::MAX)
 }
 
 #[cfg(test)]
@@ -293,7 +298,8 @@ mod tests {
         check(("filename_format", "f.$filenum"), |o| o.filename_format.as_deref() == Some("f.$filenum"));
         check(("nr_files", "4"), |o| o.nrfiles == Some(4));
         check(("size", "50%"), |o| o.size == Some(SizeSpec::Percent(50)));
-        check(("filesize", "1m"), |o| o.filesize == Some(1 << 20));
+        check(("filesize", "1m"), |o| o.filesize == Some((1 << 20, 1 << 20)));
+        check(("filesize", "2m-1m"), |o| o.filesize == Some((1 << 20, 2 << 20)));
         check(("fileoffset", "4k"), |o| o.offset == Some(SizeSpec::Bytes(4096)));
         check(("offset_increment", "0%"), |o| o.offset_increment == Some(SizeSpec::Bytes(0)));
         check(("fallocate", "1"), |o| o.fallocate == Some(Fallocate::Posix));
@@ -306,7 +312,8 @@ mod tests {
             ("name", ""),
             ("filename", ":"),
             ("filename", "-"),
-            ("filesize", "1m-2m"),
+            ("filesize", "1m-"),
+            ("filesize", "0-1m"),
             ("filesize", "0"),
             ("nrfiles", "0"),
             ("size", "200%"),

@@ -70,8 +70,8 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |_, text| value::count(text, 0).map(drop),
     },
     OptionRow {
-        name: "iomem",
-        aliases: &["mem"],
+        name: "mem",
+        aliases: &["iomem"],
         kind: OptionValueKind::Choice(MEMORY),
         default: "malloc",
         doc: "Buffers are always anonymous memory aligned for direct I/O, in huge pages where the kernel has them.",

@@ -227,6 +227,7 @@ pub(crate) fn continued_errors(entry: &ReportEntry) -> Option<(u64, i32)> {
     let job = &entry.job;
     let total = job.errors.iter().map(|error| error.count).sum();
     let first = job.errors.first().map_or(errno(entry), |error| error.errno);
-    let ignored = total > 0 && job.error.is_none();
+    let ignores = job.options.iter().chain(&job.global_options).any(|(name, _)| name == "ignore_error");
+    let ignored = ignores || total > 0 && job.error.is_none();
     (job.continues_on_error() || ignored).then_some((total, first))
 }

@@ -21,6 +21,7 @@ pub fn job(name: &str, mix: Mix, random: bool, iodepth: u32) -> JobPlan {
             size: None,
             io_size: None,
             file_size: None,
+            file_size_most: None,
             offset: SizeSpec::Bytes(0),
             offset_align: 0,
             offset_increment: SizeSpec::Bytes(0),
