@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod block_trace;
+mod corpus;
 mod fathom;
 mod fio;
 mod logged_disk;
@@ -25,6 +26,7 @@ mod wait;
 mod witness;
 
 pub use block_trace::BlockTrace;
+pub use corpus::{CorpusJob, corpus};
 pub use fathom::{fathom, fathom_named, fathom_path, fathom_under};
 pub use fio::{FioReport, fio, fio_under};
 pub use logged_disk::LoggedDisk;

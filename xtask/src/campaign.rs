@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::{comparisons, contradictions, fuzz, identify_devices, planted_causes};
+use crate::{comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, planted_causes};
 
 /// One campaign.
 struct Campaign {
@@ -26,6 +26,16 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "contradictions",
         doc: "compare verdicts of runs on simulated volumes drawn at random [--volumes 300] [--from SEED]",
         run: contradictions::campaign,
+    },
+    Campaign {
+        name: "fio-corpus",
+        doc: "run the corpus of job files beside fio [--only TEXT]",
+        run: fio_corpus::campaign,
+    },
+    Campaign {
+        name: "fio-parser",
+        doc: "parse drawn job files and command lines beside fio [--cases 10000] [--jobs 2] [--only TEXT] [--fresh]",
+        run: fio_parser::campaign,
     },
     Campaign {
         name: "fuzz",

@@ -11,6 +11,8 @@ mod contradictions;
 mod device_campaign;
 mod device_tests;
 mod docs;
+mod fio_corpus;
+mod fio_parser;
 mod fuzz;
 mod gate;
 mod identify_devices;
