@@ -22,7 +22,7 @@ use serde::Serialize;
 pub use groups::{GroupDifference, GroupSpread, difference};
 pub use series::{TrendPoint, TrendRow, TrendSeries, by_key, by_time, series, series_within};
 
-use self::partition::{CriticalValues, MOST_RELATED, PartitionSearch, autocorrelation, beyond_noise};
+use self::partition::{CriticalValues, MOST_RELATED, PartitionSearch, beyond_noise};
 use self::rank::{median, ratio};
 
 /// Probability of reporting a change where there is none, for all series of a trend together.
@@ -146,11 +146,15 @@ fn cuts(critical: &mut CriticalValues, values: &[f64], error: f64) -> (Vec<usize
     }
     let mut search = PartitionSearch::new(values, critical);
     let mut cuts = search.partition(error, 1.0);
-    let mut related = autocorrelation(values, &cuts);
+    let mut related = search.autocorrelation(&cuts);
+    if cuts.is_empty() {
+        // Nor does a search that allows for more noise find any.
+        return (cuts, related);
+    }
     let certain = beyond_noise(values, &cuts, related);
     for _ in 0..MOST_ROUNDS {
         cuts = search.partition_between(&certain, error, inflation(related));
-        let found = autocorrelation(values, &cuts);
+        let found = search.autocorrelation(&cuts);
         if found <= related {
             break;
         }

@@ -42,6 +42,8 @@ struct RankSums {
     sums: Vec<f64>,
     /// Sum of their squares.
     squares: f64,
+    /// Sum of the products of neighbours.
+    products: f64,
 }
 
 impl CriticalValues {
@@ -54,13 +56,18 @@ impl RankSums {
     fn of(values: &[f64]) -> RankSums {
         let ranks = centred_ranks(values);
         let squares = ranks.iter().map(|rank| rank * rank).sum();
+        let products = ranks.windows(2).map(|pair| pair[0] * pair[1]).sum();
         let mut sums = Vec::with_capacity(values.len() + 1);
         sums.push(0.0);
         sums.extend(ranks.iter().scan(0.0, |sum, rank| {
             *sum += rank;
             Some(*sum)
         }));
-        RankSums { sums, squares }
+        RankSums { sums, squares, products }
+    }
+
+    fn runs(&self) -> usize {
+        self.sums.len() - 1
     }
 }
 
@@ -83,6 +90,16 @@ impl<'a> PartitionSearch<'a> {
         }
         cuts.sort_unstable();
         cuts
+    }
+
+    /// The lag-1 autocorrelation within the levels that `cuts` separate.
+    pub(super) fn autocorrelation(&mut self, cuts: &[usize]) -> f64 {
+        let bounds = bounds(self.values, cuts);
+        let levels: Vec<(usize, usize)> = bounds.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        for &(from, to) in &levels {
+            self.ranks.entry((from, to)).or_insert_with(|| RankSums::of(&self.values[from..to]));
+        }
+        autocorrelation_within(levels.iter().map(|level| &self.ranks[level]))
     }
 
     fn search(&mut self, (from, to): (usize, usize), error: f64, inflation: f64, cuts: &mut Vec<usize>) {
@@ -142,8 +159,8 @@ pub(super) fn is_clear(before: &[f64], after: &[f64]) -> bool {
 
 /// The best cuts at the places that are considered, each of which costs `penalty`.
 fn best_cuts(ranks: &RankSums, penalty: f64, inflation: f64) -> Vec<usize> {
-    let RankSums { sums, squares } = ranks;
-    let count = sums.len() - 1;
+    let RankSums { sums, squares, .. } = ranks;
+    let count = ranks.runs();
     if *squares <= 0.0 {
         return Vec::new();
     }
@@ -151,33 +168,77 @@ fn best_cuts(ranks: &RankSums, penalty: f64, inflation: f64) -> Vec<usize> {
     let places: Vec<usize> = (0..count).step_by(step).chain([count]).collect();
     let sums: Vec<f64> = places.iter().map(|&place| sums[place]).collect();
     let scale = (count as f64 - 1.0) / squares / inflation;
-    // For each place the best gain up to it, and the place of the cut before.
-    let mut best: Vec<(f64, usize)> = vec![(penalty, 0)];
-    for index in 1..places.len() {
-        let (to, sum) = (places[index], sums[index]);
-        let longest = to.saturating_sub(LEAST.max(step));
-        let mut most = (f64::NEG_INFINITY, 0);
-        for (at, (before, _)) in best.iter().enumerate() {
-            let from = places[at];
-            if from > longest || to < LEAST.max(step) {
-                break;
-            }
-            let difference = sum - sums[at];
-            let gain = before + difference * difference / (to - from) as f64 * scale - penalty;
-            if gain >= most.0 {
-                most = (gain, at);
-            }
-        }
-        best.push(most);
+    // What a squared sum of ranks gains as one level, by the distance of the places from the end, so that the next place to look
+    // back from shifts it by one. The last place is not as far from the one before it as the others.
+    let last = places.len() - 1;
+    let even: Vec<f64> = (1..last).rev().map(|distance| scale / (distance * step) as f64).collect();
+    let to_end: Vec<f64> = places[..last].iter().map(|from| scale / (count - from) as f64).collect();
+    // For each place the best gain up to it, less the penalty of a cut there, and the place of the cut before.
+    let mut gains = vec![0.0];
+    let mut cut_before = vec![0];
+    for index in 1..=last {
+        let longest = places[index].checked_sub(LEAST.max(step));
+        let starts = longest.map_or(0, |longest| places[..index].partition_point(|from| *from <= longest));
+        let weights = if index == last { &to_end[..] } else { &even[last - 1 - index..] };
+        let start = best_start(&gains[..starts], &sums[..starts], &weights[..starts], sums[index]);
+        gains.push(start.gain - penalty);
+        cut_before.push(start.at);
     }
     let mut cuts = Vec::new();
-    let mut at = best[places.len() - 1].1;
+    let mut at = cut_before[last];
     while at > 0 {
         cuts.push(places[at]);
-        at = best[at].1;
+        at = cut_before[at];
     }
     cuts.reverse();
     cuts
+}
+
+/// Starts of a level that are compared at a time, without a branch for each.
+const AT_A_TIME: usize = 16;
+
+/// A start of a level, and the gain of the levels up to its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct LevelStart {
+    at: usize,
+    gain: f64,
+}
+
+impl LevelStart {
+    /// The one with the greater gain, the later one of equal ones.
+    fn or_greater(self, (at, gain): (usize, f64)) -> LevelStart {
+        if gain >= self.gain { LevelStart { at, gain } } else { self }
+    }
+}
+
+/// The best start of a level that ends where the sum of the ranks is `sum`: the last of those with the greatest gain.
+fn best_start(gains: &[f64], sums: &[f64], weights: &[f64], sum: f64) -> LevelStart {
+    let gain = |before: f64, sum_before: f64, weight: f64| {
+        let difference = sum - sum_before;
+        before + difference * difference * weight
+    };
+    let (parts, rest) = gains.as_chunks::<AT_A_TIME>();
+    let (part_sums, sums) = sums.as_chunks::<AT_A_TIME>();
+    let (part_weights, weights) = weights.as_chunks::<AT_A_TIME>();
+    let mut best = LevelStart { at: 0, gain: f64::NEG_INFINITY };
+    let mut start = 0;
+    for ((gains, sums), weights) in parts.iter().zip(part_sums).zip(part_weights) {
+        let found = std::array::from_fn(|at| gain(gains[at], sums[at], weights[at]));
+        if greatest(&found) >= best.gain {
+            best = (start..).zip(found).fold(best, LevelStart::or_greater);
+        }
+        start += AT_A_TIME;
+    }
+    let rest = rest.iter().zip(sums).zip(weights).map(|((&before, &sum), &weight)| gain(before, sum, weight));
+    (start..).zip(rest).fold(best, LevelStart::or_greater)
+}
+
+/// The greatest of numbers, by halves, which compilers compare side by side.
+fn greatest(numbers: &[f64; AT_A_TIME]) -> f64 {
+    let greater = |one: f64, other: f64| if one > other { one } else { other };
+    let half: [f64; 8] = std::array::from_fn(|at| greater(numbers[at], numbers[at + 8]));
+    let quarter: [f64; 4] = std::array::from_fn(|at| greater(half[at], half[at + 4]));
+    greater(greater(quarter[0], quarter[2]), greater(quarter[1], quarter[3]))
 }
 
 /// The cuts moved to where the values depart least from the medians beside them: ranks do not show how far apart values are.
@@ -205,21 +266,27 @@ fn placed(values: &[f64], mut cuts: Vec<usize>) -> Vec<usize> {
     cuts
 }
 
-/// The lag-1 autocorrelation of `values` within the levels that `cuts` separate, by their ranks there; no less than 0.
-pub(super) fn autocorrelation(values: &[f64], cuts: &[usize]) -> f64 {
-    let (mut products, mut squares) = (0.0, 0.0);
-    for pair in bounds(values, cuts).windows(2) {
-        let ranks = centred_ranks(&values[pair[0]..pair[1]]);
-        let length = ranks.len() as f64;
+/// The lag-1 autocorrelation of values that have one level, by their ranks; no less than 0.
+pub(super) fn autocorrelation(values: &[f64]) -> f64 {
+    autocorrelation_within([&RankSums::of(values)].into_iter())
+}
+
+/// The lag-1 autocorrelation within levels, by their ranks there; no less than 0.
+fn autocorrelation_within<'a>(levels: impl ExactSizeIterator<Item = &'a RankSums>) -> f64 {
+    let count = levels.len() as f64;
+    let (mut products, mut squares, mut runs) = (0.0, 0.0, 0.0);
+    for level in levels {
+        let length = level.runs() as f64;
         // Levels of any length count by their runs.
         let weight = 12.0 / (length * length);
-        products += weight * ranks.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
-        squares += weight * ranks.iter().map(|rank| rank * rank).sum::<f64>();
+        products += weight * level.products;
+        squares += weight * level.squares;
+        runs += length;
     }
     if squares <= 0.0 {
         return 0.0;
     }
-    let length = (values.len() as f64 / (cuts.len() + 1) as f64).max(LEAST_CORRECTED);
+    let length = (runs / count).max(LEAST_CORRECTED);
     ((products / squares + 1.0 / length) / (1.0 - 4.0 / length)).clamp(0.0, MOST_RELATED)
 }
 
@@ -272,6 +339,42 @@ mod tests {
             (2.3..2.7).contains(&few) && (3.4..3.7).contains(&many) && careful > many + 0.7,
             "{few} {many}"
         );
+    }
+
+    #[test]
+    fn the_best_start_is_that_of_a_search_one_by_one() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Few values, so that many gains are equal.
+            (state >> 60) as f64
+        };
+        for count in 0..100 {
+            let [gains, sums, weights]: [Vec<f64>; 3] =
+                std::array::from_fn(|_| (0..count).map(|_| random()).collect());
+            let mut expected = LevelStart { at: 0, gain: f64::NEG_INFINITY };
+            for at in 0..count {
+                let gain = gains[at] + (7.0 - sums[at]).powi(2) * weights[at];
+                if gain >= expected.gain {
+                    expected = LevelStart { at, gain };
+                }
+            }
+            assert_eq!(best_start(&gains, &sums, &weights, 7.0), expected, "{count}");
+        }
+    }
+
+    /// Cuts of every length that a level may have, in series with fewer places than runs and with as many.
+    #[test]
+    fn levels_are_found_at_either_end_of_a_series() {
+        for (runs, cut) in [(20, 3), (20, 17), (499, 4), (500, 250), (501, 497), (1_200, 30), (1_201, 1_170)]
+        {
+            let values: Vec<f64> = (0..runs)
+                .map(|at| f64::from(at * 7919 % 101) + if at < cut { 0.0 } else { 1000.0 })
+                .collect();
+            let ranks = RankSums::of(&values);
+            let found = placed(&values, best_cuts(&ranks, 3.0, 1.0));
+            assert_eq!(found, [cut as usize], "{runs}");
+        }
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn of_times(series: &[Vec<TimedRun>]) -> GroupDifference {
         groups.iter().filter_map(|(key, shares)| Some((*key, median(shares)?))).collect();
     let related = series.iter().map(|runs| {
         let rest = runs.iter().filter_map(|run| Some(run.share - medians.get(&*run.group)?));
-        autocorrelation(&rest.collect::<Vec<f64>>(), &[])
+        autocorrelation(&rest.collect::<Vec<f64>>())
     });
     let related = related.fold(0.0, f64::max);
     let scaled = |(key, shares): (&str, Vec<f64>)| {
