@@ -104,7 +104,7 @@ pub fn tell(warning: Option<Warning>) {
 }
 
 /// Tells the user of earlier runs that were sent to the server, and of those that cannot be.
-fn tell_of_sent(sent: &Sent) {
+pub fn tell_of_sent(sent: &Sent) {
     for line in sent_lines(sent) {
         output::warn(&line);
     }

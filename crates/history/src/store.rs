@@ -39,6 +39,16 @@ impl HistoryPath {
         HistoryPath { history, side_files: None, own_directory, patience }
     }
 
+    /// Sends the records that wait for the server in side files, through `history`, before it is read.
+    pub fn send_unsent(&self, history: &mut History) -> Sent {
+        unsent::send(self, Some(history), None)
+    }
+
+    /// The records that wait for the server in side files, oldest first.
+    pub fn unsent_records(&self) -> Vec<RunRecord> {
+        unsent::records(self)
+    }
+
     /// The directories to try for a side file, best first. Directories that others may write to come after the user's
     /// own, shared ones last.
     fn directories(&self) -> Vec<Directory> {

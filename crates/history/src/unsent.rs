@@ -86,6 +86,14 @@ pub(crate) fn send(place: &HistoryPath, history: Option<&mut History>, own: Opti
     sent
 }
 
+/// The records in side files that wait for the server of `place`, oldest first; those of runs that go on are among them. Unreadable
+/// files are reported when they are sent.
+pub(crate) fn records(place: &HistoryPath) -> Vec<RunRecord> {
+    let files = directory(place).map(|directory| side_files(&directory)).unwrap_or_default();
+    let read = |file: &PathBuf| RunRecord::from_json(&RECORD.read_text(file).ok()?).ok();
+    files.iter().filter_map(read).collect()
+}
+
 /// The side files in `directory`, oldest first.
 fn side_files(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };

@@ -85,9 +85,14 @@ impl RunSchedule {
         if self.every_ms == 0 { 0 } else { self.lasts_ms.div_ceil(self.every_ms) }
     }
 
-    /// The instant of a slot, ms since the epoch.
+    /// The instant of a slot, ms since the epoch; of a simulated schedule in its virtual time.
     pub const fn instant_of(&self, slot: u64) -> u64 {
-        self.begins_unix_ms.saturating_add(slot.saturating_mul(self.every_ms))
+        self.begins_unix_ms.saturating_add(self.since_start_ms(slot))
+    }
+
+    /// The instant of a slot, ms after that of slot 0.
+    pub const fn since_start_ms(&self, slot: u64) -> u64 {
+        slot.saturating_mul(self.every_ms)
     }
 
     /// The end, ms since the epoch.

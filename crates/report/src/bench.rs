@@ -1,7 +1,7 @@
 //! Reports of `bench`.
 
 mod durations;
-mod expectations;
+pub(crate) mod expectations;
 pub mod json;
 mod notes;
 mod precision;

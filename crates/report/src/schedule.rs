@@ -4,15 +4,18 @@ mod json;
 pub mod units;
 mod view;
 
+use fathom_analysis::expectation::{self, ExpectationResult};
 use fathom_analysis::schedule::{FigureVariation, VariationVerdict};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
-use fathom_record::{MissedSlots, RunSchedule, TestStatus};
+use fathom_record::{MissedSlots, RunRecord, RunSchedule, TestStatus};
 
 pub use json::render as render_json;
 pub use view::view;
 
 use crate::Style;
+use crate::bench::expectations;
+use crate::view::Cell;
 
 /// A run of a schedule.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +32,33 @@ pub struct ScheduledRun {
     pub hostname: String,
 }
 
+/// An expectation that a run of a schedule did not meet.
+#[derive(Clone, Debug)]
+pub struct UnmetExpectation {
+    /// Number of the slot, from 0.
+    pub slot: u64,
+    /// The expectation and its result.
+    pub result: ExpectationResult,
+    /// Its test, metric, expected and measured value and verdict.
+    cells: [Cell; 5],
+}
+
+impl UnmetExpectation {
+    /// Those of the run of `slot`: missed and inconclusive ones.
+    pub fn all(record: &RunRecord, slot: u64) -> Vec<UnmetExpectation> {
+        let judged = expectation::judge(record).into_iter();
+        let unmet = judged.filter(|result| result.verdict.decided() != Some(true));
+        let cells = |result: &ExpectationResult| expectations::cells(record, result);
+        unmet.map(|result| UnmetExpectation { slot, cells: cells(&result), result }).collect()
+    }
+
+    /// `rand-read IOPS missed, -40 %`.
+    pub fn text(&self) -> String {
+        let [test, metric, _, _, verdict] = &self.cells;
+        format!("{} {} {}", test.text, metric.text, verdict.text)
+    }
+}
+
 /// What a report on a schedule is made of.
 #[derive(Clone, Debug)]
 pub struct ScheduleReport {
@@ -42,6 +72,8 @@ pub struct ScheduleReport {
     pub runs: Vec<ScheduledRun>,
     /// The slots so far that have none.
     pub missed: Vec<MissedSlots>,
+    /// The expectations that its runs did not meet, by slot.
+    pub unmet: Vec<UnmetExpectation>,
     /// Slots that are still to come.
     pub left: u64,
     /// How the figures vary.

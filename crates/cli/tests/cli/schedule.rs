@@ -30,7 +30,8 @@ fn a_week_of_a_simulated_volume_is_one_document() {
         (&0.into(), &0.into(), &Value::Null)
     );
     let runs = found["runs"].as_array().unwrap();
-    let due: Vec<u64> = runs.iter().map(|run| run["due_unix_ms"].as_u64().unwrap()).collect();
+    let due: Vec<u64> = runs.iter().map(|run| run["due_ms"].as_u64().unwrap()).collect();
+    assert!(runs.iter().all(|run| run["due_unix_ms"] == Value::Null), "its time is virtual");
     assert_eq!(due, (0..168).map(|slot| slot * 3_600_000).collect::<Vec<u64>>(), "no slot drifts");
     let figures = found["figures"].as_array().unwrap();
     let names: Vec<(&str, &str)> =
@@ -90,6 +91,42 @@ fn runs_are_ordinary_runs_with_the_name_of_the_schedule() {
     let csv =
         run(dir.path(), &["bench", "--every=6h", "--for=2d", "--only=rand-read", "--format=csv", VOLUME]);
     assert_eq!(csv.quietly().stdout.lines().count(), 1 + 2 * 8, "a line for each figure of each run");
+}
+
+#[test]
+fn a_schedule_names_the_expectations_that_it_missed() {
+    let dir = scratch();
+    let args = ["bench", "--every=10m", "--for=80m", "--only=rand-read", "--runtime=5m", VOLUME];
+    // Credits are exhausted in the seventh run.
+    let checked = |form: &[&str]| {
+        run(dir.path(), &[&args[..], &["--expect=rand-read.iops>=2000", "--size=1g"], form].concat())
+    };
+    let text = checked(&[]);
+    assert_eq!(text.code, Some(3), "{text:?}");
+    assert!(text.stdout.contains("\nExpectations\n") && text.stdout.contains("missed, -"), "{}", text.stdout);
+    let document = json(&checked(&["--json"]).stdout);
+    let unmet = document["unmet_expectations"].as_array().unwrap();
+    let missed: Vec<&Value> = unmet.iter().filter(|one| one["verdict"] == "missed").collect();
+    assert!(!missed.is_empty() && missed.len() < 8, "{document:#}");
+    for one in missed {
+        assert_eq!((&one["test"], &one["value"]), (&"rand-read".into(), &2000.0.into()));
+        assert!(one["measured"].as_f64() < Some(2000.0), "{one:#}");
+        let due = format!("{} min after the start", one["slot"].as_u64().unwrap() * 10);
+        assert!(text.stdout.contains(&due) || text.stdout.contains("1 h"), "{}", text.stdout);
+    }
+    let met = run(dir.path(), &[&args[..], &["--expect=rand-read.iops>=100"]].concat());
+    assert_eq!(met.code, Some(0), "{met:?}");
+    assert!(!met.stdout.contains("Expectations"), "{}", met.stdout);
+}
+
+#[test]
+fn simulated_schedules_of_different_times_have_different_names() {
+    let dir = scratch();
+    let names = [["--every=1h", "--for=3h"], ["--every=90m", "--for=3h"]].map(|times| {
+        let args = [&["bench", "--only=rand-read", "--json", "--history=h.db", VOLUME], &times[..]].concat();
+        json(&run(dir.path(), &args).quietly().stdout)["schedule"]["name"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(names, ["sim-aws-gp2-2016-size-50GiB-1h-3h", "sim-aws-gp2-2016-size-50GiB-90m-3h"]);
 }
 
 #[test]

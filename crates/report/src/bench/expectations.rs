@@ -47,6 +47,19 @@ pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
 }
 
 fn row(record: &RunRecord, judged: &ExpectationResult) -> Row {
+    Row::new(all_cells(record, judged)).toned(tone(&judged.verdict))
+}
+
+pub(crate) fn tone(verdict: &CriterionVerdict) -> Tone {
+    match verdict {
+        CriterionVerdict::Missed => Tone::Alarm,
+        CriterionVerdict::Inconclusive { .. } => Tone::Dim,
+        CriterionVerdict::Met => Tone::Normal,
+    }
+}
+
+/// A cell for each of [`COLUMNS`].
+fn all_cells(record: &RunRecord, judged: &ExpectationResult) -> [Cell; 9] {
     let ExpectationResult { expectation, measured, interval, .. } = judged;
     let quantity = Metric::parse(&expectation.metric);
     let measure = quantity.map_or(MetricKind::Iops, |quantity| quantity.kind);
@@ -60,12 +73,7 @@ fn row(record: &RunRecord, judged: &ExpectationResult) -> Row {
     });
     let tolerance =
         (expectation.tolerance_percent > 0.0).then(|| format!("{} %", digits(expectation.tolerance_percent)));
-    let tone = match judged.verdict {
-        CriterionVerdict::Missed => Tone::Alarm,
-        CriterionVerdict::Inconclusive { .. } => Tone::Dim,
-        CriterionVerdict::Met => Tone::Normal,
-    };
-    let cells = [
+    [
         expectation.test.as_str().into(),
         expectation.source.as_str().into(),
         expectation.class.as_str().into(),
@@ -75,8 +83,13 @@ fn row(record: &RunRecord, judged: &ExpectationResult) -> Row {
         measured.map(shown).into(),
         range.into(),
         verdict_text(judged).into(),
-    ];
-    Row::new(cells).toned(tone)
+    ]
+}
+
+/// The test and metric of an expectation, what is expected and measured, and the verdict.
+pub(crate) fn cells(record: &RunRecord, judged: &ExpectationResult) -> [Cell; 5] {
+    let [test, _, _, metric, expected, _, measured, _, verdict] = all_cells(record, judged);
+    [test, metric, expected, measured, verdict]
 }
 
 /// The verdict, and by how much an expectation was missed.

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use fathom_analysis::expectation::ExpectationResult;
 use fathom_analysis::schedule::{FigureVariation, GroupVariation};
 use fathom_analysis::trend::{ERROR, GroupSpread, TrendLevel, TrendVerdict};
 use fathom_record::{MissedSlots, RunSchedule};
@@ -23,15 +24,28 @@ struct ScheduleDocument<'a> {
     runs: Vec<RunDocument<'a>>,
     missed_slots: u64,
     missed: &'a [MissedSlots],
+    /// Those that were not met; left out where the runs have none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unmet_expectations: Vec<UnmetDocument<'a>>,
     /// Probability of a difference or change in any figure where there is none.
     error: f64,
     figures: Vec<FigureDocument<'a>>,
 }
 
 #[derive(Serialize)]
+struct UnmetDocument<'a> {
+    slot: u64,
+    #[serde(flatten)]
+    result: &'a ExpectationResult,
+}
+
+#[derive(Serialize)]
 struct RunDocument<'a> {
     slot: u64,
-    due_unix_ms: u64,
+    /// From slot 0 on.
+    due_ms: u64,
+    /// Null where the time is virtual.
+    due_unix_ms: Option<u64>,
     /// Null where it is not kept in the history.
     run: Option<u64>,
     started_unix_ms: u64,
@@ -68,7 +82,8 @@ struct CourseDocument<'a> {
 /// # Errors
 /// Those of `out`.
 pub fn render(report: &ScheduleReport, out: &mut dyn io::Write) -> io::Result<()> {
-    let runs = report.runs.iter().map(|run| run_document(run, &report.schedule));
+    let runs = report.runs.iter().map(|run| run_document(run, report));
+    let unmet = report.unmet.iter().map(|unmet| UnmetDocument { slot: unmet.slot, result: &unmet.result });
     let document = ScheduleDocument {
         schema: "fathom.schedule/1",
         schedule: &report.schedule,
@@ -80,16 +95,19 @@ pub fn render(report: &ScheduleReport, out: &mut dyn io::Write) -> io::Result<()
         runs: runs.collect(),
         missed_slots: report.missed_count(),
         missed: &report.missed,
+        unmet_expectations: unmet.collect(),
         error: ERROR,
         figures: report.figures.iter().map(figure).collect(),
     };
     document::write(&document, out)
 }
 
-fn run_document<'a>(run: &'a ScheduledRun, schedule: &RunSchedule) -> RunDocument<'a> {
+fn run_document<'a>(run: &'a ScheduledRun, report: &ScheduleReport) -> RunDocument<'a> {
+    let schedule = &report.schedule;
     RunDocument {
         slot: run.slot,
-        due_unix_ms: schedule.instant_of(run.slot),
+        due_ms: schedule.since_start_ms(run.slot),
+        due_unix_ms: (!report.is_simulated).then(|| schedule.instant_of(run.slot)),
         run: run.run,
         started_unix_ms: run.started_unix_ms,
         status: run.status.name(),

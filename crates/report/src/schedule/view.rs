@@ -4,12 +4,15 @@ use fathom_analysis::schedule::{FigureVariation, GroupVariation, VariationVerdic
 use fathom_analysis::trend::{LEAST_RUNS, TrendSeries, TrendVerdict};
 use fathom_record::{MissedSlots, TestStatus};
 
-use super::{ScheduleReport, instant, slots, span, times, too_few};
+use super::{ScheduleReport, UnmetExpectation, instant, slots, span, times, too_few};
 use crate::Style;
+use crate::bench::expectations::tone;
 use crate::history::trend::words::change;
 use crate::history::trend::{date, runs_of, value_cell};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 
+/// Most expectations that are named one by one.
+const MOST_UNMET: usize = 20;
 /// Most changes that are named one by one.
 const MOST_CHANGES: usize = 20;
 
@@ -18,6 +21,7 @@ pub fn view(report: &ScheduleReport, style: &Style) -> View {
     let mut view = View { data: data(report), ..View::default() };
     view.push("Schedule", [Block::KeyFigures(head(report, style))]);
     view.push("Missed slots", [Block::Table(missed(report, style))]);
+    view.push("Expectations", expectations(report, style));
     let mut notes = vec!["Medians, quartiles and extremes of the complete runs.".to_owned()];
     notes.retain(|_| !report.figures.is_empty());
     view.push("Variation", [Block::Table(variation(report)), Block::Notes(notes)]);
@@ -67,6 +71,28 @@ fn missed(report: &ScheduleReport, style: &Style) -> Table {
         Row::new([Cell::from(slots(missed)), due.into(), reason.into()])
     };
     Table::new(columns, report.missed.iter().map(row))
+}
+
+/// The expectations that runs did not meet, the newest runs where there are many.
+fn expectations(report: &ScheduleReport, style: &Style) -> [Block; 2] {
+    let columns = [
+        Column::right("slot"),
+        Column::left("due").dispensable(0),
+        Column::left("test"),
+        Column::left(""),
+        Column::right("expected"),
+        Column::right("measured"),
+        Column::left("verdict"),
+    ];
+    let shown = &report.unmet[report.unmet.len().saturating_sub(MOST_UNMET)..];
+    let row = |unmet: &UnmetExpectation| {
+        let due = instant(&report.schedule, report.is_simulated, unmet.slot, style);
+        let slot = [Cell::count(unmet.slot + 1), due.into()];
+        Row::new(slot.into_iter().chain(unmet.cells.clone())).toned(tone(&unmet.result.verdict))
+    };
+    let more = report.unmet.len() - shown.len();
+    let rest = (more > 0).then(|| format!("{more} earlier ones are in the JSON format."));
+    [Block::Table(Table::new(columns, shown.iter().map(row))), Block::Notes(rest.into_iter().collect())]
 }
 
 fn variation(report: &ScheduleReport) -> Table {

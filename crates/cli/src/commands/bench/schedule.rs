@@ -25,7 +25,7 @@ use fathom_sys::named_lock::NamedLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use self::earlier::{EarlierRuns, unfinished};
+use self::earlier::{EarlierRuns, StoredRuns, unfinished};
 use self::keeper::ScheduleKeeper;
 use super::BenchArguments;
 use crate::commands::measuring::Measuring;
@@ -112,24 +112,27 @@ pub fn begin(
         (None, false) => now,
     };
     let schedule = RunSchedule {
-        name: asked.schedule.unwrap_or_else(|| default_name(&target, begins_unix_ms)),
+        name: asked.schedule.unwrap_or_else(|| default_name(&target, begins_unix_ms, every, lasts)),
         begins_unix_ms,
         every_ms: every.as_millis(),
         lasts_ms: lasts.as_millis(),
         directory: current_directory()?,
     };
-    let earlier = EarlierRuns::of(&measuring.place, &schedule.name)?;
+    let stored = if is_simulated { StoredRuns::default() } else { StoredRuns::open(&measuring.place)? };
+    stored.tell_of_unreachable();
+    let mut earlier = EarlierRuns::of(&stored, &schedule.name)?;
+    if stored.unreachable.is_some() {
+        earlier.pass_unknown(&schedule, now);
+    }
     if let Some(known) = &earlier.schedule
         && (known.begins_unix_ms, known.every_ms, known.lasts_ms)
             != (schedule.begins_unix_ms, schedule.every_ms, schedule.lasts_ms)
-        && !is_simulated
     {
         return Err(Complaint::usage(
             format!("the history has a schedule {} with other instants", schedule.name),
             Some(format!("resume it with --resume --schedule {}, or use another name", schedule.name)),
         ));
     }
-    let earlier = if is_simulated { EarlierRuns::default() } else { earlier };
     let asked = FollowOptions { only_due: asked.due, prints_units: asked.systemd };
     follow(arguments, measuring, command, Followed { schedule, earlier, asked })
 }
@@ -147,9 +150,11 @@ pub fn resume(arguments: BenchArguments) -> Result<Exit, Complaint> {
             Some("run it again with --every and --for: it takes seconds".to_owned()),
         ));
     }
-    let found =
-        unfinished(&measuring.place, arguments.schedule.schedule.as_deref(), target.map(|it| it.as_path()))?;
-    let earlier = EarlierRuns::of(&measuring.place, &found.schedule.name)?;
+    let mut stored = StoredRuns::open(&measuring.place)?;
+    let name = arguments.schedule.schedule.as_deref();
+    let found = unfinished(&mut stored, name, target.map(|it| it.as_path()))?;
+    stored.tell_of_unreachable();
+    let earlier = EarlierRuns::of(&stored, &found.schedule.name)?;
     std::env::set_current_dir(&found.schedule.directory).map_err(|error| {
         Complaint::failed(
             format!("cannot resume in {}: {}", found.schedule.directory, output::plain(&error)),
@@ -268,6 +273,7 @@ fn report(
     let values = [earlier.values, keeper.values.clone()].concat();
     let runs = [earlier.runs, keeper.runs.clone()].concat();
     let missed = [earlier.missed, keeper.missed.clone(), missed].concat();
+    let unmet = [earlier.unmet, keeper.unmet.clone()].concat();
     let ends = missed.iter().map(|missed| missed.first.saturating_add(missed.count));
     let next = runs.iter().map(|run| run.slot + 1).chain(ends).max().unwrap_or(0);
     let left = schedule.slots().saturating_sub(next);
@@ -279,6 +285,7 @@ fn report(
         figures: variation(&values, |unix_ms| hours.hour(unix_ms)),
         runs,
         missed,
+        unmet,
         schedule,
     }
 }
@@ -325,8 +332,8 @@ fn resume_line(schedule: &RunSchedule, measuring: &Measuring) -> String {
     format!("fathom bench --resume --schedule {}{}", schedule.name, history.unwrap_or_default())
 }
 
-/// `data-20261123T031705`; of a simulated schedule that begins at no date the target alone.
-fn default_name(target: &Path, begins_unix_ms: u64) -> String {
+/// `data-20261123T031705`; of a simulated schedule, which begins at no date, `sim-aws-gp3-1h-7d` with its interval and duration.
+fn default_name(target: &Path, begins_unix_ms: u64, every: Nanos, lasts: Nanos) -> String {
     const LONGEST: usize = 40;
     let text = target.to_string_lossy();
     let text = if is_simulated(target) { text.into_owned() } else { absolute(target) };
@@ -336,5 +343,15 @@ fn default_name(target: &Path, begins_unix_ms: u64) -> String {
     let date = i64::try_from(begins_unix_ms).ok().filter(|&ms| ms > 0);
     let date = date.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let date = date.map(|date| date.strftime("-%Y%m%dT%H%M%S").to_string());
-    format!("{}{}", slug.trim_end_matches('-'), date.unwrap_or_default())
+    let times = date.unwrap_or_else(|| format!("-{}-{}", compact(every), compact(lasts)));
+    format!("{}{times}", slug.trim_end_matches('-'))
+}
+
+/// `1h`, `90m`, `1500ms`: in the largest unit that divides it.
+fn compact(time: Nanos) -> String {
+    const UNITS: [(&str, u64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
+    let ms = time.as_millis();
+    let unit = UNITS.into_iter().find(|(_, unit)| ms.is_multiple_of(*unit));
+    let (name, unit) = unit.unwrap_or(("ms", 1));
+    format!("{}{name}", ms / unit)
 }

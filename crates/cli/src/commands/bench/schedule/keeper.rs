@@ -5,19 +5,16 @@ use std::sync::Arc;
 
 use fathom_analysis::expectation;
 use fathom_analysis::schedule::{ScheduledValue, leading_metrics};
-use fathom_analysis::trend::{TrendPoint, TrendRow};
 use fathom_assess::TestKeeper;
 use fathom_assess::schedule::SchedulePlan;
 use fathom_history::HistoryPath;
-use fathom_record::{MissedSlots, RunHeader, RunRecord, ScheduledSlot, TestRecord, TestStatus, TestSummary};
-use fathom_report::schedule::{ScheduledRun, instant};
+use fathom_record::{MissedSlots, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_report::schedule::{ScheduledRun, UnmetExpectation, instant};
 use fathom_report::{Style, TextWriter};
 
+use super::earlier::values_of;
 use crate::output::{self, Bar};
 use crate::store::{self, HistoryKeeper};
-
-/// A simulated run counts as if it began a day later: an instant of 0 means that there is none.
-const DAY_MS: u64 = 86_400_000;
 
 /// Keeps the runs of a schedule.
 pub struct ScheduleKeeper {
@@ -32,6 +29,8 @@ pub struct ScheduleKeeper {
     pub missed: Vec<MissedSlots>,
     /// Their figures.
     pub values: Vec<ScheduledValue>,
+    /// The expectations that they did not meet.
+    pub unmet: Vec<UnmetExpectation>,
     /// A run missed an expectation.
     pub is_missed: bool,
     /// A run had an inconclusive one.
@@ -54,29 +53,9 @@ impl ScheduleKeeper {
             runs: Vec::new(),
             missed: Vec::new(),
             values: Vec::new(),
+            unmet: Vec::new(),
             is_missed: false,
             is_inconclusive: false,
-        }
-    }
-
-    fn add_values(&mut self, record: &RunRecord, slot: &ScheduledSlot, run: u64) {
-        let header = &record.header;
-        let started_unix_ms = match header.started_unix_ms {
-            0 => slot.due_unix_ms() + DAY_MS,
-            started => started,
-        };
-        let key: Arc<str> = header.host().hostname.as_str().into();
-        let target: Arc<str> = header.target.as_str().into();
-        for test in &record.tests {
-            let (summary, id) = (TestSummary::new(test), Arc::<str>::from(test.id.as_str()));
-            for metric in leading_metrics() {
-                let Some(value) = metric.of(&summary) else { continue };
-                let target = target.clone();
-                let point =
-                    TrendPoint { run, dated_unix_ms: started_unix_ms, started_unix_ms, target, value };
-                let row = TrendRow { test: id.clone(), key: key.clone(), point };
-                self.values.push(ScheduledValue { metric, row });
-            }
         }
     }
 
@@ -96,7 +75,11 @@ impl ScheduleKeeper {
         });
         let (due, slots) = (instant(schedule, false, run.slot, style), schedule.slots());
         let rates: Vec<String> = rates.collect();
-        writeln!(out, "{}/{slots}  {due}  {}{kept}  {}", run.slot + 1, run.status.name(), rates.join(", "))
+        let (slot, status) = (run.slot + 1, run.status.name());
+        writeln!(out, "{slot}/{slots}  {due}  {status}{kept}  {}", rates.join(", "))?;
+        let unmet = self.unmet.iter().filter(|unmet| unmet.slot == run.slot).map(UnmetExpectation::text);
+        let unmet: Vec<String> = unmet.collect();
+        if unmet.is_empty() { Ok(()) } else { writeln!(out, "  {}", unmet.join("; ")) }
     }
 }
 
@@ -121,8 +104,9 @@ impl TestKeeper for ScheduleKeeper {
         };
         self.is_missed |= expectation::is_missed(record);
         self.is_inconclusive |= expectation::is_inconclusive(record);
+        self.unmet.extend(UnmetExpectation::all(record, slot.slot));
         if record.status == TestStatus::Complete {
-            self.add_values(record, &slot, run.run.unwrap_or(slot.slot + 1));
+            self.values.extend(values_of(record, &slot, run.run.unwrap_or(slot.slot + 1)));
         }
         self.missed.extend(slot.missed);
         if let Some(style) = &self.style {
