@@ -10,6 +10,7 @@ use crate::RunId;
 use crate::database::{MORE, Transaction, Value};
 use crate::error::Failure;
 use crate::history::json;
+use crate::notes::{ADD_TAG, is_tag};
 
 const SET_HEADER: &str =
     "UPDATE runs SET header = ?2, started_unix_ms = ?3, target = ?4, kind = ?5, command = ?6,
@@ -22,6 +23,9 @@ pub(crate) fn insert_run(transaction: &Transaction<'_>, header: &RunHeader) -> R
     let stored = i64::try_from(unix_ms()).unwrap_or(0);
     let run = transaction.first(INSERT_RUN, &[SCHEMA.into(), stored.into()], |row| row.run(0))?;
     let run = run.unwrap_or(RunId(0));
+    for tag in header.tags.iter().filter(|tag| is_tag(tag)) {
+        transaction.execute(ADD_TAG, &[run.0.into(), tag.as_str().into()])?;
+    }
     set_header(transaction, run, header, &json(header))?;
     Ok(run)
 }

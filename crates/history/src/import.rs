@@ -20,10 +20,20 @@ impl History {
     /// # Errors
     /// Those of the database.
     pub fn import(&mut self, record: &RunRecord) -> Result<RunId, Error> {
+        self.enter(record).map(|imported| imported.run)
+    }
+
+    /// As [`History::import`]; says what of the record is new.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub fn enter(&mut self, record: &RunRecord) -> Result<ImportedRun, Error> {
         let bodies: Vec<String> = record.tests.iter().map(json).collect();
-        let run = self.write_much("enter a record", |transaction| {
+        let imported = self.write_much("enter a record", |transaction| {
             transaction.exclude_others()?;
             let found = find_stored(transaction, record, &bodies)?;
+            let is_new = found.is_none();
+            let mut added = 0;
             let stored = match found {
                 Some(stored) => stored,
                 None => StoredRun {
@@ -35,15 +45,16 @@ impl History {
             let tests = record.tests.iter().zip(&bodies);
             for (test, body) in tests.filter(|(_, body)| !stored.bodies.contains(body)) {
                 insert_test(transaction, stored.run, test, body)?;
+                added += 1;
             }
             // An older side file must not undo the stored end of the run.
             if !stored.ended {
                 update_run(transaction, stored.run, record.status, &record.header, &record.findings)?;
             }
-            Ok(stored.run)
+            Ok(ImportedRun { run: stored.run, is_new, added })
         })?;
-        self.store_verdict(run)?;
-        Ok(run)
+        self.store_verdict(imported.run)?;
+        Ok(imported)
     }
 
     /// Imports the record in the file at `path`, as [`History::import`].
@@ -59,6 +70,17 @@ impl History {
         })?;
         self.import(&record)
     }
+}
+
+/// A record that was imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportedRun {
+    /// Its number.
+    pub run: RunId,
+    /// The history had no part of it.
+    pub is_new: bool,
+    /// Tests of it that the history did not have.
+    pub added: usize,
 }
 
 /// A run of which the history has at least a part.

@@ -3,20 +3,25 @@
 use crate::database::MORE;
 use crate::{Error, History, RunId};
 
+pub(crate) const ADD_TAG: &str = "INSERT INTO tags (run_id, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+
+/// Whether `text` can name runs: it is not blank, no number, and has no character with a meaning in the names of runs.
+pub fn is_tag(text: &str) -> bool {
+    let has_meaning = |letter: char| letter.is_control() || matches!(letter, ',' | '~' | ':');
+    !text.trim().is_empty() && !text.contains(has_meaning) && text.parse::<RunId>().is_err()
+}
+
 impl History {
     /// Adds a tag to a run; several runs may have the same tag.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that cannot name runs: blank, a number, or with a
-    /// character that has a meaning in the names of runs.
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that is not [`is_tag`].
     pub fn tag(&mut self, run: RunId, tag: &str) -> Result<(), Error> {
-        let has_meaning = |letter: char| letter.is_control() || matches!(letter, ',' | '~' | ':');
-        if tag.trim().is_empty() || tag.contains(has_meaning) || tag.parse::<RunId>().is_ok() {
+        if !is_tag(tag) {
             return Err(Error::BadTag { tag: tag.to_owned() });
         }
         self.write_run(run, "tag a run", |transaction| {
-            let insert = "INSERT INTO tags (run_id, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-            transaction.execute(insert, &[run.0.into(), tag.into()]).map(drop)
+            transaction.execute(ADD_TAG, &[run.0.into(), tag.into()]).map(drop)
         })
     }
 

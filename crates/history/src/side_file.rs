@@ -11,6 +11,7 @@ use fathom_record::{Finding, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_sys::files::{create_new, replace_output};
 
 use crate::Error;
+use crate::store::replace_header;
 
 /// A record in a separate file.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl SideFile {
         findings: &[Finding],
     ) -> Result<(), Error> {
         self.record.status = status;
-        self.record.header.clone_from(header);
+        replace_header(&mut self.record, header);
         self.record.findings = findings.to_vec();
         self.write()
     }

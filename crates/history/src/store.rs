@@ -25,6 +25,8 @@ pub struct HistoryPath {
     pub own_directory: Option<PathBuf>,
     /// How long other processes' locks are waited for, during a run.
     pub patience: Duration,
+    /// Tags that the run gets.
+    pub tags: Vec<String>,
 }
 
 impl HistoryPath {
@@ -36,7 +38,7 @@ impl HistoryPath {
             Some(Location::Server(_)) => SERVER_PATIENCE,
             _ => PATIENCE,
         };
-        HistoryPath { history, side_files: None, own_directory, patience }
+        HistoryPath { history, side_files: None, own_directory, patience, tags: Vec::new() }
     }
 
     /// Sends the records that wait for the server in side files, through `history`, before it is read.
@@ -179,6 +181,7 @@ impl Store {
     /// Begins a run at the location `place`.
     pub fn begin(place: &HistoryPath, header: &RunHeader) -> (Store, Option<Warning>) {
         let Some(location) = &place.history else { return (Store::None, None) };
+        let header = &RunHeader { tags: place.tags.clone(), ..header.clone() };
         let begun = History::open(location, place.patience).and_then(|mut history| {
             let run = history.begin(header)?;
             Ok((history, run))
@@ -223,7 +226,7 @@ impl Store {
         let error = match self {
             Store::Database(running) => {
                 running.record.status = status;
-                running.record.header.clone_from(header);
+                replace_header(&mut running.record, header);
                 running.record.findings = findings.to_vec();
                 running.history.finish_record(running.run, &running.record).err()?
             }
@@ -274,6 +277,13 @@ impl Store {
         *self = next;
         Warning { error, instead }
     }
+}
+
+/// Replaces the header of a record, and keeps the tags that it was given when it began.
+pub(crate) fn replace_header(record: &mut RunRecord, header: &RunHeader) {
+    let tags = std::mem::take(&mut record.header.tags);
+    record.header.clone_from(header);
+    record.header.tags = tags;
 }
 
 fn to_side_file(record: RunRecord, directories: &[Directory]) -> Store {

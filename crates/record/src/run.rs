@@ -67,6 +67,9 @@ pub struct RunHeader {
     /// Labels of the user (`provider`, `volume`, …).
     #[serde(skip_serializing_if = "is_default")]
     pub labels: BTreeMap<String, String>,
+    /// The tags that it was given when it began; the history has those of later.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// The job text the run was made from, in fio's job-file form.
     pub job_text: String,
     /// The seed all random choices derive from, where one was given or drawn for the whole run.

@@ -115,9 +115,16 @@ pub fn span(schedule: &RunSchedule, is_simulated: bool, style: &Style) -> String
     }
 }
 
-/// `168 runs, one every 1 h for 168 h`.
+const DAY_MS: u64 = 86_400_000;
+
+/// `168 runs, one every 1 h for 7 days`.
 pub fn times(schedule: &RunSchedule) -> String {
-    let [every, lasts] = [schedule.every_ms, schedule.lasts_ms].map(|ms| duration(Nanos::from_millis(ms)));
+    let [every, lasts] = [schedule.every_ms, schedule.lasts_ms].map(|ms| match ms / DAY_MS {
+        1 if ms == DAY_MS => "day".to_owned(),
+        days if ms == days * DAY_MS => format!("{days} days"),
+        _ => duration(Nanos::from_millis(ms)),
+    });
+    let lasts = if lasts == "day" { "1 day" } else { &lasts };
     format!("{} runs, one every {every} for {lasts}", grouped(schedule.slots()))
 }
 

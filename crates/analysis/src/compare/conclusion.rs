@@ -201,9 +201,7 @@ impl Evidence<'_> {
             }
         }
         if groups.is_empty() {
-            return Some(
-                "No use separates them: each verdict on a use that is reached is the same.".to_owned(),
-            );
+            return Some("All of them suit the same uses, as far as that is decided.".to_owned());
         }
         let group = |(by, purposes): &(Vec<&str>, Vec<&str>)| {
             let by: Vec<String> = by.iter().map(|source| (*source).to_owned()).collect();
@@ -211,7 +209,7 @@ impl Evidence<'_> {
             format!("only {} for {}", list(&by), list(&purposes))
         };
         let groups: Vec<String> = groups.iter().map(group).collect();
-        Some(format!("Proven at least marginal, and not only in a known burst: {}.", groups.join("; ")))
+        Some(format!("At least marginal for a use, and not only in a burst: {}.", groups.join("; ")))
     }
 
     fn prices(&self) -> Option<String> {

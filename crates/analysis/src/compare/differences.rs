@@ -19,8 +19,18 @@ pub struct Difference {
     pub tests: Vec<String>,
     /// Its value in each source; `None` where it is unknown, or the source lacks the tests.
     pub values: Vec<Option<String>>,
+    /// The sources that have none of the tests: there is nothing to know.
+    #[serde(skip)]
+    lacking: Vec<usize>,
     /// The tests do different work, so they get no verdict.
     pub prevents_verdict: bool,
+}
+
+impl Difference {
+    /// True where the source at `place` has one of the tests.
+    pub fn has_tests(&self, place: usize) -> bool {
+        !self.lacking.contains(&place)
+    }
 }
 
 /// All differences between `sources`: of the loads first, then of the runs.
@@ -34,6 +44,11 @@ pub fn differences(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<Diff
         one.tests.clear();
     }
     all
+}
+
+/// The sources without the test.
+fn lacking(row: &ComparedRow) -> Vec<usize> {
+    (0..row.runs.len()).filter(|source| row.runs[*source].is_empty()).collect()
 }
 
 fn is_shared(row: &ComparedRow) -> bool {
@@ -66,6 +81,7 @@ fn of_loads(rows: &[ComparedRow]) -> Vec<Difference> {
                         condition,
                         tests: vec![row.test.clone()],
                         prevents_verdict: known.len() > 1,
+                        lacking: lacking(row),
                         values,
                     },
                 );
@@ -98,7 +114,8 @@ fn of_tests(rows: &[ComparedRow]) -> Vec<Difference> {
             let is_partly_known = condition == "status" && !known.is_empty();
             if known.len() > 1 || is_partly_known {
                 let tests = vec![row.test.clone()];
-                add(&mut found, Difference { condition, tests, values, prevents_verdict: false });
+                let lacking = lacking(row);
+                add(&mut found, Difference { condition, tests, values, lacking, prevents_verdict: false });
             }
         }
     }
@@ -145,7 +162,13 @@ fn of_runs(sources: &[ComparedSource]) -> Vec<Difference> {
         let values: Vec<Option<String>> = sources.iter().map(of).collect();
         let known: BTreeSet<&String> = values.iter().flatten().collect();
         let is_one = known.len() > 1;
-        is_one.then_some(Difference { condition, tests: Vec::new(), values, prevents_verdict: false })
+        is_one.then_some(Difference {
+            condition,
+            tests: Vec::new(),
+            values,
+            lacking: Vec::new(),
+            prevents_verdict: false,
+        })
     };
     CONDITIONS.into_iter().filter_map(differs).collect()
 }

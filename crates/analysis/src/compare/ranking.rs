@@ -60,10 +60,10 @@ pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, de
         (source == base || rate.row.is_comparable(base, source)) && value(sources, rate, source).is_some()
     };
     let of_base: Vec<&RateRow<'_>> = rates.iter().filter(|rate| has(rate, base)).collect();
-    // A source that lacks most of the tests of the base would leave little to rank the others by, and one that stalled serves nobody.
+    // A source with fewer than half of the rates of the base would leave little to rank the others by, and one that stalled serves nobody.
     let counted = |source: usize| of_base.iter().filter(|rate| has(rate, source)).count();
     let is_ranked = |source: usize| {
-        counted(source) * 2 > of_base.len() && (source == base || stalled(rows, source).is_empty())
+        counted(source) * 2 >= of_base.len() && (source == base || stalled(rows, source).is_empty())
     };
     let ranked: Vec<usize> = (0..sources.len()).filter(|source| is_ranked(*source)).collect();
     let shared: Vec<&RateRow<'_>> =
@@ -162,7 +162,7 @@ fn note(sources: &[ComparedSource], stalled: &[String], source: usize, is_ranked
         (!stalled.is_empty())
             .then(|| format!("not ranked: {} in {}", CellState::Stalled.text(), stalled.join(", "))),
         (!is_ranked && stalled.is_empty())
-            .then(|| "not ranked: it has too few of the base's tests".to_owned()),
+            .then(|| "not ranked: it has fewer than half of the base's rates".to_owned()),
         is_ephemeral.then(|| "ephemeral: its data are lost with its instance".to_owned()),
     ];
     let notes: Vec<String> = notes.into_iter().flatten().collect();

@@ -73,11 +73,14 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
     )
 }
 
+fn moves_bytes(row: &RecordRow<'_>) -> bool {
+    row.jobs().iter().any(|job| !NO_TARGET.contains(&job.engine()))
+}
+
 fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
-    let moves = row.jobs().iter().any(|job| !NO_TARGET.contains(&job.engine()));
     let buffered = row.jobs().iter().filter(|job| !job.plan.io.direct);
     let jobs = buffered.count();
-    if jobs == 0 || !moves || row.kind().is_none() {
+    if jobs == 0 || !moves_bytes(row) || row.kind().is_none() {
         return None;
     }
     let claim =
@@ -97,7 +100,7 @@ fn small_set(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let planned = row.planned_size().max(file_size);
     let set = if record.header.size_bytes > 0 { record.header.size_bytes } else { planned };
     let times = total.bytes as f64 / set.max(1) as f64;
-    if set == 0 || set >= SMALL_SET_BYTES || times < TIMES_OVER {
+    if set == 0 || set >= SMALL_SET_BYTES || times < TIMES_OVER || !moves_bytes(row) {
         return None;
     }
     let claim = format!(

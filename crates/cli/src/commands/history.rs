@@ -6,6 +6,7 @@ mod filter;
 mod import;
 mod list;
 mod prune;
+mod run_name;
 mod size;
 mod trend;
 
@@ -21,6 +22,7 @@ use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter, import as import_report};
 use fathom_sys::clock::unix_ms;
 
+use self::run_name::RunName;
 use super::format_arguments::FormatArguments;
 use super::run_arguments::location;
 use crate::exit::{Complaint, Exit};
@@ -46,7 +48,7 @@ Examples:
   fathom history trend rand-read.read.iops --by device
   fathom history trend rand-read.p99 --by hour --since 2026-11-01
   fathom history note 17 'after the kernel update'
-  fathom history diff 16 17
+  fathom history diff last~1 last
   fathom history tag before 12 14 16  `fathom compare tag:before tag:after` compares them
   fathom history export 17 > run17.json
   fathom history export --since 30d --format csv -o figures.csv
@@ -63,9 +65,8 @@ enum Action {
     List(list::ListArguments),
     /// Show the report of a run
     Show {
-        /// Run number [default: the newest run]
-        #[arg(value_parser = number)]
-        run: Option<RunId>,
+        /// Run number, last or last~N [default: last]
+        run: Option<RunName>,
         #[command(flatten)]
         form: FormatArguments,
         /// Print the exact fio command of each test
@@ -78,18 +79,17 @@ enum Action {
     Tag {
         /// A word that is no number, without , ~ and :
         tag: String,
-        /// Run numbers
-        #[arg(required = true, value_parser = number)]
-        runs: Vec<RunId>,
+        /// Run numbers, last or last~N
+        #[arg(required = true)]
+        runs: Vec<RunName>,
         /// Take the tag from the runs
         #[arg(long)]
         remove: bool,
     },
     /// Note something about a run; search finds it
     Note {
-        /// Run number
-        #[arg(value_parser = number)]
-        run: RunId,
+        /// Run number, last or last~N
+        run: RunName,
         /// The note
         #[arg(required_unless_present = "remove")]
         text: Option<String>,
@@ -105,9 +105,9 @@ enum Action {
     Prune(prune::PruneArguments),
     /// Remove runs permanently
     Rm {
-        /// Run numbers
-        #[arg(required = true, value_parser = number)]
-        runs: Vec<RunId>,
+        /// Run numbers, last or last~N
+        #[arg(required = true)]
+        runs: Vec<RunName>,
     },
     /// Import runs: fathom records, output of fio or ioping, tables of figures
     Import {
@@ -117,10 +117,6 @@ enum Action {
     },
     /// Export runs: whole records, tables, OpenMetrics or histograms
     Export(export::ExportArguments),
-}
-
-fn number(text: &str) -> Result<RunId, String> {
-    text.parse().map_err(|_| "expected a run number, as shown by `fathom history list`".to_owned())
 }
 
 /// Does what was asked.
@@ -135,6 +131,7 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
         Action::Prune(prune) => prune::run(&prune, &path),
         Action::Show { run, form, show_fio } => {
             let history = History::open_existing(&path, PATIENCE)?;
+            let run = run.map(|run| run.id(&history)).transpose()?;
             show(&history, run, &form, show_fio)
         }
         Action::Trend(trend) => trend::run(&trend, &path),
@@ -143,7 +140,9 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
         Action::Diff(diff) => diff::run(&diff, path),
         Action::Size(size) => size::run(&size, &path),
         Action::Rm { runs } => {
-            History::open_existing(&path, PATIENCE)?.remove(&runs)?;
+            let mut history = History::open_existing(&path, PATIENCE)?;
+            let runs = RunName::ids(&runs, &history)?;
+            history.remove(&runs)?;
             output::print(|out| writeln!(out, "Removed {}.", named(&runs)))?;
             Ok(Exit::Done)
         }
@@ -151,9 +150,10 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     }
 }
 
-fn tag_runs(path: &Location, tag: &str, runs: &[RunId], remove: bool) -> Result<Exit, Complaint> {
+fn tag_runs(path: &Location, tag: &str, runs: &[RunName], remove: bool) -> Result<Exit, Complaint> {
     let mut history = History::open_existing(path, PATIENCE)?;
-    for &run in runs {
+    let runs = RunName::ids(runs, &history)?;
+    for &run in &runs {
         if remove {
             history.untag(run, tag)?;
         } else {
@@ -161,13 +161,14 @@ fn tag_runs(path: &Location, tag: &str, runs: &[RunId], remove: bool) -> Result<
         }
     }
     let what = if remove { "Untagged" } else { "Tagged" };
-    output::print(|out| writeln!(out, "{what} {}: {tag}.", named(runs)))?;
+    output::print(|out| writeln!(out, "{what} {}: {tag}.", named(&runs)))?;
     Ok(Exit::Done)
 }
 
 /// Adds a note, or removes all where there is no text.
-fn note(path: &Location, run: RunId, text: Option<&str>) -> Result<Exit, Complaint> {
+fn note(path: &Location, run: RunName, text: Option<&str>) -> Result<Exit, Complaint> {
     let mut history = History::open_existing(path, PATIENCE)?;
+    let run = run.id(&history)?;
     let done = match text {
         Some(text) => {
             history.add_note(run, text, unix_ms())?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fathom_assess::RunSettings;
-use fathom_history::{HistoryPath, Location, without_password};
+use fathom_history::{HistoryPath, Location, is_tag, without_password};
 
 use super::catalog_arguments::CatalogArguments;
 use super::format_arguments::FormatArguments;
@@ -19,6 +19,9 @@ pub struct KeepArguments {
     /// in the catalogue
     #[arg(long = "label", value_parser = label, value_name = "NAME=VALUE")]
     pub labels: Vec<(String, String)>,
+    /// Tag of the run (repeatable), by which `compare tag:NAME` and `history list --tag NAME` find it
+    #[arg(long = "tag", value_parser = tag, value_name = "NAME")]
+    pub tags: Vec<String>,
     /// History to keep the run in: a file, or postgres://... [default: FATHOM_HISTORY, else the user's own file]
     #[arg(long, value_name = "FILE|URI", value_parser = location)]
     pub history: Option<Location>,
@@ -35,7 +38,7 @@ impl KeepArguments {
 
     /// Where the run is kept, if it `is_kept`.
     pub fn place(&self, is_kept: bool) -> HistoryPath {
-        store::place(self.history.clone(), is_kept)
+        HistoryPath { tags: self.tags.clone(), ..store::place(self.history.clone(), is_kept) }
     }
 
     /// The labels of the run.
@@ -121,6 +124,15 @@ pub fn words(command: &[OsString]) -> Vec<String> {
 /// The history that an argument names.
 pub fn location(text: &str) -> Result<Location, std::convert::Infallible> {
     Ok(Location::new(text))
+}
+
+/// Reads a tag.
+pub fn tag(text: &str) -> Result<String, String> {
+    if is_tag(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("use a word that is no number, without , ~ and :".to_owned())
+    }
 }
 
 /// Reads `NAME=VALUE`.

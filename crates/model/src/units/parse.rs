@@ -60,7 +60,8 @@ pub fn parse_capacity(text: &str) -> Result<u64, ParseSizeError> {
 /// # Errors
 /// The text is no time span.
 pub fn parse_duration(text: &str) -> Result<Nanos, ParseDurationError> {
-    let fail = || ParseDurationError { text: text.to_owned() };
+    let fail = || ParseDurationError { text: text.to_owned(), is_too_long: false };
+    let too_long = || ParseDurationError { is_too_long: true, ..fail() };
     let (mut rest, mut total, mut last_scale) = (text.trim(), 0_u64, f64::INFINITY);
     loop {
         let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
@@ -83,10 +84,13 @@ pub fn parse_duration(text: &str) -> Result<Nanos, ParseDurationError> {
         rest = behind.trim_start();
         let value = number.parse::<f64>().map_err(|_| fail())? * scale;
         let is_misplaced = scale >= last_scale || (!rest.is_empty() && number.contains('.'));
-        if is_misplaced || !value.is_finite() || value >= u64::MAX as f64 {
+        if is_misplaced || value.is_nan() {
             return Err(fail());
         }
-        total = total.checked_add(value.round() as u64).ok_or_else(fail)?;
+        if value >= u64::MAX as f64 {
+            return Err(too_long());
+        }
+        total = total.checked_add(value.round() as u64).ok_or_else(too_long)?;
         if rest.is_empty() {
             return Ok(Nanos(total));
         }
@@ -120,11 +124,15 @@ impl std::error::Error for ParseSizeError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseDurationError {
     text: String,
+    is_too_long: bool,
 }
 
 impl fmt::Display for ParseDurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = &self.text;
+        if self.is_too_long {
+            return write!(f, "'{text}' is too long: a duration is at most 584 years");
+        }
         write!(f, "'{text}' is not a duration: write seconds, or numbers with ms, s, m, h or d, as in 5m30s")
     }
 }

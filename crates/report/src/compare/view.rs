@@ -125,7 +125,7 @@ fn differences(comparison: &VolumeComparison) -> Block {
 /// `12 s (A, B); 30 s (C): rand-read; no verdict`.
 fn difference(one: &Difference) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (at, value) in one.values.iter().enumerate() {
+    for (at, value) in one.values.iter().enumerate().filter(|(at, _)| one.has_tests(*at)) {
         let value = value.as_deref().unwrap_or("unknown");
         match groups.iter_mut().find(|(known, _)| *known == value) {
             Some((_, sources)) => sources.push(LABELS[at]),

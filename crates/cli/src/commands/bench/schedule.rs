@@ -60,7 +60,7 @@ pub struct ScheduleArguments {
     #[arg(long, conflicts_with_all = [
         "suite", "profiles", "quick", "thorough", "size", "runtime", "until_steady", "precision", "min_runtime", "against",
         "delta", "conditions", "budget", "only", "expect", "expect_file", "tolerance", "strict", "class", "destroy_data",
-        "show_fio", "every", "lasts", "from", "due", "systemd", "labels", "keep", "no_history", "buffered", "engine", "seed",
+        "show_fio", "every", "lasts", "from", "due", "systemd", "labels", "tags", "keep", "no_history", "buffered", "engine", "seed",
     ])]
     pub resume: bool,
 }

@@ -1,9 +1,10 @@
 //! `fathom history diff`: what differs between two runs, by the comparison of `fathom compare`.
 
 use clap::Args;
-use fathom_history::{Location, RunId};
+use fathom_history::{History, Location, PATIENCE};
 use fathom_report::history::diff::{render_json, view};
 
+use super::run_name::RunName;
 use crate::commands::compare::of_runs;
 use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
@@ -11,12 +12,10 @@ use crate::exit::{Complaint, Exit};
 /// What `fathom history diff` takes.
 #[derive(Args)]
 pub struct DiffArguments {
-    /// Run number, A
-    #[arg(value_parser = super::number)]
-    a: RunId,
-    /// Run number, B
-    #[arg(value_parser = super::number)]
-    b: RunId,
+    /// Run number, last or last~N: A
+    a: RunName,
+    /// Run number, last or last~N: B
+    b: RunName,
     #[command(flatten)]
     form: FormatArguments,
 }
@@ -26,7 +25,9 @@ pub struct DiffArguments {
 /// # Errors
 /// A run cannot be read.
 pub fn run(arguments: &DiffArguments, history: Location) -> Result<Exit, Complaint> {
-    let [a, b] = [arguments.a, arguments.b].map(|run| run.to_string());
+    let stored = History::open_existing(&history, PATIENCE)?;
+    let [a, b] = [arguments.a.id(&stored)?, arguments.b.id(&stored)?].map(|run| run.to_string());
+    drop(stored);
     let comparison = of_runs([&a, &b], Some(history))?;
     let names = [format!("Run {a}"), format!("run {b}")];
     let names = names.each_ref().map(String::as_str);

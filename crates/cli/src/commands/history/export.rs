@@ -11,15 +11,15 @@ use fathom_report::formats::csv;
 use fathom_sys::files::{PathRefusal, replace_output};
 
 use super::filter::FilterArguments;
+use super::run_name::RunName;
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
 
 /// What `fathom history export` takes.
 #[derive(Args)]
 pub struct ExportArguments {
-    /// Run numbers [default: all runs that the filters admit]
-    #[arg(value_parser = super::number)]
-    runs: Vec<RunId>,
+    /// Run numbers, last or last~N [default: all runs that the filters admit]
+    runs: Vec<RunName>,
     /// Format of the export
     #[arg(long, value_enum, default_value_t)]
     format: ExportFormat,
@@ -64,7 +64,7 @@ pub fn run(arguments: &ExportArguments, location: &Location) -> Result<Exit, Com
     let mut unreadable = if is_all { listing.unreadable } else { Vec::new() };
     let runs: Vec<RunId> = match is_all {
         true => listing.rows.iter().map(|row| RunId(row.id as i64)).collect(),
-        false => arguments.runs.clone(),
+        false => RunName::ids(&arguments.runs, &history)?,
     };
     let mut keep = |error: Error| match error {
         Error::Unreadable { .. } if is_all => {

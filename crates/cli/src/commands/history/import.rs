@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fathom_history::{History, Location, PATIENCE};
+use fathom_history::{History, ImportedRun, Location, PATIENCE};
 use fathom_import::ImportError;
 use fathom_record::{Activity, RunRecord};
 use fathom_sys::files::IMPORT;
@@ -27,8 +27,15 @@ pub fn run(files: &[PathBuf], location: &Location) -> Result<Exit, Complaint> {
     }
     let mut history = History::open(location, PATIENCE)?;
     for record in &records {
-        let run = history.import(record)?;
-        output::print(|out| writeln!(out, "Imported run {run}: {}.", described(record)))?;
+        let ImportedRun { run, is_new, added } = history.enter(record)?;
+        let described = described(record);
+        let said = match (is_new, added) {
+            (true, _) => format!("Imported run {run}: {described}."),
+            (false, 0) => format!("Already in the history as run {run}: {described}."),
+            (false, 1) => format!("Completed run {run} by 1 test: {described}."),
+            (false, added) => format!("Completed run {run} by {added} tests: {described}."),
+        };
+        output::print(|out| writeln!(out, "{said}"))?;
     }
     Ok(Exit::Done)
 }

@@ -9,7 +9,7 @@ use fathom_report::formats::Format;
 
 use super::grammar::{ParsedWords, PingOption, ValueUse};
 use super::units::{COUNT, SIZE, parse, parse_time};
-use crate::commands::run_arguments::{KeepArguments, label};
+use crate::commands::run_arguments::{KeepArguments, label, tag};
 
 /// Under which name the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +130,7 @@ const OWN: &[PingOption] = &[
         "keep the run in this file or server [default: FATHOM_HISTORY, else the user's own]",
     ),
     ours("label", "NAME=VALUE", "label of the run (repeatable)"),
+    ours("tag", "NAME", "tag of the run (repeatable)"),
     ours("catalog", "FILE", "additional volume types for sim: targets [default: FATHOM_CATALOG]"),
     ours(
         "destroy-data",
@@ -235,6 +236,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
             "keep" if front == PingProgram::Own => keeping.keep = true,
             "history" => keeping.history = Some(Location::new(text)),
             "label" => keeping.labels.push(label(text)?),
+            "tag" => keeping.tags.push(tag(text)?),
             "engine" => settings.engine = Some(text.to_owned()),
             "catalog" => settings.types = VolumeTypes::new(Some(text.into())),
             "destroy-data" => settings.destroy_named = Some(text.into()),
