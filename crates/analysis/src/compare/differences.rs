@@ -243,8 +243,8 @@ fn joined(values: impl Iterator<Item = String>) -> Option<String> {
 /// Adds a difference to the same one of other tests.
 fn add(found: &mut Vec<Difference>, one: Difference) {
     let same = found.iter_mut().find(|other| {
-        (other.condition, &other.values, other.prevents_verdict)
-            == (one.condition, &one.values, one.prevents_verdict)
+        (other.condition, &other.values, &other.lacking, other.prevents_verdict)
+            == (one.condition, &one.values, &one.lacking, one.prevents_verdict)
     });
     match same {
         Some(other) => other.tests.extend(one.tests),
@@ -273,6 +273,18 @@ mod tests {
     fn equal_conditions_are_not_listed() {
         let one = || source(&[TestLoad::default()], |_| {});
         assert_eq!(of(&[one(), one()]), []);
+    }
+
+    #[test]
+    fn a_source_without_the_tests_has_no_unknown_condition() {
+        let load = |id, seconds| TestLoad { id, seconds: vec![1.0; seconds], ..TestLoad::default() };
+        let a = source(&[load("t", 12), load("u", 12)], |_| {});
+        let b = source(&[load("t", 30), load("u", 12)], |_| {});
+        let c = source(&[load("u", 12)], |_| {});
+        let found = of(&[a, b, c]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].condition, &found[0].tests), ("runtime", &vec!["t".to_owned()]));
+        assert_eq!([0, 1, 2].map(|place| found[0].has_tests(place)), [true, true, false]);
     }
 
     #[test]

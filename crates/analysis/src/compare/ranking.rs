@@ -168,3 +168,29 @@ fn note(sources: &[ComparedSource], stalled: &[String], source: usize, is_ranked
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     (!notes.is_empty()).then(|| notes.join("; "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::rows::matched_rows;
+    use crate::compare::source::SourceRun;
+    use crate::fixture::{TestLoad, record};
+
+    fn source(tests: &[&'static str]) -> ComparedSource {
+        let loads: Vec<TestLoad> = tests.iter().map(|id| TestLoad { id, ..TestLoad::default() }).collect();
+        let runs = vec![SourceRun { origin: "a run".to_owned(), record: record(&loads) }];
+        ComparedSource { runs, ..ComparedSource::default() }
+    }
+
+    #[test]
+    fn a_source_with_fewer_than_half_of_the_rates_is_not_ranked() {
+        let sources = [source(&["t", "u", "v", "w"]), source(&["t", "u"]), source(&["t"])];
+        let ranked = ranking(&sources, &matched_rows(&sources), 0, 0.03);
+        let of = |label: &str| ranked.iter().find(|one| one.source == label).unwrap();
+        assert_eq!((of("A").rank, of("B").rank), (Some(1), Some(1)));
+        assert_eq!(of("A").rates, 2, "the rates that all ranked sources have");
+        assert_eq!(of("C").rank, None);
+        let note = of("C").note.as_deref();
+        assert_eq!(note, Some("not ranked: it has fewer than half of the base's rates"));
+    }
+}

@@ -187,5 +187,9 @@ mod tests {
         check(&run, &["small-working-set"]);
         plan(&mut run, |plan| plan.io.size = Some(SizeSpec::Percent(50)));
         check(&run, &[]);
+        // A model has no cache.
+        run.header.size_bytes = 16 << 20;
+        run.tests[0].jobs[0].plan.engine.name = "sim".to_owned();
+        check(&run, &[]);
     }
 }

@@ -6,7 +6,12 @@ use serde_json::Value;
 
 use crate::{on_both, run, scratch};
 
-on_both!(runs_are_listed_shown_exported_and_removed,);
+on_both!(
+    runs_are_listed_shown_exported_and_removed,
+    runs_are_named_from_the_newest_back,
+    runs_are_tagged_from_the_start,
+    a_run_that_is_imported_again_is_the_same_run,
+);
 
 const BENCH: [&str; 9] =
     ["bench", "--buffered", "--size", "16m", "--runtime", "200ms", "--only", "lat-read", "--json"];
@@ -127,6 +132,59 @@ fn a_damaged_run_is_named_and_the_others_are_shown() {
     run(dir.path(), &["history", "list"]).quietly();
 }
 
+/// Keeps a short simulated run.
+fn keep(dir: &Path, more: &[&str]) {
+    let args = ["bench", "sim:custom?iops=500", "--quick", "--only=rand-read", "--keep"];
+    run(dir, &[&args[..], more].concat()).quietly();
+}
+
+fn runs_are_named_from_the_newest_back(dir: &Path) {
+    for seed in ["--seed=1", "--seed=2", "--seed=3"] {
+        keep(dir, &[seed]);
+    }
+    let history = |args: &[&str]| run(dir, &[&["history"], args].concat()).quietly().stdout;
+    for (name, number) in [("last", "3"), ("last~2", "1")] {
+        assert_eq!(history(&["show", name, "--json"]), history(&["show", number, "--json"]), "{name}");
+        assert_eq!(history(&["export", name]), history(&["export", number]), "{name}");
+    }
+    assert_eq!(history(&["tag", "new", "last~1", "last"]), "Tagged runs 2, 3: new.\n");
+    assert_eq!(history(&["note", "last", "a note"]), "Noted on run 3.\n");
+    assert_eq!(history(&["diff", "last~1", "last"]), history(&["diff", "2", "3"]));
+    let missing = run(dir, &["history", "show", "last~3"]);
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(missing.stderr.contains("no run last~3: it has 3 runs"), "{}", missing.stderr);
+    assert_eq!(history(&["rm", "last"]), "Removed run 3.\n");
+}
+
+fn runs_are_tagged_from_the_start(dir: &Path) {
+    keep(dir, &["--tag=before", "--tag=kernel 6.12"]);
+    let sweep = ["sweep", "sim:custom?iops=500", "--rw=randread", "--budget=30s", "--keep", "--tag=before"];
+    let swept = run(dir, &sweep);
+    assert_eq!(swept.code, Some(0), "{swept:?}");
+    run(dir, &["ping", "-c", "2", "-q", "sim:custom?iops=500", "--keep", "--tag=ping"]);
+    let tagged = |tag: &str| {
+        let listed = run(dir, &["history", "list", "--json", "--tag", tag]).quietly().stdout;
+        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+        listed.as_array().unwrap().iter().map(|run| run["id"].as_u64().unwrap()).collect::<Vec<u64>>()
+    };
+    assert_eq!((tagged("before"), tagged("kernel 6.12"), tagged("ping")), (vec![1, 2], vec![1], vec![3]));
+    let refused = run(dir, &["bench", "sim:custom?iops=500", "--tag=17"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("use a word that is no number"), "{}", refused.stderr);
+}
+
+fn a_run_that_is_imported_again_is_the_same_run(dir: &Path) {
+    keep(dir, &["--tag=first"]);
+    let exported = run(dir, &["history", "export"]).quietly().stdout;
+    std::fs::write(dir.join("run.json"), exported).unwrap();
+    let import = || run(dir, &["history", "import", "run.json"]).quietly().stdout;
+    assert_eq!(import(), "Already in the history as run 1: bench, 1 test.\n");
+    run(dir, &["history", "rm", "last"]).quietly();
+    assert_eq!(import(), "Imported run 2: bench, 1 test.\n");
+    let listed = run(dir, &["history", "list", "--tag=first", "--format=csv"]).quietly().stdout;
+    assert_eq!(listed.lines().count(), 2, "the tags of the start are in the record: {listed}");
+}
+
 #[test]
 fn output_of_other_programs_is_imported_shown_and_listed() {
     const TEXT: &str = "bw-test: (groupid=0, jobs=1): err= 0: pid=2584: Fri Apr 20 17:14:19 2018\n \
@@ -137,7 +195,7 @@ fn output_of_other_programs_is_imported_shown_and_listed() {
     assert_eq!(imported, "Imported run 1: fio.txt, fio text, 1 test, 2 figures missing.\n");
     // The same source is the same run.
     let again = run(dir.path(), &["history", "import", "fio.txt", "--history", "h.db"]).quietly().stdout;
-    assert!(again.starts_with("Imported run 1:"), "{again}");
+    assert!(again.starts_with("Already in the history as run 1: fio.txt"), "{again}");
     let shown = run(dir.path(), &["history", "show", "--history", "h.db"]).quietly().stdout;
     for expected in [
         "bw-test",

@@ -211,6 +211,10 @@ mod tests {
             assert_eq!(parse_duration(text).ok(), expected, "{text}");
         }
         assert_eq!(parse_duration("23.4 µs"), Ok(Nanos(23_400)));
+        for text in ["1000000d", "213503d86400h", "99999999999999999999"] {
+            let refused = parse_duration(text).map_err(|error| error.to_string());
+            assert_eq!(refused, Err(format!("'{text}' is too long: a duration is at most 584 years")));
+        }
     }
 
     #[test]

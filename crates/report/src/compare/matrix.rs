@@ -9,7 +9,7 @@ use fathom_analysis::compare::ratio::{IntervalBasis, RatioVerdict};
 use fathom_analysis::compare::source::LABELS;
 use fathom_analysis::criterion::{Metric, MetricKind, Statistic};
 
-use crate::view::{Block, Cell, Column, Row, Table, Tone, iops_text};
+use crate::view::{Block, Cell, Column, Row, Table, TableDivision, Tone, iops_text};
 
 /// Which way a matrix lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub enum Layout {
     Transposed,
 }
 
-/// Volumes beside each other in one table of text.
-const ABREAST: usize = 4;
+/// Where there is little room, sources are shown in several tables.
+const BY_SOURCES: TableDivision = TableDivision { repeated: 2, absent: CellState::NotMeasured.text() };
 
 /// A rate is steady below this coefficient of variation, and where less than this share of it or of the seconds is off.
 const STEADY_CV: f64 = 0.02;
@@ -140,10 +140,13 @@ pub(super) fn side_by_side(comparison: &VolumeComparison) -> Vec<Block> {
     });
     let rows: Vec<Row> = rows.collect();
     let from_within = |pair: &Pair| pair.interval == Some(IntervalBasis::WithinRun);
-    let note = comparison.pairs.iter().any(from_within).then(|| {
-        "w: from the seconds within one run of each; differences from run to run are not included.".to_owned()
-    });
-    vec![Block::Table(Table::new(columns, rows).without_empty()), Block::Notes(note.into_iter().collect())]
+    let mut table = Table::new(columns, rows).without_empty();
+    if comparison.pairs.iter().any(from_within) {
+        let legend =
+            "w: from the seconds within one run of each; differences from run to run are not included.";
+        table = table.with_legend("95 % CI", legend);
+    }
+    vec![Block::Table(table)]
 }
 
 fn pair_of<'a>(
@@ -165,28 +168,26 @@ fn interval(pair: &Pair) -> String {
 /// A table for every few sources: a row per figure, the best marked by + and the worst by -.
 pub(super) fn matrix(comparison: &VolumeComparison, group: Group) -> Vec<Block> {
     let places: Vec<usize> = (0..comparison.sources.len()).collect();
-    let tables = places.chunks(ABREAST).map(|places| {
-        let rows = comparison.tests.iter().flat_map(|test| {
-            let all: Vec<&MatrixFigure> = shown(test, group).collect();
-            all.into_iter().enumerate().map(move |(row, figure)| {
-                let head = [test_name(test, row), label(test, figure).into()];
-                Row::new(head.into_iter().chain(places.iter().map(|at| marked(figure, *at))))
-            })
-        });
-        Block::Table(Table::new(heads(places), rows))
+    let places = &places[..];
+    let rows = comparison.tests.iter().flat_map(|test| {
+        let all: Vec<&MatrixFigure> = shown(test, group).collect();
+        all.into_iter().enumerate().map(move |(row, figure)| {
+            let head = [test_name(test, row), label(test, figure).into()];
+            let cells = head.into_iter().chain(places.iter().map(|at| marked(figure, *at)));
+            Row { begins_group: row == 0, ..Row::new(cells) }
+        })
     });
-    let mut blocks: Vec<Block> = tables.collect();
-    let has_rows = |block: &Block| matches!(block, Block::Table(table) if !table.rows.is_empty());
-    if comparison.sources.len() > 1 && blocks.iter().any(has_rows) {
-        let legend = match group {
-            Group::Main => {
-                "+ best, - worst, where they differ by more than the smallest difference that counts."
-            }
-            Group::Other => {
-                "+ best, - worst. Stability is omitted where every CV is below 2 % and no second is 5 % below the mean."
-            }
-        };
-        blocks.push(Block::note(legend));
+    let table = Table::new(heads(places), rows).divided(BY_SOURCES);
+    let has_rows = !table.rows.is_empty();
+    let mut blocks = vec![Block::Table(table)];
+    if comparison.sources.len() > 1 && has_rows {
+        let mut figures = comparison.tests.iter().flat_map(|test| shown(test, group));
+        let is_marked = figures.any(|figure| !figure.best.is_empty() || !figure.worst.is_empty());
+        let marks = "+ best, - worst, where they differ by more than the smallest difference that counts.";
+        let omitted = "Stability is omitted where every CV is below 2 % and no second is 5 % below the mean.";
+        let legends = [is_marked.then_some(marks), (group == Group::Other).then_some(omitted)];
+        let legends = legends.into_iter().flatten().map(str::to_owned);
+        blocks.push(Block::Notes(legends.collect()));
     }
     blocks
 }
@@ -210,24 +211,23 @@ fn marked(figure: &MatrixFigure, at: usize) -> Cell {
 /// The ratios of all sources to the base, with the verdict where there are repetitions.
 pub(super) fn ratios(comparison: &VolumeComparison) -> Vec<Block> {
     let others: Vec<usize> = (0..comparison.sources.len()).filter(|at| *at != comparison.base).collect();
-    let tables = others.chunks(ABREAST).map(|places| {
-        let rows = comparison.tests.iter().flat_map(|test| {
-            let all: Vec<&MatrixFigure> = shown(test, Group::Main).collect();
-            all.into_iter().enumerate().map(move |(row, figure)| {
-                let ratio = |at: &usize| ratio_cell(comparison, test, figure, LABELS[*at]);
-                let head = [test_name(test, row), label(test, figure).into()];
-                Row::new(head.into_iter().chain(places.iter().map(ratio)))
-            })
-        });
-        Block::Table(Table::new(heads(places), rows))
+    let places = &others[..];
+    let rows = comparison.tests.iter().flat_map(|test| {
+        let all: Vec<&MatrixFigure> = shown(test, Group::Main).collect();
+        all.into_iter().enumerate().map(move |(row, figure)| {
+            let ratio = |at: &usize| ratio_cell(comparison, test, figure, LABELS[*at]);
+            let head = [test_name(test, row), label(test, figure).into()];
+            Row { begins_group: row == 0, ..Row::new(head.into_iter().chain(places.iter().map(ratio))) }
+        })
     });
+    let table = Table::new(heads(places), rows).divided(BY_SOURCES);
     let mut reasons: Vec<String> = Vec::new();
     for pair in &comparison.pairs {
         let reason =
             pair.reason.as_ref().map(|reason| format!("{}, {}: {reason}.", pair.source_b, pair.test));
         reasons.extend(reason.filter(|reason| !reasons.contains(reason)));
     }
-    tables.chain([Block::Notes(reasons)]).collect()
+    vec![Block::Table(table), Block::Notes(reasons)]
 }
 
 fn ratio_cell(comparison: &VolumeComparison, test: &MatrixTest, figure: &MatrixFigure, source: &str) -> Cell {

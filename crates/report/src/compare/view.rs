@@ -13,7 +13,9 @@ use fathom_model::units::duration;
 
 use super::matrix::{Group, Layout, matrix, ratios, side_by_side, transposed};
 use super::{explain, surfaces};
-use crate::view::{Block, Cell, Column, KeyFigure, Plot, Row, Table, Tone, View, ViewHead, iops_text};
+use crate::view::{
+    Block, Cell, Column, KeyFigure, Plot, Row, Table, TableDivision, Tone, View, ViewHead, iops_text,
+};
 
 /// The whole comparison with these charts, or only the cells that were to be explained.
 pub fn view(comparison: &VolumeComparison, layout: Layout, charts: Vec<Plot>) -> View {
@@ -186,10 +188,12 @@ fn volume_limits(volume: &VolumeSummary) -> Option<KeyFigure> {
     (!parts.is_empty()).then(|| KeyFigure::new(volume.source, parts.join("; ")))
 }
 
+/// A use that was not measured.
+const ABSENT: &str = "not measured";
+
 /// The verdicts on the uses; their reasons are those of `bench` and in the data of each run. Sources without a verdict, and uses that no
 /// source decides, are named once.
 fn uses(comparison: &VolumeComparison) -> Vec<Block> {
-    const ABREAST: usize = 4;
     let is_measured = |at: &usize| comparison.uses.iter().any(|row| row.verdicts[*at].is_some());
     let (places, others): (Vec<usize>, Vec<usize>) = (0..comparison.sources.len()).partition(is_measured);
     if places.is_empty() {
@@ -200,18 +204,17 @@ fn uses(comparison: &VolumeComparison) -> Vec<Block> {
         verdicts.any(|verdict| use_text(verdict) != Suitability::Inconclusive.name())
     };
     let (decided, open): (Vec<&UseRow>, Vec<&UseRow>) = comparison.uses.iter().partition(is_decided);
-    let tables = places.chunks(ABREAST).map(|places| {
-        let heads = places.iter().map(|at| Column::left(LABELS[*at]));
-        let columns: Vec<Column> = std::iter::once(Column::left("use")).chain(heads).collect();
-        let rows = decided.iter().map(|row| {
-            let verdict = |at: &usize| match &row.verdicts[*at] {
-                Some(verdict) => use_text(verdict),
-                None => "not measured".to_owned(),
-            };
-            Row::new(std::iter::once(row.purpose.to_owned()).chain(places.iter().map(verdict)))
-        });
-        Block::Table(Table::new(columns, rows))
+    let heads = places.iter().map(|at| Column::left(LABELS[*at]));
+    let columns: Vec<Column> = std::iter::once(Column::left("use")).chain(heads).collect();
+    let rows = decided.iter().map(|row| {
+        let verdict = |at: &usize| match &row.verdicts[*at] {
+            Some(verdict) => use_text(verdict),
+            None => ABSENT.to_owned(),
+        };
+        let cells = std::iter::once(row.purpose.to_owned()).chain(places.iter().map(verdict));
+        Row { begins_group: true, ..Row::new(cells) }
     });
+    let table = Table::new(columns, rows).divided(TableDivision { repeated: 1, absent: ABSENT });
     let (unmeasured, open): (Vec<&UseRow>, Vec<&UseRow>) =
         open.into_iter().partition(|row| row.verdicts.iter().all(Option::is_none));
     let purposes = |rows: Vec<&UseRow>| rows.into_iter().map(|row| row.purpose).collect();
@@ -222,7 +225,7 @@ fn uses(comparison: &VolumeComparison) -> Vec<Block> {
     ];
     let notes = notes.into_iter().filter(|(_, names)| !names.is_empty());
     let notes = notes.map(|(words, names)| format!("{words} {}.", names.join(", "))).collect();
-    tables.chain([Block::Notes(notes)]).collect()
+    vec![Block::Table(table), Block::Notes(notes)]
 }
 
 /// `yes`, `yes, then no` where burst credits end.

@@ -52,7 +52,14 @@ fn render_section(section: &Section, out: &mut TextWriter) -> io::Result<()> {
                     escaped(&sentences.join(" "))
                 )
             })?,
-            Block::Table(table) => render_table(table, out)?,
+            Block::Table(table) => {
+                render_table(table, out)?;
+                let legends = table.legends_of(|head| table.columns.iter().any(|column| column.head == head));
+                if !legends.is_empty() {
+                    writeln!(out)?;
+                }
+                legends.iter().try_for_each(|legend| writeln!(out, "- {}", escaped(legend)))?;
+            }
             Block::HeatMaps(maps) => apart(maps, out, |map, out| render_table(&map_table(map), out))?,
             Block::Plots(plots) => apart(plots, out, |plot, out| fenced("", &plot_lines(plot), out))?,
             Block::Commands(commands) => {

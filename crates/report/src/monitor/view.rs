@@ -59,7 +59,7 @@ fn row(interval: &MonitorInterval) -> Row {
         return Row { remark: Some("not present".to_owned()), ..Row::new([device]) };
     }
     if let Some(stalled) = stall(interval) {
-        return Row { cells: vec![device], tone: Tone::Alarm, remark: Some(stalled) };
+        return Row { cells: vec![device], tone: Tone::Alarm, remark: Some(stalled), ..Row::default() };
     }
     let none = || Cell::from("-");
     let mut cells = vec![device];

@@ -219,13 +219,15 @@ fn groups(
     let open = report.figures.iter().map(|figure| too_few(of(figure).verdict, name));
     let notes = match open.collect::<Option<Vec<String>>>() {
         Some(all) => all.into_iter().take(1).collect(),
-        None => vec![format!(
-            "p: probability of such differences by chance; explained: share of the variance of the ranks that lies between {name}."
-        )],
+        None => Vec::new(),
     };
     let is_open = report.figures.iter().all(|figure| of(figure).verdict == VariationVerdict::Inconclusive);
     let rows = report.figures.iter().filter(|_| !is_open).map(row);
-    [Block::Table(Table::new(columns, rows)), Block::Notes(notes)]
+    let explained = format!("explained: share of the variance of the ranks that lies between {name}.");
+    let table = Table::new(columns, rows)
+        .with_legend("p", "p: probability of such differences by chance.")
+        .with_legend("explained", explained);
+    [Block::Table(table), Block::Notes(notes)]
 }
 
 fn probability(p: f64) -> String {

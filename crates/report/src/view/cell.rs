@@ -88,9 +88,14 @@ impl Cell {
         Cell { measure: CellMeasure::Amount, ..Cell::integer(bytes, units::bytes(bytes)) }
     }
 
-    /// A fraction of one in percent: `0.4 %`.
+    /// A fraction of one in percent: `0.4 %`, `1,819 %`.
     pub fn percent(fraction: f64) -> Cell {
-        Cell::real(fraction, format!("{:.1} %", fraction * 100.0))
+        let percent = fraction * 100.0;
+        let text = match percent.round() {
+            whole if whole >= 1000.0 => units::grouped(whole as u64),
+            _ => format!("{percent:.1}"),
+        };
+        Cell::real(fraction, format!("{text} %"))
     }
 
     /// An amount of money: `1,234.57`.

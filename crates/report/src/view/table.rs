@@ -13,6 +13,19 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Columns keep room for values to come, so that rows shown one by one look like the whole table.
     pub reserves: bool,
+    /// What to know of the column with this head, below the table where the column is shown.
+    pub legends: Vec<(&'static str, String)>,
+    /// How it is divided where its columns do not fit beside each other.
+    pub division: Option<TableDivision>,
+}
+
+/// How a table of many columns is divided into tables below each other.
+#[derive(Clone, Copy, Debug)]
+pub struct TableDivision {
+    /// So many columns stand at the start of each.
+    pub repeated: usize,
+    /// The text of a cell without a value: rows of one group that have no other are left out.
+    pub absent: &'static str,
 }
 
 /// The head of a column, and what a renderer may do with it.
@@ -55,6 +68,8 @@ pub struct Row {
     pub tone: Tone,
     /// Why it has no numbers, or what to know of them.
     pub remark: Option<String>,
+    /// The first of rows that belong together, up to the next such one.
+    pub begins_group: bool,
 }
 
 /// How something is to be seen.
@@ -128,7 +143,7 @@ impl Row {
             (status, Some(reason)) => Some(format!("{}: {reason}", status.name())),
             (status, None) => Some(status.name().to_owned()),
         };
-        Row { cells: cells.into_iter().collect(), tone, remark }
+        Row { cells: cells.into_iter().collect(), tone, remark, ..Row::default() }
     }
 
     /// The same in another tone.
@@ -140,7 +155,7 @@ impl Row {
 impl Table {
     /// A table of rows without remarks.
     pub fn new(columns: impl Into<Vec<Column>>, rows: impl IntoIterator<Item = Row>) -> Table {
-        Table { columns: columns.into(), rows: rows.into_iter().collect(), reserves: false }
+        Table { columns: columns.into(), rows: rows.into_iter().collect(), ..Table::default() }
     }
 
     /// The values of `records`: the id of each column with the cell that it takes from a record.
@@ -148,6 +163,37 @@ impl Table {
         let heads: Vec<Column> = columns.iter().map(|(id, _)| Column::left(id)).collect();
         let row = |record: T| Row::new(columns.iter().map(|(_, cell)| cell(&record)));
         Table::new(heads, records.into_iter().map(row))
+    }
+
+    /// The same, divided where there is little room.
+    pub fn divided(self, division: TableDivision) -> Table {
+        Table { division: Some(division), ..self }
+    }
+
+    /// The table with the columns `places` alone, behind those that each part repeats, without the groups of rows that have no value
+    /// there.
+    pub(crate) fn part(&self, places: std::ops::Range<usize>, division: TableDivision) -> Table {
+        let kept = |index: usize| index < division.repeated || places.contains(&index);
+        let mut part = self.clone().retain(|index, _| kept(index));
+        let has_value = |row: &Row| {
+            let mut values = row.cells.iter().skip(division.repeated);
+            values.any(|cell| !cell.text.is_empty() && cell.text != division.absent)
+        };
+        let groups = part.rows.chunk_by(|_, next| !next.begins_group);
+        part.rows = groups.filter(|group| group.iter().any(has_value)).flatten().cloned().collect();
+        part
+    }
+
+    /// The same with a legend of the column with this head.
+    pub fn with_legend(mut self, head: &'static str, legend: impl Into<String>) -> Table {
+        self.legends.push((head, legend.into()));
+        self
+    }
+
+    /// The legends of those of its columns for which `is_shown`.
+    pub(crate) fn legends_of(&self, is_shown: impl Fn(&str) -> bool) -> Vec<String> {
+        let shown = self.legends.iter().filter(|(head, _)| !self.rows.is_empty() && is_shown(head));
+        shown.map(|(_, legend)| legend.clone()).collect()
     }
 
     /// The same without the columns of these heads.

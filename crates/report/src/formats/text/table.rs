@@ -4,7 +4,7 @@ use std::io;
 
 use super::{INDENT, LEAST_WIDTH, Page};
 use crate::columns::{width, wrap};
-use crate::view::{Align, Cell, Column, Row, Table};
+use crate::view::{Align, Cell, Column, Row, Table, TableDivision};
 use crate::{Style, TextWriter};
 
 /// A table whose rows are written as they come, in columns that an outline of it has.
@@ -59,9 +59,25 @@ struct TextTable {
 impl Page<'_> {
     /// Writes `table`, its head bold where it `is_title`, else dim.
     pub(super) fn table(&self, table: &Table, is_title: bool, out: &mut TextWriter) -> io::Result<()> {
-        let text = TextTable::fit(table, self.width - INDENT);
+        let room = self.width - INDENT;
+        let text = TextTable::fit(table, room);
+        if let Some(division) = table.division.filter(|_| text.width() > room) {
+            for (index, part) in parts(table, division, room).iter().enumerate() {
+                if index > 0 {
+                    writeln!(out)?;
+                }
+                self.fitted(part, TextTable::fit(part, room), is_title, out)?;
+            }
+            return Ok(());
+        }
+        self.fitted(table, text, is_title, out)
+    }
+
+    fn fitted(&self, table: &Table, text: TextTable, is_title: bool, out: &mut TextWriter) -> io::Result<()> {
         self.table_head(&text, is_title, out)?;
-        table.rows.iter().zip(&text.rows).try_for_each(|(row, cells)| self.table_row(&text, row, cells, out))
+        let rows = table.rows.iter().zip(&text.rows);
+        rows.into_iter().try_for_each(|(row, cells)| self.table_row(&text, row, cells, out))?;
+        self.notes(&table.legends_of(|head| text.columns.iter().any(|column| column.head == head)), out)
     }
 
     fn table_head(&self, text: &TextTable, is_title: bool, out: &mut TextWriter) -> io::Result<()> {
@@ -100,6 +116,19 @@ impl Page<'_> {
         cells.push(lines.remove(0).trim_start_matches(' ').to_owned());
         (line(&cells), lines)
     }
+}
+
+/// The parts of a table that does not fit, each with as many of its columns as there is room for.
+fn parts(table: &Table, division: TableDivision, room: usize) -> Vec<Table> {
+    let (mut parts, mut start) = (Vec::new(), division.repeated);
+    while start < table.columns.len() {
+        let fits = |end: &usize| TextTable::fit(&table.part(start..*end, division), room).width() <= room;
+        let end = (start + 2..=table.columns.len()).take_while(fits).last().unwrap_or(start + 1);
+        parts.push(table.part(start..end, division));
+        start = end;
+    }
+    parts.retain(|part| !part.rows.is_empty());
+    parts
 }
 
 impl TextTable {
@@ -208,6 +237,42 @@ mod tests {
         let page = Page { style: &style, width };
         let text = text(|out| page.table(table, true, out)).expect("writing to memory");
         text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn wide_tables_are_divided_and_leave_out_what_no_column_of_a_part_has() {
+        let columns = ["test", "figure", "A", "B", "C"].map(Column::left);
+        let row = |begins_group: bool, cells: [&str; 5]| Row { begins_group, ..Row::new(cells) };
+        let rows = [
+            row(true, ["one", "IOPS", "1,000", "2,000", "-"]),
+            row(false, ["4k", "MiB/s", "1.0", "-", "-"]),
+            row(true, ["two", "IOPS", "-", "-", "3,000"]),
+        ];
+        let table = Table::new(columns, rows).divided(TableDivision { repeated: 2, absent: "-" });
+        assert_eq!(written(&table, 60).len(), 4);
+        let narrow = written(&table, 28);
+        let expected = [
+            "  test  figure  A      B",
+            "  one   IOPS    1,000  2,000",
+            "  4k    MiB/s   1.0    -",
+            "",
+            "  test  figure  C",
+            "  two   IOPS    3,000",
+        ];
+        assert_eq!(narrow, expected);
+    }
+
+    #[test]
+    fn legends_belong_to_columns_that_are_shown() {
+        let columns = [Column::left("test"), Column::right("p").dispensable(0)];
+        let table = Table::new(columns, [Row::new(["a long name of a test", "0.5"])]);
+        let table = table.with_legend("p", "p: a probability.").with_legend("q", "q: no such column.");
+        let shown = |width: usize| {
+            let page = Style { width, ..Style::default() };
+            crate::text_writer::text(|out| Page { style: &page, width }.table(&table, true, out)).unwrap()
+        };
+        assert!(shown(60).ends_with("0.5\n  p: a probability.\n"), "{}", shown(60));
+        assert!(!shown(25).contains("probability"), "{}", shown(25));
     }
 
     #[test]
