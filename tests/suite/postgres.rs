@@ -134,7 +134,15 @@ fn a_schedule_runs_without_its_server_and_counts_what_waits_for_it() {
     let from = format!("--from={}", stamp(-7200));
     let due = || {
         let mut command = program(home.path(), &uri);
-        command.args(["bench", ".", "--buffered", "--size=16m", "--only=rand-read", "--runtime=1ms", "--json"]);
+        command.args([
+            "bench",
+            ".",
+            "--buffered",
+            "--size=16m",
+            "--only=rand-read",
+            "--runtime=1ms",
+            "--json",
+        ]);
         run(command.args(["--every=1h", "--for=3h", "--schedule=hourly", &from, "--due"]))
     };
     server.stop();

@@ -60,14 +60,20 @@ pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, de
         (source == base || rate.row.is_comparable(base, source)) && value(sources, rate, source).is_some()
     };
     let of_base: Vec<&RateRow<'_>> = rates.iter().filter(|rate| has(rate, base)).collect();
-    // A source with fewer than half of the rates of the base would leave little to rank the others by, and one that stalled serves nobody.
+    // Two sources with more than half of the rates of the base have some in common; one with fewer would leave little to rank the
+    // others by. One that stalled serves nobody.
     let counted = |source: usize| of_base.iter().filter(|rate| has(rate, source)).count();
     let is_ranked = |source: usize| {
-        counted(source) * 2 >= of_base.len() && (source == base || stalled(rows, source).is_empty())
+        counted(source) * 2 > of_base.len() && (source == base || stalled(rows, source).is_empty())
     };
     let ranked: Vec<usize> = (0..sources.len()).filter(|source| is_ranked(*source)).collect();
     let shared: Vec<&RateRow<'_>> =
         of_base.iter().copied().filter(|rate| ranked.iter().all(|source| has(rate, *source))).collect();
+    let why_not = match (of_base.is_empty(), shared.is_empty()) {
+        (true, _) => "the base states no rate",
+        (_, true) => "no rate is common to the sources",
+        (_, false) => "it has no more than half of the base's rates",
+    };
     let mut all: Vec<Ranked> = (0..sources.len())
         .map(|source| {
             let stalled = stalled(rows, source);
@@ -86,7 +92,7 @@ pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, de
                 sustained_score: score(&sustained),
                 rates: if is_in { shared.len() as u32 } else { counted(source) as u32 },
                 ephemeral: sources[source].volume.persistent == Some(false),
-                note: note(sources, &stalled, source, ranked.contains(&source) && !shared.is_empty()),
+                note: note(&sources[source], &stalled, (!is_in).then_some(why_not)),
                 stalled,
             }
         })
@@ -112,7 +118,7 @@ fn set_ranks(all: &mut [Ranked], delta: f64) {
     }
 }
 
-/// The rates of a test: its IOPS, or its bandwidth where the base states no IOPS.
+/// The rates of a test: its IOPS, or its bandwidth where the base states no IOPS, or only a bound.
 fn rates_of<'a>(sources: &[ComparedSource], row: &'a ComparedRow, base: usize) -> Vec<RateRow<'a>> {
     let all = Figure::all_of(row);
     let is_bandwidth = |figure: &Figure| {
@@ -122,7 +128,8 @@ fn rates_of<'a>(sources: &[ComparedSource], row: &'a ComparedRow, base: usize) -
     let replaces = |figure: &Figure| {
         let Figure::Metric(metric) = figure else { return false };
         let iops = Figure::Metric(Metric { kind: MetricKind::Iops, ..*metric });
-        is_bandwidth(figure) && iops.cell(row, base, sources[base].kind).value.is_none()
+        let iops = iops.cell(row, base, sources[base].kind);
+        is_bandwidth(figure) && (iops.value.is_none() || iops.bound != FigureBound::Exact)
     };
     let has_value = |figure: &Figure| figure.cell(row, base, sources[base].kind).value.is_some();
     let rates = all.into_iter().filter(|figure| (figure.is_rate() || replaces(figure)) && has_value(figure));
@@ -156,13 +163,14 @@ fn stalled(rows: &[ComparedRow], source: usize) -> Vec<String> {
     rows.iter().filter(is_stalled).map(|row| row.test.clone()).collect()
 }
 
-fn note(sources: &[ComparedSource], stalled: &[String], source: usize, is_ranked: bool) -> Option<String> {
-    let is_ephemeral = sources[source].volume.persistent == Some(false);
+/// What to know of a place; a source without one has none because of `why_not`, unless it stalled.
+fn note(source: &ComparedSource, stalled: &[String], why_not: Option<&str>) -> Option<String> {
+    let is_ephemeral = source.volume.persistent == Some(false);
+    let why_not = why_not.filter(|_| stalled.is_empty());
     let notes = [
         (!stalled.is_empty())
             .then(|| format!("not ranked: {} in {}", CellState::Stalled.text(), stalled.join(", "))),
-        (!is_ranked && stalled.is_empty())
-            .then(|| "not ranked: it has fewer than half of the base's rates".to_owned()),
+        why_not.map(|why_not| format!("not ranked: {why_not}")),
         is_ephemeral.then(|| "ephemeral: its data are lost with its instance".to_owned()),
     ];
     let notes: Vec<String> = notes.into_iter().flatten().collect();
@@ -183,14 +191,24 @@ mod tests {
     }
 
     #[test]
-    fn a_source_with_fewer_than_half_of_the_rates_is_not_ranked() {
-        let sources = [source(&["t", "u", "v", "w"]), source(&["t", "u"]), source(&["t"])];
+    fn a_source_without_more_than_half_of_the_rates_is_not_ranked() {
+        let sources = [source(&["t", "u", "v", "w"]), source(&["t", "u", "v"]), source(&["v", "w"])];
         let ranked = ranking(&sources, &matched_rows(&sources), 0, 0.03);
         let of = |label: &str| ranked.iter().find(|one| one.source == label).unwrap();
         assert_eq!((of("A").rank, of("B").rank), (Some(1), Some(1)));
-        assert_eq!(of("A").rates, 2, "the rates that all ranked sources have");
+        assert_eq!(of("A").rates, 3, "the rates that all ranked sources have");
         assert_eq!(of("C").rank, None);
         let note = of("C").note.as_deref();
-        assert_eq!(note, Some("not ranked: it has fewer than half of the base's rates"));
+        assert_eq!(note, Some("not ranked: it has no more than half of the base's rates"));
+    }
+
+    #[test]
+    fn without_a_rate_of_the_base_the_note_says_so() {
+        let sources = [source(&["t"]), source(&["t"])];
+        let mut rows = matched_rows(&sources);
+        rows.iter_mut().for_each(|row| row.runs[0].clear());
+        let ranked = ranking(&sources, &rows, 0, 0.03);
+        let notes: Vec<Option<&str>> = ranked.iter().map(|one| one.note.as_deref()).collect();
+        assert_eq!(notes, [Some("not ranked: the base states no rate"); 2]);
     }
 }

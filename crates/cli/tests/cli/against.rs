@@ -1,8 +1,12 @@
 //! `fathom bench --against` and `--precision` from the outside.
 
+use std::path::Path;
+
 use serde_json::Value;
 
-use crate::{files_in, run, scratch, scratch_with};
+use crate::{files_in, on_both, run, run_with_history, scratch, scratch_with};
+
+on_both!(saved_runs_and_conditions);
 
 const A: &str = "sim:custom?iops=1000&latency=1ms";
 const B: &str = "sim:custom?iops=1050&latency=1ms";
@@ -81,10 +85,8 @@ fn targets_are_measured_in_turns_within_the_budget() {
     assert_eq!(sides, ["a", "b", "b", "a"], "the order of the targets changes from block to block");
 }
 
-#[test]
-fn saved_runs_and_conditions() {
-    let dir = scratch();
-    let bench = |args: &[&str]| run(dir.path(), &[&["bench", "--history", "h.db", "--quick"], args].concat());
+fn saved_runs_and_conditions(dir: &Path) {
+    let bench = |args: &[&str]| run_with_history(dir, &[&["bench", "--quick"], args].concat());
     bench(&[A, "--against", A, "--only", "rand-read"]).quietly();
     let fails = ["--fail-if", "rand-read.iops < 0.98"];
     // The saved runs are B: the ratio is theirs to the target's.
@@ -92,8 +94,8 @@ fn saved_runs_and_conditions() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""), "{ended:?}");
     assert!(ended.stdout.contains("rand-read: B is worse, 0.95 times the IOPS of A"), "{}", ended.stdout);
     assert_eq!(bench(&[&[A, "--against", "tag:against-1-a"], &fails[..]].concat()).code, Some(0));
-    let exported = run(dir.path(), &["history", "export", "1", "--history", "h.db"]).quietly().stdout;
-    std::fs::write(dir.path().join("one.json"), exported).unwrap();
+    let exported = run_with_history(dir, &["history", "export", "1"]).quietly().stdout;
+    std::fs::write(dir.join("one.json"), exported).unwrap();
     let single = bench(&[A, "--against", "one.json", "--json"]).quietly().stdout;
     assert_eq!(json(&single)["interleaved"]["verdicts"][0]["verdict"], "single");
 }

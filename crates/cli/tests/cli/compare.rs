@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{ended, program, run, scratch};
+use crate::{ended, on_both, program, run, run_with_history, scratch};
+
+on_both!(runs_of_the_history_are_repetitions_of_one_source);
 
 const ONLY: &str = "--only=lat-read,commit,rand-read,rand-mixed,seq-read";
 
@@ -80,19 +82,17 @@ fn the_document_has_pairs_ranking_and_conclusion() {
 /// Keeps a bench of a simulated volume, with a label.
 #[track_caller]
 fn keep(dir: &Path, volume: &str, label: &str, more: &[&str]) {
-    let args = ["bench", "--quick", "--only=lat-read,rand-read", "--history=h.db", "--label", label, volume];
-    run(dir, &[&args[..], more].concat()).quietly();
+    let args = ["bench", "--quick", "--only=lat-read,rand-read", "--label", label, volume];
+    run_with_history(dir, &[&args[..], more].concat()).quietly();
 }
 
-#[test]
-fn runs_of_the_history_are_repetitions_of_one_source() {
-    let dir = scratch();
+fn runs_of_the_history_are_repetitions_of_one_source(dir: &Path) {
     for seed in ["1", "2", "3"] {
         for (iops, label) in [("1000", "volume=a"), ("900", "volume=b")] {
-            keep(dir.path(), &format!("sim:custom?iops={iops}&latency=200us&seed={seed}"), label, &[]);
+            keep(dir, &format!("sim:custom?iops={iops}&latency=200us&seed={seed}"), label, &[]);
         }
     }
-    let compare = |args: &[&str]| run(dir.path(), &[&["compare", "--history=h.db"], args].concat());
+    let compare = |args: &[&str]| run_with_history(dir, &[&["compare"], args].concat());
     let found = compare(&["label:volume=a", "2,4,6", "--json"]).quietly();
     let document: Value = serde_json::from_str(&found.stdout).unwrap();
     assert_eq!(document["sources"][0]["runs"], serde_json::json!(["run 1", "run 3", "run 5"]));
@@ -123,8 +123,8 @@ fn runs_of_the_history_are_repetitions_of_one_source() {
     assert_eq!(compare(&one).code, Some(0));
     assert_eq!(compare(&[&one[..], &["--strict"]].concat()).code, Some(4));
     // Exports are sources too, several runs in one file.
-    let exported = run(dir.path(), &["history", "export", "2", "4", "6", "--history=h.db"]).quietly().stdout;
-    std::fs::write(dir.path().join("b.jsonl"), exported).unwrap();
+    let exported = run_with_history(dir, &["history", "export", "2", "4", "6"]).quietly().stdout;
+    std::fs::write(dir.join("b.jsonl"), exported).unwrap();
     let text = compare(&["1,3,5", "b.jsonl"]).quietly().stdout;
     assert!(text.contains("worse") && text.contains("b.jsonl (3)"), "{text}");
 }

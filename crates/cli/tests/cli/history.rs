@@ -11,6 +11,7 @@ on_both!(
     runs_are_named_from_the_newest_back,
     runs_are_tagged_from_the_start,
     a_run_that_is_imported_again_is_the_same_run,
+    output_of_other_programs_is_imported_shown_and_listed,
 );
 
 const BENCH: [&str; 9] =
@@ -185,18 +186,16 @@ fn a_run_that_is_imported_again_is_the_same_run(dir: &Path) {
     assert_eq!(listed.lines().count(), 2, "the tags of the start are in the record: {listed}");
 }
 
-#[test]
-fn output_of_other_programs_is_imported_shown_and_listed() {
+fn output_of_other_programs_is_imported_shown_and_listed(dir: &Path) {
     const TEXT: &str = "bw-test: (groupid=0, jobs=1): err= 0: pid=2584: Fri Apr 20 17:14:19 2018\n \
                         write: io=22937MB, , , runt=120160msec\n    issued    : total=r=0/w=22937/d=0, short=r=0/w=0/d=0\n";
-    let dir = scratch();
-    std::fs::write(dir.path().join("fio.txt"), TEXT).unwrap();
-    let imported = run(dir.path(), &["history", "import", "fio.txt", "--history", "h.db"]).quietly().stdout;
+    std::fs::write(dir.join("fio.txt"), TEXT).unwrap();
+    let imported = run(dir, &["history", "import", "fio.txt"]).quietly().stdout;
     assert_eq!(imported, "Imported run 1: fio.txt, fio text, 1 test, 2 figures missing.\n");
     // The same source is the same run.
-    let again = run(dir.path(), &["history", "import", "fio.txt", "--history", "h.db"]).quietly().stdout;
+    let again = run(dir, &["history", "import", "fio.txt"]).quietly().stdout;
     assert!(again.starts_with("Already in the history as run 1: fio.txt"), "{again}");
-    let shown = run(dir.path(), &["history", "show", "--history", "h.db"]).quietly().stdout;
+    let shown = run(dir, &["history", "show"]).quietly().stdout;
     for expected in [
         "bw-test",
         "191*",
@@ -208,20 +207,19 @@ fn output_of_other_programs_is_imported_shown_and_listed() {
     ] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
-    let csv = run(dir.path(), &["history", "show", "--format", "csv", "--history", "h.db"]).quietly().stdout;
+    let csv = run(dir, &["history", "show", "--format", "csv"]).quietly().stdout;
     assert!(csv.contains("bw-test,bw-test,write.bytes,24051187712,1048576,printed"), "{csv}");
-    let json = run(dir.path(), &["history", "show", "--json", "--history", "h.db"]).quietly().stdout;
+    let json = run(dir, &["history", "show", "--json"]).quietly().stdout;
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["schema"], "fathom.import/1");
     assert_eq!(document["tests"][0]["imported"]["missing"][0]["figure"], "write IOPS");
-    let trend = run(dir.path(), &["history", "trend", "write.iops", "--history", "h.db"]).quietly().stdout;
+    let trend = run(dir, &["history", "trend", "write.iops"]).quietly().stdout;
     assert!(trend.contains("191"), "{trend}");
-    let list =
-        run(dir.path(), &["history", "list", "--kind", "import", "--history", "h.db"]).quietly().stdout;
+    let list = run(dir, &["history", "list", "--kind", "import"]).quietly().stdout;
     assert!(list.contains("import"), "{list}");
-    let exported = run(dir.path(), &["history", "export", "1", "--history", "h.db"]).quietly().stdout;
-    std::fs::write(dir.path().join("run.json"), exported).unwrap();
-    let own = run(dir.path(), &["history", "import", "run.json", "--history", "other.db"]).quietly().stdout;
+    let exported = run(dir, &["history", "export", "1"]).quietly().stdout;
+    std::fs::write(dir.join("run.json"), exported).unwrap();
+    let own = run(dir, &["history", "import", "run.json", "--history", "other.db"]).quietly().stdout;
     assert!(own.starts_with("Imported run 1:"), "{own}");
 }
 

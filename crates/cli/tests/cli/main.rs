@@ -79,6 +79,16 @@ fn scratch_with_server() -> Option<TempDir> {
     Some(dir)
 }
 
+/// The option that names the history of `dir`: none where that is on a server, which the environment names.
+fn history_args(dir: &Path) -> &'static [&'static str] {
+    if dir.join(SERVER_URI).exists() { &[] } else { &["--history=h.db"] }
+}
+
+/// The program with the history of `dir`.
+fn run_with_history(dir: &Path, args: &[&str]) -> Ended {
+    run(dir, &[args, history_args(dir)].concat())
+}
+
 /// Runs tests, each a function of a directory, with a history in a file and on a server.
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {

@@ -5,7 +5,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Ended, ended, files_in, program, run, scratch, scratch_with};
+use crate::{
+    Ended, ended, files_in, history_args, on_both, program, run, run_with_history, scratch, scratch_with,
+};
+
+on_both!(runs_are_ordinary_runs_with_the_name_of_the_schedule, two_schedules_of_one_target_are_told_apart);
 
 const VOLUME: &str = "sim:aws-gp2-2016?size=50GiB";
 
@@ -15,8 +19,8 @@ fn json(text: &str) -> Value {
 
 /// A short schedule on a directory, every second.
 fn on_directory(dir: &Path, args: &[&str]) -> Ended {
-    let short = ["--only=rand-read", "--runtime=1ms", "--size=16m", "--buffered", "--history=h.db", "--json"];
-    run(dir, &[&["bench", "data"], &short[..], args].concat())
+    let short = ["--only=rand-read", "--runtime=1ms", "--size=16m", "--buffered", "--json"];
+    run(dir, &[&["bench", "data"], &short[..], args, history_args(dir)].concat())
 }
 
 #[test]
@@ -71,15 +75,12 @@ fn burst_credits_return_between_runs() {
     assert!(tired.contains("rand-read: IOPS fell by 91 %") && tired.contains("(7 runs)"), "{tired}");
 }
 
-#[test]
-fn runs_are_ordinary_runs_with_the_name_of_the_schedule() {
-    let dir = scratch();
+fn runs_are_ordinary_runs_with_the_name_of_the_schedule(dir: &Path) {
     let args =
         ["bench", "--every=6h", "--for=2d", "--schedule=nightly", "--only=rand-read", "--label=volume=a"];
-    let text = run(dir.path(), &[&args[..], &["--history=h.db", VOLUME]].concat()).quietly().stdout;
+    let text = run_with_history(dir, &[&args[..], &[VOLUME]].concat()).quietly().stdout;
     assert!(text.contains("Kept with the label schedule=nightly"), "{text}");
-    let history =
-        |args: &[&str]| run(dir.path(), &[&["history", "--history=h.db"], args].concat()).quietly().stdout;
+    let history = |args: &[&str]| run_with_history(dir, &[&["history"], args].concat()).quietly().stdout;
     let listed = json(&history(&["list", "--label=schedule=nightly", "--json"]));
     assert_eq!(listed.as_array().unwrap().len(), 8);
     assert_eq!(listed[7]["labels"], serde_json::json!({"schedule": "nightly", "volume": "a"}));
@@ -88,8 +89,7 @@ fn runs_are_ordinary_runs_with_the_name_of_the_schedule() {
     let record = json(&history(&["export", "3"]));
     let scheduled = &record["header"]["scheduled"];
     assert_eq!((&scheduled["slot"], &scheduled["schedule"]["every_ms"]), (&2.into(), &21_600_000.into()));
-    let csv =
-        run(dir.path(), &["bench", "--every=6h", "--for=2d", "--only=rand-read", "--format=csv", VOLUME]);
+    let csv = run(dir, &["bench", "--every=6h", "--for=2d", "--only=rand-read", "--format=csv", VOLUME]);
     assert_eq!(csv.quietly().stdout.lines().count(), 1 + 2 * 8, "a line for each figure of each run");
 }
 
@@ -161,24 +161,24 @@ fn stamp(seconds: i64) -> String {
     String::from_utf8(now.stdout).unwrap().trim().to_owned()
 }
 
-#[test]
-fn two_schedules_of_one_target_are_told_apart() {
-    let dir = scratch_with(&["data"]);
+fn two_schedules_of_one_target_are_told_apart(dir: &Path) {
+    std::fs::create_dir(dir.join("data")).unwrap();
     for name in ["a", "b"] {
         let from = format!("--from={}", stamp(0));
         let args = ["--every=1h", "--for=7d", &from, "--due"];
-        let ended = on_directory(dir.path(), &[&args[..], &["--schedule", name]].concat()).quietly();
+        let ended = on_directory(dir, &[&args[..], &["--schedule", name]].concat()).quietly();
         assert_eq!(json(&ended.stdout)["slots_left"], 167);
     }
-    let both = run(dir.path(), &["bench", "--resume", "data", "--history=h.db"]);
+    let both = run(dir, &[&["bench", "--resume", "data"], history_args(dir)].concat());
     assert_eq!(both.code, Some(2));
     assert!(
         both.stderr.contains("are unfinished: b, a")
             && both.stderr.contains("hint: choose one with --schedule")
     );
-    let plan = run(dir.path(), &["bench", "--resume", "--schedule=a", "data", "--history=h.db", "--dry-run"]);
+    let plan =
+        run(dir, &[&["bench", "--resume", "--schedule=a", "data", "--dry-run"], history_args(dir)].concat());
     assert!(plan.stdout.contains("continues with run 2"), "{plan:?}");
-    let other = on_directory(dir.path(), &["--every=2h", "--for=7d", "--schedule=a"]);
+    let other = on_directory(dir, &["--every=2h", "--for=7d", "--schedule=a"]);
     assert_eq!(other.code, Some(2));
     assert!(other.stderr.contains("the history has a schedule a with other instants"), "{}", other.stderr);
 }

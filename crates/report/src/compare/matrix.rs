@@ -213,14 +213,18 @@ pub(super) fn ratios(comparison: &VolumeComparison) -> Vec<Block> {
     let others: Vec<usize> = (0..comparison.sources.len()).filter(|at| *at != comparison.base).collect();
     let places = &others[..];
     let rows = comparison.tests.iter().flat_map(|test| {
-        let all: Vec<&MatrixFigure> = shown(test, Group::Main).collect();
+        let has_ratio = |figure: &&MatrixFigure| {
+            let mut cells = places.iter().map(|at| ratio_cell(comparison, test, figure, LABELS[*at]));
+            cells.any(|cell| !cell.text.is_empty())
+        };
+        let all: Vec<&MatrixFigure> = shown(test, Group::Main).filter(has_ratio).collect();
         all.into_iter().enumerate().map(move |(row, figure)| {
             let ratio = |at: &usize| ratio_cell(comparison, test, figure, LABELS[*at]);
             let head = [test_name(test, row), label(test, figure).into()];
             Row { begins_group: row == 0, ..Row::new(head.into_iter().chain(places.iter().map(ratio))) }
         })
     });
-    let table = Table::new(heads(places), rows).divided(BY_SOURCES);
+    let table = Table::new(heads(places), rows).without_empty().divided(BY_SOURCES);
     let mut reasons: Vec<String> = Vec::new();
     for pair in &comparison.pairs {
         let reason =
@@ -239,7 +243,10 @@ fn ratio_cell(comparison: &VolumeComparison, test: &MatrixTest, figure: &MatrixF
             Cell::real(ratio, format!("{} {}", ratio_text(ratio), verdict.name()))
         }
         (Some(ratio), _) => Cell::real(ratio, ratio_text(ratio)),
-        (None, _) if pair.reason.is_some() => "different work".into(),
+        (None, _) if pair.reason.as_ref().is_some_and(|reason| reason.starts_with("different work")) => {
+            "different work".into()
+        }
+        (None, _) if pair.reason.is_some() => "no ratio".into(),
         (None, _) => Cell::default(),
     }
 }

@@ -267,7 +267,8 @@ fn ranked(comparison: &VolumeComparison) -> Table {
 }
 
 fn rule(comparison: &VolumeComparison) -> Vec<String> {
-    let rates = comparison.ranking.iter().find(|one| one.rank.is_some()).map_or(0, |one| one.rates);
+    let Some(first) = comparison.ranking.iter().find(|one| one.rank.is_some()) else { return Vec::new() };
+    let rates = first.rates;
     let rates = if rates == 1 { "1 rate".to_owned() } else { format!("{rates} rates") };
     vec![format!("By the {} ({rates}); measured: the same with measured rates alone.", ranking::RULE)]
 }
