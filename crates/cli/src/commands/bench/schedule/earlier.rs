@@ -70,7 +70,14 @@ impl StoredRuns {
     /// A file cannot be read.
     pub fn open(place: &HistoryPath) -> Result<StoredRuns, Complaint> {
         let Some(location) = &place.history else { return Ok(StoredRuns::default()) };
-        let (mut history, unreachable) = match (History::open_if_there(location, place.patience), location) {
+        let opened = match History::open_if_there(location, place.patience) {
+            // A server without a history gets one for what waits for it.
+            Ok(None) if !place.unsent_records().is_empty() => {
+                History::open(location, place.patience).map(Some)
+            }
+            opened => opened,
+        };
+        let (mut history, unreachable) = match (opened, location) {
             (Ok(history), _) => (history, None),
             (Err(error), Location::Server(_)) => (None, Some(error)),
             (Err(error), Location::File(_)) => return Err(error.into()),
