@@ -132,11 +132,7 @@ const OWN: &[PingOption] = &[
     ours("label", "NAME=VALUE", "label of the run (repeatable)"),
     ours("tag", "NAME", "tag of the run (repeatable)"),
     ours("catalog", "FILE", "additional volume types for sim: targets [default: FATHOM_CATALOG]"),
-    ours(
-        "destroy-data",
-        "DEVICE",
-        "allow writes to this device or file, which must be the target; destroys its data",
-    ),
+    ours("destroy-data", "DEVICE", "allow writes to this target, a device or file; destroys its data"),
 ];
 
 /// The options of a front.
