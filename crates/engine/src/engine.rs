@@ -109,6 +109,21 @@ impl RawEngineOptions {
     }
 }
 
+impl EngineEntry {
+    /// Whether the engine can write atomically (RWF_ATOMIC).
+    pub fn writes_atomically(&self) -> bool {
+        matches!(self.name, "io_uring" | "libaio" | "pvsync2")
+    }
+}
+
+impl RawEngineOptions {
+    /// The options of an engine that [writes atomically](EngineEntry::writes_atomically), and does.
+    pub fn atomic(mut self) -> RawEngineOptions {
+        self.0.insert(crate::private::ATOMIC.to_owned(), "1".to_owned());
+        self
+    }
+}
+
 /// Properties of an engine that the runner needs before it opens the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineTraits {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod engine;
+mod file_use;
 mod immediate;
 mod libaio;
 mod metadata;
@@ -21,6 +22,7 @@ mod sync;
 mod targets;
 mod uring;
 
+pub use file_use::use_files;
 pub use engine::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile, Queued,
     RawEngineOptions, Reaped,

@@ -8,7 +8,7 @@ use fathom_sys::aio::{Context, ContextOptions};
 use fathom_sys::transfer::TransferFlags;
 use fathom_sys::{SetupError, SetupStep};
 
-use crate::private::{bool_row, flag_row};
+use crate::private::{ATOMIC, bool_row, flag_row};
 use crate::targets::{self, Targets};
 use crate::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
@@ -45,7 +45,11 @@ fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
     let options = ContextOptions {
         depth: setup.depth,
         block: setup.max_block,
-        transfer: TransferFlags { no_wait: setup.options.flag("nowait", false), ..TransferFlags::default() },
+        transfer: TransferFlags {
+            no_wait: setup.options.flag("nowait", false),
+            atomic: setup.options.flag(ATOMIC, false),
+            ..TransferFlags::default()
+        },
         reap_by_call: !setup.options.flag("userspace_reap", true),
     };
     let context = Context::new(targets.files(), options).map_err(|error| {

@@ -2,6 +2,9 @@
 
 use crate::RawEngineOptions;
 
+/// The option under which an engine is told to write atomically; the job's own, and no row of the engine.
+pub(crate) const ATOMIC: &str = "atomic";
+
 /// Stores 0 or 1; a bare flag counts as 1.
 pub(crate) fn store_switch(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
     let value = match value {

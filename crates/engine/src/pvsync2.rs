@@ -4,7 +4,7 @@ use fathom_model::{Op, OptionRow, OptionValueKind, Request};
 use fathom_sys::transfer::{self, TransferFlags};
 
 use crate::immediate::{Immediate, ImmediateEngine};
-use crate::private::{bool_row, flag_row};
+use crate::private::{ATOMIC, bool_row, flag_row};
 use crate::targets::EngineTarget;
 use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, RawEngineOptions};
 
@@ -59,6 +59,7 @@ fn open_with_flags(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
         poll: setup.options.flag("hipri", false),
         no_wait: setup.options.flag("nowait", false),
         uncached: setup.options.flag("uncached", false),
+        atomic: setup.options.flag(ATOMIC, false),
     };
     ImmediateEngine::open(PVSYNC2.name, &setup, Vectored(flags))
 }
@@ -67,7 +68,7 @@ impl Immediate for Vectored {
     #[inline]
     fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64 {
         match request.op {
-            Op::Read => transfer::read_vectored_at(&target.file, bytes, request.offset, self.0),
+            Op::Read => transfer::read_vectored_at(&target.file, bytes, request.offset, self.0.of_reads()),
             Op::Write => transfer::write_vectored_at(&target.file, bytes, request.offset, self.0),
             Op::Trim | Op::Sync | Op::Datasync => target.execute(request),
         }

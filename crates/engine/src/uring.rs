@@ -6,7 +6,7 @@ use fathom_sys::transfer::TransferFlags;
 use fathom_sys::uring::{MAX_DEPTH, Ring, RingOptions, SqThread, Wish};
 use fathom_sys::{SetupError, SetupStep};
 
-use crate::private::{bool_row, count_row, flag_row};
+use crate::private::{ATOMIC, bool_row, count_row, flag_row};
 use crate::targets::{self, Targets};
 use crate::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
@@ -95,6 +95,7 @@ fn ring_options(setup: &EngineSetup) -> RingOptions {
             poll: false,
             no_wait: given.flag("nowait", false),
             uncached: given.flag("uncached", false),
+            atomic: given.flag(ATOMIC, false),
         },
         force_async: given.int("force_async", 0) as u32,
     }

@@ -47,7 +47,8 @@ pub struct Context {
     /// Requests that ended without the kernel keeping them.
     ended: Vec<(u32, i64)>,
     events: Box<[IoEvent]>,
-    flags: u32,
+    read_flags: u32,
+    write_flags: u32,
 }
 
 impl Context {
@@ -72,7 +73,8 @@ impl Context {
             queued: Vec::with_capacity(depth as usize),
             ended: Vec::with_capacity(depth as usize),
             events: vec![IoEvent::default(); depth as usize].into_boxed_slice(),
-            flags: options.transfer.bits(),
+            read_flags: options.transfer.of_reads().bits(),
+            write_flags: options.transfer.bits(),
         })
     }
 
@@ -112,7 +114,8 @@ impl Context {
             block.set(opcode, 0, descriptor, 0, 0, 0);
         } else {
             let buffer = self.buffers.pool().address(slot).expose_provenance() as u64;
-            block.set(opcode, self.flags, descriptor, buffer, offset, len);
+            let flags = if opcode == Opcode::Write { self.write_flags } else { self.read_flags };
+            block.set(opcode, flags, descriptor, buffer, offset, len);
         }
         self.queued.push(block);
     }

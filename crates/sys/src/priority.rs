@@ -1,4 +1,4 @@
-//! Priorities and NUMA policy of the calling thread.
+//! Priorities, NUMA policy and user of the calling thread.
 //!
 //! Linux keeps them per thread: a worker sets its own before it opens its engine.
 
@@ -30,6 +30,21 @@ pub fn io_priority() -> io::Result<(u8, u8, u16)> {
         return Err(io::Error::last_os_error());
     }
     Ok(((value >> 13 & 7) as u8, (value & 7) as u8, (value >> 3 & 0x3ff) as u16))
+}
+
+/// Makes the calling thread act as this group, and not the rest of the process: the system call itself is per thread.
+/// EPERM without privileges.
+pub fn set_group(group: u32) -> io::Result<()> {
+    // SAFETY: it takes integers and touches no memory of the caller.
+    let result = unsafe { libc::syscall(libc::SYS_setresgid, group, group, group) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// As [`set_group`], of the user; other properties of the thread that need privileges are to be set before.
+pub fn set_user(user: u32) -> io::Result<()> {
+    // SAFETY: it takes integers and touches no memory of the caller.
+    let result = unsafe { libc::syscall(libc::SYS_setresuid, user, user, user) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Where memory of a thread is allocated.
@@ -84,6 +99,23 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!(rustix::process::getpriority_process(None).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_thread_acts_as_another_user_by_itself() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        std::thread::spawn(|| {
+            set_group(65534).unwrap();
+            set_user(65533).unwrap();
+            // Of the thread that calls.
+            assert_eq!((rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()), (65533, 65534));
+            assert!(set_user(0).is_err(), "there is no way back");
+        })
+        .join()
+        .unwrap();
+        assert!(rustix::process::geteuid().is_root() && rustix::process::getegid().is_root());
     }
 
     #[test]

@@ -19,15 +19,24 @@ pub struct TransferFlags {
     pub no_wait: bool,
     /// RWF_DONTCACHE: drop the cached pages afterwards (Linux 6.14 and later).
     pub uncached: bool,
+    /// RWF_ATOMIC: a write is written whole or not at all (Linux 6.11 and later). For writes only.
+    pub atomic: bool,
 }
 
 impl TransferFlags {
     /// The flags as the kernel takes them.
     pub const fn bits(self) -> u32 {
+        const RWF_ATOMIC: u32 = 0x40;
         const RWF_DONTCACHE: u32 = 0x80;
         (if self.poll { libc::RWF_HIPRI as u32 } else { 0 })
             | (if self.no_wait { libc::RWF_NOWAIT as u32 } else { 0 })
             | (if self.uncached { RWF_DONTCACHE } else { 0 })
+            | (if self.atomic { RWF_ATOMIC } else { 0 })
+    }
+
+    /// The flags of reads, which are not atomic.
+    pub const fn of_reads(self) -> TransferFlags {
+        TransferFlags { atomic: false, ..self }
     }
 }
 

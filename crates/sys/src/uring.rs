@@ -49,7 +49,8 @@ pub struct Ring {
     read_code: u8,
     write_code: u8,
     base_flags: u8,
-    transfer_flags: u32,
+    read_flags: u32,
+    write_flags: u32,
     /// Every Nth request goes to a kernel worker immediately; 0 = none.
     force_async: u32,
     until_async: u32,
@@ -78,13 +79,13 @@ impl Ring {
     /// Panics where the slot is in flight, or `len` or `file` are out of range: the caller has checked the request.
     #[inline]
     pub fn read(&mut self, slot: u32, file: u32, offset: u64, len: u32) {
-        self.transfer(self.read_code, slot, file, offset, len);
+        self.transfer((self.read_code, self.read_flags), slot, file, offset, len);
     }
 
     /// Prepares a write of `len` bytes from the slot's buffer. Panics as [`Ring::read`] does.
     #[inline]
     pub fn write(&mut self, slot: u32, file: u32, offset: u64, len: u32) {
-        self.transfer(self.write_code, slot, file, offset, len);
+        self.transfer((self.write_code, self.write_flags), slot, file, offset, len);
     }
 
     /// Prepares an fsync, or an fdatasync where `data_only`. Panics as [`Ring::read`] does.
@@ -107,11 +108,11 @@ impl Ring {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, opcode: u8, slot: u32, file: u32, offset: u64, len: u32) {
+    fn transfer(&mut self, (opcode, op_flags): (u8, u32), slot: u32, file: u32, offset: u64, len: u32) {
         assert!(len as usize <= self.buffers.pool().block(), "a request is no longer than its buffer");
         let fd = self.targets[file as usize];
         let start = self.buffers.lend(slot);
-        let mut sqe = Sqe { opcode, fd, offset, len, op_flags: self.transfer_flags, ..Sqe::default() };
+        let mut sqe = Sqe { opcode, fd, offset, len, op_flags, ..Sqe::default() };
         if let Some(vector) = self.vectors.get_mut(slot as usize) {
             vector.iov_len = len as usize;
             sqe.address = std::ptr::from_ref(vector).expose_provenance() as u64;

@@ -23,6 +23,34 @@ pub struct ThreadPlan {
     pub postrun: Option<String>,
     /// Start once all workers of this job, by its index, have ended.
     pub wait_for: Option<usize>,
+    /// What they act as, and change on the machine.
+    pub host: HostPlan,
+}
+
+/// As whom the threads of a job act, and what they change on the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostPlan {
+    /// Their user.
+    pub user: Option<u32>,
+    /// Their group.
+    pub group: Option<u32>,
+    /// Their control group for I/O.
+    pub control_group: Option<ControlGroupPlan>,
+    /// The I/O scheduler of the devices under their files.
+    pub scheduler: Option<String>,
+    /// The clock that tells when they started; `None` = the time of day.
+    pub start_clock: Option<u32>,
+}
+
+/// A control group of Linux.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlGroupPlan {
+    /// Its path below the mount of the hierarchy.
+    pub name: String,
+    /// Its weight for I/O, 100 to 1000; `None` = the kernel's default.
+    pub weight: Option<u32>,
+    /// It is not removed at the end of the run.
+    pub is_kept: bool,
 }
 
 /// An I/O priority of Linux.
@@ -103,6 +131,48 @@ pub struct FileUsage {
     /// Life time of written data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_hint: Option<WriteHint>,
+    /// Locks that each request takes.
+    #[serde(rename = "lockfile", skip_serializing_if = "FileLocking::is_default")]
+    pub locking: FileLocking,
+    /// Writes are atomic (RWF_ATOMIC).
+    #[serde(skip_serializing_if = "is_not")]
+    pub atomic: bool,
+    /// Write back ranges of the page cache.
+    #[serde(rename = "sync_file_range", skip_serializing_if = "Option::is_none")]
+    pub range_sync: Option<RangeSync>,
+}
+
+/// The lock on its file that each request holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileLocking {
+    /// None.
+    #[default]
+    None,
+    /// One request at a time.
+    Exclusive,
+    /// Several reads, or one other request.
+    ReadWrite,
+}
+
+impl FileLocking {
+    fn is_default(&self) -> bool {
+        *self == FileLocking::None
+    }
+}
+
+/// sync_file_range(2) on what was written since the last sync of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RangeSync {
+    /// Writes between two; never 0.
+    pub every: u32,
+    /// Wait for earlier write-back.
+    pub wait_before: bool,
+    /// Begin the write-back.
+    pub write: bool,
+    /// Wait for its end.
+    pub wait_after: bool,
 }
 
 /// For serde, which passes a reference.

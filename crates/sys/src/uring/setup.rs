@@ -118,7 +118,8 @@ impl Ring {
         };
         let mut ring = assemble(ring, pool, files, features, vectored);
         ring.locked = locked;
-        ring.transfer_flags = options.transfer.bits();
+        ring.read_flags = options.transfer.of_reads().bits();
+        ring.write_flags = options.transfer.bits();
         ring.force_async = options.force_async;
         ring.until_async = options.force_async;
         ring.register_ring();
@@ -310,7 +311,8 @@ fn assemble(
         read_code,
         write_code,
         base_flags: if features.fixed_files { FLAG_FIXED_FILE } else { 0 },
-        transfer_flags: 0,
+        read_flags: 0,
+        write_flags: 0,
         force_async: 0,
         until_async: 0,
         pending: 0,

@@ -1,0 +1,110 @@
+//! Locks on whole files, and writing back ranges of the page cache.
+//!
+//! Locks belong to the open file (`F_OFD_SETLK`): two openings of one file exclude each other, in one process or in two,
+//! and closing a file releases its lock.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// A lock on a whole file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileLock {
+    /// Shared with other readers.
+    Read,
+    /// Exclusive.
+    Write,
+    /// None.
+    Free,
+}
+
+/// Takes or releases a lock, replacing that of the open file. Without `waits` it returns false where another holds it.
+///
+/// # Errors
+/// The file cannot be locked; an exclusive lock needs a file that is open for writing, a shared one for reading (EBADF).
+pub fn lock(file: &File, lock: FileLock, waits: bool) -> io::Result<bool> {
+    let kind = match lock {
+        FileLock::Read => libc::F_RDLCK,
+        FileLock::Write => libc::F_WRLCK,
+        FileLock::Free => libc::F_UNLCK,
+    };
+    let wanted = libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    let command = if waits { libc::F_OFD_SETLKW } else { libc::F_OFD_SETLK };
+    loop {
+        // SAFETY: the kernel reads one structure, which outlives the call; the descriptor is open.
+        let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const wanted) };
+        if answer >= 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::EAGAIN | libc::EACCES) => return Ok(false),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// What [`sync_range`] does, as `SYNC_FILE_RANGE_*` in sync_file_range(2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeSyncFlags {
+    /// Wait for earlier write-back of the range.
+    pub wait_before: bool,
+    /// Begin the write-back of dirty pages.
+    pub write: bool,
+    /// Wait for the end of the write-back.
+    pub wait_after: bool,
+}
+
+/// sync_file_range(2) on `offset..offset + len`; returns 0 or a negative errno.
+pub fn sync_range(file: &File, offset: u64, len: u64, flags: RangeSyncFlags) -> i64 {
+    let bits = [
+        (flags.wait_before, libc::SYNC_FILE_RANGE_WAIT_BEFORE),
+        (flags.write, libc::SYNC_FILE_RANGE_WRITE),
+        (flags.wait_after, libc::SYNC_FILE_RANGE_WAIT_AFTER),
+    ];
+    let bits = bits.iter().filter(|(wanted, _)| *wanted).fold(0, |bits, (_, bit)| bits | bit);
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else {
+        return -i64::from(libc::EINVAL);
+    };
+    // SAFETY: it takes integers and touches no memory of the caller; the descriptor is open.
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, bits) };
+    if result < 0 {
+        return -i64::from(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn openings_of_one_file_exclude_each_other() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let open = || File::options().read(true).write(true).open(named.path()).unwrap();
+        let (one, other) = (open(), open());
+        assert!(lock(&one, FileLock::Read, false).unwrap() && lock(&other, FileLock::Read, false).unwrap());
+        assert!(!lock(&one, FileLock::Write, false).unwrap(), "another reads");
+        assert!(lock(&other, FileLock::Free, false).unwrap());
+        assert!(lock(&one, FileLock::Write, true).unwrap());
+        assert!(!lock(&other, FileLock::Read, false).unwrap(), "another writes");
+        drop(one);
+        assert!(lock(&other, FileLock::Read, false).unwrap(), "closing releases");
+    }
+
+    #[test]
+    fn ranges_are_written_back() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8192).unwrap();
+        let all = RangeSyncFlags { wait_before: true, write: true, wait_after: true };
+        assert_eq!(sync_range(&file, 0, 4096, all), 0);
+        assert_eq!(sync_range(&file, u64::MAX, 1, all), -i64::from(libc::EINVAL));
+    }
+}
