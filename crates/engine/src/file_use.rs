@@ -25,7 +25,8 @@ pub fn use_files(
     let mut engine = engine;
     if let Some(plan) = usage.range_sync {
         let written = vec![Written::default(); files.len()];
-        engine = Box::new(RangeSyncing { inner: engine, flags: flags_of(plan), files: files.clone(), written });
+        engine =
+            Box::new(RangeSyncing { inner: engine, flags: flags_of(plan), files: files.clone(), written });
     }
     if usage.locking != FileLocking::None {
         let is_shared = usage.locking == FileLocking::ReadWrite;

@@ -22,8 +22,8 @@ mod sync;
 mod targets;
 mod uring;
 
-pub use file_use::use_files;
 pub use engine::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile, Queued,
     RawEngineOptions, Reaped,
 };
+pub use file_use::use_files;

@@ -26,8 +26,8 @@ pub use io::{
 };
 pub use logs::{LogPlan, WindowValues};
 pub use threads::{
-    ControlGroupPlan, EndPlan, ExitScope, FileAdvice, FileLocking, FileUsage, HostPlan, IoPriority, MemoryMode,
-    MemoryPolicy, RangeSync, ThreadPlan, WriteHint,
+    ControlGroupPlan, EndPlan, ExitScope, FileAdvice, FileLocking, FileUsage, HostPlan, IoPriority,
+    MemoryMode, MemoryPolicy, RangeSync, ThreadPlan, WriteHint,
 };
 pub use verify::{FillPattern, VERIFY_HEADER_LEN, VerifyBacklog, VerifyMethod, VerifyPlan};
 

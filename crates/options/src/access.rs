@@ -50,8 +50,27 @@ pub(crate) fn contradiction(options: &JobOptions) -> Option<(&'static str, &'sta
             "has bs_is_seq_rand=1, and requests of both kinds",
             "omit percentage_random and the number in rw=, or use two jobs",
         )),
+        () if options.usage.range_sync.is_some() && options.fdatasync.unwrap_or(0) > 0 => Some((
+            "has sync_file_range and fdatasync",
+            "omit one of them, or use fsync beside sync_file_range",
+        )),
+        () if options.unlink_each_loop == Some(true) && has_loops(options) => Some((
+            "has unlink_each_loop=1 and loops or time_based",
+            "use one job per loop, each with stonewall and unlink=1",
+        )),
+        () if options.threads.host.control_group.as_ref().is_some_and(|group| group.name.is_empty()) => {
+            Some(("has a weight of a control group and no cgroup", "name the group with cgroup="))
+        }
+        () if !options.opendir.is_empty() => Some((
+            "lists a directory with opendir, which only `fathom fio` does",
+            "name the files with filename",
+        )),
         () => None,
     }
+}
+
+fn has_loops(options: &JobOptions) -> bool {
+    options.loops.unwrap_or(1) > 1 || options.time_based == Some(true)
 }
 
 /// The choice of offsets and files, and whether each block is accessed once per pass.
@@ -151,6 +170,13 @@ mod tests {
             (&[("thinktime", "5ms"), ("thinktime_spin", "5ms")], true),
             (&[("thinktime", "5ms"), ("thinktime_spin", "6ms")], false),
             (&[("thinktime_spin", "1ms")], false),
+            (&[("sync_file_range", "write:2"), ("fdatasync", "0")], true),
+            (&[("sync_file_range", "write:2"), ("fdatasync", "2")], false),
+            (&[("unlink_each_loop", "1")], true),
+            (&[("unlink_each_loop", "1"), ("loops", "2")], false),
+            (&[("cgroup", "a"), ("cgroup_weight", "200")], true),
+            (&[("cgroup_weight", "200")], false),
+            (&[("opendir", "d")], false),
         ] {
             let options = JobOptions::from_pairs(pairs).unwrap();
             assert_eq!(contradiction(&options).is_none(), is_accepted, "{pairs:?}");

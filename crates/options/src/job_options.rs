@@ -22,6 +22,8 @@ pub struct JobOptions {
     pub filename: Option<Vec<String>>,
     /// `filename` was given for all jobs; the job's own names replace it instead of adding to it.
     pub filename_is_inherited: bool,
+    /// Directories whose files are targets; `Invocation::list_directories` replaces them by names.
+    pub opendir: Vec<String>,
     /// Prefixes of the targets, spread over the clones.
     pub directory: Option<Vec<String>>,
     /// Template of generated file names.
@@ -160,6 +162,8 @@ pub struct JobOptions {
     pub cpus_allowed_policy: Option<CpuPolicy>,
     /// Remove the files at the end.
     pub unlink: Option<bool>,
+    /// Remove the files between two loops.
+    pub unlink_each_loop: Option<bool>,
     /// Method of preallocation.
     pub fallocate: Option<Fallocate>,
     /// Pauses between requests.

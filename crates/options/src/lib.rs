@@ -19,6 +19,7 @@ mod errno;
 mod error;
 mod job_options;
 mod jobfile;
+mod listed;
 mod pasted;
 mod pattern;
 mod rate;

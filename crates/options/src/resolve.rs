@@ -141,7 +141,7 @@ fn io(options: &JobOptions) -> IoPlan {
         fdatasync_every: options.fdatasync.unwrap_or(0),
         end_fsync: options.end_fsync.unwrap_or(false),
         open_sync: options.sync.unwrap_or_default(),
-        direct: options.direct.unwrap_or(false),
+        direct: options.direct.unwrap_or(false) || options.usage.atomic,
         invalidate: options.invalidate.unwrap_or(true),
         payload: verify::payload(options),
         verify: None,

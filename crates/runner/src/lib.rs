@@ -18,6 +18,7 @@ mod filler;
 mod flush;
 mod guard;
 mod handle;
+mod host_setup;
 mod host_watch;
 mod kernel_watch;
 mod layout;

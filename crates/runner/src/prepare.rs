@@ -18,6 +18,7 @@ use fathom_workload::{Extent, SourcePlan};
 
 use crate::exits::ExitRule;
 use crate::files::{lay_out_all, needs, places, remove, written};
+use crate::host_setup::{self, HostChanges};
 use crate::logging::{LogPort, LogThread};
 use crate::observe::RunObserver;
 use crate::session::Session;
@@ -39,6 +40,14 @@ pub struct Prepared<'a> {
     /// The admitted targets: a claim lasts as long as its handle.
     pub(crate) _targets: Vec<Arc<TargetHandle>>,
     log: Option<LogThread>,
+    host: HostChanges,
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        // Of a run that did not start; nobody is left to be told.
+        let _ = std::mem::take(&mut self.host).undo();
+    }
 }
 
 impl Prepared<'_> {
@@ -47,7 +56,9 @@ impl Prepared<'_> {
     pub fn start(mut self, observer: &mut dyn RunObserver) -> RunOutcome {
         let unlink = self.unlink.clone();
         let log = self.log.take();
+        let host = std::mem::take(&mut self.host);
         let mut outcome = execute::run(self, observer);
+        outcome.notes.extend(host.undo());
         outcome.notes.extend(log.map(LogThread::finish).unwrap_or_default());
         for (path, identity) in unlink {
             if let Err(error) = remove(&path, identity) {
@@ -74,6 +85,7 @@ pub(crate) fn prepare<'a>(
         paths: Vec::new(),
         _targets: Vec::new(),
         log: None,
+        host: HostChanges::default(),
     };
     let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
     check_memory(session, plan, &jobs)?;
@@ -87,6 +99,11 @@ pub(crate) fn prepare<'a>(
     if session.is_simulated() && plan.jobs.iter().any(acts_on_threads) {
         let note = "note: simulated volumes have no threads: priorities, NUMA nodes and commands of the job have no effect";
         prepared.notes.push(note.to_owned());
+    }
+    if !session.is_simulated() {
+        let (host, notes) = host_setup::apply(plan, &targets)?;
+        prepared.host = host;
+        prepared.notes.extend(notes);
     }
     session.control.prepares();
     prepared.log = start_log(session, plan)?;
@@ -159,6 +176,21 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
             reason: format!("engine {} cannot {op}", entry.name),
             hint: "use ioengine=libaio, io_uring or psync".to_owned(),
         });
+    }
+    let usage = job.files.usage;
+    let unfit = match () {
+        () if usage.atomic && !entry.writes_atomically() => {
+            Some(format!("engine {} has no atomic writes", entry.name))
+        }
+        () if usage.range_sync.is_some() && session.is_simulated() => {
+            Some("sync_file_range needs files: simulated volumes have no page cache".to_owned())
+        }
+        () => None,
+    };
+    if let Some(reason) = unfit {
+        let hint =
+            "use ioengine=libaio, io_uring or pvsync2 on a file or device, or omit the option".to_owned();
+        return Err(RunError::Plan { job: job.name.clone(), reason, hint });
     }
     let zero = match () {
         () if job.depth.iodepth == 0 => Some("iodepth"),
@@ -286,7 +318,7 @@ fn specify(
             direct: io.direct,
             writes: io.modifies(),
             random: io.pattern.random,
-            options: RawEngineOptions(job.engine.options.iter().cloned().collect()),
+            options: engine_options(job),
         },
         source: source_of(job, clone, extents),
         payload: io.payload.clone(),
@@ -302,7 +334,7 @@ fn specify(
             lat: measure.lat,
             is_synchronous: synchronous,
             scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
-            syncs: io.fsync_every > 0 || io.fdatasync_every > 0,
+            syncs: io.fsync_every > 0 || data_syncs(job) > 0,
         },
         used: verify_spec::ops_recorded(job),
         invalidate: io.invalidate,
@@ -313,6 +345,17 @@ fn specify(
         usage: job.files.usage,
         end: job.end.clone(),
     })
+}
+
+/// The private options of the engine of a job, and what it is told besides.
+fn engine_options(job: &JobPlan) -> RawEngineOptions {
+    let options = RawEngineOptions(job.engine.options.iter().cloned().collect());
+    if job.files.usage.atomic { options.atomic() } else { options }
+}
+
+/// Writes between two datasyncs, or between two syncs of what was written, which take their place.
+fn data_syncs(job: &JobPlan) -> u32 {
+    job.files.usage.range_sync.map_or(job.io.fdatasync_every, |sync| sync.every)
 }
 
 /// The requests of one clone in the ranges of its files.
@@ -328,7 +371,7 @@ fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
         bytes_per_loop: targets::bytes_per_loop(io, range),
         loops: verify_spec::loops(job),
         fsync_every: io.fsync_every,
-        fdatasync_every: io.fdatasync_every,
+        fdatasync_every: data_syncs(job),
         seed: job.clones[clone].seed,
     }
 }

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use fathom_engine::OpenFile;
-use fathom_model::plan::{MemoryMode, ThreadPlan, WriteHint};
+use fathom_model::plan::{HostPlan, MemoryMode, ThreadPlan, WriteHint};
 use fathom_sys::affinity::pin_current_thread;
+use fathom_sys::control_group::IoHierarchy;
 use fathom_sys::device::SysRoot;
 use fathom_sys::files::create_output;
-use fathom_sys::io::{describe, fadvise_dontneed, set_write_hint, sync_file_system};
+use fathom_sys::io::{describe, fadvise_dontneed, flags_of, reopen, set_write_hint, sync_file_system};
 use fathom_sys::memory::LockedMemory;
-use fathom_sys::priority::{NumaMode, set_io_priority, set_memory_policy, set_nice};
+use fathom_sys::priority::{NumaMode, set_group, set_io_priority, set_memory_policy, set_nice, set_user};
+use fathom_sys::thread::thread_id;
 use fathom_sys::transfer;
 
 use crate::worker::WorkerSpec;
@@ -29,7 +31,7 @@ fn failure(attempted: &str, error: &io::Error, hint: &'static str) -> SetupFailu
 }
 
 /// Applies the plan of the thread to the calling thread.
-pub(crate) fn apply(spec: &WorkerSpec) -> Result<(), SetupFailure> {
+pub(crate) fn apply(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailure> {
     let ThreadPlan { nice, io_priority, cpu_nodes, memory, prerun, .. } = &spec.threads;
     let mut cpus = spec.cpus.clone();
     for &node in cpu_nodes {
@@ -71,7 +73,41 @@ pub(crate) fn apply(spec: &WorkerSpec) -> Result<(), SetupFailure> {
             failure("set the memory policy", &error, "set numa_mem_policy to nodes of this machine")
         })?;
     }
+    join_control_group(&spec.threads.host)?;
+    act_as(&spec.threads.host, files)?;
     prerun.as_deref().map_or(Ok(()), |command| run_command(&spec.name, "prerun", command))
+}
+
+/// Joins the group that the session has made, unless the whole process has.
+fn join_control_group(host: &HostPlan) -> Result<(), SetupFailure> {
+    let Some(group) = &host.control_group else { return Ok(()) };
+    let Some(groups) = IoHierarchy::find(&SysRoot::real()).filter(|groups| !groups.has_processes()) else {
+        return Ok(());
+    };
+    groups.join(&group.name, thread_id()).map_err(|error| {
+        failure(&format!("join control group {}", group.name), &error, "run as root, or omit cgroup")
+    })
+}
+
+/// Acts as the user and the group of the job from now on. The session has opened the files as its own user, so that this
+/// one is asked for by opening them again.
+fn act_as(host: &HostPlan, files: &[OpenFile]) -> Result<(), SetupFailure> {
+    let hint = "run as root, or omit uid and gid";
+    if let Some(group) = host.group {
+        set_group(group).map_err(|error| failure(&format!("act as group {group}"), &error, hint))?;
+    }
+    if let Some(user) = host.user {
+        set_user(user).map_err(|error| failure(&format!("act as user {user}"), &error, hint))?;
+    }
+    if host.user.is_none() && host.group.is_none() {
+        return Ok(());
+    }
+    for file in files.iter().filter_map(|open| open.file.as_deref()) {
+        flags_of(file).and_then(|flags| reopen(file, flags)).map_err(|error| {
+            failure("open a file as the user of the job", &error, "let that user and group open it")
+        })?;
+    }
+    Ok(())
 }
 
 /// Locks the memory that the plan of the thread takes from the machine, until it is dropped.

@@ -71,7 +71,10 @@ impl IoHierarchy {
 
     /// Moves a thread, or with version 2 the process of this number, into the group.
     pub fn join(&self, name: &str, id: u32) -> io::Result<()> {
-        fs::write(self.path(name).join(if self.is_unified { "cgroup.procs" } else { "tasks" }), id.to_string())
+        fs::write(
+            self.path(name).join(if self.is_unified { "cgroup.procs" } else { "tasks" }),
+            id.to_string(),
+        )
     }
 
     /// The group that the calling process is in.
@@ -87,8 +90,15 @@ impl IoHierarchy {
         })
     }
 
-    /// Removes an empty group.
+    /// Removes a group; threads that are still in it return to the root of the hierarchy.
     pub fn remove(&self, name: &str) -> io::Result<()> {
+        if !self.is_unified {
+            let members = fs::read_to_string(self.path(name).join("tasks")).unwrap_or_default();
+            for member in members.split_whitespace() {
+                // One that has ended meanwhile is not in the way.
+                let _ = fs::write(self.root.join("tasks"), member);
+            }
+        }
         fs::remove_dir(self.path(name))
     }
 }
@@ -98,7 +108,11 @@ impl IoHierarchy {
 ///
 /// # Errors
 /// The device has no such scheduler; the text is the list of those that it has.
-pub fn set_scheduler(system: &Path, (major, minor): (u32, u32), scheduler: &str) -> Result<bool, SchedulerError> {
+pub fn set_scheduler(
+    system: &Path,
+    (major, minor): (u32, u32),
+    scheduler: &str,
+) -> Result<bool, SchedulerError> {
     let link = system.join(format!("sys/dev/block/{major}:{minor}"));
     let Ok(device) = fs::canonicalize(link) else { return Ok(false) };
     let disk = if device.join("partition").exists() { device.parent().unwrap_or(&device) } else { &device };

@@ -81,6 +81,40 @@ pub fn sync_range(file: &File, offset: u64, len: u64, flags: RangeSyncFlags) -> 
     0
 }
 
+/// The sizes of atomic writes to a file or device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicSizes {
+    /// Smallest, bytes.
+    pub min: u32,
+    /// Largest, bytes.
+    pub max: u32,
+}
+
+/// The sizes of atomic writes with O_DIRECT, powers of two (statx, Linux 6.11); `None` where the kernel, the file system or
+/// the device has none.
+pub fn atomic_sizes(file: &File) -> Option<AtomicSizes> {
+    const STATX_WRITE_ATOMIC: u32 = 0x1_0000;
+    /// Words of the structure: the mask of what is filled in, and the two sizes.
+    const MASK: usize = 0;
+    const MIN: usize = 0xa8 / 4;
+    const MAX: usize = 0xac / 4;
+    let mut words = [0_u32; 64];
+    let empty = c"";
+    // SAFETY: the kernel reads an empty string and writes at most 256 bytes, the size of the array; both outlive the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_statx,
+            file.as_raw_fd(),
+            empty.as_ptr(),
+            libc::AT_EMPTY_PATH,
+            STATX_WRITE_ATOMIC,
+            words.as_mut_ptr(),
+        )
+    };
+    let sizes = AtomicSizes { min: words[MIN], max: words[MAX] };
+    (result == 0 && words[MASK] & STATX_WRITE_ATOMIC != 0 && sizes.max > 0).then_some(sizes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +131,12 @@ mod tests {
         assert!(!lock(&other, FileLock::Read, false).unwrap(), "another writes");
         drop(one);
         assert!(lock(&other, FileLock::Read, false).unwrap(), "closing releases");
+    }
+
+    #[test]
+    fn files_in_memory_have_no_atomic_writes() {
+        let file = File::from(rustix::fs::memfd_create("m", rustix::fs::MemfdFlags::CLOEXEC).unwrap());
+        assert_eq!(atomic_sizes(&file), None);
     }
 
     #[test]

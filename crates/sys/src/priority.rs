@@ -110,7 +110,10 @@ mod tests {
             set_group(65534).unwrap();
             set_user(65533).unwrap();
             // Of the thread that calls.
-            assert_eq!((rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()), (65533, 65534));
+            assert_eq!(
+                (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+                (65533, 65534)
+            );
             assert!(set_user(0).is_err(), "there is no way back");
         })
         .join()

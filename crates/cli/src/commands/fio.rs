@@ -4,6 +4,8 @@
 //! standard error only if that is a terminal.
 
 mod aggregate_log;
+mod directories;
+mod failures;
 mod keeper;
 mod logs;
 mod observer;
@@ -29,7 +31,7 @@ use fathom_report::{FIO_VERSION, fio::banner as fio_banner};
 use fathom_runner::{
     EventSender, Progress, RunControl, RunError, RunEvent, RunHandle, StopHandle, WritePermit,
 };
-use fathom_stats::{RunOutcome, Snapshot, VerifyOutcome};
+use fathom_stats::{RunOutcome, Snapshot};
 use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::eta::EtaLine;
@@ -37,6 +39,7 @@ use crate::exit::{Exit, without_excerpt};
 use crate::stall_note::StallNote;
 use crate::{output, signals};
 use aggregate_log::AggregateLog;
+use failures::tell_failures;
 use keeper::Keeper;
 use logs::FioLogs;
 use observer::{FioObserver, layouts};
@@ -118,10 +121,11 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
     if matches!(parsed, Err(OptionError::NoJobs)) {
         output::print(|out| out.own_lines(&format!("{FIO_VERSION}\n{}", usage())))?;
     }
-    let invocation = parsed?;
+    let mut invocation = parsed?;
     if invocation.command.only_prints() {
         return answer(&invocation.command, &engines);
     }
+    invocation.list_directories(&directories::files_below)?;
     let plan = invocation.plan(&host)?;
     if invocation.command.showcmd {
         output::print(|out| writeln!(out.verbatim(), "{}", show_command(&invocation)))?;
@@ -345,39 +349,6 @@ fn judge(
             (TestRecord::failed(meta, error.to_string()), Exit::FioSetup)
         }
     }
-}
-
-/// A failed job ends with a code that is not 0, so standard error may say why.
-fn tell_failures(outcome: &RunOutcome, plan: &RunPlan) {
-    for worker in &outcome.workers {
-        let job = plan.jobs.get(worker.job).map_or("", |job| job.name.as_str());
-        if let Some(problem) = worker.verified.as_ref().and_then(|verified| verified.unsaved.as_ref()) {
-            output::warn(&format!("fio: {job}: {problem}"));
-        }
-        if let Some(verified) = worker.verified.as_ref().filter(|verified| verified.bad > 0) {
-            tell_bad_blocks(job, verified);
-            continue;
-        }
-        let Some(failure) = &worker.failure else { continue };
-        output::warn(&format!("fio: {job}: {}", failure.message));
-        if let Some(hint) = &failure.hint {
-            output::warn(hint);
-        }
-    }
-}
-
-/// What is wrong with blocks that were read, in fio's words, and how many there are.
-fn tell_bad_blocks(job: &str, verified: &VerifyOutcome) {
-    for bad in &verified.first_bad {
-        bad.problem.iter().for_each(|line| output::warn(line));
-        bad.dumps.iter().for_each(|line| output::warn(&format!("       {line}")));
-    }
-    let VerifyOutcome { checked, bad, first_bad, .. } = verified;
-    let rest = match bad - first_bad.len() as u64 {
-        0 => String::new(),
-        rest => format!(", {rest} of them not listed"),
-    };
-    output::warn(&format!("fio: {job}: {bad} bad parts in {checked} checked blocks{rest}"));
 }
 
 /// `--destroy-data`, and the same as a variable for scripts that cannot be changed.

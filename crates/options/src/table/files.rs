@@ -1,6 +1,6 @@
 //! Options about the targets: names, sizes, layout and removal.
 
-use fathom_model::plan::{Fallocate, FileAdvice, WriteHint};
+use fathom_model::plan::{Fallocate, FileAdvice, FileLocking, WriteHint};
 use fathom_model::{OptionRow, OptionValueKind};
 
 use super::set;
@@ -34,6 +34,12 @@ const WRITE_HINTS: [(&str, WriteHint); 5] = [
     ("extreme", WriteHint::Extreme),
 ];
 
+const LOCKS: [(&str, FileLocking); 3] = [
+    ("none", FileLocking::None),
+    ("exclusive", FileLocking::Exclusive),
+    ("readwrite", FileLocking::ReadWrite),
+];
+
 /// The rows of this category.
 pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
@@ -59,6 +65,17 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "",
         doc: "Files or devices to use, separated by colons (a colon in a name is written \\:), shared by all clones; sim:ID?size=50GiB is a simulated volume.",
         apply: filename,
+    },
+    OptionRow {
+        name: "opendir",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "Use all regular files in this directory and those below it, in the order of their names.",
+        apply: |options, text| {
+            options.opendir.push(word(text)?);
+            Ok(())
+        },
     },
     OptionRow {
         name: "directory",
@@ -163,6 +180,22 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "0",
         doc: "Remove the files at the end.",
         apply: |options, text| set(&mut options.unlink, value::boolean(text)),
+    },
+    OptionRow {
+        name: "unlink_each_loop",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Remove the files between two loops; refused with loops or time_based, because the files stay open.",
+        apply: |options, text| set(&mut options.unlink_each_loop, value::boolean(text)),
+    },
+    OptionRow {
+        name: "lockfile",
+        aliases: &[],
+        kind: OptionValueKind::Choice(&["none", "exclusive", "readwrite"]),
+        default: "none",
+        doc: "Lock the file of each request while it is in flight: alone, or reads together.",
+        apply: |options, text| value::choice(text, &LOCKS).map(|lock| options.usage.locking = lock),
     },
     OptionRow {
         name: "create_on_open",

@@ -27,7 +27,6 @@ const PLACEMENT: &str = "It means something only with fdp=1 or dataplacement, wh
 const LATENCY: &str = "It means something only with latency_target, which is refused.";
 const STEADY: &str = "It means something only with steadystate, which is refused.";
 const REPLAY: &str = "It means something only with read_iolog, which is refused.";
-const CGROUP: &str = "It means something only with cgroup, which is refused.";
 
 const CLOCKS: &[&str] = &["gettimeofday", "clock_gettime", "cpu"];
 const MEMORY: &[&str] = &["malloc", "shm", "shmhuge", "mmap", "mmapshared", "mmaphuge"];
@@ -151,6 +150,14 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |_, text| one_of(THINK_TIME_BLOCKS, text),
     },
     OptionRow {
+        name: "write_barrier",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "0",
+        doc: "Linux has had no barrier writes since 2.6.37, and no engine of fio acts on the mark; use fsync or sync=dsync.",
+        apply: |_, text| value::count(text, 0).map(drop),
+    },
+    OptionRow {
         name: "comm",
         aliases: &[],
         kind: OptionValueKind::Text,
@@ -172,8 +179,6 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     beside("plid_select", &["fdp_pli_select"], PLACEMENT),
     beside("plids", &["fdp_pli"], PLACEMENT),
     beside("dp_scheme", &[], PLACEMENT),
-    beside("cgroup_weight", &[], CGROUP),
-    beside("cgroup_nodelete", &[], CGROUP),
     switch(
         "random_sequence_stride",
         "0",

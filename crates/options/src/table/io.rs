@@ -1,6 +1,6 @@
 //! Options about the I/O: operations, block sizes, order, payload and syncs.
 
-use fathom_model::plan::{OpenSync, Pattern};
+use fathom_model::plan::{OpenSync, Pattern, RangeSync};
 use fathom_model::{Op, OptionRow, OptionValueKind};
 
 use super::{MAX_BLOCK, set};
@@ -138,6 +138,22 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |options, text| set(&mut options.fdatasync, value::count(text, 0)),
     },
     OptionRow {
+        name: "sync_file_range",
+        aliases: &[],
+        kind: OptionValueKind::Text,
+        default: "",
+        doc: "Call sync_file_range(2) after every N writes on the range they wrote, as wait_before,write,wait_after:N.",
+        apply: |options, text| range_sync(text).map(|sync| options.usage.range_sync = Some(sync)),
+    },
+    OptionRow {
+        name: "atomic",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Write atomically with O_DIRECT (RWF_ATOMIC), by libaio, io_uring or pvsync2 on a kernel and device that can.",
+        apply: |options, text| value::boolean(text).map(|atomic| options.usage.atomic = atomic),
+    },
+    OptionRow {
         name: "end_fsync",
         aliases: &[],
         kind: OptionValueKind::Bool,
@@ -194,6 +210,20 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |options, text| set(&mut options.zero_buffers, value::boolean(text)),
     },
 ];
+
+fn range_sync(text: &str) -> Result<RangeSync, String> {
+    let (words, every) = text.split_once(':').unwrap_or((text, "1"));
+    let mut sync = RangeSync { every: value::count(every, 1)?, ..RangeSync::default() };
+    for word in words.split(',').map(str::trim) {
+        match word {
+            "wait_before" => sync.wait_before = true,
+            "write" => sync.write = true,
+            "wait_after" => sync.wait_after = true,
+            _ => return Err("valid values are wait_before, write, wait_after".to_owned()),
+        }
+    }
+    Ok(sync)
+}
 
 fn direction(options: &mut JobOptions, text: &str) -> Result<(), String> {
     let text = text.trim();
@@ -327,6 +357,12 @@ mod tests {
         check(&[("sync", "dsync")], |o| o.sync == Some(OpenSync::Dsync));
         check(&[("fsync", "32")], |o| o.fsync == Some(32));
         check(&[("fdatasync", "1")], |o| o.fdatasync == Some(1));
+        check(&[("sync_file_range", "wait_before,write:3")], |o| {
+            let expected = RangeSync { every: 3, wait_before: true, write: true, wait_after: false };
+            o.usage.range_sync == Some(expected)
+        });
+        check(&[("sync_file_range", "wait_after")], |o| o.usage.range_sync.unwrap().every == 1);
+        check(&[("atomic", "1")], |o| o.usage.atomic);
         check(&[("end_fsync", "1")], |o| o.end_fsync == Some(true));
         check(&[("allrandrepeat", "0")], |o| o.randrepeat == Some(false));
         check(&[("randseed", "0x10")], |o| o.randseed == Some(16));
@@ -335,9 +371,15 @@ mod tests {
         check(&[("refill_buffers", "")], |o| o.refill_buffers == Some(true));
         check(&[("scramble_buffers", "0")], |o| o.scramble_buffers == Some(false));
         check(&[("zero_buffers", "1")], |o| o.zero_buffers == Some(true));
-        for bad in
-            [("rwmixread", "101"), ("rwmixwrite", "-1"), ("sync", "2"), ("fsync", "x"), ("direct", "2")]
-        {
+        for bad in [
+            ("rwmixread", "101"),
+            ("rwmixwrite", "-1"),
+            ("sync", "2"),
+            ("fsync", "x"),
+            ("direct", "2"),
+            ("sync_file_range", "foo:3"),
+            ("sync_file_range", "write:0"),
+        ] {
             assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
         }
     }

@@ -7,6 +7,7 @@ mod access;
 mod engine;
 mod files;
 mod harmless;
+mod host;
 mod io;
 mod logs;
 mod stat;
@@ -32,6 +33,7 @@ pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
     ("Offsets, sizes and files", access::ROWS),
     ("Engine, depth and placement", engine::ROWS),
     ("Threads and commands", threads::ROWS),
+    ("Users, control groups and devices", host::ROWS),
     ("Time and order", time::ROWS),
     ("Measuring and reporting", stat::ROWS),
     ("Logs", logs::ROWS),

@@ -38,11 +38,11 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     },
     UnsupportedOption { instead: "run one job per iodepth", ..row(1, "latency_target") },
     UnsupportedOption { aliases: &["ss"], instead: "use a fixed runtime", ..row(1, "steadystate") },
-    UnsupportedOption { inert: &["inline"], ..row(2, "io_submit_mode") },
-    UnsupportedOption { instead: "list the files with filename", ..row(2, "opendir") },
-    row(2, "sync_file_range"),
-    UnsupportedOption { inert: &["0"], ..row(2, "write_barrier") },
-    UnsupportedOption { inert: &["0"], ..row(2, "atomic") },
+    UnsupportedOption {
+        inert: &["inline"],
+        instead: "use rate_iops: latencies under a rate are also counted from the time at which a request was due",
+        ..row(2, "io_submit_mode")
+    },
     row(2, "verify_policy"),
     UnsupportedOption { inert: &["0"], ..row(2, "trim_percentage") },
     row(2, "trim_verify_zero"),
@@ -57,20 +57,30 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption { instead: "use ramp_time", ..row(2, "ramp_size") },
     UnsupportedOption { inert: &["0"], ..row(2, "thinkcycles") },
     UnsupportedOption { inert: &["0"], ..row(2, "rate_ignore_thinktime") },
-    UnsupportedOption { inert: &["0"], instead: "use unlink=1", ..row(2, "unlink_each_loop") },
-    row(2, "log_store_compressed"),
-    UnsupportedOption { inert: &["0"], ..row(2, "block_error_percentiles") },
+    UnsupportedOption {
+        inert: &["0"],
+        instead: "compress the log files afterwards, for example with gzip",
+        ..row(2, "log_store_compressed")
+    },
+    UnsupportedOption {
+        inert: &["0"],
+        instead: "read the errors of trims by their number in the JSON report",
+        ..row(2, "block_error_percentiles")
+    },
     UnsupportedOption { inert: &["0"], ..row(2, "flow") },
-    UnsupportedOption { inert: &["none"], ..row(2, "lockfile") },
-    row(2, "job_start_clock_id"),
     UnsupportedOption { inert: &["0"], instead: "use `fathom prepare`", ..row(3, "sprandom") },
-    UnsupportedOption { instead: "set it in /sys/block/DEVICE/queue/scheduler", ..row(3, "ioscheduler") },
-    UnsupportedOption { inert: &["0"], ..row(3, "fdp") },
-    UnsupportedOption { aliases: &["data_placement"], inert: &["none"], ..row(3, "dataplacement") },
+    UnsupportedOption {
+        inert: &["0"],
+        instead: "use write_hint, which NVMe drives map to placement",
+        ..row(3, "fdp")
+    },
+    UnsupportedOption {
+        aliases: &["data_placement"],
+        inert: &["none"],
+        instead: "use write_hint, which NVMe drives map to placement",
+        ..row(3, "dataplacement")
+    },
     UnsupportedOption { instead: "use the profiles of `fathom bench`", ..row(3, "profile") },
-    UnsupportedOption { instead: "start it in that group", ..row(3, "cgroup") },
-    UnsupportedOption { instead: "start it as that user", ..row(3, "uid") },
-    UnsupportedOption { instead: "start it as that group", ..row(3, "gid") },
 ];
 
 #[cfg(test)]

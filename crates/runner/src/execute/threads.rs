@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use fathom_engine::{EngineError, OpenFile};
+use fathom_engine::{EngineError, OpenFile, use_files};
 use fathom_stats::live::LiveWorker;
 use fathom_stats::{CpuUsage, WorkerFailure, WorkerOutcome};
-use fathom_sys::clock::{RealClock, unix_ms};
+use fathom_sys::clock::{RealClock, clock_ms, unix_ms};
 use fathom_sys::device::SysRoot;
 use fathom_sys::io::describe;
 use fathom_sys::kernel_workers::kernel_threads;
@@ -134,7 +134,10 @@ pub(super) fn run_phase(
     await_ready(&mut workers, &inbox);
     run.pass_gate();
     let (now, started_unix_ms) = (clock.now(), unix_ms());
-    workers.iter_mut().for_each(|worker| worker.started_unix_ms = started_unix_ms);
+    for worker in &mut workers {
+        let clock = worker.spec.threads.host.start_clock;
+        worker.started_unix_ms = clock.map_or(started_unix_ms, clock_ms);
+    }
     let first = !run.disks_began;
     if first {
         run.origin = now;
@@ -234,7 +237,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
     let mut setup = spec.setup.clone();
     use_own_descriptor_table(&mut setup.files);
     let files = setup.files.clone();
-    let prepared = thread_setup::apply(spec).and_then(|()| thread_setup::prepare_files(spec, &files));
+    let prepared = thread_setup::apply(spec, &files).and_then(|()| thread_setup::prepare_files(spec, &files));
     if let Err(SetupFailure { message, errno, hint }) = prepared {
         return ended_early(&message, errno, Some(hint));
     }
@@ -251,6 +254,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         let _ = wake_precisely();
     }
     let clock = shared.clock;
+    let engine = use_files(engine, &spec.usage, &files, spec.depth.iodepth);
     let mut worker = Worker::new(spec, engine, clock, live.clone(), (shared.stop.clone(), thread_usage));
     if shared.messages.send(Message::Ready).is_err() {
         return worker.into_end();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fathom_engine::OpenFile;
 use fathom_model::plan::{FileAdvice, OpenSync};
 use fathom_model::{BlockSize, JobPlan};
+use fathom_sys::file_use::{AtomicSizes, atomic_sizes};
 use fathom_sys::io::{Advice, OpenFlags, direct_alignment, fadvise, logical_block_size};
 use fathom_workload::Extent;
 
@@ -48,6 +49,9 @@ pub(super) fn open_file(
     let file = handle.reopen(flags).map_err(failed)?;
     if io.direct {
         check_alignment(job, target, &file, extent)?;
+    }
+    if job.files.usage.atomic && modifies {
+        check_atomic(job, target, atomic_sizes(&file))?;
     }
     // As fio does by default: otherwise the kernel reads ahead for random requests. Advice only.
     let advice = match job.files.usage.advice {
@@ -95,4 +99,58 @@ fn check_alignment(job: &JobPlan, target: &Target, file: &File, extent: Extent) 
         }
     }
     Ok(())
+}
+
+/// The kernel refuses other writes with EINVAL.
+fn check_atomic(job: &JobPlan, target: &Target, sizes: Option<AtomicSizes>) -> Result<(), RunError> {
+    let refused = |reason: String, hint: &str| {
+        Err(RunError::Plan { job: job.name.clone(), reason, hint: hint.to_owned() })
+    };
+    let path = target.path.display();
+    let Some(AtomicSizes { min, max }) = sizes else {
+        return refused(
+            format!("atomic=1 on {path}: the kernel, the file system or the device has no atomic writes"),
+            "omit atomic, or use a device with atomic writes and Linux 6.11 or later",
+        );
+    };
+    let size = &job.io.block_size.write;
+    for bytes in [size.smallest(), size.largest()] {
+        if !bytes.is_power_of_two() || !(u64::from(min)..=u64::from(max)).contains(&bytes) {
+            return refused(
+                format!("atomic=1 on {path} with bs={bytes}: atomic writes have {min} to {max} bytes there"),
+                "set bs to a power of two in that range",
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn atomic_writes_have_sizes_of_the_device() {
+        let target = Target {
+            path: "d".into(),
+            kind: TargetKind::BlockDevice,
+            size: 1 << 20,
+            volume: 0,
+            handle: None,
+            identity: None,
+            uses: 0,
+        };
+        let check = |block: u64, sizes, expected: Option<&str>| {
+            let mut job = JobPlan::default();
+            job.io.block_size.write = block.into();
+            let refused = check_atomic(&job, &target, sizes).err().map(|error| error.to_string());
+            assert_eq!(refused.is_some(), expected.is_some(), "{refused:?}");
+            assert!(refused.unwrap_or_default().contains(expected.unwrap_or_default()));
+        };
+        let sizes = Some(AtomicSizes { min: 4096, max: 65536 });
+        check(16384, sizes, None);
+        check(131_072, sizes, Some("4096 to 65536 bytes"));
+        check(12288, sizes, Some("4096 to 65536 bytes"));
+        check(4096, None, Some("has no atomic writes"));
+    }
 }

@@ -1,0 +1,72 @@
+//! The files of directories that jobs name with `opendir`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cli::Invocation;
+use crate::error::OptionError;
+
+/// Most files of the directories of all jobs.
+const MOST_LISTED: usize = 1 << 20;
+
+impl Invocation {
+    /// Replaces the directories of `opendir` by the names of their files, as `list` returns them.
+    ///
+    /// # Errors
+    /// A directory cannot be listed, has no file, or the names are not valid text.
+    pub fn list_directories(
+        &mut self,
+        list: &dyn Fn(&Path) -> io::Result<Vec<PathBuf>>,
+    ) -> Result<(), OptionError> {
+        let mut listed = 0;
+        for section in &mut self.sections {
+            let directories = std::mem::take(&mut section.options.opendir);
+            for directory in directories {
+                let refused = |reason: String| OptionError::BadValue {
+                    option: "opendir".to_owned(),
+                    value: directory.clone(),
+                    reason,
+                    place: None,
+                };
+                let files = list(Path::new(&directory)).map_err(|error| refused(error.to_string()))?;
+                listed += files.len();
+                if files.is_empty() || listed > MOST_LISTED {
+                    return Err(refused(format!(
+                        "it has {} files: 1 to {MOST_LISTED} can be used",
+                        files.len()
+                    )));
+                }
+                let names = files.into_iter().map(|file| file.into_os_string().into_string());
+                let names: Vec<String> = names
+                    .collect::<Result<_, _>>()
+                    .map_err(|name| refused(format!("the name {} is not valid UTF-8", name.display())))?;
+                self.messages.push(format!("fio: opendir added {} files", names.len()));
+                section.options.filename.get_or_insert_default().extend(names);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PlanningHost, Section};
+
+    fn planned(list: &dyn Fn(&Path) -> io::Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>, String> {
+        let section = Section::from_pairs("j", &[("opendir", "d"), ("filename", "x")], &[]).unwrap();
+        let mut invocation = Invocation { sections: vec![section], ..Invocation::default() };
+        invocation.list_directories(list).map_err(|error| error.to_string())?;
+        assert_eq!(invocation.messages.len(), 1);
+        let plan = invocation.plan(&PlanningHost::default()).map_err(|error| error.to_string())?;
+        Ok(plan.jobs[0].clones[0].paths.clone())
+    }
+
+    #[test]
+    fn directories_become_the_names_of_their_files() {
+        let files = planned(&|directory| Ok(vec![directory.join("a:b"), directory.join("c")]));
+        assert_eq!(files.unwrap(), ["x", "d/a:b", "d/c"].map(PathBuf::from));
+        assert!(planned(&|_| Err(io::ErrorKind::NotFound.into())).unwrap_err().contains("opendir=d"));
+        assert!(planned(&|_| Ok(Vec::new())).unwrap_err().contains("0 files"));
+    }
+}
