@@ -47,17 +47,17 @@ fn single(name: &str, values: &str) -> Result<Distribution, String> {
         "random" if first.is_none() => Ok(Distribution::Random),
         "random" => Err("the uniform distribution has no values".to_owned()),
         "zipf" => match first.unwrap_or(1.1) {
-            1.0 => Err("zipf theta must different than 1.0".to_owned()),
+            1.0 => Err("a zipf theta of 1 is not possible, as in fio: use 0.999 or 1.001".to_owned()),
             theta if theta > 0.0 && theta <= 100.0 => Ok(Distribution::Zipf { theta, center }),
             theta => Err(format!("zipf theta {theta} is out of range (above 0, at most 100)")),
         },
         "pareto" => match first.unwrap_or(0.2) {
             h if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto { h, center }),
-            _ => Err("pareto input out of range (0 < input < 1.0)".to_owned()),
+            _ => Err("the h of pareto must be above 0 and below 1".to_owned()),
         },
         _ => match first.unwrap_or(0.0) {
             deviation if (0.0..100.0).contains(&deviation) => Ok(Distribution::Normal { deviation, center }),
-            _ => Err("normal deviation out of range (0 <= input < 100.0)".to_owned()),
+            _ => Err("the deviation of normal must be 0 or more and below 100 percent".to_owned()),
         },
     }
 }
@@ -84,9 +84,7 @@ fn zones(text: &str) -> Result<Vec<(u8, &str)>, String> {
     }
     let total: u32 = zones.iter().map(|(share, _)| u32::from(*share)).sum();
     if total != 100 {
-        return Err(format!(
-            "access percentage don't add up to 100 for zoned random distribution (got={total})"
-        ));
+        return Err(format!("the shares of the zones add up to {total} percent: they must add up to 100"));
     }
     Ok(zones)
 }
@@ -95,17 +93,22 @@ fn relative_zones(text: &str) -> Result<Distribution, String> {
     let mut all = Vec::new();
     for (share, size) in zones(text)? {
         let size = size.trim_end_matches('%');
-        all.push((share, if size.is_empty() { 0 } else { value::percent(size)? }));
+        all.push((share, if size.is_empty() { None } else { Some(value::percent(size)?) }));
     }
-    let given: u32 = all.iter().map(|&(_, size)| u32::from(size)).sum();
+    let given: u32 = all.iter().map(|&(_, size)| u32::from(size.unwrap_or(0))).sum();
     let Some(rest) = 100_u32.checked_sub(given) else {
-        return Err("zone_split percentages add to more than 100%".to_owned());
+        return Err(format!("the sizes of the zones add up to {given} percent: at most 100 are possible"));
     };
-    let empty = all.iter().filter(|&&(_, size)| size == 0).count() as u32;
-    for (index, (_, size)) in all.iter_mut().filter(|(_, size)| *size == 0).enumerate() {
-        *size = (rest / empty + u32::from((index as u32) < rest % empty)) as u8;
-    }
-    Ok(Distribution::Zoned(all))
+    let empty = all.iter().filter(|&&(_, size)| size.is_none()).count() as u32;
+    let mut index = 0;
+    let sized = all.into_iter().map(|(share, size)| {
+        let part = || {
+            index += 1;
+            (rest / empty + u32::from(index <= rest % empty)) as u8
+        };
+        (share, size.unwrap_or_else(part))
+    });
+    Ok(Distribution::Zoned(sized.collect()))
 }
 
 fn absolute_zones(text: &str) -> Result<Distribution, String> {
@@ -114,7 +117,8 @@ fn absolute_zones(text: &str) -> Result<Distribution, String> {
         if all.last().is_some_and(|&(_, bytes)| bytes == 0) {
             return Err("only the last zone may have no size".to_owned());
         }
-        all.push((share, if size.is_empty() { 0 } else { value::integer(size)? }));
+        // A size of 0 is that of one block, as in fio; none is the rest.
+        all.push((share, if size.is_empty() { 0 } else { value::integer(size)?.max(1) }));
     }
     Ok(Distribution::ZonedAbs(all))
 }
@@ -151,24 +155,27 @@ mod tests {
         check("normal:10", Distribution::Normal { deviation: 10.0, center: None });
         check("zoned:60/10:30/20:8/30:2/40", Distribution::Zoned(vec![(60, 10), (30, 20), (8, 30), (2, 40)]));
         check("zoned:50/:50/10:", Distribution::Zoned(vec![(50, 90), (50, 10)]));
+        check("zoned:100/0", Distribution::Zoned(vec![(100, 0)]));
+        check("zoned:20/:30/:50/1", Distribution::Zoned(vec![(20, 50), (30, 49), (50, 1)]));
+        check("zoned_abs:100/0", Distribution::ZonedAbs(vec![(100, 1)]));
         check("zoned_abs:60/1g:40/", Distribution::ZonedAbs(vec![(60, 1 << 30), (40, 0)]));
         let apart = per_operation("zoned:100/50:0/50,60/10:40/90").unwrap();
         assert_eq!(apart.read, Distribution::Zoned(vec![(100, 50), (0, 50)]));
         assert_eq!(apart.trim, Distribution::Zoned(vec![(60, 10), (40, 90)]));
         for (bad, reason) in [
-            ("zipf:1.0", "zipf theta must different than 1.0"),
+            ("zipf:1.0", "theta of 1 is not possible"),
             ("zipf:-1", "out of range"),
             ("zipf:x", "not a number"),
             ("zipf:1.1:2", "the center 2 is out of range"),
             ("zipf:1.1:0.5:9", "one value too many"),
-            ("pareto:1.2", "pareto input out of range"),
-            ("normal:100", "normal deviation out of range"),
+            ("pareto:1.2", "above 0 and below 1"),
+            ("normal:100", "below 100 percent"),
             ("random:1", "no values"),
             ("sequence:1,2", "valid values are random, zipf"),
             ("zoned", "zones are needed"),
-            ("zoned:60/10:50/90", "got=110"),
-            ("zoned:60/10:30/80", "got=90"),
-            ("zoned:60/50:40/60", "more than 100%"),
+            ("zoned:60/10:50/90", "add up to 110 percent"),
+            ("zoned:60/10:30/80", "add up to 90 percent"),
+            ("zoned:60/50:40/60", "add up to 110 percent"),
             ("zoned_abs:60/:40/1g", "only the last zone"),
         ] {
             let error = per_operation(bad).unwrap_err();

@@ -188,6 +188,16 @@ const PAGE_HEAD: &str = "\
 - `fill_device=1` does not count the request that found the file system full; `exec_prerun` and `exec_postrun` write to
   `JOB.prerun.txt` and `JOB.postrun.txt` in the current directory, as in fio, and their exit status means nothing.
 - An error that `ignore_error` names is counted and does not fail the job; fio 3.33 also reports its number as that of the job.
+- A job with `stats=0` is left out of all reports, also if it is the only one; the JSON document of fio 3.33 has an entry without
+  a name then.
+- The zones of `zoned_abs` that are beyond the range are cut to it, with a note; a size of 0 is one block, and none is the rest.
+- A file that the user of `uid` must not open ends the job before its first request, as in fio. Threads act as that user, not the
+  process; files are laid out and removed by the user of the process. `ioscheduler` is set before the start and stays, as in fio;
+  a scheduler that the device does not have is refused and nothing is run.
+- `cgroup_weight` is written to `blkio.weight` or `blkio.bfq.weight`, or with version 2 to `io.bfq.weight` or `io.weight`; fio 3.33
+  knows the first alone. All jobs have the same group with version 2, whose groups have processes and not threads.
+- `lockfile` uses flock(2), so that it holds between processes too. A request in flight holds the lock: with `exclusive` there is one
+  at a time, whatever the depth.
 - The first period of `thinktime_iotime` counts from the start of the job, as in fio's manual; fio 3.33 extends it by
   `thinktime`.
 - Logs are written while the jobs run, from buffers of a fixed size, and begin empty; fio writes them at the end. Where a log has a

@@ -48,7 +48,9 @@ pub(crate) fn list(text: &str) -> Result<Vec<i32>, String> {
     entries
         .map(|entry| match NAMES.iter().find(|(name, _)| *name == entry) {
             Some((_, number)) => Ok(*number),
-            None if entry.starts_with('E') => Err(format!("{entry} is not a known error: give its number")),
+            None if !entry.starts_with(|c: char| c.is_ascii_digit()) => {
+                Err(format!("{entry} is not a known error: give its number"))
+            }
             None => value::integer_in(entry, 1, 4095).map(|number| number as i32),
         })
         .collect()

@@ -28,7 +28,7 @@ impl Invocation {
                     reason,
                     place: None,
                 };
-                let files = list(Path::new(&directory)).map_err(|error| refused(error.to_string()))?;
+                let files = list(Path::new(&directory)).map_err(|error| refused(without_number(&error)))?;
                 listed += files.len();
                 if files.is_empty() || listed > MOST_LISTED {
                     return Err(refused(format!(
@@ -46,6 +46,12 @@ impl Invocation {
         }
         Ok(())
     }
+}
+
+/// The text of an error, without its number.
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn waited_for(section: &Section, before: &[Section]) -> Result<Option<usize>, Op
         Some(index) => Ok(Some(index)),
         None => Err(refused(
             section,
-            format!("waits for a job that is not one of those before it: waitee job {name} unknown"),
+            format!("waits for job '{name}', which is not one of those before it"),
             "name an earlier job in wait_for".to_owned(),
         )),
     }

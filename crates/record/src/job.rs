@@ -35,7 +35,7 @@ pub struct JobRecord {
     pub thread_id: u32,
     /// Called a thread, not a process, in fio's wording.
     pub thread_wording: bool,
-    /// When it began, ms since the epoch; 0 in virtual time.
+    /// When it began, ms since the epoch, or of the clock of `job_start_clock_id`; 0 in virtual time.
     pub started_unix_ms: u64,
     /// The global options as given, canonical names, in order.
     #[serde(skip_serializing_if = "is_default")]
@@ -108,6 +108,11 @@ impl JobRecord {
         self.verified.as_ref().map_or(0, |verified| verified.bad)
     }
 
+    /// Requests of `op` are those of an earlier run, counted without being made (`verify_only`).
+    pub fn is_of_earlier_run(&self, op: Op) -> bool {
+        op == Op::Write && self.plan.io.verify.as_ref().is_some_and(|verify| verify.only)
+    }
+
     /// Time of the measured part in which `op` was issued, ns: what is read back after the writes has its own.
     pub fn runtime_ns(&self, op: Op) -> u64 {
         let (whole, read_back) = (self.measured.elapsed_ns(), self.measured.read_back_ns);
@@ -115,10 +120,30 @@ impl JobRecord {
         let reads_all_along =
             io.pattern.reads() || io.verify.as_ref().is_some_and(|verify| verify.backlog.is_some());
         match op {
+            _ if self.is_of_earlier_run(op) => 0,
             _ if read_back == 0 => whole,
             Op::Read if reads_all_along => whole,
             Op::Read => read_back,
             _ => whole.saturating_sub(read_back),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::plan::VerifyPlan;
+
+    use super::*;
+
+    #[test]
+    fn writes_of_an_earlier_run_take_no_time() {
+        let mut job = JobRecord::default();
+        job.measured.end_ns = 9_000_000;
+        job.measured.read_back_ns = 8_000_000;
+        job.plan.io.pattern.mix = fathom_model::plan::Mix::Write;
+        job.plan.io.verify = Some(VerifyPlan { only: true, ..VerifyPlan::default() });
+        assert_eq!((job.runtime_ns(Op::Read), job.runtime_ns(Op::Write)), (8_000_000, 0));
+        job.plan.io.verify = Some(VerifyPlan::default());
+        assert_eq!((job.runtime_ns(Op::Read), job.runtime_ns(Op::Write)), (8_000_000, 1_000_000));
     }
 }

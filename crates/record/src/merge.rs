@@ -162,7 +162,8 @@ impl ReportEntry {
                 slot.bandwidth.add(&counted.bandwidth_windows);
                 slot.iops.add(&counted.iops_windows);
                 if counted.bytes > 0 || counted.issued > 0 {
-                    slot.runtime_ms = slot.runtime_ms.max(worker.runtime_ns(op) / 1_000_000).max(1);
+                    let least = u64::from(!worker.is_of_earlier_run(op));
+                    slot.runtime_ms = slot.runtime_ms.max(worker.runtime_ns(op) / 1_000_000).max(least);
                 }
             }
         }

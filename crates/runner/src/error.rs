@@ -109,6 +109,7 @@ fn target_hint(source: &io::Error, direct: bool) -> Option<&'static str> {
         EINVAL if direct => {
             Some("use direct=0 (--buffered) or another target: the file system does not support O_DIRECT")
         }
+        EINVAL => None,
         errno => errno_hint(errno),
     }
 }

@@ -5,7 +5,9 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use fathom_model::RunPlan;
 use fathom_stats::LoggedIo;
@@ -15,6 +17,8 @@ use fathom_sys::clock::clock_ms;
 const CAPACITY: usize = 512;
 /// Buffers per worker.
 const BUFFERS: usize = 4;
+/// Interval at which a waiting worker looks whether the log's thread is there.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What takes the requests of a run's workers, on a thread of its own. Workers are numbered from 0 in the order of the plan.
 pub trait CompletionLog: Send {
@@ -44,6 +48,7 @@ enum Message {
 /// The thread of a log.
 pub(crate) struct LogThread {
     messages: SyncSender<Message>,
+    is_alive: Weak<()>,
     thread: Option<JoinHandle<Vec<String>>>,
 }
 
@@ -56,13 +61,19 @@ impl LogThread {
         let workers: usize = plan.jobs.iter().map(|job| job.clones.len()).sum();
         // Room for every message that can be on its way at once: sending never blocks.
         let (messages, inbox) = sync_channel(workers * (BUFFERS + 2) + 1);
-        let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || take(log, &inbox))?;
-        Ok(LogThread { messages, thread: Some(thread) })
+        let alive = Arc::new(());
+        let is_alive = Arc::downgrade(&alive);
+        let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
+            let _alive = alive;
+            take(log, &inbox)
+        })?;
+        Ok(LogThread { messages, is_alive, thread: Some(thread) })
     }
 
     /// The way to the log for a worker.
     pub fn port(&self, worker: usize, clock: Option<u32>, measures_slat: bool) -> LogPort {
-        LogPort { worker, clock, measures_slat, messages: self.messages.clone() }
+        let (messages, is_alive) = (self.messages.clone(), self.is_alive.clone());
+        LogPort { worker, clock, measures_slat, messages, is_alive }
     }
 
     /// Closes the log and returns its notes. Abandoned workers cannot add anything any more.
@@ -73,7 +84,9 @@ impl LogThread {
     fn end(&mut self) -> Option<Vec<String>> {
         let thread = self.thread.take()?;
         let _ = self.messages.send(Message::Close);
-        thread.join().ok()
+        let panicked =
+            || vec!["the thread of the logs panicked, which is a bug: the logs are incomplete".to_owned()];
+        Some(thread.join().unwrap_or_else(|_| panicked()))
     }
 }
 
@@ -108,6 +121,8 @@ pub(crate) struct LogPort {
     clock: Option<u32>,
     measures_slat: bool,
     messages: SyncSender<Message>,
+    /// Held by the log's thread.
+    is_alive: Weak<()>,
 }
 
 /// The buffers of one worker.
@@ -131,7 +146,7 @@ impl LogBuffer {
 
     /// The measured part begins now.
     pub fn begin(&self) {
-        let LogPort { worker, clock, measures_slat, messages } = &self.port;
+        let LogPort { worker, clock, measures_slat, messages, .. } = &self.port;
         let clock_ms = clock.map_or(0, clock_ms);
         // Without a receiver the run has been given up, here and below.
         let _ = messages.send(Message::Begin { worker: *worker, clock_ms, measures_slat: *measures_slat });
@@ -147,13 +162,24 @@ impl LogBuffer {
 
     #[cold]
     fn hand_over(&mut self) {
-        let empty = self.returned.try_recv().or_else(|_| {
+        let empty = self.returned.try_recv().unwrap_or_else(|_| {
             self.waits += 1;
-            self.returned.recv()
+            self.wait_for_buffer()
         });
-        let requests = std::mem::replace(&mut self.requests, empty.unwrap_or_default());
+        let requests = std::mem::replace(&mut self.requests, empty);
         let (worker, back) = (self.port.worker, self.back.clone());
         let _ = self.port.messages.send(Message::Requests { worker, requests, back });
+    }
+
+    /// Waits for a buffer; takes a new one if the log's thread is gone, which no longer returns any.
+    fn wait_for_buffer(&self) -> Vec<LoggedIo> {
+        loop {
+            match self.returned.recv_timeout(LOOK) {
+                Ok(buffer) => return buffer,
+                Err(_) if self.port.is_alive.strong_count() == 0 => return Vec::with_capacity(CAPACITY),
+                Err(_) => {}
+            }
+        }
     }
 
     /// The measured part has ended after `elapsed_ns`.
@@ -168,7 +194,7 @@ impl LogBuffer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use fathom_model::JobPlan;
     use fathom_model::plan::ClonePlan;
@@ -223,6 +249,36 @@ mod tests {
         assert_eq!((told[0].as_str(), told[1].as_str()), ("0 begins at 0", "0: 0 to 511"));
         assert_eq!(told[told.len() - 2], format!("0: {} to {}", requests - 7, requests - 1));
         assert_eq!(told[told.len() - 1], "0 ends after 9");
+    }
+
+    /// Panics on the first requests.
+    struct Broken;
+
+    impl CompletionLog for Broken {
+        fn open(&mut self) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn begin(&mut self, _: usize, _: u64, _: bool) {}
+
+        fn add(&mut self, _: usize, _: &[LoggedIo]) {
+            panic!("as the test wants");
+        }
+
+        fn end(&mut self, _: usize, _: u64, _: u64) {}
+
+        fn close(self: Box<Self>) -> Vec<String> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_worker_outlives_the_thread_of_the_log() {
+        let log = LogThread::start(Box::new(Broken), &one_worker()).unwrap();
+        let mut buffer = LogBuffer::new(log.port(0, None, true));
+        (0..CAPACITY * BUFFERS * 3).for_each(|_| buffer.push(LoggedIo::default()));
+        buffer.end(1);
+        assert!(log.finish()[0].contains("incomplete"));
     }
 
     #[test]

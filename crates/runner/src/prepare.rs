@@ -303,6 +303,8 @@ fn specify(
         target.opened();
     }
     let io = &job.io;
+    let cut = targets::cut_zones(job, &extents).filter(|note| !prepared.notes.contains(note));
+    prepared.notes.extend(cut);
     let depth = depth_of(job, entry, &mut prepared.notes);
     let synchronous = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
     let measure = &job.measure;

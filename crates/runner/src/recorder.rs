@@ -15,6 +15,9 @@ use crate::slowest::Slowest;
 use crate::stalls::STALL_NS;
 use crate::worker::WorkerSpec;
 
+/// errno of a request that the kernel finds invalid.
+const EINVAL: i32 = 22;
+
 /// The phase that completions count for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -84,6 +87,7 @@ pub(crate) struct Recorder {
     end: EndPlan,
     /// A full file system ends the work, not the job.
     fills_device: bool,
+    is_direct: bool,
     errors: BTreeMap<(Op, i32), u64>,
     failure: Option<WorkerFailure>,
 }
@@ -108,6 +112,7 @@ impl Recorder {
             on_error: spec.on_error,
             end: spec.end.clone(),
             fills_device: spec.usage.fill_device,
+            is_direct: spec.setup.direct,
             errors: BTreeMap::new(),
             failure: None,
         }
@@ -283,7 +288,13 @@ impl Recorder {
 
     /// Stores why the worker ends, unless that is known.
     pub fn fail(&mut self, failure: impl FnOnce() -> WorkerFailure) {
-        self.failure.get_or_insert_with(failure);
+        let is_direct = self.is_direct;
+        self.failure.get_or_insert_with(|| {
+            let failure = failure();
+            // Its remedy is that of direct I/O.
+            let is_of_direct = failure.errno == EINVAL && !is_direct;
+            WorkerFailure { hint: failure.hint.filter(|_| !is_of_direct), ..failure }
+        });
     }
 
     pub fn has_failed(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fathom_model::plan::{IoPlan, Mix, Pattern, SizeSpec};
+use fathom_model::plan::{Distribution, IoPlan, Mix, Pattern, SizeSpec};
 use fathom_model::{JobPlan, Op};
 use fathom_sys::device::{HandleKind, TargetHandle, TargetIdentity, unfit_for_a_new_file};
 use fathom_sys::io::{OpenFlags, block_device_size};
@@ -128,6 +128,22 @@ pub(crate) fn ops_used(job: &JobPlan) -> impl Iterator<Item = Op> {
         Op::Trim => pattern.trims(),
         Op::Sync | Op::Datasync => false,
     })
+}
+
+/// A note on absolute zones of a random job that do not fit into the ranges of its files.
+pub(crate) fn cut_zones(job: &JobPlan, extents: &[Extent]) -> Option<String> {
+    let range = extents.iter().map(|extent| extent.len).min().filter(|_| job.io.pattern.random)?;
+    let ends = ops_used(job).filter_map(|op| match &job.io.access.distribution[op] {
+        Distribution::ZonedAbs(zones) => {
+            Some(zones.iter().fold(0_u64, |end, zone| end.saturating_add(zone.1)))
+        }
+        _ => None,
+    });
+    let end = ends.max().filter(|&end| end > range)?;
+    let name = &job.name;
+    Some(format!(
+        "note: job '{name}': the zones of zoned_abs end at {end} bytes, and the range at {range}: they are cut"
+    ))
 }
 
 /// The largest request of a job, bytes.
@@ -264,4 +280,19 @@ pub(crate) fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
     };
     // As in fio, what is read back is written once per loop.
     if io.verify.is_some() && io.pattern.writes() { bytes.min(range) } else { bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_beyond_the_range_are_told() {
+        let mut job = JobPlan::default();
+        job.io.pattern.random = true;
+        job.io.access.distribution.read = Distribution::ZonedAbs(vec![(50, 4096), (50, 8192)]);
+        let note = |len| cut_zones(&job, &[Extent { offset: 0, len }, Extent { offset: 0, len: 1 << 20 }]);
+        assert_eq!(note(12288), None);
+        assert!(note(8192).unwrap().contains("end at 12288 bytes, and the range at 8192"));
+    }
 }

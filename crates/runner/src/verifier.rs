@@ -149,17 +149,16 @@ impl Verifier {
     #[cold]
     fn describe(&mut self, file: u32, offset: u64, data: &[u8], seed: Option<u64>) {
         let findings = std::mem::take(&mut self.findings);
-        let mut dumps = Vec::new();
         self.outcome.bad += findings.len() as u64;
-        for (index, finding) in findings.iter().enumerate() {
+        let expected = if self.dumps { self.expected.expected(data, offset, seed) } else { Vec::new() };
+        for finding in &findings {
             if self.outcome.first_bad.len() == DESCRIBED {
                 return;
             }
-            if index == 0 && self.dumps {
-                dumps = self.dump(file, offset, data, seed);
-            }
             let bad = self.bad_block(file, offset, data.len() as u32, finding);
-            self.outcome.first_bad.push(BadBlock { dumps: std::mem::take(&mut dumps), ..bad });
+            let dumps =
+                if self.dumps { self.dump(file, bad.offset, finding, [data, &expected]) } else { Vec::new() };
+            self.outcome.first_bad.push(BadBlock { dumps, ..bad });
         }
     }
 
@@ -177,11 +176,13 @@ impl Verifier {
         bad
     }
 
-    /// Writes the block and the expected one to files in the working directory; returns what was done.
-    fn dump(&mut self, file: u32, offset: u64, data: &[u8], seed: Option<u64>) -> Vec<String> {
-        let expected = self.expected.expected(data, offset, seed);
+    /// Writes the bad part at `offset` of the file, of the block that was received and of the one that was expected, to files
+    /// in the working directory; returns what was done.
+    fn dump(&self, file: u32, offset: u64, finding: &Finding, blocks: [&[u8]; 2]) -> Vec<String> {
         let name = self.names.get(file as usize).map_or("", |name| name);
-        [("received", data), ("expected", &expected)]
+        let part = finding.at as usize..(finding.at + finding.len) as usize;
+        let [received, expected] = blocks.map(|block| block.get(part.clone()).unwrap_or(block));
+        [("received", received), ("expected", expected)]
             .map(|(kind, bytes)| {
                 let path = dump_path(name, offset, kind);
                 match create_output(&path).and_then(|mut file| file.write_all(bytes)) {

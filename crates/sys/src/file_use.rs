@@ -1,11 +1,14 @@
 //! Locks on whole files, and writing back ranges of the page cache.
 //!
-//! Locks belong to the open file (`F_OFD_SETLK`): two openings of one file exclude each other, in one process or in two,
-//! and closing a file releases its lock.
+//! Locks (flock) belong to the open file: two openings of one file exclude each other, in one process or in two, and closing
+//! a file releases its lock.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 /// A lock on a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,35 +21,25 @@ pub enum FileLock {
     Free,
 }
 
-/// Takes or releases a lock, replacing that of the open file. Without `waits` it returns false where another holds it.
+/// Takes or releases a lock (flock), replacing that of the open file. Without `waits` it returns false where another holds
+/// it.
 ///
 /// # Errors
-/// The file cannot be locked; an exclusive lock needs a file that is open for writing, a shared one for reading (EBADF).
+/// The file cannot be locked.
 pub fn lock(file: &File, lock: FileLock, waits: bool) -> io::Result<bool> {
-    let kind = match lock {
-        FileLock::Read => libc::F_RDLCK,
-        FileLock::Write => libc::F_WRLCK,
-        FileLock::Free => libc::F_UNLCK,
+    let operation = match (lock, waits) {
+        (FileLock::Read, true) => FlockOperation::LockShared,
+        (FileLock::Read, false) => FlockOperation::NonBlockingLockShared,
+        (FileLock::Write, true) => FlockOperation::LockExclusive,
+        (FileLock::Write, false) => FlockOperation::NonBlockingLockExclusive,
+        (FileLock::Free, _) => FlockOperation::Unlock,
     };
-    let wanted = libc::flock {
-        l_type: kind as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    };
-    let command = if waits { libc::F_OFD_SETLKW } else { libc::F_OFD_SETLK };
     loop {
-        // SAFETY: the kernel reads one structure, which outlives the call; the descriptor is open.
-        let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const wanted) };
-        if answer >= 0 {
-            return Ok(true);
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::EAGAIN | libc::EACCES) => return Ok(false),
-            _ => return Err(error),
+        match rustix::fs::flock(file, operation) {
+            Ok(()) => return Ok(true),
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -131,6 +124,9 @@ mod tests {
         assert!(!lock(&other, FileLock::Read, false).unwrap(), "another writes");
         drop(one);
         assert!(lock(&other, FileLock::Read, false).unwrap(), "closing releases");
+        let reader = File::open(named.path()).unwrap();
+        lock(&other, FileLock::Free, false).unwrap();
+        assert!(lock(&reader, FileLock::Write, false).unwrap(), "also of a file that is open for reading");
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         kind: OptionValueKind::Text,
         default: "",
         doc: "Shell command that each clone runs before its first request, with its output in JOB.prerun.txt.",
-        apply: |options, text| set(&mut options.threads.prerun, Ok(text.to_owned())),
+        apply: |options, text| set(&mut options.threads.prerun, command(text)),
     },
     OptionRow {
         name: "exec_postrun",
@@ -107,9 +107,13 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         kind: OptionValueKind::Text,
         default: "",
         doc: "Shell command that each clone runs after its last request, with its output in JOB.postrun.txt.",
-        apply: |options, text| set(&mut options.threads.postrun, Ok(text.to_owned())),
+        apply: |options, text| set(&mut options.threads.postrun, command(text)),
     },
 ];
+
+fn command(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() { Err("a command is needed".to_owned()) } else { Ok(text.to_owned()) }
+}
 
 fn priority(options: &mut JobOptions) -> &mut IoPriority {
     options.threads.io_priority.get_or_insert_default()
@@ -163,6 +167,7 @@ mod tests {
         for bad in [
             ("nice", "20"),
             ("prio", "8"),
+            ("exec_prerun", " "),
             ("prioclass", "4"),
             ("cpumask", "0"),
             ("numa_mem_policy", "bind"),

@@ -200,6 +200,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "",
         doc: "Errors after which the job continues, as names or numbers separated by colons: those of reads, of writes.",
         apply: |options, text| {
+            if text.trim().is_empty() {
+                return Err("errors are needed, for example ENOSPC:EIO".to_owned());
+            }
             let lists = text.split(',').map(crate::errno::list).collect::<Result<Vec<_>, _>>()?;
             let mut lists = lists.into_iter();
             options.end.ignored_of_reads = lists.next().unwrap_or_default();
@@ -256,6 +259,8 @@ mod tests {
             ("thinktime_blocks", "0"),
             ("continue_on_error", "trim"),
             ("rate", ""),
+            ("ignore_error", " "),
+            ("ignore_error", "FOO"),
             ("rate", ","),
             ("rate", "fast"),
             ("rate_iops", "1,2,3,4"),

@@ -137,7 +137,8 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "1",
-        doc: "Check by the seed in the header that a block has the data of its last write.",
+        doc: "Check by the seed in the header that a block has the data of its last write; with several writers to one file only \
+              the checksum is checked, because each knows its own writes alone.",
         apply: |options, text| set(&mut options.verify.header_seed, value::boolean(text)),
     },
     OptionRow {

@@ -29,7 +29,7 @@ pub(crate) fn write_entry(
         return Ok(());
     }
     head(out, entry, &style.time(finished_unix_ms, "%a %b %e %H:%M:%S %Y"))?;
-    for one in directions(entry, group).iter().filter(|one| one.counted.bytes > 0) {
+    for one in directions(entry, group).iter().filter(|one| one.counted.bytes > 0 && one.of.runtime_ms > 0) {
         direction(out, entry, one)?;
         latencies(out, entry, &one.counted)?;
         windows(out, entry, one)?;
