@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accounting;
+mod advice;
 mod bend;
 pub mod compare;
 pub mod conclusions;
@@ -36,4 +37,5 @@ pub mod together;
 pub mod trend;
 pub mod verdict;
 
+pub use advice::{AdviceDevice, AdviceFacts, advice};
 pub use findings::{REQUESTS_WAIT, findings};

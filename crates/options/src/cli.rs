@@ -277,7 +277,7 @@ impl<'a> CommandLine<'a> {
             return OptionError::Unrecognized { word: arg.to_owned(), remedy: Some(remedy) };
         }
         if engines::FIO_ENGINE_OPTIONS.contains(&name) {
-            let instead = "see --enghelp=ENGINE for the options of an engine".to_owned();
+            let instead = engines::instead_of(name, "ENGINE");
             return OptionError::NotSupported { option: name.to_owned(), instead, place: None };
         }
         let nearest = table::nearest(name, known.iter().copied());

@@ -229,7 +229,7 @@ const REFUSED: &[(&str, &str, Option<&str>)] = &[
     (
         "--name=a --ioengine=libaio --cmdprio_class=1",
         "fio's option cmdprio_class is not supported",
-        Some("--enghelp"),
+        Some("prioclass="),
     ),
     (
         "--name=a --output-format=xml",

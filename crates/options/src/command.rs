@@ -8,6 +8,8 @@ use fathom_model::Nanos;
 
 use crate::value;
 
+use crate::command_values::{Eta, IdleProfile, OutputFormat};
+
 /// Options of the whole invocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandOptions {
@@ -43,6 +45,8 @@ pub struct CommandOptions {
     pub readonly: bool,
     /// Print the version and stop.
     pub version: bool,
+    /// Report how idle the CPUs are; `Calibrate` prints the time of a piece of work and stops.
+    pub idle_profile: Option<IdleProfile>,
     /// Print the usage and stop.
     pub help: bool,
     /// Print help on options and stop: a list (`None`), one, or `all` in full.
@@ -53,50 +57,16 @@ pub struct CommandOptions {
     pub destroy_data: Vec<PathBuf>,
     /// Keep the run in the history.
     pub keep: bool,
+    /// Give advice on the jobs, also where no terminal shows it.
+    pub advise: bool,
 }
 
 impl CommandOptions {
     /// True if the command only prints, and needs no job.
     pub fn only_prints(&self) -> bool {
-        self.version || self.help || self.cmdhelp.is_some() || self.enghelp.is_some()
+        let calibrates = self.idle_profile == Some(IdleProfile::Calibrate);
+        self.version || self.help || calibrates || self.cmdhelp.is_some() || self.enghelp.is_some()
     }
-}
-
-/// A report format of fio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputFormat {
-    /// fio's text.
-    Normal,
-    /// A line of fields per entry.
-    Terse,
-    /// JSON.
-    Json,
-    /// JSON with the bins of every latency histogram.
-    JsonPlus,
-}
-
-impl OutputFormat {
-    /// fio's name of the format.
-    pub const fn name(self) -> &'static str {
-        match self {
-            OutputFormat::Normal => "normal",
-            OutputFormat::Terse => "terse",
-            OutputFormat::Json => "json",
-            OutputFormat::JsonPlus => "json+",
-        }
-    }
-}
-
-/// When progress is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Eta {
-    /// On a terminal.
-    #[default]
-    Auto,
-    /// Everywhere.
-    Always,
-    /// Nowhere.
-    Never,
 }
 
 /// Whether an option of the command takes a value.
@@ -240,6 +210,20 @@ pub(crate) const ROWS: &[CommandRow] = &[
             }
         },
     ),
+    row(
+        "idle-prof",
+        OptionArity::Value("KIND"),
+        "Report the idle time of the CPUs during the run, by the kernel's count: system, percpu, or calibrate alone.",
+        |command, text| {
+            let words = [
+                ("system", IdleProfile::System),
+                ("percpu", IdleProfile::PerCpu),
+                ("calibrate", IdleProfile::Calibrate),
+            ];
+            command.idle_profile = Some(value::choice(needed(text)?, &words)?);
+            Ok(())
+        },
+    ),
     row("parse-only", OptionArity::Nothing, "Check the options and stop.", |command, _| {
         command.parse_only = true;
         Ok(())
@@ -319,6 +303,18 @@ pub(crate) const ROWS: &[CommandRow] = &[
     },
     CommandRow {
         ours: true,
+        ..row(
+            "advise",
+            OptionArity::Nothing,
+            "Give advice on the jobs on standard error, as on a terminal.",
+            |command, _| {
+                command.advise = true;
+                Ok(())
+            },
+        )
+    },
+    CommandRow {
+        ours: true,
         ..row("keep", OptionArity::Nothing, "Keep the run in the history.", |command, _| {
             command.keep = true;
             Ok(())
@@ -334,17 +330,16 @@ pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
         "start fio in that directory: state files are written to the current one",
     ),
     ("client", OptionArity::Value("HOST"), "start it on each machine"),
-    ("cpuclock-test", OptionArity::Nothing, ""),
-    ("crctest", OptionArity::MaybeValue("NAME"), ""),
-    ("daemonize", OptionArity::Value("FILE"), ""),
-    ("debug", OptionArity::Value("CLASS"), ""),
-    ("idle-prof", OptionArity::Value("KIND"), "the report has the CPU time of each job"),
-    ("inflate-log", OptionArity::Value("FILE"), ""),
+    ("cpuclock-test", OptionArity::Nothing, "omit it: the clock is the monotonic one of the kernel"),
+    ("crctest", OptionArity::MaybeValue("NAME"), "measure a job with verify= and without, on ioengine=null"),
+    ("daemonize", OptionArity::Value("FILE"), "start it with nohup or systemd-run"),
+    ("debug", OptionArity::Value("CLASS"), "watch the system calls with strace -f"),
+    ("inflate-log", OptionArity::Value("FILE"), "read the log as it is: logs are not compressed"),
     ("latency-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
     ("merge-blktrace-only", OptionArity::Nothing, ""),
-    ("remote-config", OptionArity::Value("FILE"), ""),
+    ("remote-config", OptionArity::Value("FILE"), "start it on each machine"),
     ("server", OptionArity::MaybeValue("ARGS"), "start it on each machine"),
-    ("trigger-remote", OptionArity::Value("COMMAND"), ""),
+    ("trigger-remote", OptionArity::Value("COMMAND"), "use --trigger on each machine"),
 ];
 
 fn needed(text: Option<&str>) -> Result<&str, String> {
@@ -420,6 +415,9 @@ mod tests {
         check("section", Some("a"), CommandOptions { sections: vec!["a".into()], ..none() });
         check("cmdhelp", None, CommandOptions { cmdhelp: Some(None), ..none() });
         check("enghelp", Some("null"), CommandOptions { enghelp: Some(Some("null".into())), ..none() });
+        let per_cpu = Some(IdleProfile::PerCpu);
+        check("idle-prof", Some("percpu"), CommandOptions { idle_profile: per_cpu, ..none() });
+        check("advise", None, CommandOptions { advise: true, ..none() });
         check("max-jobs", Some("9"), none());
         check(
             "destroy-data",
@@ -434,6 +432,7 @@ mod tests {
             ("terse-version", "6"),
             ("status-interval", "0"),
             ("eta", "foo"),
+            ("idle-prof", "foo"),
             ("eta-newline", "0"),
             ("eta-newline", "1x"),
             ("eta-interval", "100ms"),

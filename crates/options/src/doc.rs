@@ -190,6 +190,8 @@ const PAGE_HEAD: &str = "\
 - An error that `ignore_error` names is counted and does not fail the job; fio 3.33 also reports its number as that of the job.
 - A job with `stats=0` is left out of all reports, also if it is the only one; the JSON document of fio 3.33 has an entry without
   a name then.
+- Advice on the jobs, such as buffered I/O that fits into the memory, goes to standard error if a terminal shows both streams, or
+  with `--advise`; never to the streams of a script.
 - The zones of `zoned_abs` that are beyond the range are cut to it, with a note; a size of 0 is one block, and none is the rest.
 - A file that the user of `uid` must not open ends the job before its first request, as in fio. Threads act as that user, not the
   process; files are laid out and removed by the user of the process. `ioscheduler` is set before the start and stays, as in fio;

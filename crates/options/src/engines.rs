@@ -148,6 +148,17 @@ pub(crate) const FIO_ENGINES: &[&str] = &[
     "xnvme",
 ];
 
+/// What to do instead of giving a private option that no engine has here.
+pub(crate) fn instead_of(option: &str, engine: &str) -> String {
+    match option {
+        name if name.starts_with("cmdprio") => {
+            "use two jobs, one of them with prioclass= and prio=: their latencies are reported apart"
+                .to_owned()
+        }
+        _ => format!("omit it, or see --enghelp={engine} for the options of the engine"),
+    }
+}
+
 /// Names of private options of fio's engines, so that unsupported ones are refused as such.
 pub(crate) const FIO_ENGINE_OPTIONS: &[&str] = &[
     "cmdprio",

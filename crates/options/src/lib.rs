@@ -12,6 +12,7 @@ mod block_split;
 mod cli;
 mod clones;
 mod command;
+mod command_values;
 mod distribution;
 mod doc;
 mod engines;
@@ -31,7 +32,8 @@ pub mod value;
 mod verify;
 
 pub use cli::{Invocation, MachineNumbers, ParseEnvironment, parse_command_line};
-pub use command::{CommandOptions, Eta, OutputFormat};
+pub use command::CommandOptions;
+pub use command_values::{Eta, IdleProfile, OutputFormat};
 pub use doc::{command_help, compatibility_page, engine_help, usage};
 pub use engines::{EngineOption, EngineRow};
 pub use error::{JobFilePosition, OptionError};

@@ -240,7 +240,7 @@ impl<'a> Draft<'a> {
         if engines::FIO_ENGINE_OPTIONS.contains(&word.name) {
             return OptionError::NotSupported {
                 option: word.name.to_owned(),
-                instead: format!("omit it, or see --enghelp={engine} for the options of the engine"),
+                instead: engines::instead_of(word.name, engine),
                 place: word.place(),
             };
         }

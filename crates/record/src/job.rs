@@ -131,7 +131,7 @@ impl JobRecord {
 
 #[cfg(test)]
 mod tests {
-    use fathom_model::plan::VerifyPlan;
+    use fathom_model::plan::{VerifyMethod, VerifyPlan};
 
     use super::*;
 
@@ -141,9 +141,9 @@ mod tests {
         job.measured.end_ns = 9_000_000;
         job.measured.read_back_ns = 8_000_000;
         job.plan.io.pattern.mix = fathom_model::plan::Mix::Write;
-        job.plan.io.verify = Some(VerifyPlan { only: true, ..VerifyPlan::default() });
+        job.plan.io.verify = Some(VerifyPlan { only: true, ..VerifyPlan::new(VerifyMethod::Crc32c) });
         assert_eq!((job.runtime_ns(Op::Read), job.runtime_ns(Op::Write)), (8_000_000, 0));
-        job.plan.io.verify = Some(VerifyPlan::default());
+        job.plan.io.verify = Some(VerifyPlan::new(VerifyMethod::Crc32c));
         assert_eq!((job.runtime_ns(Op::Read), job.runtime_ns(Op::Write)), (8_000_000, 1_000_000));
     }
 }

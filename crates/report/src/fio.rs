@@ -4,6 +4,7 @@ pub mod banner;
 pub(crate) mod direction;
 pub(crate) mod disk;
 pub(crate) mod entry;
+pub mod idleness;
 pub mod json;
 pub(crate) mod json_value;
 pub(crate) mod latency;

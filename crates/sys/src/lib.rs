@@ -11,6 +11,7 @@ pub mod device;
 mod error;
 pub mod file_use;
 pub mod files;
+pub mod idle;
 pub mod io;
 pub mod kernel_workers;
 pub mod libpq;

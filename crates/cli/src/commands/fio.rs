@@ -3,9 +3,11 @@
 //! Everything a script sees is fio's. What fio has no words for goes to the end of the text or into the JSON, and to
 //! standard error only if that is a terminal.
 
+mod advice;
 mod aggregate_log;
 mod directories;
 mod failures;
+mod idleness;
 mod keeper;
 mod logs;
 mod observer;
@@ -40,6 +42,7 @@ use crate::stall_note::StallNote;
 use crate::{output, signals};
 use aggregate_log::AggregateLog;
 use failures::tell_failures;
+use idleness::IdleWatch;
 use keeper::Keeper;
 use logs::FioLogs;
 use observer::{FioObserver, layouts};
@@ -135,6 +138,7 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
         return Ok(Exit::Done);
     }
     let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
+    advice::give(&invocation.command, &plan);
     measure(words, &invocation, Arc::new(plan), targets)
 }
 
@@ -144,6 +148,8 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRe
         format!("{FIO_VERSION}\n")
     } else if command.help {
         format!("{FIO_VERSION}\n{}", usage())
+    } else if let Some(watch) = IdleWatch::new(command) {
+        watch.end().to_string()
     } else if let Some(topic) = &command.cmdhelp {
         command_help(topic.as_deref()).map_err(|nearest| {
             let message = format!("No such command: {}", topic.as_deref().unwrap_or_default());
@@ -242,6 +248,7 @@ fn measure(
         aggregate,
         stall: StallNote::default(),
         meta: meta_of(invocation),
+        idle: IdleWatch::new(command),
     };
     let requests = Requests::new(command);
     let watched = Watched { stop: control.stop_handle(), caught, requests };
@@ -251,7 +258,7 @@ fn measure(
     if let Some(eta) = &mut observer.eta {
         eta.finish();
     }
-    let mut sink = observer.sink;
+    let (mut sink, idleness) = (observer.sink, observer.idle.map(|idle| idle.end()));
     let (test, exit) = judge(ran, &plan, invocation, caught.number().is_some());
     let header = keeper.header.clone();
     let mut record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
@@ -269,7 +276,7 @@ fn measure(
             output::warn(&line)
         }
     }
-    sink.report(&record)?;
+    sink.report(&record, idleness)?;
     Ok(exit)
 }
 

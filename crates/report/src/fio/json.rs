@@ -66,6 +66,9 @@ pub fn render_report(report: &FioReport, bins: Bins, style: &Style, out: &mut dy
     if !disks.is_empty() {
         document["disk_util"] = disks.iter().map(disk).collect();
     }
+    if let Some(idleness) = &report.idleness {
+        document["cpu_idleness"] = idleness.json();
+    }
     if let Some(own) = own(report) {
         document["fathom"] = own;
     }

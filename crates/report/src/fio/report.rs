@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::idleness::CpuIdleness;
 use fathom_model::Op;
 use fathom_model::plan::{FigureForm, UnifiedReporting};
 use fathom_record::{DiskOutcome, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries};
@@ -22,6 +23,8 @@ pub struct FioReport {
     pub global_options: Vec<(String, String)>,
     /// What fio has no place for.
     pub notes: Vec<String>,
+    /// The idle time of the CPUs, where it was asked for.
+    pub idleness: Option<CpuIdleness>,
 }
 
 impl FioReport {

@@ -87,6 +87,7 @@ fn report(document: &Value, text: &str) -> FioReport {
     }
     let disks = document["disk_util"].as_array().into_iter().flatten().map(disk).collect();
     FioReport {
+        idleness: None,
         entries,
         disks,
         finished_unix_ms: int(&document["timestamp_ms"]),

@@ -10,6 +10,7 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::{RunOutcome, Snapshot};
 
 use super::aggregate_log::AggregateLog;
+use super::idleness::IdleWatch;
 use super::sink::Sink;
 use crate::eta::EtaLine;
 use crate::output;
@@ -25,10 +26,14 @@ pub struct FioObserver<'a> {
     pub aggregate: Option<AggregateLog>,
     pub stall: StallNote,
     pub meta: TestMeta,
+    pub idle: Option<IdleWatch>,
 }
 
 impl RunObserver for FioObserver<'_> {
     fn layout(&mut self, progress: &LayoutProgress) {
+        if let Some(idle) = &mut self.idle {
+            idle.restart();
+        }
         if !self.sink.has_text() {
             return;
         }
@@ -68,7 +73,7 @@ impl RunObserver for FioObserver<'_> {
         let test = test_record(self.meta.clone(), self.plan, outcome.clone());
         let record = RunRecord { status: test.status, tests: vec![test], ..RunRecord::default() };
         // The report says so if the output cannot be written.
-        let _ = self.sink.report(&record);
+        let _ = self.sink.report(&record, self.idle.as_ref().map(IdleWatch::end));
     }
 }
 

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use fathom_options::{CommandOptions, OutputFormat};
 use fathom_record::RunRecord;
+use fathom_report::fio::idleness::CpuIdleness;
+use fathom_report::fio::json::Bins;
 use fathom_report::{
-    Style, TextWriter, fio::json as fio_json, fio::normal as fio_normal, fio::terse as fio_terse,
+    FioReport, Style, TextWriter, fio::json as fio_json, fio::normal as fio_normal, fio::terse as fio_terse,
 };
 use fathom_sys::files::{PathRefusal, create_output};
 
@@ -72,23 +74,24 @@ impl Sink {
     }
 
     /// The documents in fio's order, whatever order was asked for.
-    pub fn report(&mut self, record: &RunRecord) -> Result<(), FioRefusal> {
+    pub fn report(&mut self, record: &RunRecord, idleness: Option<CpuIdleness>) -> Result<(), FioRefusal> {
         let style = Style::local();
+        let report = FioReport { idleness, ..FioReport::new(record) };
         let (formats, terse_version) = (self.formats.clone(), self.terse_version);
         self.write(|out| {
             if formats.contains(&OutputFormat::Terse) {
                 fio_terse::render(record, terse_version, out)?;
             }
             if formats.contains(&OutputFormat::JsonPlus) {
-                fio_json::render_plus(record, &style, &mut out.json())?;
+                fio_json::render_report(&report, Bins::With, &style, &mut out.json())?;
             } else if formats.contains(&OutputFormat::Json) {
-                fio_json::render(record, &style, &mut out.json())?;
+                fio_json::render_report(&report, Bins::Without, &style, &mut out.json())?;
             }
             // Standard error has the reason why nothing began; an empty report would only repeat it.
             if formats.contains(&OutputFormat::Normal)
                 && record.tests.iter().any(|test| !test.jobs.is_empty())
             {
-                fio_normal::render_results(record, &style, out)?;
+                fio_normal::render_report(&report, &style, out)?;
             }
             Ok(())
         })
