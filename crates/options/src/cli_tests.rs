@@ -6,7 +6,7 @@ use fathom_model::{Nanos, OptionRow, OptionValueKind, PerOp};
 use proptest::prelude::*;
 
 use super::*;
-use crate::command::{Eta, OutputFormat};
+use crate::command_values::{Eta, OutputFormat};
 use crate::show::show_command;
 use crate::value;
 

@@ -190,6 +190,8 @@ const PAGE_HEAD: &str = "\
 - An error that `ignore_error` names is counted and does not fail the job; fio 3.33 also reports its number as that of the job.
 - A job with `stats=0` is left out of all reports, also if it is the only one; the JSON document of fio 3.33 has an entry without
   a name then.
+- `--idle-prof` reads the idle time of the CPUs from the kernel, which counts in ticks of 10 ms, instead of running threads that
+  compete with the jobs.
 - Advice on the jobs, such as buffered I/O that fits into the memory, goes to standard error if a terminal shows both streams, or
   with `--advise`; never to the streams of a script.
 - The zones of `zoned_abs` that are beyond the range are cut to it, with a note; a size of 0 is one block, and none is the rest.

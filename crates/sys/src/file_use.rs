@@ -92,17 +92,10 @@ pub fn atomic_sizes(file: &File) -> Option<AtomicSizes> {
     const MIN: usize = 0xa8 / 4;
     const MAX: usize = 0xac / 4;
     let mut words = [0_u32; 64];
-    let empty = c"";
+    let (descriptor, empty, to) = (file.as_raw_fd(), c"".as_ptr(), words.as_mut_ptr());
     // SAFETY: the kernel reads an empty string and writes at most 256 bytes, the size of the array; both outlive the call.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_statx,
-            file.as_raw_fd(),
-            empty.as_ptr(),
-            libc::AT_EMPTY_PATH,
-            STATX_WRITE_ATOMIC,
-            words.as_mut_ptr(),
-        )
+        libc::syscall(libc::SYS_statx, descriptor, empty, libc::AT_EMPTY_PATH, STATX_WRITE_ATOMIC, to)
     };
     let sizes = AtomicSizes { min: words[MIN], max: words[MAX] };
     (result == 0 && words[MASK] & STATX_WRITE_ATOMIC != 0 && sizes.max > 0).then_some(sizes)

@@ -54,7 +54,8 @@ pub fn render_report(report: &FioReport, style: &Style, out: &mut TextWriter) ->
     }
     disk_lines(out, &report.disks)?;
     if let Some(idleness) = &report.idleness {
-        write!(out, "\n{idleness}")?;
+        writeln!(out)?;
+        idleness.to_string().lines().try_for_each(|line| writeln!(out, "{line}"))?;
     }
     let responses: Vec<String> = report.entries.iter().flat_map(response_lines).collect();
     if !report.notes.is_empty() || !responses.is_empty() {
