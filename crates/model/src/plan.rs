@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Nanos, RatePlan};
 
 mod access;
+mod conditions;
 mod figures;
 mod io;
 mod logs;
@@ -20,6 +21,7 @@ mod threads;
 mod verify;
 
 pub use access::{AccessPlan, Distribution, FileOrder, StridedZones};
+pub use conditions::{FlowPlan, LatencyTarget, LeastRates, SteadyFigure, SteadyStatePlan};
 pub use figures::{FigureForm, UnifiedReporting};
 pub use io::{
     Compressible, Dedupe, DedupeMode, IoPlan, Mix, OpenSync, Pattern, Payload, ShapedPayload, SizeSpec,
@@ -186,6 +188,9 @@ pub struct TimePlan {
     /// Run this long before the measured part.
     #[serde(rename = "ramp_time_ns")]
     pub ramp: Nanos,
+    /// Move this many bytes before the measured part; 0 = none.
+    #[serde(rename = "ramp_size", skip_serializing_if = "is_zero")]
+    pub ramp_bytes: u64,
     /// Wait before the first request; drawn uniformly from the range by the worker's seed.
     #[serde(rename = "startdelay_ns")]
     pub start_delay: (Nanos, Nanos),
@@ -211,6 +216,22 @@ pub struct ThinkTime {
     /// Part of a pause that keeps the CPU busy.
     #[serde(rename = "spin_ns", skip_serializing_if = "Nanos::is_zero")]
     pub spin: Nanos,
+    /// CPU cycles between two requests, in which the CPU is busy.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cycles: u64,
+    /// A pause delays the schedule of a rate, which is not caught up with.
+    #[serde(rename = "rate_ignore_thinktime", skip_serializing_if = "is_not")]
+    pub delays_rate: bool,
+}
+
+/// For serde, which passes a reference.
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// As [`is_zero`].
+fn is_not(value: &bool) -> bool {
+    !*value
 }
 
 impl ThinkTime {

@@ -277,11 +277,7 @@ fn errors_in_job_files_show_the_position() {
         ("[a]\n\x1bx=3", "Bad option <\x1bx=3>\n  --> f:2:1\n  2 | \\x1bx=3", ""),
         ("[a]\nbs=1.5m", "fio: failed parsing bs=1.5m: fractions", "bs"),
         ("[a]\ndirect", "fio: option 'direct' requires an argument\n  --> f:2:1", "direct=VALUE"),
-        (
-            "[a]\nlatency_target=1",
-            "fio's option latency_target is not supported yet\n  --> f:2:16",
-            "one job per iodepth",
-        ),
+        ("[a]\nsprandom=1", "fio's option sprandom is not supported yet\n  --> f:2:10", "fathom prepare"),
         (
             "[a]\nfixedbufs\nioengine=null",
             "Bad option <fixedbufs>\n  --> f:2:1",
@@ -301,9 +297,9 @@ fn errors_in_job_files_show_the_position() {
 
 #[test]
 fn unsupported_options_with_inert_values_are_accepted() {
-    let section = job("--name=a --verify=0 --rate_min=0 --random_distribution=random");
+    let section = job("--name=a --verify=0 --sprandom=0 --random_distribution=random");
     assert_eq!(section.raw_options.len(), 4);
-    assert!(parse("--name=a --rate_min=1").is_err());
+    assert!(parse("--name=a --sprandom=1").is_err());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use fathom_model::plan::{
     AccessPlan, EndPlan, Fallocate, FigureForm, FileUsage, FillPattern, LogPlan, Mix, OnError, OpenSync,
-    SizeSpec, ThinkTime, ThreadPlan, UnifiedReporting, VerifyMethod,
+    SizeSpec, SteadyStatePlan, ThinkTime, ThreadPlan, UnifiedReporting, VerifyMethod,
 };
 use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
 
@@ -86,6 +86,8 @@ pub struct JobOptions {
     pub time_based: Option<bool>,
     /// Ramp before the measured part.
     pub ramp_time: Option<Nanos>,
+    /// Bytes to move before the measured part.
+    pub ramp_size: Option<u64>,
     /// Wait before the start, drawn from a range.
     pub startdelay: Option<(Nanos, Nanos)>,
     /// One report entry for the group.
@@ -192,6 +194,8 @@ pub struct JobOptions {
     pub wait_for: Option<String>,
     /// What ends the job early, and whose end that is.
     pub end: EndPlan,
+    /// What is steady when the job ends, without the times of `end.steady_state`.
+    pub steady_state: Option<SteadyStatePlan>,
     /// The check of data that is read back.
     pub verify: VerifyOptions,
     /// Data of writes.

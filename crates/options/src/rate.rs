@@ -10,16 +10,30 @@ use crate::section::Section;
 /// The rates of a job with the I/O `io`.
 ///
 /// # Errors
-/// Both kinds of rate are given, or the job's operations alternate and so have no separate rates.
+/// Both kinds of rate are given, a rate is below the least one, or the job's operations alternate and so have no
+/// separate rates.
 pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionError> {
     let options = &section.options;
     let is_given = |rates: &PerOp<Option<u64>>| rates.iter().any(|(_, rate)| rate.unwrap_or(0) > 0);
     let (bytes, requests) = (is_given(&options.rate), is_given(&options.rate_iops));
-    if bytes && requests {
+    let least = &options.end.least_rates;
+    let is_any = |rates: &PerOp<u64>| rates.iter().any(|(_, rate)| *rate > 0);
+    if bytes && requests || is_any(&least.bandwidth) && is_any(&least.iops) {
         return Err(refused(
             section,
             "has both: rate and rate_iops are mutually exclusive".to_owned(),
             "keep one of them".to_owned(),
+        ));
+    }
+    let exceeds = |op: Op| {
+        let is_above = |least: u64, rate: Option<u64>| rate.is_some_and(|rate| rate > 0 && least > rate);
+        is_above(least.bandwidth[op], options.rate[op]) || is_above(least.iops[op], options.rate_iops[op])
+    };
+    if let Some(op) = Op::DATA.into_iter().find(|&op| exceeds(op)) {
+        return Err(refused(
+            section,
+            format!("can never keep its least rate of {op}s: minimum rate exceeds rate"),
+            "lower rate_min or rate_iops_min, or raise the rate".to_owned(),
         ));
     }
     if (bytes || requests) && io.pattern.mix == Mix::TrimWrite {
@@ -91,6 +105,13 @@ mod tests {
         let error = planned(&[("rate", "1m"), ("rate_iops", "100")]).unwrap_err();
         assert!(error.contains("rate and rate_iops are mutually exclusive"), "{error}");
         assert!(planned(&[("rate", "0"), ("rate_iops", "100")]).is_ok());
+        let error = planned(&[("rate_min", "1m"), ("rate_iops_min", "100")]).unwrap_err();
+        assert!(error.contains("mutually exclusive"), "{error}");
+        for pairs in [[("rate", "1m"), ("rate_min", "2m")], [("rate_iops", "9"), ("rate_iops_min", "10")]] {
+            let error = planned(&pairs).unwrap_err();
+            assert!(error.contains("minimum rate exceeds rate"), "{error}");
+        }
+        assert!(planned(&[("rate", "1m"), ("rate_min", "1m")]).is_ok());
         let error = planned(&[("rate_iops", "100"), ("rw", "trimwrite")]).unwrap_err();
         assert!(error.contains("alternate"), "{error}");
     }

@@ -3,8 +3,8 @@
 //! This is the only place where fio's defaults are applied.
 
 use fathom_model::plan::{
-    DEFAULT_PERCENTILES, DepthPlan, EnginePlan, FilePlan, IoPlan, LogPlan, MeasurePlan, Mix, OnError,
-    Pattern, SizeSpec, TimePlan,
+    DEFAULT_PERCENTILES, DepthPlan, EndPlan, EnginePlan, FilePlan, IoPlan, LogPlan, MeasurePlan, Mix,
+    OnError, Pattern, SizeSpec, SteadyFigure, SteadyStatePlan, TimePlan,
 };
 use fathom_model::{JobPlan, Nanos, PerOp, RunPlan};
 
@@ -96,7 +96,7 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
         measure: measure(options),
         clones: clones::clones(section, first_worker, host)?,
         threads: options.threads.clone(),
-        end: options.end.clone(),
+        end: end(options),
         exit_all: options.exitall.unwrap_or(false),
         on_error: on_error(options),
         thread_wording: options.thread.unwrap_or(false),
@@ -190,10 +190,39 @@ fn time(options: &JobOptions) -> TimePlan {
         runtime,
         time_based: options.time_based.unwrap_or(false) && runtime.is_some(),
         ramp: options.ramp_time.unwrap_or_default(),
+        ramp_bytes: options.ramp_size.unwrap_or(0),
         start_delay: options.startdelay.unwrap_or_default(),
         think_time: options.think_time,
         ..TimePlan::default()
     }
+}
+
+/// Conditions of the end, with fio's defaults for those that are used.
+fn end(options: &JobOptions) -> EndPlan {
+    let mut end = options.end.clone();
+    if end.steady_state.duration > Nanos::ZERO {
+        let default = SteadyStatePlan {
+            figure: SteadyFigure::Iops,
+            slope: true,
+            limit: 0.01,
+            percent: true,
+            ..SteadyStatePlan::default()
+        };
+        let SteadyStatePlan { duration, ramp, interval, .. } = end.steady_state;
+        let interval = if interval == Nanos::ZERO { Nanos::from_secs(1) } else { interval };
+        end.steady_state =
+            SteadyStatePlan { duration, ramp, interval, ..options.steady_state.unwrap_or(default) };
+    }
+    let target = &mut end.latency_target;
+    if target.target > Nanos::ZERO {
+        target.window = if target.window == Nanos::ZERO { Nanos::from_millis(100) } else { target.window };
+    }
+    if target.percentile == 0.0 {
+        target.percentile = 100.0;
+    }
+    let cycle = &mut end.least_rates.cycle;
+    *cycle = if *cycle == Nanos::ZERO { Nanos::from_secs(1) } else { *cycle };
+    end
 }
 
 fn files(options: &JobOptions) -> FilePlan {

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
 use crate::{
-    CloneRecord, ErrorCount, PhaseOutcome, PlanRecord, SlowRequest, Stall, VerifyOutcome, WorkerFailure,
+    CloneRecord, ErrorCount, LatencyOutcome, PhaseOutcome, PlanRecord, SlowRequest, Stall, SteadyOutcome,
+    VerifyOutcome, WorkerFailure,
 };
 
 /// One worker (a clone of a job).
@@ -52,6 +53,12 @@ pub struct JobRecord {
     /// The check of its data, where there was one.
     #[serde(skip_serializing_if = "is_default")]
     pub verified: Option<VerifyOutcome>,
+    /// The steady state that was to end it, where there was one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub steady: Option<SteadyOutcome>,
+    /// The queue depth for a latency, where one was searched for.
+    #[serde(skip_serializing_if = "is_default")]
+    pub latency: Option<LatencyOutcome>,
     /// It was still inside the kernel when the run was given up.
     #[serde(skip_serializing_if = "is_default")]
     pub stuck: bool,

@@ -70,9 +70,10 @@ pub use surface::{ContentRecord, ScanRecord, SlowBlockRecord, UnreadableRecord};
 pub use test::{TestRecord, TestStatus};
 
 pub use fathom_stats::histogram::{FIO_BINS as FIO_LATENCY_BINS, midpoint as latency_bin_midpoint};
+pub use fathom_stats::mean as mean_of_samples;
 pub use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,
     Histogram, HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency, LatencyClasses,
-    LatencySummary, LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome, SlowRequest, Stall,
-    ThinPercentiles, VerifyOutcome, WorkerFailure,
+    LatencyOutcome, LatencySummary, LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome, SlowRequest, Stall,
+    SteadyOutcome, ThinPercentiles, VerifyOutcome, WorkerFailure,
 };

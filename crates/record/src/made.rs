@@ -98,6 +98,8 @@ fn job_record(run: &RunPlan, worker: WorkerOutcome) -> Option<JobRecord> {
         worker: plan.clones.get(worker.clone).map(CloneRecord::of).unwrap_or_default(),
         error: worker.failure,
         verified: worker.verified,
+        steady: worker.steady,
+        latency: worker.latency,
         stuck: worker.stuck,
         ramp: worker.ramp,
         measured: worker.measured,

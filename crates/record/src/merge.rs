@@ -49,6 +49,8 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         worker: first.worker.clone(),
         error: jobs.iter().find_map(|job| job.error.clone()),
         verified: merge_verified(jobs),
+        steady: jobs.iter().find_map(|job| job.steady.clone()),
+        latency: jobs.iter().find_map(|job| job.latency),
         stuck: jobs.iter().any(|job| job.stuck),
         ramp: (!ramps.is_empty()).then(|| merge_phases(&ramps)),
         measured: merge_phases(&measured),

@@ -1,7 +1,8 @@
 //! fio's output formats.
 
 pub mod banner;
-pub(crate) mod direction;
+pub(crate) mod conditions;
+mod direction;
 pub(crate) mod disk;
 pub(crate) mod entry;
 pub mod idleness;

@@ -7,11 +7,15 @@
 //! completions. Two shorter turns do the same in simpler cases: `synchronous` and `simulated`.
 
 mod apart;
+mod checks;
 mod complete;
+mod depth_search;
 mod life;
+mod rate_floor;
 mod simulated;
 mod synchronous;
 mod verify;
+mod wait;
 
 use fathom_engine::{Completion, Engine, EngineError, Queued, Reaped};
 use fathom_model::{Nanos, Op, Request};
@@ -28,6 +32,8 @@ use crate::stop::StopSignal;
 use crate::usage::Usage;
 use crate::verifier::Verifier;
 use apart::Apart;
+use checks::Checks;
+use wait::Wait;
 
 pub(crate) use simulated::MOST_COMPLETIONS;
 
@@ -88,16 +94,8 @@ pub(crate) struct Worker<C, E: ?Sized = dyn Engine> {
     /// When reading back began, session ns.
     reads_back_since: Option<u64>,
     apart: Apart,
-}
-
-/// How to reap completions.
-struct Wait {
-    /// Another request may be issued, so there is no wait.
-    may_issue: bool,
-    /// Completions to wait for.
-    min: u32,
-    /// End of the wait, session ns.
-    until: u64,
+    /// Conditions that are checked at intervals.
+    checks: Option<Box<Checks>>,
 }
 
 impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
@@ -375,6 +373,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         if self.verifier.is_some() {
             self.finish_verify();
         }
+        self.feed.end();
         self.recorder.live.close(self.now);
         Step::Finished
     }

@@ -17,7 +17,9 @@ use crate::exits::Exits;
 use crate::host_watch::HostWatch;
 use crate::observe::{Observer, PhaseSeen, RunObserver};
 use crate::prepare::Prepared;
+use crate::schedule::RampEnd;
 use crate::session::Time;
+use crate::steady::SteadyWatch;
 use crate::stop::StopHandle;
 use crate::worker::{WorkerEnd, WorkerSpec};
 
@@ -29,6 +31,8 @@ const ENDED_BY_OBSERVER: &str = "the observer has what the phase was to find";
 struct Running {
     spec: Arc<WorkerSpec>,
     live: Arc<LiveWorker>,
+    /// Ends this worker alone.
+    stop: StopHandle,
     started_unix_ms: u64,
     /// `None` while it runs, and for an abandoned worker.
     end: Option<WorkerEnd>,
@@ -47,6 +51,8 @@ struct Run<'a> {
     later_ns: Option<u64>,
     /// Ends the run after the current phase (`exit_what=all`).
     later: StopHandle,
+    /// Steady states that the workers of the phase wait for.
+    steady: SteadyWatch,
     /// The outcome so far, without the current phase.
     outcome: RunOutcome,
 }
@@ -69,6 +75,7 @@ pub(crate) fn run(mut prepared: Prepared<'_>, observer: &mut dyn RunObserver) ->
         workers: specs.len() as u32,
         later_ns: Some(0),
         later: StopHandle::default(),
+        steady: SteadyWatch::default(),
         outcome: RunOutcome { notes, ..RunOutcome::default() },
     };
     let mut phases: Vec<Vec<WorkerSpec>> = Vec::new();
@@ -148,7 +155,8 @@ impl Run<'_> {
     }
 
     /// An observer of these workers, whose start is `now`.
-    fn observer(&self, workers: &[Running], now: u64) -> Observer {
+    fn observer(&mut self, workers: &[Running], now: u64) -> Observer {
+        self.steady = self.steady_watch(workers);
         let mut observer = Observer::new((self.origin, now), self.tick, self.workers, self.later_ns);
         for worker in workers {
             let spec = &worker.spec;
@@ -164,6 +172,17 @@ impl Run<'_> {
         observer
     }
 
+    /// What watches for the steady states of these workers.
+    fn steady_watch(&self, workers: &[Running]) -> SteadyWatch {
+        let mut watch = SteadyWatch::default();
+        for (index, worker) in workers.iter().enumerate() {
+            let job = &self.prepared.plan.jobs[worker.spec.job];
+            let group = job.group_reporting.then_some(job.group);
+            watch.add(&job.end.steady_state, group, index, (worker.live.clone(), worker.stop.clone()));
+        }
+        watch
+    }
+
     /// Begins the device counters at the start of the first phase, and again when its ramp ends.
     fn begin_disks(&mut self, now: u64) {
         self.disks.begin(now - self.origin);
@@ -176,6 +195,7 @@ impl Run<'_> {
         self.disks.tick(self.tick, now - self.origin);
         self.host.tick(now - self.origin);
         let snapshot = watch.tick(now);
+        self.steady.tick(now);
         self.tick = watch.next_tick();
         self.prepared.session.control.publish(&snapshot);
         observer.snapshot(&snapshot);
@@ -217,11 +237,17 @@ impl Run<'_> {
         let stalls = watch.take_stalls();
         let seen = watch.into_seen();
         let outcomes = workers.into_iter().zip(seen).map(|(worker, seen)| self.outcome(worker, seen, now));
-        outcomes.zip(stalls).map(|(outcome, stalls)| WorkerOutcome { stalls, ..outcome }).collect()
+        let outcomes = outcomes.zip(stalls).enumerate();
+        outcomes
+            .map(|(index, (outcome, stalls))| {
+                let steady = self.steady.outcome(index);
+                WorkerOutcome { stalls, steady, ..outcome }
+            })
+            .collect()
     }
 
     fn outcome(&self, worker: Running, (ramp_seen, seen): (PhaseSeen, PhaseSeen), now: u64) -> WorkerOutcome {
-        let Running { spec, live, started_unix_ms, end } = worker;
+        let Running { spec, live, started_unix_ms, end, .. } = worker;
         let mut measured = live.measured.read(self.origin);
         if live.measured.ended_ns() == 0 && live.measured.start_ns.get() != 0 {
             measured.end_ns = now - self.origin;
@@ -252,6 +278,7 @@ impl Run<'_> {
                 }
                 outcome.failure = end.failure;
                 outcome.verified = end.verified;
+                outcome.latency = end.latency;
             }
             None => {
                 let thread = live.thread_id.get();
@@ -269,6 +296,13 @@ impl Run<'_> {
                     }
                 });
             }
+        }
+        if spec.ramp_end() == RampEnd::Search
+            && live.measured.start_ns.get() == 0
+            && let Some(search) = ramp.take()
+        {
+            // The job ended during the search, which is then all there is to report.
+            measured = search;
         }
         outcome.measured = measured;
         outcome.ramp = ramp;

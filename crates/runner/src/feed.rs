@@ -5,7 +5,9 @@
 
 mod ahead;
 mod arrivals;
+mod flow;
 mod open_loop;
+mod pauses;
 mod read_back;
 mod think_time;
 
@@ -14,10 +16,11 @@ use fathom_workload::Source;
 
 use crate::worker::WorkerSpec;
 use ahead::Ahead;
+pub(crate) use flow::{FlowShare, Flows};
 use open_loop::OpenLoop;
+use pauses::{Pause, Pauses};
 use read_back::ReadBack;
 pub(crate) use read_back::Turned;
-use think_time::ThinkTime;
 
 /// The next request, or the reason why there is none now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +43,7 @@ pub(crate) struct Feed {
     source: Source,
     /// Requests drawn ahead, for turns that issue one request at a time.
     ahead: Ahead,
-    think_time: Option<ThinkTime>,
+    pauses: Option<Box<Pauses>>,
     /// Reads back what was written.
     read_back: Option<Box<ReadBack>>,
     /// Requests are drawn one by one, because some of them wait or are read back.
@@ -55,13 +58,13 @@ impl Feed {
     pub fn new(spec: &WorkerSpec) -> Self {
         let synced = if spec.end_fsync { 0..spec.setup.files.len() as u32 } else { 0..0 };
         let source = Source::new(&spec.source);
-        let think_time = ThinkTime::new(&spec.time.think_time);
+        let pauses = Pauses::new(spec);
         let read_back = ReadBack::new(spec, &source).map(Box::new);
         Feed {
             source,
             ahead: Ahead::default(),
-            singly: think_time.is_some() || read_back.is_some(),
-            think_time,
+            singly: pauses.is_some() || read_back.is_some(),
+            pauses,
             read_back,
             open_loop: OpenLoop::new(spec),
             final_syncs: synced.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
@@ -70,25 +73,34 @@ impl Feed {
 
     /// Begins at `now`: schedules and blocks of requests count from here.
     pub fn begin(&mut self, now: u64) {
-        if let Some(think_time) = &mut self.think_time {
-            think_time.begin(now);
+        if let Some(pauses) = &mut self.pauses {
+            pauses.begin(now);
         }
         if let Some(open_loop) = &mut self.open_loop {
             open_loop.begin(now);
         }
     }
 
+    /// Nothing more is issued.
+    pub fn end(&mut self) {
+        if let Some(pauses) = &mut self.pauses {
+            pauses.end();
+        }
+    }
+
     /// Time by which a wait for a due request ends early, ns; the worker spins for the rest.
     pub fn spin_ns(&self) -> u64 {
-        let of_pauses = self.think_time.as_ref().map_or(0, |think_time| think_time.spin_ns());
+        let of_pauses = self.pauses.as_ref().map_or(0, |pauses| pauses.spin_ns());
         self.open_loop.as_ref().map_or(of_pauses, |open_loop| open_loop.spin_ns().max(of_pauses))
     }
 
     /// The next request of a closed loop at `now`.
     #[inline(always)]
     pub fn next(&mut self, now: u64) -> Next<Request> {
-        if self.is_thinking(now) {
-            return Next::Pause;
+        match self.hold(now) {
+            Next::Issue(()) => {}
+            Next::NotBefore(due) => return Next::NotBefore(due),
+            Next::Pause | Next::Done => return Next::Pause,
         }
         let Some(request) = self.ahead.take(&mut self.source) else { return Next::Done };
         self.count(&request);
@@ -108,7 +120,7 @@ impl Feed {
     /// As [`Feed::draw`], for requests that were drawn ahead or count towards a pause.
     #[cold]
     fn draw_singly(&mut self, now: u64, room: u64, each: &mut dyn FnMut(Request)) -> bool {
-        let allowance = self.think_time.as_ref().map_or(u64::MAX, |think_time| think_time.allowance(now));
+        let allowance = self.pauses.as_ref().map_or(u64::MAX, |pauses| pauses.allowance(now));
         for _ in 0..room.min(allowance) {
             let Feed { ahead, source, read_back, .. } = self;
             let mut draw = || match ahead.take_drawn().or_else(|| source.next_request()) {
@@ -130,17 +142,17 @@ impl Feed {
         true
     }
 
-    /// Whether think time delays requests at `now`.
+    /// Whether a pause delays requests at `now`.
     #[inline(always)]
-    fn is_thinking(&self, now: u64) -> bool {
-        self.think_time.as_ref().is_some_and(|think_time| think_time.allowance(now) == 0)
+    fn hold(&self, now: u64) -> Next<()> {
+        self.pauses.as_ref().map_or(Next::Issue(()), |pauses| pauses.hold(now))
     }
 
     /// Counts a request towards the next pause, if there are pauses.
     #[inline(always)]
     fn count(&mut self, request: &Request) {
-        if let Some(think_time) = &mut self.think_time {
-            think_time.made(u64::from(!request.op.is_sync()));
+        if let Some(pauses) = &mut self.pauses {
+            pauses.made(request.op.is_sync());
         }
     }
 
@@ -158,8 +170,10 @@ impl Feed {
 
     /// The next request of an open loop at `now`.
     fn next_arrival(&mut self, now: u64) -> Next<Arrival> {
-        if self.is_thinking(now) {
-            return Next::Pause;
+        match self.hold(now) {
+            Next::Issue(()) => {}
+            Next::NotBefore(due) => return Next::NotBefore(due),
+            Next::Pause | Next::Done => return Next::Pause,
         }
         let next = match self.read_back.take() {
             Some(mut read_back) => {
@@ -197,8 +211,9 @@ impl Feed {
     /// Whether a request may be issued at `now`, without drawing one.
     #[inline]
     pub fn peek(&self, now: u64) -> Next<()> {
-        if self.is_thinking(now) {
-            return Next::Pause;
+        match self.hold(now) {
+            Next::Issue(()) => {}
+            held => return held,
         }
         match self.read_back.as_ref().and_then(|read_back| read_back.peek()) {
             Some(next) => next,
@@ -216,7 +231,10 @@ impl Feed {
 
     /// The time to wait for, if any. To be called when nothing is in flight and nothing was drawn.
     pub fn pause_until(&mut self, now: u64) -> Option<u64> {
-        if let Some(until) = self.think_time.as_mut().and_then(|think_time| think_time.pause(now)) {
+        if let Some(Pause { until, delay_ns }) = self.pauses.as_mut().and_then(|pauses| pauses.pause(now)) {
+            if let Some(open_loop) = self.open_loop.as_mut().filter(|_| delay_ns > 0) {
+                open_loop.delay(delay_ns);
+            }
             return Some(until);
         }
         match self.peek(now) {

@@ -33,6 +33,7 @@ mod single;
 mod slots;
 mod slowest;
 mod stalls;
+mod steady;
 mod stop;
 mod targets;
 mod thread_setup;

@@ -17,6 +17,7 @@ use fathom_sys::open_files::allow_open_files;
 use fathom_workload::{Extent, SourcePlan};
 
 use crate::exits::ExitRule;
+use crate::feed::Flows;
 use crate::files::{lay_out_all, needs, places, remove, written};
 use crate::host_setup::{self, HostChanges};
 use crate::logging::{LogPort, LogThread};
@@ -41,6 +42,7 @@ pub struct Prepared<'a> {
     pub(crate) _targets: Vec<Arc<TargetHandle>>,
     log: Option<LogThread>,
     host: HostChanges,
+    flows: Flows,
 }
 
 impl Drop for Prepared<'_> {
@@ -86,6 +88,7 @@ pub(crate) fn prepare<'a>(
         _targets: Vec::new(),
         log: None,
         host: HostChanges::default(),
+        flows: Flows::default(),
     };
     let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
     check_memory(session, plan, &jobs)?;
@@ -162,7 +165,8 @@ fn log_port(prepared: &Prepared<'_>, job: &JobPlan, worker: usize, slat: bool) -
 
 /// Whether a job says anything about its threads but when they start.
 fn acts_on_threads(job: &JobPlan) -> bool {
-    ThreadPlan { wait_for: None, ..job.threads.clone() } != ThreadPlan::default()
+    let starts_and_shares = ThreadPlan { wait_for: None, flow: Default::default(), ..job.threads.clone() };
+    starts_and_shares != ThreadPlan::default()
 }
 
 /// The engine of a job, checked against the job's requirements.
@@ -346,6 +350,8 @@ fn specify(
         threads: job.threads.clone(),
         usage: job.files.usage,
         end: job.end.clone(),
+        cycles_ns: prepared.session.time.ns_of_cycles(job.time.think_time.cycles),
+        flow: prepared.flows.share(job),
     })
 }
 

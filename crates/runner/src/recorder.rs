@@ -90,6 +90,8 @@ pub(crate) struct Recorder {
     is_direct: bool,
     errors: BTreeMap<(Op, i32), u64>,
     failure: Option<WorkerFailure>,
+    /// Requests that took longer than the latency that the queue depth is chosen for.
+    pub slow_ios: u64,
 }
 
 /// The results of a recorder besides the counters.
@@ -107,6 +109,7 @@ impl Recorder {
             live,
             slowest: Slowest::default(),
             kept_from_ns: if spec.log.is_some() { 0 } else { 1 },
+            slow_ios: 0,
             log: spec.log.clone().map(LogBuffer::new),
             responses: scheduled.then(|| Box::new(Responses::new(spec.depth.iodepth))),
             on_error: spec.on_error,
@@ -218,6 +221,9 @@ impl Recorder {
             let (offset, len) = (offset - u64::from(stamp.moved), len + stamp.moved);
             log.push(LoggedIo { at_ns, clat_ns, lat_ns, offset, len, op });
         }
+        if lat_ns > self.target_ns() && !op.is_sync() {
+            self.slow_ios += 1;
+        }
         if lat_ns > self.slowest.threshold_ns {
             let start_ns = stamp.start;
             self.slowest.insert(SlowRequest { start_ns, lat_ns, op, offset, depth });
@@ -225,10 +231,18 @@ impl Recorder {
         }
     }
 
+    /// The latency that the queue depth is chosen for, ns; `u64::MAX` without one.
+    fn target_ns(&self) -> u64 {
+        match self.end.latency_target.target.0 {
+            0 => u64::MAX,
+            target_ns => target_ns,
+        }
+    }
+
     /// Keeps requests that are slower than the slowest so far or than a limit, or all.
     fn keep_slower(&mut self) {
         let limits = self.end.max_latency.iter().filter_map(|(_, limit)| limit.map(|limit| limit.0));
-        let slower_ns = limits.min().unwrap_or(u64::MAX).min(self.slowest.threshold_ns);
+        let slower_ns = limits.min().unwrap_or(u64::MAX).min(self.slowest.threshold_ns).min(self.target_ns());
         self.kept_from_ns = if self.log.is_some() { 0 } else { slower_ns.saturating_add(1) };
     }
 

@@ -41,6 +41,14 @@ impl Time {
         }
     }
 
+    /// The time that `cycles` of the CPU take, ns; a virtual CPU has 1 GHz.
+    pub fn ns_of_cycles(&self, cycles: u64) -> u64 {
+        match self {
+            Time::Real(clock) => clock.ns_of_cycles(cycles),
+            Time::Virtual { .. } => cycles,
+        }
+    }
+
     /// Waits until `at_ns` while `go_on` returns true; virtual time advances immediately.
     pub fn wait_until(&self, at_ns: u64, go_on: impl FnMut() -> bool) {
         match self {

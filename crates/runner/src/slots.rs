@@ -34,6 +34,8 @@ pub(crate) struct Slots {
     pub requests: Box<[Request]>,
     pub stamps: Box<[Stamp]>,
     pub free: Vec<u32>,
+    /// Slots that are not used now, because the queue is to be shorter.
+    parked: Vec<u32>,
     /// Slots with a request that the engine has not accepted yet.
     pub batch: Vec<u32>,
     /// Slots accepted by the engine and not submitted yet, in order.
@@ -79,6 +81,7 @@ impl Slots {
             requests: vec![empty; room(depth)].into_boxed_slice(),
             stamps: vec![Stamp::FRESH; room(depth)].into_boxed_slice(),
             free,
+            parked: Vec::with_capacity(room(depth)),
             batch: Vec::with_capacity(room(depth)),
             accepted: Vec::with_capacity(room(depth)),
             done: Vec::with_capacity(room(depth)),
@@ -104,6 +107,27 @@ impl Slots {
         self.batch.truncate(rest);
     }
 
+    /// Limits the requests in flight to `depth`, which takes effect as requests complete; true when it has. To be
+    /// repeated until then.
+    pub fn limit(&mut self, depth: u32) -> bool {
+        let all = self.free.len() + self.parked.len() + self.batch.len() + self.in_flight as usize;
+        let parked = all.saturating_sub(depth as usize);
+        while self.parked.len() > parked {
+            self.free.extend(self.parked.pop());
+        }
+        while self.parked.len() < parked
+            && let Some(slot) = self.free.pop()
+        {
+            self.parked.push(slot);
+        }
+        self.parked.len() == parked
+    }
+
+    /// The slots that have no request.
+    pub fn unused(&self) -> impl Iterator<Item = u32> + '_ {
+        self.free.iter().chain(&self.parked).copied()
+    }
+
     /// Puts the remainder of a request that has moved `moved` bytes into the batch.
     pub fn put_remainder(&mut self, slot: u32, moved: u32) {
         let rest = &mut self.requests[slot as usize];
@@ -117,8 +141,10 @@ impl Slots {
 
     /// Offsets of the requests that are accepted and not completed.
     pub fn offsets_in_flight(&self) -> impl Iterator<Item = u64> + '_ {
-        let slots = 0..(self.free.len() + self.batch.len()) as u32 + self.in_flight;
-        let is_in_flight = |slot: &u32| !self.free.contains(slot) && !self.batch.contains(slot);
+        let idle = self.free.len() + self.parked.len() + self.batch.len();
+        let slots = 0..idle as u32 + self.in_flight;
+        let is_in_flight =
+            |slot: &u32| !self.unused().any(|free| free == *slot) && !self.batch.contains(slot);
         slots.filter(is_in_flight).map(|slot| self.requests[slot as usize].offset)
     }
 

@@ -53,6 +53,11 @@ pub(crate) struct StopSignal {
 }
 
 impl StopSignal {
+    /// The requests for one worker of those that `self` is for.
+    pub fn of_one(&self) -> StopSignal {
+        StopSignal { run: self.run.clone(), phase: self.phase.part() }
+    }
+
     #[inline(always)]
     pub fn is_set(&self) -> bool {
         self.run.asked.load(Ordering::Relaxed) || self.phase.asked.load(Ordering::Relaxed)

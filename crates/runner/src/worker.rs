@@ -9,11 +9,13 @@ use fathom_model::plan::{
     DepthPlan, EndPlan, FileUsage, Mix, OnError, Payload, ThreadPlan, TimePlan, VerifyPlan,
 };
 use fathom_stats::live::{LiveWorker, Recorded};
-use fathom_stats::{CpuUsage, DATA_OPS, SlowRequest, VerifyOutcome, WorkerFailure};
+use fathom_stats::{CpuUsage, DATA_OPS, LatencyOutcome, SlowRequest, VerifyOutcome, WorkerFailure};
 use fathom_workload::{Rng, SourcePlan};
 
 use crate::exits::ExitRule;
+use crate::feed::FlowShare;
 use crate::logging::LogPort;
+use crate::schedule::RampEnd;
 
 /// The specification of a worker. Plain data, so that it can be built on one thread and run on another.
 pub(crate) struct WorkerSpec {
@@ -41,8 +43,12 @@ pub(crate) struct WorkerSpec {
     pub exit: ExitRule,
     pub threads: ThreadPlan,
     pub usage: FileUsage,
-    /// Errors after which the worker continues, and latencies that end it.
+    /// Errors after which the worker continues, and what ends it early.
     pub end: EndPlan,
+    /// Time in which the CPU is busy after each request, ns.
+    pub cycles_ns: u64,
+    /// Its part in a flow.
+    pub flow: Option<FlowShare>,
 }
 
 /// The check of the data of a worker.
@@ -85,7 +91,17 @@ impl WorkerSpec {
 
     /// The counters of this worker.
     pub fn live(&self) -> Arc<LiveWorker> {
-        Arc::new(LiveWorker::new(self.recorded, self.used, self.time.ramp.0 > 0))
+        Arc::new(LiveWorker::new(self.recorded, self.used, self.ramp_end() != RampEnd::None))
+    }
+
+    /// What ends the ramp.
+    pub fn ramp_end(&self) -> RampEnd {
+        match () {
+            () if self.end.latency_target.target.0 > 0 && !self.end.latency_target.run => RampEnd::Search,
+            () if self.time.ramp_bytes > 0 => RampEnd::Bytes,
+            () if self.time.ramp.0 > 0 => RampEnd::Time,
+            () => RampEnd::None,
+        }
     }
 
     /// Delay before the first request, ns, drawn uniformly from the planned range by the worker's seed.
@@ -103,6 +119,7 @@ pub(crate) struct WorkerEnd {
     pub slowest: Vec<SlowRequest>,
     pub failure: Option<WorkerFailure>,
     pub verified: Option<VerifyOutcome>,
+    pub latency: Option<LatencyOutcome>,
     pub usage_of_ramp: CpuUsage,
     pub usage: CpuUsage,
 }

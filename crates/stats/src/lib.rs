@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod conditions;
 mod depth;
 mod disk;
 pub mod histogram;
@@ -21,6 +22,7 @@ mod stall;
 mod summary;
 mod wire;
 
+pub use conditions::{LatencyOutcome, SteadyOutcome, mean};
 pub use depth::{BatchCounts, DepthCounts};
 pub use disk::{DiskCounters, DiskInterval, DiskOutcome};
 pub use histogram::Histogram;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fathom_model::Op;
 use serde::{Deserialize, Serialize};
 
-use crate::{DATA_OPS, DiskOutcome, HostInterval, PhaseOutcome, Stall};
+use crate::{DATA_OPS, DiskOutcome, HostInterval, LatencyOutcome, PhaseOutcome, Stall, SteadyOutcome};
 
 /// Number of failures of one operation with one errno.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +106,10 @@ pub struct WorkerOutcome {
     pub failure: Option<WorkerFailure>,
     /// The check of its data, if there was one.
     pub verified: Option<VerifyOutcome>,
+    /// The steady state that was to end it, if there was one.
+    pub steady: Option<SteadyOutcome>,
+    /// The queue depth for a latency, if one was searched for.
+    pub latency: Option<LatencyOutcome>,
     /// The worker was blocked in the kernel when the run ended; its numbers are the last that it published.
     pub stuck: bool,
     /// Stalls, over both phases.

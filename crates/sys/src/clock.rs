@@ -61,6 +61,14 @@ impl RealClock {
         }
     }
 
+    /// The time that `cycles` of the CPU's counter take, ns; without such a counter, as at 1 GHz.
+    pub fn ns_of_cycles(&self, cycles: u64) -> u64 {
+        match self.source {
+            ClockSource::Tsc => ((u128::from(cycles) * u128::from(self.scale)) >> 32) as u64,
+            ClockSource::Monotonic => cycles,
+        }
+    }
+
     /// Where the time comes from.
     pub fn source(&self) -> ClockSource {
         self.source

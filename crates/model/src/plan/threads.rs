@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{FlowPlan, LatencyTarget, LeastRates, SteadyStatePlan};
 use crate::{Nanos, PerOp};
 
 /// Properties of the threads of a job.
@@ -25,6 +26,8 @@ pub struct ThreadPlan {
     pub wait_for: Option<usize>,
     /// What they act as, and change on the machine.
     pub host: HostPlan,
+    /// Share of the requests of several jobs.
+    pub flow: FlowPlan,
 }
 
 /// As whom the threads of a job act, and what they change on the machine.
@@ -89,7 +92,7 @@ pub enum MemoryMode {
 }
 
 /// What ends a worker early, and the other jobs that its end ends.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndPlan {
     /// errno values of reads after which the worker continues.
     pub ignored_of_reads: Vec<i32>,
@@ -101,6 +104,12 @@ pub struct EndPlan {
     pub exit_on_error: bool,
     /// The jobs that `exitall` and `exitall_on_error` end.
     pub exit_scope: ExitScope,
+    /// Rates below which the worker fails.
+    pub least_rates: LeastRates,
+    /// The steady state that ends the worker, or all workers of a group that is reported as one.
+    pub steady_state: SteadyStatePlan,
+    /// The latency that the queue depth is chosen for; a target of 0 = none.
+    pub latency_target: LatencyTarget,
 }
 
 /// How files are used.

@@ -21,11 +21,8 @@ const fn beside(
     OptionRow { name, aliases, kind, default: "", doc, apply: |_, _| Ok(()) }
 }
 
-const FLOW: &str = "It means something only with flow, which is refused.";
 const ZBD: &str = "It means something only with zonemode=zbd, which is refused.";
 const PLACEMENT: &str = "It means something only with fdp=1 or dataplacement, which are refused.";
-const LATENCY: &str = "It means something only with latency_target, which is refused.";
-const STEADY: &str = "It means something only with steadystate, which is refused.";
 const REPLAY: &str = "It means something only with read_iolog, which is refused.";
 
 const CLOCKS: &[&str] = &["gettimeofday", "clock_gettime", "cpu"];
@@ -165,8 +162,6 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         doc: "Threads have the names of their jobs.",
         apply: |_, _| Ok(()),
     },
-    beside("flow_id", &[], FLOW),
-    beside("flow_sleep", &[], FLOW),
     beside("zonecapacity", &[], ZBD),
     beside("read_beyond_wp", &[], ZBD),
     beside("max_open_zones", &[], ZBD),
@@ -184,12 +179,6 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         "0",
         "It means something only with random_distribution=sequence, which is refused.",
     ),
-    beside("latency_window", &[], LATENCY),
-    beside("latency_percentile", &[], LATENCY),
-    beside("latency_run", &[], LATENCY),
-    beside("steadystate_duration", &["ss_dur"], STEADY),
-    beside("steadystate_ramp_time", &["ss_ramp"], STEADY),
-    beside("steadystate_check_interval", &["ss_interval"], STEADY),
     beside("replay_no_stall", &[], REPLAY),
     beside("replay_redirect", &[], REPLAY),
     beside("replay_scale", &[], REPLAY),
@@ -200,9 +189,4 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     beside("merge_blktrace_file", &[], REPLAY),
     beside("merge_blktrace_scalars", &[], REPLAY),
     beside("merge_blktrace_iters", &[], REPLAY),
-    beside(
-        "rate_cycle",
-        &["ratecycle"],
-        "It means something only with rate_min or rate_iops_min, which are refused.",
-    ),
 ];

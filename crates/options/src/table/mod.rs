@@ -4,6 +4,7 @@
 //! compatibility page follow. An option of fio that is not supported is a row of `UNSUPPORTED`.
 
 mod access;
+mod conditions;
 mod engine;
 mod files;
 mod harmless;
@@ -35,6 +36,7 @@ pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
     ("Threads and commands", threads::ROWS),
     ("Users, control groups and devices", host::ROWS),
     ("Time and order", time::ROWS),
+    ("Conditions", conditions::ROWS),
     ("Measuring and reporting", stat::ROWS),
     ("Logs", logs::ROWS),
     (HARMLESS, harmless::ROWS),

@@ -71,6 +71,14 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         apply: |options, text| set(&mut options.ramp_time, value::seconds(text)),
     },
     OptionRow {
+        name: "ramp_size",
+        aliases: &[],
+        kind: OptionValueKind::Size,
+        default: "",
+        doc: "Move this many bytes before the measured part, checked every millisecond.",
+        apply: |options, text| set(&mut options.ramp_size, value::integer_in(text, 1, u64::MAX)),
+    },
+    OptionRow {
         name: "startdelay",
         aliases: &[],
         kind: OptionValueKind::Seconds,
@@ -109,6 +117,22 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "0",
         doc: "Part of thinktime that keeps the CPU busy instead of sleeping (plain number: microseconds).",
         apply: |options, text| value::micros(text).map(|spin| options.think_time.spin = spin),
+    },
+    OptionRow {
+        name: "thinkcycles",
+        aliases: &[],
+        kind: OptionValueKind::Int,
+        default: "0",
+        doc: "Cycles of the CPU's time stamp counter that a job keeps the CPU busy between a completion and the next request.",
+        apply: |options, text| value::integer(text).map(|cycles| options.think_time.cycles = cycles),
+    },
+    OptionRow {
+        name: "rate_ignore_thinktime",
+        aliases: &[],
+        kind: OptionValueKind::Bool,
+        default: "0",
+        doc: "Delay the schedule of a rate by each pause of thinktime instead of catching up after it.",
+        apply: |options, text| value::boolean(text).map(|delays| options.think_time.delays_rate = delays),
     },
     OptionRow {
         name: "rate",
@@ -245,6 +269,9 @@ mod tests {
         check(("thinktime_blocks", "4"), |o| o.think_time.blocks == Some(4));
         check(("thinktime_iotime", "9"), |o| o.think_time.io_time == Nanos::from_secs(9));
         check(("thinktime_iotime", "300ms"), |o| o.think_time.io_time == Nanos::from_millis(300));
+        check(("ramp_size", "4m"), |o| o.ramp_size == Some(4 << 20));
+        check(("thinkcycles", "900"), |o| o.think_time.cycles == 900);
+        check(("rate_ignore_thinktime", "1"), |o| o.think_time.delays_rate);
         check(("rate", "1m,,512k"), |o| (o.rate.read, o.rate.write) == (Some(1 << 20), None));
         check(("rate", ",500k"), |o| (o.rate.read, o.rate.write) == (None, Some(500 << 10)));
         check(("rate_iops", "200"), |o| o.rate_iops == PerOp::splat(Some(200)));

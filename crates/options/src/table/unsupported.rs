@@ -26,19 +26,6 @@ const fn row(tier: u8, name: &'static str) -> UnsupportedOption {
 /// fio's options that are refused, by tier.
 pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption {
-        aliases: &["ratemin"],
-        inert: &["0"],
-        instead: "check in the JSON report whether rate was sustained",
-        ..row(1, "rate_min")
-    },
-    UnsupportedOption {
-        inert: &["0"],
-        instead: "check in the JSON report whether rate_iops was sustained",
-        ..row(1, "rate_iops_min")
-    },
-    UnsupportedOption { instead: "run one job per iodepth", ..row(1, "latency_target") },
-    UnsupportedOption { aliases: &["ss"], instead: "use a fixed runtime", ..row(1, "steadystate") },
-    UnsupportedOption {
         inert: &["inline"],
         instead: "use rate_iops: latencies under a rate are also counted from the time at which a request was due",
         ..row(2, "io_submit_mode")
@@ -54,9 +41,6 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
         ..row(2, "read_iolog")
     },
     UnsupportedOption { inert: &["1"], instead: "omit it: a trim has one range", ..row(2, "num_range") },
-    UnsupportedOption { instead: "use ramp_time", ..row(2, "ramp_size") },
-    UnsupportedOption { inert: &["0"], ..row(2, "thinkcycles") },
-    UnsupportedOption { inert: &["0"], ..row(2, "rate_ignore_thinktime") },
     UnsupportedOption {
         inert: &["0"],
         instead: "compress the log files afterwards, for example with gzip",
@@ -67,7 +51,6 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
         instead: "read the errors of trims by their number in the JSON report",
         ..row(2, "block_error_percentiles")
     },
-    UnsupportedOption { inert: &["0"], ..row(2, "flow") },
     UnsupportedOption { inert: &["0"], instead: "use `fathom prepare`", ..row(3, "sprandom") },
     UnsupportedOption {
         inert: &["0"],

@@ -7,6 +7,7 @@ use fathom_model::plan::UnifiedReporting;
 use fathom_model::text::errno_text;
 use fathom_record::{OpOutcome, ReportEntry};
 
+use crate::fio::conditions::{latency_line, steady_line};
 use crate::fio::direction::{Direction, directions};
 use crate::fio::latency::{line, percentiles};
 use crate::fio::number::Figures;
@@ -179,9 +180,9 @@ fn tail(out: &mut TextWriter, entry: &ReportEntry, shares: &EntryShares) -> io::
     if let Some((total, first)) = continued_errors(entry) {
         writeln!(out, "     errors    : total={total}, first_error={first}/<{}>", errno_text(first))?;
     }
-    writeln!(
-        out,
-        "     latency   : target=0.00ns, window=0.00ns, percentile=100.00%, depth={}",
-        entry.job.iodepth()
-    )
+    writeln!(out, "{}", latency_line(&entry.job))?;
+    match &entry.job.steady {
+        Some(steady) => writeln!(out, "{}", steady_line(steady, &entry.job.plan.measure.figures)),
+        None => Ok(()),
+    }
 }

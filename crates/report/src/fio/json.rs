@@ -9,6 +9,7 @@ use fathom_record::{DiskCounters, Latency, LatencyClasses, ReportEntry, RunRecor
 use serde_json::{Map, Value, json};
 
 use crate::Style;
+use crate::fio::conditions::{latency_members, steady_object};
 use crate::fio::direction::{Direction, directions};
 use crate::fio::disk::{ListedDisk, listed, utilization};
 use crate::fio::json_value::write_document;
@@ -163,19 +164,12 @@ fn job(entry: &ReportEntry, group: &GroupFigures, bins: Bins) -> Value {
     if let Some(verified) = &job.verified {
         object["verify"] = checked(verified);
     }
-    extend(
-        &mut object,
-        json!({
-            "latency_depth": job.iodepth(),
-            "latency_target": 0,
-            "latency_target_ns": 0,
-            "latency_percentile": 100.0,
-            "latency_window": 0,
-            "latency_window_us": 0,
-        }),
-    );
+    extend(&mut object, latency_members(job));
     if let Some(description) = job.description.as_ref().filter(|text| !text.is_empty()) {
         object["desc"] = description.as_str().into();
+    }
+    if let Some(steady) = &job.steady {
+        object["steadystate"] = steady_object(steady);
     }
     object
 }

@@ -47,7 +47,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     fn overlaps(&mut self, request: &Request) -> bool {
         let Worker { apart, slots, .. } = self;
         apart.in_use.fill(true);
-        slots.free.iter().for_each(|&slot| apart.in_use[slot as usize] = false);
+        slots.unused().for_each(|slot| apart.in_use[slot as usize] = false);
         let used = apart.in_use.iter().zip(&slots.requests).filter(|(in_use, _)| **in_use);
         used.map(|(_, other)| other).any(|other| {
             let end = |request: &Request| request.offset + u64::from(request.len);

@@ -8,6 +8,7 @@ use fathom_stats::live::LiveWorker;
 use fathom_stats::{CpuUsage, WorkerFailure};
 
 use super::apart::Apart;
+use super::checks::Checks;
 use super::{Collects, Step, Turn, Worker};
 use crate::batching::Batching;
 use crate::clock::Clock;
@@ -44,7 +45,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             },
             turn: if is_synchronous { Turn::Synchronous } else { Turn::Common },
             now: 0,
-            schedule: Schedule::new(&spec.time, u64::MAX),
+            schedule: Schedule::new(&spec.time, spec.ramp_end(), u64::MAX),
             stop: watch.0,
             feed: Feed::new(spec),
             filler: Filler::new(spec),
@@ -56,13 +57,15 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             verifies_only: spec.verify.as_ref().is_some_and(|verify| verify.plan.only),
             reads_back_since: None,
             apart: Apart::new(spec.depth.iodepth),
+            checks: Checks::new(spec),
         }
     }
 
     /// Starts the worker; its start delay counts from now.
     pub fn start(&mut self, spec: &WorkerSpec) {
         self.wake();
-        self.schedule = Schedule::new(&spec.time, self.now.saturating_add(spec.start_delay_ns()));
+        let start_at = self.now.saturating_add(spec.start_delay_ns());
+        self.schedule = Schedule::new(&spec.time, spec.ramp_end(), start_at);
     }
 
     /// Enters the stage that is due, if any. `Some` if the worker has to wait for it.
@@ -78,14 +81,18 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         if let Some(start) = self.schedule.delayed_until(self.now) {
             return Some(Step::BlockedUntil(Nanos(start)));
         }
-        if self.now < self.schedule.next_change {
+        if self.now >= self.schedule.check_at {
+            self.run_checks();
+        }
+        if self.now < self.schedule.stage_change {
             return None;
         }
-        let (before, due) = (self.schedule.stage, self.schedule.next_change);
+        let (before, due) = (self.schedule.stage, self.schedule.stage_change);
         match self.schedule.advance(self.now) {
             Stage::Ramp => {
                 self.usage.begin();
                 self.recorder.begin_ramp(self.now);
+                self.begin_checks_of_ramp();
             }
             Stage::Measuring => {
                 if before == Stage::Ramp {
@@ -94,6 +101,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
                     self.usage.begin();
                 }
                 self.recorder.begin_measured(self.now);
+                self.begin_checks();
             }
             Stage::Draining => self.end_schedule(due),
             Stage::Delayed | Stage::Closing => {}
@@ -106,7 +114,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     }
 
     /// Ends the schedule of requests at `end`, if there is one and it is measured.
-    fn end_schedule(&mut self, end: u64) {
+    pub(super) fn end_schedule(&mut self, end: u64) {
         if self.recorder.has_measured()
             && let Some(backlog) = self.feed.backlog(end)
         {
@@ -135,7 +143,8 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             () => Default::default(),
         };
         let verified = self.verifier.map(|verifier| verifier.outcome());
+        let latency = self.checks.as_ref().and_then(|checks| checks.latency());
         let Kept { errors, slowest, failure } = self.recorder.into_kept();
-        WorkerEnd { usage, usage_of_ramp, slowest, errors, failure, verified }
+        WorkerEnd { usage, usage_of_ramp, slowest, errors, failure, verified, latency }
     }
 }

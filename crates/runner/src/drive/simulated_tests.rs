@@ -67,6 +67,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
                 blocks: one_of(rng, &[None, Some(50)]),
                 io_time: one_of(rng, &[Nanos::ZERO, Nanos(7_654_321)]),
                 spin: Nanos::ZERO,
+                ..ThinkTime::default()
             },
             rate: RatePlan::default(),
             ..TimePlan::default()
@@ -94,6 +95,8 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
         threads: Default::default(),
         usage: Default::default(),
         end: Default::default(),
+        cycles_ns: 0,
+        flow: None,
     }
 }
 

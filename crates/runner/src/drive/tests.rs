@@ -144,6 +144,8 @@ pub(crate) fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
         threads: Default::default(),
         usage: Default::default(),
         end: Default::default(),
+        cycles_ns: 0,
+        flow: None,
     }
 }
 

@@ -74,7 +74,7 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
     }
     let now = clock.now();
     live.close(now);
-    let run = Run {
+    let mut run = Run {
         prepared: &prepared,
         origin,
         tick: 0,
@@ -84,10 +84,16 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
         workers: 1,
         later_ns: None,
         later: StopHandle::default(),
+        steady: Default::default(),
         outcome: RunOutcome::default(),
     };
-    let running =
-        vec![Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: Some(worker.into_end()) }];
+    let running = vec![Running {
+        spec: Arc::new(spec),
+        live,
+        stop: StopHandle::default(),
+        started_unix_ms: 0,
+        end: Some(worker.into_end()),
+    }];
     let watch = run.observer(&running, origin);
     Ok(run.collect(running, watch, now).remove(0))
 }

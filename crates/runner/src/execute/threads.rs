@@ -177,7 +177,9 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
     let live = spec.live();
     let spec = Arc::new(spec);
     let (thread_spec, thread_live) = (spec.clone(), live.clone());
-    let shared = Shared { stop: shared.exits.signal(spec.exit.group), ..shared.clone() };
+    let stop = shared.exits.signal(spec.exit.group).of_one();
+    let ended_alone = stop.phase.clone();
+    let shared = Shared { stop, ..shared.clone() };
     let (clock, ends) = (shared.clock, shared.ends.clone());
     let name = spec.name.chars().take(15).filter(|c| *c != '\0').collect();
     let body = move || {
@@ -203,7 +205,7 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
         let hint = Some("lower numjobs, or raise `ulimit -u`");
         ended_early(&format!("cannot start a thread: {}", describe(&error)), error.raw_os_error(), hint)
     });
-    Running { spec, live, started_unix_ms: 0, end }
+    Running { spec, live, stop: ended_alone, started_unix_ms: 0, end }
 }
 
 /// A worker that ended before its first request.
@@ -217,6 +219,7 @@ fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerE
             hint: hint.map(str::to_owned),
         }),
         verified: None,
+        latency: None,
         usage_of_ramp: CpuUsage::default(),
         usage: CpuUsage::default(),
     }

@@ -135,13 +135,14 @@ fn build(
     world: &Rc<World>,
     exits: &Exits,
 ) -> (Running, Worker<VirtualClock, SimEngine>) {
-    let stop = exits.signal(spec.exit.group);
+    let stop = exits.signal(spec.exit.group).of_one();
+    let ended_alone = stop.phase.clone();
     // Time passes in volumes only, so requests are issued at their start.
     spec.recorded.is_synchronous = true;
     let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
     let (live, engine) = (spec.live(), SimEngine::new(world.clone(), volumes));
     let worker = Worker::simulated(&spec, engine, VirtualClock(world.clone()), live.clone(), stop);
-    (Running { spec: Arc::new(spec), live, started_unix_ms: 0, end: None }, worker)
+    (Running { spec: Arc::new(spec), live, stop: ended_alone, started_unix_ms: 0, end: None }, worker)
 }
 
 /// Waiting workers, the earliest due first.

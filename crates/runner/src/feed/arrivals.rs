@@ -70,6 +70,13 @@ impl Arrivals {
         }
     }
 
+    /// Delays all requests that are not taken.
+    pub fn delay(&mut self, delay_ns: u64) {
+        for stream in &mut self.streams {
+            stream.next = stream.next.saturating_add(delay_ns);
+        }
+    }
+
     /// Whether requests of `op` have a rate.
     pub fn has(&self, op: Op) -> bool {
         self.streams.iter().any(|stream| stream.op == op)

@@ -42,6 +42,11 @@ impl OpenLoop {
         self.arrivals.begin(now);
     }
 
+    /// Delays the schedule.
+    pub fn delay(&mut self, delay_ns: u64) {
+        self.arrivals.delay(delay_ns);
+    }
+
     pub fn spin_ns(&self) -> u64 {
         self.spin_ns
     }

@@ -27,6 +27,18 @@ impl ThinkTime {
         (pause_ns > 0).then_some(ThinkTime { pause_ns, spin_ns, blocks, io_ns, left: blocks, begins: 0 })
     }
 
+    /// A pause of `busy_ns` after each request, in which the worker spins; `None` for 0.
+    pub fn busy(busy_ns: u64) -> Option<Self> {
+        let (pause_ns, spin_ns) = (busy_ns, busy_ns);
+        let one = ThinkTime { pause_ns, spin_ns, blocks: 1, io_ns: u64::MAX, left: 1, begins: 0 };
+        (busy_ns > 0).then_some(one)
+    }
+
+    /// Start of the block, session ns: the end of the previous pause.
+    pub fn begins(&self) -> u64 {
+        self.begins
+    }
+
     /// Time at the end of a pause in which the worker spins, ns.
     pub fn spin_ns(&self) -> u64 {
         self.spin_ns
@@ -75,8 +87,7 @@ mod tests {
 
     #[test]
     fn pauses_after_each_block_of_requests() {
-        let plan =
-            plan::ThinkTime { pause: Nanos(100), blocks: Some(2), io_time: Nanos::ZERO, spin: Nanos::ZERO };
+        let plan = plan::ThinkTime { pause: Nanos(100), blocks: Some(2), ..plan::ThinkTime::default() };
         let mut think_time = ThinkTime::new(&plan).expect("it pauses");
         think_time.begin(10);
         assert_eq!((think_time.allowance(10), think_time.pause(10)), (2, None));
@@ -89,7 +100,7 @@ mod tests {
     #[test]
     fn pauses_after_a_time_or_a_count_whichever_comes_first() {
         let mut plan =
-            plan::ThinkTime { pause: Nanos(100), blocks: None, io_time: Nanos(30), spin: Nanos::ZERO };
+            plan::ThinkTime { pause: Nanos(100), io_time: Nanos(30), ..plan::ThinkTime::default() };
         let mut by_time = ThinkTime::new(&plan).expect("it pauses");
         by_time.begin(10);
         by_time.made(1_000_000);

@@ -1,0 +1,105 @@
+//! The reasons of a worker to issue nothing: think time, computing between requests, and its share of a flow.
+
+use super::Next;
+use super::flow::Flow;
+use super::think_time::ThinkTime;
+use crate::worker::WorkerSpec;
+
+/// The pauses of a worker.
+#[derive(Debug)]
+pub(super) struct Pauses {
+    think_time: Option<ThinkTime>,
+    /// Pauses after each request in which the CPU is busy.
+    cycles: Option<ThinkTime>,
+    flow: Option<Flow>,
+    delays_rate: bool,
+}
+
+/// A pause.
+pub(super) struct Pause {
+    /// Its end, session ns.
+    pub until: u64,
+    /// Time by which it delays the schedule of a rate, ns.
+    pub delay_ns: u64,
+}
+
+impl Pauses {
+    /// The pauses of `spec`; `None` without any.
+    pub fn new(spec: &WorkerSpec) -> Option<Box<Pauses>> {
+        let plan = &spec.time.think_time;
+        let pauses = Pauses {
+            think_time: ThinkTime::new(plan),
+            cycles: ThinkTime::busy(spec.cycles_ns),
+            flow: spec.flow.clone().map(Flow::new),
+            delays_rate: plan.delays_rate,
+        };
+        let is_any = pauses.think_time.is_some() || pauses.cycles.is_some() || pauses.flow.is_some();
+        is_any.then(|| Box::new(pauses))
+    }
+
+    pub fn begin(&mut self, now: u64) {
+        self.times_mut().for_each(|time| time.begin(now));
+        if let Some(flow) = &mut self.flow {
+            flow.join();
+        }
+    }
+
+    /// Other workers of the flow do not wait for this one any more.
+    pub fn end(&mut self) {
+        if let Some(flow) = &mut self.flow {
+            flow.leave();
+        }
+    }
+
+    pub fn spin_ns(&self) -> u64 {
+        self.times().map(ThinkTime::spin_ns).max().unwrap_or(0)
+    }
+
+    /// Requests that may be made at `now` before the next pause.
+    pub fn allowance(&self, now: u64) -> u64 {
+        let by_time = self.times().map(|time| time.allowance(now)).min().unwrap_or(u64::MAX);
+        self.flow.as_ref().map_or(by_time, |flow| flow.allowance().min(by_time))
+    }
+
+    /// Whether a request may be made at `now`, or why not.
+    #[inline(never)]
+    pub fn hold(&self, now: u64) -> Next<()> {
+        if self.times().any(|time| time.allowance(now) == 0) {
+            return Next::Pause;
+        }
+        match &self.flow {
+            Some(flow) if flow.allowance() == 0 => Next::NotBefore(flow.retry_at(now)),
+            _ => Next::Issue(()),
+        }
+    }
+
+    /// Counts a request. Syncs count towards no pause.
+    #[inline(never)]
+    pub fn made(&mut self, is_sync: bool) {
+        let counted = u64::from(!is_sync);
+        self.times_mut().for_each(|time| time.made(counted));
+        if let Some(flow) = &mut self.flow {
+            flow.made(counted);
+        }
+    }
+
+    /// Called when nothing is in flight: the pause at `now`, where there is one.
+    pub fn pause(&mut self, now: u64) -> Option<Pause> {
+        let delays_rate = self.delays_rate;
+        let pauses = self.times_mut().filter_map(|time| {
+            let before = time.begins();
+            let until = time.pause(now)?;
+            let is_new = delays_rate && before != time.begins();
+            Some(Pause { until, delay_ns: if is_new { until - now } else { 0 } })
+        });
+        pauses.max_by_key(|pause| pause.until)
+    }
+
+    fn times(&self) -> impl Iterator<Item = &ThinkTime> {
+        self.think_time.iter().chain(&self.cycles)
+    }
+
+    fn times_mut(&mut self) -> impl Iterator<Item = &mut ThinkTime> {
+        self.think_time.iter_mut().chain(&mut self.cycles)
+    }
+}
