@@ -204,6 +204,15 @@ const PAGE_HEAD: &str = "\
   at a time, whatever the depth.
 - The first period of `thinktime_iotime` counts from the start of the job, as in fio's manual; fio 3.33 extends it by
   `thinktime`.
+- `latency_target` doubles the queue depth until a window misses the target, then halves the gap; fio's steps differ. The report is
+  that of one more window at the depth found, without the search, which is its ramp; a job that ends before has the whole search
+  in its report. A latency that depth 1 does not keep leaves the job at depth 1, as in fio. Without `latency_window` a window has
+  100 ms.
+- Samples of `steadystate` are taken at half seconds, from the start of the measured part; a slope counts in either direction.
+- `flow` holds a job back once it is about 32 requests of the flow ahead of its weight, and at least 20 us at a time; a job
+  that starts later does not catch up.
+- `ramp_size` is checked every millisecond. `rate_min` and `rate_iops_min` are checked for the operations that a job issues, after
+  two seconds, as in fio; together with a lower `rate` they are refused, also by `--parse-only`.
 - Logs are written while the jobs run, from buffers of a fixed size, and begin empty; fio writes them at the end. Where a log has a
   window (`log_avg_msec`), rates are those of whole windows, without lines for windows in which nothing was moved; a last piece
   shorter than half a window counts for the window before it, so that rates times lengths add up to the report (fio omits the last

@@ -85,6 +85,19 @@ impl Batching {
         }
     }
 
+    /// Fills no slot until nothing is in flight.
+    pub fn hold_until_idle(&mut self) {
+        (self.plan.low, self.fill) = (0, Fill::Emptying);
+    }
+
+    /// Fills `depth` slots from now on, with the batch sizes of `plan`.
+    pub fn adopt(&mut self, plan: &DepthPlan, depth: u32) {
+        let low = if plan.low >= plan.iodepth { depth } else { plan.low.min(depth) };
+        let batch_complete_min = plan.batch_complete_min.min(depth);
+        self.plan = DepthPlan { iodepth: depth, low, batch_complete_min, ..*plan };
+        self.fill = Fill::Filling;
+    }
+
     /// One of `depth` requests, all of which were in flight, has completed.
     #[inline]
     pub fn one_left(&mut self) {

@@ -69,6 +69,8 @@ enum Collects {
     Arrivals,
     /// As `Closed`, but requests that overlap wait for each other.
     Apart,
+    /// Nothing is drawn until the queue is empty.
+    Settling,
 }
 
 /// One worker of a job. Its engine is chosen at run time, or statically in virtual time.
@@ -142,6 +144,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             Collects::Closed => self.collect_closed(room),
             Collects::Arrivals => self.collect_arrivals(room),
             Collects::Apart => self.collect_apart(room),
+            Collects::Settling => self.settle(),
         };
         if !goes_on {
             self.schedule.drain();

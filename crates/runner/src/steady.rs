@@ -83,6 +83,10 @@ impl Unit {
         if self.outcome.attained || started == 0 || !is_running {
             return;
         }
+        if self.next == 0 && self.plan.ramp.0 == 0 {
+            // Nothing has completed at the start.
+            (self.last, self.next) = (Some((started, [0; 3])), started.saturating_add(self.plan.interval.0));
+        }
         // Ticks may be early by the time that workers take to start.
         let due = now + TICK_NS / 10;
         let next = if self.next == 0 { started.saturating_add(self.plan.ramp.0) } else { self.next };

@@ -1,5 +1,6 @@
 //! The whole runner in virtual time: several jobs, one clock, every number exact.
 
+mod conditions;
 mod plans;
 
 use fathom_engine::sim::FixedLatency;

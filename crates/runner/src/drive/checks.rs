@@ -6,17 +6,15 @@ use fathom_model::plan::DepthPlan;
 use fathom_stats::live::LivePhase;
 use fathom_stats::{LatencyOutcome, WorkerFailure};
 
-use super::Worker;
 use super::depth_search::{DepthSearch, Verdict};
 use super::rate_floor::{Counts, RateFloor};
+use super::{Collects, Worker};
 use crate::clock::Clock;
 use crate::schedule::RampEnd;
 use crate::worker::WorkerSpec;
 
 /// Time between two looks at the bytes of a ramp, ns.
 const RAMP_LOOK_NS: u64 = 1_000_000;
-/// Time between two looks at a queue that is to become shorter, ns.
-const SETTLE_LOOK_NS: u64 = 20_000;
 
 /// The conditions of a worker.
 pub(super) struct Checks {
@@ -38,6 +36,8 @@ struct RampOfBytes {
 struct Search {
     depths: DepthSearch,
     plan: DepthPlan,
+    /// How requests are drawn at each depth.
+    collects: Collects,
     /// The end of the window, session ns; `u64::MAX` before the search begins and after its end.
     at: u64,
     /// Requests, and slow ones, at the beginning of the window; `None` while the queue is too long.
@@ -48,7 +48,7 @@ struct Search {
 
 impl Checks {
     /// The conditions of `spec`; `None` without any.
-    pub fn new(spec: &WorkerSpec) -> Option<Box<Checks>> {
+    pub fn new(spec: &WorkerSpec, collects: Collects) -> Option<Box<Checks>> {
         let target = spec.end.latency_target;
         let checks = Checks {
             floor: RateFloor::new(&spec.end.least_rates, spec.used),
@@ -61,6 +61,7 @@ impl Checks {
             search: (target.target.0 > 0).then(|| Search {
                 depths: DepthSearch::new(target, spec.depth.iodepth),
                 plan: spec.depth,
+                collects,
                 at: u64::MAX,
                 before: None,
                 is_found: false,
@@ -191,22 +192,34 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             (search.before, search.at) = (Some((ios, slow)), self.window_end(search.depths.target.window.0));
             return;
         };
-        let low = if search.plan.low >= search.plan.iodepth { depth } else { search.plan.low.min(depth) };
-        self.batching.plan = DepthPlan {
-            iodepth: depth,
-            low,
-            batch_complete_min: search.plan.batch_complete_min.min(depth),
-            ..search.plan
-        };
-        let window_ns = search.depths.target.window.0;
-        match self.slots.limit(depth) {
-            false => (search.before, search.at) = (None, self.now + SETTLE_LOOK_NS),
-            true if search.is_found => {
-                search.at = u64::MAX;
-                self.measure(checks, Some(window_ns));
-            }
-            true => (search.before, search.at) = (Some((ios, slow)), self.window_end(window_ns)),
+        let is_settling = depth < self.batching.plan.iodepth || self.collects == Collects::Settling;
+        let is_idle = self.slots.in_flight == 0 && self.slots.batch.is_empty();
+        if !self.slots.limit(depth) || is_settling && !is_idle {
+            // Requests of the longer queue would be slow in the window of the shorter one.
+            (search.before, search.at) = (None, u64::MAX);
+            self.collects = Collects::Settling;
+            self.batching.hold_until_idle();
+            return;
         }
+        self.collects = search.collects;
+        self.batching.adopt(&search.plan, depth);
+        let window_ns = search.depths.target.window.0;
+        (search.before, search.at) = (Some((ios, slow)), self.window_end(window_ns));
+        if search.is_found {
+            search.at = u64::MAX;
+            self.measure(checks, Some(window_ns));
+        }
+    }
+
+    /// Draws nothing until the queue is empty, when requests of a smaller depth begin. True, because the work goes on.
+    #[cold]
+    pub(super) fn settle(&mut self) -> bool {
+        if let Some(mut checks) = self.checks.take() {
+            self.check_search(&mut checks);
+            self.schedule.check_at(checks.next_at());
+            self.checks = Some(checks);
+        }
+        true
     }
 
     fn window_end(&self, window_ns: u64) -> u64 {

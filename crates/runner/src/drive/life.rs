@@ -35,14 +35,15 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         Filler::fill_buffers(spec, engine.as_mut());
         let is_synchronous =
             spec.recorded.is_synchronous && !spec.recorded.scheduled && spec.verify.is_none();
+        let collects = match () {
+            () if spec.recorded.scheduled => Collects::Arrivals,
+            () if spec.serialize_overlap => Collects::Apart,
+            () => Collects::Closed,
+        };
         Worker {
             clock,
             engine,
-            collects: match () {
-                () if spec.recorded.scheduled => Collects::Arrivals,
-                () if spec.serialize_overlap => Collects::Apart,
-                () => Collects::Closed,
-            },
+            collects,
             turn: if is_synchronous { Turn::Synchronous } else { Turn::Common },
             now: 0,
             schedule: Schedule::new(&spec.time, spec.ramp_end(), u64::MAX),
@@ -57,7 +58,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             verifies_only: spec.verify.as_ref().is_some_and(|verify| verify.plan.only),
             reads_back_since: None,
             apart: Apart::new(spec.depth.iodepth),
-            checks: Checks::new(spec),
+            checks: Checks::new(spec, collects),
         }
     }
 
