@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use fathom_model::plan::{
-    AccessPlan, ClonePlan, DepthPlan, EndPlan, EnginePlan, FilePlan, FileUsage, IoPlan, MeasurePlan, Mix,
-    OnError, OpenSync, Pattern, Payload, SizeSpec, ThreadPlan, TimePlan,
+    AccessPlan, ClonePlan, DepthPlan, EndPlan, EnginePlan, FilePlan, FileUsage, IoPlan, LatencyTarget,
+    MeasurePlan, Mix, OnError, OpenSync, Pattern, Payload, SizeSpec, SteadyFigure, SteadyStatePlan,
+    ThreadPlan, TimePlan,
 };
 use fathom_model::{BlockSize, JobPlan, Nanos, Op, PerOp, Rate, RateProcess, RunPlan};
 use fathom_record::{
@@ -13,8 +14,8 @@ use fathom_record::{
 };
 use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,
-    Interval, IntervalOp, KernelThreads, Latency, Moments, OpOutcome, OpenLoop, PhaseOutcome, RunOutcome,
-    SlowRequest, Stall, VerifyOutcome, WorkerFailure, WorkerOutcome,
+    Interval, IntervalOp, KernelThreads, Latency, LatencyOutcome, Moments, OpOutcome, OpenLoop, PhaseOutcome,
+    RunOutcome, SlowRequest, Stall, SteadyOutcome, VerifyOutcome, WorkerFailure, WorkerOutcome,
 };
 use proptest::prelude::*;
 
@@ -165,6 +166,11 @@ fn worker(clone: usize, values: &[u64]) -> WorkerOutcome {
             errno: 5,
             message: "write at 4096 of /data/file.1: Input/output error".to_owned(),
             hint: Some("look at the kernel's log".to_owned()),
+        }),
+        steady: Some(steady()),
+        latency: Some(LatencyOutcome {
+            target: LatencyTarget { target: Nanos(2_000_000), window: Nanos(7), percentile: 99.5, run: true },
+            depth: 20,
         }),
         stuck: false,
         stalls: vec![Stall {
@@ -404,6 +410,27 @@ fn parts_of_a_plan_that_are_not_possible_are_refused() {
     );
     check(r#"{"io":{"bs":{"read":{"bssplit":[[4096,60]]}}}}"#, "at least two sizes");
     check(r#"{"io":{"payload":"striped"}}"#, "unknown variant `striped`");
+}
+
+fn steady() -> SteadyOutcome {
+    SteadyOutcome {
+        plan: SteadyStatePlan {
+            figure: SteadyFigure::Lat,
+            slope: true,
+            limit: 0.5,
+            percent: true,
+            duration: Nanos(4),
+            ramp: Nanos(2),
+            interval: Nanos(1),
+        },
+        attained: true,
+        criterion: 0.25,
+        deviation: 0.0,
+        slope: -17.5,
+        iops: vec![1, 2, 3, 1 << 40],
+        bandwidth: vec![4, 5, 6, 7],
+        latency_ns: vec![8, 9, 10, 11],
+    }
 }
 
 fn verified() -> VerifyOutcome {

@@ -200,7 +200,7 @@ mod tests {
         for second in 1..=5 {
             for (index, (live, _)) in workers.iter().enumerate() {
                 // The two compensate each other; the third worker alternates.
-                let ns = if (index as u64 + second) % 2 == 0 { 1_000 } else { 3_000 };
+                let ns = if (index as u64 + second).is_multiple_of(2) { 1_000 } else { 3_000 };
                 live.measured.ops[1].complete(10, 4096, ns, ns);
             }
             watch.tick(second * SECOND);
