@@ -135,7 +135,7 @@ mod tests {
             "  steadystate  : attained=yes, bw=3766MiB/s (3949MB/s), iops=964k, iops mean dev=20.762%"
         );
         let object = steady_object(&attained);
-        assert_eq!((&object["ss"], &object["criterion"]), (&json!("iops:50.000000%"), &json!("20.762243%")));
+        assert_eq!((&object["ss"], &object["criterion"]), (&json!("iops:50.000000%"), &json!("20.762242%")));
         assert_eq!((&object["attained"], &object["duration"]), (&json!(1), &json!(4)));
         assert_eq!((&object["max_deviation"], &object["slope"]), (&json!(200_155.75), &json!(0.0)));
         assert_eq!(object["data"]["iops_mean"], json!(964_037));
