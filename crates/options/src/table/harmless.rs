@@ -23,6 +23,7 @@ const fn beside(
 
 const ZBD: &str = "It means something only with zonemode=zbd, which is refused.";
 const PLACEMENT: &str = "It means something only with fdp=1 or dataplacement, which are refused.";
+const TRIM: &str = "It means something only with trim_percentage, which is refused.";
 const REPLAY: &str = "It means something only with read_iolog, which is refused.";
 
 const CLOCKS: &[&str] = &["gettimeofday", "clock_gettime", "cpu"];
@@ -179,6 +180,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         "0",
         "It means something only with random_distribution=sequence, which is refused.",
     ),
+    beside("trim_verify_zero", &[], TRIM),
+    beside("trim_backlog", &[], TRIM),
+    beside("trim_backlog_batch", &[], TRIM),
     beside("replay_no_stall", &[], REPLAY),
     beside("replay_redirect", &[], REPLAY),
     beside("replay_scale", &[], REPLAY),

@@ -32,9 +32,6 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     },
     row(2, "verify_policy"),
     UnsupportedOption { inert: &["0"], ..row(2, "trim_percentage") },
-    row(2, "trim_verify_zero"),
-    row(2, "trim_backlog"),
-    row(2, "trim_backlog_batch"),
     row(2, "write_iolog"),
     UnsupportedOption {
         instead: "use `fathom simulate --trace`, which replays on simulated volumes",
