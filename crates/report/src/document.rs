@@ -15,7 +15,9 @@ pub fn write(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     // The serializer writes each bracket and name by itself, and `out` looks at the characters of each piece. Whole pieces are
     // passed on, and so whole characters.
     let mut pieces = BufWriter::with_capacity(PASSED_ON, out);
-    serde_json::to_writer_pretty(&mut pieces, document)?;
+    // One type of output for all documents, or each kind of document would have code of its own for this one.
+    let taker: &mut dyn Write = &mut pieces;
+    serde_json::to_writer_pretty(&mut *taker, document)?;
     pieces.write_all(b"\n")?;
     pieces.into_inner().map(drop).map_err(io::IntoInnerError::into_error)
 }
