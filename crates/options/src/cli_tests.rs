@@ -214,7 +214,7 @@ const REFUSED: &[(&str, &str, Option<&str>)] = &[
     ("--name=a --rw=foo", "fio: failed parsing rw=foo: valid values are read, write", Some("rw")),
     ("--name=a --size=101%", "fio: failed parsing size=101%: max value", Some("size")),
     ("--name=a --rw=randread:x", "fio: failed parsing rw=randread:x: 'x' is not a number", Some("rw")),
-    ("--name=a --trim_backlog=5", "fio's option trim_backlog is not supported yet", None),
+    ("--name=a --trim_percentage=5", "fio's option trim_percentage is not supported yet", None),
     (
         "--name=a --ioengine=rbd",
         "fio: engine rbd not loadable: fio's engine rbd is not supported",

@@ -302,7 +302,7 @@ mod tests {
         let text = command_help(Some("readwrite")).unwrap();
         assert!(text.contains("rw: Operations, and sequential"), "{text}");
         assert!(text.contains("valid values: read, write"), "{text}");
-        assert!(command_help(Some("trim_backlog")).unwrap().contains("not supported yet"));
+        assert!(command_help(Some("trim_percentage")).unwrap().contains("not supported yet"));
         assert_eq!(command_help(Some("iodpeth")), Err(Some("iodepth".to_owned())));
         assert_eq!(command_help(Some("zzzzzzzzz")), Err(None));
         let names = OPTION_TABLE.iter().map(|(_, rows)| rows.len()).sum::<usize>();

@@ -21,6 +21,31 @@ const fn beside(
     OptionRow { name, aliases, kind, default: "", doc, apply: |_, _| Ok(()) }
 }
 
+/// The same, with a value that is checked.
+const fn checked(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    kind: OptionValueKind,
+    doc: &'static str,
+) -> OptionRow<JobOptions> {
+    let apply: fn(&mut JobOptions, &str) -> Result<(), String> = match kind {
+        OptionValueKind::Bool => |_, text| value::boolean(text).map(drop),
+        OptionValueKind::Size => |_, text| value::integer_in(text, 0, u64::MAX).map(drop),
+        OptionValueKind::Int => |_, text| value::count(text, 0).map(drop),
+        OptionValueKind::Floats => |_, text| share(text),
+        _ => |_, _| Ok(()),
+    };
+    OptionRow { name, aliases, kind, default: "", doc, apply }
+}
+
+/// A number from 0 to 1.
+fn share(text: &str) -> Result<(), String> {
+    match text.trim().parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(()),
+        _ => Err(format!("value out of range: '{text}' is not a number from 0 to 1")),
+    }
+}
+
 const ZBD: &str = "It means something only with zonemode=zbd, which is refused.";
 const PLACEMENT: &str = "It means something only with fdp=1 or dataplacement, which are refused.";
 const TRIM: &str = "It means something only with trim_percentage, which is refused.";
@@ -163,15 +188,15 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         doc: "Threads have the names of their jobs.",
         apply: |_, _| Ok(()),
     },
-    beside("zonecapacity", &[], ZBD),
-    beside("read_beyond_wp", &[], ZBD),
-    beside("max_open_zones", &[], ZBD),
-    beside("job_max_open_zones", &[], ZBD),
-    beside("ignore_zone_limits", &[], ZBD),
-    beside("zone_reset_threshold", &[], ZBD),
-    beside("zone_reset_frequency", &[], ZBD),
-    beside("recover_zbd_write_error", &[], ZBD),
-    beside("write_zone_remainder", &[], ZBD),
+    checked("zonecapacity", &[], OptionValueKind::Size, ZBD),
+    checked("read_beyond_wp", &[], OptionValueKind::Bool, ZBD),
+    checked("max_open_zones", &[], OptionValueKind::Int, ZBD),
+    checked("job_max_open_zones", &[], OptionValueKind::Int, ZBD),
+    checked("ignore_zone_limits", &[], OptionValueKind::Bool, ZBD),
+    checked("zone_reset_threshold", &[], OptionValueKind::Floats, ZBD),
+    checked("zone_reset_frequency", &[], OptionValueKind::Floats, ZBD),
+    checked("recover_zbd_write_error", &[], OptionValueKind::Bool, ZBD),
+    checked("write_zone_remainder", &[], OptionValueKind::Bool, ZBD),
     beside("plid_select", &["fdp_pli_select"], PLACEMENT),
     beside("plids", &["fdp_pli"], PLACEMENT),
     beside("dp_scheme", &[], PLACEMENT),
@@ -180,9 +205,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         "0",
         "It means something only with random_distribution=sequence, which is refused.",
     ),
-    beside("trim_verify_zero", &[], TRIM),
-    beside("trim_backlog", &[], TRIM),
-    beside("trim_backlog_batch", &[], TRIM),
+    checked("trim_verify_zero", &[], OptionValueKind::Bool, TRIM),
+    checked("trim_backlog", &[], OptionValueKind::Size, TRIM),
+    checked("trim_backlog_batch", &[], OptionValueKind::Int, TRIM),
     beside("replay_no_stall", &[], REPLAY),
     beside("replay_redirect", &[], REPLAY),
     beside("replay_scale", &[], REPLAY),
