@@ -17,6 +17,7 @@ mod conditions;
 mod figures;
 mod io;
 mod logs;
+mod replay;
 mod threads;
 mod verify;
 
@@ -27,6 +28,7 @@ pub use io::{
     Compressible, Dedupe, DedupeMode, IoPlan, Mix, OpenSync, Pattern, Payload, ShapedPayload, SizeSpec,
 };
 pub use logs::{LogPlan, WindowValues};
+pub use replay::{Recorded, RecordedFile, RecordedRequest, ReplayPlan};
 pub use threads::{
     ControlGroupPlan, EndPlan, ExitScope, FileAdvice, FileLocking, FileUsage, HostPlan, IoPriority,
     MemoryMode, MemoryPolicy, RangeSync, ThreadPlan, WriteHint,
@@ -73,6 +75,8 @@ pub struct JobPlan {
     pub threads: ThreadPlan,
     /// What ends its workers early, and whose end that is.
     pub end: EndPlan,
+    /// Recorded requests that replace those of `io`.
+    pub replay: Option<ReplayPlan>,
     /// When the first worker of this job ends, the other jobs within `end.exit_scope` stop.
     pub exit_all: bool,
     /// Whether a failed request ends the worker.

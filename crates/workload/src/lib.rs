@@ -9,6 +9,7 @@ mod mixed;
 mod offset;
 pub mod payload;
 mod random_map;
+pub mod replay;
 mod rng;
 pub mod shaped;
 mod skew;

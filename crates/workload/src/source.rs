@@ -116,6 +116,7 @@ fn used_ops(mix: Mix) -> [bool; 3] {
         Mix::Write => [false, true, false],
         Mix::Trim | Mix::TrimWrite => [false, false, true],
         Mix::ReadWrite { .. } => [true, true, false],
+        Mix::ReadWriteTrim => [true; 3],
     }
 }
 

@@ -34,6 +34,8 @@ pub enum Mix {
     },
     /// Each range is trimmed, then written.
     TrimWrite,
+    /// Reads, writes and trims of a recording.
+    ReadWriteTrim,
 }
 
 impl Pattern {
@@ -44,17 +46,17 @@ impl Pattern {
 
     /// True where the job reads.
     pub fn reads(self) -> bool {
-        matches!(self.mix, Mix::Read | Mix::ReadWrite { .. })
+        matches!(self.mix, Mix::Read | Mix::ReadWrite { .. } | Mix::ReadWriteTrim)
     }
 
     /// True where the job writes data.
     pub fn writes(self) -> bool {
-        matches!(self.mix, Mix::Write | Mix::ReadWrite { .. } | Mix::TrimWrite)
+        !matches!(self.mix, Mix::Read | Mix::Trim)
     }
 
     /// True where the job trims.
     pub fn trims(self) -> bool {
-        matches!(self.mix, Mix::Trim | Mix::TrimWrite)
+        matches!(self.mix, Mix::Trim | Mix::TrimWrite | Mix::ReadWriteTrim)
     }
 
     /// The pattern of fio's `rw` value `name`; mixed patterns have 50 % reads.
@@ -70,12 +72,12 @@ impl Pattern {
             (false, Mix::Read) => "read",
             (false, Mix::Write) => "write",
             (false, Mix::Trim) => "trim",
-            (false, Mix::ReadWrite { .. }) => "rw",
+            (false, Mix::ReadWrite { .. } | Mix::ReadWriteTrim) => "rw",
             (false, Mix::TrimWrite) => "trimwrite",
             (true, Mix::Read) => "randread",
             (true, Mix::Write) => "randwrite",
             (true, Mix::Trim) => "randtrim",
-            (true, Mix::ReadWrite { .. }) => "randrw",
+            (true, Mix::ReadWrite { .. } | Mix::ReadWriteTrim) => "randrw",
             (true, Mix::TrimWrite) => "randtrimwrite",
         }
     }

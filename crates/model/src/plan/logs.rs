@@ -13,6 +13,8 @@ pub struct LogPlan {
     pub latency: Option<String>,
     /// Name of the log of completion latency histograms.
     pub histogram: Option<String>,
+    /// Name of the log of issued requests, which can be replayed.
+    pub issued: Option<String>,
     /// Length of a window; 0 = a line per request.
     pub window: Nanos,
     /// Windows of the bandwidth log, if they are shorter: their rates are averaged.
@@ -45,6 +47,7 @@ impl Default for LogPlan {
             iops: None,
             latency: None,
             histogram: None,
+            issued: None,
             window: Nanos::ZERO,
             bandwidth_window: sample,
             iops_window: sample,
@@ -75,6 +78,11 @@ pub enum WindowValues {
 impl LogPlan {
     /// True if any log is written.
     pub fn is_any(&self) -> bool {
+        self.issued.is_some() || self.logs_completions()
+    }
+
+    /// True if any log has completed requests.
+    pub fn logs_completions(&self) -> bool {
         [&self.bandwidth, &self.iops, &self.latency, &self.histogram].iter().any(|name| name.is_some())
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn is_plain(plan: &SourcePlan, shared: [usize; 3]) -> bool {
     let one_entry = match plan.pattern.mix {
         Mix::Read | Mix::Write | Mix::Trim => true,
         Mix::ReadWrite { .. } => shared[0] == shared[1],
-        Mix::TrimWrite => false,
+        Mix::TrimWrite | Mix::ReadWriteTrim => false,
     };
     let one_size = plan.block_size.iter().all(|(_, size)| matches!(size, BlockSize::Fixed(_)));
     one_entry && one_size && plan.extents.len() == 1 && plan.fsync_every == 0 && plan.fdatasync_every == 0

@@ -107,6 +107,8 @@ impl<P: Placement> Stream<P> {
                 Mix::ReadWrite { .. } if wanted.is_some() => wanted.unwrap_or(Op::Read),
                 Mix::ReadWrite { .. } if self.share.next_is_read(&mut self.op_rng) => Op::Read,
                 Mix::ReadWrite { .. } => Op::Write,
+                // Recorded: a source decides nothing.
+                Mix::ReadWriteTrim => Op::Read,
             };
             // After its pass has ended in every file, the operation wraps; if it may not, the loop ends.
             if let Some(request) =
