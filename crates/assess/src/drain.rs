@@ -34,7 +34,7 @@ impl InFlight {
         let block_bytes = match job.io.pattern.mix {
             Mix::Read => sizes.read,
             Mix::Write => sizes.write,
-            Mix::ReadWrite { .. } => sizes.read.max(sizes.write),
+            Mix::ReadWrite { .. } | Mix::ReadWriteTrim => sizes.read.max(sizes.write),
             Mix::Trim | Mix::TrimWrite => return None,
         };
         let (depth, workers) = (u64::from(job.depth.iodepth), job.clones.len() as u64);

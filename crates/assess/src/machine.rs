@@ -38,6 +38,7 @@ pub(crate) fn probe(engine: &str) -> Result<(), EngineError> {
         depth: 1,
         max_block: 4096,
         files: Vec::new(),
+        paths: Vec::new(),
         random: false,
         direct: true,
         writes: false,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fathom_model::{Nanos, Op, OptionRow, Request};
@@ -83,6 +84,8 @@ pub struct EngineSetup {
     pub max_block: usize,
     /// The files, in the order requests index them.
     pub files: Vec<OpenFile>,
+    /// Their paths, for engines that act on names; else empty.
+    pub paths: Vec<PathBuf>,
     /// O_DIRECT is in use.
     pub direct: bool,
     /// The job writes, so mappings must be writable.
@@ -137,6 +140,42 @@ pub struct EngineTraits {
     pub lacks: &'static [Op],
     /// Requests complete inside `queue` at depth 1.
     pub synchronous_alone: bool,
+    /// Requests are about the names of files, which are not opened; each file has one request.
+    pub names: Option<NameUse>,
+}
+
+/// What a request does with the name of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameUse {
+    /// Makes a file.
+    MakeFile,
+    /// Inspects a file.
+    InspectFile,
+    /// Removes a file.
+    RemoveFile,
+    /// Makes a directory.
+    MakeDirectory,
+    /// Inspects a directory.
+    InspectDirectory,
+    /// Removes an empty directory.
+    RemoveDirectory,
+}
+
+impl NameUse {
+    /// The file exists before its request, and is no directory.
+    pub fn needs_file(self) -> bool {
+        matches!(self, NameUse::InspectFile | NameUse::RemoveFile)
+    }
+
+    /// A second request finds what the first one left.
+    pub fn can_be_repeated(self) -> bool {
+        matches!(self, NameUse::MakeFile | NameUse::InspectFile | NameUse::InspectDirectory)
+    }
+
+    /// The directory exists before its request.
+    pub fn needs_directory(self) -> bool {
+        matches!(self, NameUse::InspectDirectory | NameUse::RemoveDirectory)
+    }
 }
 
 /// One registered engine.

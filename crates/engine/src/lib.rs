@@ -11,6 +11,7 @@ mod immediate;
 mod libaio;
 mod metadata;
 mod mmap;
+mod names;
 mod null;
 mod posixaio;
 mod private;
@@ -18,12 +19,13 @@ mod psync;
 mod pvsync2;
 pub mod registry;
 pub mod sim;
+mod splice;
 mod sync;
 mod targets;
 mod uring;
 
 pub use engine::{
-    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile, Queued,
+    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, NameUse, OpenFile, Queued,
     RawEngineOptions, Reaped,
 };
 pub use file_use::use_files;

@@ -14,6 +14,7 @@ const TRAITS: EngineTraits = EngineTraits {
     moves_data: false,
     lacks: &[],
     synchronous_alone: false,
+    names: None,
 };
 
 /// The entry of `falloc`.

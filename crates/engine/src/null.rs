@@ -17,6 +17,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
         moves_data: false,
         lacks: &[],
         synchronous_alone: true,
+        names: None,
     },
     options: &[],
     open,

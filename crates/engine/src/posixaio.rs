@@ -25,6 +25,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
         moves_data: true,
         lacks: &[],
         synchronous_alone: false,
+        names: None,
     },
     options: &[],
     open,

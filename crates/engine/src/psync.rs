@@ -18,6 +18,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
         moves_data: true,
         lacks: &[],
         synchronous_alone: false,
+        names: None,
     },
     options: &[],
     open: |setup| ImmediateEngine::open(ENTRY.name, &setup, Psync),

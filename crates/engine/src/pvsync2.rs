@@ -14,6 +14,7 @@ const TRAITS: EngineTraits = EngineTraits {
     moves_data: true,
     lacks: &[],
     synchronous_alone: false,
+    names: None,
 };
 
 /// The entry of `vsync`. fio's coalesces adjacent requests above queue depth 1.

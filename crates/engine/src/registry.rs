@@ -1,6 +1,8 @@
 //! The registered engines, in the order of lists for users.
 
-use crate::{EngineEntry, libaio, metadata, mmap, null, posixaio, psync, pvsync2, sim, sync, uring};
+use crate::{
+    EngineEntry, libaio, metadata, mmap, names, null, posixaio, psync, pvsync2, sim, splice, sync, uring,
+};
 
 /// Every engine that runs in real time.
 pub const ENGINES: &[EngineEntry] = &[
@@ -13,8 +15,15 @@ pub const ENGINES: &[EngineEntry] = &[
     pvsync2::PVSYNC2,
     mmap::ENTRY,
     posixaio::ENTRY,
+    splice::ENTRY,
     metadata::FALLOC,
     metadata::FTRUNCATE,
+    names::FILE_CREATE,
+    names::FILE_STAT,
+    names::FILE_DELETE,
+    names::DIR_CREATE,
+    names::DIR_STAT,
+    names::DIR_DELETE,
     null::ENTRY,
 ];
 

@@ -25,6 +25,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
         moves_data: false,
         lacks: &[],
         synchronous_alone: false,
+        names: None,
     },
     options: &[],
     open,

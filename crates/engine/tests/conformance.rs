@@ -16,7 +16,7 @@ use fathom_engine::registry::ENGINES;
 use fathom_engine::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, OpenFile, Queued, RawEngineOptions, Reaped,
 };
-use fathom_model::{Nanos, Op, Request};
+use fathom_model::{Nanos, Op, OptionValueKind, Request};
 use fathom_sys::io::{OpenFlags, open_target};
 
 const BLOCK: usize = 8192;
@@ -66,6 +66,7 @@ fn setup_on(entry: &EngineEntry, file: Arc<File>, size: u64, writes: bool, direc
         depth: if entry.traits.synchronous { 1 } else { DEPTH },
         max_block: BLOCK,
         files: vec![OpenFile { file: Some(file), size, is_block_device: false, volume: 0 }],
+        paths: Vec::new(),
         direct,
         writes,
         random: true,
@@ -497,7 +498,11 @@ fn every_private_option_is_taken_and_checked() {
     for entry in ENGINES {
         for row in entry.options {
             let mut options = RawEngineOptions::default();
-            let other = if row.default == "1" { "0" } else { "1" };
+            let other = match row.kind {
+                OptionValueKind::Choice(words) => words.iter().find(|word| **word != row.default).unwrap(),
+                _ if row.default == "1" => "0",
+                _ => "1",
+            };
             (row.apply)(&mut options, other).unwrap();
             assert_eq!(options, raw(&[(row.name, other)]), "{} {}", entry.name, row.name);
             for wrong in ["-1", "x", "0x", "4294967296"] {
@@ -597,8 +602,12 @@ fn files_are_distinct_and_shared_ones_keep_their_positions() {
             is_block_device: false,
             volume: 0,
         });
-        let shared =
-            EngineSetup { files: setup.files.clone(), options: RawEngineOptions::default(), ..setup };
+        let shared = EngineSetup {
+            files: setup.files.clone(),
+            paths: Vec::new(),
+            options: RawEngineOptions::default(),
+            ..setup
+        };
         let (Some(mut first), Some(mut second)) = (open(entry, setup), open(entry, shared)) else { continue };
         for offset in [0, 512, 1024, 4096] {
             assert_eq!(one(&mut *first, Op::Read, offset, 512), 512, "{}", entry.name);
@@ -704,6 +713,7 @@ fn the_null_engine_accepts_no_more_than_its_depth() {
         depth,
         max_block: BLOCK,
         files: Vec::new(),
+        paths: Vec::new(),
         direct: false,
         writes: true,
         random: false,

@@ -28,7 +28,7 @@ pub use io::{
     Compressible, Dedupe, DedupeMode, IoPlan, Mix, OpenSync, Pattern, Payload, ShapedPayload, SizeSpec,
 };
 pub use logs::{LogPlan, WindowValues};
-pub use replay::{Recorded, RecordedFile, RecordedRequest, ReplayPlan};
+pub use replay::{RecordedFile, RecordedLoad, RecordedRequest, ReplayPlan};
 pub use threads::{
     ControlGroupPlan, EndPlan, ExitScope, FileAdvice, FileLocking, FileUsage, HostPlan, IoPriority,
     MemoryMode, MemoryPolicy, RangeSync, ThreadPlan, WriteHint,

@@ -335,6 +335,11 @@ impl<'a> CommandLine<'a> {
         }
         if found.command.readonly {
             found.sections.iter().try_for_each(only_reads)?;
+            // As in fio, a replay leaves out what is not read.
+            for section in &mut found.sections {
+                let [_, write, trim, _] = &mut section.options.replay.skip;
+                (*write, *trim) = (true, true);
+            }
         }
         let of_jobs = found.sections.iter().flat_map(|section| notes(section, self.env.engines));
         found.messages.extend(of_jobs);
@@ -343,12 +348,21 @@ impl<'a> CommandLine<'a> {
 }
 
 fn only_reads(section: &Section) -> Result<(), OptionError> {
+    let refused = |problem: &str, remedy: &str| OptionError::Job {
+        job: section.name.clone(),
+        problem: problem.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    let engine = section.options.ioengine.as_deref().unwrap_or_default();
     match section.options.rw {
-        Some(ReadWriteOption { mix, .. }) if mix != fathom_model::plan::Mix::Read => Err(OptionError::Job {
-            job: section.name.clone(),
-            problem: "has write or trim bit set, but fio is in read-only mode".to_owned(),
-            remedy: "omit --readonly, or use rw=read or rw=randread".to_owned(),
-        }),
+        Some(ReadWriteOption { mix, .. }) if mix != fathom_model::plan::Mix::Read => Err(refused(
+            "has write or trim bit set, but fio is in read-only mode",
+            "omit --readonly, or use rw=read or rw=randread",
+        )),
+        _ if engines::changes_names(engine) => Err(refused(
+            "has an engine that makes or removes files, but fio is in read-only mode",
+            "omit --readonly, or use another engine",
+        )),
         _ => Ok(()),
     }
 }

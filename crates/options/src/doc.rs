@@ -218,6 +218,15 @@ const PAGE_HEAD: &str = "\
   shorter than half a window counts for the window before it, so that rates times lengths add up to the report (fio omits the last
   piece). Histograms are logged at the end too. With `per_job_logs=0` the lines of the clones alternate. Without
   `log_avg_msec` the bandwidth of a request is in units of 1000 bytes, as in fio.
+- An iolog begins empty and is of one worker: further clones, and further jobs with the same name of a log, write to FILE.N (fio
+  appends all of them to one file, which cannot be replayed). `read_iolog` reads the log whole before the job starts; a line without
+  a meaning is refused with its number (fio skips it). Waits of version 2 are in microseconds, as in fio's manual; fio 3.33 takes
+  them as milliseconds. Files that are read are laid out first, all files stay open, and a request to a file that the log has not
+  opened is refused. Names are those of the log, whatever `directory` says. A replay ignores sizes, loops, orders of offsets and
+  `write_iolog`, as in fio; with a rate, `verify` or `serialize_overlap` it is refused.
+- `filecreate`, `filestat`, `filedelete` and their kin for directories have one request per file; fio counts `size` / `bs` requests, of
+  which the first to each file does something. Requests of `filecreate` include close(2). `dirstat` and `dirdelete` make the
+  directories that do not exist.
 - `--status-interval` prints at the first half second after each interval; `--bandwidth-log` does not need `--eta`.
 - The random numbers of a seed are repeatable, but differ from fio's for the same seed.
 

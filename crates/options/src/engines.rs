@@ -87,6 +87,10 @@ pub(crate) fn option_names(engine: &EngineRow) -> impl Iterator<Item = &'static 
 pub(crate) fn why_missing(engines: &[EngineRow], name: &str) -> (String, String) {
     let known: Vec<&str> = engines.iter().map(|row| row.name).collect();
     let use_one = format!("use one of {}", known.join(", "));
+    if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        let (reason, remedy) = reason.split_once("; ").unwrap_or((reason, &use_one));
+        return (format!("fio's engine {name} is not supported: it {reason}"), remedy.to_owned());
+    }
     if FIO_ENGINES.contains(&name) || name.starts_with("external:") {
         return (format!("fio's engine {name} is not supported yet"), use_one);
     }
@@ -95,6 +99,23 @@ pub(crate) fn why_missing(engines: &[EngineRow], name: &str) -> (String, String)
         None => use_one,
     };
     ("there is no such engine".to_owned(), remedy)
+}
+
+/// Engines of fio that are refused for a reason of their own.
+const REFUSED: &[(&str, &str)] = &[(
+    "io_uring_cmd",
+    "passes commands through to NVMe character devices (/dev/ng*), beside the guard that protects mounted devices; use \
+     ioengine=io_uring on the block device",
+)];
+
+/// Whether fio's engine acts on the names of files, and has only a completion latency.
+pub(crate) fn acts_on_names(name: &str) -> bool {
+    ["filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete"].contains(&name)
+}
+
+/// Whether fio's engine makes or removes files, whatever `rw` says.
+pub(crate) fn changes_names(name: &str) -> bool {
+    acts_on_names(name) && !name.ends_with("stat")
 }
 
 /// Names of fio's engines, to distinguish unsupported engines from unknown ones.

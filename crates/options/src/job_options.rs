@@ -4,7 +4,7 @@
 
 use fathom_model::plan::{
     AccessPlan, EndPlan, Fallocate, FigureForm, FileUsage, FillPattern, LogPlan, Mix, OnError, OpenSync,
-    SizeSpec, SteadyStatePlan, ThinkTime, ThreadPlan, UnifiedReporting, VerifyMethod,
+    ReplayPlan, SizeSpec, SteadyStatePlan, ThinkTime, ThreadPlan, UnifiedReporting, VerifyMethod,
 };
 use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
 
@@ -212,6 +212,8 @@ pub struct JobOptions {
     pub dedupe_set_percent: Option<u8>,
     /// One working set for all jobs.
     pub dedupe_global: Option<bool>,
+    /// Recorded requests that replace those of the job; without recordings, none.
+    pub replay: ReplayPlan,
 }
 
 /// The options of the check of data that is read back.

@@ -24,6 +24,7 @@ mod listed;
 mod pasted;
 mod pattern;
 mod rate;
+mod replay;
 mod resolve;
 mod section;
 mod show;

@@ -10,9 +10,11 @@ use fathom_model::{JobPlan, Nanos, PerOp, RunPlan};
 
 use crate::access;
 use crate::clones;
+use crate::engines;
 use crate::error::OptionError;
 use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::rate;
+use crate::replay;
 use crate::section::{RawOptions, Section};
 use crate::verify;
 
@@ -82,6 +84,7 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
     }
     let mut io = io(options);
     io.verify = verify::plan(section, &io)?;
+    let replay = replay::plan(section, &io)?;
     Ok(JobPlan {
         name: options.name.clone().unwrap_or_else(|| section.name.clone()),
         description: options.description.clone(),
@@ -97,6 +100,7 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
         clones: clones::clones(section, first_worker, host)?,
         threads: options.threads.clone(),
         end: end(options),
+        replay,
         exit_all: options.exitall.unwrap_or(false),
         on_error: on_error(options),
         thread_wording: options.thread.unwrap_or(false),
@@ -106,7 +110,9 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
 
 /// The engine of a job: the one it names, or `sim` for simulated volumes, or fio's default.
 pub(crate) fn engine_name(options: &JobOptions) -> &str {
-    let is_simulated = || options.filename.iter().flatten().any(|name| name.starts_with("sim:"));
+    let redirect = options.replay.redirect.as_ref().and_then(|path| path.to_str());
+    let mut names = options.filename.iter().flatten().map(String::as_str).chain(redirect);
+    let mut is_simulated = || names.any(|name| name.starts_with("sim:"));
     match &options.ioengine {
         Some(name) => name,
         None if is_simulated() => "sim",
@@ -241,7 +247,8 @@ fn files(options: &JobOptions) -> FilePlan {
 fn measure(options: &JobOptions) -> MeasurePlan {
     let recorded = |disabled: Option<bool>| !disabled.or(options.gtod_reduce).unwrap_or(false);
     let (slat, clat) = (recorded(options.disable_slat), recorded(options.disable_clat));
-    let lat = recorded(options.disable_lat);
+    // As in fio, requests on names have a completion latency alone.
+    let lat = recorded(options.disable_lat) && !engines::acts_on_names(engine_name(options));
     MeasurePlan {
         slat,
         clat,

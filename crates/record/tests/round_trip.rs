@@ -31,6 +31,7 @@ fn plan(clones: usize, group_reporting: bool) -> RunPlan {
         group: 0,
         phase: 0,
         group_reporting,
+        replay: None,
         engine: EnginePlan {
             name: "io_uring".to_owned(),
             options: vec![("sqthread_poll".into(), "1".into())],

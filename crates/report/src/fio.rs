@@ -6,6 +6,7 @@ mod direction;
 pub(crate) mod disk;
 pub(crate) mod entry;
 pub mod idleness;
+pub mod iolog;
 pub mod json;
 pub(crate) mod json_value;
 pub(crate) mod latency;

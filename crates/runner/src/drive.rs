@@ -200,7 +200,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         if self.recorder.has_failed() || self.stop.run.is_requested() {
             self.feed.skip_final_syncs();
         }
-        if let Some(request) = self.feed.next_final_sync() {
+        if let Some(request) = self.feed.next_final_sync(self.now) {
             self.slots.claim(1).put(request);
             self.schedule.close();
         }
@@ -376,7 +376,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         if self.verifier.is_some() {
             self.finish_verify();
         }
-        self.feed.end();
+        self.feed.end(self.now);
         self.recorder.live.close(self.now);
         Step::Finished
     }

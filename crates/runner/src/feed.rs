@@ -9,11 +9,13 @@ mod flow;
 mod open_loop;
 mod pauses;
 mod read_back;
+mod replay;
 mod think_time;
 
 use fathom_model::{Op, Request};
 use fathom_workload::Source;
 
+use crate::logging::IssueLog;
 use crate::worker::WorkerSpec;
 use ahead::Ahead;
 pub(crate) use flow::{FlowShare, Flows};
@@ -21,6 +23,7 @@ use open_loop::OpenLoop;
 use pauses::{Pause, Pauses};
 use read_back::ReadBack;
 pub(crate) use read_back::Turned;
+use replay::Replay;
 
 /// The next request, or the reason why there is none now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +49,16 @@ pub(crate) struct Feed {
     pauses: Option<Box<Pauses>>,
     /// Reads back what was written.
     read_back: Option<Box<ReadBack>>,
-    /// Requests are drawn one by one, because some of them wait or are read back.
+    /// Recorded requests, instead of those of the source.
+    replay: Option<Box<Replay>>,
+    /// Records what is issued.
+    issue_log: Option<Box<IssueLog>>,
+    /// Requests are drawn one by one, because some of them wait, are read back or are recorded.
     singly: bool,
     /// The schedule; `None` in a closed loop, in which each completion permits the next request.
     open_loop: Option<Box<OpenLoop>>,
+    /// Requests have times, by a schedule or a recording.
+    timed: bool,
     /// Syncs after all other requests (`end_fsync`), the last one first.
     final_syncs: Vec<Request>,
 }
@@ -60,13 +69,18 @@ impl Feed {
         let source = Source::new(&spec.source);
         let pauses = Pauses::new(spec);
         let read_back = ReadBack::new(spec, &source).map(Box::new);
+        let issue_log = spec.issue_log.clone().map(|port| Box::new(IssueLog::new(port)));
+        let (open_loop, replay) = (OpenLoop::new(spec), Replay::new(spec));
         Feed {
             source,
             ahead: Ahead::default(),
-            singly: pauses.is_some() || read_back.is_some(),
+            singly: pauses.is_some() || read_back.is_some() || issue_log.is_some(),
+            timed: open_loop.is_some() || replay.is_some(),
+            replay,
+            issue_log,
             pauses,
             read_back,
-            open_loop: OpenLoop::new(spec),
+            open_loop,
             final_syncs: synced.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
         }
     }
@@ -79,10 +93,19 @@ impl Feed {
         if let Some(open_loop) = &mut self.open_loop {
             open_loop.begin(now);
         }
+        if let Some(replay) = &mut self.replay {
+            replay.begin(now);
+        }
+        if let Some(log) = &mut self.issue_log {
+            log.begin(now);
+        }
     }
 
-    /// Nothing more is issued.
-    pub fn end(&mut self) {
+    /// Ends at `now`: nothing more is issued.
+    pub fn end(&mut self, now: u64) {
+        if let Some(log) = self.issue_log.take() {
+            log.end(now);
+        }
         if let Some(pauses) = &mut self.pauses {
             pauses.end();
         }
@@ -90,7 +113,8 @@ impl Feed {
 
     /// Time by which a wait for a due request ends early, ns; the worker spins for the rest.
     pub fn spin_ns(&self) -> u64 {
-        let of_pauses = self.pauses.as_ref().map_or(0, |pauses| pauses.spin_ns());
+        let of_replay = self.replay.as_ref().map_or(0, |replay| replay.spin_ns());
+        let of_pauses = self.pauses.as_ref().map_or(of_replay, |pauses| pauses.spin_ns());
         self.open_loop.as_ref().map_or(of_pauses, |open_loop| open_loop.spin_ns().max(of_pauses))
     }
 
@@ -103,7 +127,9 @@ impl Feed {
             Next::Pause | Next::Done => return Next::Pause,
         }
         let Some(request) = self.ahead.take(&mut self.source) else { return Next::Done };
-        self.count(&request);
+        if self.singly {
+            self.count(&request, now);
+        }
         Next::Issue(request)
     }
 
@@ -136,7 +162,7 @@ impl Feed {
                 Next::Done => return false,
                 Next::NotBefore(_) | Next::Pause => return true,
             };
-            self.count(&request);
+            self.count(&request, now);
             each(request);
         }
         true
@@ -148,11 +174,14 @@ impl Feed {
         self.pauses.as_ref().map_or(Next::Issue(()), |pauses| pauses.hold(now))
     }
 
-    /// Counts a request towards the next pause, if there are pauses.
-    #[inline(always)]
-    fn count(&mut self, request: &Request) {
+    /// Counts a request towards the next pause and records it, if there are pauses or a record.
+    #[inline(never)]
+    fn count(&mut self, request: &Request, now: u64) {
         if let Some(pauses) = &mut self.pauses {
             pauses.made(request.op.is_sync());
+        }
+        if let Some(log) = &mut self.issue_log {
+            log.push(now, request);
         }
     }
 
@@ -183,8 +212,8 @@ impl Feed {
             }
             None => self.draw_arrival(now),
         };
-        if let Next::Issue((request, _)) = &next {
-            self.count(request);
+        if let (true, Next::Issue((request, _))) = (self.singly, &next) {
+            self.count(request, now);
         }
         next
     }
@@ -196,6 +225,9 @@ impl Feed {
             Next::NotBefore(due) => return Next::NotBefore(due),
             Next::Pause => return Next::Pause,
             Next::Done => return Next::Done,
+        }
+        if let Some(replay) = &mut self.replay {
+            return replay.take().map_or(Next::Done, |request| Next::Issue((request, None)));
         }
         let arrival = self.open_loop.as_mut().filter(|_| !self.source.sync_is_due());
         let (request, due) = match arrival.and_then(|open_loop| open_loop.take(now)) {
@@ -223,8 +255,14 @@ impl Feed {
 
     #[inline]
     fn peek_source(&self, now: u64) -> Next<()> {
-        match &self.open_loop {
-            Some(open_loop) if !self.source.sync_is_due() => open_loop.peek(now),
+        if self.timed { self.peek_timed(now) } else { Next::Issue(()) }
+    }
+
+    #[inline]
+    fn peek_timed(&self, now: u64) -> Next<()> {
+        match (&self.open_loop, &self.replay) {
+            (Some(open_loop), _) if !self.source.sync_is_due() => open_loop.peek(now),
+            (_, Some(replay)) => replay.peek(now),
             _ => Next::Issue(()),
         }
     }
@@ -284,9 +322,13 @@ impl Feed {
         self.open_loop.as_ref().map(|open_loop| open_loop.backlog(end))
     }
 
-    /// The next of the syncs at the end.
-    pub fn next_final_sync(&mut self) -> Option<Request> {
-        self.final_syncs.pop()
+    /// The next of the syncs at the end, issued at `now`.
+    pub fn next_final_sync(&mut self, now: u64) -> Option<Request> {
+        let sync = self.final_syncs.pop()?;
+        if let Some(log) = &mut self.issue_log {
+            log.push(now, &sync);
+        }
+        Some(sync)
     }
 
     /// Skips the remaining syncs at the end.

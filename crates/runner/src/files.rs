@@ -5,7 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fathom_model::RunPlan;
+use fathom_engine::{NameUse, registry};
+use fathom_model::plan::SizeSpec;
+use fathom_model::{JobPlan, RunPlan};
 use fathom_sys::device::{HandleKind, TargetHandle, TargetIdentity};
 use fathom_workload::Extent;
 
@@ -57,7 +59,9 @@ pub(crate) fn written<'a>(
             let grows = needs.get(path).is_some_and(|need| need.size > target.size);
             // Unlinking the last name of a file removes it for all its users.
             let is_unlinked = job.files.unlink && target.is_file();
-            if !job.io.modifies() && !grows && !is_unlinked {
+            let removes = registry::find(&job.engine.name)
+                .is_some_and(|entry| entry.traits.names == Some(NameUse::RemoveFile));
+            if !job.io.modifies() && !grows && !is_unlinked && !removes {
                 continue;
             }
             let allow = job.files.allow_mounted_write;
@@ -79,6 +83,10 @@ pub(crate) fn needs(
             job.clones.iter().enumerate().flat_map(|(i, c)| c.paths.iter().map(move |p| (i, p)))
         {
             let target = &targets[path];
+            let names = registry::find(&job.engine.name).and_then(|entry| entry.traits.names);
+            if names.is_some_and(|names| !names.needs_file()) {
+                continue;
+            }
             let Extent { offset, len } = targets::extent(job, clone, target)?;
             if !target.is_file() {
                 continue;
@@ -98,8 +106,15 @@ pub(crate) fn needs(
                 (offset + len).max(targets::file_size(job, clone, target).unwrap_or(0))
             };
             // A mapping cannot extend a file.
-            let filled =
-                !grows && (job.io.pattern.reads() || job.files.overwrite || job.engine.name == "mmap");
+            let is_mapped = job.engine.name == "mmap";
+            let filled = !grows && (job.io.pattern.reads() || job.files.overwrite || is_mapped);
+            let (size, filled) = match targets::recorded_file(job, clone, target) {
+                // Writes of a recording extend the file where they did.
+                Some(file) if is_mapped => (file.end, true),
+                Some(file) => (file.read_end, file.read_end > 0),
+                None if names.is_some() => (size_of_named(job, clone), false),
+                None => (size, filled),
+            };
             let need = needs.entry(path.clone()).or_insert(Need {
                 size: 0,
                 filled: false,
@@ -112,6 +127,13 @@ pub(crate) fn needs(
         }
     }
     Ok(needs)
+}
+
+/// Bytes of a file that is inspected or removed: any size will do.
+fn size_of_named(job: &JobPlan, clone: usize) -> u64 {
+    let files = job.clones[clone].paths.len().max(1) as u64;
+    let size = job.io.size.and_then(SizeSpec::bytes).unwrap_or(0);
+    job.io.file_size.unwrap_or(size / files)
 }
 
 /// Creates and fills the files of the whole run, each once, and opens handles for those that were missing. On failure

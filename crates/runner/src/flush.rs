@@ -47,6 +47,7 @@ impl Session {
             depth: 1,
             max_block: 512,
             files: vec![OpenFile { file, size: 0, is_block_device: false, volume }],
+            paths: Vec::new(),
             direct: false,
             writes: false,
             random: false,

@@ -9,7 +9,8 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fathom_model::RunPlan;
+use fathom_model::plan::RecordedRequest;
+use fathom_model::{Request, RunPlan};
 use fathom_stats::LoggedIo;
 use fathom_sys::clock::clock_ms;
 
@@ -34,6 +35,14 @@ pub trait CompletionLog: Send {
     fn add(&mut self, worker: usize, requests: &[LoggedIo]);
     /// The measured part of `worker` has ended after `elapsed_ns`. It waited `waits` times for the log.
     fn end(&mut self, worker: usize, elapsed_ns: u64, waits: u64);
+    /// `worker` has issued these requests, in this order; times are since its start. Only if its plan logs them.
+    fn issued(&mut self, worker: usize, requests: &[RecordedRequest]) {
+        let _ = (worker, requests);
+    }
+    /// `worker` issues nothing more, `at_ns` after its start. It waited `waits` times for the log.
+    fn issued_all(&mut self, worker: usize, at_ns: u64, waits: u64) {
+        let _ = (worker, at_ns, waits);
+    }
     /// The run has ended. Returns notes for the reader.
     fn close(self: Box<Self>) -> Vec<String>;
 }
@@ -42,6 +51,8 @@ enum Message {
     Begin { worker: usize, clock_ms: u64, measures_slat: bool },
     Requests { worker: usize, requests: Vec<LoggedIo>, back: Sender<Vec<LoggedIo>> },
     End { worker: usize, elapsed_ns: u64, waits: u64 },
+    Issued { worker: usize, requests: Vec<RecordedRequest>, back: Sender<Vec<RecordedRequest>> },
+    IssuedAll { worker: usize, at_ns: u64, waits: u64 },
     Close,
 }
 
@@ -60,7 +71,7 @@ impl LogThread {
     pub fn start(log: Box<dyn CompletionLog>, plan: &RunPlan) -> io::Result<LogThread> {
         let workers: usize = plan.jobs.iter().map(|job| job.clones.len()).sum();
         // Room for every message that can be on its way at once: sending never blocks.
-        let (messages, inbox) = sync_channel(workers * (BUFFERS + 2) + 1);
+        let (messages, inbox) = sync_channel(workers * (2 * BUFFERS + 3) + 1);
         let alive = Arc::new(());
         let is_alive = Arc::downgrade(&alive);
         let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
@@ -107,6 +118,12 @@ fn take(mut log: Box<dyn CompletionLog>, inbox: &Receiver<Message>) -> Vec<Strin
                 let _ = back.send(requests);
             }
             Message::End { worker, elapsed_ns, waits } => log.end(worker, elapsed_ns, waits),
+            Message::Issued { worker, mut requests, back } => {
+                log.issued(worker, &requests);
+                requests.clear();
+                let _ = back.send(requests);
+            }
+            Message::IssuedAll { worker, at_ns, waits } => log.issued_all(worker, at_ns, waits),
             Message::Close => break,
         }
     }
@@ -125,23 +142,61 @@ pub(crate) struct LogPort {
     is_alive: Weak<()>,
 }
 
-/// The buffers of one worker.
+/// A buffer that is being filled, and the way back for those that the log's thread has.
+struct Buffers<T> {
+    filling: Vec<T>,
+    back: Sender<Vec<T>>,
+    returned: Receiver<Vec<T>>,
+    waits: u64,
+}
+
+impl<T> Buffers<T> {
+    /// Empty buffers, all allocated.
+    fn new() -> Buffers<T> {
+        let (back, returned) = channel();
+        for _ in 1..BUFFERS {
+            let _ = back.send(Vec::with_capacity(CAPACITY));
+        }
+        Buffers { filling: Vec::with_capacity(CAPACITY), back, returned, waits: 0 }
+    }
+
+    /// Adds an entry; true if the buffer is full.
+    fn push(&mut self, entry: T) -> bool {
+        self.filling.push(entry);
+        self.filling.len() == CAPACITY
+    }
+
+    /// What was filled, and the way back for its buffer.
+    fn take(&mut self, is_alive: &Weak<()>) -> (Vec<T>, Sender<Vec<T>>) {
+        let empty = self.returned.try_recv().unwrap_or_else(|_| {
+            self.waits += 1;
+            self.wait(is_alive)
+        });
+        (std::mem::replace(&mut self.filling, empty), self.back.clone())
+    }
+
+    /// Waits for a buffer; takes a new one if the log's thread is gone, which no longer returns any.
+    fn wait(&self, is_alive: &Weak<()>) -> Vec<T> {
+        loop {
+            match self.returned.recv_timeout(LOOK) {
+                Ok(buffer) => return buffer,
+                Err(_) if is_alive.strong_count() == 0 => return Vec::with_capacity(CAPACITY),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// The completed requests of one worker.
 pub(crate) struct LogBuffer {
     port: LogPort,
-    requests: Vec<LoggedIo>,
-    back: Sender<Vec<LoggedIo>>,
-    returned: Receiver<Vec<LoggedIo>>,
-    waits: u64,
+    buffers: Buffers<LoggedIo>,
 }
 
 impl LogBuffer {
     /// Empty buffers, all allocated.
     pub fn new(port: LogPort) -> LogBuffer {
-        let (back, returned) = channel();
-        for _ in 1..BUFFERS {
-            let _ = back.send(Vec::with_capacity(CAPACITY));
-        }
-        LogBuffer { port, requests: Vec::with_capacity(CAPACITY), back, returned, waits: 0 }
+        LogBuffer { port, buffers: Buffers::new() }
     }
 
     /// The measured part begins now.
@@ -154,41 +209,70 @@ impl LogBuffer {
 
     /// Adds a request.
     pub fn push(&mut self, request: LoggedIo) {
-        self.requests.push(request);
-        if self.requests.len() == CAPACITY {
+        if self.buffers.push(request) {
             self.hand_over();
         }
     }
 
     #[cold]
     fn hand_over(&mut self) {
-        let empty = self.returned.try_recv().unwrap_or_else(|_| {
-            self.waits += 1;
-            self.wait_for_buffer()
-        });
-        let requests = std::mem::replace(&mut self.requests, empty);
-        let (worker, back) = (self.port.worker, self.back.clone());
+        let (requests, back) = self.buffers.take(&self.port.is_alive);
+        let worker = self.port.worker;
         let _ = self.port.messages.send(Message::Requests { worker, requests, back });
-    }
-
-    /// Waits for a buffer; takes a new one if the log's thread is gone, which no longer returns any.
-    fn wait_for_buffer(&self) -> Vec<LoggedIo> {
-        loop {
-            match self.returned.recv_timeout(LOOK) {
-                Ok(buffer) => return buffer,
-                Err(_) if self.port.is_alive.strong_count() == 0 => return Vec::with_capacity(CAPACITY),
-                Err(_) => {}
-            }
-        }
     }
 
     /// The measured part has ended after `elapsed_ns`.
     pub fn end(mut self, elapsed_ns: u64) {
-        if !self.requests.is_empty() {
+        if !self.buffers.filling.is_empty() {
             self.hand_over();
         }
         let LogPort { worker, messages, .. } = self.port;
-        let _ = messages.send(Message::End { worker, elapsed_ns, waits: self.waits });
+        let _ = messages.send(Message::End { worker, elapsed_ns, waits: self.buffers.waits });
+    }
+}
+
+/// The issued requests of one worker.
+pub(crate) struct IssueLog {
+    port: LogPort,
+    buffers: Buffers<RecordedRequest>,
+    /// Start of the worker, session ns.
+    began: u64,
+}
+
+impl IssueLog {
+    /// Empty buffers, all allocated.
+    pub fn new(port: LogPort) -> IssueLog {
+        IssueLog { port, buffers: Buffers::new(), began: 0 }
+    }
+
+    /// The worker begins at `now`.
+    pub fn begin(&mut self, now: u64) {
+        self.began = now;
+    }
+
+    /// Adds a request that is issued at `now`.
+    pub fn push(&mut self, now: u64, request: &Request) {
+        let at_ns = now.saturating_sub(self.began);
+        if self.buffers.push(RecordedRequest { at_ns, request: *request }) {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let (requests, back) = self.buffers.take(&self.port.is_alive);
+        let worker = self.port.worker;
+        let _ = self.port.messages.send(Message::Issued { worker, requests, back });
+    }
+
+    /// Nothing is issued any more at `now`.
+    pub fn end(mut self, now: u64) {
+        if !self.buffers.filling.is_empty() {
+            self.hand_over();
+        }
+        let at_ns = now.saturating_sub(self.began);
+        let LogPort { worker, messages, .. } = self.port;
+        let _ = messages.send(Message::IssuedAll { worker, at_ns, waits: self.buffers.waits });
     }
 }
 
@@ -222,6 +306,15 @@ mod tests {
 
         fn end(&mut self, worker: usize, elapsed_ns: u64, _waits: u64) {
             self.0.lock().unwrap().push(format!("{worker} ends after {elapsed_ns}"));
+        }
+
+        fn issued(&mut self, worker: usize, requests: &[RecordedRequest]) {
+            let (first, last) = (requests[0], requests[requests.len() - 1]);
+            self.0.lock().unwrap().push(format!("{worker} issued {} to {}", first.at_ns, last.at_ns));
+        }
+
+        fn issued_all(&mut self, worker: usize, at_ns: u64, _waits: u64) {
+            self.0.lock().unwrap().push(format!("{worker} issued all at {at_ns}"));
         }
 
         fn close(self: Box<Self>) -> Vec<String> {
@@ -279,6 +372,22 @@ mod tests {
         (0..CAPACITY * BUFFERS * 3).for_each(|_| buffer.push(LoggedIo::default()));
         buffer.end(1);
         assert!(log.finish()[0].contains("incomplete"));
+    }
+
+    #[test]
+    fn issued_requests_have_the_time_since_the_start() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let log = LogThread::start(Box::new(Kept(told.clone())), &one_worker()).unwrap();
+        let mut issued = IssueLog::new(log.port(0, None, false));
+        issued.begin(1_000);
+        let request = Request { op: fathom_model::Op::Read, file: 0, len: 1, offset: 0 };
+        (0..CAPACITY as u64 + 1).for_each(|after| issued.push(1_000 + after, &request));
+        issued.end(2_000);
+        log.finish();
+        assert_eq!(
+            *told.lock().unwrap(),
+            ["0 issued 0 to 511", "0 issued 512 to 512", "0 issued all at 1000"]
+        );
     }
 
     #[test]

@@ -1,22 +1,20 @@
 //! Everything that can fail before the measurement: inspecting targets, the guard, layout, opening.
 
 mod open;
+mod specify;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fathom_engine::{EngineEntry, EngineSetup, RawEngineOptions, registry};
-use fathom_model::plan::{DepthPlan, ThreadPlan};
+use fathom_engine::{EngineEntry, NameUse, registry};
+use fathom_model::plan::ThreadPlan;
 use fathom_model::{JobPlan, Op, RunPlan};
 use fathom_stats::RunOutcome;
-use fathom_stats::live::Recorded;
 use fathom_sys::device::{HostFacts, TargetHandle, TargetIdentity};
 use fathom_sys::io::describe;
 use fathom_sys::open_files::allow_open_files;
-use fathom_workload::{Extent, SourcePlan};
 
-use crate::exits::ExitRule;
 use crate::feed::Flows;
 use crate::files::{lay_out_all, needs, places, remove, written};
 use crate::host_setup::{self, HostChanges};
@@ -25,8 +23,8 @@ use crate::observe::RunObserver;
 use crate::session::Session;
 use crate::targets::{self, Target, TargetKind};
 use crate::worker::WorkerSpec;
-use crate::{RunError, execute, guard, verify_spec};
-use open::open_file;
+use crate::{RunError, execute, guard, names, verify_spec};
+use specify::specify;
 
 /// A run whose targets are laid out and open, ready to start.
 pub struct Prepared<'a> {
@@ -36,6 +34,8 @@ pub struct Prepared<'a> {
     pub(crate) notes: Vec<String>,
     /// Files to remove at the end, if their paths still lead to them.
     pub(crate) unlink: Vec<(PathBuf, TargetIdentity)>,
+    /// Names that were new before the run, to remove at the end.
+    unlink_names: Vec<PathBuf>,
     /// A path on each device and file system under test.
     pub(crate) paths: Vec<PathBuf>,
     /// The admitted targets: a claim lasts as long as its handle.
@@ -56,7 +56,7 @@ impl Prepared<'_> {
     /// Runs every phase: opens the engines of its workers, and starts it when all are ready and the session's control
     /// permits.
     pub fn start(mut self, observer: &mut dyn RunObserver) -> RunOutcome {
-        let unlink = self.unlink.clone();
+        let (unlink, unlink_names) = (self.unlink.clone(), std::mem::take(&mut self.unlink_names));
         let log = self.log.take();
         let host = std::mem::take(&mut self.host);
         let mut outcome = execute::run(self, observer);
@@ -67,6 +67,7 @@ impl Prepared<'_> {
                 outcome.notes.push(format!("could not remove {}: {}", path.display(), describe(&error)));
             }
         }
+        outcome.notes.extend(unlink_names.iter().filter_map(|path| names::remove(path)));
         outcome
     }
 }
@@ -84,6 +85,7 @@ pub(crate) fn prepare<'a>(
         specs: Vec::new(),
         notes: Vec::new(),
         unlink: Vec::new(),
+        unlink_names: Vec::new(),
         paths: Vec::new(),
         _targets: Vec::new(),
         log: None,
@@ -99,6 +101,9 @@ pub(crate) fn prepare<'a>(
     let needs = needs(plan, &targets)?;
     prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
     lay_out_all(session, &mut targets, needs, observer)?;
+    if !session.is_simulated() {
+        names::make_directories(named(plan, &jobs), &targets)?;
+    }
     if session.is_simulated() && plan.jobs.iter().any(acts_on_threads) {
         let note = "note: simulated volumes have no threads: priorities, NUMA nodes and commands of the job have no effect";
         prepared.notes.push(note.to_owned());
@@ -117,12 +122,12 @@ pub(crate) fn prepare<'a>(
         if job.files.create_only {
             continue;
         }
-        let keeps_data = entry.traits.needs_files && !session.is_simulated();
+        let keeps_data = entry.traits.needs_files && entry.traits.names.is_none() && !session.is_simulated();
         prepared.notes.extend(verify_spec::notes(plan, index, keeps_data));
         for clone in 0..job.clones.len() {
             let spec = specify(&mut prepared, (index, clone), entry, &mut targets)?;
-            let log = log_port(&prepared, job, first_worker + clone, spec.recorded.slat);
-            prepared.specs.push(WorkerSpec { log, ..spec });
+            let (log, issue_log) = log_ports(&prepared, job, first_worker + clone, spec.recorded.slat);
+            prepared.specs.push(WorkerSpec { log, issue_log, ..spec });
         }
         if job.files.unlink {
             let made = job.clones.iter().flat_map(|clone| &clone.paths);
@@ -130,6 +135,9 @@ pub(crate) fn prepare<'a>(
             let ours = made.filter(|path| targets[*path].is_file() && session.own_file(path).is_none());
             let identified = ours.filter_map(|path| Some((path.clone(), targets[path].identity?)));
             prepared.unlink.extend(identified);
+            let new = job.clones.iter().flat_map(|clone| &clone.paths);
+            let new = new.filter(|path| targets[*path].kind == TargetKind::NewName);
+            prepared.unlink_names.extend(new.cloned());
         }
     }
     prepared.unlink.sort();
@@ -156,11 +164,18 @@ fn start_log(session: &Session, plan: &RunPlan) -> Result<Option<LogThread>, Run
     })
 }
 
-/// The way to the log for one worker; times in virtual time refer to no clock.
-fn log_port(prepared: &Prepared<'_>, job: &JobPlan, worker: usize, slat: bool) -> Option<LogPort> {
+/// The ways to the log for one worker: for completed and for issued requests. Times in virtual time refer to no clock.
+fn log_ports(
+    prepared: &Prepared<'_>,
+    job: &JobPlan,
+    worker: usize,
+    slat: bool,
+) -> (Option<LogPort>, Option<LogPort>) {
     let logs = &job.measure.logs;
+    let Some(log) = &prepared.log else { return (None, None) };
     let clock = logs.clock.filter(|_| !prepared.session.is_simulated());
-    prepared.log.as_ref().filter(|_| logs.is_any()).map(|log| log.port(worker, clock, slat))
+    let completed = logs.logs_completions().then(|| log.port(worker, clock, slat));
+    (completed, logs.issued.is_some().then(|| log.port(worker, None, false)))
 }
 
 /// Whether a job says anything about its threads but when they start.
@@ -196,6 +211,13 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
             "use ioengine=libaio, io_uring or pvsync2 on a file or device, or omit the option".to_owned();
         return Err(RunError::Plan { job: job.name.clone(), reason, hint });
     }
+    if job.replay.as_ref().is_some_and(|replay| replay.recorded.is_empty()) {
+        return Err(RunError::Plan {
+            job: job.name.clone(),
+            reason: "read_iolog is not available here".to_owned(),
+            hint: "use fathom fio".to_owned(),
+        });
+    }
     let zero = match () {
         () if job.depth.iodepth == 0 => Some("iodepth"),
         () if targets::ops_used(job).any(|op| job.io.block_size[op].smallest() == 0) => Some("bs"),
@@ -228,7 +250,11 @@ fn check_memory(session: &Session, plan: &RunPlan, entries: &[&'static EngineEnt
     let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
     let mut known = None;
     for (job, entry) in plan.jobs.iter().zip(entries) {
-        if session.is_simulated() || !entry.traits.needs_files || job.files.create_only {
+        if session.is_simulated()
+            || !entry.traits.needs_files
+            || entry.traits.names.is_some()
+            || job.files.create_only
+        {
             continue;
         }
         let slots = if entry.traits.synchronous { 1 } else { u64::from(job.depth.iodepth) };
@@ -274,11 +300,20 @@ fn inspect_all(
     let mut targets = BTreeMap::new();
     for (job, entry) in plan.jobs.iter().zip(entries) {
         for path in job.clones.iter().flat_map(|clone| &clone.paths) {
-            let needs_file = entry.traits.needs_files;
+            let names = names::use_of(session, entry);
+            let needs_file = entry.traits.needs_files && names.is_none_or(NameUse::needs_file);
+            let is_open = |target: &Target| {
+                !matches!(target.kind, TargetKind::Virtual | TargetKind::Name | TargetKind::NewName)
+            };
+            // What an earlier job makes by name, a later one may inspect or remove.
+            let is_made = |target: &Target| target.kind != TargetKind::Virtual && names.is_some();
             let known: Option<&Target> = targets.get(path);
-            if known.is_none_or(|target| needs_file && target.kind == TargetKind::Virtual) {
+            if known.is_none_or(|target| needs_file && !is_open(target) && !is_made(target)) {
                 let uses = known.map_or(0, |target| target.uses);
-                let target = targets::inspect(session, path, needs_file)?;
+                let target = match names.map_or(Ok(None), |names| names::inspect(path, names))? {
+                    Some(target) => target,
+                    None => targets::inspect(session, path, needs_file)?,
+                };
                 targets.insert(path.clone(), Target { uses, ..target });
             }
             if let Some(target) = targets.get_mut(path) {
@@ -289,114 +324,14 @@ fn inspect_all(
     Ok(targets)
 }
 
-/// Opens the files of one worker and builds its specification.
-fn specify(
-    prepared: &mut Prepared<'_>,
-    (job_index, clone): (usize, usize),
-    entry: &'static EngineEntry,
-    targets: &mut BTreeMap<PathBuf, Target>,
-) -> Result<WorkerSpec, RunError> {
-    let job = &prepared.plan.jobs[job_index];
-    let max_block = targets::largest_block(job);
-    let (mut files, mut extents) = (Vec::new(), Vec::new());
-    for path in &job.clones[clone].paths {
-        let Some(target) = targets.get_mut(path) else { continue };
-        let extent = targets::extent(job, clone, target)?;
-        files.push(open_file(prepared.session, job, target, extent)?);
-        extents.push(extent);
-        target.opened();
-    }
-    let io = &job.io;
-    let cut = targets::cut_zones(job, &extents).filter(|note| !prepared.notes.contains(note));
-    prepared.notes.extend(cut);
-    let depth = depth_of(job, entry, &mut prepared.notes);
-    let synchronous = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
-    let measure = &job.measure;
-    Ok(WorkerSpec {
-        job: job_index,
-        clone,
-        name: job.name.clone(),
-        entry,
-        setup: EngineSetup {
-            depth: depth.iodepth,
-            max_block: max_block as usize,
-            files,
-            direct: io.direct,
-            writes: io.modifies(),
-            random: io.pattern.random,
-            options: engine_options(job),
-        },
-        source: source_of(job, clone, extents),
-        payload: io.payload.clone(),
-        verify: verify_spec::specify(prepared.plan, job_index, clone)?,
-        depth,
-        time: job.time,
-        serialize_overlap: io.serialize_overlap,
-        on_error: job.on_error,
-        cpus: job.clones[clone].cpus.clone(),
-        recorded: Recorded {
-            slat: measure.slat && !synchronous,
-            clat: measure.clat,
-            lat: measure.lat,
-            is_synchronous: synchronous,
-            scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
-            syncs: io.fsync_every > 0 || data_syncs(job) > 0,
-        },
-        used: verify_spec::ops_recorded(job),
-        invalidate: io.invalidate,
-        end_fsync: io.end_fsync && io.pattern.writes(),
-        log: None,
-        exit: ExitRule::of(job),
-        threads: job.threads.clone(),
-        usage: job.files.usage,
-        end: job.end.clone(),
-        cycles_ns: prepared.session.time.ns_of_cycles(job.time.think_time.cycles),
-        flow: prepared.flows.share(job),
+/// The names that engines act on.
+fn named<'a>(
+    plan: &'a RunPlan,
+    entries: &'a [&'static EngineEntry],
+) -> impl Iterator<Item = (&'a PathBuf, NameUse)> {
+    let jobs = plan.jobs.iter().zip(entries);
+    let used = jobs.filter_map(|(job, entry)| Some((job, entry.traits.names?)));
+    used.flat_map(|(job, names)| {
+        job.clones.iter().flat_map(move |clone| clone.paths.iter().map(move |path| (path, names)))
     })
-}
-
-/// The private options of the engine of a job, and what it is told besides.
-fn engine_options(job: &JobPlan) -> RawEngineOptions {
-    let options = RawEngineOptions(job.engine.options.iter().cloned().collect());
-    if job.files.usage.atomic { options.atomic() } else { options }
-}
-
-/// Writes between two datasyncs, or between two syncs of what was written, which take their place.
-fn data_syncs(job: &JobPlan) -> u32 {
-    job.files.usage.range_sync.map_or(job.io.fdatasync_every, |sync| sync.every)
-}
-
-/// The requests of one clone in the ranges of its files.
-fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
-    let io = &job.io;
-    let range: u64 = extents.iter().map(|extent| extent.len).sum();
-    SourcePlan {
-        pattern: io.pattern,
-        block_size: io.block_size.clone(),
-        extents,
-        random_map: io.random_map,
-        access: io.access.clone(),
-        bytes_per_loop: targets::bytes_per_loop(io, range),
-        loops: verify_spec::loops(job),
-        fsync_every: io.fsync_every,
-        fdatasync_every: data_syncs(job),
-        seed: job.clones[clone].seed,
-    }
-}
-
-/// A synchronous engine always has one request in flight.
-fn depth_of(job: &JobPlan, entry: &EngineEntry, notes: &mut Vec<String>) -> DepthPlan {
-    let depth = job.depth;
-    if !entry.traits.synchronous || depth.iodepth == 1 {
-        let batch_submit = depth.batch_submit.clamp(1, depth.iodepth);
-        let batch_submit_inline = depth.batch_submit_inline.clamp(batch_submit, depth.iodepth);
-        let batch_complete_max = depth.batch_complete_max.max(1);
-        return DepthPlan { batch_submit, batch_submit_inline, batch_complete_max, ..depth };
-    }
-    let note =
-        "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1";
-    if !notes.iter().any(|known| known == note) {
-        notes.push(note.to_owned());
-    }
-    DepthPlan::new(1)
 }

@@ -240,6 +240,7 @@ mod tests {
             depth: 1,
             max_block: 4096,
             files: vec![OpenFile { file: None, size: 1 << 20, is_block_device: true, volume: 0 }],
+            paths: Vec::new(),
             direct: false,
             writes: true,
             random: true,

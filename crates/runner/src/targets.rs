@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fathom_model::plan::{Distribution, IoPlan, Mix, Pattern, SizeSpec};
+use fathom_engine::registry;
+use fathom_model::plan::{Distribution, IoPlan, Mix, Pattern, RecordedFile, SizeSpec};
 use fathom_model::{JobPlan, Op};
 use fathom_sys::device::{HandleKind, TargetHandle, TargetIdentity, unfit_for_a_new_file};
 use fathom_sys::io::{OpenFlags, block_device_size};
@@ -23,6 +24,10 @@ pub(crate) enum TargetKind {
     BlockDevice,
     /// Needs no file: an engine without one, or virtual time.
     Virtual,
+    /// A name that is not opened and exists.
+    Name,
+    /// A name that does not exist yet.
+    NewName,
 }
 
 /// A path and its properties.
@@ -158,6 +163,9 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
         |reason: String, hint: &str| RunError::Plan { job: job.name.clone(), reason, hint: hint.to_owned() };
     let files = job.clones[clone].paths.len().max(1) as u64;
     let block = largest_block(job);
+    if let Some(extent) = extent_without_size(job, clone, target) {
+        return extent;
+    }
     let usage = job.files.usage;
     let offset = start(job, target)
         .saturating_add(relative(io.offset_increment, target.size, block).saturating_mul(clone as u64));
@@ -228,6 +236,36 @@ pub(crate) fn file_size(job: &JobPlan, clone: usize, target: &Target) -> Option<
     let step = ops_used(job).map(|op| io.block_size[op].smallest()).min().unwrap_or(1).max(1);
     let drawn = least + Rng::stream(clone.seed, place).below(most - least + 1);
     Some((drawn - drawn % step).max(least))
+}
+
+/// The bytes that a recording uses, or a request on a name; `None` for other jobs.
+fn extent_without_size(job: &JobPlan, clone: usize, target: &Target) -> Option<Result<Extent, RunError>> {
+    let block = largest_block(job);
+    let Some(file) = recorded_file(job, clone, target) else {
+        let is_named = acts_on_names(job) && !session_fixed(target);
+        return is_named.then_some(Ok(Extent { offset: 0, len: block }));
+    };
+    let is_fixed = target.kind == TargetKind::BlockDevice || session_fixed(target);
+    if is_fixed && file.end > target.size {
+        let (name, size) = (target.path.display(), target.size);
+        return Some(Err(RunError::Plan {
+            job: job.name.clone(),
+            reason: format!("the recording uses {} bytes of {name}, which has {size}", file.end),
+            hint: "use replay_scale=, or a larger target".to_owned(),
+        }));
+    }
+    Some(Ok(Extent { offset: 0, len: file.end.max(block) }))
+}
+
+/// Whether the engine of a job acts on the names of files, once each.
+pub(crate) fn acts_on_names(job: &JobPlan) -> bool {
+    registry::find(&job.engine.name).is_some_and(|entry| entry.traits.names.is_some())
+}
+
+/// The use of `target` in the recording of a clone, if it replays one.
+pub(crate) fn recorded_file<'a>(job: &'a JobPlan, clone: usize, target: &Target) -> Option<&'a RecordedFile> {
+    let recorded = job.replay.as_ref()?.of_clone(clone)?;
+    recorded.files.iter().find(|file| file.path == target.path)
 }
 
 /// More than any file system holds, and little enough that offsets do not overflow.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fathom_engine::{EngineEntry, EngineSetup};
 use fathom_model::Op;
 use fathom_model::plan::{
-    DepthPlan, EndPlan, FileUsage, Mix, OnError, Payload, ThreadPlan, TimePlan, VerifyPlan,
+    DepthPlan, EndPlan, FileUsage, Mix, OnError, Payload, RecordedLoad, ThreadPlan, TimePlan, VerifyPlan,
 };
 use fathom_stats::live::{LiveWorker, Recorded};
 use fathom_stats::{CpuUsage, DATA_OPS, LatencyOutcome, SlowRequest, VerifyOutcome, WorkerFailure};
@@ -38,8 +38,12 @@ pub(crate) struct WorkerSpec {
     /// Drop the files' cached pages before the start.
     pub invalidate: bool,
     pub end_fsync: bool,
-    /// The way to the log of the run, if the job is logged.
+    /// The way to the log of the run, if completed requests are logged.
     pub log: Option<LogPort>,
+    /// The same for issued requests.
+    pub issue_log: Option<LogPort>,
+    /// The requests, if they were recorded.
+    pub replay: Option<ReplaySpec>,
     pub exit: ExitRule,
     pub threads: ThreadPlan,
     pub usage: FileUsage,
@@ -49,6 +53,14 @@ pub(crate) struct WorkerSpec {
     pub cycles_ns: u64,
     /// Its part in a flow.
     pub flow: Option<FlowShare>,
+}
+
+/// The recorded requests of a worker.
+#[derive(Clone)]
+pub(crate) struct ReplaySpec {
+    pub recorded: Arc<RecordedLoad>,
+    /// Requests are issued at their times.
+    pub keeps_times: bool,
 }
 
 /// The check of the data of a worker.

@@ -25,6 +25,7 @@ pub(super) fn requester(
     let setup = EngineSetup {
         depth: 1,
         max_block,
+        paths: Vec::new(),
         files: vec![OpenFile {
             file: target.file.clone(),
             size: settings.offset + target.range,

@@ -36,6 +36,7 @@ impl SurfaceReader {
             depth: 1,
             max_block,
             files: vec![OpenFile { file, size, is_block_device, volume: 0 }],
+            paths: Vec::new(),
             direct,
             writes: false,
             random: true,

@@ -25,18 +25,18 @@ use fathom_assess::{
 };
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
-    CommandOptions, EngineRow, Eta, Invocation, MachineNumbers, OptionError, ParseEnvironment, command_help,
+    CommandOptions, EngineRow, Invocation, MachineNumbers, OptionError, ParseEnvironment, command_help,
     engine_help, parse_command_line, show_command, usage,
 };
 use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
 use fathom_report::{FIO_VERSION, fio::banner as fio_banner};
 use fathom_runner::{
     EventSender, Progress, RunControl, RunError, RunEvent, RunHandle, StopHandle, WritePermit,
+    load_recordings,
 };
 use fathom_stats::{RunOutcome, Snapshot};
 use fathom_sys::files::{InputError, JOB_FILE};
 
-use crate::eta::EtaLine;
 use crate::exit::{Exit, without_excerpt};
 use crate::stall_note::StallNote;
 use crate::{output, signals};
@@ -45,7 +45,7 @@ use failures::tell_failures;
 use idleness::IdleWatch;
 use keeper::Keeper;
 use logs::FioLogs;
-use observer::{FioObserver, layouts};
+use observer::{FioObserver, eta_line, layouts, shows_eta};
 use requests::Requests;
 use sink::Sink;
 
@@ -103,6 +103,12 @@ impl From<AssessError> for FioRefusal {
     }
 }
 
+impl From<RunError> for FioRefusal {
+    fn from(error: RunError) -> FioRefusal {
+        FioRefusal::new(format!("fio: {error}"), error.hint())
+    }
+}
+
 impl From<io::Error> for FioRefusal {
     fn from(error: io::Error) -> FioRefusal {
         FioRefusal::new(format!("fio: cannot write to standard output: {}", output::plain(&error)), None)
@@ -129,7 +135,7 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
         return answer(&invocation.command, &engines);
     }
     invocation.list_directories(&directories::files_below)?;
-    let plan = invocation.plan(&host)?;
+    let mut plan = invocation.plan(&host)?;
     if invocation.command.showcmd {
         output::print(|out| writeln!(out.verbatim(), "{}", show_command(&invocation)))?;
         return Ok(Exit::Done);
@@ -137,6 +143,7 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
     if invocation.command.parse_only {
         return Ok(Exit::Done);
     }
+    load_recordings(&mut plan)?;
     let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
     advice::give(&invocation.command, &plan);
     measure(words, &invocation, Arc::new(plan), targets)
@@ -363,16 +370,4 @@ fn may_destroy(command: &CommandOptions) -> Vec<PathBuf> {
     let variable = std::env::var_os("FATHOM_DESTROY_DATA").filter(|value| !value.is_empty());
     let from_variable = variable.iter().flat_map(std::env::split_paths);
     command.destroy_data.iter().cloned().chain(from_variable).collect()
-}
-
-/// As fio decides it: never between the lines of a JSON document, else on a terminal or where asked for.
-fn shows_eta(command: &CommandOptions, sink: &Sink) -> bool {
-    if command.eta == Eta::Never || (!sink.has_text() && !sink.is_file()) {
-        return false;
-    }
-    command.eta == Eta::Always || output::stdout_is_seen()
-}
-
-fn eta_line(command: &CommandOptions, plan: &RunPlan) -> EtaLine {
-    EtaLine::new(command.eta_interval.unwrap_or(Nanos::from_secs(1)), command.eta_newline, plan)
 }

@@ -15,6 +15,7 @@ mod fio;
 mod fio_access;
 mod fio_logs;
 mod fio_progress;
+mod fio_replay;
 mod golden;
 mod history;
 mod history_trend;

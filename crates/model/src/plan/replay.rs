@@ -23,7 +23,7 @@ pub struct ReplayPlan {
     /// Operations that are left out: read, write, trim, sync.
     pub skip: [bool; 4],
     /// The contents of `logs` as they are replayed; empty until they have been read.
-    pub recorded: Vec<Arc<Recorded>>,
+    pub recorded: Vec<Arc<RecordedLoad>>,
 }
 
 impl Default for ReplayPlan {
@@ -43,14 +43,14 @@ impl Default for ReplayPlan {
 
 impl ReplayPlan {
     /// The requests of clone number `clone`, if the recordings have been read.
-    pub fn of_clone(&self, clone: usize) -> Option<&Arc<Recorded>> {
+    pub fn of_clone(&self, clone: usize) -> Option<&Arc<RecordedLoad>> {
         self.recorded.get(clone.checked_rem(self.recorded.len())?)
     }
 }
 
 /// The requests of a recording, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedLoad {
     /// The files that requests index.
     pub files: Vec<RecordedFile>,
     /// The requests, by their times.

@@ -49,7 +49,7 @@ fn share(text: &str) -> Result<(), String> {
 const ZBD: &str = "It means something only with zonemode=zbd, which is refused.";
 const PLACEMENT: &str = "It means something only with fdp=1 or dataplacement, which are refused.";
 const TRIM: &str = "It means something only with trim_percentage, which is refused.";
-const REPLAY: &str = "It means something only with read_iolog, which is refused.";
+const MERGING: &str = "It means something only with merge_blktrace_file, which is refused.";
 
 const CLOCKS: &[&str] = &["gettimeofday", "clock_gettime", "cpu"];
 const MEMORY: &[&str] = &["malloc", "shm", "shmhuge", "mmap", "mmapshared", "mmaphuge"];
@@ -208,14 +208,6 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     checked("trim_verify_zero", &[], OptionValueKind::Bool, TRIM),
     checked("trim_backlog", &[], OptionValueKind::Size, TRIM),
     checked("trim_backlog_batch", &[], OptionValueKind::Int, TRIM),
-    beside("replay_no_stall", &[], REPLAY),
-    beside("replay_redirect", &[], REPLAY),
-    beside("replay_scale", &[], REPLAY),
-    beside("replay_align", &[], REPLAY),
-    beside("replay_time_scale", &[], REPLAY),
-    beside("replay_skip", &[], REPLAY),
-    beside("read_iolog_chunked", &[], REPLAY),
-    beside("merge_blktrace_file", &[], REPLAY),
-    beside("merge_blktrace_scalars", &[], REPLAY),
-    beside("merge_blktrace_iters", &[], REPLAY),
+    beside("merge_blktrace_scalars", &[], MERGING),
+    beside("merge_blktrace_iters", &[], MERGING),
 ];

@@ -11,6 +11,7 @@ mod harmless;
 mod host;
 mod io;
 mod logs;
+mod replay;
 mod stat;
 mod threads;
 mod time;
@@ -39,6 +40,7 @@ pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
     ("Conditions", conditions::ROWS),
     ("Measuring and reporting", stat::ROWS),
     ("Logs", logs::ROWS),
+    ("Recording and replay", replay::ROWS),
     (HARMLESS, harmless::ROWS),
 ];
 

@@ -32,11 +32,6 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     },
     row(2, "verify_policy"),
     UnsupportedOption { inert: &["0"], ..row(2, "trim_percentage") },
-    row(2, "write_iolog"),
-    UnsupportedOption {
-        instead: "use `fathom simulate --trace`, which replays on simulated volumes",
-        ..row(2, "read_iolog")
-    },
     UnsupportedOption { inert: &["1"], instead: "omit it: a trim has one range", ..row(2, "num_range") },
     UnsupportedOption {
         inert: &["0"],

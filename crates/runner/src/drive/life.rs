@@ -33,10 +33,12 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         watch: (StopSignal, fn() -> CpuUsage),
     ) -> Self {
         Filler::fill_buffers(spec, engine.as_mut());
-        let is_synchronous =
-            spec.recorded.is_synchronous && !spec.recorded.scheduled && spec.verify.is_none();
+        let is_synchronous = spec.recorded.is_synchronous
+            && !spec.recorded.scheduled
+            && spec.verify.is_none()
+            && spec.replay.is_none();
         let collects = match () {
-            () if spec.recorded.scheduled => Collects::Arrivals,
+            () if spec.recorded.scheduled || spec.replay.is_some() => Collects::Arrivals,
             () if spec.serialize_overlap => Collects::Apart,
             () => Collects::Closed,
         };
@@ -136,7 +138,8 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     /// The results after it has finished or failed.
     ///
     /// CPU usage before the start is excluded; a ramp without a measured part keeps its own.
-    pub fn into_end(self) -> WorkerEnd {
+    pub fn into_end(mut self) -> WorkerEnd {
+        self.feed.end(self.now);
         let (of_ramp, last) = self.usage.end();
         let (usage_of_ramp, usage) = match () {
             () if self.recorder.has_measured() => (of_ramp, last),

@@ -252,7 +252,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         Ok(engine) => engine,
         Err(error) => return ended_early(&error.to_string(), error.source.raw_os_error(), error.hint()),
     };
-    if spec.recorded.scheduled {
+    if spec.recorded.scheduled || spec.replay.is_some() {
         // Some sandboxes refuse this; then requests are about 50 us late.
         let _ = wake_precisely();
     }

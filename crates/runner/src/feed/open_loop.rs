@@ -15,6 +15,11 @@ const SPIN_NS: u64 = 50_000;
 /// Mean gap from which on spinning takes at most a quarter of a CPU, ns.
 const SPIN_FROM_NS: f64 = 200_000.0;
 
+/// Time by which a wait for a due request ends early, where `mean_gap_ns` is between two of them.
+pub(super) fn spin_ns_for(mean_gap_ns: f64) -> u64 {
+    if mean_gap_ns > SPIN_FROM_NS { SPIN_NS } else { 0 }
+}
+
 /// When the requests of a worker are due.
 #[derive(Debug)]
 pub(super) struct OpenLoop {
@@ -34,7 +39,7 @@ impl OpenLoop {
             }
             _ => None,
         };
-        let spin_ns = if arrivals.mean_gap_ns() > SPIN_FROM_NS { SPIN_NS } else { 0 };
+        let spin_ns = spin_ns_for(arrivals.mean_gap_ns());
         Some(Box::new(OpenLoop { arrivals, unpaced, spin_ns }))
     }
 

@@ -53,6 +53,7 @@ pub fn job(name: &str, mix: Mix, random: bool, iodepth: u32) -> JobPlan {
         clones: vec![ClonePlan { paths: vec!["target".into()], seed: 7, cpus: Vec::new() }],
         threads: ThreadPlan::default(),
         end: EndPlan::default(),
+        replay: None,
         exit_all: false,
         on_error: OnError::default(),
         thread_wording: false,

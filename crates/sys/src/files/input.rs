@@ -62,6 +62,9 @@ pub const TRACE: Input = Input {
     most_entries: 16 << 20,
 };
 
+/// Recorded requests that a job replays: 32 bytes each in memory, 512 MB at the most.
+pub const RECORDING: Input = Input { noun: "recording", ..TRACE };
+
 /// Why an input was not read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the {noun} {name}: {cause}")]
@@ -176,10 +179,18 @@ impl Input {
     /// # Errors
     /// It cannot be opened, or is no regular file.
     pub fn lines(&'static self, path: &Path) -> Result<Lines<'static>, InputError> {
+        let (name, file) = self.reader(path)?;
+        Ok(Lines::new(self, name, file))
+    }
+
+    /// The open input at `path`, and its name in errors.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no regular file.
+    pub fn reader(&self, path: &Path) -> Result<(String, File), InputError> {
         let file = self.open(path).map_err(|cause| self.error(path, cause))?;
         let is_stdin = self.takes_stdin && path == Path::new("-");
-        let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-        Ok(Lines::new(self, name, file))
+        Ok((if is_stdin { "standard input".to_owned() } else { path.display().to_string() }, file))
     }
 
     fn error(&self, path: &Path, cause: InputCause) -> InputError {

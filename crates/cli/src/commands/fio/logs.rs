@@ -6,7 +6,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use fathom_model::RunPlan;
-use fathom_model::plan::LogPlan;
+use fathom_model::plan::{LogPlan, RecordedRequest};
+use fathom_report::fio::iolog::IologText;
 use fathom_report::fio::log::{LogKind, LogTexts, WorkerLog};
 use fathom_runner::CompletionLog;
 use fathom_stats::LoggedIo;
@@ -34,6 +35,16 @@ struct LoggedWorker {
     recorded: [bool; 3],
     files: [Option<usize>; LogKind::ALL.len()],
     log: Option<WorkerLog>,
+    issued: Option<IssuedLog>,
+}
+
+/// The log of a worker's issued requests.
+struct IssuedLog {
+    file: usize,
+    /// The targets of the worker.
+    targets: Vec<String>,
+    /// `None` before the run begins, and after the worker has ended.
+    text: Option<IologText>,
 }
 
 struct LogFile {
@@ -57,28 +68,40 @@ impl FioLogs {
         for job in &plan.jobs {
             let measure = &job.measure;
             let recorded = [measure.slat, measure.clat, measure.lat];
-            for _ in &job.clones {
+            for clone in &job.clones {
                 let number = logs.workers.len() + 1;
                 let mut files = [None; LogKind::ALL.len()];
                 for kind in LogKind::ALL.into_iter().filter(|kind| is_recorded(*kind, recorded)) {
                     let Some(name) = kind.file_name(&measure.logs, &job.name, number) else { continue };
-                    let place = match places.get(&name) {
-                        Some(&place) => place,
-                        None => {
-                            let path = PathBuf::from(&name);
-                            check_output(&path).map_err(|error| refusal(cannot_open(&path, &error)))?;
-                            logs.files.push(LogFile { path, file: None, text: Vec::new(), failure: None });
-                            places.insert(name, logs.files.len() - 1);
-                            logs.files.len() - 1
-                        }
-                    };
-                    files[kind as usize] = Some(place);
+                    files[kind as usize] = Some(logs.place(&mut places, name)?);
                 }
+                let issued = match &measure.logs.issued {
+                    None => None,
+                    Some(name) => {
+                        // An iolog is of one worker.
+                        let is_taken = places.contains_key(name);
+                        let name = if is_taken { format!("{name}.{number}") } else { name.clone() };
+                        let targets = clone.paths.iter().map(|path| path.display().to_string()).collect();
+                        Some(IssuedLog { file: logs.place(&mut places, name)?, targets, text: None })
+                    }
+                };
                 let plan = measure.logs.clone();
-                logs.workers.push(LoggedWorker { plan, recorded, files, log: None });
+                logs.workers.push(LoggedWorker { plan, recorded, files, log: None, issued });
             }
         }
         Ok((!logs.files.is_empty()).then_some(logs))
+    }
+
+    /// The number of the log file `name`, which may be one of those before.
+    fn place(&mut self, places: &mut HashMap<String, usize>, name: String) -> Result<usize, FioRefusal> {
+        if let Some(&place) = places.get(&name) {
+            return Ok(place);
+        }
+        let path = PathBuf::from(&name);
+        check_output(&path).map_err(|error| refusal(cannot_open(&path, &error)))?;
+        self.files.push(LogFile { path, file: None, text: Vec::new(), failure: None });
+        places.insert(name, self.files.len() - 1);
+        Ok(self.files.len() - 1)
     }
 
     /// Passes the texts of `worker` on to its files.
@@ -141,8 +164,15 @@ impl CompletionLog for FioLogs {
     fn open(&mut self) -> Result<(), String> {
         self.files.iter_mut().try_for_each(|log| {
             log.file = Some(create_log(&log.path)?);
-            Ok(())
-        })
+            Ok::<_, String>(())
+        })?;
+        let mut text = Vec::new();
+        for issued in self.workers.iter_mut().filter_map(|worker| worker.issued.as_mut()) {
+            issued.text = Some(IologText::new(issued.targets.drain(..), &mut text));
+            self.files[issued.file].add(&text);
+            text.clear();
+        }
+        Ok(())
     }
 
     fn begin(&mut self, worker: usize, clock_ms: u64, measures_slat: bool) {
@@ -163,6 +193,25 @@ impl CompletionLog for FioLogs {
         if let Some(mut log) = self.workers[worker].log.take() {
             log.end(elapsed_ns, &mut self.texts);
             self.write(worker);
+        }
+    }
+
+    fn issued(&mut self, worker: usize, requests: &[RecordedRequest]) {
+        let Some(issued) = &mut self.workers[worker].issued else { return };
+        if let Some(text) = &mut issued.text {
+            let mut lines = Vec::new();
+            text.issued(requests, &mut lines);
+            self.files[issued.file].add(&lines);
+        }
+    }
+
+    fn issued_all(&mut self, worker: usize, at_ns: u64, waits: u64) {
+        self.waits += waits;
+        let Some(issued) = &mut self.workers[worker].issued else { return };
+        if let Some(text) = issued.text.take() {
+            let mut lines = Vec::new();
+            text.end(at_ns, &mut lines);
+            self.files[issued.file].add(&lines);
         }
     }
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use fathom_model::RunPlan;
+use fathom_model::{Nanos, RunPlan};
+use fathom_options::{CommandOptions, Eta};
 use fathom_record::{RunRecord, TestMeta, test_record};
 use fathom_report::fio::banner as fio_banner;
 use fathom_runner::{LayoutProgress, RunObserver};
@@ -88,4 +89,17 @@ pub fn layouts(plan: &RunPlan) -> HashMap<&Path, (usize, usize)> {
         }
     }
     layouts
+}
+
+/// As fio decides it: never between the lines of a JSON document, else on a terminal or where asked for.
+pub fn shows_eta(command: &CommandOptions, sink: &Sink) -> bool {
+    if command.eta == Eta::Never || (!sink.has_text() && !sink.is_file()) {
+        return false;
+    }
+    command.eta == Eta::Always || output::stdout_is_seen()
+}
+
+/// The line of the estimated end, as it was asked for.
+pub fn eta_line(command: &CommandOptions, plan: &RunPlan) -> EtaLine {
+    EtaLine::new(command.eta_interval.unwrap_or(Nanos::from_secs(1)), command.eta_newline, plan)
 }

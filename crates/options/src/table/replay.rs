@@ -1,0 +1,163 @@
+//! Options about recording requests and replaying them.
+
+use std::path::PathBuf;
+
+use fathom_model::{OptionRow, OptionValueKind};
+
+use super::set;
+use crate::job_options::JobOptions;
+use crate::value;
+
+/// The names of operations that can be left out, in the order of the plan.
+const SKIPPED: [&str; 4] = ["read", "write", "trim", "sync"];
+
+const fn row(
+    name: &'static str,
+    kind: OptionValueKind,
+    default: &'static str,
+    doc: &'static str,
+    apply: fn(&mut JobOptions, &str) -> Result<(), String>,
+) -> OptionRow<JobOptions> {
+    OptionRow { name, aliases: &[], kind, default, doc, apply }
+}
+
+/// The rows of this category.
+pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
+    row(
+        "write_iolog",
+        OptionValueKind::Text,
+        "",
+        "Record the issued requests in this file as an iolog of version 3; further clones and jobs of the same name write FILE.N.",
+        |options, text| match text.trim() {
+            "" => Err("the name of a file is needed".to_owned()),
+            name => set(&mut options.logs.issued, Ok(name.to_owned())),
+        },
+    ),
+    row(
+        "read_iolog",
+        OptionValueKind::Text,
+        "",
+        "Replay this iolog (version 2 or 3, - is standard input) or recording of blktrace once; clones use the files of a : list in turn.",
+        logs,
+    ),
+    row(
+        "read_iolog_chunked",
+        OptionValueKind::Bool,
+        "0",
+        "The log is read whole before the job starts in either case, so that reading it does not delay requests.",
+        |_, text| value::boolean(text).map(drop),
+    ),
+    row(
+        "replay_no_stall",
+        OptionValueKind::Bool,
+        "0",
+        "Replay without the recorded times, in order and as fast as the queue depth permits.",
+        |options, text| value::boolean(text).map(|no_stall| options.replay.no_stall = no_stall),
+    ),
+    row(
+        "replay_redirect",
+        OptionValueKind::Text,
+        "",
+        "Replay all requests on this file or device, whatever the recording names.",
+        |options, text| match text.trim() {
+            "" => Err("the name of a file or device is needed".to_owned()),
+            name => set(&mut options.replay.redirect, Ok(PathBuf::from(name))),
+        },
+    ),
+    row(
+        "replay_align",
+        OptionValueKind::Size,
+        "",
+        "Round offsets of the recording down to multiples of this power of two.",
+        |options, text| match value::integer(text)? {
+            align if align <= 1 << 40 && (align == 0 || align.is_power_of_two()) => {
+                options.replay.align = align.max(1);
+                Ok(())
+            }
+            _ => Err("a power of two up to 1t is needed".to_owned()),
+        },
+    ),
+    row(
+        "replay_scale",
+        OptionValueKind::Int,
+        "1",
+        "Divide offsets of the recording by this, for a smaller device.",
+        |options, text| value::integer(text).map(|scale| options.replay.scale = scale.max(1)),
+    ),
+    row(
+        "replay_time_scale",
+        OptionValueKind::Int,
+        "100",
+        "Speed of the replay in percent; 200 halves the recorded times.",
+        |options, text| {
+            value::integer_in(text, 1, u32::MAX.into()).map(|scale| options.replay.time_scale = scale)
+        },
+    ),
+    row(
+        "replay_skip",
+        OptionValueKind::Text,
+        "",
+        "Leave out these operations of the recording, a list of read, write, trim and sync.",
+        skip,
+    ),
+];
+
+/// A list of files, in which `\:` is a colon.
+fn logs(options: &mut JobOptions, text: &str) -> Result<(), String> {
+    const ESCAPED: &str = "\u{0}";
+    let text = text.trim().replace("\\:", ESCAPED);
+    let logs: Vec<PathBuf> = text.split(':').map(|name| PathBuf::from(name.replace(ESCAPED, ":"))).collect();
+    if logs.iter().any(|log| log.as_os_str().is_empty()) {
+        return Err("the name of a file is needed".to_owned());
+    }
+    options.replay.logs = logs;
+    Ok(())
+}
+
+fn skip(options: &mut JobOptions, text: &str) -> Result<(), String> {
+    let mut skip = [false; 4];
+    for word in text.split(',') {
+        match SKIPPED.iter().position(|name| *name == word.trim()) {
+            Some(index) => skip[index] = true,
+            None => return Err(format!("Unknown skip type: {word}; use {}", SKIPPED.join(", "))),
+        }
+    }
+    options.replay.skip = skip;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        let check = |pair, field: fn(&JobOptions) -> bool| {
+            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
+        };
+        check(("write_iolog", "a"), |o| o.logs.issued.as_deref() == Some("a"));
+        check(("read_iolog", "a"), |o| o.replay.logs == [PathBuf::from("a")]);
+        check(("read_iolog", "a\\:b:c"), |o| o.replay.logs == ["a:b", "c"].map(PathBuf::from));
+        check(("read_iolog_chunked", "1"), |o| o.replay.logs.is_empty());
+        check(("replay_no_stall", "1"), |o| o.replay.no_stall);
+        check(("replay_redirect", "/dev/x"), |o| o.replay.redirect == Some(PathBuf::from("/dev/x")));
+        check(("replay_align", "4k"), |o| o.replay.align == 4096);
+        check(("replay_align", "0"), |o| o.replay.align == 1);
+        check(("replay_scale", "4"), |o| o.replay.scale == 4);
+        check(("replay_scale", "0"), |o| o.replay.scale == 1);
+        check(("replay_time_scale", "200"), |o| o.replay.time_scale == 200);
+        check(("replay_skip", "read,sync"), |o| o.replay.skip == [true, false, false, true]);
+        for bad in [
+            ("write_iolog", ""),
+            ("read_iolog", ""),
+            ("read_iolog", "a::b"),
+            ("replay_redirect", " "),
+            ("replay_align", "3"),
+            ("replay_time_scale", "0"),
+            ("replay_skip", "flush"),
+            ("replay_skip", ""),
+        ] {
+            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+}

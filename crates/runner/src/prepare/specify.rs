@@ -1,0 +1,166 @@
+//! Building the specification of a worker: its files, its requests and its queue depth.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fathom_engine::{EngineEntry, EngineSetup, NameUse, OpenFile, RawEngineOptions};
+use fathom_model::plan::{AccessPlan, DepthPlan};
+use fathom_model::{JobPlan, PerOp};
+use fathom_stats::live::Recorded;
+use fathom_workload::{Extent, SourcePlan};
+
+use super::Prepared;
+use super::open::open_file;
+use crate::exits::ExitRule;
+use crate::targets::{self, Target};
+use crate::worker::{ReplaySpec, WorkerSpec};
+use crate::{RunError, names, verify_spec};
+
+/// Opens the files of one worker and builds its specification.
+pub(super) fn specify(
+    prepared: &mut Prepared<'_>,
+    (job_index, clone): (usize, usize),
+    entry: &'static EngineEntry,
+    targets: &mut BTreeMap<PathBuf, Target>,
+) -> Result<WorkerSpec, RunError> {
+    let job = &prepared.plan.jobs[job_index];
+    let max_block = targets::largest_block(job);
+    let names = names::use_of(prepared.session, entry);
+    let (mut files, mut extents) = (Vec::new(), Vec::new());
+    for path in &job.clones[clone].paths {
+        let Some(target) = targets.get_mut(path) else { continue };
+        let extent = targets::extent(job, clone, target)?;
+        files.push(match names {
+            Some(_) => OpenFile { file: None, size: 0, is_block_device: false, volume: 0 },
+            None => open_file(prepared.session, job, target, extent)?,
+        });
+        extents.push(extent);
+        target.opened();
+    }
+    let io = &job.io;
+    let cut = targets::cut_zones(job, &extents).filter(|note| !prepared.notes.contains(note));
+    prepared.notes.extend(cut);
+    let depth = depth_of(job, entry, &mut prepared.notes);
+    let synchronous = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
+    let measure = &job.measure;
+    Ok(WorkerSpec {
+        job: job_index,
+        clone,
+        name: job.name.clone(),
+        entry,
+        setup: EngineSetup {
+            depth: depth.iodepth,
+            max_block: max_block as usize,
+            files,
+            paths: if names.is_some() { job.clones[clone].paths.clone() } else { Vec::new() },
+            direct: io.direct,
+            writes: io.modifies(),
+            random: io.pattern.random,
+            options: engine_options(job),
+        },
+        source: match names {
+            Some(names) => source_of_names(job, clone, extents, names),
+            None => source_of(job, clone, extents),
+        },
+        payload: io.payload.clone(),
+        verify: verify_spec::specify(prepared.plan, job_index, clone)?,
+        depth,
+        time: job.time,
+        serialize_overlap: io.serialize_overlap,
+        on_error: job.on_error,
+        cpus: job.clones[clone].cpus.clone(),
+        recorded: Recorded {
+            slat: measure.slat && !synchronous,
+            clat: measure.clat,
+            lat: measure.lat,
+            is_synchronous: synchronous,
+            scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
+            syncs: io.fsync_every > 0 || data_syncs(job) > 0 || replays_syncs(job, clone),
+        },
+        used: verify_spec::ops_recorded(job),
+        invalidate: io.invalidate,
+        end_fsync: io.end_fsync && io.pattern.writes(),
+        log: None,
+        issue_log: None,
+        replay: replay_of(job, clone),
+        exit: ExitRule::of(job),
+        threads: job.threads.clone(),
+        usage: job.files.usage,
+        end: job.end.clone(),
+        cycles_ns: prepared.session.time.ns_of_cycles(job.time.think_time.cycles),
+        flow: prepared.flows.share(job),
+    })
+}
+
+/// The private options of the engine of a job, and what it is told besides.
+fn engine_options(job: &JobPlan) -> RawEngineOptions {
+    let options = RawEngineOptions(job.engine.options.iter().cloned().collect());
+    if job.files.usage.atomic { options.atomic() } else { options }
+}
+
+/// Writes between two datasyncs, or between two syncs of what was written, which take their place.
+fn data_syncs(job: &JobPlan) -> u32 {
+    job.files.usage.range_sync.map_or(job.io.fdatasync_every, |sync| sync.every)
+}
+
+/// The recorded requests of one clone.
+fn replay_of(job: &JobPlan, clone: usize) -> Option<ReplaySpec> {
+    let replay = job.replay.as_ref()?;
+    Some(ReplaySpec { recorded: Arc::clone(replay.of_clone(clone)?), keeps_times: !replay.no_stall })
+}
+
+/// Whether there are syncs among the recorded requests of a clone.
+fn replays_syncs(job: &JobPlan, clone: usize) -> bool {
+    let recorded = job.replay.as_ref().and_then(|replay| replay.of_clone(clone));
+    recorded.is_some_and(|recorded| recorded.requests.iter().any(|recorded| recorded.request.op.is_sync()))
+}
+
+/// The requests of one clone in the ranges of its files.
+fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
+    let io = &job.io;
+    let range: u64 = extents.iter().map(|extent| extent.len).sum();
+    SourcePlan {
+        pattern: io.pattern,
+        block_size: io.block_size.clone(),
+        extents,
+        random_map: io.random_map,
+        access: io.access.clone(),
+        bytes_per_loop: targets::bytes_per_loop(io, range),
+        loops: verify_spec::loops(job),
+        fsync_every: io.fsync_every,
+        fdatasync_every: data_syncs(job),
+        seed: job.clones[clone].seed,
+    }
+}
+
+/// As [`source_of`], with one request per file, which can only be repeated where it leaves the name as it was.
+fn source_of_names(job: &JobPlan, clone: usize, extents: Vec<Extent>, names: NameUse) -> SourcePlan {
+    let files: u64 = extents.iter().map(|extent| extent.len).sum();
+    let source = source_of(job, clone, extents);
+    SourcePlan {
+        block_size: PerOp::splat(targets::largest_block(job).into()),
+        random_map: true,
+        access: AccessPlan { number_ios: job.io.access.number_ios, ..AccessPlan::default() },
+        bytes_per_loop: source.bytes_per_loop.min(files),
+        loops: if names.can_be_repeated() { verify_spec::loops(job) } else { Some(1) },
+        ..source
+    }
+}
+
+/// A synchronous engine always has one request in flight.
+fn depth_of(job: &JobPlan, entry: &EngineEntry, notes: &mut Vec<String>) -> DepthPlan {
+    let depth = job.depth;
+    if !entry.traits.synchronous || depth.iodepth == 1 {
+        let batch_submit = depth.batch_submit.clamp(1, depth.iodepth);
+        let batch_submit_inline = depth.batch_submit_inline.clamp(batch_submit, depth.iodepth);
+        let batch_complete_max = depth.batch_complete_max.max(1);
+        return DepthPlan { batch_submit, batch_submit_inline, batch_complete_max, ..depth };
+    }
+    let note =
+        "note: both iodepth >= 1 and synchronous I/O engine are selected, queue depth will be capped at 1";
+    if !notes.iter().any(|known| known == note) {
+        notes.push(note.to_owned());
+    }
+    DepthPlan::new(1)
+}
