@@ -7,10 +7,12 @@
 
 use std::alloc::System;
 
+pub mod blktrace;
 pub mod catalogue;
 pub mod command_line;
 pub mod expectation;
 pub mod import;
+pub mod iolog;
 pub mod job_file;
 mod jobs;
 mod messages;

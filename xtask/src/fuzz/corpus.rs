@@ -64,6 +64,20 @@ const TEXTS: &[(&str, &str)] = &[
         "trace",
         "8,0 1 17 0.000000100 4711 Q R 8 + 8 [fio]\n8,0 1 18 0.5 4711 Q WS 16 + 1 [fio]\n8,0 1 19 0.7 1 D FN\n",
     ),
+    (
+        "iolog",
+        "fio version 3 iolog\n0 /t/f add\n0 /t/g add\n5 /t/f open\n5 /t/f write 0 4096\n9 /t/g open\n9 /t/g read 512 512\n\
+         12 /t/f sync 0 0\n13 /t/f datasync 0 0\n14 /t/f trim 0 4096\n15 /t/f close\n15 /t/g close\n",
+    ),
+    (
+        "iolog",
+        "fio version 2 iolog\n/a add\n/a open\n/a read 0 512\n/a wait 250 0\n/a write 512 512\n/a sync\n/a close\n",
+    ),
+    (
+        "blktrace",
+        "\u{7}tae\u{1}\0\0\0\u{9}\0\0\0\0\0\0\0\u{8}\0\0\0\0\0\0\0\0\u{10}\0\0\u{1}\0\u{1}\0\u{1}\0\0\0\u{10}\0\0\u{1}\0\0\0\0\
+         \0\0\u{4}\0rest",
+    ),
     ("mounts", "25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,upperdir=/a\\040b\n"),
     ("mounts", "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n"),
     ("verify_block", "\u{4}\0\0\0\0\0any data"),
