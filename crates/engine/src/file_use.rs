@@ -242,6 +242,7 @@ mod tests {
             depth: 4,
             max_block: 4096,
             files: vec![file],
+            paths: Vec::new(),
             direct: false,
             writes: true,
             random: false,
