@@ -53,6 +53,16 @@ impl Drop for Prepared<'_> {
 }
 
 impl Prepared<'_> {
+    /// Notes what is removed at the end of the run of a job with `unlink`.
+    fn unlink_later(&mut self, job: &JobPlan, targets: &BTreeMap<PathBuf, Target>) {
+        let made = || job.clones.iter().flat_map(|clone| &clone.paths);
+        // On disk, the name of a session file may belong to another file.
+        let ours = made().filter(|path| targets[*path].is_file() && self.session.own_file(path).is_none());
+        self.unlink.extend(ours.filter_map(|path| Some((path.clone(), targets[path].identity?))));
+        let new = made().filter(|path| targets[*path].kind == TargetKind::NewName);
+        self.unlink_names.extend(new.cloned());
+    }
+
     /// Runs every phase: opens the engines of its workers, and starts it when all are ready and the session's control
     /// permits.
     pub fn start(mut self, observer: &mut dyn RunObserver) -> RunOutcome {
@@ -101,14 +111,13 @@ pub(crate) fn prepare<'a>(
     let needs = needs(plan, &targets)?;
     prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
     lay_out_all(session, &mut targets, needs, observer)?;
-    if !session.is_simulated() {
+    if session.is_simulated() {
+        if plan.jobs.iter().any(acts_on_threads) {
+            let note = "note: simulated volumes have no threads: priorities, NUMA nodes and commands of the job have no effect";
+            prepared.notes.push(note.to_owned());
+        }
+    } else {
         names::make_directories(named(plan, &jobs), &targets)?;
-    }
-    if session.is_simulated() && plan.jobs.iter().any(acts_on_threads) {
-        let note = "note: simulated volumes have no threads: priorities, NUMA nodes and commands of the job have no effect";
-        prepared.notes.push(note.to_owned());
-    }
-    if !session.is_simulated() {
         let (host, notes) = host_setup::apply(plan, &targets)?;
         prepared.host = host;
         prepared.notes.extend(notes);
@@ -130,14 +139,7 @@ pub(crate) fn prepare<'a>(
             prepared.specs.push(WorkerSpec { log, issue_log, ..spec });
         }
         if job.files.unlink {
-            let made = job.clones.iter().flat_map(|clone| &clone.paths);
-            // On disk, the name of a session file may belong to another file.
-            let ours = made.filter(|path| targets[*path].is_file() && session.own_file(path).is_none());
-            let identified = ours.filter_map(|path| Some((path.clone(), targets[path].identity?)));
-            prepared.unlink.extend(identified);
-            let new = job.clones.iter().flat_map(|clone| &clone.paths);
-            let new = new.filter(|path| targets[*path].kind == TargetKind::NewName);
-            prepared.unlink_names.extend(new.cloned());
+            prepared.unlink_later(job, &targets);
         }
     }
     prepared.unlink.sort();

@@ -43,7 +43,6 @@ pub(super) fn specify(
     prepared.notes.extend(cut);
     let depth = depth_of(job, entry, &mut prepared.notes);
     let synchronous = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
-    let measure = &job.measure;
     Ok(WorkerSpec {
         job: job_index,
         clone,
@@ -70,14 +69,7 @@ pub(super) fn specify(
         serialize_overlap: io.serialize_overlap,
         on_error: job.on_error,
         cpus: job.clones[clone].cpus.clone(),
-        recorded: Recorded {
-            slat: measure.slat && !synchronous,
-            clat: measure.clat,
-            lat: measure.lat,
-            is_synchronous: synchronous,
-            scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
-            syncs: io.fsync_every > 0 || data_syncs(job) > 0 || replays_syncs(job, clone),
-        },
+        recorded: recorded(job, clone, synchronous),
         used: verify_spec::ops_recorded(job),
         invalidate: io.invalidate,
         end_fsync: io.end_fsync && io.pattern.writes(),
@@ -91,6 +83,19 @@ pub(super) fn specify(
         cycles_ns: prepared.session.time.ns_of_cycles(job.time.think_time.cycles),
         flow: prepared.flows.share(job),
     })
+}
+
+/// What is recorded of the requests of one clone.
+fn recorded(job: &JobPlan, clone: usize, is_synchronous: bool) -> Recorded {
+    let (io, measure) = (&job.io, &job.measure);
+    Recorded {
+        slat: measure.slat && !is_synchronous,
+        clat: measure.clat,
+        lat: measure.lat,
+        is_synchronous,
+        scheduled: job.time.rate.rates.iter().any(|(_, rate)| rate.is_some()),
+        syncs: io.fsync_every > 0 || data_syncs(job) > 0 || replays_syncs(job, clone),
+    }
 }
 
 /// The private options of the engine of a job, and what it is told besides.
