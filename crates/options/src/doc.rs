@@ -155,8 +155,10 @@ const PAGE_HEAD: &str = "\
 - `sec` and `min` are units of time; other unknown units and fractions (`1m30s`, `0.5`, `1.5m`), to which fio silently
   gives another meaning, are refused.
 - Out-of-range values that fio accepts (negative sizes, percentages above 100, `numjobs=0`, percentiles above 100 or
-  more than 20 of them, invalid CPU lists, switches other than 0 and 1, a `thinktime_spin` above its `thinktime`, a `wait_for` that
-  names no earlier job) are refused, as is text after a number (`4x`, `1:2`), which fio ignores.
+  more than 20 of them, invalid CPU lists, switches other than 0 and 1) are refused, as is text after a number (`4x`, `1:2`),
+  which fio ignores.
+- Options that contradict one another or lack their partner are refused: a `thinktime_spin` above its `thinktime`, a `wait_for` that
+  names no earlier job, a `cgroup_weight` without `cgroup`, `verify=pattern` without a pattern, `rate_min` with `rate_iops_min`.
 - A job that cannot be prepared (no size, a block that direct I/O cannot have, a missing file with `allow_file_create=0`) is refused
   with its reason before any job starts, without a report; fio runs the others and reports an error for this one.
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; a value that is not an expression is not evaluated.

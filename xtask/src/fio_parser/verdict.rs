@@ -43,6 +43,7 @@ const DOCUMENTED: &[&str] = &[
     "not loadable",
     "thinktime_spin above its thinktime",
     "waits for a job that is not one of those before it",
+    "a weight of a control group and no cgroup",
 ];
 
 /// Parts of messages by which Debian's fio refuses options that are newer.
