@@ -108,10 +108,48 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
 /// The mounts this process sees.
 pub fn read_mounts(root: &SysRoot) -> Result<Vec<Mount>, DeviceError> {
     let path = root.path("/proc/self/mountinfo");
-    match std::fs::read(&path) {
-        Ok(text) => Ok(parse_mountinfo(&text)),
-        Err(source) => Err(DeviceError::Read { path, source }),
+    let mut mounts = match std::fs::read(&path) {
+        Ok(text) => parse_mountinfo(&text),
+        Err(source) => return Err(DeviceError::Read { path, source }),
+    };
+    if root.is_real() && !holds_root(&mounts) {
+        let of_first = parse_mountinfo(&root.bytes("/proc/1/mountinfo").unwrap_or_default());
+        mounts.extend(rustix::fs::stat("/").ok().map(|stat| {
+            let device = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+            hidden_root(&of_first, device, mount_id(Path::new("/")).unwrap_or(0), type_of_root)
+        }));
     }
+    Ok(mounts)
+}
+
+fn holds_root(mounts: &[Mount]) -> bool {
+    mounts.iter().any(|mount| mount.mount_point == Path::new("/"))
+}
+
+/// The mount that holds the root directory of a process whose root is no mount point (`chroot`), which the kernel does not show to it:
+/// the one of `device` among those of the first process, else what the file system itself says.
+fn hidden_root(of_first: &[Mount], device: (u32, u32), id: u64, fs_type: impl FnOnce() -> String) -> Mount {
+    let (major, minor) = device;
+    let same = of_first.iter().find(|mount| (mount.major, mount.minor) == device).cloned();
+    let mount = same.unwrap_or_else(|| Mount { fs_type: fs_type(), ..Mount::default() });
+    Mount { id, major, minor, mount_point: PathBuf::from("/"), ..mount }
+}
+
+/// The type of the file system of the root directory, by its magic number in `linux/magic.h`.
+fn type_of_root() -> String {
+    const TYPES: [(u64, &str); 8] = [
+        (0xef53, "ext4"),
+        (0x5846_5342, "xfs"),
+        (0x9123_683e, "btrfs"),
+        (0x0102_1994, "tmpfs"),
+        (0x794c_7630, "overlay"),
+        (0xf2f5_2010, "f2fs"),
+        (0x2fc1_2fc1, "zfs"),
+        (0x6969, "nfs"),
+    ];
+    let magic = rustix::fs::statfs("/").map_or(0, |facts| facts.f_type as u64 & 0xffff_ffff);
+    let known = TYPES.iter().find(|(number, _)| *number == magic);
+    known.map_or_else(|| format!("unknown-{magic:x}"), |(_, name)| (*name).to_owned())
 }
 
 /// A mounted file system and the room on it.
@@ -260,6 +298,21 @@ short line
         check("/mnt/my diskette", 27);
         check("/mnt/tree/x", 46);
         assert!(matches!(mount_of(&root, &[], Path::new("/x")), Err(DeviceError::NoMount { .. })));
+    }
+
+    #[test]
+    fn a_root_that_is_no_mount_point_has_the_mount_of_its_device() {
+        let mounts = parse_mountinfo(MOUNTS);
+        assert!(holds_root(&mounts) && !holds_root(&mounts[2..]));
+        let hidden = hidden_root(&mounts, (8, 17), 77, || unreachable!("it is known"));
+        assert_eq!(
+            (hidden.id, hidden.fs_type.as_str(), hidden.mount_point.as_path()),
+            (77, "xfs", Path::new("/"))
+        );
+        assert_eq!(hidden.source_nodes(), [Path::new("/dev/sdb1")]);
+        let unknown = hidden_root(&mounts, (9, 9), 77, || "f2fs".to_owned());
+        assert_eq!((unknown.fs_type.as_str(), unknown.major, unknown.minor), ("f2fs", 9, 9));
+        assert_eq!(unknown.source_nodes(), [] as [&Path; 0]);
     }
 
     #[test]
