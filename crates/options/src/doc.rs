@@ -158,7 +158,10 @@ const PAGE_HEAD: &str = "\
   more than 20 of them, invalid CPU lists, switches other than 0 and 1) are refused, as is text after a number (`4x`, `1:2`),
   which fio ignores.
 - Options that contradict one another or lack their partner are refused: a `thinktime_spin` above its `thinktime`, a `wait_for` that
-  names no earlier job, a `cgroup_weight` without `cgroup`, `verify=pattern` without a pattern, `rate_min` with `rate_iops_min`.
+  names no earlier job, a `cgroup_weight` without `cgroup`, `verify=pattern` without a pattern, `verify_only` without `verify`,
+  `zonesize` without `zonemode` or the reverse, `rate_min` with `rate_iops_min`.
+- Names that mean nothing are refused where they are given: an `opendir` that does not exist, an unknown error in `ignore_error`, an
+  unknown operation in `replay_skip`, an exponent of 0 in `random_distribution=zipf`.
 - A job that cannot be prepared (no size, a block that direct I/O cannot have, a missing file with `allow_file_create=0`) is refused
   with its reason before any job starts, without a report; fio runs the others and reports an error for this one.
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; a value that is not an expression is not evaluated.

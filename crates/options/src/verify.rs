@@ -116,7 +116,7 @@ fn check_sizes(section: &Section, io: &IoPlan, plan: &VerifyPlan) -> Result<(), 
         return Err(refused(
             section,
             format!("verify_offset={offset} is within the header of {header} bytes"),
-            format!("set verify_offset to 0, or to {header} or more"),
+            format!("omit verify_offset, or set it to {header} or more"),
         ));
     }
     let needed = offset + header;
@@ -215,7 +215,7 @@ mod tests {
     fn headers_that_do_not_fit_are_refused() {
         for (pairs, problem) in [
             (vec![("bs", "40")], "no room"),
-            (vec![("verify_offset", "20")], "within the header"),
+            (vec![("verify_offset", "41")], "within the header"),
             (vec![("verify_interval", "80"), ("verify_offset", "60")], "beyond the verify interval"),
             (vec![("verify", "pattern")], "no pattern"),
             (vec![("dedupe_percentage", "5")], "all blocks differ"),

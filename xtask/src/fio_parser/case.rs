@@ -89,6 +89,7 @@ const TEXTS: &[(&str, &[&str])] = &[
     ),
     ("buffer_pattern", &["0xff", "\"abc\"", "0xdeadbeef", "123", "0xfg", "\"a\"0x00-1"]),
     ("ignore_error", &["EIO", "EIO,ENOSPC", "EIO:ENOSPC", ",EILSEQ", "ENOSUCH", "5", ":"]),
+    ("fadvise_hint", &["0", "1", "random", "sequential", "other"]),
     ("cpus_allowed", &["0", "0,1", "0-1", "1-0", "0-", "a"]),
     ("wait_for", &["other", "q"]),
     ("directory", &[".", "/", "/missing"]),

@@ -42,7 +42,17 @@ const DOCUMENTED: &[&str] = &[
     "is not a unit of time",
     "not loadable",
     "thinktime_spin above its thinktime",
-    "waits for a job that is not one of those before it",
+    "which is not one of those before it",
+    "has a zonesize and no zonemode",
+    "zonemode=strided and no zonesize",
+    "verify_only and no verify=",
+    "has no pattern to check",
+    "Unknown skip type",
+    "is not a known error",
+    "is out of range",
+    "ends before it begins",
+    "a number is needed",
+    "failed parsing opendir",
     "a weight of a control group and no cgroup",
 ];
 

@@ -189,7 +189,8 @@ fn per_op<T>(
 fn block_range(options: &mut JobOptions, text: &str) -> Result<(), String> {
     let mut ranges = options.bsrange;
     per_op(&mut ranges, text, |entry| {
-        let (low, high) = entry.split_once(['-', ':']).unwrap_or((entry, entry));
+        let ends = entry.split_once(['-', ':']);
+        let (low, high) = ends.ok_or("a range is needed, such as 4k-16k: use bs for one size")?;
         let (low, high) =
             (value::integer_in(low, 1, super::MAX_BLOCK)?, value::integer_in(high, 1, super::MAX_BLOCK)?);
         Ok(Some((low.min(high), low.max(high))))

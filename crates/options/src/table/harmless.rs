@@ -32,18 +32,27 @@ const fn checked(
         OptionValueKind::Bool => |_, text| value::boolean(text).map(drop),
         OptionValueKind::Size => |_, text| value::integer_in(text, 0, u64::MAX).map(drop),
         OptionValueKind::Int => |_, text| value::count(text, 0).map(drop),
-        OptionValueKind::Floats => |_, text| share(text),
+        OptionValueKind::Floats => |_, text| numbers(text, f64::MAX),
         _ => |_, _| Ok(()),
     };
     OptionRow { name, aliases, kind, default: "", doc, apply }
 }
 
-/// A number from 0 to 1.
-fn share(text: &str) -> Result<(), String> {
-    match text.trim().parse::<f64>() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(()),
-        _ => Err(format!("value out of range: '{text}' is not a number from 0 to 1")),
+/// Numbers from 0 to `most`, separated by colons.
+fn numbers(text: &str, most: f64) -> Result<(), String> {
+    let is_one =
+        |number: &str| number.trim().parse::<f64>().is_ok_and(|number| (0.0..=most).contains(&number));
+    match text.split(':').find(|number| !is_one(number)) {
+        None => Ok(()),
+        Some(other) if most == f64::MAX => Err(format!("'{other}' is not a number")),
+        Some(other) => Err(format!("value out of range: '{other}' is not a number from 0 to {most}")),
     }
+}
+
+/// A row whose value is a share of one.
+const fn share(name: &'static str, doc: &'static str) -> OptionRow<JobOptions> {
+    let kind = OptionValueKind::Floats;
+    OptionRow { name, aliases: &[], kind, default: "", doc, apply: |_, text| numbers(text, 1.0) }
 }
 
 const ZBD: &str = "It means something only with zonemode=zbd, which is refused.";
@@ -193,8 +202,8 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     checked("max_open_zones", &[], OptionValueKind::Int, ZBD),
     checked("job_max_open_zones", &[], OptionValueKind::Int, ZBD),
     checked("ignore_zone_limits", &[], OptionValueKind::Bool, ZBD),
-    checked("zone_reset_threshold", &[], OptionValueKind::Floats, ZBD),
-    checked("zone_reset_frequency", &[], OptionValueKind::Floats, ZBD),
+    share("zone_reset_threshold", ZBD),
+    share("zone_reset_frequency", ZBD),
     checked("recover_zbd_write_error", &[], OptionValueKind::Bool, ZBD),
     checked("write_zone_remainder", &[], OptionValueKind::Bool, ZBD),
     beside("plid_select", &["fdp_pli_select"], PLACEMENT),
@@ -208,6 +217,6 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     checked("trim_verify_zero", &[], OptionValueKind::Bool, TRIM),
     checked("trim_backlog", &[], OptionValueKind::Size, TRIM),
     checked("trim_backlog_batch", &[], OptionValueKind::Int, TRIM),
-    beside("merge_blktrace_scalars", &[], MERGING),
-    beside("merge_blktrace_iters", &[], MERGING),
+    checked("merge_blktrace_scalars", &[], OptionValueKind::Floats, MERGING),
+    checked("merge_blktrace_iters", &[], OptionValueKind::Floats, MERGING),
 ];

@@ -33,6 +33,9 @@ const METHODS: &[&str] = &[
 const DEDUPE_MODES: [(&str, DedupeOption); 2] =
     [("repeat", DedupeOption::Repeat), ("working_set", DedupeOption::WorkingSet)];
 
+/// The least offset of a header, as in fio: its own length, which is exchanged with the start of the block.
+const SHORTEST_HEADER: u64 = 40;
+
 /// The rows of this category.
 pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
@@ -68,7 +71,10 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "",
         doc: "Position of the header in its block or interval.",
         apply: |options, text| {
-            set(&mut options.verify.offset, value::integer_in(text, 0, MOST).map(|bytes| bytes as u32))
+            set(
+                &mut options.verify.offset,
+                value::integer_in(text, SHORTEST_HEADER, MOST).map(|bytes| bytes as u32),
+            )
         },
     },
     OptionRow {
