@@ -124,7 +124,8 @@ pub fn size_or_percent(text: &str) -> Result<SizeSpec, String> {
             0 => Err("0% of the file is nothing: write 1% to 100%".to_owned()),
             share => Ok(SizeSpec::Percent(share)),
         },
-        None => integer(text).map(SizeSpec::Bytes),
+        // The length of a file has 63 bits.
+        None => integer_in(text, 0, i64::MAX as u64).map(SizeSpec::Bytes),
     }
 }
 

@@ -49,6 +49,7 @@ const DOCUMENTED: &[&str] = &[
     "has no pattern to check",
     "Unknown skip type",
     "is not a known error",
+    "omit one of them",
     "is out of range",
     "ends before it begins",
     "a number is needed",

@@ -350,6 +350,8 @@ mod tests {
             ("filesize", "0"),
             ("nrfiles", "0"),
             ("size", "200%"),
+            ("size", "9223372036854775808"),
+            ("offset", "18446744073709551615"),
             ("overwrite", "yes"),
         ] {
             assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
