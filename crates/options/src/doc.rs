@@ -156,7 +156,7 @@ const PAGE_HEAD: &str = "\
   gives another meaning, are refused.
 - Out-of-range values that fio accepts (negative sizes, percentages above 100, `numjobs=0`, percentiles above 100 or
   more than 20 of them, invalid CPU lists, switches other than 0 and 1) are refused, as is text after a number (`4x`, `1:2`),
-  which fio ignores.
+  which fio ignores, and an option without the value that it needs.
 - Options that contradict one another or lack their partner are refused: a `thinktime_spin` above its `thinktime`, a `wait_for` that
   names no earlier job, a `cgroup_weight` without `cgroup`, `verify=pattern` without a pattern, `verify_only` without `verify`,
   `zonesize` without `zonemode` or the reverse, `rate_min` with `rate_iops_min`, `dedupe_percentage` with `verify`, `read_iolog` with

@@ -54,6 +54,7 @@ const DOCUMENTED: &[&str] = &[
     "ends before it begins",
     "a number is needed",
     "failed parsing opendir",
+    "requires an argument",
     "a weight of a control group and no cgroup",
 ];
 

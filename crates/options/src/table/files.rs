@@ -269,7 +269,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         kind: OptionValueKind::Size,
         default: "0",
         doc: "An offset in percent is rounded up to a multiple of this, or at 0 of the smallest block.",
-        apply: |options, text| value::integer(text).map(|bytes| options.offset_align = bytes),
+        apply: |options, text| {
+            value::integer_in(text, 0, i64::MAX as u64).map(|bytes| options.offset_align = bytes)
+        },
     },
 ];
 
@@ -352,6 +354,7 @@ mod tests {
             ("size", "200%"),
             ("size", "9223372036854775808"),
             ("offset", "18446744073709551615"),
+            ("offset_align", "18446744073709551615"),
             ("overwrite", "yes"),
         ] {
             assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");

@@ -37,7 +37,7 @@ fn rates(rates: &mut PerOp<Option<u64>>, text: &str) -> Result<(), String> {
     let mut read = *rates;
     for (op, entry) in Op::DATA.into_iter().zip(entries) {
         if let Some(entry) = entry {
-            read[op] = Some(value::integer(entry)?);
+            read[op] = Some(value::integer_in(entry, 0, i64::MAX as u64)?);
         }
     }
     *rates = read;
