@@ -1,4 +1,5 @@
-//! What campaigns on real devices share: cases that are measured a few at a time, and results that a later call goes on from.
+//! What campaigns of many cases share, on devices or beside fio: cases that run a few at a time, and results that a later call
+//! continues from.
 //!
 //! Each result is a line of JSON in a file of the build directory, and a case that has one is not measured again.
 

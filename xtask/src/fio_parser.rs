@@ -15,7 +15,7 @@ use crate::device_campaign::DeviceCampaign;
 use case::ParserCase;
 use verdict::{Parsed, Verdict};
 
-/// As many as an hour takes.
+/// Inputs are independent of one another, so any number of them is a campaign.
 const CAMPAIGN: DeviceCampaign<ParserCase> = DeviceCampaign {
     name: "fio-parser",
     usual: (10_000, 2),
