@@ -148,7 +148,7 @@ fn lasts(burst: &Burst, seconds: f64, error: f64, load: &RequestUnits) -> PhaseS
 
 /// Credit that is used a second; below 0 where it is gained.
 fn drain(rate: f64, base: f64, burst: &Burst, load: &RequestUnits) -> f64 {
-    // What is less than the interval of a rate is none.
+    // A drain of less than 0.1 % of the baseline lies within the confidence interval of a rate, and is treated as zero.
     let drain = rate * load.of(burst.unit) - base;
     if drain > base * 1e-3 { drain } else { drain.min(0.0) }
 }
