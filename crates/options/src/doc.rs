@@ -165,6 +165,8 @@ const PAGE_HEAD: &str = "\
   unknown operation in `replay_skip`, an exponent of 0 in `random_distribution=zipf`.
 - A job that cannot be prepared (no size, a block that direct I/O cannot have, a missing file with `allow_file_create=0`) is refused
   with its reason before any job starts, without a report; fio runs the others and reports an error for this one.
+- `filesize` with a `size` in percent lays out whole files; fio lays out the part that is used. A job with `verify_only` leaves no
+  state of verification behind; fio writes one.
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; a value that is not an expression is not evaluated.
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - A section line needs its `]` and a name; a job file that is binary or larger than 1 MiB is refused.
