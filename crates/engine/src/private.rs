@@ -2,7 +2,7 @@
 
 use crate::RawEngineOptions;
 
-/// The option under which an engine is told to write atomically; the job's own, and no row of the engine.
+/// The option that requests atomic writes from an engine. It follows from the job and is no row of the engine.
 pub(crate) const ATOMIC: &str = "atomic";
 
 /// Stores 0 or 1; a bare flag counts as 1.

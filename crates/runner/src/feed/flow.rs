@@ -21,7 +21,7 @@ pub(crate) struct FlowGroup {
     made: AtomicU64,
 }
 
-/// What a worker is told of its flow.
+/// The flow of a worker, and its weight there.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowShare {
     pub group: Arc<FlowGroup>,

@@ -98,7 +98,7 @@ fn recorded(job: &JobPlan, clone: usize, is_synchronous: bool) -> Recorded {
     }
 }
 
-/// The private options of the engine of a job, and what it is told besides.
+/// The private options of the engine of a job, with those that follow from the plan.
 fn engine_options(job: &JobPlan) -> RawEngineOptions {
     let options = RawEngineOptions(job.engine.options.iter().cloned().collect());
     if job.files.usage.atomic { options.atomic() } else { options }
