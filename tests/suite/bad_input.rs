@@ -206,7 +206,14 @@ fn sizes_that_do_not_fit_are_refused() {
     check(&["--rw=write", "--size=0"], &["bad.0.0", "no size", "size="]);
     check(&["--rw=write", "--size=1"], &["1 bytes", "smaller than the block size", "raise size or lower bs"]);
     check(&["--rw=write", "--size=1k", "--bs=4k"], &["1024 bytes", "raise size or lower bs"]);
-    check(&["--rw=write", "--size=18446744073709551615"], &["past the largest file", "lower size"]);
+    check(
+        &["--rw=write", "--size=18446744073709551615"],
+        &["max value out of range", "9223372036854775807 max"],
+    );
+    check(
+        &["--rw=write", "--size=9223372036854775807", "--offset=4k"],
+        &["past the largest file", "lower size"],
+    );
     check(&["--rw=write", "--size=8000000t"], &["bad.0.0", "lower size"]);
     check(
         &["--rw=randread", "--size=1g", "--bs=1g", "--iodepth=4096", "--ioengine=libaio"],
