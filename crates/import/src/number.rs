@@ -87,7 +87,11 @@ pub(crate) fn count(text: &str, style: UnitStyle) -> ReadResult {
 
 /// A rate of I/Os, of which a whole number is what is left of division.
 pub(crate) fn iops(text: &str, style: UnitStyle) -> ReadResult {
-    amount(text, style, 1.0)
+    const REMAINDER: f64 = 1.0;
+    let read = amount(text, style, REMAINDER)?;
+    // That remainder is lost before a prefix is.
+    let lost = if read.resolution > REMAINDER { REMAINDER } else { 0.0 };
+    Ok(Reading { resolution: read.resolution + lost, ..read })
 }
 
 /// A number with a prefix of 1,000; a whole one without a prefix has this resolution.
@@ -209,9 +213,12 @@ mod tests {
 
     #[test]
     fn a_figure_is_as_exact_as_its_digits() {
-        check(iops("4.2k", Modern), 4_200.0, 50.0);
+        check(iops("4.2k", Modern), 4_200.0, 51.0);
+        // fio prints 17350.65 as 17.3k.
+        check(iops("17.3k", Modern), 17_300.0, 51.0);
+        check(count("4.2k", Modern), 4_200.0, 50.0);
         check(iops("1782", Modern), 1_782.0, 1.0);
-        check(iops("10.4M", Modern), 10_400_000.0, 51_000.0);
+        check(iops("10.4M", Modern), 10_400_000.0, 51_001.0);
         check(real("99.57%"), 99.57, 0.005);
         check(time("347640msec"), 347_640e6, 1e6);
         check(time("1.26 ms"), 1.26e6, 5e3);
@@ -224,7 +231,7 @@ mod tests {
         check(bytes("346522KB/s", Legacy), 346_522.0 * 1024.0, 1024.0);
         check(bytes("4096.0MB", Legacy), 4_294_967_296.0, 1_048_576.0);
         check(bytes("4096KB", LegacyDecimal), 4_096_000.0, 1000.0);
-        check(iops("12.8K", Legacy), 12_800.0, 1000.0);
+        check(iops("12.8K", Legacy), 12_800.0, 1001.0);
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn units_follow_the_generation_of_fio() {
     let modern = "t: (groupid=0, jobs=1): err= 0: pid=1\n  read: IOPS=4.2k, BW=16.4MiB/s (17.2MB/s)(16.4MiB/1001msec)\n";
     assert_eq!(rate(modern), Some(16.4 * 1_048_576.0));
     let iops = only(modern).figure(Metric::parse("read.iops").unwrap()).unwrap();
-    assert_eq!((iops.value, iops.resolution), (4_200.0, 50.0));
+    assert_eq!((iops.value, iops.resolution), (4_200.0, 51.0));
 }
 
 #[test]
