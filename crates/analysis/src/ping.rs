@@ -4,6 +4,7 @@
 //! its outputs can be made from the same account.
 
 pub mod classes;
+mod course;
 
 use fathom_model::Op;
 use fathom_record::{Activity, RunHeader};
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use crate::criterion::{LatencyObjective, ObjectiveVerdict};
 use crate::document;
+use course::PingCourse;
 
 pub use fathom_record::ping::{DeviceCounts, Ping, PingCounts, PingHow, PingLoad, PingStall, PingTarget};
 
@@ -136,6 +138,7 @@ pub struct PingTally {
     time: Latency,
     response: Option<Latency>,
     counts: PingCounts,
+    course: PingCourse,
 }
 
 impl PingTally {
@@ -148,6 +151,7 @@ impl PingTally {
             time: Latency::default(),
             response: scheduled.then(Latency::default),
             counts: PingCounts::default(),
+            course: PingCourse::new(),
         }
     }
 
@@ -207,6 +211,7 @@ impl PingTally {
         }
         self.period.lat_ns.record(time);
         self.time.record(time);
+        self.course.add(sample);
         if let (Some(response), Some(ns)) = (&mut self.response, sample.response_ns) {
             response.record(ns);
         }
@@ -245,6 +250,7 @@ impl PingTally {
             load: self.whole,
             lat_ns: self.time.clone(),
             response_ns: self.response.clone(),
+            series: self.course.intervals(),
             ..Ping::default()
         }
     }

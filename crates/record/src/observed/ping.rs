@@ -1,10 +1,13 @@
 //! A ping: on what target and how it was made, and what its requests add up to.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use fathom_stats::Latency;
+use fathom_stats::series::{self, Interval};
 use serde::{Deserialize, Serialize};
 
+use crate::wire::is_default;
 use crate::{OpSummary, TestSummary};
 
 /// A whole ping: how it was made and the results.
@@ -23,6 +26,9 @@ pub struct Ping {
     pub lat_ns: Latency,
     /// The same from the moments they were due; `None` where no schedule was kept.
     pub response_ns: Option<Latency>,
+    /// The requests that count by the time of their answers, in intervals of one length.
+    #[serde(skip_serializing_if = "is_default")]
+    pub series: Vec<Interval>,
     /// What the kernel counted; `None` where the target has no block device.
     pub device_counts: Option<DeviceCounts>,
     /// The kernel's id of the thread that waits for an answer that did not come.
@@ -232,6 +238,20 @@ impl Ping {
             (mine, theirs) => *mine = mine.take().or(theirs),
         }
         self.stuck_thread = self.stuck_thread.or(other.stuck_thread);
+        self.merge_series(other.series);
+    }
+
+    /// Adds intervals to those of the same time, once both have the same length: a second, doubled so many times.
+    fn merge_series(&mut self, mut theirs: Vec<Interval>) {
+        let length = |series: &[Interval]| series.first().map_or(0, Interval::elapsed_ns);
+        for _ in 0..u32::BITS {
+            match length(&self.series).cmp(&length(&theirs)) {
+                Ordering::Less => series::halve_grid(&mut self.series),
+                Ordering::Greater => series::halve_grid(&mut theirs),
+                Ordering::Equal => break,
+            }
+        }
+        series::merge(&mut self.series, &theirs);
     }
 
     /// The headline numbers.
