@@ -18,7 +18,7 @@ pub fn render(view: &View, out: &mut TextWriter) -> io::Result<()> {
     let mut writer = Writer::from_writer(Vec::new());
     writer.write_record(columns.iter().map(|&index| view.data.columns[index].id))?;
     for row in &view.data.rows {
-        let cell = |&index: &usize| row.cells.get(index).map(Cell::raw).unwrap_or_default();
+        let cell = |&index: &usize| row.cells.get(index).map(inert).unwrap_or_default();
         // An end of line in a name would be read as one more row by many programs.
         writer.write_record(columns.iter().map(cell).map(|text| defused(&text).into_owned()))?;
     }
@@ -26,6 +26,14 @@ pub fn render(view: &View, out: &mut TextWriter) -> io::Result<()> {
     let text = String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     let mut out = out.verbatim();
     text.lines().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// The value; a text that a spreadsheet would compute begins with an apostrophe.
+fn inert(cell: &Cell) -> String {
+    let raw = cell.raw();
+    let is_formula =
+        cell.value.is_none() && raw.starts_with(['=', '+', '-', '@']) && raw.parse::<f64>().is_err();
+    if is_formula { format!("'{raw}") } else { raw }
 }
 
 #[cfg(test)]
@@ -43,6 +51,16 @@ mod tests {
         assert_eq!(
             text(|out| render(&view, out)).expect("writing to memory"),
             "test,lat_p99_ns\n\"a, \"\"b\"\"\\x0ac\",1440000\nd,\n"
+        );
+    }
+
+    #[test]
+    fn no_text_is_a_formula() {
+        let formulas = ["=1+1", "@SUM(A1)", "+cmd", "-1", "a=b"].map(|text| Row::new([text]));
+        let view = View { data: Table::new([Column::left("test")], formulas), ..View::default() };
+        assert_eq!(
+            text(|out| render(&view, out)).expect("writing to memory"),
+            "test\n'=1+1\n'@SUM(A1)\n'+cmd\n-1\na=b\n"
         );
     }
 }
