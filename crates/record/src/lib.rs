@@ -69,7 +69,9 @@ pub use summary::{CpuSummary, DeviceSummary, OpSummary, ScheduleSummary, SyncSum
 pub use surface::{ContentRecord, ScanRecord, SlowBlockRecord, UnreadableRecord};
 pub use test::{TestRecord, TestStatus};
 
-pub use fathom_stats::histogram::{FIO_BINS as FIO_LATENCY_BINS, midpoint as latency_bin_midpoint};
+pub use fathom_stats::histogram::{
+    FIO_BINS as FIO_LATENCY_BINS, lower_edge as latency_bin_lower_edge, midpoint as latency_bin_midpoint,
+};
 pub use fathom_stats::mean as mean_of_samples;
 pub use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,

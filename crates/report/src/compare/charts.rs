@@ -129,7 +129,8 @@ pub fn chart(comparison: &VolumeComparison, kind: ChartKind, style: &Style) -> R
     }
     let mut points = plots.iter().flat_map(|plot| &plot.series).flat_map(|series| &series.points);
     let has_intervals = points.any(|point| point.interval.is_some());
-    Ok(Chart { title: kind.title().to_owned(), plots, notes: notes(comparison, kind, has_intervals) })
+    let notes = notes(comparison, kind, has_intervals);
+    Ok(Chart { title: kind.title().to_owned(), plots, notes, ..Chart::default() })
 }
 
 fn of_kind(comparison: &VolumeComparison, kind: ChartKind, naming: Naming) -> Result<Vec<Plot>, String> {

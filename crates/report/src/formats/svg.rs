@@ -5,11 +5,12 @@
 
 mod bars;
 mod curves;
+mod heat;
 mod style;
 mod writer;
 
 use crate::columns::wrap;
-use crate::view::{Plot, PlotForm};
+use crate::view::{HeatMap, Plot, PlotForm};
 
 use style::{STYLE, series_class};
 use writer::{Anchor, SvgWriter};
@@ -21,6 +22,8 @@ pub struct Chart {
     pub title: String,
     /// The plots, in reading order.
     pub plots: Vec<Plot>,
+    /// Maps below them.
+    pub maps: Vec<HeatMap>,
     /// Where the values are from, and what to know of them.
     pub notes: Vec<String>,
 }
@@ -48,6 +51,15 @@ const PANEL: f64 = 290.0;
 
 /// The picture as a file.
 pub fn render(chart: &Chart) -> String {
+    drawn(chart, STYLE)
+}
+
+/// The picture for a page that has the style of its classes.
+pub(crate) fn inline(chart: &Chart) -> String {
+    drawn(chart, "")
+}
+
+fn drawn(chart: &Chart, style: &str) -> String {
     let inner = WIDTH - 2.0 * MARGIN;
     let legend = legend_rows(&chart.plots, inner);
     let notes: Vec<String> =
@@ -78,12 +90,22 @@ pub fn render(chart: &Chart) -> String {
         }
         y += height + GAP;
     }
+    for map in &chart.maps {
+        let height = heat::height(map);
+        heat::draw(map, Area { x: MARGIN, y, width: inner, height }, &mut svg);
+        y += height + GAP;
+    }
     for note in &notes {
         svg.text(MARGIN, y, Anchor::Start, "note", note);
         y += LINE * 0.9;
     }
-    let titles: Vec<&str> = chart.plots.iter().map(|plot| plot.title.as_str()).collect();
-    svg.document(WIDTH, y + MARGIN * 0.5, &chart.title, &titles.join("; "), STYLE)
+    let titles: Vec<&str> = chart
+        .plots
+        .iter()
+        .map(|plot| plot.title.as_str())
+        .chain(chart.maps.iter().map(|map| map.measure))
+        .collect();
+    svg.document(WIDTH, y + MARGIN * 0.5, &chart.title, &titles.join("; "), style)
 }
 
 /// Small plots stand two in a row.
@@ -183,7 +205,19 @@ mod tests {
             limits: vec![PlotLimit { name: "limit of A".to_owned(), series: 0, y: 100.0 }],
             marks: Vec::new(),
         };
-        Chart { title: hostile.to_owned(), plots: vec![bars, curves], notes: vec![hostile.to_owned()] }
+        let map = HeatMap {
+            measure: "I/Os",
+            across: "time",
+            down: "latency",
+            columns: vec![hostile.to_owned(), "1 s".to_owned()],
+            rows: vec![(hostile.to_owned(), vec![Some(crate::view::Cell::count(4)), None])],
+        };
+        Chart {
+            title: hostile.to_owned(),
+            plots: vec![bars, curves],
+            maps: vec![map],
+            notes: vec![hostile.to_owned()],
+        }
     }
 
     #[test]

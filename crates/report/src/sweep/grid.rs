@@ -79,6 +79,8 @@ impl Grid<'_> {
         }
         HeatMap {
             measure,
+            across: "queue depth",
+            down: "block size",
             columns,
             rows: self.axis(|point| point.spot.block_size_bytes).into_iter().map(row).collect(),
         }

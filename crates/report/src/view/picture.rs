@@ -7,6 +7,10 @@ use super::Cell;
 pub struct HeatMap {
     /// What the cells are, with their unit.
     pub measure: &'static str,
+    /// What the horizontal axis is; empty where its names say so.
+    pub across: &'static str,
+    /// What the vertical axis is.
+    pub down: &'static str,
     /// Names along the horizontal axis.
     pub columns: Vec<String>,
     /// Name and cells of each line; `None` where nothing was measured.
@@ -124,6 +128,15 @@ pub struct PlotMark {
     pub to: f64,
     /// Why there is none.
     pub reason: &'static str,
+}
+
+impl HeatMap {
+    /// The highest value; 1 where there is none.
+    pub fn most(&self) -> f64 {
+        let cells = self.rows.iter().flat_map(|(_, cells)| cells).flatten();
+        let most = cells.filter_map(Cell::number).fold(0.0, f64::max);
+        if most > 0.0 { most } else { 1.0 }
+    }
 }
 
 impl PlotPoint {

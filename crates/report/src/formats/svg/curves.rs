@@ -61,6 +61,9 @@ pub(super) fn draw(plot: &Plot, area: Area, svg: &mut SvgWriter) {
     }
     for mark in &plot.marks {
         let (from, to) = (field.across(mark.from), field.across(mark.to));
+        if mark.to > mark.from {
+            svg.rectangle(from, field.top, ((to - from).max(1.0), field.bottom - field.top), "mark");
+        }
         svg.text(f64::midpoint(from, to), field.bottom - 4.0, Anchor::Middle, "absent", mark.reason);
     }
     for (place, series) in plot.series.iter().enumerate() {

@@ -16,6 +16,9 @@ text { fill: #1a1a1a; font-size: 13px }
 .axis { stroke: #777777; stroke-width: 1 }
 .interval { stroke: #1a1a1a; stroke-width: 1.5; fill: none }
 .curve { fill: none; stroke-width: 2; stroke-linejoin: round }
+.mark { fill: #0072b2; opacity: 0.14 }
+.h1 { opacity: 0.12 } .h2 { opacity: 0.24 } .h3 { opacity: 0.37 } .h4 { opacity: 0.5 }
+.h5 { opacity: 0.63 } .h6 { opacity: 0.76 } .h7 { opacity: 0.88 } .h8 { opacity: 1 }
 .limit { fill: none; stroke-width: 1.2; stroke-dasharray: 2 4 }
 .c0 { stroke: #0072b2 } .f0 { fill: #0072b2 }
 .c1 { stroke: #d55e00 } .f1 { fill: #d55e00 }

@@ -111,10 +111,11 @@ impl SvgWriter {
         description: &str,
         style: &str,
     ) -> String {
+        let style = if style.is_empty() { String::new() } else { format!("<style>{style}</style>\n") };
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
              height=\"{height:.0}\" role=\"img\" font-family=\"system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif\">\n\
-             <title>{}</title>\n<desc>{}</desc>\n<style>{style}</style>\n\
+             <title>{}</title>\n<desc>{}</desc>\n{style}\
              <rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n{}</svg>\n",
             escaped(title),
             escaped(description),

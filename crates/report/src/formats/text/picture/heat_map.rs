@@ -60,6 +60,8 @@ mod tests {
     fn cells_are_shaded_and_the_emptiest_columns_leave_first() {
         let cell = |iops: f64| Some(Cell::iops(iops));
         let map = HeatMap {
+            across: "",
+            down: "",
             measure: "IOPS",
             columns: ["QD 1", "QD 2", "QD 4"].map(str::to_owned).to_vec(),
             rows: vec![

@@ -1,0 +1,228 @@
+//! Charts: the place of each, its data for the script, and a picture for readers without scripts.
+
+use serde::Serialize;
+
+use super::writer::HtmlWriter;
+use crate::columns::capital;
+use crate::formats::svg::{self, Chart};
+use crate::view::{Axis, AxisEnds, AxisScale, Cell, HeatMap, Plot, PlotForm, PlotPoint};
+
+/// A plot as the script reads it. Every value comes with its text, so that it reads as in all other reports.
+#[derive(Serialize)]
+struct PlotData<'a> {
+    form: &'static str,
+    title: &'a str,
+    x: AxisData<'a>,
+    y: AxisData<'a>,
+    series: Vec<SeriesData<'a>>,
+    limits: Vec<LimitData<'a>>,
+    marks: Vec<MarkData>,
+}
+
+#[derive(Serialize)]
+struct AxisData<'a> {
+    label: &'a str,
+    log: bool,
+    from: f64,
+    to: f64,
+    ticks: Vec<(f64, String)>,
+    names: &'a [String],
+}
+
+#[derive(Serialize)]
+struct SeriesData<'a> {
+    name: &'a str,
+    points: Vec<PointData>,
+}
+
+/// From, to, value, its text, the text of its place, and both ends of its interval.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PointData {
+    Alone(f64, f64, f64, String, String),
+    WithInterval(f64, f64, f64, String, String, f64, f64),
+}
+
+#[derive(Serialize)]
+struct LimitData<'a> {
+    name: &'a str,
+    series: usize,
+    y: f64,
+}
+
+#[derive(Serialize)]
+struct MarkData {
+    series: usize,
+    from: f64,
+    to: f64,
+    reason: &'static str,
+}
+
+/// A heat map as the script reads it: column, row and value of each cell.
+#[derive(Serialize)]
+struct HeatData<'a> {
+    form: &'static str,
+    title: String,
+    x: &'static str,
+    y: &'static str,
+    unit: &'static str,
+    columns: &'a [String],
+    rows: Vec<&'a str>,
+    cells: Vec<(usize, usize, f64)>,
+    most: f64,
+    series: [(); 0],
+}
+
+/// Ticks that a chart has room for at most; the script leaves out some.
+const X_TICKS: usize = 13;
+const Y_TICKS: usize = 6;
+
+/// Writes a plot; `charts` counts those of the page.
+pub(super) fn plot(plot: &Plot, charts: &mut usize, out: &mut HtmlWriter) {
+    let data = PlotData {
+        form: match plot.form {
+            PlotForm::Steps => "steps",
+            PlotForm::Lines => "lines",
+            PlotForm::Bars => "bars",
+        },
+        title: &plot.title,
+        x: axis(&plot.x, plot.x_ends(), X_TICKS),
+        y: axis(&plot.y, plot.y_ends(), Y_TICKS),
+        series: plot
+            .series
+            .iter()
+            .map(|series| SeriesData {
+                name: &series.name,
+                points: series.points.iter().map(|point| self::point(plot, point)).collect(),
+            })
+            .collect(),
+        limits: plot
+            .limits
+            .iter()
+            .map(|limit| LimitData { name: &limit.name, series: limit.series, y: limit.y })
+            .collect(),
+        marks: plot
+            .marks
+            .iter()
+            .map(|mark| MarkData { series: mark.series, from: mark.from, to: mark.to, reason: mark.reason })
+            .collect(),
+    };
+    let picture =
+        svg::inline(&Chart { title: plot.title.clone(), plots: vec![plot.clone()], ..Chart::default() });
+    figure(&plot.title, &description(plot), &data, &picture, charts, out);
+}
+
+/// Writes a map of many cells as a picture.
+pub(super) fn heat_map(map: &HeatMap, charts: &mut usize, out: &mut HtmlWriter) {
+    let cell = |row: usize, column: usize, cell: &Option<Cell>| Some((column, row, cell.as_ref()?.number()?));
+    let cells = map.rows.iter().enumerate().flat_map(|(row, (_, cells))| {
+        cells.iter().enumerate().filter_map(move |(column, inner)| cell(row, column, inner))
+    });
+    let title = format!("{} by {} and {}", capital(map.measure), map.across, map.down);
+    let data = HeatData {
+        form: "heat",
+        title: title.clone(),
+        x: map.across,
+        y: map.down,
+        unit: map.measure,
+        columns: &map.columns,
+        rows: map.rows.iter().map(|(name, _)| name.as_str()).collect(),
+        cells: cells.collect(),
+        most: map.most(),
+        series: [],
+    };
+    let description = format!("Heat map of {} columns and {} rows.", map.columns.len(), map.rows.len());
+    let picture = svg::inline(&Chart { title: title.clone(), maps: vec![map.clone()], ..Chart::default() });
+    figure(&title, &description, &data, &picture, charts, out);
+}
+
+fn axis(axis: &Axis, ends: AxisEnds, most: usize) -> AxisData<'_> {
+    let tick = |value: f64| (value, axis.word(value));
+    AxisData {
+        label: &axis.label,
+        log: axis.scale == AxisScale::Logarithmic,
+        from: ends.from,
+        to: ends.to,
+        ticks: axis.ticks(ends, most).into_iter().map(tick).collect(),
+        names: &axis.names,
+    }
+}
+
+fn point(plot: &Plot, point: &PlotPoint) -> PointData {
+    let PlotPoint { from, to, y, interval } = *point;
+    let (text, place) = ((plot.y.text)(y), plot.x.word(f64::midpoint(from, to)));
+    match interval {
+        Some(AxisEnds { from: low, to: high }) => {
+            PointData::WithInterval(from, to, y, text, place, low, high)
+        }
+        None => PointData::Alone(from, to, y, text, place),
+    }
+}
+
+/// What a reader who does not see the picture is told first.
+fn description(plot: &Plot) -> String {
+    let form = match plot.form {
+        PlotForm::Bars => "Bar chart",
+        PlotForm::Steps | PlotForm::Lines => "Line chart",
+    };
+    let points = plot.series.iter().flat_map(|series| &series.points);
+    let ends = points.fold(None, |ends: Option<(f64, f64)>, point| {
+        let (least, most) = ends.unwrap_or((point.y, point.y));
+        Some((least.min(point.y), most.max(point.y)))
+    });
+    let Some((least, most)) = ends else { return format!("{form} without values.") };
+    let text = |value: f64| (plot.y.text)(value);
+    let (least, most, unit) = (text(least), text(most), &plot.y.label);
+    format!("{form}: from {least} to {most} {unit}. Arrow keys read the values, plus and minus zoom.")
+}
+
+fn figure(
+    title: &str,
+    description: &str,
+    data: &impl Serialize,
+    picture: &str,
+    charts: &mut usize,
+    out: &mut HtmlWriter,
+) {
+    *charts += 1;
+    out.open("figure", &[("class", "chart"), ("id", &format!("c{charts}"))]);
+    out.element("figcaption", &[], title);
+    out.raw("<div class=\"legend\"></div>\n");
+    let label = format!("{title}. {description}");
+    out.open("div", &[("class", "plot"), ("tabindex", "0"), ("role", "group"), ("aria-label", &label)]);
+    out.raw("<noscript>");
+    out.raw(picture);
+    out.raw("</noscript>");
+    out.close("div");
+    out.raw("<p class=\"readout\" role=\"status\"></p>\n<div class=\"controls\"></div>\n");
+    out.raw("<details><summary>Values</summary>");
+    out.open(
+        "div",
+        &[
+            ("class", "scroll tall"),
+            ("tabindex", "0"),
+            ("role", "group"),
+            ("aria-label", &format!("Values: {title}")),
+        ],
+    );
+    out.close("div");
+    out.close("details");
+    out.raw("<script type=\"application/json\">");
+    out.raw(&inert(data));
+    out.raw("</script>\n");
+    out.close("figure");
+}
+
+/// A document that is no markup wherever it stands, and has no character that is not seen.
+fn inert(data: &impl Serialize) -> String {
+    let text = serde_json::to_string(data).unwrap_or_default();
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !matches!(c, '<' | '>' | '&') && !fathom_model::text::is_hidden(c) {
+            out.push(c);
+            continue;
+        }
+        c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+    }
+    out
+}

@@ -1,0 +1,206 @@
+//! The page of a run: what its view says, with a summary before it and charts of every test.
+//!
+//! A page shows what a terminal has no room for. Its charts are made from the record alone, as typed plots, so that the same
+//! chart can stand in a page or in a file of its own.
+
+mod axes;
+mod course;
+mod monitored;
+mod overview;
+mod percentiles;
+mod summary;
+mod sweep_curves;
+
+use std::fmt;
+use std::str::FromStr;
+
+use fathom_analysis::sweep;
+use fathom_model::units::UnitSystem;
+use fathom_record::{ActivityKind, Observed, RunRecord, TestRecord};
+
+use crate::Style;
+use crate::formats::svg::Chart;
+use crate::run_view;
+use crate::view::{Block, Plot, Section, View};
+
+/// Title of the first section, whose figures are written large.
+pub const SUMMARY: &str = "Summary";
+/// Tests whose courses are drawn: the longest, and of the probes of an identification fewer.
+const MOST_COURSES: usize = 40;
+const MOST_PROBES: usize = 8;
+
+/// What a chart of a run shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunChart {
+    /// Rates and latencies of all tests.
+    Overview,
+    /// Rates and latencies of each test over time.
+    Time,
+    /// Latencies by percentile.
+    Latency,
+    /// Latencies of each test over time, as a heat map.
+    Heat,
+    /// Rates by queue depth and by block size.
+    Depth,
+}
+
+impl RunChart {
+    /// All of them, in the order of help.
+    pub const ALL: [RunChart; 5] =
+        [RunChart::Overview, RunChart::Time, RunChart::Latency, RunChart::Heat, RunChart::Depth];
+
+    /// The name as typed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RunChart::Overview => "overview",
+            RunChart::Time => "time",
+            RunChart::Latency => "latency",
+            RunChart::Heat => "heat",
+            RunChart::Depth => "depth",
+        }
+    }
+
+    const fn title(self) -> &'static str {
+        match self {
+            RunChart::Overview => "Rates and latencies",
+            RunChart::Time => "Rates and latencies over time",
+            RunChart::Latency => "Latency percentiles",
+            RunChart::Heat => "Latencies over time",
+            RunChart::Depth => "Rates by queue depth and block size",
+        }
+    }
+
+    /// What a run needs to have for it.
+    const fn need(self) -> &'static str {
+        match self {
+            RunChart::Overview => "a test with a rate",
+            RunChart::Time => "a test of at least two intervals",
+            RunChart::Latency => "a test with 100 I/Os or more",
+            RunChart::Heat => "a test of at least two intervals with latencies",
+            RunChart::Depth => "a sweep",
+        }
+    }
+}
+
+impl fmt::Display for RunChart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for RunChart {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RunChart, String> {
+        let names = || RunChart::ALL.map(RunChart::name).join(", ");
+        RunChart::ALL
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| format!("unknown kind of chart '{text}': use one of {}", names()))
+    }
+}
+
+/// `view` of `record` as a page shows it.
+pub fn view(record: &RunRecord, view: View) -> View {
+    let mut page = View { head: view.head, data: view.data, units: view.units, ..View::default() };
+    page.push(SUMMARY, summary::blocks(record));
+    let results = titled(view.sections);
+    // Where every test is looked at by itself, its charts say more than the rows; else they are what the results rest on.
+    let kind = record.header.activity.kind();
+    let charts_first = matches!(kind, ActivityKind::Bench | ActivityKind::Fio | ActivityKind::Sweep);
+    if charts_first {
+        push_charts(record, &mut page);
+        page.sections.extend(results);
+    } else {
+        page.sections.extend(results);
+        push_charts(record, &mut page);
+    }
+    page.push("Conditions", [summary::conditions(record)]);
+    page
+}
+
+fn push_charts(record: &RunRecord, page: &mut View) {
+    page.push("Overview", [Block::Plots(overview::plots(record))]);
+    page.push("Rates by queue depth and block size", [Block::Plots(sweep_plots(record))]);
+    for test in drawn_tests(record) {
+        let plots = course::plots(record, test).into_iter().chain(percentiles::curves(test)).collect();
+        let maps = course::heat_map(test).into_iter().collect();
+        page.push(format!("Charts: {}", run_view::name(test)), [Block::Plots(plots), Block::HeatMaps(maps)]);
+    }
+}
+
+/// One chart of a run as a picture of its own.
+///
+/// # Errors
+/// The run has nothing to show; the message says what is needed.
+pub fn chart(record: &RunRecord, kind: RunChart, style: &Style) -> Result<Chart, String> {
+    let tests = drawn_tests(record);
+    let titled = |test: &TestRecord, plot: Plot| match tests.len() {
+        1 => plot,
+        _ => Plot { title: format!("{}: {}", run_view::id(test), plot.title), ..plot },
+    };
+    let of_tests = |of: &dyn Fn(&TestRecord) -> Vec<Plot>| {
+        tests.iter().flat_map(|test| of(test).into_iter().map(|plot| titled(test, plot))).collect()
+    };
+    let mut maps = Vec::new();
+    let mut plots: Vec<Plot> = match kind {
+        RunChart::Overview => overview::plots(record),
+        RunChart::Time => of_tests(&|test| course::plots(record, test)),
+        RunChart::Latency => of_tests(&|test| percentiles::curves(test).into_iter().collect()),
+        RunChart::Depth => sweep_plots(record),
+        RunChart::Heat => {
+            maps = tests.iter().filter_map(|test| course::heat_map(test)).collect();
+            Vec::new()
+        }
+    };
+    if plots.is_empty() && maps.is_empty() {
+        return Err(format!("cannot draw the chart {kind}: it needs {}", kind.need()));
+    }
+    if style.units == Some(UnitSystem::Si) {
+        plots.iter_mut().for_each(|plot| plot.set_units(UnitSystem::Si));
+    }
+    let target = &record.header.target;
+    Ok(Chart { title: format!("{}: {target}", kind.title()), plots, maps, ..Chart::default() })
+}
+
+/// The sections with a title each: what has none belongs to the section before, or is the first of the results.
+fn titled(sections: Vec<Section>) -> Vec<Section> {
+    let mut titled: Vec<Section> = Vec::with_capacity(sections.len());
+    for section in sections {
+        match titled.last_mut() {
+            Some(last) if section.title.is_empty() => last.blocks.extend(section.blocks),
+            None if section.title.is_empty() => {
+                titled.push(Section { title: "Results".to_owned(), ..section });
+            }
+            _ => titled.push(section),
+        }
+    }
+    titled
+}
+
+fn sweep_plots(record: &RunRecord) -> Vec<Plot> {
+    match record.header.activity.kind() {
+        ActivityKind::Sweep => sweep_curves::plots(&sweep::assess(record)),
+        _ => Vec::new(),
+    }
+}
+
+/// The tests whose courses are drawn. The points of a sweep or a surface are many, and none is looked at by itself.
+fn drawn_tests(record: &RunRecord) -> Vec<&TestRecord> {
+    if matches!(record.header.activity.kind(), ActivityKind::Sweep | ActivityKind::Surface) {
+        return Vec::new();
+    }
+    let length = |test: &TestRecord| match &test.observed {
+        Some(Observed::Forecast(forecast)) => forecast.elapsed_ns,
+        Some(Observed::Monitor(device)) => device.means.elapsed_ns,
+        Some(Observed::Ping(ping)) => ping.elapsed_ns,
+        Some(Observed::Import(_)) => 0,
+        None => test.elapsed_ns,
+    };
+    let mut lengths: Vec<u64> = record.tests.iter().map(length).collect();
+    lengths.sort_unstable_by(|one, other| other.cmp(one));
+    let most =
+        if record.header.activity.kind() == ActivityKind::Identify { MOST_PROBES } else { MOST_COURSES };
+    let least = lengths.get(most).map_or(1, |length| length + 1);
+    record.tests.iter().filter(|test| length(test) >= least).collect()
+}

@@ -1,0 +1,353 @@
+//! The course of a test: rates and latencies over time, what stalled or throttled it, and where its limits lie.
+
+use fathom_model::Op;
+use fathom_record::forecast::{CreditCourse, ForecastSlice};
+use fathom_record::{
+    FindingId, Histogram, Interval, IntervalOp, JobRecord, Observed, RunRecord, TestRecord,
+    latency_bin_lower_edge, merge_jobs,
+};
+
+use super::axes::{self, MIB, latency_text, percent_text, plot, rate_text};
+use super::monitored;
+use crate::view::{Axis, Cell, HeatMap, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries};
+
+/// I/Os of an interval from which on its p99 is shown.
+const LEAST_FOR_P99: u64 = 100;
+/// Columns and rows of a heat map at most.
+const MOST_COLUMNS: usize = 120;
+const MOST_ROWS: usize = 36;
+
+/// A stretch of time of all workers together.
+struct Slice {
+    from: u64,
+    to: u64,
+    /// Completed I/Os and bytes of reads, writes and trims.
+    ios: [u64; 3],
+    bytes: [u64; 3],
+    /// Latencies of each operation; in place of reads those of all where they are not told apart.
+    latencies: [Histogram; 3],
+}
+
+impl Slice {
+    fn of_interval(interval: &Interval) -> Slice {
+        let histogram = |op: &IntervalOp| {
+            Histogram::from_sparse(op.clat_bins.iter().map(|&(bin, count)| (usize::from(bin), count)))
+        };
+        Slice {
+            from: interval.start_ns,
+            to: interval.end_ns,
+            ios: interval.ops().map(|op| op.ios),
+            bytes: interval.ops().map(|op| op.bytes),
+            latencies: interval.ops().map(histogram),
+        }
+    }
+
+    fn of_forecast(slice: &ForecastSlice) -> Slice {
+        Slice {
+            from: slice.start_ns,
+            to: slice.end_ns,
+            ios: slice.counted.ios,
+            bytes: slice.counted.bytes,
+            latencies: [slice.lat.histogram.clone(), Histogram::default(), Histogram::default()],
+        }
+    }
+
+    /// Adds the slice that follows this one.
+    fn absorb(&mut self, next: &Slice) {
+        self.to = next.to;
+        for op in 0..3 {
+            self.ios[op] += next.ios[op];
+            self.bytes[op] += next.bytes[op];
+            self.latencies[op].merge(&next.latencies[op]);
+        }
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 * 1e9 / (self.to - self.from).max(1) as f64
+    }
+
+    fn point(&self, y: f64) -> PlotPoint {
+        PlotPoint { from: self.from as f64, to: self.to as f64, y, interval: None }
+    }
+}
+
+/// The course of a test in order of time, and whether its latencies are told apart by operation.
+fn slices(test: &TestRecord) -> (Vec<Slice>, bool) {
+    if let Some(Observed::Forecast(forecast)) = &test.observed {
+        return (forecast.slices.iter().map(Slice::of_forecast).collect(), false);
+    }
+    if let Some(Observed::Ping(ping)) = &test.observed {
+        return (ping.series.iter().map(Slice::of_interval).collect(), true);
+    }
+    let mut slices: Vec<Slice> = phases(&test.jobs)
+        .iter()
+        .flat_map(|phase| of_phase(phase))
+        .filter(|slice| slice.to > slice.from)
+        .collect();
+    slices.sort_by_key(|slice| slice.from);
+    (without_cuts(slices), true)
+}
+
+/// The slices without those that the end of a phase cut so short that they have no rate: they are added to the one before.
+fn without_cuts(slices: Vec<Slice>) -> Vec<Slice> {
+    const SHORT: u64 = 4;
+    let mut lengths: Vec<u64> = slices.iter().map(|slice| slice.to - slice.from).collect();
+    lengths.sort_unstable();
+    let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    let mut whole: Vec<Slice> = Vec::with_capacity(slices.len());
+    for slice in slices {
+        match whole.last_mut().filter(|last| last.to == slice.from && (slice.to - slice.from) * SHORT < usual)
+        {
+            Some(last) => last.absorb(&slice),
+            None => whole.push(slice),
+        }
+    }
+    whole
+}
+
+/// The jobs that ran at the same time.
+fn phases(jobs: &[JobRecord]) -> Vec<Vec<&JobRecord>> {
+    let mut numbers: Vec<u32> = jobs.iter().map(|job| job.phase).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.into_iter().map(|number| jobs.iter().filter(|job| job.phase == number).collect()).collect()
+}
+
+fn of_phase(jobs: &[&JobRecord]) -> Vec<Slice> {
+    let merged = merge_jobs(jobs);
+    let ramp = merged.ramp.iter().flat_map(|ramp| &ramp.series);
+    ramp.chain(&merged.measured.series).map(Slice::of_interval).collect()
+}
+
+/// The plots of a test; none where it has fewer than two intervals.
+pub(super) fn plots(record: &RunRecord, test: &TestRecord) -> Vec<Plot> {
+    if let Some(Observed::Monitor(device)) = &test.observed {
+        return monitored::plots(device);
+    }
+    let (slices, by_op) = slices(test);
+    let [first, .., last] = slices.as_slice() else { return Vec::new() };
+    let time = || axes::time(first.from, last.to);
+    let each = |of: &dyn Fn(&Slice, usize) -> f64| -> Vec<PlotSeries> {
+        let used = (0..3).filter(|&op| slices.iter().any(|slice| slice.ios[op] > 0));
+        let points = |op: usize| slices.iter().map(|slice| slice.point(of(slice, op))).collect();
+        used.map(|op| PlotSeries { name: Op::DATA[op].name().to_owned(), points: points(op) }).collect()
+    };
+    // The rate of a ping is its interval.
+    let has_rate = test.ping().is_none();
+    let rates = |of: &dyn Fn(&Slice, usize) -> f64| if has_rate { each(of) } else { Vec::new() };
+    let iops = rates(&|slice, op| slice.per_second(slice.ios[op]));
+    let bandwidth = rates(&|slice, op| slice.per_second(slice.bytes[op]) / MIB);
+    let marks = marks(test);
+    let [iops_limits, bandwidth_limits] = limits(record, test);
+    let marked = |plot: Plot, limits: Vec<PlotLimit>| Plot { marks: marks.clone(), limits, ..plot };
+    let mut plots: Vec<Plot> = [
+        plot("IOPS over time", PlotForm::Steps, time(), Axis::linear("IOPS", rate_text), iops)
+            .map(|plot| marked(plot, iops_limits)),
+        plot("Bandwidth over time", PlotForm::Steps, time(), Axis::linear("MiB/s", rate_text), bandwidth)
+            .map(|plot| marked(plot, bandwidth_limits)),
+        plot(
+            "Latency over time",
+            PlotForm::Steps,
+            time(),
+            Axis::logarithmic("latency", latency_text),
+            latencies(&slices, by_op),
+        )
+        .map(|plot| marked(plot, Vec::new())),
+        credits(test, time()),
+        host(record, test),
+        by_host(record, test),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    plots.retain(|plot| plot.series.iter().any(|series| series.points.len() > 1));
+    plots
+}
+
+fn latencies(slices: &[Slice], by_op: bool) -> Vec<PlotSeries> {
+    let used: Vec<usize> =
+        (0..3).filter(|&op| slices.iter().any(|slice| slice.latencies[op].samples() > 0)).collect();
+    let mut series = Vec::new();
+    for &op in &used {
+        let before =
+            if by_op && used.len() > 1 { format!("{} ", Op::DATA[op].name()) } else { String::new() };
+        for (percent, name, least) in [(50.0, "p50", 1), (99.0, "p99", LEAST_FOR_P99), (100.0, "maximum", 1)]
+        {
+            let point = |slice: &Slice| {
+                let latencies = &slice.latencies[op];
+                let ns = latencies.percentile(percent).filter(|_| latencies.samples() >= least)?;
+                Some(slice.point(ns.max(1) as f64))
+            };
+            let points = slices.iter().filter_map(point).collect();
+            series.push(PlotSeries { name: format!("{before}{name}"), points });
+        }
+    }
+    series
+}
+
+/// Ramps, stalls, and times in which the control group held the program back.
+fn marks(test: &TestRecord) -> Vec<PlotMark> {
+    let mark = |from: u64, to: u64, reason| PlotMark { series: 0, from: from as f64, to: to as f64, reason };
+    let of_job = |job: &JobRecord| {
+        let ramp = job.ramp.as_ref().map(|ramp| mark(ramp.start_ns, ramp.end_ns, "ramp"));
+        let stalls =
+            job.stalls.iter().map(|stall| mark(stall.start_ns, stall.start_ns + stall.length_ns, "stalled"));
+        ramp.into_iter().chain(stalls).collect::<Vec<_>>()
+    };
+    let mut marks: Vec<PlotMark> = test.jobs.iter().flat_map(of_job).collect();
+    let throttled = test.host_load.iter().filter(|interval| interval.counters.throttled_ns > 0);
+    marks.extend(throttled.map(|interval| mark(interval.start_ns, interval.end_ns, "CPU throttled")));
+    match &test.observed {
+        Some(Observed::Forecast(forecast)) => {
+            let stalls = forecast.stalls.iter();
+            marks.extend(
+                stalls.map(|stall| mark(stall.start_ns, stall.start_ns + stall.length_ns, "stalled")),
+            );
+        }
+        Some(Observed::Ping(ping)) => {
+            let stalls = ping.counts.stalls.iter();
+            marks.extend(
+                stalls.map(|stall| mark(stall.begin_ns, stall.begin_ns + stall.length_ns, "stalled")),
+            );
+        }
+        _ => {}
+    }
+    marks.sort_by(|one, other| one.from.total_cmp(&other.from).then(one.to.total_cmp(&other.to)));
+    marks.dedup_by(|next, one| next.reason == one.reason && next.from == one.from && next.to == one.to);
+    marks
+}
+
+/// The limits that were found of this test: IOPS, and MiB/s.
+fn limits(record: &RunRecord, test: &TestRecord) -> [Vec<PlotLimit>; 2] {
+    let mut limits = [Vec::new(), Vec::new()];
+    let of_test = record.findings.iter().filter(|finding| finding.tests.contains(&test.id));
+    for finding in of_test {
+        let value = |name: &str| finding.evidence.get(name).and_then(serde_json::Value::as_f64);
+        let limit = |name: &str, y: f64| PlotLimit { name: name.to_owned(), series: 0, y };
+        match finding.id {
+            FindingId::IopsCap => limits[0].extend(value("iops").map(|iops| limit("IOPS limit", iops))),
+            FindingId::BandwidthCap => {
+                let rate = value("bytes_per_second").map(|rate| rate / MIB);
+                limits[1].extend(rate.map(|rate| limit("bandwidth limit", rate)));
+            }
+            FindingId::BurstSuspected => {
+                limits[0].extend(value("baseline_iops").map(|iops| limit("baseline", iops)));
+            }
+            _ => {}
+        }
+    }
+    limits
+}
+
+/// What is left of the burst credits of a simulated volume.
+fn credits(test: &TestRecord, time: Axis) -> Option<Plot> {
+    let Some(Observed::Forecast(forecast)) = &test.observed else { return None };
+    let course = |(place, credit): (usize, &CreditCourse)| {
+        let capacity = credit.capacity.filter(|capacity| *capacity > 0)? as f64;
+        let left = |slice: &ForecastSlice| {
+            let left = (*slice.credits_left.get(place)?)?;
+            Some(PlotPoint::at(slice.end_ns as f64, left as f64 / capacity * 100.0))
+        };
+        let points = forecast.slices.iter().filter_map(left).collect();
+        Some(PlotSeries { name: credit.of.clone(), points })
+    };
+    let series = forecast.credits.iter().enumerate().filter_map(course).collect();
+    let y = Axis::linear("credits left", percent_text).ending(0.0, 100.0);
+    plot("Burst credits over time", PlotForm::Lines, time, y, series)
+}
+
+/// What the machine did meanwhile, in percent of its CPUs.
+fn host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
+    let [first, .., last] = test.host_load.as_slice() else { return None };
+    let series = |name: &str, of: fn(&fathom_record::HostCounters) -> u64| {
+        let point = |interval: &fathom_record::HostInterval| {
+            let cpus =
+                record.header.hosts.get(interval.host as usize).map_or(1, |host| host.cpus_online.max(1));
+            let elapsed = interval.end_ns.saturating_sub(interval.start_ns).max(1) as f64 * f64::from(cpus);
+            let share = of(&interval.counters) as f64 / elapsed * 100.0;
+            let (from, to) = (interval.start_ns as f64, interval.end_ns as f64);
+            PlotPoint { from, to, y: share.min(100.0), interval: None }
+        };
+        let of_first = test.host_load.iter().filter(|interval| interval.host == first.host);
+        let points: Vec<PlotPoint> = of_first.map(point).collect();
+        let is_there = points.iter().any(|point| point.y > 0.0);
+        PlotSeries { name: name.to_owned(), points: if is_there { points } else { Vec::new() } }
+    };
+    let all = vec![
+        series("busy", |counters| counters.busy_ns),
+        series("steal", |counters| counters.steal_ns),
+        series("waiting for I/O", |counters| counters.iowait_ns),
+    ];
+    let named = all.iter().filter(|series| !series.points.is_empty()).count();
+    let x = axes::time(first.start_ns, last.end_ns);
+    let y = Axis::linear("share of the CPUs", percent_text).ending(0.0, 100.0);
+    let mut plot = plot("CPUs of the host over time", PlotForm::Steps, x, y, all)?;
+    if named == 1 {
+        plot.title = "CPUs of the host over time: busy".to_owned();
+    }
+    Some(plot)
+}
+
+/// IOPS of each host, where there are several.
+fn by_host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
+    let hosts = &record.header.hosts;
+    if hosts.len() < 2 {
+        return None;
+    }
+    let of_host = |(place, host): (usize, &fathom_record::HostRecord)| {
+        let jobs: Vec<JobRecord> =
+            test.jobs.iter().filter(|job| job.host as usize == place).cloned().collect();
+        let slices = phases(&jobs).iter().flat_map(|phase| of_phase(phase)).collect::<Vec<_>>();
+        let points = slices.iter().filter(|slice| slice.to > slice.from);
+        let points = points.map(|slice| slice.point(slice.per_second(slice.ios.iter().sum())));
+        PlotSeries { name: host.hostname.clone(), points: points.collect() }
+    };
+    let series: Vec<PlotSeries> = hosts.iter().enumerate().map(of_host).collect();
+    let points = || series.iter().flat_map(|series| &series.points);
+    let (from, to) = (
+        points().map(|point| point.from).reduce(f64::min)?,
+        points().map(|point| point.to).reduce(f64::max)?,
+    );
+    let x = axes::time(from as u64, to as u64);
+    plot("IOPS of each host over time", PlotForm::Steps, x, Axis::linear("IOPS", rate_text), series)
+}
+
+/// How many I/Os took how long, over time.
+pub(super) fn heat_map(test: &TestRecord) -> Option<HeatMap> {
+    let (slices, _) = slices(test);
+    let [first, _, ..] = slices.as_slice() else { return None };
+    let counts = || slices.iter().flat_map(|slice| slice.latencies.iter().flat_map(Histogram::sparse));
+    let (least, most) = (counts().map(|(bin, _)| bin).min()?, counts().map(|(bin, _)| bin).max()?);
+    // Rows begin at bins that are multiples of one step: halves, quarters, ... of a power of two.
+    let step = [8, 16, 32, 64, 128, 256].into_iter().find(|step| most / step - least / step < MOST_ROWS)?;
+    let (bottom, top) = (least / step, most / step);
+    let end = slices.last().map_or(first.to, |last| last.to);
+    let columns = slices.len().min(MOST_COLUMNS);
+    // Slices that follow each other have a column each, though their lengths differ slightly.
+    let is_each = columns == slices.len() && slices.windows(2).all(|pair| pair[0].to == pair[1].from);
+    let wide = ((end - first.from) as f64 / columns as f64).max(1.0);
+    let mut grid = vec![vec![0_u64; columns]; top - bottom + 1];
+    for (place, slice) in slices.iter().enumerate() {
+        let middle = u64::midpoint(slice.from, slice.to) - first.from;
+        let column = if is_each { place } else { ((middle as f64 / wide) as usize).min(columns - 1) };
+        for (bin, count) in slice.latencies.iter().flat_map(Histogram::sparse) {
+            grid[top - bin / step][column] += count;
+        }
+    }
+    let row = |(place, counts): (usize, Vec<u64>)| {
+        let name = latency_text(latency_bin_lower_edge((top - place) * step) as f64);
+        (name, counts.into_iter().map(|count| (count > 0).then(|| Cell::count(count))).collect())
+    };
+    Some(HeatMap {
+        measure: "I/Os",
+        across: "time",
+        down: "latency",
+        columns: (0..columns)
+            .map(|column| match is_each {
+                true => axes::time_text(slices[column].from as f64),
+                false => axes::time_text((first.from as f64 + column as f64 * wide).round()),
+            })
+            .collect(),
+        rows: grid.into_iter().enumerate().map(row).collect(),
+    })
+}

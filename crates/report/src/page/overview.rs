@@ -1,0 +1,70 @@
+//! Rates and latencies of all tests side by side.
+
+use fathom_model::Op;
+use fathom_record::{ActivityKind, OpSummary, RunRecord, TestStatus, TestSummary};
+
+use super::axes::{MIB, latency_text, plot, rate_text};
+use crate::run_view;
+use crate::view::{Axis, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries};
+
+/// More tests than this are no overview.
+const MOST_TESTS: usize = 40;
+
+/// Bars of each test; none where there is only one, and of a sweep or a surface, whose points have charts of their own.
+pub(super) fn plots(record: &RunRecord) -> Vec<Plot> {
+    if matches!(record.header.activity.kind(), ActivityKind::Sweep | ActivityKind::Surface) {
+        return Vec::new();
+    }
+    let tests: Vec<(String, TestSummary)> = record
+        .tests
+        .iter()
+        .filter(|test| test.status == TestStatus::Complete)
+        .map(|test| (run_view::id(test).to_owned(), TestSummary::new(test)))
+        .filter(|(_, summary)| summary.total.is_some())
+        .collect();
+    if !(2..=MOST_TESTS).contains(&tests.len()) {
+        return Vec::new();
+    }
+    let missing = |plot: Plot, reason: &'static str| {
+        let has_bar = |group: f64| {
+            plot.series.iter().any(|series| series.points.iter().any(|point| point.from == group))
+        };
+        let mark = |group: f64| PlotMark { series: 0, from: group, to: group, reason };
+        let groups = (0..tests.len()).map(|group| group as f64);
+        let marks = groups.filter(|group| !has_bar(*group)).map(mark).collect();
+        Plot { marks, ..plot }
+    };
+    let bars = |title: &str, y: Axis, of: &dyn Fn(&OpSummary) -> Option<f64>| {
+        let series = [Op::Read, Op::Write, Op::Trim].map(|op| {
+            let point = |(place, (_, summary)): (usize, &(String, TestSummary))| {
+                let direction = match op {
+                    Op::Read => &summary.read,
+                    Op::Write => &summary.write,
+                    _ => &summary.trim,
+                };
+                Some(PlotPoint::at(place as f64, of(direction.as_ref()?)?))
+            };
+            PlotSeries {
+                name: op.name().to_owned(),
+                points: tests.iter().enumerate().filter_map(point).collect(),
+            }
+        });
+        let x = Axis::named(tests.iter().map(|(name, _)| name.clone()).collect());
+        plot(title, PlotForm::Bars, x, y, series.into()).map(|plot| missing(plot, "too few I/Os"))
+    };
+    let rate = |op: &OpSummary| (op.iops > 0.0).then_some(op.iops);
+    let bandwidth = |op: &OpSummary| (op.bytes_per_second > 0.0).then_some(op.bytes_per_second / MIB);
+    // Completion latency where the total was not recorded, as in the rows of a bench.
+    let latency = |op: &OpSummary| if op.lat_ns.samples > 0 { op.lat_ns.clone() } else { op.clat_ns.clone() };
+    let p99 = |op: &OpSummary| Some(latency(op).p99? as f64);
+    let logarithmic = |label: &str| Axis::logarithmic(label, latency_text);
+    [
+        bars("IOPS of each test", Axis::logarithmic("IOPS", rate_text), &rate),
+        bars("Bandwidth of each test", Axis::linear("MiB/s", rate_text), &bandwidth),
+        bars("Median latency of each test", logarithmic("latency"), &|op| Some(latency(op).p50? as f64)),
+        bars("99th percentile of latency of each test", logarithmic("latency"), &p99),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

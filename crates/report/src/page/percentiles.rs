@@ -1,0 +1,111 @@
+//! Latencies by percentile, on an axis that gives each nine the same room.
+
+use fathom_model::Op;
+use fathom_record::{Histogram, Latency, Observed, TestRecord, merge_jobs};
+
+use super::axes::{latency_text, plot};
+use crate::view::{Axis, Plot, PlotForm, PlotPoint, PlotSeries};
+
+/// I/Os beyond a percentile that is shown.
+const LEAST_BEYOND: f64 = 10.0;
+/// Fewer I/Os than this have no percentiles worth a curve.
+const LEAST_SAMPLES: u64 = 100;
+
+/// The percentiles of a test; none where it has too few I/Os.
+pub(super) fn curves(test: &TestRecord) -> Option<Plot> {
+    let named: Vec<(&str, Latency)> = match &test.observed {
+        Some(Observed::Ping(ping)) => {
+            let response = ping.response_ns.clone().map(|response| ("response time", response));
+            std::iter::once(("latency", ping.lat_ns.clone())).chain(response).collect()
+        }
+        Some(Observed::Forecast(forecast)) => {
+            Op::DATA.into_iter().map(|op| (op.name(), forecast.ops[op].lat.clone())).collect()
+        }
+        Some(Observed::Import(_) | Observed::Monitor(_)) => Vec::new(),
+        None => of_jobs(test),
+    };
+    let enough: Vec<&(&str, Latency)> =
+        named.iter().filter(|(_, latency)| latency.histogram.samples() >= LEAST_SAMPLES).collect();
+    let most = enough.iter().map(|(_, latency)| latency.histogram.samples()).max()?;
+    let series = enough
+        .iter()
+        .map(|(name, latency)| PlotSeries { name: (*name).to_owned(), points: curve(&latency.histogram) })
+        .collect();
+    let ticks = NINES.into_iter().filter(|percent| is_carried(*percent, most)).map(beyond).collect();
+    let x = Axis::logarithmic("percentile", percentile_text).marked(ticks);
+    let y = Axis::logarithmic("latency", latency_text);
+    plot("Latency by percentile", PlotForm::Lines, x, y, series)
+}
+
+/// Total latency of each operation, or from issue to completion where that was not recorded.
+fn of_jobs(test: &TestRecord) -> Vec<(&'static str, Latency)> {
+    let merged = merge_jobs(&test.jobs.iter().collect::<Vec<_>>());
+    let measured = &merged.measured;
+    let latency = |op: &fathom_record::OpOutcome| {
+        if op.lat.histogram.samples() > 0 { op.lat.clone() } else { op.clat.clone() }
+    };
+    let mut all = vec![
+        ("read", latency(&measured.read)),
+        ("write", latency(&measured.write)),
+        ("trim", latency(&measured.trim)),
+        ("sync", measured.sync_lat.clone()),
+    ];
+    all.retain(|(_, latency)| latency.histogram.samples() > 0);
+    all
+}
+
+const NINES: [f64; 7] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
+
+/// One of so many I/Os lies beyond the percentile.
+fn beyond(percent: f64) -> f64 {
+    100.0 / (100.0 - percent)
+}
+
+fn percentile_text(beyond: f64) -> String {
+    let percent = 100.0 - 100.0 / beyond;
+    format!("p{}", (percent * 10_000.0).round() / 10_000.0)
+}
+
+fn is_carried(percent: f64, samples: u64) -> bool {
+    samples as f64 * (100.0 - percent) / 100.0 >= LEAST_BEYOND * 0.999 || percent <= 50.0
+}
+
+/// From the median on as far as enough I/Os lie beyond, ten points for each nine.
+fn curve(histogram: &Histogram) -> Vec<PlotPoint> {
+    const PER_NINE: f64 = 10.0;
+    let samples = histogram.samples();
+    let exact = NINES.into_iter().map(beyond);
+    let between = (4..70).map(|step| 10_f64.powf(f64::from(step) / PER_NINE));
+    let mut places: Vec<f64> = exact.chain(between).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup_by(|next, one| (*next / *one - 1.0).abs() < 0.01);
+    let percent = |beyond: f64| 100.0 - 100.0 / beyond;
+    let point = |place: f64| Some(PlotPoint::at(place, histogram.percentile(percent(place))? as f64));
+    places.into_iter().filter(|place| is_carried(percent(*place), samples)).filter_map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_has_the_exact_percentiles_and_ends_where_ten_lie_beyond() {
+        let mut histogram = Histogram::default();
+        (1..=1000).for_each(|ms| histogram.record(ms * 1_000_000));
+        let points = curve(&histogram);
+        let at =
+            |percent: f64| points.iter().find(|point| point.from == beyond(percent)).map(|point| point.y);
+        assert_eq!(at(50.0), histogram.percentile(50.0).map(|ns| ns as f64));
+        assert_eq!(at(99.0), histogram.percentile(99.0).map(|ns| ns as f64));
+        assert_eq!(at(99.9), None);
+        assert!(points.windows(2).all(|pair| pair[0].from < pair[1].from && pair[0].y <= pair[1].y));
+    }
+
+    #[test]
+    fn percentiles_are_named_as_everywhere() {
+        assert_eq!(
+            NINES.map(|percent| percentile_text(beyond(percent))).join(" "),
+            "p50 p90 p99 p99.9 p99.99 p99.999 p99.9999"
+        );
+    }
+}
