@@ -72,6 +72,15 @@ pub fn try_print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::R
     write_to(&mut io::BufWriter::new(CountedWriter(io::stdout().lock())), write)
 }
 
+/// Writes a report that was made before to standard output.
+///
+/// # Errors
+/// It cannot be written; a reader that has gone away has seen enough.
+pub fn print_whole(report: &[u8]) -> io::Result<()> {
+    let mut out = io::BufWriter::new(CountedWriter(io::stdout().lock()));
+    forgive_closed_pipe(out.write_all(report).and_then(|()| out.flush()))
+}
+
 /// Prints what clap has to say, help to standard output and mistakes to standard error, in its colours at a terminal.
 ///
 /// # Errors

@@ -74,7 +74,7 @@ pub struct BenchArguments {
     min_runtime: Option<Nanos>,
     /// Compare with another target, measured in alternating blocks until the verdict is clear, or with saved runs
     /// (17, last, tag:NAME, a file)
-    #[arg(long, value_name = "OTHER")]
+    #[arg(long, value_name = "OTHER", conflicts_with = "report")]
     against: Option<String>,
     /// Smallest difference that counts with --against [default: 3% for rates, 5% for latencies]
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT", requires = "against")]

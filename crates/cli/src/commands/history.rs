@@ -10,21 +10,18 @@ mod run_name;
 mod size;
 mod trend;
 
-use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fathom_assess::VolumeTypes;
 use fathom_history::{Error, Filter, History, Location, PATIENCE, RunId};
-use fathom_record::{ActivityKind, RunRecord};
-use fathom_report::fio::{json as fio_json, normal as fio_normal};
-use fathom_report::formats::Format;
-use fathom_report::{Style, TextWriter, import as import_report};
+use fathom_record::RunRecord;
+use fathom_report::Style;
 use fathom_sys::clock::unix_ms;
 
 use self::run_name::RunName;
 use super::format_arguments::FormatArguments;
 use super::run_arguments::location;
+use super::shown;
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
 
@@ -202,25 +199,7 @@ fn show(
     };
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..form.style() };
     let format = form.format();
-    output::print(|out| match record.header.activity.kind() {
-        ActivityKind::Sweep => super::sweep::show(&record, &style, format, out),
-        ActivityKind::Identify => {
-            super::identify::show(&record, &VolumeTypes::default(), &style, format, out)
-        }
-        ActivityKind::Import => format.write(
-            &style,
-            out,
-            || import_report::view(&record),
-            |out| import_report::json::render(&record, &style, out),
-        ),
-        ActivityKind::Monitor => super::monitor::show(&record, &style, format, out),
-        ActivityKind::Ping => super::ping::show(&record, &style, format, out),
-        ActivityKind::Prepare => super::prepare::show(&record, &style, format, out),
-        ActivityKind::Simulate => super::simulate::show(&record, &style, format, out),
-        ActivityKind::Surface => super::surface::show(&record, &style, format, out),
-        ActivityKind::Bench => super::bench::show(&record, &style, format, out),
-        ActivityKind::Fio => show_fio_run(&record, &style, format, out),
-    })?;
+    output::print(|out| shown::show(&record, &style, format, out))?;
     Ok(Exit::Done)
 }
 
@@ -244,13 +223,4 @@ fn newest(history: &History) -> Result<(RunId, RunRecord), Complaint> {
     found.ok_or_else(|| {
         Complaint::failed("the history is empty", Some("`fathom bench` keeps its runs".to_owned()))
     })
-}
-
-/// fio's own text and JSON; in any other format fathom's table.
-fn show_fio_run(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    match format {
-        Format::Text => fio_normal::render(record, style, out),
-        Format::Json => fio_json::render(record, style, &mut out.json()),
-        _ => super::bench::show(record, style, format, out),
-    }
 }

@@ -14,6 +14,7 @@ use fathom_model::units::{bytes, duration, grouped, parse_capacity};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
 use fathom_report::identify::{IdentifyReport, json, view};
+use fathom_report::view::View;
 use fathom_report::{Style, TextWriter};
 
 use super::measuring::Measuring;
@@ -90,16 +91,27 @@ pub fn show(
     format: Format,
     out: &mut TextWriter,
 ) -> io::Result<()> {
+    with_report(record, types, |report| {
+        format.write(style, out, || view(report, style.show_fio), |out| json::render(report, style, out))
+    })
+}
+
+/// The view of an identification that is kept.
+pub fn view_of(record: &RunRecord, types: &VolumeTypes, show_fio: bool) -> View {
+    with_report(record, types, |report| view(report, show_fio))
+}
+
+/// What `of` makes of the record with what was identified, the types nearest to it and its predictions.
+fn with_report<T>(record: &RunRecord, types: &VolumeTypes, of: impl FnOnce(&IdentifyReport<'_>) -> T) -> T {
     let found = &identified_of(record).unwrap_or_default();
     let near =
         types.catalogue().map(|catalog| candidates(catalog, found, volume_size(&record.header, types)));
-    let report = IdentifyReport {
+    of(&IdentifyReport {
         record,
         found,
         candidates: &near.unwrap_or_default(),
         predictions: &predictions(found),
-    };
-    format.write(style, out, || view(&report, style.show_fio), |out| json::render(&report, style, out))
+    })
 }
 
 fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySettings {

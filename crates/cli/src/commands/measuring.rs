@@ -2,6 +2,7 @@
 //! it ends, shows what came out, and tells how it ended. What is run and how it looks, each command says.
 
 use std::io;
+use std::path::PathBuf;
 
 use fathom_assess::{AssessError, MeasurementEnd, StepObserver, TestKeeper, begin_measurement, follow};
 use fathom_history::{HistoryPath, Kept};
@@ -29,20 +30,30 @@ pub struct Measuring {
     pub form: FormatArguments,
     /// The command line that goes on with it where it did not come to its end.
     pub going_on: Option<String>,
+    /// Where a page with charts goes as well.
+    report: Option<PathBuf>,
 }
 
 impl Measuring {
     /// As `arguments` say of a run that `is_simulated` or measured.
     pub fn new(arguments: &RunArguments, is_simulated: bool) -> Measuring {
         let (place, keeps) = (arguments.place(is_simulated), arguments.keeps(is_simulated));
-        Measuring { place, keeps, is_named: arguments.names_history(), form: arguments.form, going_on: None }
+        Measuring {
+            place,
+            keeps,
+            is_named: arguments.names_history(),
+            form: arguments.form,
+            going_on: None,
+            report: arguments.report.clone(),
+        }
     }
 
     /// Says what is going to be done by `plan`, where people read it, and warns where it cannot be kept.
     ///
     /// # Errors
-    /// Standard output cannot be written to.
-    pub fn announce(&self, plan: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
+    /// Standard output, or the file that a page is asked for in, cannot be written to.
+    pub fn announce(&self, plan: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Complaint> {
+        self.report.iter().try_for_each(|path| super::report::check(path))?;
         if self.form.format() == Format::Text {
             output::print(plan)?;
         }
@@ -78,6 +89,9 @@ impl Measuring {
             }
         };
         let kept = keeper.finish_and_print(&record, &self.form, show)?;
+        if let Some(path) = &self.report {
+            super::report::write_page(path, &record, &self.form.style())?;
+        }
         let can_go_on = matches!(kept, Kept::Run(_)) && record.status != TestStatus::Complete;
         if let Some(line) = self.going_on.filter(|_| can_go_on && self.form.format() == Format::Text) {
             output::print(|out| writeln!(out.verbatim(), "To resume: {line}"))?;

@@ -12,7 +12,9 @@ mod measuring;
 pub mod monitor;
 pub mod ping;
 pub mod prepare;
+mod report;
 pub mod run_arguments;
+mod shown;
 mod simulate;
 mod surface;
 pub mod sweep;
@@ -47,7 +49,8 @@ Examples:
   fathom bench /mnt/data              assess the volume under /mnt/data in about three minutes
   fathom bench --quick /mnt/data      the same in under a minute
   fathom fio --name=test --filename=/mnt/data/test --size=1g --rw=randread --direct=1
-  fathom history list                 what was measured before";
+  fathom history list                 what was measured before
+  fathom report last                  the newest run as a page with charts";
 
 #[derive(Subcommand)]
 enum Command {
@@ -81,6 +84,8 @@ enum Command {
     Catalog(catalog::CatalogCommand),
     /// Compare volumes like for like: past runs, files of runs, simulated volumes
     Compare(Box<compare::CompareArguments>),
+    /// Make a report of past runs to open, share or print: HTML with charts, Markdown, CSV, SVG
+    Report(Box<report::ReportArguments>),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
 }
@@ -106,6 +111,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Monitor(arguments) => monitor::run(*arguments, args),
         Command::Catalog(command) => catalog::run(command),
         Command::Compare(arguments) => compare::run(*arguments, args),
+        Command::Report(arguments) => report::run(*arguments, args),
         Command::History(arguments) => history::run(arguments),
     }
 }

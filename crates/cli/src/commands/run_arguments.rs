@@ -57,6 +57,9 @@ pub struct RunArguments {
     /// Do not keep the run [default: measured runs are kept, simulated ones are not]
     #[arg(long, conflicts_with_all = ["history", "keep"])]
     no_history: bool,
+    /// Write the report as a page with charts as well; `fathom report` makes one of any past run
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Use the page cache, for file systems without direct I/O
     #[arg(long)]
     buffered: bool,

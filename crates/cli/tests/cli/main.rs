@@ -24,6 +24,7 @@ mod hostile_records;
 mod identify;
 mod inputs;
 mod outputs;
+mod report;
 mod scale;
 mod schedule;
 mod shown_again;
@@ -138,6 +139,13 @@ fn ended(output: Output) -> Ended {
 }
 
 impl Ended {
+    /// Fails unless the call succeeded.
+    #[track_caller]
+    fn succeeded(self) -> Ended {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
     /// Fails unless the call succeeded without a word on standard error.
     #[track_caller]
     fn quietly(self) -> Ended {

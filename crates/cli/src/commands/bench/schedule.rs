@@ -39,7 +39,7 @@ use crate::{output, store};
 #[derive(Args, Debug, Default)]
 pub struct ScheduleArguments {
     /// Run the tests at fixed instants, so far apart: 15m, 1h, 1d
-    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "lasts", conflicts_with = "against")]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "lasts", conflicts_with_all = ["against", "report"])]
     every: Option<Nanos>,
     /// End of the schedule, from its first run: 24h, 7d
     #[arg(long = "for", value_parser = positive_duration, value_name = "TIME", requires = "every")]
@@ -60,7 +60,7 @@ pub struct ScheduleArguments {
     #[arg(long, conflicts_with_all = [
         "suite", "profiles", "quick", "thorough", "size", "runtime", "until_steady", "precision", "min_runtime", "against",
         "delta", "conditions", "budget", "only", "expect", "expect_file", "tolerance", "strict", "class", "destroy_data",
-        "show_fio", "every", "lasts", "from", "due", "systemd", "labels", "tags", "keep", "no_history", "buffered", "engine", "seed",
+        "show_fio", "report", "every", "lasts", "from", "due", "systemd", "labels", "tags", "keep", "no_history", "buffered", "engine", "seed",
     ])]
     pub resume: bool,
 }

@@ -1,0 +1,359 @@
+//! `fathom report`: past runs as a page with charts, or as Markdown, CSV, JSON, or a chart of its own.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+use fathom_analysis::compare::source::{ComparedSource, MOST_SOURCES, SourceRun};
+use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
+use fathom_assess::{Effort, VolumeTypes};
+use fathom_history::Location;
+use fathom_model::units::{self, UnitSystem};
+use fathom_record::{ActivityKind, RunRecord};
+use fathom_report::compare::{self as compare_report, ChartKind, Layout};
+use fathom_report::formats::Format;
+use fathom_report::formats::svg::{self, Chart};
+use fathom_report::page::{self, RunChart};
+use fathom_report::view::{Block, Section, View};
+use fathom_report::{Style, html};
+use fathom_sys::files::{PathRefusal, check_output, replace_output};
+
+use super::compare::sources::{Asked, SourceReader};
+use super::monitor::NEW_FILE_MODE;
+use super::run_arguments::{location, words};
+use super::shown;
+use crate::exit::{Complaint, Exit};
+use crate::output;
+
+/// What `fathom report` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReportArguments {
+    /// Runs, named as for `fathom compare`; several are compared first
+    #[arg(default_value = "last", num_args = 1..=MOST_SOURCES, value_name = "RUN")]
+    sources: Vec<String>,
+    /// Write to this file, whose ending chooses the format; - is standard output
+    /// [default: standard output of a pipe, else fathom-report.html]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Format: html, text, markdown, csv, jsonl, json or svg [default: as the file ends, else html]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<ReportFormat>,
+    /// Only this chart, as SVG: overview, time, latency, heat or depth of one run; bars, log-bars, ladder, depth,
+    /// latency, day or surface of several
+    #[arg(long, value_name = "KIND")]
+    chart: Option<String>,
+    /// Units: iec (MiB/s) or si (MB/s) [default: those of the expectations, else iec]
+    #[arg(long, value_name = "UNITS")]
+    units: Option<UnitSystem>,
+    /// History to read: a file, or postgres://... [default: FATHOM_HISTORY, else the user's own file]
+    #[arg(long, value_name = "FILE|URI", value_parser = location)]
+    history: Option<Location>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom report                          the newest run as fathom-report.html
+  fathom report 17 -o volume.html        run 17; the page opens offline and loads nothing
+  fathom report 12 17 -o before.html     both, compared first
+  fathom report last -o issue.md         Markdown, to paste into an issue or a chat
+  fathom report 17 --chart latency -o latency.svg
+  fathom report result.json -o fio.html  the JSON that fio wrote
+  fathom report 'sim:aws-gp3?size=100GiB' sim:aws-io2-block-express -o types.html
+
+Exit status: 0 done, 1 failed, 2 usage.";
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReportFormat {
+    /// A page with charts.
+    Html,
+    /// One chart.
+    Svg,
+    /// As other commands have it.
+    Other(Format),
+}
+
+impl ReportFormat {
+    /// The format that the ending of a file stands for.
+    fn of_file(path: &Path) -> Option<ReportFormat> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        Some(match ending.as_str() {
+            "html" | "htm" => ReportFormat::Html,
+            "svg" => ReportFormat::Svg,
+            "md" | "markdown" => ReportFormat::Other(Format::Markdown),
+            "csv" => ReportFormat::Other(Format::Csv),
+            "json" => ReportFormat::Other(Format::Json),
+            "jsonl" | "ndjson" => ReportFormat::Other(Format::Jsonl),
+            "txt" => ReportFormat::Other(Format::Text),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for ReportFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReportFormat::Html => f.write_str("html"),
+            ReportFormat::Svg => f.write_str("svg"),
+            ReportFormat::Other(format) => format.fmt(f),
+        }
+    }
+}
+
+impl FromStr for ReportFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ReportFormat, String> {
+        match text {
+            "html" => Ok(ReportFormat::Html),
+            "svg" => Ok(ReportFormat::Svg),
+            other => other.parse().map(ReportFormat::Other).map_err(|_: String| {
+                let names = Format::ALL.map(Format::name).join(", ");
+                format!("unknown format '{other}': use one of html, svg, {names}")
+            }),
+        }
+    }
+}
+
+/// Where a report goes.
+enum Destination {
+    Stdout,
+    File(PathBuf),
+}
+
+impl ReportArguments {
+    fn destination(&self) -> Destination {
+        match &self.output {
+            Some(path) if path.as_os_str() == "-" => Destination::Stdout,
+            Some(path) => Destination::File(path.clone()),
+            None if matches!(self.format, Some(ReportFormat::Other(_))) || !output::stdout_is_seen() => {
+                Destination::Stdout
+            }
+            None if self.is_chart() => Destination::File(PathBuf::from("fathom-chart.svg")),
+            None => Destination::File(PathBuf::from("fathom-report.html")),
+        }
+    }
+
+    fn is_chart(&self) -> bool {
+        self.chart.is_some() || self.format == Some(ReportFormat::Svg)
+    }
+
+    fn format_for(&self, destination: &Destination) -> Result<ReportFormat, Complaint> {
+        let of_file = match destination {
+            Destination::Stdout => None,
+            Destination::File(path) => ReportFormat::of_file(path),
+        };
+        let usual = if self.is_chart() { ReportFormat::Svg } else { ReportFormat::Html };
+        let format = self.format.or(of_file);
+        if let (None, Destination::File(path)) = (format, destination) {
+            let message = format!("the ending of {} is no format", path.display());
+            let hint = "end it in .html, .md, .csv, .json, .jsonl, .txt or .svg, or use --format";
+            let is_png = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"));
+            let png = "write SVG, and convert it: rsvg-convert chart.svg -o chart.png";
+            return Err(Complaint::usage(message, Some(if is_png { png } else { hint }.to_owned())));
+        }
+        match (format.unwrap_or(usual), &self.chart) {
+            (ReportFormat::Svg, None) => Err(Complaint::usage(
+                "an SVG file holds one chart",
+                Some(format!("name it: --chart {}", RunChart::ALL.map(RunChart::name).join(" or --chart "))),
+            )),
+            (format, Some(_)) if format != ReportFormat::Svg => Err(Complaint::usage(
+                format!("--chart writes SVG, not {format}"),
+                Some("use a file.svg".to_owned()),
+            )),
+            (format, _) => Ok(format),
+        }
+    }
+}
+
+/// Makes the report.
+///
+/// # Errors
+/// A run cannot be read, has nothing to show, or the file cannot be written.
+pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Complaint> {
+    let destination = arguments.destination();
+    let format = arguments.format_for(&destination)?;
+    if let Destination::File(path) = &destination {
+        check(path)?;
+    }
+    let sources = SourceReader::new(Asked {
+        names: arguments.sources.clone(),
+        history: arguments.history.clone(),
+        types: VolumeTypes::default(),
+        suite: None,
+        effort: Effort::Default,
+        runtime: None,
+        only: Vec::new(),
+        runs: 1,
+        volume_types: Vec::new(),
+        command: words(command),
+    })
+    .read()?;
+    let style = Style { show_fio: true, units: arguments.units, ..output::style() };
+    let report = Report::new(&sources)?;
+    let text = match (format, &arguments.chart) {
+        (ReportFormat::Html, _) => html::render(&report.page(), &style).into_bytes(),
+        (ReportFormat::Svg, Some(kind)) => svg::render(&report.chart(kind, &style)?).into_bytes(),
+        (ReportFormat::Svg, None) => Vec::new(),
+        (ReportFormat::Other(format), _) => report.other(format, &style)?,
+    };
+    match &destination {
+        Destination::Stdout => output::print_whole(&text)?,
+        Destination::File(path) => {
+            write(path, &text)?;
+            output::print(|out| {
+                writeln!(out, "Wrote {} ({}).", path.display(), units::bytes(text.len() as u64))
+            })?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Says whether a page can be written to `path`, before anything is measured for it.
+///
+/// # Errors
+/// It cannot.
+pub fn check(path: &Path) -> Result<(), Complaint> {
+    check_output(path).map_err(|error| unwritable(path, &error))
+}
+
+/// Writes the page of one run.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_page(path: &Path, record: &RunRecord, style: &Style) -> Result<(), Complaint> {
+    let view = page::view(record, shown::view(record, true));
+    write(path, html::render(&view, style).as_bytes())
+}
+
+fn write(path: &Path, text: &[u8]) -> Result<(), Complaint> {
+    replace_output(path, NEW_FILE_MODE, |out| out.write_all(text)).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Complaint {
+    let hint = PathRefusal::of(error).map(|refusal| refusal.hint().to_owned());
+    Complaint::failed(format!("cannot write {}: {error}", path.display()), hint)
+}
+
+/// One run, or several with their comparison.
+enum Report<'a> {
+    One(&'a RunRecord, usize),
+    Several(&'a [ComparedSource], Box<VolumeComparison>),
+}
+
+impl Report<'_> {
+    fn new(sources: &[ComparedSource]) -> Result<Report<'_>, Complaint> {
+        let [source] = sources else {
+            let comparison = compare(sources, &CompareSettings::default());
+            let comparison = comparison.map_err(|error| Complaint::usage(error, None))?;
+            return Ok(Report::Several(sources, Box::new(comparison)));
+        };
+        let newest = newest(source).ok_or_else(|| Complaint::failed("there is no run to report", None))?;
+        Ok(Report::One(newest, source.runs.len()))
+    }
+
+    fn page(&self) -> View {
+        match self {
+            Report::One(record, runs) => {
+                let mut view = page::view(record, shown::view(record, true));
+                if *runs > 1 {
+                    let note = format!("This is the newest of {runs} runs.");
+                    view.sections
+                        .insert(0, Section { title: String::new(), blocks: vec![Block::note(note)] });
+                }
+                view
+            }
+            Report::Several(sources, comparison) => several(sources, comparison),
+        }
+    }
+
+    fn chart(&self, kind: &str, style: &Style) -> Result<Chart, Complaint> {
+        let chart = match self {
+            Report::One(record, _) => {
+                kind.parse().and_then(|kind: RunChart| page::chart(record, kind, style))
+            }
+            Report::Several(_, comparison) => {
+                kind.parse().and_then(|kind: ChartKind| compare_report::chart(comparison, kind, style))
+            }
+        };
+        chart.map_err(|error| Complaint::usage(error, None))
+    }
+
+    fn other(&self, format: Format, style: &Style) -> Result<Vec<u8>, Complaint> {
+        let mut text = Vec::new();
+        output::write_to(&mut text, |out| match self {
+            // fio's own text is for those who run fio; a report is ours.
+            Report::One(record, _)
+                if format == Format::Text && record.header.activity.kind() == ActivityKind::Fio =>
+            {
+                format.write(style, out, || shown::view(record, style.show_fio), |_| Ok(()))
+            }
+            Report::One(record, _) => shown::show(record, style, format, out),
+            Report::Several(_, comparison) => format.write(
+                style,
+                out,
+                || compare_report::view(comparison, Layout::Volumes, Vec::new()),
+                |out| compare_report::json::render(comparison, out),
+            ),
+        })?;
+        Ok(text)
+    }
+}
+
+fn newest(source: &ComparedSource) -> Option<&RunRecord> {
+    let run: Option<&SourceRun> = source.runs.iter().max_by_key(|run| run.record.header.started_unix_ms);
+    run.map(|run| &run.record)
+}
+
+/// The comparison with all its charts, then the page of each source.
+fn several(sources: &[ComparedSource], comparison: &VolumeComparison) -> View {
+    let charts = [
+        ChartKind::Bars,
+        ChartKind::Ladder,
+        ChartKind::Depth,
+        ChartKind::Latency,
+        ChartKind::Day,
+        ChartKind::Surface,
+    ];
+    let plots = charts.into_iter().filter_map(|kind| compare_report::plots(comparison, kind).ok()).flatten();
+    let mut view = compare_report::view(comparison, Layout::Volumes, plots.collect());
+    // The conclusion, then the pictures, then the figures.
+    let is_charts = |section: &Section| section.blocks.iter().any(|block| matches!(block, Block::Plots(_)));
+    if let Some(place) = view.sections.iter().position(is_charts) {
+        view.sections[1.min(place)..=place].rotate_right(1);
+    }
+    for (summary, source) in comparison.sources.iter().zip(sources) {
+        let Some(record) = newest(source) else { continue };
+        let page = page::view(record, shown::view(record, true));
+        view.sections.extend(page.sections.into_iter().map(|section| {
+            let title = if section.title.is_empty() { "Results" } else { section.title.as_str() };
+            Section { title: format!("{}: {title}", summary.source), ..section }
+        }));
+    }
+    view
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_of_a_file_chooses_the_format() {
+        for (name, expected) in [
+            ("a.html", Some(ReportFormat::Html)),
+            ("a.HTM", Some(ReportFormat::Html)),
+            ("a.md", Some(ReportFormat::Other(Format::Markdown))),
+            ("a.csv", Some(ReportFormat::Other(Format::Csv))),
+            ("a.svg", Some(ReportFormat::Svg)),
+            ("a.png", None),
+            ("html", None),
+        ] {
+            assert_eq!(ReportFormat::of_file(Path::new(name)), expected, "{name}");
+        }
+        assert_eq!("svg".parse(), Ok(ReportFormat::Svg));
+        assert!("yaml".parse::<ReportFormat>().is_err());
+    }
+}

@@ -1,0 +1,59 @@
+//! What each activity shows of a run that is kept: the same as its command did.
+
+use std::io;
+
+use fathom_analysis::{surface, sweep};
+use fathom_assess::VolumeTypes;
+use fathom_record::{ActivityKind, RunRecord};
+use fathom_report::fio::{json as fio_json, normal as fio_normal};
+use fathom_report::formats::Format;
+use fathom_report::view::View;
+use fathom_report::{Style, TextWriter, import as import_report};
+
+/// Writes the report of `record` in `format`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    match record.header.activity.kind() {
+        ActivityKind::Sweep => super::sweep::show(record, style, format, out),
+        ActivityKind::Identify => super::identify::show(record, &VolumeTypes::default(), style, format, out),
+        ActivityKind::Import => format.write(
+            style,
+            out,
+            || import_report::view(record),
+            |out| import_report::json::render(record, style, out),
+        ),
+        ActivityKind::Monitor => super::monitor::show(record, style, format, out),
+        ActivityKind::Ping => super::ping::show(record, style, format, out),
+        ActivityKind::Prepare => super::prepare::show(record, style, format, out),
+        ActivityKind::Simulate => super::simulate::show(record, style, format, out),
+        ActivityKind::Surface => super::surface::show(record, style, format, out),
+        ActivityKind::Bench => super::bench::show(record, style, format, out),
+        ActivityKind::Fio => show_fio_run(record, style, format, out),
+    }
+}
+
+/// The view of `record`, with the fio command of each test where `show_fio` says so.
+pub fn view(record: &RunRecord, show_fio: bool) -> View {
+    match record.header.activity.kind() {
+        ActivityKind::Sweep => fathom_report::sweep::view(record, &sweep::assess(record), show_fio),
+        ActivityKind::Identify => super::identify::view_of(record, &VolumeTypes::default(), show_fio),
+        ActivityKind::Import => import_report::view(record),
+        ActivityKind::Monitor => fathom_report::monitor::means(record),
+        ActivityKind::Ping => fathom_report::ping::view(record),
+        ActivityKind::Prepare => fathom_report::prepare::view(record),
+        ActivityKind::Simulate => fathom_report::simulate::view(record),
+        ActivityKind::Surface => fathom_report::surface::view(record, &surface::assess(record), show_fio),
+        ActivityKind::Bench | ActivityKind::Fio => fathom_report::bench::view(record, show_fio),
+    }
+}
+
+/// fio's own text and JSON; in any other format fathom's table.
+fn show_fio_run(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    match format {
+        Format::Text => fio_normal::render(record, style, out),
+        Format::Json => fio_json::render(record, style, &mut out.json()),
+        _ => super::bench::show(record, style, format, out),
+    }
+}
