@@ -12,7 +12,7 @@ mod evenness;
 mod flushes;
 mod inspection;
 pub(crate) mod instance_cap;
-mod memory_backed;
+pub(crate) mod memory_backed;
 mod open_loop;
 mod passes;
 pub(crate) mod samples;

@@ -11,6 +11,7 @@ mod bend;
 pub mod compare;
 pub mod conclusions;
 pub mod criterion;
+pub mod doctor;
 mod document;
 mod doubt;
 pub mod estimate;

@@ -13,6 +13,7 @@ mod catalogue;
 pub mod compare;
 mod conditions;
 mod control;
+mod doctor;
 mod drain;
 mod earlier;
 mod error;
@@ -60,6 +61,7 @@ pub use conditions::enter_conditions;
 pub use control::{
     MeasurementEnd, MeasurementEvent, MeasurementHandle, TestKeeper, begin_measurement, follow, stuck_note,
 };
+pub use doctor::doctor_facts;
 pub use earlier::EarlierIdentification;
 pub use error::AssessError;
 pub use expect::{Comparison, Expectation};

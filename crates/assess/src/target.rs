@@ -221,7 +221,8 @@ fn not_named(path: &Path, other: &Path) -> AssessError {
     AssessError::target(path, reason, "use the path of the target, or omit --destroy-data")
 }
 
-fn unseen(path: &Path, error: &io::Error) -> AssessError {
+/// The refusal of a path that cannot be looked at.
+pub(crate) fn unseen(path: &Path, error: &io::Error) -> AssessError {
     if error.kind() == io::ErrorKind::NotFound {
         let hint =
             "use a directory (a test file is created in it and removed), an existing file or a block device";

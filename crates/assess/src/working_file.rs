@@ -122,15 +122,20 @@ pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
     if direct {
         let flags = OpenFlags { write: true, direct: true, ..OpenFlags::default() };
         reopen(&file, flags).map_err(|error| match error.raw_os_error() {
-            Some(EINVAL) => AssessError::target(
-                dir,
-                "its file system does not support direct I/O (O_DIRECT)",
-                "use --buffered to measure through the page cache, or another target",
-            ),
+            Some(EINVAL) => no_direct_io(dir),
             _ => fail("reopen", error),
         })?;
     }
     Ok(file)
+}
+
+/// The refusal of a target whose file system does not support direct I/O.
+pub(crate) fn no_direct_io(path: &Path) -> AssessError {
+    AssessError::target(
+        path,
+        "its file system does not support direct I/O (O_DIRECT)",
+        "use --buffered to measure through the page cache, or another target",
+    )
 }
 
 const EINVAL: i32 = 22;

@@ -9,6 +9,7 @@ pub mod bench;
 pub mod catalog;
 mod columns;
 pub mod compare;
+pub mod doctor;
 pub mod document;
 pub mod export;
 pub mod fio;

@@ -4,6 +4,7 @@
 //! or reports, and has no globals: several runs in one process are independent.
 #![forbid(unsafe_code)]
 
+mod background;
 mod batching;
 mod clock;
 mod control;
@@ -44,6 +45,7 @@ mod verifier;
 mod verify_spec;
 mod worker;
 
+pub use background::{BackgroundLoad, observe_background};
 pub use control::{InFlight, ReadyPhase, RunControl, RunState};
 pub use drive::Step;
 pub use error::RunError;

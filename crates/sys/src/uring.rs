@@ -21,6 +21,7 @@ use crate::buffer::LentBuffers;
 use crate::sqe::{FLAG_ASYNC, FLAG_FIXED_FILE, FSYNC_DATASYNC, Sqe};
 
 use locked::Locked;
+pub use locked::registered_memory_limit;
 pub use setup::{MAX_DEPTH, RingFeatures, RingOptions, SqThread, Wish};
 
 /// Turns of busy polling before a wait with a submission thread goes to sleep in the kernel.

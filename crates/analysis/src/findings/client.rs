@@ -12,17 +12,25 @@ const BUSY_MACHINE: f64 = 0.9;
 /// CPU time below which a thread's share is a matter of chance, ns.
 const LEAST_CPU_NS: u64 = 100_000_000;
 /// Stolen share of all CPU time over a test that is too much, and over any five seconds.
-const STOLEN: f64 = 0.02;
+pub(crate) const STOLEN: f64 = 0.02;
 const STOLEN_AT_WORST: f64 = 0.10;
 /// Measured time below which a tick or two of stolen time are a large share by chance, ns.
-const LEAST_SPAN_NS: u64 = 1_000_000_000;
+pub(crate) const LEAST_SPAN_NS: u64 = 1_000_000_000;
 const WORST_SPAN_NS: u64 = 5_000_000_000;
 /// Share of the time for which a group was held back that is too much.
-const THROTTLED: f64 = 0.01;
+pub(crate) const THROTTLED: f64 = 0.01;
 /// Share of its time that a thread may wait for a CPU.
 const WAITED: f64 = 0.10;
 /// Share above which stolen time that has come stays, once credit is spent.
 const STILL_STOLEN: f64 = 0.05;
+
+/// What to do about stolen time.
+pub(crate) const STEAL_REMEDY: &str = "Repeat at another time, or on a machine with dedicated CPUs.";
+/// What to do about a CPU quota.
+pub(crate) const QUOTA_REMEDY: &str = "Raise cpu.max (cpu.cfs_quota_us), or measure outside the group.";
+/// What to do about other processes that use the CPUs.
+pub(crate) const CPU_WAIT_REMEDY: &str =
+    "Stop the other processes, or measure on a machine with spare CPU time.";
 
 /// CPU time of a worker, or of what submits in its place, ns.
 fn cpu_ns(job: &JobRecord) -> u64 {
@@ -77,7 +85,7 @@ fn waited(row: &RecordRow<'_>) -> Option<Finding> {
         percent(share(longest).min(1.0)),
     );
     let remedy = match is_of_others {
-        true => "Stop the other processes, or measure on a machine with spare CPU time.",
+        true => CPU_WAIT_REMEDY,
         false => "Use fewer jobs, or a machine with more CPUs.",
     };
     let found = finding(FindingId::CpuWait, Severity::Warning, claim, Some(remedy.to_owned()));
@@ -125,7 +133,8 @@ fn portion(load: &[HostInterval], part: fn(&HostInterval) -> u64, whole: fn(&Hos
     sum(part) / sum(whole).max(1.0)
 }
 
-fn stolen(load: &[HostInterval]) -> f64 {
+/// The stolen share of all CPU time.
+pub(crate) fn stolen(load: &[HostInterval]) -> f64 {
     portion(load, |interval| interval.counters.steal_ns, |interval| interval.counters.cpu_ns)
 }
 
@@ -154,18 +163,22 @@ fn steal(row: &RecordRow<'_>) -> Option<Finding> {
         percent(mean),
         percent(worst.max(mean)),
     );
-    let remedy = "Repeat at another time, or on a machine with dedicated CPUs.";
-    let found = finding(FindingId::CpuSteal, Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::CpuSteal, Severity::Warning, claim, Some(STEAL_REMEDY.to_owned()));
     Some(of(found, [row]).with("steal_fraction", mean).with("steal_fraction_worst", worst.max(mean)))
+}
+
+/// The share of the time for which the control group withheld CPUs.
+pub(crate) fn withheld(load: &[HostInterval]) -> f64 {
+    portion(
+        load,
+        |interval| interval.counters.throttled_ns,
+        |interval| interval.end_ns - interval.start_ns.min(interval.end_ns),
+    )
 }
 
 fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let load = &row.test.host_load;
-    let share = portion(
-        load,
-        |interval| interval.counters.throttled_ns,
-        |interval| interval.end_ns - interval.start_ns.min(interval.end_ns),
-    );
+    let share = withheld(load);
     if !row.has_host_load() || share <= THROTTLED {
         return None;
     }
@@ -176,8 +189,7 @@ fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
          rate, not the target.",
         percent(share),
     );
-    let remedy = "Raise cpu.max (cpu.cfs_quota_us), or measure outside the group.";
-    let found = finding(FindingId::CgroupThrottled, Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::CgroupThrottled, Severity::Warning, claim, Some(QUOTA_REMEDY.to_owned()));
     Some(
         of(found, [row])
             .with("throttled_fraction", share)

@@ -7,8 +7,10 @@ use fathom_record::{Finding, FindingId, RunRecord, Severity, TargetRecord};
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes, of, percent};
 
+/// What to do about the I/O of others.
+pub(crate) const FOREIGN_REMEDY: &str = "Stop the other load, or measure while it is idle.";
 /// Share of others' I/O from which on the device was not ours alone.
-const FOREIGN: f64 = 0.02;
+pub(crate) const FOREIGN: f64 = 0.02;
 /// Requests of others below which a share is a matter of chance: a few a second are any system's own.
 const FOREIGN_PER_SECOND: f64 = 5.0;
 /// Fewest requests of others that are counted as a load.
@@ -72,8 +74,7 @@ fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         found.device,
         percent(share),
     );
-    let remedy = "Stop the other load, or measure while it is idle.";
-    let finding = finding(FindingId::ForeignIo, Severity::Warning, claim, Some(remedy.to_owned()));
+    let finding = finding(FindingId::ForeignIo, Severity::Warning, claim, Some(FOREIGN_REMEDY.to_owned()));
     Some(
         of(finding, [row])
             .with("foreign_fraction", share)

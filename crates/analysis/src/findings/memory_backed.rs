@@ -1,6 +1,6 @@
 //! Whether a storage device was measured at all: a file system or device may keep its data in memory.
 
-use fathom_record::{DeviceRecord, FilesystemRecord, Finding, FindingId, RunRecord, Severity};
+use fathom_record::{DeviceRecord, FilesystemRecord, Finding, FindingId, RunRecord, Severity, TargetRecord};
 
 use crate::rows::RecordRow;
 use crate::say::{finding, of};
@@ -8,24 +8,30 @@ use crate::say::{finding, of};
 /// The locality of a device that keeps its data in memory.
 const MEMORY: &str = "memory";
 
-/// A finding for all rows where the target of the run is in memory.
-pub(crate) fn findings(record: &RunRecord, rows: &[RecordRow<'_>]) -> Option<Finding> {
-    let target = &record.header.conditions.target;
+/// What to do about it.
+pub(crate) const REMEDY: &str = "Measure a directory, file or device on the storage in question.";
+
+/// That a target keeps its data in memory, as the beginning of a sentence; `None` where it is not known to.
+pub(crate) fn claim(target: &TargetRecord) -> Option<String> {
     let in_memory = |filesystem: &FilesystemRecord| {
         let (fs_type, memory) = (filesystem.fs_type.clone(), filesystem.memory.clone()?);
         Some(if fs_type == memory { memory } else { format!("{fs_type} over {memory}") })
     };
-    let claim = match target.filesystem.as_ref().and_then(in_memory) {
+    Some(match target.filesystem.as_ref().and_then(in_memory) {
         Some(memory) => format!("{memory} keeps files in memory"),
         None => format!("{} keeps its data in memory", memory_device(&target.devices)?),
-    };
+    })
+}
+
+/// A finding for all rows where the target of the run is in memory.
+pub(crate) fn findings(record: &RunRecord, rows: &[RecordRow<'_>]) -> Option<Finding> {
+    let claim = claim(&record.header.conditions.target)?;
     let measured: Vec<&RecordRow<'_>> = rows.iter().filter(|row| row.summary.total.is_some()).collect();
     if measured.is_empty() {
         return None;
     }
     let claim = format!("{claim}: these are figures of the host's memory, not of a storage device.");
-    let remedy = "Measure a directory, file or device on the storage in question.";
-    let found = finding(FindingId::MemoryBacked, Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::MemoryBacked, Severity::Warning, claim, Some(REMEDY.to_owned()));
     Some(of(found, measured))
 }
 

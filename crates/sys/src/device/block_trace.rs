@@ -136,6 +136,21 @@ impl BlockTrace {
         Ok(BlockTrace { devices, formats, points })
     }
 
+    /// Whether requests can be traced on this machine, without tracing any.
+    ///
+    /// # Errors
+    /// As for [`BlockTrace::open`].
+    pub fn check(root: &SysRoot) -> Result<(), TraceError> {
+        const SMALL_RING: usize = 8 << 10;
+        let events = TraceEvents::of_block(root).map_err(TraceError::NoEvents)?;
+        let (name, stage) = EVENTS[0];
+        let id = u64::from(EventLayout::read(&events, name, stage)?.id);
+        // No device has this number.
+        let point = Tracepoint { id, filter: format!("dev == {}", u32::MAX) };
+        let cpu = online_cpus(root).into_iter().next().unwrap_or(0);
+        Tracepoints::open(&[cpu], &[point], SMALL_RING).map(drop).map_err(TraceError::Refused)
+    }
+
     /// Adds to `out` what happened since the last call; of one CPU after the other, each in the order of time.
     pub fn read(&mut self, out: &mut Vec<BlockEvent>) {
         let (devices, formats) = (&self.devices, &self.formats);

@@ -26,6 +26,7 @@ pub mod signature;
 pub mod stack;
 pub mod topology;
 mod trace_events;
+pub mod tuning;
 
 pub use block_trace::{BlockTrace, TraceError};
 pub use diskstats::{DiskSampler, DiskStats};

@@ -34,12 +34,17 @@ impl Drop for Locked {
     }
 }
 
-fn share() -> u64 {
+/// The bytes of buffers that this process registers at most; `None` where no limit applies.
+pub fn registered_memory_limit() -> Option<u64> {
     // Whoever may lock memory is not charged.
     if capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK)) {
-        return u64::MAX;
+        return None;
     }
-    getrlimit(Resource::Memlock).current.map_or(u64::MAX, |limit| limit / 2)
+    getrlimit(Resource::Memlock).current.map(|limit| limit / 2)
+}
+
+fn share() -> u64 {
+    registered_memory_limit().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

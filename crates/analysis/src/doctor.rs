@@ -1,0 +1,250 @@
+//! What a machine allows, and what would spoil figures measured on it: checks of facts gathered before any run.
+//!
+//! Each check is a row of [`CHECKS`]: a pure function of the facts. What the findings of a run judge as well is judged here by
+//! their thresholds and with their remedies, so that both agree. A fact that is missing makes a check unknown, never good.
+
+mod engines;
+mod facts;
+mod machine;
+mod target;
+
+pub use facts::{DoctorFacts, LockedMemory, Refusal, SwapActivity, TargetLimit};
+
+use fathom_record::FindingId;
+use serde::Serialize;
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// Nothing stands in the way.
+    Ok,
+    /// Good to know: figures hold, within what is said.
+    Note,
+    /// It would spoil figures, or prevent a measurement.
+    Problem,
+    /// The facts are missing.
+    Unknown,
+}
+
+impl CheckStatus {
+    /// The word used in JSON and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CheckStatus::Ok => "ok",
+            CheckStatus::Note => "note",
+            CheckStatus::Problem => "problem",
+            CheckStatus::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a check is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckGroup {
+    /// The ways to issue I/O.
+    Engines,
+    /// The target and the devices under it.
+    Target,
+    /// CPUs, clock and memory.
+    Machine,
+    /// What this user may do.
+    Permissions,
+}
+
+impl CheckGroup {
+    /// All of them, in the order of reports.
+    pub const ALL: [CheckGroup; 4] =
+        [CheckGroup::Engines, CheckGroup::Target, CheckGroup::Machine, CheckGroup::Permissions];
+
+    /// The word used in JSON and CSV.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CheckGroup::Engines => "engines",
+            CheckGroup::Target => "target",
+            CheckGroup::Machine => "machine",
+            CheckGroup::Permissions => "permissions",
+        }
+    }
+
+    /// The heading in reports.
+    pub const fn title(self) -> &'static str {
+        match self {
+            CheckGroup::Engines => "Engines",
+            CheckGroup::Target => "Target",
+            CheckGroup::Machine => "Machine",
+            CheckGroup::Permissions => "Permissions",
+        }
+    }
+}
+
+/// A check: what it looks at, why that matters, and how facts are judged.
+pub struct DoctorCheck {
+    /// Its name in JSON and documentation.
+    pub id: &'static str,
+    /// Its name in reports.
+    pub title: &'static str,
+    /// What it is about.
+    pub group: CheckGroup,
+    /// Why it matters, one sentence.
+    pub matters: &'static str,
+    /// The finding that a run reports of the same condition.
+    pub finding: Option<FindingId>,
+    judge: fn(&DoctorFacts) -> Judgement,
+}
+
+impl DoctorCheck {
+    const fn new(
+        group: CheckGroup,
+        id: &'static str,
+        title: &'static str,
+        matters: &'static str,
+        finding: Option<FindingId>,
+        judge: fn(&DoctorFacts) -> Judgement,
+    ) -> DoctorCheck {
+        DoctorCheck { id, title, group, matters, finding, judge }
+    }
+}
+
+/// A status with its reason.
+struct Judgement {
+    status: CheckStatus,
+    result: String,
+    remedy: Option<String>,
+}
+
+impl Judgement {
+    fn ok(result: impl Into<String>) -> Judgement {
+        Judgement { status: CheckStatus::Ok, result: result.into(), remedy: None }
+    }
+
+    fn note(result: impl Into<String>, remedy: impl Into<String>) -> Judgement {
+        Judgement { status: CheckStatus::Note, result: result.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn problem(result: impl Into<String>, remedy: impl Into<String>) -> Judgement {
+        Judgement { status: CheckStatus::Problem, result: result.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn unknown(result: impl Into<String>) -> Judgement {
+        Judgement { status: CheckStatus::Unknown, result: result.into(), remedy: None }
+    }
+
+    fn with_remedy(self, remedy: impl Into<String>) -> Judgement {
+        Judgement { remedy: Some(remedy.into()), ..self }
+    }
+}
+
+/// A check of one machine with its result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckResult {
+    /// The check.
+    pub id: &'static str,
+    /// Its name in reports.
+    pub title: &'static str,
+    /// What it is about.
+    pub group: CheckGroup,
+    /// The result.
+    pub status: CheckStatus,
+    /// The result in a sentence.
+    pub result: String,
+    /// Why it matters.
+    pub matters: &'static str,
+    /// What to do about it.
+    pub remedy: Option<String>,
+    /// The finding that a run reports of the same condition.
+    pub finding: Option<FindingId>,
+}
+
+/// All checks, in the order of reports.
+pub const CHECKS: &[DoctorCheck] = &[
+    engines::IO_URING,
+    engines::LIBAIO,
+    engines::LOCKED_MEMORY,
+    target::ACCESS,
+    target::DIRECT_IO,
+    target::STORAGE,
+    target::BACKGROUND_IO,
+    target::IO_LIMITS,
+    target::SCHEDULER,
+    target::NUMA,
+    machine::CPUS,
+    machine::CPU_LOAD,
+    machine::CPU_STEAL,
+    machine::CPU_GOVERNOR,
+    machine::CLOCK,
+    machine::SWAP,
+    machine::PRIVILEGES,
+    machine::TRACING,
+];
+
+/// The results of all checks, in the order of reports.
+pub fn examine(facts: &DoctorFacts) -> Vec<CheckResult> {
+    let result = |check: &DoctorCheck| {
+        let judged = (check.judge)(facts);
+        CheckResult {
+            id: check.id,
+            title: check.title,
+            group: check.group,
+            status: judged.status,
+            result: judged.result,
+            matters: check.matters,
+            remedy: judged.remedy,
+            finding: check.finding.clone(),
+        }
+    };
+    CHECKS.iter().map(result).collect()
+}
+
+/// True where something would spoil figures.
+pub fn has_problem(results: &[CheckResult]) -> bool {
+    results.iter().any(|result| result.status == CheckStatus::Problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::facts::fixture::good;
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/doctor.md");
+
+    #[test]
+    fn every_check_is_documented_once_and_explains_itself() {
+        for (index, check) in CHECKS.iter().enumerate() {
+            assert!(CHECKS[..index].iter().all(|other| other.id != check.id), "{} twice", check.id);
+            assert!(
+                PAGE.contains(&format!("| `{}` |", check.id)),
+                "docs/doctor.md has no row for {}",
+                check.id
+            );
+            assert!(check.matters.ends_with('.'), "{}", check.matters);
+            let group = |check: &DoctorCheck| CheckGroup::ALL.iter().position(|group| *group == check.group);
+            assert!(index == 0 || group(&CHECKS[index - 1]) <= group(check), "{} is out of order", check.id);
+        }
+    }
+
+    #[test]
+    fn a_good_machine_has_nothing_but_good_results() {
+        let results = examine(&good());
+        for result in &results {
+            assert_eq!(result.status, CheckStatus::Ok, "{result:?}");
+            assert!(result.remedy.is_none() && result.result.ends_with('.'), "{result:?}");
+        }
+        assert_eq!(results.len(), CHECKS.len());
+        assert!(!has_problem(&results));
+    }
+
+    #[test]
+    fn a_machine_of_which_nothing_is_known_has_no_good_result_that_needs_facts() {
+        let results = examine(&DoctorFacts::default());
+        let unknown =
+            ["background-io", "scheduler", "cpus", "cpu-load", "cpu-steal", "cpu-governor", "clock", "swap"];
+        for result in &results {
+            let is_unknown = result.status == CheckStatus::Unknown;
+            assert!(is_unknown || !unknown.contains(&result.id), "{result:?}");
+            assert!(!result.result.is_empty());
+        }
+        assert!(!has_problem(&results), "what is unknown is no problem: {results:?}");
+    }
+}
