@@ -4,6 +4,7 @@ pub mod bench;
 mod catalog;
 mod catalog_arguments;
 mod compare;
+mod doctor;
 pub mod fio;
 pub mod format_arguments;
 mod history;
@@ -22,7 +23,7 @@ mod words;
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use fathom_model::text;
 
 use crate::exit::{Complaint, Exit};
@@ -46,6 +47,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  fathom doctor /mnt/data             what would spoil figures on this machine
   fathom bench /mnt/data              assess the volume under /mnt/data in about three minutes
   fathom bench --quick /mnt/data      the same in under a minute
   fathom fio --name=test --filename=/mnt/data/test --size=1g --rw=randread --direct=1
@@ -88,6 +90,13 @@ enum Command {
     Report(Box<report::ReportArguments>),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
+    /// Check what this machine allows, and what would spoil figures
+    Doctor(doctor::DoctorArguments),
+}
+
+/// The description of the whole command line, for manual pages and completion.
+pub fn command() -> clap::Command {
+    Arguments::command()
 }
 
 /// Reads our own command line and does what it says.
@@ -113,6 +122,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Compare(arguments) => compare::run(*arguments, args),
         Command::Report(arguments) => report::run(*arguments, args),
         Command::History(arguments) => history::run(arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments, args),
     }
 }
 
@@ -145,7 +155,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
-        Arguments::command().debug_assert();
+        command().debug_assert();
     }
 }
