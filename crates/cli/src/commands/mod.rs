@@ -4,6 +4,7 @@ pub mod bench;
 mod catalog;
 mod catalog_arguments;
 mod compare;
+mod demo;
 mod doctor;
 pub mod fio;
 pub mod format_arguments;
@@ -47,6 +48,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  fathom demo                         the commands on simulated volumes, in ten seconds
   fathom doctor /mnt/data             what would spoil figures on this machine
   fathom bench /mnt/data              assess the volume under /mnt/data in about three minutes
   fathom bench --quick /mnt/data      the same in under a minute
@@ -92,6 +94,8 @@ enum Command {
     History(history::HistoryArguments),
     /// Check what this machine allows, and what would spoil figures
     Doctor(doctor::DoctorArguments),
+    /// Show the commands at work on simulated volumes, in about ten seconds
+    Demo(demo::DemoArguments),
 }
 
 /// The description of the whole command line, for manual pages and completion.
@@ -123,6 +127,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Report(arguments) => report::run(*arguments, args),
         Command::History(arguments) => history::run(arguments),
         Command::Doctor(arguments) => doctor::run(&arguments, args),
+        Command::Demo(arguments) => demo::run(&arguments),
     }
 }
 

@@ -10,6 +10,7 @@ mod bad_input;
 mod bench;
 mod catalog;
 mod compare;
+mod demo;
 mod doctor;
 mod durations;
 mod fio;
