@@ -22,11 +22,13 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
 pub const TOOLS: &[Tool] = &[
     tool("/usr/include/nbdkit-plugin.h", "nbdkit-plugin-dev"),
     tool("addpart", "util-linux"),
+    tool("bash", "bash"),
     tool("blkid", "util-linux"),
     tool("chrt", "util-linux"),
     tool("cryptsetup", "cryptsetup-bin"),
     tool("dmsetup", "dmsetup"),
     tool("fio", "fio"),
+    tool("fish", "fish"),
     tool("fsfreeze", "util-linux"),
     tool("fuse2fs", "fuse2fs"),
     tool("fusermount3", "fuse3"),
@@ -40,6 +42,7 @@ pub const TOOLS: &[Tool] = &[
     tool("losetup", "mount"),
     tool("make-bcache", "bcache-tools"),
     tool("makefs", "makefs"),
+    tool("mandoc", "mandoc"),
     tool("mkapfs", "apfsprogs"),
     tool("mkfs.bfs", "util-linux"),
     tool("mkfs.btrfs", "btrfs-progs"),
@@ -83,6 +86,7 @@ pub const TOOLS: &[Tool] = &[
     tool("valgrind", "valgrind"),
     tool("veritysetup", "cryptsetup-bin"),
     tool("wipefs", "util-linux"),
+    tool("zsh", "zsh"),
 ];
 
 /// The tools that `is_there` does not find.

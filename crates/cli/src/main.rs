@@ -42,6 +42,7 @@ enum InvokedProgram {
     Fio,
     Ioping,
     Ping,
+    Completion,
     Own,
 }
 
@@ -56,13 +57,14 @@ fn main() -> ExitCode {
         () if says("fio") => (InvokedProgram::Fio, 2),
         () if is("ioping") => (InvokedProgram::Ioping, 1),
         () if says("ping") => (InvokedProgram::Ping, 2),
+        () if says(commands::complete::NAME) => (InvokedProgram::Completion, 2),
         () => (InvokedProgram::Own, 0),
     };
     let (end, ended) = channel();
     let forced = match front {
         InvokedProgram::Fio => Exit::FioInterrupted,
         InvokedProgram::Ioping => Exit::Ioping(4),
-        InvokedProgram::Ping | InvokedProgram::Own => Exit::Interrupted,
+        InvokedProgram::Ping | InvokedProgram::Completion | InvokedProgram::Own => Exit::Interrupted,
     };
     signals::start(forced, end.clone());
     let command = move || {
@@ -86,6 +88,7 @@ fn run(front: &InvokedProgram, args: &[OsString], words: usize) -> Exit {
         InvokedProgram::Fio => commands::fio::run(&args[words..]),
         InvokedProgram::Ioping => commands::ping::run_as_ioping(&args[words..]),
         InvokedProgram::Ping => commands::ping::run(&args[words..]),
+        InvokedProgram::Completion => commands::complete::run(&args[words..]),
         InvokedProgram::Own => commands::run(args).unwrap_or_else(Complaint::report),
     }
 }

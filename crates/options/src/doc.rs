@@ -67,6 +67,50 @@ pub fn command_help(topic: Option<&str>) -> Result<String, Option<String>> {
     Ok(out)
 }
 
+/// An option of the command line in short, for manual pages and completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionSummary {
+    /// Its name without dashes.
+    pub name: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    /// What its value is called; empty where it takes none.
+    pub value: &'static str,
+    /// The values that it takes, where they are words.
+    pub words: &'static [&'static str],
+    /// The default, as typed; empty where there is none.
+    pub default: &'static str,
+}
+
+/// The options of the command line that belong to no job.
+pub fn command_summaries() -> impl Iterator<Item = OptionSummary> {
+    command::ROWS.iter().map(|row| OptionSummary {
+        name: row.name,
+        doc: row.doc,
+        value: match row.takes {
+            OptionArity::Nothing => "",
+            OptionArity::Value(name) | OptionArity::MaybeValue(name) => name,
+        },
+        words: &[],
+        default: "",
+    })
+}
+
+/// The supported options of jobs, by category.
+pub fn job_summaries() -> impl Iterator<Item = (&'static str, impl Iterator<Item = OptionSummary>)> {
+    let summary = |row: &'static OptionRow<JobOptions>| OptionSummary {
+        name: row.name,
+        doc: row.doc,
+        value: kind_name(row.kind),
+        words: match row.kind {
+            OptionValueKind::Choice(words) => words,
+            _ => &[],
+        },
+        default: row.default,
+    };
+    OPTION_TABLE.iter().map(move |(category, rows)| (*category, rows.iter().map(summary)))
+}
+
 fn in_full(row: &OptionRow<JobOptions>) -> String {
     described(row.name, row.aliases, row.kind, row.default, row.doc)
 }

@@ -35,7 +35,9 @@ mod verify;
 pub use cli::{Invocation, MachineNumbers, ParseEnvironment, parse_command_line};
 pub use command::CommandOptions;
 pub use command_values::{Eta, IdleProfile, OutputFormat};
-pub use doc::{command_help, compatibility_page, engine_help, usage};
+pub use doc::{
+    OptionSummary, command_help, command_summaries, compatibility_page, engine_help, job_summaries, usage,
+};
 pub use engines::{EngineOption, EngineRow};
 pub use error::{JobFilePosition, OptionError};
 pub use fathom_model::OptionValueKind;

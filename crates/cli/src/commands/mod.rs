@@ -4,12 +4,15 @@ pub mod bench;
 mod catalog;
 mod catalog_arguments;
 mod compare;
+pub mod complete;
+mod completions;
 mod demo;
 mod doctor;
 pub mod fio;
 pub mod format_arguments;
 mod history;
 mod identify;
+mod man;
 mod measuring;
 pub mod monitor;
 pub mod ping;
@@ -96,6 +99,10 @@ enum Command {
     Doctor(doctor::DoctorArguments),
     /// Show the commands at work on simulated volumes, in about ten seconds
     Demo(demo::DemoArguments),
+    /// Print the script that completes command lines in a shell
+    Completions(completions::CompletionsArguments),
+    /// Print or write manual pages
+    Man(man::ManArguments),
 }
 
 /// The description of the whole command line, for manual pages and completion.
@@ -128,6 +135,8 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::History(arguments) => history::run(arguments),
         Command::Doctor(arguments) => doctor::run(&arguments, args),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }
 }
 

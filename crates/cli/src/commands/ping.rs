@@ -21,6 +21,7 @@ use fathom_runner::StopHandle;
 
 use crate::exit::Exit;
 use crate::{keys, output, signals};
+pub use grammar::{PingOption, ValueUse};
 use options::{PingInvocation, PingOutput, PingProgram};
 use printer::PingPrinter;
 
@@ -35,6 +36,11 @@ pub fn run(args: &[OsString]) -> Exit {
 /// `ioping`.
 pub fn run_as_ioping(args: &[OsString]) -> Exit {
     start(args, PingProgram::Ioping)
+}
+
+/// The options of `fathom ping`.
+pub fn own_options() -> Vec<PingOption> {
+    options::rows(PingProgram::Own)
 }
 
 fn start(args: &[OsString], front: PingProgram) -> Exit {

@@ -29,6 +29,7 @@ mod outputs;
 mod report;
 mod scale;
 mod schedule;
+mod shell;
 mod shown_again;
 mod signals;
 mod simulate;
