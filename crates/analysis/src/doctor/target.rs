@@ -89,7 +89,7 @@ fn access(facts: &DoctorFacts) -> Judgement {
         Some(Ok(())) if is_directory => Judgement::ok("a test file can be created."),
         Some(Ok(())) => Judgement::ok("it can be opened for reading."),
         Some(Err(refusal)) => {
-            let remedy = refusal.hint.as_deref().unwrap_or("check its permissions");
+            let remedy = refusal.hint.as_deref().unwrap_or("choose another target, or check its permissions");
             Judgement::problem(format!("{}.", refusal.reason), sentence(remedy))
         }
     }

@@ -87,6 +87,7 @@ try \"fathom bench 'sim:aws-gp3\" fathom bench \"'sim:aws-gp3\" sim:aws-gp3
 try 'fathom history --history=h.db show l' fathom history --history = h.db show l l
 try 'fathom compare --history h.db tag:' fathom compare --history h.db tag : ''
 try 'fathom fio jo' fathom fio jo jo
+try 'fathom history --history=h.db list --target ' fathom history --history = h.db list --target '' ''
 ";
     let expected = "fathom doc|doctor
 fathom bench --suite=clo|cloud-disk
@@ -96,6 +97,7 @@ fathom bench 'sim:aws-gp3|sim:aws-gp3 sim:aws-gp3-2023
 fathom history --history=h.db show l|last
 fathom compare --history h.db tag:|before
 fathom fio jo|jobs.fio
+fathom history --history=h.db list --target |sim:aws-gp3\\?size=100GiB
 ";
     assert_eq!(shell(dir.path(), "bash", &["--norc"], script), expected);
 }

@@ -13,15 +13,23 @@ _fathom() {
         words[${#words[@]}-1]+=$word
         line=${line#"$word"}
     done
-    local current=${words[${#words[@]}-1]} directives value
-    current=${current#[\'\"]}
+    local current=${words[${#words[@]}-1]} directives value is_quoted=
+    if [[ $current == [\'\"]* ]]; then
+        is_quoted=1
+        current=${current:1}
+    fi
     # What stands before the part of the word that readline replaces.
     local before=${current%"$2"}
     COMPREPLY=()
     {
         IFS= read -r directives
         while IFS= read -r value && IFS= read -r _; do
-            COMPREPLY+=("${value#"$before"}")
+            value=${value#"$before"}
+            # Names of files are quoted by readline, all of them.
+            if [[ -z $is_quoted && $directives != *paths* ]]; then
+                printf -v value %q "$value"
+            fi
+            COMPREPLY+=("$value")
         done
     } < <("$1" __complete "${words[@]:1}" 2>/dev/null)
     if [[ $directives == *nospace* ]]; then
