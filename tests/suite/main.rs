@@ -9,6 +9,7 @@ mod against;
 mod async_is_not;
 mod bad_input;
 mod dd;
+mod doctor;
 mod doubts;
 mod expectations;
 mod findings;
