@@ -1,6 +1,7 @@
 //! `fathom history`: list, show, search, annotate, compare, import, export and remove past runs.
 
 mod diff;
+mod examples;
 mod export;
 mod filter;
 mod import;
@@ -59,8 +60,10 @@ Examples:
 #[derive(Subcommand)]
 enum Action {
     /// List past runs, oldest first
+    #[command(after_help = examples::LIST)]
     List(list::ListArguments),
     /// Show the report of a run
+    #[command(after_help = examples::SHOW)]
     Show {
         /// Run number, last or last~N [default: last]
         run: Option<RunName>,
@@ -71,8 +74,10 @@ enum Action {
         show_fio: bool,
     },
     /// Show a metric over the stored runs: since when, by how much, and how it varies
+    #[command(after_help = examples::TREND)]
     Trend(trend::TrendArguments),
     /// Give runs a tag, by which list, trend and compare find them
+    #[command(after_help = examples::TAG)]
     Tag {
         /// A word that is no number, without , ~ and :
         tag: String,
@@ -84,6 +89,7 @@ enum Action {
         remove: bool,
     },
     /// Note something about a run; search finds it
+    #[command(after_help = examples::NOTE)]
     Note {
         /// Run number, last or last~N
         run: RunName,
@@ -95,24 +101,30 @@ enum Action {
         remove: bool,
     },
     /// Show the conditions and figures that differ between two runs
+    #[command(after_help = examples::DIFF)]
     Diff(diff::DiffArguments),
     /// Show the size of the history
+    #[command(after_help = examples::SIZE)]
     Size(size::SizeArguments),
     /// Remove old runs permanently, by age or count
+    #[command(after_help = examples::PRUNE)]
     Prune(prune::PruneArguments),
     /// Remove runs permanently
+    #[command(after_help = examples::RM)]
     Rm {
         /// Run numbers, last or last~N
         #[arg(required = true)]
         runs: Vec<RunName>,
     },
     /// Import runs: fathom records, output of fio or ioping, tables of figures
+    #[command(after_help = examples::IMPORT)]
     Import {
         /// Files to read; - for the standard input
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
     /// Export runs: whole records, tables, OpenMetrics or histograms
+    #[command(after_help = examples::EXPORT)]
     Export(export::ExportArguments),
 }
 

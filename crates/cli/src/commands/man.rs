@@ -111,7 +111,7 @@ mod tests {
         for (path, name) in paths.iter().zip(&names) {
             let page = page::page(path);
             assert!(page.starts_with(&format!(".TH {} 1 ", name.to_uppercase())), "{name}");
-            for section in ["NAME", "SYNOPSIS", "DESCRIPTION"] {
+            for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES"] {
                 assert!(page.contains(&format!("\n.SH {section}\n")), "{name}: {section}");
             }
             assert!(page.is_ascii(), "{name}");

@@ -59,11 +59,20 @@ Examples:
   fathom history list                 what was measured before
   fathom report last                  the newest run as a page with charts";
 
+/// For the manual page: `fathom fio --help` is that of fio.
+const FIO_EXAMPLES: &str = "\
+Examples:
+  fathom fio --name=test --filename=/mnt/data/test --size=1g --rw=randread --direct=1
+  fathom fio jobs.fio --output-format=json --output=result.json
+  fathom fio --name=test --filename='sim\\:aws-gp3?size=50GiB' --rw=randread --runtime=1h
+  fathom fio --cmdhelp=iodepth";
+
 #[derive(Subcommand)]
 enum Command {
     /// Measure a directory, file or block device with a suite of tests
     Bench(Box<bench::BenchArguments>),
     /// Run fio's command line and job files (also when invoked as `fio`)
+    #[command(after_help = FIO_EXAMPLES)]
     Fio {
         /// fio's options; see `fathom fio --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FIO OPTIONS")]

@@ -22,6 +22,7 @@ use fathom_runner::StopHandle;
 use crate::exit::Exit;
 use crate::{keys, output, signals};
 pub use grammar::{PingOption, ValueUse};
+pub use options::EXAMPLES;
 use options::{PingInvocation, PingOutput, PingProgram};
 use printer::PingPrinter;
 

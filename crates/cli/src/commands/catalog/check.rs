@@ -11,10 +11,16 @@ use crate::output;
 
 /// What `fathom catalog check` takes.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct CheckArguments {
     /// Catalogue file
     file: PathBuf,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom catalog check my-volumes.toml
+  fathom bench --catalog my-volumes.toml sim:my-ssd";
 
 pub fn run(arguments: &CheckArguments) -> Result<Exit, Complaint> {
     let own = read_catalogue(&arguments.file)?;

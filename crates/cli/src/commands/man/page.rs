@@ -44,6 +44,10 @@ pub fn page(path: &[&Command]) -> String {
             lines => page.literal(lines.iter().map(String::as_str)),
         }
     }
+    if name == "fathom-ping" {
+        page.section("Examples");
+        page.literal(ping::EXAMPLES);
+    }
     see_also(path, &mut page);
     page.finish()
 }
