@@ -22,12 +22,19 @@ use fathom_runner::StopHandle;
 use crate::exit::Exit;
 use crate::{keys, output, signals};
 pub use grammar::{PingOption, ValueUse};
-pub use options::EXAMPLES;
 use options::{PingInvocation, PingOutput, PingProgram};
 use printer::PingPrinter;
 
 /// The version of ioping whose ways these are.
 const IOPING_VERSION: &str = "ioping 1.3";
+
+/// Examples of `fathom ping`.
+pub const EXAMPLES: [&str; 4] = [
+    "fathom ping -c 10 /mnt/data                     ten requests, one a second",
+    "fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data",
+    "fathom ping -W -c 100 -i 10ms /mnt/data         writes, each synchronous",
+    "fathom ping -c 10 'sim:aws-gp2-2016?size=50GiB'  a simulated volume",
+];
 
 /// `fathom ping`.
 pub fn run(args: &[OsString]) -> Exit {

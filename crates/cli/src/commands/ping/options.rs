@@ -150,14 +150,6 @@ pub fn rows(front: PingProgram) -> Vec<PingOption> {
     }
 }
 
-/// Examples of `fathom ping`.
-pub const EXAMPLES: [&str; 4] = [
-    "fathom ping -c 10 /mnt/data                     ten requests, one a second",
-    "fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data",
-    "fathom ping -W -c 100 -i 10ms /mnt/data         writes, each synchronous",
-    "fathom ping -c 10 'sim:aws-gp2-2016?size=50GiB'  a simulated volume",
-];
-
 /// The help of a front.
 pub fn help(front: PingProgram) -> String {
     let name = match front {
@@ -179,7 +171,7 @@ pub fn help(front: PingProgram) -> String {
              Stops by -c, -w or Ctrl-C. Uses direct I/O; in a directory, a temporary test\n \
              file. Exit: 0 done, 1 failed, 2 usage, 3 objective missed, 130 interrupted.\n\n",
         );
-        EXAMPLES.iter().for_each(|line| text.push_str(&format!(" {line}\n")));
+        super::EXAMPLES.iter().for_each(|line| text.push_str(&format!(" {line}\n")));
     }
     text.push('\n');
     text
