@@ -4,17 +4,16 @@
 //! simulated on virtual time: no device is accessed, no file is written, no run is kept.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use clap::Args;
 use fathom_options::shell_quoted;
 use fathom_report::TextWriter;
-use fathom_runner::StopHandle;
 
 use crate::exit::{Complaint, Exit};
-use crate::{output, signals, store};
+use crate::{output, store};
 
 /// What `fathom demo` takes.
 #[derive(Args)]
@@ -26,7 +25,8 @@ pub struct DemoArguments {
 }
 
 const EXAMPLES: &str = "\
-Runs on simulated volumes, in about ten seconds: accesses no device, writes no file, keeps no run.
+Volumes are simulated: accesses no device, writes no file, keeps no run. Takes some seconds; at a terminal it waits for
+Enter between the steps.
 
 Examples:
   fathom demo                       the whole tour
@@ -59,7 +59,7 @@ const STEPS: &[DemoStep] = &[
         title: "latency of single I/Os",
         introduction: "ping issues one I/O after the other and shows the latency of each, as ioping does.",
         arguments: &["ping", "-c", "5", "-i", "100ms", VOLUME],
-        reading: "A quick look at a volume. The next step loads it.",
+        reading: "A quick look at an idle volume; bench and sweep load it.",
     },
     DemoStep {
         name: "bench",
@@ -107,9 +107,6 @@ const NEXT: &[(&str, &str)] = &[
 /// # Errors
 /// A step cannot be started, or standard output cannot be written.
 pub fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
-    // A signal reaches the step as well, which ends and reports; then the tour ends.
-    let caught =
-        signals::watch_saying(StopHandle::default(), "stopped immediately").map_err(signals::unwatched)?;
     let is_wanted =
         |step: &&DemoStep| arguments.steps.is_empty() || arguments.steps.iter().any(|name| name == step.name);
     let steps: Vec<&DemoStep> = STEPS.iter().filter(is_wanted).collect();
@@ -121,14 +118,16 @@ pub fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
         let status = command_of(step).status().map_err(|error| {
             Complaint::failed(format!("cannot start step {}: {}", step.name, output::plain(&error)), None)
         })?;
-        if caught.number().is_some() {
-            return Ok(Exit::Interrupted);
-        }
-        if !status.success() {
-            return Ok(Exit::Failed);
+        match status.code() {
+            Some(0) => {}
+            Some(code) if code == i32::from(Exit::Interrupted.number()) => return Ok(Exit::Interrupted),
+            _ => return Ok(Exit::Failed),
         }
         if !is_read(|out| explain(step, out))? {
             return Ok(Exit::Done);
+        }
+        if index + 1 < steps.len() && !is_continued() {
+            break;
         }
     }
     output::print(next)?;
@@ -140,6 +139,17 @@ fn command_of(step: &DemoStep) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("fathom").args(step.arguments.iter().map(OsString::from)).env_remove(store::VARIABLE);
     command
+}
+
+/// At a terminal waits for the reader; false where that is enough of the tour.
+fn is_continued() -> bool {
+    let keyboard = io::stdin();
+    if !keyboard.is_terminal() || !output::stdout_is_seen() || !output::stderr_is_seen() {
+        return true;
+    }
+    output::warn("Press Enter for the next step, or q and Enter to stop.");
+    let mut line = String::new();
+    keyboard.read_line(&mut line).is_ok_and(|bytes| bytes > 0) && line.trim() != "q"
 }
 
 /// Writes to standard output; false where its reader has gone.

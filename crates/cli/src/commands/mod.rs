@@ -51,7 +51,7 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom demo                         the commands on simulated volumes, in ten seconds
+  fathom demo                         a tour of the commands on simulated volumes
   fathom doctor /mnt/data             what would spoil figures on this machine
   fathom bench /mnt/data              assess the volume under /mnt/data in about three minutes
   fathom bench --quick /mnt/data      the same in under a minute
@@ -106,7 +106,7 @@ enum Command {
     History(history::HistoryArguments),
     /// Check what this machine allows, and what would spoil figures
     Doctor(doctor::DoctorArguments),
-    /// Show the commands at work on simulated volumes, in about ten seconds
+    /// Take a tour of the commands on simulated volumes, in some seconds
     Demo(demo::DemoArguments),
     /// Print the script that completes command lines in a shell
     Completions(completions::CompletionsArguments),
