@@ -55,10 +55,14 @@ impl HostTuning {
 fn swap_use(text: &str) -> SwapUse {
     let mut swap = SwapUse::default();
     for line in text.lines().skip(1) {
-        let mut sizes = line.split_ascii_whitespace().skip(2).map_while(|field| field.parse::<u64>().ok());
-        let mut next = || sizes.next().unwrap_or(0).saturating_mul(1024);
-        swap.total_bytes += next();
-        swap.used_bytes += next();
+        // A blank in the name of a file is an escape.
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let bytes = |index: usize| {
+            let kibibytes = fields.get(index).and_then(|field| field.parse::<u64>().ok());
+            kibibytes.unwrap_or(0).saturating_mul(1024)
+        };
+        swap.total_bytes += bytes(2);
+        swap.used_bytes += bytes(3);
     }
     swap
 }
@@ -108,14 +112,14 @@ mod tests {
         fixture.write("proc/sys/fs/aio-nr", "128\n");
         fixture.write(
             "proc/swaps",
-            "Filename\tType\tSize\tUsed\tPriority\n/dev/vda2  partition\t2048\t1024\t-2\n/a file file\t4\t4\t-3\n",
+            "Filename\tType\tSize\tUsed\tPriority\n/dev/vda2  partition\t2048\t1024\t-2\n/a\\040b file\t4\t4\t-3\n",
         );
         let expected = HostTuning {
             governors: vec!["performance".to_owned(), "powersave".to_owned()],
             frequency_driver: Some("acpi-cpufreq".to_owned()),
             numa_nodes: Some(2),
             aio_requests: Some(128),
-            swap: Some(SwapUse { total_bytes: 2 << 20, used_bytes: 1 << 20 }),
+            swap: Some(SwapUse { total_bytes: (2 << 20) + 4096, used_bytes: (1 << 20) + 4096 }),
         };
         assert_eq!(HostTuning::read(&root), expected);
     }
