@@ -126,7 +126,7 @@ fn zsh_completes() {
     let dir = scratch();
     // The builtins that need the line editor are replaced by ones that print what they are given.
     let script = "compdef() { :; }
-compadd() { print -r -- \"add ${ending[*]}|${words_found[*]}|${shown[*]}\"; }
+compadd() { print -r -- \"add $#: ${@[1,-6]}|${words_found[*]}|${shown[*]}\"; }
 compset() { :; }
 _files() { print files; }
 source <(fathom completions zsh)
@@ -136,11 +136,11 @@ try fathom bench --suite=cloud
 try fathom bench sim:aws-gp3
 try fathom prepare --precond
 ";
-    let expected = "add |doctor|doctor  -- Check what this machine allows, and what would spoil figures
-add |--suite=cloud-disk|--suite=cloud-disk
+    let expected = "add 6: -l|doctor|doctor  -- Check what this machine allows, and what would spoil figures
+add 6: -l|--suite=cloud-disk|--suite=cloud-disk
 files
-add |sim:aws-gp3 sim:aws-gp3-2023|sim:aws-gp3  -- EBS General Purpose SSD sim:aws-gp3-2023  -- EBS General Purpose SSD
-add -S |--precondition=|--precondition=  -- Write every block twice";
+add 6: -l|sim:aws-gp3 sim:aws-gp3-2023|sim:aws-gp3  -- EBS General Purpose SSD sim:aws-gp3-2023  -- EBS General Purpose SSD
+add 8: -l -S |--precondition=|--precondition=  -- Write every block twice";
     let found = shell(dir.path(), "zsh", &["-f"], script);
     assert!(found.starts_with(expected), "{found}");
 }

@@ -15,7 +15,7 @@ _fathom() {
         ending=(-S '')
     fi
     if (( $#words_found )); then
-        compadd -l $ending -d shown -a -- words_found
+        compadd -l "${(@)ending}" -d shown -a -- words_found
     fi
     if [[ $directives == *paths* ]]; then
         if [[ $PREFIX == --*=* ]]; then
