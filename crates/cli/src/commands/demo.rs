@@ -97,6 +97,7 @@ const STEPS: &[DemoStep] = &[
 const NEXT: &[(&str, &str)] = &[
     ("fathom doctor /mnt/data", "what would spoil figures on this machine"),
     ("fathom bench --quick /mnt/data", "assess a volume of your own in under a minute"),
+    ("fathom report -o volume.html", "the newest run as a page with charts"),
     ("fathom monitor", "what the disks do now"),
     ("fathom catalog fit --iops 5000 --size 500GiB", "volume types that meet a need"),
     ("fathom --help", "all commands"),

@@ -17,6 +17,7 @@ use fathom_model::units::UnitSystem;
 use fathom_record::{ActivityKind, HistoryRow};
 use fathom_report::compare::ChartKind;
 use fathom_report::formats::Format;
+use fathom_report::page::RunChart;
 
 use super::grammar::{Candidate, Grammar, Values};
 use super::line::{Completion, Lookup};
@@ -65,8 +66,12 @@ pub enum ValueKind {
     Format,
     /// A system of units.
     Units,
+    /// A format of `fathom report`.
+    PageFormat,
     /// A chart.
     Chart,
+    /// A chart of one run or of several.
+    AnyChart,
     /// A pattern of accesses.
     Pattern,
     /// An order of positions.
@@ -110,9 +115,11 @@ const VALUES: &[(&str, &str, ValueKind)] = &[
     ("", "labels", ValueKind::Label),
     ("history", "host", ValueKind::Host),
     ("history", "device", ValueKind::Device),
+    ("report", "format", ValueKind::PageFormat),
     ("", "format", ValueKind::Format),
     ("", "units", ValueKind::Units),
     ("compare", "charts", ValueKind::Chart),
+    ("report", "chart", ValueKind::AnyChart),
     ("sweep", "rw", ValueKind::Pattern),
     ("surface", "order", ValueKind::Order),
     ("surface", "pattern", ValueKind::Content),
@@ -305,7 +312,12 @@ impl Lookup for Sources<'_> {
             ValueKind::Activity => plain(ActivityKind::ALL.map(ActivityKind::name)),
             ValueKind::Format => plain(Format::ALL.map(Format::name)),
             ValueKind::Units => plain(UnitSystem::ALL.map(UnitSystem::name)),
+            ValueKind::PageFormat => plain(["html", "svg"].into_iter().chain(Format::ALL.map(Format::name))),
             ValueKind::Chart => plain(ChartKind::ALL.map(ChartKind::name)),
+            ValueKind::AnyChart => {
+                let names = RunChart::ALL.map(RunChart::name).into_iter();
+                plain(names.chain(ChartKind::ALL.map(ChartKind::name)).collect::<BTreeSet<_>>())
+            }
             ValueKind::Pattern => plain(AccessPattern::ALL.map(AccessPattern::name)),
             ValueKind::Order => plain(VisitOrder::ALL.map(VisitOrder::name)),
             ValueKind::Content => plain(Content::ALL.map(Content::name)),
