@@ -1,5 +1,7 @@
 //! The headline numbers of a test, under the names that our JSON, `compare` and `history` address them by.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use fathom_model::Op;
@@ -182,14 +184,15 @@ pub struct TestSummary {
 }
 
 impl TestSummary {
-    /// The headline numbers of `test`. Rates are counted over the longest worker's measured time.
+    /// The headline numbers of `test`. Rates are counted over the measured time of the longest worker, of each phase where jobs
+    /// waited for those before them.
     pub fn new(test: &TestRecord) -> TestSummary {
         if let Some(observed) = test.observed_summary() {
             return observed;
         }
         let workers: Vec<&JobRecord> = test.jobs.iter().collect();
         let merged = merge_jobs(&workers);
-        let measured_ns = workers.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
+        let measured_ns = measured_ns(&workers);
         let rate = |count: u64| if measured_ns == 0 { 0.0 } else { count as f64 * 1e9 / measured_ns as f64 };
         let summary = |op: &OpOutcome| OpSummary {
             ios: op.ios,
@@ -229,6 +232,16 @@ impl TestSummary {
             errors: merged.errors,
         }
     }
+}
+
+/// The time of the longest worker of each phase.
+fn measured_ns(workers: &[&JobRecord]) -> u64 {
+    let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
+    for job in workers {
+        let longest = phases.entry(job.phase).or_default();
+        *longest = job.measured.elapsed_ns().max(*longest);
+    }
+    phases.values().sum()
 }
 
 fn cpu_summary(measured: &PhaseOutcome, ios: u64) -> Option<CpuSummary> {
