@@ -7,6 +7,7 @@ mod axes;
 mod course;
 mod monitored;
 mod overview;
+mod parts;
 mod percentiles;
 mod summary;
 mod sweep_curves;
@@ -108,6 +109,7 @@ pub fn view(record: &RunRecord, view: View) -> View {
     // Where every test is looked at by itself, its charts say more than the rows; else they are what the results rest on.
     let kind = record.header.activity.kind();
     let charts_first = matches!(kind, ActivityKind::Bench | ActivityKind::Fio | ActivityKind::Sweep);
+    page.push("Jobs", parts::jobs(record));
     if charts_first {
         push_charts(record, &mut page);
         page.sections.extend(results);

@@ -209,3 +209,25 @@ fn names_of_others_are_text_in_every_format() {
         }
     }
 }
+
+/// Jobs that wait for those before them share no second: the rates of a page are those of each.
+#[test]
+fn jobs_after_each_other_are_not_added_up() {
+    let dir = scratch();
+    let job = "--filename=sim:custom?iops=1000&latency=1ms&size=1GiB --rw=randread --iodepth=8 --time_based --runtime=10";
+    let words: Vec<&str> = "fio --keep --name=a".split(' ').chain(job.split(' ')).collect();
+    let words = [&words[..], &["--name=b", "--stonewall"], &job.split(' ').collect::<Vec<_>>()].concat();
+    run(dir.path(), &words).succeeded();
+    let csv = run(dir.path(), &["report", "last", "--format", "csv"]).quietly().stdout;
+    let mut rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let heads = rows.next().unwrap();
+    let iops = heads.iter().position(|head| *head == "iops").unwrap();
+    let whole: f64 = rows.next().unwrap()[iops].parse().unwrap();
+    assert!(close(whole, 1000.0, 0.05), "{whole}");
+    let charts = charts(&page(dir.path(), &[]));
+    let overview = titled(&charts, "IOPS of each test")[0];
+    assert_eq!(overview["x"]["names"], serde_json::json!(["a", "b"]));
+    for bar in points(overview, "read") {
+        assert!(close(bar[2].as_f64().unwrap(), 1000.0, 0.05), "{bar}");
+    }
+}

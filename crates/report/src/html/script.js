@@ -269,8 +269,12 @@
         for (const [from, to, value] of series.points) {
           const [start, end, at] = [round(this.across(from)), round(this.across(to)), round(this.up(value))];
           const joined = last !== null && (!steps || (to > from && from - last <= (to - from) * 0.51));
-          if (steps && to <= from) dots += `M${start} ${at}h0`;
-          else if (steps) path += `${joined ? `L${start} ${at}` : `M${start} ${at}`}H${end}`;
+          if (steps && to <= from) {
+            dots += `M${start} ${at}h0`;
+            last = null;
+            continue;
+          }
+          if (steps) path += `${joined ? `L${start} ${at}` : `M${start} ${at}`}H${end}`;
           else path += `${joined ? "L" : "M"}${start} ${at}`;
           if (!steps && series.points.length <= MOST_MARKERS) dots += `M${start} ${at}h0`;
           last = to;

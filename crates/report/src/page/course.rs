@@ -3,8 +3,8 @@
 use fathom_model::Op;
 use fathom_record::forecast::{CreditCourse, ForecastSlice};
 use fathom_record::{
-    FindingId, Histogram, Interval, IntervalOp, JobRecord, Observed, RunRecord, TestRecord,
-    latency_bin_lower_edge, merge_jobs,
+    FindingId, Histogram, HostCounters, HostInterval, HostRecord, Interval, IntervalOp, JobRecord, Observed,
+    RunRecord, TestRecord, latency_bin_lower_edge, merge_jobs,
 };
 
 use super::axes::{self, MIB, latency_text, percent_text, plot, rate_text};
@@ -13,6 +13,8 @@ use crate::view::{Axis, Cell, HeatMap, Plot, PlotForm, PlotLimit, PlotMark, Plot
 
 /// I/Os of an interval from which on its p99 is shown.
 const LEAST_FOR_P99: u64 = 100;
+/// An interval that is so many times shorter than usual was cut.
+const SHORT: u64 = 4;
 /// Columns and rows of a heat map at most.
 const MOST_COLUMNS: usize = 120;
 const MOST_ROWS: usize = 36;
@@ -90,7 +92,6 @@ fn slices(test: &TestRecord) -> (Vec<Slice>, bool) {
 
 /// The slices without those that the end of a phase cut so short that they have no rate: they are added to the one before.
 fn without_cuts(slices: Vec<Slice>) -> Vec<Slice> {
-    const SHORT: u64 = 4;
     let mut lengths: Vec<u64> = slices.iter().map(|slice| slice.to - slice.from).collect();
     lengths.sort_unstable();
     let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
@@ -213,8 +214,16 @@ fn marks(test: &TestRecord) -> Vec<PlotMark> {
         _ => {}
     }
     marks.sort_by(|one, other| one.from.total_cmp(&other.from).then(one.to.total_cmp(&other.to)));
-    marks.dedup_by(|next, one| next.reason == one.reason && next.from == one.from && next.to == one.to);
-    marks
+    // Of all workers together.
+    let mut joined: Vec<PlotMark> = Vec::with_capacity(marks.len());
+    for mark in marks {
+        let before = joined.iter_mut().rfind(|other| other.reason == mark.reason);
+        match before.filter(|before| mark.from <= before.to) {
+            Some(before) => before.to = before.to.max(mark.to),
+            None => joined.push(mark),
+        }
+    }
+    joined
 }
 
 /// The limits that were found of this test: IOPS, and MiB/s.
@@ -258,9 +267,19 @@ fn credits(test: &TestRecord, time: Axis) -> Option<Plot> {
 
 /// What the machine did meanwhile, in percent of its CPUs.
 fn host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
-    let [first, .., last] = test.host_load.as_slice() else { return None };
-    let series = |name: &str, of: fn(&fathom_record::HostCounters) -> u64| {
-        let point = |interval: &fathom_record::HostInterval| {
+    // The intervals at the edges of a phase are cut short.
+    let mut lengths: Vec<u64> =
+        test.host_load.iter().map(|interval| interval.end_ns.saturating_sub(interval.start_ns)).collect();
+    lengths.sort_unstable();
+    let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    let is_whole = |interval: &&HostInterval| {
+        let length = interval.end_ns.saturating_sub(interval.start_ns);
+        length > 0 && length * SHORT >= usual
+    };
+    let whole: Vec<&HostInterval> = test.host_load.iter().filter(is_whole).collect();
+    let [first, .., last] = whole.as_slice() else { return None };
+    let series = |name: &str, of: fn(&HostCounters) -> u64| {
+        let point = |interval: &HostInterval| {
             let cpus =
                 record.header.hosts.get(interval.host as usize).map_or(1, |host| host.cpus_online.max(1));
             let elapsed = interval.end_ns.saturating_sub(interval.start_ns).max(1) as f64 * f64::from(cpus);
@@ -268,7 +287,7 @@ fn host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
             let (from, to) = (interval.start_ns as f64, interval.end_ns as f64);
             PlotPoint { from, to, y: share.min(100.0), interval: None }
         };
-        let of_first = test.host_load.iter().filter(|interval| interval.host == first.host);
+        let of_first = whole.iter().copied().filter(|interval| interval.host == first.host);
         let points: Vec<PlotPoint> = of_first.map(point).collect();
         let is_there = points.iter().any(|point| point.y > 0.0);
         PlotSeries { name: name.to_owned(), points: if is_there { points } else { Vec::new() } }
@@ -294,7 +313,7 @@ fn by_host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
     if hosts.len() < 2 {
         return None;
     }
-    let of_host = |(place, host): (usize, &fathom_record::HostRecord)| {
+    let of_host = |(place, host): (usize, &HostRecord)| {
         let jobs: Vec<JobRecord> =
             test.jobs.iter().filter(|job| job.host as usize == place).cloned().collect();
         let slices = phases(&jobs).iter().flat_map(|phase| of_phase(phase)).collect::<Vec<_>>();

@@ -1,10 +1,10 @@
 //! Rates and latencies of all tests side by side.
 
 use fathom_model::Op;
-use fathom_record::{ActivityKind, OpSummary, RunRecord, TestStatus, TestSummary};
+use fathom_record::{ActivityKind, OpSummary, RunRecord, TestSummary};
 
 use super::axes::{MIB, latency_text, plot, rate_text};
-use crate::run_view;
+use super::parts;
 use crate::view::{Axis, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries};
 
 /// More tests than this are no overview.
@@ -15,13 +15,7 @@ pub(super) fn plots(record: &RunRecord) -> Vec<Plot> {
     if matches!(record.header.activity.kind(), ActivityKind::Sweep | ActivityKind::Surface) {
         return Vec::new();
     }
-    let tests: Vec<(String, TestSummary)> = record
-        .tests
-        .iter()
-        .filter(|test| test.status == TestStatus::Complete)
-        .map(|test| (run_view::id(test).to_owned(), TestSummary::new(test)))
-        .filter(|(_, summary)| summary.total.is_some())
-        .collect();
+    let tests = parts::measured(record);
     if !(2..=MOST_TESTS).contains(&tests.len()) {
         return Vec::new();
     }

@@ -4,8 +4,9 @@
 use fathom_analysis::conclusions::{Suitability, conclusions};
 use fathom_analysis::sweep::{self, Sweep};
 use fathom_model::{Op, units};
-use fathom_record::{ActivityKind, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{ActivityKind, RunRecord, TestStatus, TestSummary};
 
+use super::parts;
 use crate::run_view;
 use crate::view::{Block, Cell, FindingEntry, KeyFigure, Tone};
 
@@ -54,33 +55,24 @@ struct DirectionResult<'a> {
 
 /// The results of all tests in one direction; those of a sweep once their rates had settled, as in its own tables.
 fn results<'a>(
-    record: &'a RunRecord,
-    summaries: &[TestSummary],
+    measured: &'a [(String, TestSummary)],
     swept: Option<&Sweep>,
     op: Op,
 ) -> Vec<DirectionResult<'a>> {
-    let tests = record.tests.iter().zip(summaries).filter(|(test, _)| test.status == TestStatus::Complete);
-    let of_test = |(test, summary): (&'a TestRecord, &TestSummary)| {
+    let of_test = |(test, summary): &'a (String, TestSummary)| {
         let direction = match op {
             Op::Write => summary.write.as_ref()?,
             _ => summary.read.as_ref()?,
         };
-        let median_ns = direction.lat_ns.p50.or(direction.clat_ns.p50);
-        let result = DirectionResult {
-            test: run_view::id(test),
-            iops: direction.iops,
-            bytes_per_second: direction.bytes_per_second,
-            median_ns,
+        let point = swept.and_then(|sweep| sweep.points.iter().find(|point| point.spot.id() == *test));
+        let (iops, bytes_per_second) = match point {
+            Some(point) => (point.iops, point.bytes_per_second),
+            None => (direction.iops, direction.bytes_per_second),
         };
-        let point = swept.and_then(|sweep| sweep.points.iter().find(|point| point.spot.id() == test.id));
-        Some(match point {
-            Some(point) => {
-                DirectionResult { iops: point.iops, bytes_per_second: point.bytes_per_second, ..result }
-            }
-            None => result,
-        })
+        let median_ns = direction.lat_ns.p50.or(direction.clat_ns.p50);
+        Some(DirectionResult { test, iops, bytes_per_second, median_ns })
     };
-    tests.filter_map(of_test).collect()
+    measured.iter().filter_map(of_test).collect()
 }
 
 /// The best of what was measured, each with its test.
@@ -89,13 +81,13 @@ fn headlines(record: &RunRecord) -> Vec<KeyFigure> {
     if record.header.activity.kind() == ActivityKind::Identify {
         return Vec::new();
     }
-    let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
+    let measured = parts::measured(record);
     let swept = (record.header.activity.kind() == ActivityKind::Sweep).then(|| sweep::assess(record));
     let mut figures = Vec::new();
     for op in [Op::Read, Op::Write] {
-        let all = results(record, &summaries, swept.as_ref(), op);
+        let all = results(&measured, swept.as_ref(), op);
         let name = op.name();
-        let labelled = |what: &str, test: &str| match record.tests.len() {
+        let labelled = |what: &str, test: &str| match measured.len() {
             1 => format!("{name} {what}"),
             _ => format!("{name} {what}, {test}"),
         };
