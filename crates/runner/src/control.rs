@@ -74,6 +74,8 @@ struct View {
     /// The clock of the session, in real time.
     clock: Option<RealClock>,
     gate: Gate,
+    /// Why the running phase is to end at its next tick.
+    phase_end: Option<String>,
 }
 
 /// The gate before each phase.
@@ -151,6 +153,22 @@ impl RunControl {
         is_held
     }
 
+    /// Ends the running phase at its next tick, as its runtime would; `reason` is in the outcome, which is interrupted by it.
+    /// Later phases and runs go on. False if no phase runs.
+    pub fn end_phase(&self, reason: &str) -> bool {
+        let mut view = self.view();
+        let is_running = view.state == RunState::Running;
+        if is_running {
+            view.phase_end.get_or_insert_with(|| reason.to_owned());
+        }
+        is_running
+    }
+
+    /// The reason for which the running phase is to end, once.
+    pub(crate) fn takes_phase_end(&self) -> Option<String> {
+        self.view().phase_end.take()
+    }
+
     /// The single request in flight, if the run makes single requests and reports them.
     pub fn in_flight(&self) -> Option<InFlight> {
         let since_ns = self.shared.waiting_since.load(Ordering::Acquire).checked_sub(1)?;
@@ -207,7 +225,9 @@ impl RunControl {
         if let Some(instant_ns) = self.wait_for_start(time) {
             time.wait_until(instant_ns, || !self.stop.is_requested());
         }
-        self.view().state = RunState::Running;
+        let mut view = self.view();
+        // A request that came between two phases was meant for neither.
+        (view.state, view.phase_end) = (RunState::Running, None);
     }
 
     /// The start time of the phase; `None` = immediately.

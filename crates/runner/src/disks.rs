@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use fathom_stats::{DiskCounters, DiskInterval, DiskOutcome, series};
+use fathom_stats::{DeviceTick, DiskCounters, DiskInterval, DiskOutcome, series};
 use fathom_sys::device::{DiskSampler, DiskStats, TargetStack};
 
 /// Samples every device under a run's targets. A run without block devices has none.
@@ -58,19 +58,24 @@ impl Disks {
         self.outcomes.iter_mut().for_each(|disk| disk.intervals.clear());
     }
 
-    /// The end of an interval. Times are relative to the start of the run.
-    pub fn tick(&mut self, tick: u32, now: u64) {
-        let (Some((since, before)), Some(sample)) = (self.previous.take(), self.sample()) else { return };
+    /// The end of an interval; returns its counts. Times are relative to the start of the run.
+    pub fn tick(&mut self, tick: u32, now: u64) -> Vec<DeviceTick> {
+        let (Some((since, before)), Some(sample)) = (self.previous.take(), self.sample()) else {
+            return Vec::new();
+        };
+        let mut ticks = Vec::with_capacity(sample.len());
         for ((disk, now_counters), earlier) in self.outcomes.iter_mut().zip(&sample).zip(&before) {
             let counters = now_counters.since(earlier);
             let tick = tick >> self.coarser;
             disk.push_interval(DiskInterval { tick, start_ns: since, end_ns: now, counters });
+            ticks.push(DeviceTick { name: disk.name.clone(), span_ns: now - since, counters });
         }
         if self.outcomes.iter().any(|disk| disk.intervals.len() >= series::MAX) {
             self.coarser += 1;
             self.outcomes.iter_mut().for_each(DiskOutcome::halve_intervals);
         }
         self.previous = Some((now, sample));
+        ticks
     }
 
     /// The end of the measured part.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use fathom_model::RunPlan;
 use fathom_stats::live::LiveWorker;
-use fathom_stats::{RunOutcome, WorkerFailure, WorkerOutcome};
+use fathom_stats::{RunOutcome, Snapshot, WorkerFailure, WorkerOutcome};
 
 use crate::disks::Disks;
 use crate::exits::Exits;
@@ -104,7 +104,7 @@ pub(crate) fn run(mut prepared: Prepared<'_>, observer: &mut dyn RunObserver) ->
     run.outcome.workers.extend(only_created(plan));
     run.outcome.workers.sort_by_key(|worker| (worker.job, worker.clone));
     let mut outcome = run.end(session.now());
-    outcome.interrupted = session.stop_handle().reason();
+    outcome.interrupted = session.stop_handle().reason().or(outcome.interrupted);
     outcome
 }
 
@@ -192,13 +192,21 @@ impl Run<'_> {
 
     /// One tick of the observer and of the device counters.
     fn tick(&mut self, watch: &mut Observer, now: u64, observer: &mut dyn RunObserver) {
-        self.disks.tick(self.tick, now - self.origin);
-        self.host.tick(now - self.origin);
-        let snapshot = watch.tick(now);
+        let devices = self.disks.tick(self.tick, now - self.origin);
+        let host = self.host.tick(now - self.origin);
+        let snapshot = Snapshot { devices, host, ..watch.tick(now) };
         self.steady.tick(now);
         self.tick = watch.next_tick();
         self.prepared.session.control.publish(&snapshot);
         observer.snapshot(&snapshot);
+    }
+
+    /// Whether the phase has what it was to find, or is to end on request.
+    fn ends_phase(&mut self, observer: &mut dyn RunObserver) -> bool {
+        let asked = self.prepared.session.control.takes_phase_end();
+        let is_asked = asked.is_some();
+        self.outcome.interrupted = self.outcome.interrupted.take().or(asked);
+        observer.ends_phase() || is_asked
     }
 
     /// Reports the outcome so far, if the observer requests it.

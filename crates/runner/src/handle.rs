@@ -37,7 +37,7 @@ pub enum RunEvent {
     /// A file is being laid out.
     Layout(LayoutProgress),
     /// A snapshot of running workers, every half second of the session's clock.
-    Snapshot(Snapshot),
+    Snapshot(Box<Snapshot>),
     /// The answer to [`RunHandle::ask_for_outcome`].
     OutcomeSoFar(Box<RunOutcome>),
 }
@@ -238,6 +238,11 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
         self.is_outcome_wanted.store(true, Ordering::Release);
     }
 
+    /// Ends the running phase, as [`RunControl::end_phase`].
+    pub fn end_phase(&self, reason: &str) -> bool {
+        self.control.end_phase(reason)
+    }
+
     /// Requests the run to stop and report.
     pub fn stop(&self, reason: &str) {
         self.control.stop_handle().request(reason);
@@ -289,7 +294,7 @@ impl<E: From<RunEvent>, T> RunObserver for EventSender<E, T> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
-        self.tell(RunEvent::Snapshot(snapshot.clone()).into());
+        self.tell(RunEvent::Snapshot(Box::new(snapshot.clone())).into());
         if let Some(outcomes) = &mut self.outcomes {
             outcomes.is_due = outcomes.passes(Nanos(snapshot.elapsed_ns));
         }

@@ -34,14 +34,14 @@ impl HostWatch {
         (self.coarser, self.ticks) = (0, 0);
     }
 
-    /// The end of an interval. Times are relative to the start of the run.
-    pub fn tick(&mut self, now: u64) {
+    /// The end of an interval; returns its counts. Times are relative to the start of the run.
+    pub fn tick(&mut self, now: u64) -> Option<HostInterval> {
         let sample = self.sample();
-        self.add(now, sample);
+        self.add(now, sample)
     }
 
-    fn add(&mut self, now: u64, sample: Option<HostCounters>) {
-        let (Some((start_ns, before)), Some(sample)) = (self.before, sample) else { return };
+    fn add(&mut self, now: u64, sample: Option<HostCounters>) -> Option<HostInterval> {
+        let ((start_ns, before), sample) = (self.before?, sample?);
         let interval = HostInterval { host: 0, start_ns, end_ns: now, counters: sample.since(&before) };
         let joins = !self.ticks.is_multiple_of(1 << self.coarser);
         match self.intervals.last_mut().filter(|_| joins) {
@@ -54,6 +54,7 @@ impl HostWatch {
             self.coarser += 1;
         }
         self.before = Some((now, sample));
+        Some(interval)
     }
 
     /// The end of the measured part.

@@ -3,17 +3,19 @@
 //! The observer reads counters; a worker never waits for it, and one that is stuck in the kernel is observed too.
 //! Intervals are differences of two readings, so they add up to the totals exactly, even if a tick is late.
 
+mod phase_watch;
+
 use std::sync::Arc;
 
-use fathom_stats::live::{LivePhase, LiveWorker};
-use fathom_stats::{
-    DATA_OPS, Interval, IntervalOp, KernelThreads, Moments, RunOutcome, Snapshot, Stall, series,
-};
+use fathom_stats::live::LiveWorker;
+use fathom_stats::{DATA_OPS, Histogram, RunOutcome, Snapshot, Stall, series};
 use fathom_sys::kernel_workers::KernelThread;
 
 use crate::kernel_watch::{KernelWatch, Served};
 use crate::layout::LayoutProgress;
 use crate::stalls::StallWatch;
+pub(crate) use phase_watch::PhaseSeen;
+use phase_watch::{PhaseWatch, TickTime};
 
 /// Time between ticks: fio's window for bandwidth and IOPS samples.
 pub(crate) const TICK_NS: u64 = 500_000_000;
@@ -21,8 +23,6 @@ pub(crate) const TICK_NS: u64 = 500_000_000;
 const FULL_SERIES: usize = 8;
 /// Intervals that every worker keeps at least.
 const FEWEST_INTERVALS: usize = 240;
-/// A window shorter than this is not a sample of bandwidth.
-const SHORTEST_WINDOW_NS: u64 = TICK_NS / 10 * 9;
 
 /// Receives the progress of a run. All methods are optional.
 pub trait RunObserver {
@@ -43,131 +43,6 @@ pub trait RunObserver {
 }
 
 impl RunObserver for () {}
-
-/// The last reading of one operation.
-#[derive(Clone, Debug, Default)]
-struct Reading {
-    ios: u64,
-    bytes: u64,
-    clat_sum_ns: u64,
-    bins: Vec<u64>,
-}
-
-/// The observations of one phase of one worker.
-#[derive(Clone, Debug, Default)]
-struct PhaseWatch {
-    readings: [Reading; DATA_OPS],
-    last_end: u64,
-    closed: bool,
-    series: Vec<Interval>,
-    windows: [(Moments, Moments); DATA_OPS],
-    /// The unfinished windows of bandwidth and IOPS.
-    open: [OpenWindow; 2],
-}
-
-/// A window of several intervals.
-#[derive(Clone, Copy, Debug, Default)]
-struct OpenWindow {
-    span_ns: u64,
-    amounts: [u64; DATA_OPS],
-}
-
-/// The results of observing one phase.
-#[derive(Debug, Default)]
-pub(crate) struct PhaseSeen {
-    pub series: Vec<Interval>,
-    /// Bandwidth (KiB/s) and IOPS per full window.
-    pub windows: [(Moments, Moments); DATA_OPS],
-    pub kernel_threads: KernelThreads,
-}
-
-impl PhaseWatch {
-    /// Takes the difference since the last reading as an interval of `live`.
-    fn tick(&mut self, live: &LivePhase, time: &TickTime) {
-        let start = live.start_ns.get();
-        if start == 0 || self.closed {
-            return;
-        }
-        let ended = live.ended_ns();
-        self.closed = ended != 0;
-        let from = self.last_end.max(start);
-        let to = if ended != 0 { ended.max(from) } else { time.now.max(from) };
-        let span = to - from;
-        if span == 0 && !self.closed {
-            // Two readings at the same time give no interval; completions between them belong to the next one.
-            return;
-        }
-        let ops: [IntervalOp; DATA_OPS] =
-            std::array::from_fn(|op| self.readings[op].advance(&live.ops[op], self.closed));
-        self.add_to_windows(span, &ops, time.samples_ns);
-        let (start_ns, end_ns) = (from.saturating_sub(time.origin), to.saturating_sub(time.origin));
-        let [read, write, trim] = ops;
-        series::push(&mut self.series, Interval { tick: time.number, start_ns, end_ns, read, write, trim });
-        self.last_end = to;
-    }
-}
-
-impl PhaseWatch {
-    /// Adds an interval to the windows of bandwidth and IOPS, and records those that have their length in `samples_ns`.
-    fn add_to_windows(&mut self, span: u64, ops: &[IntervalOp; DATA_OPS], samples_ns: [u64; 2]) {
-        for (kind, window) in self.open.iter_mut().enumerate() {
-            if span < SHORTEST_WINDOW_NS && window.span_ns == 0 {
-                continue;
-            }
-            window.span_ns += span;
-            for (amount, op) in window.amounts.iter_mut().zip(ops) {
-                *amount += if kind == 0 { op.bytes } else { op.ios };
-            }
-            if window.span_ns < samples_ns[kind] / 10 * 9 {
-                continue;
-            }
-            let OpenWindow { span_ns, amounts } = std::mem::take(window);
-            for ((bandwidth, iops), amount) in self.windows.iter_mut().zip(amounts) {
-                let (moments, unit) = if kind == 0 { (bandwidth, 1024) } else { (iops, 1) };
-                if amount > 0 || moments.count > 0 {
-                    let per_second = u128::from(amount) * 1_000_000_000 / u128::from(span_ns.max(1));
-                    moments.record(per_second as u64 / unit);
-                }
-            }
-        }
-    }
-}
-
-impl Reading {
-    /// The counts since the last reading. Bins may lag behind the count of requests, so the `last` reading always reads
-    /// them.
-    fn advance(&mut self, live: &fathom_stats::live::LiveOp, last: bool) -> IntervalOp {
-        let (ios, bytes) = (live.ios.get(), live.bytes.get());
-        let sum = live.clat.as_ref().map_or(0, |clat| clat.sum());
-        let mut bins = Vec::new();
-        if let (Some(clat), true) = (&live.clat, last || ios > self.ios) {
-            self.bins.resize(fathom_stats::histogram::BINS, 0);
-            for (bin, (count, seen)) in clat.counts().zip(&mut self.bins).enumerate() {
-                if count != *seen {
-                    bins.push((bin as u16, count - *seen));
-                    *seen = count;
-                }
-            }
-        }
-        let op = IntervalOp {
-            ios: ios - self.ios,
-            bytes: bytes - self.bytes,
-            clat_sum_ns: sum - self.clat_sum_ns,
-            clat_bins: bins,
-        };
-        (self.ios, self.bytes, self.clat_sum_ns) = (ios, bytes, sum);
-        op
-    }
-}
-
-/// One tick: its number in the series and the time.
-struct TickTime {
-    number: u32,
-    now: u64,
-    origin: u64,
-    /// Lengths of the windows of bandwidth and IOPS.
-    samples_ns: [u64; 2],
-}
 
 /// One observed worker.
 #[derive(Clone)]
@@ -266,14 +141,15 @@ impl Observer {
     pub fn tick(&mut self, now: u64) -> Snapshot {
         let (number, origin) = (self.tick >> self.coarser, self.origin);
         let mut longest = 0;
+        let (mut ramp_clat, mut clat) = (Histogram::default(), Histogram::default());
         for watch in &mut self.watches {
             let time = TickTime { number, now, origin, samples_ns: watch.samples_ns };
             // Read before the counters: all counts of a finished worker are then in this tick.
             let _finished = watch.live.is_finished();
             if let Some(ramp) = &watch.live.ramp {
-                watch.ramp.tick(ramp, &time);
+                watch.ramp.tick(ramp, &time, &mut ramp_clat);
             }
-            watch.measured.tick(&watch.live.measured, &time);
+            watch.measured.tick(&watch.live.measured, &time, &mut clat);
             longest = longest.max(watch.measured.series.len()).max(watch.ramp.series.len());
         }
         self.tick += 1;
@@ -284,7 +160,8 @@ impl Observer {
                 series::halve(&mut watch.measured.series);
             }
         }
-        self.snapshot(now)
+        let (clat_bins, ramp_clat_bins) = (sparse_bins(&clat), sparse_bins(&ramp_clat));
+        Snapshot { clat_bins, ramp_clat_bins, ..self.snapshot(now) }
     }
 
     fn snapshot(&mut self, now: u64) -> Snapshot {
@@ -299,15 +176,18 @@ impl Observer {
                 *total = (total.0 + op.ios.get(), total.1 + op.bytes.get(), total.2 + sum);
             }
         }
-        let seconds = (now - self.last_tick_at).max(1) as f64 / 1e9;
+        let tick_ns = now - self.last_tick_at;
+        let seconds = tick_ns.max(1) as f64 / 1e9;
         let mut snapshot =
-            Snapshot { elapsed_ns: now - self.origin, workers: self.workers, ..Snapshot::default() };
+            Snapshot { elapsed_ns: now - self.origin, tick_ns, workers: self.workers, ..Snapshot::default() };
         let (mut ios, mut clat) = (0, 0);
         for (op, (before, after)) in self.totals.iter().zip(&totals).enumerate() {
-            snapshot.iops[op] = (after.0 - before.0) as f64 / seconds;
-            snapshot.bytes_per_second[op] = (after.1 - before.1) as f64 / seconds;
+            (snapshot.ios[op], snapshot.bytes[op]) = (after.0 - before.0, after.1 - before.1);
+            snapshot.iops[op] = snapshot.ios[op] as f64 / seconds;
+            snapshot.bytes_per_second[op] = snapshot.bytes[op] as f64 / seconds;
             (ios, clat) = (ios + after.0 - before.0, clat + after.2 - before.2);
         }
+        snapshot.clat_sum_ns = clat;
         snapshot.clat_mean_ns = (ios > 0 && clat > 0).then(|| clat / ios);
         (self.totals, self.last_tick_at) = (totals, now);
         self.describe(now, &mut snapshot);
@@ -334,6 +214,7 @@ impl Observer {
                 continue;
             }
             snapshot.running += 1;
+            snapshot.in_flight += live.in_flight.get();
             ramping += u32::from(in_ramp);
             if stalled_ns > snapshot.stalled_ns {
                 (snapshot.stalled_ns, snapshot.stalled_in_flight) = (stalled_ns, live.in_flight.get());
@@ -395,4 +276,9 @@ impl Watch {
             (time, bytes) => time.or(bytes),
         }
     }
+}
+
+/// The bins of `latencies` that are not empty.
+fn sparse_bins(latencies: &Histogram) -> Vec<(u16, u64)> {
+    latencies.sparse().map(|(bin, count)| (bin as u16, count)).collect()
 }

@@ -97,6 +97,42 @@ fn a_stop_ends_a_waiting_phase_and_keeps_earlier_ones() {
 }
 
 #[test]
+fn a_phase_that_is_ended_leaves_the_later_ones() {
+    // Longer than it can have run before it is ended.
+    let mut handle = begin(RunControl::default(), &[10_000, 3]);
+    while handle.snapshot().is_none() {
+        assert!(!matches!(handle.wait(), Progress::Ended(_)));
+    }
+    assert!(handle.end_phase("next"));
+    let (outcome, _) = finish(&mut handle);
+    let ios = [0, 1].map(|index| outcome.workers[index].measured.read.ios);
+    assert!(0 < ios[0] && ios[0] < 10_000_000, "{ios:?}");
+    assert_eq!((ios[1], outcome.interrupted.as_deref()), (3000, Some("next")));
+    assert_eq!(handle.stop_reason(), None, "the run itself was not stopped");
+}
+
+#[test]
+fn snapshots_have_what_their_tick_measured() {
+    let mut handle = begin(RunControl::default(), &[3]);
+    let (mut ios, mut bins, mut spans_ns, mut sums_ns) = (0, 0, 0, 0);
+    let outcome = loop {
+        match handle.wait() {
+            Progress::Ended(outcome) => break outcome.expect("the plan fits"),
+            Progress::Event(RunEvent::Snapshot(snapshot)) => {
+                ios += snapshot.ios[0];
+                bins += snapshot.clat_bins.iter().map(|(_, count)| count).sum::<u64>();
+                (spans_ns, sums_ns) = (spans_ns + snapshot.tick_ns, sums_ns + snapshot.clat_sum_ns);
+                assert!(snapshot.ramp_clat_bins.is_empty() && snapshot.devices.is_empty());
+            }
+            _ => {}
+        }
+    };
+    let read = &outcome.workers[0].measured.read;
+    assert_eq!((ios, bins, spans_ns), (read.ios, read.ios, outcome.elapsed_ns));
+    assert_eq!(u128::from(sums_ns), read.clat.moments.sum);
+}
+
+#[test]
 fn a_stop_while_running_gives_the_partial_result() {
     // More snapshots than the queue can contain, so it cannot have ended before it is stopped.
     let mut handle = begin(RunControl::default(), &[10_000]);

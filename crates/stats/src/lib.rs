@@ -32,7 +32,8 @@ pub use logged_io::LoggedIo;
 pub use moments::Moments;
 pub use open_loop::{LiveOpenLoop, Offered, OpenLoop};
 pub use outcome::{
-    BadBlock, ErrorCount, RunOutcome, SlowRequest, Snapshot, VerifyOutcome, WorkerFailure, WorkerOutcome,
+    BadBlock, DeviceTick, ErrorCount, RunOutcome, SlowRequest, Snapshot, VerifyOutcome, WorkerFailure,
+    WorkerOutcome,
 };
 pub use phase::{CpuUsage, KernelThreads, OpOutcome, PhaseOutcome};
 pub use series::{Interval, IntervalOp};

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use fathom_model::Op;
 use serde::{Deserialize, Serialize};
 
-use crate::{DATA_OPS, DiskOutcome, HostInterval, LatencyOutcome, PhaseOutcome, Stall, SteadyOutcome};
+use crate::{
+    DATA_OPS, DiskCounters, DiskOutcome, HostInterval, LatencyOutcome, PhaseOutcome, Stall, SteadyOutcome,
+};
 
 /// Number of failures of one operation with one errno.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,6 +162,36 @@ pub struct Snapshot {
     pub stalled_in_flight: u64,
     /// True while every running worker is still in its ramp.
     pub ramping: bool,
+    /// Length of the last tick, ns.
+    pub tick_ns: u64,
+    /// Requests completed in the last tick: read, write, trim.
+    pub ios: [u64; DATA_OPS],
+    /// Bytes completed in the last tick: read, write, trim.
+    pub bytes: [u64; DATA_OPS],
+    /// Sum of the completion latencies of the last tick, ns.
+    pub clat_sum_ns: u64,
+    /// Requests in flight at this moment, of all workers.
+    pub in_flight: u64,
+    /// Completion latencies of the last tick in measured parts: bins of a [`Histogram`](crate::Histogram) and their counts, in
+    /// ascending order.
+    pub clat_bins: Vec<(u16, u64)>,
+    /// The same in ramps.
+    pub ramp_clat_bins: Vec<(u16, u64)>,
+    /// The kernel's counters of the target's devices and those beneath them over the last tick; none in virtual time.
+    pub devices: Vec<DeviceTick>,
+    /// Counters of the machine over the last tick; none in virtual time.
+    pub host: Option<HostInterval>,
+}
+
+/// The kernel's counters of one device over one tick.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceTick {
+    /// Kernel name (`nvme0n1`).
+    pub name: String,
+    /// Length of the tick, ns.
+    pub span_ns: u64,
+    /// Counts of the tick.
+    pub counters: DiskCounters,
 }
 
 impl WorkerOutcome {

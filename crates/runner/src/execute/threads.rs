@@ -339,7 +339,7 @@ impl Supervisor<'_, '_> {
                 see_kernel_threads(watch, now);
                 self.run.tick(watch, now, observer);
                 self.run.report_so_far(self.workers, watch, now, observer);
-                if observer.ends_phase() {
+                if self.run.ends_phase(observer) {
                     self.stop.phase.request(ENDED_BY_OBSERVER);
                 }
                 next_tick += TICK_NS * ((now - next_tick) / TICK_NS + 1);

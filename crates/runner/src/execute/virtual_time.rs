@@ -43,7 +43,7 @@ pub(super) fn run_phase(
             world.advance_to(next_tick);
             run.tick(&mut watch, next_tick.0, observer);
             run.report_so_far(&running, &watch, next_tick.0, observer);
-            if observer.ends_phase() {
+            if run.ends_phase(observer) {
                 stop.phase.request(ENDED_BY_OBSERVER);
             }
             if stop.is_set() && !std::mem::replace(&mut stopped, true) {
