@@ -70,12 +70,13 @@ pub use surface::{ContentRecord, ScanRecord, SlowBlockRecord, UnreadableRecord};
 pub use test::{TestRecord, TestStatus};
 
 pub use fathom_stats::histogram::{
-    FIO_BINS as FIO_LATENCY_BINS, lower_edge as latency_bin_lower_edge, midpoint as latency_bin_midpoint,
+    FIO_BINS as FIO_LATENCY_BINS, bin as latency_bin, lower_edge as latency_bin_lower_edge,
+    midpoint as latency_bin_midpoint,
 };
 pub use fathom_stats::mean as mean_of_samples;
 pub use fathom_stats::{
-    BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,
-    Histogram, HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency, LatencyClasses,
-    LatencyOutcome, LatencySummary, LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome, SlowRequest, Stall,
-    SteadyOutcome, ThinPercentiles, VerifyOutcome, WorkerFailure,
+    BadBlock, BatchCounts, CpuUsage, DepthCounts, DeviceTick, DiskCounters, DiskInterval, DiskOutcome,
+    ErrorCount, Histogram, HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency,
+    LatencyClasses, LatencyOutcome, LatencySummary, LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome,
+    SlowRequest, Snapshot, Stall, SteadyOutcome, ThinPercentiles, VerifyOutcome, WorkerFailure,
 };

@@ -19,6 +19,8 @@ pub mod html;
 pub mod identify;
 pub mod import;
 pub mod ioping;
+pub mod live;
+mod metrics_text;
 pub mod monitor;
 pub mod page;
 pub mod ping;

@@ -1,0 +1,147 @@
+//! The text of OpenMetrics 1.0: families, labels and samples.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Write};
+
+use fathom_model::text::is_hidden;
+
+/// The type of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FamilyKind {
+    /// A value that rises and falls.
+    Gauge,
+    /// A count since the start.
+    Counter,
+    /// Counts below upper limits.
+    Histogram,
+}
+
+impl FamilyKind {
+    const fn name(self) -> &'static str {
+        match self {
+            FamilyKind::Gauge => "gauge",
+            FamilyKind::Counter => "counter",
+            FamilyKind::Histogram => "histogram",
+        }
+    }
+}
+
+/// A family of samples.
+pub(crate) struct Family {
+    pub name: &'static str,
+    /// Suffix of the name; empty where it has no unit.
+    pub unit: &'static str,
+    pub help: &'static str,
+    pub kind: FamilyKind,
+}
+
+impl Family {
+    /// A family of gauges without a unit.
+    pub const fn gauge(name: &'static str, help: &'static str) -> Family {
+        Family { name, unit: "", help, kind: FamilyKind::Gauge }
+    }
+
+    /// A family of gauges whose name ends in `unit`.
+    pub const fn gauge_in(unit: &'static str, name: &'static str, help: &'static str) -> Family {
+        Family { name, unit, help, kind: FamilyKind::Gauge }
+    }
+
+    /// Writes what stands above the samples.
+    pub fn head(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Family { name, unit, help, kind } = self;
+        writeln!(out, "# TYPE {name} {}", kind.name())?;
+        if !unit.is_empty() {
+            writeln!(out, "# UNIT {name} {unit}")?;
+        }
+        writeln!(out, "# HELP {name} {help}")
+    }
+}
+
+/// Labels in their order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LabelSet(Vec<(String, String)>);
+
+impl LabelSet {
+    /// Fathom's own labels; those without a value are left out.
+    pub fn of(known: &[(&str, &str)]) -> LabelSet {
+        let known = known.iter().filter(|(_, value)| !value.is_empty());
+        LabelSet(known.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    /// Adds the labels of the user, under names apart from fathom's own.
+    pub fn with_users(mut self, labels: &BTreeMap<String, String>) -> LabelSet {
+        for (name, value) in labels {
+            // Two names may become one.
+            let name = label_name(name);
+            if self.0.iter().all(|(known, _)| *known != name) {
+                self.0.push((name, value.clone()));
+            }
+        }
+        self
+    }
+
+    /// The same and these.
+    pub fn and(&self, more: &[(&str, &str)]) -> LabelSet {
+        LabelSet([self.0.clone(), LabelSet::of(more).0].concat())
+    }
+}
+
+impl fmt::Display for LabelSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            write!(f, "{comma}{name}=\"{}\"", escaped(value))?;
+        }
+        Ok(())
+    }
+}
+
+/// Labels and values by family.
+#[derive(Default)]
+pub(crate) struct Samples {
+    families: BTreeMap<&'static str, BTreeMap<String, f64>>,
+}
+
+impl Samples {
+    /// Adds a sample, in place of one with the same labels.
+    pub fn add(&mut self, family: &Family, labels: &LabelSet, value: f64) {
+        self.families.entry(family.name).or_default().insert(labels.to_string(), value);
+    }
+
+    /// Writes the samples of `families` in their order; a family without samples is left out.
+    pub fn write(&self, families: &[Family], out: &mut dyn Write) -> io::Result<()> {
+        for family in families {
+            let Some(found) = self.families.get(family.name) else { continue };
+            family.head(out)?;
+            let suffix = if family.kind == FamilyKind::Counter { "_total" } else { "" };
+            for (labels, value) in found {
+                writeln!(out, "{}{suffix}{{{labels}}} {value}", family.name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes what ends the text.
+pub(crate) fn end(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "# EOF")
+}
+
+/// A name that labels may have, apart from fathom's own.
+fn label_name(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    format!("label_{}", name.chars().map(allowed).collect::<String>())
+}
+
+/// The value as a label has it, without characters that a terminal obeys.
+fn escaped(value: &str) -> String {
+    let letter = |c: char| match c {
+        '\\' => "\\\\".to_owned(),
+        '"' => "\\\"".to_owned(),
+        '\n' => "\\n".to_owned(),
+        c if is_hidden(c) => "_".to_owned(),
+        c => c.to_string(),
+    };
+    value.chars().map(letter).collect()
+}
