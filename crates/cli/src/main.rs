@@ -10,6 +10,7 @@ mod commands;
 mod eta;
 mod exit;
 mod keys;
+mod live;
 mod output;
 mod prepare_progress;
 mod progress;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
     }
     let exit = ended.recv().map_or(Exit::Failed.code(), ExitCode::from);
     keys::restore();
+    live::restore_soon();
     exit
 }
 
@@ -96,6 +98,8 @@ fn run(front: &InvokedProgram, args: &[OsString], words: usize) -> Exit {
 /// A panic is a bug of ours: one line that says so, instead of a trace that says nothing to a user.
 fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
+        // A view would cover the words.
+        live::restore();
         let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
         let message = info.payload_as_str().unwrap_or("unknown");
         output::warn(&format!("error: internal error{}: {message}", place.unwrap_or_default()));

@@ -5,7 +5,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "the one place that may write to standard output and error")]
 
+pub mod diversion;
+
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,6 +18,7 @@ use fathom_report::{Style, TextWriter, wrap};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::signals;
+use diversion::Standard;
 
 /// Columns of a report that goes to a file or a pipe.
 const PLAIN_WIDTH: usize = 120;
@@ -53,7 +57,42 @@ pub fn warn(line: &str) {
 /// # Errors
 /// It cannot be written.
 pub fn warn_by(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
+    if diversion::is_active() {
+        return write_diverted(Standard::Error, write);
+    }
     write_to(&mut io::BufWriter::new(CountedWriter(io::stderr().lock())), write)
+}
+
+/// Writes to what takes the place of `stream` now, or to the stream where nothing does.
+fn write_diverted(stream: Standard, write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    write_to(&mut bytes, write)?;
+    if diversion::takes(stream, &bytes) { Ok(()) } else { write_directly(stream, &bytes) }
+}
+
+/// Writes `bytes`, which a [`TextWriter`] made, to `stream` itself.
+///
+/// # Errors
+/// They cannot be written.
+pub fn write_directly(stream: Standard, bytes: &[u8]) -> io::Result<()> {
+    match stream {
+        Standard::Output => CountedWriter(io::stdout().lock()).write_all(bytes),
+        Standard::Error => CountedWriter(io::stderr().lock()).write_all(bytes),
+    }
+}
+
+/// Standard error as a file of its own, whose writes hold up no other writer.
+///
+/// # Errors
+/// There are no more descriptors.
+pub fn stderr_file() -> io::Result<File> {
+    Ok(File::from(rustix::io::dup(io::stderr())?))
+}
+
+/// Columns and rows of the terminal that shows standard error.
+pub fn stderr_size() -> (usize, usize) {
+    let (rows, columns) = console::Term::stderr().size();
+    (usize::from(columns), usize::from(rows))
 }
 
 /// Writes to standard output through `write`. A reader that has gone away has seen enough.
@@ -69,6 +108,9 @@ pub fn print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Resul
 /// # Errors
 /// It cannot be written.
 pub fn try_print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> io::Result<()> {
+    if diversion::is_active() {
+        return write_diverted(Standard::Output, write);
+    }
     write_to(&mut io::BufWriter::new(CountedWriter(io::stdout().lock())), write)
 }
 
@@ -156,13 +198,13 @@ pub fn notes<'a>(notes: impl IntoIterator<Item = &'a String>, out: &mut TextWrit
 }
 
 /// `NO_COLOR` and dumb terminals say no.
-fn colours_wanted() -> bool {
+pub fn colours_wanted() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Whether the locale has more than ASCII: the first of its variables that is set tells.
-fn is_utf8() -> bool {
+pub fn is_utf8() -> bool {
     let given = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
         let value = std::env::var_os(name)?;
         (!value.is_empty()).then(|| value.to_string_lossy().to_ascii_lowercase())
@@ -185,10 +227,12 @@ pub fn stderr_is_seen() -> bool {
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar on standard error, of `length` where that is known; hidden unless that is a terminal.
+    /// A bar on standard error, of `length` where that is known; hidden unless that is a terminal, and where something else has it.
     pub fn new(length: Option<u64>, template: &str) -> Bar {
-        let target =
-            if stderr_is_seen() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target = match stderr_is_seen() && !diversion::is_active() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
         let bar = ProgressBar::with_draw_target(length, target);
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));

@@ -1,11 +1,15 @@
 //! What every command that runs tests shows while it runs: a bar at a terminal, a word where nothing completes. What the bar says
 //! of where it is stands with each command.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, duration};
 use fathom_runner::LayoutProgress;
 use fathom_stats::Snapshot;
 
+use crate::live::observer::TimeLeftCell;
 use crate::output;
 use crate::output::Bar;
 use crate::stall_note::{self, StallNote, TOLD_FROM_NS};
@@ -19,13 +23,20 @@ pub struct RunDisplay {
     pub units: UnitSystem,
     stall: StallNote,
     left: TimeLeft,
+    left_shown: TimeLeftCell,
 }
 
 impl RunDisplay {
     /// Nothing is shown before the run begins.
     pub fn new(units: UnitSystem) -> RunDisplay {
         let bar = Bar::new(Some(1), "{prefix} {bar:20} {wide_msg}");
-        RunDisplay { bar, units, stall: StallNote::default(), left: TimeLeft::new() }
+        let left_shown = Rc::new(Cell::new(None));
+        RunDisplay { bar, units, stall: StallNote::default(), left: TimeLeft::new(), left_shown }
+    }
+
+    /// The time left that is shown, for other displays.
+    pub fn left_shown(&self) -> TimeLeftCell {
+        self.left_shown.clone()
     }
 
     /// Since the run began, ns.
@@ -36,6 +47,7 @@ impl RunDisplay {
     /// The bar stands where the run is if `left` is still to come; returns the time to show.
     pub fn time_left(&mut self, left: Nanos) -> String {
         let left = self.left.show(left);
+        self.left_shown.set(Some(left));
         let spent = self.spent_ns();
         self.bar.set_length(((spent + left.0) / 1_000_000).max(1));
         self.bar.set_position(spent / 1_000_000);

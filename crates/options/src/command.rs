@@ -59,6 +59,10 @@ pub struct CommandOptions {
     pub keep: bool,
     /// Give advice on the jobs, also where no terminal shows it.
     pub advise: bool,
+    /// Show a full-screen view while the jobs run.
+    pub tui: bool,
+    /// Streams of live figures, as they were named.
+    pub live: Vec<String>,
 }
 
 impl CommandOptions {
@@ -315,6 +319,30 @@ pub(crate) const ROWS: &[CommandRow] = &[
     },
     CommandRow {
         ours: true,
+        ..row(
+            "tui",
+            OptionArity::Nothing,
+            "Show a full-screen view while the jobs run; ? lists its keys.",
+            |command, _| {
+                command.tui = true;
+                Ok(())
+            },
+        )
+    },
+    CommandRow {
+        ours: true,
+        ..row(
+            "live",
+            OptionArity::Value("STREAM"),
+            "Stream live figures: ndjson[=FILE] to standard error or a file, openmetrics[=ADDR:PORT] over HTTP.",
+            |command, text| {
+                command.live.push(needed(text)?.to_owned());
+                Ok(())
+            },
+        )
+    },
+    CommandRow {
+        ours: true,
         ..row("keep", OptionArity::Nothing, "Keep the run in the history.", |command, _| {
             command.keep = true;
             Ok(())
@@ -419,6 +447,8 @@ mod tests {
         check("idle-prof", Some("percpu"), CommandOptions { idle_profile: per_cpu, ..none() });
         check("advise", None, CommandOptions { advise: true, ..none() });
         check("max-jobs", Some("9"), none());
+        check("tui", None, CommandOptions { tui: true, ..none() });
+        check("live", Some("ndjson"), CommandOptions { live: vec!["ndjson".into()], ..none() });
         check(
             "destroy-data",
             Some("/dev/x"),

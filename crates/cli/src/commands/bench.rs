@@ -110,7 +110,7 @@ pub struct BenchArguments {
     #[arg(long)]
     show_fio: bool,
     /// Print the plan and its cost without running it
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["tui", "streams"])]
     dry_run: bool,
     #[command(flatten)]
     schedule: ScheduleArguments,
@@ -130,6 +130,8 @@ Examples:
   fathom bench 'sim:aws-gp2-2016?size=50GiB'   a simulated volume
   fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --precision 2% /mnt/data     each test only as long as its rate needs
+  fathom bench --tui /mnt/data              full-screen view: rates, latencies, devices, plan, findings
+  fathom bench --live ndjson=live.ndjson --live openmetrics /mnt/data
   fathom bench /mnt/a --against /mnt/b      which is faster, measured in alternating blocks
   fathom bench /mnt/a --against tag:before --only rand-read
   fathom bench /mnt/a --against /mnt/b --budget 30m --fail-if 'rand-read.iops < 0.95'
@@ -158,7 +160,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     if arguments.schedule.resume {
         return schedule::resume(arguments);
     }
-    let measuring =
+    let mut measuring =
         Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
     let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
     if let Some(other) = arguments.against.clone() {
@@ -195,6 +197,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         return Ok(Exit::Done);
     }
     measuring.announce(|out| plan_text(&plan, false, false, out))?;
+    measuring.planned = plan.tests.iter().map(|test| (test.id.clone(), test.title.clone())).collect();
+    measuring.can_skip = true;
     let plan = Arc::new(plan);
     let shown = plan.clone();
     let rows = RowPrinter::new(fathom_report::bench::ROWS, plan.outline(), &measuring.form);

@@ -9,6 +9,7 @@ mod directories;
 mod failures;
 mod idleness;
 mod keeper;
+mod live;
 mod logs;
 mod observer;
 mod requests;
@@ -34,7 +35,7 @@ use fathom_runner::{
     EventSender, Progress, RunControl, RunError, RunEvent, RunHandle, StopHandle, WritePermit,
     load_recordings,
 };
-use fathom_stats::{RunOutcome, Snapshot};
+use fathom_stats::RunOutcome;
 use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::exit::{Exit, without_excerpt};
@@ -44,6 +45,7 @@ use aggregate_log::AggregateLog;
 use failures::tell_failures;
 use idleness::IdleWatch;
 use keeper::Keeper;
+use live::FioLive;
 use logs::FioLogs;
 use observer::{FioObserver, eta_line, layouts, shows_eta};
 use requests::Requests;
@@ -245,7 +247,8 @@ fn measure(
         notes.extend(invocation.messages.iter().cloned());
     }
     let mut keeper = Keeper::new(command, words, invocation, &plan, &notes);
-    let shows_eta = shows_eta(command, &sink);
+    let live = FioLive::open(command, &plan, &keeper.header, control.clone())?;
+    let shows_eta = shows_eta(command, &sink) && !live.has_screen();
     let handle = begin(control.clone(), command, plan.clone(), targets, keeper.kept_header().cloned(), logs)?;
     let mut observer = FioObserver {
         sink,
@@ -258,8 +261,8 @@ fn measure(
         idle: IdleWatch::new(command),
     };
     let requests = Requests::new(command);
-    let watched = Watched { stop: control.stop_handle(), caught, requests };
-    let Some(ran) = follow(handle, watched, &mut keeper, &mut observer) else {
+    let mut watched = Watched { stop: control.stop_handle(), caught, requests, live };
+    let Some(ran) = follow(handle, &mut watched, &mut keeper, &mut observer) else {
         return Ok(Exit::FioInterrupted);
     };
     if let Some(eta) = &mut observer.eta {
@@ -267,6 +270,7 @@ fn measure(
     }
     let (mut sink, idleness) = (observer.sink, observer.idle.map(|idle| idle.end()));
     let (test, exit) = judge(ran, &plan, invocation, caught.number().is_some());
+    watched.live.end(&test);
     let header = keeper.header.clone();
     let mut record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
     record.findings = fathom_analysis::findings(&record);
@@ -287,17 +291,18 @@ fn measure(
     Ok(exit)
 }
 
-/// What may end the run, or ask for its status.
+/// What may end the run, or ask for its status, and what shows it.
 struct Watched<'a> {
     stop: StopHandle,
     caught: &'a signals::SignalWatch,
     requests: Requests,
+    live: FioLive,
 }
 
 /// Follows the run to its end; `None` where its thread is stuck and was given up.
 fn follow(
     mut handle: FioHandle,
-    mut watched: Watched<'_>,
+    watched: &mut Watched<'_>,
     keeper: &mut Keeper,
     observer: &mut FioObserver<'_>,
 ) -> Option<Result<RunOutcome, RunError>> {
@@ -308,8 +313,9 @@ fn follow(
         match handle.wait() {
             Progress::Event(MeasurementEvent::Run(event)) => {
                 event.tell(observer);
-                if let RunEvent::Snapshot(Snapshot { elapsed_ns, .. }) = event {
-                    let elapsed = Nanos(elapsed_ns);
+                watched.live.take(&event);
+                if let RunEvent::Snapshot(snapshot) = event {
+                    let elapsed = Nanos(snapshot.elapsed_ns);
                     if watched.requests.takes_status() {
                         handle.ask_for_outcome();
                     }

@@ -14,6 +14,9 @@ use fathom_runner::RunControl;
 use super::format_arguments::FormatArguments;
 use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
+use crate::live::arguments::LiveArguments;
+use crate::live::observer::LiveObserver;
+use crate::live::{LiveOutputs, LiveRun};
 use crate::output::Bar;
 use crate::run_display::RunDisplay;
 use crate::store::HistoryKeeper;
@@ -32,6 +35,12 @@ pub struct Measuring {
     pub going_on: Option<String>,
     /// Where a page with charts goes as well.
     report: Option<PathBuf>,
+    /// What shows it while it goes on.
+    live: LiveArguments,
+    /// The tests that are planned, by id and title, where they are known.
+    pub planned: Vec<(String, String)>,
+    /// A test can be ended without the run.
+    pub can_skip: bool,
 }
 
 impl Measuring {
@@ -45,6 +54,9 @@ impl Measuring {
             form: arguments.form,
             going_on: None,
             report: arguments.report.clone(),
+            live: arguments.live.clone(),
+            planned: Vec::new(),
+            can_skip: false,
         }
     }
 
@@ -117,18 +129,22 @@ impl Measuring {
     ) -> Result<(K, MeasurementEnd<T>, bool), Complaint> {
         let control = RunControl::default();
         let caught = signals::watch(control.stop_handle()).map_err(signals::unwatched)?;
-        let keys = keys::watch();
+        let units = self.form.style().units.unwrap_or_default();
+        let (steps, can_skip) = (self.planned.clone(), self.can_skip);
+        let live =
+            LiveOutputs::open(&self.live, LiveRun { steps, control: control.clone(), can_skip, units })?;
+        let keys = if live.has_screen() { None } else { keys::watch() };
         if keys.is_some() {
             output::warn("Press q or Ctrl-C to stop; what has been measured is kept.");
         }
-        let display = RunDisplay::new(self.form.style().units.unwrap_or_default());
-        let bar = display.bar.clone();
+        let display = RunDisplay::new(units);
+        let (bar, left) = (display.bar.clone(), display.left_shown());
         caught.answer_status(bar.status());
         let handle = begin_measurement(control, measure)?;
         let mut keeper = keeper(bar.clone());
-        let end = follow(handle, &mut keeper, &mut observer(display));
+        let end = follow(handle, &mut keeper, &mut LiveObserver::new(observer(display), live.hub(), left));
         bar.finish_and_clear();
-        drop(keys);
+        drop((keys, live));
         Ok((keeper, end?, caught.number().is_some()))
     }
 }

@@ -62,7 +62,7 @@ pub struct PrepareArguments {
     #[arg(long, value_name = "DEVICE")]
     destroy_data: Option<PathBuf>,
     /// Print the plan and its cost without running it
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["tui", "streams"])]
     dry_run: bool,
     #[command(flatten)]
     run: RunArguments,

@@ -10,6 +10,7 @@ use fathom_history::{HistoryPath, Location, is_tag, without_password};
 
 use super::catalog_arguments::CatalogArguments;
 use super::format_arguments::FormatArguments;
+use crate::live::arguments::LiveArguments;
 use crate::store;
 
 /// Where a run is kept, and under which labels.
@@ -69,6 +70,8 @@ pub struct RunArguments {
     /// Seed of all random choices, to repeat a run exactly
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+    #[command(flatten)]
+    pub live: LiveArguments,
     #[command(flatten)]
     pub catalog: CatalogArguments,
 }

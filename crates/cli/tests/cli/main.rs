@@ -25,6 +25,7 @@ mod hostile;
 mod hostile_records;
 mod identify;
 mod inputs;
+mod live;
 mod outputs;
 mod report;
 mod scale;

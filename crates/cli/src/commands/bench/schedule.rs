@@ -54,7 +54,7 @@ pub struct ScheduleArguments {
     #[arg(long, requires = "every", conflicts_with = "no_history")]
     due: bool,
     /// Print a systemd timer and service that run the schedule, without running it
-    #[arg(long, requires = "every", conflicts_with_all = ["due", "dry_run", "no_history"])]
+    #[arg(long, requires = "every", conflicts_with_all = ["due", "dry_run", "no_history", "tui", "streams"])]
     systemd: bool,
     /// Resume the unfinished schedule of the target, or the one named by --schedule, with its own options
     #[arg(long, conflicts_with_all = [

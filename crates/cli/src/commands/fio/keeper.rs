@@ -90,7 +90,7 @@ impl Keeper {
 }
 
 /// The targets of `plan`, one after the other.
-fn targets(plan: &RunPlan) -> Vec<&PathBuf> {
+pub fn targets(plan: &RunPlan) -> Vec<&PathBuf> {
     let mut targets: Vec<&PathBuf> =
         plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths).collect();
     targets.dedup();
