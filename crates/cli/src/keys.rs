@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
 };
 
 use crate::output;
@@ -82,6 +82,18 @@ pub fn restore() {
     let modes = MODES.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(modes) = modes {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes.before);
+    }
+}
+
+/// Lets a terminal go on that was stopped with Ctrl-S: whoever writes to it would wait for it. The kernel restarts it where
+/// the mode that stops it is taken away.
+pub fn restart_output() {
+    if let Some(modes) = &*MODES.lock().unwrap_or_else(PoisonError::into_inner) {
+        let mut without = modes.keys.clone();
+        without.input_modes.remove(InputModes::IXON);
+        for modes in [&without, &modes.keys] {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
+        }
     }
 }
 

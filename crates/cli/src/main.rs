@@ -80,8 +80,8 @@ fn main() -> ExitCode {
         return Exit::Failed.code();
     }
     let exit = ended.recv().map_or(Exit::Failed.code(), ExitCode::from);
-    keys::restore();
     live::restore_soon();
+    keys::restore();
     exit
 }
 

@@ -2,10 +2,11 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::duration;
+use fathom_report::live::STALLED_FROM_NS;
 use fathom_stats::Snapshot;
 
 /// A stall of this length is reported, ns. Snapshots come every half second.
-pub const TOLD_FROM_NS: u64 = 1_000_000_000;
+pub const TOLD_FROM_NS: u64 = STALLED_FROM_NS;
 
 /// Notes for standard error: when a stall begins, each time it has doubled, and its end.
 #[derive(Debug, Default)]

@@ -12,4 +12,6 @@ mod tests;
 
 pub use devices::{DeviceLoad, HostShares};
 pub use series::{LivePoint, LiveSeries, MOST_POINTS};
-pub use state::{LiveLatency, LiveStage, LiveState, LiveStep, LiveStepState, LiveTest, StepFigures};
+pub use state::{
+    LiveLatency, LiveStage, LiveState, LiveStep, LiveStepState, LiveTest, STALLED_FROM_NS, StepFigures,
+};

@@ -252,6 +252,7 @@ fn leave() -> bool {
     if !IS_ENTERED.swap(false, Ordering::AcqRel) {
         return false;
     }
+    keys::restart_output();
     let mut guard = None;
     for _ in 0..TRIES {
         guard = match HAS_TERMINAL.try_lock() {

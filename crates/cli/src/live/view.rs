@@ -11,7 +11,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, duration, grouped, latency};
 use fathom_report::live::{LivePoint, LiveStage, LiveState};
 
-use crate::stall_note::{self, TOLD_FROM_NS};
+use crate::stall_note;
 use canvas::{Area, Colour, Paint};
 pub use canvas::{Canvas, Look};
 use charts::TimeAxis;
@@ -151,7 +151,7 @@ fn axis_text(points: &[LivePoint]) -> String {
 /// The test, and how far it is.
 fn stage_row(canvas: &mut Canvas, area: Area, state: &LiveState) {
     let snapshot = &state.snapshot;
-    if snapshot.stalled_ns >= TOLD_FROM_NS {
+    if state.stalled_ns().is_some() {
         canvas.text(area, &stall_note::describe(snapshot), Paint { bold: true, ..Paint::of(Colour::Red) });
         return;
     }

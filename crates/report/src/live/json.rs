@@ -216,7 +216,7 @@ fn snapshot(state: &LiveState) -> SnapshotDocument<'_> {
         workers: snapshot.workers,
         running: snapshot.running,
         in_flight: snapshot.in_flight,
-        stalled_ns: (snapshot.stalled_ns > 0).then_some(snapshot.stalled_ns),
+        stalled_ns: state.stalled_ns(),
         read: op(0),
         write: op(1),
         trim: op(2),

@@ -163,7 +163,7 @@ fn add_figures(state: &LiveState, test: &LabelSet, samples: &mut Samples) {
         samples.add(&RATE, &labels, snapshot.bytes_per_second[index]);
     }
     samples.add(&IN_FLIGHT, test, snapshot.in_flight as f64);
-    samples.add(&STALLED, test, snapshot.stalled_ns as f64 / NS);
+    samples.add(&STALLED, test, state.stalled_ns().unwrap_or(0) as f64 / NS);
     for (window, latency) in [("now", state.latency_now()), ("so_far", state.latency_so_far())] {
         let LiveLatency { p50, p90, p99, p999, max, .. } = latency;
         let statistics = [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)];

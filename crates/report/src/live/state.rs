@@ -9,6 +9,8 @@ use serde::Serialize;
 use super::devices::{DeviceLoad, HostShares};
 use super::series::{LivePoint, LiveSeries, histogram};
 
+/// Nothing completes for this long, although requests are in flight: a stall, ns.
+pub const STALLED_FROM_NS: u64 = 1_000_000_000;
 /// Messages that are kept.
 const MOST_MESSAGES: usize = 20;
 
@@ -273,6 +275,11 @@ impl LiveState {
         self.messages.push(text.to_owned());
         self.messages.drain(..self.messages.len().saturating_sub(MOST_MESSAGES));
         self.version += 1;
+    }
+
+    /// The length of the stall that goes on, ns.
+    pub fn stalled_ns(&self) -> Option<u64> {
+        Some(self.snapshot.stalled_ns).filter(|ns| *ns >= STALLED_FROM_NS)
     }
 
     /// Completion latencies of the last tick.

@@ -28,6 +28,7 @@ fn tick(ios: u64, clat_ns: u64) -> Snapshot {
         clat_mean_ns: (ios > 0).then_some(clat_ns),
         clat_bins: bins,
         in_flight: 8,
+        stalled_ns: 3_000_000,
         running: 1,
         workers: 1,
         ..Snapshot::default()
