@@ -9,6 +9,7 @@ use fathom_runner::{Session, WritePermit};
 
 use crate::AssessError;
 use crate::drain::bounded;
+use crate::findings::findings_of;
 use crate::flush::flush_writes;
 use crate::inspection::inspect;
 use crate::layout::{Layout, lay_out};
@@ -58,7 +59,7 @@ pub fn run(
     if has_failed && record.status == TestStatus::Complete {
         record.status = TestStatus::Failed;
     }
-    record.findings = fathom_analysis::findings(&record);
+    record.findings = findings_of(&record);
     crate::remedies::name_types(&mut record, &plan.settings.run.types);
     Ok(record)
 }

@@ -8,6 +8,7 @@ use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord,
 use fathom_runner::{EventSender, Progress, RunControl, RunEvent, RunHandle, RunState};
 
 use crate::AssessError;
+use crate::findings::findings_of;
 use crate::schedule::SlotWait;
 use crate::steps::{MeasurementStep, StepObserver};
 
@@ -132,7 +133,7 @@ fn incomplete(mut record: RunRecord, stop_reason: Option<String>, note: String) 
     record.status = TestStatus::Incomplete;
     record.header.interrupted = stop_reason;
     record.header.notes.push(note);
-    record.findings = fathom_analysis::findings(&record);
+    record.findings = findings_of(&record);
     record
 }
 

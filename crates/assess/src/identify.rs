@@ -6,10 +6,11 @@ use fathom_analysis::identify::probe::{IdentifyProbe, IoDirection, Seen};
 use fathom_analysis::identify::script::{IdentifySpec, IdentifyStep, identified, next};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
-use fathom_record::{Activity, IdentifyActivity, RunRecord, Severity};
+use fathom_record::{Activity, IdentifyActivity, RunRecord};
 use fathom_runner::Session;
 
 use crate::AssessError;
+use crate::findings::findings_of;
 use crate::measure::{NamedJob, measure_together};
 use crate::planned::{pair, time_word};
 use crate::settings::RunSettings;
@@ -189,8 +190,6 @@ pub fn identify(
         }
     }
     let mut record = steps.end();
-    // Probes are short, and go past every limit on purpose: what a single one suffers from counts, not what it is.
-    record.findings = fathom_analysis::findings(&record);
-    record.findings.retain(|finding| finding.severity >= Severity::Error);
+    record.findings = findings_of(&record);
     Ok((record, identified(&spec, &seen)))
 }

@@ -7,7 +7,7 @@ mod plan;
 mod settings;
 mod target;
 
-use fathom_analysis::prepare::{CompletedPiece, NextPiece, findings, next};
+use fathom_analysis::prepare::{CompletedPiece, NextPiece, next};
 use fathom_model::Nanos;
 use fathom_record::{
     Activity, PrepareActivity, PrepareStage, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary,
@@ -21,6 +21,7 @@ pub use target::{PrepareKind, PrepareTarget};
 
 use crate::AssessError;
 use crate::error::plain;
+use crate::findings::findings_of;
 use crate::measure::measure;
 use crate::steps::{MeasurementStep, StepObserver};
 use crate::until_steady::{Rounds, until_steady};
@@ -84,7 +85,7 @@ pub fn prepare(
     if record.status == TestStatus::Complete && record.tests.iter().any(has_errors) {
         record.status = TestStatus::Failed;
     }
-    record.findings = findings(&record);
+    record.findings = findings_of(&record);
     Ok(record)
 }
 

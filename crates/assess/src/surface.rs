@@ -2,7 +2,6 @@
 //! rate at a high queue depth and the file benchmark; or scans it. Each test is handed out as it ends.
 
 use fathom_analysis::surface::file::file_tests;
-use fathom_analysis::surface::findings::findings;
 use fathom_analysis::surface::plan::{SATURATED_AGAIN, SATURATED_POINTS, SurfacePlace, Times};
 use fathom_analysis::surface::point::{POINT, State, SurfacePoint};
 use fathom_analysis::surface::probes::gap_ns;
@@ -15,6 +14,7 @@ use fathom_runner::Session;
 
 use crate::AssessError;
 use crate::drain::{BoundedJob, InFlight, LEAST_DRAIN_NS, depth_bound};
+use crate::findings::findings_of;
 use crate::measure::{NamedJob, measure_in_turn};
 use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
@@ -55,7 +55,7 @@ pub fn surface(
         run.measure(left_ns);
     }
     let mut record = run.steps.end();
-    record.findings = findings(&record, &assess(&record));
+    record.findings = findings_of(&record);
     Ok(record)
 }
 

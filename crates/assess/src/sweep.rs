@@ -15,6 +15,7 @@ use fathom_runner::Session;
 
 use crate::AssessError;
 use crate::drain::{BoundedJob, InFlight, LEAST_DRAIN_NS, depth_bound};
+use crate::findings::findings_of;
 use crate::flush::flush_writes;
 use crate::inspection::inspect;
 use crate::measure::measure;
@@ -247,7 +248,7 @@ pub fn sweep(
         }
     }
     let mut record = steps.end();
-    record.findings = fathom_analysis::sweep::findings(&record);
+    record.findings = findings_of(&record);
     crate::remedies::name_types(&mut record, &plan.settings.run.types);
     Ok(record)
 }

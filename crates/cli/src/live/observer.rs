@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use fathom_assess::schedule::SlotWait;
-use fathom_assess::{MeasurementStep, StepObserver};
+use fathom_assess::{MeasurementStep, StepObserver, findings_of};
 use fathom_model::Nanos;
 use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_report::live::json::LiveLine;
@@ -38,7 +38,7 @@ impl<O> LiveObserver<O> {
 
     /// What the tests so far tell.
     fn find(&self, hub: &Hub) {
-        let findings: Vec<_> = self.records.values().flat_map(fathom_analysis::findings).collect();
+        let findings: Vec<_> = self.records.values().flat_map(findings_of).collect();
         let known = hub.state().findings.clone();
         hub.change(None, |state| state.set_findings(findings.clone()));
         for finding in findings.iter().filter(|finding| !known.contains(finding)) {
