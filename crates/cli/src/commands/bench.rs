@@ -130,7 +130,7 @@ Examples:
   fathom bench 'sim:aws-gp2-2016?size=50GiB'   a simulated volume
   fathom bench --until-steady --only rand-write /mnt/data
   fathom bench --precision 2% /mnt/data     each test only as long as its rate needs
-  fathom bench --tui /mnt/data              full-screen view: rates, latencies, devices, plan, findings
+  fathom bench --tui /mnt/data              a full-screen view while it runs
   fathom bench --live ndjson=live.ndjson --live openmetrics /mnt/data
   fathom bench /mnt/a --against /mnt/b      which is faster, measured in alternating blocks
   fathom bench /mnt/a --against tag:before --only rand-read
