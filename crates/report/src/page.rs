@@ -105,11 +105,21 @@ impl FromStr for RunChart {
 pub fn view(record: &RunRecord, view: View) -> View {
     let mut page = View { head: view.head, data: view.data, units: view.units, ..View::default() };
     page.push(SUMMARY, summary::blocks(record));
-    let results = titled(view.sections);
+    let jobs = parts::jobs(record);
+    let is_commands =
+        |section: &Section| section.blocks.iter().all(|block| matches!(block, Block::Commands(_)));
+    let (commands, mut results): (Vec<Section>, Vec<Section>) =
+        titled(view.sections).into_iter().partition(is_commands);
+    if jobs.is_some() {
+        // One row for jobs of different work says nothing of any.
+        let tables = results.iter_mut().map(|section| &mut section.blocks);
+        tables.for_each(|blocks| blocks.retain(|block| !matches!(block, Block::Table(_))));
+        results.retain(|section| !section.blocks.is_empty());
+    }
     // Where every test is looked at by itself, its charts say more than the rows; else they are what the results rest on.
     let kind = record.header.activity.kind();
     let charts_first = matches!(kind, ActivityKind::Bench | ActivityKind::Fio | ActivityKind::Sweep);
-    page.push("Jobs", parts::jobs(record));
+    page.push("Jobs", jobs);
     if charts_first {
         push_charts(record, &mut page);
         page.sections.extend(results);
@@ -117,6 +127,7 @@ pub fn view(record: &RunRecord, view: View) -> View {
         page.sections.extend(results);
         push_charts(record, &mut page);
     }
+    page.sections.extend(commands);
     page.push("Conditions", [summary::conditions(record)]);
     page
 }
@@ -127,7 +138,11 @@ fn push_charts(record: &RunRecord, page: &mut View) {
     for test in drawn_tests(record) {
         let plots = course::plots(record, test).into_iter().chain(percentiles::curves(test)).collect();
         let maps = course::heat_map(test).into_iter().collect();
-        page.push(format!("Charts: {}", run_view::name(test)), [Block::Plots(plots), Block::HeatMaps(maps)]);
+        let name = match &test.observed {
+            Some(Observed::Forecast(forecast)) => forecast.target.as_str(),
+            _ => run_view::name(test),
+        };
+        page.push(format!("Charts: {name}"), [Block::Plots(plots), Block::HeatMaps(maps)]);
     }
 }
 

@@ -65,7 +65,7 @@ impl Measuring {
     /// # Errors
     /// Standard output, or the file that a page is asked for in, cannot be written to.
     pub fn announce(&self, plan: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Complaint> {
-        self.report.iter().try_for_each(|path| super::report::check(path))?;
+        self.report.iter().try_for_each(|path| super::report::check_page(path))?;
         if self.form.format() == Format::Text {
             output::print(plan)?;
         }

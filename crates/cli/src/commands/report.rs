@@ -148,7 +148,9 @@ impl ReportArguments {
         };
         let usual = if self.is_chart() { ReportFormat::Svg } else { ReportFormat::Html };
         let format = self.format.or(of_file);
-        if let (None, Destination::File(path)) = (format, destination) {
+        if let (None, Destination::File(path)) = (format, destination)
+            && path.extension().is_some()
+        {
             let message = format!("the ending of {} is no format", path.display());
             let hint = "end it in .html, .md, .csv, .json, .jsonl, .txt or .svg, or use --format";
             let is_png = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"));
@@ -215,8 +217,17 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
 /// Says whether a page can be written to `path`, before anything is measured for it.
 ///
 /// # Errors
-/// It cannot.
-pub fn check(path: &Path) -> Result<(), Complaint> {
+/// It cannot, or the ending of the file is that of another format.
+pub fn check_page(path: &Path) -> Result<(), Complaint> {
+    if ReportFormat::of_file(path) != Some(ReportFormat::Html) {
+        let message = format!("--report writes a page, and {} does not end in .html", path.display());
+        let hint = "`fathom report last -o FILE` writes other formats afterwards";
+        return Err(Complaint::usage(message, Some(hint.to_owned())));
+    }
+    check(path)
+}
+
+fn check(path: &Path) -> Result<(), Complaint> {
     check_output(path).map_err(|error| unwritable(path, &error))
 }
 

@@ -102,6 +102,8 @@ fn a_bench_writes_the_same_page_that_its_run_has_later() {
     let missing = run(dir.path(), &[&BENCH[..], &["--report", "no/such/page.html"]].concat());
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""), "{}", missing.stderr);
     assert!(missing.stderr.contains("cannot write no/such/page.html"), "{}", missing.stderr);
+    let other = run(dir.path(), &[&BENCH[..], &["--report", "now.md"]].concat());
+    assert!(other.code == Some(2) && other.stderr.contains("does not end in .html"), "{}", other.stderr);
     for other in [&["--against", "sim:aws-gp3"][..], &["--every", "1h", "--for", "2h"]] {
         let refused = run(dir.path(), &[&BENCH[..], &["--report", "now.html"], other].concat());
         assert_eq!(refused.code, Some(2), "{}", refused.stderr);

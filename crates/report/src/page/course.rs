@@ -9,6 +9,7 @@ use fathom_record::{
 
 use super::axes::{self, MIB, latency_text, percent_text, plot, rate_text};
 use super::monitored;
+use crate::columns::capital;
 use crate::view::{Axis, Cell, HeatMap, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries};
 
 /// I/Os of an interval from which on its p99 is shown.
@@ -147,7 +148,7 @@ pub(super) fn plots(record: &RunRecord, test: &TestRecord) -> Vec<Plot> {
         plot("Bandwidth over time", PlotForm::Steps, time(), Axis::linear("MiB/s", rate_text), bandwidth)
             .map(|plot| marked(plot, bandwidth_limits)),
         plot(
-            "Latency over time",
+            format!("{} over time", capital(latency_name(test))),
             PlotForm::Steps,
             time(),
             Axis::logarithmic("latency", latency_text),
@@ -163,6 +164,11 @@ pub(super) fn plots(record: &RunRecord, test: &TestRecord) -> Vec<Plot> {
     .collect();
     plots.retain(|plot| plot.series.iter().any(|series| series.points.len() > 1));
     plots
+}
+
+/// Which latency the intervals of a test have.
+fn latency_name(test: &TestRecord) -> &'static str {
+    if test.observed.is_some() { "latency" } else { "completion latency" }
 }
 
 fn latencies(slices: &[Slice], by_op: bool) -> Vec<PlotSeries> {
@@ -360,7 +366,7 @@ pub(super) fn heat_map(test: &TestRecord) -> Option<HeatMap> {
     Some(HeatMap {
         measure: "I/Os",
         across: "time",
-        down: "latency",
+        down: latency_name(test),
         columns: (0..columns)
             .map(|column| match is_each {
                 true => axes::time_text(slices[column].from as f64),

@@ -1,35 +1,37 @@
 //! Latencies by percentile, on an axis that gives each nine the same room.
 
 use fathom_model::Op;
-use fathom_record::{Histogram, Latency, Observed, TestRecord, merge_jobs};
+use fathom_record::{Histogram, JobRecord, Latency, Observed, OpOutcome, TestRecord, entries, merge_jobs};
 
 use super::axes::{latency_text, plot};
 use crate::view::{Axis, Plot, PlotForm, PlotPoint, PlotSeries};
 
 /// I/Os beyond a percentile that is shown.
 const LEAST_BEYOND: f64 = 10.0;
+/// Jobs that have curves of their own.
+const MOST_JOBS: usize = 6;
 /// Fewer I/Os than this have no percentiles worth a curve.
 const LEAST_SAMPLES: u64 = 100;
 
 /// The percentiles of a test; none where it has too few I/Os.
 pub(super) fn curves(test: &TestRecord) -> Option<Plot> {
-    let named: Vec<(&str, Latency)> = match &test.observed {
+    let named: Vec<(String, Latency)> = match &test.observed {
         Some(Observed::Ping(ping)) => {
-            let response = ping.response_ns.clone().map(|response| ("response time", response));
-            std::iter::once(("latency", ping.lat_ns.clone())).chain(response).collect()
+            let response = ping.response_ns.clone().map(|response| ("response time".to_owned(), response));
+            std::iter::once(("latency".to_owned(), ping.lat_ns.clone())).chain(response).collect()
         }
         Some(Observed::Forecast(forecast)) => {
-            Op::DATA.into_iter().map(|op| (op.name(), forecast.ops[op].lat.clone())).collect()
+            Op::DATA.into_iter().map(|op| (op.name().to_owned(), forecast.ops[op].lat.clone())).collect()
         }
         Some(Observed::Import(_) | Observed::Monitor(_)) => Vec::new(),
         None => of_jobs(test),
     };
-    let enough: Vec<&(&str, Latency)> =
+    let enough: Vec<&(String, Latency)> =
         named.iter().filter(|(_, latency)| latency.histogram.samples() >= LEAST_SAMPLES).collect();
     let most = enough.iter().map(|(_, latency)| latency.histogram.samples()).max()?;
     let series = enough
         .iter()
-        .map(|(name, latency)| PlotSeries { name: (*name).to_owned(), points: curve(&latency.histogram) })
+        .map(|(name, latency)| PlotSeries { name: name.clone(), points: curve(&latency.histogram) })
         .collect();
     let ticks = NINES.into_iter().filter(|percent| is_carried(*percent, most)).map(beyond).collect();
     let x = Axis::logarithmic("percentile", percentile_text).marked(ticks);
@@ -37,21 +39,28 @@ pub(super) fn curves(test: &TestRecord) -> Option<Plot> {
     plot("Latency by percentile", PlotForm::Lines, x, y, series)
 }
 
-/// Total latency of each operation, or from issue to completion where that was not recorded.
-fn of_jobs(test: &TestRecord) -> Vec<(&'static str, Latency)> {
-    let merged = merge_jobs(&test.jobs.iter().collect::<Vec<_>>());
-    let measured = &merged.measured;
-    let latency = |op: &fathom_record::OpOutcome| {
-        if op.lat.histogram.samples() > 0 { op.lat.clone() } else { op.clat.clone() }
-    };
-    let mut all = vec![
+/// Of each operation; of jobs that are reported apart, of each of them.
+fn of_jobs(test: &TestRecord) -> Vec<(String, Latency)> {
+    let entries = entries(test);
+    if !(2..=MOST_JOBS).contains(&entries.len()) {
+        return of_job(&merge_jobs(&test.jobs.iter().collect::<Vec<_>>()), "");
+    }
+    entries.iter().flat_map(|entry| of_job(&entry.job, &format!("{} ", entry.job.name))).collect()
+}
+
+/// Total latency of each operation of a job, or from issue to completion where that was not recorded.
+fn of_job(job: &JobRecord, before: &str) -> Vec<(String, Latency)> {
+    let measured = &job.measured;
+    let latency =
+        |op: &OpOutcome| if op.lat.histogram.samples() > 0 { op.lat.clone() } else { op.clat.clone() };
+    let all = [
         ("read", latency(&measured.read)),
         ("write", latency(&measured.write)),
         ("trim", latency(&measured.trim)),
         ("sync", measured.sync_lat.clone()),
     ];
-    all.retain(|(_, latency)| latency.histogram.samples() > 0);
-    all
+    let used = all.into_iter().filter(|(_, latency)| latency.histogram.samples() > 0);
+    used.map(|(name, latency)| (format!("{before}{name}"), latency)).collect()
 }
 
 const NINES: [f64; 7] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];

@@ -15,13 +15,26 @@ const MOST_FINDINGS: usize = 3;
 
 /// The blocks of the first section.
 pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
-    let notes = run_view::interruption(record).into_iter().chain(failed(record)).collect();
+    let notes =
+        run_view::interruption(record).or_else(|| unfinished(record)).into_iter().chain(failed(record));
+    let notes = notes.collect();
     vec![
         Block::Notes(notes),
         Block::KeyFigures(verdicts(record)),
         Block::Findings(findings(record)),
         Block::KeyFigures(headlines(record)),
     ]
+}
+
+/// `The run did not finish: 3 tests are complete.`
+fn unfinished(record: &RunRecord) -> Option<String> {
+    let complete = record.tests.iter().filter(|test| test.status == TestStatus::Complete).count();
+    let tests = if complete == 1 {
+        "1 test is complete".to_owned()
+    } else {
+        format!("{complete} tests are complete")
+    };
+    (record.status == TestStatus::Incomplete).then(|| format!("The run did not finish: {tests}."))
 }
 
 /// `2 of 9 tests failed.`
@@ -78,11 +91,13 @@ fn results<'a>(
 /// The best of what was measured, each with its test.
 fn headlines(record: &RunRecord) -> Vec<KeyFigure> {
     // Its probes are short and begin with full credits; what it found stands in its own sections.
-    if record.header.activity.kind() == ActivityKind::Identify {
+    // The transfers of a surface are summed up in its own table.
+    let kind = record.header.activity.kind();
+    if matches!(kind, ActivityKind::Identify | ActivityKind::Surface) {
         return Vec::new();
     }
     let measured = parts::measured(record);
-    let swept = (record.header.activity.kind() == ActivityKind::Sweep).then(|| sweep::assess(record));
+    let swept = (kind == ActivityKind::Sweep).then(|| sweep::assess(record));
     let mut figures = Vec::new();
     for op in [Op::Read, Op::Write] {
         let all = results(&measured, swept.as_ref(), op);
@@ -91,8 +106,9 @@ fn headlines(record: &RunRecord) -> Vec<KeyFigure> {
             1 => format!("{name} {what}"),
             _ => format!("{name} {what}, {test}"),
         };
+        // The rate of a ping is its interval.
         let highest = |value: fn(&DirectionResult<'_>) -> f64| {
-            let results = all.iter().filter(|result| value(result) > 0.0);
+            let results = all.iter().filter(|result| value(result) > 0.0 && kind != ActivityKind::Ping);
             results.max_by(|one, other| value(one).total_cmp(&value(other)))
         };
         if let Some(result) = highest(|result| result.iops) {
@@ -114,7 +130,7 @@ fn headlines(record: &RunRecord) -> Vec<KeyFigure> {
 
 /// The most severe findings, in their order.
 fn findings(record: &RunRecord) -> Vec<FindingEntry> {
-    let Block::Findings(mut all) = run_view::findings(record) else { return Vec::new() };
+    let Block::Findings(mut all) = run_view::brief_findings(record) else { return Vec::new() };
     all.sort_by_key(|entry| std::cmp::Reverse(entry.severity));
     all.truncate(MOST_FINDINGS);
     all
@@ -131,13 +147,15 @@ pub(super) fn conditions(record: &RunRecord) -> Block {
             figures.push(KeyFigure::new(label, text));
         }
     };
-    add("command", header.command.join(" "));
+    let is_ours = header.activity.kind() != ActivityKind::Import;
+    add("command", if is_ours { header.command.join(" ") } else { String::new() });
     add("target", header.target.clone());
     add(
         "program",
         match header.tool_version.as_str() {
             "" => String::new(),
-            version => format!("fathom {version}"),
+            version if is_ours => format!("fathom {version}"),
+            version => format!("imported by fathom {version}"),
         },
     );
     add("seed", header.seed.map(|seed| seed.to_string()).unwrap_or_default());

@@ -34,7 +34,8 @@ pub(crate) fn rate_by_place(surface: &Surface, area: u64) -> Plot {
         let (from, to) = at(point);
         (point.state != State::Measured).then(|| PlotMark { series: 0, from, to, reason: point.state.name() })
     };
-    let points = measured(surface).map(|point| rate_point(point, at(point))).collect();
+    let mut points: Vec<PlotPoint> = measured(surface).map(|point| rate_point(point, at(point))).collect();
+    points.sort_by(|one, other| one.from.total_cmp(&other.from));
     Plot {
         marks: surface.points.iter().filter_map(mark).collect(),
         ..steps("Transfer rate by offset, MiB/s", place_axis(area), Axis::linear("", rate_text), points)
