@@ -4,7 +4,7 @@
 //! answer; beyond a few clients, further ones are turned away.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -90,7 +90,8 @@ fn admit(client: TcpStream, hub: &Arc<Hub>, clients: &Arc<AtomicUsize>) {
     let others = clients.fetch_add(1, Ordering::AcqRel);
     let place = Place(clients.clone());
     if others >= MOST_CLIENTS {
-        // Closing it says enough, and costs no wait.
+        // That says enough, and costs no wait.
+        let _ = client.shutdown(Shutdown::Both);
         return;
     }
     let hub = hub.clone();
@@ -98,6 +99,8 @@ fn admit(client: TcpStream, hub: &Arc<Hub>, clients: &Arc<AtomicUsize>) {
         let _place = place;
         // A client that has gone, or is too slow, gets no answer.
         let _ = serve_client(&client, &hub);
+        // Closing would not do: a worker that began meanwhile has a descriptor table of its own, with this connection in it.
+        let _ = client.shutdown(Shutdown::Both);
     };
     let _ = thread("live-client").spawn(serve);
 }
@@ -106,12 +109,12 @@ fn admit(client: TcpStream, hub: &Arc<Hub>, clients: &Arc<AtomicUsize>) {
 struct Answer {
     status: &'static str,
     content_type: &'static str,
-    body: Vec<u8>,
+    body: Arc<Vec<u8>>,
 }
 
 impl Answer {
     fn refusal(status: &'static str) -> Answer {
-        let body = format!("{status}\n").into_bytes();
+        let body = Arc::new(format!("{status}\n").into_bytes());
         Answer { status, content_type: "text/plain; charset=utf-8", body }
     }
 }
@@ -153,9 +156,7 @@ fn serve_client(client: &TcpStream, hub: &Hub) -> io::Result<()> {
     client.set_write_timeout(Some(WAIT))?;
     let (answer, only_head) = match read_request(client, until_ns)? {
         Asked::Metrics { only_head } => {
-            let mut body = Vec::new();
-            // Made while the state is held, and sent after it.
-            metrics::render(&hub.state(), &mut body)?;
+            let body = hub.metrics()?;
             (Answer { status: "200 OK", content_type: metrics::CONTENT_TYPE, body }, only_head)
         }
         Asked::Refused(status) => (Answer::refusal(status), false),
@@ -170,7 +171,7 @@ fn serve_client(client: &TcpStream, hub: &Hub) -> io::Result<()> {
     )
     .into_bytes();
     if !only_head {
-        text.extend(body);
+        text.extend_from_slice(&body);
     }
     write_until(client, &text, until_ns)
 }

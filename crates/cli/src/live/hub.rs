@@ -1,9 +1,12 @@
 //! The state of the run and all who read it: changes come from the thread that follows the run, and no reader holds it up.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fathom_report::live::LiveState;
 use fathom_report::live::json::LiveLine;
+use fathom_report::live::metrics;
 
 use super::lines::LineStream;
 
@@ -11,18 +14,30 @@ use super::lines::LineStream;
 pub struct Hub {
     state: Mutex<LiveState>,
     streams: Vec<LineStream>,
+    /// Changes with the state, to be asked without holding it up.
+    version: AtomicU64,
+    metrics: Mutex<RenderedMetrics>,
+}
+
+/// The text of the metrics, made once for all who ask before the next change.
+#[derive(Default)]
+struct RenderedMetrics {
+    version: Option<u64>,
+    text: Arc<Vec<u8>>,
 }
 
 impl Hub {
     /// A run in `state`, told to `streams`.
     pub fn new(state: LiveState, streams: Vec<LineStream>) -> Hub {
-        Hub { state: Mutex::new(state), streams }
+        let (version, metrics) = (AtomicU64::new(0), Mutex::default());
+        Hub { state: Mutex::new(state), streams, version, metrics }
     }
 
     /// Changes the state, and tells the streams.
     pub fn change(&self, line: Option<LiveLine<'_>>, change: impl FnOnce(&mut LiveState)) {
         let mut state = self.state();
         change(&mut state);
+        self.version.fetch_add(1, Ordering::AcqRel);
         if let Some(line) = line {
             self.streams.iter().for_each(|stream| stream.send(line, &state));
         }
@@ -31,6 +46,22 @@ impl Hub {
     /// The state as it is now. Whoever reads it lets go of it before it writes anything anywhere.
     pub fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The metrics of the latest state. However many ask, the state is read once for each change: the run does not wait for
+    /// those who read it.
+    ///
+    /// # Errors
+    /// They cannot be written, which does not happen.
+    pub fn metrics(&self) -> io::Result<Arc<Vec<u8>>> {
+        let mut rendered = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = Some(self.version.load(Ordering::Acquire));
+        if rendered.version != version {
+            let mut text = Vec::new();
+            metrics::render(&self.state(), &mut text)?;
+            *rendered = RenderedMetrics { version, text: Arc::new(text) };
+        }
+        Ok(rendered.text.clone())
     }
 
     /// Ends the streams: waits a limited time for their readers.
