@@ -246,22 +246,30 @@
       const box = { x: this.left, y: this.top - 4, width: this.right - this.left, height: this.bottom - this.top + 8 };
       shape(clip, "rect", box);
       const field = shape(this.svg, "g", { "clip-path": `url(#${id})` });
-      const stretches = [];
+      const words = [];
       for (const mark of marks) {
         const [from, to] = [this.across(mark.from), this.across(mark.to)];
         const wide = Math.max(to - from, 2);
         const area = { x: round(from), y: this.top, width: round(wide), height: this.bottom - this.top, class: "mark" };
         shape(field, "rect", area);
-        // One word for neighbours that would lie over each other.
-        const middle = (from + to) / 2;
-        if (stretches.some((other) => Math.abs(other - middle) < mark.reason.length * CHARACTER)) continue;
-        stretches.push(middle);
+        // One word for neighbours that would lie over each other, in the middle of what is to be seen of the stretch.
+        const [first, last] = [Math.max(from, this.left), Math.min(from + wide, this.right)];
+        const half = (mark.reason.length * CHARACTER) / 2;
+        if (last < first) continue;
+        const middle = clamp((first + last) / 2, this.left + half, Math.max(this.right - half, this.left + half));
+        if (words.some((other) => Math.abs(other - middle) < 2 * half)) continue;
+        words.push(middle);
         shape(field, "text", { x: round(middle), y: this.top + 10, "text-anchor": "middle" }, mark.reason);
       }
+      const names = [];
       for (const limit of limits) {
         const at = round(this.up(limit.y));
         shape(field, "path", { d: `M${this.left} ${at}H${this.right}`, class: `limit c${limit.series % 8}` });
-        this.text(this.right, at - 4, "end", limit.name);
+        // Names of limits that are nearly the same stand under each other.
+        let under = at - 4;
+        while (names.some((other) => Math.abs(other - under) < LINE)) under += LINE;
+        names.push(under);
+        this.text(this.right, under, "end", limit.name);
       }
       for (const { series, place } of this.shown()) {
         const steps = form === "steps";
@@ -297,8 +305,8 @@
       let free = -Infinity;
       for (const [value, text] of all) {
         const at = round(this.across(value));
-        if (at - room / 2 < free || at > this.right + 1 || at < this.left - 1) continue;
         const anchor = at + room / 2 > this.right ? "end" : "middle";
+        if (at - (anchor === "end" ? room : room / 2) < free || at > this.right + 1 || at < this.left - 1) continue;
         shape(this.svg, "path", { d: `M${at} ${this.bottom}v4`, class: "axis" });
         this.text(at, this.bottom + 17, anchor, text);
         free = at + (anchor === "end" ? 0 : room / 2);
@@ -387,7 +395,8 @@
       shape(this.svg, "text", { transform: turned, "text-anchor": "middle" }, y);
       const sparse = Math.ceil(((longest(columns) + 3) * CHARACTER) / wide);
       columns.forEach((text, column) => {
-        if (column % sparse === 0) this.text(this.left + column * wide, this.bottom + 15, "start", text);
+        const at = this.left + column * wide;
+        if (column % sparse === 0 && at + text.length * CHARACTER <= width) this.text(at, this.bottom + 15, "start", text);
       });
       this.text((this.left + this.right) / 2, height - 5, "middle", x);
     }
@@ -495,7 +504,7 @@
           const point = points.find((point) => point[0] === group);
           return point ? point[raw ? 2 : 3] : "";
         })]);
-        return { heads: ["", ...names], body };
+        return { heads: [x.label || "name", ...names], body };
       }
       const spans = new Map();
       series.forEach(({ points }, place) => {
