@@ -61,7 +61,7 @@ Examples:
   fathom report last -o issue.md         Markdown, to paste into an issue or a chat
   fathom report 17 --chart latency -o latency.svg
   fathom report result.json -o fio.html  the JSON that fio wrote
-  fathom report 'sim:aws-gp3?size=100GiB' sim:aws-io2-block-express -o types.html
+  fathom report 'sim:aws-gp3?size=100GiB' 'sim:aws-io2-block-express?iops=3000' -o types.html
 
 Exit status: 0 done, 1 failed, 2 usage.";
 
