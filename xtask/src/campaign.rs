@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::{comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, planted_causes};
+use crate::{
+    comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, pages, planted_causes,
+};
 
 /// One campaign.
 struct Campaign {
@@ -46,6 +48,11 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "identify-devices",
         doc: "identify capped devices, and go on where it ended [--cases 120] [--jobs 4, at once] [--only NAME] [--fresh]",
         run: identify_devices::campaign,
+    },
+    Campaign {
+        name: "pages",
+        doc: "open the pages of reports in Chromium and use their charts, on six screens [--only NAME]",
+        run: pages::campaign,
     },
     Campaign {
         name: "planted-causes",

@@ -18,6 +18,7 @@ mod gate;
 mod identify_devices;
 mod instructions;
 mod packages;
+mod pages;
 mod planted_causes;
 mod readers;
 mod tidy;
