@@ -51,7 +51,7 @@
         const button = element("button", { type: "button", "aria-pressed": "true" });
         const swatch = button.appendChild(element("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, "", SVG));
         if (this.data.form === "bars") shape(swatch, "rect", { x: 4, y: 1, width: 18, height: 10, class: `f${place % 8}` });
-        else shape(swatch, "path", { d: "M0 6H26", class: `curve c${place % 8}${dashes(place)}` });
+        else shape(swatch, "path", { d: "M0 6H26", class: `curve c${place % 8}${this.data.form === "steps" ? "" : dashes(place)}` });
         button.append(name);
         button.addEventListener("click", () => {
           const shows = this.hidden.delete(place) || !this.hidden.add(place);
@@ -338,8 +338,9 @@
         const at = round(along(value)), half = (text.length * CHARACTER) / 2;
         shape(this.svg, "path", { d: `M${at} ${this.top}V${this.bottom}`, class: "grid" });
         if (at - half < free) continue;
-        this.text(at, this.bottom + 15, at - half < 0 ? "start" : "middle", text);
-        free = at + half + CHARACTER;
+        const starts = at - half < 0;
+        this.text(at, this.bottom + 15, starts ? "start" : "middle", text);
+        free = at + (starts ? 2 * half : half) + CHARACTER;
       }
       const label = y.label + (y.log ? " (logarithmic)" : "");
       this.text((this.left + this.right) / 2, height - 5, "middle", label);
