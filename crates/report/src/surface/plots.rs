@@ -52,7 +52,9 @@ pub(crate) fn rate_by_time(surface: &Surface) -> Plot {
     steps("Transfer rate by time, MiB/s", x, Axis::linear("", rate_text), points)
 }
 
-fn steps(title: &str, x: Axis, y: Axis, points: Vec<PlotPoint>) -> Plot {
+fn steps(title: &str, x: Axis, y: Axis, mut points: Vec<PlotPoint>) -> Plot {
+    // Places are measured in an order of their own; a line joins neighbours.
+    points.sort_by(|one, other| one.from.total_cmp(&other.from));
     let series = vec![PlotSeries { name: String::new(), points }];
     Plot {
         title: title.to_owned(),
