@@ -19,6 +19,8 @@ const CHARSET: &str = "<meta charset=\"utf-8\">\n";
 const WINDOW_HEIGHT: u64 = 900;
 /// Chromium draws no picture that is much higher.
 const MOST_HEIGHT: u64 = 9000;
+/// What makes a frame run no script.
+const NO_SCRIPTS: &str = " sandbox=\"allow-same-origin\"";
 /// Time of the page, which passes at once where nothing is computed.
 const VIRTUAL_MS: u32 = 20_000;
 const LONGEST: Duration = Duration::from_secs(300);
@@ -83,32 +85,27 @@ impl<'a> Browser<'a> {
 
     /// Looks at the page as it is where no script runs. Chromium says on the console that it runs none.
     pub fn without_scripts(&self, page: &Path, screen: &Screen) -> anyhow::Result<Seen> {
-        let frame = self.frame(page, screen, WINDOW_HEIGHT, " sandbox=\"allow-same-origin\"")?;
+        let frame = self.frame(page, screen, WINDOW_HEIGHT, NO_SCRIPTS)?;
         let ended = self.chromium(screen, WINDOW_HEIGHT, &["--dump-dom".to_owned()], &frame);
         let seen = outcome(&ended.stdout).with_context(|| format!("{screen}:\n{}", ended.stderr))?;
-        if screen.width > 1000 && screen.width < 2000 {
-            let picture = self.picture(&format!("{}-no-scripts.png", self.name));
-            let off = format!("--screenshot={}", picture.display());
-            self.chromium(screen, seen.height.min(MOST_HEIGHT), &[off], &frame);
-        }
+        self.keep(page, screen, seen.height, NO_SCRIPTS, &format!("{}-no-scripts", screen.width))?;
         Ok(seen)
     }
 
     /// Keeps a picture of the page, whose height is known.
     pub fn screenshot(&self, page: &Path, screen: &Screen, height: u64) -> anyhow::Result<()> {
+        self.keep(page, screen, height, "", &format!("{}-{}", screen.width, screen.scheme()))
+    }
+
+    fn keep(&self, page: &Path, screen: &Screen, height: u64, frame: &str, name: &str) -> anyhow::Result<()> {
         let height = height.clamp(WINDOW_HEIGHT, MOST_HEIGHT);
-        let frame = self.frame(page, screen, height, "")?;
-        let picture = self.picture(&format!("{}-{}-{}.png", self.name, screen.width, screen.scheme()));
+        let frame = self.frame(page, screen, height, frame)?;
+        let picture = self.directory.join(format!("{}-{name}.png", self.name));
+        // One of an earlier campaign is none of this one.
+        fs::remove_file(&picture).ok();
         self.chromium(screen, height, &[format!("--screenshot={}", picture.display())], &frame);
         ensure!(picture.exists(), "chromium wrote no {}", picture.display());
         Ok(())
-    }
-
-    fn picture(&self, name: &str) -> PathBuf {
-        let picture = self.directory.join(name);
-        // One of an earlier campaign is none of this one.
-        fs::remove_file(&picture).ok();
-        picture
     }
 
     fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
@@ -146,7 +143,9 @@ impl<'a> Browser<'a> {
 
 /// What the frame wrote into its document.
 fn outcome(document: &str) -> anyhow::Result<Seen> {
-    let text = document.split_once("<pre id=\"outcome\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let text = document
+        .split_once("<pre id=\"outcome\" hidden=\"\">")
+        .and_then(|(_, rest)| rest.split_once("</pre>"));
     let (text, _) = text.context("the page posted no result")?;
     let result: Value = serde_json::from_str(text).context("the result of the page is no JSON")?;
     let faults = result["faults"].as_array().context("the result of the page has no faults")?;
@@ -168,11 +167,15 @@ mod tests {
 
     #[test]
     fn the_result_is_taken_out_of_the_dump() {
-        let document = "<html><body><pre id=\"outcome\">{\"charts\":3,\"height\":900,\"faults\":\
+        let document = "<html><body><pre id=\"outcome\" hidden=\"\">{\"charts\":3,\"height\":900,\"faults\":\
             [\"c1: \\u003cb\\u003e\"]}</pre></body></html>";
         let expected = Seen { charts: 3, height: 900, faults: vec!["c1: <b>".to_owned()] };
         assert_eq!(outcome(document).unwrap(), expected);
-        for wrong in ["", "<pre id=\"outcome\"></pre>", "<pre id=\"outcome\">{\"charts\":3}</pre>"] {
+        for wrong in [
+            "",
+            "<pre id=\"outcome\" hidden=\"\"></pre>",
+            "<pre id=\"outcome\" hidden=\"\">{\"charts\":3}</pre>",
+        ] {
             assert!(outcome(wrong).is_err(), "{wrong}");
         }
     }

@@ -7,6 +7,7 @@
     const text = JSON.stringify(result).replace(/[<>&\u00a0]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
     const outcome = document.createElement("pre");
     outcome.id = "outcome";
+    outcome.hidden = true;
     outcome.textContent = text;
     document.body.append(outcome);
   };
