@@ -376,3 +376,79 @@ pub(super) fn heat_map(test: &TestRecord) -> Option<HeatMap> {
         rows: grid.into_iter().enumerate().map(row).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{PhaseOutcome, RunHeader, Stall};
+
+    use super::*;
+
+    const HALF_SECOND: u64 = 500_000_000;
+
+    /// A worker with so many reads of 1 ms in each half second; the last interval is cut after 1 ms.
+    fn job(host: u32, reads: &[u64]) -> JobRecord {
+        let interval = |(place, ios): (usize, &u64)| {
+            let start_ns = place as u64 * HALF_SECOND;
+            let length = if place + 1 == reads.len() { 1_000_000 } else { HALF_SECOND };
+            let read = IntervalOp {
+                ios: *ios,
+                bytes: ios * 4096,
+                clat_sum_ns: ios * 1_000_000,
+                clat_bins: vec![(fathom_record::latency_bin(1_000_000) as u16, *ios)],
+            };
+            Interval { tick: place as u32, start_ns, end_ns: start_ns + length, read, ..Interval::default() }
+        };
+        let series: Vec<Interval> = reads.iter().enumerate().map(interval).collect();
+        let measured = PhaseOutcome {
+            end_ns: series.last().map_or(0, |last| last.end_ns),
+            series,
+            ..PhaseOutcome::default()
+        };
+        JobRecord { host, measured, ..JobRecord::default() }
+    }
+
+    fn test(jobs: Vec<JobRecord>) -> TestRecord {
+        TestRecord { id: "t".to_owned(), jobs, ..TestRecord::default() }
+    }
+
+    fn titled<'a>(plots: &'a [Plot], title: &str) -> &'a Plot {
+        plots.iter().find(|plot| plot.title == title).unwrap_or_else(|| panic!("no plot {title}"))
+    }
+
+    #[test]
+    fn workers_add_up_and_a_cut_interval_has_no_rate_of_its_own() {
+        let test = test(vec![job(0, &[500, 400, 1]), job(0, &[100, 100, 0])]);
+        let plots = plots(&RunRecord::default(), &test);
+        let iops = &titled(&plots, "IOPS over time").series[0].points;
+        assert_eq!(iops.len(), 2, "{iops:?}");
+        assert!((iops[0].y - 1200.0).abs() < 1e-6);
+        let last_ns = (HALF_SECOND + 1_000_000) as f64;
+        assert!((iops[1].y - 501.0 * 1e9 / last_ns).abs() < 1e-6, "{iops:?}");
+        let map = heat_map(&test).expect("it has two columns");
+        let counts = map.rows.iter().flat_map(|(_, cells)| cells).flatten().filter_map(Cell::number);
+        assert_eq!(counts.sum::<f64>(), 1101.0);
+        assert_eq!(map.columns, ["0 s", "0.5 s"]);
+    }
+
+    #[test]
+    fn each_host_has_a_line() {
+        let mut record = RunRecord { header: RunHeader::default(), ..RunRecord::default() };
+        record.header.hosts =
+            ["a", "b"].map(|name| HostRecord { hostname: name.to_owned(), ..HostRecord::default() }).into();
+        let test = test(vec![job(0, &[500, 400, 1]), job(1, &[50, 40, 0])]);
+        let plots = plots(&record, &test);
+        let series = &titled(&plots, "IOPS of each host over time").series;
+        let first: Vec<(&str, f64)> =
+            series.iter().map(|line| (line.name.as_str(), line.points[0].y)).collect();
+        assert_eq!(first, [("a", 1000.0), ("b", 100.0)]);
+    }
+
+    #[test]
+    fn stalls_of_workers_at_the_same_time_are_one_mark() {
+        let stall = |start_ns: u64| Stall { start_ns, length_ns: 1000, ..Stall::default() };
+        let stalled = |stalls: Vec<Stall>| JobRecord { stalls, ..job(0, &[1, 1, 1]) };
+        let test = test(vec![stalled(vec![stall(100), stall(5000)]), stalled(vec![stall(600)])]);
+        let spans: Vec<(f64, f64)> = marks(&test).iter().map(|mark| (mark.from, mark.to)).collect();
+        assert_eq!(spans, [(100.0, 1600.0), (5000.0, 6000.0)]);
+    }
+}
