@@ -103,7 +103,8 @@ impl FromStr for RunChart {
 
 /// `view` of `record` as a page shows it.
 pub fn view(record: &RunRecord, view: View) -> View {
-    let mut page = View { head: view.head, data: view.data, units: view.units, ..View::default() };
+    let head = view.head.or_else(|| run_view::of_run(record).head);
+    let mut page = View { head, data: view.data, units: view.units, ..View::default() };
     page.push(SUMMARY, summary::blocks(record));
     let jobs = parts::jobs(record);
     let is_commands =

@@ -110,6 +110,9 @@ impl FromStr for ReportFormat {
         match text {
             "html" => Ok(ReportFormat::Html),
             "svg" => Ok(ReportFormat::Svg),
+            // The endings of such files.
+            "md" => Ok(ReportFormat::Other(Format::Markdown)),
+            "txt" => Ok(ReportFormat::Other(Format::Text)),
             other => other.parse().map(ReportFormat::Other).map_err(|_: String| {
                 let names = Format::ALL.map(Format::name).join(", ");
                 format!("unknown format '{other}': use one of html, svg, {names}")
@@ -246,7 +249,7 @@ fn write(path: &Path, text: &[u8]) -> Result<(), Complaint> {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Complaint {
     let hint = PathRefusal::of(error).map(|refusal| refusal.hint().to_owned());
-    Complaint::failed(format!("cannot write {}: {error}", path.display()), hint)
+    Complaint::failed(format!("cannot write {}: {}", path.display(), output::plain(error)), hint)
 }
 
 /// One run, or several with their comparison.

@@ -68,10 +68,19 @@ fn drawn(chart: &Chart, style: &str) -> String {
     let mut svg = SvgWriter::default();
     svg.text(MARGIN, y, Anchor::Start, "title", &chart.title);
     y += LINE * 0.6;
+    // Steps have no markers.
+    let has_lines = chart.plots.iter().all(|plot| plot.form == PlotForm::Steps);
     for row in &legend {
         y += LINE;
         for entry in row {
-            svg.marker(entry.place, entry.x + 6.0, y - 4.0);
+            match has_lines {
+                true => svg.line(
+                    (entry.x, y - 4.0),
+                    (entry.x + 13.0, y - 4.0),
+                    &format!("curve {}", series_class(entry.place)),
+                ),
+                false => svg.marker(entry.place, entry.x + 6.0, y - 4.0),
+            }
             svg.text(entry.x + 18.0, y, Anchor::Start, "label", &entry.name);
         }
     }
