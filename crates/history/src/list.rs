@@ -139,22 +139,25 @@ fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
     let target = text(5, "header")?;
     let labels = serde_json::from_str(row.part(11, "labels")?).map_err(RecordError::Malformed)?;
     let started_unix_ms = count(4);
+    let kind = ActivityKind::named(row.part(6, "command")?).unwrap_or_default();
+    let best = BestFigures {
+        read_iops: row.real(15),
+        write_iops: row.real(16),
+        bytes_per_second: row.real(17),
+        lat_p50_ns: row.real(18),
+    };
     Ok(HistoryRow {
         id: id.0 as u64,
         started: rfc3339(started_unix_ms),
         started_unix_ms,
         stored_unix_ms: count(2),
         target,
-        kind: ActivityKind::named(row.part(6, "command")?).unwrap_or_default(),
+        kind,
         command: text(7, "command line")?,
         status: status_named(status),
         tests: count(13),
-        best: BestFigures {
-            read_iops: row.real(15),
-            write_iops: row.real(16),
-            bytes_per_second: row.real(17),
-            lat_p50_ns: row.real(18),
-        },
+        // The highest rates of probes that begin with full credits are no figures of a volume.
+        best: if kind == ActivityKind::Identify { BestFigures::default() } else { best },
         verdict: row.text(3).map(str::to_owned),
         findings: count(14),
         hostname: text(8, "host name")?,

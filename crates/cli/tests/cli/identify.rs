@@ -46,6 +46,11 @@ fn a_bucket_is_found_kept_and_shown_again() {
     within(small, "/phases/1/iops", 150.0, 5.0);
     let shown = run(dir.path(), &["history", "show", "--json"]).quietly().stdout;
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), document);
+    // The rates of its probes, of which many are above the limit while credits last, are no figures of the volume.
+    let listed = run(dir.path(), &["history", "list", "--json"]).quietly().stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let run = &listed[0];
+    assert_eq!((&run["kind"], &run["best"]["read_iops"]), (&"identify".into(), &Value::Null), "{run:#}");
 }
 
 #[test]
