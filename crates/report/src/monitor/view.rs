@@ -99,7 +99,12 @@ fn below(interval: &MonitorInterval) -> Vec<String> {
         parts.push(format!("flush {}/s {}", per_second(flush.ios), wait(flush)));
     }
     let in_flight = &interval.in_flight;
-    parts.push(format!("in flight {} now, at most {}", in_flight.last, in_flight.most));
+    // Between two readings there may have been more.
+    let readings = match in_flight.samples {
+        1 => "1 reading".to_owned(),
+        samples => format!("{samples} readings"),
+    };
+    parts.push(format!("in flight {} now, at most {} in {readings}", in_flight.last, in_flight.most));
     let mut lines = vec![parts.join("; ")];
     lines.extend(traced(interval));
     lines.extend(owners(interval));
@@ -274,7 +279,7 @@ mod tests {
             assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
         }
         let lines = lines(interval(), 80);
-        assert_eq!(lines[3], "  nvme0n1  flush 10/s 2.50 ms; in flight 0 now, at most 0");
+        assert_eq!(lines[3], "  nvme0n1  flush 10/s 2.50 ms; in flight 0 now, at most 0 in 0 readings");
         assert_eq!(lines[4], "  nvme0n1  by a b (77) 48.2 MiB/s read");
     }
 
