@@ -200,7 +200,8 @@ fn a_bench_continues_until_a_falling_rate_is_steady() {
         if rounds["steady"] != true {
             return Err(format!("not steady: {rounds:#}"));
         }
-        within("first round", number(rounds, "/values/0"), 2000.0, 5.0)?;
+        // The kernel's limiter grants requests in slices of up to a tenth of the round.
+        within("first round", number(rounds, "/values/0"), 2000.0, 10.0)?;
         within("what lasts", number(test, "/read/iops"), 400.0, 5.0)?;
         let count = rounds["values"].as_array().map_or(0, Vec::len);
         // Two or three before the fall, and five after it; a busy machine may make it more.
