@@ -105,7 +105,15 @@ fn programs(root: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
 
 /// True for variables of the environment that make rustc write other code.
 pub fn changes_code(name: &str) -> bool {
-    ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"].contains(&name)
+    const NAMES: [&str; 6] = [
+        "RUSTFLAGS",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "CARGO_BUILD_RUSTFLAGS",
+        "CARGO_BUILD_TARGET",
+        "CARGO_INCREMENTAL",
+        "CARGO_BUILD_INCREMENTAL",
+    ];
+    NAMES.contains(&name)
         || name.starts_with("CARGO_PROFILE_")
         || (name.starts_with("CARGO_TARGET_") && name.ends_with("_RUSTFLAGS"))
 }
