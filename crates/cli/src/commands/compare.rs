@@ -3,7 +3,7 @@
 pub mod sources;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use fathom_analysis::compare::figure::Deltas;
@@ -11,18 +11,17 @@ use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::compare::source::{LABELS, MOST_SOURCES, VolumePrice};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_analysis::criterion::parse_percent;
-use fathom_assess::{Effort, VolumeTypes};
+use fathom_assess::Effort;
 use fathom_history::Location;
 use fathom_model::Nanos;
 use fathom_report::Style;
 use fathom_report::compare::{ChartKind, Layout, chart, json, junit, plots, view};
 use fathom_report::formats::svg;
-use fathom_sys::files::{PathRefusal, replace_output};
 
 use self::sources::{Asked, SourceReader};
 use super::catalog_arguments::CatalogArguments;
 use super::format_arguments::FormatArguments;
-use super::monitor::NEW_FILE_MODE;
+use super::report;
 use super::run_arguments::{location, words};
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
@@ -173,15 +172,8 @@ impl ChartRequest {
     fn write(&self, comparison: &VolumeComparison, style: &Style) -> Result<(), Complaint> {
         let Some(path) = &self.file else { return Ok(()) };
         let chart = chart(comparison, self.kind, style).map_err(|error| Complaint::usage(error, None))?;
-        write_file(path, &svg::render(&chart))
+        report::write(path, svg::render(&chart).as_bytes())
     }
-}
-
-fn write_file(path: &Path, text: &str) -> Result<(), Complaint> {
-    replace_output(path, NEW_FILE_MODE, |out| out.write_all(text.as_bytes())).map_err(|error| {
-        let hint = PathRefusal::of(&error).map(|refusal| refusal.hint().to_owned());
-        Complaint::failed(format!("cannot write {}: {error}", path.display()), hint)
-    })
 }
 
 /// The place of a source by its letter.
@@ -237,7 +229,7 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
     let style = arguments.form.style();
     arguments.charts.iter().try_for_each(|request| request.write(&comparison, &style))?;
     if let Some(path) = &arguments.junit {
-        write_file(path, &junit::render(&comparison, arguments.strict))?;
+        report::write(path, junit::render(&comparison, arguments.strict).as_bytes())?;
     }
     let mut shown = Vec::new();
     for request in arguments.charts.iter().filter(|request| request.file.is_none()) {
@@ -254,18 +246,8 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
 /// # Errors
 /// A run cannot be found or read.
 pub fn of_runs(runs: [&str; 2], history: Option<Location>) -> Result<VolumeComparison, Complaint> {
-    let reader = SourceReader::new(Asked {
-        names: runs.map(str::to_owned).to_vec(),
-        history,
-        types: VolumeTypes::default(),
-        suite: None,
-        effort: Effort::Default,
-        runtime: None,
-        only: Vec::new(),
-        runs: 1,
-        volume_types: Vec::new(),
-        command: Vec::new(),
-    });
+    let names = runs.map(str::to_owned).to_vec();
+    let reader = SourceReader::new(Asked::of(names, history, Vec::new()));
     compare(&reader.read()?, &CompareSettings::default()).map_err(|error| Complaint::usage(error, None))
 }
 

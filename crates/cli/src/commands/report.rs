@@ -8,7 +8,6 @@ use std::str::FromStr;
 use clap::Args;
 use fathom_analysis::compare::source::{ComparedSource, MOST_SOURCES, SourceRun};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
-use fathom_assess::{Effort, VolumeTypes};
 use fathom_history::Location;
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{ActivityKind, RunRecord};
@@ -184,19 +183,8 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
     if let Destination::File(path) = &destination {
         check(path)?;
     }
-    let sources = SourceReader::new(Asked {
-        names: arguments.sources.clone(),
-        history: arguments.history.clone(),
-        types: VolumeTypes::default(),
-        suite: None,
-        effort: Effort::Default,
-        runtime: None,
-        only: Vec::new(),
-        runs: 1,
-        volume_types: Vec::new(),
-        command: words(command),
-    })
-    .read()?;
+    let asked = Asked::of(arguments.sources.clone(), arguments.history.clone(), words(command));
+    let sources = SourceReader::new(asked).read()?;
     let style = Style { show_fio: true, units: arguments.units, ..output::style() };
     let report = Report::new(&sources)?;
     let text = match (format, &arguments.chart) {
@@ -243,7 +231,11 @@ pub fn write_page(path: &Path, record: &RunRecord, style: &Style) -> Result<(), 
     write(path, html::render(&view, style).as_bytes())
 }
 
-fn write(path: &Path, text: &[u8]) -> Result<(), Complaint> {
+/// Replaces a file by `text`.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(path: &Path, text: &[u8]) -> Result<(), Complaint> {
     replace_output(path, NEW_FILE_MODE, |out| out.write_all(text)).map_err(|error| unwritable(path, &error))
 }
 

@@ -10,7 +10,7 @@ use fathom_report::live::metrics;
 
 use super::lines::LineStream;
 
-/// The state, and the streams that are told of each change.
+/// The state, and the streams that receive each change.
 pub struct Hub {
     state: Mutex<LiveState>,
     streams: Vec<LineStream>,

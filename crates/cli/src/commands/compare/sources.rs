@@ -38,6 +38,24 @@ pub struct Asked {
     pub command: Vec<String>,
 }
 
+impl Asked {
+    /// These sources, with everything else as by default.
+    pub fn of(names: Vec<String>, history: Option<Location>, command: Vec<String>) -> Asked {
+        Asked {
+            names,
+            history,
+            types: VolumeTypes::default(),
+            suite: None,
+            effort: Effort::Default,
+            runtime: None,
+            only: Vec::new(),
+            runs: 1,
+            volume_types: Vec::new(),
+            command,
+        }
+    }
+}
+
 /// Reads sources.
 pub struct SourceReader {
     asked: Asked,
