@@ -39,6 +39,13 @@ pub struct OpSummary {
     pub schedule: Option<ScheduleSummary>,
 }
 
+impl OpSummary {
+    /// Total latency; completion latency where the total was not recorded.
+    pub fn latency(&self) -> &LatencySummary {
+        if self.lat_ns.samples > 0 { &self.lat_ns } else { &self.clat_ns }
+    }
+}
+
 /// How a schedule of requests was kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -189,7 +189,7 @@ pub(super) fn row_latency(summary: &TestSummary) -> LatencySummary {
         return sync.lat_ns.clone();
     }
     let total = summary.total.clone().unwrap_or_default();
-    if total.lat_ns.samples > 0 { total.lat_ns } else { total.clat_ns }
+    total.latency().clone()
 }
 
 /// True where (nearly) every write was followed by a sync.

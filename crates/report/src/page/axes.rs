@@ -5,7 +5,6 @@ use fathom_model::{Nanos, units};
 use crate::view::{Axis, AxisEnds, Plot, PlotForm, PlotSeries};
 
 const SECOND: f64 = 1e9;
-pub(super) const MIB: f64 = (1 << 20) as f64;
 
 pub(super) fn time_text(ns: f64) -> String {
     match ns {
@@ -17,22 +16,6 @@ pub(super) fn time_text(ns: f64) -> String {
         }
         ns => units::duration(Nanos(ns as u64)),
     }
-}
-
-pub(super) fn latency_text(ns: f64) -> String {
-    units::latency(ns.max(0.0).round() as u64)
-}
-
-/// A rate with three digits at least: `11.7`, `128`, `3,000`.
-pub(super) fn rate_text(rate: f64) -> String {
-    let text = match rate {
-        0.0 => return "0".to_owned(),
-        ..0.0995 => format!("{rate:.4}"),
-        ..9.995 => format!("{rate:.2}"),
-        ..99.95 => format!("{rate:.1}"),
-        _ => return units::grouped(rate.round() as u64),
-    };
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 pub(super) fn percent_text(percent: f64) -> String {

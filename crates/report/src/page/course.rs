@@ -7,8 +7,9 @@ use fathom_record::{
     RunRecord, TestRecord, latency_bin_lower_edge, merge_jobs,
 };
 
-use super::axes::{self, MIB, latency_text, percent_text, plot, rate_text};
+use super::axes::{self, percent_text, plot};
 use super::monitored;
+use crate::axis_text::{MIB, latency_text, rate_text};
 use crate::columns::capital;
 use crate::view::{Axis, Cell, HeatMap, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries};
 

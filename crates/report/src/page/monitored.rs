@@ -3,7 +3,8 @@
 use fathom_model::Op;
 use fathom_record::monitor::{MonitorInterval, MonitoredDevice};
 
-use super::axes::{self, MIB, latency_text, plot, rate_text};
+use super::axes::{self, plot};
+use crate::axis_text::{MIB, latency_text, rate_text};
 use crate::view::{Axis, Plot, PlotForm, PlotPoint, PlotSeries};
 
 /// The plots of a device.

@@ -3,8 +3,9 @@
 use fathom_model::Op;
 use fathom_record::{ActivityKind, OpSummary, RunRecord, TestSummary};
 
-use super::axes::{MIB, latency_text, plot, rate_text};
+use super::axes::plot;
 use super::parts;
+use crate::axis_text::{MIB, latency_text, rate_text};
 use crate::view::{Axis, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries};
 
 /// More tests than this are no overview.
@@ -48,14 +49,12 @@ pub(super) fn plots(record: &RunRecord) -> Vec<Plot> {
     };
     let rate = |op: &OpSummary| (op.iops > 0.0).then_some(op.iops);
     let bandwidth = |op: &OpSummary| (op.bytes_per_second > 0.0).then_some(op.bytes_per_second / MIB);
-    // Completion latency where the total was not recorded, as in the rows of a bench.
-    let latency = |op: &OpSummary| if op.lat_ns.samples > 0 { op.lat_ns.clone() } else { op.clat_ns.clone() };
-    let p99 = |op: &OpSummary| Some(latency(op).p99? as f64);
+    let p99 = |op: &OpSummary| Some(op.latency().p99? as f64);
     let logarithmic = |label: &str| Axis::logarithmic(label, latency_text);
     [
         bars("IOPS of each test", Axis::logarithmic("IOPS", rate_text), &rate),
         bars("Bandwidth of each test", Axis::linear("MiB/s", rate_text), &bandwidth),
-        bars("Median latency of each test", logarithmic("latency"), &|op| Some(latency(op).p50? as f64)),
+        bars("Median latency of each test", logarithmic("latency"), &|op| Some(op.latency().p50? as f64)),
         bars("99th percentile of latency of each test", logarithmic("latency"), &p99),
     ]
     .into_iter()

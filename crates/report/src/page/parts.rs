@@ -52,7 +52,7 @@ fn row(entry: &ReportEntry) -> Row {
     let summary = summary(entry);
     let largest = entry.job.largest_blocks();
     let total = summary.total.clone().unwrap_or_default();
-    let latency = if total.lat_ns.samples > 0 { &total.lat_ns } else { &total.clat_ns };
+    let latency = total.latency();
     let ns = |value: Option<u64>| -> Cell { value.map(Cell::latency).into() };
     Row::new([
         entry.job.name.as_str().into(),

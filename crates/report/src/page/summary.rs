@@ -82,7 +82,7 @@ fn results<'a>(
             Some(point) => (point.iops, point.bytes_per_second),
             None => (direction.iops, direction.bytes_per_second),
         };
-        let median_ns = direction.lat_ns.p50.or(direction.clat_ns.p50);
+        let median_ns = direction.latency().p50;
         Some(DirectionResult { test, iops, bytes_per_second, median_ns })
     };
     measured.iter().filter_map(of_test).collect()

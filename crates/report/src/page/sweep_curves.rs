@@ -6,7 +6,8 @@ use fathom_analysis::sweep::limits::DirectionLimits;
 use fathom_analysis::sweep::point::SweepPoint;
 use fathom_model::units;
 
-use super::axes::{MIB, latency_text, plot, rate_text};
+use super::axes::plot;
+use crate::axis_text::{MIB, latency_text, rate_text};
 use crate::columns::capital;
 use crate::view::{Axis, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries};
 

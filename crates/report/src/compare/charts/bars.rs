@@ -7,7 +7,7 @@ use fathom_analysis::compare::matrix::{MatrixFigure, MatrixTest};
 use fathom_analysis::criterion::{LatencySpan, Metric, MetricKind, Statistic};
 use fathom_record::import::FigureBound;
 
-use super::curves::{MIB, latency_text, rate_text};
+use crate::axis_text::{MIB, latency_text, rate_text};
 use crate::view::{Axis, AxisEnds, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries};
 
 /// The kinds of figures, with the scale of their values.

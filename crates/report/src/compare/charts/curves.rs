@@ -6,27 +6,13 @@ use fathom_analysis::compare::curves::{
 };
 use fathom_model::{Nanos, units};
 
+use crate::axis_text::{MIB, beyond, latency_text, percentile_text, rate_text};
 use crate::surface::plots::{rate_by_place, rate_by_time};
 use crate::view::{Axis, AxisEnds, Plot, PlotForm, PlotLimit, PlotPoint, PlotSeries};
 
-pub(super) const MIB: f64 = (1 << 20) as f64;
 /// Tests of which one picture shows the latencies, and the course over a day.
 const MOST_TESTS: usize = 8;
 const MOST_DAYS: usize = 2;
-
-/// A rate with three digits at least: `11.7`, `128`, `3,000`.
-pub(super) fn rate_text(rate: f64) -> String {
-    let text = match rate {
-        ..9.995 => format!("{rate:.2}"),
-        ..99.95 => format!("{rate:.1}"),
-        _ => return units::grouped(rate.round() as u64),
-    };
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-pub(super) fn latency_text(ns: f64) -> String {
-    if ns == 0.0 { "0".to_owned() } else { units::latency(ns.round() as u64) }
-}
 
 fn block_text(bytes: f64) -> String {
     units::bytes(bytes as u64).replace(".0 ", " ")
@@ -38,12 +24,6 @@ fn count_text(count: f64) -> String {
 
 fn percent_text(percent: f64) -> String {
     format!("{percent:.0} %")
-}
-
-/// `p99.9` of the place where one of 1,000 lies beyond.
-fn percentile_text(beyond: f64) -> String {
-    let percent = 100.0 - 100.0 / beyond;
-    format!("p{}", (percent * 100.0).round() / 100.0)
 }
 
 fn hours_text(ns: f64) -> String {
@@ -107,7 +87,6 @@ pub(super) fn latencies(comparison: &VolumeComparison, names: &[String]) -> Vec<
     let points = sets.iter().flat_map(|set| &set.curves).flat_map(|curve| &curve.points);
     let last = points.map(|(percent, _)| *percent).fold(90.0, f64::max);
     let plot = |set: &LatencyCurves| {
-        let beyond = |percent: f64| 100.0 / (100.0 - percent);
         let ticks = [50.0, 90.0, 99.0, 99.9, 99.99].map(beyond);
         let ticks = ticks.into_iter().filter(|tick| *tick <= beyond(last) * 1.001).collect();
         let x = Axis::logarithmic("percentile", percentile_text).marked(ticks);
