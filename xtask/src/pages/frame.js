@@ -20,7 +20,7 @@
       const box = svg?.getBoundingClientRect();
       if (!box || box.width < 100 || box.height < 50) faults.push(`${id}: no picture without scripts`);
       else if (svg.querySelectorAll("path, rect, polyline, polygon, line, circle").length < 3) faults.push(`${id}: an empty picture without scripts`);
-      if (/NaN|undefined|Infinity/.test(svg?.outerHTML ?? "")) faults.push(`${id}: a number is none without scripts`);
+      if (/NaN|undefined|Infinity/.test(svg?.outerHTML ?? "")) faults.push(`${id}: a number is NaN without scripts`);
     }
     const root = page.documentElement, over = root.scrollWidth - root.clientWidth;
     if (over > 0) faults.push(`without scripts the page is ${over} px wider than its screen`);

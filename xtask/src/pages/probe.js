@@ -43,7 +43,7 @@
       if (this.zooms) this.drag();
       this.legend();
       await this.table();
-      if (/NaN|undefined|Infinity/.test(this.figure.querySelector(".plot").innerHTML)) this.fault("a number is none");
+      if (/NaN|undefined|Infinity/.test(this.figure.querySelector(".plot").innerHTML)) this.fault("a number is NaN");
     }
 
     look() {
@@ -52,7 +52,7 @@
       const marks = [...svg.querySelectorAll(".curve, .dot, rect[class^='f'], path[class^='h']")];
       const drawn = marks.some((mark) => mark.getAttribute("d") || mark.getAttribute("width"));
       if (!drawn) this.fault("nothing is drawn");
-      if (/NaN|undefined|Infinity/.test(svg.outerHTML)) this.fault("a number is none");
+      if (/NaN|undefined|Infinity/.test(svg.outerHTML)) this.fault("a number is NaN");
       const screen = this.plot.getBoundingClientRect();
       const texts = [...svg.querySelectorAll("text")].map((text) => ({ text: text.textContent, box: text.getBoundingClientRect() }));
       for (const { text, box } of texts) {
@@ -96,7 +96,7 @@
       press(this.plot, "ArrowLeft");
       if (readout.textContent !== first) this.fault("the left arrow does not go back");
       press(this.plot, "End");
-      if (/NaN|undefined|Infinity/.test(readout.textContent)) this.fault("reads a number that is none");
+      if (/NaN|undefined|Infinity/.test(readout.textContent)) this.fault("reads a number that is NaN");
       this.plot.blur();
     }
 
@@ -148,7 +148,7 @@
       await soon();
       const cells = [...details.querySelectorAll("td, tbody th")];
       if (!cells.length) this.fault("the table has no values");
-      if (cells.some((cell) => /NaN|undefined|Infinity/.test(cell.textContent))) this.fault("a number of the table is none");
+      if (cells.some((cell) => /NaN|undefined|Infinity/.test(cell.textContent))) this.fault("a number of the table is NaN");
       const box = details.getBoundingClientRect();
       if (box.right > document.documentElement.clientWidth + 1) this.fault("the table is wider than the page");
       details.open = false;
