@@ -1,4 +1,5 @@
-//! Expectations of a real device whose limit is known: above it they are missed, at and below it they are met.
+//! Expectations of a real device whose limit is known: above it they are missed, at and below it they are met. They
+//! lie a quarter of the limit away from it, so that a second in which the host stood still decides nothing.
 
 use fathom_tests::{
     Cap, LoopDevice, Throttle, fathom_under, loading, measuring_capped, must_run, need, run, scratch,
@@ -55,16 +56,16 @@ fn a_capped_device_misses_expectations_above_its_cap() {
     let throttle = Throttle::new(device.path(), &Cap::iops(CAP));
     steadily(|| {
         let expectations =
-            ["rand-read.iops>=600", "rand-read.iops>=400+-10%", "custom?iops=800", "custom?iops=360"];
+            ["rand-read.iops>=600", "rand-read.iops>=400+-25%", "custom?iops=800", "custom?iops=300"];
         let above = judged(&throttle, (&device, "rand-read"), &expectations);
         check(&above, CAP, 3, &["missed", "met", "missed", "met"])?;
-        let below = judged(&throttle, (&device, "rand-read"), &["rand-read.iops>=300", "custom?iops=360"]);
+        let below = judged(&throttle, (&device, "rand-read"), &["rand-read.iops>=300", "custom?iops=300"]);
         check(&below, CAP, 0, &["met", "met"])
     });
     // Bandwidth, where requests of 4k say nothing of it.
     throttle.set(&Cap::bytes_per_second(20 * MIB));
     steadily(|| {
-        let expectations = ["seq-read.bytes_per_second>=30MiB", "seq-read.bytes_per_second>=20MiB/s±10%"];
+        let expectations = ["seq-read.bytes_per_second>=30MiB", "seq-read.bytes_per_second>=20MiB/s±25%"];
         let found = judged(&throttle, (&device, "seq-read"), &expectations);
         check(&found, 20 * MIB, 3, &["missed", "met"])
     });
