@@ -6,9 +6,6 @@ use serde_json::{Value, json};
 
 use super::case::{DeviceCase, Disturbance};
 
-/// A bound may exceed the limit by this share: the first turn of a limiter counts in full.
-const BEYOND: f64 = 1.02;
-
 /// The line of results of one device.
 pub fn judged(case: &DeviceCase, document: &Value) -> Value {
     let is_steady = case.disturbance == Disturbance::None;
@@ -22,7 +19,7 @@ pub fn judged(case: &DeviceCase, document: &Value) -> Value {
             let verdict = match (value, low, high) {
                 (Some(_), Some(low), Some(high)) if low <= truth && truth <= high => "held",
                 (Some(_), ..) => "outside",
-                (None, Some(low), _) if low > truth * BEYOND => "outside",
+                (None, Some(low), _) if low > truth => "outside",
                 (None, Some(_), _) => "bound",
                 _ => "unknown",
             };

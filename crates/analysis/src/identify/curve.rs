@@ -22,11 +22,21 @@ pub(crate) struct Curve {
     pub(crate) bulk: Option<RateLevel>,
     /// The most bytes a second seen.
     pub(crate) most_bytes: f64,
+    /// The low end of their interval.
+    pub(crate) least_bytes: f64,
     /// The largest block with the rate of the smallest; `None` where bytes limit even those.
     pub(crate) flat_to: Option<u64>,
     pub(crate) unit: ObservedUnit,
     /// The block that uses up I/Os and bytes at their fastest.
     pub(crate) both: u64,
+}
+
+impl Curve {
+    /// The curve, where `level` may be the one with the most bytes a second.
+    pub(crate) fn with_bytes_of(self, level: &RateLevel) -> Curve {
+        let most_bytes = self.most_bytes.max(level.bytes());
+        Curve { most_bytes, least_bytes: self.least_bytes.max(level.least_bytes()), ..self }
+    }
 }
 
 /// What limits small requests.
@@ -108,6 +118,7 @@ impl Script<'_> {
             small_limit,
             bulk: None,
             most_bytes,
+            least_bytes: most.least_bytes(),
             flat_to: Some(largest),
             unit: ObservedUnit::Above(largest),
             both: largest,
@@ -364,14 +375,12 @@ impl Script<'_> {
         // What limits small requests may limit these as well.
         let is_other = bulk.rate < curve.top.rate * 0.9;
         let is_held = is_other && bulk.bytes() < carried * (1.0 - ALIKE);
-        let most_bytes = curve.most_bytes.max(bulk.bytes());
         Ok(Curve {
             bulk: Some(bulk).filter(|_| is_held),
-            most_bytes,
             flat_to: Some(last),
             unit: ObservedUnit::Exactly(unit),
             both: unit.min(last),
-            ..curve
+            ..curve.with_bytes_of(&bulk)
         })
     }
 }

@@ -223,6 +223,7 @@ impl Script<'_> {
             small_limit,
             bulk: Some(bulk),
             most_bytes: bytes,
+            least_bytes: bulk.least_bytes(),
             flat_to: Some(top.block),
             unit: ObservedUnit::Hidden,
             both: top.block,

@@ -26,17 +26,17 @@ pub(super) fn iops(curve: &Curve) -> Figure {
 /// The limit on bytes of one direction.
 pub(super) fn bytes(curve: &Curve) -> Figure {
     // The shortest measurements last for about a second, and a turn more or less counts in them.
-    let least = |share: f64| Estimate::AtLeast(curve.most_bytes * (share - curve.top.turn_s));
+    let least = |bytes: f64| Estimate::AtLeast(bytes * (0.99 - curve.top.turn_s));
     match curve.bulk {
-        Some(bulk) if bulk.is_busy => Figure::bound(least(0.99), "the client was the limit"),
-        Some(bulk) if is_varied(&bulk) => Figure::bound(least(0.99), UNEVEN),
+        Some(bulk) if bulk.is_busy => Figure::bound(least(bulk.least_bytes()), "the client was the limit"),
+        Some(bulk) if is_varied(&bulk) => Figure::bound(least(bulk.least_bytes()), UNEVEN),
         Some(bulk) => known(&bulk, bulk.bytes(), 0.0),
         None => {
             let why = match curve.unit {
                 ObservedUnit::Exactly(_) => "larger I/Os count as several",
                 _ => "the IOPS limit applies even to the largest I/Os",
             };
-            Figure::bound(least(0.98), why)
+            Figure::bound(least(curve.least_bytes), why)
         }
     }
 }
@@ -79,5 +79,53 @@ pub(super) fn unit(unit: ObservedUnit) -> Figure {
             Figure::bound(Estimate::AtLeast(bytes as f64), why)
         }
         ObservedUnit::Hidden => Figure::unknown("another limit hides how I/Os are counted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identify::probe::{IoDirection, OtherIo};
+
+    fn level(block: u64, rate: f64, error: f64, uneven: f64) -> RateLevel {
+        RateLevel {
+            block,
+            depth: 4,
+            rate,
+            error,
+            varies: false,
+            turn_s: 0.0,
+            others: OtherIo::default(),
+            lat_ns: 1e6,
+            is_busy: false,
+            ios: 100,
+            uneven,
+            at_ns: 0,
+        }
+    }
+
+    /// What is certain of the bytes a second is the low end of what was measured, however high that was.
+    #[test]
+    fn a_bound_on_bytes_allows_for_the_error_of_its_rate() {
+        let check = |bulk: Option<RateLevel>, most: RateLevel, at_most: f64| {
+            let curve = Curve {
+                way: IoDirection::Read,
+                top: level(4096, 1000.0, 0.002, 0.0),
+                small_limit: SmallIoLimit::Count,
+                bulk,
+                most_bytes: most.bytes(),
+                least_bytes: most.least_bytes(),
+                flat_to: Some(4096),
+                unit: ObservedUnit::Hidden,
+                both: 4096,
+            };
+            let figure = bytes(&curve);
+            let least = figure.estimate.and_then(|estimate| estimate.low()).expect("a bound");
+            assert!(figure.value().is_none() && least < at_most && least > 0.95 * at_most, "{figure:?}");
+        };
+        // 4 MiB/s, of which 4 % too many were counted.
+        let uneven = level(1 << 20, 4.16, 0.06, 0.2);
+        check(Some(uneven), uneven, 4.0 * 1048576.0);
+        check(None, level(1 << 20, 4.16, 0.06, 0.0), 4.0 * 1048576.0);
     }
 }

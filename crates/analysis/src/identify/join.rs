@@ -122,7 +122,7 @@ impl Script<'_> {
         // A larger request counts as several.
         let most = if let ObservedUnit::Exactly(unit) = curve.unit { unit } else { u64::MAX };
         let (flat_to, both) = ((meets >= least).then_some(meets.min(most)), meets.max(least).min(most));
-        Curve { flat_to, both, most_bytes: curve.most_bytes.max(bulk.bytes()), ..curve }
+        Curve { flat_to, both, ..curve.with_bytes_of(&bulk) }
     }
 
     /// The rate with credit, once there is some again: as if there were none when the rest begins.

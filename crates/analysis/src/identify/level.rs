@@ -39,6 +39,11 @@ impl RateLevel {
         self.rate * self.block as f64
     }
 
+    /// Bytes a second that are no more than were served: the low end of the interval.
+    pub(crate) fn least_bytes(&self) -> f64 {
+        self.bytes() * (1.0 - self.error)
+    }
+
     /// Requests a second that the limit may be higher than the rate, as turns release whole requests only.
     pub(crate) fn unreleased(&self) -> f64 {
         if self.turn_s > 0.0 { 1.0 / self.turn_s } else { 0.0 }
