@@ -91,8 +91,9 @@ fn beyond(record: &RunRecord, row: &RecordRow<'_>) -> Option<f64> {
     let share = |theirs: u64, ours: u64| theirs.saturating_sub(ours) as f64 / ours.max(1) as f64;
     let of_bytes = share(device.read_bytes + device.write_bytes, total.bytes);
     // Requests in pieces are no more work than their bytes.
-    let is_split =
-        largest_request(record, row).zip(row.block_bytes()).is_none_or(|(most, block)| block > most);
+    let is_split = largest_request(&record.header.conditions.target, row)
+        .zip(row.block_bytes())
+        .is_none_or(|(most, block)| block > most);
     let of_requests = if is_split { 0.0 } else { share(device.reads + device.writes, total.ios) };
     Some(of_bytes.max(of_requests))
 }
@@ -114,20 +115,24 @@ fn of_others(target: &TargetRecord, row: &RecordRow<'_>) -> Option<ForeignIo> {
     let in_flight = |block: fn(&PerOp<u64>) -> u64| -> u64 {
         jobs.iter().map(|job| u64::from(job.iodepth()) * block(&job.largest_blocks())).sum()
     };
+    let at_once: u64 = jobs.iter().map(|job| u64::from(job.iodepth())).sum();
     let (reading, writing) = (in_flight(|block| block.read), in_flight(|block| block.write));
     let beyond = |theirs: u64, ours: u64| theirs.saturating_sub(ours) as f64;
+    let largest = whole_up_to(target, row);
     let (mut requests, mut bytes) = (0.0, 0.0);
     if written > 0 && target.kind == "block_device" {
         // No file system lies between: every byte that was not ours is of others.
-        bytes += beyond(device.write_bytes, written + writing);
-        let mean = device.write_bytes as f64 / device.writes.max(1) as f64;
-        requests += bytes / mean.max(512.0);
+        let of_others = beyond(device.write_bytes, written + writing);
+        let ours = row.sum(|op| op.ios, |job| &job.measured.write) + at_once;
+        requests += requests_of(of_others, (device.writes, device.write_bytes), ours, largest);
+        bytes += of_others;
     }
     // Writes smaller than a block of the device make it read: that has a finding of its own.
     if written == 0 {
-        bytes += beyond(device.read_bytes, read + reading);
-        let mean = device.read_bytes as f64 / device.reads.max(1) as f64;
-        requests += bytes / mean.max(512.0);
+        let of_others = beyond(device.read_bytes, read + reading);
+        let ours = row.sum(|op| op.ios, |job| &job.measured.read) + at_once;
+        requests += requests_of(of_others, (device.reads, device.read_bytes), ours, largest);
+        bytes += of_others;
         if trimmed == 0 {
             bytes += device.write_bytes as f64;
             requests += device.writes as f64;
@@ -137,6 +142,27 @@ fn of_others(target: &TargetRecord, row: &RecordRow<'_>) -> Option<ForeignIo> {
         bytes += device.read_bytes as f64;
     }
     Some(ForeignIo { requests, bytes, device: device.name.clone(), seconds: counted_seconds(row) })
+}
+
+/// The requests that `bytes` of others were, of `all` requests and bytes of the device: those beyond `ours` where ours reach it
+/// whole, else as many as bytes of the mean size make.
+fn requests_of(bytes: f64, all: (u64, u64), ours: u64, whole_up_to: Option<u64>) -> f64 {
+    let (requests, all_bytes) = all;
+    match whole_up_to {
+        // Some of ours may have been merged.
+        Some(largest) if requests > ours => {
+            ((requests - ours) as f64).max(bytes / largest as f64).min(bytes / 512.0)
+        }
+        _ => bytes / (all_bytes as f64 / requests.max(1) as f64).max(512.0),
+    }
+}
+
+/// The largest request that the target's device takes, bytes, where all of ours are no larger.
+fn whole_up_to(target: &TargetRecord, row: &RecordRow<'_>) -> Option<u64> {
+    let largest = largest_request(target, row)?;
+    let largest_of_ours =
+        row.jobs().iter().map(|job| job.largest_blocks()).map(|each| each.read.max(each.write)).max()?;
+    (largest_of_ours <= largest).then_some(largest)
 }
 
 /// What the disk under a partition did beyond the partition itself.
@@ -155,10 +181,9 @@ fn beside_partition(target: &TargetRecord, row: &RecordRow<'_>) -> Option<Foreig
 }
 
 /// Largest request that the target's device takes, bytes, where that is known.
-fn largest_request(record: &RunRecord, row: &RecordRow<'_>) -> Option<u64> {
+fn largest_request(target: &TargetRecord, row: &RecordRow<'_>) -> Option<u64> {
     let device = row.summary.device.as_ref()?;
-    let devices = &record.header.conditions.target.devices;
-    devices.iter().find(|known| known.name == device.name)?.max_request_bytes
+    target.devices.iter().find(|known| known.name == device.name)?.max_request_bytes
 }
 
 fn splitting(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
@@ -180,7 +205,7 @@ fn splitting(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     if ours < 10 || pieces < PIECES || !same_bytes {
         return None;
     }
-    let largest = largest_request(record, row);
+    let largest = largest_request(&record.header.conditions.target, row);
     // The kernel does not split what fits into one request: more of them are of other processes.
     if row.block_bytes().zip(largest).is_some_and(|(block, largest)| block <= largest) {
         return None;
@@ -306,6 +331,26 @@ mod tests {
         let mut run = with("randread", |run| plan(run, |plan| plan.io.direct = false));
         beside(&mut run, 6000, 0);
         check(&run, &[]);
+    }
+
+    /// Requests of others are counted, whatever their size is beside ours.
+    #[test]
+    fn larger_requests_of_others_are_no_more_of_them() {
+        let case = |sectors: u64, largest: Option<u64>, expected: f64| {
+            let mut run = with("randread", |_| ());
+            run.header.conditions.target.devices[0].max_request_bytes = largest;
+            let counters = &mut run.tests[0].disks[0].counters;
+            (counters.read_ios, counters.read_sectors) =
+                (counters.read_ios + 6000, counters.read_sectors + 6000 * sectors);
+            let found = check(&run, &["foreign-io"]);
+            let requests = found[0].evidence["foreign_requests"].as_f64().expect("a count");
+            assert!((requests / expected - 1.0).abs() < 0.02, "{sectors}, {largest:?}: {requests}");
+        };
+        case(8, Some(1 << 20), 6000.0);
+        case(64, Some(1 << 20), 6000.0);
+        case(1, Some(1 << 20), 6000.0);
+        // Where ours may have been split, by the mean size: 72,000 blocks in 30,000 requests.
+        case(64, None, 48_000.0 / 2.4);
     }
 
     #[test]
