@@ -7,7 +7,9 @@ mod iolog;
 
 use fathom_model::plan::RecordedRequest;
 
-pub use blktrace::{BlktraceError, is_blktrace, read_blktrace};
+pub use blktrace::{
+    BlktraceError, BlktraceEvents, BlockAction, BlockEvent, device_name, is_blktrace, read_blktrace,
+};
 pub use iolog::{Iolog, IologAction, IologLine, IologVersion, parse_line};
 
 /// Longest request, bytes.

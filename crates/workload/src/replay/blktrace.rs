@@ -14,8 +14,10 @@ use super::{MOST_BYTES, Recording};
 const MAGIC: u32 = 0x6561_7407;
 /// Bytes of an event without what follows it.
 const EVENT: usize = 48;
-/// The action of an event that queues a request.
+/// The actions of events that queue a request, issue it to the driver and complete it.
 const QUEUE: u32 = 1;
+const ISSUE: u32 = 7;
+const COMPLETE: u32 = 8;
 /// The categories of an action, shifted.
 const WRITE: u32 = 1 << 17;
 const FLUSH: u32 = 1 << 18;
@@ -62,42 +64,105 @@ fn order_of(first: [u8; 4]) -> Option<bool> {
 pub fn read_blktrace(input: &mut dyn Read, most: usize) -> Result<Recording, BlktraceError> {
     let mut recording = Recording::default();
     let mut devices: HashMap<u32, u32> = HashMap::new();
-    let mut bytes = [0; EVENT];
-    let mut number = 0;
     let mut first_ns = None;
-    loop {
-        number += 1;
-        let refuse = |reason: &str| BlktraceError::Event { event: number, reason: reason.to_owned() };
-        match fill(input, &mut bytes).map_err(BlktraceError::Io)? {
-            0 => break,
-            EVENT => {}
-            _ => return Err(refuse("it is incomplete")),
-        }
-        let is_big = order_of(bytes[..4].try_into().expect("four bytes"))
-            .ok_or_else(|| refuse("it does not begin with the magic number of blktrace"))?;
-        let event = Event::of(&bytes, is_big);
-        let skipped = io::copy(&mut input.take(event.rest), &mut io::sink()).map_err(BlktraceError::Io)?;
-        if skipped < event.rest {
-            return Err(refuse("the data after it is incomplete"));
-        }
-        let Some((op, offset, len)) = event.request().map_err(|reason| refuse(&reason))? else { continue };
+    let mut events = BlktraceEvents::new(input);
+    while let Some(event) = events.next_of(&[BlockAction::Queue])? {
         let file = *devices.entry(event.device).or_insert_with(|| {
-            recording.files.push(format!("{}:{}", event.device >> 20, event.device & 0xf_ffff));
+            recording.files.push(device_name(event.device));
             recording.files.len() as u32 - 1
         });
         if recording.requests.len() == most {
             return Err(BlktraceError::TooMany);
         }
         // The first of the recording may not be the first in time: differences are taken below.
-        let first = first_ns.get_or_insert(event.time_ns);
-        *first = event.time_ns.min(*first);
-        let request = Request { op, file, len, offset };
-        recording.requests.push(RecordedRequest { at_ns: event.time_ns, request });
+        let first = first_ns.get_or_insert(event.at_ns);
+        *first = event.at_ns.min(*first);
+        let request = Request { op: event.op, file, len: event.len, offset: event.offset };
+        recording.requests.push(RecordedRequest { at_ns: event.at_ns, request });
     }
     for recorded in &mut recording.requests {
         recorded.at_ns -= first_ns.unwrap_or(0);
     }
     Ok(recording.sorted())
+}
+
+/// The number of a device as `MAJOR:MINOR`.
+pub fn device_name(device: u32) -> String {
+    format!("{}:{}", device >> 20, device & 0xf_ffff)
+}
+
+/// What happens to a request of a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BlockAction {
+    /// A program or file system makes it.
+    Queue,
+    /// It is passed to the driver.
+    Issue,
+    /// The device has completed it.
+    Complete,
+}
+
+/// One event of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockEvent {
+    /// The clock of the recording, ns.
+    pub at_ns: u64,
+    /// What happens.
+    pub action: BlockAction,
+    /// The operation.
+    pub op: Op,
+    /// Offset on the device, bytes.
+    pub offset: u64,
+    /// Length, bytes; 0 for flushes.
+    pub len: u32,
+    /// The device: its major number, and its minor number in the lower 20 bits.
+    pub device: u32,
+}
+
+/// The events of a recording, one after the other.
+pub struct BlktraceEvents<'a> {
+    input: &'a mut dyn Read,
+    /// The number of the last event, from 1.
+    number: u64,
+}
+
+impl<'a> BlktraceEvents<'a> {
+    /// Those of `input`.
+    pub fn new(input: &'a mut dyn Read) -> BlktraceEvents<'a> {
+        BlktraceEvents { input, number: 0 }
+    }
+
+    /// The next event whose action is one of `wanted`; `None` at the end.
+    ///
+    /// # Errors
+    /// The input cannot be read, or an event is incomplete or none.
+    pub fn next_of(&mut self, wanted: &[BlockAction]) -> Result<Option<BlockEvent>, BlktraceError> {
+        let mut bytes = [0; EVENT];
+        loop {
+            self.number += 1;
+            let event = self.number;
+            let refuse = |reason: &str| BlktraceError::Event { event, reason: reason.to_owned() };
+            match fill(self.input, &mut bytes).map_err(BlktraceError::Io)? {
+                0 => return Ok(None),
+                EVENT => {}
+                _ => return Err(refuse("it is incomplete")),
+            }
+            let is_big = order_of(bytes[..4].try_into().expect("four bytes"))
+                .ok_or_else(|| refuse("it does not begin with the magic number of blktrace"))?;
+            let event = Event::of(&bytes, is_big);
+            let mut rest = (&mut *self.input).take(event.rest);
+            let skipped = io::copy(&mut rest, &mut io::sink()).map_err(BlktraceError::Io)?;
+            if skipped < event.rest {
+                return Err(refuse("the data after it is incomplete"));
+            }
+            let Some(action) = event.action().filter(|action| wanted.contains(action)) else { continue };
+            let Some((op, offset, len)) = event.request().map_err(|reason| refuse(&reason))? else {
+                continue;
+            };
+            let (at_ns, device) = (event.time_ns, event.device);
+            return Ok(Some(BlockEvent { at_ns, action, op, offset, len, device }));
+        }
+    }
 }
 
 /// Reads until `bytes` are full or the input ends; returns the number read.
@@ -142,12 +207,21 @@ impl Event {
         }
     }
 
-    /// Operation, offset and bytes of the request that is queued, if one is.
-    fn request(&self) -> Result<Option<(Op, u64, u32)>, String> {
-        let is_queued = self.action & 0xffff == QUEUE;
-        if !is_queued || self.action & (PASSED_THROUGH | NOTIFICATION) != 0 {
-            return Ok(None);
+    /// What happens, if it happens to a request of a file system or program.
+    fn action(&self) -> Option<BlockAction> {
+        if self.action & (PASSED_THROUGH | NOTIFICATION) != 0 {
+            return None;
         }
+        match self.action & 0xffff {
+            QUEUE => Some(BlockAction::Queue),
+            ISSUE => Some(BlockAction::Issue),
+            COMPLETE => Some(BlockAction::Complete),
+            _ => None,
+        }
+    }
+
+    /// Operation, offset and bytes of the request, if it is one.
+    fn request(&self) -> Result<Option<(Op, u64, u32)>, String> {
         let op = match () {
             () if self.action & DISCARD != 0 => Op::Trim,
             () if self.action & WRITE != 0 => Op::Write,
@@ -221,6 +295,29 @@ mod tests {
         assert_eq!(requests(&bytes), expected);
         assert_eq!(read(&bytes).unwrap().files, ["8:16"]);
         assert!(is_blktrace(&bytes) && !is_blktrace(b"fio version 3 iolog") && !is_blktrace(b"x"));
+    }
+
+    #[test]
+    fn issues_and_completions_are_events_of_their_own() {
+        let bytes = [
+            event(1_000, READ | QUEUE, (8, 4096), &[]),
+            event(1_200, READ | ISSUE, (8, 4096), &[]),
+            event(1_300, READ | 3, (8, 4096), &[]),
+            event(2_000, READ | COMPLETE, (8, 4096), &[]),
+        ]
+        .concat();
+        let mut input = &*bytes;
+        let mut events = BlktraceEvents::new(&mut input);
+        let wanted = [BlockAction::Issue, BlockAction::Complete];
+        let mut found = Vec::new();
+        while let Some(event) = events.next_of(&wanted).unwrap() {
+            found.push((event.at_ns, event.action, event.offset, device_name(event.device)));
+        }
+        let device = || "8:16".to_owned();
+        assert_eq!(
+            found,
+            [(1_200, BlockAction::Issue, 4096, device()), (2_000, BlockAction::Complete, 4096, device())]
+        );
     }
 
     #[test]
