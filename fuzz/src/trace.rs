@@ -10,7 +10,7 @@ use fathom_report::formats::Format;
 use fathom_report::simulate::{json as simulate_json, view};
 use fathom_report::{JsonWriter, Style, TextWriter};
 use fathom_runner::StopHandle;
-use fathom_sys::files::{Lines, TRACE};
+use fathom_sys::files::TRACE;
 
 use crate::messages;
 
@@ -18,7 +18,7 @@ use crate::messages;
 const VOLUME: &str = "custom?iops=100&burst_iops=3000&bucket_ios=5000&bandwidth=100MiB&latency=1ms&size=1GiB";
 /// Reads the trace and puts it to a volume, once and two and a half times.
 pub fn check(data: &[u8]) {
-    let trace = match Trace::read(&mut Lines::new(&TRACE, "fuzz", data)) {
+    let trace = match Trace::read_from(&TRACE, "fuzz", data, None) {
         Ok(trace) => trace,
         Err(error) => return messages::check(&error, error.hint().as_deref()),
     };

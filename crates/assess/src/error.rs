@@ -7,6 +7,7 @@ use fathom_catalog::CatalogError;
 use fathom_model::Nanos;
 use fathom_model::text::{defused, shown};
 use fathom_model::units::{bytes, duration};
+use fathom_observed::LoadError;
 use fathom_options::{JobFilePosition, OptionError};
 use fathom_runner::RunError;
 use fathom_sys::files::InputError;
@@ -106,15 +107,13 @@ pub enum AssessError {
         /// The grammar's own account.
         source: Box<OptionError>,
     },
-    /// A trace that is none.
-    #[error("{name}:{line}: {reason}")]
-    Trace {
-        /// Its name.
+    /// An observed load that cannot be read or used.
+    #[error("{name}{}", load_place(error))]
+    ObservedLoad {
+        /// The name of its file.
         name: String,
-        /// The line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
+        /// What is wrong with it, and where.
+        error: Box<LoadError>,
     },
     /// An expectation that is not valid, or names something unknown.
     #[error("{given}: {reason}")]
@@ -191,9 +190,7 @@ impl AssessError {
                 Some("see the suites in the source of the program (suites/*.toml) for the format".to_owned())
             }
             AssessError::SuiteOption { source, .. } | AssessError::JobFile { source, .. } => source.hint(),
-            AssessError::Trace { .. } => {
-                Some("create a trace with fio --write_iolog=FILE, or with blktrace and blkparse".to_owned())
-            }
+            AssessError::ObservedLoad { error, .. } => Some(error.hint.clone()),
             AssessError::UnknownTest { known, .. } => Some(format!("use one of {}", known.join(", "))),
             AssessError::Target { hint, .. }
             | AssessError::Simulated { hint, .. }
@@ -227,6 +224,13 @@ impl AssessError {
     pub fn is_usage(&self) -> bool {
         !matches!(self, AssessError::Target { .. } | AssessError::Options(_) | AssessError::Run(_))
     }
+}
+
+/// What is wrong with an observed load behind its name: `:LINE: FIELD: PROBLEM`.
+fn load_place(LoadError { line, field, problem, .. }: &LoadError) -> String {
+    let line = if *line > 0 { format!(":{line}") } else { String::new() };
+    let field = if field.is_empty() { String::new() } else { format!(" {field}:") };
+    format!("{line}:{field} {problem}")
 }
 
 /// What is wrong with a file, where, and the line itself; each line hides nothing.

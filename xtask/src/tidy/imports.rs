@@ -18,7 +18,11 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("fathom-runner", &["fathom-engine", "fathom-model", "fathom-stats", "fathom-sys", "fathom-workload"]),
     ("fathom-record", &["fathom-model", "fathom-stats"]),
     ("fathom-import", &["fathom-model", "fathom-options", "fathom-record"]),
-    ("fathom-analysis", &["fathom-model", "fathom-record", "fathom-stats", "fathom-volume"]),
+    ("fathom-observed", &["fathom-model", "fathom-workload"]),
+    (
+        "fathom-analysis",
+        &["fathom-model", "fathom-observed", "fathom-record", "fathom-stats", "fathom-volume"],
+    ),
     (
         "fathom-assess",
         &[
@@ -26,6 +30,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "fathom-catalog",
             "fathom-engine",
             "fathom-model",
+            "fathom-observed",
             "fathom-options",
             "fathom-record",
             "fathom-runner",
@@ -34,7 +39,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "fathom-volume",
         ],
     ),
-    ("fathom-report", &["fathom-analysis", "fathom-catalog", "fathom-model", "fathom-record"]),
+    (
+        "fathom-report",
+        &["fathom-analysis", "fathom-catalog", "fathom-model", "fathom-observed", "fathom-record"],
+    ),
     ("fathom-history", &["fathom-analysis", "fathom-record", "fathom-sys"]),
     ("fathom-tests", &[]),
     ("xtask", &["fathom-options", "fathom-tests"]),
@@ -79,6 +87,7 @@ const OWNED: &[(&str, &[&str])] = &[
             "fathom",
             "fathom-history",
             "fathom-import",
+            "fathom-observed",
             "fathom-record",
             "fathom-report",
             "fathom-tests",

@@ -6,13 +6,14 @@ use std::collections::BinaryHeap;
 use fathom_analysis::forecast::{ForecastCourse, credits, joined};
 use fathom_model::units::grouped;
 use fathom_model::{Nanos, Op, PerOp};
+use fathom_observed::ObservedRequest;
 use fathom_record::forecast::{CompletedRequests, Forecast, ForecastOp, ForecastStall, OwnPace};
 use fathom_runner::StopHandle;
 use fathom_stats::{Latency, histogram};
 use fathom_volume::{RequestOutcome, Volume, VolumeRequest};
 
 use super::jobs::{stage_states, volume_notes};
-use super::trace::{Trace, TraceRequest};
+use super::trace::Trace;
 use super::{Predicted, SimulateObserver};
 use crate::AssessError;
 use crate::simulated::SimulatedVolume;
@@ -175,7 +176,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn make(&mut self, event: &TraceRequest) {
+    fn make(&mut self, event: &ObservedRequest) {
         let size = self.volume.model().size_bytes;
         let mut offset = event.offset;
         if offset.checked_add(u64::from(event.bytes)).is_none_or(|end| end > size) {
@@ -327,13 +328,13 @@ impl Replay<'_> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_sys::files::{Lines, TRACE};
+    use fathom_sys::files::TRACE;
 
     use super::*;
     use crate::catalogue::VolumeTypes;
 
     fn predicted(volume: &str, text: &str, seconds: Option<u64>) -> Predicted {
-        let trace = Trace::read(&mut Lines::new(&TRACE, "t", text.as_bytes())).unwrap();
+        let trace = Trace::read_from(&TRACE, "t", text.as_bytes(), None).unwrap();
         let volume = SimulatedVolume::named(volume.as_ref(), &VolumeTypes::default()).unwrap();
         let stop = StopHandle::default();
         predict(&trace, &volume, seconds.map(Nanos::from_secs), &stop, &mut ()).unwrap()
@@ -402,7 +403,7 @@ mod tests {
                 *self.0 += 1;
             }
         }
-        let trace = Trace::read(&mut Lines::new(&TRACE, "t", reads(2, apart).as_bytes())).unwrap();
+        let trace = Trace::read_from(&TRACE, "t", reads(2, apart).as_bytes(), None).unwrap();
         let volume = SimulatedVolume::named(HUNDRED.as_ref(), &VolumeTypes::default()).unwrap();
         let (stop, observer) = (StopHandle::default(), &mut Counting(&mut looks));
         let Predicted { forecast, .. } = predict(&trace, &volume, None, &stop, observer).unwrap();

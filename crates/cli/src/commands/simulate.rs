@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 use fathom_assess::simulate::{JobLoad, SimulateSettings, SimulatedLoad, Trace, simulate, volumes};
@@ -15,7 +15,7 @@ use fathom_report::formats::Format;
 use fathom_report::simulate::{self as report_simulate, json as simulate_json};
 use fathom_report::{JsonWriter, Style, TextWriter};
 use fathom_runner::StopHandle;
-use fathom_sys::files::{JOB_FILE, TRACE};
+use fathom_sys::files::JOB_FILE;
 
 use super::fio::{machine_numbers, read_job_file};
 use super::format_arguments::FormatArguments;
@@ -37,9 +37,12 @@ pub struct SimulateArguments {
     /// Load: a built-in workload profile; see `fathom bench --profile list`
     #[arg(long, group = "load", value_name = "NAME")]
     profile: Option<String>,
-    /// Load: recorded requests at their times, from an fio iolog or blkparse text (- for standard input)
+    /// Load: recorded requests at their times, from an fio iolog, blktrace or blkparse text (- for standard input)
     #[arg(long, group = "load", value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Device of a trace that has several: MAJOR:MINOR, or a file of an iolog
+    #[arg(long = "device", requires = "trace", value_name = "NAME")]
+    trace_device: Option<String>,
     /// Simulated time: 90, 30m, 24h, 7d [default: 24h; for a trace its length]
     #[arg(long = "for", value_parser = length, value_name = "TIME")]
     length: Option<Nanos>,
@@ -136,15 +139,10 @@ fn load(arguments: &SimulateArguments) -> Result<(SimulatedLoad, String), Compla
     let Some(path) = &arguments.trace else {
         return Err(Complaint::usage("no load given", Some("add --job, --profile or --trace".to_owned())));
     };
-    let trace = trace(path)?;
+    let trace = Trace::read(path, arguments.trace_device.as_deref())?;
     let said =
         format!("the {} requests of {} ({})", grouped(trace.requests() as u64), trace.name, trace.format);
     Ok((SimulatedLoad::Trace(trace), said))
-}
-
-fn trace(path: &Path) -> Result<Trace, Complaint> {
-    let mut lines = TRACE.lines(path).map_err(AssessError::from)?;
-    Ok(Trace::read(&mut lines)?)
 }
 
 /// Shows what came out.

@@ -53,7 +53,7 @@ pub const RECORD: Input = whole("record", false, 256 * MIB);
 pub const IMPORT: Input = whole("source", true, 256 * MIB);
 /// The description of the distribution (`os-release`).
 pub const SYSTEM_TEXT: Input = whole("system file", false, 64 * KIB);
-/// Requests of a program. Its requests are kept, as they have to be sorted by time: 24 bytes each, 400 MB at the most.
+/// Requests of a program. Its requests are kept, as they have to be sorted by time: 32 bytes each, 512 MB at the most.
 pub const TRACE: Input = Input {
     noun: "trace",
     takes_stdin: true,
@@ -61,6 +61,9 @@ pub const TRACE: Input = Input {
     most_line_bytes: 16 << 10,
     most_entries: 16 << 20,
 };
+
+/// Metrics of an observed load, exported from another program: they are parsed as a whole.
+pub const LOAD_EXPORT: Input = whole("observed load", true, 128 * MIB);
 
 /// Recorded requests that a job replays: 32 bytes each in memory, 512 MB at the most.
 pub const RECORDING: Input = Input { noun: "recording", ..TRACE };
@@ -167,11 +170,22 @@ impl Input {
     /// # Errors
     /// As for [`Input::read`]; it is not UTF-8.
     pub fn read_text(&self, path: &Path) -> Result<String, InputError> {
-        String::from_utf8(self.read(path)?).map_err(|error| {
-            let valid = error.utf8_error().valid_up_to();
-            let lines = error.as_bytes()[..valid].iter().filter(|&&byte| byte == b'\n').count();
-            self.error(path, InputCause::NotText(lines + 1))
-        })
+        String::from_utf8(self.read(path)?).map_err(|error| self.error(path, not_text(&error)))
+    }
+
+    /// All text of an open input that has been looked at: errors call it `name`.
+    ///
+    /// # Errors
+    /// It cannot be read, is larger than the limit, or not UTF-8.
+    pub fn text_of(&self, name: &str, reader: impl Read) -> Result<String, InputError> {
+        let refuse = |cause| InputError { noun: self.noun, name: name.to_owned(), cause };
+        let mut bytes = Vec::new();
+        let read = reader.take(self.most_bytes + 1).read_to_end(&mut bytes);
+        read.map_err(|error| refuse(InputCause::Io(error)))?;
+        if bytes.len() as u64 > self.most_bytes {
+            return Err(refuse(InputCause::TooLarge(self.most_bytes)));
+        }
+        String::from_utf8(bytes).map_err(|error| refuse(not_text(&error)))
     }
 
     /// The lines of the input at `path`, of which one is in memory at a time.
@@ -220,6 +234,13 @@ impl Input {
         }
         Ok(bytes)
     }
+}
+
+/// The line that is not UTF-8.
+fn not_text(error: &std::string::FromUtf8Error) -> InputCause {
+    let valid = error.utf8_error().valid_up_to();
+    let lines = error.as_bytes()[..valid].iter().filter(|&&byte| byte == b'\n').count();
+    InputCause::NotText(lines + 1)
 }
 
 /// Opens a regular file, or `/dev/null` for one that is empty.

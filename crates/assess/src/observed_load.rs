@@ -1,0 +1,138 @@
+//! Reads observed loads from the files that users name.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use fathom_observed::{
+    LoadError, ObservedLoad, SourceKind, TraceLines, read_blktrace, read_text, source_kind,
+};
+use fathom_sys::files::{Input, InputCause, InputError, LOAD_EXPORT, Lines, TRACE};
+
+use crate::AssessError;
+
+/// Bytes of a source that are looked at before it is read.
+const HEAD: usize = 64 << 10;
+
+/// Reads the load in the file at `path`, of whatever format; `device` chooses one of several.
+///
+/// # Errors
+/// The file cannot be read, has no known format or an error in it, or several devices and none is chosen.
+pub fn read_observed_load(path: &Path, device: Option<&str>) -> Result<ObservedLoad, AssessError> {
+    let (name, file) = TRACE.reader(path)?;
+    let length = file.metadata().map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 });
+    let mut reader = BufReader::with_capacity(HEAD, file);
+    if source_kind(head(&name, &mut reader)?) == SourceKind::Text && length > LOAD_EXPORT.most_bytes {
+        let cause = InputCause::TooLarge(LOAD_EXPORT.most_bytes);
+        return Err(InputError { noun: LOAD_EXPORT.noun, name, cause }.into());
+    }
+    observed_load_of(&name, reader, device)
+}
+
+/// The load in what `reader` gives; errors call it `name`.
+///
+/// # Errors
+/// As [`read_observed_load`].
+pub fn observed_load_of(
+    name: &str,
+    reader: impl Read,
+    device: Option<&str>,
+) -> Result<ObservedLoad, AssessError> {
+    let mut reader = BufReader::with_capacity(HEAD, reader);
+    match source_kind(head(name, &mut reader)?) {
+        SourceKind::Text => {
+            let text = LOAD_EXPORT.text_of(name, reader)?;
+            read_text(&text, device).map_err(|error| refused(name, error))
+        }
+        kind => trace_of(&TRACE, name, reader, kind, device),
+    }
+}
+
+/// The trace in what `reader` gives. Other sources are refused.
+///
+/// # Errors
+/// As [`read_observed_load`].
+pub(crate) fn requests_of(
+    input: &'static Input,
+    name: &str,
+    reader: impl Read,
+    device: Option<&str>,
+) -> Result<ObservedLoad, AssessError> {
+    let mut reader = BufReader::with_capacity(HEAD, reader);
+    let kind = source_kind(head(name, &mut reader)?);
+    trace_of(input, name, reader, kind, device)
+}
+
+fn trace_of(
+    input: &'static Input,
+    name: &str,
+    mut reader: BufReader<impl Read>,
+    kind: SourceKind,
+    device: Option<&str>,
+) -> Result<ObservedLoad, AssessError> {
+    if kind == SourceKind::Events {
+        let load = read_blktrace(&mut reader, device, input.most_entries);
+        return load.map_err(|error| refused(name, error));
+    }
+    let mut lines = Lines::new(input, name, reader);
+    let Some(first) = lines.next_line()? else { return Err(no_trace(name, "it is empty")) };
+    if kind == SourceKind::Text {
+        return Err(no_trace(
+            name,
+            "it is neither an fio iolog nor a recording of blktrace nor blkparse text",
+        ));
+    }
+    let mut trace = TraceLines::new(first).map_err(|error| refused(name, error))?;
+    while let Some(line) = lines.next_line()? {
+        trace.line(line).map_err(|error| refused(name, error))?;
+        lines.check_entries(trace.kept())?;
+    }
+    trace.finish(device).map_err(|error| refused(name, error))
+}
+
+/// The beginning of a source, which stays in the reader.
+fn head<'a>(name: &str, reader: &'a mut BufReader<impl Read>) -> Result<&'a [u8], AssessError> {
+    reader.fill_buf().map_err(|error| {
+        InputError { noun: TRACE.noun, name: name.to_owned(), cause: InputCause::Io(error) }.into()
+    })
+}
+
+/// A source that is no trace of requests.
+pub(crate) fn no_trace(name: &str, problem: &str) -> AssessError {
+    let error = LoadError {
+        line: 1,
+        field: String::new(),
+        problem: problem.to_owned(),
+        hint: "create a trace with fio --write_iolog=FILE, or with blktrace and blkparse".to_owned(),
+    };
+    refused(name, error)
+}
+
+fn refused(name: &str, error: LoadError) -> AssessError {
+    AssessError::ObservedLoad { name: name.to_owned(), error: Box::new(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<ObservedLoad, String> {
+        observed_load_of("t", bytes, None).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_kind_of_source_is_read() {
+        assert_eq!(read(b"fio version 3 iolog\n1 /t read 0 1\n").unwrap().format.name(), "fio-iolog-3");
+        let csv = b"Timestamp,VolumeReadOps\n2026-11-22T10:00:00Z,1\n2026-11-22T10:01:00Z,1\n";
+        assert_eq!(read(csv).unwrap().format.name(), "cloudwatch-csv");
+        assert_eq!(read(b"\x07taexxxx").unwrap_err(), "t: event 1: it is incomplete");
+    }
+
+    #[test]
+    fn errors_have_name_line_and_field() {
+        assert_eq!(read(b"").unwrap_err(), "t: it is empty");
+        assert!(read(b"hello\n").unwrap_err().starts_with("t:1: it is no observed load"));
+        let csv = b"Timestamp,VolumeReadOps\n2026-11-22T10:00:00Z,x\n";
+        assert_eq!(read(csv).unwrap_err(), "t:2: VolumeReadOps: 'x' is not a number");
+        assert!(read(b"\xff\xff").unwrap_err().ends_with("line 1 is not valid UTF-8"));
+    }
+}

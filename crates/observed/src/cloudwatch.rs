@@ -1,0 +1,402 @@
+//! Metrics of AWS/EBS and AWS/EC2 from CloudWatch: `get-metric-statistics` and `get-metric-data`.
+//!
+//! Neither answer has its period: it is the smallest step between two times. Counts are sums of a period. Averages of counts are
+//! refused, since their meaning depends on the hypervisor.
+
+use std::collections::HashMap;
+
+use fathom_model::Op;
+
+use crate::clock_text::{self, SECOND_NS};
+use crate::interval_table::{IntervalFigure, IntervalTable, Stretch};
+use crate::json::{JsonFault, JsonNode, JsonText};
+use crate::load::{LoadClock, ObservedLoad};
+use crate::{LoadError, LoadFormat};
+
+/// Shortest period of these metrics, ns.
+const LEAST_PERIOD_NS: u64 = 60 * SECOND_NS;
+
+/// A metric of a volume or of an instance.
+#[derive(Debug)]
+pub(crate) struct CloudwatchMetric {
+    name: &'static str,
+    figure: IntervalFigure,
+    /// Base units of one.
+    scale: f64,
+    unit: &'static str,
+    /// Statistics that are read, the best first.
+    statistics: &'static [&'static str],
+}
+
+const SUM: &[&str] = &["Sum"];
+const READ: Option<Op> = Some(Op::Read);
+const WRITE: Option<Op> = Some(Op::Write);
+
+const fn metric(
+    name: &'static str,
+    figure: IntervalFigure,
+    scale: f64,
+    unit: &'static str,
+    statistics: &'static [&'static str],
+) -> CloudwatchMetric {
+    CloudwatchMetric { name, figure, scale, unit, statistics }
+}
+
+const fn ops(name: &'static str, op: Option<Op>) -> CloudwatchMetric {
+    metric(name, IntervalFigure::Ops(op), 1.0, "Count", SUM)
+}
+
+const fn bytes(name: &'static str, op: Option<Op>) -> CloudwatchMetric {
+    metric(name, IntervalFigure::Bytes(op), 1.0, "Bytes", SUM)
+}
+
+const fn time(name: &'static str, op: Option<Op>) -> CloudwatchMetric {
+    metric(name, IntervalFigure::LatencySum(op), 1.0, "Seconds", SUM)
+}
+
+const fn balance(name: &'static str) -> CloudwatchMetric {
+    metric(name, IntervalFigure::Credits, 0.01, "Percent", &["Minimum", "Average"])
+}
+
+const fn check(name: &'static str) -> CloudwatchMetric {
+    metric(name, IntervalFigure::LimitReached, 1.0, "None", &["Maximum", "Sum", "Average"])
+}
+
+/// The metrics that are read. A name that begins with another stands before it.
+const METRICS: &[CloudwatchMetric] = &[
+    ops("VolumeReadOps", READ),
+    ops("VolumeWriteOps", WRITE),
+    bytes("VolumeReadBytes", READ),
+    bytes("VolumeWriteBytes", WRITE),
+    time("VolumeTotalReadTime", READ),
+    time("VolumeTotalWriteTime", WRITE),
+    metric("VolumeQueueLength", IntervalFigure::QueueDepth, 1.0, "Count", &["Average"]),
+    balance("BurstBalance"),
+    check("VolumeIOPSExceededCheck"),
+    check("VolumeThroughputExceededCheck"),
+    ops("EBSReadOps", READ),
+    ops("EBSWriteOps", WRITE),
+    bytes("EBSReadBytes", READ),
+    bytes("EBSWriteBytes", WRITE),
+    balance("EBSIOBalance%"),
+    balance("EBSByteBalance%"),
+    check("InstanceEBSIOPSExceededCheck"),
+    check("InstanceEBSThroughputExceededCheck"),
+];
+
+/// Words that statistics have in labels.
+const OTHER_STATISTICS: [&str; 4] = ["Average", "Maximum", "Minimum", "SampleCount"];
+
+impl CloudwatchMetric {
+    /// The metric that a label or the identifier of a query names.
+    pub fn named(text: &str) -> Option<&'static CloudwatchMetric> {
+        let plain = |text: &str| text.replace('_', "").to_ascii_lowercase();
+        let wanted = plain(text);
+        let is_part = |sign: char| sign.is_ascii_alphanumeric();
+        METRICS.iter().find(|metric| {
+            let name = plain(metric.name);
+            wanted.match_indices(&name).any(|(at, _)| {
+                !wanted[..at].ends_with(is_part) && !wanted[at + name.len()..].starts_with(is_part)
+            })
+        })
+    }
+
+    /// True where values are sums of a period.
+    pub fn is_sum(&self) -> bool {
+        self.statistics == SUM
+    }
+
+    /// True where this statistic is read.
+    pub fn takes(&self, statistic: &str) -> bool {
+        self.statistics.contains(&statistic)
+    }
+
+    /// Why another statistic is none.
+    pub fn refusal(&self, found: &str) -> (String, String) {
+        let wanted = self.statistics[0];
+        let problem = match found {
+            "" => format!("{} has no {wanted}", self.name),
+            found => format!("{} is a series of {found}, not of {wanted}", self.name),
+        };
+        let why = if self.is_sum() { ": what an average means depends on the hypervisor" } else { "" };
+        (problem, format!("export the statistic {wanted}{why}"))
+    }
+}
+
+/// The volume or instance in a label.
+pub(crate) fn resource_in(label: &str) -> Option<&str> {
+    let mut words = label.split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '-'));
+    let is_id = |word: &&str| {
+        let digits = word.strip_prefix("vol-").or_else(|| word.strip_prefix("i-"));
+        digits
+            .is_some_and(|digits| digits.len() >= 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    words.find(is_id)
+}
+
+/// Values as an export has them, in any order.
+#[derive(Debug, Default)]
+pub(crate) struct CloudwatchSeries {
+    values: HashMap<(String, &'static str, u64), f64>,
+    samples: Vec<CloudwatchSample>,
+    pub table: IntervalTable,
+}
+
+#[derive(Debug)]
+struct CloudwatchSample {
+    device: String,
+    metric: &'static CloudwatchMetric,
+    at_ns: u64,
+    value: f64,
+}
+
+impl CloudwatchSeries {
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// It is not possible, or the same period has another one.
+    pub fn push(
+        &mut self,
+        device: &str,
+        metric: &'static CloudwatchMetric,
+        at_ns: u64,
+        value: f64,
+    ) -> Result<(), String> {
+        if matches!(metric.figure, IntervalFigure::Ops(_)) && value.fract() != 0.0 {
+            return Err(format!("{value} I/Os are no sum: the values are those of another statistic"));
+        }
+        match self.values.insert((device.to_owned(), metric.name, at_ns), value) {
+            Some(other) if other != value => {
+                Err(format!("{} has two values for this time, {other} and {value}", metric.name))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.samples.push(CloudwatchSample { device: device.to_owned(), metric, at_ns, value });
+                Ok(())
+            }
+        }
+    }
+
+    /// The load of all values; `period_ns` where the export says it.
+    ///
+    /// # Errors
+    /// The period is unknown or too short, a value is not possible, or it has several devices and none is chosen.
+    pub fn finish(
+        mut self,
+        format: LoadFormat,
+        period_ns: Option<u64>,
+        device: Option<&str>,
+    ) -> Result<ObservedLoad, LoadError> {
+        let mut times: Vec<u64> = self.samples.iter().map(|sample| sample.at_ns).collect();
+        times.sort_unstable();
+        times.dedup();
+        if times.is_empty() {
+            return Err(LoadError::empty("value of a metric of EBS"));
+        }
+        let step = times.windows(2).map(|pair| pair[1] - pair[0]).min();
+        let length_ns = period_ns.or(step).ok_or_else(|| {
+            let problem = "it has a single time, which does not say the period of its values";
+            LoadError::new(0, problem, "export at least two periods")
+        })?;
+        if length_ns < LEAST_PERIOD_NS {
+            let problem = format!("its times are {} s apart", length_ns / SECOND_NS);
+            let hint = "export a period of at least 60 s; do not join exports of different periods";
+            return Err(LoadError::new(0, problem, hint));
+        }
+        for CloudwatchSample { device, metric, at_ns, value } in std::mem::take(&mut self.samples) {
+            let at = Stretch { start_ns: at_ns, length_ns };
+            let set = self.table.set(&device, at, metric.figure, value * metric.scale);
+            set.map_err(|problem| LoadError::new(0, problem, "check this metric").in_field(metric.name))?;
+        }
+        self.table.note(format!("values are sums and means of {} s", length_ns / SECOND_NS));
+        self.table.finish(format, LoadClock::Utc, device)
+    }
+}
+
+const ONE_VOLUME: &str = "export one volume at a time, or label each series with its VolumeId";
+
+/// Reads the documents of one query or of several.
+///
+/// # Errors
+/// A value has no meaning, a statistic is not readable, or it has several volumes and none is chosen.
+pub(crate) fn read(format: LoadFormat, text: &str, device: Option<&str>) -> Result<ObservedLoad, LoadError> {
+    let json = JsonText::parse(text)?;
+    let mut series = CloudwatchSeries::default();
+    for root in json.roots() {
+        let documents: Vec<JsonNode<'_>> = if root.is_array() { root.items().collect() } else { vec![root] };
+        for document in &documents {
+            let read = match format {
+                LoadFormat::CloudwatchData => metric_data(document, &mut series),
+                _ => metric_statistics(document, &mut series),
+            };
+            read.map_err(|fault| json.error(&fault))?;
+        }
+    }
+    series.finish(format, None, device)
+}
+
+/// The metric of a label; of others a note.
+fn known(label: &str, identifier: &str, table: &mut IntervalTable) -> Option<&'static CloudwatchMetric> {
+    let found = CloudwatchMetric::named(label).or_else(|| CloudwatchMetric::named(identifier));
+    if found.is_none() {
+        let name = if label.is_empty() { identifier } else { label };
+        table.note(format!("the metric '{name}' is not used"));
+    }
+    found
+}
+
+fn time_of(node: &JsonNode<'_>) -> Result<u64, JsonFault> {
+    let parsed = match node.text() {
+        Some(text) => clock_text::iso(text).map(|instant| instant.unix_ns),
+        None => node.number().ok().and_then(clock_text::unix_seconds),
+    };
+    parsed.ok_or_else(|| node.fault(format!("{} is not a time", node.excerpt())))
+}
+
+fn metric_statistics(document: &JsonNode<'_>, series: &mut CloudwatchSeries) -> Result<(), JsonFault> {
+    let label = document.text_of("Label");
+    let Some(metric) = known(label, "", &mut series.table) else { return Ok(()) };
+    let device = resource_in(label).unwrap_or_default();
+    let points = document.need_array("Datapoints")?;
+    for point in points.items() {
+        let at_ns = time_of(&point.need("Timestamp")?)?;
+        let unit = point.text_of("Unit");
+        if !unit.is_empty() && unit != metric.unit && metric.unit != "None" {
+            return Err(point.fault(format!("the unit of {} is {unit}, not {}", metric.name, metric.unit)));
+        }
+        let Some(value) = metric.statistics.iter().find_map(|statistic| point.get(statistic)) else {
+            let (problem, hint) = metric.refusal("");
+            return Err(point.fault_with(problem, hint));
+        };
+        let pushed = series.push(device, metric, at_ns, value.number()?);
+        pushed.map_err(|problem| value.fault_with(problem, ONE_VOLUME))?;
+    }
+    Ok(())
+}
+
+fn metric_data(document: &JsonNode<'_>, series: &mut CloudwatchSeries) -> Result<(), JsonFault> {
+    if document.get("NextToken").is_some() {
+        series.table.note("the answer has a NextToken: it is not the whole result");
+    }
+    let results = document.need_array("MetricDataResults")?;
+    for result in results.items() {
+        let label = result.text_of("Label");
+        let Some(metric) = known(label, result.text_of("Id"), &mut series.table) else { continue };
+        let other = OTHER_STATISTICS.iter().find(|word| label.contains(*word) && !metric.takes(word));
+        if let Some(other) = other {
+            let (problem, hint) = metric.refusal(other);
+            return Err(result.fault_with(problem, hint));
+        }
+        if metric.is_sum() {
+            series
+                .table
+                .note("an answer of get-metric-data does not name its statistic: counts are read as Sum");
+        }
+        let device = resource_in(label).unwrap_or_default();
+        let (times, values) = (result.need_array("Timestamps")?, result.need_array("Values")?);
+        if times.len() != values.len() {
+            let problem = format!("it has {} times and {} values", times.len(), values.len());
+            return Err(result.fault(problem));
+        }
+        for (time, value) in times.items().zip(values.items()) {
+            let pushed = series.push(device, metric, time_of(&time)?, value.number()?);
+            pushed.map_err(|problem| value.fault_with(problem, ONE_VOLUME))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{LoadCourse, ObservedInterval};
+
+    fn statistics(label: &str, points: &[(&str, &str, &str)]) -> String {
+        let one = |(minute, statistic, value): &(&str, &str, &str)| {
+            format!(
+                "{{\"Timestamp\":\"2026-11-22T10:{minute}:00+00:00\",\"{statistic}\":{value},\"Unit\":\"Count\"}}"
+            )
+        };
+        let points: Vec<String> = points.iter().map(one).collect();
+        format!("{{\"Label\":\"{label}\",\"Datapoints\":[\n{}]}}\n", points.join(",\n"))
+    }
+
+    fn read_statistics(text: &str) -> Result<ObservedLoad, LoadError> {
+        read(LoadFormat::CloudwatchStatistics, text, None)
+    }
+
+    fn intervals(load: &ObservedLoad) -> &[ObservedInterval] {
+        let LoadCourse::Intervals(intervals) = &load.course else { panic!("these are intervals") };
+        intervals
+    }
+
+    #[test]
+    fn unordered_sums_become_intervals() {
+        let text = statistics(
+            "VolumeReadOps",
+            &[("05", "Sum", "300.0"), ("00", "Sum", "600.0"), ("15", "Sum", "30.0")],
+        ) + &statistics("VolumeQueueLength", &[("00", "Average", "0.5")]);
+        let load = read_statistics(&text).unwrap();
+        let found = intervals(&load);
+        assert_eq!(
+            found.iter().map(|one| one.total.ops).collect::<Vec<_>>(),
+            [Some(600), Some(300), Some(30)]
+        );
+        assert_eq!((found[0].length_ns, found[0].queue_depth_milli), (300 * SECOND_NS, Some(500)));
+        assert_eq!((load.gaps.len(), load.gaps[0].start_ns), (1, 600 * SECOND_NS));
+    }
+
+    #[test]
+    fn other_statistics_units_and_periods_are_refused() {
+        let refused = |text: &str| read_statistics(text).unwrap_err().to_string();
+        let points = [("00", "Average", "6.5"), ("05", "Average", "1.5")];
+        assert_eq!(
+            refused(&statistics("VolumeReadOps", &points)),
+            "line 2: Datapoints[0]: VolumeReadOps has no Sum"
+        );
+        assert!(
+            refused(&statistics("VolumeReadBytes", &[("00", "Sum", "1")])).ends_with("is Count, not Bytes")
+        );
+        let one = statistics("VolumeReadOps", &[("00", "Sum", "1")]);
+        assert!(refused(&one).contains("single time"));
+        let two = one.clone() + &statistics("VolumeReadOps", &[("00", "Sum", "2"), ("05", "Sum", "2")]);
+        assert!(refused(&two).contains("two values for this time"));
+        let fine = statistics("VolumeReadOps", &[("00", "Sum", "1"), ("05", "Sum", "2")]);
+        assert!(refused(&fine.replace("05:00", "00:30")).contains("30 s apart"));
+        assert!(refused(&fine.replace("\"Sum\":1", "\"Sum\":1.5")).contains("are no sum"));
+        assert!(
+            refused(&statistics("CPUUtilization", &[("00", "Sum", "1")])).contains("no value of a metric")
+        );
+    }
+
+    #[test]
+    fn metrics_and_volumes_are_found_in_labels() {
+        let named = |text: &str| CloudwatchMetric::named(text).map(|metric| metric.name);
+        assert_eq!(named("vol-0123456789abcdef0 VolumeReadOps"), Some("VolumeReadOps"));
+        assert_eq!(named("volume_read_ops"), Some("VolumeReadOps"));
+        assert_eq!(named("EBSIOBalance%"), Some("EBSIOBalance%"));
+        assert_eq!(named("MyVolumeReadOps"), None);
+        assert_eq!(resource_in("Volume (vol-0123456789abcdef0) ReadOps"), Some("vol-0123456789abcdef0"));
+        assert_eq!((resource_in("vol-x"), resource_in("")), (None, None));
+    }
+
+    #[test]
+    fn get_metric_data_has_times_and_values_apart() {
+        let text = "{\"MetricDataResults\":[{\"Id\":\"m1\",\"Label\":\"VolumeReadOps\",\"Timestamps\":[\"2026-11-22T10:01:00+00:00\",\
+            \"2026-11-22T10:00:00+00:00\"],\"Values\":[60.0,120.0],\"StatusCode\":\"Complete\"},\n{\"Id\":\"m2\",\"Label\":\"CPU\",\
+            \"Timestamps\":[],\"Values\":[]}],\"NextToken\":\"x\"}";
+        let load = read(LoadFormat::CloudwatchData, text, None).unwrap();
+        assert_eq!(
+            intervals(&load).iter().map(|one| one.total.ops).collect::<Vec<_>>(),
+            [Some(120), Some(60)]
+        );
+        assert!(load.notes.iter().any(|note| note.contains("NextToken")));
+        assert!(load.notes.iter().any(|note| note.contains("'CPU' is not used")));
+        let refused = |text: String| read(LoadFormat::CloudwatchData, &text, None).unwrap_err().to_string();
+        assert!(refused(text.replace("[60.0,", "[")).contains("2 times and 1 values"));
+        assert!(
+            refused(text.replace("\"VolumeReadOps\"", "\"VolumeReadOps Average\""))
+                .contains("a series of Average")
+        );
+    }
+}

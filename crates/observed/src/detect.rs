@@ -1,0 +1,185 @@
+//! The format of a source, from its content.
+
+use fathom_workload::replay::{IologVersion, is_blktrace};
+
+use crate::{blkparse, cloudwatch_csv, sar_text};
+
+/// The formats that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LoadFormat {
+    /// fio's iolog, version 2: waits without times.
+    IologTwo,
+    /// fio's iolog, version 3.
+    IologThree,
+    /// The binary events of blktrace.
+    Blktrace,
+    /// The text of blkparse.
+    Blkparse,
+    /// `iostat -x -t -o JSON`.
+    IostatJson,
+    /// `sadf -j -- -d`.
+    SadfJson,
+    /// `sar -d`.
+    SarText,
+    /// `query_range` of a Prometheus server on the counters of node_exporter.
+    PrometheusRange,
+    /// `aws cloudwatch get-metric-statistics`.
+    CloudwatchStatistics,
+    /// `aws cloudwatch get-metric-data`.
+    CloudwatchData,
+    /// A table of CloudWatch metrics in CSV.
+    CloudwatchCsv,
+    /// `az monitor metrics list`.
+    AzureMonitor,
+    /// `timeSeries.list` of Google Cloud Monitoring.
+    GcpMonitoring,
+}
+
+/// How a source is to be passed to its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// Bytes, for [`read_blktrace`](crate::read_blktrace).
+    Events,
+    /// Lines, for [`TraceLines`](crate::TraceLines).
+    Lines,
+    /// A whole text, for [`read_text`](crate::read_text).
+    Text,
+}
+
+impl LoadFormat {
+    /// Every format.
+    pub const ALL: [LoadFormat; 13] = [
+        LoadFormat::IologTwo,
+        LoadFormat::IologThree,
+        LoadFormat::Blktrace,
+        LoadFormat::Blkparse,
+        LoadFormat::IostatJson,
+        LoadFormat::SadfJson,
+        LoadFormat::SarText,
+        LoadFormat::PrometheusRange,
+        LoadFormat::CloudwatchStatistics,
+        LoadFormat::CloudwatchData,
+        LoadFormat::CloudwatchCsv,
+        LoadFormat::AzureMonitor,
+        LoadFormat::GcpMonitoring,
+    ];
+
+    /// Its name in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LoadFormat::IologTwo => "fio-iolog-2",
+            LoadFormat::IologThree => "fio-iolog-3",
+            LoadFormat::Blktrace => "blktrace",
+            LoadFormat::Blkparse => "blkparse",
+            LoadFormat::IostatJson => "iostat-json",
+            LoadFormat::SadfJson => "sadf-json",
+            LoadFormat::SarText => "sar-text",
+            LoadFormat::PrometheusRange => "prometheus-range",
+            LoadFormat::CloudwatchStatistics => "cloudwatch-statistics",
+            LoadFormat::CloudwatchData => "cloudwatch-data",
+            LoadFormat::CloudwatchCsv => "cloudwatch-csv",
+            LoadFormat::AzureMonitor => "azure-monitor",
+            LoadFormat::GcpMonitoring => "gcp-monitoring",
+        }
+    }
+
+    /// What it is, for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            LoadFormat::IologTwo => "fio iolog version 2",
+            LoadFormat::IologThree => "fio iolog version 3",
+            LoadFormat::Blktrace => "blktrace events",
+            LoadFormat::Blkparse => "blkparse text",
+            LoadFormat::IostatJson => "iostat JSON",
+            LoadFormat::SadfJson => "sadf JSON",
+            LoadFormat::SarText => "sar text",
+            LoadFormat::PrometheusRange => "Prometheus query_range",
+            LoadFormat::CloudwatchStatistics => "CloudWatch get-metric-statistics",
+            LoadFormat::CloudwatchData => "CloudWatch get-metric-data",
+            LoadFormat::CloudwatchCsv => "CloudWatch CSV",
+            LoadFormat::AzureMonitor => "Azure Monitor",
+            LoadFormat::GcpMonitoring => "GCP Monitoring",
+        }
+    }
+}
+
+/// How a source that begins with `head` is read. Of a trace the first line is enough.
+pub fn source_kind(head: &[u8]) -> SourceKind {
+    if is_blktrace(head) {
+        return SourceKind::Events;
+    }
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match std::str::from_utf8(line).is_ok_and(|line| trace_format(line).is_some()) {
+        true => SourceKind::Lines,
+        false => SourceKind::Text,
+    }
+}
+
+/// The format of a trace with this first line.
+pub(crate) fn trace_format(first: &str) -> Option<LoadFormat> {
+    match IologVersion::of(first) {
+        Some(IologVersion::Two) => Some(LoadFormat::IologTwo),
+        Some(IologVersion::Three) => Some(LoadFormat::IologThree),
+        None => blkparse::is_line(first).then_some(LoadFormat::Blkparse),
+    }
+}
+
+/// Words that only the documents of one format have, the more telling first.
+const JSON_MARKS: [(&str, LoadFormat); 10] = [
+    ("\"disk_device\"", LoadFormat::IostatJson),
+    ("\"disk-device\"", LoadFormat::SadfJson),
+    ("\"MetricDataResults\"", LoadFormat::CloudwatchData),
+    ("\"Datapoints\"", LoadFormat::CloudwatchStatistics),
+    ("\"metadatavalues\"", LoadFormat::AzureMonitor),
+    ("\"timeseries\"", LoadFormat::AzureMonitor),
+    ("compute.googleapis.com/", LoadFormat::GcpMonitoring),
+    ("\"resultType\"", LoadFormat::PrometheusRange),
+    ("\"sysstat\"", LoadFormat::IostatJson),
+    ("\"timeSeries\"", LoadFormat::GcpMonitoring),
+];
+
+/// The format of a whole text; `None` where it is none that is known.
+pub(crate) fn format_of(text: &str) -> Option<LoadFormat> {
+    let text = text.trim_start_matches('\u{feff}');
+    let trimmed = text.trim_start();
+    if trimmed.starts_with(['{', '[']) {
+        return JSON_MARKS.iter().find(|(mark, _)| text.contains(mark)).map(|(_, format)| *format);
+    }
+    if let Some(format) = trace_format(text.lines().next()?) {
+        return Some(format);
+    }
+    if sar_text::is_sar(text) {
+        return Some(LoadFormat::SarText);
+    }
+    cloudwatch_csv::is_table(text).then_some(LoadFormat::CloudwatchCsv)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_told_apart_by_their_beginning() {
+        for (head, expected) in [
+            (&b"\x07tae"[..], SourceKind::Events),
+            (b"ea\x74\x07", SourceKind::Events),
+            (b"eat", SourceKind::Text),
+            (b"fio version 3 iolog\n\xff", SourceKind::Lines),
+            (b"8,0 1 17 0.5 1 Q R 8 + 8 [fio]\n", SourceKind::Lines),
+            (b"{\"sysstat\": {", SourceKind::Text),
+            (b"", SourceKind::Text),
+            (b"\xff\xfe\n", SourceKind::Text),
+        ] {
+            assert_eq!(source_kind(head), expected, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn names_and_titles_are_unique() {
+        for (index, one) in LoadFormat::ALL.iter().enumerate() {
+            for other in &LoadFormat::ALL[index + 1..] {
+                assert!(one.name() != other.name() && one.title() != other.title());
+            }
+        }
+    }
+}
