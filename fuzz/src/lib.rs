@@ -17,6 +17,7 @@ pub mod job_file;
 mod jobs;
 mod messages;
 pub mod mounts;
+pub mod observed;
 pub mod record;
 mod rendering;
 mod serving;

@@ -22,6 +22,7 @@ mod fixture;
 pub mod forecast;
 pub mod identified;
 pub mod identify;
+pub mod load_profile;
 pub mod monitor;
 pub mod pattern;
 pub mod ping;

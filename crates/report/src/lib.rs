@@ -35,6 +35,7 @@ mod style;
 pub mod surface;
 pub mod sweep;
 pub mod text_writer;
+pub mod trace_info;
 pub mod view;
 mod xml;
 

@@ -13,6 +13,10 @@ const FILES: &[(&str, &str, &str)] = &[
     ("import", "crates/import/tests/fixtures/articles", "txt"),
     ("import", "crates/import/tests/fixtures/outputs", "txt"),
     ("job_file", "profiles", "fio"),
+    ("observed", "crates/observed/tests/fixtures", "csv"),
+    ("observed", "crates/observed/tests/fixtures", "iolog"),
+    ("observed", "crates/observed/tests/fixtures", "json"),
+    ("observed", "crates/observed/tests/fixtures", "txt"),
     ("record", "crates/record/tests/fixtures", "json"),
     ("suite", "suites", "toml"),
 ];

@@ -23,6 +23,7 @@ mod shown;
 mod simulate;
 mod surface;
 pub mod sweep;
+mod trace;
 mod words;
 
 use std::ffi::OsString;
@@ -96,6 +97,8 @@ enum Command {
     Simulate(Box<simulate::SimulateArguments>),
     /// Monitor live I/O: rates, sizes, latency, queue depth, and the processes behind it
     Monitor(Box<monitor::MonitorArguments>),
+    /// Look into observed loads: traces of requests, metrics of operating systems and clouds
+    Trace(trace::TraceCommand),
     /// Look up volume types: limits, prices, and which meet requirements
     Catalog(catalog::CatalogCommand),
     /// Compare volumes like for like: past runs, files of runs, simulated volumes
@@ -138,6 +141,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Prepare(arguments) => prepare::run(*arguments, args),
         Command::Simulate(arguments) => simulate::run(*arguments, args),
         Command::Monitor(arguments) => monitor::run(*arguments, args),
+        Command::Trace(command) => trace::run(command),
         Command::Catalog(command) => catalog::run(command),
         Command::Compare(arguments) => compare::run(*arguments, args),
         Command::Report(arguments) => report::run(*arguments, args),

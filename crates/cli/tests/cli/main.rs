@@ -36,6 +36,7 @@ mod signals;
 mod simulate;
 mod simulated;
 mod strict;
+mod trace;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

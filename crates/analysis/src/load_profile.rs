@@ -1,0 +1,240 @@
+//! What an observed load holds: rates over time, sizes, order, working set, burstiness and latencies.
+//!
+//! A pure function of the load. What its source does not say stays unknown: intervals have no offsets, and most metrics of clouds
+//! no distribution of latencies.
+
+mod access;
+mod burstiness;
+mod course;
+mod operations;
+
+use fathom_observed::{LoadCourse, LoadGap, ObservedInterval, ObservedLoad};
+use serde::Serialize;
+
+pub use access::{AccessOrder, HotRegions, STREAMS, SizeShare, WorkingSet};
+pub use burstiness::BurstinessScale;
+pub use course::{LoadCourseSeries, LoadSlice, SliceCounts};
+pub use operations::OperationProfile;
+
+/// A second, ns.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What a load holds. Rates are per second of the time with data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadProfile {
+    /// From its beginning to its end, ns.
+    pub length_ns: u64,
+    /// The part of it with data, ns.
+    pub observed_ns: u64,
+    /// Length of most intervals, ns; `None` where every request is known.
+    pub resolution_ns: Option<u64>,
+    /// Each operation that occurs, then `total`.
+    pub operations: Vec<OperationProfile>,
+    /// Share of reads in the I/Os of reads and writes.
+    pub read_share: Option<f64>,
+    /// The same by bytes.
+    pub read_bytes_share: Option<f64>,
+    /// Sizes of requests, the most frequent first; empty where only sums are known.
+    pub sizes: Vec<SizeShare>,
+    /// How much is sequential.
+    pub order: Option<AccessOrder>,
+    /// The part of the device that is used.
+    pub working_set: Option<WorkingSet>,
+    /// How much rates vary, by the length of the windows.
+    pub burstiness: Vec<BurstinessScale>,
+    /// Mean number of outstanding I/Os.
+    pub mean_queue_depth: Option<f64>,
+    /// The most outstanding I/Os: of requests at one time, of intervals the highest mean.
+    pub highest_queue_depth: Option<f64>,
+    /// Share of the time with at least one I/O outstanding.
+    pub utilization: Option<f64>,
+    /// Share of the time in which a limit of the volume or instance was reached.
+    pub limit_reached_share: Option<f64>,
+    /// The lowest level of burst credits, of one.
+    pub lowest_credits: Option<f64>,
+    /// The longest time without a request, ns; `None` for intervals.
+    pub longest_idle_ns: Option<u64>,
+    /// Rates over time.
+    pub course: LoadCourseSeries,
+}
+
+/// The profile of a load.
+pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
+    let observed_ns = load.length_ns.saturating_sub(load.gaps.iter().map(|gap| gap.length_ns).sum()).max(1);
+    let operations = operations::profiles(load, observed_ns);
+    let of = |name: &str| operations.iter().find(|operation| operation.operation == name);
+    let share = |figure: &dyn Fn(&OperationProfile) -> Option<u64>| {
+        let value = |name| of(name).map_or(Some(0), figure);
+        let (reads, writes) = (value("read")?, value("write")?);
+        let sum = reads as f64 + writes as f64;
+        (sum > 0.0).then(|| reads as f64 / sum)
+    };
+    let mut profile = LoadProfile {
+        length_ns: load.length_ns,
+        observed_ns,
+        resolution_ns: None,
+        read_share: share(&|operation| operation.ops),
+        read_bytes_share: share(&|operation| operation.bytes),
+        operations,
+        sizes: Vec::new(),
+        order: None,
+        working_set: None,
+        burstiness: Vec::new(),
+        mean_queue_depth: None,
+        highest_queue_depth: None,
+        utilization: None,
+        limit_reached_share: None,
+        lowest_credits: None,
+        longest_idle_ns: None,
+        course: course::series(load),
+    };
+    match &load.course {
+        LoadCourse::Requests(trace) => {
+            profile.sizes = access::sizes(trace);
+            profile.order = access::order(trace);
+            profile.working_set = access::working_set(trace);
+            // Without times of their own, requests follow the device that served them.
+            if trace.has_times {
+                profile.burstiness = burstiness::of_requests(&trace.requests, load.length_ns);
+                let depth = operations::queue_depth(&trace.requests, observed_ns);
+                (profile.mean_queue_depth, profile.highest_queue_depth) = depth;
+                let idle = trace.requests.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns);
+                profile.longest_idle_ns = idle.max();
+            }
+        }
+        LoadCourse::Intervals(intervals) => {
+            profile.resolution_ns = resolution_ns(intervals);
+            profile.burstiness = burstiness::of_intervals(intervals, &load.gaps, profile.resolution_ns);
+            fill_states(&mut profile, intervals);
+        }
+    }
+    profile
+}
+
+/// The median length of intervals, ns.
+fn resolution_ns(intervals: &[ObservedInterval]) -> Option<u64> {
+    let mut lengths: Vec<u64> = intervals.iter().map(|interval| interval.length_ns).collect();
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied()
+}
+
+/// Depth, utilisation, limits and credits as the intervals have them.
+fn fill_states(profile: &mut LoadProfile, intervals: &[ObservedInterval]) {
+    let mean = |figure: &dyn Fn(&ObservedInterval) -> Option<f64>| {
+        let known = intervals.iter().filter_map(|one| Some((figure(one)?, one.length_ns as f64)));
+        let (sum, time) = known.fold((0.0, 0.0), |(sum, time), (value, ns)| (sum + value * ns, time + ns));
+        (time > 0.0).then(|| sum / time)
+    };
+    let depth = |interval: &ObservedInterval| Some(interval.queue_depth_milli? as f64 / 1e3);
+    // Without a depth of their own, the sum of the latencies is that of the outstanding I/Os.
+    let from_latencies =
+        |interval: &ObservedInterval| Some(interval.total.latency_sum_ns? as f64 / interval.length_ns as f64);
+    let of = |interval: &ObservedInterval| depth(interval).or_else(|| from_latencies(interval));
+    profile.mean_queue_depth = mean(&of);
+    profile.highest_queue_depth = intervals.iter().filter_map(of).reduce(f64::max);
+    profile.utilization = mean(&|interval| Some(f64::from(interval.utilization_ppm?) / 1e6));
+    profile.limit_reached_share = mean(&|interval| Some(f64::from(u8::from(interval.limit_reached?))));
+    let credits = intervals.iter().filter_map(|interval| interval.credits_ppm).min();
+    profile.lowest_credits = credits.map(|ppm| f64::from(ppm) / 1e6);
+}
+
+/// The part of a stretch of the load that lies in gaps, ns.
+fn gap_ns(gaps: &[LoadGap], start_ns: u64, end_ns: u64) -> u64 {
+    let first = gaps.partition_point(|gap| gap.start_ns.saturating_add(gap.length_ns) <= start_ns);
+    let inside = gaps[first..].iter().take_while(|gap| gap.start_ns < end_ns);
+    inside
+        .map(|gap| end_ns.min(gap.start_ns.saturating_add(gap.length_ns)) - start_ns.max(gap.start_ns))
+        .sum()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::num::NonZeroU64;
+
+    use fathom_model::Op;
+    use fathom_observed::{
+        GapReason, LoadClock, LoadFormat, ObservedRequest, RequestPoint, RequestTrace, ServedIo,
+    };
+
+    use super::*;
+
+    /// A request at so many ms, with its latency in µs.
+    pub fn request(at_ms: u64, op: Op, offset: u64, bytes: u32, latency_us: u64) -> ObservedRequest {
+        let latency_ns = NonZeroU64::new(latency_us * 1_000);
+        ObservedRequest { at_ns: at_ms * 1_000_000, offset, latency_ns, bytes, file: 0, op }
+    }
+
+    pub fn trace(requests: Vec<ObservedRequest>) -> RequestTrace {
+        let files = vec!["8:0".to_owned()];
+        RequestTrace { files, requests, has_times: true, point: RequestPoint::Driver }
+    }
+
+    pub fn load(course: LoadCourse, length_ns: u64, gaps: Vec<LoadGap>) -> ObservedLoad {
+        ObservedLoad {
+            format: LoadFormat::Blkparse,
+            device: "8:0".to_owned(),
+            started_unix_ns: None,
+            clock: LoadClock::Relative,
+            length_ns,
+            course,
+            gaps,
+            notes: Vec::new(),
+        }
+    }
+
+    /// An interval of 60 s that begins after so many minutes.
+    pub fn minute(start: u64, ops: u64) -> ObservedInterval {
+        let total =
+            ServedIo { ops: Some(ops), bytes: Some(ops * 4096), latency_sum_ns: Some(ops * 1_000_000) };
+        let mut interval = ObservedInterval {
+            start_ns: start * 60 * SECOND_NS,
+            length_ns: 60 * SECOND_NS,
+            total,
+            ..ObservedInterval::default()
+        };
+        interval.by_op.read = total;
+        interval
+    }
+
+    #[test]
+    fn requests_have_everything() {
+        let requests = (0..1_000).map(|at| request(at * 10, Op::Read, at * 4096, 4096, 500)).collect();
+        let profile = load_profile(&load(LoadCourse::Requests(trace(requests)), 10 * SECOND_NS, Vec::new()));
+        assert_eq!(profile.read_share, Some(1.0));
+        assert_eq!((profile.resolution_ns, profile.longest_idle_ns), (None, Some(10_000_000)));
+        assert_eq!(profile.mean_queue_depth, Some(0.05));
+        let total = profile.operations.last().unwrap();
+        assert_eq!((total.operation, total.ops, total.iops), ("total", Some(1_000), Some(100.0)));
+        assert!(profile.order.is_some() && profile.working_set.is_some() && !profile.burstiness.is_empty());
+    }
+
+    #[test]
+    fn rates_of_intervals_are_those_of_the_time_with_data() {
+        let mut intervals = vec![minute(0, 600), minute(1, 0), minute(3, 600)];
+        intervals[0].queue_depth_milli = Some(3_000);
+        intervals[0].limit_reached = Some(true);
+        intervals[1].limit_reached = Some(false);
+        intervals[1].credits_ppm = Some(250_000);
+        let gap =
+            LoadGap { start_ns: 120 * SECOND_NS, length_ns: 60 * SECOND_NS, reason: GapReason::Missing };
+        let profile = load_profile(&load(LoadCourse::Intervals(intervals), 240 * SECOND_NS, vec![gap]));
+        assert_eq!((profile.observed_ns, profile.resolution_ns), (180 * SECOND_NS, Some(60 * SECOND_NS)));
+        let total = profile.operations.last().unwrap();
+        assert_eq!((total.ops, total.iops), (Some(1_200), Some(1_200.0 / 180.0)));
+        assert_eq!(total.mean_latency_ns, Some(1e6));
+        assert_eq!((profile.limit_reached_share, profile.lowest_credits), (Some(0.5), Some(0.25)));
+        assert_eq!(profile.highest_queue_depth, Some(3.0));
+        assert!(profile.sizes.is_empty() && profile.working_set.is_none());
+    }
+
+    #[test]
+    fn gaps_are_cut_to_the_stretch() {
+        let gap = |start_ns, length_ns| LoadGap { start_ns, length_ns, reason: GapReason::Missing };
+        let gaps = [gap(10, 10), gap(30, 10)];
+        for (start, end, expected) in
+            [(0, 5, 0), (0, 15, 5), (12, 14, 2), (15, 35, 10), (0, 100, 20), (40, 50, 0)]
+        {
+            assert_eq!(gap_ns(&gaps, start, end), expected, "{start} to {end}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Counts, sizes and latencies of each operation, and the outstanding I/Os that follow from latencies.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fathom_model::Op;
+use fathom_observed::{LoadCourse, ObservedInterval, ObservedLoad, ObservedRequest, ServedIo};
+use fathom_stats::{Latency, LatencySummary};
+use serde::Serialize;
+
+/// I/Os below which the mean latency of an interval is not compared with others.
+const LEAST_OPS: u64 = 10;
+
+/// One operation, or all together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OperationProfile {
+    /// `read`, `write`, `trim`, `sync` or `total`.
+    pub operation: &'static str,
+    /// I/Os.
+    pub ops: Option<u64>,
+    /// Bytes.
+    pub bytes: Option<u64>,
+    /// I/Os per second.
+    pub iops: Option<f64>,
+    /// Bytes per second.
+    pub bytes_per_second: Option<f64>,
+    /// Mean size, bytes.
+    pub mean_bytes: Option<f64>,
+    /// Mean latency, ns.
+    pub mean_latency_ns: Option<f64>,
+    /// The highest mean latency of an interval with at least ten I/Os, ns.
+    pub highest_interval_latency_ns: Option<f64>,
+    /// The distribution of latencies, where every request is known.
+    pub lat_ns: Option<LatencySummary>,
+}
+
+/// The operations that occur, and all together.
+pub(super) fn profiles(load: &ObservedLoad, observed_ns: u64) -> Vec<OperationProfile> {
+    match &load.course {
+        LoadCourse::Requests(trace) => of_requests(&trace.requests, observed_ns),
+        LoadCourse::Intervals(intervals) => of_intervals(intervals, observed_ns),
+    }
+}
+
+/// Sums of one operation.
+#[derive(Debug, Default)]
+struct OperationSums {
+    served: ServedIo,
+    lat: Latency,
+    highest_ns: Option<f64>,
+}
+
+impl OperationSums {
+    fn profile(self, operation: &'static str, observed_ns: u64) -> OperationProfile {
+        let ServedIo { ops, bytes, latency_sum_ns } = self.served;
+        let per_second = |count: u64| count as f64 * 1e9 / observed_ns as f64;
+        let per_op = |sum: Option<u64>| Some(sum? as f64 / ops.filter(|&ops| ops > 0)? as f64);
+        let has_latencies = self.lat.samples() > 0;
+        OperationProfile {
+            operation,
+            ops,
+            bytes,
+            iops: ops.map(per_second),
+            bytes_per_second: bytes.map(per_second),
+            mean_bytes: per_op(bytes),
+            mean_latency_ns: if has_latencies {
+                Some(self.lat.moments.mean())
+            } else {
+                per_op(latency_sum_ns)
+            },
+            highest_interval_latency_ns: self.highest_ns,
+            lat_ns: has_latencies.then(|| self.lat.summary()),
+        }
+    }
+}
+
+fn of_requests(requests: &[ObservedRequest], observed_ns: u64) -> Vec<OperationProfile> {
+    let names = ["read", "write", "trim", "sync", "total"];
+    let mut sums: [OperationSums; 5] = Default::default();
+    for request in requests {
+        let place = match request.op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Trim => 2,
+            Op::Sync | Op::Datasync => 3,
+        };
+        for sum in [place, names.len() - 1] {
+            let OperationSums { served, lat, .. } = &mut sums[sum];
+            *served.ops.get_or_insert(0) += 1;
+            *served.bytes.get_or_insert(0) += u64::from(request.bytes);
+            if let Some(ns) = request.latency_ns {
+                lat.record(ns.get());
+            }
+        }
+    }
+    let shown = names.into_iter().zip(sums).filter(|(_, sums)| sums.served.ops.is_some());
+    shown.map(|(name, sums)| sums.profile(name, observed_ns)).collect()
+}
+
+fn of_intervals(intervals: &[ObservedInterval], observed_ns: u64) -> Vec<OperationProfile> {
+    type Served = fn(&ObservedInterval) -> ServedIo;
+    let parts: [(&'static str, Served); 4] = [
+        ("read", |interval| interval.by_op.read),
+        ("write", |interval| interval.by_op.write),
+        ("trim", |interval| interval.by_op.trim),
+        ("total", |interval| interval.total),
+    ];
+    let mut profiles = Vec::new();
+    for (name, served) in parts {
+        let mut sums = OperationSums::default();
+        for part in intervals.iter().map(served) {
+            let add = |sum: &mut Option<u64>, value: Option<u64>| {
+                if let Some(value) = value {
+                    *sum = Some(sum.unwrap_or(0).saturating_add(value));
+                }
+            };
+            add(&mut sums.served.ops, part.ops);
+            add(&mut sums.served.bytes, part.bytes);
+            add(&mut sums.served.latency_sum_ns, part.latency_sum_ns);
+            if let (Some(ops @ LEAST_OPS..), Some(sum)) = (part.ops, part.latency_sum_ns) {
+                let mean = sum as f64 / ops as f64;
+                sums.highest_ns = Some(sums.highest_ns.map_or(mean, |highest| highest.max(mean)));
+            }
+        }
+        let is_trim = name == "trim";
+        let is_known = sums.served != ServedIo::default() && !(is_trim && sums.served.ops.unwrap_or(0) == 0);
+        if is_known || name == "total" {
+            profiles.push(sums.profile(name, observed_ns));
+        }
+    }
+    profiles
+}
+
+/// The mean and the highest number of outstanding I/Os; `None` where no latency is known.
+pub(super) fn queue_depth(requests: &[ObservedRequest], observed_ns: u64) -> (Option<f64>, Option<f64>) {
+    let mut ends: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
+    let (mut sum, mut highest) = (0.0, 0);
+    for request in requests {
+        let Some(latency) = request.latency_ns else { continue };
+        while ends.peek().is_some_and(|end| end.0 <= request.at_ns) {
+            ends.pop();
+        }
+        ends.push(Reverse(request.at_ns.saturating_add(latency.get())));
+        highest = highest.max(ends.len());
+        sum += latency.get() as f64;
+    }
+    match highest {
+        0 => (None, None),
+        highest => (Some(sum / observed_ns as f64), Some(highest as f64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{minute, request};
+    use super::*;
+
+    #[test]
+    fn operations_that_occur_have_sums_and_latencies() {
+        let requests = [
+            request(0, Op::Read, 0, 4096, 100),
+            request(1, Op::Write, 0, 8192, 300),
+            request(2, Op::Sync, 0, 0, 0),
+        ];
+        let found = of_requests(&requests, 1_000_000_000);
+        let names: Vec<&str> = found.iter().map(|one| one.operation).collect();
+        assert_eq!(names, ["read", "write", "sync", "total"]);
+        assert_eq!((found[1].mean_bytes, found[1].mean_latency_ns), (Some(8192.0), Some(300_000.0)));
+        assert_eq!(
+            (found[2].lat_ns.is_none(), found[3].ops, found[3].mean_latency_ns),
+            (true, Some(3), Some(200_000.0))
+        );
+    }
+
+    #[test]
+    fn the_highest_mean_is_that_of_an_interval_with_enough_ios() {
+        let mut intervals = [minute(0, 600), minute(1, 9), minute(2, 600)];
+        intervals[1].total.latency_sum_ns = Some(u64::MAX);
+        intervals[2].total.latency_sum_ns = Some(1_200_000_000);
+        let found = of_intervals(&intervals, 1);
+        assert_eq!(found.last().unwrap().highest_interval_latency_ns, Some(2e6));
+        assert_eq!(found.iter().map(|one| one.operation).collect::<Vec<_>>(), ["read", "total"]);
+    }
+
+    #[test]
+    fn depth_follows_from_latencies() {
+        let requests = [
+            request(0, Op::Read, 0, 1, 3_000),
+            request(1, Op::Read, 0, 1, 2_000),
+            request(3, Op::Read, 0, 1, 1_000),
+        ];
+        assert_eq!(queue_depth(&requests, 6_000_000), (Some(1.0), Some(2.0)));
+        assert_eq!(queue_depth(&[], 1), (None, None));
+    }
+}

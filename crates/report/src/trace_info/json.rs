@@ -1,0 +1,95 @@
+//! The document of `trace info`: `fathom.trace/1`.
+
+use std::io::{self, Write};
+
+use fathom_analysis::load_profile::LoadProfile;
+use fathom_observed::{LoadCourse, LoadGap};
+use serde::Serialize;
+
+use super::TraceInfo;
+use crate::document;
+
+/// The `schema` of the document.
+pub const SCHEMA: &str = "fathom.trace/1";
+
+#[derive(Serialize)]
+struct TraceDocument<'a> {
+    schema: &'static str,
+    tool_version: &'static str,
+    /// The name of the file.
+    file: &'a str,
+    /// The format of the file.
+    format: &'static str,
+    /// The device as the source names it; empty where it has no name.
+    device: &'a str,
+    /// The files of a log.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<&'a str>,
+    /// `requests` or `intervals`.
+    detail: &'static str,
+    /// Requests or intervals.
+    entries: u64,
+    /// Where requests were seen; absent for intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen_at: Option<&'static str>,
+    /// Whether requests have times of their own.
+    has_times: bool,
+    /// Wall clock at the beginning; null where it is unknown.
+    started_unix_ns: Option<u64>,
+    /// `utc`, `local` or `relative`.
+    clock: &'static str,
+    #[serde(flatten)]
+    profile: &'a LoadProfile,
+    gaps: Vec<GapDocument>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct GapDocument {
+    start_ns: u64,
+    length_ns: u64,
+    reason: &'static str,
+}
+
+/// Writes the document, indented.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render(info: TraceInfo<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let TraceInfo { file, load, profile } = info;
+    let (detail, entries, seen_at, has_times) = match &load.course {
+        LoadCourse::Requests(trace) => {
+            ("requests", trace.requests.len(), Some(trace.point.name()), trace.has_times)
+        }
+        LoadCourse::Intervals(intervals) => ("intervals", intervals.len(), None, true),
+    };
+    let files = match &load.course {
+        LoadCourse::Requests(trace) if trace.files.len() > 1 => {
+            trace.files.iter().map(String::as_str).collect()
+        }
+        _ => Vec::new(),
+    };
+    let gap = |gap: &LoadGap| GapDocument {
+        start_ns: gap.start_ns,
+        length_ns: gap.length_ns,
+        reason: gap.reason.name(),
+    };
+    let document = TraceDocument {
+        schema: SCHEMA,
+        tool_version: env!("CARGO_PKG_VERSION"),
+        file,
+        format: load.format.name(),
+        device: &load.device,
+        files,
+        detail,
+        entries: entries as u64,
+        seen_at,
+        has_times,
+        started_unix_ns: load.started_unix_ns,
+        clock: load.clock.name(),
+        profile,
+        gaps: load.gaps.iter().map(gap).collect(),
+        notes: &load.notes,
+    };
+    document::write(&document, out)
+}

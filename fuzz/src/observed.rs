@@ -1,0 +1,64 @@
+//! Recordings of loads in every format, and what `trace info` shows of them.
+
+use std::io;
+
+use fathom_analysis::load_profile::load_profile;
+use fathom_assess::{AssessError, observed_load_of};
+use fathom_observed::{LoadCourse, ObservedLoad};
+use fathom_report::formats::Format;
+use fathom_report::trace_info::{TraceInfo, json, view};
+use fathom_report::{JsonWriter, Style, TextWriter};
+
+use crate::messages;
+
+/// Reads the recording, of several devices the first one, and shows it in every format.
+pub fn check(data: &[u8]) {
+    match observed_load_of("fuzz", data, None) {
+        Ok(load) => check_load(&load),
+        Err(error) => {
+            messages::check(&error, error.hint().as_deref());
+            if let Some(device) = first_device(&error)
+                && let Ok(load) = observed_load_of("fuzz", data, Some(&device))
+            {
+                check_load(&load);
+            }
+        }
+    }
+}
+
+/// The first of the devices that an error lists.
+fn first_device(error: &AssessError) -> Option<String> {
+    let AssessError::ObservedLoad { error, .. } = error else { return None };
+    let listed = error.problem.strip_prefix("it has several devices: ")?;
+    listed.split(", ").next().map(str::to_owned)
+}
+
+fn check_load(load: &ObservedLoad) {
+    let mut reached = 0;
+    match &load.course {
+        LoadCourse::Requests(trace) => {
+            assert!(trace.requests.is_sorted_by_key(|request| request.at_ns));
+            assert_eq!(trace.requests.first().map(|request| request.at_ns), Some(0));
+            assert!(trace.requests.iter().all(|request| usize::from(request.file) < trace.files.len()));
+        }
+        LoadCourse::Intervals(intervals) => {
+            for interval in intervals {
+                assert!(interval.start_ns >= reached && interval.length_ns > 0, "{interval:?}");
+                reached = interval.end_ns();
+            }
+            assert_eq!(reached, load.length_ns);
+        }
+    }
+    for gap in &load.gaps {
+        assert!(gap.length_ns > 0 && gap.start_ns + gap.length_ns <= load.length_ns, "{gap:?}");
+    }
+    let profile = load_profile(load);
+    let info = TraceInfo { file: "fuzz", load, profile: &profile };
+    for format in Format::ALL {
+        let style = Style::default();
+        let document = |out: &mut JsonWriter<'_>| json::render(info, out);
+        format
+            .write(&style, &mut TextWriter::new(&mut io::sink()), || view(info), document)
+            .expect("a sink takes everything");
+    }
+}
