@@ -33,6 +33,8 @@ pub struct NeedSettings {
     pub baseline_iops: Option<u64>,
     /// Data must outlive the instance.
     pub persistent: bool,
+    /// The instance that the volume is attached to.
+    pub instance: Option<String>,
     /// An access pattern for the needs that are not stated.
     pub profile: Option<String>,
 }
@@ -114,6 +116,7 @@ pub fn need(settings: &NeedSettings) -> Result<StatedNeed, AssessError> {
         burst,
         latency,
         persistent: settings.persistent,
+        instance: settings.instance.clone(),
         load,
     };
     let text = words(&need, iops, rate, profile.as_ref(), &asked.notes);
@@ -278,6 +281,9 @@ fn words(
     text += &format!("{what} ({requests}){when}; {} kept", bytes(need.size_bytes));
     if !limits.is_empty() {
         text += &format!("; {}", limits.join(", "));
+    }
+    if let Some(instance) = &need.instance {
+        text += &format!("; on {instance}");
     }
     text += ".";
     for note in notes {

@@ -66,6 +66,7 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
         burst: None,
         latency: Vec::new(),
         persistent: true,
+        instance: parameters.instance.clone(),
     })
 }
 

@@ -400,6 +400,7 @@ mod tests {
                         burst: None,
                         latency: Vec::new(),
                         persistent: false,
+                        instance: None,
                     };
                     for offer in catalog.fit(&need, FitScope::default()).offers() {
                         prop_assert!(offer.parameters.size_bytes >= Some(need.size_bytes));

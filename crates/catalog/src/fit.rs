@@ -37,6 +37,9 @@ pub struct VolumeNeed {
     pub latency: Vec<LatencyNeed>,
     /// Data must outlive the instance.
     pub persistent: bool,
+    /// The instance that the volume is attached to, whose limits apply as well; `None` = one that limits nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
 }
 
 /// A need that recurs.
@@ -264,6 +267,9 @@ impl CatalogEntry {
                 UnsuitableReason::NotPersistent,
                 "its data are lost with the instance".to_owned(),
             ));
+        }
+        if need.instance.is_some() && !self.is_persistent() {
+            return Err(other(UnsuitableReason::NoModel, "it is a part of its instance".to_owned()));
         }
         if let (_, Some(most)) = self.size_range_gib()
             && need.size_bytes > most * GIB

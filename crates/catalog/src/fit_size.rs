@@ -86,8 +86,12 @@ pub(crate) fn choose(
     tier: Option<&str>,
 ) -> Option<Parameters> {
     let wire = &entry.wire;
-    let base =
-        Parameters { size_bytes: Some(size_bytes), tier: tier.map(str::to_owned), ..Parameters::default() };
+    let base = Parameters {
+        size_bytes: Some(size_bytes),
+        tier: tier.map(str::to_owned),
+        instance: need.instance.clone(),
+        ..Parameters::default()
+    };
     let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
     let with = |iops: Option<u64>, bytes_per_second: Option<u64>| {
         let chosen = Parameters { iops, bytes_per_second, ..base.clone() };

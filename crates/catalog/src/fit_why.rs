@@ -9,7 +9,7 @@ use crate::entry::{CatalogEntry, Lifecycle};
 use crate::fit::{UnsuitableReason, VolumeNeed};
 use crate::most::volumes;
 use crate::reach::{LimitUnit, ReachedRate, limits_bytes, met, reach};
-use crate::resolve::Resolved;
+use crate::resolve::{Parameters, Resolved};
 use crate::sheet::ASSUMED_LATENCY;
 
 /// Published IOPS apply to requests of at most about this many bytes.
@@ -18,6 +18,7 @@ const SMALL: f64 = 16_384.0;
 /// The reason, and its text.
 pub(crate) fn why_not(entry: &CatalogEntry, need: &VolumeNeed) -> (UnsuitableReason, String) {
     let best = volumes(entry, need.size_bytes.div_ceil(GIB)).into_iter().filter_map(|parameters| {
+        let parameters = Parameters { instance: need.instance.clone(), ..parameters };
         let resolved = entry.resolve(&parameters).ok()?;
         Some((reach(&resolved.model, &need.load), resolved))
     });
@@ -58,7 +59,8 @@ pub(crate) fn why_not(entry: &CatalogEntry, need: &VolumeNeed) -> (UnsuitableRea
         (None, Some(_)) => format!(" at {}", bytes(resolved.model.size_bytes)),
         (None, None) => String::new(),
     };
-    (reason, format!("at most {}{of}", rate_text(limited_by, rate, need)))
+    let on = need.instance.as_ref().map(|instance| format!(" on {instance}")).unwrap_or_default();
+    (reason, format!("at most {}{of}{on}", rate_text(limited_by, rate, need)))
 }
 
 /// The rate of requests like those of the need, in the unit of its limit.

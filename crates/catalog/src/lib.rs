@@ -18,6 +18,7 @@ mod fit;
 mod fit_size;
 mod fit_why;
 mod host_cache;
+mod instances;
 mod levels;
 mod lifts;
 mod limits;
@@ -43,6 +44,7 @@ pub use fit::{
     VolumeOffer,
 };
 pub use host_cache::{CachingMode, HostCaching};
+pub use instances::{Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
 pub use lifts::Lift;
 pub use load::OfferedLoad;
 pub use published::{

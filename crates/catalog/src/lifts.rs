@@ -79,6 +79,7 @@ mod tests {
                 burst: None,
                 latency: Vec::new(),
                 persistent: true,
+                instance: None,
             };
             let lift = catalog.lifts(catalog.get(id).unwrap(), &parameters, &met);
             let reported = |parameters: Option<Parameters>| {

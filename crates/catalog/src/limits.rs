@@ -144,7 +144,7 @@ fn windows(
 }
 
 /// A burst bucket if the burst rate is above the baseline, else the baseline alone.
-fn credit(
+pub(crate) fn credit(
     base: Option<u64>,
     burst: Option<u64>,
     capacity: u64,

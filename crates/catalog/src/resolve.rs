@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::amount::{self, GIB};
 use crate::entry::{CatalogEntry, Confidence};
 use crate::host_cache::HostCaching;
+use crate::instances::Instances;
 use crate::levels::{self, Wanted};
 use crate::limits;
 use crate::wire::{IopsModel, SharedBudget, Tier};
@@ -30,6 +31,9 @@ pub struct Parameters {
     pub first_touch: bool,
     /// The host cache; `None` = that of the type, as far as it has one.
     pub cache: Option<HostCaching>,
+    /// The instance that it is attached to, whose limits are in front of its own; `None` = one that limits nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
 }
 
 /// A resolved volume of a type.
@@ -86,7 +90,16 @@ pub(crate) fn is_limited(stage: &LimitStage) -> bool {
 impl CatalogEntry {
     /// The model of a volume of this type; refused if the provider publishes no rule or does not offer the volume.
     pub fn resolve(&self, parameters: &Parameters) -> Result<Resolved, ModelRefusal> {
-        self.resolved(parameters).map_err(|reason| ModelRefusal { id: self.id().to_owned(), reason })
+        let refuse = |reason| ModelRefusal { id: self.id().to_owned(), reason };
+        let mut resolved = self.resolved(parameters).map_err(refuse)?;
+        let Some(instance) = &parameters.instance else { return Ok(resolved) };
+        if !self.is_persistent() {
+            return Err(refuse("it is a part of its instance: omit instance".to_owned()));
+        }
+        let mut assumptions =
+            Instances::shipped().attach(instance, self.id(), &mut resolved.model).map_err(refuse)?;
+        resolved.assumptions.append(&mut assumptions);
+        Ok(resolved)
     }
 
     /// Why no volume of this type can be simulated, if so.

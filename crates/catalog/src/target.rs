@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::catalog::Catalog;
 use crate::custom;
 use crate::host_cache;
+use crate::instances::Instances;
 use crate::limits::plain;
 use crate::parts::UnusedParts;
 use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage};
@@ -94,6 +95,7 @@ impl SimulatedTarget {
             on_demand: parts.switch("on_demand")?.unwrap_or(false),
             first_touch: parts.switch("first_touch")?.unwrap_or(false),
             cache: host_cache::read(parts)?,
+            instance: parts.text("instance").map(str::to_owned),
         };
         let resolved = entry.resolve(&parameters).map_err(|refusal| refusal.reason)?;
         let mut target = SimulatedTarget {
@@ -119,6 +121,16 @@ impl SimulatedTarget {
             self.model.parallelism = Some(u32::try_from(parallelism).unwrap_or(u32::MAX));
         }
         let (ios, bytes) = (parts.number("instance_iops")?, parts.bytes("instance_bandwidth")?);
+        // The instance of a type of the catalogue is one of its parameters.
+        let known = self.chosen.as_ref().and_then(|chosen| chosen.instance.as_deref());
+        let named = known.or_else(|| parts.text("instance"));
+        if named.is_some() && (ios.is_some() || bytes.is_some()) {
+            return Err("instance= has limits: omit instance_iops= and instance_bandwidth=".to_owned());
+        }
+        if let (Some(id), None) = (named, known) {
+            let mut assumptions = Instances::shipped().attach(id, &self.id, &mut self.model)?;
+            self.assumptions.append(&mut assumptions);
+        }
         let instance = stage("instance", Accounting::default(), plain(ios)?, plain(bytes)?);
         if is_limited(&instance) {
             self.model.shared.insert(0, instance);

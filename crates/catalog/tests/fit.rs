@@ -27,6 +27,7 @@ fn random(rate: f64, block: f64, gib: u64) -> VolumeNeed {
         burst: None,
         latency: Vec::new(),
         persistent: false,
+        instance: None,
     }
 }
 
@@ -251,6 +252,22 @@ fn latency_limits_exclude_types() {
     let notes = |id: &str| fit.offers().find(|offer| offer.id == id).unwrap().notes.join("; ");
     assert!(notes("aws-gp2").contains("its latency is not published"), "{}", notes("aws-gp2"));
     assert!(!notes("alibaba-essd-pl1").contains("latency"), "{}", notes("alibaba-essd-pl1"));
+}
+
+#[test]
+fn instances_limit_their_volumes() {
+    let on =
+        |instance: &str| VolumeNeed { instance: Some(instance.to_owned()), ..random(5000.0, 4.0 * KIB, 500) };
+    let small = fit(&on("m5.large"));
+    assert!(
+        of(&small, "aws-gp3").starts_with("3,600 IOPS of 4.0 KiB sustained"),
+        "{}",
+        of(&small, "aws-gp3")
+    );
+    assert_eq!(of(&small, "aws-instance-store-nvme"), "it is a part of its instance");
+    let large = check(&on("m5.2xlarge"), &[("aws-gp3", "500 5000 125")]);
+    let offer = large.offers().find(|offer| offer.id == "aws-gp3").unwrap();
+    assert_eq!(offer.parameters.instance.as_deref(), Some("m5.2xlarge"));
 }
 
 #[test]

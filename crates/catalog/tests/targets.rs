@@ -185,6 +185,19 @@ fn invalid_targets_are_refused_with_the_reason() {
             "write_burst_iops needs a burst bucket: add write_bucket_ios",
         ),
         ("sim:custom?iops=9&burst_iops=5&bucket_ios=1", "burst_iops=5 is below the baseline iops=9"),
+        (
+            "sim:aws-gp3?instance=m5.large&instance_iops=9",
+            "instance= has limits: omit instance_iops= and instance_bandwidth=",
+        ),
+        (
+            "sim:aws-gp3?instance=Standard_D2s_v5",
+            "Standard_D2s_v5 is an instance of Azure: a volume of the type aws-gp3 cannot be attached to it",
+        ),
+        (
+            "sim:aws-instance-store-nvme?tier=i3.large&instance=m5.large",
+            "it is a part of its instance: omit instance",
+        ),
+        ("sim:custom?instance=m0.large", "unknown instance 'm0.large'"),
         ("sim:custom?parallelism=99999999999", "parallelism 4294967295 is not between 1 and 1048576"),
         ("sim:custom?shared=yes", "shared=yes is not 0 or 1"),
         ("sim:custom?first_touch=2x", "first_touch=2x is not 0, 1 or a time, as in 5ms"),
@@ -215,6 +228,24 @@ fn invalid_targets_are_refused_with_the_reason() {
     let unknown = parse("sim:custom?iosp=5").unwrap_err();
     assert!(unknown.starts_with("unknown parameter iosp; use one of size, io_unit,"), "{unknown}");
     assert!(SimulatedTarget::is_one("sim:custom") && !SimulatedTarget::is_one("/dev/sim:custom"));
+}
+
+#[test]
+fn an_instance_is_in_front_of_the_volume() {
+    for (text, assumptions) in [
+        ("sim:aws-gp3?size=500GiB&iops=6000&instance=m5.large", 2),
+        ("sim:custom?iops=6000&instance=m5.large", 2),
+    ] {
+        let target = parse(text).unwrap();
+        let names: Vec<&str> = target.model.shared.iter().map(|stage| stage.name.as_str()).collect();
+        assert_eq!(names, ["instance", "volume"], "{text}");
+        let capacity = (18_750 - 3_600) * 1_800;
+        let credit =
+            Limit::Credit { base: rate(3_600), burst: Some(rate(18_750)), capacity, initial: capacity };
+        assert_eq!(target.model.shared[0].ios, Some(credit), "{text}");
+        let of_instance = target.assumptions.iter().filter(|text| text.contains("m5.large"));
+        assert_eq!(of_instance.count(), assumptions, "{text}");
+    }
 }
 
 proptest! {
@@ -248,6 +279,7 @@ fn any_key() -> impl Strategy<Value = String> {
         "latency",
         "parallelism",
         "shared",
+        "instance",
         "instance_iops",
         "instance_bandwidth",
         "first_touch",
@@ -284,6 +316,7 @@ fn any_value() -> impl Strategy<Value = String> {
         "P10",
         "ReadOnly",
         "ReadWrite",
+        "m5.large",
     ];
     prop_oneof![
         prop::sample::select(likely.to_vec()).prop_map(str::to_owned),

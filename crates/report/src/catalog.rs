@@ -1,6 +1,7 @@
 //! Reports of `catalog`.
 
 pub mod fit;
+pub mod instances;
 pub mod json;
 pub mod list;
 pub mod published;

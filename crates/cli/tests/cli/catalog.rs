@@ -133,6 +133,30 @@ fn documents_have_a_schema_and_units() {
 }
 
 #[test]
+fn instances_are_listed_shown_and_taken_into_account() {
+    let text = printed(&["catalog", "show", "m6i.large"]);
+    for part in ["m6i.large", "3,600", "burst IOPS", "Sources", "as of 2026-08-02"] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    let list = document(&["catalog", "list", "--instances", "--provider", "azure", "--json"]);
+    assert_eq!(list["schema"], "fathom.catalog-instances/1");
+    let instances = list["instances"].as_array().unwrap();
+    assert!(instances.len() > 100 && instances.iter().all(|one| one["provider"] == "Azure"));
+    let need = ["catalog", "fit", "--iops", "5000", "--size", "500GiB", "--instance"];
+    let fit = document(&[&need[..], &["m6i.4xlarge", "--json"]].concat());
+    assert_eq!(fit["need"]["instance"], "m6i.4xlarge");
+    let dir = scratch();
+    for (args, part) in [
+        (&["m0.large"][..], "unknown instance 'm0.large'"),
+        (&["m6i.large", "--provider", "azure"], "m6i.large is one of AWS"),
+    ] {
+        let ended = run(dir.path(), &[&need[..], args].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(part), "{ended:?}");
+    }
+}
+
+#[test]
 fn published_figures_stand_beside_those_of_the_model() {
     insta::assert_snapshot!("catalog_published", printed(&["catalog", "published", "tencent-cbs-ssd"]));
     let document = document(&["catalog", "published", "qingcloud-capacity", "--json"]);

@@ -3,7 +3,7 @@
 use clap::Args;
 use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::need::{NeedSettings, need};
-use fathom_catalog::FitScope;
+use fathom_catalog::{FitScope, Instances};
 use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, parse_bytes, parse_duration};
 use fathom_report::view::View;
@@ -49,6 +49,9 @@ pub struct FitArguments {
     /// Require volumes that outlive the instance
     #[arg(long)]
     persistent: bool,
+    /// Instance that the volume is attached to, whose limits apply as well: m6i.large
+    #[arg(long, value_name = "INSTANCE")]
+    instance: Option<String>,
     /// Requirements of a workload profile (see `fathom bench --profile list`); other options override them
     #[arg(long)]
     profile: Option<String>,
@@ -74,6 +77,7 @@ Examples:
   fathom catalog fit --profile oltp --size 200GiB --provider aws
   fathom catalog fit --iops 3000 --size 100GiB --currency CNY
   fathom catalog fit --throughput 500MiB --size 2TiB --persistent --json
+  fathom catalog fit --iops 5000 --size 500GiB --instance m6i.large
 
 Exit status: 3 if no volume type meets the requirements.";
 
@@ -105,6 +109,20 @@ fn burst(text: &str) -> Result<(Nanos, Nanos), String> {
     }
 }
 
+/// The provider of an instance, which has to be the one that is asked for.
+fn provider_of(id: &str, asked: Option<&str>) -> Result<&'static str, Complaint> {
+    let instances = Instances::shipped();
+    let hint = || Some("run `fathom catalog list --instances` for all instances".to_owned());
+    let Some(instance) = instances.named(id).first().copied() else {
+        return Err(Complaint::usage(format!("unknown instance '{id}'"), hint()));
+    };
+    let provider = instances.list_of(instance).provider.as_str();
+    match asked.is_none_or(|asked| provider.eq_ignore_ascii_case(asked.trim())) {
+        true => Ok(provider),
+        false => Err(Complaint::usage(format!("the instance {id} is one of {provider}"), hint())),
+    }
+}
+
 pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
     let types = arguments.catalog.types();
     let catalog = types.catalogue()?;
@@ -120,13 +138,12 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
         burst: arguments.burst,
         baseline_iops: arguments.baseline_iops,
         persistent: arguments.persistent,
+        instance: arguments.instance.clone(),
         profile: arguments.profile.clone(),
     })?;
-    let scope = FitScope {
-        provider: arguments.provider.as_deref(),
-        historical: arguments.historical,
-        currency: Some(&arguments.currency),
-    };
+    let provider = arguments.instance.as_deref().map(|id| provider_of(id, arguments.provider.as_deref()));
+    let provider = provider.transpose()?.or(arguments.provider.as_deref());
+    let scope = FitScope { provider, historical: arguments.historical, currency: Some(&arguments.currency) };
     let fit = catalog.fit(&said.need, scope);
     arguments.form.print(
         || View {

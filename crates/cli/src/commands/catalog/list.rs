@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use fathom_catalog::{Catalog, CatalogEntry, Lifecycle};
-use fathom_report::{catalog::json as catalog_json, catalog::list as catalog_list};
+use fathom_catalog::{Catalog, CatalogEntry, Instance, Instances, Lifecycle};
+use fathom_report::{
+    catalog::instances as catalog_instances, catalog::json as catalog_json, catalog::list as catalog_list,
+};
 
 use crate::commands::catalog_arguments::CatalogArguments;
 use crate::commands::format_arguments::FormatArguments;
@@ -23,6 +25,9 @@ pub struct CatalogListArguments {
     /// Omit types that are no longer sold
     #[arg(long)]
     current: bool,
+    /// List instances with their limits on volumes instead of volume types
+    #[arg(long, conflicts_with_all = ["kind", "current"])]
+    instances: bool,
     #[command(flatten)]
     form: FormatArguments,
     #[command(flatten)]
@@ -33,12 +38,16 @@ const EXAMPLES: &str = "\
 Examples:
   fathom catalog list
   fathom catalog list --provider azure --current
-  fathom catalog list --kind hdd --json";
+  fathom catalog list --kind hdd --json
+  fathom catalog list --instances --provider aws";
 
 pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
     let types = arguments.catalog.types();
     let catalog = types.catalogue()?;
     check_provider(catalog, arguments.provider.as_deref())?;
+    if arguments.instances {
+        return list_instances(arguments);
+    }
     let is_kind = |entry: &CatalogEntry, kind: &str| {
         let (media, kind) = (entry.media(), kind.to_lowercase());
         media == kind || media.split('_').next() == Some(kind.as_str())
@@ -56,6 +65,20 @@ pub fn run(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
     };
     let entries: Vec<&CatalogEntry> = catalog.entries().filter(wanted).collect();
     arguments.form.print(|| catalog_list::view(&entries), |out| catalog_json::list(&entries, out))?;
+    Ok(Exit::Done)
+}
+
+fn list_instances(arguments: &CatalogListArguments) -> Result<Exit, Complaint> {
+    let shipped = Instances::shipped();
+    let is_wanted = |instance: &&Instance| {
+        let provider = &shipped.list_of(instance).provider;
+        arguments.provider.as_ref().is_none_or(|wanted| provider.eq_ignore_ascii_case(wanted.trim()))
+    };
+    let instances: Vec<&Instance> = shipped.all().filter(is_wanted).collect();
+    arguments.form.print(
+        || catalog_instances::view(&instances, false),
+        |out| catalog_instances::json(&instances, out),
+    )?;
     Ok(Exit::Done)
 }
 

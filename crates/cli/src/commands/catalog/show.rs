@@ -1,9 +1,11 @@
 //! `fathom catalog show`.
 
 use clap::Args;
-use fathom_catalog::{Catalog, CatalogEntry, ModelRefusal, Parameters, Sheet};
+use fathom_catalog::{Catalog, CatalogEntry, Instances, ModelRefusal, Parameters, Sheet};
 use fathom_model::units::{parse_bytes, parse_capacity};
-use fathom_report::{catalog::json as catalog_json, catalog::show as catalog_show};
+use fathom_report::{
+    catalog::instances as catalog_instances, catalog::json as catalog_json, catalog::show as catalog_show,
+};
 
 use crate::commands::catalog_arguments::CatalogArguments;
 use crate::commands::format_arguments::FormatArguments;
@@ -13,7 +15,7 @@ use crate::exit::{Complaint, Exit};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowArguments {
-    /// Volume type (see `fathom catalog list`)
+    /// Volume type (see `fathom catalog list`) or instance (`fathom catalog list --instances`)
     #[arg(value_name = "TYPE")]
     id: String,
     /// Sizes to show: 50GiB,1TiB [default: sizes where the limits change]
@@ -45,7 +47,8 @@ Examples:
   fathom catalog show aws-gp2-2016
   fathom catalog show aws-gp2-2016 --size 10g,33g,34g,50g,1000g,3334g,16t
   fathom catalog show aws-gp3 --size 500GiB --iops 16000 --bandwidth 1000MiB
-  fathom catalog show azure-premium-ssd --size 1TiB --on-demand --json";
+  fathom catalog show azure-premium-ssd --size 1TiB --on-demand --json
+  fathom catalog show m6i.large";
 
 /// The size of a volume.
 pub fn size(text: &str) -> Result<u64, String> {
@@ -81,6 +84,14 @@ pub fn entry<'a>(catalog: &'a Catalog, id: &str) -> Result<&'a CatalogEntry, Com
 pub fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
     let types = arguments.catalog.types();
     let catalog = types.catalogue()?;
+    let instances = Instances::shipped().named(&arguments.id);
+    if !instances.is_empty() && catalog.get(&arguments.id).is_none() {
+        arguments.form.print(
+            || catalog_instances::view(&instances, true),
+            |out| catalog_instances::json(&instances, out),
+        )?;
+        return Ok(Exit::Done);
+    }
     let entry = entry(catalog, &arguments.id)?;
     let with = |size_bytes: Option<u64>| Parameters {
         size_bytes,

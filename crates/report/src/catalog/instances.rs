@@ -1,0 +1,159 @@
+//! What `catalog list --instances` and `catalog show INSTANCE` show: the limits of instances on their volumes. Pure.
+
+use std::io::{self, Write};
+
+use fathom_catalog::{Confidence, Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
+use serde::Serialize;
+
+use crate::document::write;
+use crate::view::{Block, Cell, Column, Row, Table, View};
+
+/// A row for each instance; `is_one` where a single one is shown, with its sources.
+pub fn view(instances: &[&Instance], is_one: bool) -> View {
+    let columns = [
+        Column::left("instance"),
+        Column::left("volumes").dispensable(1),
+        Column::right("vCPUs").dispensable(2),
+        Column::right("IOPS"),
+        Column::right("burst IOPS"),
+        Column::right("MiB/s"),
+        Column::right("burst MiB/s"),
+        Column::left("as of").dispensable(0),
+    ];
+    let mut view = View { data: data(instances), ..View::default() };
+    view.push("", [Block::Table(Table::new(columns, instances.iter().map(|instance| row(instance))))]);
+    if instances.is_empty() {
+        view.push("", [Block::note("No instance matches.")]);
+    }
+    let legend = "Limits of an instance on all its block volumes together. Rates beside a burst are the baseline; burst credits last 30 min \
+                  at the maximum, where the rule is published.";
+    view.push("", [Block::note(legend)]);
+    if is_one {
+        let mut notes: Vec<String> = Vec::new();
+        for note in instances.iter().flat_map(|instance| sources(instance)) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        view.push("Sources", [Block::Notes(notes)]);
+    }
+    view
+}
+
+fn list_of(instance: &Instance) -> &'static InstanceList {
+    Instances::shipped().list_of(instance)
+}
+
+fn row(instance: &Instance) -> Row {
+    let list = list_of(instance);
+    let InstanceRates { baseline, maximum } = instance.iops;
+    let bytes = instance.bytes_per_second;
+    let burst = |rates: InstanceRates, cell: fn(f64) -> Cell| -> Cell {
+        (rates.maximum > rates.baseline).then(|| cell(rates.maximum as f64)).into()
+    };
+    Row::new([
+        instance.id.as_str().into(),
+        types_text(list).into(),
+        Cell::count(instance.vcpus),
+        Cell::count(baseline),
+        (maximum > baseline).then(|| Cell::count(maximum)).into(),
+        Cell::mebibytes(bytes.baseline as f64),
+        burst(bytes, Cell::mebibytes),
+        list.as_of.as_str().into(),
+    ])
+}
+
+/// The volume types that a list holds for: `aws-*`.
+fn types_text(list: &InstanceList) -> String {
+    let whole = |begin: &String| if begin.ends_with('-') { format!("{begin}*") } else { begin.clone() };
+    list.types().iter().map(whole).collect::<Vec<_>>().join(", ")
+}
+
+/// Where the figures come from, in sentences.
+fn sources(instance: &Instance) -> Vec<String> {
+    let list = list_of(instance);
+    let mut notes = vec![format!("Limits ({}): {}, as of {}.", list.confidence, list.source, list.as_of)];
+    if instance.has_burst() {
+        notes.push(match (&list.burst_source, list.burst) {
+            (Some(source), InstanceBurst::Credits) => format!("Burst rule: {source}."),
+            _ => "The burst rule is not published: simulations omit the burst.".to_owned(),
+        });
+    }
+    notes.extend(list.note.as_ref().map(|note| format!("{note}.")));
+    if let Some(count) = instance.most_volumes {
+        notes.push(format!("At most {count} volumes can be attached."));
+    }
+    notes
+}
+
+fn data(instances: &[&Instance]) -> Table {
+    let rates = |value: u64| Cell::integer(value, value.to_string());
+    Table::data(
+        &[
+            ("instance", &|instance: &&Instance| instance.id.as_str().into()),
+            ("provider", &|instance| list_of(instance).provider.as_str().into()),
+            ("volume_types", &|instance| list_of(instance).types().join(" ").into()),
+            ("vcpus", &|instance| Cell::count(instance.vcpus)),
+            ("most_volumes", &|instance| instance.most_volumes.map(Cell::count).into()),
+            ("baseline_iops", &|instance| rates(instance.iops.baseline)),
+            ("maximum_iops", &|instance| rates(instance.iops.maximum)),
+            ("baseline_bytes_per_second", &|instance| rates(instance.bytes_per_second.baseline)),
+            ("maximum_bytes_per_second", &|instance| rates(instance.bytes_per_second.maximum)),
+            ("as_of", &|instance| list_of(instance).as_of.as_str().into()),
+        ],
+        instances.iter().copied(),
+    )
+}
+
+#[derive(Serialize)]
+struct InstanceDocument<'a> {
+    id: &'a str,
+    provider: &'a str,
+    /// Beginnings of the ids of the volume types that the limits are of.
+    volume_types: &'a [String],
+    vcpus: u64,
+    most_volumes: Option<u64>,
+    baseline_iops: u64,
+    maximum_iops: u64,
+    baseline_bytes_per_second: u64,
+    maximum_bytes_per_second: u64,
+    /// Whether the burst follows a published rule.
+    has_burst_rule: bool,
+    as_of: &'a str,
+    confidence: Confidence,
+    source: &'a str,
+    burst_source: Option<&'a str>,
+}
+
+/// Writes the document of `instances`: `fathom.catalog-instances/1`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn json(instances: &[&Instance], out: &mut dyn Write) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct InstancesDocument<'a> {
+        schema: &'static str,
+        instances: Vec<InstanceDocument<'a>>,
+    }
+    let documents = instances.iter().map(|instance| {
+        let (list, iops, bytes) = (list_of(instance), instance.iops, instance.bytes_per_second);
+        InstanceDocument {
+            id: &instance.id,
+            provider: &list.provider,
+            volume_types: list.types(),
+            vcpus: instance.vcpus,
+            most_volumes: instance.most_volumes,
+            baseline_iops: iops.baseline,
+            maximum_iops: iops.maximum,
+            baseline_bytes_per_second: bytes.baseline,
+            maximum_bytes_per_second: bytes.maximum,
+            has_burst_rule: instance.has_burst() && list.burst == InstanceBurst::Credits,
+            as_of: &list.as_of,
+            confidence: list.confidence,
+            source: &list.source,
+            burst_source: list.burst_source.as_deref(),
+        }
+    });
+    let instances = documents.collect();
+    write(&InstancesDocument { schema: "fathom.catalog-instances/1", instances }, out)
+}
