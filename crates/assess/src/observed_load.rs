@@ -58,7 +58,12 @@ pub(crate) fn requests_of(
     device: Option<&str>,
 ) -> Result<ObservedLoad, AssessError> {
     let mut reader = BufReader::with_capacity(HEAD, reader);
-    let kind = source_kind(head(name, &mut reader)?);
+    let head = head(name, &mut reader)?;
+    // Exports may be a single line, longer than any of a trace.
+    if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii_start().starts_with(b"[") {
+        return Err(no_trace(name, "it is no trace of single requests, but a JSON document"));
+    }
+    let kind = source_kind(head);
     trace_of(input, name, reader, kind, device)
 }
 

@@ -179,12 +179,18 @@ impl RequestPoint {
 }
 
 impl ServedIo {
-    /// The sum of what both know.
-    pub(crate) fn plus(self, other: ServedIo) -> ServedIo {
+    /// The sum of several operations. A figure that one with I/Os lacks is unknown of all.
+    fn sum_of(parts: [ServedIo; 3]) -> ServedIo {
+        let sum = |figure: fn(&ServedIo) -> Option<u64>| {
+            let counted = parts.iter().filter(|part| **part != ServedIo::default() && part.ops != Some(0));
+            let all = counted.map(figure).collect::<Option<Vec<u64>>>()?;
+            let is_known = parts.iter().any(|part| figure(part).is_some());
+            is_known.then(|| all.into_iter().fold(0, u64::saturating_add))
+        };
         ServedIo {
-            ops: sum(self.ops, other.ops),
-            bytes: sum(self.bytes, other.bytes),
-            latency_sum_ns: sum(self.latency_sum_ns, other.latency_sum_ns),
+            ops: sum(|part| part.ops),
+            bytes: sum(|part| part.bytes),
+            latency_sum_ns: sum(|part| part.latency_sum_ns),
         }
     }
 
@@ -198,23 +204,16 @@ impl ServedIo {
     }
 }
 
-fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.saturating_add(other)),
-        (one, other) => one.or(other),
-    }
-}
-
 impl ObservedInterval {
     /// Its end, ns since the beginning of the load.
     pub const fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.length_ns)
     }
 
-    /// The same with the sum of the operations where the source has none. Discards alone are no load of an application.
+    /// The same with the sum of the operations where the source has none.
     pub(crate) fn with_total(mut self) -> ObservedInterval {
         let PerOp { read, write, trim } = self.by_op;
-        self.total = self.total.or(read.plus(write).plus(trim));
+        self.total = self.total.or(ServedIo::sum_of([read, write, trim]));
         self
     }
 }
@@ -230,11 +229,21 @@ mod tests {
 
     #[test]
     fn totals_are_those_of_the_source_or_the_sum() {
-        let read = ServedIo { ops: Some(3), bytes: Some(12), latency_sum_ns: None };
-        let write = ServedIo { ops: Some(4), bytes: None, latency_sum_ns: Some(9) };
-        let by_op = PerOp { read, write, trim: ServedIo::default() };
-        let summed = ObservedInterval { by_op, ..ObservedInterval::default() }.with_total();
-        assert_eq!(summed.total, ServedIo { ops: Some(7), bytes: Some(12), latency_sum_ns: Some(9) });
+        let of = |ops, bytes, latency_sum_ns| ServedIo { ops, bytes, latency_sum_ns };
+        let total_of = |read, write, trim| {
+            ObservedInterval { by_op: PerOp { read, write, trim }, ..ObservedInterval::default() }
+                .with_total()
+                .total
+        };
+        let (read, none) = (of(Some(3), Some(12), Some(7)), ServedIo::default());
+        assert_eq!(total_of(read, of(Some(4), None, Some(9)), none), of(Some(7), None, Some(16)));
+        assert_eq!(total_of(read, of(Some(0), None, None), none), read, "what has no I/Os lacks nothing");
+        assert_eq!(
+            total_of(of(None, Some(5), None), of(None, Some(6), None), none),
+            of(None, Some(11), None)
+        );
+        assert_eq!(total_of(none, none, none), none);
+        let by_op = PerOp { read, ..PerOp::default() };
         let total = ServedIo { ops: Some(8), ..ServedIo::default() };
         let own = ObservedInterval { by_op, total, ..ObservedInterval::default() }.with_total();
         assert_eq!(own.total.ops, Some(8));

@@ -64,7 +64,7 @@ const FIXTURES: &[Fixture] = &[
         900,
         None,
     ),
-    ("cloudwatch.csv", LoadFormat::CloudwatchCsv, None, 3, 1_002_000, 16_220_160_000, 900, None),
+    ("cloudwatch.csv", LoadFormat::CloudwatchCsv, None, 3, 1_002_000, 16_318_464_000, 900, None),
     (
         "azure.json",
         LoadFormat::AzureMonitor,
