@@ -10,6 +10,8 @@ use fathom_sys::files::{Input, InputCause, InputError, LOAD_EXPORT, Lines, TRACE
 
 use crate::AssessError;
 
+/// Why a source of another kind is refused where requests are asked for.
+const NO_TRACE: &str = "it is neither an fio iolog nor a recording of blktrace nor blkparse text";
 /// Bytes of a source that are looked at before it is read.
 const HEAD: usize = 64 << 10;
 
@@ -61,7 +63,7 @@ pub(crate) fn requests_of(
     let head = head(name, &mut reader)?;
     // Exports may be a single line, longer than any of a trace.
     if head.trim_ascii_start().starts_with(b"{") || head.trim_ascii_start().starts_with(b"[") {
-        return Err(no_trace(name, "it is no trace of single requests, but a JSON document"));
+        return Err(no_trace(name, NO_TRACE));
     }
     let kind = source_kind(head);
     trace_of(input, name, reader, kind, device)
@@ -81,10 +83,7 @@ fn trace_of(
     let mut lines = Lines::new(input, name, reader);
     let Some(first) = lines.next_line()? else { return Err(no_trace(name, "it is empty")) };
     if kind == SourceKind::Text {
-        return Err(no_trace(
-            name,
-            "it is neither an fio iolog nor a recording of blktrace nor blkparse text",
-        ));
+        return Err(no_trace(name, NO_TRACE));
     }
     let mut trace = TraceLines::new(first).map_err(|error| refused(name, error))?;
     while let Some(line) = lines.next_line()? {

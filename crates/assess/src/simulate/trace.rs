@@ -96,7 +96,7 @@ mod tests {
         for (text, expected) in [
             ("", "t:1: it is empty"),
             ("fio version 1 iolog\n", "t:1: it is neither"),
-            ("{\"sysstat\": 1}\n", "t:1: it is no trace of single requests"),
+            ("{\"sysstat\": 1}\n", "t:1: it is neither"),
             ("fio version 3 iolog\n", "t: it contains no I/O"),
             ("fio version 3 iolog\n1 /t raed 0 1\n", "t:2: unknown action 'raed'"),
             ("8,0 1 1 0.5 1 D R 0 + 8\n8,16 1 1 0.5 1 D R 0 + 8\n", "t: it has several devices: 8:0, 8:16"),

@@ -135,7 +135,7 @@ fn documents_have_a_schema_and_units() {
 #[test]
 fn instances_are_listed_shown_and_taken_into_account() {
     let text = printed(&["catalog", "show", "m6i.large"]);
-    for part in ["m6i.large", "3,600", "burst IOPS", "Sources", "as of 2026-08-02"] {
+    for part in ["m6i.large", "3,600", "burst IOPS", "Sources", "2026-08-02"] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     let list = document(&["catalog", "list", "--instances", "--provider", "azure", "--json"]);
