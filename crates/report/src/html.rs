@@ -6,6 +6,7 @@
 
 mod blocks;
 mod chart;
+pub mod site;
 mod writer;
 
 use base64::Engine as _;
@@ -19,50 +20,121 @@ use writer::HtmlWriter;
 
 const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
+/// Of a page that is a file: it loads nothing, and posts to nobody.
+const FILE_POLICY: &str = "base-uri 'none'; form-action 'none'";
 
 /// The page.
 pub fn render(view: &View, style: &Style) -> String {
-    let view = view.in_units_of(style);
-    let (title, host) = match &view.head {
-        Some(head) => (head.target.join(", "), head.host_line(style)),
-        None => ("fathom".to_owned(), String::new()),
-    };
-    let mut out = HtmlWriter::default();
-    let policy = format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
-        hash(STYLE),
-        hash(SCRIPT)
+    let body = PageBody::of(view, style);
+    let policy = policy(&[STYLE], &[SCRIPT], FILE_POLICY);
+    let head = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n"
     );
-    out.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    out.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    out.raw(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n"));
-    out.raw("<meta name=\"referrer\" content=\"no-referrer\">\n");
-    out.element("title", &[], &format!("{title}: fathom report"));
-    out.raw(&format!("<style>{STYLE}</style>\n</head>\n<body>\n"));
-    out.raw("<a class=\"skip\" href=\"#main\">Skip to the report</a>\n<header>\n<div>\n");
-    out.element("h1", &[], &title);
-    if !host.is_empty() {
-        out.element("p", &[("class", "host")], &host);
+    Shell {
+        title: &format!("{}: fathom report", body.title),
+        head: &head,
+        styles: &[STYLE],
+        scripts: &[SCRIPT],
+        bar: "",
+        heading: &body.title,
+        host: &body.host,
+        lead: "",
+        footer: "Made by fathom. This page loads nothing from anywhere.",
     }
-    out.raw("</div>\n<div class=\"tools\"><button type=\"button\" id=\"theme\" hidden>Dark or light</button></div>\n</header>\n");
-    navigation(&view.sections, &mut out);
-    out.raw("<main id=\"main\">\n");
-    let mut charts = 0;
-    for (number, section) in view.sections.iter().enumerate() {
-        blocks::section(section, number, &mut charts, &mut out);
+    .render(&body)
+}
+
+/// The sections of a page as markup, which may stand in several pages.
+#[derive(Clone, Debug, Default)]
+pub struct PageBody {
+    /// What was measured.
+    pub title: String,
+    host: String,
+    navigation: String,
+    sections: String,
+}
+
+impl PageBody {
+    /// The sections of `view`, with a picture of each chart for readers without scripts.
+    pub fn of(view: &View, style: &Style) -> PageBody {
+        PageBody::written(view, style, HtmlWriter::default())
     }
-    out.raw("</main>\n<footer><p>Made by fathom. This page loads nothing from anywhere.</p></footer>\n");
-    out.raw(&format!("<script>{SCRIPT}</script>\n</body>\n</html>\n"));
-    out.finish()
+
+    fn written(view: &View, style: &Style, mut out: HtmlWriter) -> PageBody {
+        let view = view.in_units_of(style);
+        let (title, host) = match &view.head {
+            Some(head) => (head.target.join(", "), head.host_line(style)),
+            None => ("fathom".to_owned(), String::new()),
+        };
+        let mut charts = 0;
+        for (number, section) in view.sections.iter().enumerate() {
+            blocks::section(section, number, &mut charts, &mut out);
+        }
+        PageBody { title, host, navigation: navigation(&view.sections), sections: out.finish() }
+    }
+}
+
+/// What stands around the sections of a page.
+struct Shell<'a> {
+    /// In the tab of the browser.
+    title: &'a str,
+    /// Markup of its head.
+    head: &'a str,
+    styles: &'a [&'a str],
+    scripts: &'a [&'a str],
+    /// Markup above the heading.
+    bar: &'a str,
+    heading: &'a str,
+    host: &'a str,
+    /// Markup before the sections.
+    lead: &'a str,
+    footer: &'a str,
+}
+
+impl Shell<'_> {
+    fn render(&self, body: &PageBody) -> String {
+        let mut out = HtmlWriter::default();
+        out.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+        out.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+        out.raw(self.head);
+        out.element("title", &[], self.title);
+        self.styles.iter().for_each(|style| out.raw(&format!("<style>{style}</style>\n")));
+        out.raw("</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n");
+        out.raw(self.bar);
+        out.raw("<header>\n<div>\n");
+        out.element("h1", &[], self.heading);
+        if !self.host.is_empty() {
+            out.element("p", &[("class", "host")], self.host);
+        }
+        out.raw("</div>\n<div class=\"tools\"><button type=\"button\" id=\"theme\" hidden>Dark or light</button></div>\n</header>\n");
+        out.raw(&body.navigation);
+        out.raw("<main id=\"main\">\n");
+        out.raw(self.lead);
+        out.raw(&body.sections);
+        out.raw("</main>\n");
+        out.raw(&format!("<footer><p>{}</p></footer>\n", self.footer));
+        self.scripts.iter().for_each(|script| out.raw(&format!("<script>{script}</script>\n")));
+        out.raw("</body>\n</html>\n");
+        out.finish()
+    }
 }
 
 /// Links to the sections that have a title.
-fn navigation(sections: &[Section], out: &mut HtmlWriter) {
-    out.raw("<nav aria-label=\"Sections\">\n<ol>\n");
+fn navigation(sections: &[Section]) -> String {
+    let mut out = String::from("<nav aria-label=\"Sections\">\n<ol>\n");
     for (number, section) in sections.iter().enumerate().filter(|(_, section)| !section.title.is_empty()) {
-        out.raw(&format!("<li><a href=\"#s{number}\">{}</a></li>\n", escaped(&section.title)));
+        out.push_str(&format!("<li><a href=\"#s{number}\">{}</a></li>\n", escaped(&section.title)));
     }
-    out.raw("</ol>\n</nav>\n");
+    out.push_str("</ol>\n</nav>\n");
+    out
+}
+
+/// A policy that allows these styles and scripts alone, and what `rest` says.
+fn policy(styles: &[&str], scripts: &[&str], rest: &str) -> String {
+    let hashes =
+        |texts: &[&str]| texts.iter().map(|text| format!("'{}'", hash(text))).collect::<Vec<_>>().join(" ");
+    format!("default-src 'none'; style-src {}; script-src {}; {rest}", hashes(styles), hashes(scripts))
 }
 
 /// What a policy allows a text by.

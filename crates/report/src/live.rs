@@ -3,6 +3,7 @@
 //! A [`LiveState`] grows by the events of the run; nothing here reads a clock or keeps more than a bounded number of points.
 
 mod devices;
+mod followed;
 pub mod json;
 pub mod metrics;
 mod series;
@@ -11,6 +12,7 @@ mod state;
 mod tests;
 
 pub use devices::{DeviceLoad, HostShares};
+pub use followed::FollowedRun;
 pub use series::{LivePoint, LiveSeries, MOST_POINTS};
 pub use state::{
     LiveLatency, LiveStage, LiveState, LiveStep, LiveStepState, LiveTest, STALLED_FROM_NS, StepFigures,

@@ -3,7 +3,7 @@
 //! A page shows what a terminal has no room for. Its charts are made from the record alone, as typed plots, so that the same
 //! chart can stand in a page or in a file of its own.
 
-mod axes;
+pub(crate) mod axes;
 mod course;
 mod monitored;
 mod overview;

@@ -5,7 +5,7 @@ use fathom_record::Severity;
 use super::chart;
 use super::writer::HtmlWriter;
 use crate::columns::capital;
-use crate::view::{Align, Block, Cell, FindingEntry, HeatMap, KeyFigure, Section, Table, Tone};
+use crate::view::{Align, Block, Cell, Column, FindingEntry, HeatMap, KeyFigure, Row, Section, Table, Tone};
 
 /// Texts of a column that are longer than this may be wrapped.
 const LONG_TEXT: usize = 32;
@@ -40,7 +40,11 @@ fn block(block: &Block, title: &str, charts: &mut usize, out: &mut HtmlWriter) {
         Block::KeyFigures(figures) if title.ends_with(crate::page::SUMMARY) => tiles(figures, out),
         Block::KeyFigures(figures) => key_figures(figures, out),
         Block::Findings(entries) => findings(entries, out),
-        Block::Table(table) => self::table(table, title, out),
+        Block::Table(table) => {
+            let is_of_runs = table.columns.first().is_some_and(|column| column.head == "run");
+            let head: Option<RowHead<'_>> = if out.links_runs && is_of_runs { Some(&link_run) } else { None };
+            self::table(table, title, head, out);
+        }
         Block::HeatMaps(maps) => maps.iter().for_each(|map| {
             if map.columns.len().max(map.rows.len()) > MOST_LINES {
                 out.raw("<div class=\"charts\">\n");
@@ -109,7 +113,15 @@ fn findings(entries: &[FindingEntry], out: &mut HtmlWriter) {
     out.close("ul");
 }
 
-fn table(table: &Table, title: &str, out: &mut HtmlWriter) {
+/// What is written in place of the head of a row: its place, and the text.
+pub(super) type RowHead<'a> = &'a dyn Fn(usize, &str, &mut HtmlWriter);
+
+fn link_run(_: usize, run: &str, out: &mut HtmlWriter) {
+    out.link(&format!("/runs/{run}"), run);
+}
+
+/// Writes a table; `row_head` writes the first cell of each row.
+pub(super) fn table(table: &Table, title: &str, row_head: Option<RowHead<'_>>, out: &mut HtmlWriter) {
     let label = if title.is_empty() { "Results" } else { title };
     out.open(
         "div",
@@ -131,41 +143,60 @@ fn table(table: &Table, title: &str, out: &mut HtmlWriter) {
     out.raw("</tr></thead>\n<tbody>\n");
     let wraps: Vec<bool> = (0..table.columns.len())
         .map(|index| {
-            let length =
-                |row: &crate::view::Row| row.cells.get(index).map_or(0, |cell| cell.text.chars().count());
+            let length = |row: &Row| row.cells.get(index).map_or(0, |cell| cell.text.chars().count());
             table.rows.iter().map(length).max().unwrap_or(0) > LONG_TEXT
         })
         .collect();
     let remarks = table.columns.iter().position(|column| column.takes_remark).unwrap_or(1);
-    for row in &table.rows {
-        let classes = [
-            row.begins_group.then_some("group"),
-            match row.tone {
-                Tone::Normal => None,
-                Tone::Dim => Some("dim"),
-                Tone::Alarm => Some("alarm"),
-            },
-        ];
-        out.open("tr", &[("class", &classes.into_iter().flatten().collect::<Vec<_>>().join(" "))]);
-        for (index, column) in table.columns.iter().enumerate() {
-            let text = row.cells.get(index).map_or("", |cell| cell.text.as_str());
-            let remark = row.remark.as_deref().filter(|_| index == remarks);
-            let text = [Some(text), remark].into_iter().flatten().filter(|text| !text.is_empty());
-            let text = text.collect::<Vec<_>>().join(" ");
-            let is_left = column.align == Align::Left || remark.is_some();
-            let class = [is_left.then_some("left"), (wraps[index] || remark.is_some()).then_some("wraps")];
-            let class = class.into_iter().flatten().collect::<Vec<_>>().join(" ");
-            match index {
-                0 if !text.is_empty() => out.element("th", &[("scope", "row"), ("class", &class)], &text),
-                _ => out.element("td", &[("class", &class)], &text),
-            }
-        }
-        out.close("tr");
+    for (place, row) in table.rows.iter().enumerate() {
+        let head = row_head.map(|write| move |text: &str, out: &mut HtmlWriter| write(place, text, out));
+        self::row(row, &table.columns, &wraps, remarks, head, out);
     }
     out.raw("</tbody>\n</table>\n");
     out.close("div");
     let legends = table.legends_of(|head| table.columns.iter().any(|column| column.head == head));
     legends.iter().for_each(|legend| out.element("p", &[("class", "legend-note")], legend));
+}
+
+/// Writes a row; its remark stands in the column `remarks`.
+fn row(
+    row: &Row,
+    columns: &[Column],
+    wraps: &[bool],
+    remarks: usize,
+    head: Option<impl Fn(&str, &mut HtmlWriter)>,
+    out: &mut HtmlWriter,
+) {
+    let classes = [
+        row.begins_group.then_some("group"),
+        match row.tone {
+            Tone::Normal => None,
+            Tone::Dim => Some("dim"),
+            Tone::Alarm => Some("alarm"),
+        },
+    ];
+    out.open("tr", &[("class", &classes.into_iter().flatten().collect::<Vec<_>>().join(" "))]);
+    for (index, column) in columns.iter().enumerate() {
+        let text = row.cells.get(index).map_or("", |cell| cell.text.as_str());
+        let remark = row.remark.as_deref().filter(|_| index == remarks);
+        let text = [Some(text), remark].into_iter().flatten().filter(|text| !text.is_empty());
+        let text = text.collect::<Vec<_>>().join(" ");
+        let is_left = column.align == Align::Left || remark.is_some();
+        let class = [is_left.then_some("left"), (wraps[index] || remark.is_some()).then_some("wraps")];
+        let class = class.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        match (index, &head) {
+            (0, Some(write)) => {
+                out.open("th", &[("scope", "row"), ("class", &class)]);
+                write(&text, out);
+                out.close("th");
+            }
+            (0, None) if !text.is_empty() => {
+                out.element("th", &[("scope", "row"), ("class", &class)], &text);
+            }
+            _ => out.element("td", &[("class", &class)], &text),
+        }
+    }
+    out.close("tr");
 }
 
 /// A map of few cells as a table whose ground shows the values.

@@ -86,7 +86,15 @@ pub(super) fn plot(plot: &Plot, charts: &mut usize, out: &mut HtmlWriter) {
             PlotForm::Bars => "bars",
         },
         title: &plot.title,
-        x: axis(&plot.x, plot.x_ends(), X_TICKS),
+        x: match plot.form {
+            // A value of a name holds from its place to the next: the name stands in the middle.
+            PlotForm::Steps if !plot.x.names.is_empty() => {
+                let mut axis = axis(&plot.x, plot.x_ends(), X_TICKS);
+                axis.ticks.iter_mut().for_each(|(value, _)| *value += 0.5);
+                axis
+            }
+            _ => axis(&plot.x, plot.x_ends(), X_TICKS),
+        },
         y: axis(&plot.y, plot.y_ends(), Y_TICKS),
         series: plot
             .series
@@ -107,9 +115,8 @@ pub(super) fn plot(plot: &Plot, charts: &mut usize, out: &mut HtmlWriter) {
             .map(|mark| MarkData { series: mark.series, from: mark.from, to: mark.to, reason: mark.reason })
             .collect(),
     };
-    let picture =
-        svg::inline(&Chart { title: plot.title.clone(), plots: vec![plot.clone()], ..Chart::default() });
-    figure(&plot.title, &description(plot), &data, &picture, charts, out);
+    let chart = || Chart { title: plot.title.clone(), plots: vec![plot.clone()], ..Chart::default() };
+    figure(&plot.title, &description(plot), &data, chart, charts, out);
 }
 
 /// Writes a map of many cells as a picture.
@@ -132,8 +139,8 @@ pub(super) fn heat_map(map: &HeatMap, charts: &mut usize, out: &mut HtmlWriter) 
         series: [],
     };
     let description = format!("Heat map of {} columns and {} rows.", map.columns.len(), map.rows.len());
-    let picture = svg::inline(&Chart { title: title.clone(), maps: vec![map.clone()], ..Chart::default() });
-    figure(&title, &description, &data, &picture, charts, out);
+    let chart = || Chart { title: title.clone(), maps: vec![map.clone()], ..Chart::default() };
+    figure(&title, &description, &data, chart, charts, out);
 }
 
 fn axis(axis: &Axis, ends: AxisEnds, most: usize) -> AxisData<'_> {
@@ -180,7 +187,7 @@ fn figure(
     title: &str,
     description: &str,
     data: &impl Serialize,
-    picture: &str,
+    chart: impl FnOnce() -> Chart,
     charts: &mut usize,
     out: &mut HtmlWriter,
 ) {
@@ -190,9 +197,11 @@ fn figure(
     out.raw("<div class=\"legend\"></div>\n");
     let label = format!("{title}. {description}");
     out.open("div", &[("class", "plot"), ("tabindex", "0"), ("role", "group"), ("aria-label", &label)]);
-    out.raw("<noscript>");
-    out.raw(picture);
-    out.raw("</noscript>");
+    if !out.needs_scripts {
+        out.raw("<noscript>");
+        out.raw(&svg::inline(&chart()));
+        out.raw("</noscript>");
+    }
     out.close("div");
     out.raw("<p class=\"readout\" role=\"status\"></p>\n<div class=\"controls\"></div>\n");
     out.raw("<details><summary>Values</summary>");

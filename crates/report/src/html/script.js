@@ -105,6 +105,13 @@
       plot.addEventListener("dblclick", () => this.show([0, 1]));
       plot.addEventListener("keydown", (event) => this.key(event));
       plot.addEventListener("blur", () => this.leave());
+      // Newer values of the same series.
+      this.figure.addEventListener("data", (event) => {
+        this.data = JSON.parse(event.detail);
+        const values = this.figure.querySelector("details div");
+        if (values.firstChild) values.replaceChildren(this.table());
+        this.draw();
+      });
       let width = plot.clientWidth;
       new ResizeObserver(() => {
         if (plot.clientWidth === width) return;
@@ -562,5 +569,13 @@
       navigator.clipboard?.writeText(text).then(() => { button.textContent = "Copied"; });
     });
   }
-  for (const figure of document.querySelectorAll("figure.chart")) new Chart(figure);
+  // Charts that are not drawn yet; a page that gets further ones says so.
+  const drawAll = () => {
+    for (const figure of document.querySelectorAll("figure.chart:not([data-drawn])")) {
+      figure.dataset.drawn = "";
+      new Chart(figure);
+    }
+  };
+  document.addEventListener("charts", drawAll);
+  drawAll();
 })();

@@ -5,7 +5,11 @@ use crate::xml::escaped;
 /// What is written so far.
 #[derive(Default)]
 pub(super) struct HtmlWriter {
-    text: String,
+    pub(super) text: String,
+    /// Charts have no picture for readers without scripts.
+    pub(super) needs_scripts: bool,
+    /// Numbers of runs in the first column of a table lead to their reports.
+    pub(super) links_runs: bool,
 }
 
 impl HtmlWriter {
@@ -24,6 +28,11 @@ impl HtmlWriter {
         self.open(name, attributes);
         self.text(text);
         self.close(name);
+    }
+
+    /// A link with `text` in it.
+    pub(super) fn link(&mut self, to: &str, text: &str) {
+        self.element("a", &[("href", to)], text);
     }
 
     /// The start of an element.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::devices::{DeviceLoad, HostShares};
 use super::series::LivePoint;
-use super::state::{LiveLatency, LiveStage, LiveState, LiveTest, StepFigures};
+use super::state::{LiveLatency, LiveStage, LiveState, LiveStep, LiveTest, StepFigures};
 
 /// The `schema` of each line.
 pub const SCHEMA: &str = "fathom.live/1";
@@ -24,6 +24,8 @@ pub struct LinePlace {
 /// What a line tells.
 #[derive(Clone, Copy, Debug)]
 pub enum LiveLine<'a> {
+    /// The run as it stands, for who begins to follow it.
+    State,
     /// The run began.
     Begun,
     /// A file is laid out.
@@ -95,6 +97,44 @@ struct MessageDocument<'a> {
 #[derive(Serialize)]
 struct Nothing {}
 
+/// Points of a series that a follower begins with.
+const MOST_FIRST_POINTS: usize = 128;
+
+#[derive(Serialize)]
+struct StateDocument<'a> {
+    test: Option<&'a LiveTest>,
+    stage: &'static str,
+    run_remaining_ns: Option<u64>,
+    steps: Vec<StepDocument<'a>>,
+    /// Rates and latencies of the test so far.
+    points: Vec<LivePoint>,
+}
+
+#[derive(Serialize)]
+struct StepDocument<'a> {
+    id: &'a str,
+    title: &'a str,
+    /// `planned`, `running`, or how it ended.
+    state: &'static str,
+    figures: Option<StepFigures>,
+}
+
+fn state_document(state: &LiveState) -> StateDocument<'_> {
+    let steps = state.steps.iter().map(|LiveStep { id, title, state, figures }| StepDocument {
+        id,
+        title,
+        state: state.name(),
+        figures: *figures,
+    });
+    StateDocument {
+        test: state.test.as_ref(),
+        stage: state.stage.name(),
+        run_remaining_ns: state.time_left.map(|left| left.0),
+        steps: steps.collect(),
+        points: state.series.columns(MOST_FIRST_POINTS),
+    }
+}
+
 #[derive(Serialize)]
 struct SnapshotDocument<'a> {
     test: Option<&'a LiveTest>,
@@ -154,6 +194,7 @@ struct LatencyNow {
 /// Those of `out`.
 pub fn write(line: LiveLine<'_>, state: &LiveState, place: LinePlace, out: &mut dyn Write) -> io::Result<()> {
     match line {
+        LiveLine::State => envelope("state", state_document(state), state, place, out),
         LiveLine::Begun => envelope("begin", Nothing {}, state, place, out),
         LiveLine::Ended => envelope("end", Nothing {}, state, place, out),
         LiveLine::Layout => {

@@ -1,12 +1,14 @@
 //! Rates and latencies over the time of one test, in a bounded number of points that hide no extreme.
 
 use fathom_record::{Histogram, Snapshot};
+use serde::{Deserialize, Serialize};
 
 /// Most points of a series; beyond them adjacent points are joined.
 pub const MOST_POINTS: usize = 512;
 
 /// One point: a tick, or several joined.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LivePoint {
     /// Length, ns.
     pub span_ns: u64,

@@ -4,18 +4,21 @@ use std::collections::BTreeMap;
 
 use fathom_model::Nanos;
 use fathom_record::{Finding, Histogram, RunHeader, Snapshot, TestRecord, TestStatus, TestSummary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::devices::{DeviceLoad, HostShares};
 use super::series::{LivePoint, LiveSeries, histogram};
 
 /// Nothing completes for this long, although requests are in flight: a stall, ns.
 pub const STALLED_FROM_NS: u64 = 1_000_000_000;
+/// The word for a step that runs.
+pub(super) const RUNNING: &str = "running";
 /// Messages that are kept.
 const MOST_MESSAGES: usize = 20;
 
 /// A measurement that begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LiveTest {
     /// The id of its test.
     pub id: String,
@@ -74,8 +77,20 @@ pub enum LiveStepState {
     Ended(TestStatus),
 }
 
+impl LiveStepState {
+    /// The word used in streams.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            LiveStepState::Planned => "planned",
+            LiveStepState::Running => RUNNING,
+            LiveStepState::Ended(status) => status.name(),
+        }
+    }
+}
+
 /// Headline figures of a test that has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StepFigures {
     /// I/Os per second.
     pub iops: f64,
@@ -101,7 +116,8 @@ pub struct LiveStep {
 }
 
 /// Completion latencies, as percentiles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LiveLatency {
     /// Number of samples.
     pub samples: u64,

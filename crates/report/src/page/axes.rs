@@ -23,7 +23,7 @@ pub(super) fn percent_text(percent: f64) -> String {
 }
 
 /// Time from `from` to `to`, ns, with marks at round values.
-pub(super) fn time(from: u64, to: u64) -> Axis {
+pub(crate) fn time(from: u64, to: u64) -> Axis {
     const STEPS_S: [f64; 20] = [
         0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
         10_800.0, 21_600.0, 43_200.0, 86_400.0,
@@ -42,7 +42,7 @@ pub(super) fn time(from: u64, to: u64) -> Axis {
 }
 
 /// A plot without limits and marks; series without points are left out, and the name of one that is alone.
-pub(super) fn plot(
+pub(crate) fn plot(
     title: impl Into<String>,
     form: PlotForm,
     x: Axis,
