@@ -271,7 +271,7 @@ impl History {
         Error::of(&self.location, action, failure)
     }
 
-    fn unknown(&self, ids: Vec<RunId>) -> Error {
+    pub(crate) fn unknown(&self, ids: Vec<RunId>) -> Error {
         Error::UnknownRun { at: self.location.clone(), ids }
     }
 

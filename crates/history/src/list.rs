@@ -79,13 +79,23 @@ pub struct Listing {
     pub unreadable: Vec<Error>,
 }
 
+macro_rules! columns {
+    () => {
+        "SELECT id, status, stored_unix_ms, verdict, started_unix_ms, target, kind, command, hostname, device,
+            volume_type, labels, tool_version, tests, finding_count, read_iops, write_iops, bytes_per_second, lat_p50_ns
+        FROM runs "
+    };
+}
+
 /// The index holds every column, so that the records between them are not read.
-const LISTED: &str = "SELECT id, status, stored_unix_ms, verdict, started_unix_ms, target, kind, command, hostname, device,
-        volume_type, labels, tool_version, tests, finding_count, read_iops, write_iops, bytes_per_second, lat_p50_ns
-    FROM runs INDEXED BY runs_listed
+const LISTED: &str = concat!(
+    columns!(),
+    "INDEXED BY runs_listed
     WHERE (?1 IS NULL OR id IN (SELECT run_id FROM tags WHERE tag = ?1))
         AND (?2 IS NULL OR id IN (SELECT run_id FROM tests WHERE tests.id = ?2))
-    ORDER BY id DESC";
+    ORDER BY id DESC"
+);
+const ROW: &str = concat!(columns!(), "WHERE id = ?1");
 
 impl History {
     /// The runs that match `filter`. An unreadable run does not affect the others.
@@ -118,6 +128,19 @@ impl History {
         listing.rows.reverse();
         listing.unreadable.reverse();
         Ok(listing)
+    }
+
+    /// What the list says of one run.
+    ///
+    /// # Errors
+    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] if it cannot be listed.
+    pub fn row(&self, run: RunId) -> Result<HistoryRow, Error> {
+        let found = self.read("read a run", |transaction| {
+            transaction.first(ROW, &[run.0.into()], |row| read_row(run, row))
+        })?;
+        let row = found.ok_or_else(|| self.unknown(vec![run]))?;
+        let row = row.map_err(|error| self.unreadable(run, error))?;
+        Ok(HistoryRow { tags: self.tags(run)?, notes: self.notes(run)?, ..row })
     }
 }
 
