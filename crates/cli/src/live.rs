@@ -5,10 +5,12 @@
 
 pub mod arguments;
 mod endpoint;
+mod followers;
 mod full_screen;
 mod hub;
 mod lines;
 pub mod observer;
+pub mod run_socket;
 mod view;
 
 use std::io;
@@ -28,11 +30,11 @@ use arguments::{LiveArguments, LiveStream};
 use endpoint::Endpoint;
 use full_screen::{FullScreen, ViewSource};
 pub use full_screen::{restore, restore_soon};
-pub use hub::Hub;
+pub use hub::{Hub, OpenToFollowers};
 use lines::LineStream;
 
 /// Niceness of the threads that draw, write and answer: below that of the workers.
-const NICE: i8 = 10;
+pub const NICE: i8 = 10;
 
 /// What shows a run; the terminal and the streams are as they were once it is dropped.
 #[derive(Default)]
@@ -53,6 +55,8 @@ pub struct LiveRun {
     pub can_skip: bool,
     /// Units of rates and amounts.
     pub units: UnitSystem,
+    /// It is kept in a history, where other processes find it, and lasts.
+    pub can_be_followed: bool,
 }
 
 impl LiveOutputs {
@@ -62,7 +66,8 @@ impl LiveOutputs {
     /// A file, an address or the terminal cannot be had.
     pub fn open(arguments: &LiveArguments, run: LiveRun) -> Result<LiveOutputs, Complaint> {
         if !arguments.tui && arguments.streams.is_empty() {
-            return Ok(LiveOutputs::default());
+            let hub = run.can_be_followed.then(|| Arc::new(Hub::for_followers(LiveState::new(run.steps))));
+            return Ok(LiveOutputs { hub, screen: None, has_stderr: false });
         }
         let has_stderr = arguments.streams.contains(&LiveStream::Lines(None));
         check_terminal(arguments.tui, has_stderr)?;
@@ -78,7 +83,7 @@ impl LiveOutputs {
                 }
             }
         }
-        let LiveRun { steps, control, can_skip, units } = run;
+        let LiveRun { steps, control, can_skip, units, can_be_followed: _ } = run;
         let hub = Arc::new(Hub::new(LiveState::new(steps), streams));
         let mut outputs = LiveOutputs { hub: Some(hub.clone()), screen: None, has_stderr };
         if has_stderr {
@@ -97,7 +102,7 @@ impl LiveOutputs {
         Ok(outputs)
     }
 
-    /// The state that they show; `None` where nothing was asked for.
+    /// The state that they show; `None` where nothing was asked for, and nobody can follow the run.
     pub fn hub(&self) -> Option<Arc<Hub>> {
         self.hub.clone()
     }

@@ -9,6 +9,7 @@ mod against_progress;
 mod commands;
 mod eta;
 mod exit;
+mod http;
 mod keys;
 mod live;
 mod output;

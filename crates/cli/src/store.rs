@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fathom_assess::{EarlierIdentification, TestKeeper};
@@ -15,6 +16,7 @@ use fathom_report::{Style, TextWriter};
 use crate::commands::format_arguments::FormatArguments;
 use crate::commands::run_arguments::KeepArguments;
 use crate::exit::{self, Complaint};
+use crate::live::{Hub, OpenToFollowers};
 use crate::output::{self, Bar};
 
 /// The environment variable that names the history.
@@ -125,12 +127,20 @@ pub struct HistoryKeeper {
     bar: Option<Bar>,
     /// Where they are kept, once the run has begun.
     pub store: Store,
+    /// The state of the run, for those who follow it.
+    hub: Option<Arc<Hub>>,
+    open: Option<OpenToFollowers>,
 }
 
 impl HistoryKeeper {
     /// Keeps them in `place`; warnings do not disturb `bar`.
     pub fn new(place: HistoryPath, bar: Option<Bar>) -> HistoryKeeper {
-        HistoryKeeper { place, bar, store: Store::None }
+        HistoryKeeper { place, bar, store: Store::None, hub: None, open: None }
+    }
+
+    /// The same for a run whose state is in `hub`: others can follow it as long as it is not finished.
+    pub fn followed(self, hub: Option<Arc<Hub>>) -> HistoryKeeper {
+        HistoryKeeper { hub, ..self }
     }
 
     /// Keeps them where `arguments` ask for it; the user is warned where there is no place for it.
@@ -153,6 +163,8 @@ impl HistoryKeeper {
     /// Ends the run; says where it is kept.
     pub fn finish(&mut self, record: &RunRecord) -> Kept {
         let warning = self.store.finish(record.status, &record.header, &record.findings);
+        // Who follows it finds it whole.
+        self.open = None;
         self.say(warning);
         let sent = self.store.send_unsent(&self.place);
         match &self.bar {
@@ -186,6 +198,7 @@ impl TestKeeper for HistoryKeeper {
     fn begin(&mut self, header: &RunHeader) {
         let (store, warning) = Store::begin(&self.place, header);
         self.store = store;
+        self.open = self.hub.as_ref().and_then(|hub| hub.open_to_followers(&self.place, &self.store.kept()));
         self.say(warning);
     }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use fathom_assess::{
     AssessError, MeasurementEvent, PlanTargets, StepObserver, VolumeTypes, engine_rows, host_facts,
-    stuck_note,
+    is_simulated, stuck_note,
 };
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
@@ -247,7 +247,10 @@ fn measure(
         notes.extend(invocation.messages.iter().cloned());
     }
     let mut keeper = Keeper::new(command, words, invocation, &plan, &notes);
-    let live = FioLive::open(command, &plan, &keeper.header, control.clone())?;
+    let is_simulated = keeper::targets(&plan).iter().any(|path| is_simulated(path));
+    let can_be_followed = keeper.kept_header().is_some() && !is_simulated;
+    let live = FioLive::open(command, &plan, &keeper.header, control.clone(), can_be_followed)?;
+    keeper.hub = live.hub();
     let shows_eta = shows_eta(command, &sink) && !live.has_screen();
     let handle = begin(control.clone(), command, plan.clone(), targets, keeper.kept_header().cloned(), logs)?;
     let mut observer = FioObserver {

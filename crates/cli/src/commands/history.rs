@@ -3,13 +3,13 @@
 mod diff;
 mod examples;
 mod export;
-mod filter;
+pub mod filter;
 mod import;
 mod list;
 mod prune;
 mod run_name;
 mod size;
-mod trend;
+pub mod trend;
 
 use std::path::PathBuf;
 

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fathom_assess::{AssessError, MeasurementEnd, StepObserver, TestKeeper, begin_measurement, follow};
 use fathom_history::{HistoryPath, Kept};
@@ -16,7 +17,7 @@ use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::live::arguments::LiveArguments;
 use crate::live::observer::LiveObserver;
-use crate::live::{LiveOutputs, LiveRun};
+use crate::live::{Hub, LiveOutputs, LiveRun};
 use crate::output::Bar;
 use crate::run_display::RunDisplay;
 use crate::store::HistoryKeeper;
@@ -27,6 +28,7 @@ pub struct Measuring {
     /// Where it is kept.
     pub place: HistoryPath,
     keeps: bool,
+    is_simulated: bool,
     /// The user named the history on the command line.
     pub is_named: bool,
     /// The form of the report.
@@ -50,6 +52,7 @@ impl Measuring {
         Measuring {
             place,
             keeps,
+            is_simulated,
             is_named: arguments.names_history(),
             form: arguments.form,
             going_on: None,
@@ -88,7 +91,7 @@ impl Measuring {
     ) -> Result<(RunRecord, Exit), Complaint> {
         let place = self.place.clone();
         let (mut keeper, end, is_interrupted) =
-            self.measured(measure, |bar| HistoryKeeper::new(place, Some(bar)), observer)?;
+            self.measured(measure, |bar, hub| HistoryKeeper::new(place, Some(bar)).followed(hub), observer)?;
         let (record, is_given_up) = match end {
             MeasurementEnd::Ended(record) => (record, false),
             MeasurementEnd::GivenUp { note, record } => {
@@ -116,7 +119,8 @@ impl Measuring {
         Ok((record, exit))
     }
 
-    /// Runs `measure` on a thread of its own, kept by what `keeper` makes and shown by what `observer` makes of the display.
+    /// Runs `measure` on a thread of its own, kept by what `keeper` makes, which tells who can follow it, and shown by what `observer` makes of
+    /// the display.
     /// Returns the keeper, how it ended, and whether a signal ended it.
     ///
     /// # Errors
@@ -124,15 +128,17 @@ impl Measuring {
     pub fn measured<T: Send + 'static, K: TestKeeper, O: StepObserver>(
         &self,
         measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<T, AssessError> + Send + 'static,
-        keeper: impl FnOnce(Bar) -> K,
+        keeper: impl FnOnce(Bar, Option<Arc<Hub>>) -> K,
         observer: impl FnOnce(RunDisplay) -> O,
     ) -> Result<(K, MeasurementEnd<T>, bool), Complaint> {
         let control = RunControl::default();
         let caught = signals::watch(control.stop_handle()).map_err(signals::unwatched)?;
         let units = self.form.style().units.unwrap_or_default();
         let (steps, can_skip) = (self.planned.clone(), self.can_skip);
-        let live =
-            LiveOutputs::open(&self.live, LiveRun { steps, control: control.clone(), can_skip, units })?;
+        // In virtual time a run is over before somebody can follow it.
+        let can_be_followed = self.keeps && !self.is_simulated && self.place.history.is_some();
+        let run = LiveRun { steps, control: control.clone(), can_skip, units, can_be_followed };
+        let live = LiveOutputs::open(&self.live, run)?;
         let keys = if live.has_screen() { None } else { keys::watch() };
         if keys.is_some() {
             output::warn("Press q or Ctrl-C to stop; what has been measured is kept.");
@@ -141,7 +147,7 @@ impl Measuring {
         let (bar, left) = (display.bar.clone(), display.left_shown());
         caught.answer_status(bar.status());
         let handle = begin_measurement(control, measure)?;
-        let mut keeper = keeper(bar.clone());
+        let mut keeper = keeper(bar.clone(), live.hub());
         let end = follow(handle, &mut keeper, &mut LiveObserver::new(observer(display), live.hub(), left));
         bar.finish_and_clear();
         drop((keys, live));

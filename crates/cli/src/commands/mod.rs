@@ -19,6 +19,7 @@ pub mod ping;
 pub mod prepare;
 mod report;
 pub mod run_arguments;
+mod serve;
 mod shown;
 mod simulate;
 mod surface;
@@ -107,6 +108,8 @@ enum Command {
     Report(Box<report::ReportArguments>),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
+    /// Serve the history to browsers: search, reports, comparisons, trends, running measurements
+    Serve(serve::ServeArguments),
     /// Check what this machine allows, and what would spoil figures
     Doctor(doctor::DoctorArguments),
     /// Take a tour of the commands on simulated volumes, in some seconds
@@ -146,6 +149,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Compare(arguments) => compare::run(*arguments, args),
         Command::Report(arguments) => report::run(*arguments, args),
         Command::History(arguments) => history::run(arguments),
+        Command::Serve(arguments) => serve::run(arguments),
         Command::Doctor(arguments) => doctor::run(&arguments, args),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

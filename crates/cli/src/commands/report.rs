@@ -205,6 +205,31 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
     Ok(Exit::Done)
 }
 
+/// What the page of `sources` shows.
+///
+/// # Errors
+/// They cannot be compared.
+pub fn page_of(sources: &[ComparedSource]) -> Result<View, Complaint> {
+    Ok(Report::new(sources)?.page())
+}
+
+/// The report of `sources` as a file with this ending has it; `None` where no such file has a report.
+///
+/// # Errors
+/// They cannot be compared.
+pub fn file_of(
+    sources: &[ComparedSource],
+    ending: &str,
+    style: &Style,
+) -> Result<Option<Vec<u8>>, Complaint> {
+    let report = Report::new(sources)?;
+    Ok(match ReportFormat::of_file(&Path::new("report").with_extension(ending)) {
+        Some(ReportFormat::Html) => Some(html::render(&report.page(), style).into_bytes()),
+        Some(ReportFormat::Other(format)) => Some(report.other(format, style)?),
+        Some(ReportFormat::Svg) | None => None,
+    })
+}
+
 /// Says whether a page can be written to `path`, before anything is measured for it.
 ///
 /// # Errors

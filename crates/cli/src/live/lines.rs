@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -66,6 +66,12 @@ impl LineStream {
         if queue.try_send(bytes).is_err() {
             place.dropped += 1;
         }
+    }
+
+    /// Whether somebody reads it: false once a line could not be written.
+    pub fn is_read(&self) -> bool {
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        !matches!(open.is_written.try_recv(), Err(TryRecvError::Disconnected))
     }
 
     /// No line follows: waits a limited time for the reader of those that were sent.

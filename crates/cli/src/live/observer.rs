@@ -85,9 +85,10 @@ impl<O: StepObserver> StepObserver for LiveObserver<O> {
     fn begun(&mut self, header: &RunHeader) {
         self.progress.begun(header);
         if let Some(hub) = &self.hub {
-            let record =
-                RunRecord { status: TestStatus::Complete, header: header.clone(), ..RunRecord::default() };
-            self.records.insert(self.lane, record);
+            if hub.wants_findings {
+                let (status, header) = (TestStatus::Complete, header.clone());
+                self.records.insert(self.lane, RunRecord { status, header, ..RunRecord::default() });
+            }
             hub.change(Some(LiveLine::Begun), |state| state.begin(header));
         }
     }

@@ -30,6 +30,7 @@ mod outputs;
 mod report;
 mod scale;
 mod schedule;
+mod serve;
 mod shell;
 mod shown_again;
 mod signals;

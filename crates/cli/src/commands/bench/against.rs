@@ -25,6 +25,7 @@ use crate::against_progress::AgainstProgress;
 use crate::commands::compare::sources::{Asked, SourceReader};
 use crate::commands::measuring::Measuring;
 use crate::exit::{Complaint, Exit};
+use crate::live::Hub;
 use crate::output::{self, Bar};
 use crate::store::{self, HistoryKeeper};
 
@@ -73,7 +74,7 @@ pub fn run(bench: BenchSettings, options: AgainstOptions, measuring: Measuring) 
         move |control, observer| {
             against::run(&measured, &mut measured.session().controlled(control), observer)
         },
-        |bar| ComparisonKeeper::new(place, bar),
+        |bar, hub| ComparisonKeeper::new(place, bar, hub),
         |display| AgainstProgress::new(shown, display),
     )?;
     let is_given_up = match &end {
@@ -143,8 +144,8 @@ struct ComparisonKeeper {
 }
 
 impl ComparisonKeeper {
-    fn new(place: HistoryPath, bar: Bar) -> ComparisonKeeper {
-        let keeper = || HistoryKeeper::new(place.clone(), Some(bar.clone()));
+    fn new(place: HistoryPath, bar: Bar, hub: Option<Arc<Hub>>) -> ComparisonKeeper {
+        let keeper = || HistoryKeeper::new(place.clone(), Some(bar.clone())).followed(hub.clone());
         ComparisonKeeper {
             lanes: [keeper(), keeper()],
             lane: 0,

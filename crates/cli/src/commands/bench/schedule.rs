@@ -32,8 +32,9 @@ use crate::commands::measuring::Measuring;
 use crate::commands::words::{date_in, positive_duration};
 use crate::commands::{Arguments, Command};
 use crate::exit::{Complaint, Exit};
+use crate::output;
 use crate::schedule_progress::ScheduleProgress;
-use crate::{output, store};
+use crate::store::{self, HistoryKeeper};
 
 /// The options of a schedule.
 #[derive(Args, Debug, Default)]
@@ -234,7 +235,10 @@ fn follow(
     let prints_runs = form.format() == Format::Text && !is_simulated;
     let (keeper, end, is_interrupted) = measuring.measured(
         move |control, observer| fathom_assess::schedule::run(&measured, &control, observer),
-        |bar| ScheduleKeeper::new(plan.clone(), place, bar, prints_runs.then_some(style)),
+        |bar, hub| {
+            let history = HistoryKeeper::new(place, Some(bar.clone())).followed(hub);
+            ScheduleKeeper::new(plan.clone(), history, bar, prints_runs.then_some(style))
+        },
         |display| ScheduleProgress::new(shown, display),
     )?;
     let (missed, is_given_up) = match end {

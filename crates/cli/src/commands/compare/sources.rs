@@ -96,13 +96,9 @@ impl SourceReader {
         for name in names {
             let is_model = is_simulated_name(name);
             let runs = if is_model { Vec::new() } else { self.recorded(name)? };
-            let is_simulated = |run: &SourceRun| is_simulated_name(&run.record.header.target);
-            let is_imported = |run: &SourceRun| run.record.header.activity.kind() == ActivityKind::Import;
-            let kind = match is_model || runs.iter().all(is_simulated) {
+            let kind = match is_model {
                 true => SourceKind::Simulated,
-                false if name.starts_with(PUBLISHED) => SourceKind::Published,
-                false if runs.iter().any(is_imported) => SourceKind::Imported,
-                false => SourceKind::Measured,
+                false => kind_of(name, &runs),
             };
             sources.push(ComparedSource { name: name.clone(), kind, runs, ..ComparedSource::default() });
         }
@@ -224,6 +220,32 @@ impl SourceReader {
         let load = |id: RunId| Ok(SourceRun { origin: format!("run {id}"), record: history.load(id)? });
         ids.into_iter().map(load).collect()
     }
+}
+
+/// What kind of figures `runs` have, which were named `name`.
+fn kind_of(name: &str, runs: &[SourceRun]) -> SourceKind {
+    let is_simulated = |run: &SourceRun| is_simulated_name(&run.record.header.target);
+    let is_imported = |run: &SourceRun| run.record.header.activity.kind() == ActivityKind::Import;
+    match runs.iter().all(is_simulated) {
+        true => SourceKind::Simulated,
+        false if name.starts_with(PUBLISHED) => SourceKind::Published,
+        false if runs.iter().any(is_imported) => SourceKind::Imported,
+        false => SourceKind::Measured,
+    }
+}
+
+/// Runs of a history, each a source by itself. Nothing but their numbers is looked up, and no file is read.
+///
+/// # Errors
+/// One does not exist, or cannot be read.
+pub fn of_runs(history: &History, ids: &[RunId]) -> Result<Vec<ComparedSource>, Complaint> {
+    let source = |&id: &RunId| {
+        let run = SourceRun { origin: format!("run {id}"), record: history.load(id)? };
+        let volume = volume_facts(&run.record, &VolumeTypes::default())?;
+        let (name, runs) = (id.to_string(), vec![run]);
+        Ok(ComparedSource { kind: kind_of(&name, &runs), name, volume, runs })
+    };
+    ids.iter().map(source).collect()
 }
 
 /// The runs of a selection, oldest first; with `back` the only one, so many before the newest.

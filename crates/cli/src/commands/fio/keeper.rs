@@ -1,6 +1,7 @@
 //! Keeping a run under the name of fio: only where that was asked for, and without a word on standard error.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fathom_assess::enter_conditions;
 use fathom_history::{HistoryPath, Store, Warning, without_password};
@@ -9,6 +10,7 @@ use fathom_options::{CommandOptions, Invocation, show_command};
 use fathom_record::{Activity, RunHeader, RunRecord};
 use fathom_runner::Session;
 
+use crate::live::{Hub, OpenToFollowers};
 use crate::{output, store};
 
 /// Keeps the run in the history where that was asked for.
@@ -19,6 +21,9 @@ pub struct Keeper {
     /// What the record says of the run as a whole.
     pub header: RunHeader,
     notes: Vec<String>,
+    /// The state of the run, for those who follow it.
+    pub hub: Option<Arc<Hub>>,
+    open: Option<OpenToFollowers>,
 }
 
 impl Keeper {
@@ -46,6 +51,8 @@ impl Keeper {
             store: Store::None,
             header,
             notes: Vec::new(),
+            hub: None,
+            open: None,
         }
     }
 
@@ -59,6 +66,7 @@ impl Keeper {
         self.header = header;
         let (store, warning) = Store::begin(&self.place, &self.header);
         self.store = store;
+        self.open = self.hub.as_ref().and_then(|hub| hub.open_to_followers(&self.place, &self.store.kept()));
         if self.place.history.is_none() {
             self.notes.push(format!("{}; the run is not kept", store::NO_PLACE));
         }
@@ -74,6 +82,7 @@ impl Keeper {
         }
         let header = self.header.clone();
         let warning = self.store.finish(ran.status, &header, &ran.findings);
+        self.open = None;
         self.note(warning);
         self.notes.extend(store::sent_lines(&self.store.send_unsent(&self.place)));
         notes.append(&mut self.notes);

@@ -14,7 +14,7 @@ use super::keeper::targets;
 use crate::exit::Complaint;
 use crate::live::arguments::{LiveArguments, LiveStream};
 use crate::live::observer::{LiveObserver, TimeLeftCell};
-use crate::live::{LiveOutputs, LiveRun};
+use crate::live::{Hub, LiveOutputs, LiveRun};
 
 /// What shows a run of fio's jobs while it goes on.
 pub struct FioLive {
@@ -24,7 +24,7 @@ pub struct FioLive {
 }
 
 impl FioLive {
-    /// Opens what the command line asks for.
+    /// Opens what the command line asks for; others can follow a run that is kept.
     ///
     /// # Errors
     /// It names no stream, or the terminal, a file or an address cannot be had.
@@ -33,6 +33,7 @@ impl FioLive {
         plan: &Arc<RunPlan>,
         header: &RunHeader,
         control: RunControl,
+        can_be_followed: bool,
     ) -> Result<FioLive, FioRefusal> {
         let parse = |text: &String| {
             LiveStream::parse(text).map_err(|sentence| {
@@ -41,7 +42,8 @@ impl FioLive {
         };
         let streams = command.live.iter().map(parse).collect::<Result<_, _>>()?;
         let arguments = LiveArguments { tui: command.tui, streams };
-        let run = LiveRun { steps: Vec::new(), control, can_skip: true, units: UnitSystem::default() };
+        let units = UnitSystem::default();
+        let run = LiveRun { steps: Vec::new(), control, can_skip: true, units, can_be_followed };
         let outputs = LiveOutputs::open(&arguments, run).map_err(|complaint| {
             let Complaint { message, hint, .. } = complaint;
             FioRefusal::new(format!("fio: {message}"), hint)
@@ -60,6 +62,11 @@ impl FioLive {
     /// True where a view has the terminal.
     pub fn has_screen(&self) -> bool {
         self.outputs.has_screen()
+    }
+
+    /// The state of the run, where somebody may read it.
+    pub fn hub(&self) -> Option<Arc<Hub>> {
+        self.outputs.hub()
     }
 
     /// The run goes on.

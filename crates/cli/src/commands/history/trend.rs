@@ -6,6 +6,7 @@ use clap::Args;
 use fathom_analysis::criterion::{Metric, MetricDirection, parse_address};
 use fathom_analysis::trend::{TrendRow, by_key, by_time, series};
 use fathom_history::{Filter, History, Location, PATIENCE, RunKey, TrendQuery};
+use fathom_report::Style;
 use fathom_report::formats::Format;
 use fathom_report::history::trend::{TrendReport, data_view, render_json, view};
 
@@ -78,9 +79,29 @@ fn grouping(text: &str) -> Result<Grouping, String> {
 /// Prints the metric of every run that has it.
 ///
 /// # Errors
-/// The history cannot be read; two tests are named.
+/// Those of [`report`].
 pub fn run(arguments: &TrendArguments, location: &Location) -> Result<Exit, Complaint> {
-    let TrendArguments { metric: MetricOfTest { test, metric }, by, filter, form } = arguments;
+    let form = &arguments.form;
+    let style = form.style();
+    let (report, none) = report(arguments, location, &style)?;
+    let view = || match form.format() {
+        Format::Csv | Format::Jsonl => data_view(&report),
+        _ => view(&report, &none, &style),
+    };
+    form.print(view, |out| render_json(&report, out))?;
+    Ok(Exit::Done)
+}
+
+/// The metric of every run that has it, and what there is to say where none has.
+///
+/// # Errors
+/// The history cannot be read; two tests are named.
+pub fn report(
+    arguments: &TrendArguments,
+    location: &Location,
+    style: &Style,
+) -> Result<(TrendReport, String), Complaint> {
+    let TrendArguments { metric: MetricOfTest { test, metric }, by, filter, form: _ } = arguments;
     let mut wanted = filter.filter(None);
     if test.is_some() && wanted.test.is_some() && *test != wanted.test {
         return Err(Complaint::usage(
@@ -113,19 +134,12 @@ pub fn run(arguments: &TrendArguments, location: &Location) -> Result<Exit, Comp
         None => (Vec::new(), Vec::new()),
     };
     let none = none(&query, filter, &others);
-    let style = form.style();
     let series = series(rows);
     let groups = match by {
         Grouping::Key(_) => by_key(&series),
         Grouping::Hour => by_time(&series, |unix_ms| style.hour(unix_ms)),
     };
-    let report = TrendReport { metric: *metric, by: by.name(), series, groups };
-    let view = || match form.format() {
-        Format::Csv | Format::Jsonl => data_view(&report),
-        _ => view(&report, &none, &style),
-    };
-    form.print(view, |out| render_json(&report, out))?;
-    Ok(Exit::Done)
+    Ok((TrendReport { metric: *metric, by: by.name(), series, groups }, none))
 }
 
 /// What there is to say where no run has the metric under these filters: which tests and targets have it instead.

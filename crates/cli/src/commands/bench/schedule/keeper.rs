@@ -7,7 +7,6 @@ use fathom_analysis::expectation;
 use fathom_analysis::schedule::{ScheduledValue, leading_metrics};
 use fathom_assess::TestKeeper;
 use fathom_assess::schedule::SchedulePlan;
-use fathom_history::HistoryPath;
 use fathom_record::{MissedSlots, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 use fathom_report::schedule::{ScheduledRun, UnmetExpectation, instant};
 use fathom_report::{Style, TextWriter};
@@ -38,16 +37,16 @@ pub struct ScheduleKeeper {
 }
 
 impl ScheduleKeeper {
-    /// Keeps the runs in `place`, and prints a line for each in `style` where there is one.
+    /// Keeps the runs by `history`, and prints a line for each in `style` where there is one.
     pub fn new(
         plan: Arc<SchedulePlan>,
-        place: HistoryPath,
+        history: HistoryKeeper,
         bar: Bar,
         style: Option<Style>,
     ) -> ScheduleKeeper {
         ScheduleKeeper {
             plan,
-            history: HistoryKeeper::new(place, Some(bar.clone())),
+            history,
             bar,
             style,
             runs: Vec::new(),

@@ -1,0 +1,122 @@
+//! The server from the outside, by a client that says what it likes.
+
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+
+use hyper::body::Bytes;
+use hyper::{Method, StatusCode};
+
+use super::*;
+
+const LIMITS: Limits =
+    Limits { clients: 4, body_bytes: 64, stack_bytes: 512 << 10, nice: 1, keeps_alive: true };
+
+/// A stream of three pieces, the second of which lets its client wait.
+struct Pieces(u32);
+
+impl EventStream for Pieces {
+    fn next(&mut self) -> StreamPiece {
+        self.0 += 1;
+        match self.0 {
+            1 | 3 => StreamPiece::Bytes(Bytes::from(format!("data: {}\n\n", self.0))),
+            2 => StreamPiece::Nothing,
+            _ => StreamPiece::End,
+        }
+    }
+}
+
+struct Echo;
+
+impl Handler for Echo {
+    fn answer(&self, request: &Request) -> Answer {
+        match request.head.uri.path() {
+            "/events" => Answer::events(Box::new(Pieces(0))),
+            "/large" => Answer::whole(StatusCode::OK, "text/plain", vec![b'x'; 4 << 20]),
+            "/shared" => Answer::shared("text/plain", Arc::new(b"shared".to_vec())),
+            _ if request.head.method == Method::POST => {
+                Answer::whole(StatusCode::OK, "text/plain", request.body.clone())
+            }
+            _ => Answer::refusal(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+fn server() -> SocketAddr {
+    let server = Server::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = server.address().unwrap();
+    server.serve(Arc::new(Echo), LIMITS).unwrap();
+    address
+}
+
+/// What the server says to `request`, until it closes the connection.
+fn answer(address: SocketAddr, request: &str) -> String {
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    answer(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+}
+
+#[test]
+fn answers_are_whole_shared_or_streamed() {
+    let address = server();
+    let shared = get(address, "/shared");
+    assert!(shared.starts_with("HTTP/1.1 200 OK\r\n") && shared.ends_with("\r\n\r\nshared"), "{shared}");
+    assert!(shared.contains("\r\nContent-Length: 6\r\n") && shared.contains("nosniff"), "{shared}");
+    assert!(get(address, "/nothing").ends_with("\r\n\r\n404 Not Found\n"));
+    let (head, body) = ("HEAD /shared HTTP/1.1\r\nConnection: close\r\n\r\n", "\r\n\r\nshared");
+    assert!(!answer(address, head).ends_with(body));
+    let events = get(address, "/events");
+    assert!(events.contains("data: 1\n\n") && events.contains("data: 3\n\n"), "{events}");
+    assert_eq!(get(address, "/large").len() - (4 << 20), get(address, "/large").find("xxx").unwrap());
+}
+
+#[test]
+fn sizes_are_limited() {
+    let address = server();
+    let post = |length: usize| {
+        let body = "y".repeat(length);
+        answer(
+            address,
+            &format!("POST / HTTP/1.1\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"),
+        )
+    };
+    assert!(post(64).ends_with(&"y".repeat(64)));
+    assert!(post(65).starts_with("HTTP/1.1 413 "), "{}", post(65));
+    let pieces = "20\r\n0123456789abcdef0123456789abcdef\r\n".repeat(3);
+    let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+    assert!(answer(address, &format!("{chunked}{pieces}0\r\n\r\n")).starts_with("HTTP/1.1 413 "));
+    let long = format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "a".repeat(64 << 10));
+    assert!(answer(address, &long).starts_with("HTTP/1.1 431 "));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(100));
+    assert!(answer(address, &many).starts_with("HTTP/1.1 431 "));
+    assert!(answer(address, "\x16\x03\x01\x02\r\n\r\n").starts_with("HTTP/1.1 400 "));
+}
+
+#[test]
+fn a_connection_takes_several_requests_and_clients_beyond_the_limit_are_turned_away() {
+    let address = server();
+    let mut kept = TcpStream::connect(address).unwrap();
+    for _ in 0..3 {
+        kept.write_all(b"GET /shared HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = Vec::new();
+        let mut piece = [0; 512];
+        while !text.ends_with(b"\r\n\r\nshared") {
+            let count = kept.read(&mut piece).unwrap();
+            assert!(count > 0, "{}", String::from_utf8_lossy(&text));
+            text.extend_from_slice(&piece[..count]);
+        }
+    }
+    // They say nothing, and are served.
+    let silent: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut turned_away = TcpStream::connect(address).unwrap();
+    let mut text = String::new();
+    // Either is what a closed connection looks like.
+    let _ = turned_away.read_to_string(&mut text);
+    assert_eq!(text, "");
+    drop((kept, silent));
+}
