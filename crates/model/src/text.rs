@@ -81,6 +81,15 @@ fn needs_doubling(after: &str) -> bool {
     is_hidden(c) && c.is_ascii() == is_short && after.starts_with(&escape[1..])
 }
 
+/// The first `most` of several names, and how many more there are: `a, b and 3 more`.
+pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
+    let shown = names.iter().take(most).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// The system's message for an error, without its number.
 pub fn errno_text(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();

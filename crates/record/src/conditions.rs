@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::InspectionRecord;
+use crate::fleet::ClockState;
 use crate::wire::is_default;
 
 /// The target as it was when the run began.
@@ -41,6 +42,9 @@ pub struct HostRecord {
     pub clocksource: String,
     /// The clock the measurement used (`tsc`, `clock_monotonic_raw`, `virtual`).
     pub clock: String,
+    /// How well its wall clock was known at the start of the run; `None` where the kernel did not tell.
+    #[serde(skip_serializing_if = "is_default")]
+    pub clock_state: Option<ClockState>,
     /// The kernel's boot id.
     pub boot_id: String,
     /// Monotonic clock at the start of the run, ns; comparable within one `boot_id` only.

@@ -93,6 +93,12 @@ finding_ids! {
     Unwritten, "unwritten", [Warning], "Blocks were never written, and may be answered without the medium.";
     Unreadable, "unreadable", [Error], "Blocks cannot be read.";
     SlowBlocks, "slow-blocks", [Info, Warning], "Single blocks are much slower than the median.";
+    FleetIncomplete, "fleet-incomplete", [Error], "Hosts of a merged run are missing, or did not complete a test.";
+    HostsApart, "hosts-apart", [Warning], "The hosts of a merged run did not measure at the same time.";
+    HostOutlier, "host-outlier", [Warning], "The rate or latency of a host stands out from those of the other hosts.";
+    Straggler, "straggler", [Warning], "A host was slower than the other hosts for a time.";
+    HostStalled, "host-stalled", [Warning], "Hosts stalled: for a second or more none of their I/Os completed.";
+    SharedLimit, "shared-limit", [Info], "Several hosts share a limit: their total is constant while their shares change.";
     Errors, "errors", [Error], "I/Os failed.";
     ShortRun, "short-run", [Info], "The test is too short to measure variation.";
     LowSample, "low-sample", [Info], "Too few samples for p99.";

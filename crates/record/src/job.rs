@@ -4,6 +4,7 @@ use fathom_model::plan::OnError;
 use fathom_model::{BlockSize, Op, PerOp};
 use serde::{Deserialize, Serialize};
 
+use crate::merge::WorkerSums;
 use crate::wire::is_default;
 use crate::{
     CloneRecord, ErrorCount, LatencyOutcome, PhaseOutcome, PlanRecord, SlowRequest, Stall, SteadyOutcome,
@@ -76,6 +77,9 @@ pub struct JobRecord {
     /// Times in which nothing completed although requests were in flight, over both phases.
     #[serde(skip_serializing_if = "is_default")]
     pub stalls: Vec<Stall>,
+    /// What the workers of several hosts have in sum that were added up in this entry; `None` for a worker of its own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub workers: Option<Box<WorkerSums>>,
 }
 
 impl JobRecord {

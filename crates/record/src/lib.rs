@@ -12,6 +12,7 @@ mod error;
 mod expectation;
 mod finding;
 mod finding_id;
+pub mod fleet;
 mod history_row;
 mod identity;
 mod inspection;
@@ -19,7 +20,6 @@ mod interleaved;
 mod job;
 mod made;
 pub mod merge;
-mod merge_hosts;
 mod metric;
 mod observed;
 mod plan;
@@ -48,13 +48,17 @@ pub use error::RecordError;
 pub use expectation::{CreditRecord, ExpectationConditions, ExpectationRecord, ShareRecord};
 pub use finding::{Finding, Severity};
 pub use finding_id::FindingId;
+pub use fleet::{
+    ClockAgreement, ClockState, CommonWindow, FleetMember, FleetMerger, FleetRecord, FleetTest, HostFinding,
+    HostOutcome, LaunchRecord, LeftOutRecord, MergeRefusal, MergeRules,
+};
 pub use history_row::{BestFigures, HistoryRow};
 pub use identity::TYPE_LABEL;
 pub use inspection::{BlockRecord, InspectionRecord, PassRecord};
 pub use interleaved::InterleavedRecord;
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};
-pub use merge::{EntryOp, ReportEntry, Windows, entries, merge_jobs};
+pub use merge::{EntryOp, ReportEntry, Windows, WorkerSums, entries, merge_jobs};
 pub use metric::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 pub use observed::{Observed, forecast, import, load, monitor, ping};
 pub use plan::{CloneRecord, PlanRecord};

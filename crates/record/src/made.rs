@@ -48,6 +48,7 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: RunOutcome) -> TestR
         scan: None,
         observed: None,
         published: None,
+        fleet: None,
         notes: outcome.notes,
         interrupted: outcome.interrupted,
     }
@@ -106,5 +107,6 @@ fn job_record(run: &RunPlan, worker: WorkerOutcome) -> Option<JobRecord> {
         errors: worker.errors,
         slowest: worker.slowest,
         stalls: worker.stalls,
+        workers: None,
     })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fathom_model::Op;
 use fathom_model::plan::OnError;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     ErrorCount, JobRecord, LatencyClasses, Moments, PhaseOutcome, PlanRecord, TestRecord, VerifyOutcome,
@@ -57,7 +58,17 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         errors: merge_errors(jobs),
         slowest,
         stalls,
+        workers: merge_sums(jobs),
     }
+}
+
+/// What the workers have in sum, where any of the jobs stands for several.
+fn merge_sums(jobs: &[&JobRecord]) -> Option<Box<WorkerSums>> {
+    jobs.iter().any(|job| job.workers.is_some()).then(|| {
+        let mut sums = WorkerSums::default();
+        jobs.iter().for_each(|job| sums.add(&job.sums()));
+        Box::new(sums)
+    })
 }
 
 fn merge_verified(jobs: &[&JobRecord]) -> Option<VerifyOutcome> {
@@ -90,7 +101,8 @@ fn merge_phases(phases: &[&PhaseOutcome]) -> PhaseOutcome {
 
 /// Window statistics of one report entry. Over several workers they are sums, as fio gives them: of the least, the
 /// greatest and the mean values, and of the squared deviations.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Windows {
     /// Windows of all workers.
     pub samples: u64,
@@ -117,6 +129,15 @@ impl Windows {
         self.squares += moments.stdev().powi(2) * (moments.count - 1) as f64;
     }
 
+    /// Adds the windows of other workers.
+    pub fn merge(&mut self, other: &Windows) {
+        self.samples += other.samples;
+        self.min += other.min;
+        self.max += other.max;
+        self.mean += other.mean;
+        self.squares += other.squares;
+    }
+
     /// Standard deviation over all samples; 0 below two.
     pub fn stdev(&self) -> f64 {
         if self.samples < 2 { 0.0 } else { (self.squares / (self.samples - 1) as f64).sqrt() }
@@ -124,7 +145,8 @@ impl Windows {
 }
 
 /// What one entry of fio's report says of one operation beyond its counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct EntryOp {
     /// Running time, ms, at least 1; 0 where the operation moved nothing.
     pub runtime_ms: u64,
@@ -132,6 +154,58 @@ pub struct EntryOp {
     pub bandwidth: Windows,
     /// IOPS per window.
     pub iops: Windows,
+}
+
+impl EntryOp {
+    /// What a worker says of one operation.
+    fn of(worker: &JobRecord, op: Op) -> EntryOp {
+        let counted = worker.measured.op(op);
+        let mut entry = EntryOp::default();
+        entry.bandwidth.add(&counted.bandwidth_windows);
+        entry.iops.add(&counted.iops_windows);
+        if counted.bytes > 0 || counted.issued > 0 {
+            let least = u64::from(!worker.is_of_earlier_run(op));
+            entry.runtime_ms = (worker.runtime_ns(op) / 1_000_000).max(least);
+        }
+        entry
+    }
+
+    /// Adds what other workers say: the longest running time, and the windows of all.
+    fn merge(&mut self, other: &EntryOp) {
+        self.runtime_ms = self.runtime_ms.max(other.runtime_ms);
+        self.bandwidth.merge(&other.bandwidth);
+        self.iops.merge(&other.iops);
+    }
+}
+
+/// What several workers have in sum and their merged counters do not show, in fio's manner.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerSums {
+    /// Workers.
+    pub workers: u32,
+    /// Sum of their measured times, ns.
+    pub job_runtime_ns: u64,
+    /// Read, write, trim.
+    pub ops: [EntryOp; 3],
+}
+
+impl WorkerSums {
+    /// Those of one worker.
+    pub(crate) fn of(worker: &JobRecord) -> WorkerSums {
+        WorkerSums {
+            workers: 1,
+            job_runtime_ns: worker.measured.elapsed_ns(),
+            ops: Op::DATA.map(|op| EntryOp::of(worker, op)),
+        }
+    }
+
+    /// Adds those of other workers.
+    pub(crate) fn add(&mut self, other: &WorkerSums) {
+        self.workers = self.workers.saturating_add(other.workers);
+        self.job_runtime_ns = self.job_runtime_ns.saturating_add(other.job_runtime_ns);
+        self.ops.iter_mut().zip(&other.ops).for_each(|(mine, theirs)| mine.merge(theirs));
+    }
 }
 
 /// One entry of fio's report: a worker, or the workers of a group merged.
@@ -155,23 +229,12 @@ impl ReportEntry {
     /// Builds the entry of these workers. At least one is expected.
     pub fn new(jobs: &[&JobRecord], elapsed_ns: u64) -> ReportEntry {
         let job = merge_jobs(jobs);
-        let mut entry = ReportEntry { workers: jobs.len() as u32, elapsed_ns, ..ReportEntry::default() };
-        for (index, op) in Op::DATA.into_iter().enumerate() {
-            entry.classes.add(&job.measured.op(op).clat);
-            let slot = &mut entry.ops[index];
-            for worker in jobs {
-                let counted = worker.measured.op(op);
-                slot.bandwidth.add(&counted.bandwidth_windows);
-                slot.iops.add(&counted.iops_windows);
-                if counted.bytes > 0 || counted.issued > 0 {
-                    let least = u64::from(!worker.is_of_earlier_run(op));
-                    slot.runtime_ms = slot.runtime_ms.max(worker.runtime_ns(op) / 1_000_000).max(least);
-                }
-            }
-        }
-        entry.job_runtime_ns = jobs.iter().map(|worker| worker.measured.elapsed_ns()).sum();
-        entry.job = job;
-        entry
+        let mut sums = WorkerSums::default();
+        jobs.iter().for_each(|worker| sums.add(&worker.sums()));
+        let mut classes = LatencyClasses::default();
+        Op::DATA.into_iter().for_each(|op| classes.add(&job.measured.op(op).clat));
+        let WorkerSums { workers, job_runtime_ns, ops } = sums;
+        ReportEntry { job, workers, ops, job_runtime_ns, classes, elapsed_ns }
     }
 
     /// What it says of a data operation. Panics for a sync operation, which has none.

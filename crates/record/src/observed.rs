@@ -70,9 +70,4 @@ impl TestRecord {
             Observed::Ping(ping) => ping.summary(),
         })
     }
-
-    /// True where the same test of another host can be added to this one: forecasts and devices stay apart.
-    pub(crate) fn adds_up_with(&self, other: &TestRecord) -> bool {
-        other.observed.is_none() || self.ping().is_some() && other.ping().is_some()
-    }
 }

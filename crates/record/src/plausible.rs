@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// The largest counter: 8 PiB, or 104 days in ns. The sum of 2,000 such numbers fits in 64 bits.
 const MAX_COUNT: u64 = 1 << 53;
+/// The largest counter of a merged record, which is a sum over many hosts. Few of them are added again, and those are checked.
+const MAX_SUM: u64 = 1 << 60;
 /// The largest time of what was observed, which may be virtual: 36 years in ns. Sums of such times saturate.
 const MAX_OBSERVED_NS: u64 = 1 << 60;
 /// The largest fraction, and the largest integer of more than 64 bits, such as a sum of squares.
@@ -16,26 +16,34 @@ const MAX_REAL: f64 = 1e36;
 /// Fields that are never added up: what was asked for, random numbers, clock readings and positions on a device.
 const NOT_COUNTED: &[&str] = &["plan", "seed", "started_monotonic_ns", "offset", "size_bytes", "asked_ns"];
 
+/// Whose counters a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counters {
+    /// Those of the workers of one host.
+    OfOne,
+    /// Sums over those of many.
+    OfMany,
+}
+
 /// Checks every number of the JSON document `text`.
 ///
 /// # Errors
 /// A number is too large, with its line and column; the text is not JSON.
-pub(crate) fn check(text: &str) -> Result<(), serde_json::Error> {
-    serde_json::from_str::<Plausible>(text).map(drop)
+pub(crate) fn check(text: &str, counters: Counters) -> Result<(), serde_json::Error> {
+    let max = if counters == Counters::OfMany { MAX_SUM } else { MAX_COUNT };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Limit { base: max, max, is_observed: false }.deserialize(&mut reader)?;
+    reader.end()
 }
 
 /// A JSON document whose numbers are plausible.
 struct Plausible;
 
-impl<'de> Deserialize<'de> for Plausible {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Limit { max: MAX_COUNT, is_observed: false }.deserialize(deserializer)
-    }
-}
-
 /// The limit of the numbers of a JSON value.
 #[derive(Clone, Copy)]
 struct Limit {
+    /// That of counters.
+    base: u64,
     max: u64,
     /// It is a part of what was observed.
     is_observed: bool,
@@ -46,7 +54,8 @@ impl Limit {
     fn of(self, name: &str) -> Limit {
         let is_observed = self.is_observed || name == "observed";
         let is_time = name.ends_with("_ns") || ["min", "max"].contains(&name);
-        Limit { max: if is_observed && is_time { MAX_OBSERVED_NS } else { MAX_COUNT }, is_observed }
+        let max = if is_observed && is_time { MAX_OBSERVED_NS } else { self.base };
+        Limit { max, is_observed, ..self }
     }
 }
 
@@ -127,7 +136,7 @@ mod tests {
             "{\"sum_squares\":340282366920938463463374607431768211}",
             "{\"observed\":{\"ping\":{\"elapsed_ns\":315360000000000000,\"left_ns\":[315360000000000000]}}}",
         ] {
-            check(plausible).unwrap_or_else(|error| panic!("{plausible}: {error}"));
+            check(plausible, Counters::OfOne).unwrap_or_else(|error| panic!("{plausible}: {error}"));
         }
         for (text, expected) in [
             (
@@ -144,7 +153,9 @@ mod tests {
             ),
             ("[1e37]", "1e37 is larger than any figure of a run at line 1 column 5"),
         ] {
-            assert_eq!(check(text).unwrap_err().to_string(), expected, "{text}");
+            assert_eq!(check(text, Counters::OfOne).unwrap_err().to_string(), expected, "{text}");
         }
+        assert!(check("{\"ios\":1152921504606846976}", Counters::OfMany).is_ok());
+        assert!(check("{\"ios\":1152921504606846977}", Counters::OfMany).is_err());
     }
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::LazyLock;
 
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
-use crate::plausible;
+use crate::fleet::Capacity;
+use crate::plausible::{self, Counters};
 use crate::wire::is_default;
 use crate::{
-    Activity, Conditions, ExpectationRecord, Finding, HostRecord, InterleavedRecord, RecordError,
-    ScheduledSlot, TestRecord, TestStatus,
+    Activity, Conditions, ExpectationRecord, Finding, FleetRecord, HostRecord, InterleavedRecord,
+    LaunchRecord, RecordError, ScheduledSlot, TestRecord, TestStatus,
 };
 
 /// The record version this build reads and writes.
@@ -84,6 +86,12 @@ pub struct RunHeader {
     /// Its slot in a schedule.
     #[serde(skip_serializing_if = "is_default")]
     pub scheduled: Option<ScheduledSlot>,
+    /// Its place in a parallel job, where a launcher started it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub launch: Option<LaunchRecord>,
+    /// What it was merged from, where it is of several hosts.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fleet: Option<FleetRecord>,
     /// What the tests are expected to reach.
     #[serde(skip_serializing_if = "is_default")]
     pub expectations: Vec<ExpectationRecord>,
@@ -118,6 +126,15 @@ impl RunHeader {
 struct Envelope {
     #[serde(default)]
     schema: Option<String>,
+    #[serde(default)]
+    header: EnvelopeHeader,
+}
+
+/// Whether it is of several hosts.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct EnvelopeHeader {
+    fleet: Option<IgnoredAny>,
 }
 
 impl RunRecord {
@@ -138,8 +155,15 @@ impl RunRecord {
     pub fn from_json(text: &str) -> Result<RunRecord, RecordError> {
         let envelope: Envelope = serde_json::from_str(text).map_err(RecordError::Malformed)?;
         check_schema(envelope.schema.as_deref())?;
-        plausible::check(text).map_err(RecordError::Implausible)?;
-        serde_json::from_str(text).map_err(RecordError::Malformed)
+        let counters = if envelope.header.fleet.is_some() { Counters::OfMany } else { Counters::OfOne };
+        plausible::check(text, counters).map_err(RecordError::Implausible)?;
+        let record: RunRecord = serde_json::from_str(text).map_err(RecordError::Malformed)?;
+        let adds_up = |test: &TestRecord| Capacity::default().takes(&test.jobs);
+        if counters == Counters::OfMany && !record.tests.iter().all(adds_up) {
+            let error = serde_json::Error::custom("its counters add up to more than 64 bits hold");
+            return Err(RecordError::Implausible(error));
+        }
+        Ok(record)
     }
 
     /// Writes the record as one line of JSON.

@@ -9,8 +9,8 @@ use fathom_model::Op;
 use crate::merge::merge_jobs;
 use crate::stability::{Stability, stability};
 use crate::{
-    DiskCounters, DiskOutcome, ErrorCount, JobRecord, LatencySummary, OpOutcome, OpenLoop, PhaseOutcome,
-    TestRecord,
+    DiskCounters, DiskOutcome, ErrorCount, FleetTest, Interval, JobRecord, LatencySummary, OpOutcome,
+    OpenLoop, PhaseOutcome, TestRecord,
 };
 
 /// One direction of a test.
@@ -192,20 +192,25 @@ pub struct TestSummary {
 
 impl TestSummary {
     /// The headline numbers of `test`. Rates are counted over the measured time of the longest worker, of each phase where jobs
-    /// waited for those before them.
+    /// waited for those before them; those of several hosts over the time that they have in common, and 0 without one.
     pub fn new(test: &TestRecord) -> TestSummary {
         if let Some(observed) = test.observed_summary() {
             return observed;
         }
         let workers: Vec<&JobRecord> = test.jobs.iter().collect();
         let merged = merge_jobs(&workers);
-        let measured_ns = measured_ns(&workers);
+        let fleet = test.fleet.as_ref();
+        let measured_ns = fleet.map_or_else(|| measured_ns(&workers), FleetTest::window_ns);
         let rate = |count: u64| if measured_ns == 0 { 0.0 } else { count as f64 * 1e9 / measured_ns as f64 };
-        let summary = |op: &OpOutcome| OpSummary {
+        let rates = |op: &OpOutcome, of: &[usize]| match fleet {
+            Some(fleet) => of.iter().map(|&op| fleet.rates(op)).fold((0.0, 0.0), add),
+            None => (rate(op.ios), rate(op.bytes)),
+        };
+        let summary = |op: &OpOutcome, (iops, bytes_per_second): (f64, f64)| OpSummary {
             ios: op.ios,
             bytes: op.bytes,
-            iops: rate(op.ios),
-            bytes_per_second: rate(op.bytes),
+            iops,
+            bytes_per_second,
             slat_ns: op.slat.summary(),
             clat_ns: op.clat.summary(),
             lat_ns: op.lat.summary(),
@@ -214,7 +219,7 @@ impl TestSummary {
         };
         let direction = |op: Op| {
             let counted = merged.measured.op(op);
-            (counted.ios > 0).then(|| summary(counted))
+            (counted.ios > 0).then(|| summary(counted, rates(counted, &[op as usize])))
         };
         let mut total = OpOutcome::default();
         for op in Op::DATA {
@@ -225,20 +230,43 @@ impl TestSummary {
             read: direction(Op::Read),
             write: direction(Op::Write),
             trim: direction(Op::Trim),
-            total: (total.ios > 0).then(|| summary(&total)),
+            total: (total.ios > 0).then(|| summary(&total, rates(&total, &[0, 1, 2]))),
             sync: (measured.syncs > 0).then(|| SyncSummary {
                 ios: measured.syncs,
-                iops: rate(measured.syncs),
+                // Syncs have no course, so of several hosts their part in the common time is unknown.
+                iops: if fleet.is_some() { 0.0 } else { rate(measured.syncs) },
                 lat_ns: measured.sync_lat.summary(),
             }),
-            stability: stability(&workers, test.looks()),
-            device: device_summary(&test.disks),
+            stability: match fleet {
+                Some(fleet) => common_stability(&workers, fleet, test.looks()),
+                None => stability(&workers, test.looks()),
+            },
+            // Hosts that share a device counted the same I/Os, those that do not have one each.
+            device: if fleet.is_some() { None } else { device_summary(&test.disks) },
             cpu: cpu_summary(measured, total.ios),
             elapsed_ns: test.elapsed_ns,
             measured_ns,
             errors: merged.errors,
         }
     }
+}
+
+fn add(one: (f64, f64), other: (f64, f64)) -> (f64, f64) {
+    (one.0 + other.0, one.1 + other.1)
+}
+
+/// How even the rate of all hosts was over the time that they have in common; each phase has a window.
+fn common_stability(workers: &[&JobRecord], fleet: &FleetTest, looks: u32) -> Option<Stability> {
+    let within = |job: &&JobRecord| {
+        let window = fleet.windows.iter().find(|window| window.phase == job.phase)?;
+        let is_within =
+            |interval: &&Interval| interval.start_ns >= window.start_ns && interval.end_ns <= window.end_ns;
+        let series = job.measured.series.iter().filter(is_within).cloned().collect();
+        let measured = PhaseOutcome { series, ..PhaseOutcome::default() };
+        Some(JobRecord { phase: job.phase, measured, ..JobRecord::default() })
+    };
+    let common: Vec<JobRecord> = workers.iter().filter_map(within).collect();
+    stability(&common.iter().collect::<Vec<_>>(), looks)
 }
 
 /// The time of the longest worker of each phase.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
 use crate::{
-    ContentRecord, DiskOutcome, HostInterval, JobRecord, Observed, PRECISION_LOOKS, PrecisionRecord,
-    PublishedRates, RecordError, RoundsRecord, ScanRecord,
+    ContentRecord, DiskOutcome, FleetTest, HostInterval, JobRecord, Observed, PRECISION_LOOKS,
+    PrecisionRecord, PublishedRates, RecordError, RoundsRecord, ScanRecord,
 };
 
 /// How a test or a run ended.
@@ -90,6 +90,9 @@ pub struct TestRecord {
     /// What providers publish of the rate it reached; `None` where that was not looked up.
     #[serde(skip_serializing_if = "is_default")]
     pub published: Option<PublishedRates>,
+    /// What each host did, where the records of several were merged.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fleet: Option<FleetTest>,
     /// Things a reader should know, in order.
     #[serde(skip_serializing_if = "is_default")]
     pub notes: Vec<String>,
