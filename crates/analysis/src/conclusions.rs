@@ -110,12 +110,13 @@ impl Conclusion {
 }
 
 /// The verdict on every use, from the tests of a bench or the points of a sweep; nothing for records of other commands, of several
-/// targets, and of no measurement.
+/// targets or hosts, and of no measurement.
 pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
     let kind = record.header.activity.kind();
     let has_verdicts = matches!(kind, ActivityKind::Bench | ActivityKind::Sweep);
     let rows = measured(record);
-    if !has_verdicts || rows.is_empty() || !crate::together::together(record).is_empty() {
+    let is_of_many = record.header.fleet.is_some();
+    if !has_verdicts || is_of_many || rows.is_empty() || !crate::together::together(record).is_empty() {
         return Vec::new();
     }
     let sustained: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::sustained).collect();

@@ -22,10 +22,15 @@ pub use caps::REQUESTS_WAIT;
 use fathom_record::{ActivityKind, Finding, FindingId, RunRecord};
 pub(crate) use passes::TOUCH;
 
+use crate::fleet;
 use crate::rows::{RecordRow, rows};
 
 /// Everything that the record tells: what concerns single tests, in their order, then what several tell together.
 pub fn findings(record: &RunRecord) -> Vec<Finding> {
+    if record.header.fleet.is_some() {
+        // The rules below look at one host and its device; what they found is in the records of the hosts.
+        return in_order(fleet::findings(record));
+    }
     let words = Words::of(record);
     let rows = rows(record);
     let mut found: Vec<Finding> = rows.iter().flat_map(|row| of_row(record, row)).collect();

@@ -19,6 +19,7 @@ pub mod expectation;
 mod findings;
 #[cfg(test)]
 mod fixture;
+pub mod fleet;
 pub mod forecast;
 pub mod identified;
 pub mod identify;
