@@ -61,6 +61,7 @@ fn phases(test: &TestRecord) -> Vec<Cow<'_, TestRecord>> {
         id: test.id.clone(),
         title: test.title.clone(),
         status: test.status,
+        fleet: test.fleet.as_ref().zip(jobs.first()).map(|(fleet, job)| fleet.of_phase(job.phase)),
         jobs: jobs.to_vec(),
         ..TestRecord::default()
     };

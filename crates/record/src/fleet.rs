@@ -254,6 +254,16 @@ impl FleetTest {
         if all == 0 { 0.0 } else { (1.0 - within / all as f64).clamp(0.0, 1.0) }
     }
 
+    /// The same of one phase, without the courses.
+    pub fn of_phase(&self, phase: u32) -> FleetTest {
+        let bare = |host: &HostOutcome| HostOutcome { course: Vec::new(), ..host.clone() };
+        FleetTest {
+            hosts: self.hosts.iter().map(bare).collect(),
+            windows: self.windows.iter().filter(|window| window.phase == phase).cloned().collect(),
+            cell_ns: 0,
+        }
+    }
+
     /// I/Os and bytes per second of an operation over the common windows; 0 without one.
     pub(crate) fn rates(&self, op: usize) -> (f64, f64) {
         let seconds = self.window_ns() as f64 / 1e9;

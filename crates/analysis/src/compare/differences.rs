@@ -133,9 +133,10 @@ fn runtime(ns: u64) -> String {
 /// Conditions of whole runs.
 fn of_runs(sources: &[ComparedSource]) -> Vec<Difference> {
     type Condition = (&'static str, fn(&ComparedSource) -> Option<String>);
-    const CONDITIONS: [Condition; 17] = [
+    const CONDITIONS: [Condition; 18] = [
         ("figures", |source| Some(source.kind.name().to_owned())),
         ("tool", |source| joined(source.runs.iter().flat_map(|run| tools(&run.record)))),
+        ("hosts", |source| of_headers(source, hosts)),
         ("host", |source| of_headers(source, |header| some(&header.host().hostname))),
         ("provider", |source| of_headers(source, |header| header.host().provider.name.clone())),
         ("instance type", |source| of_headers(source, |header| header.host().provider.instance_type.clone())),
@@ -189,6 +190,13 @@ fn tools(record: &RunRecord) -> Vec<String> {
     }
     tools.retain(|tool| !tool.is_empty());
     tools
+}
+
+/// How many hosts the load came from.
+fn hosts(header: &RunHeader) -> Option<String> {
+    let merged = header.fleet.as_ref().map(|fleet| fleet.members.len());
+    let count = merged.or((!header.hosts.is_empty()).then_some(1))?;
+    Some(count.to_string())
 }
 
 fn cpus(header: &RunHeader) -> Option<String> {

@@ -54,6 +54,8 @@ pub struct RunTest {
     pub size_bytes: u64,
     /// Its planned runtime, else the measured one, ns; 0 where neither is known.
     pub runtime_ns: u64,
+    /// Hosts that the load came from.
+    pub hosts: usize,
     /// I/Os were issued and none completed.
     pub is_stalled: bool,
     /// The engine, where it is known.
@@ -104,6 +106,7 @@ impl RunTest {
             in_memory,
             size_bytes: if record.header.size_bytes > 0 { record.header.size_bytes } else { planned },
             runtime_ns: planned_ns.unwrap_or(row.summary.measured_ns),
+            hosts: test.fleet.as_ref().map_or(1, |fleet| fleet.hosts.len()),
             is_stalled: is_stalled(row),
             engine: imported.map_or_else(
                 || test.jobs.first().map(|job| job.engine().to_owned()),

@@ -66,7 +66,7 @@ impl Work {
             operation: all(&|job| operation(&job.plan.io)),
             block_size: all(&|job| block_size(job)),
             iodepth: jobs.iter().all(|job| job.iodepth() == first.iodepth()).then(|| first.iodepth()),
-            jobs: Some(jobs.len() as u32),
+            jobs: Some(workers_of_a_host(test)),
             cache_mode: all(&|job| cache_mode(job.plan.io.direct)),
             sync: all(&|job| sync(&job.plan.io)),
             rate: all(&|job| rate(&job.plan.time)),
@@ -204,6 +204,13 @@ fn rate(time: &TimePlan) -> String {
     let pause = (pause > Nanos::ZERO).then(|| format!("pauses of {}", units::latency(pause.0)));
     let parts: Vec<String> = rates.chain(pause).collect();
     if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+}
+
+/// Workers of a test; of several hosts those of each, of which some may have failed.
+fn workers_of_a_host(test: &TestRecord) -> u32 {
+    let workers: u32 = test.jobs.iter().map(|job| job.workers.as_ref().map_or(1, |sums| sums.workers)).sum();
+    let hosts = test.fleet.as_ref().map_or(1, |fleet| fleet.measured().count().max(1) as u32);
+    workers.div_ceil(hosts)
 }
 
 #[cfg(test)]
