@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fathom_record::RunHeader;
 use fathom_record::conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
     TargetRecord,
 };
+use fathom_record::{ClockState, RunHeader};
 use fathom_runner::ClockFacts;
+use fathom_sys::clock::{WallClockState, wall_clock_state};
 use fathom_sys::device::cgroup::{IoThrottle, ThrottleKind};
 use fathom_sys::device::{DeviceFacts, FilesystemFacts, HostFacts, Locality, PathKind, TargetStack};
 use fathom_sys::files::SYSTEM_TEXT;
+
+use crate::launch::launch;
 
 /// Enters this machine and the target into the header of a run that begins now; what cannot be found out stays empty. Labels of the
 /// header say what the firmware does not (`provider`, `instance`).
@@ -21,6 +24,7 @@ pub fn enter_conditions(header: &mut RunHeader, target: Option<&Path>, clock: Cl
     let host = host(&HostFacts::read(), clock, &header.labels);
     header.hosts = vec![HostRecord { started_monotonic_ns, ..host }];
     header.conditions = Conditions { target: target.map(target_record).unwrap_or_default() };
+    header.launch = launch(|name| std::env::var(name).ok());
 }
 
 fn host(facts: &HostFacts, clock: ClockFacts, labels: &BTreeMap<String, String>) -> HostRecord {
@@ -43,6 +47,7 @@ fn host(facts: &HostFacts, clock: ClockFacts, labels: &BTreeMap<String, String>)
         memory_bytes: facts.memory_bytes.unwrap_or(0),
         clocksource: text(&facts.clocksource),
         clock: clock.source.to_owned(),
+        clock_state: wall_clock_state().map(clock_state),
         boot_id: text(&facts.boot_id),
         started_monotonic_ns: 0,
         virtualization: match (&facts.hypervisor, facts.virtualized) {
@@ -57,6 +62,11 @@ fn host(facts: &HostFacts, clock: ClockFacts, labels: &BTreeMap<String, String>)
         load: facts.load_average.map(|load| load.to_vec()).unwrap_or_default(),
         other,
     }
+}
+
+fn clock_state(state: WallClockState) -> ClockState {
+    let WallClockState { synchronized, max_error_ns, estimated_error_ns } = state;
+    ClockState { synchronized, max_error_ns, estimated_error_ns }
 }
 
 /// `PRETTY_NAME` of os-release.

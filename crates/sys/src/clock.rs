@@ -130,6 +130,33 @@ pub fn unix_us() -> u64 {
     to_ns(clock_gettime(ClockId::Realtime)) / 1_000
 }
 
+/// How well the kernel knows the wall-clock time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallClockState {
+    /// A time service keeps the clock: its error is bounded.
+    pub synchronized: bool,
+    /// Largest error, ns.
+    pub max_error_ns: u64,
+    /// Estimated error, ns.
+    pub estimated_error_ns: u64,
+}
+
+/// How well the kernel knows the wall-clock time (`adjtimex`); `None` where it does not say.
+pub fn wall_clock_state() -> Option<WallClockState> {
+    // SAFETY: `timex` is plain numbers, for which zeros are valid; without modes the call only reads.
+    let (state, result) = unsafe {
+        let mut state: libc::timex = std::mem::zeroed();
+        let result = libc::adjtimex(&raw mut state);
+        (state, result)
+    };
+    let ns = |us: libc::c_long| u64::try_from(us).unwrap_or(0).saturating_mul(1_000);
+    (result >= 0).then(|| WallClockState {
+        synchronized: result != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0,
+        max_error_ns: ns(state.maxerror),
+        estimated_error_ns: ns(state.esterror),
+    })
+}
+
 /// The kernel's clock of this number, ms; 0 if there is none.
 pub fn clock_ms(id: u32) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -226,6 +253,13 @@ mod tests {
         let (ours, kernel) = (clock.now() - ours, monotonic_raw_ns() - kernel);
         let error = ours.abs_diff(kernel) as f64 / kernel as f64;
         assert!(error < 0.01, "ours {ours} ns, kernel {kernel} ns");
+    }
+
+    #[test]
+    fn the_state_of_the_wall_clock_is_plausible() {
+        let Some(state) = wall_clock_state() else { return };
+        assert!(state.max_error_ns < 1 << 60 && state.estimated_error_ns < 1 << 60, "{state:?}");
+        assert!(state.synchronized || state.max_error_ns > 0, "{state:?}");
     }
 
     #[test]
