@@ -21,6 +21,7 @@ pub mod mmap;
 pub mod named_lock;
 pub mod names;
 pub mod open_files;
+pub mod pmi;
 pub mod priority;
 pub mod residency;
 pub mod signals;
