@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod document;
 pub mod export;
 pub mod fio;
+pub mod fleet;
 pub mod formats;
 pub mod history;
 pub mod html;

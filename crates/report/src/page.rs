@@ -5,6 +5,7 @@
 
 pub(crate) mod axes;
 mod course;
+mod hosts;
 mod monitored;
 mod overview;
 mod parts;
@@ -43,12 +44,20 @@ pub enum RunChart {
     Heat,
     /// Rates by queue depth and by block size.
     Depth,
+    /// The rate of each host of a fleet over time.
+    Hosts,
 }
 
 impl RunChart {
     /// All of them, in the order of help.
-    pub const ALL: [RunChart; 5] =
-        [RunChart::Overview, RunChart::Time, RunChart::Latency, RunChart::Heat, RunChart::Depth];
+    pub const ALL: [RunChart; 6] = [
+        RunChart::Overview,
+        RunChart::Time,
+        RunChart::Latency,
+        RunChart::Heat,
+        RunChart::Depth,
+        RunChart::Hosts,
+    ];
 
     /// The name as typed.
     pub const fn name(self) -> &'static str {
@@ -58,6 +67,7 @@ impl RunChart {
             RunChart::Latency => "latency",
             RunChart::Heat => "heat",
             RunChart::Depth => "depth",
+            RunChart::Hosts => "hosts",
         }
     }
 
@@ -68,6 +78,7 @@ impl RunChart {
             RunChart::Latency => "Latency percentiles",
             RunChart::Heat => "Latencies over time",
             RunChart::Depth => "Rates by queue depth and block size",
+            RunChart::Hosts => "Rates of the hosts over time",
         }
     }
 
@@ -79,6 +90,7 @@ impl RunChart {
             RunChart::Latency => "a test with 100 I/Os or more",
             RunChart::Heat => "a test of at least two intervals with latencies",
             RunChart::Depth => "a sweep",
+            RunChart::Hosts => "a run of several hosts that `fathom merge` made",
         }
     }
 }
@@ -138,7 +150,7 @@ fn push_charts(record: &RunRecord, page: &mut View) {
     page.push("Rates by queue depth and block size", [Block::Plots(sweep_plots(record))]);
     for test in drawn_tests(record) {
         let plots = course::plots(record, test).into_iter().chain(percentiles::curves(test)).collect();
-        let maps = course::heat_map(test).into_iter().collect();
+        let maps = hosts::strips(record, test).into_iter().chain(course::heat_map(test)).collect();
         let name = match &test.observed {
             Some(Observed::Forecast(forecast)) => forecast.target.as_str(),
             _ => run_view::name(test),
@@ -168,6 +180,10 @@ pub fn chart(record: &RunRecord, kind: RunChart, style: &Style) -> Result<Chart,
         RunChart::Depth => sweep_plots(record),
         RunChart::Heat => {
             maps = tests.iter().filter_map(|test| course::heat_map(test)).collect();
+            Vec::new()
+        }
+        RunChart::Hosts => {
+            maps = tests.iter().filter_map(|test| hosts::strips(record, test)).collect();
             Vec::new()
         }
     };

@@ -62,7 +62,9 @@ pub fn render(record: &RunRecord, out: &mut TextWriter) -> io::Result<()> {
                 continue;
             }
             before = Some(worker.job);
-            let ran = test.jobs.iter().filter(|other| other.job == worker.job).count();
+            let of_job = test.jobs.iter().filter(|other| other.job == worker.job);
+            let ran: usize =
+                of_job.map(|job| job.workers.as_ref().map_or(1, |sums| sums.workers as usize)).sum();
             let (least, most) = (worker.smallest_blocks(), worker.largest_blocks());
             jobs.push(BannerJob {
                 name: &worker.name,

@@ -89,6 +89,9 @@ fn own(report: &FioReport) -> Option<Value> {
         report.entries.iter().filter(|entry| entry.job.measured.kernel_threads != Default::default());
     add("kernel_threads", served.map(kernel_threads).collect());
     add("open_loop", report.entries.iter().filter_map(response_object).collect());
+    if let Some(all) = &report.all_clients {
+        own.insert("fleet".to_owned(), all.fleet.clone());
+    }
     (!own.is_empty()).then_some(own.into())
 }
 

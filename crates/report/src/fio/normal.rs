@@ -8,9 +8,10 @@ use fathom_record::{DiskCounters, DiskOutcome, RunRecord};
 use crate::fio::disk::{ListedDisk, listed, utilization};
 use crate::fio::entry::write_entry;
 use crate::fio::number::Figures;
-use crate::fio::report::{FioReport, GroupOp};
+use crate::fio::report::{self, FioReport, GroupOp};
 use crate::fio::response::response_lines;
-use crate::{Style, TextWriter, fio::banner as fio_banner};
+use crate::formats::text;
+use crate::{Style, TextWriter, fio::banner as fio_banner, fleet};
 
 /// Writes banner and results of a run.
 ///
@@ -18,7 +19,13 @@ use crate::{Style, TextWriter, fio::banner as fio_banner};
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     fio_banner::render(record, out)?;
-    render_results(record, style, out)
+    render_results(record, style, out)?;
+    if record.header.fleet.is_some() {
+        let beside = fleet::beside(record);
+        writeln!(out)?;
+        text::render(&beside, style, out)?;
+    }
+    Ok(())
 }
 
 /// Writes the results alone, for a run whose banner was written when it began.
@@ -37,8 +44,14 @@ pub fn render_report(report: &FioReport, style: &Style, out: &mut TextWriter) ->
     let groups = report.groups();
     let out = &mut out.verbatim();
     writeln!(out)?;
-    for entry in &report.entries {
+    // Of one job the sum over the hosts says all.
+    let is_shown = report.all_clients.is_none() || report.entries.len() > 1;
+    for entry in report.entries.iter().filter(|_| is_shown) {
         write_entry(out, entry, &groups[&entry.job.group], style, report.finished_unix_ms)?;
+    }
+    if let Some(all) = &report.all_clients {
+        let of_all = report::groups(std::slice::from_ref(&all.entry));
+        write_entry(out, &all.entry, &of_all[&all.entry.job.group], style, report.finished_unix_ms)?;
     }
     for (number, group) in &groups {
         writeln!(out)?;

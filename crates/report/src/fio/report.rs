@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use super::idleness::CpuIdleness;
 use fathom_model::Op;
 use fathom_model::plan::{FigureForm, UnifiedReporting};
-use fathom_record::{DiskOutcome, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries};
+use fathom_record::{
+    DiskOutcome, JobRecord, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries,
+};
+
+use crate::fleet;
 
 /// The fio whose output is imitated.
 pub const FIO_VERSION: &str = "fio-3.42";
@@ -25,7 +29,21 @@ pub struct FioReport {
     pub notes: Vec<String>,
     /// The idle time of the CPUs, where it was asked for.
     pub idleness: Option<CpuIdleness>,
+    /// All jobs of all hosts, where the records of several were merged.
+    pub all_clients: Option<AllClients>,
 }
+
+/// All jobs of all hosts, as fio's client mode reports them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AllClients {
+    /// The jobs as one.
+    pub entry: ReportEntry,
+    /// The hosts, as a member of the JSON document.
+    pub fleet: serde_json::Value,
+}
+
+/// fio's own name for the sum over its clients.
+const ALL_CLIENTS: &str = "All clients";
 
 impl FioReport {
     /// The report of all tests of a record; groups of later tests are numbered on from those before.
@@ -33,6 +51,11 @@ impl FioReport {
         let mut report = FioReport { notes: record.header.notes.clone(), ..FioReport::default() };
         for test in &record.tests {
             report.add(test);
+        }
+        if let Some(fleet) = fleet::json::member(record) {
+            // Its findings stand with the hosts.
+            report.all_clients = Some(AllClients { entry: all_clients(record), fleet });
+            return report;
         }
         // Where fio's own words are expected only what puts a number in question is added; what failed fio tells itself.
         let reported = record.findings.iter().filter(|finding| finding.severity == Severity::Warning);
@@ -67,19 +90,34 @@ impl FioReport {
 
     /// The figures of each group, ascending.
     pub(crate) fn groups(&self) -> BTreeMap<u32, GroupFigures> {
-        let mut groups: BTreeMap<u32, GroupFigures> = BTreeMap::new();
-        for entry in &self.entries {
-            let group = groups.entry(entry.job.group).or_default();
-            (group.unified, group.form) = (entry.job.plan.measure.unified, entry.job.plan.measure.figures);
-            for op in Op::DATA {
-                group.ops[op as usize].add(entry.job.measured.op(op).bytes, entry.op(op).runtime_ms);
-            }
-            let bytes = Op::DATA.into_iter().map(|op| entry.job.measured.op(op).bytes).sum();
-            let runtime_ms = entry.ops.iter().map(|of| of.runtime_ms).max().unwrap_or(0);
-            group.mixed.add(bytes, runtime_ms);
-        }
-        groups
+        groups(&self.entries)
     }
+}
+
+/// The figures of each group of these entries, ascending.
+pub(crate) fn groups(entries: &[ReportEntry]) -> BTreeMap<u32, GroupFigures> {
+    let mut groups: BTreeMap<u32, GroupFigures> = BTreeMap::new();
+    for entry in entries {
+        let group = groups.entry(entry.job.group).or_default();
+        (group.unified, group.form) = (entry.job.plan.measure.unified, entry.job.plan.measure.figures);
+        for op in Op::DATA {
+            group.ops[op as usize].add(entry.job.measured.op(op).bytes, entry.op(op).runtime_ms);
+        }
+        let bytes = Op::DATA.into_iter().map(|op| entry.job.measured.op(op).bytes).sum();
+        let runtime_ms = entry.ops.iter().map(|of| of.runtime_ms).max().unwrap_or(0);
+        group.mixed.add(bytes, runtime_ms);
+    }
+    groups
+}
+
+fn all_clients(record: &RunRecord) -> ReportEntry {
+    let counted = |job: &&JobRecord| job.plan.measure.stats;
+    let jobs: Vec<&JobRecord> = record.tests.iter().flat_map(|test| &test.jobs).filter(counted).collect();
+    let elapsed_ns = record.tests.iter().map(|test| test.elapsed_ns).sum();
+    let mut entry = ReportEntry::new(&jobs, elapsed_ns);
+    entry.job.name = ALL_CLIENTS.to_owned();
+    (entry.job.group, entry.job.description) = (0, None);
+    entry
 }
 
 fn add_disk(known: &mut DiskOutcome, disk: &DiskOutcome) {

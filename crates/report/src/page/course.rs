@@ -317,7 +317,8 @@ fn host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
 /// IOPS of each host, where there are several.
 fn by_host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
     let hosts = &record.header.hosts;
-    if hosts.len() < 2 {
+    // The workers of a merged record are added up; its hosts have strips.
+    if hosts.len() < 2 || record.header.fleet.is_some() {
         return None;
     }
     let of_host = |(place, host): (usize, &HostRecord)| {

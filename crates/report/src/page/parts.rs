@@ -10,7 +10,8 @@ use crate::view::{Block, Cell, Column, Row, Table};
 pub(super) fn measured(record: &RunRecord) -> Vec<(String, TestSummary)> {
     let tests = record.tests.iter().filter(|test| test.status == TestStatus::Complete);
     let parts: Vec<(String, TestSummary)> = match record.header.activity.kind() {
-        ActivityKind::Fio => tests.flat_map(of_entries).collect(),
+        // Only tests know the time that their hosts have in common.
+        ActivityKind::Fio if record.header.fleet.is_none() => tests.flat_map(of_entries).collect(),
         _ => tests.map(|test| (run_view::id(test).to_owned(), TestSummary::new(test))).collect(),
     };
     parts.into_iter().filter(|(_, summary)| summary.total.is_some()).collect()
@@ -27,7 +28,7 @@ fn summary(entry: &ReportEntry) -> TestSummary {
 
 /// A row for each entry of fio's job file; none where there is only one.
 pub(super) fn jobs(record: &RunRecord) -> Option<Block> {
-    if record.header.activity.kind() != ActivityKind::Fio {
+    if record.header.activity.kind() != ActivityKind::Fio || record.header.fleet.is_some() {
         return None;
     }
     let entries: Vec<ReportEntry> = record.tests.iter().flat_map(entries).collect();

@@ -88,6 +88,7 @@ fn report(document: &Value, text: &str) -> FioReport {
     let disks = document["disk_util"].as_array().into_iter().flatten().map(disk).collect();
     FioReport {
         idleness: None,
+        all_clients: None,
         entries,
         disks,
         finished_unix_ms: int(&document["timestamp_ms"]),
