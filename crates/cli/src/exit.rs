@@ -20,6 +20,8 @@ pub enum Exit {
     Missed,
     /// With `--strict`: no criterion is missed, and one is inconclusive.
     Inconclusive,
+    /// Some of what should be there is missing, and the rest is reported (EX_TEMPFAIL of sysexits.h).
+    Partial,
     /// Interrupted by a signal.
     Interrupted,
     /// ioping's own code.
@@ -41,6 +43,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::Missed => 3,
             Exit::Inconclusive => 4,
+            Exit::Partial => 75,
             Exit::Interrupted => 130,
             Exit::Ioping(code) => code,
             // Above 127 a shell reads a signal, and 256 would read as success.
@@ -159,6 +162,7 @@ mod tests {
             (Exit::Usage, 2),
             (Exit::Missed, 3),
             (Exit::Inconclusive, 4),
+            (Exit::Partial, 75),
             (Exit::Interrupted, 130),
             (Exit::Ioping(4), 4),
             (Exit::FioSetup, 1),

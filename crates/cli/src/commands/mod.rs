@@ -9,11 +9,13 @@ mod completions;
 mod demo;
 mod doctor;
 pub mod fio;
+mod fleet;
 pub mod format_arguments;
 mod history;
 mod identify;
 mod man;
 mod measuring;
+mod merge;
 pub mod monitor;
 pub mod ping;
 pub mod prepare;
@@ -106,6 +108,10 @@ enum Command {
     Compare(Box<compare::CompareArguments>),
     /// Make a report of past runs to open, share or print: HTML with charts, Markdown, CSV, SVG
     Report(Box<report::ReportArguments>),
+    /// Merge the records of many hosts into one report: totals, variation, outliers, stragglers, shared limits
+    Merge(Box<merge::MergeArguments>),
+    /// Try the path from records to the report with many ranks
+    Fleet(fleet::FleetArguments),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
     /// Serve the history to browsers: search, reports, comparisons, trends, running measurements
@@ -148,6 +154,8 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Catalog(command) => catalog::run(command),
         Command::Compare(arguments) => compare::run(*arguments, args),
         Command::Report(arguments) => report::run(*arguments, args),
+        Command::Merge(arguments) => merge::run(*arguments, args),
+        Command::Fleet(arguments) => fleet::run(arguments),
         Command::History(arguments) => history::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Doctor(arguments) => doctor::run(&arguments, args),

@@ -40,8 +40,8 @@ pub struct ReportArguments {
     /// Format: html, text, markdown, csv, jsonl, json or svg [default: as the file ends, else html]
     #[arg(long, value_name = "FORMAT")]
     format: Option<ReportFormat>,
-    /// Only this chart, as SVG: overview, time, latency, heat or depth of one run; bars, log-bars, ladder, depth,
-    /// latency, day or surface of several
+    /// Only this chart, as SVG: overview, time, latency, heat, depth or hosts of one run; bars, log-bars, ladder,
+    /// depth, latency, day or surface of several
     #[arg(long, value_name = "KIND")]
     chart: Option<String>,
     /// Units: iec (MiB/s) or si (MB/s) [default: those of the expectations, else iec]
@@ -264,7 +264,8 @@ pub fn write(path: &Path, text: &[u8]) -> Result<(), Complaint> {
     replace_output(path, NEW_FILE_MODE, |out| out.write_all(text)).map_err(|error| unwritable(path, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Complaint {
+/// The complaint about a file that cannot be written.
+pub fn unwritable(path: &Path, error: &std::io::Error) -> Complaint {
     let hint = PathRefusal::of(error).map(|refusal| refusal.hint().to_owned());
     Complaint::failed(format!("cannot write {}: {}", path.display(), output::plain(error)), hint)
 }

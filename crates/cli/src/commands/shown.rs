@@ -8,13 +8,16 @@ use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::fio::{json as fio_json, normal as fio_normal};
 use fathom_report::formats::Format;
 use fathom_report::view::View;
-use fathom_report::{Style, TextWriter, import as import_report};
+use fathom_report::{Style, TextWriter, fleet as fleet_report, import as import_report};
 
 /// Writes the report of `record` in `format`.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    if record.header.fleet.is_some() {
+        return show_fleet(record, style, format, out);
+    }
     match record.header.activity.kind() {
         ActivityKind::Sweep => super::sweep::show(record, style, format, out),
         ActivityKind::Identify => super::identify::show(record, &VolumeTypes::default(), style, format, out),
@@ -36,6 +39,9 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
 
 /// The view of `record`, with the fio command of each test where `show_fio` says so.
 pub fn view(record: &RunRecord, show_fio: bool) -> View {
+    if record.header.fleet.is_some() {
+        return fleet_report::view(record, show_fio);
+    }
     match record.header.activity.kind() {
         ActivityKind::Sweep => fathom_report::sweep::view(record, &sweep::assess(record), show_fio),
         ActivityKind::Identify => super::identify::view_of(record, &VolumeTypes::default(), show_fio),
@@ -46,6 +52,21 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
         ActivityKind::Simulate => fathom_report::simulate::view(record),
         ActivityKind::Surface => fathom_report::surface::view(record, &surface::assess(record), show_fio),
         ActivityKind::Bench | ActivityKind::Fio => fathom_report::bench::view(record, show_fio),
+    }
+}
+
+/// The report of several hosts: of fio's jobs in fio's own text and JSON, else in fathom's.
+fn show_fleet(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
+    let is_fio = record.header.activity.kind() == ActivityKind::Fio;
+    match format {
+        Format::Text if is_fio => fio_normal::render(record, style, out),
+        Format::Json if is_fio => fio_json::render(record, style, &mut out.json()),
+        _ => format.write(
+            style,
+            out,
+            || fleet_report::view(record, style.show_fio),
+            |out| fleet_report::json::render(record, style, out),
+        ),
     }
 }
 

@@ -26,6 +26,7 @@ mod hostile_records;
 mod identify;
 mod inputs;
 mod live;
+mod merge;
 mod outputs;
 mod report;
 mod scale;

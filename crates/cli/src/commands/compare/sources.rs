@@ -166,7 +166,10 @@ impl SourceReader {
     }
 
     /// The runs of a source that exists: a file, or selections joined by commas.
-    fn recorded(&self, name: &str) -> Result<Vec<SourceRun>, Complaint> {
+    ///
+    /// # Errors
+    /// One cannot be found or read.
+    pub fn recorded(&self, name: &str) -> Result<Vec<SourceRun>, Complaint> {
         if name == "-" || is_file(name) {
             return of_file(name);
         }
