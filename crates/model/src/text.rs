@@ -90,6 +90,34 @@ pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
     }
 }
 
+/// `text` as one word of a POSIX shell, on one line and in printable characters.
+pub fn shell_quoted(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:,=+%@-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        Cow::Borrowed(text)
+    } else if text.chars().any(is_hidden) {
+        Cow::Owned(ansi_quoted(text))
+    } else {
+        Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
+    }
+}
+
+/// `$'…'` (POSIX since 2024), with an octal escape per byte of a hidden character.
+fn ansi_quoted(text: &str) -> String {
+    let mut word = "$'".to_owned();
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => word.extend(['\\', c]),
+            _ if is_hidden(c) => {
+                c.to_string().bytes().for_each(|byte| word.push_str(&format!("\\{byte:03o}")));
+            }
+            _ => word.push(c),
+        }
+    }
+    word.push('\'');
+    word
+}
+
 /// The system's message for an error, without its number.
 pub fn errno_text(errno: i32) -> String {
     let text = io::Error::from_raw_os_error(errno).to_string();
@@ -101,6 +129,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        for (text, expected) in [
+            ("4k", "4k"),
+            ("/dev/disk/by-id/x:y", "/dev/disk/by-id/x:y"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("$HOME", "'$HOME'"),
+            ("~/x", "'~/x'"),
+            ("", "''"),
+            ("a\n; rm -rf 'x'", r"$'a\012; rm -rf \'x\''"),
+            ("\x1b[2J\\n\u{202e}", r"$'\033[2J\\n\342\200\256'"),
+        ] {
+            assert_eq!(shell_quoted(text), expected);
+        }
+    }
 
     #[test]
     fn hidden_characters_become_escapes_and_all_others_stay() {

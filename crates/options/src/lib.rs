@@ -45,5 +45,5 @@ pub use job_options::{CpuPolicy, DedupeOption, JobOptions, RandomGenerator, Read
 pub use jobfile::JOB_FILE_LIMIT;
 pub use resolve::{MAX_WORKERS, PlanningHost, resolve};
 pub use section::{RawOptions, Section};
-pub use show::{command_line, shell_quoted, show_command};
+pub use show::{command_line, show_command};
 pub use table::{OPTION_TABLE, UNSUPPORTED, UnsupportedOption};

@@ -1,8 +1,6 @@
 //! Options as a command line, quoted for a shell, so that a run can be repeated by hand.
 
-use std::borrow::Cow;
-
-use fathom_model::text::is_hidden;
+use fathom_model::text::shell_quoted;
 
 use crate::cli::Invocation;
 use crate::section::{RawOptions, Section};
@@ -62,54 +60,9 @@ fn word((name, value): &(String, String)) -> String {
     }
 }
 
-/// `text` as one word of a POSIX shell, on one line and in printable characters.
-pub fn shell_quoted(text: &str) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:,=+%@-".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        Cow::Borrowed(text)
-    } else if text.chars().any(is_hidden) {
-        Cow::Owned(escaped(text))
-    } else {
-        Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
-    }
-}
-
-/// `$'…'` (POSIX since 2024), with an octal escape per byte of a hidden character.
-fn escaped(text: &str) -> String {
-    let mut word = "$'".to_owned();
-    for c in text.chars() {
-        match c {
-            '\'' | '\\' => word.extend(['\\', c]),
-            _ if is_hidden(c) => {
-                c.to_string().bytes().for_each(|byte| word.push_str(&format!("\\{byte:03o}")));
-            }
-            _ => word.push(c),
-        }
-    }
-    word.push('\'');
-    word
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        for (text, expected) in [
-            ("4k", "4k"),
-            ("/dev/disk/by-id/x:y", "/dev/disk/by-id/x:y"),
-            ("a b", "'a b'"),
-            ("it's", r"'it'\''s'"),
-            ("$HOME", "'$HOME'"),
-            ("~/x", "'~/x'"),
-            ("", "''"),
-            ("a\n; rm -rf 'x'", r"$'a\012; rm -rf \'x\''"),
-            ("\x1b[2J\\n\u{202e}", r"$'\033[2J\\n\342\200\256'"),
-        ] {
-            assert_eq!(shell_quoted(text), expected);
-        }
-    }
 
     #[test]
     fn an_empty_value_is_shown_as_one() {

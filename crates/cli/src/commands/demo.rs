@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use clap::Args;
-use fathom_options::shell_quoted;
+use fathom_model::text::shell_quoted;
 use fathom_report::TextWriter;
 
 use crate::exit::{Complaint, Exit};

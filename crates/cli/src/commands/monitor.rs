@@ -13,8 +13,8 @@ use fathom_analysis::monitor::{MonitorInterval, WatchedDevice};
 use fathom_assess::TestKeeper;
 use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSettings};
 use fathom_model::Nanos;
+use fathom_model::text::shell_quoted;
 use fathom_model::units::{duration, parse_duration};
-use fathom_options::shell_quoted;
 use fathom_record::{RunHeader, RunRecord};
 use fathom_report::formats::{Format, text};
 use fathom_report::monitor::{

@@ -12,8 +12,8 @@ use fathom_assess::prepare::{PrepareKind, PreparePlan, PrepareSettings, PrepareW
 use fathom_assess::{PlannedTraffic, is_simulated};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
+use fathom_model::text::shell_quoted;
 use fathom_model::units::{bytes, duration, parse_capacity};
-use fathom_options::shell_quoted;
 use fathom_record::{ActivityKind, PrepareStage, RunRecord, TestRecord, TestStatus};
 use fathom_report::formats::Format;
 use fathom_report::{

@@ -15,7 +15,7 @@ use fathom_assess::schedule::{SchedulePlan, ScheduleSettings, check_times};
 use fathom_assess::{BenchSettings, MeasurementEnd, is_simulated};
 use fathom_history::Location;
 use fathom_model::Nanos;
-use fathom_options::shell_quoted;
+use fathom_model::text::shell_quoted;
 use fathom_record::{MissedSlots, RunSchedule, TestStatus};
 use fathom_report::Style;
 use fathom_report::formats::Format;
