@@ -11,6 +11,8 @@ use crate::view::{Align, Block, Cell, Column, FindingEntry, HeatMap, KeyFigure, 
 const LONG_TEXT: usize = 32;
 /// Texts of a tile that are longer than this are written smaller.
 const LONG_FIGURE: usize = 16;
+/// More commands than this are folded.
+const MOST_COMMANDS: usize = 3;
 /// A map of more columns or rows is drawn.
 const MOST_LINES: usize = 24;
 
@@ -233,22 +235,30 @@ fn heat_map(map: &HeatMap, title: &str, out: &mut HtmlWriter) {
     out.close("div");
 }
 
+/// Commands to copy; many of them are seen on demand.
 fn commands(all: &[(String, String)], out: &mut HtmlWriter) {
-    for (name, command) in all {
-        out.raw("<div class=\"copy\">");
-        out.element("span", &[("class", "kind")], name);
-        out.open(
-            "button",
-            &[("type", "button"), ("hidden", ""), ("aria-label", &format!("Copy the command of {name}"))],
-        );
-        out.text("Copy");
-        out.close("button");
-        out.close("div");
-        out.open(
-            "pre",
-            &[("tabindex", "0"), ("role", "group"), ("aria-label", &format!("Command of {name}"))],
-        );
-        out.text(command);
-        out.close("pre");
+    let is_folded = all.len() > MOST_COMMANDS;
+    if is_folded {
+        out.raw("<details class=\"commands\">");
+        out.element("summary", &[], &format!("{} commands", all.len()));
     }
+    all.iter().for_each(|(name, text)| command(name, text, out));
+    if is_folded {
+        out.close("details");
+    }
+}
+
+fn command(name: &str, command: &str, out: &mut HtmlWriter) {
+    out.raw("<div class=\"copy\">");
+    out.element("span", &[("class", "kind")], name);
+    out.open(
+        "button",
+        &[("type", "button"), ("hidden", ""), ("aria-label", &format!("Copy the command of {name}"))],
+    );
+    out.text("Copy");
+    out.close("button");
+    out.close("div");
+    out.open("pre", &[("tabindex", "0"), ("role", "group"), ("aria-label", &format!("Command of {name}"))]);
+    out.text(command);
+    out.close("pre");
 }
