@@ -2,9 +2,13 @@
 //!
 //! To add one: its module with a `render`, a variant of [`Format`], and its arm in [`Format::write`].
 
+pub mod chart;
 pub mod csv;
 pub mod jsonl;
 pub mod markdown;
+pub mod notebook;
+pub mod picture;
+pub mod png;
 pub mod svg;
 pub mod text;
 

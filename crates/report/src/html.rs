@@ -179,6 +179,7 @@ mod tests {
             down: "latency",
             columns: vec![HOSTILE.to_owned()],
             rows: vec![(HOSTILE.to_owned(), vec![Some(Cell::count(3)), None])],
+            ..HeatMap::default()
         };
         let wide = HeatMap { columns: vec![HOSTILE.to_owned(); 40], ..map.clone() };
         view.push(

@@ -5,6 +5,7 @@
 
 pub(crate) mod axes;
 mod course;
+mod heat;
 mod hosts;
 mod monitored;
 mod overview;
@@ -21,9 +22,9 @@ use fathom_model::units::UnitSystem;
 use fathom_record::{ActivityKind, Observed, RunRecord, TestRecord};
 
 use crate::Style;
-use crate::formats::svg::Chart;
+use crate::formats::chart::Chart;
 use crate::run_view;
-use crate::view::{Block, Plot, Section, View};
+use crate::view::{Block, HeatMap, Plot, Section, View};
 
 /// Title of the first section, whose figures are written large.
 pub const SUMMARY: &str = "Summary";
@@ -87,7 +88,7 @@ impl RunChart {
         match self {
             RunChart::Overview => "a test with a rate",
             RunChart::Time => "a test of at least two intervals",
-            RunChart::Latency => "a test with 100 I/Os or more",
+            RunChart::Latency => "a test with 100 I/Os or more, or an imported one with percentiles",
             RunChart::Heat => "a test of at least two intervals with latencies",
             RunChart::Depth => "a sweep",
             RunChart::Hosts => "a run of several hosts that `fathom merge` made",
@@ -140,9 +141,28 @@ pub fn view(record: &RunRecord, view: View) -> View {
         page.sections.extend(results);
         push_charts(record, &mut page);
     }
+    if !page.sections.iter().any(has_chart) {
+        page.push("Charts", [Block::note(missing_charts(record))]);
+    }
     page.sections.extend(commands);
-    page.push("Conditions", [summary::conditions(record)]);
+    page.push("Conditions", summary::conditions(record));
     page
+}
+
+fn has_chart(section: &Section) -> bool {
+    section.blocks.iter().any(|block| match block {
+        Block::Plots(plots) => !plots.is_empty(),
+        Block::HeatMaps(maps) => !maps.is_empty(),
+        _ => false,
+    })
+}
+
+/// Why a page has no chart.
+fn missing_charts(record: &RunRecord) -> &'static str {
+    match record.header.activity.kind() {
+        ActivityKind::Import => "No chart: the source has one test, without two percentiles of its latency.",
+        _ => "No chart: a test needs two intervals or 100 I/Os for one.",
+    }
 }
 
 fn push_charts(record: &RunRecord, page: &mut View) {
@@ -150,7 +170,7 @@ fn push_charts(record: &RunRecord, page: &mut View) {
     page.push("Rates by queue depth and block size", [Block::Plots(sweep_plots(record))]);
     for test in drawn_tests(record) {
         let plots = course::plots(record, test).into_iter().chain(percentiles::curves(test)).collect();
-        let maps = hosts::strips(record, test).into_iter().chain(course::heat_map(test)).collect();
+        let maps = hosts::strips(record, test).into_iter().chain(heat::map(test)).collect();
         let name = match &test.observed {
             Some(Observed::Forecast(forecast)) => forecast.target.as_str(),
             _ => run_view::name(test),
@@ -179,7 +199,12 @@ pub fn chart(record: &RunRecord, kind: RunChart, style: &Style) -> Result<Chart,
         RunChart::Latency => of_tests(&|test| percentiles::curves(test).into_iter().collect()),
         RunChart::Depth => sweep_plots(record),
         RunChart::Heat => {
-            maps = tests.iter().filter_map(|test| course::heat_map(test)).collect();
+            let named = |test: &TestRecord| match tests.len() {
+                1 => String::new(),
+                _ => run_view::id(test).to_owned(),
+            };
+            let map = |test: &&TestRecord| Some(HeatMap { title: named(test), ..heat::map(test)? });
+            maps = tests.iter().filter_map(map).collect();
             Vec::new()
         }
         RunChart::Hosts => {
@@ -193,8 +218,11 @@ pub fn chart(record: &RunRecord, kind: RunChart, style: &Style) -> Result<Chart,
     if style.units == Some(UnitSystem::Si) {
         plots.iter_mut().for_each(|plot| plot.set_units(UnitSystem::Si));
     }
-    let target = &record.header.target;
-    Ok(Chart { title: format!("{}: {target}", kind.title()), plots, maps, ..Chart::default() })
+    let title = match record.header.target.as_str() {
+        "" => kind.title().to_owned(),
+        target => format!("{}: {target}", kind.title()),
+    };
+    Ok(Chart { title, plots, maps, ..Chart::default() })
 }
 
 /// The sections with a title each: what has none belongs to the section before, or is the first of the results.
@@ -228,7 +256,10 @@ fn drawn_tests(record: &RunRecord) -> Vec<&TestRecord> {
         Some(Observed::Forecast(forecast)) => forecast.elapsed_ns,
         Some(Observed::Monitor(device)) => device.means.elapsed_ns,
         Some(Observed::Ping(ping)) => ping.elapsed_ns,
-        Some(Observed::Import(_)) => 0,
+        Some(Observed::Import(imported)) => {
+            let runtime = imported.total().and_then(|total| total.runtime_ns);
+            runtime.map_or(1, |runtime| runtime.value.max(1))
+        }
         None => test.elapsed_ns,
     };
     let mut lengths: Vec<u64> = record.tests.iter().map(length).collect();

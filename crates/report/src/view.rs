@@ -9,7 +9,7 @@ mod units;
 pub use cell::{Cell, CellMeasure, CellValue};
 pub(crate) use cell::{decimal, iops_text};
 pub use picture::{
-    Axis, AxisEnds, AxisScale, HeatMap, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries,
+    Axis, AxisEnds, AxisScale, HeatMap, MapTick, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries,
 };
 pub use table::{Align, Column, Row, Table, TableDivision, Tone};
 pub(crate) use units::head_in;

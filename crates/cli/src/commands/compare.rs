@@ -3,7 +3,7 @@
 pub mod sources;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fathom_analysis::compare::figure::Deltas;
@@ -16,7 +16,7 @@ use fathom_history::Location;
 use fathom_model::Nanos;
 use fathom_report::Style;
 use fathom_report::compare::{ChartKind, Layout, chart, json, junit, plots, view};
-use fathom_report::formats::svg;
+use fathom_report::formats::picture::PictureFormat;
 
 use self::sources::{Asked, SourceReader};
 use super::catalog_arguments::CatalogArguments;
@@ -59,8 +59,8 @@ pub struct CompareArguments {
     #[arg(long, requires = "conditions", value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Draw a chart in the report: bars, log-bars, ladder (by block size), depth (by queue depth), latency
-    /// (percentiles), day (24 h with burst credits) or surface; KIND:FILE.svg writes it to a file, FILE.svg alone the
-    /// bars (repeatable)
+    /// (percentiles), day (24 h with burst credits) or surface; KIND:FILE.svg or .png writes it to a file, FILE.svg alone
+    /// the bars (repeatable)
     #[arg(long = "chart", value_parser = ChartRequest::parse, value_name = "[KIND:]FILE.svg|KIND")]
     charts: Vec<ChartRequest>,
     /// Explain a cell instead: its runs, their places in the sources, the fio command and the computation, such as
@@ -152,27 +152,42 @@ fn volume_type(text: &str) -> Result<(usize, String), String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ChartRequest {
     kind: ChartKind,
-    file: Option<PathBuf>,
+    file: Option<ChartFile>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ChartFile {
+    path: PathBuf,
+    format: PictureFormat,
 }
 
 impl ChartRequest {
-    /// Reads `bars`, `out.svg` or `depth:out.svg`.
+    /// Reads `bars`, `out.svg` or `depth:out.png`.
     fn parse(text: &str) -> Result<ChartRequest, String> {
-        let is_file = |text: &str| text.to_ascii_lowercase().ends_with(".svg");
-        let (kind, file) = match text.split_once(':') {
-            Some((kind, file)) if is_file(file) => (kind.parse()?, Some(file)),
-            _ if is_file(text) => (ChartKind::Bars, Some(text)),
-            Some((_, file)) => return Err(format!("'{file}' is not an SVG file: write KIND:FILE.svg")),
-            None => (text.parse()?, None),
+        let file = |name: &str| {
+            PictureFormat::of_file(Path::new(name))
+                .map(|format| ChartFile { path: PathBuf::from(name), format })
         };
-        Ok(ChartRequest { kind, file: file.map(PathBuf::from) })
+        let (kind, file) = match text.split_once(':').map(|(kind, name)| (kind, name, file(name))) {
+            Some((kind, _, Some(file))) => (kind.parse()?, Some(file)),
+            named => match (file(text), named) {
+                (Some(file), _) => (ChartKind::Bars, Some(file)),
+                (None, Some((_, name, _))) => {
+                    return Err(format!(
+                        "'{name}' is no SVG or PNG file: write KIND:FILE.svg or KIND:FILE.png"
+                    ));
+                }
+                (None, None) => (text.parse()?, None),
+            },
+        };
+        Ok(ChartRequest { kind, file })
     }
 
     /// Writes the chart to its file.
     fn write(&self, comparison: &VolumeComparison, style: &Style) -> Result<(), Complaint> {
-        let Some(path) = &self.file else { return Ok(()) };
+        let Some(file) = &self.file else { return Ok(()) };
         let chart = chart(comparison, self.kind, style).map_err(|error| Complaint::usage(error, None))?;
-        report::write(path, svg::render(&chart).as_bytes())
+        report::write(&file.path, &report::picture(&chart, file.format)?)
     }
 }
 
@@ -265,10 +280,12 @@ mod tests {
             ("log-bars:out.svg", Some((ChartKind::LogBars, file("out.svg")))),
             ("pie", None),
             ("pie:out.svg", None),
-            ("bars:out.png", None),
+            ("bars:out.png", Some((ChartKind::Bars, file("out.png")))),
+            ("bars:out.jpg", None),
             ("", None),
         ] {
-            let found = ChartRequest::parse(text).ok().map(|request| (request.kind, request.file));
+            let found = ChartRequest::parse(text).ok();
+            let found = found.map(|request| (request.kind, request.file.map(|file| file.path)));
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -106,7 +106,7 @@ enum Command {
     Catalog(catalog::CatalogCommand),
     /// Compare volumes like for like: past runs, files of runs, simulated volumes
     Compare(Box<compare::CompareArguments>),
-    /// Make a report of past runs to open, share or print: HTML with charts, Markdown, CSV, SVG
+    /// Make a report of past runs to open, share or print: HTML with charts, Jupyter, Markdown, CSV, PNG
     Report(Box<report::ReportArguments>),
     /// Merge the records of many hosts into one report: totals, variation, outliers, stragglers, shared limits
     Merge(Box<merge::MergeArguments>),

@@ -1,4 +1,4 @@
-//! `fathom report`: past runs as a page with charts, or as Markdown, CSV, JSON, or a chart of its own.
+//! `fathom report`: past runs as a page with charts, or as a notebook, Markdown, CSV, JSON, or a chart of its own.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,8 +12,9 @@ use fathom_history::Location;
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::compare::{self as compare_report, ChartKind, Layout};
-use fathom_report::formats::Format;
-use fathom_report::formats::svg::{self, Chart};
+use fathom_report::formats::chart::Chart;
+use fathom_report::formats::picture::PictureFormat;
+use fathom_report::formats::{Format, notebook};
 use fathom_report::page::{self, RunChart};
 use fathom_report::view::{Block, Section, View};
 use fathom_report::{Style, html};
@@ -37,11 +38,12 @@ pub struct ReportArguments {
     /// [default: standard output of a pipe, else fathom-report.html]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Format: html, text, markdown, csv, jsonl, json or svg [default: as the file ends, else html]
+    /// Format: html, notebook, text, markdown, csv, jsonl or json; of a chart svg or png [default: as the file ends, else html
+    /// or svg]
     #[arg(long, value_name = "FORMAT")]
     format: Option<ReportFormat>,
-    /// Only this chart, as SVG: overview, time, latency, heat, depth or hosts of one run; bars, log-bars, ladder,
-    /// depth, latency, day or surface of several
+    /// Only this chart, as SVG or PNG: overview, time, latency, heat, depth or hosts of one run; bars, log-bars,
+    /// ladder, depth, latency, day or surface of several
     #[arg(long, value_name = "KIND")]
     chart: Option<String>,
     /// Units: iec (MiB/s) or si (MB/s) [default: those of the expectations, else iec]
@@ -58,7 +60,8 @@ Examples:
   fathom report 17 -o volume.html        run 17; the page opens offline and loads nothing
   fathom report 12 17 -o before.html     both, compared first
   fathom report last -o issue.md         Markdown, to paste into an issue or a chat
-  fathom report 17 --chart latency -o latency.svg
+  fathom report 17 --chart latency -o latency.png
+  fathom report 17 -o volume.ipynb       a Jupyter notebook with the charts and all values
   fathom report result.json -o fio.html  the JSON that fio wrote
   fathom report 'sim:aws-gp3?size=100GiB' 'sim:aws-io2-block-express?iops=3000' -o types.html
 
@@ -66,22 +69,33 @@ Exit status: 0 done, 1 failed, 2 usage.";
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReportFormat {
+pub enum ReportFormat {
     /// A page with charts.
     Html,
+    /// A Jupyter notebook.
+    Notebook,
     /// One chart.
-    Svg,
+    Chart(PictureFormat),
     /// As other commands have it.
     Other(Format),
 }
 
 impl ReportFormat {
+    /// The names of all, in the order of help.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let ours = ["html", "notebook"].into_iter();
+        ours.chain(Format::ALL.map(Format::name)).chain(PictureFormat::ALL.map(PictureFormat::name))
+    }
+
     /// The format that the ending of a file stands for.
     fn of_file(path: &Path) -> Option<ReportFormat> {
+        if let Some(format) = PictureFormat::of_file(path) {
+            return Some(ReportFormat::Chart(format));
+        }
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match ending.as_str() {
             "html" | "htm" => ReportFormat::Html,
-            "svg" => ReportFormat::Svg,
+            "ipynb" => ReportFormat::Notebook,
             "md" | "markdown" => ReportFormat::Other(Format::Markdown),
             "csv" => ReportFormat::Other(Format::Csv),
             "json" => ReportFormat::Other(Format::Json),
@@ -96,7 +110,8 @@ impl fmt::Display for ReportFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ReportFormat::Html => f.write_str("html"),
-            ReportFormat::Svg => f.write_str("svg"),
+            ReportFormat::Notebook => f.write_str("notebook"),
+            ReportFormat::Chart(format) => format.fmt(f),
             ReportFormat::Other(format) => format.fmt(f),
         }
     }
@@ -106,15 +121,18 @@ impl FromStr for ReportFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<ReportFormat, String> {
+        if let Some(format) = PictureFormat::ALL.into_iter().find(|format| format.name() == text) {
+            return Ok(ReportFormat::Chart(format));
+        }
         match text {
             "html" => Ok(ReportFormat::Html),
-            "svg" => Ok(ReportFormat::Svg),
             // The endings of such files.
+            "notebook" | "ipynb" => Ok(ReportFormat::Notebook),
             "md" => Ok(ReportFormat::Other(Format::Markdown)),
             "txt" => Ok(ReportFormat::Other(Format::Text)),
             other => other.parse().map(ReportFormat::Other).map_err(|_: String| {
-                let names = Format::ALL.map(Format::name).join(", ");
-                format!("unknown format '{other}': use one of html, svg, {names}")
+                let names = ReportFormat::names().collect::<Vec<_>>().join(", ");
+                format!("unknown format '{other}': use one of {names}")
             }),
         }
     }
@@ -134,13 +152,17 @@ impl ReportArguments {
             None if matches!(self.format, Some(ReportFormat::Other(_))) || !output::stdout_is_seen() => {
                 Destination::Stdout
             }
-            None if self.is_chart() => Destination::File(PathBuf::from("fathom-chart.svg")),
-            None => Destination::File(PathBuf::from("fathom-report.html")),
+            None => Destination::File(PathBuf::from(match (self.format, self.is_chart()) {
+                (Some(ReportFormat::Chart(PictureFormat::Png)), _) => "fathom-chart.png",
+                (_, true) => "fathom-chart.svg",
+                (Some(ReportFormat::Notebook), _) => "fathom-report.ipynb",
+                _ => "fathom-report.html",
+            })),
         }
     }
 
     fn is_chart(&self) -> bool {
-        self.chart.is_some() || self.format == Some(ReportFormat::Svg)
+        self.chart.is_some() || matches!(self.format, Some(ReportFormat::Chart(_)))
     }
 
     fn format_for(&self, destination: &Destination) -> Result<ReportFormat, Complaint> {
@@ -148,28 +170,37 @@ impl ReportArguments {
             Destination::Stdout => None,
             Destination::File(path) => ReportFormat::of_file(path),
         };
-        let usual = if self.is_chart() { ReportFormat::Svg } else { ReportFormat::Html };
+        let svg = ReportFormat::Chart(PictureFormat::Svg);
+        let usual = if self.is_chart() { svg } else { ReportFormat::Html };
         let format = self.format.or(of_file);
         if let (None, Destination::File(path)) = (format, destination)
             && path.extension().is_some()
         {
             let message = format!("the ending of {} is no format", path.display());
-            let hint = "end it in .html, .md, .csv, .json, .jsonl, .txt or .svg, or use --format";
-            let is_png = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"));
-            let png = "write SVG, and convert it: rsvg-convert chart.svg -o chart.png";
-            return Err(Complaint::usage(message, Some(if is_png { png } else { hint }.to_owned())));
+            let hint =
+                "end it in .html, .ipynb, .md, .csv, .json, .jsonl, .txt, .svg or .png, or use --format";
+            return Err(Complaint::usage(message, Some(hint.to_owned())));
         }
         match (format.unwrap_or(usual), &self.chart) {
-            (ReportFormat::Svg, None) => Err(Complaint::usage(
-                "an SVG file holds one chart",
+            (ReportFormat::Chart(_), None) => Err(Complaint::usage(
+                "an SVG or PNG file holds one chart",
                 Some(format!("name it: --chart {}", RunChart::ALL.map(RunChart::name).join(" or --chart "))),
             )),
-            (format, Some(_)) if format != ReportFormat::Svg => Err(Complaint::usage(
-                format!("--chart writes SVG, not {format}"),
-                Some("use a file.svg".to_owned()),
+            (ReportFormat::Chart(PictureFormat::Png), _) if self.is_for_terminal(destination) => {
+                let hint = "name a file: -o chart.png".to_owned();
+                Err(Complaint::usage("PNG is not text and needs a file or a pipe", Some(hint)))
+            }
+            (format @ ReportFormat::Chart(_), _) => Ok(format),
+            (format, Some(_)) => Err(Complaint::usage(
+                format!("--chart writes SVG or PNG, not {format}"),
+                Some("use a file.svg or a file.png".to_owned()),
             )),
-            (format, _) => Ok(format),
+            (format, None) => Ok(format),
         }
+    }
+
+    fn is_for_terminal(&self, destination: &Destination) -> bool {
+        matches!(destination, Destination::Stdout) && output::stdout_is_seen()
     }
 }
 
@@ -189,8 +220,9 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
     let report = Report::new(&sources)?;
     let text = match (format, &arguments.chart) {
         (ReportFormat::Html, _) => html::render(&report.page(), &style).into_bytes(),
-        (ReportFormat::Svg, Some(kind)) => svg::render(&report.chart(kind, &style)?).into_bytes(),
-        (ReportFormat::Svg, None) => Vec::new(),
+        (ReportFormat::Notebook, _) => notebook::render(&report.page(), &style).into_bytes(),
+        (ReportFormat::Chart(format), Some(kind)) => picture(&report.chart(kind, &style)?, format)?,
+        (ReportFormat::Chart(_), None) => Vec::new(),
         (ReportFormat::Other(format), _) => report.other(format, &style)?,
     };
     match &destination {
@@ -225,8 +257,9 @@ pub fn file_of(
     let report = Report::new(sources)?;
     Ok(match ReportFormat::of_file(&Path::new("report").with_extension(ending)) {
         Some(ReportFormat::Html) => Some(html::render(&report.page(), style).into_bytes()),
+        Some(ReportFormat::Notebook) => Some(notebook::render(&report.page(), style).into_bytes()),
         Some(ReportFormat::Other(format)) => Some(report.other(format, style)?),
-        Some(ReportFormat::Svg) | None => None,
+        Some(ReportFormat::Chart(_)) | None => None,
     })
 }
 
@@ -254,6 +287,15 @@ fn check(path: &Path) -> Result<(), Complaint> {
 pub fn write_page(path: &Path, record: &RunRecord, style: &Style) -> Result<(), Complaint> {
     let view = page::view(record, shown::view(record, true));
     write(path, html::render(&view, style).as_bytes())
+}
+
+/// The file of a chart.
+///
+/// # Errors
+/// The form cannot hold it.
+pub fn picture(chart: &Chart, format: PictureFormat) -> Result<Vec<u8>, Complaint> {
+    let hint = "write SVG, which has no such limit".to_owned();
+    format.render(chart).map_err(|error| Complaint::failed(error, Some(hint)))
 }
 
 /// Replaces a file by `text`.
@@ -379,13 +421,17 @@ mod tests {
             ("a.HTM", Some(ReportFormat::Html)),
             ("a.md", Some(ReportFormat::Other(Format::Markdown))),
             ("a.csv", Some(ReportFormat::Other(Format::Csv))),
-            ("a.svg", Some(ReportFormat::Svg)),
-            ("a.png", None),
+            ("a.svg", Some(ReportFormat::Chart(PictureFormat::Svg))),
+            ("a.PNG", Some(ReportFormat::Chart(PictureFormat::Png))),
+            ("a.ipynb", Some(ReportFormat::Notebook)),
+            ("a.jpg", None),
             ("html", None),
         ] {
             assert_eq!(ReportFormat::of_file(Path::new(name)), expected, "{name}");
         }
-        assert_eq!("svg".parse(), Ok(ReportFormat::Svg));
+        for name in ReportFormat::names() {
+            assert_eq!(name.parse::<ReportFormat>().map(|format| format.to_string()), Ok(name.to_owned()));
+        }
         assert!("yaml".parse::<ReportFormat>().is_err());
     }
 }

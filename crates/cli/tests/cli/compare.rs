@@ -204,7 +204,7 @@ fn charts_are_drawn_on_the_terminal_and_as_files() {
         ("day", "cannot draw the chart day: it needs a test on burst credits"),
         ("surface:x.svg", "it needs runs of fathom surface"),
         ("pie", "use one of bars, log-bars, ladder, depth, latency, day, surface"),
-        ("bars:x.png", "write KIND:FILE.svg"),
+        ("bars:x.jpg", "write KIND:FILE.svg"),
     ] {
         let ended = compare(&["--chart", chart]);
         assert!(ended.code == Some(2) && ended.stderr.contains(part), "{chart}: {}", ended.stderr);

@@ -163,10 +163,11 @@ fn the_ending_of_the_file_chooses_the_format() {
     }
     assert!(run(dir.path(), &["report"]).quietly().stdout.starts_with("<!doctype html>"));
     for (arguments, told) in [
-        (&["-o", "a.png", "--chart", "time"][..], "rsvg-convert"),
-        (&["-o", "a.xyz"], "end it in .html"),
+        (&["-o", "a.xyz"][..], "end it in .html"),
+        (&["-o", "a.jpg", "--chart", "time"], "end it in .html"),
         (&["-o", "a.svg"], "--chart overview"),
-        (&["-o", "a.html", "--chart", "time"], "writes SVG"),
+        (&["-o", "a.png"], "--chart overview"),
+        (&["-o", "a.html", "--chart", "time"], "writes SVG or PNG, not html"),
         (&["--chart", "pie"], "unknown kind of chart 'pie'"),
         (&["--chart", "depth"], "needs a sweep"),
         (&["--format", "yaml"], "unknown format 'yaml'"),
@@ -180,6 +181,76 @@ fn the_ending_of_the_file_chooses_the_format() {
         );
     }
     assert!(!dir.path().join("a.png").exists() && !dir.path().join("a.html").exists());
+}
+
+/// Width and height in the header of a PNG file.
+fn size(png: &[u8]) -> (u32, u32) {
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
+    let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+#[test]
+fn a_chart_in_pixels_is_twice_the_one_in_svg() {
+    let dir = scratch();
+    run(dir.path(), &BENCH).succeeded();
+    for kind in ["overview", "time", "latency", "heat"] {
+        run(dir.path(), &["report", "--chart", kind, "-o", "chart.png"]).succeeded();
+        let png = std::fs::read(dir.path().join("chart.png")).unwrap();
+        let svg = run(dir.path(), &["report", "--chart", kind]).quietly().stdout;
+        let (width, height) = size(&png);
+        let box_of = format!("viewBox=\"0 0 {} {}\"", width / 2, height / 2);
+        assert!(svg.contains(&box_of), "{kind}: {width} {height}");
+    }
+    let compared = ["compare", "1", "sim:aws-gp3", "--quick", "--chart", "latency:both.png"];
+    run(dir.path(), &compared).succeeded();
+    assert_eq!(size(&std::fs::read(dir.path().join("both.png")).unwrap()).0, 1920);
+}
+
+#[test]
+fn a_notebook_has_the_report_the_charts_of_the_page_and_all_rows() {
+    let dir = scratch();
+    run(dir.path(), &["bench", "--quick", "--only=lat-read,rand-mixed", "--keep", VOLUME]).succeeded();
+    let text = run(dir.path(), &["report", "--format", "notebook"]).quietly().stdout;
+    run(dir.path(), &["report", "-o", "run.ipynb"]).succeeded();
+    assert_eq!(std::fs::read_to_string(dir.path().join("run.ipynb")).unwrap(), text);
+    let notebook: Value = serde_json::from_str(&text).unwrap();
+    let cells = notebook["cells"].as_array().unwrap();
+    let pictures = cells.iter().filter(|cell| cell.pointer("/outputs/0/data/image~1png").is_some());
+    // Maps of few cells are tables on the page.
+    let page = page(dir.path(), &[]);
+    assert_eq!(pictures.count(), charts(&page).len() + page.matches("<table class=\"map\">").count());
+    let source = |place: usize| cells[place]["source"].as_str().unwrap();
+    assert!(source(0).starts_with("# sim:aws-gp2-2016"), "{}", source(0));
+    let rows = run(dir.path(), &["report", "--format", "jsonl"]).quietly().stdout;
+    for row in rows.lines() {
+        assert!(source(1).contains(&serde_json::to_string(row).unwrap()), "{row}");
+    }
+    assert!(cells.iter().any(|cell| cell["source"].as_str().unwrap().starts_with("## Conditions")));
+}
+
+#[test]
+fn the_page_of_an_imported_test_has_its_percentiles_or_says_why_it_has_no_chart() {
+    let dir = scratch();
+    let job = ["fio", "--name=t", "--ioengine=null", "--size=64m", "--rw=randread", "--output-format=json"];
+    std::fs::write(dir.path().join("t.json"), run(dir.path(), &job).quietly().stdout).unwrap();
+    run(dir.path(), &["report", "t.json", "-o", "t.html"]).succeeded();
+    let text = std::fs::read_to_string(dir.path().join("t.html")).unwrap();
+    let document: Value = {
+        let text = std::fs::read_to_string(dir.path().join("t.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let all = charts(&text);
+    let curve = points(titled(&all, "Latency by percentile")[0], "read");
+    let clat = &document["jobs"][0]["read"]["clat_ns"]["percentile"];
+    for (name, key) in [("p50", "50.000000"), ("p99", "99.000000"), ("p99.9", "99.900000")] {
+        let point = curve.iter().find(|point| point[4] == name).unwrap_or_else(|| panic!("no {name}"));
+        assert_eq!(point[2].as_f64(), clat[key].as_f64(), "{name}");
+    }
+    std::fs::write(dir.path().join("bare.csv"), "test,metric,value,unit\nt,read.iops,100,IOPS\n").unwrap();
+    run(dir.path(), &["report", "bare.csv", "-o", "bare.html"]).succeeded();
+    let bare = std::fs::read_to_string(dir.path().join("bare.html")).unwrap();
+    assert!(charts(&bare).is_empty() && bare.contains("No chart: the source has one test"), "{bare}");
 }
 
 #[test]
@@ -197,7 +268,10 @@ fn names_of_others_are_text_in_every_format() {
         run(dir.path(), &["report", selection, "-o", "page.html"]).succeeded();
         let page = std::fs::read_to_string(dir.path().join("page.html")).unwrap();
         run(dir.path(), &["report", selection, "--chart", "time", "-o", "chart.svg"]).succeeded();
+        run(dir.path(), &["report", selection, "--chart", "time", "-o", "chart.png"]).succeeded();
         let svg = std::fs::read_to_string(dir.path().join("chart.svg")).unwrap();
+        let notebook = run(dir.path(), &["report", selection, "--format", "notebook"]).quietly().stdout;
+        assert!(!notebook.contains(['\u{1b}', '\u{202e}']), "{selection}");
         for text in [&page, &svg] {
             assert!(!text.contains("<script>alert") && !text.contains("<img"), "{selection}");
             assert!(!text.contains(['\u{1b}', '\u{202e}']), "{selection}");

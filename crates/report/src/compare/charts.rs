@@ -11,7 +11,7 @@ use fathom_model::units::UnitSystem;
 
 use super::view::short_name;
 use crate::Style;
-use crate::formats::svg::Chart;
+use crate::formats::chart::Chart;
 use crate::view::Plot;
 
 /// What a chart shows.

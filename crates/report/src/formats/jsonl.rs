@@ -7,7 +7,7 @@ use serde::Serializer as _;
 use serde_json::{Serializer, Value};
 
 use crate::TextWriter;
-use crate::view::{Cell, CellValue, View};
+use crate::view::{Cell, CellValue, Column, Row, View};
 
 /// Writes the data of `view`. Cells without content are left out.
 ///
@@ -15,14 +15,17 @@ use crate::view::{Cell, CellValue, View};
 /// Those of `out`.
 pub fn render(view: &View, out: &mut TextWriter) -> io::Result<()> {
     let mut out = out.json();
-    for row in &view.data.rows {
-        let named = view.data.columns.iter().zip(&row.cells).filter(|(column, _)| !column.id.is_empty());
-        let fields = named.filter_map(|(column, cell)| Some((column.id, value(cell)?)));
-        // In the order of the columns, which a `Map` would not keep.
-        Serializer::new(&mut out).collect_map(fields)?;
-        writeln!(out)?;
-    }
-    Ok(())
+    view.data.rows.iter().try_for_each(|row| writeln!(out, "{}", object(&view.data.columns, row)))
+}
+
+/// One row as an object, in the order of the columns, which a `Map` would not keep.
+pub(super) fn object(columns: &[Column], row: &Row) -> String {
+    let named = columns.iter().zip(&row.cells).filter(|(column, _)| !column.id.is_empty());
+    let fields = named.filter_map(|(column, cell)| Some((column.id, value(cell)?)));
+    let mut text = Vec::new();
+    // Neither a vector nor a value of these kinds refuses anything.
+    let _ = Serializer::new(&mut text).collect_map(fields);
+    String::from_utf8(text).unwrap_or_default()
 }
 
 fn value(cell: &Cell) -> Option<Value> {

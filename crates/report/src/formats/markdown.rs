@@ -4,7 +4,7 @@ use std::io;
 
 use super::text;
 use crate::view::{Align, Block, Cell, Column, HeatMap, Plot, Section, Table, Tone, View};
-use crate::{Style, TextWriter};
+use crate::{Style, TextWriter, text_writer};
 
 /// Writes all sections.
 ///
@@ -12,11 +12,7 @@ use crate::{Style, TextWriter};
 /// Those of `out`.
 pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let (view, out) = (view.in_units_of(style), &mut out.verbatim());
-    if let Some(head) = &view.head {
-        writeln!(out, "# {}", escaped(&head.target.join(", ")))?;
-        writeln!(out)?;
-        writeln!(out, "{}", escaped(&head.host_line(style)))?;
-    }
+    render_head(&view, style, out)?;
     for (index, section) in view.sections.iter().enumerate() {
         if index > 0 || view.head.is_some() {
             writeln!(out)?;
@@ -24,6 +20,28 @@ pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()
         render_section(section, out)?;
     }
     Ok(())
+}
+
+fn render_head(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
+    let Some(head) = &view.head else { return Ok(()) };
+    writeln!(out, "# {}", escaped(&head.target.join(", ")))?;
+    writeln!(out)?;
+    writeln!(out, "{}", escaped(&head.host_line(style)))
+}
+
+/// The head alone.
+pub(super) fn head_text(view: &View, style: &Style) -> String {
+    text_of(|out| render_head(view, style, out))
+}
+
+/// A section alone.
+pub(super) fn section_text(section: &Section) -> String {
+    text_of(|out| render_section(section, out))
+}
+
+fn text_of(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> String {
+    let text = text_writer::text(|out| write(&mut out.verbatim())).unwrap_or_default();
+    text.trim_end_matches('\n').to_owned()
 }
 
 fn render_section(section: &Section, out: &mut TextWriter) -> io::Result<()> {
@@ -159,7 +177,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text_writer;
     use crate::view::{KeyFigure, Row, ViewHead};
 
     fn written(view: &View) -> String {

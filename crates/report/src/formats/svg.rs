@@ -1,233 +1,216 @@
-//! Plots as one SVG file: panels under a title and a legend, over the sources.
-//!
-//! The file holds its own style: colours that colour-blind readers tell apart, for light and dark backgrounds and for print, where dashes
-//! and markers tell the series apart as well. Text of others cannot become markup.
+//! A chart as one SVG file, which holds its own style: colours for light and dark grounds and for print. Text of others cannot become
+//! markup.
 
-mod bars;
-mod curves;
-mod heat;
-mod style;
-mod writer;
+use std::fmt::Write as _;
 
-use crate::columns::wrap;
-use crate::view::{HeatMap, Plot, PlotForm};
+use super::chart::drawing::{Anchor, Drawing, PlacedText, Point, Rectangle, Shape};
+use super::chart::look::{
+    AreaLook, COLOURS, CURVE_DASHES, Colour, DARK, LEVELS, LIGHT, LIMIT_DASHES, LineLook, PRINT, Scheme,
+    TextLook, dashes_of,
+};
+use super::chart::{self, Chart};
+use crate::xml::escaped;
 
-use style::{STYLE, series_class};
-use writer::{Anchor, SvgWriter};
-
-/// A picture: plots that belong together.
-#[derive(Clone, Debug, Default)]
-pub struct Chart {
-    /// What it shows.
-    pub title: String,
-    /// The plots, in reading order.
-    pub plots: Vec<Plot>,
-    /// Maps below them.
-    pub maps: Vec<HeatMap>,
-    /// Where the values are from, and what to know of them.
-    pub notes: Vec<String>,
-}
-
-/// A rectangle of the picture.
-#[derive(Clone, Copy, Debug)]
-struct Area {
-    x: f64,
-    y: f64,
-    width: f64,
-    height: f64,
-}
-
-/// Width of the whole picture.
-const WIDTH: f64 = 960.0;
-const MARGIN: f64 = 24.0;
-const GAP: f64 = 28.0;
-/// Height of a line of text.
-const LINE: f64 = 18.0;
-/// Width of a character, about.
-const CHARACTER: f64 = 7.6;
-/// Height of a panel of curves: alone in its row, or beside another.
-const WIDE_PANEL: f64 = 380.0;
-const PANEL: f64 = 290.0;
-
-/// The picture as a file.
+/// The chart as a file.
 pub fn render(chart: &Chart) -> String {
-    drawn(chart, STYLE)
+    written(&chart::draw(chart), &style())
 }
 
-/// The picture for a page that has the style of its classes.
+/// The chart for a page that has the style of its classes.
 pub(crate) fn inline(chart: &Chart) -> String {
-    drawn(chart, "")
+    written(&chart::draw(chart), "")
 }
 
-fn drawn(chart: &Chart, style: &str) -> String {
-    let inner = WIDTH - 2.0 * MARGIN;
-    let legend = legend_rows(&chart.plots, inner);
-    let notes: Vec<String> =
-        chart.notes.iter().flat_map(|note| wrap(note, (inner / (CHARACTER * 0.85)) as usize, 0, 2)).collect();
-    let mut y = MARGIN + LINE;
-    let mut svg = SvgWriter::default();
-    svg.text(MARGIN, y, Anchor::Start, "title", &chart.title);
-    y += LINE * 0.6;
-    // Steps have no markers.
-    let has_lines = chart.plots.iter().all(|plot| plot.form == PlotForm::Steps);
-    for row in &legend {
-        y += LINE;
-        for entry in row {
-            match has_lines {
-                true => svg.line(
-                    (entry.x, y - 4.0),
-                    (entry.x + 13.0, y - 4.0),
-                    &format!("curve {}", series_class(entry.place)),
-                ),
-                false => svg.marker(entry.place, entry.x + 6.0, y - 4.0),
+fn written(drawing: &Drawing, style: &str) -> String {
+    let Drawing { width, height, title, description, shapes } = drawing;
+    let style = if style.is_empty() { String::new() } else { format!("<style>{style}</style>\n") };
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+         height=\"{height:.0}\" role=\"img\" font-family=\"system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif\">\n\
+         <title>{}</title>\n<desc>{}</desc>\n{style}\
+         <rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n",
+        escaped(title),
+        escaped(description),
+    );
+    for shape in shapes {
+        // A string takes everything.
+        let _ = element(shape, &mut out);
+        out.push('\n');
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn element(shape: &Shape, out: &mut String) -> std::fmt::Result {
+    match shape {
+        Shape::Text(text) => text_element(text, out),
+        Shape::Lines(lines, look) => match lines.as_slice() {
+            [line] if line.len() == 2 => {
+                let [(x1, y1), (x2, y2)] = [line[0], line[1]];
+                write!(out, "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"")?;
+                write!(out, " class=\"{}\"/>", line_class(*look))
             }
-            svg.text(entry.x + 18.0, y, Anchor::Start, "label", &entry.name);
-        }
-    }
-    y += LINE * 1.6;
-    let columns = if has_columns(&chart.plots) { 2 } else { 1 };
-    let width = (inner - GAP * (columns as f64 - 1.0)) / columns as f64;
-    for row in chart.plots.chunks(columns) {
-        let height = row.iter().map(|plot| panel_height(plot, columns)).fold(0.0, f64::max);
-        for (column, plot) in row.iter().enumerate() {
-            let x = MARGIN + column as f64 * (width + GAP);
-            let area = Area { x, y, width, height };
-            match plot.form {
-                PlotForm::Bars => bars::draw(plot, area, &mut svg),
-                PlotForm::Steps | PlotForm::Lines => curves::draw(plot, area, &mut svg),
+            lines => {
+                out.push_str("<path d=\"");
+                lines.iter().try_for_each(|line| push_line(line, out))?;
+                write!(out, "\" class=\"{}\"/>", line_class(*look))
             }
+        },
+        Shape::Rectangles(rectangles, look) => rectangle_element(rectangles, *look, out),
+        Shape::Polygon(points, look) => {
+            out.push_str("<path d=\"");
+            push_line(points, out)?;
+            write!(out, "Z\" class=\"{}\"/>", area_class(*look))
         }
-        y += height + GAP;
-    }
-    for map in &chart.maps {
-        let height = heat::height(map);
-        heat::draw(map, Area { x: MARGIN, y, width: inner, height }, &mut svg);
-        y += height + GAP;
-    }
-    for note in &notes {
-        svg.text(MARGIN, y, Anchor::Start, "note", note);
-        y += LINE * 0.9;
-    }
-    let titles: Vec<&str> = chart
-        .plots
-        .iter()
-        .map(|plot| plot.title.as_str())
-        .chain(chart.maps.iter().map(|map| map.measure))
-        .collect();
-    svg.document(WIDTH, y + MARGIN * 0.5, &chart.title, &titles.join("; "), style)
-}
-
-/// Small plots stand two in a row.
-fn has_columns(plots: &[Plot]) -> bool {
-    plots.len() > 1 && plots.iter().all(|plot| plot.form != PlotForm::Bars)
-}
-
-fn panel_height(plot: &Plot, columns: usize) -> f64 {
-    match (plot.form, columns) {
-        (PlotForm::Bars, _) => bars::height(plot),
-        (_, 1) => WIDE_PANEL,
-        (..) => PANEL,
-    }
-}
-
-/// A name of the legend.
-struct LegendEntry {
-    place: usize,
-    name: String,
-    x: f64,
-}
-
-/// The names of all series, in rows within `width`; none where there is one series without a name.
-fn legend_rows(plots: &[Plot], width: f64) -> Vec<Vec<LegendEntry>> {
-    let longest = plots.iter().max_by_key(|plot| plot.series.len());
-    let names = longest.into_iter().flat_map(|plot| plot.series.iter().map(|series| series.name.clone()));
-    let mut rows: Vec<Vec<LegendEntry>> = Vec::new();
-    let mut x = width;
-    for (place, name) in names.enumerate().filter(|(_, name)| !name.is_empty()) {
-        let needed = 18.0 + name.chars().count() as f64 * CHARACTER + 18.0;
-        if x + needed > width || rows.is_empty() {
-            rows.push(Vec::new());
-            x = 0.0;
+        Shape::Disc((x, y), radius, look) => {
+            write!(
+                out,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"{}\"/>",
+                area_class(*look)
+            )
         }
-        if let Some(row) = rows.last_mut() {
-            row.push(LegendEntry { place, name, x: MARGIN + x });
-        }
-        x += needed;
     }
-    rows
 }
 
-/// A title within `width`.
-fn fitted(title: &str, width: f64) -> String {
-    let most = (width / (CHARACTER * 1.15)) as usize;
-    if title.chars().count() <= most {
-        return title.to_owned();
+fn text_element(text: &PlacedText, out: &mut String) -> std::fmt::Result {
+    let (x, y) = text.at;
+    match text.is_upright {
+        true => write!(out, "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\"")?,
+        false => write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"")?,
     }
-    title.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    let anchor = match text.anchor {
+        Anchor::Start => "start",
+        Anchor::Middle => "middle",
+        Anchor::End => "end",
+    };
+    let (class, text) = (text_class(text.look), escaped(&text.text));
+    write!(out, " text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>")
 }
 
-/// Width that the texts of an axis take.
-fn text_width<'a>(texts: impl Iterator<Item = &'a str>) -> f64 {
-    texts.map(|text| text.chars().count()).max().unwrap_or(0) as f64 * CHARACTER * 0.88
+fn rectangle_element(rectangles: &[Rectangle], look: AreaLook, out: &mut String) -> std::fmt::Result {
+    if let [Rectangle { x, y, width, height }] = rectangles {
+        write!(out, "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"")?;
+        return write!(out, " class=\"{}\"/>", area_class(look));
+    }
+    out.push_str("<path d=\"");
+    for Rectangle { x, y, width, height } in rectangles {
+        write!(out, "M{x:.1} {y:.1}h{width:.1}v{height:.1}h-{width:.1}z")?;
+    }
+    write!(out, "\" class=\"{}\"/>", area_class(look))
+}
+
+fn push_line(points: &[Point], out: &mut String) -> std::fmt::Result {
+    for (place, (x, y)) in points.iter().enumerate() {
+        write!(out, "{}{x:.1} {y:.1}", if place == 0 { "M" } else { "L" })?;
+    }
+    Ok(())
+}
+
+// Classes, which pages style as well.
+
+const fn text_class(look: TextLook) -> &'static str {
+    match look {
+        TextLook::Title => "title",
+        TextLook::Panel => "panel",
+        TextLook::Label => "label",
+        TextLook::Tick => "tick",
+        TextLook::Note => "note",
+        TextLook::Absent => "absent",
+    }
+}
+
+fn line_class(look: LineLook) -> String {
+    match look {
+        LineLook::Grid => "grid".to_owned(),
+        LineLook::Axis => "axis".to_owned(),
+        LineLook::Interval => "interval".to_owned(),
+        LineLook::Limit(place) => format!("limit c{}", place % COLOURS),
+        LineLook::Curve(place) => match dashes_of(place) {
+            0 => format!("curve c{}", place % COLOURS),
+            dashes => format!("curve c{} d{dashes}", place % COLOURS),
+        },
+    }
+}
+
+fn area_class(look: AreaLook) -> String {
+    match look {
+        AreaLook::Series(place) if place >= COLOURS => format!("f{} again", place % COLOURS),
+        AreaLook::Series(place) => format!("f{place}"),
+        AreaLook::Mark => "mark".to_owned(),
+        AreaLook::Level(level) => format!("f0 h{level}"),
+    }
+}
+
+/// Rules without variables, which few programs but browsers know.
+fn style() -> String {
+    let mut css = "\n".to_owned();
+    // A string takes everything.
+    let _ = push_forms(&mut css);
+    let _ = push_colours(&LIGHT, &mut css);
+    for (condition, scheme) in [("(prefers-color-scheme: dark)", &DARK), ("print", &PRINT)] {
+        let _ = writeln!(css, "@media {condition} {{");
+        let _ = push_colours(scheme, &mut css);
+        css.push_str("}\n");
+    }
+    css
+}
+
+/// Sizes, widths, dashes and strengths.
+fn push_forms(css: &mut String) -> std::fmt::Result {
+    for look in TextLook::ALL {
+        let weight = if look.is_bold() { "; font-weight: 600" } else { "" };
+        let slant = if look.is_italic() { "; font-style: italic" } else { "" };
+        writeln!(css, ".{} {{ font-size: {}px{weight}{slant} }}", text_class(look), look.size())?;
+    }
+    for (class, look) in [
+        ("grid", LineLook::Grid),
+        ("axis", LineLook::Axis),
+        ("interval", LineLook::Interval),
+        ("curve", LineLook::Curve(0)),
+        ("limit", LineLook::Limit(0)),
+    ] {
+        writeln!(css, ".{class} {{ fill: none; stroke-width: {}; stroke-linejoin: round }}", look.width())?;
+    }
+    writeln!(css, ".limit {{ stroke-dasharray: {} }}", dasharray(LIMIT_DASHES))?;
+    for (number, dashes) in CURVE_DASHES.into_iter().enumerate().skip(1) {
+        writeln!(css, ".d{number} {{ stroke-dasharray: {} }}", dasharray(dashes))?;
+    }
+    writeln!(css, ".mark {{ opacity: {} }}", AreaLook::Mark.opacity())?;
+    writeln!(css, ".again {{ opacity: {} }}", AreaLook::Series(COLOURS).opacity())?;
+    (1..=LEVELS)
+        .try_for_each(|level| writeln!(css, ".h{level} {{ opacity: {} }}", AreaLook::Level(level).opacity()))
+}
+
+fn dasharray(dashes: &[f64]) -> String {
+    dashes.iter().map(f64::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn push_colours(scheme: &Scheme, css: &mut String) -> std::fmt::Result {
+    writeln!(css, ".paper {{ fill: {} }}", hex(scheme.paper))?;
+    for look in TextLook::ALL {
+        let colour = if look.is_quiet() { scheme.quiet_text } else { scheme.text };
+        writeln!(css, ".{} {{ fill: {} }}", text_class(look), hex(colour))?;
+    }
+    for (class, look) in
+        [("grid", LineLook::Grid), ("axis", LineLook::Axis), ("interval", LineLook::Interval)]
+    {
+        writeln!(css, ".{class} {{ stroke: {} }}", hex(look.colour(scheme)))?;
+    }
+    writeln!(css, ".mark {{ fill: {} }}", hex(AreaLook::Mark.colour(scheme)))?;
+    scheme.series.iter().enumerate().try_for_each(|(place, colour)| {
+        let colour = hex(*colour);
+        writeln!(css, ".c{place} {{ stroke: {colour} }} .f{place} {{ fill: {colour} }}")
+    })
+}
+
+fn hex(Colour { red, green, blue }: Colour) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::{Axis, AxisEnds, PlotLimit, PlotMark, PlotPoint, PlotSeries};
-
-    fn number(value: f64) -> String {
-        format!("{value:.0}")
-    }
-
-    fn series(name: &str, points: &[(f64, f64)]) -> PlotSeries {
-        let point = |(x, y): &(f64, f64)| PlotPoint::at(*x, *y);
-        PlotSeries { name: name.to_owned(), points: points.iter().map(point).collect() }
-    }
-
-    fn chart() -> Chart {
-        let hostile = "<script>alert(1)</script> & \"q\" \u{1b}[2J\u{202e}";
-        let bars = Plot {
-            title: hostile.to_owned(),
-            form: PlotForm::Bars,
-            x: Axis::named(vec!["rand-read".to_owned(), hostile.to_owned()]),
-            y: Axis::linear("IOPS", number),
-            series: vec![
-                PlotSeries {
-                    name: hostile.to_owned(),
-                    points: vec![PlotPoint {
-                        interval: Some(AxisEnds { from: 90.0, to: 110.0 }),
-                        ..PlotPoint::at(0.0, 100.0)
-                    }],
-                },
-                series("B", &[(0.0, 75.0), (1.0, 150.0)]),
-            ],
-            limits: Vec::new(),
-            marks: vec![PlotMark { series: 0, from: 1.0, to: 1.0, reason: "stalled" }],
-        };
-        let curves = Plot {
-            title: "IOPS by queue depth".to_owned(),
-            form: PlotForm::Lines,
-            x: Axis::logarithmic("queue depth", number).marked(vec![1.0, 8.0, 64.0]),
-            y: Axis::linear("IOPS", number),
-            series: vec![series("A", &[(1.0, 10.0), (8.0, 80.0), (64.0, 100.0)]), series("B", &[(1.0, 5.0)])],
-            limits: vec![PlotLimit { name: "limit of A".to_owned(), series: 0, y: 100.0 }],
-            marks: Vec::new(),
-        };
-        let map = HeatMap {
-            measure: "I/Os",
-            across: "time",
-            down: "latency",
-            columns: vec![hostile.to_owned(), "1 s".to_owned()],
-            rows: vec![(hostile.to_owned(), vec![Some(crate::view::Cell::count(4)), None])],
-        };
-        Chart {
-            title: hostile.to_owned(),
-            plots: vec![bars, curves],
-            maps: vec![map],
-            notes: vec![hostile.to_owned()],
-        }
-    }
+    use crate::formats::chart::sample::chart;
 
     #[test]
     fn text_of_others_is_no_markup() {

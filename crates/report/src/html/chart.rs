@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::writer::HtmlWriter;
 use crate::columns::capital;
-use crate::formats::svg::{self, Chart};
-use crate::view::{Axis, AxisEnds, AxisScale, Cell, HeatMap, Plot, PlotForm, PlotPoint};
+use crate::formats::chart::Chart;
+use crate::formats::svg;
+use crate::view::{Axis, AxisEnds, AxisScale, Cell, HeatMap, MapTick, Plot, PlotForm, PlotPoint};
 
 /// A plot as the script reads it. Every value comes with its text, so that it reads as in all other reports.
 #[derive(Serialize)]
@@ -68,6 +69,9 @@ struct HeatData<'a> {
     unit: &'static str,
     columns: &'a [String],
     rows: Vec<&'a str>,
+    /// Places in columns and in rows from the top, each with its text.
+    across: Vec<(f64, String)>,
+    down: Vec<(f64, String)>,
     cells: Vec<(usize, usize, f64)>,
     most: f64,
     series: [(); 0],
@@ -134,6 +138,8 @@ pub(super) fn heat_map(map: &HeatMap, charts: &mut usize, out: &mut HtmlWriter) 
         unit: map.measure,
         columns: &map.columns,
         rows: map.rows.iter().map(|(name, _)| name.as_str()).collect(),
+        across: ticks(map.across_ticks()),
+        down: ticks(map.down_ticks()),
         cells: cells.collect(),
         most: map.most(),
         series: [],
@@ -141,6 +147,10 @@ pub(super) fn heat_map(map: &HeatMap, charts: &mut usize, out: &mut HtmlWriter) 
     let description = format!("Heat map of {} columns and {} rows.", map.columns.len(), map.rows.len());
     let chart = || Chart { title: title.clone(), maps: vec![map.clone()], ..Chart::default() };
     figure(&title, &description, &data, chart, charts, out);
+}
+
+fn ticks(ticks: Vec<MapTick>) -> Vec<(f64, String)> {
+    ticks.into_iter().map(|tick| (tick.place, tick.text)).collect()
 }
 
 fn axis(axis: &Axis, ends: AxisEnds, most: usize) -> AxisData<'_> {

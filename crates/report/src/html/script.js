@@ -378,10 +378,10 @@
     }
 
     drawHeat(width) {
-      const { x, y, columns, rows, cells, most } = this.data;
+      const { x, y, columns, rows, across, down, cells, most } = this.data;
       const height = Math.max(rows.length * 9 + 44, 150);
       this.size(width, height);
-      this.left = longest(rows) * CHARACTER + 12 + LINE;
+      this.left = longest(down.map((tick) => tick[1])) * CHARACTER + 12 + LINE;
       [this.right, this.top, this.bottom] = [width - 6, 6, height - 38];
       const wide = (this.right - this.left) / columns.length, high = (this.bottom - this.top) / rows.length;
       this.cell = { wide, high };
@@ -394,18 +394,25 @@
       }
       paths.forEach((d, level) => level && d && shape(this.svg, "path", { d, class: `h${level}` }));
       shape(this.svg, "path", { d: `M${this.left} ${this.top}V${this.bottom}H${this.right}`, class: "axis", fill: "none" });
-      const every = Math.ceil(LINE / high);
-      rows.forEach((text, row) => {
-        if ((rows.length - 1 - row) % every) return;
-        this.text(this.left - 6, this.top + (row + 1) * high, "end", text);
-      });
+      let free = Infinity;
+      for (const [place, text] of [...down].reverse()) {
+        const at = this.top + place * high;
+        if (at > free) continue;
+        shape(this.svg, "path", { d: `M${this.left - 4} ${round(at)}H${this.left}`, class: "axis" });
+        this.text(this.left - 7, at + 4, "end", text);
+        free = at - LINE;
+      }
       const turned = `translate(11 ${round((this.top + this.bottom) / 2)}) rotate(-90)`;
       shape(this.svg, "text", { transform: turned, "text-anchor": "middle" }, y);
-      const sparse = Math.ceil(((longest(columns) + 3) * CHARACTER) / wide);
-      columns.forEach((text, column) => {
-        const at = this.left + column * wide;
-        if (column % sparse === 0 && at + text.length * CHARACTER <= width) this.text(at, this.bottom + 15, "start", text);
-      });
+      const room = (longest(across.map((tick) => tick[1])) + 1) * CHARACTER;
+      free = -Infinity;
+      for (const [place, text] of across) {
+        const at = this.left + place * wide;
+        if (at - room / 2 < free || at + (text.length * CHARACTER) / 2 > width) continue;
+        shape(this.svg, "path", { d: `M${round(at)} ${this.bottom}v4`, class: "axis" });
+        this.text(at, this.bottom + 17, "middle", text);
+        free = at + room / 2;
+      }
       this.text((this.left + this.right) / 2, height - 5, "middle", x);
     }
 
@@ -569,13 +576,26 @@
       navigator.clipboard?.writeText(text).then(() => { button.textContent = "Copied"; });
     });
   }
+  const charts = [];
   // Charts that are not drawn yet; a page that gets further ones says so.
   const drawAll = () => {
     for (const figure of document.querySelectorAll("figure.chart:not([data-drawn])")) {
       figure.dataset.drawn = "";
-      new Chart(figure);
+      charts.push(new Chart(figure));
     }
   };
   document.addEventListener("charts", drawAll);
   drawAll();
+  // Paper folds nothing, and has another width.
+  const folded = [...document.querySelectorAll("details.commands")];
+  let unfolded = [];
+  addEventListener("beforeprint", () => {
+    unfolded = folded.filter((details) => !details.open);
+    unfolded.forEach((details) => (details.open = true));
+    charts.forEach((chart) => chart.draw());
+  });
+  addEventListener("afterprint", () => {
+    unfolded.forEach((details) => (details.open = false));
+    charts.forEach((chart) => chart.draw());
+  });
 })();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::series::{LivePoint, LiveSeries};
 use super::state::{LiveLatency, LiveStage, LiveTest, RUNNING, StepFigures};
-use crate::axis_text::{MIB, latency_text, rate_text};
+use crate::axis_text::{MIB, latency_text, rate_text, time_axis};
 use crate::page::{SUMMARY, axes};
 use crate::view::{
     Axis, Block, Cell, Column, KeyFigure, Plot, PlotForm, PlotPoint, PlotSeries, Row, Table, Tone, View,
@@ -266,7 +266,7 @@ impl FollowedRun {
             to += point.span_ns;
             stretches.push((from as f64, to as f64, point));
         }
-        let time = || axes::time(0, to + self.snapshot.remaining_ns.unwrap_or(0));
+        let time = || time_axis(0, to + self.snapshot.remaining_ns.unwrap_or(0));
         let series = |name: &str, y: &dyn Fn(&LivePoint) -> Option<f64>| {
             let point = |&(from, to, point): &(f64, f64, &LivePoint)| {
                 Some(PlotPoint { from, to, y: y(point)?, interval: None })

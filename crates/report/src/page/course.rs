@@ -4,32 +4,29 @@ use fathom_model::Op;
 use fathom_record::forecast::{CreditCourse, ForecastSlice};
 use fathom_record::{
     FindingId, Histogram, HostCounters, HostInterval, HostRecord, Interval, IntervalOp, JobRecord, Observed,
-    RunRecord, TestRecord, latency_bin_lower_edge, merge_jobs,
+    RunRecord, TestRecord, merge_jobs,
 };
 
-use super::axes::{self, percent_text, plot};
+use super::axes::{percent_text, plot};
 use super::monitored;
-use crate::axis_text::{MIB, latency_text, rate_text};
+use crate::axis_text::{MIB, latency_text, rate_text, time_axis};
 use crate::columns::capital;
-use crate::view::{Axis, Cell, HeatMap, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries};
+use crate::view::{Axis, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries};
 
 /// I/Os of an interval from which on its p99 is shown.
 const LEAST_FOR_P99: u64 = 100;
 /// An interval that is so many times shorter than usual was cut.
 const SHORT: u64 = 4;
-/// Columns and rows of a heat map at most.
-const MOST_COLUMNS: usize = 120;
-const MOST_ROWS: usize = 36;
 
 /// A stretch of time of all workers together.
-struct Slice {
-    from: u64,
-    to: u64,
+pub(super) struct Slice {
+    pub(super) from: u64,
+    pub(super) to: u64,
     /// Completed I/Os and bytes of reads, writes and trims.
     ios: [u64; 3],
     bytes: [u64; 3],
     /// Latencies of each operation; in place of reads those of all where they are not told apart.
-    latencies: [Histogram; 3],
+    pub(super) latencies: [Histogram; 3],
 }
 
 impl Slice {
@@ -76,7 +73,7 @@ impl Slice {
 }
 
 /// The course of a test in order of time, and whether its latencies are told apart by operation.
-fn slices(test: &TestRecord) -> (Vec<Slice>, bool) {
+pub(super) fn slices(test: &TestRecord) -> (Vec<Slice>, bool) {
     if let Some(Observed::Forecast(forecast)) = &test.observed {
         return (forecast.slices.iter().map(Slice::of_forecast).collect(), false);
     }
@@ -129,7 +126,7 @@ pub(super) fn plots(record: &RunRecord, test: &TestRecord) -> Vec<Plot> {
     }
     let (slices, by_op) = slices(test);
     let [first, .., last] = slices.as_slice() else { return Vec::new() };
-    let time = || axes::time(first.from, last.to);
+    let time = || time_axis(first.from, last.to);
     let each = |of: &dyn Fn(&Slice, usize) -> f64| -> Vec<PlotSeries> {
         let used = (0..3).filter(|&op| slices.iter().any(|slice| slice.ios[op] > 0));
         let points = |op: usize| slices.iter().map(|slice| slice.point(of(slice, op))).collect();
@@ -168,7 +165,7 @@ pub(super) fn plots(record: &RunRecord, test: &TestRecord) -> Vec<Plot> {
 }
 
 /// Which latency the intervals of a test have.
-fn latency_name(test: &TestRecord) -> &'static str {
+pub(super) fn latency_name(test: &TestRecord) -> &'static str {
     if test.observed.is_some() { "latency" } else { "completion latency" }
 }
 
@@ -305,7 +302,7 @@ fn host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
         series("waiting for I/O", |counters| counters.iowait_ns),
     ];
     let named = all.iter().filter(|series| !series.points.is_empty()).count();
-    let x = axes::time(first.start_ns, last.end_ns);
+    let x = time_axis(first.start_ns, last.end_ns);
     let y = Axis::linear("share of the CPUs", percent_text).ending(0.0, 100.0);
     let mut plot = plot("CPUs of the host over time", PlotForm::Steps, x, y, all)?;
     if named == 1 {
@@ -335,55 +332,17 @@ fn by_host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
         points().map(|point| point.from).reduce(f64::min)?,
         points().map(|point| point.to).reduce(f64::max)?,
     );
-    let x = axes::time(from as u64, to as u64);
+    let x = time_axis(from as u64, to as u64);
     plot("IOPS of each host over time", PlotForm::Steps, x, Axis::linear("IOPS", rate_text), series)
-}
-
-/// How many I/Os took how long, over time.
-pub(super) fn heat_map(test: &TestRecord) -> Option<HeatMap> {
-    let (slices, _) = slices(test);
-    let [first, _, ..] = slices.as_slice() else { return None };
-    let counts = || slices.iter().flat_map(|slice| slice.latencies.iter().flat_map(Histogram::sparse));
-    let (least, most) = (counts().map(|(bin, _)| bin).min()?, counts().map(|(bin, _)| bin).max()?);
-    // Rows begin at bins that are multiples of one step: halves, quarters, ... of a power of two.
-    let step = [8, 16, 32, 64, 128, 256].into_iter().find(|step| most / step - least / step < MOST_ROWS)?;
-    let (bottom, top) = (least / step, most / step);
-    let end = slices.last().map_or(first.to, |last| last.to);
-    let columns = slices.len().min(MOST_COLUMNS);
-    // Slices that follow each other have a column each, though their lengths differ slightly.
-    let is_each = columns == slices.len() && slices.windows(2).all(|pair| pair[0].to == pair[1].from);
-    let wide = ((end - first.from) as f64 / columns as f64).max(1.0);
-    let mut grid = vec![vec![0_u64; columns]; top - bottom + 1];
-    for (place, slice) in slices.iter().enumerate() {
-        let middle = u64::midpoint(slice.from, slice.to) - first.from;
-        let column = if is_each { place } else { ((middle as f64 / wide) as usize).min(columns - 1) };
-        for (bin, count) in slice.latencies.iter().flat_map(Histogram::sparse) {
-            grid[top - bin / step][column] += count;
-        }
-    }
-    let row = |(place, counts): (usize, Vec<u64>)| {
-        let name = latency_text(latency_bin_lower_edge((top - place) * step) as f64);
-        (name, counts.into_iter().map(|count| (count > 0).then(|| Cell::count(count))).collect())
-    };
-    Some(HeatMap {
-        measure: "I/Os",
-        across: "time",
-        down: latency_name(test),
-        columns: (0..columns)
-            .map(|column| match is_each {
-                true => axes::time_text(slices[column].from as f64),
-                false => axes::time_text((first.from as f64 + column as f64 * wide).round()),
-            })
-            .collect(),
-        rows: grid.into_iter().enumerate().map(row).collect(),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use fathom_record::{PhaseOutcome, RunHeader, Stall};
 
+    use super::super::heat;
     use super::*;
+    use crate::view::Cell;
 
     const HALF_SECOND: u64 = 500_000_000;
 
@@ -426,10 +385,15 @@ mod tests {
         assert!((iops[0].y - 1200.0).abs() < 1e-6);
         let last_ns = (HALF_SECOND + 1_000_000) as f64;
         assert!((iops[1].y - 501.0 * 1e9 / last_ns).abs() < 1e-6, "{iops:?}");
-        let map = heat_map(&test).expect("it has two columns");
+        let map = heat::map(&test).expect("it has two columns");
         let counts = map.rows.iter().flat_map(|(_, cells)| cells).flatten().filter_map(Cell::number);
         assert_eq!(counts.sum::<f64>(), 1101.0);
         assert_eq!(map.columns, ["0 s", "0.5 s"]);
+        // The marks of time lie where that time is, not at the edges of columns.
+        let texts: Vec<&str> = map.column_ticks.iter().map(|tick| tick.text.as_str()).collect();
+        assert_eq!(texts, ["0 s", "0.5 s", "1 s"]);
+        assert_eq!((map.column_ticks[0].place, map.column_ticks[1].place), (0.0, 1.0));
+        assert!((1.9..2.0).contains(&map.column_ticks[2].place));
     }
 
     #[test]

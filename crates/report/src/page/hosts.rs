@@ -3,8 +3,8 @@
 use fathom_analysis::fleet::{HostResult, assess};
 use fathom_record::{RunRecord, TestRecord};
 
-use super::axes;
-use crate::view::{Cell, HeatMap};
+use crate::axis_text::{time_axis, time_text};
+use crate::view::{Cell, HeatMap, MapTick};
 
 /// Strips at most; of more hosts those whose rates are farthest from the median are shown.
 const MOST_STRIPS: usize = 64;
@@ -33,11 +33,19 @@ pub(super) fn strips(record: &RunRecord, test: &TestRecord) -> Option<HeatMap> {
         };
         (hosts[place].host.clone(), outcome.course.iter().enumerate().map(cell).collect())
     };
+    let length = cell_ns.max(1) as f64;
+    let ticks = time_axis(0, columns as u64 * cell_ns).ticks;
     Some(HeatMap {
+        title: String::new(),
         measure: "IOPS",
         across: "time",
         down: if hosts.len() > MOST_STRIPS { "hosts farthest from the median" } else { "host" },
-        columns: (0..columns).map(|column| axes::time_text((column as u64 * cell_ns) as f64)).collect(),
+        columns: (0..columns).map(|column| time_text((column as u64 * cell_ns) as f64)).collect(),
         rows: order.into_iter().map(row).collect(),
+        column_ticks: ticks
+            .into_iter()
+            .map(|ns| MapTick { place: ns / length, text: time_text(ns) })
+            .collect(),
+        row_ticks: Vec::new(),
     })
 }

@@ -3,8 +3,8 @@
 use fathom_model::Op;
 use fathom_record::monitor::{MonitorInterval, MonitoredDevice};
 
-use super::axes::{self, plot};
-use crate::axis_text::{MIB, latency_text, rate_text};
+use super::axes::plot;
+use crate::axis_text::{MIB, latency_text, rate_text, time_axis};
 use crate::view::{Axis, Plot, PlotForm, PlotPoint, PlotSeries};
 
 /// The plots of a device.
@@ -15,7 +15,7 @@ pub(super) fn plots(device: &MonitoredDevice) -> Vec<Plot> {
         spans.push((begun, interval));
         begun += interval.elapsed_ns;
     }
-    let time = || axes::time(0, begun);
+    let time = || time_axis(0, begun);
     let each = |of: &dyn Fn(&MonitorInterval, Op) -> Option<f64>| -> Vec<PlotSeries> {
         let used = Op::DATA.into_iter().filter(|op| device.means.activity.ops[*op].ios > 0);
         let point = |op: Op, (from, interval): &(u64, &MonitorInterval)| {

@@ -1,6 +1,7 @@
 //! Latencies by percentile, on an axis that gives each nine the same room.
 
 use fathom_model::Op;
+use fathom_record::import::{ImportedOp, ImportedTest};
 use fathom_record::{Histogram, JobRecord, Latency, Observed, OpOutcome, TestRecord, entries, merge_jobs};
 
 use super::axes::plot;
@@ -24,7 +25,8 @@ pub(super) fn curves(test: &TestRecord) -> Option<Plot> {
         Some(Observed::Forecast(forecast)) => {
             Op::DATA.into_iter().map(|op| (op.name().to_owned(), forecast.ops[op].lat.clone())).collect()
         }
-        Some(Observed::Import(_) | Observed::Monitor(_)) => Vec::new(),
+        Some(Observed::Import(imported)) => return imported_curves(imported),
+        Some(Observed::Monitor(_)) => Vec::new(),
         None => of_jobs(test),
     };
     let enough: Vec<&(String, Latency)> =
@@ -34,10 +36,38 @@ pub(super) fn curves(test: &TestRecord) -> Option<Plot> {
         .iter()
         .map(|(name, latency)| PlotSeries { name: name.clone(), points: curve(&latency.histogram) })
         .collect();
-    let ticks = NINES.into_iter().filter(|percent| is_carried(*percent, most)).map(beyond).collect();
-    let x = Axis::logarithmic("percentile", percentile_text).marked(ticks);
+    drawn(series, NINES.into_iter().filter(|percent| is_carried(*percent, most)))
+}
+
+fn drawn(series: Vec<PlotSeries>, percents: impl Iterator<Item = f64>) -> Option<Plot> {
+    let x = Axis::logarithmic("percentile", percentile_text).marked(percents.map(beyond).collect());
     let y = Axis::logarithmic("latency", latency_text);
     plot("Latency by percentile", PlotForm::Lines, x, y, series)
+}
+
+/// The percentiles that the source of an imported test has, from the median on; none where it has fewer than two.
+fn imported_curves(imported: &ImportedTest) -> Option<Plot> {
+    let curve = |op: &ImportedOp| -> Vec<PlotPoint> {
+        let latency = [&op.lat, &op.clat].into_iter().find(|latency| !latency.percentiles.is_empty());
+        let all = latency.into_iter().flat_map(|latency| &latency.percentiles);
+        let upper = all.filter(|found| (50.0..100.0).contains(&found.percent));
+        let mut points: Vec<PlotPoint> =
+            upper.map(|found| PlotPoint::at(beyond(found.percent), found.ns.value as f64)).collect();
+        points.sort_by(|one, other| one.from.total_cmp(&other.from));
+        points
+    };
+    let ops = Op::DATA.into_iter().chain([Op::Sync]);
+    let series: Vec<PlotSeries> = ops
+        .filter_map(|op| Some(PlotSeries { name: op.name().to_owned(), points: curve(&imported.op(op)?) }))
+        .filter(|series| series.points.len() > 1)
+        .collect();
+    let ends = series.iter().flat_map(|series| series.points.first().into_iter().chain(series.points.last()));
+    let (least, most) = ends
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), point| (least.min(point.from), most.max(point.from)));
+    let percents = NINES.into_iter().filter(|percent| (least..=most).contains(&beyond(*percent)));
+    let axis = drawn(series, percents)?;
+    // The ends are those of the figures, which need not be ticks.
+    Some(Plot { x: axis.x.clone().ending(least, most.max(least * 1.01)), ..axis })
 }
 
 /// Of each operation; of jobs that are reported apart, of each of them.

@@ -3,6 +3,7 @@
 
 use fathom_analysis::conclusions::{Suitability, conclusions};
 use fathom_analysis::sweep::{self, Sweep};
+use fathom_model::text::shell_quoted;
 use fathom_model::{Op, units};
 use fathom_record::{ActivityKind, RunRecord, TestStatus, TestSummary};
 
@@ -137,7 +138,7 @@ fn findings(record: &RunRecord) -> Vec<FindingEntry> {
 }
 
 /// What a reader needs to repeat or to doubt the run.
-pub(super) fn conditions(record: &RunRecord) -> Block {
+pub(super) fn conditions(record: &RunRecord) -> [Block; 2] {
     let header = &record.header;
     let host = header.host();
     let target = &header.conditions.target;
@@ -148,7 +149,6 @@ pub(super) fn conditions(record: &RunRecord) -> Block {
         }
     };
     let is_ours = header.activity.kind() != ActivityKind::Import;
-    add("command", if is_ours { header.command.join(" ") } else { String::new() });
     add("target", header.target.clone());
     add(
         "program",
@@ -183,5 +183,8 @@ pub(super) fn conditions(record: &RunRecord) -> Block {
     for note in &header.notes {
         add("note", note.clone());
     }
-    Block::KeyFigures(figures)
+    let command: Vec<_> = header.command.iter().map(|word| shell_quoted(word)).collect();
+    let is_known = is_ours && !command.is_empty();
+    let commands = is_known.then(|| ("this run".to_owned(), command.join(" ")));
+    [Block::KeyFigures(figures), Block::Commands(commands.into_iter().collect())]
 }

@@ -2,8 +2,9 @@
 
 use fathom_analysis::surface::point::{State, SurfacePoint};
 use fathom_analysis::surface::{SingleAccess, Surface};
-use fathom_model::{Nanos, units};
+use fathom_model::units;
 
+use crate::axis_text::{offset_axis, time_axis};
 use crate::view::{Axis, Block, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries, iops_text};
 
 const MIB: f64 = (1 << 20) as f64;
@@ -20,7 +21,7 @@ pub(super) fn plots(surface: &Surface, area: u64) -> Block {
     if !surface.probes.is_empty() {
         let probe = |probe: &SingleAccess| PlotPoint::at(probe.offset_bytes as f64, probe.lat_ns as f64);
         let points = surface.probes.iter().map(probe).collect();
-        let x = place_axis(area);
+        let x = offset_axis(area);
         plots.push(steps("Access time by offset", x, Axis::linear("", latency_text), points));
     }
     Block::Plots(plots)
@@ -38,7 +39,7 @@ pub(crate) fn rate_by_place(surface: &Surface, area: u64) -> Plot {
     points.sort_by(|one, other| one.from.total_cmp(&other.from));
     Plot {
         marks: surface.points.iter().filter_map(mark).collect(),
-        ..steps("Transfer rate by offset, MiB/s", place_axis(area), Axis::linear("", rate_text), points)
+        ..steps("Transfer rate by offset, MiB/s", offset_axis(area), Axis::linear("", rate_text), points)
     }
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn rate_by_time(surface: &Surface) -> Plot {
         |point: &SurfacePoint| (point.elapsed_ns as f64, (point.elapsed_ns + point.measured_ns) as f64);
     let end = surface.points.iter().map(|point| point.elapsed_ns + point.measured_ns).max().unwrap_or(0);
     let points = measured(surface).map(|point| rate_point(point, time(point))).collect();
-    let x = Axis::linear("", time_text).ending(0.0, end as f64);
+    let x = Axis { label: String::new(), ..time_axis(0, end) };
     steps("Transfer rate by time, MiB/s", x, Axis::linear("", rate_text), points)
 }
 
@@ -69,18 +70,6 @@ fn steps(title: &str, x: Axis, y: Axis, mut points: Vec<PlotPoint>) -> Plot {
 
 fn measured(surface: &Surface) -> impl Iterator<Item = &SurfacePoint> {
     surface.points.iter().filter(|point| point.state == State::Measured)
-}
-
-fn place_axis(area: u64) -> Axis {
-    Axis::linear("", |place| match place {
-        0.0 => "0".to_owned(),
-        place => units::bytes(place as u64),
-    })
-    .ending(0.0, area as f64)
-}
-
-fn time_text(ns: f64) -> String {
-    if ns == 0.0 { "0".to_owned() } else { units::duration(Nanos(ns as u64)) }
 }
 
 fn latency_text(ns: f64) -> String {

@@ -83,6 +83,7 @@ impl Grid<'_> {
             down: "block size",
             columns,
             rows: self.axis(|point| point.spot.block_size_bytes).into_iter().map(row).collect(),
+            ..HeatMap::default()
         }
     }
 

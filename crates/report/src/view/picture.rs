@@ -5,6 +5,8 @@ use super::Cell;
 /// Cells over two axes, shaded by their values.
 #[derive(Clone, Debug, Default)]
 pub struct HeatMap {
+    /// What it is a map of; empty where the heading says so.
+    pub title: String,
     /// What the cells are, with their unit.
     pub measure: &'static str,
     /// What the horizontal axis is; empty where its names say so.
@@ -15,6 +17,19 @@ pub struct HeatMap {
     pub columns: Vec<String>,
     /// Name and cells of each line; `None` where nothing was measured.
     pub rows: Vec<(String, Vec<Option<Cell>>)>,
+    /// Round values along the horizontal axis; empty where the names of the columns are the ticks.
+    pub column_ticks: Vec<MapTick>,
+    /// The same along the vertical axis.
+    pub row_ticks: Vec<MapTick>,
+}
+
+/// A value with a mark on an axis of a heat map.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapTick {
+    /// Its place in columns from the left edge, or in rows from the top.
+    pub place: f64,
+    /// The value as readers see it.
+    pub text: String,
 }
 
 /// Series over common axes.
@@ -137,6 +152,28 @@ impl HeatMap {
         let most = cells.filter_map(Cell::number).fold(0.0, f64::max);
         if most > 0.0 { most } else { 1.0 }
     }
+
+    /// The ticks of the horizontal axis, ascending.
+    pub fn across_ticks(&self) -> Vec<MapTick> {
+        if self.column_ticks.is_empty() {
+            return middles(self.columns.iter().map(String::as_str));
+        }
+        self.column_ticks.clone()
+    }
+
+    /// The ticks of the vertical axis, from the top down.
+    pub fn down_ticks(&self) -> Vec<MapTick> {
+        if self.row_ticks.is_empty() {
+            return middles(self.rows.iter().map(|(name, _)| name.as_str()));
+        }
+        self.row_ticks.clone()
+    }
+}
+
+/// A tick in the middle of each column or row.
+fn middles<'a>(names: impl Iterator<Item = &'a str>) -> Vec<MapTick> {
+    let tick = |(place, name): (usize, &str)| MapTick { place: place as f64 + 0.5, text: name.to_owned() };
+    names.enumerate().map(tick).collect()
 }
 
 impl PlotPoint {

@@ -21,6 +21,7 @@ use fathom_report::page::RunChart;
 
 use super::grammar::{Candidate, Grammar, Values};
 use super::line::{Completion, Lookup};
+use crate::commands::report::ReportFormat;
 use crate::store;
 
 /// What a value names.
@@ -312,7 +313,7 @@ impl Lookup for Sources<'_> {
             ValueKind::Activity => plain(ActivityKind::ALL.map(ActivityKind::name)),
             ValueKind::Format => plain(Format::ALL.map(Format::name)),
             ValueKind::Units => plain(UnitSystem::ALL.map(UnitSystem::name)),
-            ValueKind::PageFormat => plain(["html", "svg"].into_iter().chain(Format::ALL.map(Format::name))),
+            ValueKind::PageFormat => plain(ReportFormat::names()),
             ValueKind::Chart => plain(ChartKind::ALL.map(ChartKind::name)),
             ValueKind::AnyChart => {
                 let names = RunChart::ALL.map(RunChart::name).into_iter();

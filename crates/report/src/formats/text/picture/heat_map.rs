@@ -68,6 +68,7 @@ mod tests {
                 ("4k".to_owned(), vec![cell(100.0), cell(200.0), cell(400.0)]),
                 ("64k".to_owned(), vec![cell(50.0), None, cell(60.0)]),
             ],
+            ..HeatMap::default()
         };
         let lines = |room| -> Vec<String> {
             picture(&map, room, &Style::default()).lines.into_iter().map(|(line, _)| line).collect()
