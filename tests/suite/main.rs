@@ -31,6 +31,7 @@ mod killed;
 mod live_view;
 mod monitor;
 mod monitor_mounts;
+mod notebooks;
 mod open_loop;
 mod ours;
 mod ping;

@@ -1,4 +1,4 @@
-//! The Python packages that read exports and drive `fio` in the device tests: Debian has neither.
+//! The Python packages that read exports and notebooks, and drive `fio`, in the device tests: Debian has none.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 
 /// Packages with their versions.
-const PACKAGES: &[&str] = &["duckdb==2.0.0", "pandas==3.1.1", "pyarrow==26.0.1", "fio-plot==1.1.21"];
+const PACKAGES: &[&str] =
+    &["duckdb==2.0.0", "pandas==3.1.1", "pyarrow==26.0.1", "fio-plot==1.1.21", "nbformat==5.10.4"];
 
 /// Where the tests look for them.
 fn directory(root: &Path) -> PathBuf {
