@@ -56,6 +56,8 @@ pub(crate) fn time_axis(from: u64, to: u64) -> Axis {
     ];
     const MOST_STEPS: f64 = 10.0;
     let length = to.saturating_sub(from).max(1) as f64;
+    // The first interval of a run begins some microseconds after it.
+    let from = if from as f64 * 100.0 < length { 0 } else { from };
     let step = STEPS_S.map(|step| step * SECOND).into_iter().find(|step| length / step <= MOST_STEPS);
     let step = step.unwrap_or(length / MOST_STEPS);
     let first = (from as f64 / step).ceil() as u64;
@@ -108,6 +110,7 @@ mod tests {
         let ticks = |from: f64, to: f64| time_axis((from * SECOND) as u64, (to * SECOND) as u64).ticks;
         assert_eq!(ticks(0.0, 7.5), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(|tick| tick * SECOND));
         assert_eq!(ticks(2.5, 32.6).first(), Some(&(5.0 * SECOND)));
+        assert_eq!(ticks(0.000_2, 2.0).first(), Some(&0.0));
         assert_eq!(ticks(0.0, 86_400.0).last(), Some(&(86_400.0 * SECOND)));
         assert_eq!(time_axis(0, 0).ticks, [0.0]);
     }

@@ -50,6 +50,7 @@ impl Columns<'_> {
 
     /// The place of a time, in columns.
     fn place(&self, ns: f64) -> f64 {
+        let ns = ns.max(self.from as f64);
         if !self.is_each {
             return (ns - self.from as f64) / self.length;
         }
