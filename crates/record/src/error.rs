@@ -9,6 +9,14 @@ pub enum RecordError {
     /// A number is larger than any run can reach.
     #[error("the record has a number that cannot have been measured")]
     Implausible(#[source] serde_json::Error),
+    /// A part lacks a field that every writer fills.
+    #[error("the record is damaged: {place} has no '{field}'")]
+    Damaged {
+        /// The part (`tests[2]`).
+        place: String,
+        /// The name of the field.
+        field: &'static str,
+    },
     /// A JSON document, but not a run record.
     #[error("{}", not_a_record(found))]
     NotARecord {
@@ -35,7 +43,7 @@ impl RecordError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            RecordError::Malformed(_) | RecordError::Implausible(_) => {
+            RecordError::Malformed(_) | RecordError::Implausible(_) | RecordError::Damaged { .. } => {
                 Some("was the file cut short, or edited?")
             }
             RecordError::NotARecord { .. } => Some("`fathom history export` writes run records"),

@@ -30,6 +30,7 @@ mod published;
 mod rounds;
 mod run;
 mod schedule;
+mod shape;
 pub mod stability;
 mod summary;
 mod surface;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fleet::Capacity;
 use crate::plausible::{self, Counters};
+use crate::shape;
 use crate::wire::is_default;
 use crate::{
     Activity, Conditions, ExpectationRecord, Finding, FleetRecord, HostRecord, InterleavedRecord,
@@ -147,7 +148,15 @@ impl RunRecord {
         &self.tests[self.tests.len() - 1]
     }
 
-    /// Reads a record of this version. Unknown fields are ignored, missing ones take their default.
+    /// True where nothing tells how the run ended: it was killed, or still goes on.
+    pub fn lacks_end(&self) -> bool {
+        let is_incomplete = |status: TestStatus| status == TestStatus::Incomplete;
+        let tests_ended = self.tests.iter().all(|test| !is_incomplete(test.status));
+        is_incomplete(self.status) && self.header.interrupted.is_none() && tests_ended
+    }
+
+    /// Reads a record of this version. Unknown fields are ignored, and missing ones take their default, but for those without
+    /// which a part is damaged.
     ///
     /// # Errors
     /// The text is not JSON, is not a record, is of another version than this build reads, or has numbers that no run can
@@ -158,6 +167,7 @@ impl RunRecord {
         let counters = if envelope.header.fleet.is_some() { Counters::OfMany } else { Counters::OfOne };
         plausible::check(text, counters).map_err(RecordError::Implausible)?;
         let record: RunRecord = serde_json::from_str(text).map_err(RecordError::Malformed)?;
+        shape::check(text)?;
         let adds_up = |test: &TestRecord| Capacity::default().takes(&test.jobs);
         if counters == Counters::OfMany && !record.tests.iter().all(adds_up) {
             let error = serde_json::Error::custom("its counters add up to more than 64 bits hold");
@@ -200,8 +210,15 @@ mod tests {
     #[test]
     fn only_known_schemas_are_read() {
         for (text, expected) in [
-            (r#"{"schema":"fathom.record/2"}"#, Ok(())),
-            (r#"{"schema":"fathom.record/2","tests":[],"later_field":{"a":[1]}}"#, Ok(())),
+            (
+                r#"{"schema":"fathom.record/2","header":{"target":"a","activity":{"kind":"bench"}},"tests":[]}"#,
+                Ok(()),
+            ),
+            (
+                r#"{"schema":"fathom.record/2","header":{"target":"","activity":{"kind":"fio"}},"tests":[],"later":{"a":[1]}}"#,
+                Ok(()),
+            ),
+            (r#"{"schema":"fathom.record/2"}"#, Err("the record is damaged: it has no 'header'")),
             (
                 r#"{"schema":"fathom.record/1"}"#,
                 Err("this record has version 1, which only development versions of fathom wrote"),
