@@ -154,6 +154,12 @@ fn texts(transaction: &Transaction<'_>, query: &str) -> Result<BTreeMap<RunId, V
     Ok(texts)
 }
 
+/// True where the highest rates are figures of a volume: those of probes, which begin with full credits, and of the short
+/// transfers of a surface, which a cache may answer, are none.
+const fn has_rates_of_tests(kind: ActivityKind) -> bool {
+    !matches!(kind, ActivityKind::Identify | ActivityKind::Surface)
+}
+
 fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
     let text = |index: usize, name: &str| row.part(index, name).map(str::to_owned);
     let count = |index: usize| row.int(index).and_then(|value| u64::try_from(value).ok()).unwrap_or(0);
@@ -179,8 +185,7 @@ fn read_row(id: RunId, row: &Row<'_>) -> Result<HistoryRow, RecordError> {
         command: text(7, "command line")?,
         status: status_named(status),
         tests: count(13),
-        // The highest rates of probes that begin with full credits are no figures of a volume.
-        best: if kind == ActivityKind::Identify { BestFigures::default() } else { best },
+        best: if has_rates_of_tests(kind) { best } else { BestFigures::default() },
         verdict: row.text(3).map(str::to_owned),
         findings: count(14),
         hostname: text(8, "host name")?,
