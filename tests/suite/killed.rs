@@ -197,6 +197,13 @@ fn bench_broken_off(target: &Path, signal: Signal) {
         let endless = kept["tests"][1].clone();
         assert!(endless["read"]["ios"].as_u64().is_some_and(|ios| ios > 0), "{endless:#}");
     }
+    if signal == Signal::KILL {
+        let shown = run(fathom(bench.home.path()).args(["history", "show"]));
+        let words = shown.assert_code(0).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in ["stopped before its end: killed, or still running", "verdicts rest on the 1 test that"] {
+            assert!(words.contains(part), "{part:?} is not in {words}");
+        }
+    }
     // The next run finds a history it can go on with.
     let next = run(bench.command(target).args(["--only=short", "--runtime=100s"]));
     next.assert_code(0).assert_shown(&["Kept as run 2"]);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fathom_assess::{EarlierIdentification, TestKeeper};
+use fathom_assess::{EarlierIdentification, TestKeeper, findings_of};
 use fathom_history::{
     Error, Filter, History, HistoryPath, Kept, Location, PATIENCE, RunId, Sent, Store, Warning, default_path,
 };
@@ -77,6 +77,18 @@ pub fn last_run(
     let Some(row) = listing.rows.pop() else { return Ok(None) };
     let run = RunId(row.id as i64);
     Ok(Some((run, history.load(run)?)))
+}
+
+/// The run `id` of `history`. One that was killed has no findings, for they are stored at its end: its tests give them.
+///
+/// # Errors
+/// It cannot be read.
+pub fn load_run(history: &History, id: RunId) -> Result<RunRecord, Error> {
+    let mut record = history.load(id)?;
+    if record.lacks_end() && record.findings.is_empty() {
+        record.findings = findings_of(&record);
+    }
+    Ok(record)
 }
 
 /// Most identifications that are looked at for the device of a run.

@@ -2,15 +2,18 @@
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_model::units;
-use fathom_record::{ActivityKind, Finding, LatencySummary, RunRecord, TestRecord};
+use fathom_record::{ActivityKind, Finding, LatencySummary, RunRecord, TestRecord, TestStatus};
 
 use crate::view::{Block, Cell, Column, FindingEntry, KeyFigure, View, ViewHead};
+
+/// In the head of a run that nobody ended.
+const NO_END: &str = "stopped before its end: killed, or still running";
 
 /// A view that begins with what was measured, by what and when.
 pub(crate) fn of_run(record: &RunRecord) -> View {
     let head = ViewHead {
         target: target(record),
-        host: host(record),
+        host: host(record).into_iter().chain(record.lacks_end().then(|| NO_END.to_owned())).collect(),
         started_unix_ms: record.header.started_unix_ms,
     };
     View { head: Some(head), ..View::default() }
@@ -102,12 +105,23 @@ pub(crate) fn brief_findings(record: &RunRecord) -> Block {
     Block::Findings(record.findings.chunk_by(|one, next| one.id == next.id).map(entry).collect())
 }
 
-/// The verdict on every use, where the record has verdicts.
-pub(crate) fn suitability(record: &RunRecord) -> Block {
+/// The verdict on every use, where the record has verdicts; those of a run that stopped before its end are qualified.
+pub(crate) fn suitability(record: &RunRecord) -> Vec<Block> {
     let figure = |conclusion: Conclusion| {
         KeyFigure::new(conclusion.purpose, format!("{}: {}.", conclusion.verdict_text(), conclusion.reason))
     };
-    Block::KeyFigures(conclusions(record).into_iter().map(figure).collect())
+    let figures: Vec<KeyFigure> = conclusions(record).into_iter().map(figure).collect();
+    let qualification = unfinished(record).filter(|_| !figures.is_empty());
+    vec![Block::KeyFigures(figures), Block::Notes(qualification.into_iter().collect())]
+}
+
+/// What the verdicts of a run that stopped before its end rest on.
+pub(crate) fn unfinished(record: &RunRecord) -> Option<String> {
+    let complete = record.tests.iter().filter(|test| test.status == TestStatus::Complete).count();
+    let tests = if complete == 1 { "the 1 test" } else { &format!("the {complete} tests") };
+    (record.status == TestStatus::Incomplete).then(|| {
+        format!("The run stopped before its end: verdicts rest on {tests} that completed; further tests may change them.")
+    })
 }
 
 /// Findings of one kind, as severe as the worst of them.
@@ -123,6 +137,11 @@ fn finding_entry(alike: &[Finding], claims: Vec<String>) -> FindingEntry {
 /// The note of a run that did not come to its end.
 pub(crate) fn interruption(record: &RunRecord) -> Option<String> {
     record.header.interrupted.as_ref().map(|why| format!("The run was interrupted: {why}."))
+}
+
+/// The same of a run that nobody ended, which its head says as well.
+pub(crate) fn missing_end(record: &RunRecord) -> Option<String> {
+    record.lacks_end().then(|| format!("The run {NO_END}."))
 }
 
 /// The data columns of a latency.

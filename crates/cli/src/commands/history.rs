@@ -206,7 +206,7 @@ fn show(
     show_fio: bool,
 ) -> Result<Exit, Complaint> {
     let (run, record) = match run {
-        Some(run) => (run, history.load(run)?),
+        Some(run) => (run, store::load_run(history, run)?),
         None => newest(history)?,
     };
     let style = Style { run_id: u64::try_from(run.0).ok(), show_fio, ..form.style() };
@@ -222,7 +222,7 @@ fn newest(history: &History) -> Result<(RunId, RunRecord), Complaint> {
     let mut found = None;
     for row in listing.rows.iter().rev() {
         let run = RunId(row.id as i64);
-        match history.load(run) {
+        match store::load_run(history, run) {
             Ok(record) => {
                 found = Some((run, record));
                 break;

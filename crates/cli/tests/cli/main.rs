@@ -28,6 +28,7 @@ mod inputs;
 mod live;
 mod merge;
 mod outputs;
+mod partial_records;
 mod report;
 mod scale;
 mod schedule;

@@ -53,7 +53,7 @@ fn push_below_rows(record: &RunRecord, summaries: &[TestSummary], show_fio: bool
     view.push("", precision::blocks(record));
     view.push("Findings", [run_view::findings(record)]);
     view.push("Separately and together", [together::figures(record)]);
-    view.push("Workload suitability", [run_view::suitability(record)]);
+    view.push("Workload suitability", run_view::suitability(record));
     view.push("Duration of the rates", [durations::lines(record)]);
     view.push("Notes", [Block::Notes(notes::notes(record, summaries))]);
     if show_fio {

@@ -16,26 +16,16 @@ const MOST_FINDINGS: usize = 3;
 
 /// The blocks of the first section.
 pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
-    let notes =
-        run_view::interruption(record).or_else(|| unfinished(record)).into_iter().chain(failed(record));
-    let notes = notes.collect();
+    let verdicts = verdicts(record);
+    let end = run_view::interruption(record).or_else(|| run_view::missing_end(record));
+    let qualification = run_view::unfinished(record).filter(|_| !verdicts.is_empty());
+    let notes = end.into_iter().chain(qualification).chain(failed(record)).collect();
     vec![
         Block::Notes(notes),
-        Block::KeyFigures(verdicts(record)),
+        Block::KeyFigures(verdicts),
         Block::Findings(findings(record)),
         Block::KeyFigures(headlines(record)),
     ]
-}
-
-/// `The run did not finish: 3 tests are complete.`
-fn unfinished(record: &RunRecord) -> Option<String> {
-    let complete = record.tests.iter().filter(|test| test.status == TestStatus::Complete).count();
-    let tests = if complete == 1 {
-        "1 test is complete".to_owned()
-    } else {
-        format!("{complete} tests are complete")
-    };
-    (record.status == TestStatus::Incomplete).then(|| format!("The run did not finish: {tests}."))
 }
 
 /// `2 of 9 tests failed.`

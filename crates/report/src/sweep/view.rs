@@ -53,7 +53,7 @@ fn push_below_rows(record: &RunRecord, sweep: &Sweep, show_fio: bool, view: &mut
         goals::push(sweep, view);
     }
     view.push("Findings", [run_view::brief_findings(record)]);
-    view.push("Workload suitability", [run_view::suitability(record)]);
+    view.push("Workload suitability", run_view::suitability(record));
     view.push("", [Block::Notes(notes(record, sweep))]);
     view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
     view.units = reach_units(record);
