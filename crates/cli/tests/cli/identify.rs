@@ -51,6 +51,27 @@ fn a_bucket_is_found_kept_and_shown_again() {
     let listed: Value = serde_json::from_str(&listed).unwrap();
     let run = &listed[0];
     assert_eq!((&run["kind"], &run["best"]["read_iops"]), (&"identify".into(), &Value::Null), "{run:#}");
+    // Nor are they tests that another run has.
+    let refused = crate::run(dir.path(), &["compare", "1", "1"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for part in ["error: cannot compare run 1: it is an identification", "hint: compare runs of fathom bench"]
+    {
+        assert!(refused.stderr.contains(part), "{part:?} is not in {}", refused.stderr);
+    }
+}
+
+#[test]
+fn the_list_has_no_rates_of_the_transfers_of_a_surface() {
+    let dir = scratch();
+    let volume = "sim:custom?size=1GiB&iops=3000";
+    run(dir.path(), &["surface", "--points=4", "--keep", volume]).quietly();
+    let listed = run(dir.path(), &["history", "list", "--json"]).quietly().stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let row = &listed[0];
+    assert_eq!(row["kind"], "surface");
+    for figure in ["read_iops", "write_iops", "bytes_per_second", "lat_p50_ns"] {
+        assert_eq!(row["best"][figure], Value::Null, "{figure} of {row:#}");
+    }
 }
 
 #[test]

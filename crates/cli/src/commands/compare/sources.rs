@@ -96,6 +96,9 @@ impl SourceReader {
         for name in names {
             let is_model = is_simulated_name(name);
             let runs = if is_model { Vec::new() } else { self.recorded(name)? };
+            if names.len() > 1 {
+                runs.iter().try_for_each(check_comparable)?;
+            }
             let kind = match is_model {
                 true => SourceKind::Simulated,
                 false => kind_of(name, &runs),
@@ -220,9 +223,24 @@ impl SourceReader {
         if ids.is_empty() {
             return Err(Complaint::usage(format!("no run matches '{text}'"), Some(HINT.to_owned())));
         }
-        let load = |id: RunId| Ok(SourceRun { origin: format!("run {id}"), record: history.load(id)? });
+        let load = |id: RunId| {
+            let record = store::load_run(&history, id)?;
+            Ok(SourceRun { origin: format!("run {id}"), record })
+        };
         ids.into_iter().map(load).collect()
     }
+}
+
+/// The probes of an identification go past every limit on purpose, each at another load: they are no tests that another run has.
+fn check_comparable(run: &SourceRun) -> Result<(), Complaint> {
+    if run.record.header.activity.kind() != ActivityKind::Identify {
+        return Ok(());
+    }
+    let message =
+        format!("cannot compare {}: it is an identification, whose probes are no tests", run.origin);
+    let hint = "compare runs of fathom bench or fathom sweep on both volumes; `fathom history show` and `fathom report` show the \
+                limits of one identification";
+    Err(Complaint::usage(message, Some(hint.to_owned())))
 }
 
 /// What kind of figures `runs` have, which were named `name`.
@@ -240,10 +258,13 @@ fn kind_of(name: &str, runs: &[SourceRun]) -> SourceKind {
 /// Runs of a history, each a source by itself. Nothing but their numbers is looked up, and no file is read.
 ///
 /// # Errors
-/// One does not exist, or cannot be read.
+/// One does not exist, cannot be read, or cannot be compared.
 pub fn of_runs(history: &History, ids: &[RunId]) -> Result<Vec<ComparedSource>, Complaint> {
     let source = |&id: &RunId| {
         let run = SourceRun { origin: format!("run {id}"), record: history.load(id)? };
+        if ids.len() > 1 {
+            check_comparable(&run)?;
+        }
         let volume = volume_facts(&run.record, &VolumeTypes::default())?;
         let (name, runs) = (id.to_string(), vec![run]);
         Ok(ComparedSource { kind: kind_of(&name, &runs), name, volume, runs })
