@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fathom_model::Nanos;
-use fathom_stats::{DiskOutcome, HostInterval};
+use fathom_stats::{DeviceTick, DiskOutcome, HostInterval};
 use fathom_sys::clock::RealClock;
 
 use crate::disks::Disks;
@@ -43,9 +43,52 @@ pub fn observe_background(
     BackgroundLoad { elapsed_ns: ended - begun, host: host.end(ended), disks: disks.end(1, ended) }
 }
 
+/// Reads the counters of the machine, and of the devices under a target, tick by tick, for who shows a run that has no observer.
+pub struct MachineTicks {
+    host: HostWatch,
+    disks: Disks,
+    ticks: u32,
+}
+
+/// What was counted in one tick.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineTick {
+    /// The devices under the target, topmost first.
+    pub devices: Vec<DeviceTick>,
+    /// The machine; `None` where the kernel does not report CPU times.
+    pub host: Option<HostInterval>,
+}
+
+impl MachineTicks {
+    /// From `now` on, ns of any clock; of the machine alone without a target. Asks the file system of the target.
+    pub fn begin(target: Option<&Path>, now: u64) -> MachineTicks {
+        let (mut host, mut disks) = (HostWatch::real(), Disks::under(target.into_iter()));
+        host.begin(now);
+        disks.begin(now);
+        MachineTicks { host, disks, ticks: 0 }
+    }
+
+    /// Since the tick before.
+    pub fn tick(&mut self, now: u64) -> MachineTick {
+        self.ticks += 1;
+        MachineTick { devices: self.disks.tick(self.ticks, now), host: self.host.tick(now) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ticks_follow_each_other() {
+        let mut ticks = MachineTicks::begin(Some(Path::new("/")), 10);
+        let spans = [15, 40].map(|now| {
+            let tick = ticks.tick(now);
+            assert!(tick.devices.iter().all(|device| device.span_ns > 0), "{tick:?}");
+            tick.host.map(|host| (host.start_ns, host.end_ns))
+        });
+        assert!(spans == [Some((10, 15)), Some((15, 40))] || spans == [None; 2], "{spans:?}");
+    }
 
     #[test]
     fn an_observation_covers_its_length_or_ends_with_the_stop() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use fathom_stats::{DeviceTick, DiskCounters, DiskInterval, DiskOutcome, series};
 use fathom_sys::device::{DiskSampler, DiskStats, TargetStack};
@@ -10,7 +10,7 @@ use fathom_sys::device::{DiskSampler, DiskStats, TargetStack};
 /// Samples every device under a run's targets. A run without block devices has none.
 #[derive(Clone, Default)]
 pub(crate) struct Disks {
-    sampler: Option<Rc<DiskSampler>>,
+    sampler: Option<Arc<DiskSampler>>,
     /// For each device, the one stacked on top of it.
     above: Vec<Option<String>>,
     first: Option<(u64, Vec<DiskCounters>)>,
@@ -42,7 +42,7 @@ impl Disks {
             under: under.clone(),
             ..DiskOutcome::default()
         });
-        Disks { outcomes: outcomes.collect(), sampler: Some(Rc::new(sampler)), above, ..Disks::default() }
+        Disks { outcomes: outcomes.collect(), sampler: Some(Arc::new(sampler)), above, ..Disks::default() }
     }
 
     fn sample(&self) -> Option<Vec<DiskCounters>> {

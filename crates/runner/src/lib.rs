@@ -45,7 +45,7 @@ mod verifier;
 mod verify_spec;
 mod worker;
 
-pub use background::{BackgroundLoad, observe_background};
+pub use background::{BackgroundLoad, MachineTick, MachineTicks, observe_background};
 pub use control::{InFlight, ReadyPhase, RunControl, RunState};
 pub use drive::Step;
 pub use error::RunError;
