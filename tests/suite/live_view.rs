@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use fathom_tests::{Program, fathom, fathom_path, loading, need, run, scratch, wait_for};
+use fathom_tests::{LoopDevice, Program, fathom, fathom_path, loading, need, run, scratch, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
+const MIB: u64 = 1 << 20;
 /// The alternate screen, and back.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
@@ -95,6 +96,48 @@ fn a_key_ends_a_test_and_another_the_run() {
         .filter_map(|test| test["status"].as_str())
         .collect();
     assert_eq!(statuses, ["incomplete"; 2]);
+}
+
+#[test]
+fn a_ping_has_its_figures_and_prints_its_report_after_the_view() {
+    need!(tool "script");
+    let _loading = loading();
+    let home = scratch();
+    let mut view = View::of(home.path(), "ping --tui --buffered -i 20ms .");
+    view.await_shown("Reads of 4.0 KiB");
+    view.await_shown("measuring, ");
+    view.await_shown(" made: ");
+    view.await_shown("every 20.0 ms");
+    view.press("q");
+    let ended = view.program.finish();
+    let report = after_the_view(&ended.stdout);
+    assert!(report.contains("requests completed") && !report.contains("request=1 "), "{report}");
+}
+
+#[test]
+fn a_monitor_shows_one_device_after_the_other() {
+    need!(root, tool "losetup", tool "script");
+    let _loading = loading();
+    let home = scratch();
+    let devices = [LoopDevice::new(16 * MIB), LoopDevice::new(16 * MIB)];
+    let names = devices.each_ref().map(|device| device.path().display().to_string());
+    let line = format!("monitor --tui -i 200ms {} --live ndjson=lines {}", names[0], names[1]);
+    let mut view = View::of(home.path(), &line);
+    let kernel = names.each_ref().map(|name| name.trim_start_matches("/dev/").to_owned());
+    view.await_shown(&format!(": {}, 16.0 MiB", kernel[0]));
+    view.press("n");
+    view.await_shown(&format!(": {}, 16.0 MiB", kernel[1]));
+    view.press("q");
+    let ended = view.program.finish();
+    let means = after_the_view(&ended.stdout);
+    assert!(kernel.iter().all(|name| means.contains(name.as_str())), "{means}");
+    let lines = std::fs::read_to_string(home.path().join("lines")).expect("they were written");
+    let parse = |line: &str| serde_json::from_str::<serde_json::Value>(line).expect("an object");
+    let lines: Vec<serde_json::Value> = lines.lines().map(parse).collect();
+    let types: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    assert_eq!((types[0], types[types.len() - 1]), ("begin", "end"));
+    let snapshot = lines.iter().find(|line| line["type"] == "snapshot").expect("an interval");
+    assert_eq!(snapshot["intervals"][1]["device"]["name"], kernel[1].as_str());
 }
 
 #[test]

@@ -271,8 +271,7 @@ fn a_stall_is_in_the_response_times_of_all_waiting_requests() {
     let mut programs: Vec<(Program, &NbdDisk, &str)> = Vec::new();
     for (engine, disk) in engines.into_iter().zip(&disks) {
         let path = disk.path().display().to_string();
-        let words =
-            ["-r", "200", "-w", "6", "--schedule", "fixed", "--live", "ndjson", "--engine", engine, &path];
+        let words = ["-r", "200", "-w", "6", "--schedule", "fixed", "--events", "--engine", engine, &path];
         programs.push((Program::start(&mut ping(home.path(), &words)), disk, engine));
     }
     for (program, ..) in &programs {
@@ -308,7 +307,7 @@ fn a_stall_is_in_the_response_times_of_all_waiting_requests() {
     }
 }
 
-/// The last live line.
+/// The last line of the events.
 fn summary(ended: &Ended) -> Value {
     let last = ended.stdout.lines().last().unwrap_or_default();
     let document: Value = serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}:\n{ended}"));
@@ -324,7 +323,7 @@ fn a_hanging_device_does_not_delay_the_report() {
     for engine in ["io_uring", "psync"] {
         let disk = disk();
         let path = disk.path().display().to_string();
-        let words = ["-i", "10ms", "--live", "ndjson", "--engine", engine, &path];
+        let words = ["-i", "10ms", "--events", "--engine", engine, &path];
         let mut program = Program::start(&mut ping(home.path(), &words));
         assert!(
             wait_for(Duration::from_secs(20), || program.stdout().lines().count() > 20),

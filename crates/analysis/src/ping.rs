@@ -3,10 +3,11 @@
 //! Pure: whoever asks the device hands in one [`PingSample`] after the other. Which of them count is ioping's rule, so that
 //! its outputs can be made from the same account.
 
+mod account;
 pub mod classes;
 mod course;
 
-use fathom_model::Op;
+use fathom_model::{Op, PerOp};
 use fathom_record::{Activity, RunHeader};
 use fathom_stats::{Latency, Moments};
 use serde::Serialize;
@@ -15,6 +16,7 @@ use crate::criterion::{LatencyObjective, ObjectiveVerdict};
 use crate::document;
 use course::PingCourse;
 
+pub use account::{PingAccount, PingProgress};
 pub use fathom_record::ping::{DeviceCounts, Ping, PingCounts, PingHow, PingLoad, PingStall, PingTarget};
 
 /// Where a request was answered, as far as this machine can know.
@@ -139,6 +141,12 @@ pub struct PingTally {
     response: Option<Latency>,
     counts: PingCounts,
     course: PingCourse,
+    /// Answered requests and their bytes.
+    ios: PerOp<u64>,
+    bytes: PerOp<u64>,
+    /// Intervals of the schedule that had their request or burst, and when the latest request was made.
+    intervals: u64,
+    latest_ns: u64,
 }
 
 impl PingTally {
@@ -152,6 +160,10 @@ impl PingTally {
             response: scheduled.then(Latency::default),
             counts: PingCounts::default(),
             course: PingCourse::new(),
+            ios: PerOp::default(),
+            bytes: PerOp::default(),
+            intervals: 0,
+            latest_ns: 0,
         }
     }
 
@@ -189,6 +201,8 @@ impl PingTally {
 
     fn count(&mut self, sample: &PingSample) -> Option<Note> {
         let (len, time) = (sample.result as u64, sample.lat_ns);
+        self.ios[sample.operation] += 1;
+        self.bytes[sample.operation] += len;
         let note = if self.counts.requests <= self.rules.warmup {
             Some(Note::Warmup)
         } else if time < self.rules.least_ns {
@@ -223,6 +237,29 @@ impl PingTally {
             _ if time * 2 < mean => Some(Note::Fast),
             _ if time > mean * 2 => Some(Note::Slow),
             _ => None,
+        }
+    }
+
+    /// Notes that a request was made `at_ns`, the first of its interval where it `begins` one.
+    pub fn made(&mut self, at_ns: u64, begins: bool) {
+        self.latest_ns = at_ns;
+        self.intervals += u64::from(begins);
+    }
+
+    /// What the requests so far add up to.
+    pub fn account(&self) -> PingAccount {
+        let stalls = Vec::new();
+        let counts =
+            PingCounts { stalls, errors_by_errno: self.counts.errors_by_errno.clone(), ..self.counts };
+        PingAccount {
+            counts,
+            load: self.whole,
+            ios: self.ios,
+            bytes: self.bytes,
+            lat_ns: self.time.clone(),
+            response_ns: self.response.clone(),
+            intervals: self.intervals,
+            latest_ns: self.latest_ns,
         }
     }
 

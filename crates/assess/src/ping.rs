@@ -15,10 +15,10 @@ mod worker;
 use std::sync::Mutex;
 
 use fathom_analysis::ping::{
-    DeviceCounts, Note, Ping, PingHow, PingSample, PingStall, PingTally, PingWindow,
+    DeviceCounts, Note, Ping, PingHow, PingProgress, PingSample, PingStall, PingTally, PingWindow,
 };
 use fathom_record::{Observed, RunHeader, RunRecord, TestRecord, TestStatus};
-use fathom_runner::{InFlight, Progress, RunControl, RunHandle, StopHandle};
+use fathom_runner::{InFlight, MachineTick, MachineTicks, Progress, RunControl, RunHandle, StopHandle};
 use fathom_sys::clock::unix_us;
 use fathom_sys::device::{DiskSampler, DiskStats};
 
@@ -29,10 +29,18 @@ use worker::{PingEvent, PingReady, SharedTally};
 
 use crate::simulated::is_simulated;
 
+/// The id of the test that a ping is.
+pub const PING_TEST: &str = "ping";
+
 /// A request without an answer for so long is reported.
 pub const STALL_NS: u64 = 1_500_000_000;
 /// It is reported again each time this has passed.
 const REMIND_NS: u64 = 10_000_000_000;
+/// It is told this often how a ping stands.
+const PROGRESS_NS: u64 = 500_000_000;
+/// A request without an answer for so long shows in how a ping stands.
+const WAITS_NS: u64 = 1_000_000_000;
+
 /// Receives the events of a ping. Every method is optional.
 pub trait PingObserver {
     /// The target is open; requests begin. Samples count their time from `unix_us`.
@@ -47,6 +55,9 @@ pub trait PingObserver {
     fn stalled(&mut self, _stall: &PingStall, _preparing: bool) {}
     /// A request that was reported as stalled has its answer.
     fn answered(&mut self, _length_ns: u64) {}
+    /// How it stands, where the settings ask for that: half a second after the last time or later, once a request was answered or
+    /// while one has no answer, and at the end.
+    fn progress(&mut self, _progress: &PingProgress) {}
 }
 
 impl PingObserver for () {}
@@ -71,8 +82,17 @@ pub fn run(
     let handle =
         RunHandle::begin(control.clone(), move |events| worker::work(settings, &own, &counted, events))
             .map_err(|error| PingError::Thread(format!("cannot be started: {error}")))?;
-    let mut watcher =
-        Watcher { control, tally, observer, ready: None, unix_us: 0, is_simulated, reported: None };
+    let mut watcher = Watcher {
+        control,
+        tally,
+        observer,
+        ready: None,
+        unix_us: 0,
+        is_simulated,
+        reported: None,
+        machine: None,
+        told: Told::default(),
+    };
     let end_ns = watcher.watch(handle)?;
     watcher.account(end_ns)
 }
@@ -87,6 +107,17 @@ struct Watcher<'a> {
     is_simulated: bool,
     /// The request reported as stalled: when it was made, and when it was last reported.
     reported: Option<(u64, u64)>,
+    /// Where it is told how the ping stands on real time.
+    machine: Option<MachineTicks>,
+    told: Told,
+}
+
+/// When it was last told how a ping stands, and what of.
+#[derive(Default)]
+struct Told {
+    /// ns since the ping began.
+    at_ns: u64,
+    requests: u64,
 }
 
 impl Watcher<'_> {
@@ -101,14 +132,17 @@ impl Watcher<'_> {
                 Progress::Waiting => {}
                 Progress::Stuck(_) => {
                     self.look();
+                    self.tell_progress(true);
                     return Ok(None);
                 }
                 Progress::Ended(end_ns) => {
                     self.look();
+                    self.tell_progress(true);
                     return end_ns.map(Some);
                 }
             }
             self.look();
+            self.tell_progress(false);
         }
     }
 
@@ -118,11 +152,13 @@ impl Watcher<'_> {
                 self.unix_us = if self.is_simulated { 0 } else { unix_us() };
                 ready.header.started_unix_ms = self.unix_us / 1000;
                 self.observer.ready(&ready.header, &ready.how, self.unix_us);
+                self.machine = ready.machine.take();
                 self.ready = Some(ready);
             }
             PingEvent::Sample(sample, note) => self.observer.sample(&sample, note),
             PingEvent::Period(period) => self.observer.period(&period),
             PingEvent::BurstEnded => self.observer.burst_ended(),
+            PingEvent::Progress(progress) => self.observer.progress(&progress),
             PingEvent::Stalled(stall) => {
                 self.observer.stalled(&stall, false);
                 if !stall.unanswered {
@@ -150,6 +186,28 @@ impl Watcher<'_> {
         self.observer.stalled(&self.stall(stalled, length_ns), self.ready.is_none());
     }
 
+    /// Tells how the ping stands, if that is due or `is_last`. Reads the counters of devices, and never their target.
+    fn tell_progress(&mut self, is_last: bool) {
+        let begin_ns = self.ready.as_ref().map(|ready| ready.begin_ns);
+        let (Some(machine), Some(now), Some(begin_ns)) = (&mut self.machine, self.control.now_ns(), begin_ns)
+        else {
+            return;
+        };
+        let elapsed_ns = now.saturating_sub(begin_ns);
+        if !is_last && elapsed_ns < self.told.at_ns + PROGRESS_NS {
+            return;
+        }
+        let waits_ns = self.control.waited().map(|(_, length_ns)| length_ns);
+        let account = worker::lock(&self.tally).account();
+        let has_news = account.counts.requests > self.told.requests;
+        if !is_last && !has_news && waits_ns.is_none_or(|ns| ns < WAITS_NS) {
+            return;
+        }
+        self.told = Told { at_ns: elapsed_ns, requests: account.counts.requests };
+        let MachineTick { devices, host } = machine.tick(now);
+        self.observer.progress(&PingProgress { elapsed_ns, account, waits_ns, devices, host });
+    }
+
     fn stall(&self, InFlight { since_ns, offset }: InFlight, length_ns: u64) -> PingStall {
         let begin_ns = self.ready.as_ref().map_or(0, |ready| ready.begin_ns);
         PingStall {
@@ -170,7 +228,7 @@ impl Watcher<'_> {
             let reason = interrupted.unwrap_or_else(|| "nobody".to_owned());
             return Err(PingError::Stopped { reason });
         };
-        let PingReady { mut header, how, disk, begin_ns, thread } = *ready;
+        let PingReady { mut header, how, disk, begin_ns, thread, .. } = *ready;
         let stuck_thread = end_ns.is_none().then_some(thread);
         let now = end_ns.or_else(|| self.control.now_ns());
         let elapsed_ns = now.unwrap_or(begin_ns).saturating_sub(begin_ns);
@@ -205,8 +263,8 @@ fn test_of(ping: Ping, started_unix_ms: u64, interrupted: Option<String>) -> Tes
         None => (TestStatus::Complete, None),
     };
     TestRecord {
-        id: "ping".to_owned(),
-        title: format!("{}, one I/O at a time", ping.how.operation),
+        id: PING_TEST.to_owned(),
+        title: ping.how.title(),
         status,
         reason,
         started_unix_ms,

@@ -11,6 +11,7 @@ mod hub;
 mod lines;
 pub mod observer;
 pub mod run_socket;
+pub mod single;
 mod view;
 
 use std::io;
@@ -32,6 +33,7 @@ use full_screen::{FullScreen, ViewSource};
 pub use full_screen::{restore, restore_soon};
 pub use hub::{Hub, OpenToFollowers};
 use lines::LineStream;
+use view::NextWords;
 
 /// Niceness of the threads that draw, write and answer: below that of the workers.
 pub const NICE: i8 = 10;
@@ -45,14 +47,35 @@ pub struct LiveOutputs {
     has_stderr: bool,
 }
 
+/// What the key `n` of a view does.
+#[derive(Clone, Default)]
+pub enum NextKey {
+    /// There is no such key.
+    #[default]
+    Nothing,
+    /// Ends the running test of this control, and goes on with the next.
+    EndTest(RunControl),
+    /// Shows the next device.
+    ShowDevice,
+}
+
+impl NextKey {
+    /// What a view says of it.
+    const fn words(&self) -> Option<NextWords> {
+        match self {
+            NextKey::Nothing => None,
+            NextKey::EndTest(_) => Some(view::END_TEST),
+            NextKey::ShowDevice => Some(view::SHOW_DEVICE),
+        }
+    }
+}
+
 /// A run that is to be shown.
 pub struct LiveRun {
     /// The steps that are planned, by id and title, as far as they are known.
     pub steps: Vec<(String, String)>,
-    /// Controls it.
-    pub control: RunControl,
-    /// A test can be ended without the run.
-    pub can_skip: bool,
+    /// What the key for the next does.
+    pub next: NextKey,
     /// Units of rates and amounts.
     pub units: UnitSystem,
     /// It is kept in a history, where other processes find it, and lasts.
@@ -65,7 +88,7 @@ impl LiveOutputs {
     /// # Errors
     /// A file, an address or the terminal cannot be had.
     pub fn open(arguments: &LiveArguments, run: LiveRun) -> Result<LiveOutputs, Complaint> {
-        if !arguments.tui && arguments.streams.is_empty() {
+        if !arguments.is_asked_for() {
             let hub = run.can_be_followed.then(|| Arc::new(Hub::for_followers(LiveState::new(run.steps))));
             return Ok(LiveOutputs { hub, screen: None, has_stderr: false });
         }
@@ -83,7 +106,7 @@ impl LiveOutputs {
                 }
             }
         }
-        let LiveRun { steps, control, can_skip, units, can_be_followed: _ } = run;
+        let LiveRun { steps, next, units, can_be_followed: _ } = run;
         let hub = Arc::new(Hub::new(LiveState::new(steps), streams));
         let mut outputs = LiveOutputs { hub: Some(hub.clone()), screen: None, has_stderr };
         if has_stderr {
@@ -95,8 +118,7 @@ impl LiveOutputs {
             output::warn(&format!("Live metrics: http://{address}/metrics"));
         }
         if arguments.tui {
-            let control = can_skip.then_some(control);
-            let screen = FullScreen::open(ViewSource { hub, control, units });
+            let screen = FullScreen::open(ViewSource { hub, next, units });
             outputs.screen = Some(screen.map_err(|error| no_thread(&error))?);
         }
         Ok(outputs)
@@ -150,6 +172,18 @@ fn check_terminal(wants_screen: bool, has_stderr: bool) -> Result<(), Complaint>
             Err(Complaint::usage(format!("--tui needs a terminal: {obstacle}"), Some(hint)))
         }
     }
+}
+
+/// A view and lines of JSON on standard output would share the terminal.
+///
+/// # Errors
+/// They do.
+pub fn check_beside_lines(arguments: &LiveArguments) -> Result<(), Complaint> {
+    if arguments.tui && output::stdout_is_seen() {
+        let hint = "redirect standard output: > FILE".to_owned();
+        return Err(Complaint::usage("--tui and lines of JSON both need the terminal", Some(hint)));
+    }
+    Ok(())
 }
 
 fn open_lines(path: Option<&Path>) -> Result<LineStream, Complaint> {

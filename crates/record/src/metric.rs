@@ -61,11 +61,12 @@ impl MetricDirection {
 }
 
 /// From when to when a latency counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LatencySpan {
     /// Start to issued.
     Submission,
     /// Issued to completed.
+    #[default]
     Completion,
     /// Start to completed.
     Total,
@@ -131,7 +132,7 @@ fn name_of<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str 
 
 impl LatencySpan {
     /// The word in an address.
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         name_of(&SPANS, self)
     }
 }

@@ -6,6 +6,8 @@ mod devices;
 mod followed;
 pub mod json;
 pub mod metrics;
+mod monitor;
+mod ping;
 mod series;
 mod state;
 #[cfg(test)]
@@ -13,6 +15,8 @@ mod tests;
 
 pub use devices::{DeviceLoad, HostShares};
 pub use followed::FollowedRun;
+pub use monitor::{LiveDevice, LiveMonitor, MonitorTick};
+pub use ping::{LivePing, PingEnd};
 pub use series::{LivePoint, LiveSeries, MOST_POINTS};
 pub use state::{
     LiveLatency, LiveStage, LiveState, LiveStep, LiveStepState, LiveTest, STALLED_FROM_NS, StepFigures,

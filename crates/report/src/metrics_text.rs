@@ -29,7 +29,8 @@ impl FamilyKind {
 
 /// A family of samples.
 pub(crate) struct Family {
-    pub name: &'static str,
+    /// The name without its unit.
+    pub stem: &'static str,
     /// Suffix of the name; empty where it has no unit.
     pub unit: &'static str,
     pub help: &'static str,
@@ -37,19 +38,36 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// A family of gauges without a unit.
-    pub const fn gauge(name: &'static str, help: &'static str) -> Family {
-        Family { name, unit: "", help, kind: FamilyKind::Gauge }
+    /// A family of gauges.
+    pub const fn gauge(stem: &'static str, unit: &'static str, help: &'static str) -> Family {
+        Family { stem, unit, help, kind: FamilyKind::Gauge }
     }
 
-    /// A family of gauges whose name ends in `unit`.
-    pub const fn gauge_in(unit: &'static str, name: &'static str, help: &'static str) -> Family {
-        Family { name, unit, help, kind: FamilyKind::Gauge }
+    /// A family of counters.
+    pub const fn counter(stem: &'static str, unit: &'static str, help: &'static str) -> Family {
+        Family { stem, unit, help, kind: FamilyKind::Counter }
+    }
+
+    /// A family of histograms.
+    pub const fn histogram(stem: &'static str, unit: &'static str, help: &'static str) -> Family {
+        Family { stem, unit, help, kind: FamilyKind::Histogram }
+    }
+
+    /// True where `other` has the same name.
+    fn is(&self, other: &Family) -> bool {
+        (self.stem, self.unit) == (other.stem, other.unit)
+    }
+
+    /// The whole name, which ends in the unit.
+    pub fn name(&self) -> String {
+        let separator = if self.unit.is_empty() { "" } else { "_" };
+        [self.stem, separator, self.unit].concat()
     }
 
     /// Writes what stands above the samples.
     pub fn head(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Family { name, unit, help, kind } = self;
+        let Family { unit, help, kind, .. } = self;
+        let name = self.name();
         writeln!(out, "# TYPE {name} {}", kind.name())?;
         if !unit.is_empty() {
             writeln!(out, "# UNIT {name} {unit}")?;
@@ -100,23 +118,29 @@ impl fmt::Display for LabelSet {
 /// Labels and values by family.
 #[derive(Default)]
 pub(crate) struct Samples {
-    families: BTreeMap<&'static str, BTreeMap<String, f64>>,
+    /// In the order in which each had its first sample.
+    families: Vec<(&'static Family, BTreeMap<String, f64>)>,
 }
 
 impl Samples {
     /// Adds a sample, in place of one with the same labels.
-    pub fn add(&mut self, family: &Family, labels: &LabelSet, value: f64) {
-        self.families.entry(family.name).or_default().insert(labels.to_string(), value);
+    pub fn add(&mut self, family: &'static Family, labels: &LabelSet, value: f64) {
+        let place = self.families.iter().position(|(known, _)| known.is(family));
+        let place = place.unwrap_or_else(|| {
+            self.families.push((family, BTreeMap::new()));
+            self.families.len() - 1
+        });
+        self.families[place].1.insert(labels.to_string(), value);
     }
 
-    /// Writes the samples of `families` in their order; a family without samples is left out.
-    pub fn write(&self, families: &[Family], out: &mut dyn Write) -> io::Result<()> {
-        for family in families {
-            let Some(found) = self.families.get(family.name) else { continue };
+    /// Writes the families that have samples.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (family, found) in &self.families {
             family.head(out)?;
+            let name = family.name();
             let suffix = if family.kind == FamilyKind::Counter { "_total" } else { "" };
             for (labels, value) in found {
-                writeln!(out, "{}{suffix}{{{labels}}} {value}", family.name)?;
+                writeln!(out, "{name}{suffix}{{{labels}}} {value}")?;
             }
         }
         Ok(())

@@ -78,6 +78,11 @@ impl PingFeed {
         end.is_some_and(|end| self.due_ns >= end || (self.in_burst > 0 && now >= end))
     }
 
+    /// True where the latest request is the first of its interval.
+    pub const fn begins_interval(&self) -> bool {
+        self.in_burst == 0
+    }
+
     /// Takes the result of the latest request; true where it was the last of a burst.
     pub fn completed(&mut self, result: i64) -> bool {
         let burst = self.settings.burst;

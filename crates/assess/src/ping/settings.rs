@@ -103,6 +103,8 @@ pub struct PingSettings {
     pub print_interval_ns: u64,
     /// Tell of each request.
     pub each: bool,
+    /// Tell how it stands twice a second.
+    pub progress: bool,
     /// Find out where requests are answered.
     pub label: bool,
     /// Go on after a failed request.
@@ -152,6 +154,7 @@ impl Default for PingSettings {
             print_count: 0,
             print_interval_ns: 0,
             each: true,
+            progress: false,
             label: false,
             go_on: false,
             destroy: false,

@@ -3,11 +3,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fathom_analysis::ping::{Note, PingHow, PingSample, PingStall, PingTally, PingWindow, ServedBy};
+use fathom_analysis::ping::{
+    Note, PingHow, PingProgress, PingSample, PingStall, PingTally, PingWindow, ServedBy,
+};
 use fathom_model::{Op, Request};
 use fathom_record::RunHeader;
 use fathom_runner::{
-    EventSender, InFlight, RunControl, Session, SingleCompletion, SingleFeed, SingleRequest,
+    EventSender, InFlight, MachineTicks, RunControl, Session, SingleCompletion, SingleFeed, SingleRequest,
 };
 use fathom_sys::device::{DiskSampler, DiskStats};
 use fathom_sys::io::{Advice, fadvise};
@@ -19,7 +21,7 @@ use super::feed::{EAGAIN, PingFeed};
 use super::random::Random;
 use super::settings::{LatePolicy, PingSettings};
 use super::target::{self, OpenedTarget};
-use super::{REMIND_NS, STALL_NS, volume};
+use super::{PROGRESS_NS, REMIND_NS, STALL_NS, volume};
 
 /// The account, which the worker and its watcher share.
 pub(super) type SharedTally = Arc<Mutex<PingTally>>;
@@ -34,6 +36,8 @@ pub(super) struct PingReady {
     pub how: PingHow,
     /// The counters of the device beneath, where they are needed at the end.
     pub disk: Option<(DiskSampler, DiskStats)>,
+    /// The counters of the machine and of the target's devices, where they are shown meanwhile.
+    pub machine: Option<MachineTicks>,
     /// When the first request is due, ns of the session's clock.
     pub begin_ns: u64,
     /// The kernel's id of the thread that makes the requests.
@@ -50,6 +54,8 @@ pub(super) enum PingEvent {
     Period(PingWindow),
     /// The last request of a burst was answered.
     BurstEnded,
+    /// How it stands on virtual time. On real time the watcher finds out by itself.
+    Progress(Box<PingProgress>),
     /// A simulated volume took its time, or never answered. Of real ones the watcher tells, while they do.
     Stalled(PingStall),
 }
@@ -96,12 +102,25 @@ pub(super) fn work(
     let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
     let header = settings.header(&session);
     let (begin_ns, thread) = (session.now(), fathom_sys::thread::thread_id());
-    events.tell(PingEvent::Ready(Box::new(PingReady { header, how, disk, begin_ns, thread })));
+    let is_watched = settings.progress && !session.is_simulated();
+    let machine = is_watched.then(|| MachineTicks::begin(Some(&settings.target), begin_ns));
+    events.tell(PingEvent::Ready(Box::new(PingReady { header, how, disk, machine, begin_ns, thread })));
     let period_end = settings.print_interval_ns;
+    let told_ns = Some(0).filter(|_| settings.progress && session.is_simulated());
     let feed = PingFeed::new(settings, target.range, begin_ns, random);
-    let mut requests =
-        PingRequests { tally, events, target, feed, served: None, answered_ns: None, period_end, end: None };
+    let mut requests = PingRequests {
+        tally,
+        events,
+        target,
+        feed,
+        served: None,
+        answered_ns: None,
+        period_end,
+        told_ns,
+        end: None,
+    };
     requester.run(&mut requests).map_err(PingError::EngineFailed)?;
+    requests.tell_progress(session.now() - begin_ns, 0);
     requests.end.unwrap_or_else(|| Ok(session.now()))
 }
 
@@ -117,6 +136,8 @@ struct PingRequests<'a> {
     answered_ns: Option<u64>,
     /// When the present period of fixed length ends, ns since the beginning.
     period_end: u64,
+    /// When it was last told how the ping stands, ns since the beginning; `None` on real time, or where nobody asks.
+    told_ns: Option<u64>,
     /// How it ended before its time.
     end: Option<Result<u64, PingError>>,
 }
@@ -185,6 +206,7 @@ impl SingleFeed for PingRequests<'_> {
         };
         self.answered_ns = Some(sample.elapsed_ns);
         self.count(&sample, request_stall);
+        self.tell_progress(sample.elapsed_ns, PROGRESS_NS);
         if self.feed.completed(result) && self.feed.settings.each && self.end.is_none() {
             self.events.tell(PingEvent::BurstEnded);
         }
@@ -221,10 +243,23 @@ impl PingRequests<'_> {
         }
     }
 
+    /// Tells how the ping stands on virtual time, where it was last told `after_ns` ago.
+    fn tell_progress(&mut self, elapsed_ns: u64, after_ns: u64) {
+        let is_due = |told_ns: u64| elapsed_ns >= told_ns + after_ns;
+        if !self.told_ns.is_some_and(is_due) {
+            return;
+        }
+        self.told_ns = Some(elapsed_ns);
+        let account = lock(self.tally).account();
+        let progress = PingProgress { elapsed_ns, account, ..PingProgress::default() };
+        self.events.tell(PingEvent::Progress(Box::new(progress)));
+    }
+
     /// Counts a sample, with its stall where it was one, and tells of it.
     fn count(&mut self, sample: &PingSample, stall: Option<PingStall>) {
         let PingFeed { settings, .. } = &self.feed;
         let mut tally = lock(self.tally);
+        tally.made(sample.elapsed_ns - sample.lat_ns, self.feed.begins_interval());
         let note = tally.take(sample);
         stall.into_iter().for_each(|stall| tally.stalled(stall));
         let by_count = settings.print_count > 0 && tally.period.lat_ns.count >= settings.print_count;

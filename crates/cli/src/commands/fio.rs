@@ -39,13 +39,13 @@ use fathom_stats::RunOutcome;
 use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::exit::{Exit, without_excerpt};
+use crate::live::single::SingleTest;
 use crate::stall_note::StallNote;
 use crate::{output, signals};
 use aggregate_log::AggregateLog;
 use failures::tell_failures;
 use idleness::IdleWatch;
 use keeper::Keeper;
-use live::FioLive;
 use logs::FioLogs;
 use observer::{FioObserver, eta_line, layouts, shows_eta};
 use requests::Requests;
@@ -249,7 +249,7 @@ fn measure(
     let mut keeper = Keeper::new(command, words, invocation, &plan, &notes);
     let is_simulated = keeper::targets(&plan).iter().any(|path| is_simulated(path));
     let can_be_followed = keeper.kept_header().is_some() && !is_simulated;
-    let live = FioLive::open(command, &plan, &keeper.header, control.clone(), can_be_followed)?;
+    let live = live::open(command, &plan, &keeper.header, control.clone(), can_be_followed)?;
     keeper.hub = live.hub();
     let shows_eta = shows_eta(command, &sink) && !live.has_screen();
     let handle = begin(control.clone(), command, plan.clone(), targets, keeper.kept_header().cloned(), logs)?;
@@ -299,7 +299,7 @@ struct Watched<'a> {
     stop: StopHandle,
     caught: &'a signals::SignalWatch,
     requests: Requests,
-    live: FioLive,
+    live: SingleTest,
 }
 
 /// Follows the run to its end; `None` where its thread is stuck and was given up.

@@ -17,7 +17,7 @@ use super::run_arguments::RunArguments;
 use crate::exit::{Complaint, Exit};
 use crate::live::arguments::LiveArguments;
 use crate::live::observer::LiveObserver;
-use crate::live::{Hub, LiveOutputs, LiveRun};
+use crate::live::{Hub, LiveOutputs, LiveRun, NextKey};
 use crate::output::Bar;
 use crate::run_display::RunDisplay;
 use crate::store::HistoryKeeper;
@@ -134,10 +134,10 @@ impl Measuring {
         let control = RunControl::default();
         let caught = signals::watch(control.stop_handle()).map_err(signals::unwatched)?;
         let units = self.form.style().units.unwrap_or_default();
-        let (steps, can_skip) = (self.planned.clone(), self.can_skip);
+        let next = if self.can_skip { NextKey::EndTest(control.clone()) } else { NextKey::Nothing };
         // In virtual time a run is over before somebody can follow it.
         let can_be_followed = self.keeps && !self.is_simulated && self.place.history.is_some();
-        let run = LiveRun { steps, control: control.clone(), can_skip, units, can_be_followed };
+        let run = LiveRun { steps: self.planned.clone(), next, units, can_be_followed };
         let live = LiveOutputs::open(&self.live, run)?;
         let keys = if live.has_screen() { None } else { keys::watch() };
         if keys.is_some() {

@@ -1,9 +1,12 @@
 //! `fathom monitor`: shows what devices do now, and writes the job that would do it again.
 
+mod job_file;
+mod live;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,25 +16,27 @@ use fathom_analysis::monitor::{MonitorInterval, WatchedDevice};
 use fathom_assess::TestKeeper;
 use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSettings};
 use fathom_model::Nanos;
-use fathom_model::text::shell_quoted;
 use fathom_model::units::{duration, parse_duration};
 use fathom_record::{RunHeader, RunRecord};
 use fathom_report::formats::{Format, text};
 use fathom_report::monitor::{
-    intervals as monitor_intervals, job as monitor_job, json as monitor_json, lines as monitor_lines,
-    means as monitor_means, view as monitor_view,
+    intervals as monitor_intervals, json as monitor_json, lines as monitor_lines, means as monitor_means,
+    view as monitor_view,
 };
 use fathom_report::view::View;
 use fathom_report::{Style, TextWriter, text_writer};
 use fathom_runner::StopHandle;
-use fathom_sys::files::{PathRefusal, check_output, replace_output};
 
 use super::format_arguments::FormatArguments;
 use super::run_arguments::{KeepArguments, words};
 use crate::exit::{Complaint, Exit};
+use crate::live::arguments::LiveArguments;
 use crate::screen::Screen;
 use crate::store::{self, HistoryKeeper};
 use crate::{keys, output, signals};
+use job_file::JobFile;
+pub(super) use job_file::NEW_FILE_MODE;
+use live::MonitorLive;
 
 /// What `fathom monitor` takes.
 #[derive(Args)]
@@ -58,12 +63,15 @@ pub struct MonitorArguments {
     /// Write a job file that reproduces the load; implies --trace where permitted
     #[arg(long, value_name = "FILE")]
     to_job: Option<PathBuf>,
+    #[command(flatten)]
+    live: LiveArguments,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   fathom monitor                            all disks, every second, until Ctrl-C
   fathom monitor /mnt/data --interval 5     the device under a directory
+  fathom monitor --tui --trace nvme0n1      in full screen, with service times
   fathom monitor --count 60 --format csv    means over a minute
   fathom monitor --json --count 60 nvme0n1 > minute.ndjson
   fathom monitor --to-job load.fio --count 60 nvme0n1
@@ -105,24 +113,28 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
     };
     // Now rather than after hours of watching.
     let job_file = arguments.to_job.as_ref().map(|path| JobFile::check(path)).transpose()?;
+    let style = arguments.form.style();
+    let live = MonitorLive::open(&arguments.live, arguments.form.format(), &style, arguments.count)?;
     let form = match arguments.form.format() {
         Format::Json => MonitorOutput::Json,
+        Format::Text if live.has_screen() && output::stdout_is_seen() => MonitorOutput::Covered,
         Format::Text if output::stdout_is_seen() => MonitorOutput::Live(Screen::default()),
         Format::Text => MonitorOutput::Lines,
         format => MonitorOutput::Means(format),
     };
     let mut printer = MonitorPrinter {
         form,
-        style: arguments.form.style(),
+        style,
         stop: stop.clone(),
         captures: BTreeMap::new(),
         captures_wanted: job_file.is_some(),
         keeper: HistoryKeeper::asked_for(&arguments.keeping, None),
+        live,
         begun: false,
         ended: Arc::new(AtomicU64::new(0)),
         failed: None,
     };
-    let keys = keys::watch();
+    let keys = if printer.live.has_screen() { None } else { keys::watch() };
     let ended = printer.ended.clone();
     caught.answer_status(move || format!("monitor: {} intervals so far", ended.load(Ordering::Relaxed)));
     let record = monitor::run(&settings, &stop, &mut printer)?;
@@ -157,6 +169,8 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
 enum MonitorOutput {
     /// A table that is drawn over.
     Live(Screen),
+    /// Nothing until the end: a view has the terminal.
+    Covered,
     /// A line per device and interval.
     Lines,
     /// An object per device and interval.
@@ -174,6 +188,7 @@ struct MonitorPrinter {
     captures: BTreeMap<String, Capture>,
     captures_wanted: bool,
     keeper: HistoryKeeper,
+    live: MonitorLive,
     begun: bool,
     /// Intervals that have ended, for who asks how it goes.
     ended: Arc<AtomicU64>,
@@ -185,18 +200,22 @@ impl MonitorPrinter {
     /// Keeps the run; returns what was captured. Means over all the time are the report; on a terminal they take the place of the
     /// last interval.
     fn finish(mut self, record: &RunRecord) -> Result<BTreeMap<String, Capture>, Complaint> {
+        self.live.end();
         record.tests.iter().for_each(|test| self.keeper.append(test));
         let kept = self.keeper.finish(record);
         let failed = self.failed.take().map_or(Ok(()), Err);
         if failed.is_ok() {
             match &mut self.form {
                 MonitorOutput::Live(screen) => draw(screen, &monitor_means(record), &self.style)?,
+                MonitorOutput::Covered => {
+                    output::print(|out| text::render(&monitor_means(record), &self.style, out))?;
+                }
                 MonitorOutput::Means(format) => {
                     output::print(|out| show(record, &self.style, *format, out))?;
                 }
                 MonitorOutput::Lines | MonitorOutput::Json => {}
             }
-            if matches!(self.form, MonitorOutput::Live(_) | MonitorOutput::Lines) {
+            if matches!(self.form, MonitorOutput::Live(_) | MonitorOutput::Covered | MonitorOutput::Lines) {
                 output::print(|out| store::write_kept(&kept, out))?;
             }
         }
@@ -230,7 +249,7 @@ impl MonitorPrinter {
             MonitorOutput::Json => output::try_print(|out| {
                 intervals.iter().try_for_each(|interval| monitor_json::line(interval, &mut out.json()))
             }),
-            MonitorOutput::Means(_) => Ok(()),
+            MonitorOutput::Means(_) | MonitorOutput::Covered => Ok(()),
         }
     }
 
@@ -251,10 +270,12 @@ fn draw(screen: &mut Screen, view: &View, style: &Style) -> io::Result<()> {
 impl MonitorObserver for MonitorPrinter {
     fn begun(&mut self, header: &RunHeader) {
         self.keeper.begin(header);
+        self.live.begin(header);
     }
 
     fn interval(&mut self, intervals: &[MonitorInterval]) {
         self.ended.fetch_add(1, Ordering::Relaxed);
+        self.live.take(intervals);
         if self.captures_wanted {
             for interval in intervals {
                 self.captures.entry(interval.device.name.clone()).or_default().add(interval);
@@ -289,56 +310,6 @@ impl MonitorObserver for MonitorPrinter {
         if let Some(hint) = hint {
             self.say(&format!("hint: {hint}"));
         }
-    }
-}
-
-/// As for any file that is made; the umask takes away from it.
-pub(super) const NEW_FILE_MODE: u32 = 0o666;
-
-fn unwritable(path: &Path, error: &io::Error) -> String {
-    format!("cannot write {}: {}", path.display(), output::plain(error))
-}
-
-/// Where the job goes.
-struct JobFile {
-    path: PathBuf,
-}
-
-impl JobFile {
-    /// A file that can be created at `path`, as far as that is known without creating it.
-    fn check(path: &Path) -> Result<JobFile, Complaint> {
-        match check_output(path) {
-            Ok(()) => Ok(JobFile { path: path.to_owned() }),
-            Err(error) => {
-                let hint = PathRefusal::of(&error).map(PathRefusal::hint);
-                let hint = hint.unwrap_or("name a file in an existing directory");
-                Err(Complaint::usage(unwritable(path, &error), Some(hint.to_owned())))
-            }
-        }
-    }
-
-    /// Writes the job of the one device that did most.
-    fn write(&self, captures: &BTreeMap<String, Capture>) -> Result<(), Complaint> {
-        let mut loads: Vec<MonitorInterval> = captures.values().filter_map(Capture::load).collect();
-        loads.sort_by_key(|load| std::cmp::Reverse(load.activity.total().ios));
-        let text = loads.first().and_then(|load| Some((load, monitor_job::render(load)?)));
-        let Some((load, text)) = text else {
-            let hint = "run fathom monitor while the load runs".to_owned();
-            return Err(Complaint::failed("cannot write a job: the devices completed no I/O", Some(hint)));
-        };
-        replace_output(&self.path, NEW_FILE_MODE, |out| out.write_all(text.as_bytes())).map_err(|error| {
-            let hint = PathRefusal::of(&error).map(|refusal| refusal.hint().to_owned());
-            Complaint::failed(unwritable(&self.path, &error), hint)
-        })?;
-        let others = loads.len() - 1;
-        let more = if others == 0 { String::new() } else { format!(" ({others} other devices had less)") };
-        let name = self.path.to_string_lossy();
-        let name = shell_quoted(&name);
-        output::warn(&format!(
-            "Wrote the load of {}{more} to {name}. To run it: TARGET=... fathom fio {name}",
-            load.device.name
-        ));
-        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! `fathom ping`, and ioping's own command line where the program is called so: reads it, pings, shows, exits.
 
 mod grammar;
+mod live;
 mod options;
 mod printer;
 mod units;
@@ -19,9 +20,10 @@ use fathom_report::ping::{self as report_ping, json as ping_json, text as ping_t
 use fathom_report::{JsonWriter, Style, TextWriter};
 use fathom_runner::StopHandle;
 
-use crate::exit::Exit;
+use crate::exit::{Complaint, Exit};
 use crate::{keys, output, signals};
 pub use grammar::{PingOption, ValueUse};
+use live::PingLive;
 use options::{PingInvocation, PingOutput, PingProgram};
 use printer::PingPrinter;
 
@@ -29,9 +31,10 @@ use printer::PingPrinter;
 const IOPING_VERSION: &str = "ioping 1.3";
 
 /// Examples of `fathom ping`.
-pub const EXAMPLES: [&str; 4] = [
+pub const EXAMPLES: [&str; 5] = [
     "fathom ping -c 10 /mnt/data                     ten requests, one a second",
     "fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data",
+    "fathom ping --tui /mnt/data                     in full screen; ? shows the keys",
     "fathom ping -W -c 100 -i 10ms /mnt/data         writes, each synchronous",
     "fathom ping -c 10 'sim:aws-gp2-2016?size=50GiB'  a simulated volume",
 ];
@@ -114,8 +117,14 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
             );
         }
     };
-    let keys = if front == PingProgram::Own { keys::watch() } else { None };
-    let mut printer = PingPrinter::new(&invocation, front, stop.clone());
+    let live = match PingLive::open(&invocation) {
+        Ok(live) => live,
+        Err(Complaint { message, hint, exit, .. }) => return fail(front, &message, hint, exit),
+    };
+    let keys = if front == PingProgram::Own && !live.has_screen() { keys::watch() } else { None };
+    settings.progress = invocation.live.is_asked_for();
+    let mut printer = PingPrinter::new(&invocation, front, stop.clone(), live);
+    settings.each &= !printer.is_covered();
     let (name, answered) = (printer.name(), printer.answered.clone());
     caught.answer_status(move || format!("{name}: {} requests so far", answered.load(Ordering::Relaxed)));
     let record = match ping::run(settings, &stop, &mut printer) {

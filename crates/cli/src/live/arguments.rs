@@ -20,6 +20,13 @@ pub struct LiveArguments {
     pub streams: Vec<LiveStream>,
 }
 
+impl LiveArguments {
+    /// True where anything is to be shown.
+    pub fn is_asked_for(&self) -> bool {
+        self.tui || !self.streams.is_empty()
+    }
+}
+
 /// One stream of live figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiveStream {

@@ -11,15 +11,14 @@ use std::time::Duration;
 
 use fathom_model::units::UnitSystem;
 use fathom_report::live::LiveState;
-use fathom_runner::RunControl;
 use fathom_sys::priority::set_nice;
 use signal_hook::consts::{SIGQUIT, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use super::NICE;
 use super::hub::Hub;
 use super::view::{self, Canvas, Look, ViewOptions};
+use super::{NICE, NextKey};
 use crate::keys::{self, KeyWatch};
 use crate::output;
 use crate::output::diversion::{self, Standard};
@@ -55,6 +54,8 @@ struct Chosen {
     paused: Option<Box<LiveState>>,
     shows_help: bool,
     redraws: bool,
+    /// The device of a monitor whose figures are shown; `None` = the one that has done most.
+    device: Option<String>,
 }
 
 /// A view that has the terminal as long as this lives.
@@ -67,8 +68,8 @@ pub struct FullScreen {
 pub struct ViewSource {
     /// The state.
     pub hub: Arc<Hub>,
-    /// Controls the run, where the key for the next test is to end the running one.
-    pub control: Option<RunControl>,
+    /// What the key for the next does.
+    pub next: NextKey,
     /// Units of rates and amounts.
     pub units: UnitSystem,
 }
@@ -89,8 +90,8 @@ impl FullScreen {
     pub fn open(source: ViewSource) -> io::Result<FullScreen> {
         let chosen: Arc<Mutex<Chosen>> = Arc::default();
         let has_ended = Arc::new(AtomicBool::new(false));
-        let (hub, control, choices) = (source.hub.clone(), source.control.clone(), chosen.clone());
-        let keys = keys::watch_for(move |key| act(key, &hub, control.as_ref(), &choices));
+        let (hub, next, choices) = (source.hub.clone(), source.next.clone(), chosen.clone());
+        let keys = keys::watch_for(move |key| act(key, &hub, &next, &choices));
         let keys = keys.ok_or(io::ErrorKind::NotConnected)?;
         // From here on the terminal is restored wherever this ends.
         let screen = FullScreen { has_ended: has_ended.clone(), _keys: keys };
@@ -153,7 +154,7 @@ fn hold_back(hub: Arc<Hub>) {
     });
 }
 
-fn act(key: u8, hub: &Hub, control: Option<&RunControl>, chosen: &Mutex<Chosen>) {
+fn act(key: u8, hub: &Hub, next: &NextKey, chosen: &Mutex<Chosen>) {
     let mut chosen = lock(chosen);
     match key {
         b'q' => keys::interrupt(),
@@ -163,9 +164,17 @@ fn act(key: u8, hub: &Hub, control: Option<&RunControl>, chosen: &Mutex<Chosen>)
                 None => Some(Box::new(hub.state().clone())),
             }
         }
-        b'n' => {
-            let _ = control.map(|control| control.end_phase(NEXT_TEST));
-        }
+        b'n' => match next {
+            NextKey::Nothing => {}
+            NextKey::EndTest(control) => {
+                control.end_phase(NEXT_TEST);
+            }
+            NextKey::ShowDevice => {
+                let after = |state: &LiveState| state.monitor.as_ref()?.after(chosen.device.as_deref());
+                let next = chosen.paused.as_deref().map_or_else(|| after(&hub.state()), after);
+                chosen.device = next;
+            }
+        },
         b'?' | b'h' => chosen.shows_help = !chosen.shows_help,
         b'r' => chosen.redraws = true,
         _ => {}
@@ -189,7 +198,7 @@ fn draw_until(has_ended: &AtomicBool, source: &ViewSource, chosen: &Mutex<Chosen
         if std::mem::take(&mut lock(chosen).redraws) {
             (before, drawn) = (None, None);
         }
-        if drawn != Some(now) {
+        if drawn.as_ref() != Some(&now) {
             drawn = Some(now);
             let canvas = canvas_of(source, chosen, look);
             let bytes = canvas.bytes_after(before.as_ref());
@@ -204,12 +213,13 @@ fn draw_until(has_ended: &AtomicBool, source: &ViewSource, chosen: &Mutex<Chosen
 }
 
 /// What a screen shows: the same shows the same.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Drawn {
     version: u64,
     size: (usize, usize),
     is_paused: bool,
     shows_help: bool,
+    device: Option<String>,
 }
 
 impl Drawn {
@@ -220,7 +230,8 @@ impl Drawn {
             None => source.hub.state().version,
         };
         let (is_paused, shows_help) = (chosen.paused.is_some(), chosen.shows_help);
-        Drawn { version, size: output::stderr_size(), is_paused, shows_help }
+        let device = chosen.device.clone();
+        Drawn { version, size: output::stderr_size(), is_paused, shows_help, device }
     }
 }
 
@@ -230,7 +241,8 @@ fn canvas_of(source: &ViewSource, chosen: &Mutex<Chosen>, look: Look) -> Canvas 
     let options = ViewOptions {
         is_paused: chosen.paused.is_some(),
         shows_help: chosen.shows_help,
-        can_skip: source.control.is_some(),
+        next: source.next.words(),
+        device: chosen.device.as_deref(),
         units: source.units,
     };
     let size = output::stderr_size();

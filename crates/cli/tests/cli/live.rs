@@ -92,6 +92,40 @@ fn a_reader_that_never_reads_holds_up_nothing() {
     assert!((10..5000).contains(&lines), "{lines}");
 }
 
+#[test]
+fn a_ping_streams_its_figures_beside_its_report() {
+    let dir = scratch();
+    let ping = ["ping", "-c", "2000", "-i", "10ms", "-q", "-e", "1"];
+    let plain = run(dir.path(), &[&ping[..], &[VOLUME]].concat()).quietly();
+    let live = run(dir.path(), &[&ping[..], &["--live", "ndjson=live.ndjson", VOLUME]].concat()).quietly();
+    assert_eq!(live.stdout, plain.stdout);
+    let lines = objects(&std::fs::read_to_string(dir.path().join("live.ndjson")).unwrap());
+    let types: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    assert_eq!(types[..2], ["begin", "test_begin"]);
+    assert_eq!(types[types.len() - 1], "end");
+    let snapshots = of_type(&lines, "snapshot");
+    // Of 20 s, twice a second.
+    assert!((39..=42).contains(&snapshots.len()), "{}", snapshots.len());
+    let ios: u64 = snapshots.iter().filter_map(|line| line["read"]["ios"].as_u64()).sum();
+    let last = snapshots[snapshots.len() - 1];
+    assert_eq!(
+        (ios, &last["ping"]["requests"], &last["ping"]["missed_intervals"]),
+        (2000, &2000.into(), &0.into())
+    );
+    // The first is the warm-up.
+    assert_eq!(last["lat_ns"]["so_far"]["samples"], 1999);
+    let end = of_type(&lines, "test_end")[0]["test"].clone();
+    assert_eq!((&end["id"], &end["status"]), (&"ping".into(), &"complete".into()));
+    assert!(end["figures"]["lat_p99_ns"].is_u64() && end["figures"]["clat_p99_ns"].is_null(), "{end}");
+    // On standard error, beside lines per request on standard output.
+    let both = run(dir.path(), &["ping", "-c", "5", "-i", "1s", "--events", "--live", "ndjson", VOLUME]);
+    assert_eq!((objects(&both.stdout).len(), both.code), (6, Some(0)), "{both:?}");
+    assert_eq!(of_type(&objects(&both.stderr), "snapshot").len(), 5);
+    let refused = run(dir.path(), &["ping", "--tui", VOLUME]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("error: --tui needs a terminal"), "{}", refused.stderr);
+}
+
 fn get(address: &str, request: &str) -> String {
     let mut client = TcpStream::connect(address).unwrap();
     client.write_all(request.as_bytes()).unwrap();

@@ -61,6 +61,13 @@ pub struct PingHow {
     pub notes: Vec<String>,
 }
 
+impl PingHow {
+    /// What it does, for people.
+    pub fn title(&self) -> String {
+        format!("{}, one I/O at a time", self.operation)
+    }
+}
+
 /// The target in the words that ioping has for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

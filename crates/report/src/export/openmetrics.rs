@@ -6,26 +6,25 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use fathom_analysis::criterion::{LatencySpan, MetricKind};
+use fathom_analysis::criterion::MetricKind;
 use fathom_record::HistoryRow;
 
 use super::{ExportedRun, figures};
 use crate::metrics_text::{Family, LabelSet, Samples, end};
 
-const IOPS: Family = Family::gauge("fathom_test_iops", "I/Os per second.");
-const RATE: Family = Family::gauge_in("bytes_per_second", "fathom_test_bytes_per_second", "Bandwidth.");
-const LATENCY: Family = Family::gauge_in(
+static IOPS: Family = Family::gauge("fathom_test_iops", "", "I/Os per second.");
+static RATE: Family = Family::gauge("fathom_test", "bytes_per_second", "Bandwidth.");
+static LATENCY: Family = Family::gauge(
+    "fathom_test_latency",
     "seconds",
-    "fathom_test_latency_seconds",
     "Latency: lat is submission (slat) and completion (clat) together.",
 );
-const RUN: Family = Family::gauge("fathom_test_run", "Number of the run that measured the test.");
-const STARTED: Family = Family::gauge_in(
+static RUN: Family = Family::gauge("fathom_test_run", "", "Number of the run that measured the test.");
+static STARTED: Family = Family::gauge(
+    "fathom_test_run_started",
     "seconds",
-    "fathom_test_run_started_seconds",
     "Start of that run, Unix time; absent for simulated runs.",
 );
-const FAMILIES: [Family; 5] = [IOPS, RATE, LATENCY, RUN, STARTED];
 
 const NS: f64 = 1e9;
 const MS: f64 = 1e3;
@@ -50,18 +49,13 @@ pub fn render(runs: &[ExportedRun], out: &mut dyn Write) -> io::Result<()> {
             MetricKind::Iops => samples.add(&IOPS, &labels.and(&[direction]), figure.value),
             MetricKind::BytesPerSecond => samples.add(&RATE, &labels.and(&[direction]), figure.value),
             MetricKind::Latency(span, statistic) => {
-                let span = match span {
-                    LatencySpan::Submission => "slat",
-                    LatencySpan::Completion => "clat",
-                    LatencySpan::Total => "lat",
-                };
                 let statistic = statistic.name();
-                let of = [direction, ("span", span), ("statistic", statistic.as_str())];
+                let of = [direction, ("span", span.name()), ("statistic", statistic.as_str())];
                 samples.add(&LATENCY, &labels.and(&of), figure.value / NS);
             }
         }
     }
-    samples.write(&FAMILIES, out)?;
+    samples.write(out)?;
     end(out)
 }
 

@@ -1,5 +1,6 @@
 //! The device's own view and the state of the machine, from the kernel's counters of one tick.
 
+use fathom_analysis::monitor::MonitorInterval;
 use fathom_record::{DeviceTick, HostInterval};
 use serde::Serialize;
 
@@ -13,6 +14,12 @@ pub struct DeviceLoad {
     pub name: String,
     /// Completed reads, writes and discards per second, after merging and splitting.
     pub iops: f64,
+    /// Completed reads per second.
+    pub read_iops: f64,
+    /// Completed writes per second.
+    pub write_iops: f64,
+    /// Completed discards per second.
+    pub trim_iops: f64,
     /// Bytes read per second.
     pub read_bytes_per_second: f64,
     /// Bytes written per second.
@@ -39,11 +46,32 @@ impl DeviceLoad {
         Some(DeviceLoad {
             name: tick.name.clone(),
             iops: per_second(moved + counters.discard_ios),
+            read_iops: per_second(counters.read_ios),
+            write_iops: per_second(counters.write_ios),
+            trim_iops: per_second(counters.discard_ios),
             read_bytes_per_second: per_second(counters.read_sectors * SECTOR),
             write_bytes_per_second: per_second(counters.write_sectors * SECTOR),
             await_mean_ns: (moved > 0).then(|| waited_ms as f64 * 1e6 / moved as f64),
             queue_depth_mean: counters.queue_ms as f64 / 1e3 / seconds,
             utilisation: (counters.busy_ms as f64 / 1e3 / seconds).min(1.0),
+        })
+    }
+
+    /// The load of a device that is watched; `None` where it has no rates: it was not there, or did not respond.
+    pub fn of_interval(interval: &MonitorInterval) -> Option<DeviceLoad> {
+        let ops = &interval.activity.ops;
+        let (moved, waited_ms) = (ops.read.ios + ops.write.ios, ops.read.ticks_ms + ops.write.ticks_ms);
+        Some(DeviceLoad {
+            name: interval.device.name.clone(),
+            iops: interval.per_second(moved + ops.trim.ios)?,
+            read_iops: interval.per_second(ops.read.ios)?,
+            write_iops: interval.per_second(ops.write.ios)?,
+            trim_iops: interval.per_second(ops.trim.ios)?,
+            read_bytes_per_second: interval.per_second(ops.read.bytes)?,
+            write_bytes_per_second: interval.per_second(ops.write.bytes)?,
+            await_mean_ns: (moved > 0).then(|| waited_ms as f64 * 1e6 / moved as f64),
+            queue_depth_mean: interval.queue_depth_mean()?,
+            utilisation: interval.utilisation()?,
         })
     }
 }

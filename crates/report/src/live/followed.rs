@@ -157,9 +157,10 @@ impl FollowedRun {
             ios: ops.map(|op| op.ios),
             bytes: ops.map(|op| op.bytes),
             iops_range: (iops, iops),
-            clat_bins: bins.iter().map(|&(edge_ns, count)| (latency_bin(edge_ns) as u16, count)).collect(),
+            latency_bins: bins.iter().map(|&(edge_ns, count)| (latency_bin(edge_ns) as u16, count)).collect(),
             in_flight: snapshot.in_flight,
             is_ramp: stage == LiveStage::Ramp.name(),
+            ..LivePoint::default()
         };
         if point.span_ns > 0 {
             self.series.push(point);

@@ -2,12 +2,17 @@
 
 use std::io::{self, Write};
 
-use fathom_record::{Finding, TestRecord};
+use fathom_analysis::ping::PingCounts;
+use fathom_record::ping::ServedCounts;
+use fathom_record::{Finding, LatencySpan, TestRecord};
 use serde::Serialize;
 
 use super::devices::{DeviceLoad, HostShares};
+use super::monitor::LiveMonitor;
+use super::ping::LivePing;
 use super::series::LivePoint;
 use super::state::{LiveLatency, LiveStage, LiveState, LiveStep, LiveTest, StepFigures};
+use crate::monitor::json::{MonitorLineDocument, document};
 
 /// The `schema` of each line.
 pub const SCHEMA: &str = "fathom.live/1";
@@ -157,10 +162,64 @@ struct SnapshotDocument<'a> {
     read: OpDocument,
     write: OpDocument,
     trim: OpDocument,
-    clat_ns: LatencyDocument,
+    #[serde(flatten)]
+    latency: SpanDocument,
+    /// Figures that only a ping has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ping: Option<PingDocument<'a>>,
     devices: Vec<DeviceLoad>,
     /// Shares of the CPU time of the machine; null in virtual time.
     cpu: Option<HostShares>,
+}
+
+/// Latencies under the name of what they span.
+#[derive(Serialize)]
+enum SpanDocument {
+    #[serde(rename = "slat_ns")]
+    Submission(LatencyDocument),
+    #[serde(rename = "clat_ns")]
+    Completion(LatencyDocument),
+    #[serde(rename = "lat_ns")]
+    Total(LatencyDocument),
+}
+
+#[derive(Serialize)]
+struct PingDocument<'a> {
+    operation: &'a str,
+    block_size_bytes: u64,
+    /// From one request to the next.
+    interval_ns: u64,
+    fixed_schedule: bool,
+    requests: u64,
+    errors: u64,
+    again: u64,
+    short: u64,
+    timeouts: u64,
+    served: ServedCounts,
+    stall_count: u64,
+    /// Intervals that have passed without their request; null without an interval.
+    missed_intervals: Option<u64>,
+    /// From the moments the requests were due; null without a fixed schedule.
+    response_ns: Option<ResponseDocument>,
+}
+
+#[derive(Serialize)]
+struct ResponseDocument {
+    now: LiveLatency,
+    so_far: LiveLatency,
+}
+
+/// The snapshot of a monitor, which makes no requests.
+#[derive(Serialize)]
+struct MonitorDocument<'a> {
+    stage: &'static str,
+    elapsed_ns: u64,
+    run_remaining_ns: Option<u64>,
+    interval_ns: u64,
+    devices: Vec<DeviceLoad>,
+    cpu: Option<HostShares>,
+    /// The devices as in `monitor --json`.
+    intervals: Vec<MonitorLineDocument<'a>>,
 }
 
 #[derive(Serialize)]
@@ -221,7 +280,10 @@ pub fn write(line: LiveLine<'_>, state: &LiveState, place: LinePlace, out: &mut 
         }
         LiveLine::Finding(finding) => envelope("finding", FindingDocument { finding }, state, place, out),
         LiveLine::Message(text) => envelope("message", MessageDocument { text }, state, place, out),
-        LiveLine::Snapshot => envelope("snapshot", snapshot(state), state, place, out),
+        LiveLine::Snapshot => match &state.monitor {
+            Some(monitor) => envelope("snapshot", watched(state, monitor), state, place, out),
+            None => envelope("snapshot", snapshot(state), state, place, out),
+        },
     }
 }
 
@@ -245,7 +307,7 @@ fn snapshot(state: &LiveState) -> SnapshotDocument<'_> {
         iops: snapshot.iops[index],
         bytes_per_second: snapshot.bytes_per_second[index],
     };
-    let bins = LivePoint::of(snapshot).clat_bins;
+    let bins = LivePoint::of(snapshot).latency_bins;
     let edge = |(bin, count): (u16, u64)| (fathom_record::latency_bin_lower_edge(usize::from(bin)), count);
     SnapshotDocument {
         test: state.test.as_ref(),
@@ -261,15 +323,60 @@ fn snapshot(state: &LiveState) -> SnapshotDocument<'_> {
         read: op(0),
         write: op(1),
         trim: op(2),
-        clat_ns: LatencyDocument {
-            now: LatencyNow {
-                mean: snapshot.clat_mean_ns,
-                percentiles: state.latency_now(),
-                bins: bins.into_iter().map(edge).collect(),
+        latency: spanned(
+            state.span,
+            LatencyDocument {
+                now: LatencyNow {
+                    mean: snapshot.clat_mean_ns,
+                    percentiles: state.latency_now(),
+                    bins: bins.into_iter().map(edge).collect(),
+                },
+                so_far: state.latency_so_far(),
             },
-            so_far: state.latency_so_far(),
-        },
+        ),
+        ping: state.ping.as_deref().map(ping),
         devices: state.devices(),
         cpu: state.host_shares(),
+    }
+}
+
+fn spanned(span: LatencySpan, document: LatencyDocument) -> SpanDocument {
+    match span {
+        LatencySpan::Submission => SpanDocument::Submission(document),
+        LatencySpan::Completion => SpanDocument::Completion(document),
+        LatencySpan::Total => SpanDocument::Total(document),
+    }
+}
+
+fn ping(ping: &LivePing) -> PingDocument<'_> {
+    let PingCounts { requests, errors, again, short, timeouts, served, stall_count, .. } =
+        ping.account.counts;
+    let response = ping.response_now.zip(ping.response_so_far());
+    PingDocument {
+        operation: &ping.how.operation,
+        block_size_bytes: ping.how.block_size_bytes,
+        interval_ns: ping.how.interval_ns,
+        fixed_schedule: ping.how.fixed_schedule,
+        requests,
+        errors,
+        again,
+        short,
+        timeouts,
+        served,
+        stall_count,
+        missed_intervals: ping.missed_intervals(),
+        response_ns: response.map(|(now, so_far)| ResponseDocument { now, so_far }),
+    }
+}
+
+fn watched<'a>(state: &LiveState, monitor: &'a LiveMonitor) -> MonitorDocument<'a> {
+    MonitorDocument {
+        stage: state.stage.name(),
+        elapsed_ns: monitor.elapsed_ns,
+        run_remaining_ns: state.time_left.map(|left| left.0),
+        interval_ns: state.snapshot.tick_ns,
+        devices: state.devices(),
+        cpu: state.host_shares(),
+        intervals: monitor.devices.iter().map(|device| document(&device.now)).collect(),
     }
 }

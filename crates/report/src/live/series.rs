@@ -18,8 +18,10 @@ pub struct LivePoint {
     pub bytes: [u64; 3],
     /// Lowest and highest IOPS of a tick.
     pub iops_range: (f64, f64),
-    /// Completion latencies of measured parts and ramps: bins and their counts, in ascending order.
-    pub clat_bins: Vec<(u16, u64)>,
+    /// Latencies of measured parts and ramps: bins and their counts, in ascending order; empty where only their sum is known.
+    pub latency_bins: Vec<(u16, u64)>,
+    /// Their sum, ns.
+    pub latency_sum_ns: u64,
     /// Most requests in flight at the end of a tick.
     pub in_flight: u64,
     /// All of it belongs to a ramp.
@@ -35,7 +37,8 @@ impl LivePoint {
             ios: snapshot.ios,
             bytes: snapshot.bytes,
             iops_range: (iops, iops),
-            clat_bins: joined(&snapshot.clat_bins, &snapshot.ramp_clat_bins),
+            latency_bins: joined(&snapshot.clat_bins, &snapshot.ramp_clat_bins),
+            latency_sum_ns: snapshot.clat_sum_ns,
             in_flight: snapshot.in_flight,
             is_ramp: snapshot.ramping,
         }
@@ -50,7 +53,8 @@ impl LivePoint {
         }
         let (low, high) = self.iops_range;
         self.iops_range = (low.min(next.iops_range.0), high.max(next.iops_range.1));
-        self.clat_bins = joined(&self.clat_bins, &next.clat_bins);
+        self.latency_bins = joined(&self.latency_bins, &next.latency_bins);
+        self.latency_sum_ns = self.latency_sum_ns.saturating_add(next.latency_sum_ns);
         self.in_flight = self.in_flight.max(next.in_flight);
         self.is_ramp &= next.is_ramp;
     }
@@ -62,7 +66,12 @@ impl LivePoint {
 
     /// Its latencies.
     pub fn latencies(&self) -> Histogram {
-        histogram(&self.clat_bins)
+        histogram(&self.latency_bins)
+    }
+
+    /// Mean latency, ns; `None` where nothing completed.
+    pub fn latency_mean_ns(&self) -> Option<u64> {
+        self.latency_sum_ns.checked_div(self.ios.iter().sum())
     }
 }
 

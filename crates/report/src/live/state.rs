@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use fathom_analysis::ping::PingProgress;
 use fathom_model::Nanos;
-use fathom_record::{Finding, Histogram, RunHeader, Snapshot, TestRecord, TestStatus, TestSummary};
+use fathom_record::{
+    Finding, Histogram, LatencySpan, RunHeader, Snapshot, TestRecord, TestStatus, TestSummary,
+};
 use serde::{Deserialize, Serialize};
 
 use super::devices::{DeviceLoad, HostShares};
+use super::monitor::{LiveMonitor, MonitorTick};
+use super::ping::LivePing;
 use super::series::{LivePoint, LiveSeries, histogram};
 
 /// Nothing completes for this long, although requests are in flight: a stall, ns.
@@ -100,6 +105,10 @@ pub struct StepFigures {
     pub clat_mean_ns: Option<f64>,
     /// 99th percentile of the completion latency, ns.
     pub clat_p99_ns: Option<u64>,
+    /// Mean total latency, ns.
+    pub lat_mean_ns: Option<f64>,
+    /// 99th percentile of the total latency, ns.
+    pub lat_p99_ns: Option<u64>,
 }
 
 /// One step of the plan.
@@ -171,17 +180,23 @@ pub struct LiveState {
     pub test: Option<LiveTest>,
     /// What the run does.
     pub stage: LiveStage,
+    /// What the latencies span: those of a ping are total latencies, in the places of completion latencies.
+    pub span: LatencySpan,
     /// The latest snapshot.
     pub snapshot: Snapshot,
+    /// Figures that only a ping has.
+    pub ping: Option<Box<LivePing>>,
+    /// The devices of a monitor, which has no tests.
+    pub monitor: Option<Box<LiveMonitor>>,
     /// Rates and latencies over the time of the test.
     pub series: LiveSeries,
-    /// Completion latencies of the measured part of the test so far.
+    /// Latencies of the measured part of the test so far.
     pub test_clat: Histogram,
     /// Requests of the run so far, ramps included: read, write, trim.
     pub run_ios: [u64; 3],
     /// Bytes of the run so far, ramps included: read, write, trim.
     pub run_bytes: [u64; 3],
-    /// Completion latencies of the run so far, ramps included.
+    /// Latencies of the run so far, ramps included.
     pub run_clat: Histogram,
     /// Their sum, ns.
     pub run_clat_sum_ns: u128,
@@ -242,6 +257,8 @@ impl LiveState {
             bytes_per_second: total.bytes_per_second,
             clat_mean_ns: total.clat_ns.mean,
             clat_p99_ns: total.clat_ns.p99,
+            lat_mean_ns: total.lat_ns.mean,
+            lat_p99_ns: total.lat_ns.p99,
         });
         self.stage = LiveStage::Between;
         self.version += 1;
@@ -261,7 +278,7 @@ impl LiveState {
         self.stage = if snapshot.ramping { LiveStage::Ramp } else { LiveStage::Measuring };
         let point = LivePoint::of(snapshot);
         self.test_clat.merge(&histogram(&snapshot.clat_bins));
-        self.run_clat.merge(&histogram(&point.clat_bins));
+        self.run_clat.merge(&histogram(&point.latency_bins));
         self.run_clat_sum_ns += u128::from(snapshot.clat_sum_ns);
         for op in 0..self.run_ios.len() {
             self.run_ios[op] += snapshot.ios[op];
@@ -271,6 +288,43 @@ impl LiveState {
             self.series.push(point);
         }
         self.snapshot = snapshot.clone();
+        self.version += 1;
+    }
+
+    /// A ping begins; its latencies are those from a request to its answer.
+    pub fn begin_ping(&mut self, ping: LivePing) {
+        (self.ping, self.span) = (Some(Box::new(ping)), LatencySpan::Total);
+        self.version += 1;
+    }
+
+    /// The ping stands so; its time left is that of its test.
+    pub fn tick_ping(&mut self, progress: &PingProgress) {
+        let Some(ping) = &mut self.ping else { return };
+        let snapshot = ping.advance(progress);
+        self.time_left = snapshot.remaining_ns.map(Nanos);
+        self.tick(&snapshot);
+    }
+
+    /// A monitor begins: it watches devices and runs no test.
+    pub fn begin_monitor(&mut self) {
+        self.monitor = Some(Box::default());
+        self.version += 1;
+    }
+
+    /// An interval of a monitor has ended.
+    pub fn tick_monitor(&mut self, tick: &MonitorTick<'_>) {
+        let monitor = self.monitor.get_or_insert_default();
+        let tick_ns = tick.elapsed_ns.saturating_sub(monitor.elapsed_ns);
+        monitor.advance(tick);
+        let remaining_ns = monitor.remaining_ns();
+        self.snapshot = Snapshot {
+            elapsed_ns: tick.elapsed_ns,
+            remaining_ns,
+            tick_ns,
+            host: tick.host,
+            ..Snapshot::default()
+        };
+        (self.stage, self.time_left) = (LiveStage::Measuring, remaining_ns.map(Nanos));
         self.version += 1;
     }
 
@@ -298,19 +352,22 @@ impl LiveState {
         Some(self.snapshot.stalled_ns).filter(|ns| *ns >= STALLED_FROM_NS)
     }
 
-    /// Completion latencies of the last tick.
+    /// Latencies of the last tick.
     pub fn latency_now(&self) -> LiveLatency {
         LiveLatency::of(&LivePoint::of(&self.snapshot).latencies())
     }
 
-    /// Completion latencies of the measured part of the test so far.
+    /// Latencies of the measured part of the test so far.
     pub fn latency_so_far(&self) -> LiveLatency {
         LiveLatency::of(&self.test_clat)
     }
 
-    /// The devices in the last tick, the target's own first.
+    /// The devices in the last tick, the target's own first; those of a monitor as they are listed, without those that were not
+    /// there or did not respond.
     pub fn devices(&self) -> Vec<DeviceLoad> {
-        self.snapshot.devices.iter().filter_map(DeviceLoad::of).collect()
+        let watched = self.monitor.iter().flat_map(|monitor| &monitor.devices);
+        let watched = watched.filter_map(|device| DeviceLoad::of_interval(&device.now));
+        self.snapshot.devices.iter().filter_map(DeviceLoad::of).chain(watched).collect()
     }
 
     /// The machine in the last tick.

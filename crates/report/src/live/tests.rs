@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use fathom_model::Nanos;
+use fathom_analysis::monitor::{
+    DeviceActivity, MonitorInterval, OpActivity, Presence, ProcessActivity, WatchedDevice,
+};
+use fathom_analysis::ping::{PingAccount, PingHow, PingProgress};
+use fathom_model::{Nanos, Op, PerOp};
+use fathom_record::load::{ObservedLoad, OpLoad};
 use fathom_record::{
-    DeviceTick, DiskCounters, Finding, Histogram, HostCounters, HostInterval, HostRecord, RunHeader,
-    Snapshot, TestRecord, TestStatus, latency_bin,
+    Activity, DeviceTick, DiskCounters, Finding, Histogram, HostCounters, HostInterval, HostRecord, Latency,
+    PingActivity, RunHeader, Snapshot, TestRecord, TestStatus, latency_bin,
 };
 use serde_json::Value;
 
@@ -109,6 +114,7 @@ fn a_snapshot_line_has_the_figures_of_the_tick_and_of_the_test() {
         ("/clat_ns/so_far/samples", 1000.into()),
         ("/devices/0/name", "vda".into()),
         ("/devices/0/iops", 2000.0.into()),
+        ("/devices/0/read_iops", 2000.0.into()),
         ("/devices/0/await_mean_ns", 250_000.0.into()),
         ("/devices/0/queue_depth_mean", 2.0.into()),
         ("/devices/0/utilisation", 0.8.into()),
@@ -247,7 +253,7 @@ fn a_long_series_is_bounded_and_hides_no_extreme() {
         let most = joined.iter().map(|point| point.iops_range.1).fold(0.0, f64::max);
         let least = joined.iter().map(|point| point.iops_range.0).fold(f64::MAX, f64::min);
         assert_eq!((most, least), (18_000.0, 20.0));
-        let all = joined.iter().flat_map(|point| &point.clat_bins).map(|(_, count)| count).sum::<u64>();
+        let all = joined.iter().flat_map(|point| &point.latency_bins).map(|(_, count)| count).sum::<u64>();
         assert_eq!(all, joined.iter().map(|point| point.ios[0]).sum::<u64>());
     }
 }
@@ -288,4 +294,188 @@ fn a_step_that_was_not_planned_is_added_and_repeated_ones_stay_one() {
     assert_eq!(state.steps[0].state, LiveStepState::Running);
     assert!(state.series.points().is_empty() && state.test_clat.samples() == 0, "figures are of one test");
     assert_eq!(state.run_ios[0], 1100, "counters are of the run");
+}
+
+/// A ping on a fixed schedule of 1 ms, and its account.
+fn ping() -> (LiveState, PingAccount) {
+    let mut state = LiveState::new([]);
+    let activity = Activity::Ping(PingActivity::default());
+    state.begin(&RunHeader { activity, target: "/mnt/data".to_owned(), ..RunHeader::default() });
+    state.begin_test(LiveTest { id: "ping".to_owned(), number: 1, of: Some(1), ..LiveTest::default() });
+    let how = PingHow { interval_ns: 1_000_000, fixed_schedule: true, ..PingHow::default() };
+    state.begin_ping(LivePing::new(how, PingEnd { count: Some(1000), work_ns: None }));
+    (state, PingAccount { response_ns: Some(Latency::default()), ..PingAccount::default() })
+}
+
+/// The account after `more` requests of `lat_ns`, which were due so long before.
+fn answered(account: &PingAccount, more: u64, lat_ns: u64) -> PingAccount {
+    let mut account = account.clone();
+    account.lat_ns.merge(&Latency::repeated(more, lat_ns));
+    account.response_ns.as_mut().unwrap().merge(&Latency::repeated(more, lat_ns + 5_000_000));
+    account.counts.requests += more;
+    (account.ios.read, account.bytes.read) = (account.ios.read + more, account.bytes.read + more * 4096);
+    account.intervals += more;
+    account
+}
+
+#[test]
+fn a_ping_is_its_account_and_the_difference_to_the_account_before() {
+    let (mut state, account) = ping();
+    let first = answered(&account, 100, 2_000_000);
+    let progress = PingProgress { elapsed_ns: TICK_NS, account: first.clone(), ..PingProgress::default() };
+    state.tick_ping(&progress);
+    let mut second = answered(&first, 200, 250_000);
+    (second.counts.errors, second.counts.timeouts, second.latest_ns) = (3, 1, 350_000_000);
+    state.tick_ping(&PingProgress {
+        elapsed_ns: 2 * TICK_NS,
+        account: second,
+        waits_ns: Some(1000),
+        ..PingProgress::default()
+    });
+    let read = line(LiveLine::Snapshot, &state);
+    for (path, expected) in [
+        ("/command", Value::from("ping")),
+        ("/test/id", "ping".into()),
+        ("/stage", "measuring".into()),
+        ("/interval_ns", TICK_NS.into()),
+        ("/read/ios", 200.into()),
+        ("/read/iops", 400.0.into()),
+        ("/in_flight", 1.into()),
+        ("/lat_ns/now/samples", 200.into()),
+        ("/lat_ns/now/mean", 250_000.into()),
+        ("/lat_ns/so_far/samples", 300.into()),
+        ("/ping/requests", 300.into()),
+        ("/ping/errors", 3.into()),
+        ("/ping/timeouts", 1.into()),
+        ("/ping/missed_intervals", 51.into()),
+        ("/ping/response_ns/now/samples", 200.into()),
+        ("/ping/response_ns/so_far/samples", 300.into()),
+        // 700 more at the pace so far, which is that of the answers.
+        ("/remaining_ns", (700 * (2 * TICK_NS / 300)).into()),
+    ] {
+        assert_eq!(read.pointer(path), Some(&expected), "{path} of {read}");
+    }
+    assert!(read.get("clat_ns").is_none(), "{read}");
+    let (samples, types) = exposition(&state);
+    let of = |name: &str, parts: &[&str]| sample(&samples, name, parts);
+    assert_eq!(of("fathom_live_requests_total", &["test=\"ping\""]), 300.0);
+    assert_eq!((of("fathom_live_errors_total", &[]), of("fathom_live_timeouts_total", &[])), (3.0, 1.0));
+    assert_eq!(of("fathom_live_missed_intervals", &[]), 51.0);
+    assert_eq!(of("fathom_live_ios_total", &["direction=\"read\""]), 300.0);
+    let p50 = |span: &str, window: &str| {
+        let (span, window) = (format!("span=\"{span}\""), format!("window=\"{window}\""));
+        of("fathom_live_latency_seconds", &[&span, &window, "statistic=\"p50\""])
+    };
+    for (span, window, expected) in
+        [("lat", "now", 250e-6), ("lat", "so_far", 250e-6), ("response", "now", 5.25e-3)]
+    {
+        assert!((p50(span, window) / expected - 1.0).abs() < 0.01, "{span} {window}");
+    }
+    assert_eq!(types["fathom_live_total_latency_seconds"], "histogram");
+    assert_eq!(of("fathom_live_total_latency_seconds_count", &[]), 300.0);
+}
+
+#[test]
+fn a_request_without_an_answer_is_a_stall_of_the_ping() {
+    let (mut state, account) = ping();
+    let waits_ns = Some(3_000_000_000);
+    state.tick_ping(&PingProgress {
+        elapsed_ns: 4_000_000_000,
+        account,
+        waits_ns,
+        ..PingProgress::default()
+    });
+    let read = line(LiveLine::Snapshot, &state);
+    assert_eq!((&read["stalled_ns"], &read["read"]["iops"]), (&3_000_000_000u64.into(), &0.0.into()));
+    assert_eq!(sample(&exposition(&state).0, "fathom_live_stalled_seconds", &[]), 3.0);
+}
+
+fn interval(name: &str, number: u64) -> MonitorInterval {
+    let done = |ios: u64, size: u64| OpActivity { ios, bytes: ios * size, ticks_ms: ios, merges: 0 };
+    let ops = PerOp { read: done(1000, 4096), write: done(200, 65_536), trim: OpActivity::default() };
+    let mut read = OpLoad::default();
+    (0..1000).for_each(|_| read.service.record(250_000));
+    let mut interval = MonitorInterval {
+        number,
+        device: WatchedDevice { name: name.to_owned(), ..WatchedDevice::default() },
+        elapsed_ns: 2 * TICK_NS,
+        activity: DeviceActivity { ops, flush: done(5, 0), busy_ms: 400, queue_ms: 1200 },
+        load: Some(ObservedLoad { ops: [(Op::Read, read)].into(), lost: 7 }),
+        owners: vec![ProcessActivity {
+            process: 17,
+            command: "post\"gres".to_owned(),
+            write_bytes_per_second: 1e6,
+            ..ProcessActivity::default()
+        }],
+        ..MonitorInterval::default()
+    };
+    interval.in_flight.record(3);
+    interval
+}
+
+#[test]
+fn a_monitor_has_its_devices_by_the_names_that_they_have_everywhere() {
+    let mut state = LiveState::new([]);
+    state.begin(&RunHeader {
+        activity: Activity::Monitor,
+        target: "sda,sdb".to_owned(),
+        ..RunHeader::default()
+    });
+    state.begin_monitor();
+    assert_eq!(line(LiveLine::Begun, &state)["command"], "monitor");
+    for number in 1..=2 {
+        let gone = MonitorInterval { presence: Presence::Gone, ..interval("sdb", number) };
+        let intervals = [interval("sda", number), gone];
+        let elapsed_ns = number * 2 * TICK_NS;
+        state.tick_monitor(&MonitorTick { intervals: &intervals, host: None, elapsed_ns, of: Some(10) });
+    }
+    let read = line(LiveLine::Snapshot, &state);
+    for (path, expected) in [
+        ("/stage", Value::from("measuring")),
+        ("/elapsed_ns", (4 * TICK_NS).into()),
+        ("/interval_ns", (2 * TICK_NS).into()),
+        ("/run_remaining_ns", (16 * TICK_NS).into()),
+        ("/devices/0/name", "sda".into()),
+        ("/devices/0/read_iops", 1000.0.into()),
+        ("/devices/0/write_bytes_per_second", 13_107_200.0.into()),
+        ("/devices/0/queue_depth_mean", 1.2.into()),
+        ("/intervals/0/schema", "fathom.monitor/1".into()),
+        ("/intervals/0/write/request_bytes_mean", 65_536.0.into()),
+        ("/intervals/0/requests/lost", 7.into()),
+        ("/intervals/1/presence", "gone".into()),
+    ] {
+        assert_eq!(read.pointer(path), Some(&expected), "{path} of {read}");
+    }
+    assert_eq!(read["devices"].as_array().unwrap().len(), 1, "one that is away has no rates");
+    let (samples, types) = exposition(&state);
+    let of =
+        |name: &str, parts: &[&str]| sample(&samples, name, &[parts, &["block_device=\"sda\""]].concat());
+    let (read, write) = ("direction=\"read\"", "direction=\"write\"");
+    assert_eq!(
+        (of("fathom_live_device_iops", &[read]), of("fathom_live_device_ios_total", &[read])),
+        (1000.0, 2000.0)
+    );
+    assert_eq!(of("fathom_live_device_bytes_total", &[write]), 2.0 * 200.0 * 65_536.0);
+    assert_eq!(of("fathom_live_device_request_size_bytes", &[write]), 65_536.0);
+    assert_eq!(of("fathom_live_device_trace_lost_events_total", &[]), 14.0);
+    assert_eq!(of("fathom_live_device_await_seconds", &[]), 1e-3);
+    assert_eq!(of("fathom_live_in_flight", &[]), 3.0);
+    assert_eq!(of("fathom_live_process_bytes_per_second", &["process=\"17\"", write]), 1e6);
+    let p99 = of("fathom_live_latency_seconds", &["span=\"service\"", "statistic=\"p99\"", "window=\"now\""]);
+    assert!((p99 - 250e-6).abs() < 2e-6, "{p99}");
+    assert_eq!(types["fathom_live_device_service_seconds"], "histogram");
+    assert_eq!(of("fathom_live_device_service_seconds_count", &[]), 2000.0);
+    assert!(!samples.keys().any(|name| name.starts_with("fathom_live_ios_total")), "it makes no requests");
+}
+
+#[test]
+fn a_family_has_one_name_and_ends_in_its_unit() {
+    let (mut state, account) = ping();
+    state.tick_ping(&PingProgress { elapsed_ns: TICK_NS, account, ..PingProgress::default() });
+    let mut out = Vec::new();
+    metrics::render(&state, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    for (name, unit) in text.lines().filter_map(|line| line.strip_prefix("# UNIT ")?.split_once(' ')) {
+        assert!(name.ends_with(&format!("_{unit}")), "{name} {unit}");
+    }
 }

@@ -12,8 +12,9 @@ use serde::Serialize;
 /// The `schema` of each line.
 pub const SCHEMA: &str = "fathom.monitor/1";
 
+/// One device in one interval.
 #[derive(Serialize)]
-struct MonitorLineDocument<'a> {
+pub struct MonitorLineDocument<'a> {
     schema: &'static str,
     interval: u64,
     end_unix_ms: u64,
@@ -88,9 +89,15 @@ struct RequestDocument {
 /// # Errors
 /// Those of `out`.
 pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, &document(interval))?;
+    out.write_all(b"\n")
+}
+
+/// The object of one device in one interval.
+pub fn document(interval: &MonitorInterval) -> MonitorLineDocument<'_> {
     let activity = &interval.activity;
     let in_flight = &interval.in_flight;
-    let line = MonitorLineDocument {
+    MonitorLineDocument {
         schema: SCHEMA,
         interval: interval.number,
         end_unix_ms: interval.end_unix_ms,
@@ -123,9 +130,7 @@ pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
             }
         }),
         owners: &interval.owners,
-    };
-    serde_json::to_writer(&mut *out, &line)?;
-    out.write_all(b"\n")
+    }
 }
 
 fn op(interval: &MonitorInterval, done: &OpActivity) -> MonitorOpDocument {
@@ -159,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    fn document(interval: &MonitorInterval) -> Value {
+    fn parsed(interval: &MonitorInterval) -> Value {
         let mut out = Vec::new();
         line(interval, &mut out).unwrap();
         assert_eq!(out.iter().filter(|&&byte| byte == b'\n').count(), 1, "one line");
@@ -189,7 +194,7 @@ mod tests {
             load: Some(watch.take()),
             ..MonitorInterval::default()
         };
-        let document = document(&interval);
+        let document = parsed(&interval);
         assert_eq!(document["schema"], "fathom.monitor/1");
         assert_eq!(
             (&document["device"]["name"], &document["device"]["under"]),
@@ -214,7 +219,7 @@ mod tests {
     fn a_stall_has_no_rates() {
         let stalled =
             MonitorInterval { elapsed_ns: 1, stalled_ns: Some(2_000_000_000), ..MonitorInterval::default() };
-        let document = document(&stalled);
+        let document = parsed(&stalled);
         assert_eq!(
             (&document["stalled_ns"], &document["total"]["iops"]),
             (&json!(2_000_000_000_u64), &Value::Null)

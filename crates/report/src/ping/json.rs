@@ -1,4 +1,4 @@
-//! The document of `ping --json`, `fathom.ping/1`, and the lines of `ping --live ndjson`. Pure.
+//! The document of `ping --json`, `fathom.ping/1`, and the lines of `ping --events`. Pure.
 
 use std::io::{self, Write};
 
@@ -104,7 +104,7 @@ impl PingEvent<'_> {
     }
 }
 
-/// The live line of a request, answered at `unix_us`.
+/// The line of a request, answered at `unix_us`.
 pub fn sample_line(sample: &PingSample, note: Option<Note>, unix_us: u64) -> String {
     let errno = (sample.result < 0).then_some(-sample.result);
     let error = errno.map(|errno| ping_text::error(errno as i32));
@@ -112,22 +112,22 @@ pub fn sample_line(sample: &PingSample, note: Option<Note>, unix_us: u64) -> Str
     PingEvent::Request { unix_ms: unix_us / 1000, sample, note, errno, error }.line()
 }
 
-/// The live line of a period.
+/// The line of a period.
 pub fn period_line(period: &PingWindow) -> String {
     PingEvent::Period(period).line()
 }
 
-/// The live line of a request that has no answer yet.
+/// The line of a request that has no answer yet.
 pub fn stalled_line(stall: &PingStall) -> String {
     PingEvent::Stalled(stall).line()
 }
 
-/// The live line of its answer.
+/// The line of its answer.
 pub fn answered_line(length_ns: u64) -> String {
     PingEvent::Answered { length_ns }.line()
 }
 
-/// The last live line: the document.
+/// The last line: the document.
 pub fn summary_line(record: &RunRecord, style: &Style) -> String {
     PingEvent::Summary(Box::new(PingDocument::new(record, style))).line()
 }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn live_lines_say_what_they_are() {
+    fn lines_of_events_say_what_they_are() {
         let sample = PingSample {
             request: 3,
             operation: Op::Write,

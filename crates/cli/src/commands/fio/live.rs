@@ -2,83 +2,48 @@
 
 use std::sync::Arc;
 
-use fathom_assess::{MeasurementStep, StepObserver};
+use fathom_model::RunPlan;
 use fathom_model::units::UnitSystem;
-use fathom_model::{Nanos, RunPlan};
 use fathom_options::CommandOptions;
-use fathom_record::{RunHeader, TestRecord};
-use fathom_runner::{RunControl, RunEvent};
+use fathom_record::RunHeader;
+use fathom_runner::RunControl;
 
 use super::FioRefusal;
 use super::keeper::targets;
 use crate::exit::Complaint;
 use crate::live::arguments::{LiveArguments, LiveStream};
-use crate::live::observer::{LiveObserver, TimeLeftCell};
-use crate::live::{Hub, LiveOutputs, LiveRun};
+use crate::live::single::SingleTest;
+use crate::live::{LiveOutputs, LiveRun, NextKey};
 
-/// What shows a run of fio's jobs while it goes on.
-pub struct FioLive {
-    observer: LiveObserver<()>,
-    left: TimeLeftCell,
-    outputs: LiveOutputs,
-}
-
-impl FioLive {
-    /// Opens what the command line asks for; others can follow a run that is kept.
-    ///
-    /// # Errors
-    /// It names no stream, or the terminal, a file or an address cannot be had.
-    pub fn open(
-        command: &CommandOptions,
-        plan: &Arc<RunPlan>,
-        header: &RunHeader,
-        control: RunControl,
-        can_be_followed: bool,
-    ) -> Result<FioLive, FioRefusal> {
-        let parse = |text: &String| {
-            LiveStream::parse(text).map_err(|sentence| {
-                FioRefusal::new(format!("fio: cannot stream to --live={text}"), Some(sentence))
-            })
-        };
-        let streams = command.live.iter().map(parse).collect::<Result<_, _>>()?;
-        let arguments = LiveArguments { tui: command.tui, streams };
-        let units = UnitSystem::default();
-        let run = LiveRun { steps: Vec::new(), control, can_skip: true, units, can_be_followed };
-        let outputs = LiveOutputs::open(&arguments, run).map_err(|complaint| {
-            let Complaint { message, hint, .. } = complaint;
-            FioRefusal::new(format!("fio: {message}"), hint)
-        })?;
-        let left = TimeLeftCell::default();
-        let mut observer = LiveObserver::new((), outputs.hub(), left.clone());
-        let names: Vec<String> = targets(plan).iter().map(|path| path.display().to_string()).collect();
-        observer.begun(&RunHeader { target: names.join(","), ..header.clone() });
-        let mut jobs: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
-        jobs.dedup();
-        let (id, title) = ("fio".to_owned(), jobs.join(", "));
-        observer.step_begun(&MeasurementStep { id, title, number: 1, of: Some(1), spent_ns: 0 });
-        Ok(FioLive { observer, left, outputs })
-    }
-
-    /// True where a view has the terminal.
-    pub fn has_screen(&self) -> bool {
-        self.outputs.has_screen()
-    }
-
-    /// The state of the run, where somebody may read it.
-    pub fn hub(&self) -> Option<Arc<Hub>> {
-        self.outputs.hub()
-    }
-
-    /// The run goes on.
-    pub fn take(&mut self, event: &RunEvent) {
-        if let RunEvent::Snapshot(snapshot) = event {
-            self.left.set(snapshot.remaining_ns.map(Nanos));
-        }
-        event.tell(&mut self.observer);
-    }
-
-    /// The run has ended; the terminal is as it was.
-    pub fn end(mut self, test: &TestRecord) {
-        self.observer.step_ended(test);
-    }
+/// Opens what the command line asks for to show a run of `plan` while it goes on; others can follow a run that is kept.
+///
+/// # Errors
+/// It names no stream, or the terminal, a file or an address cannot be had.
+pub fn open(
+    command: &CommandOptions,
+    plan: &Arc<RunPlan>,
+    header: &RunHeader,
+    control: RunControl,
+    can_be_followed: bool,
+) -> Result<SingleTest, FioRefusal> {
+    let parse = |text: &String| {
+        LiveStream::parse(text).map_err(|sentence| {
+            FioRefusal::new(format!("fio: cannot stream to --live={text}"), Some(sentence))
+        })
+    };
+    let streams = command.live.iter().map(parse).collect::<Result<_, _>>()?;
+    let arguments = LiveArguments { tui: command.tui, streams };
+    let next = NextKey::EndTest(control);
+    let run = LiveRun { steps: Vec::new(), next, units: UnitSystem::default(), can_be_followed };
+    let outputs = LiveOutputs::open(&arguments, run).map_err(|complaint| {
+        let Complaint { message, hint, .. } = complaint;
+        FioRefusal::new(format!("fio: {message}"), hint)
+    })?;
+    let mut shown = SingleTest::new(outputs);
+    let names: Vec<String> = targets(plan).iter().map(|path| path.display().to_string()).collect();
+    let header = RunHeader { target: names.join(","), ..header.clone() };
+    let mut jobs: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
+    jobs.dedup();
+    shown.begin(&header, "fio", jobs.join(", "));
+    Ok(shown)
 }

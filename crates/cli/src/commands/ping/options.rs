@@ -10,6 +10,7 @@ use fathom_report::formats::Format;
 use super::grammar::{ParsedWords, PingOption, ValueUse};
 use super::units::{COUNT, SIZE, parse, parse_time};
 use crate::commands::run_arguments::{KeepArguments, label, tag};
+use crate::live::arguments::{LiveArguments, LiveStream};
 
 /// Under which name the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub enum PingOutput {
     /// A report at the end and nothing else.
     Report(Format),
     /// A line of JSON per event.
-    Live,
+    Events,
 }
 
 /// A command line that makes sense.
@@ -52,6 +53,8 @@ pub struct PingInvocation {
     pub units: Option<UnitSystem>,
     /// Where the run is kept.
     pub keeping: KeepArguments,
+    /// What shows it while it goes on.
+    pub live: LiveArguments,
 }
 
 const fn flag(long: &'static str, short: char, help: &'static str) -> PingOption {
@@ -116,7 +119,9 @@ const OWN: &[PingOption] = &[
     ours("json", "", "print one JSON document (fathom.ping/1) only"),
     ours("format", "FORMAT", "print a report only: text, markdown, csv, jsonl, json [default: text]"),
     ours("units", "UNITS", "units of the report: iec (MiB/s) or si (MB/s) [default: iec]"),
-    ours("live", "ndjson", "print a line of JSON per request"),
+    ours("events", "", "print a line of JSON per request, stall and period, and a summary"),
+    ours("tui", "", "show a full-screen view while it runs; press ? for its keys"),
+    ours("live", "STREAM", "stream live figures: ndjson[=FILE], openmetrics[=ADDR:PORT] (repeatable)"),
     ours("buffered", "", "use the page cache instead of direct I/O"),
     ours("engine", "NAME", "I/O engine: io_uring, libaio, psync, ... [default: io_uring if direct]"),
     ours("schedule", "fixed", "issue requests at fixed times and measure latency from them"),
@@ -213,6 +218,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
     };
     settings.rules.timeout_ns = TIMEOUT_NS;
     let (mut gathered, mut stamp, mut keeping) = (PingValues::default(), None, KeepArguments::default());
+    let mut live = LiveArguments::default();
     for (name, value) in &said.options {
         let text = value.as_deref().unwrap_or_default();
         match *name {
@@ -223,7 +229,11 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
                 }
             }
             "schedule" => settings.schedule = schedule(text)?,
-            "live" if text != "ndjson" => return Err(format!("--live {text}: use ndjson")),
+            "tui" => live.tui = true,
+            "live" => {
+                let stream = LiveStream::parse(text);
+                live.streams.push(stream.map_err(|sentence| format!("--live {text}: {sentence}"))?);
+            }
             "format" => gathered.forms.push((report(text)?, "--format")),
             "units" => gathered.units = Some(text.parse()?),
             "keep" if front == PingProgram::Own => keeping.keep = true,
@@ -233,7 +243,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
             "engine" => settings.engine = Some(text.to_owned()),
             "catalog" => settings.types = VolumeTypes::new(Some(text.into())),
             "destroy-data" => settings.destroy_named = Some(text.into()),
-            _ if value.is_some() && *name != "live" => number(name, text, &mut settings, &mut gathered)?,
+            _ if value.is_some() => number(name, text, &mut settings, &mut gathered)?,
             _ => switch(name, front, &mut settings, &mut gathered),
         }
     }
@@ -255,6 +265,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
         strict: gathered.strict,
         units: gathered.units,
         keeping,
+        live,
     })
 }
 
@@ -331,7 +342,7 @@ fn switch(name: &'static str, front: PingProgram, settings: &mut PingSettings, g
         "ioping-json" => gathered.forms.push((PingOutput::Array, "-J")),
         "json" if front == PingProgram::Ioping => gathered.forms.push((PingOutput::Array, "-J")),
         "json" => gathered.forms.push((PingOutput::Report(Format::Json), "--json")),
-        "live" => gathered.forms.push((PingOutput::Live, "--live")),
+        "events" => gathered.forms.push((PingOutput::Events, "--events")),
         _ => {}
     }
 }
@@ -340,7 +351,7 @@ fn switch(name: &'static str, front: PingProgram, settings: &mut PingSettings, g
 fn form(forms: &[(PingOutput, &str)], front: PingProgram) -> Result<PingOutput, String> {
     if front == PingProgram::Own {
         let is_own =
-            |form: &PingOutput| matches!(form, PingOutput::Text | PingOutput::Report(_) | PingOutput::Live);
+            |form: &PingOutput| matches!(form, PingOutput::Text | PingOutput::Report(_) | PingOutput::Events);
         let own = forms.iter().find(|(form, _)| is_own(form));
         if let Some((own, name)) = own {
             return match forms.iter().find(|(form, _)| form != own) {
@@ -461,8 +472,9 @@ mod tests {
         check(PingProgram::Own, "--format csv .", &|said| said.form == PingOutput::Report(Format::Csv));
         check(PingProgram::Own, "-J .", &|said| said.form == PingOutput::Array);
         check(PingProgram::Own, "-JB .", &|said| said.form == PingOutput::Array && said.quiet);
-        check(PingProgram::Own, "--live ndjson .", &|said| {
-            said.form == PingOutput::Live && said.settings.each
+        check(PingProgram::Own, "--events .", &|said| said.form == PingOutput::Events && said.settings.each);
+        check(PingProgram::Own, "--json --tui --live ndjson=f --live openmetrics .", &|said| {
+            said.live.tui && said.live.streams.len() == 2 && said.form == PingOutput::Report(Format::Json)
         });
         check(PingProgram::Own, "--keep --label a=b .", &|said| said.keeping.keep && !said.settings.keep);
         check(PingProgram::Own, "-k .", &|said| said.settings.keep && !said.keeping.keep);
@@ -471,7 +483,8 @@ mod tests {
             said.settings.schedule == LatePolicy::Fixed
         });
         for (words, part) in [
-            ("--json --live ndjson .", "cannot combine"),
+            ("--json --events .", "cannot combine"),
+            ("--live text .", "--live text: use ndjson, ndjson=FILE, openmetrics"),
             ("--json -B .", "cannot combine"),
             ("--format text --json .", "cannot combine"),
             ("--format csv -B .", "cannot combine"),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_analysis::ping::{Note, Ping, PingHow, PingSample, PingStall, PingWindow, whole};
+use fathom_analysis::ping::{Note, Ping, PingHow, PingProgress, PingSample, PingStall, PingWindow, whole};
 use fathom_assess::TestKeeper;
 use fathom_assess::ping::PingObserver;
 use fathom_model::units::latency;
@@ -15,6 +15,7 @@ use fathom_report::ping::{json as ping_json, text as ping_text};
 use fathom_report::{Style, TextWriter, ioping};
 use fathom_runner::StopHandle;
 
+use super::live::PingLive;
 use super::options::{PingInvocation, PingOutput, PingProgram};
 use super::show;
 use crate::output;
@@ -34,13 +35,22 @@ pub struct PingPrinter {
     how: Option<(PingHow, u64)>,
     pieces: Option<Pieces>,
     keeper: Option<HistoryKeeper>,
+    /// What shows it beside that; `None` once it has ended.
+    live: Option<PingLive>,
+    /// A view has the terminal that lines would go to: they are left out.
+    is_covered: bool,
     /// What went wrong with writing; nothing more is written then.
     failed: Option<io::Error>,
 }
 
 impl PingPrinter {
-    /// For `invocation` under `front`; ends the ping through `stop` where the reader has gone.
-    pub fn new(invocation: &PingInvocation, front: PingProgram, stop: StopHandle) -> PingPrinter {
+    /// For `invocation` under `front`, beside `live`; ends the ping through `stop` where the reader has gone.
+    pub fn new(
+        invocation: &PingInvocation,
+        front: PingProgram,
+        stop: StopHandle,
+        live: PingLive,
+    ) -> PingPrinter {
         let settings = &invocation.settings;
         PingPrinter {
             front,
@@ -54,6 +64,8 @@ impl PingPrinter {
             how: None,
             pieces: None,
             keeper: (front == PingProgram::Own).then(|| HistoryKeeper::asked_for(&invocation.keeping, None)),
+            is_covered: live.has_screen() && output::stdout_is_seen(),
+            live: Some(live),
             failed: None,
         }
     }
@@ -63,6 +75,9 @@ impl PingPrinter {
     /// # Errors
     /// Standard output cannot be written, other than because its reader has gone away.
     pub fn finish(mut self, record: &RunRecord, ping: &Ping) -> io::Result<bool> {
+        if let (Some(live), Some(test)) = (self.live.take(), record.tests.first()) {
+            live.end(test);
+        }
         let mut keeper = self.keeper.take();
         let kept = keeper.as_mut().map(|keeper| {
             record.tests.iter().for_each(|test| keeper.append(test));
@@ -91,7 +106,7 @@ impl PingPrinter {
                 self.json(&format!("{last}{end}"));
             }
             PingOutput::Report(format) => self.write(|out| show(record, &style, format, out)),
-            PingOutput::Live => self.json_line(&ping_json::summary_line(record, &style)),
+            PingOutput::Events => self.json_line(&ping_json::summary_line(record, &style)),
         }
         let is_read = self.failed.is_none();
         output::forgive_closed_pipe(self.failed.map_or(Ok(()), Err)).map(|()| is_read)
@@ -99,9 +114,15 @@ impl PingPrinter {
 
     /// Closes what a failure left open.
     pub fn abandon(mut self) {
+        self.live = None;
         if let Some(pieces) = self.pieces.take() {
             self.json(pieces.end());
         }
+    }
+
+    /// Whether the lines of requests and periods are left out.
+    pub fn is_covered(&self) -> bool {
+        self.is_covered
     }
 
     fn line(&mut self, line: &str) {
@@ -141,6 +162,9 @@ impl PingObserver for PingPrinter {
         if self.form == PingOutput::Array {
             self.pieces = Some(Pieces::new(how.target.clone(), self.style.time_zone.clone()));
         }
+        if let Some(live) = &mut self.live {
+            live.begin(header, how);
+        }
         self.how = Some((how.clone(), unix_us));
     }
 
@@ -154,7 +178,7 @@ impl PingObserver for PingPrinter {
         let line = match self.form {
             PingOutput::Text if self.front == PingProgram::Ioping => ioping::line(&how.target, sample, note),
             PingOutput::Text => ping_text::line(&how.target, sample, note, &self.style),
-            PingOutput::Live => return self.json_line(&ping_json::sample_line(sample, note, at)),
+            PingOutput::Events => return self.json_line(&ping_json::sample_line(sample, note, at)),
             PingOutput::Array => {
                 let text = self.pieces.as_mut().map(|pieces| pieces.sample(sample, note, at));
                 return self.json(&text.unwrap_or_default());
@@ -170,8 +194,9 @@ impl PingObserver for PingPrinter {
     fn period(&mut self, period: &PingWindow) {
         let at = self.how.as_ref().map_or(0, |(_, began)| began + period.load.end_ns / 1000);
         match self.form {
+            PingOutput::Text | PingOutput::Raw if self.is_covered => {}
             PingOutput::Text | PingOutput::Raw => self.line(&ioping::raw(period)),
-            PingOutput::Live => self.json_line(&ping_json::period_line(period)),
+            PingOutput::Events => self.json_line(&ping_json::period_line(period)),
             PingOutput::Array => {
                 let text = self.pieces.as_mut().map(|pieces| pieces.window(period, at));
                 self.json(&text.unwrap_or_default());
@@ -186,8 +211,15 @@ impl PingObserver for PingPrinter {
         }
     }
 
+    fn progress(&mut self, progress: &PingProgress) {
+        self.answered.store(progress.account.counts.requests, Ordering::Relaxed);
+        if let Some(live) = &self.live {
+            live.take(progress);
+        }
+    }
+
     fn stalled(&mut self, stall: &PingStall, preparing: bool) {
-        if self.form == PingOutput::Live {
+        if self.form == PingOutput::Events {
             self.json_line(&ping_json::stalled_line(stall));
         }
         if self.may_note() {
@@ -198,7 +230,7 @@ impl PingObserver for PingPrinter {
     }
 
     fn answered(&mut self, length_ns: u64) {
-        if self.form == PingOutput::Live {
+        if self.form == PingOutput::Events {
             self.json_line(&ping_json::answered_line(length_ns));
         }
         if self.may_note() {

@@ -155,6 +155,17 @@ impl Canvas {
         self.text(right, text, paint);
     }
 
+    /// Writes one line of `lines` into each row of `area`, as many as there is room for; returns what is left below them.
+    pub fn lines(&mut self, area: Area, lines: impl IntoIterator<Item = (String, Paint)>) -> Area {
+        let mut rest = area;
+        for (text, paint) in lines {
+            let (row, below) = rest.split_rows(1);
+            self.text(row, &text, paint);
+            rest = below;
+        }
+        rest
+    }
+
     /// Clean text in at most `columns`; where it is longer, it ends in a mark, as ASCII where the look asks for it.
     fn fitted(&self, text: &str, columns: usize) -> String {
         let text: String = match self.look.unicode {

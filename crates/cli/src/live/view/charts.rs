@@ -2,9 +2,10 @@
 
 use fathom_model::units::latency;
 use fathom_record::latency_bin_lower_edge;
-use fathom_report::live::{LivePoint, LiveSeries, LiveState};
+use fathom_report::live::{LivePoint, LiveSeries};
 
 use super::canvas::{Area, Canvas, Colour, Paint};
+use super::course::Course;
 
 /// Eighths of a cell, from the lowest.
 const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -29,17 +30,20 @@ pub struct TimeAxis {
     pub points: Vec<LivePoint>,
     /// Columns of one point.
     pub each: usize,
-    /// Median and 99th percentile of each point, ns; 0 without latencies.
+    /// Median and 99th percentile of each point, or twice the mean where only that is known, ns; 0 without latencies.
     percentiles: Vec<(u64, u64)>,
 }
 
 impl TimeAxis {
-    /// The points of `state` in at most `most` columns.
-    pub fn of(state: &LiveState, most: usize) -> TimeAxis {
-        let points = state.series.columns(most);
-        let planned_ns = state.snapshot.elapsed_ns + state.snapshot.remaining_ns.unwrap_or(0);
-        let each = LiveSeries::columns_each(&points, planned_ns, most);
+    /// The points of `course` in at most `most` columns.
+    pub fn of(course: &Course, most: usize) -> TimeAxis {
+        let points = course.series.map(|series| series.columns(most)).unwrap_or_default();
+        let each = LiveSeries::columns_each(&points, course.planned_ns, most);
         let percentiles = points.iter().map(|point| {
+            if !course.has_bins {
+                let mean_ns = point.latency_mean_ns().unwrap_or(0);
+                return (mean_ns, mean_ns);
+            }
             let latencies = point.latencies();
             let percentile = |percent: f64| latencies.percentile(percent).unwrap_or(0);
             (percentile(50.0), percentile(99.0))
@@ -118,7 +122,7 @@ struct HeatScale {
 impl HeatScale {
     /// A scale for all latencies of `points`; `None` where there are none.
     fn of(points: &[LivePoint], rows: usize) -> Option<HeatScale> {
-        let bins = || points.iter().flat_map(|point| &point.clat_bins).map(|(bin, _)| usize::from(*bin));
+        let bins = || points.iter().flat_map(|point| &point.latency_bins).map(|(bin, _)| usize::from(*bin));
         let exponent = |bin: usize| (latency_bin_lower_edge(bin).max(1) as f64).log2();
         let (low, high) = (exponent(bins().min()?).floor(), exponent(bins().max()? + 1).ceil());
         Some(HeatScale { low, high: high.max(low + 1.0), rows })
@@ -160,7 +164,7 @@ pub fn heat_map(canvas: &mut Canvas, area: Area, axis: &TimeAxis) {
     let shades = if canvas.look.unicode { SHADES } else { ASCII_SHADES };
     for (index, point) in axis.points.iter().enumerate() {
         let mut counts = vec![0u64; scale.rows];
-        for (bin, count) in &point.clat_bins {
+        for (bin, count) in &point.latency_bins {
             counts[scale.row(*bin)] += count;
         }
         let all: u64 = counts.iter().sum();

@@ -1,55 +1,83 @@
 //! The figures beside the charts: percentiles now and so far, the queue, the device's own view, the machine.
 
 use fathom_model::units::{UnitSystem, grouped, latency};
-use fathom_report::live::{DeviceLoad, LiveLatency, LiveState};
+use fathom_report::live::{DeviceLoad, LiveLatency, LivePing, LiveState};
 
 use super::canvas::{Area, Canvas, Colour, Paint};
+use super::{ViewOptions, monitor, ping};
 
 /// A line of the panel.
-struct Line {
-    text: String,
-    paint: Paint,
+pub struct Line {
+    pub text: String,
+    pub paint: Paint,
 }
 
 impl Line {
-    fn heading(text: impl Into<String>) -> Line {
+    /// A heading.
+    pub fn heading(text: impl Into<String>) -> Line {
         Line { text: text.into(), paint: Paint::BOLD }
     }
 
-    fn plain(text: impl Into<String>) -> Line {
+    /// A figure.
+    pub fn plain(text: impl Into<String>) -> Line {
         Line { text: text.into(), paint: Paint::PLAIN }
     }
 }
 
 /// Draws the panel, as much of it as there is room for.
-pub fn draw(canvas: &mut Canvas, area: Area, state: &LiveState, units: UnitSystem) {
-    let mut lines = latency_lines(state);
-    lines.extend(load_lines(state, units));
+pub fn draw(canvas: &mut Canvas, area: Area, state: &LiveState, options: &ViewOptions) {
+    let lines = match &state.monitor {
+        Some(watched) => {
+            let mut lines = monitor::figures(watched, options);
+            lines.extend(machine_lines(state));
+            lines
+        }
+        None => test_lines(state, options.units),
+    };
+    canvas.lines(area, lines.into_iter().map(|line| (line.text, line.paint)));
+}
+
+fn test_lines(state: &LiveState, units: UnitSystem) -> Vec<Line> {
+    let mut lines = latency_lines(state.span.name(), state.latency_now(), state.latency_so_far());
+    match &state.ping {
+        Some(ping) => lines.extend(ping_lines(ping, state)),
+        None => lines.extend(load_lines(state, units)),
+    }
     // The devices beneath the target's own come last, where there is room for them.
     let devices = state.devices();
     let mut devices = devices.iter();
     lines.extend(devices.next().into_iter().flat_map(|load| device_lines(load, units)));
     lines.extend(machine_lines(state));
     lines.extend(devices.flat_map(|load| device_lines(load, units)));
-    let mut rest = area;
-    for line in lines {
-        let (row, below) = rest.split_rows(1);
-        canvas.text(row, &line.text, line.paint);
-        rest = below;
-    }
+    lines
 }
 
-fn latency_lines(state: &LiveState) -> Vec<Line> {
-    let mut lines = vec![Line::heading(format!("{:<7}{:>9}{:>9}", "clat", "now", "so far"))];
+/// A table of the percentiles of latencies that span `span`.
+pub fn latency_lines(span: &str, now: LiveLatency, so_far: LiveLatency) -> Vec<Line> {
     let values = |of: LiveLatency| [of.p50, of.p90, of.p99, of.p999, of.max];
-    let (now, so_far) = (values(state.latency_now()), values(state.latency_so_far()));
+    let both = values(now).into_iter().zip(values(so_far));
+    let rows = ["p50", "p90", "p99", "p99.9", "max"].into_iter().zip(both);
+    std::iter::once(heading(span)).chain(rows.map(|(name, (now, so_far))| row(name, now, so_far))).collect()
+}
+
+fn heading(title: &str) -> Line {
+    Line::heading(format!("{title:<8}{:>8}{:>9}", "now", "so far"))
+}
+
+fn row(name: &str, now: Option<u64>, so_far: Option<u64>) -> Line {
     let text = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), latency);
-    for (name, (now, so_far)) in
-        ["p50", "p90", "p99", "p99.9", "max"].into_iter().zip(now.into_iter().zip(so_far))
-    {
-        lines.push(Line::plain(format!("{name:<7}{:>9}{:>9}", text(now), text(so_far))));
-    }
-    lines
+    Line::plain(format!("{name:<7}{:>9}{:>9}", text(now), text(so_far)))
+}
+
+fn ping_lines(ping: &LivePing, state: &LiveState) -> Vec<Line> {
+    let responses = ping::responses(ping);
+    let title = (!responses.is_empty()).then(|| heading("response"));
+    let rows = responses.into_iter().map(|(name, now, so_far)| row(name, now, so_far));
+    let iops: f64 = state.snapshot.iops.iter().sum();
+    // Below ten a second a whole number says little.
+    let iops = if iops < 9.95 { format!("{iops:.1}") } else { grouped(iops.round() as u64) };
+    let rate = Line::plain(format!("{:<14}{iops:>13}", "IOPS"));
+    title.into_iter().chain(rows).chain([rate]).collect()
 }
 
 fn load_lines(state: &LiveState, units: UnitSystem) -> Vec<Line> {
@@ -85,7 +113,7 @@ fn machine_lines(state: &LiveState) -> Vec<Line> {
 }
 
 /// `12 %`, with a decimal where there is little.
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }

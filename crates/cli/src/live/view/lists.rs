@@ -5,6 +5,7 @@ use fathom_record::{Finding, Severity, TestStatus};
 use fathom_report::live::{LiveState, LiveStep, LiveStepState};
 use fathom_report::{pad, width, wrap};
 
+use super::NextWords;
 use super::canvas::{Area, Canvas, Colour, Paint};
 
 /// Widest name in the plan.
@@ -20,14 +21,13 @@ pub fn plan(canvas: &mut Canvas, area: Area, state: &LiveState, units: UnitSyste
         steps.iter().position(is_running).or_else(|| steps.iter().rposition(has_ended)).unwrap_or(0);
     // One that has ended stays in sight above the one that runs.
     let first = current.saturating_sub(area.height / 2).min(steps.len().saturating_sub(area.height));
-    let mut rest = area;
-    for step in steps.iter().skip(first).take(area.height) {
-        let (row, below) = rest.split_rows(1);
-        let (mark, paint) = mark(step, canvas.look.unicode);
+    let unicode = canvas.look.unicode;
+    let lines = steps.iter().skip(first).take(area.height).map(|step| {
+        let (mark, paint) = mark(step, unicode);
         let text = format!("{mark} {}  {}", pad(name(step), wide), outcome(step, units));
-        canvas.text(row, text.trim_end(), paint);
-        rest = below;
-    }
+        (text.trim_end().to_owned(), paint)
+    });
+    canvas.lines(area, lines);
 }
 
 fn name(step: &LiveStep) -> &str {
@@ -78,37 +78,34 @@ pub fn findings(canvas: &mut Canvas, area: Area, state: &LiveState) {
         };
         (format!("{tests}{}", finding.claim), paint)
     });
-    let mut rest = area;
-    for (text, paint) in messages.chain(claims) {
-        let bullet = if canvas.look.unicode { "• " } else { "* " };
-        for line in wrap(&format!("{bullet}{text}"), area.width, 0, 2) {
-            let (row, below) = rest.split_rows(1);
-            canvas.text(row, &line, paint);
-            rest = below;
-        }
-    }
+    let bullet = if canvas.look.unicode { "• " } else { "* " };
+    let lines = messages.chain(claims).flat_map(|(text, paint)| {
+        let lines = wrap(&format!("{bullet}{text}"), area.width, 0, 2);
+        lines.into_iter().map(move |line| (line, paint))
+    });
+    let rest = canvas.lines(area, lines);
     if rest == area {
         canvas.text(area, "none so far", Paint::PLAIN);
     }
 }
 
 /// The keys and what they do, for the help.
-fn keys(can_skip: bool) -> Vec<(&'static str, &'static str)> {
-    let skip = can_skip.then_some(("n", "end this test, keep it as incomplete, go on with the next"));
+fn keys(next: Option<NextWords>) -> Vec<(&'static str, &'static str)> {
+    let next = next.map(|words| ("n", words.long));
     let first = [("p", "pause the display, not the measurement; p again resumes")];
     let last = [
         ("q", "stop; what has been measured is kept (as Ctrl-C)"),
         ("r", "draw the screen again"),
         ("?", "show or hide this help"),
     ];
-    first.into_iter().chain(skip).chain(last).collect()
+    first.into_iter().chain(next).chain(last).collect()
 }
 
 /// Draws the help over the middle of the screen.
-pub fn help(canvas: &mut Canvas, can_skip: bool) {
+pub fn help(canvas: &mut Canvas, next: Option<NextWords>) {
     let lines: Vec<String> = [String::new()]
         .into_iter()
-        .chain(keys(can_skip).into_iter().map(|(key, does)| format!("  {key}   {does}")))
+        .chain(keys(next).into_iter().map(|(key, does)| format!("  {key}   {does}")))
         .chain([
             String::new(),
             "  IOPS: lowest to highest half second of each column.".to_owned(),
@@ -132,7 +129,7 @@ pub fn help(canvas: &mut Canvas, can_skip: bool) {
 }
 
 /// The keys in one row, for the lower edge of the screen.
-pub fn key_row(can_skip: bool) -> String {
-    let skip = if can_skip { "  n next test" } else { "" };
-    format!(" p pause{skip}  q stop and keep  ? help")
+pub fn key_row(next: Option<NextWords>) -> String {
+    let next = next.map(|words| format!("  n {}", words.short)).unwrap_or_default();
+    format!(" p pause{next}  q stop and keep  ? help")
 }

@@ -1,8 +1,16 @@
 //! The view at the sizes of common terminals, with and without colour, and with text of others.
 
-use fathom_model::Nanos;
-use fathom_record::{Finding, HostRecord, Interval, RunHeader, Severity, TestRecord, TestStatus};
-use fathom_report::live::LiveTest;
+use fathom_analysis::monitor::{
+    DeviceActivity, InFlight, MonitorInterval, OpActivity, ProcessActivity, WatchedDevice,
+};
+use fathom_analysis::ping::{PingAccount, PingCounts, PingHow, PingProgress};
+use fathom_model::{Nanos, Op, PerOp};
+use fathom_record::load::{ObservedLoad, OpLoad};
+use fathom_record::{
+    Activity, Finding, HostRecord, Interval, Latency, PingActivity, RunHeader, Severity, TestRecord,
+    TestStatus,
+};
+use fathom_report::live::{LivePing, LiveTest, MonitorTick, PingEnd};
 use fathom_stats::{DeviceTick, DiskCounters, HostCounters, HostInterval, Snapshot, histogram};
 
 use super::*;
@@ -12,8 +20,14 @@ const COLOURED: Look = Look { colour: true, unicode: true };
 const PLAIN: Look = Look { colour: false, unicode: true };
 const ASCII: Look = Look { colour: false, unicode: false };
 
-fn options() -> ViewOptions {
-    ViewOptions { is_paused: false, shows_help: false, can_skip: true, units: UnitSystem::Iec }
+fn options() -> ViewOptions<'static> {
+    ViewOptions {
+        is_paused: false,
+        shows_help: false,
+        next: Some(END_TEST),
+        device: None,
+        units: UnitSystem::Iec,
+    }
 }
 
 /// A tick of random reads and writes that get slower in waves.
@@ -135,7 +149,7 @@ fn in_a_small_terminal() {
 fn before_anything_ran_with_the_help_and_paused() {
     let mut begun = LiveState::new([]);
     begun.lay_out(1 << 30, 4 << 30);
-    let options = ViewOptions { is_paused: true, shows_help: true, can_skip: false, ..options() };
+    let options = ViewOptions { is_paused: true, shows_help: true, next: None, ..options() };
     insta::assert_snapshot!(draw(&begun, &options, (80, 24), PLAIN).rows());
 }
 
@@ -191,4 +205,165 @@ fn a_stall_takes_the_place_of_the_stage() {
     stalled.tick(&Snapshot { stalled_ns: 7_000_000_000, stalled_in_flight: 32, ..tick(11) });
     let drawn = rows(&stalled, (80, 24), PLAIN);
     assert!(drawn.contains("no I/O completed for 7 s, 32 in flight"), "{drawn}");
+}
+
+/// A ping of `ticks` half seconds on a fixed schedule of 5 ms, which fell behind for a while.
+fn ping(ticks: u64) -> LiveState {
+    let mut state = LiveState::new([("ping".to_owned(), "read, one I/O at a time".to_owned())]);
+    let activity = Activity::Ping(PingActivity::default());
+    state.begin(&RunHeader { activity, target: "/mnt/data".to_owned(), ..RunHeader::default() });
+    state.begin_test(LiveTest { id: "ping".to_owned(), title: String::new(), number: 1, of: Some(1) });
+    let how = PingHow {
+        operation: "read".to_owned(),
+        block_size_bytes: 4096,
+        fixed_schedule: true,
+        interval_ns: 5_000_000,
+        ..PingHow::default()
+    };
+    state.begin_ping(LivePing::new(how, PingEnd { count: None, work_ns: Some(60 * 1_000_000_000) }));
+    let mut account = PingAccount { response_ns: Some(Latency::default()), ..PingAccount::default() };
+    for number in 0..ticks {
+        for request in 0..100 {
+            let lat_ns = 200_000 + 30_000 * (number % 7) + 10_000 * (request % 5);
+            account.lat_ns.record(lat_ns);
+            account.response_ns.as_mut().unwrap().record(lat_ns + 1_000_000 * (number % 3));
+        }
+        account.ios.read += 100;
+        account.bytes.read += 100 * 4096;
+        account.load.answered = account.ios.read;
+        account.intervals = account.ios.read;
+        account.latest_ns = (number + 1) * TICK_NS;
+        account.counts =
+            PingCounts { requests: account.ios.read + 3, errors: 1, timeouts: 2, ..PingCounts::default() };
+        account.counts.served.device = account.ios.read;
+        let elapsed_ns = (number + 1) * TICK_NS;
+        let Snapshot { devices, host, .. } = tick(number);
+        let progress = PingProgress { elapsed_ns, account: account.clone(), waits_ns: None, devices, host };
+        state.tick_ping(&progress);
+    }
+    state
+}
+
+#[test]
+fn a_ping_at_80x24() {
+    insta::assert_snapshot!(rows(&ping(40), (80, 24), PLAIN));
+}
+
+#[test]
+fn a_ping_at_200x50() {
+    insta::assert_snapshot!(rows(&ping(90), (200, 50), PLAIN));
+}
+
+#[test]
+fn a_request_without_an_answer_takes_the_place_of_the_stage() {
+    let mut state = ping(10);
+    let account = state.ping.as_ref().unwrap().account.clone();
+    let waits_ns = Some(3_000_000_000);
+    state.tick_ping(&PingProgress {
+        elapsed_ns: 8_000_000_000,
+        account,
+        waits_ns,
+        ..PingProgress::default()
+    });
+    let drawn = rows(&state, (80, 24), PLAIN);
+    assert!(drawn.contains("no I/O completed for 3 s, 1 in flight"), "{drawn}");
+}
+
+fn interval(name: &str, number: u64, ios: u64) -> MonitorInterval {
+    let done = |ios: u64, size: u64, ms_each: f64| OpActivity {
+        ios,
+        bytes: ios * size,
+        ticks_ms: (ios as f64 * ms_each) as u64,
+        merges: 0,
+    };
+    let wave = 1 + number % 5;
+    let ops = PerOp {
+        read: done(ios * wave, 4096, 0.2 * wave as f64),
+        write: done(ios / 4 * wave, 65_536, 1.5),
+        ..PerOp::default()
+    };
+    let flush = done(ios / 40, 0, 2.5);
+    let mut in_flight = InFlight::default();
+    [4, 9 * wave, 3].into_iter().for_each(|now| in_flight.record(now));
+    MonitorInterval {
+        number,
+        device: WatchedDevice {
+            name: name.to_owned(),
+            asked: (name == "nvme1n1").then(|| "/mnt/data".to_owned()),
+            size_bytes: 100 << 30,
+            ..WatchedDevice::default()
+        },
+        elapsed_ns: 1_000_000_000,
+        activity: DeviceActivity { ops, flush, busy_ms: 180 * wave, queue_ms: 700 * wave },
+        in_flight,
+        owners: vec![ProcessActivity {
+            process: 4711,
+            command: "postgres".to_owned(),
+            read_bytes_per_second: 5e6,
+            write_bytes_per_second: 2e7,
+            file: "/mnt/data/base/16384".to_owned(),
+        }],
+        ..MonitorInterval::default()
+    }
+}
+
+/// A monitor of two devices after `intervals` intervals; the first is traced where that `is_traced`.
+fn monitor(intervals: u64, is_traced: bool) -> LiveState {
+    let mut state = LiveState::new([]);
+    let target = "nvme1n1,sda".to_owned();
+    state.begin(&RunHeader { activity: Activity::Monitor, target, ..RunHeader::default() });
+    for number in 1..=intervals {
+        let mut first = interval("nvme1n1", number, 1000);
+        let mut read = OpLoad::default();
+        (0..1000).for_each(|at| read.service.record(100_000 + 7_000 * (at % 50) * (1 + number % 5)));
+        let load = ObservedLoad { ops: [(Op::Read, read)].into(), lost: u64::from(number == 2) };
+        first.load = is_traced.then_some(load);
+        let intervals = [first, interval("sda", number, 20)];
+        let host = tick(number).host;
+        state.tick_monitor(&MonitorTick {
+            intervals: &intervals,
+            host,
+            elapsed_ns: number * 1_000_000_000,
+            of: Some(60),
+        });
+    }
+    state
+}
+
+fn monitor_options() -> ViewOptions<'static> {
+    ViewOptions { next: Some(SHOW_DEVICE), ..options() }
+}
+
+#[test]
+fn a_monitor_at_80x24() {
+    insta::assert_snapshot!(draw(&monitor(40, false), &monitor_options(), (80, 24), PLAIN).rows());
+}
+
+#[test]
+fn a_monitor_that_traces_at_200x50() {
+    insta::assert_snapshot!(draw(&monitor(60, true), &monitor_options(), (200, 50), PLAIN).rows());
+}
+
+#[test]
+fn a_monitor_shows_the_device_that_is_chosen_and_those_that_do_not_respond() {
+    let mut state = monitor(5, true);
+    let watched = state.monitor.as_ref().unwrap();
+    assert_eq!(watched.after(None).as_deref(), Some("sda"));
+    assert_eq!(watched.after(Some("sda")).as_deref(), Some("nvme1n1"));
+    let chosen = ViewOptions { device: Some("sda"), ..monitor_options() };
+    let drawn = draw(&state, &chosen, (80, 24), PLAIN).rows();
+    assert!(drawn.contains("Interval 5 of 60: sda, 100 GiB") && drawn.contains("▶ sda"), "{drawn}");
+    let stalled = MonitorInterval { stalled_ns: Some(7_000_000_000), ..interval("sda", 6, 0) };
+    let intervals = [stalled];
+    let tick = MonitorTick { intervals: &intervals, host: None, elapsed_ns: 6_000_000_000, of: None };
+    state.tick_monitor(&tick);
+    let drawn = draw(&state, &chosen, (80, 24), PLAIN).rows();
+    assert!(drawn.contains("sda: no I/O completed for 7 s, 3 in flight"), "{drawn}");
+    assert!(!drawn.contains("nvme1n1  "), "it has gone: {drawn}");
+    for width in [1, 10, 60, 80, 129, 130, 250] {
+        for height in [1, 3, 10, 16, 24, 60] {
+            draw(&state, &chosen, (width, height), COLOURED);
+            draw(&ping(30), &options(), (width, height), COLOURED);
+        }
+    }
 }
