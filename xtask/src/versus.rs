@@ -13,6 +13,7 @@ mod programs;
 mod resident;
 mod rows;
 mod sample;
+mod shown_run;
 mod statistics;
 
 use std::path::Path;

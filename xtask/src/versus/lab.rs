@@ -8,15 +8,18 @@ use anyhow::{Context as _, bail};
 use tempfile::TempDir;
 
 use super::data_file::DataFile;
-use super::load::{BEST_OPTIONS, LOG, RunLoad, Work};
+use super::load::{BEST_OPTIONS, LOG, RunLoad, Shown, Work};
 use super::programs::Programs;
 use super::sample::RunSample;
+use super::shown_run;
 
 /// A program with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// fathom under fio's command line.
     Fathom,
+    /// The same, with nothing that shows its run.
+    FathomUnshown,
     /// fio with the same words.
     Fio,
     /// fio with its best options.
@@ -51,9 +54,11 @@ impl Lab {
         let bare = |more: &str| format!("{file} --seconds={} --cpu={cpu}{more}", self.seconds);
         let split = |words: String| words.split(' ').map(str::to_owned).collect();
         match subject {
-            Subject::Fathom => {
+            Subject::Fathom | Subject::FathomUnshown => {
+                let shown = if subject == Subject::Fathom { load.shown.words() } else { &[] };
                 let mut words = vec!["fio".to_owned()];
                 words.extend(load.arguments(file, self.seconds, &self.cpus));
+                words.extend(shown.iter().map(|word| (*word).to_owned()));
                 words
             }
             Subject::Fio => load.arguments(file, self.seconds, &self.cpus),
@@ -69,7 +74,7 @@ impl Lab {
 
     fn program(&self, subject: Subject) -> &Path {
         match subject {
-            Subject::Fathom => &self.programs.fathom,
+            Subject::Fathom | Subject::FathomUnshown => &self.programs.fathom,
             Subject::Fio | Subject::FioAtBest => &self.programs.fio,
             Subject::BareRing(_) => &self.programs.bare_ring,
             Subject::BarePread => &self.programs.bare_pread,
@@ -79,7 +84,7 @@ impl Lab {
     /// The command line as one would type it, with `FILE` for the file.
     pub fn shown(&self, subject: Subject, load: RunLoad) -> String {
         let program = match subject {
-            Subject::Fathom => "fathom",
+            Subject::Fathom | Subject::FathomUnshown => "fathom",
             Subject::Fio | Subject::FioAtBest => "fio",
             Subject::BareRing(_) => "bare_ring",
             Subject::BarePread => "bare_pread",
@@ -100,9 +105,10 @@ impl Lab {
 
     /// Runs it to its end and parses its output.
     pub fn sample(&self, subject: Subject, load: RunLoad) -> anyhow::Result<RunSample> {
-        let mut command = self.command(subject, load);
+        let command = self.command(subject, load);
+        let shown = if subject == Subject::Fathom { load.shown } else { Shown::Nothing };
         let children_before = children_ns()?;
-        let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
+        let output = shown_run::output(command, shown, &self.logs.path().join("q.json"))?;
         let process_ns = children_ns()? - children_before;
         let text = String::from_utf8_lossy(&output.stdout);
         let failed = || {

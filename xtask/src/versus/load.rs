@@ -17,6 +17,30 @@ pub struct RunLoad {
     pub direct: bool,
     /// What the job does.
     pub work: Work,
+    /// What shows fathom's run meanwhile.
+    pub shown: Shown,
+}
+
+/// What shows a run of fathom while it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Nothing.
+    Nothing,
+    /// The full-screen view, on a terminal of 200 columns and 50 rows.
+    View,
+    /// The lines to a file, and the metrics, read twice a second.
+    Streams,
+}
+
+impl Shown {
+    /// The words for it.
+    pub fn words(self) -> &'static [&'static str] {
+        match self {
+            Shown::Nothing => &[],
+            Shown::View => &["--tui", "--output=LOG.json"],
+            Shown::Streams => &["--live=ndjson=LOG.ndjson", "--live=openmetrics=127.0.0.1:0"],
+        }
+    }
 }
 
 /// What a job does.
@@ -36,7 +60,7 @@ pub enum Work {
     Verified,
 }
 
-/// Stands for the prefix of log files in command lines.
+/// Stands for the prefix of written files in command lines.
 pub const LOG: &str = "LOG";
 
 impl Work {
@@ -80,6 +104,7 @@ impl RunLoad {
             cpus: Cpus::One,
             direct: false,
             work: Work::RandomReads,
+            shown: Shown::Nothing,
         }
     }
 
@@ -135,6 +160,14 @@ pub const BEST_OPTIONS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_shows_a_run_writes_beside_the_logs() {
+        for shown in [Shown::View, Shown::Streams] {
+            let files = shown.words().iter().filter(|word| word.contains(LOG)).count();
+            assert_eq!(files, 1, "{shown:?}");
+        }
+    }
 
     #[test]
     fn loads_are_built_from_their_options() {

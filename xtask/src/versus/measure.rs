@@ -20,6 +20,8 @@ const QUIET_SHARE: f64 = 0.97;
 
 /// Blocks from which on the start of a pass is lost among its offsets.
 const LARGE: u64 = 4096;
+/// Rows that compare fathom with itself look for a hundredth, and have so many times the rounds.
+const MORE_ROUNDS: usize = 6;
 /// Rounds of rows whose figure hardly differs from one to the next.
 pub const MEMORY_ROUNDS: usize = 3;
 
@@ -102,10 +104,12 @@ impl<'a> Bench<'a> {
             Against::FioAtBest => Subject::FioAtBest,
             Against::BareRing => self.best_bare_ring(pair.load)?,
             Against::BarePread => Subject::BarePread,
+            Against::Unshown => Subject::FathomUnshown,
         };
+        let more = if pair.against == Against::Unshown { MORE_ROUNDS } else { 1 };
         let subjects = [Subject::Fathom, theirs];
         let mut samples = Vec::new();
-        for round in 0..self.rounds {
+        for round in 0..self.rounds * more {
             self.lab.warm_for(pair.load)?;
             let both = in_turn(round, &subjects, |subject| self.lab.sample(subject, pair.load))?;
             samples.push((both[0], both[1]));

@@ -1,6 +1,6 @@
 //! The rows of the comparison with fio, and their goals. This is the only list of rows.
 
-use super::load::{Cpus, RunLoad, Work};
+use super::load::{Cpus, RunLoad, Shown, Work};
 use super::sample::SampleFigure;
 use super::statistics::Goal;
 
@@ -58,6 +58,8 @@ pub enum Against {
     BareRing,
     /// The bare loop over pread.
     BarePread,
+    /// fathom with nothing that shows its run.
+    Unshown,
 }
 
 /// The unit of a row's figures.
@@ -91,6 +93,11 @@ const fn with(work: Work, load: RunLoad) -> RowMeasure {
     compared(RunLoad { work, ..load }, Against::Fio, SampleFigure::ProcessTime)
 }
 
+/// The CPU time of the job of a run that is `shown`, compared with that of one that is not.
+const fn shown(shown: Shown) -> RowMeasure {
+    compared(RunLoad { shown, ..URING }, Against::Unshown, SampleFigure::JobTime)
+}
+
 const fn row(name: &'static str, what: &'static str, goal: Goal, measure: RowMeasure) -> TableRow {
     let unit = match measure {
         RowMeasure::Pair(_, SampleFigure::PerCpuSecond | SampleFigure::PerSecond) => FigureUnit::Million,
@@ -98,6 +105,7 @@ const fn row(name: &'static str, what: &'static str, goal: Goal, measure: RowMea
         RowMeasure::Pair(
             _,
             SampleFigure::UserTime
+            | SampleFigure::JobTime
             | SampleFigure::ProcessTime
             | SampleFigure::OutsideLatency
             | SampleFigure::BeyondDevice,
@@ -234,6 +242,18 @@ pub const ROWS: &[TableRow] = &[
         with(Work::Verified, RunLoad { size: "512m", ..PSYNC }),
     ),
     row(
+        "tui",
+        "io_uring, depth 64, with --tui, compared with fathom without: CPU time of the job per I/O",
+        Goal::RatioAtMost(1.01),
+        shown(Shown::View),
+    ),
+    row(
+        "live",
+        "io_uring, depth 64, with --live ndjson and --live openmetrics, compared with fathom without: CPU time of the job per I/O",
+        Goal::RatioAtMost(1.01),
+        shown(Shown::Streams),
+    ),
+    row(
         "next-offset",
         "next offset of the random map, slowest size",
         Goal::AtMost(10.0),
@@ -298,6 +318,7 @@ impl Against {
             Against::FioAtBest => Some("best options"),
             Against::BareRing => Some("bare ring"),
             Against::BarePread => Some("bare pread"),
+            Against::Unshown => Some("without"),
         }
     }
 }

@@ -90,6 +90,7 @@ impl RunSample {
             SampleFigure::PerCpuSecond => self.ios / job_ns * 1e3,
             SampleFigure::PerSecond => self.ios / self.wall_ns * 1e3,
             SampleFigure::UserTime => self.user_ns / self.ios,
+            SampleFigure::JobTime => job_ns / self.ios,
             SampleFigure::OutsideLatency => self.wall_ns / self.ios - self.clat_ns,
             SampleFigure::BeyondDevice => self.lat_ns - self.device_ns,
             SampleFigure::ProcessTime => self.process_ns / self.ios,
@@ -107,6 +108,8 @@ pub enum SampleFigure {
     PerSecond,
     /// ns of user time per request.
     UserTime,
+    /// ns of CPU time of the job per request.
+    JobTime,
     /// ns per request that its completion latency does not hold.
     OutsideLatency,
     /// ns of CPU time of the process, its threads and children per request.
@@ -143,6 +146,7 @@ mod tests {
         check(SampleFigure::PerCpuSecond, 1.0);
         check(SampleFigure::PerSecond, 0.5);
         check(SampleFigure::UserTime, 200.0);
+        check(SampleFigure::JobTime, 1000.0);
         check(SampleFigure::OutsideLatency, 500.0);
         check(SampleFigure::BeyondDevice, 400.0);
         check(SampleFigure::OutsideJob, 250.0);
