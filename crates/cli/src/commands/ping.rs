@@ -4,6 +4,7 @@ mod grammar;
 mod live;
 mod options;
 mod printer;
+mod rows;
 mod units;
 
 use std::ffi::OsString;
@@ -51,7 +52,7 @@ pub fn run_as_ioping(args: &[OsString]) -> Exit {
 
 /// The options of `fathom ping`.
 pub fn own_options() -> Vec<PingOption> {
-    options::rows(PingProgram::Own)
+    rows::rows(PingProgram::Own)
 }
 
 fn start(args: &[OsString], front: PingProgram) -> Exit {
@@ -66,7 +67,7 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
             Err(error) => unwritten(front, &error),
         };
     }
-    let given = match grammar::read(&words, &options::rows(front)) {
+    let given = match grammar::read(&words, &rows::rows(front)) {
         Ok(given) => given,
         Err(sentence) => return usage(front, &sentence, true),
     };
