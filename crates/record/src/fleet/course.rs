@@ -80,10 +80,11 @@ impl HostCourse {
             let mut given = 0;
             // What lies beyond the last cell counts in it.
             let cell_at = |at: u64| usize::try_from(at / cell_ns).unwrap_or(last).min(last);
-            for cell in cell_at(start)..=cell_at(end - 1) {
+            let (first, until_cell) = (cell_at(start), cell_at(end - 1));
+            for (cell, count) in cells.iter_mut().enumerate().take(until_cell + 1).skip(first) {
                 let until = if cell == last { end } else { ((cell as u64 + 1) * cell_ns).min(end) };
                 let due = (u128::from(ios) * u128::from(until - start) / u128::from(end - start)) as u64;
-                cells[cell] += due - given;
+                *count += due - given;
                 given = due;
             }
         }
