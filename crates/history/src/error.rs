@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fathom_record::RecordError;
 use fathom_sys::files::{InputError, PathRefusal};
+use fathom_sys::libpq::LOADS_LIBRARIES;
 use rusqlite::ErrorCode;
 
 use crate::{Location, RunId};
@@ -305,6 +306,9 @@ impl Error {
             }
             Error::NoSpace { .. } => format!("free some space, or {ANOTHER}"),
             Error::BadUri { problem, .. } => (*problem).to_owned(),
+            Error::NoClient { .. } if !LOADS_LIBRARIES => {
+                format!("use a fathom that loads libraries, from a package or built with cargo install; or {ANOTHER}")
+            }
             Error::NoClient { .. } => {
                 "install libpq (Debian and Ubuntu: libpq5; Fedora and RHEL: libpq; Arch: postgresql-libs)"
                     .to_owned()

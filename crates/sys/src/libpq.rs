@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::OnceLock;
 
-pub use crate::library::LibraryError;
+pub use crate::library::{LOADS_LIBRARIES, LibraryError};
 use crate::library::{Library, library_functions};
 
 /// The names of the library, the newest last.

@@ -4,6 +4,10 @@ use std::ffi::{CStr, c_void};
 use std::mem::transmute_copy;
 use std::ptr::NonNull;
 
+/// True where the program can load shared libraries. One that is statically linked cannot: what it loads would bring a C library of its own
+/// beside the one in the program, and glibc supports that only where both are of the same version.
+pub const LOADS_LIBRARIES: bool = !cfg!(target_feature = "crt-static");
+
 /// A library cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}")]
@@ -11,6 +15,8 @@ pub struct LibraryError {
     /// The loader's message.
     pub cause: String,
 }
+
+const STATIC: &str = "this program is statically linked and loads no libraries";
 
 /// A loaded library. It stays loaded until the process ends, because its functions may be running in any thread.
 pub(crate) struct Library {
@@ -20,6 +26,9 @@ pub(crate) struct Library {
 impl Library {
     /// Loads the first of `names` that the loader finds.
     pub(crate) fn load(names: &[&CStr]) -> Result<Library, LibraryError> {
+        if !LOADS_LIBRARIES {
+            return Err(LibraryError { cause: STATIC.to_owned() });
+        }
         let mut first = None;
         for name in names {
             // SAFETY: the name is a C string; what the library runs when it is loaded is its own business, as with any
@@ -86,7 +95,16 @@ mod tests {
     }
 
     #[test]
+    fn a_static_program_loads_nothing() {
+        let cause = Library::load(&[c"libc.so.6"]).err().map(|error| error.cause);
+        assert_eq!(cause.as_deref(), (!LOADS_LIBRARIES).then_some(STATIC));
+    }
+
+    #[test]
     fn functions_of_a_library_are_called() {
+        if !LOADS_LIBRARIES {
+            return;
+        }
         let library = Library::load(&[c"libno-such-library.so.1", c"libc.so.6"]).unwrap();
         let clock = Clock::load(&library).unwrap();
         // SAFETY: a null pointer is permitted.
@@ -95,6 +113,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
+        if !LOADS_LIBRARIES {
+            return;
+        }
         let cause = Library::load(&[c"libno-such-library.so.1"]).err().unwrap().cause;
         assert!(cause.contains("libno-such-library.so.1"), "{cause}");
         let library = Library::load(&[c"libc.so.6"]).unwrap();
