@@ -10,6 +10,12 @@ use rusqlite::ErrorCode;
 
 use crate::{Location, RunId};
 
+/// The remedy where the client library of a server cannot be loaded.
+const NO_CLIENT_HINT: &str = match LOADS_LIBRARIES {
+    true => "install libpq (Debian and Ubuntu: libpq5; Fedora and RHEL: libpq; Arch: postgresql-libs)",
+    false => "use a fathom that loads libraries: from a package, or built with cargo install",
+};
+
 /// The error of a database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", if code.is_empty() { String::new() } else { format!(" ({code})") })]
@@ -306,13 +312,7 @@ impl Error {
             }
             Error::NoSpace { .. } => format!("free some space, or {ANOTHER}"),
             Error::BadUri { problem, .. } => (*problem).to_owned(),
-            Error::NoClient { .. } if !LOADS_LIBRARIES => {
-                format!("use a fathom that loads libraries, from a package or built with cargo install; or {ANOTHER}")
-            }
-            Error::NoClient { .. } => {
-                "install libpq (Debian and Ubuntu: libpq5; Fedora and RHEL: libpq; Arch: postgresql-libs)"
-                    .to_owned()
-            }
+            Error::NoClient { .. } => NO_CLIENT_HINT.to_owned(),
             Error::Unreachable { .. } => {
                 format!("check that the server runs and accepts this user; or {ANOTHER}")
             }
