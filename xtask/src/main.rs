@@ -1,6 +1,6 @@
 //! The build's own commands: `cargo xtask test` is the gate, `cargo xtask tidy` its checks of the source itself, `cargo
 //! xtask docs` writes the generated documents, `cargo xtask instructions` counts what an operation executes, `cargo
-//! xtask campaign` fuzzes, and `cargo xtask versus-fio` compares with fio.
+//! xtask campaign` fuzzes, `cargo xtask versus-fio` compares with fio, and `cargo xtask dist` makes what users install.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
@@ -10,6 +10,7 @@ mod comparisons;
 mod contradictions;
 mod device_campaign;
 mod device_tests;
+mod dist;
 mod docs;
 mod fio_corpus;
 mod fio_parser;
@@ -20,6 +21,7 @@ mod instructions;
 mod packages;
 mod pages;
 mod planted_causes;
+mod process;
 mod readers;
 mod tidy;
 mod versus;
@@ -37,6 +39,7 @@ cargo xtask COMMAND
   instructions   hold the instructions per operation against benches/instructions.toml; --write stores them there, --only NAME
                  takes the cases with NAME in their names alone
   campaign       what runs for as long as one likes; without a NAME the list of what there is
+  dist           what users install: static binaries, packages, images; --check installs and runs them; --help
   versus-fio     what an I/O costs beside Debian's fio, written into the pages that quote it; --help";
 
 fn main() -> ExitCode {
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["docs"] => docs::write(&root()),
         ["campaign", ref rest @ ..] => campaign::run(&root(), rest),
+        ["dist", ref rest @ ..] => dist::run(&root(), rest),
         ["versus-fio", ref rest @ ..] => versus::run(&root(), rest),
         ["instructions", ref asked @ ..] => match instructions::InstructionArguments::parse(asked) {
             Some(asked) => instructions::run(&root(), &asked),

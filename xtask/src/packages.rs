@@ -120,6 +120,13 @@ pub fn require(program: &str) -> anyhow::Result<()> {
     if is_on_path(program) { Ok(()) } else { bail!("{note}") }
 }
 
+/// Installs the packages of those of `tools` that are missing; fails if one is still missing afterwards.
+pub fn require_all(tools: &[Tool]) -> anyhow::Result<()> {
+    let missing: Vec<&Tool> = tools.iter().filter(|tool| !is_on_path(tool.program)).collect();
+    let note = install(&missing)?;
+    if missing.iter().all(|tool| is_on_path(tool.program)) { Ok(()) } else { bail!("{note}") }
+}
+
 fn install(missing: &[&Tool]) -> anyhow::Result<String> {
     if missing.is_empty() {
         return Ok("all there".to_owned());
@@ -140,8 +147,7 @@ fn install(missing: &[&Tool]) -> anyhow::Result<String> {
         apt_get("update", &[])?;
         apt_get("install", &packages)?;
     }
-    let still = absent(is_on_path);
-    if let Some(tool) = still.iter().find(|tool| packages.contains(&tool.package)) {
+    if let Some(tool) = missing.iter().find(|tool| !is_on_path(tool.program)) {
         bail!("{} is not on the search path although {} is installed", tool.program, tool.package);
     }
     Ok(format!("installed {packages_shown}"))

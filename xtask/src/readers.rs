@@ -1,9 +1,11 @@
 //! The Python packages that read exports and notebooks, and drive `fio`, in the device tests: Debian has none.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::Context as _;
+
+use crate::process::output;
 
 /// Packages with their versions.
 const PACKAGES: &[&str] =
@@ -16,31 +18,25 @@ fn directory(root: &Path) -> PathBuf {
 
 /// Installs them below `target`, or says what is skipped without them.
 pub fn install(root: &Path) -> anyhow::Result<String> {
-    let directory = directory(root);
-    let (mark, wanted) = (directory.join("installed.txt"), PACKAGES.join("\n"));
+    match install_into(&directory(root), PACKAGES) {
+        Ok(note) => Ok(note),
+        Err(why) => Ok(format!("missing: {}; what needs them is skipped ({why:#})", PACKAGES.join(" "))),
+    }
+}
+
+/// Installs `packages`, named with their versions, into a directory of their own, unless they are there.
+pub fn install_into(directory: &Path, packages: &[&str]) -> anyhow::Result<String> {
+    let (mark, wanted) = (directory.join("installed.txt"), packages.join("\n"));
     if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
         return Ok("all there".to_owned());
     }
     if directory.exists() {
-        std::fs::remove_dir_all(&directory).context("cannot remove old readers")?;
+        std::fs::remove_dir_all(directory)
+            .with_context(|| format!("cannot remove {}", directory.display()))?;
     }
-    let output = Command::new("pip3")
-        .args(["install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--target"])
-        .arg(&directory)
-        .args(PACKAGES)
-        .stdin(Stdio::null())
-        .output();
-    match output {
-        Ok(output) if output.status.success() => {
-            std::fs::write(&mark, &wanted).context("cannot mark the readers as installed")?;
-            Ok(format!("installed {}", PACKAGES.join(" ")))
-        }
-        failed => {
-            let why = failed.map_or_else(
-                |error| error.to_string(),
-                |output| String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-            );
-            Ok(format!("missing: {}; what needs them is skipped ({why})", PACKAGES.join(" ")))
-        }
-    }
+    let mut pip = Command::new("pip3");
+    pip.args(["install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore", "--target"]);
+    output(pip.arg(directory).args(packages))?;
+    std::fs::write(&mark, &wanted).context("cannot mark the packages as installed")?;
+    Ok(format!("installed {}", packages.join(" ")))
 }

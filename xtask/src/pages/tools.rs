@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 use fathom_tests::Need;
+
+use crate::process::output;
 
 pub const CHROMIUM: &str = "chromium";
 pub const JAVA: &str = "java";
@@ -64,16 +66,6 @@ fn unpack(directory: &Path, package: &str) -> anyhow::Result<PathBuf> {
     let archive = archive.lines().last().context("npm names no archive")?.to_owned();
     output(Command::new("tar").args(["--extract", "--file", &archive]).current_dir(&place))?;
     Ok(unpacked)
-}
-
-fn output(command: &mut Command) -> anyhow::Result<String> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {command:?}"))?;
-    ensure!(
-        output.status.success(),
-        "{command:?} failed:\n{}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]

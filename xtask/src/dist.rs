@@ -1,0 +1,217 @@
+//! `cargo xtask dist`: what users install. Builds the binaries, packs them as archives, packages and container images with their
+//! documentation, and with `--check` installs and runs each of them.
+//!
+//! Nothing in an artefact depends on the day, the directory or the user. Distributions' own tools write their formats.
+
+mod archive;
+mod build;
+mod check;
+mod contents;
+mod deb;
+mod dependencies;
+mod image;
+mod kubernetes;
+mod licences;
+mod linkage;
+mod options;
+mod release;
+mod reproducible;
+mod rpm;
+mod sbom;
+mod stage;
+mod tools;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+
+use crate::packages;
+use build::{Build, Place, SHARED_X86_64, STATIC_AARCH64, STATIC_X86_64};
+use contents::{KUBERNETES, Layout, MANIFESTS, OwnTexts, Texts};
+use linkage::Linkage;
+use options::Options;
+use release::{PACKAGE, Release};
+
+/// The file of the checksums.
+const CHECKSUMS: &str = "SHA256SUMS";
+
+/// An artefact in `Place::out`.
+struct Artefact {
+    name: String,
+    kind: ArtefactKind,
+    build: &'static Build,
+}
+
+/// How it is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArtefactKind {
+    Archive,
+    Debian,
+    Rpm,
+    Image,
+    BillOfMaterials,
+}
+
+/// What was made.
+struct Made {
+    artefacts: Vec<Artefact>,
+    /// The binary for every machine of this kind.
+    static_binary: PathBuf,
+}
+
+/// Makes what `arguments` ask for of the workspace at `root`.
+pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    if matches!(arguments, ["--help" | "-h" | "help"]) {
+        println!("{}", options::USAGE);
+        return Ok(());
+    }
+    let options = Options::parse(arguments)?;
+    ensure!(
+        std::env::consts::ARCH == "x86_64",
+        "dist runs on x86-64: packages for it have a binary of this machine"
+    );
+    ensure!(!options.check || packages::is_root(), "--check runs as root: it installs packages in a chroot");
+    packages::require_all(tools::MAKING)?;
+    let mut builds = vec![&STATIC_X86_64, &SHARED_X86_64];
+    if !options.without_aarch64 {
+        packages::require_all(tools::CROSS)?;
+        builds.push(&STATIC_AARCH64);
+    }
+    let release = Release::read(root)?;
+    let place = place(root)?;
+    let made = make(&place, &release, &builds)?;
+    println!("{}", list(&place.out)?);
+    if options.check {
+        check::run(&place, &release, &made)?;
+    }
+    if options.check_reproducible {
+        let other = reproducible::other_place(&place)?;
+        make(&other, &release, &builds)?;
+        let count = reproducible::compare(&place.out, &other.out)?;
+        println!("reproducible: {count} files are the same when they are made elsewhere");
+    }
+    Ok(())
+}
+
+fn place(root: &Path) -> anyhow::Result<Place> {
+    let target = crate::gate::target_directory(root);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"));
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home);
+    Ok(Place {
+        root: root.to_owned(),
+        work: target.join("dist-work"),
+        out: target.join("dist"),
+        cargo_home: cargo_home.context("set CARGO_HOME or HOME")?,
+    })
+}
+
+/// Makes every artefact of `builds`, of which the first runs on this machine.
+fn make(place: &Place, release: &Release, builds: &[&'static Build]) -> anyhow::Result<Made> {
+    build::empty(&place.out)?;
+    let mut texts = None;
+    let mut made = Made { artefacts: Vec::new(), static_binary: PathBuf::new() };
+    for &build in builds {
+        println!("building {} ...", build.name);
+        let binary = build.compile(place, release)?;
+        let texts = match &mut texts {
+            Some(texts) => texts,
+            none => {
+                made.static_binary.clone_from(&binary);
+                none.insert(Texts::of(&binary, place)?)
+            }
+        };
+        let packer = Packer::new(place, release, build, &binary)?;
+        made.artefacts.extend(packer.pack(texts)?);
+    }
+    for name in MANIFESTS {
+        let from = place.root.join(KUBERNETES).join(name);
+        fs::copy(&from, place.out.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
+    }
+    let sums = archive::checksums(&place.out)?;
+    fs::write(place.out.join(CHECKSUMS), sums).context("cannot write the checksums")?;
+    Ok(made)
+}
+
+/// Packs one binary.
+struct Packer<'a> {
+    place: &'a Place,
+    release: &'a Release,
+    build: &'static Build,
+    linkage: Linkage,
+    binary: Vec<u8>,
+    own: OwnTexts,
+}
+
+impl<'a> Packer<'a> {
+    fn new(
+        place: &'a Place,
+        release: &'a Release,
+        build: &'static Build,
+        binary: &Path,
+    ) -> anyhow::Result<Self> {
+        let parts = dependencies::of(place, release, build)?;
+        let own = OwnTexts {
+            bill_of_materials: sbom::document(release, &parts)?,
+            licences: licences::text(&parts)?,
+        };
+        let linkage = Linkage::read(build, binary)?;
+        let binary = fs::read(binary).with_context(|| format!("cannot read {}", binary.display()))?;
+        Ok(Packer { place, release, build, linkage, binary, own })
+    }
+
+    /// A static binary becomes an archive and an image, a shared one the packages of distributions.
+    fn pack(&self, texts: &Texts) -> anyhow::Result<Vec<Artefact>> {
+        let Packer { place, release, build, linkage, .. } = self;
+        let files = |layout: &Layout| layout.files(&self.binary, texts, &self.own);
+        let mut named = vec![(ArtefactKind::BillOfMaterials, self.bill_of_materials()?)];
+        if build.is_static {
+            named.push((ArtefactKind::Archive, self.archive(texts)?));
+            named.push((ArtefactKind::Image, image::pack(place, release, build, &files(&Layout::USR))?));
+        } else {
+            let (debian, usr) = (files(&Layout::DEBIAN), files(&Layout::USR));
+            let documentation = Layout::USR.documentation();
+            let package = deb::pack(place, release, build, linkage, debian, &documentation)?;
+            named.push((ArtefactKind::Debian, package));
+            let package = rpm::pack(place, release, build, linkage, &usr, &documentation)?;
+            named.push((ArtefactKind::Rpm, package));
+        }
+        Ok(named.into_iter().map(|(kind, name)| Artefact { name, kind, build: self.build }).collect())
+    }
+
+    fn stem(&self) -> String {
+        format!("{PACKAGE}-{}-{}", self.release.version, self.build.name)
+    }
+
+    fn bill_of_materials(&self) -> anyhow::Result<String> {
+        let name = format!("{}.cdx.json", self.stem());
+        fs::write(self.place.out.join(&name), &self.own.bill_of_materials)
+            .context("cannot write the bill of materials")?;
+        Ok(name)
+    }
+
+    fn archive(&self, texts: &Texts) -> anyhow::Result<String> {
+        let (directory, stem) = (self.place.emptied("archive")?, self.stem());
+        let top = directory.join(&stem);
+        fs::create_dir(&top).context("cannot make the directory of the archive")?;
+        let files = Layout::PREFIX.files(&self.binary, texts, &self.own);
+        stage::write(&top, &files, self.release.epoch)?;
+        let tar = self.place.out.join(format!("{stem}.tar"));
+        archive::tar(&directory, &tar, self.release.epoch)?;
+        archive::gzip(&[tar])?;
+        Ok(format!("{stem}.tar.gz"))
+    }
+}
+
+/// The files in `directory` with their sizes.
+fn list(directory: &Path) -> anyhow::Result<String> {
+    let mut lines = Vec::new();
+    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {}", directory.display()))? {
+        let entry = entry?;
+        let kib = entry.metadata()?.len().div_ceil(1024);
+        lines.push(format!("  {:<44} {kib:>7} KiB", entry.file_name().to_string_lossy()));
+    }
+    lines.sort_unstable();
+    lines.insert(0, format!("{}:", directory.display()));
+    Ok(lines.join("\n"))
+}
