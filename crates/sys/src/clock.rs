@@ -36,10 +36,6 @@ pub struct RealClock {
     scale: u64,
 }
 
-/// How long the TSC is compared with the kernel's clock: an error of 30 ns in either reading is then 15 ppm. The first
-/// request waits for it.
-const CALIBRATION_NS: u64 = 2_000_000;
-
 impl RealClock {
     /// Calibrates and starts the clock; takes 2 ms where there is a TSC to calibrate.
     pub fn start() -> Self {
@@ -167,7 +163,11 @@ pub fn clock_ms(id: u32) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod tsc {
-    use super::{CALIBRATION_NS, monotonic_raw_ns};
+    use super::monotonic_raw_ns;
+
+    /// How long the TSC is compared with the kernel's clock: an error of 30 ns in either reading is then 15 ppm. The first
+    /// request waits for it.
+    const CALIBRATION_NS: u64 = 2_000_000;
 
     /// Reads the counter. Not serialised: a reading may move by a few ns against neighbouring instructions.
     #[inline(always)]
