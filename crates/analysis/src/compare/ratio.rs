@@ -183,7 +183,7 @@ pub fn interval_of(runs: &[RunValue]) -> Option<ValueInterval> {
 
 fn single(a: &[RunValue], b: &[RunValue], log: f64) -> Ratio {
     let half = match (a, b) {
-        ([a], [b]) => a.within_fraction.zip(b.within_fraction).map(|(a, b)| a.hypot(b)),
+        ([a], [b]) => a.within_fraction.zip(b.within_fraction).map(|(a, b)| (a * a + b * b).sqrt()),
         _ => None,
     };
     let least = a.len().min(b.len()) as u32;
