@@ -1,5 +1,6 @@
 //! The libraries that a binary needs, read from it: none may be missing from the dependencies of a package, and a static binary needs none.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,10 +16,8 @@ const LIBGCC: &str = "libgcc_s.so.1";
 /// What the loader must find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linkage {
-    /// Names of libraries.
-    libraries: Vec<String>,
-    /// The oldest glibc that has every function, as 2 and 34; `None` without one.
-    glibc: Option<(u32, u32)>,
+    /// Names of libraries, each with the oldest glibc that has every function which is used of it, as 2 and 34.
+    libraries: BTreeMap<String, Option<(u32, u32)>>,
     has_loader: bool,
 }
 
@@ -38,34 +37,40 @@ impl Linkage {
             needs_nothing == build.is_static,
             "{} is linked the wrong way: it needs the libraries {:?}",
             build.name,
-            self.libraries
+            self.libraries.keys()
         );
         Ok(())
     }
 
     fn parse(text: &str) -> anyhow::Result<Linkage> {
         let mut linkage = Linkage::default();
+        let mut versions_of = String::new();
         for line in text.lines() {
             linkage.has_loader |= line.contains("[Requesting program interpreter:");
             if line.contains("(NEEDED)") {
                 let name = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-                linkage.libraries.push(name.context("readelf names no library")?.0.to_owned());
+                let name = name.context("readelf names no library")?.0;
+                linkage.libraries.entry(name.to_owned()).or_default();
+            }
+            if let Some((_, rest)) = line.split_once("  File: ") {
+                versions_of = rest.split_whitespace().next().unwrap_or_default().to_owned();
             }
             // Weak versions may be missing: the program asks whether such a function is there.
             let wanted = line.split_once("Name: GLIBC_").filter(|_| !line.contains("WEAK"));
             if let Some((_, rest)) = wanted {
-                linkage.glibc = linkage.glibc.max(Some(version(rest)?));
+                let oldest = linkage.libraries.entry(versions_of.clone()).or_default();
+                *oldest = (*oldest).max(Some(version(rest)?));
             }
         }
-        linkage.libraries.sort_unstable();
         Ok(linkage)
     }
 
     /// The dependencies of a Debian package.
     pub fn debian(&self) -> anyhow::Result<String> {
-        let (major, minor) = self.glibc.context("the binary needs no version of glibc")?;
+        let oldest = self.libraries.values().copied().max().flatten();
+        let (major, minor) = oldest.context("the binary needs no version of glibc")?;
         let mut packages = vec![format!("libc6 (>= {major}.{minor})")];
-        for library in &self.libraries {
+        for library in self.libraries.keys() {
             match library.as_str() {
                 LIBGCC => packages.push("libgcc-s1".to_owned()),
                 known if GLIBC.contains(&known) => {}
@@ -76,10 +81,12 @@ impl Linkage {
     }
 
     /// The requirements of an RPM package, which are libraries.
-    pub fn rpm(&self) -> anyhow::Result<Vec<String>> {
-        let (major, minor) = self.glibc.context("the binary needs no version of glibc")?;
-        let all = self.libraries.iter().map(|library| format!("{library}()(64bit)"));
-        Ok(all.chain([format!("libc.so.6(GLIBC_{major}.{minor})(64bit)")]).collect())
+    pub fn rpm(&self) -> Vec<String> {
+        let requirement = |(library, oldest): (&String, &Option<(u32, u32)>)| match oldest {
+            Some((major, minor)) => format!("{library}(GLIBC_{major}.{minor})(64bit)"),
+            None => format!("{library}()(64bit)"),
+        };
+        self.libraries.iter().map(requirement).collect()
     }
 }
 
@@ -104,7 +111,9 @@ pub mod tests {
  0x0000000000000001 (NEEDED)             Shared library: [libgcc_s.so.1]
  0x0000000000000001 (NEEDED)             Shared library: [libc.so.6]
 Version needs section '.gnu.version_r' contains 2 entries:
+  000000: Version: 1  File: libgcc_s.so.1  Cnt: 1
   0x0010:   Name: GCC_4.2.0  Flags: none  Version: 10
+  0x0020: Version: 1  File: libc.so.6  Cnt: 4
   0x0060:   Name: GLIBC_2.2.5  Flags: none  Version: 3
   0x0070:   Name: GLIBC_2.34  Flags: none  Version: 9
   0x0080:   Name: GLIBC_2.9  Flags: none  Version: 9
@@ -119,10 +128,7 @@ Version needs section '.gnu.version_r' contains 2 entries:
     #[test]
     fn dependencies_are_those_of_the_binary() {
         assert_eq!(shared().debian().unwrap(), "libc6 (>= 2.34), libgcc-s1");
-        assert_eq!(
-            shared().rpm().unwrap(),
-            ["libc.so.6()(64bit)", "libgcc_s.so.1()(64bit)", "libc.so.6(GLIBC_2.34)(64bit)"]
-        );
+        assert_eq!(shared().rpm(), ["libc.so.6(GLIBC_2.34)(64bit)", "libgcc_s.so.1()(64bit)"]);
         let other = SHARED.replace("libgcc_s", "libaio");
         let message = Linkage::parse(&other).unwrap().debian().unwrap_err().to_string();
         assert_eq!(message, "the package of libaio.so.1 is unknown: add it to the table");

@@ -41,7 +41,7 @@ pub fn pack(
     fs::create_dir(&staged).context("cannot make the directory of the files")?;
     stage::write(&staged, files, release.epoch)?;
     let spec = directory.join("fathom.spec");
-    fs::write(&spec, spec_text(release, linkage, files, documentation)?).context("cannot write the spec")?;
+    fs::write(&spec, spec_text(release, linkage, files, documentation)).context("cannot write the spec")?;
     let architecture = build.triple.split('-').next().unwrap_or_default();
     let mut rpmbuild = Command::new("rpmbuild");
     // A home without the macros of a developer.
@@ -58,18 +58,13 @@ pub fn pack(
     Ok(format!("{PACKAGE}-{}-{RELEASE_NUMBER}.{architecture}.rpm", release.version))
 }
 
-fn spec_text(
-    release: &Release,
-    linkage: &Linkage,
-    files: &[PackedFile],
-    documentation: &str,
-) -> anyhow::Result<String> {
+fn spec_text(release: &Release, linkage: &Linkage, files: &[PackedFile], documentation: &str) -> String {
     let Release { version, summary, licence, repository, .. } = release;
     let mut spec = format!(
         "Name: {PACKAGE}\nVersion: {version}\nRelease: {RELEASE_NUMBER}\nSummary: {summary}\nLicense: {licence}\n\
          URL: {repository}\nAutoReqProv: no\n"
     );
-    for requirement in linkage.rpm()? {
+    for requirement in linkage.rpm() {
         let _ = writeln!(spec, "Requires: {requirement}");
     }
     let _ = write!(
@@ -85,7 +80,7 @@ fn spec_text(
         };
         let _ = writeln!(spec, "{mark}/{path}");
     }
-    Ok(spec)
+    spec
 }
 
 #[cfg(test)]
@@ -98,7 +93,7 @@ mod tests {
     fn the_spec_names_every_file_and_requirement() {
         let paths = ["usr/bin/fathom", "usr/share/doc/fathom/LICENSE-MIT", "usr/share/doc/fathom/README.md"];
         let files = paths.map(|path| PackedFile::data(path, ""));
-        let spec = spec_text(&release(), &shared(), &files, "usr/share/doc/fathom").unwrap();
+        let spec = spec_text(&release(), &shared(), &files, "usr/share/doc/fathom");
         for line in [
             "Version: 1.2.3",
             "License: MIT OR Apache-2.0",
