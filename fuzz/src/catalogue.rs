@@ -84,5 +84,6 @@ fn need() -> VolumeNeed {
         burst: None,
         latency: Vec::new(),
         persistent: false,
+        instance: None,
     }
 }
