@@ -194,10 +194,11 @@ fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<StepResult> {
 }
 
 /// Tests of one package with optimisation. The binary's package is named too: then cargo chooses for the crates that
-/// both use the features that the step "release binary" built them with, and builds none of them again.
+/// both use the features that the step "release binary" built them with, and builds none of them again. To link a test as one
+/// unit, as that step links the binary, would take a minute more each.
 fn optimized(root: &Path, what: &[&str]) -> anyhow::Result<StepResult> {
     let arguments = [&["test", "--release", "--quiet", "--package", "fathom"], what].concat();
-    run_cargo(&mut cargo_command(root, &arguments))
+    run_cargo(cargo_command(root, &arguments).env("CARGO_PROFILE_RELEASE_LTO", "thin"))
 }
 
 fn cargo_command(root: &Path, arguments: &[&str]) -> Command {

@@ -6,14 +6,11 @@ use fathom_record::{ActivityKind, Finding, LatencySummary, RunRecord, TestRecord
 
 use crate::view::{Block, Cell, Column, FindingEntry, KeyFigure, View, ViewHead};
 
-/// In the head of a run that nobody ended.
-const NO_END: &str = "stopped before its end: killed, or still running";
-
 /// A view that begins with what was measured, by what and when.
 pub(crate) fn of_run(record: &RunRecord) -> View {
     let head = ViewHead {
         target: target(record),
-        host: host(record).into_iter().chain(record.lacks_end().then(|| NO_END.to_owned())).collect(),
+        host: host(record),
         started_unix_ms: record.header.started_unix_ms,
     };
     View { head: Some(head), ..View::default() }
@@ -136,12 +133,10 @@ fn finding_entry(alike: &[Finding], claims: Vec<String>) -> FindingEntry {
 
 /// The note of a run that did not come to its end.
 pub(crate) fn interruption(record: &RunRecord) -> Option<String> {
-    record.header.interrupted.as_ref().map(|why| format!("The run was interrupted: {why}."))
-}
-
-/// The same of a run that nobody ended, which its head says as well.
-pub(crate) fn missing_end(record: &RunRecord) -> Option<String> {
-    record.lacks_end().then(|| format!("The run {NO_END}."))
+    let interrupted =
+        record.header.interrupted.as_ref().map(|why| format!("The run was interrupted: {why}."));
+    let lacks_end = || "The run stopped before its end: killed, or still running.".to_owned();
+    interrupted.or_else(|| record.lacks_end().then(lacks_end))
 }
 
 /// The data columns of a latency.

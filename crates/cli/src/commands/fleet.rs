@@ -8,11 +8,17 @@ use crate::exit::{Complaint, Exit};
 
 /// What `fathom fleet` takes.
 #[derive(Args)]
-#[command(arg_required_else_help = true)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct FleetArguments {
     #[command(subcommand)]
     action: Action,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  fathom fleet simulate --ranks 10000   time and memory of merging so many records
+
+`fathom merge` makes one report from the records of many hosts.";
 
 #[derive(Subcommand)]
 enum Action {

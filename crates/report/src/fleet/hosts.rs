@@ -91,7 +91,6 @@ fn ended(status: &str, reason: Option<&str>) -> String {
 /// A start after that of the first host: `+1.25 s`.
 fn start(ns: u64) -> Cell {
     let text = match ns {
-        0 => "+0 ms".to_owned(),
         ..1_000_000_000 => format!("+{} ms", ns / 1_000_000),
         _ => format!("+{}", fathom_model::units::duration(fathom_model::Nanos(ns))),
     };

@@ -239,9 +239,12 @@ const VARIATION_COLUMNS: [Column; 7] = [
     Column::right("hosts").dispensable(1),
 ];
 
+/// A figure, how it varies over hosts, and the cell for a value of it.
+type VariationRow = (&'static str, Option<Variation>, fn(f64) -> Cell);
+
 fn variations(test: &FleetTestAssessment, tests: usize) -> Vec<Row> {
     let variation = &test.variation;
-    let kinds: [(&str, Option<Variation>, fn(f64) -> Cell); 4] = [
+    let kinds: [VariationRow; 4] = [
         ("IOPS", variation.iops, Cell::iops),
         ("bandwidth", variation.bytes_per_second, Cell::rate),
         ("p50 latency", variation.lat_p50_ns, Cell::mean_latency),

@@ -17,7 +17,7 @@ const MOST_FINDINGS: usize = 3;
 /// The blocks of the first section.
 pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
     let verdicts = verdicts(record);
-    let end = run_view::interruption(record).or_else(|| run_view::missing_end(record));
+    let end = run_view::interruption(record);
     let qualification = run_view::unfinished(record).filter(|_| !verdicts.is_empty());
     let notes = end.into_iter().chain(qualification).chain(failed(record)).collect();
     vec![

@@ -186,7 +186,8 @@ mod tests {
         let read = |text: &str| -> Vec<(String, Result<(), String>)> {
             records("x", text).into_iter().map(|read| (read.source, read.record.map(drop))).collect()
         };
-        const RECORD: &str = "{\"schema\":\"fathom.record/2\"}";
+        const RECORD: &str =
+            r#"{"schema":"fathom.record/2","header":{"target":"","activity":{"kind":"bench"}},"tests":[]}"#;
         assert_eq!(read(RECORD), [("x".to_owned(), Ok(()))]);
         let two = read(&format!("{RECORD}\n\n{{\"schema\":\"fathom.record/9\"}}\n"));
         assert_eq!(two[0], ("x:1".to_owned(), Ok(())));

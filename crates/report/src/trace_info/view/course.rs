@@ -219,7 +219,7 @@ mod tests {
         let all = sum([slice(10.0, 20.0), slice(30.0, 15.0)].iter());
         assert_eq!((all.per_second(all.total.ops), all.peak_iops), (Some(20.0), 20.0));
         let cells: Vec<String> = row("0".into(), &all).cells.into_iter().map(|cell| cell.text).collect();
-        assert_eq!(cells, ["0", "", "", "20", "20", "0.1", "4.0 KiB", ""]);
+        assert_eq!(cells, ["0", "", "", "20", "20", "0.078", "4.0 KiB", ""]);
         let empty = LoadSlice::default();
         assert_eq!(row("0".into(), &empty).remark.as_deref(), Some("no data"));
     }
