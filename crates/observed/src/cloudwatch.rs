@@ -1,9 +1,9 @@
 //! Metrics of AWS/EBS and AWS/EC2 from CloudWatch: `get-metric-statistics` and `get-metric-data`.
 //!
-//! Neither answer has its period: it is the smallest step between two times. Counts are sums of a period. Averages of counts are
-//! refused, since their meaning depends on the hypervisor.
+//! Neither answer has its period: it is the smallest step between two times of a metric, the same for all. Counts are sums of a
+//! period. Averages of counts are refused, since their meaning depends on the hypervisor.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fathom_model::Op;
 
@@ -180,22 +180,20 @@ impl CloudwatchSeries {
     /// The load of all values; `period_ns` where the export says it.
     ///
     /// # Errors
-    /// The period is unknown or too short, a value is not possible, or it has several devices and none is chosen.
+    /// The period is unknown, too short or not that of all values, a value is not possible, or it has several devices and none is
+    /// chosen.
     pub fn finish(
         mut self,
         format: LoadFormat,
         period_ns: Option<u64>,
         device: Option<&str>,
     ) -> Result<ObservedLoad, LoadError> {
-        let mut times: Vec<u64> = self.samples.iter().map(|sample| sample.at_ns).collect();
-        times.sort_unstable();
-        times.dedup();
-        if times.is_empty() {
+        if self.samples.is_empty() {
             return Err(LoadError::empty("value of a metric of EBS"));
         }
-        let step = times.windows(2).map(|pair| pair[1] - pair[0]).min();
-        let length_ns = period_ns.or(step).ok_or_else(|| {
-            let problem = "it has a single time, which does not say the period of its values";
+        let step_ns = if period_ns.is_none() { self.step_ns()? } else { None };
+        let length_ns = period_ns.or(step_ns).ok_or_else(|| {
+            let problem = "each metric has a single time, which does not say the period of its values";
             LoadError::new(0, problem, "export at least two periods")
         })?;
         if length_ns < LEAST_PERIOD_NS {
@@ -203,6 +201,7 @@ impl CloudwatchSeries {
             let hint = "export a period of at least 60 s; do not join exports of different periods";
             return Err(LoadError::new(0, problem, hint));
         }
+        self.need_one_beginning(length_ns)?;
         for CloudwatchSample { device, metric, at_ns, value } in std::mem::take(&mut self.samples) {
             let at = Stretch { start_ns: at_ns, length_ns };
             let set = self.table.set(&device, at, metric.figure, value * metric.scale);
@@ -210,6 +209,47 @@ impl CloudwatchSeries {
         }
         self.table.note(format!("values are sums and means of {} s", length_ns / SECOND_NS));
         self.table.finish(format, LoadClock::Utc, device)
+    }
+
+    /// The smallest step between two times of a metric of a device. A mean, which needs no period, may have a longer one than sums.
+    fn step_ns(&self) -> Result<Option<u64>, LoadError> {
+        let mut series: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for CloudwatchSample { device, metric, at_ns, .. } in &self.samples {
+            // Sums come first.
+            series.entry((!metric.is_sum(), device, metric.name)).or_default().push(*at_ns);
+        }
+        let mut found: Option<(&str, u64)> = None;
+        for ((is_mean, _, name), mut times) in series {
+            times.sort_unstable();
+            let Some(step_ns) = times.windows(2).map(|pair| pair[1] - pair[0]).min() else { continue };
+            match found {
+                Some((first, other_ns)) if !is_mean && step_ns != other_ns => {
+                    let (other, step) = (other_ns / SECOND_NS, step_ns / SECOND_NS);
+                    let problem = format!("its period is {step} s, that of {first} {other} s");
+                    let hint = "export all metrics with one period, or as a CSV with the row Period";
+                    return Err(LoadError::new(0, problem, hint).in_field(name));
+                }
+                Some(_) => {}
+                None => found = Some((name, step_ns)),
+            }
+        }
+        Ok(found.map(|(_, step_ns)| step_ns))
+    }
+
+    /// Checks that the periods of all metrics of a device begin together.
+    fn need_one_beginning(&self, period_ns: u64) -> Result<(), LoadError> {
+        let mut firsts: HashMap<&str, u64> = HashMap::new();
+        for CloudwatchSample { device, metric, at_ns, .. } in &self.samples {
+            let begins_ns = at_ns % period_ns;
+            let first_ns = *firsts.entry(device).or_insert(begins_ns);
+            if begins_ns != first_ns {
+                let late = (begins_ns + period_ns - first_ns) % period_ns / SECOND_NS;
+                let problem = format!("a period begins {late} s after the beginning of another");
+                let hint = "export all metrics with one period and one beginning";
+                return Err(LoadError::new(0, problem, hint).in_field(metric.name));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -367,6 +407,29 @@ mod tests {
         assert!(
             refused(&statistics("CPUUtilization", &[("00", "Sum", "1")])).contains("no value of a metric")
         );
+    }
+
+    #[test]
+    fn the_period_is_that_of_each_metric_by_itself() {
+        let sums = |name: &str, minutes: &[&str]| {
+            let points: Vec<_> = minutes.iter().map(|minute| (*minute, "Sum", "3000")).collect();
+            statistics(name, &points)
+        };
+        let reads = sums("VolumeReadOps", &["00", "05", "10"]);
+        let refused = |other: &str| read_statistics(&(reads.clone() + other)).unwrap_err().to_string();
+        assert_eq!(
+            refused(&sums("VolumeWriteOps", &["01", "06", "11"])),
+            "VolumeWriteOps: a period begins 60 s after the beginning of another"
+        );
+        assert_eq!(
+            refused(&sums("VolumeWriteOps", &["00", "10"])),
+            "VolumeWriteOps: its period is 600 s, that of VolumeReadOps 300 s"
+        );
+        let depth = statistics("VolumeQueueLength", &[("00", "Average", "2"), ("10", "Average", "4")]);
+        let load = read_statistics(&(reads + &sums("VolumeWriteOps", &["05"]) + &depth)).unwrap();
+        let found: Vec<_> = intervals(&load).iter().map(|one| (one.length_ns, one.total.ops)).collect();
+        let period = 300 * SECOND_NS;
+        assert_eq!(found, [(period, Some(3_000)), (period, Some(6_000)), (period, Some(3_000))]);
     }
 
     #[test]
