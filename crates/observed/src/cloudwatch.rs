@@ -85,7 +85,9 @@ const METRICS: &[CloudwatchMetric] = &[
 ];
 
 /// Words that statistics have in labels.
-const OTHER_STATISTICS: [&str; 4] = ["Average", "Maximum", "Minimum", "SampleCount"];
+const STATISTICS: [&str; 5] = ["Average", "Maximum", "Minimum", "SampleCount", "Sum"];
+/// The largest share, percent: the whole, which a mean may exceed by its rounding.
+const MOST_PERCENT: f64 = 100.01;
 
 impl CloudwatchMetric {
     /// The metric that a label or the identifier of a query names.
@@ -164,6 +166,11 @@ impl CloudwatchSeries {
     ) -> Result<(), String> {
         if matches!(metric.figure, IntervalFigure::Ops(_)) && value.fract() != 0.0 {
             return Err(format!("{value} I/Os are no sum: the values are those of another statistic"));
+        }
+        if metric.unit == "Percent" && value > MOST_PERCENT {
+            return Err(format!(
+                "{value} % is more than the whole: the values are those of another statistic"
+            ));
         }
         match self.values.insert((device.to_owned(), metric.name, at_ns), value) {
             Some(other) if other != value => {
@@ -322,8 +329,8 @@ fn metric_data(document: &JsonNode<'_>, series: &mut CloudwatchSeries) -> Result
     for result in results.items() {
         let label = result.text_of("Label");
         let Some(metric) = known(label, result.text_of("Id"), &mut series.table) else { continue };
-        let other = OTHER_STATISTICS.iter().find(|word| label.contains(*word) && !metric.takes(word));
-        if let Some(other) = other {
+        let named = || STATISTICS.iter().filter(|word| label.contains(*word));
+        if let Some(other) = named().find(|word| !metric.takes(word)) {
             let (problem, hint) = metric.refusal(other);
             return Err(result.fault_with(problem, hint));
         }
@@ -331,6 +338,11 @@ fn metric_data(document: &JsonNode<'_>, series: &mut CloudwatchSeries) -> Result
             series
                 .table
                 .note("an answer of get-metric-data does not name its statistic: counts are read as Sum");
+        } else if !metric.takes("Sum") && named().next().is_none() {
+            let (name, statistic) = (metric.name, metric.statistics[0]);
+            series
+                .table
+                .note(format!("the label of {name} does not name its statistic: it is read as {statistic}"));
         }
         let device = resource_in(label).unwrap_or_default();
         let (times, values) = (result.need_array("Timestamps")?, result.need_array("Values")?);
@@ -461,5 +473,31 @@ mod tests {
             refused(text.replace("\"VolumeReadOps\"", "\"VolumeReadOps Average\""))
                 .contains("a series of Average")
         );
+    }
+
+    #[test]
+    fn sums_of_means_and_shares_are_refused() {
+        let text = |label: &str, value: &str| {
+            let series = |label: &str, value: &str| {
+                format!(
+                    "{{\"Id\":\"m\",\"Label\":\"{label}\",\"Timestamps\":[\"2026-11-22T10:00:00Z\",\"2026-11-22T10:05:00Z\"],\
+                     \"Values\":[{value},{value}]}}"
+                )
+            };
+            let (reads, other) = (series("VolumeReadOps Sum", "60"), series(label, value));
+            read(LoadFormat::CloudwatchData, &format!("{{\"MetricDataResults\":[{reads},{other}]}}"), None)
+        };
+        let refused = |label: &str, value: &str| text(label, value).unwrap_err().problem;
+        assert_eq!(
+            refused("VolumeQueueLength Sum", "10"),
+            "VolumeQueueLength is a series of Sum, not of Average"
+        );
+        assert_eq!(refused("BurstBalance Sum", "100"), "BurstBalance is a series of Sum, not of Minimum");
+        assert!(refused("BurstBalance", "101").starts_with("101 % is more than the whole"));
+        assert!(
+            text("VolumeIOPSExceededCheck Sum", "5").is_ok() && text("BurstBalance Average", "100").is_ok()
+        );
+        let note = "the label of VolumeQueueLength does not name its statistic: it is read as Average";
+        assert!(text("VolumeQueueLength", "2").unwrap().notes.iter().any(|found| found == note));
     }
 }
