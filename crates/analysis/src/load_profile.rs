@@ -54,14 +54,15 @@ pub struct LoadProfile {
     pub lowest_credits: Option<f64>,
     /// The longest time without a request, ns; `None` for intervals.
     pub longest_idle_ns: Option<u64>,
-    /// Rates over time.
+    /// Rates over time; empty where they are unknown.
     pub course: LoadCourseSeries,
 }
 
 /// The profile of a load.
 pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
-    let observed_ns = load.length_ns.saturating_sub(load.gaps.iter().map(|gap| gap.length_ns).sum()).max(1);
-    let operations = operations::profiles(load, observed_ns);
+    let observed_ns = load.length_ns.saturating_sub(load.gaps.iter().map(|gap| gap.length_ns).sum());
+    let has_rates = has_rates(load);
+    let operations = operations::profiles(load, if has_rates { observed_ns } else { 0 });
     let of = |name: &str| operations.iter().find(|operation| operation.operation == name);
     let share = |figure: &dyn Fn(&OperationProfile) -> Option<u64>| {
         let value = |name| of(name).map_or(Some(0), figure);
@@ -86,15 +87,14 @@ pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
         limit_reached_share: None,
         lowest_credits: None,
         longest_idle_ns: None,
-        course: course::series(load),
+        course: if has_rates { course::series(load) } else { LoadCourseSeries::default() },
     };
     match &load.course {
         LoadCourse::Requests(trace) => {
             profile.sizes = access::sizes(trace);
             profile.order = access::order(trace);
             profile.working_set = access::working_set(trace);
-            // Without times of their own, requests follow the device that served them.
-            if trace.has_times {
+            if has_rates {
                 profile.burstiness = burstiness::of_requests(&trace.requests, load.length_ns);
                 let depth = operations::queue_depth(&trace.requests, observed_ns);
                 (profile.mean_queue_depth, profile.highest_queue_depth) = depth;
@@ -109,6 +109,15 @@ pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
         }
     }
     profile
+}
+
+/// Whether the load says how fast it was. Without times of their own, requests follow the device that served them.
+fn has_rates(load: &ObservedLoad) -> bool {
+    let has_times = match &load.course {
+        LoadCourse::Requests(trace) => trace.has_times,
+        LoadCourse::Intervals(_) => true,
+    };
+    has_times && load.length_ns > 0
 }
 
 /// The median length of intervals, ns.
@@ -206,6 +215,27 @@ pub(crate) mod tests {
         let total = profile.operations.last().unwrap();
         assert_eq!((total.operation, total.ops, total.iops), ("total", Some(1_000), Some(100.0)));
         assert!(profile.order.is_some() && profile.working_set.is_some() && !profile.burstiness.is_empty());
+    }
+
+    #[test]
+    fn requests_without_times_have_no_rates() {
+        let requests: Vec<_> = (0..1_000).map(|at| request(0, Op::Read, at * 4096, 4096, 0)).collect();
+        let waiting: Vec<_> = (0..1_000).map(|at| request(at, Op::Read, at * 4096, 4096, 0)).collect();
+        let without_times = |requests| RequestTrace { has_times: false, ..trace(requests) };
+        for (trace, length_ns) in [
+            (trace(requests.clone()), 0),
+            (without_times(requests), 0),
+            (without_times(waiting), 999_000_000),
+        ] {
+            let profile = load_profile(&load(LoadCourse::Requests(trace), length_ns, Vec::new()));
+            for operation in &profile.operations {
+                assert_eq!((operation.ops, operation.mean_bytes), (Some(1_000), Some(4096.0)));
+                assert_eq!((operation.iops, operation.bytes_per_second), (None, None));
+            }
+            assert_eq!(profile.course, LoadCourseSeries::default());
+            assert!(profile.burstiness.is_empty() && profile.longest_idle_ns.is_none());
+            assert_eq!((profile.observed_ns, profile.read_share), (length_ns, Some(1.0)));
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct OperationProfile {
     pub lat_ns: Option<LatencySummary>,
 }
 
-/// The operations that occur, and all together.
+/// The operations that occur, and all together. Rates are unknown where `observed_ns` is 0.
 pub(super) fn profiles(load: &ObservedLoad, observed_ns: u64) -> Vec<OperationProfile> {
     match &load.course {
         LoadCourse::Requests(trace) => of_requests(&trace.requests, observed_ns),
@@ -53,15 +53,17 @@ struct OperationSums {
 impl OperationSums {
     fn profile(self, operation: &'static str, observed_ns: u64) -> OperationProfile {
         let ServedIo { ops, bytes, latency_sum_ns } = self.served;
-        let per_second = |count: u64| count as f64 * 1e9 / observed_ns as f64;
+        let is_rate = observed_ns > 0;
+        let per_second =
+            |count: Option<u64>| Some(count.filter(|_| is_rate)? as f64 * 1e9 / observed_ns as f64);
         let per_op = |sum: Option<u64>| Some(sum? as f64 / ops.filter(|&ops| ops > 0)? as f64);
         let has_latencies = self.lat.samples() > 0;
         OperationProfile {
             operation,
             ops,
             bytes,
-            iops: ops.map(per_second),
-            bytes_per_second: bytes.map(per_second),
+            iops: per_second(ops),
+            bytes_per_second: per_second(bytes),
             mean_bytes: per_op(bytes),
             mean_latency_ns: if has_latencies {
                 Some(self.lat.moments.mean())

@@ -95,6 +95,10 @@ fn operations(profiles: &[OperationProfile]) -> Table {
 
 fn figures(load: &ObservedLoad, profile: &LoadProfile) -> Vec<KeyFigure> {
     let mut figures = vec![KeyFigure::new("reads", reads(profile))];
+    if profile.course.slices.is_empty() {
+        let text = "unknown: the requests have no times of their own, or all the same";
+        figures.push(KeyFigure::new("rates", text));
+    }
     figures.push(match &profile.order {
         Some(order) => KeyFigure::new(
             "sequential",

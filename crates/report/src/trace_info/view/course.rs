@@ -37,8 +37,11 @@ fn is_by_hour_of_day(load: &ObservedLoad, profile: &LoadProfile) -> bool {
     course.slices.len() > MOST_HOURS && course.slice_ns == HOUR_NS && load.started_unix_ns.is_some()
 }
 
-/// The plot and the table.
+/// The plot and the table; none where rates are unknown.
 pub(super) fn blocks(load: &ObservedLoad, profile: &LoadProfile) -> Vec<Block> {
+    if profile.course.slices.is_empty() {
+        return Vec::new();
+    }
     let table = match is_by_hour_of_day(load, profile) {
         true => by_hour_of_day(load, profile),
         false => rows(load, profile),
@@ -199,7 +202,22 @@ pub(super) fn data(info: TraceInfo<'_>) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use fathom_analysis::load_profile::load_profile;
+    use fathom_observed::read_text;
+
     use super::*;
+    use crate::trace_info::view;
+
+    #[test]
+    fn loads_without_times_have_no_rates() {
+        let text = "fio version 2 iolog\n/f add\n/f open\n/f read 0 4096\n/f read 4096 4096\n/f close\n";
+        let load = read_text(text, None).unwrap();
+        let profile = load_profile(&load);
+        let info = TraceInfo { file: "app.iolog", load: &load, profile: &profile };
+        assert!(blocks(&load, &profile).is_empty() && data(info).rows.is_empty());
+        let sections: Vec<String> = view(info).sections.into_iter().map(|section| section.title).collect();
+        assert_eq!(sections, ["", "Request sizes", "Notes"]);
+    }
 
     #[test]
     fn units_of_the_axis_follow_the_length() {
