@@ -42,33 +42,78 @@ pub(super) fn profiles(load: &ObservedLoad, observed_ns: u64) -> Vec<OperationPr
     }
 }
 
-/// Sums of one operation.
+/// Sums of one operation. A figure that some intervals lack is divided by the time and the I/Os of the others.
 #[derive(Debug, Default)]
 struct OperationSums {
     served: ServedIo,
+    /// Time without a number of I/Os, ns.
+    without_ops_ns: u64,
+    /// Time without bytes, ns.
+    without_bytes_ns: u64,
+    /// Bytes where I/Os are known too.
+    bytes_of_ops: PerIo,
+    /// Latencies where I/Os are known too.
+    latency_of_ops: PerIo,
     lat: Latency,
     highest_ns: Option<f64>,
 }
 
+/// A sum over I/Os, and the I/Os that it is of.
+#[derive(Debug, Default)]
+struct PerIo {
+    sum: u64,
+    ops: u64,
+}
+
+impl PerIo {
+    /// Adds a sum where both are known.
+    fn add(&mut self, sum: Option<u64>, ops: Option<u64>) {
+        if let (Some(sum), Some(ops)) = (sum, ops) {
+            self.sum = self.sum.saturating_add(sum);
+            self.ops = self.ops.saturating_add(ops);
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.ops > 0).then(|| self.sum as f64 / self.ops as f64)
+    }
+}
+
 impl OperationSums {
+    /// Adds what an interval of this length served.
+    fn add(&mut self, part: ServedIo, length_ns: u64) {
+        let add = |sum: &mut Option<u64>, without_ns: &mut u64, value: Option<u64>| match value {
+            Some(value) => *sum = Some(sum.unwrap_or(0).saturating_add(value)),
+            None => *without_ns += length_ns,
+        };
+        add(&mut self.served.ops, &mut self.without_ops_ns, part.ops);
+        add(&mut self.served.bytes, &mut self.without_bytes_ns, part.bytes);
+        self.bytes_of_ops.add(part.bytes, part.ops);
+        self.latency_of_ops.add(part.latency_sum_ns, part.ops);
+        if let (Some(ops @ LEAST_OPS..), Some(sum)) = (part.ops, part.latency_sum_ns) {
+            let mean = sum as f64 / ops as f64;
+            self.highest_ns = Some(self.highest_ns.map_or(mean, |highest| highest.max(mean)));
+        }
+    }
+
     fn profile(self, operation: &'static str, observed_ns: u64) -> OperationProfile {
-        let ServedIo { ops, bytes, latency_sum_ns } = self.served;
-        let is_rate = observed_ns > 0;
-        let per_second =
-            |count: Option<u64>| Some(count.filter(|_| is_rate)? as f64 * 1e9 / observed_ns as f64);
-        let per_op = |sum: Option<u64>| Some(sum? as f64 / ops.filter(|&ops| ops > 0)? as f64);
+        let ServedIo { ops, bytes, .. } = self.served;
+        let per_second = |count: Option<u64>, without_ns: u64| {
+            let known_ns = observed_ns.saturating_sub(without_ns);
+            Some(count.filter(|_| known_ns > 0)? as f64 * 1e9 / known_ns as f64)
+        };
         let has_latencies = self.lat.samples() > 0;
         OperationProfile {
             operation,
             ops,
             bytes,
-            iops: per_second(ops),
-            bytes_per_second: per_second(bytes),
-            mean_bytes: per_op(bytes),
+            iops: per_second(ops, self.without_ops_ns),
+            bytes_per_second: per_second(bytes, self.without_bytes_ns),
+            mean_bytes: self.bytes_of_ops.mean(),
             mean_latency_ns: if has_latencies {
                 Some(self.lat.moments.mean())
             } else {
-                per_op(latency_sum_ns)
+                self.latency_of_ops.mean()
             },
             highest_interval_latency_ns: self.highest_ns,
             lat_ns: has_latencies.then(|| self.lat.summary()),
@@ -87,11 +132,10 @@ fn of_requests(requests: &[ObservedRequest], observed_ns: u64) -> Vec<OperationP
             Op::Sync | Op::Datasync => 3,
         };
         for sum in [place, names.len() - 1] {
-            let OperationSums { served, lat, .. } = &mut sums[sum];
-            *served.ops.get_or_insert(0) += 1;
-            *served.bytes.get_or_insert(0) += u64::from(request.bytes);
+            let bytes = Some(u64::from(request.bytes));
+            sums[sum].add(ServedIo { ops: Some(1), bytes, latency_sum_ns: None }, 0);
             if let Some(ns) = request.latency_ns {
-                lat.record(ns.get());
+                sums[sum].lat.record(ns.get());
             }
         }
     }
@@ -110,20 +154,7 @@ fn of_intervals(intervals: &[ObservedInterval], observed_ns: u64) -> Vec<Operati
     let mut profiles = Vec::new();
     for (name, served) in parts {
         let mut sums = OperationSums::default();
-        for part in intervals.iter().map(served) {
-            let add = |sum: &mut Option<u64>, value: Option<u64>| {
-                if let Some(value) = value {
-                    *sum = Some(sum.unwrap_or(0).saturating_add(value));
-                }
-            };
-            add(&mut sums.served.ops, part.ops);
-            add(&mut sums.served.bytes, part.bytes);
-            add(&mut sums.served.latency_sum_ns, part.latency_sum_ns);
-            if let (Some(ops @ LEAST_OPS..), Some(sum)) = (part.ops, part.latency_sum_ns) {
-                let mean = sum as f64 / ops as f64;
-                sums.highest_ns = Some(sums.highest_ns.map_or(mean, |highest| highest.max(mean)));
-            }
-        }
+        intervals.iter().for_each(|interval| sums.add(served(interval), interval.length_ns));
         let is_trim = name == "trim";
         let is_known = sums.served != ServedIo::default() && !(is_trim && sums.served.ops.unwrap_or(0) == 0);
         if is_known || name == "total" {
@@ -182,6 +213,19 @@ mod tests {
         let found = of_intervals(&intervals, 1);
         assert_eq!(found.last().unwrap().highest_interval_latency_ns, Some(2e6));
         assert_eq!(found.iter().map(|one| one.operation).collect::<Vec<_>>(), ["read", "total"]);
+    }
+
+    #[test]
+    fn figures_are_divided_by_the_time_and_the_ios_that_have_them() {
+        let mut intervals = [minute(0, 600), minute(1, 600), minute(2, 600)];
+        // 4,096 bytes and 1 ms for each I/O: what one interval lacks changes no mean.
+        intervals[0].total.latency_sum_ns = None;
+        intervals[1].total.bytes = None;
+        intervals[2].total.ops = None;
+        let total = of_intervals(&intervals, 180_000_000_000).pop().unwrap();
+        assert_eq!((total.ops, total.bytes), (Some(1_200), Some(1_200 * 4096)));
+        assert_eq!((total.iops, total.bytes_per_second), (Some(10.0), Some(40_960.0)));
+        assert_eq!((total.mean_bytes, total.mean_latency_ns), (Some(4096.0), Some(1e6)));
     }
 
     #[test]
