@@ -105,8 +105,9 @@ pub(super) fn series(load: &ObservedLoad) -> LoadCourseSeries {
                 let rate = busiest.take(request.at_ns);
                 slices[index].peak_iops = slices[index].peak_iops.max(rate);
             }
-            // The last slice may be shorter than a window.
-            for slice in &mut slices {
+            // A rest that is shorter than a window has no rate of its own.
+            let least_ns = busiest.window_ns.min(load.length_ns);
+            for slice in slices.iter_mut().filter(|slice| slice.length_ns >= least_ns) {
                 let mean = slice.per_second(slice.total.ops).unwrap_or(0.0);
                 slice.peak_iops = slice.peak_iops.max(mean);
             }
@@ -276,10 +277,21 @@ mod tests {
         assert_eq!(found[..3], [(4.0, 4.0), (3.0, 3.0), (3.0, 3.0)]);
         let last = series.slices.last().unwrap();
         assert_eq!((last.length_ns, last.read.ops, last.total.ops), (700_000_000, Some(0.0), Some(3.0)));
-        assert_eq!(
-            Some(last.peak_iops),
-            last.per_second(last.total.ops),
-            "a second is longer than the slice"
-        );
+        assert_eq!(last.peak_iops, 3.0, "a second is longer than the slice");
+    }
+
+    #[test]
+    fn the_rest_behind_the_last_window_is_no_peak() {
+        let mut requests: Vec<_> = (0..=500).map(|at| request(at * 10, Op::Read, 0, 4096, 0)).collect();
+        requests.push(request(5_001, Op::Read, 0, 4096, 0));
+        let of =
+            |requests, length_ns| series(&load(LoadCourse::Requests(trace(requests)), length_ns, Vec::new()));
+        let peak = |series: LoadCourseSeries| {
+            series.slices.iter().fold(0.0, |peak: f64, slice| peak.max(slice.peak_iops))
+        };
+        assert_eq!(peak(of(requests.clone(), 5_001_000_000)), 100.0);
+        // A load that is shorter than a window has its mean.
+        requests.truncate(1);
+        assert_eq!(peak(of(requests, 1_000_000)), 1_000.0);
     }
 }
