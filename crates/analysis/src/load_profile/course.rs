@@ -1,6 +1,6 @@
 //! Rates over time: by the hour, or in shorter slices of short recordings.
 
-use fathom_model::Op;
+use fathom_model::{Op, PerOp};
 use fathom_observed::{LoadCourse, ObservedInterval, ObservedLoad, ObservedRequest};
 use serde::Serialize;
 
@@ -39,7 +39,8 @@ pub struct LoadSlice {
     pub write: SliceCounts,
     /// All operations.
     pub total: SliceCounts,
-    /// The highest rate in it, I/Os per second: of a second, of a shorter slice, or of an interval where those are longer.
+    /// The highest rate in it, I/Os per second: of a second, of a shorter slice, or of an interval where those are longer and do not
+    /// say their busiest second.
     pub peak_iops: f64,
 }
 
@@ -214,7 +215,10 @@ fn add_interval(slice: &mut LoadSlice, interval: &ObservedInterval) {
         });
     }
     let rate = interval.total.ops.unwrap_or(0) as f64 * 1e9 / interval.length_ns as f64;
-    *peak_iops = peak_iops.max(rate);
+    // The busiest seconds of the operations need not be the same: the highest is reached for certain.
+    let PerOp { read, write, trim } = interval.peak_ops_per_second;
+    let busiest = [read, write, trim].into_iter().flatten().max().unwrap_or(0) as f64;
+    *peak_iops = peak_iops.max(rate).max(busiest);
 }
 
 #[cfg(test)]
@@ -278,6 +282,17 @@ mod tests {
         let last = series.slices.last().unwrap();
         assert_eq!((last.length_ns, last.read.ops, last.total.ops), (700_000_000, Some(0.0), Some(3.0)));
         assert_eq!(last.peak_iops, 3.0, "a second is longer than the slice");
+    }
+
+    #[test]
+    fn the_busiest_second_of_an_interval_is_a_peak() {
+        let mut intervals = vec![minute(0, 60), minute(1, 60), minute(2, 6_000)];
+        intervals[0].peak_ops_per_second.read = Some(30);
+        intervals[0].peak_ops_per_second.write = Some(50);
+        intervals[2].peak_ops_per_second.read = Some(7);
+        let series = series(&load(LoadCourse::Intervals(intervals), 180 * SECOND_NS, Vec::new()));
+        let peaks: Vec<f64> = series.slices.iter().map(|slice| slice.peak_iops).collect();
+        assert_eq!(peaks, [50.0, 1.0, 100.0]);
     }
 
     #[test]
