@@ -2,8 +2,9 @@
 //!
 //! From 15 hosts on by the generalized extreme Studentized deviate test (Rosner, Technometrics 25, 1983), which finds several
 //! outliers that would hide one another; the handbook of NIST (1.3.5.17.3) gives 15 as the number from which its critical values
-//! hold. From 5 on by the modified z-score of 3.5 (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993), which rests
-//! on medians. Fewer hosts do not show what is usual.
+//! hold. From 5 on by the modified z-score (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993), which rests on
+//! medians. Their limit of 3.5 is for many values: of 5 alike it makes an outlier in one sample of five. So the limit depends on
+//! the number of hosts, and 5 of 100 samples of normal values exceed it. Fewer hosts do not show what is usual.
 
 use fathom_record::confidence::student;
 use serde::Serialize;
@@ -17,8 +18,12 @@ const LEAST_FOR_DEVIATES: usize = 15;
 /// Most outliers that are looked for, as a share of the hosts, and in number.
 const MOST_SHARE: usize = 4;
 const MOST_OUTLIERS: usize = 200;
-/// The modified z-score from which on a value is an outlier.
-const MODIFIED_Z: f64 = 3.5;
+/// The modified z-score that the greatest of 5 to 14 normal values exceeds in 5 of 100 samples, by simulation. Of an odd number one
+/// value is the median itself, which makes the median deviation small.
+const MODIFIED_Z: [f64; LEAST_FOR_DEVIATES - LEAST_HOSTS] =
+    [7.6, 5.7, 5.6, 5.3, 4.9, 4.5, 4.7, 4.4, 4.5, 4.2];
+/// The limit for values of which more than half are equal, as those of alike hosts are not.
+const MEAN_Z: f64 = 3.5;
 /// Standard deviation of a normal distribution over its median absolute deviation, and over its mean absolute deviation.
 const PER_MEDIAN_DEVIATION: f64 = 1.482_6;
 const PER_MEAN_DEVIATION: f64 = 1.253_314;
@@ -49,7 +54,7 @@ pub enum OutlierTest {
 /// The hosts of a test that stand out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outliers {
-    /// How they were looked for.
+    /// How they were looked for, by the metric that most hosts have.
     pub test: OutlierTest,
     /// Why they were not looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,13 +107,18 @@ impl Outlier {
 impl Outliers {
     /// The outliers among hosts that completed a test.
     pub(super) fn of(hosts: &[&HostResult]) -> Outliers {
-        let test = match hosts.len() {
+        let with = |metric: HostMetric| hosts.iter().filter(|host| host.value(metric).is_some()).count();
+        let count = HostMetric::ALL.map(with).into_iter().max().unwrap_or(0);
+        let test = match count {
             LEAST_FOR_DEVIATES.. => OutlierTest::GeneralizedEsd,
             LEAST_HOSTS.. => OutlierTest::ModifiedZScore,
             _ => OutlierTest::None,
         };
-        let reason = (test == OutlierTest::None)
-            .then(|| format!("{} complete hosts; the test needs {LEAST_HOSTS}", hosts.len()));
+        let known = match hosts.len() {
+            all if all == count => format!("{all} complete hosts"),
+            all => format!("{count} of {all} complete hosts have figures"),
+        };
+        let reason = (test == OutlierTest::None).then(|| format!("{known}; the test needs {LEAST_HOSTS}"));
         let mut found = Vec::new();
         for metric in HostMetric::ALL {
             let known: Vec<(&HostResult, f64)> =
@@ -186,15 +196,20 @@ fn modified_z_scores(values: &[f64]) -> Vec<(usize, f64, f64)> {
     let center = median(values.to_vec());
     let off: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
     // More than half of the values may be equal.
-    let deviation = match median(off.clone()) {
-        0.0 => PER_MEAN_DEVIATION * mean(&off),
-        middle => PER_MEDIAN_DEVIATION * middle,
+    let (deviation, critical) = match median(off.clone()) {
+        0.0 => (PER_MEAN_DEVIATION * mean(&off), MEAN_Z),
+        middle => (PER_MEDIAN_DEVIATION * middle, critical_z(values.len())),
     };
     if deviation <= 0.0 {
         return Vec::new();
     }
     let scores = off.iter().map(|off| off / deviation).enumerate();
-    scores.filter(|(_, score)| *score > MODIFIED_Z).map(|(place, score)| (place, score, MODIFIED_Z)).collect()
+    scores.filter(|(_, score)| *score > critical).map(|(place, score)| (place, score, critical)).collect()
+}
+
+/// The critical value of the modified z-score of so many values, at 5 %.
+fn critical_z(count: usize) -> f64 {
+    MODIFIED_Z[count.saturating_sub(LEAST_HOSTS).min(MODIFIED_Z.len() - 1)]
 }
 
 #[cfg(test)]
@@ -228,15 +243,49 @@ mod tests {
         assert_eq!(modified_z_scores(&values).iter().map(|found| found.0).collect::<Vec<_>>(), [4]);
     }
 
-    /// Of normal values the whole test finds an outlier in 5 of 100 samples.
-    #[test]
-    fn normal_values_rarely_have_an_outlier() {
+    /// Normal values, always the same.
+    fn normal_values() -> impl FnMut() -> f64 {
         let mut state = 7_u64;
-        let mut uniform = || {
+        let mut uniform = move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1_u64 << 53) as f64
         };
-        let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+    }
+
+    /// Of few normal values, too, the modified z-score finds an outlier in 5 of 100 samples.
+    #[test]
+    fn few_normal_values_rarely_have_an_outlier() {
+        const SAMPLES: usize = 4000;
+        let mut normal = normal_values();
+        for count in LEAST_HOSTS..LEAST_FOR_DEVIATES {
+            let samples = (0..SAMPLES).map(|_| (0..count).map(|_| normal()).collect::<Vec<f64>>());
+            let found = samples.filter(|values| !modified_z_scores(values).is_empty()).count();
+            let fraction = found as f64 / SAMPLES as f64;
+            assert!((0.035..0.062).contains(&fraction), "{count}: {fraction}");
+        }
+    }
+
+    /// What is not known of all hosts is tested by those of which it is.
+    #[test]
+    fn the_test_is_named_by_the_hosts_that_have_a_value() {
+        let host = |iops: f64| HostResult {
+            host: String::new(),
+            rank: None,
+            outcome: fathom_record::HostOutcome { iops, ..Default::default() },
+        };
+        let hosts: Vec<HostResult> =
+            (0..20).map(|place| host(if place < 8 { 1000.0 } else { 0.0 })).collect();
+        let test = |count: usize| Outliers::of(&hosts.iter().skip(8 - count).collect::<Vec<_>>());
+        assert_eq!(test(8).test, OutlierTest::ModifiedZScore);
+        assert_eq!(test(4).test, OutlierTest::None);
+        assert_eq!(test(4).reason.as_deref(), Some("4 of 16 complete hosts have figures; the test needs 5"));
+    }
+
+    /// Of normal values the whole test finds an outlier in 5 of 100 samples.
+    #[test]
+    fn normal_values_rarely_have_an_outlier() {
+        let mut normal = normal_values();
         let samples = (0..300).map(|_| (0..30).map(|_| normal()).collect::<Vec<f64>>());
         let found = samples.filter(|values| !extreme_deviates(values).is_empty()).count();
         assert!(found <= 27, "{found}");
