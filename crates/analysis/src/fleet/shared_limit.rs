@@ -13,9 +13,9 @@ use super::HostResult;
 use super::blocks::RateBlocks;
 use super::variation::{mean, variance};
 
-/// Fewest hosts and blocks.
+/// Fewest hosts and blocks. Of 12 blocks or fewer not even a perfect exchange of many hosts lies far enough below zero.
 const LEAST_HOSTS: usize = 2;
-const LEAST_BLOCKS: usize = 8;
+const LEAST_BLOCKS: usize = 16;
 /// Most blocks that the time is divided into.
 const MOST_BLOCKS: usize = 60;
 /// Most that the total varies at a limit.
