@@ -44,7 +44,12 @@ impl GeneratedFleet {
                 cpus_allowed: 4,
                 ..HostRecord::default()
             }],
-            launch: Some(LaunchRecord { launcher: "generated".to_owned(), rank, ranks: Some(self.ranks) }),
+            launch: Some(LaunchRecord {
+                launcher: "generated".to_owned(),
+                rank,
+                ranks: Some(self.ranks),
+                ..LaunchRecord::default()
+            }),
             ..RunHeader::default()
         };
         let measured = self.measured(rank);

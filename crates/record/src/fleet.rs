@@ -40,6 +40,30 @@ pub struct LaunchRecord {
     /// Processes of the job; `None` where the launcher does not tell.
     #[serde(skip_serializing_if = "is_default")]
     pub ranks: Option<u32>,
+    /// Which numbers the processes of the job have.
+    #[serde(skip_serializing_if = "is_default")]
+    pub numbers: RankNumbers,
+}
+
+/// The numbers of the processes of a job: the first, and how far each is from the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RankNumbers {
+    /// The least.
+    pub first: u32,
+    /// From one to the next; 0 where they are a list that nobody tells.
+    pub step: u32,
+}
+
+impl RankNumbers {
+    /// Any numbers.
+    pub const UNKNOWN: RankNumbers = RankNumbers { first: 0, step: 0 };
+}
+
+impl Default for RankNumbers {
+    fn default() -> Self {
+        RankNumbers { first: 0, step: 1 }
+    }
 }
 
 /// How well the wall clock of a host is known, by the kernel's own estimate.
@@ -199,9 +223,10 @@ pub struct HostOutcome {
 }
 
 impl FleetRecord {
-    /// Ranks that should have a record: those of the job, else as many as there are records and unreadable ones.
+    /// Ranks that should have a record: those of the job, else as many as there are records and missing or unreadable ones.
     pub fn expected(&self) -> usize {
-        let known = self.members.len() + self.unreadable.len();
+        // A record that cannot be read may be that of a missing rank.
+        let known = self.members.len() + self.unreadable.len().max(self.missing.len());
         self.ranks.map_or(known, |ranks| (ranks as usize).max(self.members.len()))
     }
 

@@ -51,7 +51,7 @@ pub use finding::{Finding, Severity};
 pub use finding_id::FindingId;
 pub use fleet::{
     ClockAgreement, ClockState, CommonWindow, FleetMember, FleetMerger, FleetRecord, FleetTest, HostFinding,
-    HostOutcome, LaunchRecord, LeftOutRecord, MergeRefusal, MergeRules,
+    HostOutcome, LaunchRecord, LeftOutRecord, MergeRefusal, MergeRules, RankNumbers,
 };
 pub use history_row::{BestFigures, HistoryRow};
 pub use identity::TYPE_LABEL;

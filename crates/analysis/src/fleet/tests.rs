@@ -185,7 +185,8 @@ fn missing_ranks_and_failed_hosts_are_named() {
     let ranked = |rank: u32| {
         let mut run = host(&format!("h{rank}"), 1000.0, vec![1.0; 12]);
         let launcher = "slurm".to_owned();
-        run.header.launch = Some(fathom_record::LaunchRecord { launcher, rank, ranks: Some(5) });
+        let ranks = Some(5);
+        run.header.launch = Some(fathom_record::LaunchRecord { launcher, rank, ranks, ..Default::default() });
         run
     };
     let mut runs: Vec<RunRecord> = [0, 2, 3].map(ranked).into();

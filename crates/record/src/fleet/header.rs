@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fathom_model::text::listed;
 
-use super::{ClockAgreement, FleetMember, FleetRecord, LaunchRecord};
+use super::{ClockAgreement, FleetMember, FleetRecord, LaunchRecord, RankNumbers};
 use crate::{HostRecord, RunHeader, RunRecord};
 
 /// Labels that name the rank of a record and the ranks of its job, where no launcher does.
@@ -14,13 +14,16 @@ const RANKS_LABEL: &str = "ranks";
 const MOST_NOTES: usize = 40;
 /// Hosts that are named in one sentence.
 const MOST_NAMED: usize = 5;
+/// Ranks that are expected where nobody tells how many there are; a greater number is no place among them.
+const MOST_UNTOLD: u32 = 1 << 16;
 
 /// The place of a record in its job: as its launcher told, else as its labels say.
 pub(super) fn launch(header: &RunHeader) -> Option<LaunchRecord> {
     let number = |name: &str| header.labels.get(name)?.parse::<u32>().ok();
     let labelled = || {
         let launcher = "label".to_owned();
-        Some(LaunchRecord { launcher, rank: number(RANK_LABEL)?, ranks: number(RANKS_LABEL) })
+        let (rank, ranks) = (number(RANK_LABEL)?, number(RANKS_LABEL));
+        Some(LaunchRecord { launcher, rank, ranks, ..LaunchRecord::default() })
     };
     header.launch.clone().or_else(labelled)
 }
@@ -82,14 +85,21 @@ pub(super) fn add_missing(notes: &mut Vec<String>, others: Vec<String>) {
     }
 }
 
-/// Ranks of the job without a record.
-pub(super) fn missing(fleet: &FleetRecord) -> Vec<u32> {
+/// Ranks of the job without a record. Where nobody tells how many there are, those up to the greatest.
+pub(super) fn missing(fleet: &FleetRecord, numbers: RankNumbers) -> Vec<u32> {
     let present: BTreeSet<u32> = fleet.members.iter().filter_map(|member| member.rank).collect();
     let all_have_ranks = present.len() == fleet.members.len();
-    match fleet.ranks {
-        Some(ranks) if all_have_ranks => (0..ranks).filter(|rank| !present.contains(rank)).collect(),
-        _ => Vec::new(),
+    let RankNumbers { first, step } = numbers;
+    if !all_have_ranks || step == 0 {
+        return Vec::new();
     }
+    let untold = || {
+        let greatest = present.last().filter(|rank| (first..MOST_UNTOLD).contains(rank));
+        greatest.map_or(0, |rank| (rank - first) / step + 1)
+    };
+    let ranks = fleet.ranks.unwrap_or_else(untold);
+    let rank = |place: u32| first.saturating_add(place.saturating_mul(step));
+    (0..ranks).map(rank).filter(|rank| !present.contains(rank)).collect()
 }
 
 /// How far apart the wall clocks of these hosts can be: the two largest errors together.
@@ -173,8 +183,24 @@ mod tests {
             members: members.iter().map(|rank| member(*rank)).collect(),
             ..FleetRecord::default()
         };
+        let missing = |fleet: &FleetRecord| missing(fleet, RankNumbers::default());
         assert_eq!(missing(&fleet(Some(5), &[Some(0), Some(3)])), [1, 2, 4]);
         assert_eq!(missing(&fleet(Some(5), &[Some(0), None])), [] as [u32; 0]);
-        assert_eq!(missing(&fleet(None, &[Some(0), Some(3)])), [] as [u32; 0]);
+        assert_eq!(missing(&fleet(None, &[Some(0), Some(3)])), [1, 2]);
+        assert_eq!(missing(&fleet(None, &[Some(0), None])), [] as [u32; 0]);
+        assert_eq!(missing(&fleet(None, &[Some(0), Some(20_261_123)])), [] as [u32; 0]);
+    }
+
+    #[test]
+    fn missing_ranks_have_the_numbers_of_their_launcher() {
+        let member = |rank: &u32| FleetMember { rank: Some(*rank), ..FleetMember::default() };
+        let fleet = |ranks, members: &[u32]| FleetRecord {
+            ranks,
+            members: members.iter().map(member).collect(),
+            ..FleetRecord::default()
+        };
+        let every_other = RankNumbers { first: 10, step: 2 };
+        assert_eq!(missing(&fleet(Some(4), &[10, 14]), every_other), [12, 16]);
+        assert_eq!(missing(&fleet(None, &[1, 5]), RankNumbers::UNKNOWN), [] as [u32; 0]);
     }
 }

@@ -6,7 +6,7 @@ use super::alignment::TimeLine;
 use super::jobs::MergedJob;
 use super::pending::{PendingHost, windows};
 use super::shape::RunShape;
-use super::{Capacity, FleetMember, FleetRecord, FleetTest, HostFinding, HostOutcome};
+use super::{Capacity, FleetMember, FleetRecord, FleetTest, HostFinding, HostOutcome, RankNumbers};
 use super::{LeftOutRecord, MergeRefusal, header};
 use crate::{
     ActivityKind, DiskOutcome, Finding, FindingId, HostRecord, JobRecord, Observed, RunHeader, RunRecord,
@@ -42,6 +42,8 @@ pub struct FleetMerger {
     /// One worker of each record, by which the same run is known again.
     threads: BTreeMap<(String, u64, u32), usize>,
     ranks: BTreeMap<u32, usize>,
+    /// Which numbers the ranks have.
+    numbers: RankNumbers,
     fleet: FleetRecord,
     tests: Vec<MergedTest>,
     capacity: Capacity,
@@ -68,6 +70,7 @@ impl FleetMerger {
             hosts: Vec::new(),
             threads: BTreeMap::new(),
             ranks: BTreeMap::new(),
+            numbers: RankNumbers::default(),
             fleet: FleetRecord::default(),
             tests: Vec::new(),
             capacity: Capacity::default(),
@@ -98,6 +101,13 @@ impl FleetMerger {
         let launch = header::launch(&record.header);
         self.ranks.extend(member.rank.map(|rank| (rank, place)));
         self.threads.extend(thread(&record).map(|thread| (thread, place)));
+        if let Some(launch) = &launch {
+            self.numbers = match place {
+                0 => launch.numbers,
+                _ if launch.numbers == self.numbers => self.numbers,
+                _ => RankNumbers::UNKNOWN,
+            };
+        }
         self.fleet.ranks = self.fleet.ranks.max(launch.and_then(|launch| launch.ranks));
         self.fleet.members.push(member);
         self.hosts.push(record.header.hosts.drain(..).next().unwrap_or_default());
@@ -130,7 +140,7 @@ impl FleetMerger {
     /// The merged record, without findings; `None` where no record was added.
     pub fn finish(self) -> Option<RunRecord> {
         self.shape.as_ref()?;
-        let FleetMerger { rules, header, hosts, mut fleet, tests, status, .. } = self;
+        let FleetMerger { rules, header, hosts, numbers, mut fleet, tests, status, .. } = self;
         let order = order(&fleet.members);
         let mut places = vec![0; order.len()];
         order.iter().enumerate().for_each(|(place, &was)| places[was] = place as u32);
@@ -138,7 +148,7 @@ impl FleetMerger {
         let hosts: Vec<HostRecord> = order.iter().filter_map(|&was| hosts[was].take()).collect();
         fleet.members = order.iter().map(|&was| fleet.members[was].clone()).collect();
         fleet.ranks = rules.ranks.or(fleet.ranks);
-        fleet.missing = header::missing(&fleet);
+        fleet.missing = header::missing(&fleet, numbers);
         let is_simulated = fleet.members.iter().all(|member| member.started_unix_ms == 0);
         fleet.clock = header::agreement(&hosts, is_simulated);
         for found in &mut fleet.host_findings {
@@ -327,11 +337,14 @@ fn order(members: &[FleetMember]) -> Vec<usize> {
     order
 }
 
-/// Host, start and first thread of a run, which no two runs share; `None` of a simulated run.
+/// Host, start and first thread of a run, which no two runs share; `None` of a simulated run, and where neither thread nor host
+/// are known, as of imported figures.
 fn thread(record: &RunRecord) -> Option<(String, u64, u32)> {
     let header = &record.header;
-    let thread_id = record.tests.iter().flat_map(|test| &test.jobs).map(|job| job.thread_id).next()?;
-    (header.started_unix_ms > 0).then(|| (header.host().hostname.clone(), header.started_unix_ms, thread_id))
+    let hostname = &header.host().hostname;
+    let thread_id = record.tests.iter().flat_map(|test| &test.jobs).map(|job| job.thread_id).next();
+    let is_known = header.started_unix_ms > 0 && (thread_id.is_some() || !hostname.is_empty());
+    is_known.then(|| (hostname.clone(), header.started_unix_ms, thread_id.unwrap_or(0)))
 }
 
 /// Failed before incomplete before complete; a test that one host skipped is as it is on the other.

@@ -168,7 +168,7 @@ fn ranks_order_the_hosts_and_name_the_missing() {
     let ranked = |rank: u32| {
         let mut run = run(&format!("h{rank}"), 0, vec![worker(&even(10), 2)]);
         let launcher = "slurm".to_owned();
-        run.header.launch = Some(LaunchRecord { launcher, rank, ranks: Some(6) });
+        run.header.launch = Some(LaunchRecord { launcher, rank, ranks: Some(6), ..LaunchRecord::default() });
         run.findings = vec![Finding {
             id: FindingId::CpuSteal,
             severity: Severity::Warning,
@@ -190,6 +190,38 @@ fn ranks_order_the_hosts_and_name_the_missing() {
     let places: Vec<u32> =
         merged.tests[0].fleet.as_ref().unwrap().hosts.iter().map(|host| host.host).collect();
     assert_eq!(places, [0, 1, 2]);
+}
+
+/// Tasks 10, 12, 14 and 16 of a Slurm array keep their numbers; those of different jobs name none as missing.
+#[test]
+fn ranks_keep_the_numbers_of_their_array() {
+    let task = |rank: u32, first: u32| {
+        let mut run = run(&format!("h{rank}"), 0, vec![worker(&even(10), 2)]);
+        let launcher = "slurm-array".to_owned();
+        let numbers = RankNumbers { first, step: 2 };
+        run.header.launch = Some(LaunchRecord { launcher, rank, ranks: Some(4), numbers });
+        assert_eq!(RunRecord::from_json(&run.to_json()).unwrap(), run);
+        run
+    };
+    let head = |runs: Vec<RunRecord>| merged(runs).header.fleet.unwrap();
+    let fleet = head(vec![task(16, 10), task(10, 10), task(12, 10)]);
+    assert_eq!((fleet.missing.as_slice(), fleet.expected()), ([14].as_slice(), 4));
+    assert_eq!(head(vec![task(10, 10), task(12, 12)]).missing, [] as [u32; 0]);
+}
+
+/// Kubernetes does not tell how many ranks there are.
+#[test]
+fn a_gap_between_ranks_is_missing_where_nobody_tells_their_number() {
+    let pod = |rank: u32| {
+        let mut run = run(&format!("h{rank}"), 0, vec![worker(&even(10), 2)]);
+        let launcher = "kubernetes".to_owned();
+        run.header.launch = Some(LaunchRecord { launcher, rank, ..LaunchRecord::default() });
+        run
+    };
+    let head = |ranks: &[u32]| merged(ranks.iter().map(|rank| pod(*rank)).collect()).header.fleet.unwrap();
+    let fleet = head(&[0, 1, 3]);
+    assert_eq!((fleet.missing.as_slice(), fleet.expected(), fleet.is_complete()), ([2].as_slice(), 4, false));
+    assert!(head(&[0, 1, 2]).is_complete());
 }
 
 #[test]
@@ -290,6 +322,10 @@ fn pings_add_up() {
     assert_eq!(merged.tests[0].ping().unwrap().lat_ns.samples(), 3);
     let ios: Vec<u64> = fleet(&merged).hosts.iter().map(|host| host.ios[0]).collect();
     assert_eq!(ios, [2, 1]);
+    let mut merger = FleetMerger::new(MergeRules::default());
+    merger.add("a.json", pinged("a", &[1])).unwrap();
+    let error = merger.add("again.json", pinged("a", &[1])).unwrap_err();
+    assert_eq!(error.to_string(), "it is the same run as a.json");
 }
 
 #[test]

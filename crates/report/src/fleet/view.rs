@@ -147,9 +147,9 @@ fn total(test: &TestRecord, assessed: &FleetTestAssessment, summary: &TestSummar
 
 /// Who took part, and how well their times agree.
 fn figures(assessment: &FleetAssessment) -> Vec<KeyFigure> {
-    let expected = assessment.ranks.map_or(assessment.merged + assessment.unreadable.len(), |ranks| {
-        (ranks as usize).max(assessment.merged)
-    });
+    let lacking = assessment.unreadable.len().max(assessment.missing.len());
+    let expected =
+        assessment.ranks.map_or(assessment.merged + lacking, |ranks| (ranks as usize).max(assessment.merged));
     let mut who = format!("{} of {} merged", grouped(assessment.merged as u64), grouped(expected as u64));
     if !assessment.missing.is_empty() {
         who += &format!("; missing: {}", rank_ranges(&assessment.missing, MOST_RANGES));
