@@ -81,7 +81,7 @@ pub struct FleetTestAssessment {
     pub window_ns: u64,
     /// Share of the I/Os outside that time.
     pub outside_fraction: f64,
-    /// Rate of all hosts over that time; null without such a time.
+    /// Rate of all hosts over that time; null where a phase has no such time.
     pub iops: Option<f64>,
     /// Bytes per second over that time.
     pub bytes_per_second: Option<f64>,
@@ -202,7 +202,7 @@ fn of_test(fleet: &FleetRecord, names: &[String], test: &TestRecord) -> Option<F
         Variation::of(complete.iter().filter_map(|host| of(host)).collect())
     };
     let rate = |value: f64| Some(value).filter(|value| *value > 0.0);
-    let has_window = !shared.windows.is_empty();
+    let has_window = shared.has_total();
     let total = TestSummary::new(test).total;
     let stalls = hosts.iter().flat_map(|host| {
         let stall = |stall: &fathom_record::Stall| HostStall {

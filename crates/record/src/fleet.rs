@@ -158,6 +158,9 @@ pub struct FleetTest {
     pub hosts: Vec<HostOutcome>,
     /// The time in which every worker of every host was measuring, one for each phase; empty where there is none.
     pub windows: Vec<CommonWindow>,
+    /// Phases with I/Os in which the hosts have no time in common: there is no rate of all phases then.
+    #[serde(skip_serializing_if = "is_default")]
+    pub apart: Vec<u32>,
     /// Length of the cells of the hosts' courses; 0 without them.
     #[serde(skip_serializing_if = "is_default")]
     pub cell_ns: u64,
@@ -267,6 +270,11 @@ impl FleetTest {
         self.hosts.iter().filter(|host| host.end_ns > host.start_ns)
     }
 
+    /// Every phase has a common window, so there is a rate of all operations.
+    pub fn has_total(&self) -> bool {
+        !self.windows.is_empty() && self.apart.is_empty()
+    }
+
     /// Length of the common windows, ns.
     pub fn window_ns(&self) -> u64 {
         self.windows.iter().map(|window| window.end_ns.saturating_sub(window.start_ns)).sum()
@@ -285,6 +293,7 @@ impl FleetTest {
         FleetTest {
             hosts: self.hosts.iter().map(bare).collect(),
             windows: self.windows.iter().filter(|window| window.phase == phase).cloned().collect(),
+            apart: self.apart.iter().copied().filter(|known| *known == phase).collect(),
             cell_ns: 0,
         }
     }

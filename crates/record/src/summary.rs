@@ -192,7 +192,8 @@ pub struct TestSummary {
 
 impl TestSummary {
     /// The headline numbers of `test`. Rates are counted over the measured time of the longest worker, of each phase where jobs
-    /// waited for those before them; those of several hosts over the time that they have in common, and 0 without one.
+    /// waited for those before them; those of several hosts over the time that they have in common, and 0 without one. Several hosts
+    /// have no total where a phase lacks such a time, and no schedule, whose rate is one over the time of a single host.
     pub fn new(test: &TestRecord) -> TestSummary {
         if let Some(observed) = test.observed_summary() {
             return observed;
@@ -203,6 +204,8 @@ impl TestSummary {
         let measured_ns = fleet.map_or_else(|| measured_ns(&workers), FleetTest::window_ns);
         let rate = |count: u64| if measured_ns == 0 { 0.0 } else { count as f64 * 1e9 / measured_ns as f64 };
         let rates = |op: &OpOutcome, of: &[usize]| match fleet {
+            // Of a phase without common time the total lacks the I/Os.
+            Some(fleet) if of.len() > 1 && !fleet.has_total() => (0.0, 0.0),
             Some(fleet) => of.iter().map(|&op| fleet.rates(op)).fold((0.0, 0.0), add),
             None => (rate(op.ios), rate(op.bytes)),
         };
@@ -215,7 +218,7 @@ impl TestSummary {
             clat_ns: op.clat.summary(),
             lat_ns: op.lat.summary(),
             response_ns: Some(op.open_loop.response.summary()).filter(|response| response.samples > 0),
-            schedule: ScheduleSummary::new(&merged.measured, op),
+            schedule: ScheduleSummary::new(&merged.measured, op).filter(|_| fleet.is_none()),
         };
         let direction = |op: Op| {
             let counted = merged.measured.op(op);
@@ -238,7 +241,8 @@ impl TestSummary {
                 lat_ns: measured.sync_lat.summary(),
             }),
             stability: match fleet {
-                Some(fleet) => common_stability(&workers, fleet, test.looks()),
+                Some(fleet) if fleet.has_total() => common_stability(&workers, fleet, test.looks()),
+                Some(_) => None,
                 None => stability(&workers, test.looks()),
             },
             // Hosts that share a device counted the same I/Os, those that do not have one each.

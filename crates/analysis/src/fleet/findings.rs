@@ -92,12 +92,14 @@ fn apart(test: &FleetTestAssessment, assessment: &FleetAssessment) -> Option<Fin
     let is_timed = test.hosts.iter().any(|host| !host.outcome.course.is_empty());
     let has_rates = test.hosts.iter().any(|host| host.outcome.iops > 0.0);
     let spread = units::duration(fathom_model::Nanos(test.start_spread_ns));
-    let claim = if test.window_ns == 0 && test.hosts.len() > 1 && has_rates {
+    let claim = if test.iops.is_none() && test.hosts.len() > 1 && has_rates {
         if test.start_spread_ns == 0 {
             return None;
         }
+        let where_none = if test.window_ns == 0 { "" } else { " in every phase" };
         format!(
-            "the hosts have no measured time in common (starts spread over {spread}): there is no rate of all."
+            "the hosts have no measured time in common{where_none} (starts spread over {spread}): there is no \
+             rate of all."
         )
     } else if is_timed && test.outside_fraction > MOST_OUTSIDE {
         format!(

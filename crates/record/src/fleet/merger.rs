@@ -297,7 +297,7 @@ impl MergedTest {
         let step_ns = jobs.iter().map(MergedJob::step_ns).max().unwrap_or(0);
         record.jobs = jobs.into_iter().map(|job| job.finish(&line)).collect();
         record.jobs.sort_by_key(|job| (job.phase, job.job));
-        let windows = windows(&hosts, &line);
+        let (windows, apart) = windows(&hosts, &line);
         let end_ns = hosts.iter().filter_map(|host| host.end_ns(&line)).max().unwrap_or(0);
         let cell_ns = if windows.is_empty() { 0 } else { cell_ns(end_ns, step_ns) };
         let count = if cell_ns == 0 { 0 } else { end_ns.div_ceil(cell_ns) as usize };
@@ -307,7 +307,7 @@ impl MergedTest {
         if !windows.is_empty() {
             record.elapsed_ns = record.elapsed_ns.max(end_ns);
         }
-        record.fleet = Some(FleetTest { hosts, windows, cell_ns });
+        record.fleet = Some(FleetTest { hosts, windows, apart, cell_ns });
         record
     }
 }

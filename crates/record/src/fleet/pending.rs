@@ -101,8 +101,9 @@ impl PendingHost {
     }
 }
 
-/// The windows that all complete hosts have in common; of all hosts where none is complete.
-pub(super) fn windows(hosts: &[PendingHost], line: &TimeLine) -> Vec<CommonWindow> {
+/// The windows that all complete hosts have in common, of all hosts where none is complete; and the phases with I/Os that have
+/// none.
+pub(super) fn windows(hosts: &[PendingHost], line: &TimeLine) -> (Vec<CommonWindow>, Vec<u32>) {
     let is_complete = |host: &&PendingHost| host.outcome.status == TestStatus::Complete;
     let mut counted: Vec<&PendingHost> = hosts.iter().filter(is_complete).collect();
     if counted.is_empty() {
@@ -130,7 +131,14 @@ pub(super) fn windows(hosts: &[PendingHost], line: &TimeLine) -> Vec<CommonWindo
         }
         window
     };
-    common.into_iter().filter(|(_, (start, end))| start < end).map(with_counts).collect()
+    let has_ios = |phase: u32| {
+        let ios = |host: &PendingHost| host.course.within(phase, 0, u64::MAX).0;
+        hosts.iter().flat_map(ios).any(|ios| ios > 0.0)
+    };
+    let (in_common, apart): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        common.into_iter().partition(|(_, (start, end))| start < end);
+    let apart = apart.into_keys().filter(|phase| has_ios(*phase)).collect();
+    (in_common.into_iter().map(with_counts).collect(), apart)
 }
 
 /// The longest stalls of all workers, in order of time.

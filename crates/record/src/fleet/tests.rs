@@ -151,6 +151,51 @@ fn hosts_an_hour_apart_have_no_rate_in_common() {
     assert_eq!(RunRecord::from_json(&merged.to_json()).unwrap(), merged);
 }
 
+/// Reads for 60 s and, after a stonewall, writes for 5 s; the second host begins 10 s later.
+#[test]
+fn a_phase_without_common_time_leaves_no_total() {
+    let two_phases = || {
+        let mut written = worker(&even(50), 10);
+        let phase = &mut written.measured;
+        (phase.start_ns, phase.end_ns) = (120 * TICK, 130 * TICK);
+        for interval in &mut phase.series {
+            interval.tick += 120;
+            (interval.start_ns, interval.end_ns) =
+                (interval.start_ns + 120 * TICK, interval.end_ns + 120 * TICK);
+            interval.write = std::mem::take(&mut interval.read);
+        }
+        phase.write = std::mem::take(&mut phase.read);
+        vec![worker(&even(600), 120), JobRecord { job: 1, phase: 1, ..written }]
+    };
+    let merged = merged(vec![run("a", 0, two_phases()), run("b", 10_000, two_phases())]);
+    let fleet = fleet(&merged);
+    assert_eq!((fleet.windows.len(), fleet.apart.as_slice()), (1, [1].as_slice()));
+    let summary = TestSummary::new(&merged.tests[0]);
+    let rate = |op: Option<crate::OpSummary>| op.unwrap().iops;
+    assert!((rate(summary.read) - 20.0).abs() < 1e-6);
+    assert_eq!((rate(summary.write), rate(summary.total)), (0.0, 0.0));
+    assert_eq!(summary.stability, None);
+}
+
+/// Two hosts, each with a schedule of 1000 requests a second, 30 s apart: no rate was due in sum.
+#[test]
+fn schedules_of_several_hosts_have_no_rate_in_common() {
+    let scheduled = || {
+        let mut job = worker(&even(600), 120);
+        job.measured.schedule_end_ns = job.measured.end_ns;
+        job.measured.read.open_loop.response = job.measured.read.lat.clone();
+        job
+    };
+    let one = run("a", 0, vec![scheduled()]);
+    let offered = |record: &RunRecord| {
+        TestSummary::new(&record.tests[0]).read.unwrap().schedule.map(|schedule| schedule.offered_iops)
+    };
+    assert_eq!(offered(&one), Some(10.0));
+    let merged = merged(vec![one, run("b", 30_000, vec![scheduled()])]);
+    assert_eq!(offered(&merged), None);
+    assert!(TestSummary::new(&merged.tests[0]).read.unwrap().response_ns.is_some());
+}
+
 #[test]
 fn a_host_that_died_does_not_shorten_the_window() {
     let mut died = run("c", 0, vec![worker(&even(100), 2)]);
