@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::idleness::CpuIdleness;
-use fathom_model::Op;
 use fathom_model::plan::{FigureForm, UnifiedReporting};
+use fathom_model::{Nanos, Op, units};
 use fathom_record::{
     DiskOutcome, JobRecord, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries,
 };
@@ -42,6 +42,8 @@ pub struct AllClients {
     pub fleet: serde_json::Value,
 }
 
+/// Share of the I/Os outside the common time of several hosts from which on fio's rates are no longer theirs.
+const MOST_OUTSIDE: f64 = 0.01;
 /// fio's own name for the sum over its clients.
 const ALL_CLIENTS: &str = "All clients";
 
@@ -53,6 +55,7 @@ impl FioReport {
             report.add(test);
         }
         if let Some(fleet) = fleet::json::member(record) {
+            report.notes.extend(record.tests.iter().filter_map(apart));
             // Its findings stand with the hosts.
             report.all_clients = Some(AllClients { entry: all_clients(record), fleet });
             return report;
@@ -118,6 +121,20 @@ fn all_clients(record: &RunRecord) -> ReportEntry {
     entry.job.name = ALL_CLIENTS.to_owned();
     (entry.job.group, entry.job.description) = (0, None);
     entry
+}
+
+/// That fio's rates of all hosts are none of the time that they have in common.
+fn apart(test: &TestRecord) -> Option<String> {
+    let fleet = test.fleet.as_ref().filter(|fleet| fleet.hosts.len() > 1 && !test.jobs.is_empty())?;
+    let common = match fleet.window_ns() {
+        _ if !fleet.has_total() => "no time in common".to_owned(),
+        _ if fleet.outside_fraction() <= MOST_OUTSIDE => return None,
+        ns => format!("{} in common", units::duration(Nanos(ns))),
+    };
+    Some(format!(
+        "IOPS and BW in fio's form count the I/Os of all hosts over the longest run of one, and the hosts have \
+         {common}: the rates over the common time, where there is one, stand with the hosts."
+    ))
 }
 
 fn add_disk(known: &mut DiskOutcome, disk: &DiskOutcome) {
@@ -271,4 +288,50 @@ pub(crate) fn continued_errors(entry: &ReportEntry) -> Option<(u64, i32)> {
     let ignores = job.options.iter().chain(&job.global_options).any(|(name, _)| name == "ignore_error");
     let ignored = ignores || total > 0 && job.error.is_none();
     (job.continues_on_error() || ignored).then_some((total, first))
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{FleetMerger, HostRecord, Interval, IntervalOp, MergeRules};
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// 1000 reads a second for 20 s.
+    fn host(name: &str, started_unix_ms: u64) -> RunRecord {
+        let mut job = JobRecord::default();
+        let measured = &mut job.measured;
+        measured.end_ns = 20 * SECOND_NS;
+        let second = |second: u32| {
+            let start_ns = u64::from(second) * SECOND_NS;
+            let read = IntervalOp { ios: 1000, bytes: 4_096_000, ..IntervalOp::default() };
+            Interval { tick: second, start_ns, end_ns: start_ns + SECOND_NS, read, ..Interval::default() }
+        };
+        measured.series = (0..20).map(second).collect();
+        (measured.read.issued, measured.read.ios, measured.read.bytes) = (20_000, 20_000, 81_920_000);
+        let test = TestRecord {
+            status: TestStatus::Complete,
+            started_unix_ms,
+            jobs: vec![job],
+            ..TestRecord::default()
+        };
+        let mut run = RunRecord { status: TestStatus::Complete, tests: vec![test], ..RunRecord::default() };
+        run.header.started_unix_ms = started_unix_ms;
+        run.header.hosts = vec![HostRecord { hostname: name.to_owned(), ..HostRecord::default() }];
+        run
+    }
+
+    #[test]
+    fn rates_of_hosts_that_were_apart_have_a_note() {
+        let notes = |after_ms: u64| {
+            let mut merger = FleetMerger::new(MergeRules::default());
+            merger.add("a.json", host("a", 1_700_000_000_000)).unwrap();
+            merger.add("b.json", host("b", 1_700_000_000_000 + after_ms)).unwrap();
+            FioReport::new(&merger.finish().unwrap()).notes
+        };
+        assert_eq!(notes(0), [] as [&str; 0]);
+        assert!(notes(5_000)[0].contains("the hosts have 15 s in common"), "{:?}", notes(5_000));
+        assert!(notes(3_600_000)[0].contains("the hosts have no time in common"), "{:?}", notes(3_600_000));
+    }
 }

@@ -9,6 +9,8 @@ struct ResponseDirection {
     op: Op,
     response: LatencySummary,
     schedule: ScheduleSummary,
+    /// Requests per second that were due; `None` of several hosts, of which each has its own schedule.
+    offered_iops: Option<f64>,
 }
 
 fn directions(entry: &ReportEntry) -> Vec<ResponseDirection> {
@@ -16,14 +18,16 @@ fn directions(entry: &ReportEntry) -> Vec<ResponseDirection> {
     let direction = |op: Op| {
         let counted = measured.op(op);
         let schedule = ScheduleSummary::new(measured, counted)?;
-        Some(ResponseDirection { op, response: counted.open_loop.response.summary(), schedule })
+        let offered_iops = entry.job.workers.is_none().then_some(schedule.offered_iops);
+        let response = counted.open_loop.response.summary();
+        Some(ResponseDirection { op, response, schedule, offered_iops })
     };
     Op::DATA.into_iter().filter_map(direction).collect()
 }
 
 /// A line for each direction of an entry that has a rate.
 pub(crate) fn response_lines(entry: &ReportEntry) -> Vec<String> {
-    let line = |ResponseDirection { op, response, schedule }: &ResponseDirection| {
+    let line = |ResponseDirection { op, response, offered_iops, .. }: &ResponseDirection| {
         let times = [
             ("p50", response.p50),
             ("p95", response.p95),
@@ -35,10 +39,11 @@ pub(crate) fn response_lines(entry: &ReportEntry) -> Vec<String> {
             .into_iter()
             .filter_map(|(name, value)| Some(format!("{name} {}", units::latency(value?))))
             .collect();
+        let offered = offered_iops.map(|rate| format!(" at {rate:.1} offered per second"));
         format!(
-            "{}: {op} response from the intended start at {:.1} offered per second: {}",
+            "{}: {op} response from the intended start{}: {}",
             entry.job.name,
-            schedule.offered_iops,
+            offered.unwrap_or_default(),
             if times.is_empty() { "nothing completed".to_owned() } else { times.join(", ") }
         )
     };
@@ -52,14 +57,14 @@ pub(crate) fn response_object(entry: &ReportEntry) -> Option<Value> {
         return None;
     }
     let mut object = json!({ "jobname": entry.job.name, "groupid": entry.job.group });
-    for ResponseDirection { op, response, schedule } in &directions {
+    for ResponseDirection { op, response, schedule, offered_iops } in &directions {
         object[op.name()] = json!({
             "response_ns": latency(response),
             "late_ns": latency(&schedule.late_ns),
             "latest_ns": schedule.latest_ns,
-            "offered_iops": schedule.offered_iops,
+            "offered_iops": offered_iops,
             "backlog": schedule.backlog,
-            "sustained": schedule.sustained,
+            "sustained": offered_iops.map(|_| schedule.sustained),
         });
     }
     Some(object)
@@ -79,4 +84,34 @@ fn latency(summary: &LatencySummary) -> Value {
         "p999": summary.p999,
         "p9999": summary.p9999,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{JobRecord, WorkerSums};
+
+    use super::*;
+
+    #[test]
+    fn several_hosts_have_no_rate_that_was_due() {
+        let mut job = JobRecord { name: "job".to_owned(), ..JobRecord::default() };
+        (job.measured.end_ns, job.measured.schedule_end_ns) = (1_000_000_000, 1_000_000_000);
+        let read = &mut job.measured.read;
+        (read.issued, read.ios) = (100, 100);
+        (0..100).for_each(|_| read.open_loop.response.record(1_000_000));
+        let shown = |job: &JobRecord| {
+            let entry = ReportEntry::new(&[job], 0);
+            (
+                response_lines(&entry).remove(0),
+                response_object(&entry).unwrap()["read"]["offered_iops"].clone(),
+            )
+        };
+        let (line, offered) = shown(&job);
+        assert!(line.contains("intended start at 100.0 offered per second: p50"), "{line}");
+        assert_eq!(offered, json!(100.0));
+        job.workers = Some(Box::new(WorkerSums::default()));
+        let (line, offered) = shown(&job);
+        assert!(line.contains("intended start: p50"), "{line}");
+        assert_eq!(offered, Value::Null);
+    }
 }
