@@ -17,7 +17,7 @@ use arguments::FuzzArguments;
 use session::{FuzzSession, FuzzTally};
 
 /// How long the gate runs each target.
-const GATE_SECONDS: u64 = 4;
+const GATE_SECONDS: u64 = 3;
 /// Number of targets that the gate runs concurrently.
 const GATE_JOBS: usize = 2;
 
