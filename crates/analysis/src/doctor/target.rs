@@ -141,17 +141,24 @@ fn of_others(disk: &DiskOutcome) -> ForeignIo {
     }
 }
 
+/// How long a device was in use. The kernel counts busy time in ticks of some milliseconds and misses I/Os that are shorter; their
+/// own times, one after another, are the most that it can have been.
+fn busy_ms(disk: &DiskOutcome) -> u64 {
+    let counters = &disk.counters;
+    counters.busy_ms.max(counters.read_ticks_ms + counters.write_ticks_ms)
+}
+
 fn background_io(facts: &DoctorFacts) -> Judgement {
     if let Some(name) = facts.uncounted.first() {
         return Judgement::unknown(format!("the kernel does not count the I/O of {name}."))
             .with_remedy(format!("Run `echo 1 > /sys/block/{name}/queue/iostats` as root."));
     }
-    let busiest = facts.disks.iter().max_by_key(|disk| disk.counters.busy_ms);
+    let busiest = facts.disks.iter().max_by_key(|disk| busy_ms(disk));
     let Some(busiest) = busiest.filter(|disk| disk.elapsed_ns > 0) else {
         return Judgement::unknown("the devices under the target have no counters.");
     };
     let load = of_others(busiest);
-    let busy = busiest.counters.busy_ms as f64 * 1e6 / busiest.elapsed_ns as f64;
+    let busy = busy_ms(busiest) as f64 * 1e6 / busiest.elapsed_ns as f64;
     let iops = load.requests / load.seconds;
     if load.requests == 0.0 {
         return Judgement::ok(format!("none on {} in {}.", load.device, observed(facts)));
@@ -289,6 +296,11 @@ mod tests {
         check(1000, 19, Good);
         check(9, 30, Good);
         check(10, 30, Problem);
+        // Short I/Os, one at a time, between two ticks of the kernel's clock.
+        let mut short = good();
+        let counters = &mut short.disks[0].counters;
+        (counters.read_ios, counters.busy_ms, counters.read_ticks_ms) = (5000, 0, 100);
+        assert_eq!(background_io(&short).status, Problem);
         check(500, 1000, Problem);
         let uncounted = DoctorFacts { uncounted: vec!["vda".to_owned()], ..good() };
         assert_eq!(background_io(&uncounted).status, Unknown);
