@@ -4,7 +4,8 @@
 //! `Period`. That is the table that the console downloads, and the one that scripts write with a single head.
 
 use crate::clock_text::{self, SECOND_NS};
-use crate::cloudwatch::{CloudwatchMetric, CloudwatchSeries, resource_in};
+use crate::cloudwatch::CloudwatchSeries;
+use crate::cloudwatch_metric::{CloudwatchMetric, resource_in};
 use crate::load::ObservedLoad;
 use crate::{LoadError, LoadFormat};
 

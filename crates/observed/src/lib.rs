@@ -12,6 +12,7 @@ mod block_events;
 mod clock_text;
 mod cloudwatch;
 mod cloudwatch_csv;
+mod cloudwatch_metric;
 mod detect;
 mod error;
 mod gcp;
