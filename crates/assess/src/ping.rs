@@ -36,7 +36,7 @@ pub const PING_TEST: &str = "ping";
 pub const STALL_NS: u64 = 1_500_000_000;
 /// It is reported again each time this has passed.
 const REMIND_NS: u64 = 10_000_000_000;
-/// It is told this often how a ping stands.
+/// How often the progress of a ping is reported.
 const PROGRESS_NS: u64 = 500_000_000;
 /// A request without an answer for so long shows in how a ping stands.
 const WAITS_NS: u64 = 1_000_000_000;
@@ -91,7 +91,7 @@ pub fn run(
         is_simulated,
         reported: None,
         machine: None,
-        told: Told::default(),
+        last_report: LastReport::default(),
     };
     let end_ns = watcher.watch(handle)?;
     watcher.account(end_ns)
@@ -107,14 +107,14 @@ struct Watcher<'a> {
     is_simulated: bool,
     /// The request reported as stalled: when it was made, and when it was last reported.
     reported: Option<(u64, u64)>,
-    /// Where it is told how the ping stands on real time.
+    /// Counters of machine and devices, for progress in real time.
     machine: Option<MachineTicks>,
-    told: Told,
+    last_report: LastReport,
 }
 
-/// When it was last told how a ping stands, and what of.
+/// When progress was last reported, and up to where.
 #[derive(Default)]
-struct Told {
+struct LastReport {
     /// ns since the ping began.
     at_ns: u64,
     requests: u64,
@@ -194,16 +194,16 @@ impl Watcher<'_> {
             return;
         };
         let elapsed_ns = now.saturating_sub(begin_ns);
-        if !is_last && elapsed_ns < self.told.at_ns + PROGRESS_NS {
+        if !is_last && elapsed_ns < self.last_report.at_ns + PROGRESS_NS {
             return;
         }
         let waits_ns = self.control.waited().map(|(_, length_ns)| length_ns);
         let account = worker::lock(&self.tally).account();
-        let has_news = account.counts.requests > self.told.requests;
+        let has_news = account.counts.requests > self.last_report.requests;
         if !is_last && !has_news && waits_ns.is_none_or(|ns| ns < WAITS_NS) {
             return;
         }
-        self.told = Told { at_ns: elapsed_ns, requests: account.counts.requests };
+        self.last_report = LastReport { at_ns: elapsed_ns, requests: account.counts.requests };
         let MachineTick { devices, host } = machine.tick(now);
         self.observer.progress(&PingProgress { elapsed_ns, account, waits_ns, devices, host });
     }

@@ -70,7 +70,7 @@ impl BlockEvents {
     /// The requests of one device.
     ///
     /// # Errors
-    /// There is none, or of several devices none is chosen.
+    /// It has no requests, or several devices and no choice between them.
     pub fn finish(self, format: LoadFormat, device: Option<&str>) -> Result<ObservedLoad, LoadError> {
         let names: Vec<String> = self.devices.iter().map(|device| device_name(*device)).collect();
         let mut events = self.events;

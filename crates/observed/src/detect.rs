@@ -138,7 +138,7 @@ const JSON_MARKS: [(&str, LoadFormat); 10] = [
     ("\"timeSeries\"", LoadFormat::GcpMonitoring),
 ];
 
-/// The format of a whole text; `None` where it is none that is known.
+/// The format of a whole text; `None` where it is unknown.
 pub(crate) fn format_of(text: &str) -> Option<LoadFormat> {
     let text = text.trim_start_matches('\u{feff}');
     let trimmed = text.trim_start();

@@ -115,7 +115,7 @@ impl<'a> JsonNode<'a> {
     /// The member `key`.
     ///
     /// # Errors
-    /// There is none.
+    /// The member is missing.
     pub fn need<'b>(&'b self, key: &'b str) -> Result<JsonNode<'b>, JsonFault> {
         self.get(key).ok_or_else(|| self.fault(format!("'{key}' is missing")))
     }
@@ -133,7 +133,7 @@ impl<'a> JsonNode<'a> {
     /// The items of the array `key`.
     ///
     /// # Errors
-    /// There is none, or it is no array.
+    /// The member is missing, or not an array.
     pub fn need_array<'b>(&'b self, key: &'b str) -> Result<JsonNode<'b>, JsonFault> {
         let array = self.need(key)?;
         if array.value.is_array() { Ok(array) } else { Err(array.fault("it is not an array")) }

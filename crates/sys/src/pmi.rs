@@ -89,7 +89,7 @@ impl Pmi1 {
         };
         let (rank, size) = (number("PMI_RANK")?, number("PMI_SIZE")?);
         let descriptor: i32 = descriptor.parse().map_err(|_| PmiError::Environment("PMI_FD"))?;
-        // SAFETY: fcntl reads the flags of a descriptor, or fails for a number that is none.
+        // SAFETY: fcntl reads the flags of a descriptor, or fails for a number that is not open.
         let is_open = unsafe { libc::fcntl(descriptor, libc::F_GETFD) } >= 0;
         if !is_open || descriptor <= libc::STDERR_FILENO {
             return Err(PmiError::Environment("PMI_FD"));

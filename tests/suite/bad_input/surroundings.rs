@@ -37,7 +37,7 @@ fn closed_pipes_end_the_output_without_a_panic() {
             let ended = in_shell(&place, &script);
             assert_eq!(without_stalls(&ended.assert_code(0).stderr), "0\n", "{script}");
         }
-        // What cannot be written is told.
+        // What cannot be written is reported.
         let ended = in_shell(&place, &format!("\"$0\" {words} >/dev/full"));
         assert_refused(&ended, 1, &["standard output", "No space left on device"]);
         let ended = in_shell(&place, &format!("\"$0\" {words} >/dev/full 2>&1"));

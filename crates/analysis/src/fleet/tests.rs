@@ -93,7 +93,7 @@ fn a_host_that_is_slow_for_a_time_is_a_straggler_then() {
     assert!(finding.claim.contains("h4 (10 s to 30 s: "), "{}", finding.claim);
 }
 
-/// A difference below what comparisons call equivalent is none, however regular.
+/// A difference that comparisons call equivalent makes no outlier, however regular it is.
 #[test]
 fn a_tiny_difference_is_none() {
     let run = fleet(20, |place, _, _| if place == 3 { 0.98 } else { 1.0 });

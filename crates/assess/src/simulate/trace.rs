@@ -30,7 +30,7 @@ impl Trace {
     /// Reads the trace at `path`; `device` chooses one of several.
     ///
     /// # Errors
-    /// It cannot be read, is none, has a line that makes no sense, no request, or more of them than are kept.
+    /// It cannot be read, is not a trace, has a malformed line, no requests, or more of them than are kept.
     pub fn read(path: &Path, device: Option<&str>) -> Result<Trace, AssessError> {
         let (name, file) = TRACE.reader(path)?;
         Trace::read_from(&TRACE, &name, file, device)

@@ -125,7 +125,7 @@ fn wait(stream: &TcpStream, pulse: &Pulse) -> io::Result<()> {
 /// The body of a request, or why it is refused.
 async fn read_body(mut body: Incoming, most: usize) -> Result<Vec<u8>, StatusCode> {
     let mut bytes = Vec::new();
-    // Its length is told before it is sent.
+    // Its length is announced before it is sent.
     if body.size_hint().lower() > most as u64 {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }

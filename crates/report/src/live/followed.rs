@@ -109,7 +109,7 @@ struct FollowedStep {
 }
 
 impl FollowedRun {
-    /// Takes the next line of the stream; returns false for one that is none of it.
+    /// Takes the next line of the stream; returns false for one that does not belong to it.
     pub fn take(&mut self, line: &str) -> bool {
         let Ok(line) = serde_json::from_str::<StreamLine>(line) else { return false };
         (self.command, self.target) = (line.command.clone(), line.target.clone());

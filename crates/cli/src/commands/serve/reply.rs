@@ -74,7 +74,7 @@ fn with_cookie(answer: Answer, cookie: Option<String>) -> Answer {
     }
 }
 
-/// A header that is ours but for what was escaped; one that is none leads to the first page.
+/// A header that is ours but for what was escaped; one that is not valid leads to the first page.
 fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("/"))
 }

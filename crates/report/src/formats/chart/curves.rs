@@ -152,7 +152,7 @@ fn draw_steps(field: &Field<'_>, place: usize, series: &PlotSeries, drawing: &mu
             end = None;
             continue;
         }
-        // A gap of half a stretch is none: clocks are read one after another.
+        // Half a stretch without points is not a gap: clocks are read one after another.
         let follows = end.is_some_and(|end| point.from - end <= (point.to - point.from) * 0.51);
         match lines.last_mut().filter(|_| follows) {
             Some(line) => line.extend([(from, at), (to, at)]),

@@ -54,7 +54,7 @@ pub(crate) struct Drawing {
     pub(crate) width: f64,
     pub(crate) height: f64,
     pub(crate) title: String,
-    /// What readers who do not see it are told.
+    /// Description for readers who cannot see it.
     pub(crate) description: String,
     pub(crate) shapes: Vec<Shape>,
 }

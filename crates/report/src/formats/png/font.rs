@@ -27,7 +27,7 @@ pub(super) struct Font {
     widths: &'static [u8],
     /// Glyphs that have a width of their own; further ones have the last.
     width_count: usize,
-    /// Numbers of characters, their differences to those of glyphs, and where that is told otherwise.
+    /// Numbers of characters, their differences to those of glyphs, and where exceptions are listed.
     map: &'static [u8],
     /// Units of the size of the font.
     units: f64,
