@@ -69,8 +69,8 @@ impl SharedLimit {
         let (count, hosts) = (blocks.count(), blocks.hosts.len());
         if hosts < LEAST_HOSTS || count < LEAST_BLOCKS {
             let reason = format!(
-                "{hosts} hosts have {count} blocks of a second or more in common; needs {LEAST_HOSTS} and \
-                 {LEAST_BLOCKS}."
+                "{hosts} hosts have {count} blocks of a second or more in common; needs {LEAST_HOSTS} \
+                 hosts and {LEAST_BLOCKS} blocks."
             );
             return SharedLimit {
                 verdict: SharedLimitVerdict::Inconclusive,

@@ -230,9 +230,12 @@ fn marks(test: &TestRecord) -> Vec<PlotMark> {
     joined
 }
 
-/// The limits that were found of this test: IOPS, and MiB/s.
+/// The limits that were found of this test: IOPS, and MiB/s. Those of single hosts say nothing of the rates of all.
 fn limits(record: &RunRecord, test: &TestRecord) -> [Vec<PlotLimit>; 2] {
     let mut limits = [Vec::new(), Vec::new()];
+    if test.fleet.is_some() {
+        return limits;
+    }
     let of_test = record.findings.iter().filter(|finding| finding.tests.contains(&test.id));
     for finding in of_test {
         let value = |name: &str| finding.evidence.get(name).and_then(serde_json::Value::as_f64);
@@ -338,7 +341,7 @@ fn by_host(record: &RunRecord, test: &TestRecord) -> Option<Plot> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{PhaseOutcome, RunHeader, Stall};
+    use fathom_record::{Finding, FleetTest, PhaseOutcome, RunHeader, Stall};
 
     use super::super::heat;
     use super::*;
@@ -374,6 +377,17 @@ mod tests {
 
     fn titled<'a>(plots: &'a [Plot], title: &str) -> &'a Plot {
         plots.iter().find(|plot| plot.title == title).unwrap_or_else(|| panic!("no plot {title}"))
+    }
+
+    #[test]
+    fn limits_of_single_hosts_are_not_drawn_with_the_rates_of_all() {
+        let cap = Finding { id: FindingId::IopsCap, tests: vec!["t".to_owned()], ..Finding::default() };
+        let run = RunRecord { findings: vec![cap.with("iops", 700.0)], ..RunRecord::default() };
+        let mut test = test(vec![job(0, &[350, 350, 350])]);
+        let drawn = |test: &TestRecord| titled(&plots(&run, test), "IOPS over time").limits.len();
+        assert_eq!(drawn(&test), 1);
+        test.fleet = Some(FleetTest::default());
+        assert_eq!(drawn(&test), 0);
     }
 
     #[test]
