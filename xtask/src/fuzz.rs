@@ -1,4 +1,4 @@
-//! The fuzz targets of `fuzz/`: built with the stable toolchain, run by the gate for 8 s each and by `cargo xtask
+//! The fuzz targets of `fuzz/`: built with the stable toolchain, run by the gate for seconds each and by `cargo xtask
 //! campaign fuzz` for as long as one likes.
 
 mod arguments;
@@ -59,6 +59,14 @@ impl Places {
     fn regressions(&self, target: &str) -> PathBuf {
         self.root.join("fuzz/regressions").join(target)
     }
+}
+
+/// Builds every target, for [`check`]; nothing where they cannot be built.
+pub fn build(root: &Path) -> anyhow::Result<()> {
+    if build::missing().is_some() {
+        return Ok(());
+    }
+    build::build(&Places::new(root), &build::targets(root)?).map(|_| ())
 }
 
 /// The step of the gate: every target for [`GATE_SECONDS`].

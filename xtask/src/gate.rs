@@ -120,7 +120,7 @@ fn steps<'a>(root: &'a Path, notes: &'a NoteFiles) -> Vec<GateStep<'a>> {
         step("lints", || {
             component(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         }),
-        step("release binary", || cargo(root, &["build", "--release", "--package", "fathom"])),
+        step("release binary and fuzz targets", || built(root)),
         step("instruction counts", || match instructions::check(root)? {
             Compared::Holds(note) => Ok(StepResult::Held(note)),
             Compared::Skipped(why) => skipped(why),
@@ -165,7 +165,7 @@ pub fn target_directory(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
 }
 
-/// Where the step "release binary" leaves it.
+/// Where the step "release binary and fuzz targets" leaves it.
 fn release_binary(root: &Path) -> PathBuf {
     target_directory(root).join("release/fathom")
 }
@@ -193,8 +193,18 @@ fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<StepResult> {
     run_cargo(&mut cargo_command(root, arguments))
 }
 
+/// The release binary, and beside it the fuzz targets: to link the first as one unit keeps only one processor busy.
+fn built(root: &Path) -> anyhow::Result<StepResult> {
+    std::thread::scope(|scope| {
+        let targets = scope.spawn(|| fuzz::build(root));
+        let binary = cargo(root, &["build", "--release", "--package", "fathom"]);
+        targets.join().expect("no thread panics")?;
+        binary
+    })
+}
+
 /// Tests of one package with optimisation. The binary's package is named too: then cargo chooses for the crates that
-/// both use the features that the step "release binary" built them with, and builds none of them again. To link a test as one
+/// both use the features that the release binary was built with, and builds none of them again. To link a test as one
 /// unit, as that step links the binary, would take a minute more each.
 fn optimized(root: &Path, what: &[&str]) -> anyhow::Result<StepResult> {
     let arguments = [&["test", "--release", "--quiet", "--package", "fathom"], what].concat();
