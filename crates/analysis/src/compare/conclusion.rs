@@ -8,7 +8,7 @@ use super::pairs::Pair;
 use super::ranking::Ranked;
 use super::ratio::RatioVerdict;
 use super::source::{LABELS, SourceKind, VolumePrice};
-use super::volumes::{UseRow, VolumeSummary};
+use super::volumes::{UseRow, UseVerdict, VolumeSummary};
 use crate::conclusions::Suitability;
 use crate::say::count;
 
@@ -25,6 +25,9 @@ pub(super) struct Evidence<'a> {
 
 /// Most sentences.
 pub(super) const MOST_SENTENCES: usize = 5;
+
+/// Most further runs that a sentence advises.
+const MOST_ADVISED: u32 = 100;
 
 /// Volumes that a sentence names.
 const MOST_NAMED: usize = 3;
@@ -64,7 +67,7 @@ impl Evidence<'_> {
         let with_first: Vec<String> =
             self.ranked().filter(|one| one.rank == first.rank).map(|one| self.name(one.source)).collect();
         let by = ratio_text(first.score? / next.score?);
-        let verb = if with_first.len() > 1 { "lead" } else { "leads" };
+        let (verb, has) = if with_first.len() > 1 { ("lead", "have") } else { ("leads", "has") };
         let rates = if first.rates == 1 { "1 rate".to_owned() } else { format!("{} rates", first.rates) };
         let mark = match (first.ephemeral, self.ranked().find(|one| !one.ephemeral)) {
             (true, Some(kept)) => format!(
@@ -74,18 +77,21 @@ impl Evidence<'_> {
             (true, None) => "; it is ephemeral: its data are lost with its instance".to_owned(),
             (false, _) => String::new(),
         };
-        let sure = self.certainty(first.source, next.source);
+        let verdicts = self.verdicts_between(first.source, next.source);
+        let (sure, is_open) =
+            (self.certainty((first.source, next.source), &verdicts), is_undecided(&verdicts));
         let (what, measured) = match (first.is_sustained(), next.is_sustained()) {
             (true, true) => ("sustained rate", String::new()),
             (false, true) => ("sustained rate", self.measured_for(first)),
             (false, false) if has_known_burst(next) => ("sustained rate", self.measured_for(first)),
             _ => ("measured rate", String::new()),
         };
-        Some(format!(
-            "{} {verb} with {by} times the {what} of {} (geometric mean of {rates}, {sure}){measured}{mark}{stalled}.",
-            list(&with_first),
-            self.name(next.source)
-        ))
+        let (first_names, next) = (list(&with_first), self.name(next.source));
+        let lead = match is_open {
+            true => format!("No order is shown: {first_names} {has} {by} times the {what} of {next}"),
+            false => format!("{first_names} {verb} with {by} times the {what} of {next}"),
+        };
+        Some(format!("{lead} (geometric mean of {rates}, {sure}){measured}{mark}{stalled}."))
     }
 
     /// `; A was measured for 24 s, and a burst is not ruled out`.
@@ -129,20 +135,24 @@ impl Evidence<'_> {
         self.pairs.iter().filter(is_meant).filter_map(|pair| pair.verdict).collect()
     }
 
-    /// How sure the order of two sources is, as far as the pairs with the base tell.
-    fn certainty(&self, one: &str, other: &str) -> String {
+    /// The verdicts on rates that tell the order of two sources, as far as the pairs with the base do.
+    fn verdicts_between(&self, one: &str, other: &str) -> Vec<RatioVerdict> {
         let base = LABELS[self.base];
-        let simulated =
-            |source: &str| self.volume(source).is_some_and(|volume| volume.kind == SourceKind::Simulated);
-        let verdicts = match (one == base, other == base) {
+        match (one == base, other == base) {
             (true, _) => self.rate_verdicts(Some(other)),
             (_, true) => self.rate_verdicts(Some(one)),
             _ => [self.rate_verdicts(Some(one)), self.rate_verdicts(Some(other))].concat(),
-        };
+        }
+    }
+
+    /// How sure the order of two sources is.
+    fn certainty(&self, (one, other): (&str, &str), verdicts: &[RatioVerdict]) -> String {
+        let simulated =
+            |source: &str| self.volume(source).is_some_and(|volume| volume.kind == SourceKind::Simulated);
         if simulated(one) && simulated(other) && verdicts.contains(&RatioVerdict::Single) {
             return "both simulated".to_owned();
         }
-        sure_text(&verdicts)
+        sure_text(verdicts)
     }
 
     /// The bursts with their ends, else the limits of sustained rates.
@@ -183,32 +193,25 @@ impl Evidence<'_> {
         if benches.len() < 2 {
             return None;
         }
-        let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
+        let mut groups: Vec<UseGroup<'_>> = Vec::new();
         for row in self.uses {
-            let serves = |at: &&usize| {
-                row.verdicts[**at].as_ref().is_some_and(|one| {
-                    matches!(one.verdict, Suitability::Yes | Suitability::Marginal)
-                        && one.sustained != Suitability::No
-                })
+            let of = |outcome: UseOutcome| {
+                let sources = benches.iter().filter(|at| serves_use(row.verdicts[**at].as_ref()) == outcome);
+                sources.map(|at| LABELS[*at]).collect::<Vec<&str>>()
             };
-            let by: Vec<&str> = benches.iter().filter(serves).map(|at| LABELS[*at]).collect();
+            let (by, open) = (of(UseOutcome::Serves), of(UseOutcome::Open));
             if by.is_empty() || by.len() == benches.len() {
                 continue;
             }
-            match groups.iter_mut().find(|(sources, _)| *sources == by) {
-                Some((_, purposes)) => purposes.push(row.purpose),
-                None => groups.push((by, vec![row.purpose])),
+            match groups.iter_mut().find(|group| group.by == by && group.open == open) {
+                Some(group) => group.purposes.push(row.purpose),
+                None => groups.push(UseGroup { by, open, purposes: vec![row.purpose] }),
             }
         }
         if groups.is_empty() {
             return Some("All of them suit the same uses, as far as that is decided.".to_owned());
         }
-        let group = |(by, purposes): &(Vec<&str>, Vec<&str>)| {
-            let by: Vec<String> = by.iter().map(|source| (*source).to_owned()).collect();
-            let purposes: Vec<String> = purposes.iter().map(|purpose| (*purpose).to_owned()).collect();
-            format!("only {} for {}", list(&by), list(&purposes))
-        };
-        let groups: Vec<String> = groups.iter().map(group).collect();
+        let groups: Vec<String> = groups.iter().map(UseGroup::text).collect();
         Some(format!("At least marginal for a use, and not only in a burst: {}.", groups.join("; ")))
     }
 
@@ -291,6 +294,10 @@ impl Evidence<'_> {
             (true, _) => {
                 Some("One run each decides no small difference: repeat the runs, alternating.".to_owned())
             }
+            (false, Some(more)) if !all_simulated && more > MOST_ADVISED => Some(format!(
+                "Some rates are undecided: they differ by less than runs vary, and {MOST_ADVISED} more runs of each would not decide \
+                 them. Longer runs on a quieter machine vary less."
+            )),
             (false, Some(more)) if !all_simulated => {
                 let runs = if more == 1 { "1 more run".to_owned() } else { format!("{more} more runs") };
                 Some(format!("Some rates are undecided: about {runs} of each would decide them."))
@@ -300,9 +307,52 @@ impl Evidence<'_> {
     }
 }
 
+/// The uses for which the same sources are known to serve.
+struct UseGroup<'a> {
+    by: Vec<&'a str>,
+    /// Those of which it is not known.
+    open: Vec<&'a str>,
+    purposes: Vec<&'a str>,
+}
+
+impl UseGroup<'_> {
+    fn text(&self) -> String {
+        let listed = |names: &[&str]| list(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let text = format!("{} for {}", listed(&self.by), listed(&self.purposes));
+        match self.open.len() {
+            0 => format!("only {text}"),
+            1 => format!("{text}, where {} is inconclusive", listed(&self.open)),
+            _ => format!("{text}, where {} are inconclusive", listed(&self.open)),
+        }
+    }
+}
+
+/// Whether a source serves a use for as long as it likes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UseOutcome {
+    Serves,
+    Fails,
+    Open,
+}
+
+fn serves_use(verdict: Option<&UseVerdict>) -> UseOutcome {
+    match verdict {
+        Some(one) if one.verdict == Suitability::No || one.sustained == Suitability::No => UseOutcome::Fails,
+        Some(one) if matches!(one.verdict, Suitability::Yes | Suitability::Marginal) => UseOutcome::Serves,
+        _ => UseOutcome::Open,
+    }
+}
+
 /// True where a burst that is known makes the measured rates others than those that count.
 fn has_known_burst(one: &Ranked) -> bool {
     one.score != one.measured_score
+}
+
+/// Repeated runs show no difference in any rate.
+fn is_undecided(verdicts: &[RatioVerdict]) -> bool {
+    let is_open =
+        |verdict: &RatioVerdict| matches!(verdict, RatioVerdict::Inconclusive | RatioVerdict::Equivalent);
+    !verdicts.is_empty() && verdicts.iter().all(is_open)
 }
 
 /// How sure verdicts are in one phrase.
@@ -324,5 +374,56 @@ fn list(names: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::source::SourceRun;
+    use crate::compare::{CompareSettings, ComparedSource, compare};
+    use crate::fixture::{TestLoad, record};
+
+    /// The first sentence on two sources of runs with these IOPS.
+    fn leader(rates: [&[f64]; 2]) -> String {
+        let sources = rates.map(|rates| {
+            let run = |iops: &f64| SourceRun {
+                origin: "a run".to_owned(),
+                record: record(&[TestLoad { iops: *iops, ..TestLoad::default() }]),
+            };
+            ComparedSource { runs: rates.iter().map(run).collect(), ..ComparedSource::default() }
+        });
+        compare(&sources, &CompareSettings::default()).unwrap().conclusion.remove(0)
+    }
+
+    #[test]
+    fn an_order_that_repeated_runs_do_not_show_is_none() {
+        let open = leader([&[900.0, 1300.0, 1000.0], &[1500.0, 1000.0, 1400.0]]);
+        assert!(open.starts_with("No order is shown: B ()") && open.contains(" has 1.2"), "{open}");
+        assert!(open.contains("0 of 1 decided by repeated runs"), "{open}");
+        let decided = leader([&[1000.0, 1010.0, 1005.0], &[1500.0, 1510.0, 1505.0]]);
+        assert!(decided.starts_with("B () leads with 1.5"), "{decided}");
+        let single = leader([&[1000.0], &[1500.0]]);
+        assert!(single.starts_with("B () leads with 1.5") && single.contains("one run each"), "{single}");
+    }
+
+    #[test]
+    fn a_use_is_served_by_one_alone_only_where_the_others_fail() {
+        let group =
+            |open: Vec<&'static str>| UseGroup { by: vec!["A"], open, purposes: vec!["OLTP", "etcd"] };
+        assert_eq!(group(vec![]).text(), "only A for OLTP and etcd");
+        assert_eq!(group(vec!["B"]).text(), "A for OLTP and etcd, where B is inconclusive");
+        assert_eq!(group(vec!["B", "C"]).text(), "A for OLTP and etcd, where B and C are inconclusive");
+        let verdict = |verdict, sustained| {
+            Some(UseVerdict { verdict, sustained, text: String::new(), reason: String::new() })
+        };
+        let check =
+            |one: Option<UseVerdict>, expected| assert!(serves_use(one.as_ref()) == expected, "{one:?}");
+        check(verdict(Suitability::Yes, Suitability::Inconclusive), UseOutcome::Serves);
+        check(verdict(Suitability::Marginal, Suitability::Marginal), UseOutcome::Serves);
+        check(verdict(Suitability::Yes, Suitability::No), UseOutcome::Fails);
+        check(verdict(Suitability::No, Suitability::No), UseOutcome::Fails);
+        check(verdict(Suitability::Inconclusive, Suitability::Inconclusive), UseOutcome::Open);
+        check(None, UseOutcome::Open);
     }
 }
