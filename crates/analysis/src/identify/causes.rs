@@ -133,7 +133,7 @@ impl Script<'_> {
         is_unclear || has_drifted || of_way.any(|bucket| !self.is_credit(bucket))
     }
 
-    /// The highest rate of `kind` that one direction was seen to have, where it changed by itself.
+    /// The highest rate of `kind` that one direction had at the least, where it changed by itself.
     pub(crate) fn by_itself(&self, way: IoDirection, kind: BucketUnit) -> Option<f64> {
         let of_kind = |bucket: &&EmptiedBucket| bucket.account.kind == kind && bucket.account.counts(way);
         let changes = self.found.restless.is_some();
@@ -144,7 +144,7 @@ impl Script<'_> {
             BucketUnit::Ios => restless.high,
             BucketUnit::Bytes => restless.high * restless.block as f64,
         });
-        rising.map(|bucket| bucket.high).chain(watched).reduce(f64::max)
+        rising.map(EmptiedBucket::least_high).chain(watched).reduce(f64::max)
     }
 
     /// What a rest has to restore at the least, s at the rate before the fall: more than a limiter releases in a turn.

@@ -81,6 +81,12 @@ impl EmptiedBucket {
         })
     }
 
+    /// The least that the rate before the fall can have been by itself: it may stand for a single second, and right after an idle
+    /// period, when a limiter lets requests through that it has saved up.
+    pub(crate) fn least_high(&self) -> f64 {
+        (self.high - AHEAD_S * self.account.base).max(self.account.base)
+    }
+
     /// What an idle period gave back, and its length, s, where that tells the refill rate.
     pub(crate) fn refilled(&self) -> Option<(f64, f64)> {
         let counted = self.recovery.filter(|recovery| recovery.is_used_up && !recovery.may_be_full);
@@ -187,5 +193,25 @@ impl Script<'_> {
         let missing = self.missing(account);
         let Some(&(at, now)) = missing.last() else { return 0.0 };
         (now - account.base * self.spent.time_ns.saturating_sub(at) as f64 / 1e9).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_right_after_an_idle_period_includes_what_a_limiter_saved_up() {
+        let account = Account { kind: BucketUnit::Bytes, scope: IoScope::Reads, base: 7_712_678.0 };
+        let load =
+            ProbeLoad { aim: "after idling", ways: IoScope::Reads, block: 65_536, depth: 8, guess: None };
+        let least = |high: f64| {
+            let (dry, recovery, full) = ((0, 1), None, None);
+            EmptiedBucket { account, error: 0.0, high, dry, load, recovery, is_early: false, full }
+                .least_high()
+        };
+        // A limiter of 7,712,678 B/s released 8,679,000 bytes in the first second after it.
+        assert_eq!(least(8_679_000.0), 7_712_678.0);
+        assert_eq!(least(20_000_000.0), 20_000_000.0 - 0.25 * 7_712_678.0);
     }
 }

@@ -328,6 +328,23 @@ fn limits_beside_other_processes_are_bounds() {
 }
 
 #[test]
+fn a_neighbour_that_comes_and_goes_is_no_bucket_whenever_it_begins() {
+    for (from, turn_s) in (0..120).step_by(24).flat_map(|from| [(from, 0.001), (from, 0.1)]) {
+        let device = PlayedDevice {
+            others: Box::new(
+                move |seconds| {
+                    if (seconds + f64::from(from)) % 120.0 < 60.0 { 250.0 } else { 0.0 }
+                },
+            ),
+            turn_s,
+            ..PlayedDevice::with_iops(|_| 500.0)
+        };
+        let found = device.identified(300);
+        assert!(found.bursts.is_empty(), "{from}, {turn_s}: {:#?}", found.bursts);
+    }
+}
+
+#[test]
 fn a_neighbour_that_no_counter_shows_changes_the_rate_by_itself() {
     let device = PlayedDevice {
         others: Box::new(|seconds| if seconds % 120.0 < 60.0 { 750.0 } else { 0.0 }),
