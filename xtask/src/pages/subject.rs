@@ -11,13 +11,17 @@ const LONGEST: Duration = Duration::from_secs(300);
 const VOLUME: &str = "sim:custom?iops=700&bandwidth=20MiB&latency=500us&parallelism=64&size=1GiB";
 const GP2: &str = "sim:aws-gp2-2016?size=50GiB";
 const GP3: &str = "sim:aws-gp3?size=100GiB";
+/// A host of a merged run: its rank, and its limit.
+const fn host(rank: &'static str, volume: &'static str) -> [&'static str; 7] {
+    ["bench", "--quick", "--only=lat-read,rand-read", "--label", rank, "--label=ranks=5", volume]
+}
 /// A name that is markup, a terminal's command, a reversal of text and a spreadsheet's formula.
 const HOSTILE: &str = "--name=<script>alert(1)</script>\"><img src=x onerror=alert(2)>\u{1b}[31m\u{202e}=1+1";
 
 /// One page.
 pub struct Subject {
     pub name: &'static str,
-    /// The commands that measure, each kept in the history.
+    /// The commands that measure or merge, each kept in the history.
     runs: &'static [&'static [&'static str]],
     /// The runs of the report, by the names of `fathom report`.
     selection: &'static [&'static str],
@@ -47,6 +51,17 @@ pub const SUBJECTS: &[Subject] = &[
         selection: &["last~2", "last~1", "last"],
         text: "",
     },
+    page(
+        "fleet",
+        &[
+            &host("rank=0", "sim:custom?iops=700&latency=500us&size=1GiB"),
+            &host("rank=1", "sim:custom?iops=710&latency=500us&size=1GiB"),
+            &host("rank=2", "sim:custom?iops=705&latency=500us&size=1GiB"),
+            &host("rank=3", "sim:custom?iops=300&latency=500us&size=1GiB"),
+            &host("rank=4", "sim:custom?iops=695&latency=500us&size=1GiB"),
+            &["merge", "last~4", "last~3", "last~2", "last~1", "last"],
+        ],
+    ),
     Subject {
         name: "hostile",
         runs: &[&[
