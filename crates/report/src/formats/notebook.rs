@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use super::chart::{self, Chart};
 use super::{jsonl, markdown, png};
 use crate::Style;
-use crate::columns::capital;
 use crate::view::{AxisScale, Block, Cell, HeatMap, Plot, PlotForm, PlotPoint, PlotSeries, Section, View};
 
 /// A notebook as nbformat 4.5 has it.
@@ -115,7 +114,7 @@ impl Cells {
             std::iter::once(map.down.to_owned()).chain(map.columns.iter().cloned()).collect();
         let index = literal(map.down);
         let source = format!("{}{name} = {name}.set_index({index})\n{name}", frame(&name, &heads, rows));
-        let title = format!("{} by {} and {}", capital(map.measure), map.across, map.down);
+        let title = map.name();
         self.push_code(source, picture(&Chart { title, maps: vec![map.clone()], ..Chart::default() }));
     }
 

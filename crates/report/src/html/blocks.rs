@@ -4,7 +4,6 @@ use fathom_record::Severity;
 
 use super::chart;
 use super::writer::HtmlWriter;
-use crate::columns::capital;
 use crate::view::{Align, Block, Cell, Column, FindingEntry, HeatMap, KeyFigure, Row, Section, Table, Tone};
 
 /// Texts of a column that are longer than this may be wrapped.
@@ -203,7 +202,7 @@ fn row(
 
 /// A map of few cells as a table whose ground shows the values.
 fn heat_map(map: &HeatMap, title: &str, out: &mut HtmlWriter) {
-    let label = capital(map.measure);
+    let label = map.name();
     out.open(
         "div",
         &[

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::writer::HtmlWriter;
-use crate::columns::capital;
 use crate::formats::chart::Chart;
 use crate::formats::svg;
 use crate::view::{Axis, AxisEnds, AxisScale, Cell, HeatMap, MapTick, Plot, PlotForm, PlotPoint};
@@ -129,7 +128,7 @@ pub(super) fn heat_map(map: &HeatMap, charts: &mut usize, out: &mut HtmlWriter) 
     let cells = map.rows.iter().enumerate().flat_map(|(row, (_, cells))| {
         cells.iter().enumerate().filter_map(move |(column, inner)| cell(row, column, inner))
     });
-    let title = format!("{} by {} and {}", capital(map.measure), map.across, map.down);
+    let title = map.name();
     let data = HeatData {
         form: "heat",
         title: title.clone(),

@@ -150,7 +150,8 @@ pub(super) fn conditions(record: &RunRecord) -> [Block; 2] {
     );
     add("seed", header.seed.map(|seed| seed.to_string()).unwrap_or_default());
     add("size used", if header.size_bytes > 0 { units::bytes(header.size_bytes) } else { String::new() });
-    let hosts: Vec<&str> = header.hosts.iter().map(|host| host.hostname.as_str()).collect();
+    let hosts = header.hosts.iter().map(|host| host.hostname.as_str());
+    let hosts: Vec<&str> = hosts.filter(|name| !name.is_empty()).collect();
     add(if hosts.len() > 1 { "hosts" } else { "host" }, hosts.join(", "));
     add("kernel", host.kernel.clone());
     add("CPU", host.cpu_model.clone());

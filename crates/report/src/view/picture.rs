@@ -1,6 +1,7 @@
 //! Heat maps and plots as data. Every renderer takes axes, ticks and ends from here, so that pictures agree whatever they are drawn in.
 
 use super::Cell;
+use crate::columns::capital;
 
 /// Cells over two axes, shaded by their values.
 #[derive(Clone, Debug, Default)]
@@ -146,6 +147,15 @@ pub struct PlotMark {
 }
 
 impl HeatMap {
+    /// What it shows: `IOPS by time and host`.
+    pub fn name(&self) -> String {
+        let measure = capital(self.measure);
+        match (self.across, self.down) {
+            ("", _) | (_, "") => measure,
+            (across, down) => format!("{measure} by {across} and {down}"),
+        }
+    }
+
     /// The highest value; 1 where there is none.
     pub fn most(&self) -> f64 {
         let cells = self.rows.iter().flat_map(|(_, cells)| cells).flatten();
