@@ -1,0 +1,112 @@
+//! The process manager of a parallel job: how the processes that one launcher started on many hosts meet, exchange short texts and
+//! end together.
+//!
+//! A launcher (`srun`, `mpiexec`, `mpirun`) serves its processes through one of three interfaces: PMI-1 and PMI-2 are text on an
+//! inherited socket, PMIx is a library of the launcher that is loaded when it is needed. [`join`] finds the one in the environment.
+//! All of them offer the same: a rank, a number of ranks, a space of keys and values, and a barrier behind which the values are
+//! known to everybody. A process that dies never enters the barrier and the launcher does not say so, so that each call has a limit;
+//! what to do then is the caller's decision, and [`ProcessManager::abort`] ends the whole job. Values have a length that depends on
+//! the interface; encoding and division of longer ones belong to the caller.
+
+mod connection;
+mod error;
+mod pmi1;
+mod pmi2;
+mod pmix;
+mod promise;
+mod words;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+pub use error::ProcessManagerError;
+pub use promise::promised_size;
+
+use connection::Inherited;
+use pmi1::Pmi1;
+use pmi2::Pmi2;
+use pmix::Pmix;
+
+/// Longest texts that a process manager takes, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextLimits {
+    /// Of a key.
+    pub key: usize,
+    /// Of a value.
+    pub value: usize,
+}
+
+/// A process's place in the job that a launcher started, and its connection to the launcher.
+///
+/// Keys are unique over all ranks and over time: no key is put twice. Keys and values are printable ASCII without blanks and
+/// semicolons, and not empty. After [`ProcessManagerError::Deadline`] the connection serves for [`ProcessManager::abort`] only.
+pub trait ProcessManager: Send + Debug {
+    /// The interface: `PMI-1`, `PMI-2`, `PMIx`.
+    fn name(&self) -> &'static str;
+
+    /// Number of this process, from 0.
+    fn rank(&self) -> u32;
+
+    /// Processes of the job.
+    fn size(&self) -> u32;
+
+    /// The longest texts that can be put.
+    fn limits(&self) -> TextLimits;
+
+    /// Makes a value known to all processes once all have entered the next fence.
+    ///
+    /// # Errors
+    /// The text is not permitted; the launcher does not take it, or does not answer within `limit`.
+    fn put(&mut self, key: &str, value: &str, limit: Duration) -> Result<(), ProcessManagerError>;
+
+    /// The value that `rank` has put before the last fence.
+    ///
+    /// # Errors
+    /// That rank put no such key; the launcher does not answer within `limit`.
+    fn get(&mut self, rank: u32, key: &str, limit: Duration) -> Result<String, ProcessManagerError>;
+
+    /// Waits until every process of the job has come here.
+    ///
+    /// # Errors
+    /// [`ProcessManagerError::Deadline`]: one has not come within `limit`; the launcher does not say which.
+    fn fence(&mut self, limit: Duration) -> Result<(), ProcessManagerError>;
+
+    /// Leaves the job. A process that ends without it makes launchers end the job.
+    ///
+    /// # Errors
+    /// The launcher does not answer within `limit`.
+    fn finish(&mut self, limit: Duration) -> Result<(), ProcessManagerError>;
+
+    /// Asks the launcher to end all processes of the job with this exit code. Returns where the launcher does not end this one
+    /// first; the caller then has to end itself.
+    fn abort(&mut self, code: i32, message: &str);
+}
+
+/// Joins the job that this process was started for; `None` where no launcher started it. `variable` looks up the environment.
+///
+/// To be called once, before other threads run: the library of PMIx may change the environment.
+///
+/// # Errors
+/// The variables of the launcher are wrong; it does not answer within `limit`, or speaks otherwise; PMIx's library is missing.
+pub fn join(
+    variable: &dyn Fn(&str) -> Option<String>,
+    limit: Duration,
+) -> Result<Option<Box<dyn ProcessManager>>, ProcessManagerError> {
+    // The descriptor decides: variables outlive their launcher, as where one launcher is started by another, but an open socket
+    // is left by the innermost one.
+    if let Some(inherited) = Inherited::from_environment(variable)? {
+        return Ok(Some(match is_of_slurm(variable) {
+            true => Box::new(Pmi2::connect(inherited, variable("PMI_JOBID"), limit)?),
+            false => Box::new(Pmi1::connect(inherited, limit)?),
+        }));
+    }
+    match variable("PMIX_RANK").is_some() && variable("PMIX_NAMESPACE").is_some() {
+        true => Ok(Some(Box::new(Pmix::join(limit)?))),
+        false => Ok(None),
+    }
+}
+
+/// True where Slurm's own server is behind the socket: only that sets the name of its job in the environment.
+fn is_of_slurm(variable: &dyn Fn(&str) -> Option<String>) -> bool {
+    variable("PMI_JOBID").is_some()
+}
