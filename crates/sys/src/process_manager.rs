@@ -10,10 +10,14 @@
 
 mod connection;
 mod error;
+#[cfg(test)]
+mod fake_launcher;
 mod pmi1;
 mod pmi2;
 mod pmix;
 mod promise;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::fmt::Debug;

@@ -68,9 +68,9 @@ impl ProcessManagerError {
     /// What to do about it, where anything helps.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
-            ProcessManagerError::Environment(_) => {
-                Some("start all ranks with one launcher: srun --mpi=pmi2, mpiexec (MPICH) or mpirun (Open MPI)")
-            }
+            ProcessManagerError::Environment(_) => Some(
+                "start all ranks with one launcher: srun --mpi=pmi2, mpiexec (MPICH) or mpirun (Open MPI)",
+            ),
             ProcessManagerError::Deadline { asked: "fence", .. } => {
                 Some("a rank has died, hangs, or was not started; see its host")
             }

@@ -104,6 +104,3 @@ impl ProcessManager for Pmi1 {
         self.connection.send_last(format!("cmd=abort exitcode={code}\n").as_bytes());
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -36,7 +36,8 @@ impl Pmi2 {
         let asked = Asked::new("fullinit", limit);
         let body = format!("cmd=fullinit;pmijobid={job};pmirank={rank};threaded=FALSE;");
         let answer = pmi.ask(&body, "fullinit-response", asked)?;
-        let is_place = |name: &str, expected: u32| answer.get(name).is_none_or(|text| text.parse() == Ok(expected));
+        let is_place =
+            |name: &str, expected: u32| answer.get(name).is_none_or(|text| text.parse() == Ok(expected));
         match is_place("rank", rank) && is_place("size", size) {
             true => Ok(pmi),
             false => Err(answer.unexpected(asked)),
@@ -119,6 +120,3 @@ impl ProcessManager for Pmi2 {
         self.connection.send_last(message(&format!("cmd=abort;isworld=TRUE;msg={text};")).as_bytes());
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -147,3 +147,6 @@ impl ProcessManager for Pmix {
 fn c_text(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -251,3 +251,6 @@ unsafe fn take_text(text: *mut c_char) -> String {
     unsafe { libc::free(text.cast::<c_void>()) };
     owned
 }
+
+#[cfg(test)]
+pub(super) mod fake;
