@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod block_trace;
+mod cluster;
 mod corpus;
 mod fathom;
 mod fio;
@@ -26,6 +27,7 @@ mod wait;
 mod witness;
 
 pub use block_trace::BlockTrace;
+pub use cluster::{Cluster, Launcher};
 pub use corpus::{CorpusJob, corpus};
 pub use fathom::{fathom, fathom_named, fathom_path, fathom_under};
 pub use fio::{FioReport, fio, fio_under};

@@ -28,6 +28,7 @@ mod hostile_names;
 mod identify;
 mod imported_fio;
 mod killed;
+mod launchers;
 mod live_view;
 mod monitor;
 mod monitor_mounts;

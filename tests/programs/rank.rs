@@ -1,0 +1,119 @@
+//! A rank of a parallel job, for tests of launchers: it joins the job, exchanges values with all ranks, meets them in a barrier, and
+//! writes what it saw into a file.
+//!
+//! `rank DIRECTORY [late=RANK] [dead=RANK] [limit=MS]`: rank `late` comes late to the barrier, rank `dead` ends before the first one;
+//! no call waits for longer than `limit`.
+
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fathom_sys::clock::monotonic_ns;
+use fathom_sys::process_manager::{ProcessManager, ProcessManagerError, join, promised_size};
+use serde_json::{Value, json};
+
+/// The exit code of a rank that dies.
+const DEAD: u8 = 42;
+/// The exit code of a job that misses a rank.
+const INCOMPLETE: u8 = 75;
+/// How late the late rank is.
+const LATENESS: Duration = Duration::from_millis(300);
+
+/// What the arguments ask for.
+struct Task {
+    directory: PathBuf,
+    late: Option<u32>,
+    dead: Option<u32>,
+    limit: Duration,
+}
+
+impl Task {
+    fn from_arguments() -> Option<Task> {
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let (directory, options) = arguments.split_first()?;
+        let option = |name: &str| {
+            let value = options.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            value.and_then(|value| value.parse::<u32>().ok())
+        };
+        let limit = Duration::from_millis(option("limit").unwrap_or(60_000).into());
+        Some(Task { directory: directory.into(), late: option("late"), dead: option("dead"), limit })
+    }
+
+    fn write(&self, name: &str, seen: &Value) {
+        std::fs::write(self.directory.join(name), seen.to_string()).expect("the directory is the test's");
+    }
+}
+
+fn main() -> ExitCode {
+    let task = Task::from_arguments().expect("the test passes a directory");
+    let variable = |name: &str| std::env::var(name).ok();
+    let mut manager = match join(&variable, task.limit) {
+        Ok(Some(manager)) => manager,
+        Ok(None) => {
+            let promised = promised_size(&variable).map(|(name, size)| format!("{name}={size}"));
+            task.write(&format!("alone-{}", std::process::id()), &json!({ "promised": promised }));
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            task.write(&format!("error-{}", std::process::id()), &json!(error.to_string()));
+            return ExitCode::FAILURE;
+        }
+    };
+    let rank = manager.rank();
+    if task.dead == Some(rank) {
+        // Without a word to the launcher, as a crash.
+        std::process::exit(DEAD.into());
+    }
+    match meet(&task, manager.as_mut()) {
+        Ok(seen) => {
+            task.write(&format!("rank-{rank}"), &seen);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            task.write(&format!("rank-{rank}"), &json!({ "error": error.to_string() }));
+            manager.abort(INCOMPLETE.into(), "a rank is missing");
+            ExitCode::from(INCOMPLETE)
+        }
+    }
+}
+
+/// The longest value that is permitted, its own for each rank.
+fn long_value(manager: &dyn ProcessManager, rank: u32) -> String {
+    let digit = char::from_digit(rank % 10, 10).unwrap_or_default();
+    std::iter::repeat_n(digit, manager.limits().value).collect()
+}
+
+fn meet(task: &Task, manager: &mut dyn ProcessManager) -> Result<Value, ProcessManagerError> {
+    let (rank, limit) = (manager.rank(), task.limit);
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    manager.put(&format!("host-{rank}"), &host, limit)?;
+    let long = long_value(manager, rank);
+    manager.put(&format!("long-{rank}"), &long, limit)?;
+    manager.fence(limit)?;
+    let ranks = 0..manager.size();
+    let hosts: Result<Vec<String>, _> =
+        ranks.clone().map(|rank| manager.get(rank, &format!("host-{rank}"), limit)).collect();
+    let mut are_whole = true;
+    for rank in ranks {
+        let expected = long_value(manager, rank);
+        are_whole &= manager.get(rank, &format!("long-{rank}"), limit)? == expected;
+    }
+    let is_missing = matches!(
+        manager.get(rank, &format!("missing-{rank}"), limit),
+        Err(ProcessManagerError::NoValue { .. })
+    );
+    if task.late == Some(rank) {
+        #[allow(clippy::disallowed_methods)] // No session here whose clock could wait.
+        std::thread::sleep(LATENESS);
+    }
+    let entered_ns = monotonic_ns();
+    manager.fence(limit)?;
+    let left_ns = monotonic_ns();
+    manager.finish(limit)?;
+    Ok(json!({
+        "interface": manager.name(), "rank": rank, "size": manager.size(), "hosts": hosts?,
+        "are_whole": are_whole, "is_missing": is_missing, "entered_ns": entered_ns, "left_ns": left_ns,
+    }))
+}

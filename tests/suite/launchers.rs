@@ -1,0 +1,118 @@
+//! Processes that launchers of parallel jobs start on several hosts meet through the interface of their launcher.
+
+use std::path::Path;
+use std::process::Command;
+
+use fathom_tests::{Cluster, Ended, Launcher, loading, run, scratch};
+use serde_json::Value;
+
+/// Processes on each host.
+const PER_HOST: usize = 2;
+
+/// The command that starts [`PER_HOST`] ranks on each host, which write into `directory`.
+fn job(cluster: &Cluster, launcher: Launcher, directory: &Path, options: &[&str]) -> Command {
+    let mut command = cluster.launch(launcher, cluster.hosts(), PER_HOST);
+    command.arg(env!("CARGO_BIN_EXE_fathom-test-rank")).arg(directory).args(options);
+    command
+}
+
+/// The files that the ranks have written, by name.
+fn written(directory: &Path) -> Vec<(String, Value)> {
+    let files = std::fs::read_dir(directory).expect("own directory").flatten();
+    let mut written: Vec<(String, Value)> = files
+        .map(|file| {
+            let text = std::fs::read_to_string(file.path()).expect("own file");
+            let value = serde_json::from_str(&text).unwrap_or_default();
+            (file.file_name().to_string_lossy().into_owned(), value)
+        })
+        .collect();
+    written.sort_by(|one, other| one.0.cmp(&other.0));
+    written
+}
+
+const fn interface(launcher: Launcher) -> Option<&'static str> {
+    match launcher {
+        Launcher::Mpiexec => Some("PMI-1"),
+        Launcher::SrunPmi2 => Some("PMI-2"),
+        Launcher::SrunPmix | Launcher::Mpirun => Some("PMIx"),
+        Launcher::Srun => None,
+    }
+}
+
+#[test]
+fn ranks_of_three_hosts_meet_under_each_launcher() {
+    let _loading = loading();
+    let Some(cluster) = Cluster::shared() else { return };
+    let hosts = cluster.hosts();
+    for launcher in Launcher::MEETING {
+        let directory = scratch();
+        let ended = run(&mut job(cluster, launcher, directory.path(), &["late=3"]));
+        ended.assert_code(0);
+        let written = written(directory.path());
+        assert_eq!(written.len(), hosts.len() * PER_HOST, "{launcher:?}: {written:?}\n{ended}");
+        for (number, (name, seen)) in written.iter().enumerate() {
+            assert_eq!(*name, format!("rank-{number}"), "{launcher:?}");
+            assert_eq!(seen["interface"].as_str(), interface(launcher), "{seen}");
+            assert_eq!(
+                (seen["rank"].as_u64(), seen["size"].as_u64()),
+                (Some(number as u64), Some(6)),
+                "{seen}"
+            );
+            let others: Vec<&str> =
+                seen["hosts"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+            let expected: Vec<&str> = hosts.iter().flat_map(|host| [*host; PER_HOST]).collect();
+            assert_eq!(others, expected, "{launcher:?}: {seen}");
+            assert_eq!(seen["are_whole"], true, "{launcher:?}: the longest values are cut: {seen}");
+            assert_eq!(seen["is_missing"], true, "{launcher:?}: {seen}");
+        }
+        // Hosts share a clock here: nobody leaves the barrier before the last one, which is late, has entered it.
+        let times =
+            |name: &str| written.iter().filter_map(|(_, seen)| seen[name].as_u64()).collect::<Vec<_>>();
+        let (last_entered, first_left) =
+            (times("entered_ns").into_iter().max(), times("left_ns").into_iter().min());
+        assert!(last_entered <= first_left, "{launcher:?}: {last_entered:?} > {first_left:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_dies_before_the_barrier_ends_the_job_at_its_limit() {
+    let _loading = loading();
+    let Some(cluster) = Cluster::shared() else { return };
+    for launcher in Launcher::MEETING {
+        let directory = scratch();
+        let ended = run(&mut job(cluster, launcher, directory.path(), &["dead=2", "limit=2000"]));
+        check_death(launcher, &ended, &written(directory.path()));
+    }
+}
+
+fn check_death(launcher: Launcher, ended: &Ended, written: &[(String, Value)]) {
+    assert!(!ended.status.success(), "{launcher:?}: {ended}");
+    let late = "the launcher did not answer 'fence' within 2s";
+    let is_late = written.iter().any(|(_, seen)| seen["error"] == late);
+    match launcher {
+        Launcher::Mpiexec => {
+            ended.assert_code(75);
+            assert!(is_late, "{written:?}");
+        }
+        // Slurm kills all processes of an aborted job, and reports that.
+        Launcher::SrunPmi2 => {
+            ended.assert_code(137);
+            assert!(is_late, "{written:?}");
+        }
+        // With PMIx, the launcher notices by itself.
+        _ => {}
+    }
+}
+
+#[test]
+fn processes_without_an_interface_are_told_how_many_they_are() {
+    let _loading = loading();
+    let Some(cluster) = Cluster::shared() else { return };
+    let directory = scratch();
+    run(&mut job(cluster, Launcher::Srun, directory.path(), &[])).assert_code(0);
+    let written = written(directory.path());
+    assert_eq!(written.len(), cluster.hosts().len() * PER_HOST, "{written:?}");
+    for (name, seen) in written {
+        assert!(name.starts_with("alone-") && seen["promised"] == "SLURM_STEP_NUM_TASKS=6", "{name}: {seen}");
+    }
+}
