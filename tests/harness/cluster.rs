@@ -8,9 +8,12 @@ mod settings;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+
+use rustix::process::Pid;
 
 use crate::shell::{must_run, try_run};
 use crate::skip::{Need, missing, skip};
@@ -164,6 +167,20 @@ impl Cluster {
         let mut command = Command::new("nsenter");
         command.arg(format!("--target={}", self.first_process)).arg("--net");
         must_run(command.args(["--", "ip", "link", "set", &format!("to-{host}"), state]));
+    }
+
+    /// The processes of `program` on a host, by their numbers outside the cluster.
+    pub fn processes(&self, host: &str, program: &Path) -> Vec<Pid> {
+        let name_space = |path: &str| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+        let of_host =
+            name_space(&format!("/proc/{}/root{}/{host}.uts", self.first_process, self.directory.display()));
+        let is_of_host =
+            |number: i32| of_host.is_some() && name_space(&format!("/proc/{number}/ns/uts")) == of_host;
+        let runs =
+            |number: i32| fs::read_link(format!("/proc/{number}/exe")).is_ok_and(|path| path == program);
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        numbers.filter(|&number| runs(number) && is_of_host(number)).filter_map(Pid::from_raw).collect()
     }
 
     /// The messages of all services.
