@@ -66,7 +66,7 @@ pub enum ProcessManagerError {
 
 impl ProcessManagerError {
     /// What to do about it, where anything helps.
-    pub const fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<&'static str> {
         match self {
             ProcessManagerError::Environment(_) => Some(
                 "start all ranks with one launcher: srun --mpi=pmi2, mpiexec (MPICH) or mpirun (Open MPI)",
