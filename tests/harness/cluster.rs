@@ -122,6 +122,7 @@ impl Cluster {
                 let slots: Vec<String> = hosts.iter().map(|host| format!("{host}:{per_host}")).collect();
                 command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-x", "HOME"]);
                 command.args(["--mca", "oob_tcp_if_include", "10.77.0.0/24"]);
+                command.args(["--mca", "orte_tmpdir_base"]).arg(&self.directory);
                 command.args(["--host", &slots.join(","), "-n", &count]);
                 command
             }

@@ -1,8 +1,8 @@
 //! A rank of a parallel job, for tests of launchers: it joins the job, exchanges values with all ranks, meets them in a barrier, and
 //! writes what it saw into a file.
 //!
-//! `rank DIRECTORY [late=RANK] [dead=RANK] [limit=MS]`: rank `late` comes late to the barrier, rank `dead` ends before the first one;
-//! no call waits for longer than `limit`.
+//! `rank DIRECTORY [late=RANK] [lateness=MS] [dead=RANK] [limit=MS]`: rank `late` comes `lateness` late to the barrier, rank `dead` ends
+//! before the first one; no call waits for longer than `limit`.
 
 #![forbid(unsafe_code)]
 
@@ -18,13 +18,12 @@ use serde_json::{Value, json};
 const DEAD: u8 = 42;
 /// The exit code of a job that misses a rank.
 const INCOMPLETE: u8 = 75;
-/// How late the late rank is.
-const LATENESS: Duration = Duration::from_millis(300);
 
 /// What the arguments ask for.
 struct Task {
     directory: PathBuf,
     late: Option<u32>,
+    lateness: Duration,
     dead: Option<u32>,
     limit: Duration,
 }
@@ -37,8 +36,14 @@ impl Task {
             let value = options.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
             value.and_then(|value| value.parse::<u32>().ok())
         };
-        let limit = Duration::from_millis(option("limit").unwrap_or(60_000).into());
-        Some(Task { directory: directory.into(), late: option("late"), dead: option("dead"), limit })
+        let time = |name: &str, usual: u32| Duration::from_millis(option(name).unwrap_or(usual).into());
+        Some(Task {
+            directory: directory.into(),
+            late: option("late"),
+            lateness: time("lateness", 300),
+            dead: option("dead"),
+            limit: time("limit", 60_000),
+        })
     }
 
     fn write(&self, name: &str, seen: &Value) {
@@ -105,8 +110,9 @@ fn meet(task: &Task, manager: &mut dyn ProcessManager) -> Result<Value, ProcessM
         Err(ProcessManagerError::NoValue { .. })
     );
     if task.late == Some(rank) {
+        task.write("late", &json!(std::process::id()));
         #[allow(clippy::disallowed_methods)] // No session here whose clock could wait.
-        std::thread::sleep(LATENESS);
+        std::thread::sleep(task.lateness);
     }
     let entered_ns = monotonic_ns();
     manager.fence(limit)?;

@@ -26,6 +26,7 @@ fn written(directory: &Path) -> Vec<(String, Value)> {
             (file.file_name().to_string_lossy().into_owned(), value)
         })
         .collect();
+    written.retain(|(name, _)| name != "late");
     written.sort_by(|one, other| one.0.cmp(&other.0));
     written
 }
@@ -87,20 +88,22 @@ fn a_rank_that_dies_before_the_barrier_ends_the_job_at_its_limit() {
 
 fn check_death(launcher: Launcher, ended: &Ended, written: &[(String, Value)]) {
     assert!(!ended.status.success(), "{launcher:?}: {ended}");
-    let late = "the launcher did not answer 'fence' within 2s";
-    let is_late = written.iter().any(|(_, seen)| seen["error"] == late);
+    let errors: Vec<&str> = written.iter().filter_map(|(_, seen)| seen["error"].as_str()).collect();
+    let are_all = |expected: &str| !errors.is_empty() && errors.iter().all(|error| error.contains(expected));
+    let late = "did not answer 'fence' within 2s";
     match launcher {
+        // Of the versions of hydra, some fail over the end of a process that others of its host outlive.
         Launcher::Mpiexec => {
-            ended.assert_code(75);
-            assert!(is_late, "{written:?}");
+            let code = ended.status.code();
+            assert!((code == Some(75) && are_all(late)) || code == Some(255), "{errors:?}\n{ended}");
         }
-        // Slurm kills all processes of an aborted job, and reports that.
+        // Slurm kills the processes of an aborted job where they have not ended before, and reports that.
         Launcher::SrunPmi2 => {
-            ended.assert_code(137);
-            assert!(is_late, "{written:?}");
+            assert!(are_all(late), "{errors:?}\n{ended}");
+            assert!(matches!(ended.status.code(), Some(75 | 137)), "{ended}");
         }
-        // With PMIx, the launcher notices by itself.
-        _ => {}
+        // With PMIx, the launcher notices by itself; the others may pass the fence before it ends them.
+        _ => assert!(errors.is_empty() || are_all("rank 2 put no value"), "{errors:?}\n{ended}"),
     }
 }
 

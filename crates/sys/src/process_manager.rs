@@ -69,7 +69,8 @@ pub trait ProcessManager: Send + Debug {
     /// That rank put no such key; the launcher does not answer within `limit`.
     fn get(&mut self, rank: u32, key: &str, limit: Duration) -> Result<String, ProcessManagerError>;
 
-    /// Waits until every process of the job has come here.
+    /// Waits until every process of the job has come here. A launcher that notices the end of one (PMIx) may let the others pass
+    /// before it ends them: what that rank has not put is missing then.
     ///
     /// # Errors
     /// [`ProcessManagerError::Deadline`]: one has not come within `limit`; the launcher does not say which.
@@ -110,7 +111,9 @@ pub fn join(
     }
 }
 
-/// True where Slurm's own server is behind the socket: only that sets the name of its job in the environment.
+/// True where Slurm's own server is behind the socket, which names its job in the environment. Processes of a hydra that Slurm has
+/// started inherit that name; hydra, which always counts the ranks of a host, would agree on version 2, but its fence of version 2
+/// lets ranks out before the last has come.
 fn is_of_slurm(variable: &dyn Fn(&str) -> Option<String>) -> bool {
-    variable("PMI_JOBID").is_some()
+    variable("PMI_JOBID").is_some() && variable("MPI_LOCALNRANKS").is_none()
 }

@@ -202,4 +202,12 @@ fn the_environment_tells_which_interface_there_is() {
     let socket = ("PMI_FD", descriptor.as_str());
     let place = [socket, ("PMI_RANK", "1"), ("PMI_SIZE", "2"), ("PMI_JOBID", "7.0")];
     assert_eq!(found(&place), Ok(Some(("PMI-2", 1, 2))));
+
+    // A hydra inside of Slurm.
+    let (inherited, _) = FakeLauncher::new(Version::One, 2).start(0);
+    let descriptor = inherited.stream.as_raw_fd().to_string();
+    let outer = [("PMI_JOBID", "7.0"), ("PMIX_RANK", "0"), ("PMIX_NAMESPACE", "slurm.pmix.7.0")];
+    let inner =
+        [("PMI_FD", descriptor.as_str()), ("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("MPI_LOCALNRANKS", "1")];
+    assert_eq!(found(&[&outer[..], &inner].concat()), Ok(Some(("PMI-1", 0, 2))));
 }
