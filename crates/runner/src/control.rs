@@ -37,6 +37,14 @@ pub struct ReadyPhase {
     pub number: u64,
     /// When it became ready, ns of the session's clock.
     pub at_ns: u64,
+    /// Its length at the most, if runtimes determine it, ns.
+    pub longest_ns: Option<u64>,
+}
+
+/// Decides when each phase of a run may start.
+pub trait PhaseGate: Send + Sync {
+    /// Returns when the phase may start, or after a stop request. Called on the thread of the run.
+    fn pass(&self, phase: &ReadyPhase, stop: &StopHandle);
 }
 
 /// A single request in flight, or the preparation of one.
@@ -55,6 +63,8 @@ pub struct RunControl {
     shared: Arc<Shared>,
     /// A single request that takes longer is stuck, ns; `None` = it may take as long as it likes.
     patience_ns: Option<u64>,
+    /// Decides when phases start, instead of the holder of the control.
+    gate: Option<Arc<dyn PhaseGate>>,
 }
 
 #[derive(Default)]
@@ -95,6 +105,11 @@ impl RunControl {
         let control = RunControl::default();
         control.view().gate.holds = true;
         control
+    }
+
+    /// `self` with phases that `gate` lets start.
+    pub fn with_gate(self, gate: Arc<dyn PhaseGate>) -> RunControl {
+        RunControl { gate: Some(gate), ..self }
     }
 
     /// `self` with the stop request `stop`.
@@ -220,9 +235,10 @@ impl RunControl {
         self.view().snapshot = Some(snapshot.clone());
     }
 
-    /// All workers of a phase are ready: returns when the phase starts, or on a stop request.
-    pub(crate) fn pass_gate(&self, time: &Time) {
-        if let Some(instant_ns) = self.wait_for_start(time) {
+    /// All workers of a phase are ready, which lasts `longest_ns` if runtimes determine it: returns when the phase starts, or on a
+    /// stop request.
+    pub(crate) fn pass_gate(&self, time: &Time, longest_ns: Option<u64>) {
+        if let Some(instant_ns) = self.wait_for_start(time, longest_ns) {
             time.wait_until(instant_ns, || !self.stop.is_requested());
         }
         let mut view = self.view();
@@ -230,15 +246,30 @@ impl RunControl {
         (view.state, view.phase_end) = (RunState::Running, None);
     }
 
+    /// Waits for the start of a run of single requests of `longest_ns` at the most, where phases are gated.
+    pub(crate) fn pass_single(&self, time: &Time, longest_ns: Option<u64>) {
+        if self.gate.is_some() {
+            self.pass_gate(time, longest_ns);
+            // A single request that hangs is noticed as in the preparation.
+            self.prepares();
+        }
+    }
+
     /// The start time of the phase; `None` = immediately.
-    fn wait_for_start(&self, time: &Time) -> Option<u64> {
+    fn wait_for_start(&self, time: &Time, longest_ns: Option<u64>) -> Option<u64> {
         let mut view = self.view();
-        let number = view.gate.next;
+        let ready = ReadyPhase { number: view.gate.next, at_ns: time.now(), longest_ns };
         view.gate.next += 1;
+        if let Some(gate) = &self.gate {
+            view.state = RunState::Ready(ready);
+            drop(view);
+            gate.pass(&ready, &self.stop);
+            return None;
+        }
         if !view.gate.holds {
             return None;
         }
-        view.state = RunState::Ready(ReadyPhase { number, at_ns: time.now() });
+        view.state = RunState::Ready(ready);
         view.gate.start_at = None;
         while view.gate.start_at.is_none() && !self.stop.is_requested() {
             let waited = self.shared.changed.wait_timeout(view, STOP_POLL);

@@ -148,10 +148,10 @@ impl Run<'_> {
         Exits::new(self.prepared.session.stop_handle(), self.later.clone(), groups)
     }
 
-    /// Waits until the phase whose workers are ready may start.
-    fn pass_gate(&self) {
+    /// Waits until the phase whose workers are ready, and which lasts `longest_ns` if runtimes determine it, may start.
+    fn pass_gate(&self, longest_ns: Option<u64>) {
         let session = self.prepared.session;
-        session.control.pass_gate(&session.time);
+        session.control.pass_gate(&session.time, longest_ns);
     }
 
     /// An observer of these workers, whose start is `now`.

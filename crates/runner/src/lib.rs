@@ -46,7 +46,7 @@ mod verify_spec;
 mod worker;
 
 pub use background::{BackgroundLoad, MachineTick, MachineTicks, observe_background};
-pub use control::{InFlight, ReadyPhase, RunControl, RunState};
+pub use control::{InFlight, PhaseGate, ReadyPhase, RunControl, RunState};
 pub use drive::Step;
 pub use error::RunError;
 pub use execute::run_alone;

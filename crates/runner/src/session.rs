@@ -257,6 +257,11 @@ impl Session {
         prepare::prepare(self, plan, observer)
     }
 
+    /// Waits for the start of a run of single requests, which lasts `longest_ns` at the most, where the control has a gate.
+    pub fn await_start(&self, longest_ns: Option<u64>) {
+        self.control.pass_single(&self.time, longest_ns);
+    }
+
     /// Prepares and starts immediately.
     pub fn run(&self, plan: &RunPlan, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
         Ok(self.prepare(plan, observer)?.start(observer))

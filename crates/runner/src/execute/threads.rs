@@ -122,6 +122,7 @@ pub(super) fn run_phase(
     observer: &mut dyn RunObserver,
 ) -> Vec<WorkerOutcome> {
     let (messages, inbox) = channel();
+    let longest_ns = super::longest(&specs);
     let exits = run.exits(&specs);
     let stop = exits.whole();
     let start = Arc::new(Gate::default());
@@ -132,7 +133,7 @@ pub(super) fn run_phase(
     // From here on only threads have senders: when the last is dropped, the inbox disconnects.
     drop(shared);
     await_ready(&mut workers, &inbox);
-    run.pass_gate();
+    run.pass_gate(longest_ns);
     let (now, started_unix_ms) = (clock.now(), unix_ms());
     for worker in &mut workers {
         let clock = worker.spec.threads.host.start_clock;

@@ -26,9 +26,10 @@ pub(super) fn run_phase(
 ) -> Vec<WorkerOutcome> {
     let exits = run.exits(&specs);
     let stop = exits.whole();
+    let longest_ns = super::longest(&specs);
     let (mut running, mut workers): (Vec<_>, Vec<_>) =
         specs.into_iter().map(|spec| build(spec, world, &exits)).unzip();
-    run.pass_gate();
+    run.pass_gate(longest_ns);
     let begin = world.now();
     let mut watch = run.observer(&running, begin.0);
     let mut next_tick = begin.plus(Nanos(TICK_NS));
