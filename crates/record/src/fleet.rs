@@ -43,6 +43,9 @@ pub struct LaunchRecord {
     /// Which numbers the processes of the job have.
     #[serde(skip_serializing_if = "is_default")]
     pub numbers: RankNumbers,
+    /// What this process does, where those of the job do different things.
+    #[serde(skip_serializing_if = "is_default")]
+    pub role: Option<String>,
 }
 
 /// The numbers of the processes of a job: the first, and how far each is from the one before.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::alignment::TimeLine;
 use super::jobs::MergedJob;
 use super::pending::{PendingHost, windows};
-use super::shape::RunShape;
+use super::shape::{RunShape, ShapeDifference};
 use super::{Capacity, FleetMember, FleetRecord, FleetTest, HostFinding, HostOutcome, RankNumbers};
 use super::{LeftOutRecord, MergeRefusal, header};
 use crate::{
@@ -37,6 +37,8 @@ pub struct MergeRules {
 pub struct FleetMerger {
     rules: MergeRules,
     shape: Option<RunShape>,
+    /// What the ranks of a role do, where the job has roles, and the first record of each.
+    roles: BTreeMap<String, (RunShape, usize)>,
     header: RunHeader,
     hosts: Vec<HostRecord>,
     /// One worker of each record, by which the same run is known again.
@@ -66,6 +68,7 @@ impl FleetMerger {
         FleetMerger {
             rules,
             shape: None,
+            roles: BTreeMap::new(),
             header: RunHeader::default(),
             hosts: Vec::new(),
             threads: BTreeMap::new(),
@@ -112,6 +115,12 @@ impl FleetMerger {
         self.fleet.members.push(member);
         self.hosts.push(record.header.hosts.drain(..).next().unwrap_or_default());
         self.status = worse(self.status, record.status);
+        let role = launch_role(&record.header);
+        match role.as_ref().map(|role| self.roles.get_mut(role)) {
+            None => {}
+            Some(Some((known, _))) => known.extend(shape.clone()),
+            Some(None) => self.roles.extend(role.map(|role| (role, (shape.clone(), place)))),
+        }
         match &mut self.shape {
             Some(known) => {
                 known.extend(shape);
@@ -164,7 +173,11 @@ impl FleetMerger {
     fn check(&self, shape: &RunShape, record: &RunRecord) -> Result<(), MergeRefusal> {
         match shape.kind {
             // Of figures nothing is added up; their hosts are compared.
-            ActivityKind::Bench | ActivityKind::Fio | ActivityKind::Ping | ActivityKind::Import => {}
+            ActivityKind::Bench
+            | ActivityKind::Fio
+            | ActivityKind::Ping
+            | ActivityKind::Sweep
+            | ActivityKind::Import => {}
             kind => return Err(MergeRefusal::Kind { kind }),
         }
         if record.header.fleet.is_some() {
@@ -189,8 +202,16 @@ impl FleetMerger {
             let name = |suite: &Option<String>| suite.clone().unwrap_or_else(|| "none".to_owned());
             return Err(differs("the suite".to_owned(), name(&first.suite), name(&shape.suite)));
         }
-        if let Some(difference) = first.difference(shape) {
-            return Err(differs(difference.subject, difference.first, difference.other));
+        // The ranks of a role do the same, and those of different roles do not.
+        let alike = match launch_role(&record.header) {
+            Some(role) => self.roles.get(&role).map(|(shape, place)| (shape, *place)),
+            None => Some((first, 0)),
+        };
+        if let Some((difference, place)) =
+            alike.and_then(|(alike, place)| Some((alike.difference(shape)?, place)))
+        {
+            let ShapeDifference { subject, first, other } = difference;
+            return Err(MergeRefusal::Job { subject, first, other, first_source: source_of(place) });
         }
         let pair = (first.version.clone(), shape.version.clone());
         if pair.0 != pair.1 && !self.rules.versions_may_differ {
@@ -335,6 +356,11 @@ fn order(members: &[FleetMember]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..members.len()).collect();
     order.sort_by_key(|&place| (members[place].rank.is_none(), members[place].rank, place));
     order
+}
+
+/// What a process does, where those of its job do different things.
+fn launch_role(header: &RunHeader) -> Option<String> {
+    header.launch.as_ref().and_then(|launch| launch.role.clone())
 }
 
 /// Host, start and first thread of a run, which no two runs share; `None` of a simulated run, and where neither thread nor host

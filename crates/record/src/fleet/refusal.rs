@@ -73,7 +73,7 @@ impl MergeRefusal {
     pub fn hint(&self) -> &'static str {
         match self {
             MergeRefusal::Kind { .. } => {
-                "records of bench, fio and ping, and imported figures, can be merged"
+                "records of bench, fio, ping and sweep, and imported figures, can be merged"
             }
             MergeRefusal::Merged => "merge the records of the hosts again, with those that are to be added",
             MergeRefusal::Empty => "was the run interrupted before its first test? leave the record out",
