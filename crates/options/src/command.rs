@@ -9,6 +9,7 @@ use fathom_model::Nanos;
 use crate::value;
 
 use crate::command_values::{Eta, IdleProfile, OutputFormat};
+use crate::fleet::{self, FleetOptions};
 
 /// Options of the whole invocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +64,8 @@ pub struct CommandOptions {
     pub tui: bool,
     /// Streams of live figures, as they were named.
     pub live: Vec<String>,
+    /// What is asked of a job of many processes.
+    pub fleet: FleetOptions,
 }
 
 impl CommandOptions {
@@ -95,7 +98,7 @@ pub(crate) struct CommandRow {
     pub(crate) apply: fn(&mut CommandOptions, Option<&str>) -> Result<(), String>,
 }
 
-const fn row(
+pub(crate) const fn row(
     name: &'static str,
     takes: OptionArity,
     doc: &'static str,
@@ -348,6 +351,14 @@ pub(crate) const ROWS: &[CommandRow] = &[
             Ok(())
         })
     },
+    fleet::ALL,
+    fleet::OUT,
+    fleet::JOIN,
+    fleet::PREPARE,
+    fleet::GRACE,
+    fleet::START,
+    fleet::SPLIT,
+    fleet::PLAN,
 ];
 
 /// fio's options of the command that are refused, with what to do instead.
@@ -370,7 +381,7 @@ pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
     ("trigger-remote", OptionArity::Value("COMMAND"), "use --trigger on each machine"),
 ];
 
-fn needed(text: Option<&str>) -> Result<&str, String> {
+pub(crate) fn needed(text: Option<&str>) -> Result<&str, String> {
     text.filter(|text| !text.is_empty()).ok_or_else(|| "a value is needed".to_owned())
 }
 

@@ -18,6 +18,7 @@ mod doc;
 mod engines;
 mod errno;
 mod error;
+mod fleet;
 mod job_options;
 mod jobfile;
 mod listed;
@@ -41,6 +42,7 @@ pub use doc::{
 pub use engines::{EngineOption, EngineRow};
 pub use error::{JobFilePosition, OptionError};
 pub use fathom_model::OptionValueKind;
+pub use fleet::FleetOptions;
 pub use job_options::{CpuPolicy, DedupeOption, JobOptions, RandomGenerator, ReadWriteOption, VerifyOptions};
 pub use jobfile::JOB_FILE_LIMIT;
 pub use resolve::{MAX_WORKERS, PlanningHost, resolve};

@@ -47,6 +47,21 @@ impl Section {
         Ok(draft.finish(name))
     }
 
+    /// The same job with further options, as [`Section::from_pairs`] takes them.
+    ///
+    /// # Errors
+    /// Those of a job file.
+    pub fn with_pairs(&self, pairs: &[(&str, &str)], engines: &[EngineRow]) -> Result<Section, OptionError> {
+        let Section { name, raw_options, inherited, options, starts_file } = self.clone();
+        let mut draft = Draft { engines, options, raw_options, inherited };
+        let mut words: Vec<Word<'_>> = Vec::new();
+        for (name, value) in pairs {
+            words.push(Word { name, value: Some(*value).filter(|value| !value.is_empty()), place: None });
+        }
+        draft.apply_all(&words)?;
+        Ok(Section { starts_file, ..draft.finish(&name) })
+    }
+
     /// The equivalent fio command line, including the options inherited from `[global]`.
     pub fn command_line(&self) -> String {
         format!("fio {}", show::command_line(&self.all_options()))
