@@ -1,9 +1,9 @@
 //! The four access patterns that a measurement can have, and the names of block sizes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Direction and order of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessPattern {
     /// Reads in random order.

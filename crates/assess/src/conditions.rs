@@ -64,7 +64,7 @@ fn host(facts: &HostFacts, clock: ClockFacts, labels: &BTreeMap<String, String>)
     }
 }
 
-fn clock_state(state: WallClockState) -> ClockState {
+pub(crate) fn clock_state(state: WallClockState) -> ClockState {
     let WallClockState { synchronized, max_error_ns, estimated_error_ns } = state;
     ClockState { synchronized, max_error_ns, estimated_error_ns }
 }

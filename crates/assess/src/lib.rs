@@ -20,6 +20,7 @@ mod error;
 mod expect;
 mod expectations;
 mod findings;
+pub mod fleet;
 mod flush;
 pub mod generated_fleet;
 mod header;

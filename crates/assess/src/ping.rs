@@ -71,12 +71,23 @@ pub fn run(
     stop: &StopHandle,
     observer: &mut dyn PingObserver,
 ) -> Result<RunRecord, PingError> {
+    run_under(RunControl::default().with_stop(stop.clone()), settings, observer)
+}
+
+/// As [`run`], under `control`, whose stop request ends it and whose gate, if it has one, starts it.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_under(
+    control: RunControl,
+    settings: PingSettings,
+    observer: &mut dyn PingObserver,
+) -> Result<RunRecord, PingError> {
     let fixed = settings.schedule == LatePolicy::Fixed;
     let is_simulated = is_simulated(&settings.target);
     if is_simulated && settings.count.is_none() && settings.work_ns.is_none() {
         return Err(PingError::Endless);
     }
-    let control = RunControl::default().with_stop(stop.clone());
     let tally = SharedTally::new(Mutex::new(PingTally::new(settings.rules, fixed)));
     let (own, counted) = (control.clone(), tally.clone());
     let handle =

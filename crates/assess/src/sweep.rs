@@ -4,9 +4,8 @@
 use fathom_analysis::criterion::{LatencyObjective, RateGoal};
 use fathom_analysis::pattern::AccessPattern;
 use fathom_analysis::plateau::SETTLE_NS;
-use fathom_analysis::sweep::offered::{OfferedPoint, next_offer};
-use fathom_analysis::sweep::plan::{NextPoint, next};
-use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
+use fathom_analysis::sweep::plan::NextPoint;
+use fathom_analysis::sweep::point::SweepSpot;
 use fathom_analysis::sweep::spec::{Axis, SweepSpec};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
@@ -16,6 +15,7 @@ use fathom_runner::Session;
 use crate::AssessError;
 use crate::drain::{BoundedJob, InFlight, LEAST_DRAIN_NS, depth_bound};
 use crate::findings::findings_of;
+use crate::fleet::{AloneDecider, PointDecider, SweepSoFar};
 use crate::flush::flush_writes;
 use crate::inspection::inspect;
 use crate::measure::measure;
@@ -195,6 +195,20 @@ pub fn sweep(
     session: &mut Session,
     observer: &mut dyn StepObserver,
 ) -> Result<RunRecord, AssessError> {
+    sweep_by(plan, earlier, session, observer, &mut AloneDecider)
+}
+
+/// As [`sweep`], with points that `decider` decides on.
+///
+/// # Errors
+/// As for [`sweep`].
+pub fn sweep_by(
+    plan: &SweepPlan,
+    earlier: Vec<TestRecord>,
+    session: &mut Session,
+    observer: &mut dyn StepObserver,
+    decider: &mut dyn PointDecider,
+) -> Result<RunRecord, AssessError> {
     let mut plan = plan.clone();
     let began = session.now();
     let text = |text: Option<&str>| text.map(str::to_owned);
@@ -209,19 +223,15 @@ pub fn sweep(
     let budget_ns = plan.spec.budget_ns.saturating_sub(session.now() - began);
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };
     let mut steps = Steps::begin(header, &plan.settings.run, session, observer);
-    let (mut points, mut offered) = (Vec::new(), Vec::new());
+    let mut so_far = SweepSoFar::default();
     // What was broken off or failed gets another chance.
     for test in earlier.into_iter().filter(|test| test.status == TestStatus::Complete) {
-        points.extend(SweepPoint::of(&test));
-        offered.extend(OfferedPoint::of(&test));
+        so_far.add(&test);
         steps.add(test);
     }
     loop {
-        let step = match next(&spec, &points) {
-            NextPoint::Done => next_offer(&spec, &points, &offered),
-            step => step,
-        };
-        let Some(job) = plan.job_of(step, offered.len() as u64) else {
+        let step = decider.next(&spec, &so_far, steps.record.tests.last(), &steps.session.stop_handle());
+        let Some(job) = plan.job_of(step, so_far.offered.len() as u64) else {
             if step == NextPoint::OutOfTime {
                 steps.note(format!(
                     "the time budget ({}) ended before all was measured; use a longer --budget",
@@ -239,9 +249,7 @@ pub fn sweep(
             None => measure(job.id, job.title, job.options, steps.session, steps.observer),
         };
         flush_writes(&mut test, [(&plan.site.target, plan.site.file.as_path())], steps.session);
-        // Whatever came of it, it counts as tried.
-        points.extend(SweepPoint::of(&test));
-        offered.extend(OfferedPoint::of(&test));
+        so_far.add(&test);
         steps.keep(test);
         if steps.is_over() {
             break;
@@ -276,6 +284,8 @@ mod tests {
     use fathom_analysis::estimate::Estimate;
     use fathom_analysis::sweep::assess;
     use fathom_analysis::sweep::knee::{curve, knee};
+    use fathom_analysis::sweep::offered::OfferedPoint;
+    use fathom_analysis::sweep::point::SweepPoint;
     use fathom_engine::sim::FixedLatency;
 
     fn plan() -> SweepPlan {

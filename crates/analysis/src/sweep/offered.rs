@@ -6,7 +6,7 @@
 
 use fathom_model::units::parse_bytes;
 use fathom_record::{LatencySummary, ScheduleSummary, TestRecord, TestStatus, TestSummary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::criterion::{CriterionVerdict, LatencyObjective};
 use crate::pattern::{AccessPattern, block_name};
@@ -17,7 +17,7 @@ use crate::sweep::point::{SweepPoint, SweepSpot};
 use crate::sweep::spec::{SweepSpec, depths, first_blocks};
 
 /// A rate to offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedRate {
     /// The pattern.
     pub rw: AccessPattern,

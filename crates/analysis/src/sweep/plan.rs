@@ -6,6 +6,8 @@
 
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 use crate::pattern::AccessPattern;
 use crate::plateau::{SETTLE_NS, runtime_of};
 use crate::sweep::knee::{curve, has_ended};
@@ -14,7 +16,7 @@ use crate::sweep::point::{SweepPoint, SweepSpot};
 use crate::sweep::spec::{Axis, SweepSpec, depths, first_blocks};
 
 /// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NextPoint {
     /// Measure here, for so many ns.
     Run(SweepSpot, u64),

@@ -2,7 +2,7 @@
 //! be assessed again, or go on, from the history alone.
 
 use fathom_record::{LatencySummary, TestRecord, TestStatus, TestSummary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::criterion::RateGoal;
 use crate::document;
@@ -11,7 +11,7 @@ use crate::plateau::SettledRate;
 use crate::sweep::offered::OfferedRate;
 
 /// Where a point lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepSpot {
     /// The pattern.
     pub rw: AccessPattern,

@@ -100,6 +100,7 @@ pub(super) fn work(
     };
     let wanted = target.disk.take().filter(|_| settings.label);
     let disk = wanted.and_then(|sampler| super::read(&sampler).map(|before| (sampler, before)));
+    session.await_start(settings.work_ns);
     let header = settings.header(&session);
     let (begin_ns, thread) = (session.now(), fathom_sys::thread::thread_id());
     let is_watched = settings.progress && !session.is_simulated();

@@ -1,0 +1,228 @@
+//! One measurement by many processes: what happens between the ranks of a job that a launcher started.
+//!
+//! The ranks meet at fences of the launcher's process manager ([`fathom_sys::process_manager`]), and nowhere else; nothing is sent
+//! while a phase runs. [`FleetJob::join`] joins the job, [`FleetJob::meet`] compares the ranks (version, command line, clock) and
+//! hands out the job files of rank 0, and [`Fleet`] does the rest on a thread of its own: before each phase of each test all ranks
+//! meet, rank 0 reads their states and decides ([`meeting::verdict`]), and those whose turn it is start together. At the end each rank
+//! writes its record to a directory, if there is one, and rank 0 collects and merges the records.
+//!
+//! Every fence has a deadline. Where one passes, the job is over for all ranks, because the launcher's connection is of no use any
+//! more: each keeps what it has, rank 0 reports what it can find, and then has the launcher end what is left
+//! ([ADR 0037](../../../docs/adr/0037-fleet-phases.md)).
+
+mod coordinator;
+mod decider;
+mod directory;
+mod error;
+mod exchange;
+mod gate;
+mod hello;
+mod meeting;
+mod records;
+mod roles;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use fathom_record::{LaunchRecord, RunRecord};
+use fathom_runner::RunControl;
+use fathom_sys::clock::{RealClock, monotonic_ns};
+
+use coordinator::{Coordinator, Ending, Request};
+use directory::RecordDirectory;
+
+pub use decider::{AloneDecider, LedDecider, PointDecider, SweepSoFar};
+pub use error::FleetError;
+pub use gate::{FleetGate, FleetSteps};
+pub use hello::{FleetFiles, FleetJob, FleetPlace, FleetStop};
+pub use records::{FleetReport, MissingRank};
+pub use roles::{FleetRole, FleetRoles};
+pub use settings::{FleetSettings, FleetSplit, FleetStart};
+
+/// The exit code of a job that ranks are missing from.
+pub const MISSING_EXIT: i32 = 75;
+/// From a deadline to the end of the job by its launcher: of rank 0 at the least, so that all ranks can say where they are, and of
+/// the others, which leave rank 0 the time to report.
+const LAST_WORDS_NS: u64 = if cfg!(test) { 200_000_000 } else { 1_000_000_000 };
+const PATIENCE_WITH_RANK_0_NS: u64 = 5 * LAST_WORDS_NS;
+/// Longest wait for a launcher that is asked to end the job.
+const ABORT: Duration = Duration::from_secs(1);
+
+/// A rank of a job whose ranks have met.
+pub struct Fleet {
+    place: Arc<FleetPlace>,
+    settings: FleetSettings,
+    directory: Option<Arc<RecordDirectory>>,
+    requests: Sender<Request>,
+    gate: Arc<FleetGate>,
+    /// Why no rank measures, once that is known.
+    refused: Arc<OnceLock<String>>,
+    /// The launcher's interface, for the record.
+    launcher: &'static str,
+}
+
+/// How a rank left the job.
+pub enum FleetEnd {
+    /// The ranks have met at the end; rank 0 has the report.
+    Met(Option<Box<FleetReport>>),
+    /// No rank measures, because one could not begin, or was asked to end before.
+    Refused(String),
+    /// The ranks did not meet; rank 0 has the report of what it found. The caller prints it and calls [`FleetAbort::abort`].
+    Lost(Option<Box<FleetReport>>, FleetAbort),
+}
+
+/// The end of a job whose ranks do not meet any more.
+pub struct FleetAbort {
+    requests: Sender<Request>,
+    /// Time of the monotonic clock.
+    not_before_ns: u64,
+}
+
+impl FleetAbort {
+    /// Has the launcher end what is left of the job. The caller has to end itself.
+    pub fn abort(self) {
+        let clock = RealClock::start();
+        let wait_ns = self.not_before_ns.saturating_sub(monotonic_ns());
+        clock.sleep_until(clock.now() + wait_ns, ABORT, || true);
+        let (done, is_done) = channel();
+        if self.requests.send(Request::Abort(done)).is_ok() {
+            let _ = is_done.recv_timeout(ABORT);
+        }
+    }
+}
+
+impl Fleet {
+    /// Starts the thread that meets the other ranks. `tell` passes a line for standard error, when it is to be printed.
+    fn begin(
+        coordinator: Coordinator,
+        settings: FleetSettings,
+        tell: impl Fn(&str) + Send + 'static,
+    ) -> Result<Fleet, FleetError> {
+        let (requests, inbox) = channel();
+        let (place, directory) = (coordinator.place.clone(), coordinator.directory.clone());
+        let (launcher, refused) = (coordinator.launcher(), coordinator.refused());
+        std::thread::Builder::new()
+            .name("fleet".to_owned())
+            .spawn(move || coordinator.serve(&inbox, &tell))
+            .map_err(|source| FleetError::Thread(crate::error::plain(&source)))?;
+        let gate = Arc::new(FleetGate::new(requests.clone()));
+        Ok(Fleet { place, settings, directory, requests, gate, refused, launcher })
+    }
+
+    /// The place of this rank.
+    pub fn place(&self) -> &FleetPlace {
+        &self.place
+    }
+
+    /// What was asked for.
+    pub fn settings(&self) -> &FleetSettings {
+        &self.settings
+    }
+
+    /// True for the rank that reports.
+    pub fn reports(&self) -> bool {
+        self.place.rank == 0
+    }
+
+    /// `control` with phases that start on all ranks together.
+    pub fn control(&self, control: RunControl) -> RunControl {
+        control.with_gate(self.gate.clone())
+    }
+
+    /// The gate before each phase.
+    pub fn gate(&self) -> Arc<FleetGate> {
+        self.gate.clone()
+    }
+
+    /// Asks rank 0 for the points of a sweep.
+    pub fn decider(&self) -> LedDecider {
+        LedDecider::new(self.requests.clone(), self.place.rank == 0)
+    }
+
+    /// Enters the place of this rank into its record.
+    pub fn enter(&self, record: &mut RunRecord) {
+        record.header.launch = Some(LaunchRecord {
+            launcher: self.launcher.to_owned(),
+            rank: self.place.rank,
+            ranks: Some(self.place.ranks),
+            role: self.place.role.clone(),
+            ..LaunchRecord::default()
+        });
+        // A simulated run has no facts of its host; its name tells the ranks apart.
+        if record.header.hosts.is_empty() {
+            let host = fathom_record::HostRecord { hostname: self.place.host.clone(), ..Default::default() };
+            record.header.hosts.push(host);
+        }
+    }
+
+    /// Keeps the record of a run that goes on beside the place of the final one; without a directory nothing.
+    pub fn keep_partial(&self, mut record: RunRecord) {
+        let Some(directory) = &self.directory else { return };
+        self.enter(&mut record);
+        // The final record is written all the same, and its failure is reported.
+        let _ = directory.write_partial(&record);
+    }
+
+    /// True where partial records are kept.
+    pub fn keeps_partial(&self) -> bool {
+        self.directory.is_some()
+    }
+
+    /// Ends the part of a rank that could not begin to measure.
+    pub fn fail(self, reason: &str) -> FleetEnd {
+        let (reply, answer) = channel();
+        self.await_end(Request::Failed { reason: reason.to_owned(), reply }, &answer, None)
+    }
+
+    /// Writes the record of this rank, meets the others, and collects their records where this is rank 0. `interrupted` is the reason
+    /// for which this rank ended before its time, if it did.
+    pub fn end(self, mut record: RunRecord, interrupted: Option<String>) -> FleetEnd {
+        self.enter(&mut record);
+        // Where no rank measures, nothing is left behind.
+        let directory = self.directory.as_ref().filter(|_| self.refused.get().is_none());
+        let written = directory.map_or(Ok(()), |directory| directory.write_record(&record));
+        let own = self.reports().then(|| record.clone());
+        let (reply, answer) = channel();
+        let (record, note) = (Box::new(record), written.err());
+        self.await_end(Request::Ended { record, note, interrupted, reply }, &answer, own)
+    }
+
+    /// Waits until the ranks have met, or do not any more; `own` is the record of rank 0.
+    fn await_end(self, request: Request, answer: &Receiver<Ending>, own: Option<RunRecord>) -> FleetEnd {
+        let _ = self.requests.send(request);
+        let ending = loop {
+            match answer.recv_timeout(Duration::from_millis(500)) {
+                Ok(ending) => break ending,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Ending::Lost(monotonic_ns()),
+            }
+        };
+        match ending {
+            Ending::Met(report) => {
+                if let Some(directory) = &self.directory {
+                    directory.clear_mark();
+                }
+                FleetEnd::Met(report)
+            }
+            Ending::Refused(reason) => {
+                if let Some(directory) = &self.directory {
+                    directory.clear_mark();
+                }
+                FleetEnd::Refused(reason)
+            }
+            Ending::Lost(at_ns) => {
+                let wait_ns = if self.reports() { LAST_WORDS_NS } else { PATIENCE_WITH_RANK_0_NS };
+                let not_before_ns = at_ns + wait_ns;
+                let report = self.reports().then(|| {
+                    let (place, directory) = (&self.place, self.directory.as_deref());
+                    Box::new(records::found(place, directory, own, at_ns + LAST_WORDS_NS))
+                });
+                FleetEnd::Lost(report, FleetAbort { requests: self.requests.clone(), not_before_ns })
+            }
+        }
+    }
+}

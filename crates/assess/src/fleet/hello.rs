@@ -1,0 +1,433 @@
+//! How the ranks of a job get to know each other: each says who it is, rank 0 compares, and hands out the job files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fathom_record::ClockState;
+use fathom_sys::clock::{RealClock, monotonic_ns};
+use fathom_sys::device::HostFacts;
+use fathom_sys::process_manager::{self, ProcessManager, promised_size};
+use flate2::Crc;
+use serde::{Deserialize, Serialize};
+
+use super::coordinator::Coordinator;
+use super::directory::RecordDirectory;
+use super::error::FleetError;
+use super::exchange::Exchange;
+use super::roles::{FleetRole, FleetRoles};
+use super::settings::{FleetSettings, FleetStart};
+use super::{Fleet, LAST_WORDS_NS, MISSING_EXIT, PATIENCE_WITH_RANK_0_NS};
+use crate::conditions::clock_state;
+
+/// Largest estimated error of a clock that phases may start by, ns.
+const MOST_CLOCK_ERROR_NS: u64 = 1_000_000;
+
+/// The variables that tell the place of a rank.
+const VARIABLES: [&str; 4] = ["fathom_RANK", "fathom_RANKS", "fathom_LOCAL_RANK", "fathom_HOST"];
+
+/// The place of a rank in its job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetPlace {
+    /// Its number, from 0.
+    pub rank: u32,
+    /// Ranks of the job.
+    pub ranks: u32,
+    /// Its number among the ranks of its host, from 0.
+    pub local_rank: u32,
+    /// Its host.
+    pub host: String,
+    /// Its role, where the job has roles.
+    pub role: Option<String>,
+    /// The hosts of all ranks, once they have met.
+    pub hosts: Vec<String>,
+}
+
+impl FleetPlace {
+    /// The value of a variable of job files (`fathom_RANK` …).
+    pub fn variable(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "fathom_RANK" => self.rank.to_string(),
+            "fathom_RANKS" => self.ranks.to_string(),
+            "fathom_LOCAL_RANK" => self.local_rank.to_string(),
+            "fathom_HOST" => self.host.clone(),
+            _ => return None,
+        })
+    }
+
+    /// `text` with the values of the variables in it (`${fathom_RANK}` …).
+    pub fn expand(&self, text: &str) -> String {
+        VARIABLES.iter().fold(text.to_owned(), |text, name| {
+            let value = self.variable(name).unwrap_or_default();
+            text.replace(&format!("${{{name}}}"), &value)
+        })
+    }
+
+    /// This rank, for people.
+    pub fn name(&self) -> String {
+        format!("rank {} on {}", self.rank, self.host)
+    }
+
+    /// A rank, for people.
+    pub fn name_of(&self, rank: u32) -> String {
+        match self.host_of(rank) {
+            "" => format!("rank {rank}"),
+            host => format!("rank {rank} on {host}"),
+        }
+    }
+
+    /// The host of a rank; empty before the ranks have met.
+    pub fn host_of(&self, rank: u32) -> &str {
+        self.hosts.get(rank as usize).map_or("", String::as_str)
+    }
+}
+
+/// What rank 0 reads for all ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetFiles {
+    /// Job files by their names.
+    pub jobs: BTreeMap<String, String>,
+    /// The roles.
+    pub roles: Option<String>,
+}
+
+/// A job that this process has joined, before its ranks have met.
+#[derive(Debug)]
+pub struct FleetJob {
+    exchange: Exchange,
+    settings: FleetSettings,
+    hello: Hello,
+}
+
+/// What each rank says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Hello {
+    version: String,
+    host: String,
+    boot_id: String,
+    /// Checksum of the command line.
+    command: u32,
+    clock: Option<ClockState>,
+    /// Why it cannot begin.
+    problem: Option<String>,
+}
+
+/// What rank 0 answers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Welcome {
+    /// Why the ranks cannot measure together, and what to do about it.
+    refusal: Option<(String, String)>,
+    hosts: Vec<String>,
+    /// A number that tells jobs apart.
+    job: u64,
+    files: FleetFiles,
+}
+
+/// Why the ranks of a job did not meet.
+#[derive(Debug)]
+pub struct FleetStop {
+    /// Why.
+    pub error: FleetError,
+    /// True where every rank has the same error, so that one of them is enough to report it.
+    pub is_of_all: bool,
+    job: Option<FleetJob>,
+    since_ns: u64,
+}
+
+impl FleetStop {
+    /// Has the launcher end the job, where ranks are missing from it. The caller has to end itself.
+    pub fn abort(self) {
+        let Some(mut job) = self.job else { return };
+        let wait_ns = if job.rank() == 0 { LAST_WORDS_NS } else { PATIENCE_WITH_RANK_0_NS };
+        let left_ns = (self.since_ns + wait_ns).saturating_sub(monotonic_ns());
+        let clock = RealClock::start();
+        clock.sleep_until(clock.now() + left_ns, Duration::from_secs(1), || true);
+        job.exchange.abort(MISSING_EXIT, "not all ranks came");
+    }
+}
+
+impl FleetJob {
+    /// Joins the job that this process was started for by a launcher; `variable` looks up the environment.
+    ///
+    /// # Errors
+    /// No launcher started it, it started this process alone although it says more, or it cannot be asked.
+    pub fn join(
+        settings: FleetSettings,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<FleetJob, FleetError> {
+        let limit = Duration::from_nanos(settings.join.0);
+        let joined = process_manager::join(variable, limit)
+            .map_err(|source| FleetError::Manager { phase: "joining the job", source })?;
+        let promised = promised_size(variable).filter(|(_, size)| *size > 1);
+        match (joined, promised) {
+            (None, None) => Err(FleetError::NoLauncher),
+            (None, Some((variable, promised))) => Err(FleetError::Alone { variable, promised }),
+            (Some(manager), Some((variable, promised))) if manager.size() == 1 => {
+                let _ = { manager }.finish(limit);
+                Err(FleetError::Alone { variable, promised })
+            }
+            (Some(manager), _) => {
+                let facts = HostFacts::read();
+                let host = facts.hostname.unwrap_or_else(|| "unknown".to_owned());
+                Ok(FleetJob::on(manager, settings, host, facts.boot_id.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// A job over `manager`, of a rank on `host`.
+    pub(super) fn on(
+        manager: Box<dyn ProcessManager>,
+        settings: FleetSettings,
+        host: String,
+        boot_id: String,
+    ) -> FleetJob {
+        let clock = fathom_sys::clock::wall_clock_state().map(clock_state);
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let hello = Hello { version, host, boot_id, clock, ..Hello::default() };
+        FleetJob { exchange: Exchange::new(manager), settings, hello }
+    }
+
+    /// Number of this rank.
+    pub fn rank(&self) -> u32 {
+        self.exchange.rank()
+    }
+
+    /// The place of this rank, as far as it is known before the ranks have met. That of rank 0 is complete but for its role.
+    pub fn place(&self) -> FleetPlace {
+        let host = self.hello.host.clone();
+        FleetPlace { rank: self.rank(), ranks: self.exchange.size(), host, ..FleetPlace::default() }
+    }
+
+    /// Says another version than this program's.
+    #[cfg(test)]
+    pub(super) fn of_version(mut self, version: &str) -> FleetJob {
+        self.hello.version = version.to_owned();
+        self
+    }
+
+    /// Meets the other ranks: `command` must be the same on all, and all get the files of rank 0, which are not looked at on others.
+    /// An error in them is that of the job. `tell` gets lines for standard error later.
+    ///
+    /// # Errors
+    /// Ranks do not come, or cannot measure together.
+    pub fn meet(
+        mut self,
+        command: &[String],
+        files: Result<FleetFiles, String>,
+        tell: impl Fn(&str) + Send + 'static,
+    ) -> Result<(Fleet, FleetFiles), Box<FleetStop>> {
+        let since_ns = monotonic_ns();
+        let stop = |error: FleetError, job: Option<FleetJob>| {
+            let is_of_all = matches!(error, FleetError::Refused { .. });
+            let since_ns = if job.is_some() { monotonic_ns() } else { since_ns };
+            Box::new(FleetStop { error, is_of_all, job, since_ns })
+        };
+        let welcome = match self.greet(command, files) {
+            Ok(welcome) => welcome,
+            Err(error) => return Err(stop(error, Some(self))),
+        };
+        if let Some((reason, hint)) = welcome.refusal {
+            // Leaving at once makes some launchers report a failure of their own.
+            let _ = self.exchange.finish();
+            return Err(stop(FleetError::Refused { reason, hint }, None));
+        }
+        let Welcome { hosts, job, files, .. } = welcome;
+        let mut place = FleetPlace { hosts, ..self.place() };
+        let before = place.hosts.iter().take(place.rank as usize);
+        place.local_rank = before.filter(|host| **host == place.host).count() as u32;
+        let role = files.roles.as_deref().and_then(|text| {
+            let roles = FleetRoles::parse("", text).ok()?;
+            roles.role_of(place.rank, &place.host).map(|role| role.name.clone())
+        });
+        place.role = role;
+        let open = |path| RecordDirectory::open(path, place.rank, &place.host, job);
+        let directory = self.settings.out.as_deref().map(open).map(Arc::new);
+        let FleetJob { exchange, settings, .. } = self;
+        let coordinator = Coordinator::new(exchange, Arc::new(place), settings.clone(), directory);
+        let fleet = Fleet::begin(coordinator, settings, tell).map_err(|error| stop(error, None))?;
+        Ok((fleet, files))
+    }
+
+    fn greet(
+        &mut self,
+        command: &[String],
+        files: Result<FleetFiles, String>,
+    ) -> Result<Welcome, FleetError> {
+        self.exchange.phase = "all ranks to join";
+        let mut crc = Crc::new();
+        command.iter().for_each(|word| {
+            crc.update(word.as_bytes());
+            crc.update(b"\0");
+        });
+        self.hello.command = crc.sum();
+        let earlier = self.settings.out.as_deref().and_then(|out| RecordDirectory::earlier(out, self.rank()));
+        let (files, problem) = match files {
+            Ok(files) => (files, None),
+            Err(problem) => (FleetFiles::default(), Some(problem)),
+        };
+        self.hello.problem = problem.or(earlier);
+        let hello = serde_json::to_vec(&self.hello).unwrap_or_default();
+        self.exchange.put("hello", &hello)?;
+        self.exchange.fence(Duration::from_nanos(self.settings.join.0))?;
+        if self.rank() == 0 {
+            let hellos = (0..self.exchange.size()).map(|rank| self.read(rank, "hello"));
+            let hellos: Vec<Hello> = hellos.collect::<Result<_, _>>()?;
+            let refusal = refusal(&hellos, &self.settings, files.roles.as_deref());
+            let hosts = hellos.into_iter().map(|hello| hello.host).collect();
+            let welcome = Welcome { refusal, hosts, job: crate::machine::random(), files };
+            let welcome = serde_json::to_vec(&welcome).unwrap_or_default();
+            self.exchange.put("welcome", &welcome)?;
+        }
+        self.exchange.fence(Duration::from_nanos(self.settings.join.0))?;
+        self.read(0, "welcome")
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&mut self, rank: u32, name: &str) -> Result<T, FleetError> {
+        let text = self.exchange.get(rank, name)?;
+        let phase = self.exchange.phase;
+        let reason = |error: serde_json::Error| error.to_string();
+        serde_json::from_slice(&text).map_err(|error| FleetError::Message {
+            phase,
+            rank,
+            reason: reason(error),
+        })
+    }
+}
+
+/// Why these ranks cannot measure together, and what to do about it.
+fn refusal(hellos: &[Hello], settings: &FleetSettings, roles: Option<&str>) -> Option<(String, String)> {
+    let first = hellos.first()?;
+    let name = |rank: usize| format!("rank {rank} on {}", hellos[rank].host);
+    let found = |reason: String, hint: &str| Some((reason, hint.to_owned()));
+    for (rank, hello) in hellos.iter().enumerate() {
+        if hello.version != first.version {
+            let reason = format!(
+                "{} runs fathom {}, and {} runs fathom {}",
+                name(rank),
+                hello.version,
+                name(0),
+                first.version
+            );
+            return found(reason, "install one version on all hosts");
+        }
+        if let Some(problem) = &hello.problem {
+            let is_of_directory = rank > 0 || problem.contains("of an earlier job");
+            let hint = if is_of_directory { "name another directory with --fleet-out" } else { "" };
+            return found(format!("{}: {problem}", name(rank)), hint);
+        }
+        if hello.command != first.command {
+            let reason = format!("{} was started with another command line than {}", name(rank), name(0));
+            return found(reason, "start all ranks with the same words; --fleet-plan gives them roles");
+        }
+    }
+    let is_one_machine =
+        hellos.iter().all(|hello| !hello.boot_id.is_empty() && hello.boot_id == first.boot_id);
+    if settings.start == FleetStart::Clock && !is_one_machine {
+        let hint = "omit --fleet-start=clock, or have a time service (chrony, PTP) keep the clocks";
+        for (rank, hello) in hellos.iter().enumerate() {
+            let problem = match hello.clock {
+                None => "its clock's error is unknown".to_owned(),
+                Some(clock) if !clock.synchronized => "its clock is not synchronized".to_owned(),
+                Some(clock) if clock.estimated_error_ns >= MOST_CLOCK_ERROR_NS => {
+                    let ms = clock.estimated_error_ns as f64 / 1e6;
+                    format!(
+                        "the error of its clock is {ms:.1} ms, and phases start by clocks below 1 ms only"
+                    )
+                }
+                Some(_) => continue,
+            };
+            return found(format!("{}: {problem}", name(rank)), hint);
+        }
+    }
+    let roles = roles.and_then(|text| FleetRoles::parse("", text).ok())?;
+    let without = (0..hellos.len()).find(|&rank| roles.role_of(rank as u32, &hellos[rank].host).is_none())?;
+    found(format!("{} has no role", name(without)), "a [[role]] without ranks and hosts is for the rest")
+}
+
+impl FleetFiles {
+    /// The role of the rank at `place`.
+    ///
+    /// # Errors
+    /// The roles cannot be read.
+    pub fn role(&self, place: &FleetPlace) -> Result<Option<FleetRole>, FleetError> {
+        let Some(text) = &self.roles else { return Ok(None) };
+        let roles = FleetRoles::parse("the roles", text)?;
+        Ok(roles.role_of(place.rank, &place.host).cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(host: &str) -> Hello {
+        let clock = Some(ClockState { synchronized: true, max_error_ns: 9, estimated_error_ns: 9 });
+        Hello {
+            version: "1".to_owned(),
+            host: host.to_owned(),
+            boot_id: host.to_owned(),
+            clock,
+            ..Hello::default()
+        }
+    }
+
+    fn refused(hellos: &[Hello], settings: &FleetSettings, roles: Option<&str>) -> String {
+        refusal(hellos, settings, roles).map(|(reason, _)| reason).unwrap_or_default()
+    }
+
+    #[test]
+    fn ranks_that_cannot_measure_together_are_named() {
+        let settings = FleetSettings::default();
+        let (a, b) = (hello("a"), hello("b"));
+        assert_eq!(refused(&[a.clone(), b.clone()], &settings, None), "");
+        let other = Hello { version: "2".to_owned(), ..b.clone() };
+        assert_eq!(
+            refused(&[a.clone(), other], &settings, None),
+            "rank 1 on b runs fathom 2, and rank 0 on a runs fathom 1"
+        );
+        let other = Hello { command: 7, ..b.clone() };
+        assert!(
+            refused(&[a.clone(), other], &settings, None).starts_with("rank 1 on b was started with another")
+        );
+        let other = Hello { problem: Some("no".to_owned()), ..b.clone() };
+        assert_eq!(refused(&[a.clone(), other], &settings, None), "rank 1 on b: no");
+        let roles = "[[role]]\nname = 'r'\nranks = '0'\n";
+        assert_eq!(refused(&[a.clone(), b.clone()], &settings, Some(roles)), "rank 1 on b has no role");
+    }
+
+    #[test]
+    fn phases_start_by_good_clocks_only() {
+        let settings = FleetSettings { start: FleetStart::Clock, ..FleetSettings::default() };
+        let with = |state: Option<(bool, u64)>| {
+            let clock = state.map(|(synchronized, estimated_error_ns)| ClockState {
+                synchronized,
+                estimated_error_ns,
+                ..ClockState::default()
+            });
+            refused(&[hello("a"), Hello { clock, ..hello("b") }], &settings, None)
+        };
+        assert_eq!(with(Some((true, 999_999))), "");
+        assert_eq!(
+            with(Some((true, 3_200_000))),
+            "rank 1 on b: the error of its clock is 3.2 ms, and phases start by clocks below 1 ms only"
+        );
+        assert_eq!(with(Some((false, 0))), "rank 1 on b: its clock is not synchronized");
+        assert_eq!(with(None), "rank 1 on b: its clock's error is unknown");
+        // One clock needs no service.
+        let one = Hello { clock: None, ..hello("a") };
+        assert_eq!(refused(&[one.clone(), one], &settings, None), "");
+    }
+
+    #[test]
+    fn variables_tell_the_place() {
+        let place =
+            FleetPlace { rank: 3, ranks: 4, local_rank: 1, host: "h1".to_owned(), ..FleetPlace::default() };
+        let values = ["RANK", "RANKS", "LOCAL_RANK", "HOST", "OTHER"];
+        let found = values.map(|name| place.variable(&format!("fathom_{name}")).unwrap_or_default());
+        assert_eq!(found, ["3", "4", "1", "h1", ""]);
+        assert_eq!(
+            place.expand("/mnt/${fathom_HOST}-${fathom_RANK}.${fathom_RANKS} ${HOME}"),
+            "/mnt/h1-3.4 ${HOME}"
+        );
+    }
+}
