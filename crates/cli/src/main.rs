@@ -15,6 +15,7 @@ mod live;
 mod output;
 mod prepare_progress;
 mod progress;
+mod ranks;
 mod row_printer;
 mod run_display;
 mod schedule_progress;

@@ -24,6 +24,8 @@ struct PrintedRows {
     /// `None` before the first, and where the format has no rows of its own.
     rows: Option<StreamedRows>,
     count: usize,
+    /// Nothing is printed.
+    is_silent: bool,
 }
 
 impl RowPrinter {
@@ -37,7 +39,14 @@ impl RowPrinter {
             format,
             rows: None,
             count: 0,
+            is_silent: false,
         })))
+    }
+
+    /// Prints nothing if `is_silent`: the report of many processes has rows of all of them.
+    pub fn silent_if(self, is_silent: bool) -> RowPrinter {
+        self.0.borrow_mut().is_silent = is_silent;
+        self
     }
 
     /// The name that the row of `step` has.
@@ -48,6 +57,9 @@ impl RowPrinter {
     /// Prints what stands above the rows. What cannot be written fails again at the end, and is reported then.
     pub fn begin(&self, header: &RunHeader) {
         let mut printed = self.0.borrow_mut();
+        if printed.is_silent {
+            return;
+        }
         let mut rows = None;
         let _ = output::print(|out| {
             let source = printed.source;

@@ -34,8 +34,9 @@ use super::run_arguments::RunArguments;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::progress::BenchProgress;
+use crate::ranks::arguments::FleetArguments;
 use crate::row_printer::RowPrinter;
-use crate::{output, store};
+use crate::{output, ranks, store};
 
 /// What `fathom bench` takes.
 #[derive(Args)]
@@ -116,6 +117,8 @@ pub struct BenchArguments {
     schedule: ScheduleArguments,
     #[command(flatten)]
     run: RunArguments,
+    #[command(flatten)]
+    fleet: FleetArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -144,9 +147,11 @@ Examples:
   fathom bench --expect 'lat-read.lat_ns.p99<5ms+-2%' --quick /mnt/data
   fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
   fathom bench --runtime 20m --expect-file expectations.toml /mnt/data
+  srun -N64 --mpi=pmi2 fathom bench --fleet --fleet-out=DIR /mnt/shared   64 hosts together, one report
+  mpiexec -n 64 fathom bench --fleet --only rand-read '/mnt/shared/${fathom_HOST}'
 
 Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed or a --fail-if condition holds,
-4 with --strict inconclusive, 130 interrupted.";
+4 with --strict inconclusive, 75 with --fleet where ranks are missing, 130 interrupted.";
 
 /// Runs a bench.
 ///
@@ -157,6 +162,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         profile_list::print(arguments.run.form.is_json("the list of profiles")?)?;
         return Ok(Exit::Done);
     }
+    check_fleet(&arguments)?;
     if arguments.schedule.resume {
         return schedule::resume(arguments);
     }
@@ -188,7 +194,18 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         return schedule::begin(arguments, measuring, command);
     }
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
-    let mut plan = BenchPlan::make(settings(arguments, command))?;
+    let fleet = if dry_run { Ok(None) } else { ranks::joined(&arguments.fleet, command)? };
+    let fleet = match fleet {
+        Ok(fleet) => fleet,
+        Err(exit) => return Ok(exit),
+    };
+    let mut arguments = arguments;
+    arguments.targets.iter_mut().for_each(|target| ranks::expand(target, fleet.as_ref()));
+    let mut plan = match BenchPlan::make(settings(arguments, command)) {
+        Ok(plan) => plan,
+        Err(error) => return Err(ranks::failed(error.into(), fleet)),
+    };
+    measuring.fleet = fleet;
     plan.settings.run.earlier = store::identifications(&measuring.place);
     if dry_run {
         output::print(|out| {
@@ -201,7 +218,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     measuring.can_skip = true;
     let plan = Arc::new(plan);
     let shown = plan.clone();
-    let rows = RowPrinter::new(fathom_report::bench::ROWS, plan.outline(), &measuring.form);
+    let rows = RowPrinter::new(fathom_report::bench::ROWS, plan.outline(), &measuring.form)
+        .silent_if(measuring.fleet.is_some());
     let printed = rows.clone();
     let (record, exit) = measuring.run(
         move |control, observer| fathom_assess::run(&plan, &mut plan.session().controlled(control), observer),
@@ -213,6 +231,23 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     )?;
     let is_inconclusive = strict && expectation::is_inconclusive(&record);
     Ok(exit.with_criteria(expectation::is_missed(&record), is_inconclusive))
+}
+
+/// Refuses with `--fleet` what ends or repeats a test by what one process measures: that would be another time on each rank.
+fn check_fleet(arguments: &BenchArguments) -> Result<(), Complaint> {
+    let BenchArguments { expect, expect_file, class, schedule, .. } = arguments;
+    let expects = !expect.is_empty() || !expect_file.is_empty() || class.is_some() || arguments.strict;
+    ranks::refuse(
+        &arguments.fleet,
+        &[
+            ("--until-steady", arguments.until_steady),
+            ("--precision", arguments.precision.is_some()),
+            ("--against", arguments.against.is_some()),
+            ("--every", schedule.is_asked_for()),
+            ("--resume", schedule.resume),
+            ("--expect", expects),
+        ],
+    )
 }
 
 /// Shows what came out.

@@ -12,6 +12,7 @@ mod keeper;
 mod live;
 mod logs;
 mod observer;
+mod ranks;
 mod requests;
 mod sink;
 
@@ -48,6 +49,7 @@ use idleness::IdleWatch;
 use keeper::Keeper;
 use logs::FioLogs;
 use observer::{FioObserver, eta_line, layouts, shows_eta};
+use ranks::{FioRank, Joined, PartialRecords, RankRun};
 use requests::Requests;
 use sink::Sink;
 
@@ -118,14 +120,50 @@ impl From<io::Error> for FioRefusal {
 }
 
 fn start(words: &[String]) -> Result<Exit, FioRefusal> {
+    let rank = match ranks::join(words)? {
+        Joined::Alone => None,
+        Joined::Rank(rank) => Some(*rank),
+        Joined::Parted(exit) => return Ok(exit),
+    };
+    let words = &ranks::expanded(words, rank.as_ref());
+    match prepare(words, rank.as_ref()) {
+        Ok(Prepared::Exit(exit)) => Ok(exit),
+        Ok(Prepared::Run(run)) => {
+            let PreparedRun { invocation, plan, targets } = *run;
+            measure(words, &invocation, Arc::new(plan), targets, rank)
+        }
+        Err(refusal) => {
+            if let Some(rank) = rank {
+                rank.fail(&refusal.message);
+            }
+            Err(refusal)
+        }
+    }
+}
+
+/// What a command line leads to.
+enum Prepared {
+    /// Nothing is measured.
+    Exit(Exit),
+    Run(Box<PreparedRun>),
+}
+
+struct PreparedRun {
+    invocation: Invocation,
+    plan: RunPlan,
+    targets: PlanTargets,
+}
+
+/// Reads the command line; answers one that only prints.
+fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefusal> {
     let engines = engine_rows();
     let host = host_facts();
     let parsed = parse_command_line(
         words,
         &ParseEnvironment {
             engines: &engines,
-            read_file: &read_job_file,
-            variable: &|name| std::env::var(name).ok(),
+            read_file: &|path| ranks::read_job_file(path, rank),
+            variable: &|name| ranks::variable(name, rank),
             machine: machine_numbers(host.cpus),
         },
     );
@@ -134,21 +172,29 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
     }
     let mut invocation = parsed?;
     if invocation.command.only_prints() {
-        return answer(&invocation.command, &engines);
+        return answer(&invocation.command, &engines).map(Prepared::Exit);
+    }
+    if let Some(rank) = rank {
+        rank.take_role(&mut invocation, &engines)?;
     }
     invocation.list_directories(&directories::files_below)?;
     let mut plan = invocation.plan(&host)?;
+    if let Some(rank) = rank {
+        rank.fit(&mut plan)?;
+    }
     if invocation.command.showcmd {
         output::print(|out| writeln!(out.verbatim(), "{}", show_command(&invocation)))?;
-        return Ok(Exit::Done);
+        return Ok(Prepared::Exit(Exit::Done));
     }
     if invocation.command.parse_only {
-        return Ok(Exit::Done);
+        return Ok(Prepared::Exit(Exit::Done));
     }
     load_recordings(&mut plan)?;
     let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
-    advice::give(&invocation.command, &plan);
-    measure(words, &invocation, Arc::new(plan), targets)
+    if rank.is_none_or(FioRank::reports) {
+        advice::give(&invocation.command, &plan);
+    }
+    Ok(Prepared::Run(Box::new(PreparedRun { invocation, plan, targets })))
 }
 
 /// `--version`, `--help` and the like.
@@ -228,11 +274,39 @@ fn measure(
     invocation: &Invocation,
     plan: Arc<RunPlan>,
     targets: PlanTargets,
+    rank: Option<FioRank>,
 ) -> Result<Exit, FioRefusal> {
+    match measure_on(words, invocation, plan, targets, rank.as_ref()) {
+        Ok(Measured::Alone(exit)) => Ok(exit),
+        Ok(Measured::OfRank(run)) => rank.map_or(Ok(Exit::FioSetup), |rank| rank.leave(*run)),
+        Err(refusal) => {
+            if let Some(rank) = rank {
+                rank.fail(&refusal.message);
+            }
+            Err(refusal)
+        }
+    }
+}
+
+/// What came of a run.
+enum Measured {
+    /// It was reported.
+    Alone(Exit),
+    /// It is reported with those of the other ranks.
+    OfRank(Box<RankRun>),
+}
+
+fn measure_on(
+    words: &[String],
+    invocation: &Invocation,
+    plan: Arc<RunPlan>,
+    targets: PlanTargets,
+    rank: Option<&FioRank>,
+) -> Result<Measured, FioRefusal> {
     let command = &invocation.command;
-    let mut sink = Sink::open(command)?;
+    let mut sink = if rank.is_none_or(FioRank::reports) { Sink::open(command)? } else { Sink::silent() };
     let (logs, aggregate) = (FioLogs::new(&plan)?, AggregateLog::open(command)?);
-    let control = RunControl::default();
+    let control = rank.map_or_else(RunControl::default, FioRank::control);
     let caught = signals::watch(control.stop_handle()).map_err(|error| {
         let message = format!("fio: cannot watch for signals: {}", output::plain(&error));
         FioRefusal::new(message, signals::hint(&error))
@@ -246,9 +320,9 @@ fn measure(
     } else {
         notes.extend(invocation.messages.iter().cloned());
     }
-    let mut keeper = Keeper::new(command, words, invocation, &plan, &notes);
+    let mut keeper = Keeper::new(command, words, invocation, &plan, &notes, rank.is_some());
     let is_simulated = keeper::targets(&plan).iter().any(|path| is_simulated(path));
-    let can_be_followed = keeper.kept_header().is_some() && !is_simulated;
+    let can_be_followed = keeper.is_kept() && !is_simulated;
     let live = live::open(command, &plan, &keeper.header, control.clone(), can_be_followed)?;
     keeper.hub = live.hub();
     let shows_eta = shows_eta(command, &sink) && !live.has_screen();
@@ -264,19 +338,30 @@ fn measure(
         idle: IdleWatch::new(command),
     };
     let requests = Requests::new(command);
-    let mut watched = Watched { stop: control.stop_handle(), caught, requests, live };
+    let partial = rank.and_then(FioRank::partial);
+    let mut watched = Watched { stop: control.stop_handle(), caught, requests, live, partial };
     let Some(ran) = follow(handle, &mut watched, &mut keeper, &mut observer) else {
-        return Ok(Exit::FioInterrupted);
+        return Ok(match rank {
+            None => Measured::Alone(Exit::FioInterrupted),
+            Some(_) => Measured::OfRank(Box::new(RankRun::stuck(observer.sink))),
+        });
     };
     if let Some(eta) = &mut observer.eta {
         eta.finish();
     }
     let (mut sink, idleness) = (observer.sink, observer.idle.map(|idle| idle.end()));
+    let failure = ran.as_ref().err().map(ToString::to_string);
     let (test, exit) = judge(ran, &plan, invocation, caught.number().is_some());
     watched.live.end(&test);
     let header = keeper.header.clone();
     let mut record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
     record.findings = fathom_analysis::findings(&record);
+    if rank.is_some() {
+        record.header.notes = notes;
+        let (interrupted, keeps) = (control.stop_handle().reason(), command.keep);
+        let run = RankRun { record, failure, interrupted, sink, idleness, keeps };
+        return Ok(Measured::OfRank(Box::new(run)));
+    }
     keeper.finish(&record, &mut notes);
     record.header = RunHeader { notes, ..keeper.header };
     if let Some(signal) = caught.number() {
@@ -291,7 +376,7 @@ fn measure(
         }
     }
     sink.report(&record, idleness)?;
-    Ok(exit)
+    Ok(Measured::Alone(exit))
 }
 
 /// What may end the run, or ask for its status, and what shows it.
@@ -300,6 +385,8 @@ struct Watched<'a> {
     caught: &'a signals::SignalWatch,
     requests: Requests,
     live: SingleTest,
+    /// Of a rank: what keeps the record so far.
+    partial: Option<PartialRecords<'a>>,
 }
 
 /// Follows the run to its end; `None` where its thread is stuck and was given up.
@@ -314,11 +401,21 @@ fn follow(
             handle.ask_for_outcome();
         }
         match handle.wait() {
+            Progress::Event(MeasurementEvent::Run(RunEvent::OutcomeSoFar(outcome)))
+                if watched.partial.as_mut().is_some_and(PartialRecords::takes) =>
+            {
+                if let Some(partial) = &watched.partial {
+                    partial.keep(&keeper.header, &observer.meta, observer.plan, &outcome);
+                }
+            }
             Progress::Event(MeasurementEvent::Run(event)) => {
                 event.tell(observer);
                 watched.live.take(&event);
                 if let RunEvent::Snapshot(snapshot) = event {
                     let elapsed = Nanos(snapshot.elapsed_ns);
+                    if watched.partial.as_mut().is_some_and(|partial| partial.is_due(elapsed)) {
+                        handle.ask_for_outcome();
+                    }
                     if watched.requests.takes_status() {
                         handle.ask_for_outcome();
                     }

@@ -26,6 +26,11 @@ pub struct FormatArguments {
 }
 
 impl FormatArguments {
+    /// This form.
+    pub const fn of(format: Format, units: Option<UnitSystem>) -> FormatArguments {
+        FormatArguments { format, json: false, units }
+    }
+
     /// The form asked for.
     pub const fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fathom_assess::fleet::{Fleet, FleetSteps};
 use fathom_assess::{AssessError, MeasurementEnd, StepObserver, TestKeeper, begin_measurement, follow};
 use fathom_history::{HistoryPath, Kept};
 use fathom_record::{RunRecord, TestStatus};
@@ -14,14 +15,16 @@ use fathom_runner::RunControl;
 
 use super::format_arguments::FormatArguments;
 use super::run_arguments::RunArguments;
+use super::shown;
 use crate::exit::{Complaint, Exit};
 use crate::live::arguments::LiveArguments;
 use crate::live::observer::LiveObserver;
 use crate::live::{Hub, LiveOutputs, LiveRun, NextKey};
 use crate::output::Bar;
+use crate::ranks::keeper::{RankKeeper, keep_and_print};
 use crate::run_display::RunDisplay;
 use crate::store::HistoryKeeper;
-use crate::{keys, output, signals, store};
+use crate::{keys, output, ranks, signals, store};
 
 /// How a run is shown and where it is kept.
 pub struct Measuring {
@@ -43,6 +46,8 @@ pub struct Measuring {
     pub planned: Vec<(String, String)>,
     /// A test can be ended without the run.
     pub can_skip: bool,
+    /// The rank that this process is of a job of many.
+    pub fleet: Option<Fleet>,
 }
 
 impl Measuring {
@@ -60,7 +65,13 @@ impl Measuring {
             live: arguments.live.clone(),
             planned: Vec::new(),
             can_skip: false,
+            fleet: None,
         }
+    }
+
+    /// True for the process that reports: the only one, or rank 0.
+    pub fn reports(&self) -> bool {
+        self.fleet.as_ref().is_none_or(Fleet::reports)
     }
 
     /// Says what is going to be done by `plan`, where people read it, and warns where it cannot be kept.
@@ -68,6 +79,9 @@ impl Measuring {
     /// # Errors
     /// Standard output, or the file that a page is asked for in, cannot be written to.
     pub fn announce(&self, plan: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Complaint> {
+        if !self.reports() {
+            return Ok(());
+        }
         self.report.iter().try_for_each(|path| super::report::check_page(path))?;
         if self.form.format() == Format::Text {
             output::print(plan)?;
@@ -89,6 +103,9 @@ impl Measuring {
         observer: impl FnOnce(RunDisplay) -> O,
         show: impl Fn(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
     ) -> Result<(RunRecord, Exit), Complaint> {
+        if self.fleet.is_some() {
+            return self.run_rank(measure, observer);
+        }
         let place = self.place.clone();
         let (mut keeper, end, is_interrupted) =
             self.measured(measure, |bar, hub| HistoryKeeper::new(place, Some(bar)).followed(hub), observer)?;
@@ -119,6 +136,53 @@ impl Measuring {
         Ok((record, exit))
     }
 
+    /// Runs `measure` as one rank of a job; rank 0 keeps and shows the record of all ranks, which the others return empty.
+    fn run_rank<O: StepObserver>(
+        mut self,
+        measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<RunRecord, AssessError> + Send + 'static,
+        observer: impl FnOnce(RunDisplay) -> O,
+    ) -> Result<(RunRecord, Exit), Complaint> {
+        let Some(fleet) = self.fleet.take() else { return Ok((RunRecord::default(), Exit::Failed)) };
+        let (gate, control) = (fleet.gate(), fleet.control(RunControl::default()));
+        let stop = control.stop_handle();
+        let stepped = move |control: RunControl, observer: &mut dyn StepObserver| {
+            measure(control, &mut FleetSteps::new(gate, observer))
+        };
+        let keeper = |_, _| RankKeeper::new(&fleet);
+        let measured = self.measured_under(control, stepped, keeper, observer);
+        let mut complaint = None;
+        let (record, failure) = match measured {
+            Ok((_, MeasurementEnd::Ended(record), _)) => (Some(record), String::new()),
+            Ok((_, MeasurementEnd::GivenUp { note, record }, _)) => {
+                output::warn(&format!("fathom: {note}"));
+                (record.map(|record| *record), note)
+            }
+            Err(error) => {
+                let message = error.message.clone();
+                complaint = Some(error);
+                (None, message)
+            }
+        };
+        let (ranks, reports) = (fleet.place().ranks, fleet.reports());
+        let end = match record {
+            Some(record) => fleet.end(record, stop.reason()),
+            None => fleet.fail(&failure),
+        };
+        let mut merged = RunRecord::default();
+        let left = ranks::leave(end, ranks, reports && complaint.is_none(), |mut record, notes| {
+            record.header.notes.extend(notes);
+            if let Some(path) = &self.report {
+                super::report::write_page(path, &record, &self.form.style())?;
+            }
+            keep_and_print(&record, self.place.clone(), self.keeps, &self.form, shown::show)?;
+            let exit = ranks::exit_of(&record);
+            merged = record;
+            Ok::<_, Complaint>(exit)
+        });
+        complaint.map_or(Ok(()), Err)?;
+        Ok((merged, left?))
+    }
+
     /// Runs `measure` on a thread of its own, kept by what `keeper` makes, which tells who can follow it, and shown by what `observer` makes of
     /// the display.
     /// Returns the keeper, how it ended, and whether a signal ended it.
@@ -131,7 +195,16 @@ impl Measuring {
         keeper: impl FnOnce(Bar, Option<Arc<Hub>>) -> K,
         observer: impl FnOnce(RunDisplay) -> O,
     ) -> Result<(K, MeasurementEnd<T>, bool), Complaint> {
-        let control = RunControl::default();
+        self.measured_under(RunControl::default(), measure, keeper, observer)
+    }
+
+    fn measured_under<T: Send + 'static, K: TestKeeper, O: StepObserver>(
+        &self,
+        control: RunControl,
+        measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<T, AssessError> + Send + 'static,
+        keeper: impl FnOnce(Bar, Option<Arc<Hub>>) -> K,
+        observer: impl FnOnce(RunDisplay) -> O,
+    ) -> Result<(K, MeasurementEnd<T>, bool), Complaint> {
         let caught = signals::watch(control.stop_handle()).map_err(signals::unwatched)?;
         let units = self.form.style().units.unwrap_or_default();
         let next = if self.can_skip { NextKey::EndTest(control.clone()) } else { NextKey::Nothing };

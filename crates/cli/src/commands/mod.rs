@@ -22,12 +22,12 @@ pub mod prepare;
 mod report;
 pub mod run_arguments;
 mod serve;
-mod shown;
+pub mod shown;
 mod simulate;
 mod surface;
 pub mod sweep;
 mod trace;
-mod words;
+pub mod words;
 
 use std::ffi::OsString;
 

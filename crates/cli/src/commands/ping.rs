@@ -4,6 +4,7 @@ mod grammar;
 mod live;
 mod options;
 mod printer;
+mod rank;
 mod rows;
 mod units;
 
@@ -32,12 +33,13 @@ use printer::PingPrinter;
 const IOPING_VERSION: &str = "ioping 1.3";
 
 /// Examples of `fathom ping`.
-pub const EXAMPLES: [&str; 5] = [
+pub const EXAMPLES: [&str; 6] = [
     "fathom ping -c 10 /mnt/data                     ten requests, one a second",
     "fathom ping -r 200 -w 1min --schedule fixed -q --slo 'p99<5ms' /mnt/data",
     "fathom ping --tui /mnt/data                     in full screen; ? shows the keys",
     "fathom ping -W -c 100 -i 10ms /mnt/data         writes, each synchronous",
     "fathom ping -c 10 'sim:aws-gp2-2016?size=50GiB'  a simulated volume",
+    "mpiexec -n 8 fathom ping --fleet -w 1min -q /mnt/shared   8 hosts together, one report",
 ];
 
 /// `fathom ping`.
@@ -88,7 +90,7 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
             let words = words.iter().map(|word| without_password(word).into_owned());
             invocation.settings.command =
                 ["fathom", "ping"].map(str::to_owned).into_iter().chain(words).collect();
-            measure(invocation, front)
+            if invocation.fleet.is_given() { rank::run(invocation) } else { measure(invocation, front) }
         }
         Err(sentence) => usage(front, &sentence, false),
     }

@@ -40,7 +40,7 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
 /// The view of `record`, with the fio command of each test where `show_fio` says so.
 pub fn view(record: &RunRecord, show_fio: bool) -> View {
     if record.header.fleet.is_some() {
-        return fleet_report::view(record, show_fio);
+        return fleet_view(record, show_fio);
     }
     match record.header.activity.kind() {
         ActivityKind::Sweep => fathom_report::sweep::view(record, &sweep::assess(record), show_fio),
@@ -64,10 +64,24 @@ fn show_fleet(record: &RunRecord, style: &Style, format: Format, out: &mut TextW
         _ => format.write(
             style,
             out,
-            || fleet_report::view(record, style.show_fio),
+            || fleet_view(record, style.show_fio),
             |out| fleet_report::json::render(record, style, out),
         ),
     }
+}
+
+/// The report of several hosts. A sweep has more points than anybody compares hosts at: it shows what it found for all of them, and
+/// its rows in CSV those of the hosts.
+fn fleet_view(record: &RunRecord, show_fio: bool) -> View {
+    let of_hosts = fleet_report::view(record, show_fio);
+    if record.header.activity.kind() != ActivityKind::Sweep {
+        return of_hosts;
+    }
+    let mut view = fathom_report::sweep::view(record, &sweep::assess(record), show_fio);
+    (view.head, view.data) = (of_hosts.head, of_hosts.data);
+    let fleet = of_hosts.sections.into_iter().filter(|section| section.title == "Fleet");
+    view.sections.extend(fleet);
+    view
 }
 
 /// fio's own text and JSON; in any other format fathom's table.

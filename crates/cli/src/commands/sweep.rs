@@ -9,8 +9,9 @@ use fathom_analysis::criterion::{LatencyObjective, RateGoal};
 use fathom_analysis::pattern::{AccessPattern, block_name};
 use fathom_analysis::sweep::assess;
 use fathom_analysis::sweep::spec::{Axis, depths, first_blocks};
+use fathom_assess::fleet::Fleet;
 use fathom_assess::is_simulated;
-use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep};
+use fathom_assess::sweep::{SweepPlan, SweepSettings, sweep, sweep_by};
 use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_bytes, parse_capacity};
@@ -23,9 +24,10 @@ use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::{one_of, sorted_once, time_for};
 use crate::exit::{Complaint, Exit};
+use crate::ranks::arguments::FleetArguments;
 use crate::row_printer::RowPrinter;
 use crate::step_progress::StepProgress;
-use crate::{output, store};
+use crate::{output, ranks, store};
 
 /// What `fathom sweep` takes.
 #[derive(Args)]
@@ -69,6 +71,8 @@ pub struct SweepArguments {
     destroy_data: Option<PathBuf>,
     #[command(flatten)]
     run: RunArguments,
+    #[command(flatten)]
+    fleet: FleetArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -78,8 +82,10 @@ Examples:
   fathom sweep --bs 4k,64k --iodepth 1-32 /dev/nvme1n1
   fathom sweep --reach 'iops>=5000' --slo 'p99<10ms' /dev/nvme1n1
   fathom sweep --rw randwrite --destroy-data=/dev/nvme1n1 /dev/nvme1n1
+  mpiexec -n 8 fathom sweep --fleet '/mnt/shared/${fathom_HOST}'   8 hosts, each point together
 
-Exit status: 0 done, 1 a test failed, 2 usage, 3 a goal is missed, 4 with --strict inconclusive, 130 interrupted.";
+Exit status: 0 done, 1 a test failed, 2 usage, 3 a goal is missed, 4 with --strict inconclusive,
+75 with --fleet where ranks are missing, 130 interrupted.";
 
 fn pattern(text: &str) -> Result<AccessPattern, String> {
     one_of(&AccessPattern::ALL, AccessPattern::name, text)
@@ -119,18 +125,34 @@ fn axis(
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let measuring = Measuring::new(&arguments.run, !arguments.resume && is_simulated(&arguments.target));
+    ranks::refuse(&arguments.fleet, &[("--resume", arguments.resume)])?;
+    let fleet = match ranks::joined(&arguments.fleet, command)? {
+        Ok(fleet) => fleet,
+        Err(exit) => return Ok(exit),
+    };
+    let mut arguments = arguments;
+    ranks::expand(&mut arguments.target, fleet.as_ref());
+    let mut measuring = Measuring::new(&arguments.run, !arguments.resume && is_simulated(&arguments.target));
     let (resume, strict) = (arguments.resume, arguments.strict);
-    let mut plan = SweepPlan::make(settings(arguments, command))?;
+    let mut plan = match SweepPlan::make(settings(arguments, command)) {
+        Ok(plan) => plan,
+        Err(error) => return Err(ranks::failed(error.into(), fleet)),
+    };
+    let led = fleet.as_ref().map(Fleet::decider);
+    measuring.fleet = fleet;
     plan.settings.run.earlier = store::identifications(&measuring.place);
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
     measuring.announce(|out| plan_text(&plan, out))?;
     let (budget, layout_time) = (plan.settings.budget, plan.site.layout_time);
-    let rows = RowPrinter::new(ROWS, RunRecord::default(), &measuring.form);
+    let rows = RowPrinter::new(ROWS, RunRecord::default(), &measuring.form).silent_if(led.is_some());
     let printed = rows.clone();
     let (record, exit) = measuring.run(
         move |control, observer| {
-            sweep(&plan, earlier, &mut plan.site.session().controlled(control), observer)
+            let mut session = plan.site.session().controlled(control);
+            match led {
+                Some(mut led) => sweep_by(&plan, earlier, &mut session, observer, &mut led),
+                None => sweep(&plan, earlier, &mut session, observer),
+            }
         },
         |display| StepProgress::new(layout_time, Some(budget), display).with_rows(Some(rows)),
         move |record, style, format, out| {

@@ -18,6 +18,7 @@ mod fio_access;
 mod fio_logs;
 mod fio_progress;
 mod fio_replay;
+mod fleet;
 mod golden;
 mod history;
 mod history_trend;

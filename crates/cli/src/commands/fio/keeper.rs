@@ -16,6 +16,8 @@ use crate::{output, store};
 /// Keeps the run in the history where that was asked for.
 pub struct Keeper {
     is_asked_for: bool,
+    /// The run is that of a rank: its record goes to rank 0, and not to the history.
+    is_of_rank: bool,
     place: HistoryPath,
     store: Store,
     /// What the record says of the run as a whole.
@@ -27,15 +29,16 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Keeps the run where `--keep` or the variable says so.
+    /// Keeps the run where `--keep` or the variable says so; that of a rank is not kept, but has a record all the same.
     pub fn new(
         command: &CommandOptions,
         words: &[String],
         invocation: &Invocation,
         plan: &RunPlan,
         notes: &[String],
+        is_of_rank: bool,
     ) -> Keeper {
-        let is_asked_for = command.keep || store::named(None).is_some();
+        let is_asked_for = is_of_rank || command.keep || store::named(None).is_some();
         let mut header = RunHeader { activity: Activity::Fio, notes: notes.to_vec(), ..RunHeader::default() };
         if is_asked_for {
             let names: Vec<String> = targets(plan).iter().map(|path| path.display().to_string()).collect();
@@ -47,7 +50,8 @@ impl Keeper {
         }
         Keeper {
             is_asked_for,
-            place: store::place(None, is_asked_for),
+            is_of_rank,
+            place: store::place(None, is_asked_for && !is_of_rank),
             store: Store::None,
             header,
             notes: Vec::new(),
@@ -61,9 +65,17 @@ impl Keeper {
         Some(&self.header).filter(|_| self.is_asked_for)
     }
 
+    /// True where the run goes to the history.
+    pub fn is_kept(&self) -> bool {
+        self.is_asked_for && !self.is_of_rank
+    }
+
     /// Enters the run.
     pub fn begin(&mut self, header: RunHeader) {
         self.header = header;
+        if self.is_of_rank {
+            return;
+        }
         let (store, warning) = Store::begin(&self.place, &self.header);
         self.store = store;
         self.open = self.hub.as_ref().and_then(|hub| hub.open_to_followers(&self.place, &self.store.kept()));

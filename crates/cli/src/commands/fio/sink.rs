@@ -51,6 +51,11 @@ impl Sink {
         Ok(Sink { file, formats, terse_version: command.terse_version.unwrap_or(3) })
     }
 
+    /// Nothing comes out.
+    pub fn silent() -> Sink {
+        Sink { file: None, formats: Vec::new(), terse_version: 3 }
+    }
+
     /// True where fio's text is among the documents.
     pub fn has_text(&self) -> bool {
         self.formats.contains(&OutputFormat::Normal)
@@ -78,6 +83,9 @@ impl Sink {
         let style = Style::local();
         let report = FioReport { idleness, ..FioReport::new(record) };
         let (formats, terse_version) = (self.formats.clone(), self.terse_version);
+        if formats.is_empty() {
+            return Ok(());
+        }
         self.write(|out| {
             if formats.contains(&OutputFormat::Terse) {
                 fio_terse::render(record, terse_version, out)?;

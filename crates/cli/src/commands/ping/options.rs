@@ -4,7 +4,9 @@ use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::VolumeTypes;
 use fathom_assess::ping::{LatePolicy, Operation, PingSettings};
 use fathom_history::Location;
+use fathom_model::Nanos;
 use fathom_model::units::UnitSystem;
+use fathom_options::FleetOptions;
 use fathom_report::formats::Format;
 
 use super::grammar::ParsedWords;
@@ -56,6 +58,8 @@ pub struct PingInvocation {
     pub keeping: KeepArguments,
     /// What shows it while it goes on.
     pub live: LiveArguments,
+    /// What is asked of a job of many processes.
+    pub fleet: FleetOptions,
 }
 
 /// The help of a front.
@@ -121,7 +125,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
     };
     settings.rules.timeout_ns = TIMEOUT_NS;
     let (mut gathered, mut stamp, mut keeping) = (PingValues::default(), None, KeepArguments::default());
-    let mut live = LiveArguments::default();
+    let (mut live, mut fleet) = (LiveArguments::default(), FleetOptions::default());
     for (name, value) in &said.options {
         let text = value.as_deref().unwrap_or_default();
         match *name {
@@ -146,6 +150,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
             "engine" => settings.engine = Some(text.to_owned()),
             "catalog" => settings.types = VolumeTypes::new(Some(text.into())),
             "destroy-data" => settings.destroy_named = Some(text.into()),
+            name if name.starts_with("fleet") => ask_fleet(name, text, &mut fleet)?,
             _ if value.is_some() => number(name, text, &mut settings, &mut gathered)?,
             _ => switch(name, front, &mut settings, &mut gathered),
         }
@@ -169,7 +174,30 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
         units: gathered.units,
         keeping,
         live,
+        fleet,
     })
+}
+
+fn ask_fleet(name: &str, text: &str, fleet: &mut FleetOptions) -> Result<(), String> {
+    let time = || match parse_time(text)? {
+        0 => Err(format!("--{name} 0: the time must be above 0")),
+        ns => Ok(Some(Nanos(ns))),
+    };
+    match name {
+        "fleet" => fleet.is_asked_for = true,
+        "fleet-out" => fleet.out = Some(text.into()),
+        "fleet-join" => fleet.join = time()?,
+        "fleet-prepare" => fleet.prepare = time()?,
+        "fleet-grace" => fleet.grace = time()?,
+        _ => {
+            fleet.starts_by_clock = match text {
+                "barrier" => false,
+                "clock" => true,
+                other => return Err(format!("--{name} {other}: use barrier or clock")),
+            }
+        }
+    }
+    Ok(())
 }
 
 fn report(text: &str) -> Result<PingOutput, String> {

@@ -82,6 +82,12 @@ const OWN: &[PingOption] = &[
     ),
     ours("label", "NAME=VALUE", "label of the run (repeatable)"),
     ours("tag", "NAME", "tag of the run (repeatable)"),
+    ours("fleet", "", "join the job that a launcher (srun, mpiexec, mpirun) started; rank 0 reports"),
+    ours("fleet-out", "DIR", "write the record of each rank to DIR/rank-NNNNN.json"),
+    ours("fleet-join", "TIME", "longest wait for all ranks to come [default: 60s]"),
+    ours("fleet-prepare", "TIME", "longest wait for all ranks to be ready [default: 30min]"),
+    ours("fleet-grace", "TIME", "longest wait for other ranks beyond -w [default: 30s]"),
+    ours("fleet-start", "HOW", "start at a barrier, or at an instant of the clock: barrier, clock"),
     ours("catalog", "FILE", "additional volume types for sim: targets [default: FATHOM_CATALOG]"),
     ours("destroy-data", "DEVICE", "allow writes to this target, a device or file; destroys its data"),
 ];

@@ -1,0 +1,156 @@
+//! What the commands that measure share where a launcher started many processes of them: joining the job, leaving it, and the
+//! report of rank 0.
+
+pub mod arguments;
+pub mod fio_jobs;
+pub mod keeper;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use arguments::FleetArguments;
+use fathom_assess::fleet::{Fleet, FleetEnd, FleetFiles, FleetJob, FleetReport, FleetSettings, FleetStop};
+use fathom_record::{RunRecord, TestStatus};
+
+use crate::exit::{Complaint, Exit};
+use crate::output;
+
+/// Joins the job that a launcher started this process for.
+///
+/// # Errors
+/// No launcher did, or it cannot be asked.
+pub fn join(settings: FleetSettings) -> Result<FleetJob, Complaint> {
+    let variable = |name: &str| std::env::var(name).ok();
+    FleetJob::join(settings, &variable).map_err(|error| Complaint::usage(error.to_string(), error.hint()))
+}
+
+/// Refuses options that contradict `--fleet`, by whether they are given.
+///
+/// # Errors
+/// One of them is given.
+pub fn refuse(arguments: &FleetArguments, options: &[(&str, bool)]) -> Result<(), Complaint> {
+    match options.iter().find(|(_, is_given)| arguments.fleet && *is_given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            let message = format!("{option} cannot be used with --fleet");
+            let hint = format!(
+                "omit {option}, or measure on one host; every rank runs the same tests for the same time"
+            );
+            Err(Complaint::usage(message, Some(hint)))
+        }
+    }
+}
+
+/// Joins the job that `arguments` ask for, and meets the ranks that were started with `command`; none without `--fleet`. The inner error
+/// is how the program ends where the ranks have parted.
+///
+/// # Errors
+/// As for [`join`].
+pub fn joined(
+    arguments: &FleetArguments,
+    command: &[OsString],
+) -> Result<Result<Option<Fleet>, Exit>, Complaint> {
+    let Some(settings) = arguments.settings() else { return Ok(Ok(None)) };
+    let job = join(settings)?;
+    let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(meet(job, &words, Ok(FleetFiles::default())).map(|(fleet, _)| Some(fleet)))
+}
+
+/// Leaves the job, of which this rank could not begin its part; returns the complaint about that.
+pub fn failed(complaint: Complaint, fleet: Option<Fleet>) -> Complaint {
+    if let Some(fleet) = fleet {
+        let ranks = fleet.place().ranks;
+        // This rank says why by itself.
+        let _ = leave::<()>(fleet.fail(&complaint.message), ranks, false, |_, _| Ok(Exit::Failed));
+    }
+    complaint
+}
+
+/// Replaces the variables in `path` that tell the place of a rank.
+pub fn expand(path: &mut PathBuf, fleet: Option<&Fleet>) {
+    if let Some((fleet, text)) = fleet.zip(path.to_str()) {
+        *path = PathBuf::from(fleet.place().expand(text));
+    }
+}
+
+/// Meets the other ranks, all of which were started with `command`; they get the files of rank 0.
+///
+/// # Errors
+/// How the program ends where they do not come, or cannot measure together; the user has been told.
+pub fn meet(
+    job: FleetJob,
+    command: &[String],
+    files: Result<FleetFiles, String>,
+) -> Result<(Fleet, FleetFiles), Exit> {
+    let rank = job.rank();
+    job.meet(command, files, |line| output::warn(line)).map_err(|stop| explain(*stop, rank))
+}
+
+/// Tells why the ranks did not meet, and ends the job where some are missing.
+fn explain(stop: FleetStop, rank: u32) -> Exit {
+    if rank == 0 || !stop.is_of_all {
+        output::warn(&format!("error: {}", stop.error));
+        if let Some(hint) = stop.error.hint() {
+            output::warn(&format!("hint: {hint}"));
+        }
+    }
+    let exit = if stop.is_of_all { Exit::Failed } else { Exit::Partial };
+    stop.abort();
+    exit
+}
+
+/// Leaves the job: `report` shows what rank 0 has of all ranks and says how its run ended.
+///
+/// # Errors
+/// Those of `report`.
+pub fn leave<E>(
+    end: FleetEnd,
+    ranks: u32,
+    is_reporter: bool,
+    report: impl FnOnce(RunRecord, Vec<String>) -> Result<Exit, E>,
+) -> Result<Exit, E> {
+    match end {
+        FleetEnd::Met(None) => Ok(Exit::Done),
+        FleetEnd::Met(Some(found)) => tell(*found, ranks, report),
+        FleetEnd::Refused(reason) => {
+            if is_reporter {
+                output::warn(&format!("error: no rank has measured: {reason}"));
+            }
+            Ok(Exit::Failed)
+        }
+        FleetEnd::Lost(found, abort) => {
+            let told = found.map_or(Ok(Exit::Partial), |found| tell(*found, ranks, report));
+            abort.abort();
+            told.map(|_| Exit::Partial)
+        }
+    }
+}
+
+fn tell<E>(
+    found: FleetReport,
+    ranks: u32,
+    report: impl FnOnce(RunRecord, Vec<String>) -> Result<Exit, E>,
+) -> Result<Exit, E> {
+    let missing = found.missing_line(ranks);
+    let FleetReport { record, notes, .. } = found;
+    for note in &notes {
+        output::warn(&format!("warning: {note}"));
+    }
+    let exit = record.map_or(Ok(Exit::Partial), |record| report(record, notes))?;
+    match missing {
+        Some(line) => {
+            output::warn(&format!("fathom: {line}"));
+            Ok(Exit::Partial)
+        }
+        None => Ok(exit),
+    }
+}
+
+/// How a command of fathom's own ends whose ranks measured `record`.
+pub fn exit_of(record: &RunRecord) -> Exit {
+    match record.status {
+        _ if record.header.interrupted.is_some() => Exit::Interrupted,
+        TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
+        TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    }
+}
