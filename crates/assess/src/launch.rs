@@ -112,7 +112,7 @@ mod tests {
                 ];
                 let look_up =
                     |name: &str| set.iter().find(|known| known.0 == name).map(|known| known.1.to_owned());
-                let LaunchRecord { launcher, rank, ranks, numbers } = launch(look_up).unwrap();
+                let LaunchRecord { launcher, rank, ranks, numbers, .. } = launch(look_up).unwrap();
                 assert_eq!((launcher.as_str(), (rank, ranks, numbers)), ("slurm-array", expected), "{set:?}");
             };
         check("14", ["10", "25", "2", "8"], (14, Some(8), RankNumbers { first: 10, step: 2 }));

@@ -89,7 +89,8 @@ pub fn meet(
 /// Tells why the ranks did not meet, and ends the job where some are missing.
 fn explain(stop: FleetStop, rank: u32) -> Exit {
     if rank == 0 || !stop.is_of_all {
-        output::warn(&format!("error: {}", stop.error));
+        let who = if stop.is_of_all { String::new() } else { format!("{}: ", stop.name) };
+        output::warn(&format!("error: {who}{}", stop.error));
         if let Some(hint) = stop.error.hint() {
             output::warn(&format!("hint: {hint}"));
         }

@@ -69,6 +69,9 @@ impl FleetError {
                 "start all ranks with one launcher, and Slurm's with srun --mpi=pmi2 or --mpi=pmix; \
                  otherwise each would report as if it were all of them"
             }
+            FleetError::Manager { .. } if self.is_deadline() => {
+                "a rank has died, hangs or was not started; --fleet-join=TIME waits longer for the first meeting"
+            }
             FleetError::Manager { source, .. } => return source.hint().map(str::to_owned),
             FleetError::Message { .. } => "use one version of fathom on every host",
             FleetError::Refused { hint, .. } => hint,

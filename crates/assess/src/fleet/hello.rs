@@ -130,6 +130,8 @@ pub struct FleetStop {
     pub error: FleetError,
     /// True where every rank has the same error, so that one of them is enough to report it.
     pub is_of_all: bool,
+    /// This rank, for people.
+    pub name: String,
     job: Option<FleetJob>,
     since_ns: u64,
 }
@@ -216,11 +218,10 @@ impl FleetJob {
         files: Result<FleetFiles, String>,
         tell: impl Fn(&str) + Send + 'static,
     ) -> Result<(Fleet, FleetFiles), Box<FleetStop>> {
-        let since_ns = monotonic_ns();
+        let name = self.place().name();
         let stop = |error: FleetError, job: Option<FleetJob>| {
             let is_of_all = matches!(error, FleetError::Refused { .. });
-            let since_ns = if job.is_some() { monotonic_ns() } else { since_ns };
-            Box::new(FleetStop { error, is_of_all, job, since_ns })
+            Box::new(FleetStop { error, is_of_all, name, job, since_ns: monotonic_ns() })
         };
         let welcome = match self.greet(command, files) {
             Ok(welcome) => welcome,

@@ -106,9 +106,11 @@ fn start(dir: &Path, launcher: &Arc<Launcher>, rank: usize, ranks: usize, args: 
     let mut command = Command::new("sh");
     command.args(["-c", "exec 9<&0 </dev/null; exec \"$@\"", "sh"]).arg(fathom.get_program()).args(args);
     command.current_dir(dir).env_clear();
-    fathom.get_envs().for_each(|(name, value)| {
-        value.into_iter().for_each(|value| drop(command.env(name, value)));
-    });
+    for (name, value) in fathom.get_envs() {
+        value.into_iter().for_each(|value| {
+            command.env(name, value);
+        });
+    }
     command.env("PMI_FD", "9").env("PMI_RANK", rank.to_string()).env("PMI_SIZE", ranks.to_string());
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
