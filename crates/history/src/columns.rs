@@ -39,12 +39,13 @@ pub(crate) fn set_header(
 ) -> Result<(), Failure> {
     let (command, labels) = (header.command.join(" "), json(&header.labels));
     let (device, volume_type) = (header.device_identity(), header.volume_type());
+    let target = header.target_text();
     let values = [
         run.0.into(),
         text.into(),
         // A time that no clock has is stored as none.
         i64::try_from(header.started_unix_ms).unwrap_or(0).into(),
-        header.target.as_str().into(),
+        (&*target).into(),
         header.activity.kind().name().into(),
         command.as_str().into(),
         header.host().hostname.as_str().into(),

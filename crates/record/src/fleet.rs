@@ -7,6 +7,7 @@
 mod alignment;
 mod capacity;
 mod course;
+mod divided;
 mod header;
 mod jobs;
 mod merger;

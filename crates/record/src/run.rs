@@ -1,9 +1,11 @@
 //! The whole account of one invocation, and how it is read back.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::LazyLock;
 
+use fathom_model::text::listed;
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,9 @@ use crate::{
     Activity, Conditions, ExpectationRecord, Finding, FleetRecord, HostRecord, InterleavedRecord,
     LaunchRecord, RecordError, ScheduledSlot, TestRecord, TestStatus,
 };
+
+/// Targets of several hosts that are named.
+const MOST_TARGETS: usize = 3;
 
 /// The record version this build reads and writes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -109,6 +114,17 @@ impl RunHeader {
     pub fn host(&self) -> &HostRecord {
         static NONE: LazyLock<HostRecord> = LazyLock::new(HostRecord::default);
         self.hosts.first().unwrap_or(&NONE)
+    }
+
+    /// What was measured, in a word or a few: the targets of all hosts, each once.
+    pub fn target_text(&self) -> Cow<'_, str> {
+        let targets: BTreeSet<&str> =
+            self.fleet.iter().flat_map(|fleet| &fleet.members).map(|member| member.target.as_str()).collect();
+        let targets: Vec<&str> = targets.into_iter().filter(|target| !target.is_empty()).collect();
+        match targets.as_slice() {
+            [] | [_] => Cow::Borrowed(&self.target),
+            several => Cow::Owned(listed(several, MOST_TARGETS)),
+        }
     }
 }
 

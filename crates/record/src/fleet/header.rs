@@ -10,6 +10,8 @@ use crate::{HostRecord, RunHeader, RunRecord};
 /// Labels that name the rank of a record and the ranks of its job, where no launcher does.
 const RANK_LABEL: &str = "rank";
 const RANKS_LABEL: &str = "ranks";
+/// What stands for the launcher then.
+const LABELLED: &str = "label";
 /// Notes that are kept of all records.
 const MOST_NOTES: usize = 40;
 /// Hosts that are named in one sentence.
@@ -21,11 +23,25 @@ const MOST_UNTOLD: u32 = 1 << 16;
 pub(super) fn launch(header: &RunHeader) -> Option<LaunchRecord> {
     let number = |name: &str| header.labels.get(name)?.parse::<u32>().ok();
     let labelled = || {
-        let launcher = "label".to_owned();
+        let launcher = LABELLED.to_owned();
         let (rank, ranks) = (number(RANK_LABEL)?, number(RANKS_LABEL));
         Some(LaunchRecord { launcher, rank, ranks, ..LaunchRecord::default() })
     };
     header.launch.clone().or_else(labelled)
+}
+
+/// True where labels say the rank, which people count from 0 or from 1.
+pub(super) fn is_labelled(launch: &LaunchRecord) -> bool {
+    launch.launcher == LABELLED
+}
+
+/// The numbers of ranks that labels say: from 1 on where none is 0 and either the last is there as well, or nobody says how many they
+/// are; else from 0 on.
+pub(super) fn labelled_numbers(fleet: &FleetRecord) -> RankNumbers {
+    let ranks = || fleet.members.iter().filter_map(|member| member.rank);
+    let is_from_one = !ranks().any(|rank| rank == 0)
+        && fleet.ranks.map_or_else(|| ranks().any(|rank| rank == 1), |last| ranks().any(|rank| rank == last));
+    RankNumbers { first: u32::from(is_from_one), ..RankNumbers::default() }
 }
 
 /// The entry of one record.
@@ -189,6 +205,25 @@ mod tests {
         assert_eq!(missing(&fleet(None, &[Some(0), Some(3)])), [1, 2]);
         assert_eq!(missing(&fleet(None, &[Some(0), None])), [] as [u32; 0]);
         assert_eq!(missing(&fleet(None, &[Some(0), Some(20_261_123)])), [] as [u32; 0]);
+    }
+
+    #[test]
+    fn labels_count_from_zero_or_from_one() {
+        let missing = |ranks, members: &[u32]| {
+            let members = members
+                .iter()
+                .map(|rank| FleetMember { rank: Some(*rank), ..FleetMember::default() })
+                .collect();
+            let fleet = FleetRecord { ranks, members, ..FleetRecord::default() };
+            missing(&fleet, labelled_numbers(&fleet))
+        };
+        assert_eq!(missing(None, &[1, 2, 4]), [3]);
+        assert_eq!(missing(None, &[0, 1, 3]), [2]);
+        assert_eq!(missing(Some(4), &[1, 2, 4]), [3]);
+        assert_eq!(missing(Some(4), &[1, 2, 3, 4]), [] as [u32; 0]);
+        // Without the last it may be either; launchers count from 0.
+        assert_eq!(missing(Some(4), &[1, 2, 3]), [0]);
+        assert_eq!(missing(None, &[2, 3]), [0, 1]);
     }
 
     #[test]

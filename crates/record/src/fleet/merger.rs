@@ -46,6 +46,8 @@ pub struct FleetMerger {
     ranks: BTreeMap<u32, usize>,
     /// Which numbers the ranks have.
     numbers: RankNumbers,
+    /// All ranks are those of labels.
+    are_labelled: bool,
     fleet: FleetRecord,
     tests: Vec<MergedTest>,
     capacity: Capacity,
@@ -74,6 +76,7 @@ impl FleetMerger {
             threads: BTreeMap::new(),
             ranks: BTreeMap::new(),
             numbers: RankNumbers::default(),
+            are_labelled: true,
             fleet: FleetRecord::default(),
             tests: Vec::new(),
             capacity: Capacity::default(),
@@ -104,6 +107,7 @@ impl FleetMerger {
         let launch = header::launch(&record.header);
         self.ranks.extend(member.rank.map(|rank| (rank, place)));
         self.threads.extend(thread(&record).map(|thread| (thread, place)));
+        self.are_labelled &= launch.as_ref().is_some_and(header::is_labelled);
         if let Some(launch) = &launch {
             self.numbers = match place {
                 0 => launch.numbers,
@@ -149,7 +153,7 @@ impl FleetMerger {
     /// The merged record, without findings; `None` where no record was added.
     pub fn finish(self) -> Option<RunRecord> {
         self.shape.as_ref()?;
-        let FleetMerger { rules, header, hosts, numbers, mut fleet, tests, status, .. } = self;
+        let FleetMerger { rules, header, hosts, numbers, are_labelled, mut fleet, tests, status, .. } = self;
         let order = order(&fleet.members);
         let mut places = vec![0; order.len()];
         order.iter().enumerate().for_each(|(place, &was)| places[was] = place as u32);
@@ -157,6 +161,7 @@ impl FleetMerger {
         let hosts: Vec<HostRecord> = order.iter().filter_map(|&was| hosts[was].take()).collect();
         fleet.members = order.iter().map(|&was| fleet.members[was].clone()).collect();
         fleet.ranks = rules.ranks.or(fleet.ranks);
+        let numbers = if are_labelled { header::labelled_numbers(&fleet) } else { numbers };
         fleet.missing = header::missing(&fleet, numbers);
         let is_simulated = fleet.members.iter().all(|member| member.started_unix_ms == 0);
         fleet.clock = header::agreement(&hosts, is_simulated);

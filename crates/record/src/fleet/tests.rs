@@ -244,7 +244,7 @@ fn ranks_keep_the_numbers_of_their_array() {
         let mut run = run(&format!("h{rank}"), 0, vec![worker(&even(10), 2)]);
         let launcher = "slurm-array".to_owned();
         let numbers = RankNumbers { first, step: 2 };
-        run.header.launch = Some(LaunchRecord { launcher, rank, ranks: Some(4), numbers });
+        run.header.launch = Some(LaunchRecord { launcher, rank, ranks: Some(4), numbers, role: None });
         assert_eq!(RunRecord::from_json(&run.to_json()).unwrap(), run);
         run
     };
@@ -394,4 +394,38 @@ fn a_merged_record_whose_counters_overflow_is_refused() {
     merged.tests[0].jobs.extend([copy.clone(), copy.clone(), copy.clone(), copy]);
     let error = RunRecord::from_json(&merged.to_json()).unwrap_err();
     assert_eq!(error.to_string(), "the record has a number that cannot have been measured");
+}
+
+#[test]
+fn a_merged_record_is_divided_into_its_hosts() {
+    let runs = vec![run("h1", 0, vec![worker(&even(30), 8)]), run("h2", 0, vec![worker(&even(10), 8)])];
+    assert!(runs[0].divided_by_host().is_none());
+    let merged = merged(runs);
+    let divided = merged.divided_by_host().unwrap();
+    assert_eq!(divided.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["h1", "h2"]);
+    let all = TestSummary::new(&merged.tests[0]).total.unwrap();
+    let totals: Vec<crate::OpSummary> =
+        divided.iter().map(|(_, record)| TestSummary::new(&record.tests[0]).total.unwrap()).collect();
+    assert_eq!(totals.iter().map(|total| total.ios).collect::<Vec<_>>(), [30, 10]);
+    let rates: f64 = totals.iter().map(|total| total.iops).sum();
+    assert!((rates / all.iops - 1.0).abs() < 1e-6, "{rates} {}", all.iops);
+    for (_, record) in &divided {
+        assert!(record.header.fleet.is_none() && record.header.hosts.len() == 1);
+        assert_eq!(RunRecord::from_json(&record.to_json()).unwrap(), *record);
+    }
+}
+
+#[test]
+fn lists_name_the_targets_of_all_hosts() {
+    let with = |host: &str, target: &str| {
+        let mut run = run(host, 0, vec![worker(&even(10), 8)]);
+        run.header.target = target.to_owned();
+        run
+    };
+    assert_eq!(merged(vec![with("h1", "/mnt"), with("h2", "/mnt")]).header.target_text(), "/mnt");
+    assert_eq!(
+        merged(vec![with("h1", "/dev/a"), with("h2", "/dev/b")]).header.target_text(),
+        "/dev/a, /dev/b"
+    );
+    assert_eq!(with("h1", "/mnt").header.target_text(), "/mnt");
 }
