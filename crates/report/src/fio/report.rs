@@ -6,7 +6,8 @@ use super::idleness::CpuIdleness;
 use fathom_model::plan::{FigureForm, UnifiedReporting};
 use fathom_model::{Nanos, Op, units};
 use fathom_record::{
-    DiskOutcome, JobRecord, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, entries,
+    DiskOutcome, FleetTest, JobRecord, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, TestSummary,
+    entries,
 };
 
 use crate::fleet;
@@ -120,10 +121,26 @@ fn all_clients(record: &RunRecord) -> ReportEntry {
     let mut entry = ReportEntry::new(&jobs, elapsed_ns);
     entry.job.name = ALL_CLIENTS.to_owned();
     (entry.job.group, entry.job.description) = (0, None);
+    // Phases of several tests have no time in common.
+    if let [test] = record.tests.as_slice()
+        && test.fleet.as_ref().is_some_and(FleetTest::has_total)
+    {
+        count_over_common_time(&mut entry, test);
+    }
     entry
 }
 
-/// That fio's rates of all hosts are none of the time that they have in common.
+/// Gives an entry the running times in which its I/Os are done at the rates of the common time: fio's forms divide by them.
+fn count_over_common_time(entry: &mut ReportEntry, test: &TestRecord) {
+    let summary = TestSummary::new(test);
+    for (place, op) in [&summary.read, &summary.write, &summary.trim].into_iter().enumerate() {
+        let Some(op) = op.as_ref().filter(|op| op.iops > 0.0) else { continue };
+        let counted = entry.job.measured.op(Op::DATA[place]).ios;
+        entry.ops[place].runtime_ms = ((counted as f64 / op.iops * 1e3).round() as u64).max(1);
+    }
+}
+
+/// That fio's rates of jobs are none of the time that the hosts have in common.
 fn apart(test: &TestRecord) -> Option<String> {
     let fleet = test.fleet.as_ref().filter(|fleet| fleet.hosts.len() > 1 && !test.jobs.is_empty())?;
     let common = match fleet.window_ns() {
@@ -131,9 +148,13 @@ fn apart(test: &TestRecord) -> Option<String> {
         _ if fleet.outside_fraction() <= MOST_OUTSIDE => return None,
         ns => format!("{} in common", units::duration(Nanos(ns))),
     };
+    let of_all = match fleet.has_total() {
+        true => "All clients has the rates over this time",
+        false => "so does All clients",
+    };
     Some(format!(
-        "IOPS and BW in fio's form count the I/Os of all hosts over the longest run of one, and the hosts have \
-         {common}: the rates over the common time, where there is one, stand with the hosts."
+        "The hosts have {common}. IOPS and BW of jobs in fio's form count the I/Os of all hosts over the longest run of one; \
+         {of_all}."
     ))
 }
 
@@ -331,7 +352,16 @@ mod tests {
             FioReport::new(&merger.finish().unwrap()).notes
         };
         assert_eq!(notes(0), [] as [&str; 0]);
-        assert!(notes(5_000)[0].contains("the hosts have 15 s in common"), "{:?}", notes(5_000));
-        assert!(notes(3_600_000)[0].contains("the hosts have no time in common"), "{:?}", notes(3_600_000));
+        assert!(notes(5_000)[0].contains("The hosts have 15 s in common"), "{:?}", notes(5_000));
+        // 40,000 reads, of which 2,000 a second are in the common time.
+        let all = |after_ms: u64| {
+            let mut merger = FleetMerger::new(MergeRules::default());
+            merger.add("a.json", host("a", 1_700_000_000_000)).unwrap();
+            merger.add("b.json", host("b", 1_700_000_000_000 + after_ms)).unwrap();
+            let report = FioReport::new(&merger.finish().unwrap());
+            report.all_clients.unwrap().entry.ops[0].runtime_ms
+        };
+        assert_eq!((all(0), all(5_000)), (20_000, 20_000));
+        assert!(notes(3_600_000)[0].contains("The hosts have no time in common"), "{:?}", notes(3_600_000));
     }
 }
