@@ -3,7 +3,7 @@
 use crate::plateau::{RunRate, at_the_top, mean};
 
 /// Gain per doubling of the depth below which a point lies on the plateau.
-const FLAT: f64 = 0.05;
+pub(crate) const FLAT: f64 = 0.05;
 /// Share of the plateau that the depth for throughput reaches.
 const MOST: f64 = 0.95;
 

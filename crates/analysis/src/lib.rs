@@ -20,6 +20,7 @@ mod findings;
 #[cfg(test)]
 mod fixture;
 pub mod fleet;
+pub mod fleet_check;
 pub mod forecast;
 pub mod identified;
 pub mod identify;
@@ -32,6 +33,7 @@ pub mod prepare;
 pub mod recommendation;
 mod rows;
 mod say;
+pub mod scaling;
 pub mod schedule;
 pub mod steady;
 pub mod surface;

@@ -31,6 +31,11 @@ pub struct GeneratedFleet {
 impl GeneratedFleet {
     /// The record of a rank, always the same.
     pub fn record(&self, rank: u32) -> RunRecord {
+        self.record_at(rank, IOPS)
+    }
+
+    /// The same of a rank that reaches so many I/Os per second.
+    pub fn record_at(&self, rank: u32, iops: f64) -> RunRecord {
         let started_unix_ms = STARTED_UNIX_MS + u64::from(rank % 7);
         let header = RunHeader {
             activity: Activity::Fio,
@@ -52,7 +57,7 @@ impl GeneratedFleet {
             }),
             ..RunHeader::default()
         };
-        let measured = self.measured(rank);
+        let measured = self.measured(rank, iops);
         let test = TestRecord {
             id: "fio".to_owned(),
             status: TestStatus::Complete,
@@ -64,7 +69,7 @@ impl GeneratedFleet {
         RunRecord { status: TestStatus::Complete, header, tests: vec![test], ..RunRecord::default() }
     }
 
-    fn measured(&self, rank: u32) -> PhaseOutcome {
+    fn measured(&self, rank: u32, iops: f64) -> PhaseOutcome {
         let ticks = (self.runtime.0 / TICK_NS).max(1);
         // As the observer does, at most 2,400 intervals.
         let wide = ticks.div_ceil(2400).next_power_of_two();
@@ -73,7 +78,7 @@ impl GeneratedFleet {
         let series: Vec<Interval> = (0..ticks.div_ceil(wide))
             .map(|tick| {
                 let span = wide.min(ticks - tick * wide);
-                let ios = IOPS * speed * (1.0 + 0.02 * unit(rank, tick + 1)) * span as f64 / 2.0;
+                let ios = iops * speed * (1.0 + 0.02 * unit(rank, tick + 1)) * span as f64 / 2.0;
                 let op = interval(ios as u64, rank, tick, &mut read.lat);
                 read.ios += op.ios;
                 read.bytes += op.bytes;
@@ -167,7 +172,7 @@ mod tests {
         let series: u64 = measured.series.iter().map(|interval| interval.read.ios).sum();
         assert_eq!(series, measured.read.ios);
         assert_eq!(RunRecord::from_json(&record.to_json()).unwrap(), record);
-        let day = GeneratedFleet { ranks: 1, runtime: Nanos::from_secs(86_400) }.measured(0);
+        let day = GeneratedFleet { ranks: 1, runtime: Nanos::from_secs(86_400) }.measured(0, IOPS);
         assert!(day.series.len() <= 2400 && day.end_ns == 86_400_000_000_000);
     }
 }

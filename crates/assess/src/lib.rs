@@ -28,6 +28,7 @@ pub mod identify;
 mod inspection;
 mod known_volume;
 mod launch;
+pub mod launcher;
 mod layout;
 mod machine;
 mod measure;

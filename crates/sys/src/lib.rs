@@ -15,7 +15,7 @@ pub mod idle;
 pub mod io;
 pub mod kernel_workers;
 pub mod libpq;
-mod library;
+pub mod library;
 pub mod memory;
 pub mod mmap;
 pub mod named_lock;

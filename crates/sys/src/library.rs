@@ -18,6 +18,14 @@ pub struct LibraryError {
 
 const STATIC: &str = "this program is statically linked and loads no libraries";
 
+/// Whether the loader finds and takes the library `name`, which stays loaded.
+///
+/// # Errors
+/// It does not, for the reason that it gives.
+pub fn find_library(name: &CStr) -> Result<(), LibraryError> {
+    Library::load(&[name]).map(drop)
+}
+
 /// A loaded library. It stays loaded until the process ends, because its functions may be running in any thread.
 pub(crate) struct Library {
     handle: NonNull<c_void>,

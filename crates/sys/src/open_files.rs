@@ -20,6 +20,11 @@ pub fn allow_open_files(wanted: u64) {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
 }
 
+/// The most files that this process may open where it asks for them; `None` without a limit.
+pub fn open_files_limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).maximum
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,6 +53,8 @@ pub const RECORD: Input = whole("record", false, 256 * MIB);
 pub const IMPORT: Input = whole("source", true, 256 * MIB);
 /// The description of the distribution (`os-release`).
 pub const SYSTEM_TEXT: Input = whole("system file", false, 64 * KIB);
+/// The hosts of a job.
+pub const HOST_LIST: Input = whole("list of hosts", true, MIB);
 /// A secret that a program is given.
 pub const TOKEN: Input = whole("token file", false, 4 * KIB);
 /// Requests of a program. Its requests are kept, as they have to be sorted by time: 32 bytes each, 512 MB at the most.

@@ -1,0 +1,12 @@
+//! Starting the ranks of a job by a launcher that is there: which hosts, which launcher, and its command line.
+
+mod check;
+mod hosts;
+mod plan;
+mod process;
+mod program;
+
+pub use check::{FACTS_ARGUMENTS, check_facts, host_facts_text};
+pub use hosts::{HostListError, folded, hosts, hosts_of_file};
+pub use plan::{HostOrigin, JobHosts, LaunchPlan, ScaleStep, is_in_slurm, scale_steps};
+pub use program::{LAUNCHERS, Launcher, LauncherError, LauncherFamily};
