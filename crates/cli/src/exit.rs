@@ -24,6 +24,8 @@ pub enum Exit {
     Partial,
     /// Interrupted by a signal.
     Interrupted,
+    /// The code of the ranks of a job that a launcher started.
+    Ranks(u8),
     /// ioping's own code.
     Ioping(u8),
     /// fio's own: a parse or set-up error.
@@ -45,7 +47,7 @@ impl Exit {
             Exit::Inconclusive => 4,
             Exit::Partial => 75,
             Exit::Interrupted => 130,
-            Exit::Ioping(code) => code,
+            Exit::Ioping(code) | Exit::Ranks(code) => code,
             // Above 127 a shell reads a signal, and 256 would read as success.
             Exit::FioJobs(count) => count.min(127) as u8,
             Exit::FioInterrupted => 128,
@@ -164,6 +166,7 @@ mod tests {
             (Exit::Inconclusive, 4),
             (Exit::Partial, 75),
             (Exit::Interrupted, 130),
+            (Exit::Ranks(3), 3),
             (Exit::Ioping(4), 4),
             (Exit::FioSetup, 1),
             (Exit::FioJobs(0), 0),

@@ -44,6 +44,8 @@ struct Manners {
     stop: StopHandle,
     /// The message where it takes longer.
     words: &'static str,
+    /// The program is not ended where it takes longer: others that it waits for have more time.
+    is_patient: bool,
 }
 
 /// The watching of this process.
@@ -95,9 +97,21 @@ pub fn watch(stop: StopHandle) -> io::Result<&'static SignalWatch> {
 /// # Errors
 /// The handlers cannot be installed.
 pub fn watch_saying(stop: StopHandle, words: &'static str) -> io::Result<&'static SignalWatch> {
+    watch_with(Manners { stop, words, is_patient: false })
+}
+
+/// As [`watch_saying`]; only a second signal ends the program where it takes longer: a process that it waits for has its own limits.
+///
+/// # Errors
+/// The handlers cannot be installed.
+pub fn watch_patiently(stop: StopHandle, words: &'static str) -> io::Result<&'static SignalWatch> {
+    watch_with(Manners { stop, words, is_patient: true })
+}
+
+fn watch_with(manners: Manners) -> io::Result<&'static SignalWatch> {
     let watch = WATCH.get().ok_or(io::ErrorKind::NotFound)?;
     watch.install()?;
-    *lock(&watch.manners) = Some(Manners { stop, words });
+    *lock(&watch.manners) = Some(manners);
     Ok(watch)
 }
 
@@ -178,7 +192,9 @@ impl SignalWatch {
         fathom_history::hurry();
         let Some(manners) = &*manners else { return self.leave(words) };
         manners.stop.request(&format!("signal {signal}"));
-        self.end_soon(words);
+        if !manners.is_patient {
+            self.end_soon(words);
+        }
     }
 
     fn tell_status(&self) {

@@ -5,10 +5,10 @@ pub mod sources;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use fathom_analysis::compare::figure::Deltas;
 use fathom_analysis::compare::gate::FailCondition;
-use fathom_analysis::compare::source::{LABELS, MOST_SOURCES, VolumePrice};
+use fathom_analysis::compare::source::{ComparedSource, LABELS, MOST_SOURCES, SourceRun, VolumePrice};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_analysis::criterion::parse_percent;
 use fathom_assess::Effort;
@@ -31,8 +31,11 @@ use crate::exit::{Complaint, Exit};
 #[command(after_help = EXAMPLES)]
 pub struct CompareArguments {
     /// Sources, named A, B, C, ... in their order; a comma joins repeated runs of one source
-    #[arg(required = true, num_args = 2..=MOST_SOURCES, value_name = "SOURCE")]
+    #[arg(required = true, num_args = 1..=MOST_SOURCES, value_name = "SOURCE")]
     sources: Vec<String>,
+    /// Divide merged runs, and compare their hosts with each other
+    #[arg(long, value_enum, value_name = "PART", conflicts_with_all = ["volume_types", "prices"])]
+    by: Option<Division>,
     /// Source that the others are compared with, by its letter
     #[arg(long, value_name = "LETTER", default_value = "A")]
     base: String,
@@ -114,8 +117,17 @@ Examples:
   fathom compare label:volume=ssd-3 label:volume=ssd-4 --format markdown
   fathom compare last~1 last --chart bars.svg --chart depth:depth.svg --chart latency
   fathom compare published:a0-do published:a0-aws --explain B:randread.iops
+  fathom compare fleet.json --by host        the hosts of a merged run
+  fathom compare before.json after.json      two merged runs
 
 Exit status: 0 done, 1 failed, 2 usage, 3 a --fail-if condition holds, 4 with --strict one is inconclusive.";
+
+/// What merged runs are divided into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Division {
+    /// The hosts, by name
+    Host,
+}
 
 /// The price of a source.
 #[derive(Clone, Debug, PartialEq)]
@@ -205,7 +217,13 @@ fn place(letter: &str) -> Result<usize, String> {
 /// # Errors
 /// A source cannot be read or measured, or an option makes no sense.
 pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    let count = arguments.sources.len();
+    let by_host = arguments.by == Some(Division::Host);
+    if arguments.sources.len() < 2 && !by_host {
+        let hint = "name two sources or more; the hosts of one merged run: --by host".to_owned();
+        return Err(Complaint::usage("a single source cannot be compared", Some(hint)));
+    }
+    // Of hosts there are as many as the records say.
+    let count = if by_host { MOST_SOURCES } else { arguments.sources.len() };
     let base = place(&arguments.base).map_err(|error| Complaint::usage(error, None))?;
     let prices = arguments.prices.iter().map(|price| (price.place, "--price"));
     let types = arguments.volume_types.iter().map(|(place, _)| (*place, "--type"));
@@ -228,6 +246,10 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
         command: words(command),
     });
     let mut sources = reader.read()?;
+    if by_host {
+        sources = hosts_of(sources)?;
+        check_base(base, sources.len())?;
+    }
     for Price { place, per_month, currency } in arguments.prices {
         sources[place].volume.price =
             Some(VolumePrice { per_month, currency, source: "--price".to_owned(), ..VolumePrice::default() });
@@ -254,6 +276,52 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
     arguments.form.print(|| view(&comparison, layout, shown), |out| json::render(&comparison, out))?;
     let is_inconclusive = arguments.strict && comparison.is_inconclusive();
     Ok(Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive))
+}
+
+fn check_base(base: usize, count: usize) -> Result<(), Complaint> {
+    if base < count {
+        return Ok(());
+    }
+    let message = format!("--base names source {}, but there are {count} hosts", LABELS[base]);
+    Err(Complaint::usage(message, Some(format!("use A to {}", LABELS[count - 1]))))
+}
+
+/// The hosts of merged runs, a source each; several runs of a host are repetitions.
+fn hosts_of(sources: Vec<ComparedSource>) -> Result<Vec<ComparedSource>, Complaint> {
+    let mut hosts: Vec<ComparedSource> = Vec::new();
+    let is_one = sources.len() == 1;
+    for source in sources {
+        let mut of_source: Vec<ComparedSource> = Vec::new();
+        for run in source.runs {
+            let Some(divided) = run.record.divided_by_host() else {
+                let message = format!("{} is a run of one host", run.origin);
+                return Err(Complaint::usage(message, Some("--by host takes merged runs".to_owned())));
+            };
+            for (host, record) in divided {
+                let run = SourceRun { origin: format!("{host} of {}", run.origin), record };
+                let name = if is_one { host } else { format!("{host} of {}", source.name) };
+                match of_source.iter_mut().find(|known| known.name == name) {
+                    Some(known) => known.runs.push(run),
+                    None => of_source.push(ComparedSource {
+                        name,
+                        kind: source.kind,
+                        runs: vec![run],
+                        ..ComparedSource::default()
+                    }),
+                }
+            }
+        }
+        hosts.extend(of_source);
+    }
+    match hosts.len() {
+        0 | 1 => Err(Complaint::usage("there is one host only", Some("merge runs of several".to_owned()))),
+        count if count > MOST_SOURCES => {
+            let message = format!("{count} hosts are more than the {MOST_SOURCES} that can be compared");
+            let hint = "`fathom merge` has a row for each, and names those that stand out".to_owned();
+            Err(Complaint::usage(message, Some(hint)))
+        }
+        _ => Ok(hosts),
+    }
 }
 
 /// The comparison of two runs of the history with the settings of `fathom compare A B`.

@@ -1,6 +1,15 @@
 //! `fathom fleet`: what concerns runs of many hosts besides merging them.
 
+mod check;
+mod hosts;
+mod launched;
+mod ranks;
+mod run;
+mod scaling;
 mod simulate;
+mod template;
+
+use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
@@ -16,12 +25,25 @@ pub struct FleetArguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom fleet simulate --ranks 10000   time and memory of merging so many records
+  fathom fleet check --hosts=h[1-64]               what would stop a run on these hosts
+  fathom fleet run --hosts=h[1-64] bench /mnt/shared
+  fathom fleet run --hosts=h[1-64] --fleet-scale bench --only rand-read /mnt/shared
+  fathom fleet scaling results/                    where more ranks stop helping
+  fathom fleet template sbatch > fleet.sbatch      a script for Slurm, to change and submit
+  fathom fleet simulate --ranks 10000              time and memory of merging so many records
 
 `fathom merge` makes one report from the records of many hosts.";
 
 #[derive(Subcommand)]
 enum Action {
+    /// Start a command on many hosts by srun, mpiexec or mpirun, as one measurement
+    Run(run::RunFleetArguments),
+    /// Check launchers, hosts, clocks and limits before a run
+    Check(check::CheckArguments),
+    /// Report how the total grows over runs with different numbers of ranks, and where more stop helping
+    Scaling(scaling::ScalingArguments),
+    /// Print a batch script, manifest or play to start ranks with
+    Template(template::TemplateArguments),
     /// Merge and report generated records of many ranks; show time and memory
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateFleetArguments),
@@ -31,8 +53,12 @@ enum Action {
 ///
 /// # Errors
 /// Those of the action.
-pub fn run(arguments: FleetArguments) -> Result<Exit, Complaint> {
+pub fn run(arguments: FleetArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     match arguments.action {
+        Action::Run(arguments) => run::run(&arguments),
+        Action::Check(arguments) => check::run(&arguments),
+        Action::Scaling(arguments) => scaling::run(&arguments, command),
+        Action::Template(arguments) => template::run(&arguments),
         Action::Simulate(arguments) => simulate::run(&arguments),
     }
 }

@@ -12,7 +12,7 @@ use crate::exit::Complaint;
 use crate::output;
 
 /// The format of a report.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Default)]
 pub struct FormatArguments {
     /// Report format: text, markdown, csv, jsonl or json
     #[arg(long, value_name = "FORMAT", default_value_t, conflicts_with = "json")]

@@ -159,6 +159,11 @@ impl Merging {
         Merging { merger: FleetMerger::new(rules), first_unreadable: None }
     }
 
+    /// True where no record was added yet.
+    pub fn is_empty(&self) -> bool {
+        self.merger.merged() == 0
+    }
+
     /// Adds a record, or notes why there is none.
     ///
     /// # Errors

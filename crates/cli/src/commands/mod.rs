@@ -110,7 +110,7 @@ enum Command {
     Report(Box<report::ReportArguments>),
     /// Merge the records of many hosts into one report: totals, variation, outliers, stragglers, shared limits
     Merge(Box<merge::MergeArguments>),
-    /// Try the path from records to the report with many ranks
+    /// Measure from many hosts at once: start ranks, check hosts, scaling, templates
     Fleet(fleet::FleetArguments),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),
@@ -155,7 +155,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Compare(arguments) => compare::run(*arguments, args),
         Command::Report(arguments) => report::run(*arguments, args),
         Command::Merge(arguments) => merge::run(*arguments, args),
-        Command::Fleet(arguments) => fleet::run(arguments),
+        Command::Fleet(arguments) => fleet::run(arguments, args),
         Command::History(arguments) => history::run(arguments),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Doctor(arguments) => doctor::run(&arguments, args),

@@ -19,6 +19,7 @@ mod fio_logs;
 mod fio_progress;
 mod fio_replay;
 mod fleet;
+mod fleet_run;
 mod golden;
 mod history;
 mod history_trend;

@@ -121,6 +121,8 @@ const VALUES: &[(&str, &str, ValueKind)] = &[
     ("", "units", ValueKind::Units),
     ("compare", "charts", ValueKind::Chart),
     ("report", "chart", ValueKind::AnyChart),
+    ("fleet", "chart", ValueKind::File),
+    ("fleet", "launcher", ValueKind::File),
     ("sweep", "rw", ValueKind::Pattern),
     ("surface", "order", ValueKind::Order),
     ("surface", "pattern", ValueKind::Content),

@@ -1,0 +1,195 @@
+//! The process of a launcher: its standard output is passed on, signals reach it, and it is waited for.
+//!
+//! The launcher stays in the process group of this program, so that ssh can ask for what it needs at the terminal. Ctrl-C there
+//! reaches it directly; what else asks this program to end is passed on.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use fathom_assess::launcher::LauncherFamily;
+use fathom_sys::clock::monotonic_ns;
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use rustix::termios::tcgetpgrp;
+use signal_hook::consts::SIGINT;
+
+use crate::output;
+use crate::signals::SignalWatch;
+
+/// How often the launcher is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a launcher that was asked to end may take: ranks write what they have first.
+const END_PATIENCE_NS: u64 = 60_000_000_000;
+/// Time for the rest of the output of a launcher that has ended.
+const REST: Duration = Duration::from_secs(2);
+const PIECE: usize = 1 << 14;
+
+/// How a launcher ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchEnd {
+    /// Its exit code; `None` where a signal ended it.
+    pub code: Option<i32>,
+    /// A rank has printed its report.
+    pub has_report: bool,
+    /// A signal asked for the end.
+    pub is_interrupted: bool,
+}
+
+/// What becomes of the standard output of the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankOutput {
+    /// It is this program's.
+    PassedOn,
+    /// Nobody reads it.
+    Dropped,
+}
+
+/// Runs `words` and waits for the end.
+///
+/// # Errors
+/// The launcher cannot be started.
+pub fn launch(
+    words: &[String],
+    family: LauncherFamily,
+    shown: RankOutput,
+    watch: &SignalWatch,
+) -> io::Result<LaunchEnd> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    let report = child.stdout.take().map(|pipe| passed_on(pipe, shown));
+    let status = wait(&mut child, family, watch)?;
+    let has_report = report.and_then(|report| report.recv_timeout(REST).ok()).unwrap_or(false);
+    Ok(LaunchEnd { code: status.code(), has_report, is_interrupted: watch.number().is_some() })
+}
+
+/// Passes the output on; whether there was a report in it is sent at its end.
+fn passed_on(mut pipe: impl Read + Send + 'static, shown: RankOutput) -> Receiver<bool> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut seen = ReportSeen::default();
+        let mut piece = vec![0; PIECE];
+        loop {
+            let count = match pipe.read(&mut piece) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => break,
+            };
+            seen.add(&piece[..count]);
+            // Whoever read it has gone: the ranks are to go on.
+            if shown == RankOutput::PassedOn {
+                let _ = output::print_whole(&piece[..count]);
+            }
+        }
+        let _ = sender.send(seen.is_there());
+    });
+    receiver
+}
+
+/// Whether an output begins with more than the words of a launcher about a rank that died, which hydra prints there, under a line
+/// of equals signs.
+#[derive(Debug, Default)]
+struct ReportSeen {
+    line: Vec<u8>,
+    found: Option<bool>,
+}
+
+impl ReportSeen {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if self.found.is_some() {
+                return;
+            }
+            match byte {
+                b'\n' => self.end_line(),
+                byte => self.line.push(*byte),
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let text = line.trim_ascii();
+        if !text.is_empty() {
+            self.found = Some(!text.iter().all(|byte| *byte == b'='));
+        }
+    }
+
+    fn is_there(mut self) -> bool {
+        self.end_line();
+        self.found.unwrap_or(false)
+    }
+}
+
+/// Waits for the launcher, and passes on a signal that asks for the end.
+fn wait(child: &mut Child, family: LauncherFamily, watch: &SignalWatch) -> io::Result<ExitStatus> {
+    // Nobody sends: this waits for the time alone.
+    let (_sender, never) = channel::<()>();
+    let mut asked_ns = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        match (watch.number(), asked_ns) {
+            (Some(number), None) => {
+                asked_ns = Some(monotonic_ns());
+                ask_to_end(child, family, number);
+            }
+            (_, Some(since)) if monotonic_ns().saturating_sub(since) > END_PATIENCE_NS => {
+                // It may have ended in the meantime.
+                let _ = child.kill();
+            }
+            _ => {}
+        }
+        let _ = never.recv_timeout(LOOK);
+    }
+}
+
+/// Asks the launcher to end the ranks, which then write what they have.
+fn ask_to_end(child: &Child, family: LauncherFamily, number: i32) {
+    let is_from_terminal = number == SIGINT && is_in_foreground();
+    let signal = match family {
+        // One interrupt makes `srun` tell the state of its tasks; it hands SIGTERM on to them.
+        LauncherFamily::Slurm => Signal::TERM,
+        _ if is_from_terminal => return,
+        _ if number == SIGINT => Signal::INT,
+        _ => Signal::TERM,
+    };
+    if let Ok(pid) = i32::try_from(child.id())
+        && let Some(pid) = Pid::from_raw(pid)
+    {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// True where what is typed at the terminal reaches this program and the launcher.
+fn is_in_foreground() -> bool {
+    let terminal = File::open("/dev/tty");
+    terminal.is_ok_and(|terminal| tcgetpgrp(terminal).is_ok_and(|group| group == getpgrp()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_launcher_are_no_report() {
+        let seen = |pieces: &[&str]| {
+            let mut seen = ReportSeen::default();
+            pieces.iter().for_each(|piece| seen.add(piece.as_bytes()));
+            seen.is_there()
+        };
+        assert!(!seen(&[]) && !seen(&["\n \n"]));
+        let banner = "\n====\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n";
+        assert!(!seen(&[banner]));
+        assert!(seen(&["61 of 64 merged", "; missing: 3\n", banner]));
+        assert!(seen(&["{\"schema\""]));
+        assert!(!seen(&["==", "==\n=   BAD"]));
+    }
+}
