@@ -153,18 +153,15 @@ fn limited(points: &[&ScalingPoint], measured: &[Measured<'_>]) -> ScalingVerdic
     let causes = causes(first.ranks, measured);
     let fallen = points.last().and_then(|last| fallen(first, last, iops));
     let bandwidth = bytes_per_second.map(|bytes| format!(", {}", mebibytes(bytes))).unwrap_or_default();
+    let who = if first.ranks == 1 { "rank does" } else { "ranks do" };
     let mut text = format!(
-        "more than {} {} do not raise the total of {} IOPS{bandwidth}",
+        "More than {} {who} not raise the total of {} IOPS{bandwidth}",
         grouped(first.ranks.into()),
-        if first.ranks == 1 { "rank" } else { "ranks" },
         grouped(iops.round() as u64)
     );
     if let Some(fallen) = fallen {
-        text += &format!(
-            "; with {} ranks it falls to {}",
-            grouped(fallen.ranks.into()),
-            percent(fallen.fraction)
-        );
+        let (ranks, share) = (grouped(fallen.ranks.into()), percent(fallen.fraction));
+        text += &format!("; with {ranks} ranks it falls to {share} of that");
     }
     text += match causes.is_empty() {
         true => ". No finding names what holds it.",
@@ -172,18 +169,13 @@ fn limited(points: &[&ScalingPoint], measured: &[Measured<'_>]) -> ScalingVerdic
     };
     ScalingVerdict {
         outcome: ScalingOutcome::Limited,
-        text: capital(&text),
+        text,
         ranks: Some(first.ranks),
         iops: Some(iops),
         bytes_per_second,
         fallen,
         causes,
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The total of the most ranks where it is shown to be below the limit.

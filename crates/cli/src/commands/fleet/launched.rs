@@ -25,6 +25,8 @@ const END_PATIENCE_NS: u64 = 60_000_000_000;
 /// Time for the rest of the output of a launcher that has ended.
 const REST: Duration = Duration::from_secs(2);
 const PIECE: usize = 1 << 14;
+/// What lines of hydra about its own doing begin with.
+const HYDRA: [&[u8]; 2] = [b"[mpiexec@", b"[proxy:"];
 
 /// How a launcher ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +94,8 @@ fn passed_on(mut pipe: impl Read + Send + 'static, shown: RankOutput) -> Receive
     receiver
 }
 
-/// Whether an output begins with more than the words of a launcher about a rank that died, which hydra prints there, under a line
-/// of equals signs.
+/// Whether an output has more than the words of hydra, which prints there too: lines with its name about signals, and about a rank that
+/// died under a line of equals signs, behind which no report follows.
 #[derive(Debug, Default)]
 struct ReportSeen {
     line: Vec<u8>,
@@ -116,7 +118,7 @@ impl ReportSeen {
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let text = line.trim_ascii();
-        if !text.is_empty() {
+        if !text.is_empty() && !HYDRA.iter().any(|name| text.starts_with(name)) {
             self.found = Some(!text.iter().all(|byte| *byte == b'='));
         }
     }
@@ -191,5 +193,7 @@ mod tests {
         assert!(seen(&["61 of 64 merged", "; missing: 3\n", banner]));
         assert!(seen(&["{\"schema\""]));
         assert!(!seen(&["==", "==\n=   BAD"]));
+        let interrupted = "[mpiexec@vm] Sending Ctrl-C to processes as requested\n";
+        assert!(!seen(&[interrupted]) && seen(&[interrupted, "2 of 3 merged\n"]));
     }
 }
