@@ -57,7 +57,7 @@ pub struct RunFleetArguments {
 
 /// Examples of `fleet run`.
 const EXAMPLES: &str = "\
-Rank 0 prints the report. Where ranks are lost, and rank 0 with them, the records in --fleet-out are merged here.
+Rank 0 prints the report. Where it is lost, the records in --fleet-out are merged here.
 
 Examples:
   fathom fleet run --hosts=h[1-64] bench /mnt/shared
@@ -65,7 +65,7 @@ Examples:
   fathom fleet run --hosts-file hosts --per-host 4 --launcher mpirun bench --quick /mnt/shared
   fathom fleet run --hosts=h[1-64] --fleet-scale bench --only rand-read --runtime 30s /mnt/shared
   fathom fleet run --hosts=h[1-64] --dry-run bench /mnt/shared
-  srun --pty bash; fathom fleet run bench /mnt/shared       the hosts of the allocation
+  salloc -N64 fathom fleet run bench /mnt/shared       the hosts of the allocation
 
 Exit status: that of the ranks; 75 ranks are missing, 130 interrupted.";
 

@@ -61,12 +61,12 @@ Examples:
 const MPI_JOB_EXAMPLES: &str = "\
 Examples:
   fathom fleet template mpijob > mpijob.yaml
-  fathom fleet template mpijob --workers 8 --claim shared --image registry.local/fathom-mpich:1 bench --quick /data";
+  fathom fleet template mpijob --workers 8 --claim shared bench --quick /data";
 
 const INDEXED_JOB_EXAMPLES: &str = "\
 Examples:
   fathom fleet template indexed-job > indexed-job.yaml
-  fathom fleet template indexed-job --ranks 8 --claim shared bench --only rand-read --runtime 2m /data";
+  fathom fleet template indexed-job --ranks 8 bench --only rand-read --runtime 2m /data";
 
 const ANSIBLE_EXAMPLES: &str = "\
 Examples:
