@@ -30,20 +30,18 @@ pub fn plots(test: &ScalingTest) -> Vec<Plot> {
         .map(|(name, points)| PlotSeries { name: name.to_owned(), points });
     let rate =
         plot("IOPS by ranks", PlotForm::Lines, axis(), Axis::logarithmic("IOPS", rate_text), series.into());
-    let percentiles: [(&str, fn(&ScalingPoint) -> Option<f64>); 2] = [
-        ("p50", |point| point.lat_p50_ns.map(|ns| ns as f64)),
-        ("p99", |point| point.lat_p99_ns.map(|ns| ns as f64)),
-    ];
-    let latencies = percentiles.map(|(name, of)| {
-        let at = |point: &ScalingPoint| Some(PlotPoint::at(f64::from(point.ranks), of(point)?));
+    let latency_of = |name: &str, of: fn(&ScalingPoint) -> Option<u64>| {
+        let at = |point: &ScalingPoint| Some(PlotPoint::at(f64::from(point.ranks), of(point)? as f64));
         PlotSeries { name: name.to_owned(), points: test.points.iter().filter_map(at).collect() }
-    });
+    };
+    let latencies =
+        vec![latency_of("p50", |point| point.lat_p50_ns), latency_of("p99", |point| point.lat_p99_ns)];
     let latency = plot(
         "Latency by ranks",
         PlotForm::Lines,
         axis(),
         Axis::logarithmic("latency", latency_text),
-        latencies.into(),
+        latencies,
     );
     let verdict = &test.verdict;
     let limits = verdict.iops.map(|y| PlotLimit { name: "limit".to_owned(), series: 0, y });

@@ -89,7 +89,7 @@ fn passed_on(mut pipe: impl Read + Send + 'static, shown: RankOutput) -> Receive
                 let _ = output::print_whole(&piece[..count]);
             }
         }
-        let _ = sender.send(seen.is_there());
+        let _ = sender.send(seen.finish());
     });
     receiver
 }
@@ -123,7 +123,8 @@ impl ReportSeen {
         }
     }
 
-    fn is_there(mut self) -> bool {
+    /// Whether there was a report, at the end of the output.
+    fn finish(mut self) -> bool {
         self.end_line();
         self.found.unwrap_or(false)
     }
@@ -185,7 +186,7 @@ mod tests {
         let seen = |pieces: &[&str]| {
             let mut seen = ReportSeen::default();
             pieces.iter().for_each(|piece| seen.add(piece.as_bytes()));
-            seen.is_there()
+            seen.finish()
         };
         assert!(!seen(&[]) && !seen(&["\n \n"]));
         let banner = "\n====\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n";
