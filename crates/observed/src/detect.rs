@@ -2,6 +2,7 @@
 
 use fathom_workload::replay::{IologVersion, is_blktrace};
 
+use crate::recording::is_recording;
 use crate::{blkparse, cloudwatch_csv, sar_text};
 
 /// The formats that are read.
@@ -33,6 +34,8 @@ pub enum LoadFormat {
     AzureMonitor,
     /// `timeSeries.list` of Google Cloud Monitoring.
     GcpMonitoring,
+    /// `fathom monitor --record`.
+    Recording,
 }
 
 /// How a source is to be passed to its reader.
@@ -40,6 +43,8 @@ pub enum LoadFormat {
 pub enum SourceKind {
     /// Bytes, for [`read_blktrace`](crate::read_blktrace).
     Events,
+    /// Blocks, for [`read_recording`](crate::recording::read_recording).
+    Recording,
     /// Lines, for [`TraceLines`](crate::TraceLines).
     Lines,
     /// A whole text, for [`read_text`](crate::read_text).
@@ -48,7 +53,7 @@ pub enum SourceKind {
 
 impl LoadFormat {
     /// Every format.
-    pub const ALL: [LoadFormat; 13] = [
+    pub const ALL: [LoadFormat; 14] = [
         LoadFormat::IologTwo,
         LoadFormat::IologThree,
         LoadFormat::Blktrace,
@@ -62,6 +67,7 @@ impl LoadFormat {
         LoadFormat::CloudwatchCsv,
         LoadFormat::AzureMonitor,
         LoadFormat::GcpMonitoring,
+        LoadFormat::Recording,
     ];
 
     /// Its name in documents.
@@ -80,6 +86,7 @@ impl LoadFormat {
             LoadFormat::CloudwatchCsv => "cloudwatch-csv",
             LoadFormat::AzureMonitor => "azure-monitor",
             LoadFormat::GcpMonitoring => "gcp-monitoring",
+            LoadFormat::Recording => "fathom-recording",
         }
     }
 
@@ -99,6 +106,7 @@ impl LoadFormat {
             LoadFormat::CloudwatchCsv => "CloudWatch CSV",
             LoadFormat::AzureMonitor => "Azure Monitor",
             LoadFormat::GcpMonitoring => "GCP Monitoring",
+            LoadFormat::Recording => "fathom recording",
         }
     }
 }
@@ -107,6 +115,9 @@ impl LoadFormat {
 pub fn source_kind(head: &[u8]) -> SourceKind {
     if is_blktrace(head) {
         return SourceKind::Events;
+    }
+    if is_recording(head) {
+        return SourceKind::Recording;
     }
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     match std::str::from_utf8(line).is_ok_and(|line| trace_format(line).is_some()) {
@@ -164,6 +175,8 @@ mod tests {
             (&b"\x07tae"[..], SourceKind::Events),
             (b"ea\x74\x07", SourceKind::Events),
             (b"eat", SourceKind::Text),
+            (b"FTHMH\x01", SourceKind::Recording),
+            (b"FTHMR\x01", SourceKind::Text),
             (b"fio version 3 iolog\n\xff", SourceKind::Lines),
             (b"8,0 1 17 0.5 1 Q R 8 + 8 [fio]\n", SourceKind::Lines),
             (b"{\"sysstat\": {", SourceKind::Text),

@@ -41,8 +41,8 @@ impl LoadError {
         LoadError::new(
             u64::from(!text.trim().is_empty()),
             problem,
-            "use an fio iolog, blktrace or blkparse, `sar -d`, `sadf -j -- -d`, `iostat -x -t -o JSON`, a Prometheus \
-             query_range of node_exporter, or an export of AWS CloudWatch, Azure Monitor or GCP Monitoring",
+            "use a recording of `fathom monitor --record`, an fio iolog, blktrace or blkparse, `sar -d`, `sadf -j -- -d`, `iostat -x \
+             -t -o JSON`, a Prometheus query_range of node_exporter, or an export of AWS CloudWatch, Azure Monitor or GCP Monitoring",
         )
     }
 

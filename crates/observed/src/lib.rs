@@ -21,6 +21,8 @@ mod json;
 mod json_place;
 mod load;
 mod prometheus;
+pub mod recording;
+mod requests;
 mod sar_text;
 mod sysstat_json;
 mod trace_lines;
@@ -31,6 +33,7 @@ pub use load::{
     GapReason, LoadClock, LoadCourse, LoadGap, ObservedInterval, ObservedLoad, ObservedRequest, RequestPoint,
     RequestTrace, ServedIo,
 };
+pub use requests::{LoadSource, Requests};
 pub use trace_lines::TraceLines;
 
 use std::io::Read;
@@ -96,7 +99,7 @@ pub fn read_text(text: &str, device: Option<&str>) -> Result<ObservedLoad, LoadE
         LoadFormat::AzureMonitor => azure::read(text, device),
         LoadFormat::GcpMonitoring => gcp::read(text, device),
         LoadFormat::IologTwo | LoadFormat::IologThree | LoadFormat::Blkparse => read_trace_text(text, device),
-        LoadFormat::Blktrace => Err(LoadError::unknown(text)),
+        LoadFormat::Blktrace | LoadFormat::Recording => Err(LoadError::unknown(text)),
     }
 }
 

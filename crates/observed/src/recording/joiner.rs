@@ -1,0 +1,228 @@
+//! Events of requests as they happen, joined to requests in the order of their issue, in bounded memory.
+
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU64;
+
+use fathom_model::Op;
+
+use crate::load::ObservedRequest;
+
+/// A request that takes longer is passed on without its latency, ns.
+const OVERDUE_NS: u64 = 60_000_000_000;
+/// The same where its completion may have been lost.
+const DOUBTFUL_NS: u64 = 1_000_000_000;
+/// Requests behind one in flight beyond which that is passed on without its latency.
+const MOST_WAITING: usize = 1 << 21;
+
+/// Joins issues and completions to requests. Events are given in the order of their times; a completion belongs to the oldest
+/// request in flight of its operation and offset.
+#[derive(Debug, Default)]
+pub struct RequestJoiner {
+    /// Requests in flight, and those behind them.
+    waiting: VecDeque<WaitingRequest>,
+    /// The number of the first of them, from 0.
+    first: u64,
+    /// The latest request in flight of each operation and offset, by its number.
+    latest: HashMap<(Op, u64), u64>,
+    /// Events were lost at this time.
+    lost_at_ns: u64,
+}
+
+/// What [`RequestJoiner::ready`] and [`RequestJoiner::finish`] passed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinedRequests {
+    /// Requests.
+    pub ios: u64,
+    /// Of these, requests that were in flight and have no latency.
+    pub without_latency: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestState {
+    InFlight,
+    Complete,
+    /// It went back to the queue, and is issued again.
+    Requeued,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct WaitingRequest {
+    request: ObservedRequest,
+    state: RequestState,
+    /// The number of the previous request in flight of the same operation and offset; one that is no more waiting counts as none.
+    older: Option<u64>,
+}
+
+impl RequestJoiner {
+    /// A request is issued to the driver; it has no latency yet.
+    pub fn issued(&mut self, request: ObservedRequest) {
+        let number = self.first + self.waiting.len() as u64;
+        let older = self.latest.insert((request.op, request.offset), number);
+        self.waiting.push_back(WaitingRequest { request, state: RequestState::InFlight, older });
+    }
+
+    /// A request was seen whose completion will not be.
+    pub fn entered(&mut self, request: ObservedRequest) {
+        self.waiting.push_back(WaitingRequest { request, state: RequestState::Complete, older: None });
+    }
+
+    /// The latest request of this operation and offset went back to the queue.
+    pub fn requeued(&mut self, op: Op, offset: u64) {
+        let Some(number) = self.latest.get(&(op, offset)).copied() else { return };
+        if let Some(waiting) = self.at(number) {
+            waiting.state = RequestState::Requeued;
+            let older = waiting.older;
+            self.replace_latest((op, offset), older);
+        }
+    }
+
+    /// A request of this operation and offset is complete.
+    pub fn completed(&mut self, op: Op, offset: u64, at_ns: u64) {
+        let Some(mut number) = self.latest.get(&(op, offset)).copied() else { return };
+        let mut newer = None;
+        while let Some(older) = self.at(number).and_then(|waiting| waiting.older)
+            && older >= self.first
+        {
+            newer = Some(number);
+            number = older;
+        }
+        match newer {
+            Some(newer) => {
+                if let Some(newer) = self.at(newer) {
+                    newer.older = None;
+                }
+            }
+            None => drop(self.latest.remove(&(op, offset))),
+        }
+        if let Some(waiting) = self.at(number) {
+            let latency_ns = at_ns.saturating_sub(waiting.request.at_ns).max(1);
+            waiting.request.latency_ns = NonZeroU64::new(latency_ns);
+            waiting.state = RequestState::Complete;
+        }
+    }
+
+    /// Events were lost at `at_ns`: requests that are in flight may be complete.
+    pub fn lost(&mut self, at_ns: u64) {
+        self.lost_at_ns = at_ns;
+    }
+
+    /// Passes the requests on before which none is in flight; `now_ns` is the time up to which events were given.
+    pub fn ready(&mut self, now_ns: u64, mut take: impl FnMut(&ObservedRequest)) -> JoinedRequests {
+        let mut joined = JoinedRequests::default();
+        while let Some(front) = self.waiting.front() {
+            let age_ns = now_ns.saturating_sub(front.request.at_ns);
+            let patience_ns = match front.request.at_ns <= self.lost_at_ns {
+                true => DOUBTFUL_NS,
+                false => OVERDUE_NS,
+            };
+            let is_given_up = age_ns > patience_ns || self.waiting.len() > MOST_WAITING;
+            if front.state == RequestState::InFlight && !is_given_up {
+                break;
+            }
+            self.pass_on(&mut joined, &mut take);
+        }
+        joined
+    }
+
+    /// Passes on what is left.
+    pub fn finish(&mut self, mut take: impl FnMut(&ObservedRequest)) -> JoinedRequests {
+        let mut joined = JoinedRequests::default();
+        while !self.waiting.is_empty() {
+            self.pass_on(&mut joined, &mut take);
+        }
+        joined
+    }
+
+    /// The time of the first request that is still to be passed on, or `now_ns`.
+    pub fn next_ns(&self, now_ns: u64) -> u64 {
+        self.waiting.front().map_or(now_ns, |front| front.request.at_ns)
+    }
+
+    fn pass_on(&mut self, joined: &mut JoinedRequests, take: &mut impl FnMut(&ObservedRequest)) {
+        let Some(front) = self.waiting.pop_front() else { return };
+        let (number, key) = (self.first, (front.request.op, front.request.offset));
+        self.first += 1;
+        match front.state {
+            RequestState::Requeued => return,
+            RequestState::Complete => {}
+            RequestState::InFlight => {
+                joined.without_latency += 1;
+                if self.latest.get(&key) == Some(&number) {
+                    self.latest.remove(&key);
+                }
+            }
+        }
+        joined.ios += 1;
+        take(&front.request);
+    }
+
+    fn at(&mut self, number: u64) -> Option<&mut WaitingRequest> {
+        self.waiting.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    fn replace_latest(&mut self, key: (Op, u64), older: Option<u64>) {
+        match older.filter(|older| *older >= self.first) {
+            Some(older) => self.latest.insert(key, older),
+            None => self.latest.remove(&key),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(at_ns: u64, offset: u64) -> ObservedRequest {
+        ObservedRequest { at_ns, offset, latency_ns: None, bytes: 4096, file: 0, op: Op::Read }
+    }
+
+    fn ready(joiner: &mut RequestJoiner, now_ns: u64) -> Vec<(u64, Option<u64>)> {
+        let mut found = Vec::new();
+        joiner.ready(now_ns, |one| found.push((one.at_ns, one.latency_ns.map(NonZeroU64::get))));
+        found
+    }
+
+    #[test]
+    fn requests_are_passed_on_in_the_order_of_their_issue() {
+        let mut joiner = RequestJoiner::default();
+        joiner.issued(request(10, 0));
+        joiner.issued(request(20, 4096));
+        joiner.completed(Op::Read, 4096, 50);
+        joiner.completed(Op::Read, 8192, 55);
+        assert_eq!((ready(&mut joiner, 60), joiner.next_ns(60)), (vec![], 10));
+        joiner.completed(Op::Read, 0, 70);
+        assert_eq!(ready(&mut joiner, 80), [(10, Some(60)), (20, Some(30))]);
+        assert_eq!((joiner.next_ns(80), joiner.latest.len()), (80, 0));
+    }
+
+    #[test]
+    fn requests_at_one_offset_complete_one_after_the_other() {
+        let mut joiner = RequestJoiner::default();
+        [10, 20, 30].map(|at_ns| joiner.issued(request(at_ns, 0)));
+        // The last one found no room in the driver, and is issued again.
+        joiner.requeued(Op::Read, 0);
+        joiner.issued(request(35, 0));
+        [100, 101, 102, 103].map(|at_ns| joiner.completed(Op::Read, 0, at_ns));
+        assert_eq!(ready(&mut joiner, 200), [(10, Some(90)), (20, Some(81)), (35, Some(67))]);
+        assert!(joiner.latest.is_empty() && joiner.waiting.is_empty());
+    }
+
+    #[test]
+    fn requests_that_never_complete_hold_nothing_up() {
+        let mut joiner = RequestJoiner::default();
+        joiner.issued(request(0, 0));
+        joiner.issued(request(5, 0));
+        joiner.completed(Op::Read, 0, 6);
+        joiner.issued(request(7, 4096));
+        assert_eq!(ready(&mut joiner, 8), [(0, Some(6))]);
+        assert_eq!(ready(&mut joiner, OVERDUE_NS), []);
+        assert_eq!(ready(&mut joiner, 6 + OVERDUE_NS), [(5, None)]);
+        joiner.lost(OVERDUE_NS);
+        assert_eq!(ready(&mut joiner, 6 + OVERDUE_NS), [(7, None)], "a second is enough where events were lost");
+        joiner.completed(Op::Read, 4096, 7 + OVERDUE_NS);
+        joiner.issued(request(8 + OVERDUE_NS, 0));
+        let joined = joiner.finish(|_| {});
+        assert_eq!(joined, JoinedRequests { ios: 1, without_latency: 1 });
+        assert!(joiner.waiting.is_empty());
+    }
+}
