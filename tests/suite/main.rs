@@ -39,6 +39,7 @@ mod ping;
 mod postgres;
 mod prepare;
 mod profiles;
+mod recordings;
 mod schedules;
 mod stalls;
 mod stopped;

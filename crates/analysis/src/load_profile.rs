@@ -1,20 +1,25 @@
 //! What an observed load holds: rates over time, sizes, order, working set, burstiness and latencies.
 //!
 //! A pure function of the load. What its source does not say stays unknown: intervals have no offsets, and most metrics of clouds
-//! no distribution of latencies.
+//! no distribution of latencies. Requests are looked at once, in their order, and memory does not grow with their number.
 
 mod access;
 mod burstiness;
 mod course;
 mod operations;
+mod working_set;
 
-use fathom_observed::{LoadCourse, LoadGap, ObservedInterval, ObservedLoad};
+use fathom_model::Op;
+use fathom_observed::{
+    LoadCourse, LoadError, LoadGap, ObservedInterval, ObservedLoad, ObservedRequest, Requests,
+};
 use serde::Serialize;
 
-pub use access::{AccessOrder, HotRegions, STREAMS, SizeShare, WorkingSet};
+pub use access::{AccessOrder, STREAMS, SizeShare};
 pub use burstiness::BurstinessScale;
 pub use course::{LoadCourseSeries, LoadSlice, SliceCounts};
 pub use operations::OperationProfile;
+pub use working_set::{HotRegions, WorkingSet};
 
 /// A second, ns.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -60,9 +65,144 @@ pub struct LoadProfile {
 
 /// The profile of a load.
 pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
-    let observed_ns = load.length_ns.saturating_sub(load.gaps.iter().map(|gap| gap.length_ns).sum());
-    let has_rates = has_rates(load);
-    let operations = operations::profiles(load, if has_rates { observed_ns } else { 0 });
+    match &load.course {
+        LoadCourse::Requests(trace) => {
+            let mut tally = RequestTally::new(load.started_unix_ns, trace.has_times);
+            trace.requests.iter().for_each(|request| tally.take(request));
+            tally.profile(load)
+        }
+        LoadCourse::Intervals(intervals) => profile_of_intervals(load, intervals),
+    }
+}
+
+/// The profile of requests that are read one at a time, and their load, whose requests are not kept.
+///
+/// # Errors
+/// They cannot be read, or there is none.
+pub fn profile_of_requests(mut requests: Requests<'_>) -> Result<(ObservedLoad, LoadProfile), LoadError> {
+    let load = requests.load();
+    let has_times = matches!(&load.course, LoadCourse::Requests(trace) if trace.has_times);
+    let mut tally = RequestTally::new(load.started_unix_ns, has_times);
+    for request in &mut requests {
+        tally.take(&request?);
+    }
+    if tally.requests == 0 {
+        return Err(LoadError::empty("I/O"));
+    }
+    let load = requests.into_load();
+    let profile = tally.profile(&load);
+    Ok((load, profile))
+}
+
+/// What requests hold, one after the other.
+#[derive(Debug)]
+struct RequestTally {
+    requests: u64,
+    operations: operations::OperationTally,
+    sizes: access::SizeTally,
+    order: access::OrderTally,
+    working_set: working_set::WorkingSetTally,
+    /// Of requests that have times.
+    times: Option<TimeTally>,
+}
+
+/// What the times of requests say.
+#[derive(Debug)]
+struct TimeTally {
+    depth: operations::DepthTally,
+    bursts: burstiness::BurstTally,
+    course: course::CourseTally,
+    last_ns: Option<u64>,
+    longest_idle_ns: Option<u64>,
+}
+
+impl RequestTally {
+    fn new(started_unix_ns: Option<u64>, has_times: bool) -> RequestTally {
+        RequestTally {
+            requests: 0,
+            operations: operations::OperationTally::default(),
+            sizes: access::SizeTally::default(),
+            order: access::OrderTally::default(),
+            working_set: working_set::WorkingSetTally::default(),
+            times: has_times.then(|| TimeTally {
+                depth: operations::DepthTally::default(),
+                bursts: burstiness::BurstTally::default(),
+                course: course::CourseTally::new(started_unix_ns),
+                last_ns: None,
+                longest_idle_ns: None,
+            }),
+        }
+    }
+
+    fn take(&mut self, request: &ObservedRequest) {
+        self.requests += 1;
+        self.operations.take(request);
+        if !request.op.is_sync() {
+            self.sizes.take(request);
+        }
+        if matches!(request.op, Op::Read | Op::Write) {
+            self.order.take(request);
+            self.working_set.take(request);
+        }
+        if let Some(times) = &mut self.times {
+            times.take(request);
+        }
+    }
+
+    /// The profile of the load that these requests were of.
+    fn profile(self, load: &ObservedLoad) -> LoadProfile {
+        let times = self.times.filter(|_| load.length_ns > 0);
+        let observed_ns = observed_ns(load);
+        let operations = self.operations.profiles(if times.is_some() { observed_ns } else { 0 });
+        let mut profile = LoadProfile {
+            sizes: self.sizes.sizes(),
+            order: self.order.order(),
+            working_set: self.working_set.working_set(),
+            ..profile_of_operations(load, operations)
+        };
+        if let Some(times) = times {
+            profile.burstiness = times.bursts.scales(load.length_ns);
+            let depths = times.depth.depths(observed_ns);
+            (profile.mean_queue_depth, profile.highest_queue_depth) = depths;
+            profile.longest_idle_ns = times.longest_idle_ns;
+            profile.course = times.course.series(load);
+        }
+        profile
+    }
+}
+
+impl TimeTally {
+    fn take(&mut self, request: &ObservedRequest) {
+        self.depth.take(request);
+        self.bursts.take(request.at_ns);
+        self.course.take(request);
+        if let Some(last_ns) = self.last_ns.replace(request.at_ns) {
+            let idle_ns = request.at_ns.saturating_sub(last_ns);
+            self.longest_idle_ns = Some(self.longest_idle_ns.map_or(idle_ns, |longest| longest.max(idle_ns)));
+        }
+    }
+}
+
+fn profile_of_intervals(load: &ObservedLoad, intervals: &[ObservedInterval]) -> LoadProfile {
+    let has_rates = load.length_ns > 0;
+    let observed_ns = if has_rates { observed_ns(load) } else { 0 };
+    let mut profile = profile_of_operations(load, operations::of_intervals(intervals, observed_ns));
+    if has_rates {
+        profile.course = course::of_intervals(load, intervals);
+    }
+    profile.resolution_ns = resolution_ns(intervals);
+    profile.burstiness = burstiness::of_intervals(intervals, &load.gaps, profile.resolution_ns);
+    fill_states(&mut profile, intervals);
+    profile
+}
+
+/// The part of a load with data, ns.
+fn observed_ns(load: &ObservedLoad) -> u64 {
+    load.length_ns.saturating_sub(load.gaps.iter().map(|gap| gap.length_ns).sum())
+}
+
+/// A profile of which the operations alone are known.
+fn profile_of_operations(load: &ObservedLoad, operations: Vec<OperationProfile>) -> LoadProfile {
     let of = |name: &str| operations.iter().find(|operation| operation.operation == name);
     let share = |figure: &dyn Fn(&OperationProfile) -> Option<u64>| {
         let value = |name| of(name).map_or(Some(0), figure);
@@ -70,9 +210,9 @@ pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
         let sum = reads as f64 + writes as f64;
         (sum > 0.0).then(|| reads as f64 / sum)
     };
-    let mut profile = LoadProfile {
+    LoadProfile {
         length_ns: load.length_ns,
-        observed_ns,
+        observed_ns: observed_ns(load),
         resolution_ns: None,
         read_share: share(&|operation| operation.ops),
         read_bytes_share: share(&|operation| operation.bytes),
@@ -87,37 +227,8 @@ pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
         limit_reached_share: None,
         lowest_credits: None,
         longest_idle_ns: None,
-        course: if has_rates { course::series(load) } else { LoadCourseSeries::default() },
-    };
-    match &load.course {
-        LoadCourse::Requests(trace) => {
-            profile.sizes = access::sizes(trace);
-            profile.order = access::order(trace);
-            profile.working_set = access::working_set(trace);
-            if has_rates {
-                profile.burstiness = burstiness::of_requests(&trace.requests, load.length_ns);
-                let depth = operations::queue_depth(&trace.requests, observed_ns);
-                (profile.mean_queue_depth, profile.highest_queue_depth) = depth;
-                let idle = trace.requests.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns);
-                profile.longest_idle_ns = idle.max();
-            }
-        }
-        LoadCourse::Intervals(intervals) => {
-            profile.resolution_ns = resolution_ns(intervals);
-            profile.burstiness = burstiness::of_intervals(intervals, &load.gaps, profile.resolution_ns);
-            fill_states(&mut profile, intervals);
-        }
+        course: LoadCourseSeries::default(),
     }
-    profile
-}
-
-/// Whether the load says how fast it was. Without times of their own, requests follow the device that served them.
-fn has_rates(load: &ObservedLoad) -> bool {
-    let has_times = match &load.course {
-        LoadCourse::Requests(trace) => trace.has_times,
-        LoadCourse::Intervals(_) => true,
-    };
-    has_times && load.length_ns > 0
 }
 
 /// The median length of intervals, ns.

@@ -74,7 +74,7 @@ pub use expect::{Comparison, Expectation};
 pub use expectations::ExpectationSettings;
 pub use findings::findings_of;
 pub use machine::{engine_rows, host_facts};
-pub use observed_load::{observed_load_of, read_observed_load};
+pub use observed_load::{observed_load_of, open_observed_load, read_observed_load, refused_load};
 pub use plan::{BenchPlan, BenchSettings, Effort, PlanCost};
 pub use planned::PlannedTest;
 pub use precision::{PrecisionGoal, PrecisionSettings};

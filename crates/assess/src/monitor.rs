@@ -6,6 +6,7 @@
 mod devices;
 mod error;
 mod owners;
+mod recording;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -20,11 +21,13 @@ use fathom_sys::clock::{RealClock, unix_ms};
 use fathom_sys::device::SysRoot;
 
 pub use error::MonitorError;
+pub use recording::{RecordingBegun, RecordingProgress, RecordingSettings};
 
 use crate::enter_conditions;
 
 use devices::{DeviceSelection, DeviceWatch};
 use owners::Owners;
+use recording::Recorder;
 use requests::Requests;
 
 /// Nothing completed for so long although something is in flight: a stall.
@@ -49,6 +52,8 @@ pub struct MonitorSettings {
     pub count: Option<u64>,
     /// Trace single requests where that is allowed.
     pub trace: bool,
+    /// Record the one device.
+    pub recording: Option<RecordingSettings>,
     /// Look for the processes behind the load.
     pub owners: bool,
     /// The run is kept: enter this machine and the single intervals into its record.
@@ -71,12 +76,18 @@ pub trait MonitorObserver {
     fn answered(&mut self, _device: &WatchedDevice, _length_ns: u64) {}
     /// Requests cannot be traced: why, and what to do about it.
     fn untraced(&mut self, _reason: &str, _hint: Option<&str>) {}
+    /// A device is being recorded.
+    fn recording(&mut self, _begun: &RecordingBegun) {}
+    /// The recorder lost so many events of the kernel since the last interval.
+    fn recording_lost(&mut self, _events: u64) {}
+    /// The recording has ended.
+    fn recorded(&mut self, _progress: &RecordingProgress) {}
 }
 
 /// Watches until the count is reached or `stop` asks for the end: a test for each device.
 ///
 /// # Errors
-/// A device that was named is not there, or there is none at all.
+/// A device that was named is not there, or there is none at all, or the recording cannot begin.
 pub fn run(
     settings: &MonitorSettings,
     stop: &StopHandle,
@@ -92,6 +103,7 @@ pub fn run(
             .map(|device| DeviceWatch::start(device, clock.now()))
             .collect(),
         requests: None,
+        recorder: None,
         owners: if settings.owners { Owners::start() } else { None },
         choice,
         root,
@@ -105,8 +117,17 @@ pub fn run(
             Err(error) => observer.untraced(&error.to_string(), error.hint()),
         }
     }
+    if let Some(recording) = &settings.recording {
+        let (root, clock) = (&monitor.root, monitor.clock);
+        let (recorder, begun) = Recorder::start(root, clock, &monitor.watches, recording, stop)?;
+        monitor.recorder = Some(recorder);
+        observer.recording(&begun);
+    }
     let mut tally = MonitorTally::new(settings.keeps);
     monitor.go(settings, stop, observer, &mut tally);
+    if let Some(recorder) = monitor.recorder.take() {
+        observer.recorded(&recorder.finish());
+    }
     header.interrupted = stop.reason();
     let status = if stop.is_requested() { TestStatus::Incomplete } else { TestStatus::Complete };
     let tests = tally.tests(header.interrupted.as_deref());
@@ -119,6 +140,7 @@ struct Monitor {
     choice: DeviceSelection,
     watches: Vec<DeviceWatch>,
     requests: Option<Requests>,
+    recorder: Option<Recorder>,
     owners: Option<Owners>,
 }
 
@@ -161,6 +183,10 @@ impl Monitor {
             }
             let intervals = self.end_interval(number);
             tally.add(&intervals);
+            let lost = self.recorder.as_mut().map_or(0, Recorder::newly_lost);
+            if lost > 0 {
+                observer.recording_lost(lost);
+            }
             observer.interval(&intervals);
         }
     }

@@ -3,23 +3,25 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use fathom_observed::recording::read_recording;
 use fathom_observed::{
-    LoadError, ObservedLoad, SourceKind, TraceLines, read_blktrace, read_text, source_kind,
+    LoadError, LoadSource, ObservedLoad, SourceKind, TraceLines, read_blktrace, read_text, source_kind,
 };
 use fathom_sys::files::{Input, InputCause, InputError, LOAD_EXPORT, Lines, TRACE};
 
 use crate::AssessError;
 
 /// Why a source of another kind is refused where requests are asked for.
-const NO_TRACE: &str = "it is neither an fio iolog nor a recording of blktrace nor blkparse text";
+const NO_TRACE: &str = "it is neither an fio iolog nor blkparse text nor a recording of requests by blktrace or `fathom monitor --record`";
 /// Bytes of a source that are looked at before it is read.
 const HEAD: usize = 64 << 10;
 
-/// Reads the load in the file at `path`, of whatever format; `device` chooses one of several.
+/// Opens the load in the file at `path`, of whatever format; `device` chooses one of several. The requests of fathom's recordings
+/// are read one at a time, other loads at once.
 ///
 /// # Errors
 /// The file cannot be read, has no known format or an error in it, or several devices and none is chosen.
-pub fn read_observed_load(path: &Path, device: Option<&str>) -> Result<ObservedLoad, AssessError> {
+pub fn open_observed_load(path: &Path, device: Option<&str>) -> Result<LoadSource<'static>, AssessError> {
     let (name, file) = TRACE.reader(path)?;
     let length = file.metadata().map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 });
     let mut reader = BufReader::with_capacity(HEAD, file);
@@ -33,20 +35,31 @@ pub fn read_observed_load(path: &Path, device: Option<&str>) -> Result<ObservedL
 /// The load in what `reader` gives; errors call it `name`.
 ///
 /// # Errors
-/// As [`read_observed_load`].
-pub fn observed_load_of(
+/// As [`open_observed_load`].
+pub fn observed_load_of<'a>(
     name: &str,
-    reader: impl Read,
+    reader: impl Read + Send + 'a,
     device: Option<&str>,
-) -> Result<ObservedLoad, AssessError> {
+) -> Result<LoadSource<'a>, AssessError> {
     let mut reader = BufReader::with_capacity(HEAD, reader);
     match source_kind(head(name, &mut reader)?) {
         SourceKind::Text => {
             let text = LOAD_EXPORT.text_of(name, reader)?;
-            read_text(&text, device).map_err(|error| refused(name, error))
+            let load = read_text(&text, device).map_err(|error| refused_load(name, error));
+            load.map(LoadSource::Whole)
         }
-        kind => trace_of(&TRACE, name, reader, kind, device),
+        SourceKind::Recording => read_recording(reader, device).map_err(|error| refused_load(name, error)),
+        kind => trace_of(&TRACE, name, reader, kind, device).map(LoadSource::Whole),
     }
+}
+
+/// Reads the load in the file at `path` as a whole.
+///
+/// # Errors
+/// As [`open_observed_load`]; it has more requests than are kept in memory.
+pub fn read_observed_load(path: &Path, device: Option<&str>) -> Result<ObservedLoad, AssessError> {
+    let load = open_observed_load(path, device)?.into_load(TRACE.most_entries);
+    load.map_err(|error| refused_load(&path.display().to_string(), error))
 }
 
 /// The trace in what `reader` gives. Other sources are refused.
@@ -56,7 +69,7 @@ pub fn observed_load_of(
 pub(crate) fn requests_of(
     input: &'static Input,
     name: &str,
-    reader: impl Read,
+    reader: impl Read + Send,
     device: Option<&str>,
 ) -> Result<ObservedLoad, AssessError> {
     let mut reader = BufReader::with_capacity(HEAD, reader);
@@ -72,25 +85,29 @@ pub(crate) fn requests_of(
 fn trace_of(
     input: &'static Input,
     name: &str,
-    mut reader: BufReader<impl Read>,
+    mut reader: BufReader<impl Read + Send>,
     kind: SourceKind,
     device: Option<&str>,
 ) -> Result<ObservedLoad, AssessError> {
     if kind == SourceKind::Events {
         let load = read_blktrace(&mut reader, device, input.most_entries);
-        return load.map_err(|error| refused(name, error));
+        return load.map_err(|error| refused_load(name, error));
+    }
+    if kind == SourceKind::Recording {
+        let load = read_recording(reader, device).and_then(|source| source.into_load(input.most_entries));
+        return load.map_err(|error| refused_load(name, error));
     }
     let mut lines = Lines::new(input, name, reader);
     let Some(first) = lines.next_line()? else { return Err(no_trace(name, "it is empty")) };
     if kind == SourceKind::Text {
         return Err(no_trace(name, NO_TRACE));
     }
-    let mut trace = TraceLines::new(first).map_err(|error| refused(name, error))?;
+    let mut trace = TraceLines::new(first).map_err(|error| refused_load(name, error))?;
     while let Some(line) = lines.next_line()? {
-        trace.line(line).map_err(|error| refused(name, error))?;
+        trace.line(line).map_err(|error| refused_load(name, error))?;
         lines.check_entries(trace.kept())?;
     }
-    trace.finish(device).map_err(|error| refused(name, error))
+    trace.finish(device).map_err(|error| refused_load(name, error))
 }
 
 /// The beginning of a source, which stays in the reader.
@@ -106,12 +123,14 @@ pub(crate) fn no_trace(name: &str, problem: &str) -> AssessError {
         line: 1,
         field: String::new(),
         problem: problem.to_owned(),
-        hint: "create a trace with fio --write_iolog=FILE, or with blktrace and blkparse".to_owned(),
+        hint: "create a trace with `fathom monitor --record FILE`, fio --write_iolog=FILE, or blktrace"
+            .to_owned(),
     };
-    refused(name, error)
+    refused_load(name, error)
 }
 
-fn refused(name: &str, error: LoadError) -> AssessError {
+/// A load that cannot be read or used; errors call it `name`.
+pub fn refused_load(name: &str, error: LoadError) -> AssessError {
     AssessError::ObservedLoad { name: name.to_owned(), error: Box::new(error) }
 }
 
@@ -120,7 +139,8 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> Result<ObservedLoad, String> {
-        observed_load_of("t", bytes, None).map_err(|error| error.to_string())
+        let load = observed_load_of("t", bytes, None).map_err(|error| error.to_string())?;
+        load.into_load(10).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -41,13 +41,13 @@ impl LoadError {
         LoadError::new(
             u64::from(!text.trim().is_empty()),
             problem,
-            "use a recording of `fathom monitor --record`, an fio iolog, blktrace or blkparse, `sar -d`, `sadf -j -- -d`, `iostat -x \
+            "use an fio iolog, a recording of `fathom monitor --record`, blktrace or blkparse, `sar -d`, `sadf -j -- -d`, `iostat -x \
              -t -o JSON`, a Prometheus query_range of node_exporter, or an export of AWS CloudWatch, Azure Monitor or GCP Monitoring",
         )
     }
 
     /// A source without an I/O.
-    pub(crate) fn empty(what: &str) -> LoadError {
+    pub fn empty(what: &str) -> LoadError {
         LoadError::new(0, format!("it contains no {what}"), "record again while the application runs")
     }
 

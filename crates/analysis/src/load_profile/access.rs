@@ -1,19 +1,19 @@
-//! What requests say beyond their rate: sizes, order and the part of the device that they use.
+//! What requests say beyond their rate: sizes and order.
 
 use std::collections::HashMap;
 
 use fathom_model::Op;
-use fathom_observed::{ObservedRequest, RequestTrace};
+use fathom_observed::ObservedRequest;
 use serde::Serialize;
 
 /// Sequential streams that are followed at once, for each operation.
 pub const STREAMS: usize = 16;
 /// Sizes that are listed.
 const MOST_SIZES: usize = 12;
-/// Bytes of a region whose accesses are counted together.
-const REGION: u64 = 1 << 20;
-/// Shares of the accesses for which the smallest part of the device is sought.
-const HOT_SHARES: [f64; 3] = [0.5, 0.9, 0.99];
+/// Sizes that are counted by themselves; further ones count in the total alone.
+const MOST_COUNTED: usize = 1 << 16;
+/// Sizes that are looked for one after the other.
+const FREQUENT: usize = 16;
 
 /// A size of requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,49 +39,43 @@ pub struct AccessOrder {
     pub sequential: f64,
 }
 
-/// The part of the device that requests use.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WorkingSet {
-    /// Bytes that a request covers, each counted once.
-    pub touched_bytes: u64,
-    /// From the first to the last of them, of several files together.
-    pub span_bytes: u64,
-    /// The busiest regions.
-    pub hot: Vec<HotRegions>,
+/// Counts requests by operation and size.
+#[derive(Debug, Default)]
+pub(super) struct SizeTally {
+    /// The sizes that came first, which are most of what most loads have.
+    frequent: Vec<((Op, u32), u64)>,
+    others: HashMap<(Op, u32), u64>,
+    total: u64,
 }
 
-/// The fewest regions of 1 MiB in which a share of the requests begins.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct HotRegions {
-    /// The share.
-    pub share: f64,
-    /// Bytes of these regions.
-    pub bytes: u64,
-}
-
-/// Requests that move data between memory and the device.
-fn data_requests(trace: &RequestTrace) -> impl Iterator<Item = &ObservedRequest> {
-    trace.requests.iter().filter(|request| matches!(request.op, Op::Read | Op::Write))
-}
-
-/// Sizes, the most frequent first.
-pub(super) fn sizes(trace: &RequestTrace) -> Vec<SizeShare> {
-    let mut counts: HashMap<(Op, u32), u64> = HashMap::new();
-    let mut total = 0_u64;
-    for request in trace.requests.iter().filter(|request| !request.op.is_sync()) {
-        *counts.entry((request.op, request.bytes)).or_default() += 1;
-        total += 1;
+impl SizeTally {
+    /// Counts a request that is no sync.
+    pub fn take(&mut self, request: &ObservedRequest) {
+        let size = (request.op, request.bytes);
+        self.total += 1;
+        if let Some((_, ops)) = self.frequent.iter_mut().find(|(known, _)| *known == size) {
+            *ops += 1;
+        } else if self.frequent.len() < FREQUENT {
+            self.frequent.push((size, 1));
+        } else if self.others.len() < MOST_COUNTED || self.others.contains_key(&size) {
+            *self.others.entry(size).or_default() += 1;
+        }
     }
-    let mut sizes: Vec<((Op, u32), u64)> = counts.into_iter().collect();
-    sizes.sort_unstable_by_key(|&(size, ops)| (std::cmp::Reverse(ops), size));
-    sizes.truncate(MOST_SIZES);
-    let of = |((op, bytes), ops): ((Op, u32), u64)| SizeShare {
-        operation: op.name(),
-        bytes: u64::from(bytes),
-        ops,
-        share: ops as f64 / total as f64,
-    };
-    sizes.into_iter().map(of).collect()
+
+    /// Sizes, the most frequent first.
+    pub fn sizes(self) -> Vec<SizeShare> {
+        let mut sizes = self.frequent;
+        sizes.extend(self.others);
+        sizes.sort_unstable_by_key(|&(size, ops)| (std::cmp::Reverse(ops), size));
+        sizes.truncate(MOST_SIZES);
+        let of = |((op, bytes), ops): ((Op, u32), u64)| SizeShare {
+            operation: op.name(),
+            bytes: u64::from(bytes),
+            ops,
+            share: ops as f64 / self.total as f64,
+        };
+        sizes.into_iter().map(of).collect()
+    }
 }
 
 /// The ends of the latest requests of one operation, the oldest replaced first.
@@ -117,71 +111,52 @@ impl LatestEnds {
     }
 }
 
-/// How much is sequential; `None` without reads and writes.
-pub(super) fn order(trace: &RequestTrace) -> Option<AccessOrder> {
-    let (mut reads, mut writes) = (LatestEnds::NONE, LatestEnds::NONE);
-    for request in data_requests(trace) {
+/// Follows the streams of reads and of writes.
+#[derive(Debug)]
+pub(super) struct OrderTally {
+    reads: LatestEnds,
+    writes: LatestEnds,
+}
+
+impl Default for OrderTally {
+    fn default() -> OrderTally {
+        OrderTally { reads: LatestEnds::NONE, writes: LatestEnds::NONE }
+    }
+}
+
+impl OrderTally {
+    /// Takes a read or write.
+    pub fn take(&mut self, request: &ObservedRequest) {
         match request.op {
-            Op::Read => reads.take(request),
-            _ => writes.take(request),
+            Op::Read => self.reads.take(request),
+            _ => self.writes.take(request),
         }
     }
-    let requests = reads.requests + writes.requests;
-    (requests > 0).then(|| AccessOrder {
-        sequential_reads: reads.share(),
-        sequential_writes: writes.share(),
-        sequential: (reads.sequential + writes.sequential) as f64 / requests as f64,
-    })
-}
 
-/// The part of the device in use; `None` without reads and writes.
-pub(super) fn working_set(trace: &RequestTrace) -> Option<WorkingSet> {
-    let mut ranges: Vec<(u16, u64, u32)> =
-        data_requests(trace).map(|request| (request.file, request.offset, request.bytes)).collect();
-    if ranges.is_empty() {
-        return None;
+    /// How much is sequential; `None` without reads and writes.
+    pub fn order(&self) -> Option<AccessOrder> {
+        let OrderTally { reads, writes } = self;
+        let requests = reads.requests + writes.requests;
+        (requests > 0).then(|| AccessOrder {
+            sequential_reads: reads.share(),
+            sequential_writes: writes.share(),
+            sequential: (reads.sequential + writes.sequential) as f64 / requests as f64,
+        })
     }
-    ranges.sort_unstable();
-    let (mut touched_bytes, mut span_bytes, mut regions) = (0_u64, 0_u64, Vec::new());
-    for of_file in ranges.chunk_by(|one, next| one.0 == next.0) {
-        let (mut reached, first) = (of_file[0].1, of_file[0].1);
-        for &(_, offset, bytes) in of_file {
-            let end = offset + u64::from(bytes);
-            touched_bytes = touched_bytes.saturating_add(end.saturating_sub(reached.max(offset)));
-            reached = reached.max(end);
-        }
-        span_bytes = span_bytes.saturating_add(reached - first);
-        let by_region = of_file.chunk_by(|one, next| one.1 / REGION == next.1 / REGION);
-        regions.extend(by_region.map(|of_region| of_region.len() as u64));
-    }
-    regions.sort_unstable_by(|one, other| other.cmp(one));
-    let hot =
-        HOT_SHARES.map(|share| HotRegions { share, bytes: fewest(&regions, share, ranges.len()) * REGION });
-    Some(WorkingSet { touched_bytes, span_bytes, hot: hot.to_vec() })
-}
-
-/// The fewest regions, of those by descending accesses, that have this share of all accesses.
-fn fewest(regions: &[u64], share: f64, accesses: usize) -> u64 {
-    let wanted = (share * accesses as f64).ceil() as u64;
-    let mut reached = 0;
-    let enough = regions.iter().position(|count| {
-        reached += count;
-        reached >= wanted
-    });
-    enough.map_or(regions.len(), |last| last + 1) as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{request, trace};
+    use super::super::tests::request;
     use super::*;
 
     #[test]
     fn sizes_are_listed_by_their_frequency() {
         let mut requests: Vec<_> = (0..9).map(|at| request(at, Op::Read, 0, 4096, 0)).collect();
         requests.push(request(9, Op::Write, 0, 65_536, 0));
-        requests.push(request(9, Op::Sync, 0, 0, 0));
-        let sizes = sizes(&trace(requests));
+        let mut tally = SizeTally::default();
+        requests.iter().for_each(|request| tally.take(request));
+        let sizes = tally.sizes();
         let found: Vec<_> = sizes.iter().map(|size| (size.operation, size.bytes, size.share)).collect();
         assert_eq!(found, [("read", 4096, 0.9), ("write", 65_536, 0.1)]);
     }
@@ -194,22 +169,22 @@ mod tests {
             requests.push(request(at, Op::Read, (1 << 30) + at * 4096, 4096, 0));
             requests.push(request(at, Op::Write, at * 40_960 % 7_777_777, 4096, 0));
         }
-        let order = order(&trace(requests)).unwrap();
+        let mut tally = OrderTally::default();
+        requests.iter().for_each(|request| tally.take(request));
+        let order = tally.order().unwrap();
         assert_eq!((order.sequential_reads, order.sequential_writes), (Some(0.99), Some(0.0)));
         assert_eq!(order.sequential, 0.66);
     }
 
     #[test]
-    fn bytes_are_touched_once_and_regions_counted() {
-        let mut requests: Vec<_> = (0..98).map(|at| request(at, Op::Read, 0, 8192, 0)).collect();
-        requests.push(request(98, Op::Read, 4096, 8192, 0));
-        requests.push(request(99, Op::Write, 10 << 20, 4096, 0));
-        let set = working_set(&trace(requests)).unwrap();
-        assert_eq!((set.touched_bytes, set.span_bytes), (16_384, (10 << 20) + 4096));
-        let hot: Vec<u64> = set.hot.iter().map(|hot| hot.bytes >> 20).collect();
-        assert_eq!(hot, [1, 1, 1]);
-        let all = fewest(&[98, 1, 1], 0.99, 100);
-        assert_eq!(all, 2);
-        assert!(working_set(&trace(vec![request(0, Op::Sync, 0, 0, 0)])).is_none());
+    fn many_sizes_are_counted_in_bounded_memory() {
+        let mut tally = SizeTally::default();
+        for bytes in 1..100_000 {
+            tally.take(&request(0, Op::Write, 0, bytes, 0));
+        }
+        assert_eq!((tally.frequent.len(), tally.others.len()), (FREQUENT, MOST_COUNTED));
+        tally.take(&request(0, Op::Write, 0, 500, 0));
+        let sizes = tally.sizes();
+        assert_eq!((sizes.len(), sizes[0].bytes, sizes[0].ops), (MOST_SIZES, 500, 2));
     }
 }

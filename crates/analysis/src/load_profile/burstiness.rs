@@ -5,7 +5,7 @@
 //! for arrivals that are independent of one another (Poisson), 0 for a constant rate, and it grows with the length of the windows
 //! where bursts are longer than those. Beside it stands the rate of the busiest window over the mean rate.
 
-use fathom_observed::{LoadGap, ObservedInterval, ObservedRequest};
+use fathom_observed::{LoadGap, ObservedInterval};
 use serde::Serialize;
 
 use super::{SECOND_NS, gap_ns};
@@ -71,28 +71,65 @@ impl WindowSums {
     }
 }
 
-/// The variation of requests that have times. The rest behind the last whole window does not count.
-pub(super) fn of_requests(requests: &[ObservedRequest], length_ns: u64) -> Vec<BurstinessScale> {
-    let scale = |&window_ns: &u64| {
-        let windows = length_ns / window_ns;
-        let mut sums = WindowSums { windows, ..WindowSums::default() };
-        let inside = requests.iter().map(|request| request.at_ns / window_ns);
-        let (mut window, mut count) = (u64::MAX, 0_u64);
-        for place in inside.take_while(|place| *place < windows) {
-            if place != window {
-                if count > 0 {
-                    sums.add(count as f64);
-                }
-                (window, count) = (place, 0);
-            }
-            count += 1;
+/// Counts of requests that have times, in the windows of every length.
+#[derive(Debug)]
+pub(super) struct BurstTally {
+    scales: [WindowTally; SCALES_NS.len()],
+}
+
+/// Counts in windows of one length; the latest window may not be whole.
+#[derive(Debug)]
+struct WindowTally {
+    window_ns: u64,
+    sums: WindowSums,
+    place: u64,
+    count: u64,
+}
+
+impl WindowTally {
+    fn take(&mut self, at_ns: u64) {
+        let place = at_ns / self.window_ns;
+        if place != self.place {
+            self.end_window();
+            self.place = place;
         }
+        self.count += 1;
+    }
+
+    fn end_window(&mut self) {
+        let count = std::mem::take(&mut self.count);
         if count > 0 {
-            sums.add(count as f64);
+            self.sums.add(count as f64);
         }
-        sums.scale(window_ns)
-    };
-    SCALES_NS.iter().filter_map(scale).collect()
+    }
+
+    /// The variation over `length_ns`. The rest behind the last whole window does not count.
+    fn scale(mut self, length_ns: u64) -> Option<BurstinessScale> {
+        self.sums.windows = length_ns / self.window_ns;
+        if self.place < self.sums.windows {
+            self.end_window();
+        }
+        self.sums.scale(self.window_ns)
+    }
+}
+
+impl Default for BurstTally {
+    fn default() -> BurstTally {
+        let tally = |window_ns| WindowTally { window_ns, sums: WindowSums::default(), place: 0, count: 0 };
+        BurstTally { scales: SCALES_NS.map(tally) }
+    }
+}
+
+impl BurstTally {
+    /// Counts a request, which is not earlier than the previous one.
+    pub fn take(&mut self, at_ns: u64) {
+        self.scales.iter_mut().for_each(|scale| scale.take(at_ns));
+    }
+
+    /// The variation over the length of the load.
+    pub fn scales(self, length_ns: u64) -> Vec<BurstinessScale> {
+        self.scales.into_iter().filter_map(|scale| scale.scale(length_ns)).collect()
+    }
 }
 
 /// The variation of intervals, in windows of whole intervals without a gap.
@@ -134,9 +171,16 @@ pub(super) fn of_intervals(
 #[cfg(test)]
 mod tests {
     use fathom_model::Op;
+    use fathom_observed::ObservedRequest;
 
     use super::super::tests::{minute, request};
     use super::*;
+
+    fn of_requests(requests: &[ObservedRequest], length_ns: u64) -> Vec<BurstinessScale> {
+        let mut tally = BurstTally::default();
+        requests.iter().for_each(|request| tally.take(request.at_ns));
+        tally.scales(length_ns)
+    }
 
     #[test]
     fn a_constant_rate_has_no_dispersion_and_bursts_have() {

@@ -87,41 +87,158 @@ impl SliceCounts {
     }
 }
 
-/// The slices of a load.
-pub(super) fn series(load: &ObservedLoad) -> LoadCourseSeries {
-    let finest_ns = match &load.course {
-        LoadCourse::Requests(_) => LENGTHS_NS[0],
-        LoadCourse::Intervals(intervals) => resolution_ns(intervals).unwrap_or(SECOND_NS),
-    };
-    let slice_ns = slice_ns(load.length_ns, finest_ns);
-    let origin_ns = origin_ns(load, slice_ns);
+/// The slices of intervals.
+pub(super) fn of_intervals(load: &ObservedLoad, intervals: &[ObservedInterval]) -> LoadCourseSeries {
+    let slice_ns = slice_ns(load.length_ns, resolution_ns(intervals).unwrap_or(SECOND_NS));
+    let origin_ns = origin_ns(load.started_unix_ns, slice_ns);
     let mut slices = empty(load, slice_ns, origin_ns);
     let place = |at_ns: u64| ((at_ns + origin_ns) / slice_ns) as usize;
-    match &load.course {
-        LoadCourse::Requests(trace) => {
-            let mut busiest = BusiestWindow { window_ns: slice_ns.min(SECOND_NS), place: 0, ops: 0 };
-            for request in &trace.requests {
-                let index = place(request.at_ns).min(slices.len() - 1);
-                add_request(&mut slices[index], request);
-                let rate = busiest.take(request.at_ns);
-                slices[index].peak_iops = slices[index].peak_iops.max(rate);
+    for interval in intervals {
+        let first = place(interval.start_ns).min(slices.len() - 1);
+        let last = place(interval.end_ns() - 1).min(slices.len() - 1);
+        slices[first..=last].iter_mut().for_each(|slice| add_interval(slice, interval));
+    }
+    LoadCourseSeries { slice_ns, slices }
+}
+
+/// Sums of a slice of requests.
+#[derive(Clone, Copy, Debug)]
+struct SliceSums {
+    read: SliceCounts,
+    write: SliceCounts,
+    total: SliceCounts,
+    /// The highest rate of a second, I/Os per second.
+    peak_iops: f64,
+}
+
+impl SliceSums {
+    const ZERO: SliceSums = SliceSums {
+        read: SliceCounts::ZERO,
+        write: SliceCounts::ZERO,
+        total: SliceCounts::ZERO,
+        peak_iops: 0.0,
+    };
+
+    fn take(&mut self, request: &ObservedRequest, second_iops: f64) {
+        let of_op = match request.op {
+            Op::Read => Some(&mut self.read),
+            Op::Write => Some(&mut self.write),
+            Op::Trim | Op::Sync | Op::Datasync => None,
+        };
+        let latency = request.latency_ns.map(|ns| ns.get() as f64);
+        let one = SliceCounts {
+            ops: Some(1.0),
+            bytes: Some(f64::from(request.bytes)),
+            ops_with_latency: f64::from(u8::from(latency.is_some())),
+            latency_sum_ns: latency.unwrap_or(0.0),
+        };
+        of_op.into_iter().chain([&mut self.total]).for_each(|counts| counts.add(&one));
+        self.peak_iops = self.peak_iops.max(second_iops);
+    }
+
+    fn add(&mut self, other: &SliceSums) {
+        self.read.add(&other.read);
+        self.write.add(&other.write);
+        self.total.add(&other.total);
+        self.peak_iops = self.peak_iops.max(other.peak_iops);
+    }
+
+    fn add_to(&self, slice: &mut LoadSlice) {
+        slice.read.add(&self.read);
+        slice.write.add(&self.write);
+        slice.total.add(&self.total);
+        slice.peak_iops = slice.peak_iops.max(self.peak_iops);
+    }
+}
+
+/// Rates of requests over time, while the length of the load is still unknown: hours of the clock, and, of the first two hours,
+/// slices of the shortest length of which there are not too many.
+#[derive(Debug)]
+pub(super) struct CourseTally {
+    /// The part of the first hour that lies before the load, ns.
+    origin_ns: u64,
+    hours: Vec<SliceSums>,
+    /// The length of the slices, an index into [`LENGTHS_NS`].
+    level: usize,
+    slices: Vec<SliceSums>,
+    busiest: BusiestWindow,
+}
+
+impl CourseTally {
+    pub fn new(started_unix_ns: Option<u64>) -> CourseTally {
+        CourseTally {
+            origin_ns: origin_ns(started_unix_ns, HOUR_NS),
+            hours: Vec::new(),
+            level: 0,
+            slices: Vec::new(),
+            busiest: BusiestWindow { window_ns: SECOND_NS, place: 0, ops: 0 },
+        }
+    }
+
+    /// Counts a request, which is not earlier than the previous one.
+    pub fn take(&mut self, request: &ObservedRequest) {
+        let second_iops = self.busiest.take(request.at_ns);
+        let hour = (request.at_ns + self.origin_ns) / HOUR_NS;
+        slice_at(&mut self.hours, hour).take(request, second_iops);
+        if request.at_ns < 2 * HOUR_NS {
+            while request.at_ns / LENGTHS_NS[self.level] >= MOST_SLICES {
+                self.coarsen();
             }
-            // A rest that is shorter than a window has no rate of its own.
-            let least_ns = busiest.window_ns.min(load.length_ns);
-            for slice in slices.iter_mut().filter(|slice| slice.length_ns >= least_ns) {
+            slice_at(&mut self.slices, request.at_ns / LENGTHS_NS[self.level]).take(request, second_iops);
+        }
+    }
+
+    /// Adds neighbours up to slices of the next length.
+    fn coarsen(&mut self) {
+        let together = (LENGTHS_NS[self.level + 1] / LENGTHS_NS[self.level]) as usize;
+        let sum = |slices: &[SliceSums]| {
+            slices.iter().fold(SliceSums::ZERO, |mut sum, slice| {
+                sum.add(slice);
+                sum
+            })
+        };
+        self.slices = self.slices.chunks(together).map(sum).collect();
+        self.level += 1;
+    }
+
+    /// The slices of the load, whose length is known now.
+    pub fn series(mut self, load: &ObservedLoad) -> LoadCourseSeries {
+        let slice_ns = slice_ns(load.length_ns, LENGTHS_NS[0]);
+        while LENGTHS_NS[self.level] < slice_ns.min(HOUR_NS) {
+            self.coarsen();
+        }
+        let (sums, origin_ns) = match slice_ns.is_multiple_of(HOUR_NS) {
+            true => (&self.hours, self.origin_ns),
+            false => (&self.slices, 0),
+        };
+        let mut slices = empty(load, slice_ns, origin_ns);
+        let last = slices.len() - 1;
+        for (index, sums) in sums.iter().enumerate() {
+            sums.add_to(&mut slices[index.min(last)]);
+        }
+        let window_ns = slice_ns.min(SECOND_NS);
+        // A rest that is shorter than a window has no rate of its own.
+        let least_ns = window_ns.min(load.length_ns);
+        for slice in &mut slices {
+            if window_ns < SECOND_NS {
+                slice.peak_iops = slice.total.ops.unwrap_or(0.0) * 1e9 / window_ns as f64;
+            }
+            if slice.length_ns >= least_ns {
                 let mean = slice.per_second(slice.total.ops).unwrap_or(0.0);
                 slice.peak_iops = slice.peak_iops.max(mean);
             }
         }
-        LoadCourse::Intervals(intervals) => {
-            for interval in intervals {
-                let first = place(interval.start_ns).min(slices.len() - 1);
-                let last = place(interval.end_ns() - 1).min(slices.len() - 1);
-                slices[first..=last].iter_mut().for_each(|slice| add_interval(slice, interval));
-            }
-        }
+        LoadCourseSeries { slice_ns, slices }
     }
-    LoadCourseSeries { slice_ns, slices }
+}
+
+/// The slice at `index`, which may be the first there.
+fn slice_at(slices: &mut Vec<SliceSums>, index: u64) -> &mut SliceSums {
+    let index = index as usize;
+    if index >= slices.len() {
+        slices.resize(index + 1, SliceSums::ZERO);
+    }
+    &mut slices[index]
 }
 
 /// The length of the slices: hours where there are at least two, else the shortest that are not too many.
@@ -135,9 +252,9 @@ fn slice_ns(length_ns: u64, finest_ns: u64) -> u64 {
 }
 
 /// The part of the first slice that lies before the load: hours are those of the clock, shorter slices begin with the load.
-fn origin_ns(load: &ObservedLoad, slice_ns: u64) -> u64 {
+fn origin_ns(started_unix_ns: Option<u64>, slice_ns: u64) -> u64 {
     match slice_ns.is_multiple_of(HOUR_NS) {
-        true => load.started_unix_ns.unwrap_or(0) % slice_ns,
+        true => started_unix_ns.unwrap_or(0) % slice_ns,
         false => 0,
     }
 }
@@ -180,23 +297,6 @@ impl BusiestWindow {
     }
 }
 
-fn add_request(slice: &mut LoadSlice, request: &ObservedRequest) {
-    let LoadSlice { read, write, total, .. } = slice;
-    let of_op = match request.op {
-        Op::Read => Some(read),
-        Op::Write => Some(write),
-        Op::Trim | Op::Sync | Op::Datasync => None,
-    };
-    let latency = request.latency_ns.map(|ns| ns.get() as f64);
-    let one = SliceCounts {
-        ops: Some(1.0),
-        bytes: Some(f64::from(request.bytes)),
-        ops_with_latency: f64::from(u8::from(latency.is_some())),
-        latency_sum_ns: latency.unwrap_or(0.0),
-    };
-    of_op.into_iter().chain([total]).for_each(|counts| counts.add(&one));
-}
-
 /// Adds the part of an interval that lies in a slice.
 fn add_interval(slice: &mut LoadSlice, interval: &ObservedInterval) {
     let end_ns = (slice.start_ns + slice.length_ns).min(interval.end_ns());
@@ -228,6 +328,40 @@ mod tests {
     use super::super::tests::{load, minute, request, trace};
     use super::*;
 
+    fn of_requests(requests: Vec<ObservedRequest>, length_ns: u64) -> LoadCourseSeries {
+        let mut tally = CourseTally::new(None);
+        requests.iter().for_each(|request| tally.take(request));
+        tally.series(&load(LoadCourse::Requests(trace(Vec::new())), length_ns, Vec::new()))
+    }
+
+    #[test]
+    fn slices_follow_the_length_of_the_load() {
+        // One I/O a second, two in every tenth second.
+        let requests = |seconds: u64| -> Vec<ObservedRequest> {
+            let at = |second: u64| {
+                let count = 1 + usize::from(second.is_multiple_of(10));
+                std::iter::repeat_n(request(second * 1_000, Op::Read, 0, 512, 1), count)
+            };
+            (0..seconds).flat_map(at).collect()
+        };
+        for (seconds, slices, length) in [
+            (5, 50, SECOND_NS / 10),
+            (59, 59, SECOND_NS),
+            (600, 10, 60 * SECOND_NS),
+            (7_200, 2, HOUR_NS),
+            (36_000, 10, HOUR_NS),
+        ] {
+            let series = of_requests(requests(seconds), seconds * SECOND_NS);
+            assert_eq!((series.slices.len(), series.slice_ns), (slices, length), "{seconds} s");
+            let ops: f64 = series.slices.iter().filter_map(|slice| slice.total.ops).sum();
+            assert_eq!(ops, requests(seconds).len() as f64, "{seconds} s");
+            let peak = series.slices.iter().fold(0.0, |peak: f64, slice| peak.max(slice.peak_iops));
+            assert_eq!(peak, if seconds == 5 { 20.0 } else { 2.0 }, "{seconds} s");
+        }
+        // An idle end makes them longer.
+        assert_eq!(of_requests(requests(5), 590 * SECOND_NS).slices[0].total.ops, Some(6.0));
+    }
+
     #[test]
     fn long_recordings_have_hours_and_short_ones_less() {
         let minutes = |count: u64| count * 60 * SECOND_NS;
@@ -256,7 +390,8 @@ mod tests {
         // Half past one o'clock.
         load.started_unix_ns = Some(5_400 * SECOND_NS);
         load.clock = LoadClock::Utc;
-        let series = series(&load);
+        let LoadCourse::Intervals(intervals) = &load.course else { panic!("these are intervals") };
+        let series = of_intervals(&load, intervals);
         let found: Vec<_> = series
             .slices
             .iter()
@@ -275,7 +410,7 @@ mod tests {
     #[test]
     fn requests_count_where_they_are_made() {
         let requests: Vec<_> = (0..100).map(|at| request(at * 300, Op::Write, 0, 512, 10)).collect();
-        let series = series(&load(LoadCourse::Requests(trace(requests)), 29_700_000_000, Vec::new()));
+        let series = of_requests(requests, 29_700_000_000);
         let found: Vec<_> =
             series.slices.iter().map(|slice| (slice.write.ops.unwrap(), slice.peak_iops)).collect();
         assert_eq!(found[..3], [(4.0, 4.0), (3.0, 3.0), (3.0, 3.0)]);
@@ -290,7 +425,8 @@ mod tests {
         intervals[0].peak_ops_per_second.read = Some(30);
         intervals[0].peak_ops_per_second.write = Some(50);
         intervals[2].peak_ops_per_second.read = Some(7);
-        let series = series(&load(LoadCourse::Intervals(intervals), 180 * SECOND_NS, Vec::new()));
+        let load = load(LoadCourse::Intervals(intervals.clone()), 180 * SECOND_NS, Vec::new());
+        let series = of_intervals(&load, &intervals);
         let peaks: Vec<f64> = series.slices.iter().map(|slice| slice.peak_iops).collect();
         assert_eq!(peaks, [50.0, 1.0, 100.0]);
     }
@@ -299,14 +435,12 @@ mod tests {
     fn the_rest_behind_the_last_window_is_no_peak() {
         let mut requests: Vec<_> = (0..=500).map(|at| request(at * 10, Op::Read, 0, 4096, 0)).collect();
         requests.push(request(5_001, Op::Read, 0, 4096, 0));
-        let of =
-            |requests, length_ns| series(&load(LoadCourse::Requests(trace(requests)), length_ns, Vec::new()));
         let peak = |series: LoadCourseSeries| {
             series.slices.iter().fold(0.0, |peak: f64, slice| peak.max(slice.peak_iops))
         };
-        assert_eq!(peak(of(requests.clone(), 5_001_000_000)), 100.0);
+        assert_eq!(peak(of_requests(requests.clone(), 5_001_000_000)), 100.0);
         // A load that is shorter than a window has its mean.
         requests.truncate(1);
-        assert_eq!(peak(of(requests, 1_000_000)), 1_000.0);
+        assert_eq!(peak(of_requests(requests, 1_000_000)), 1_000.0);
     }
 }

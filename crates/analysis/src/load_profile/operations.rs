@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fathom_model::Op;
-use fathom_observed::{LoadCourse, ObservedInterval, ObservedLoad, ObservedRequest, ServedIo};
+use fathom_observed::{ObservedInterval, ObservedRequest, ServedIo};
 use fathom_stats::{Latency, LatencySummary};
 use serde::Serialize;
 
@@ -32,14 +32,6 @@ pub struct OperationProfile {
     pub highest_interval_latency_ns: Option<f64>,
     /// The distribution of latencies, where every request is known.
     pub lat_ns: Option<LatencySummary>,
-}
-
-/// The operations that occur, and all together. Rates are unknown where `observed_ns` is 0.
-pub(super) fn profiles(load: &ObservedLoad, observed_ns: u64) -> Vec<OperationProfile> {
-    match &load.course {
-        LoadCourse::Requests(trace) => of_requests(&trace.requests, observed_ns),
-        LoadCourse::Intervals(intervals) => of_intervals(intervals, observed_ns),
-    }
 }
 
 /// Sums of one operation. A figure that some intervals lack is divided by the time and the I/Os of the others.
@@ -121,29 +113,41 @@ impl OperationSums {
     }
 }
 
-fn of_requests(requests: &[ObservedRequest], observed_ns: u64) -> Vec<OperationProfile> {
-    let names = ["read", "write", "trim", "sync", "total"];
-    let mut sums: [OperationSums; 5] = Default::default();
-    for request in requests {
+/// Names of the operations of requests; the last is that of all together.
+const NAMES: [&str; 5] = ["read", "write", "trim", "sync", "total"];
+
+/// Sums of requests by operation.
+#[derive(Debug, Default)]
+pub(super) struct OperationTally {
+    sums: [OperationSums; NAMES.len()],
+}
+
+impl OperationTally {
+    pub fn take(&mut self, request: &ObservedRequest) {
         let place = match request.op {
             Op::Read => 0,
             Op::Write => 1,
             Op::Trim => 2,
             Op::Sync | Op::Datasync => 3,
         };
-        for sum in [place, names.len() - 1] {
+        for sum in [place, NAMES.len() - 1] {
             let bytes = Some(u64::from(request.bytes));
-            sums[sum].add(ServedIo { ops: Some(1), bytes, latency_sum_ns: None }, 0);
+            self.sums[sum].add(ServedIo { ops: Some(1), bytes, latency_sum_ns: None }, 0);
             if let Some(ns) = request.latency_ns {
-                sums[sum].lat.record(ns.get());
+                self.sums[sum].lat.record(ns.get());
             }
         }
     }
-    let shown = names.into_iter().zip(sums).filter(|(_, sums)| sums.served.ops.is_some());
-    shown.map(|(name, sums)| sums.profile(name, observed_ns)).collect()
+
+    /// The operations that occur, and all together. Rates are unknown where `observed_ns` is 0.
+    pub fn profiles(self, observed_ns: u64) -> Vec<OperationProfile> {
+        let shown = NAMES.into_iter().zip(self.sums).filter(|(_, sums)| sums.served.ops.is_some());
+        shown.map(|(name, sums)| sums.profile(name, observed_ns)).collect()
+    }
 }
 
-fn of_intervals(intervals: &[ObservedInterval], observed_ns: u64) -> Vec<OperationProfile> {
+/// The operations of intervals, and all together. Rates are unknown where `observed_ns` is 0.
+pub(super) fn of_intervals(intervals: &[ObservedInterval], observed_ns: u64) -> Vec<OperationProfile> {
     type Served = fn(&ObservedInterval) -> ServedIo;
     let parts: [(&'static str, Served); 4] = [
         ("read", |interval| interval.by_op.read),
@@ -164,22 +168,36 @@ fn of_intervals(intervals: &[ObservedInterval], observed_ns: u64) -> Vec<Operati
     profiles
 }
 
-/// The mean and the highest number of outstanding I/Os; `None` where no latency is known.
-pub(super) fn queue_depth(requests: &[ObservedRequest], observed_ns: u64) -> (Option<f64>, Option<f64>) {
-    let mut ends: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
-    let (mut sum, mut highest) = (0.0, 0);
-    for request in requests {
-        let Some(latency) = request.latency_ns else { continue };
-        while ends.peek().is_some_and(|end| end.0 <= request.at_ns) {
-            ends.pop();
+/// Requests in flight that are followed; more are counted as so many.
+const MOST_IN_FLIGHT: usize = 1 << 20;
+
+/// The outstanding I/Os that follow from the latencies of requests.
+#[derive(Debug, Default)]
+pub(super) struct DepthTally {
+    ends: BinaryHeap<Reverse<u64>>,
+    sum_ns: f64,
+    highest: usize,
+}
+
+impl DepthTally {
+    pub fn take(&mut self, request: &ObservedRequest) {
+        let Some(latency) = request.latency_ns else { return };
+        while self.ends.peek().is_some_and(|end| end.0 <= request.at_ns) {
+            self.ends.pop();
         }
-        ends.push(Reverse(request.at_ns.saturating_add(latency.get())));
-        highest = highest.max(ends.len());
-        sum += latency.get() as f64;
+        if self.ends.len() < MOST_IN_FLIGHT {
+            self.ends.push(Reverse(request.at_ns.saturating_add(latency.get())));
+        }
+        self.highest = self.highest.max(self.ends.len());
+        self.sum_ns += latency.get() as f64;
     }
-    match highest {
-        0 => (None, None),
-        highest => (Some(sum / observed_ns as f64), Some(highest as f64)),
+
+    /// The mean and the highest number of outstanding I/Os; `None` where no latency is known.
+    pub fn depths(&self, observed_ns: u64) -> (Option<f64>, Option<f64>) {
+        match self.highest {
+            0 => (None, None),
+            highest => (Some(self.sum_ns / observed_ns as f64), Some(highest as f64)),
+        }
     }
 }
 
@@ -195,7 +213,9 @@ mod tests {
             request(1, Op::Write, 0, 8192, 300),
             request(2, Op::Sync, 0, 0, 0),
         ];
-        let found = of_requests(&requests, 1_000_000_000);
+        let mut tally = OperationTally::default();
+        requests.iter().for_each(|request| tally.take(request));
+        let found = tally.profiles(1_000_000_000);
         let names: Vec<&str> = found.iter().map(|one| one.operation).collect();
         assert_eq!(names, ["read", "write", "sync", "total"]);
         assert_eq!((found[1].mean_bytes, found[1].mean_latency_ns), (Some(8192.0), Some(300_000.0)));
@@ -235,7 +255,9 @@ mod tests {
             request(1, Op::Read, 0, 1, 2_000),
             request(3, Op::Read, 0, 1, 1_000),
         ];
-        assert_eq!(queue_depth(&requests, 6_000_000), (Some(1.0), Some(2.0)));
-        assert_eq!(queue_depth(&[], 1), (None, None));
+        let mut tally = DepthTally::default();
+        assert_eq!(tally.depths(1), (None, None));
+        requests.iter().for_each(|request| tally.take(request));
+        assert_eq!(tally.depths(6_000_000), (Some(1.0), Some(2.0)));
     }
 }

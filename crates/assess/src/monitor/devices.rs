@@ -135,7 +135,7 @@ fn watched(root: &SysRoot, name: &str, asked: Option<String>) -> Option<WatchedD
 }
 
 /// What `ask` answers, unless a file system that it asks keeps it waiting: then its thread is left behind.
-fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(super) fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     const PATIENCE: Duration = Duration::from_secs(1);
     let (sender, answer) = channel();
     let look = move || {

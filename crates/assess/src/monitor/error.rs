@@ -1,8 +1,10 @@
 //! Why a monitor did not begin.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use fathom_sys::device::DeviceError;
+use fathom_sys::files::PathRefusal;
 
 /// A monitor that could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,20 @@ pub enum MonitorError {
     /// Not one disk.
     #[error("this machine has no visible disks")]
     NoDisks,
+    /// A recording is of one device.
+    #[error("a recording is of one device, and {0} are named")]
+    RecordsOne(usize),
+    /// A device that is to be recorded is away.
+    #[error("{0} is not there")]
+    NotThere(String),
+    /// The file of a recording cannot be made.
+    #[error("cannot create the recording {}: {}", path.display(), fathom_sys::io::describe(error))]
+    Recording {
+        /// As typed.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
     /// It cannot be looked at.
     #[error("{0}")]
     Device(#[from] DeviceError),
@@ -41,6 +57,15 @@ impl MonitorError {
             MonitorError::Silent(_) => "use the device itself, which needs no response",
             MonitorError::Simulated(_) => "use `fathom fio` or `fathom bench` on it; they report each second",
             MonitorError::NoDisks => "check that /sys is mounted",
+            MonitorError::RecordsOne(_) => "name one device; record others by further runs",
+            MonitorError::NotThere(_) => "attach the device, or name another one",
+            MonitorError::Recording { error, .. } => match PathRefusal::of(error) {
+                Some(refusal) => refusal.hint(),
+                None if error.kind() == ErrorKind::AlreadyExists => {
+                    "remove it or name a new file; no recording is overwritten"
+                }
+                None => "name a new file in an existing directory",
+            },
             MonitorError::Device(error) => error.hint()?,
         };
         Some(text.to_owned())
@@ -48,6 +73,6 @@ impl MonitorError {
 
     /// True where the command line asked for what is not to be had.
     pub fn is_usage(&self) -> bool {
-        matches!(self, MonitorError::Simulated(_))
+        matches!(self, MonitorError::Simulated(_) | MonitorError::RecordsOne(_))
     }
 }

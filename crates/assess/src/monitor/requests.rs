@@ -10,7 +10,7 @@ use super::devices::DeviceWatch;
 
 /// A CPU may still be writing an event that is so young, while a later one of another CPU is already there: a virtual CPU
 /// may be taken away in between.
-const YOUNG_NS: u64 = 20_000_000;
+pub(super) const YOUNG_NS: u64 = 20_000_000;
 
 /// The trace of the devices that were there at the start, the first of the watches.
 pub(super) struct Requests {
@@ -76,18 +76,25 @@ fn settle(watch: &mut DeviceWatch, until: u64) {
     }
 }
 
+/// The operation that is counted; `None` for commands that move no data.
+pub(super) fn op_of(op: BlockOp) -> Option<Op> {
+    match op {
+        BlockOp::Read => Some(Op::Read),
+        BlockOp::Write => Some(Op::Write),
+        BlockOp::Discard => Some(Op::Trim),
+        BlockOp::Flush => Some(Op::Sync),
+        BlockOp::Other => None,
+    }
+}
+
 fn hand_on(load: &mut LoadWatch, event: &BlockEvent) {
-    let op = match event.op {
-        BlockOp::Read => Op::Read,
-        BlockOp::Write => Op::Write,
-        BlockOp::Discard => Op::Trim,
-        BlockOp::Flush => Op::Sync,
-        BlockOp::Other => return,
-    };
+    let Some(op) = op_of(event.op) else { return };
     let at = event.sector.saturating_mul(fathom_sys::device::diskstats::SECTOR_BYTES);
     match event.stage {
         BlockStage::Entered => load.entered(op, at, event.bytes),
         BlockStage::Issued => load.issued(op, at, event.bytes, event.time_ns),
         BlockStage::Completed => load.completed(op, at, event.time_ns),
+        // It stays in flight: a second issue counts as the same request.
+        BlockStage::Requeued => {}
     }
 }

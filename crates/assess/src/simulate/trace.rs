@@ -43,7 +43,7 @@ impl Trace {
     pub fn read_from(
         input: &'static Input,
         name: &str,
-        reader: impl Read,
+        reader: impl Read + Send,
         device: Option<&str>,
     ) -> Result<Trace, AssessError> {
         let ObservedLoad { format, length_ns, course, mut notes, .. } =

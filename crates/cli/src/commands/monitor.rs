@@ -2,6 +2,7 @@
 
 mod job_file;
 mod live;
+mod recording;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,7 +15,9 @@ use clap::Args;
 use fathom_analysis::monitor::capture::Capture;
 use fathom_analysis::monitor::{MonitorInterval, WatchedDevice};
 use fathom_assess::TestKeeper;
-use fathom_assess::monitor::{self, MonitorError, MonitorObserver, MonitorSettings};
+use fathom_assess::monitor::{
+    self, MonitorError, MonitorObserver, MonitorSettings, RecordingBegun, RecordingProgress,
+};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
 use fathom_record::{RunHeader, RunRecord};
@@ -64,6 +67,8 @@ pub struct MonitorArguments {
     #[arg(long, value_name = "FILE")]
     to_job: Option<PathBuf>,
     #[command(flatten)]
+    recording: recording::RecordingArguments,
+    #[command(flatten)]
     live: LiveArguments,
 }
 
@@ -75,7 +80,9 @@ Examples:
   fathom monitor --count 60 --format csv    means over a minute
   fathom monitor --json --count 60 nvme0n1 > minute.ndjson
   fathom monitor --to-job load.fio --count 60 nvme0n1
-  TARGET=/dev/nvme1n1 fathom fio load.fio   replays it on another device";
+  TARGET=/dev/nvme1n1 fathom fio load.fio   replays it on another device
+  fathom monitor --record app.load nvme0n1  every I/O, until Ctrl-C; then: fathom trace info app.load
+  fathom monitor --record app.load --record-size 1GiB --record-files 24 --interval 1m nvme0n1";
 
 fn interval(text: &str) -> Result<Nanos, String> {
     match parse_duration(text) {
@@ -106,6 +113,7 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
         interval: arguments.interval,
         count: arguments.count,
         trace: arguments.trace || arguments.to_job.is_some(),
+        recording: arguments.recording.settings(),
         owners: !arguments.no_owners,
         keeps: arguments.keeping.is_asked_for(),
         labels: arguments.keeping.labels(),
@@ -133,13 +141,18 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
         begun: false,
         ended: Arc::new(AtomicU64::new(0)),
         failed: None,
+        recording_failed: None,
     };
     let keys = if printer.live.has_screen() { None } else { keys::watch() };
     let ended = printer.ended.clone();
     caught.answer_status(move || format!("monitor: {} intervals so far", ended.load(Ordering::Relaxed)));
     let record = monitor::run(&settings, &stop, &mut printer)?;
     drop(keys);
+    let recording_failed = printer.recording_failed.take();
     let captures = printer.finish(&record)?;
+    if let Some(reason) = recording_failed {
+        return Err(recording::failed(&reason));
+    }
     if let Some(file) = job_file {
         file.write(&captures)?;
     }
@@ -194,6 +207,8 @@ struct MonitorPrinter {
     ended: Arc<AtomicU64>,
     /// What went wrong with writing; nothing more is written then.
     failed: Option<io::Error>,
+    /// Why the recording ended early.
+    recording_failed: Option<String>,
 }
 
 impl MonitorPrinter {
@@ -310,6 +325,19 @@ impl MonitorObserver for MonitorPrinter {
         if let Some(hint) = hint {
             self.say(&format!("hint: {hint}"));
         }
+    }
+
+    fn recording(&mut self, begun: &RecordingBegun) {
+        recording::begun(begun).iter().for_each(|line| self.say(line));
+    }
+
+    fn recording_lost(&mut self, events: u64) {
+        self.say(&recording::lost(events));
+    }
+
+    fn recorded(&mut self, progress: &RecordingProgress) {
+        self.recording_failed.clone_from(&progress.failed);
+        self.say(&recording::recorded(progress));
     }
 }
 

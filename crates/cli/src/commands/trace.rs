@@ -1,10 +1,13 @@
-//! `fathom trace`: observed loads, as other programs recorded them.
+//! `fathom trace`: observed loads, as `monitor --record` and other programs recorded them.
 
-use std::path::PathBuf;
+mod convert;
+
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
-use fathom_analysis::load_profile::load_profile;
-use fathom_assess::read_observed_load;
+use fathom_analysis::load_profile::{load_profile, profile_of_requests};
+use fathom_assess::{open_observed_load, refused_load};
+use fathom_observed::LoadSource;
 use fathom_report::trace_info::{TraceInfo, json, view};
 
 use super::format_arguments::FormatArguments;
@@ -20,14 +23,17 @@ pub struct TraceCommand {
 
 const EXAMPLES: &str = "\
 Examples:
-  fathom trace info app.iolog
-  fathom trace info sda.json --device nvme1n1
-  fathom trace info cloudwatch.json --json";
+  fathom monitor --record app.load nvme1n1
+  fathom trace info app.load
+  fathom trace info cloudwatch.json --json
+  fathom trace convert app.load --file /mnt/test/file > app.iolog";
 
 #[derive(Subcommand)]
 enum TraceAction {
     /// Show what a recording holds: rates by hour, sizes, order, burstiness, working set, latency, gaps
     Info(InfoArguments),
+    /// Write the requests of a recording as an iolog, which fio and `fathom fio` replay
+    Convert(convert::ConvertArguments),
 }
 
 /// What `fathom trace info` takes.
@@ -45,10 +51,13 @@ struct InfoArguments {
 }
 
 const INFO_EXAMPLES: &str = "\
-Formats: fio iolog 2 and 3, blktrace, blkparse, `sar -d`, `sadf -j -- -d`, `iostat -x -t -o JSON`, Prometheus query_range
-of node_exporter, AWS CloudWatch (JSON, CSV), Azure Monitor, GCP Monitoring; see docs/observed-load.md.
+Formats: `fathom monitor --record`, fio iolog 2 and 3, blktrace, blkparse, `sar -d`, `sadf -j -- -d`, `iostat -x -t -o
+JSON`, Prometheus query_range of node_exporter, AWS CloudWatch (JSON, CSV), Azure Monitor, GCP Monitoring; see
+docs/observed-load.md.
 
 Examples:
+  fathom trace info app.load
+  cat app.load.* | fathom trace info -
   fathom trace info app.iolog
   cat sda.blktrace.* | fathom trace info -
   sadf -j /var/log/sysstat/sa22 -- -d | fathom trace info - --device nvme0n1
@@ -62,15 +71,27 @@ Examples:
 pub fn run(command: TraceCommand) -> Result<Exit, Complaint> {
     match command.action {
         TraceAction::Info(arguments) => info(&arguments),
+        TraceAction::Convert(arguments) => convert::run(&arguments),
     }
 }
 
 fn info(arguments: &InfoArguments) -> Result<Exit, Complaint> {
-    let load = read_observed_load(&arguments.trace, arguments.trace_device.as_deref())?;
-    let profile = load_profile(&load);
-    let file = arguments.trace.display().to_string();
-    let file = if file == "-" { "standard input".to_owned() } else { file };
+    let file = name_of(&arguments.trace);
+    let (load, profile) = match open_observed_load(&arguments.trace, arguments.trace_device.as_deref())? {
+        LoadSource::Whole(load) => {
+            let profile = load_profile(&load);
+            (load, profile)
+        }
+        LoadSource::Stream(requests) => {
+            profile_of_requests(requests).map_err(|error| refused_load(&file, error))?
+        }
+    };
     let info = TraceInfo { file: &file, load: &load, profile: &profile };
     arguments.form.print(|| view(info), |out| json::render(info, out))?;
     Ok(Exit::Done)
+}
+
+/// What a recording is called.
+fn name_of(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use fathom_model::Op;
+use fathom_observed::recording::{RecordingDetail, RecordingEnd, RecordingHeader, RequestBlock};
+use fathom_observed::{ObservedRequest, RequestPoint};
 use serde_json::Value;
 
 use crate::{run, scratch};
@@ -106,4 +109,99 @@ fn what_cannot_be_read_is_refused_with_a_hint() {
             assert!(ended.stderr.contains(text), "{args:?} lacks {text}: {}", ended.stderr);
         }
     }
+}
+
+/// A recording of ten seconds: a read of 4 KiB every ms, and a write of 16 KiB every 10 ms.
+fn recording() -> Vec<u8> {
+    let header = RecordingHeader {
+        detail: RecordingDetail::Requests,
+        point: RequestPoint::Driver,
+        device: "nvme0n1".to_owned(),
+        size_bytes: 1 << 30,
+        sector_bytes: 512,
+        host: "db1".to_owned(),
+        started_unix_ns: 1_790_000_000_000_000_000,
+        file: 1,
+        from_ns: 0,
+        tool_version: "0.1.0".to_owned(),
+        notes: Vec::new(),
+    };
+    let mut block = RequestBlock::default();
+    for at_ms in 0..10_000_u64 {
+        let request = |op, offset, bytes, latency_us: u64| ObservedRequest {
+            at_ns: at_ms * 1_000_000,
+            offset,
+            latency_ns: std::num::NonZeroU64::new(latency_us * 1_000),
+            bytes,
+            file: 0,
+            op,
+        };
+        block.push(&request(Op::Read, at_ms * 7_919 % 65_536 * 4096, 4096, 100 + at_ms % 50));
+        if at_ms % 10 == 0 {
+            block.push(&request(Op::Write, at_ms / 10 * 16_384, 16_384, 900));
+        }
+    }
+    let end = RecordingEnd { end_ns: 10_000_000_000, continues: false, in_flight: 0 };
+    [header.block(), block.take(10_000_000_000, 0, 0), end.block()].concat()
+}
+
+#[test]
+fn recordings_of_fathom_are_read_as_a_stream() {
+    let dir = scratch();
+    std::fs::write(dir.path().join("app.load"), recording()).unwrap();
+    let text = run(dir.path(), &["trace", "info", "app.load"]).quietly().stdout;
+    for expected in ["fathom recording", "nvme0n1", "11,000 I/Os", "10 s long", "from the driver", "4.0 KiB"]
+    {
+        assert!(text.contains(expected), "no {expected}:\n{text}");
+    }
+    let document = run(dir.path(), &["trace", "info", "app.load", "--json"]).quietly().stdout;
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!((&document["format"], &document["entries"]), (&"fathom-recording".into(), &11_000.into()));
+    assert_eq!(document["operations"][0]["iops"], 1_000.0);
+    assert_eq!(document["working_set"]["unit_bytes"], 512);
+    // Half of it.
+    let bytes = recording();
+    std::fs::write(dir.path().join("cut.load"), &bytes[..bytes.len() - 40]).unwrap();
+    let cut = run(dir.path(), &["trace", "info", "cut.load"]).quietly().stdout;
+    assert!(cut.contains("The recorder was killed"), "{cut}");
+}
+
+#[test]
+fn recordings_become_iologs_that_are_the_same_load() {
+    let dir = scratch();
+    std::fs::write(dir.path().join("app.load"), recording()).unwrap();
+    let ended = run(dir.path(), &["trace", "convert", "app.load", "--file", "/mnt/test/file"]).quietly();
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines.len(), 11_000 + 4);
+    assert_eq!(
+        lines[..5],
+        [
+            "fio version 3 iolog",
+            "0 /mnt/test/file add",
+            "0 /mnt/test/file open",
+            "0 /mnt/test/file read 0 4096",
+            "0 /mnt/test/file write 0 16384"
+        ]
+    );
+    std::fs::write(dir.path().join("app.iolog"), &ended.stdout).unwrap();
+    let info = |name: &str| -> Value {
+        let document = run(dir.path(), &["trace", "info", name, "--json"]).quietly().stdout;
+        serde_json::from_str(&document).unwrap()
+    };
+    let (ours, theirs) = (info("app.load"), info("app.iolog"));
+    for member in ["sizes", "order", "working_set", "read_share"] {
+        assert_eq!(ours[member], theirs[member], "{member}");
+    }
+    let volume = "custom?iops=5000&latency=200us&size=1GiB";
+    let simulated = run(dir.path(), &["simulate", volume, "--trace", "app.load"]).quietly().stdout;
+    assert!(simulated.contains("fathom recording"), "{simulated}");
+    for (args, expected) in
+        [(&["app.load", "--file", "a b"][..], "an iolog cannot name 'a b'"), (&["app.load"], "--file <PATH>")]
+    {
+        let ended = run(dir.path(), &[&["trace", "convert"], args].concat());
+        assert!(ended.code == Some(2) && ended.stderr.contains(expected), "{ended:?}");
+    }
+    let sums = fixtures().join("gcp.json");
+    let ended = run(dir.path(), &["trace", "convert", sums.to_str().unwrap(), "--file", "f"]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("it has intervals, not requests"), "{ended:?}");
 }

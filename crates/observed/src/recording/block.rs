@@ -71,8 +71,8 @@ pub(super) struct Block {
 pub(super) enum BlockFault {
     /// There is none.
     End,
-    /// The source ends within it, after so many bytes of it.
-    Cut(u64),
+    /// The source ends within it.
+    Cut,
     /// It is not what was written.
     Damaged(&'static str),
     /// It is of a later version of the format.
@@ -87,7 +87,7 @@ pub(super) fn read_block(input: &mut dyn Read, content: &mut Vec<u8>) -> Result<
     match filled(input, &mut frame)? {
         0 => return Err(BlockFault::End),
         FRAME => {}
-        read => return Err(BlockFault::Cut(read as u64)),
+        _ => return Err(BlockFault::Cut),
     }
     let four = |at: usize| u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
     if frame[..MARK.len()] != MARK {
@@ -101,9 +101,8 @@ pub(super) fn read_block(input: &mut dyn Read, content: &mut Vec<u8>) -> Result<
         return Err(BlockFault::Damaged("its length is impossible"));
     }
     content.resize(length as usize, 0);
-    let read = filled(input, content)?;
-    if read < content.len() {
-        return Err(BlockFault::Cut((FRAME + read) as u64));
+    if filled(input, content)? < content.len() {
+        return Err(BlockFault::Cut);
     }
     let checksum = crc32c::crc32c_append(crc32c::crc32c(&frame[MARK.len()..CHECKSUM]), content);
     if checksum != four(CHECKSUM) {
@@ -144,10 +143,10 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[place] ^= 0x10;
             let fault = read(&damaged, &mut content).unwrap_err();
-            let is_found = matches!(fault, BlockFault::Damaged(_) | BlockFault::Version(_) | BlockFault::Cut(_));
+            let is_found = matches!(fault, BlockFault::Damaged(_) | BlockFault::Version(_) | BlockFault::Cut);
             assert!(is_found, "{place}: {fault:?}");
             let cut = read(&whole[..place], &mut content).unwrap_err();
-            assert!(matches!(cut, BlockFault::Cut(_)) == (place > 0), "{place}: {cut:?}");
+            assert!(matches!(cut, BlockFault::Cut) == (place > 0), "{place}: {cut:?}");
         }
         assert!(is_recording(&framed(BlockKind::Header, 0, b"{}")) && !is_recording(&whole));
     }

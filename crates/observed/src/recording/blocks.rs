@@ -44,7 +44,7 @@ impl<'a> Blocks<'a> {
             Ok(_) => Err("it is no header".to_owned()),
             Err(BlockFault::Version(version)) => return Err(later_version(1, version)),
             Err(BlockFault::Io(error)) => return Err(unreadable(&error)),
-            Err(BlockFault::End | BlockFault::Cut(_)) => Err("it is incomplete".to_owned()),
+            Err(BlockFault::End | BlockFault::Cut) => Err("it is incomplete".to_owned()),
             Err(BlockFault::Damaged(reason)) => Err(reason.to_owned()),
         };
         let header = match header {
@@ -105,13 +105,13 @@ impl<'a> Blocks<'a> {
     fn stopped(&mut self, fault: &BlockFault) {
         match (fault, self.ended) {
             (BlockFault::End, Some(_)) => {}
-            (BlockFault::End | BlockFault::Cut(_), None) => self.notes.push(
-                "the recorder was killed: the last second, and I/Os in flight before it, may be missing".to_owned(),
+            (BlockFault::End | BlockFault::Cut, None) => self.notes.push(
+                "the recorder was killed: the last second, and I/Os in flight before it, may be missing"
+                    .to_owned(),
             ),
-            (BlockFault::Damaged(reason), _) => self.notes.push(format!(
-                "block {} is damaged ({reason}): what follows is not read",
-                self.number + 1
-            )),
+            (BlockFault::Damaged(reason), _) => self
+                .notes
+                .push(format!("block {} is damaged ({reason}): what follows is not read", self.number + 1)),
             _ => self.notes.push(format!("block {} is incomplete", self.number + 1)),
         }
         if let Some(end) = self.ended {
@@ -154,7 +154,8 @@ impl<'a> Blocks<'a> {
         let header = RecordingHeader::parse(&self.content).map_err(|problem| self.broken(&problem))?;
         let differs = |what: &str, hint: &str| Err(LoadError::new(0, format!("{what} differ"), hint));
         if header.device != self.first.device {
-            let devices = format!("the devices of the recordings, {} and {},", self.first.device, header.device);
+            let devices =
+                format!("the devices of the recordings, {} and {},", self.first.device, header.device);
             return differs(&devices, "name the files of one device");
         }
         if (header.detail, header.point) != (self.first.detail, self.first.point) {
@@ -164,7 +165,11 @@ impl<'a> Blocks<'a> {
         let later = header.started_unix_ns.checked_sub(self.first.started_unix_ns);
         let shift = later.and_then(|later| i64::try_from(later).ok());
         let shift = shift.and_then(|shift| shift.checked_sub(i64::try_from(self.first.from_ns).ok()?));
-        let in_order = if is_same { header.file > self.header.file } else { header.started_unix_ns > self.header.started_unix_ns };
+        let in_order = if is_same {
+            header.file > self.header.file
+        } else {
+            header.started_unix_ns > self.header.started_unix_ns
+        };
         let Some(shift_ns) = shift.filter(|_| in_order) else {
             let hint = "join the files by their numbers, and recordings by their times";
             return Err(LoadError::new(0, "the files of the recording are not in their order", hint));
@@ -220,7 +225,10 @@ impl<'a> Blocks<'a> {
 
 impl std::fmt::Debug for Blocks<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Blocks").field("number", &self.number).field("header", &self.header).finish_non_exhaustive()
+        f.debug_struct("Blocks")
+            .field("number", &self.number)
+            .field("header", &self.header)
+            .finish_non_exhaustive()
     }
 }
 

@@ -198,11 +198,11 @@ mod tests {
     #[test]
     fn requests_at_one_offset_complete_one_after_the_other() {
         let mut joiner = RequestJoiner::default();
-        [10, 20, 30].map(|at_ns| joiner.issued(request(at_ns, 0)));
+        [10, 20, 30].into_iter().for_each(|at_ns| joiner.issued(request(at_ns, 0)));
         // The last one found no room in the driver, and is issued again.
         joiner.requeued(Op::Read, 0);
         joiner.issued(request(35, 0));
-        [100, 101, 102, 103].map(|at_ns| joiner.completed(Op::Read, 0, at_ns));
+        (100..104).for_each(|at_ns| joiner.completed(Op::Read, 0, at_ns));
         assert_eq!(ready(&mut joiner, 200), [(10, Some(90)), (20, Some(81)), (35, Some(67))]);
         assert!(joiner.latest.is_empty() && joiner.waiting.is_empty());
     }
@@ -218,7 +218,11 @@ mod tests {
         assert_eq!(ready(&mut joiner, OVERDUE_NS), []);
         assert_eq!(ready(&mut joiner, 6 + OVERDUE_NS), [(5, None)]);
         joiner.lost(OVERDUE_NS);
-        assert_eq!(ready(&mut joiner, 6 + OVERDUE_NS), [(7, None)], "a second is enough where events were lost");
+        assert_eq!(
+            ready(&mut joiner, 6 + OVERDUE_NS),
+            [(7, None)],
+            "a second is enough where events were lost"
+        );
         joiner.completed(Op::Read, 4096, 7 + OVERDUE_NS);
         joiner.issued(request(8 + OVERDUE_NS, 0));
         let joined = joiner.finish(|_| {});

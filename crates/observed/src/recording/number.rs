@@ -59,8 +59,13 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
-        for bytes in [&[][..], &[0x80], &[0xff; 10], &[0x80; 12], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]]
-        {
+        for bytes in [
+            &[][..],
+            &[0x80],
+            &[0xff; 10],
+            &[0x80; 12],
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
+        ] {
             assert_eq!(get(bytes, &mut 0), None, "{bytes:?}");
         }
     }

@@ -8,9 +8,9 @@ use super::blocks::Blocks;
 use super::number::get;
 use super::request_code::RequestCode;
 use super::{RecordingDetail, sums_code};
+use crate::LoadError;
 use crate::load::{LoadCourse, ObservedInterval, ObservedLoad, ObservedRequest, RequestTrace};
 use crate::requests::{LoadSource, Requests};
-use crate::LoadError;
 
 /// Intervals in memory at most. Beyond that, neighbours are added up.
 const MOST_INTERVALS: usize = 1 << 18;

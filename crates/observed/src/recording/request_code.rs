@@ -163,6 +163,10 @@ mod tests {
             assert_eq!(RequestCode::default().decode(bytes, &mut 0), None, "{bytes:?}");
         }
         assert!(RequestCode::default().decode(&[sequential, 0], &mut 0).is_some());
-        assert_eq!(RequestCode::from(u64::MAX).decode(&[sequential, 1], &mut 0), None, "beyond the end of time");
+        assert_eq!(
+            RequestCode::from(u64::MAX).decode(&[sequential, 1], &mut 0),
+            None,
+            "beyond the end of time"
+        );
     }
 }

@@ -34,7 +34,14 @@ pub(super) fn decode(bytes: &[u8], at: &mut usize) -> Option<ObservedInterval> {
     let queue_depth_milli = get_known(bytes, at)?;
     let utilization = get_known(bytes, at)?;
     let utilization_ppm = utilization.map(u32::try_from).transpose().ok()?;
-    let interval = ObservedInterval { start_ns, length_ns, by_op, queue_depth_milli, utilization_ppm, ..Default::default() };
+    let interval = ObservedInterval {
+        start_ns,
+        length_ns,
+        by_op,
+        queue_depth_milli,
+        utilization_ppm,
+        ..Default::default()
+    };
     Some(interval.with_total())
 }
 
@@ -145,6 +152,9 @@ mod tests {
             intervals.iter().map(|one| (one.start_ns / 1_000_000_000, one.total.ops.unwrap())).collect();
         assert_eq!(found, [(0, 40), (3, 5), (5, 2)]);
         assert_eq!(intervals[0].peak_ops_per_second.read, Some(30));
-        assert_eq!((intervals[0].queue_depth_milli, intervals[0].utilization_ppm), (Some(200), Some(500_000)));
+        assert_eq!(
+            (intervals[0].queue_depth_milli, intervals[0].utilization_ppm),
+            (Some(200), Some(500_000))
+        );
     }
 }

@@ -59,9 +59,9 @@ pub fn render(info: TraceInfo<'_>, out: &mut dyn Write) -> io::Result<()> {
     let TraceInfo { file, load, profile } = info;
     let (detail, entries, seen_at, has_times) = match &load.course {
         LoadCourse::Requests(trace) => {
-            ("requests", trace.requests.len(), Some(trace.point.name()), trace.has_times)
+            ("requests", super::view::requests(profile), Some(trace.point.name()), trace.has_times)
         }
-        LoadCourse::Intervals(intervals) => ("intervals", intervals.len(), None, true),
+        LoadCourse::Intervals(intervals) => ("intervals", intervals.len() as u64, None, true),
     };
     let files = match &load.course {
         LoadCourse::Requests(trace) if trace.files.len() > 1 => {
@@ -82,7 +82,7 @@ pub fn render(info: TraceInfo<'_>, out: &mut dyn Write) -> io::Result<()> {
         device: &load.device,
         files,
         detail,
-        entries: entries as u64,
+        entries,
         seen_at,
         has_times,
         started_unix_ns: load.started_unix_ns,

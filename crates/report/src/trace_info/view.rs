@@ -12,6 +12,8 @@ use super::TraceInfo;
 use crate::columns::capital;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
 
+/// The unit of the bytes that are touched, unless much is.
+const SECTOR: u64 = 512;
 /// Gaps that are listed.
 const MOST_GAPS: usize = 10;
 
@@ -35,7 +37,7 @@ fn head(info: TraceInfo<'_>) -> ViewHead {
         _ => load.device.clone(),
     };
     let detail = match (&load.course, profile.resolution_ns) {
-        (LoadCourse::Requests(trace), _) => format!("{} I/Os", grouped(trace.requests.len() as u64)),
+        (LoadCourse::Requests(_), _) => format!("{} I/Os", grouped(requests(profile))),
         (LoadCourse::Intervals(intervals), Some(length)) => {
             format!("{} intervals of {}", grouped(intervals.len() as u64), duration(Nanos(length)))
         }
@@ -47,6 +49,11 @@ fn head(info: TraceInfo<'_>) -> ViewHead {
         load.started_unix_ns.map(|ns| format!("{} {}", time_text(ns, "%Y-%m-%d %H:%M"), zone(load)));
     let length = format!("{} long", duration(Nanos(profile.length_ns)));
     ViewHead { target, host: [detail, length].into_iter().chain(started).collect(), started_unix_ms: 0 }
+}
+
+/// The number of requests, which a load that is read one request at a time does not keep.
+pub(super) fn requests(profile: &LoadProfile) -> u64 {
+    profile.operations.last().and_then(|total| total.ops).unwrap_or(0)
 }
 
 /// What times of the day are of.
@@ -113,10 +120,16 @@ fn figures(load: &ObservedLoad, profile: &LoadProfile) -> Vec<KeyFigure> {
         let hot: Vec<String> =
             set.hot.iter().map(|hot| format!("{} in {}", percent(hot.share), bytes(hot.bytes))).collect();
         let text = format!(
-            "{} touched within {}; of the I/Os {} (in regions of 1 MiB)",
+            "{} touched{} within {}; of the I/Os {} (in regions of {})",
             bytes(set.touched_bytes),
+            if set.unit_bytes > SECTOR {
+                format!(" (in units of {})", bytes(set.unit_bytes))
+            } else {
+                String::new()
+            },
             bytes(set.span_bytes),
-            hot.join(", ")
+            hot.join(", "),
+            bytes(set.region_bytes)
         );
         figures.push(KeyFigure::new("working set", text));
     } else {

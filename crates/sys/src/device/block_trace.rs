@@ -32,6 +32,8 @@ pub enum BlockStage {
     Entered,
     /// It is issued to the driver; again where the driver had no room.
     Issued,
+    /// The driver had no room for it: it goes back to the queue, and is issued again.
+    Requeued,
     /// The driver has answered it.
     Completed,
 }
@@ -209,6 +211,7 @@ fn filter(devices: &[Traced], stage: BlockStage) -> String {
 const EVENTS: &[(&str, BlockStage)] = &[
     ("block_rq_issue", BlockStage::Issued),
     ("block_rq_complete", BlockStage::Completed),
+    ("block_rq_requeue", BlockStage::Requeued),
     ("block_bio_queue", BlockStage::Entered),
 ];
 

@@ -1,0 +1,285 @@
+//! The part of a device that requests use, in bounded memory: what is touched, in units that grow with it, and how often each region
+//! is.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use fathom_observed::ObservedRequest;
+use serde::Serialize;
+
+/// The smallest unit, bytes.
+const LEAST_UNIT: u64 = 512;
+/// Units whose use is kept together.
+const UNITS: u64 = 256;
+/// The smallest region whose accesses are counted together, bytes.
+const LEAST_REGION: u64 = 1 << 20;
+/// Groups of units in memory at most, 40 bytes each; units grow beyond that.
+const MOST_GROUPS: usize = 1 << 19;
+/// Regions in memory at most, 16 bytes each.
+const MOST_REGIONS: usize = 1 << 20;
+/// Shares of the accesses for which the smallest part of the device is sought.
+const HOT_SHARES: [f64; 3] = [0.5, 0.9, 0.99];
+/// Bits of a place on a device.
+const PLACE_BITS: u32 = 48;
+
+/// The part of the device that requests use.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkingSet {
+    /// Bytes that a request covers, each counted once, in whole units.
+    pub touched_bytes: u64,
+    /// The unit, bytes: a sector, unless much is touched.
+    pub unit_bytes: u64,
+    /// From the first to the last of them, of several files together.
+    pub span_bytes: u64,
+    /// The size of a region, bytes: 1 MiB, unless many are used.
+    pub region_bytes: u64,
+    /// The busiest regions.
+    pub hot: Vec<HotRegions>,
+}
+
+/// The fewest regions in which a share of the requests begins.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HotRegions {
+    /// The share.
+    pub share: f64,
+    /// Bytes of these regions.
+    pub bytes: u64,
+}
+
+/// Hashes places, which differ in their low bits.
+#[derive(Debug, Default)]
+pub(super) struct PlaceHasher(u64);
+
+impl Hasher for PlaceHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+type PlaceMap<T> = HashMap<u64, T, BuildHasherDefault<PlaceHasher>>;
+
+/// A place of a file: the file in the high bits.
+fn place(file: u16, index: u64) -> u64 {
+    u64::from(file) << PLACE_BITS | index
+}
+
+/// The place that holds this one where places are twice as long.
+fn doubled(place: u64) -> u64 {
+    const INDEX: u64 = (1 << PLACE_BITS) - 1;
+    place & !INDEX | (place & INDEX) >> 1
+}
+
+/// Follows what requests use.
+#[derive(Debug)]
+pub(super) struct WorkingSetTally {
+    most_groups: usize,
+    unit_bytes: u64,
+    /// Which units of a group are touched.
+    groups: PlaceMap<[u64; 4]>,
+    most_regions: usize,
+    region_bytes: u64,
+    /// Accesses that begin in a region.
+    regions: PlaceMap<u64>,
+    /// First and last byte of each file.
+    spans: Vec<Option<(u64, u64)>>,
+    accesses: u64,
+}
+
+impl Default for WorkingSetTally {
+    fn default() -> WorkingSetTally {
+        WorkingSetTally::within(MOST_GROUPS, MOST_REGIONS)
+    }
+}
+
+impl WorkingSetTally {
+    fn within(most_groups: usize, most_regions: usize) -> WorkingSetTally {
+        WorkingSetTally {
+            most_groups,
+            unit_bytes: LEAST_UNIT,
+            groups: PlaceMap::default(),
+            most_regions,
+            region_bytes: LEAST_REGION,
+            regions: PlaceMap::default(),
+            spans: Vec::new(),
+            accesses: 0,
+        }
+    }
+
+    /// Adds a read or write.
+    pub fn take(&mut self, request: &ObservedRequest) {
+        self.accesses += 1;
+        let end = request.offset.saturating_add(u64::from(request.bytes));
+        let index = usize::from(request.file);
+        if index >= self.spans.len() {
+            self.spans.resize(index + 1, None);
+        }
+        let (first, last) = self.spans[index].unwrap_or((request.offset, end));
+        self.spans[index] = Some((first.min(request.offset), last.max(end)));
+        *self.regions.entry(place(request.file, request.offset / self.region_bytes)).or_default() += 1;
+        if self.regions.len() > self.most_regions {
+            self.double_regions();
+        }
+        if request.bytes > 0 {
+            self.touch(request.file, request.offset, end);
+        }
+    }
+
+    fn touch(&mut self, file: u16, mut offset: u64, end: u64) {
+        while offset < end {
+            let group_bytes = self.unit_bytes * UNITS;
+            let group = offset / group_bytes;
+            let begin = group * group_bytes;
+            let first = (offset - begin) / self.unit_bytes;
+            let last = (end.min(begin.saturating_add(group_bytes)) - 1 - begin) / self.unit_bytes;
+            let bits = self.groups.entry(place(file, group)).or_default();
+            for (word, bits) in (0_u64..).zip(bits.iter_mut()) {
+                let (low, high) = (first.max(word * 64), last.min(word * 64 + 63));
+                if low <= high {
+                    *bits |= u64::MAX >> (63 - (high - low)) << (low % 64);
+                }
+            }
+            offset = begin.saturating_add(group_bytes);
+            if self.groups.len() > self.most_groups {
+                self.double_units();
+            }
+        }
+    }
+
+    fn double_units(&mut self) {
+        let mut groups = PlaceMap::default();
+        for (place, [a, b, c, d]) in std::mem::take(&mut self.groups) {
+            let half = [paired(a) | paired(b) << 32, paired(c) | paired(d) << 32];
+            let into: &mut [u64; 4] = groups.entry(doubled(place)).or_default();
+            let at = if place & 1 == 0 { 0 } else { 2 };
+            into[at] |= half[0];
+            into[at + 1] |= half[1];
+        }
+        self.groups = groups;
+        self.unit_bytes *= 2;
+    }
+
+    fn double_regions(&mut self) {
+        let mut regions = PlaceMap::default();
+        for (place, accesses) in std::mem::take(&mut self.regions) {
+            *regions.entry(doubled(place)).or_default() += accesses;
+        }
+        self.regions = regions;
+        self.region_bytes *= 2;
+    }
+
+    /// The part of the device in use; `None` without reads and writes.
+    pub fn working_set(self) -> Option<WorkingSet> {
+        if self.accesses == 0 {
+            return None;
+        }
+        let units: u64 = self.groups.values().flatten().map(|bits| u64::from(bits.count_ones())).sum();
+        let span_bytes = self.spans.iter().flatten().map(|(first, end)| end - first);
+        let mut regions: Vec<u64> = self.regions.into_values().collect();
+        regions.sort_unstable_by(|one, other| other.cmp(one));
+        let hot = HOT_SHARES.map(|share| HotRegions {
+            share,
+            bytes: fewest(&regions, share, self.accesses).saturating_mul(self.region_bytes),
+        });
+        Some(WorkingSet {
+            touched_bytes: units.saturating_mul(self.unit_bytes),
+            unit_bytes: self.unit_bytes,
+            span_bytes: span_bytes.fold(0, u64::saturating_add),
+            region_bytes: self.region_bytes,
+            hot: hot.to_vec(),
+        })
+    }
+}
+
+/// One bit for each pair of bits that is set where any of the two is.
+fn paired(bits: u64) -> u64 {
+    let mut bits = (bits | bits >> 1) & 0x5555_5555_5555_5555;
+    for (shift, mask) in [
+        (1, 0x3333_3333_3333_3333),
+        (2, 0x0f0f_0f0f_0f0f_0f0f),
+        (4, 0x00ff_00ff_00ff_00ff),
+        (8, 0x0000_ffff_0000_ffff),
+        (16, 0x0000_0000_ffff_ffff),
+    ] {
+        bits = (bits | bits >> shift) & mask;
+    }
+    bits
+}
+
+/// The fewest regions, of those by descending accesses, that have this share of all accesses.
+fn fewest(regions: &[u64], share: f64, accesses: u64) -> u64 {
+    let wanted = (share * accesses as f64).ceil() as u64;
+    let mut reached = 0;
+    let enough = regions.iter().position(|count| {
+        reached += count;
+        reached >= wanted
+    });
+    enough.map_or(regions.len(), |last| last + 1) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::Op;
+
+    use super::super::tests::request;
+    use super::*;
+
+    fn set(mut tally: WorkingSetTally, places: &[(u64, u32)]) -> Option<WorkingSet> {
+        places.iter().for_each(|&(offset, bytes)| tally.take(&request(0, Op::Read, offset, bytes, 0)));
+        tally.working_set()
+    }
+
+    #[test]
+    fn bytes_are_touched_once_and_regions_counted() {
+        let mut places = vec![(0, 8192); 98];
+        places.extend([(4096, 8192), (10 << 20, 4096)]);
+        let found = set(WorkingSetTally::default(), &places).unwrap();
+        assert_eq!((found.touched_bytes, found.span_bytes), (16_384, (10 << 20) + 4096));
+        assert_eq!((found.unit_bytes, found.region_bytes), (512, 1 << 20));
+        let hot: Vec<u64> = found.hot.iter().map(|hot| hot.bytes >> 20).collect();
+        assert_eq!(hot, [1, 1, 1]);
+        assert_eq!(fewest(&[98, 1, 1], 0.99, 100), 2);
+        assert!(set(WorkingSetTally::default(), &[]).is_none());
+    }
+
+    #[test]
+    fn units_and_regions_grow_with_what_is_touched() {
+        // Every second MiB of 64, 64 KiB each.
+        let places: Vec<(u64, u32)> = (0..64).map(|place| (place << 21, 64 << 10)).collect();
+        let exact = set(WorkingSetTally::default(), &places).unwrap();
+        assert_eq!((exact.touched_bytes, exact.hot[2].bytes), (4 << 20, 64 << 20));
+        let coarse = set(WorkingSetTally::within(4, 8), &places).unwrap();
+        // Groups of 32 MiB, regions of 16 MiB.
+        assert_eq!((coarse.unit_bytes, coarse.region_bytes), (128 << 10, 16 << 20));
+        assert_eq!((coarse.touched_bytes, coarse.hot[2].bytes), (64 * (128 << 10), 128 << 20));
+        assert_eq!(coarse.span_bytes, exact.span_bytes);
+    }
+
+    #[test]
+    fn long_requests_cover_several_groups() {
+        for (offset, bytes) in
+            [(512, 4 << 20), (131_072 - 512, 1024), (0, 131_072), (1 << 62, u32::MAX - 511)]
+        {
+            let found = set(WorkingSetTally::default(), &[(offset, bytes)]).unwrap();
+            assert_eq!(found.touched_bytes, u64::from(bytes), "{offset} {bytes}");
+        }
+        assert_eq!(set(WorkingSetTally::default(), &[(7, 1)]).unwrap().touched_bytes, 512);
+    }
+
+    #[test]
+    fn pairs_of_bits_become_one() {
+        let slow = |bits: u64| (0..32).fold(0, |sum, at| sum | u64::from(bits >> (2 * at) & 3 != 0) << at);
+        for bits in
+            [0, 1, 2, 3, u64::MAX, 0x8000_0000_0000_0001, 0x1234_5678_9abc_def0, 0xaaaa_5555_0f0f_f0f0]
+        {
+            assert_eq!(paired(bits), slow(bits), "{bits:x}");
+        }
+    }
+}
