@@ -38,7 +38,7 @@ fn load(device: &LoopDevice, log: &Path) {
         "--rw=randrw",
         "--bssplit=4k/50:8k/30:64k/20",
     ]);
-    command.args(["--norandommap", "--time_based=0", "--rate_iops=1000,1000", "--eta=never"]);
+    command.args(["--norandommap", "--rate_iops=1000,1000", "--eta=never"]);
     command.arg(format!("--number_ios={IOS}")).arg(format!("--write_iolog={}", log.display()));
     command.arg(filename(device.path()));
     run(&mut command).assert_code(0);
