@@ -8,6 +8,8 @@ use fathom_workload::Rng;
 struct Stream {
     op: Op,
     rate: Rate,
+    /// Whole ns from one request to the next, and the remainder in parts of the rate's requests; a division, and so kept.
+    gap: (u64, u64),
     /// When the next request is due, session ns.
     next: u64,
     /// Accumulated remainder of whole ns, in parts of the rate's requests.
@@ -30,7 +32,7 @@ impl Stream {
     }
 
     fn even_gap(&mut self) -> u64 {
-        let (whole, rest) = self.rate.gap();
+        let (whole, rest) = self.gap;
         self.carried += rest;
         let more = u64::from(self.carried >= self.rate.requests());
         self.carried -= more * self.rate.requests();
@@ -47,6 +49,9 @@ impl Stream {
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     streams: Vec<Stream>,
+    /// The stream with the earliest request, and when that is due; `u64::MAX` before the beginning.
+    first: usize,
+    due: u64,
 }
 
 impl Arrivals {
@@ -54,10 +59,22 @@ impl Arrivals {
     pub fn new(plan: &RatePlan, seed: u64) -> Option<Arrivals> {
         let stream = |(op, rate): (Op, &Option<Rate>)| {
             let random = (plan.process == RateProcess::Poisson).then(|| Rng::stream(seed, 7 + op as u64));
-            Some(Stream { op, rate: (*rate)?, next: u64::MAX, carried: 0, random })
+            let rate = (*rate)?;
+            Some(Stream { op, rate, gap: rate.gap(), next: u64::MAX, carried: 0, random })
         };
         let streams: Vec<Stream> = plan.rates.iter().filter_map(stream).collect();
-        (!streams.is_empty()).then_some(Arrivals { streams })
+        (!streams.is_empty()).then_some(Arrivals { streams, first: 0, due: u64::MAX })
+    }
+
+    /// Finds the earliest request; of two at the same time, that of the first stream.
+    #[inline]
+    fn find_first(&mut self) {
+        (self.first, self.due) = (0, u64::MAX);
+        for (index, stream) in self.streams.iter().enumerate() {
+            if stream.next < self.due {
+                (self.first, self.due) = (index, stream.next);
+            }
+        }
     }
 
     /// Begins at `now`: the first request of each even stream is due immediately.
@@ -68,6 +85,7 @@ impl Arrivals {
                 stream.advance();
             }
         }
+        self.find_first();
     }
 
     /// Delays all requests that are not taken.
@@ -75,6 +93,7 @@ impl Arrivals {
         for stream in &mut self.streams {
             stream.next = stream.next.saturating_add(delay_ns);
         }
+        self.find_first();
     }
 
     /// Whether requests of `op` have a rate.
@@ -83,18 +102,22 @@ impl Arrivals {
     }
 
     /// When the next request is due, session ns; `u64::MAX` before the beginning.
+    #[inline]
     pub fn next_due(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.next).min().unwrap_or(u64::MAX)
+        self.due
     }
 
     /// Takes the earliest request that is due by `now`: its operation and due time.
+    #[inline]
     pub fn take(&mut self, now: u64) -> Option<(Op, u64)> {
-        let first = self.streams.iter_mut().min_by_key(|stream| stream.next)?;
-        let (op, due) = (first.op, first.next);
+        let due = self.due;
         if due > now {
             return None;
         }
+        let first = &mut self.streams[self.first];
+        let op = first.op;
         first.advance();
+        self.find_first();
         Some((op, due))
     }
 
