@@ -211,7 +211,8 @@ impl Run<'_> {
 
     /// Reports the outcome so far, if the observer requests it.
     fn report_so_far(&self, workers: &[Running], watch: &Observer, now: u64, observer: &mut dyn RunObserver) {
-        if !observer.wants_outcome_so_far() {
+        let is_due = observer.takes_due_outcome(now - self.origin);
+        if !is_due && !observer.wants_outcome_so_far() {
             return;
         }
         let mut outcome = self.outcome.clone();

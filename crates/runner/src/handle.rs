@@ -98,7 +98,6 @@ pub struct EventSender<E, T> {
 struct RegularOutcomes {
     interval: Nanos,
     next: Nanos,
-    is_due: bool,
 }
 
 impl RunHandle<RunEvent, Result<RunOutcome, RunError>> {
@@ -277,9 +276,9 @@ impl<E, T> EventSender<E, T> {
         }
     }
 
-    /// Sends the outcome so far every `interval`, at the tick at which it is due.
+    /// Sends the outcome so far every `interval`.
     pub fn send_outcomes(&mut self, interval: Nanos) {
-        self.outcomes = Some(RegularOutcomes { interval, next: interval, is_due: false });
+        self.outcomes = Some(RegularOutcomes { interval, next: interval });
     }
 
     /// True once after each request for the outcome so far.
@@ -295,14 +294,18 @@ impl<E: From<RunEvent>, T> RunObserver for EventSender<E, T> {
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
         self.tell(RunEvent::Snapshot(Box::new(snapshot.clone())).into());
-        if let Some(outcomes) = &mut self.outcomes {
-            outcomes.is_due = outcomes.passes(Nanos(snapshot.elapsed_ns));
-        }
     }
 
     fn wants_outcome_so_far(&mut self) -> bool {
-        let is_due = self.outcomes.as_ref().is_some_and(|outcomes| outcomes.is_due);
-        self.takes_outcome_request() || is_due
+        self.takes_outcome_request()
+    }
+
+    fn next_outcome_ns(&self) -> Option<u64> {
+        self.outcomes.as_ref().map(|outcomes| outcomes.next.0)
+    }
+
+    fn takes_due_outcome(&mut self, elapsed_ns: u64) -> bool {
+        self.outcomes.as_mut().is_some_and(|outcomes| outcomes.passes(Nanos(elapsed_ns)))
     }
 
     fn outcome_so_far(&mut self, outcome: &RunOutcome) {
@@ -311,7 +314,7 @@ impl<E: From<RunEvent>, T> RunObserver for EventSender<E, T> {
 }
 
 impl RegularOutcomes {
-    /// True if one is due at `elapsed`, the time of a tick.
+    /// True if one is due at `elapsed`.
     fn passes(&mut self, elapsed: Nanos) -> bool {
         if elapsed < self.next {
             return false;
@@ -327,10 +330,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regular_outcomes_are_sent_at_the_first_tick_after_each_interval() {
+    fn one_regular_outcome_is_sent_however_many_are_due() {
         let due = |interval_ms: u64, ticks: &[u64]| -> Vec<bool> {
             let interval = Nanos::from_millis(interval_ms);
-            let mut outcomes = RegularOutcomes { interval, next: interval, is_due: false };
+            let mut outcomes = RegularOutcomes { interval, next: interval };
             ticks.iter().map(|&tick| outcomes.passes(Nanos::from_millis(tick))).collect()
         };
         assert_eq!(due(1_000, &[500, 1_001, 1_500, 2_000, 2_501]), [false, true, false, true, false]);

@@ -34,6 +34,14 @@ pub trait RunObserver {
     fn wants_outcome_so_far(&mut self) -> bool {
         false
     }
+    /// When it wants the outcome so far next, ns since the start of the run, if it knows that in advance.
+    fn next_outcome_ns(&self) -> Option<u64> {
+        None
+    }
+    /// True if that time has come `elapsed_ns` after the start; in virtual time it is called at ticks alone.
+    fn takes_due_outcome(&mut self, _elapsed_ns: u64) -> bool {
+        false
+    }
     /// The outcome so far, as if the run ended now.
     fn outcome_so_far(&mut self, _outcome: &RunOutcome) {}
     /// True to end the running phase as its runtime would; called after each snapshot and the outcome that was requested then.

@@ -345,12 +345,16 @@ impl Supervisor<'_, '_> {
                 }
                 next_tick += TICK_NS * ((now - next_tick) / TICK_NS + 1);
             }
+            if outcome_at(self.run, observer).is_some_and(|at| now >= at) {
+                self.run.report_so_far(self.workers, watch, now, observer);
+            }
             if self.stop.run.is_requested() && now - *stop_seen.get_or_insert(now) > GRACE_NS {
                 return;
             }
             let is_stalled = watch.check_stalls(now);
             let sleep_ns = if is_stalled { STALLED_SLEEP_NS } else { LONGEST_SLEEP_NS };
-            let wake = next_tick.min(self.disks_at.unwrap_or(u64::MAX)).min(now + sleep_ns);
+            let asked_at = outcome_at(self.run, observer).unwrap_or(u64::MAX);
+            let wake = next_tick.min(self.disks_at.unwrap_or(u64::MAX)).min(asked_at).min(now + sleep_ns);
             match self.inbox.recv_timeout(Duration::from_nanos(wake.saturating_sub(now))) {
                 Ok(message) => self.take(message, watch),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -376,6 +380,11 @@ impl Supervisor<'_, '_> {
             self.workers[ended.index].end = Some(*ended.end);
         }
     }
+}
+
+/// When the observer requests the outcome so far, session ns.
+fn outcome_at(run: &Run<'_>, observer: &dyn RunObserver) -> Option<u64> {
+    observer.next_outcome_ns().map(|at| run.origin.saturating_add(at))
 }
 
 /// The end of the last ramp of a phase that starts now; `None` without ramps.
