@@ -43,6 +43,7 @@ pub(crate) fn probe(engine: &str) -> Result<(), EngineError> {
         direct: true,
         writes: false,
         options: RawEngineOptions::default(),
+        priorities: Default::default(),
     };
     (entry.open)(setup).map(drop)
 }

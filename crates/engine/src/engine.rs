@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fathom_model::plan::RequestPriorities;
 use fathom_model::{Nanos, Op, OptionRow, Request};
 
 /// The result of [`Engine::queue`].
@@ -60,6 +61,11 @@ pub trait Engine {
     /// The buffer of a slot that is not in flight, to be filled before a write. Its length is the largest block;
     /// empty for engines that move no real bytes.
     fn payload(&mut self, slot: u32) -> &mut [u8];
+
+    /// The priority that the engine gave to the last request in `slot`, as Linux packs it; `None` = that of the job.
+    fn priority(&self, _slot: u32) -> Option<u16> {
+        None
+    }
 }
 
 /// A file or device that the session opened for the worker.
@@ -94,6 +100,8 @@ pub struct EngineSetup {
     pub random: bool,
     /// Private options.
     pub options: RawEngineOptions,
+    /// Requests that have another priority than the job.
+    pub priorities: RequestPriorities,
 }
 
 /// Private engine options as typed, by canonical name.

@@ -117,6 +117,10 @@ impl Engine for RangeSyncing {
     fn payload(&mut self, slot: u32) -> &mut [u8] {
         self.inner.payload(slot)
     }
+
+    fn priority(&self, slot: u32) -> Option<u16> {
+        self.inner.priority(slot)
+    }
 }
 
 /// The lock of a file.
@@ -226,6 +230,10 @@ impl Engine for Locking {
     fn payload(&mut self, slot: u32) -> &mut [u8] {
         self.inner.payload(slot)
     }
+
+    fn priority(&self, slot: u32) -> Option<u16> {
+        self.inner.priority(slot)
+    }
 }
 
 #[cfg(test)]
@@ -247,6 +255,7 @@ mod tests {
             writes: true,
             random: false,
             options: RawEngineOptions::default(),
+            priorities: Default::default(),
         };
         let files = setup.files.clone();
         let inner = (registry::find(engine).unwrap().open)(setup).unwrap();

@@ -13,7 +13,9 @@ mod metadata;
 mod mmap;
 mod names;
 mod null;
+mod offload;
 mod posixaio;
+mod prioritized;
 mod private;
 mod psync;
 mod pvsync2;
@@ -22,6 +24,7 @@ pub mod sim;
 mod splice;
 mod sync;
 mod targets;
+mod threaded;
 mod uring;
 
 pub use engine::{

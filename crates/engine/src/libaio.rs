@@ -8,7 +8,8 @@ use fathom_sys::aio::{Context, ContextOptions};
 use fathom_sys::transfer::TransferFlags;
 use fathom_sys::{SetupError, SetupStep};
 
-use crate::private::{ATOMIC, bool_row, flag_row};
+use crate::prioritized::{Prioritized, TakesPriority};
+use crate::private::{ATOMIC, bool_row, flag_row, list_row};
 use crate::targets::{self, Targets};
 use crate::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
@@ -34,6 +35,31 @@ pub const ENTRY: EngineEntry = EngineEntry {
 const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     flag_row!("userspace_reap", "1", "Read completions from the mapped ring; 0 asks the kernel each time."),
     bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
+    list_row!(
+        OptionValueKind::Int,
+        "cmdprio_percentage",
+        "0",
+        "Percentage of the requests with the priority of cmdprio and cmdprio_class, for reads,writes."
+    ),
+    list_row!(
+        OptionValueKind::Int,
+        "cmdprio_class",
+        "1",
+        "I/O priority class of these requests: 1 realtime, 2 best effort, 3 idle."
+    ),
+    list_row!(
+        OptionValueKind::Int,
+        "cmdprio",
+        "0",
+        "Their priority within the class, from 0 (highest) to 7."
+    ),
+    list_row!(OptionValueKind::Int, "cmdprio_hint", "0", "Their priority hint, from 0 to 1023."),
+    list_row!(
+        OptionValueKind::Text,
+        "cmdprio_bssplit",
+        "",
+        "Percentages by request size, as 4k/20:64k/5, or with class and level as 4k/20/1/0; for reads,writes."
+    ),
 ];
 
 struct Libaio {
@@ -57,7 +83,7 @@ fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
         let hint = hint(&error, setup.depth);
         targets::setup_failed(ENTRY.name, error, hint)
     })?;
-    Ok(Box::new(Libaio { context, targets }))
+    Ok(Prioritized::over(Libaio { context, targets }, &setup))
 }
 
 fn hint(error: &SetupError, depth: u32) -> Option<String> {
@@ -88,7 +114,7 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
 impl Libaio {
     /// Prepares a request; false if it needs a plain system call, or is invalid.
     #[inline(always)]
-    fn prepare(&mut self, slot: u32, request: &Request) -> bool {
+    fn prepare_plain(&mut self, slot: u32, request: &Request) -> bool {
         if self.targets.check(request).is_err() {
             return false;
         }
@@ -104,10 +130,22 @@ impl Libaio {
     }
 }
 
+impl TakesPriority for Libaio {
+    fn prepare(&mut self, slot: u32, request: &Request, priority: u16) -> bool {
+        self.context.set_priority(slot, if request.op.is_sync() { 0 } else { priority });
+        self.prepare_plain(slot, request)
+    }
+
+    fn execute(&self, request: &Request) -> i64 {
+        self.targets.execute(request)
+    }
+}
+
 impl Engine for Libaio {
     #[inline]
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
-        let prepared = slots.iter().take_while(|&&slot| self.prepare(slot, &requests[slot as usize])).count();
+        let prepared =
+            slots.iter().take_while(|&&slot| self.prepare_plain(slot, &requests[slot as usize])).count();
         match slots.first() {
             Some(&first) if prepared == 0 => Queued::Done(self.targets.execute(&requests[first as usize])),
             _ => Queued::Accepted(prepared as u32),

@@ -21,6 +21,15 @@ pub(crate) fn store_bool(options: &mut RawEngineOptions, name: &str, value: &str
     if value.is_empty() { Err("it must be 0 or 1".to_owned()) } else { store_switch(options, name, value) }
 }
 
+/// Stores a list of numbers or sizes, which the grammar checks.
+pub(crate) fn store_list(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Err("a value is needed".to_owned());
+    }
+    options.0.insert(name.to_owned(), value.to_owned());
+    Ok(())
+}
+
 /// Stores a whole number.
 pub(crate) fn store_count(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
     let number: u32 =
@@ -47,6 +56,12 @@ macro_rules! count_row {
     };
 }
 
+macro_rules! list_row {
+    ($kind:expr, $name:literal, $default:literal, $doc:literal) => {
+        $crate::private::row!($kind, $crate::private::store_list, $name, $default, $doc)
+    };
+}
+
 macro_rules! row {
     ($kind:expr, $store:path, $name:literal, $default:literal, $doc:literal) => {
         OptionRow {
@@ -60,7 +75,7 @@ macro_rules! row {
     };
 }
 
-pub(crate) use {bool_row, count_row, flag_row, row};
+pub(crate) use {bool_row, count_row, flag_row, list_row, row};
 
 #[cfg(test)]
 mod tests {

@@ -56,13 +56,17 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
 struct Vectored(TransferFlags);
 
 fn open_with_flags(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
-    let flags = TransferFlags {
+    ImmediateEngine::open(PVSYNC2.name, &setup, Vectored(flags(&setup)))
+}
+
+/// The flags of all requests.
+pub(crate) fn flags(setup: &EngineSetup) -> TransferFlags {
+    TransferFlags {
         poll: setup.options.flag("hipri", false),
         no_wait: setup.options.flag("nowait", false),
         uncached: setup.options.flag("uncached", false),
         atomic: setup.options.flag(ATOMIC, false),
-    };
-    ImmediateEngine::open(PVSYNC2.name, &setup, Vectored(flags))
+    }
 }
 
 impl Immediate for Vectored {

@@ -1,7 +1,8 @@
 //! The registered engines, in the order of lists for users.
 
 use crate::{
-    EngineEntry, libaio, metadata, mmap, names, null, posixaio, psync, pvsync2, sim, splice, sync, uring,
+    EngineEntry, libaio, metadata, mmap, names, null, offload, posixaio, psync, pvsync2, sim, splice, sync,
+    uring,
 };
 
 /// Every engine that runs in real time.
@@ -30,6 +31,11 @@ pub const ENGINES: &[EngineEntry] = &[
 /// Every engine that a job can name; `sim` is the last.
 pub fn all() -> impl Iterator<Item = &'static EngineEntry> {
     ENGINES.iter().chain([&sim::ENTRY])
+}
+
+/// The entry that executes the requests of a synchronous engine on threads of their own; `None` for engines that cannot.
+pub fn offloaded(entry: &EngineEntry) -> Option<&'static EngineEntry> {
+    offload::ENGINES.contains(&entry.name).then_some(&offload::ENTRY)
 }
 
 /// The engine called `name`, by its name or an alias.

@@ -11,6 +11,7 @@ use crate::{EngineError, EngineSetup, OpenFile};
 
 pub(crate) const EINVAL: i64 = -22;
 const EBADF: i64 = -9;
+const EBUSY: i64 = -16;
 
 /// One open file.
 pub(crate) struct EngineTarget {
@@ -71,8 +72,17 @@ impl EngineTarget {
         match request.op {
             Op::Sync => transfer::sync(&self.file, false),
             Op::Datasync => transfer::sync(&self.file, true),
-            Op::Trim => transfer::trim(&self.file, self.is_block_device, request.offset, request.len),
+            Op::Trim => self.trim(request),
             Op::Read | Op::Write => EINVAL,
+        }
+    }
+
+    /// Linux does not discard blocks of a claimed device that are dirty in the page cache: they are written back first.
+    fn trim(&self, request: &Request) -> i64 {
+        let trim = || transfer::trim(&self.file, self.is_block_device, request.offset, request.len);
+        match trim() {
+            EBUSY if self.is_block_device && transfer::sync(&self.file, true) == 0 => trim(),
+            result => result,
         }
     }
 }

@@ -6,7 +6,8 @@ use fathom_sys::transfer::TransferFlags;
 use fathom_sys::uring::{MAX_DEPTH, Ring, RingOptions, SqThread, Wish};
 use fathom_sys::{SetupError, SetupStep};
 
-use crate::private::{ATOMIC, bool_row, count_row, flag_row};
+use crate::prioritized::{Prioritized, TakesPriority};
+use crate::private::{ATOMIC, bool_row, count_row, flag_row, list_row};
 use crate::targets::{self, Targets};
 use crate::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
@@ -51,6 +52,31 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     count_row!("force_async", "0", "Pass every Nth request to a kernel worker immediately; 0 means none."),
     bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
     bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
+    list_row!(
+        OptionValueKind::Int,
+        "cmdprio_percentage",
+        "0",
+        "Percentage of the requests with the priority of cmdprio and cmdprio_class, for reads,writes."
+    ),
+    list_row!(
+        OptionValueKind::Int,
+        "cmdprio_class",
+        "1",
+        "I/O priority class of these requests: 1 realtime, 2 best effort, 3 idle."
+    ),
+    list_row!(
+        OptionValueKind::Int,
+        "cmdprio",
+        "0",
+        "Their priority within the class, from 0 (highest) to 7."
+    ),
+    list_row!(OptionValueKind::Int, "cmdprio_hint", "0", "Their priority hint, from 0 to 1023."),
+    list_row!(
+        OptionValueKind::Text,
+        "cmdprio_bssplit",
+        "",
+        "Percentages by request size, as 4k/20:64k/5, or with class and level as 4k/20/1/0; for reads,writes."
+    ),
 ];
 
 struct Uring {
@@ -67,7 +93,8 @@ fn open(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
         let hint = hint(&error, setup.depth);
         targets::setup_failed(ENTRY.name, error, hint)
     })?;
-    Ok(Box::new(Uring { ring, targets, polled: options.polled }))
+    let engine = Uring { ring, targets, polled: options.polled };
+    Ok(Prioritized::over(engine, &setup))
 }
 
 fn ring_options(setup: &EngineSetup) -> RingOptions {
@@ -131,14 +158,14 @@ fn hint(error: &SetupError, depth: u32) -> Option<String> {
 }
 
 impl Uring {
-    /// Prepares a request; false if it needs a plain system call, or is invalid.
+    /// Prepares a request, with a priority of its own unless that is 0; false if it needs a plain system call, or is invalid.
     #[inline(always)]
-    fn prepare(&mut self, slot: u32, request: &Request) -> bool {
+    fn prepare_at(&mut self, slot: u32, request: &Request, priority: u16) -> bool {
         let Ok(target) = self.targets.check(request) else { return false };
         let Request { op, file, len, offset } = *request;
         match op {
-            Op::Read => self.ring.read(slot, file, offset, len),
-            Op::Write => self.ring.write(slot, file, offset, len),
+            Op::Read => self.ring.read(slot, file, offset, len, priority),
+            Op::Write => self.ring.write(slot, file, offset, len, priority),
             // Not all supported kernels have BLKDISCARD in a ring.
             Op::Trim if target.is_block_device || self.polled => return false,
             Op::Sync | Op::Datasync if self.polled => return false,
@@ -150,10 +177,21 @@ impl Uring {
     }
 }
 
+impl TakesPriority for Uring {
+    fn prepare(&mut self, slot: u32, request: &Request, priority: u16) -> bool {
+        self.prepare_at(slot, request, priority)
+    }
+
+    fn execute(&self, request: &Request) -> i64 {
+        self.targets.execute(request)
+    }
+}
+
 impl Engine for Uring {
     #[inline]
     fn queue(&mut self, slots: &[u32], requests: &[Request]) -> Queued {
-        let prepared = slots.iter().take_while(|&&slot| self.prepare(slot, &requests[slot as usize])).count();
+        let prepared =
+            slots.iter().take_while(|&&slot| self.prepare_at(slot, &requests[slot as usize], 0)).count();
         match slots.first() {
             Some(&first) if prepared == 0 => Queued::Done(self.targets.execute(&requests[first as usize])),
             _ => Queued::Accepted(prepared as u32),

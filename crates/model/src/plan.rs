@@ -17,6 +17,7 @@ mod conditions;
 mod figures;
 mod io;
 mod logs;
+mod priorities;
 mod replay;
 mod threads;
 mod verify;
@@ -28,12 +29,13 @@ pub use io::{
     Compressible, Dedupe, DedupeMode, IoPlan, Mix, OpenSync, Pattern, Payload, ShapedPayload, SizeSpec,
 };
 pub use logs::{LogPlan, WindowValues};
+pub use priorities::{IoPriority, PriorityShare, RequestPriorities};
 pub use replay::{RecordedFile, RecordedLoad, RecordedRequest, ReplayPlan};
 pub use threads::{
-    ControlGroupPlan, EndPlan, ExitScope, FileAdvice, FileLocking, FileUsage, HostPlan, IoPriority,
-    MemoryMode, MemoryPolicy, RangeSync, ThreadPlan, WriteHint,
+    ControlGroupPlan, EndPlan, ExitScope, FileAdvice, FileLocking, FileUsage, HostPlan, MemoryMode,
+    MemoryPolicy, RangeSync, ThreadPlan, WriteHint,
 };
-pub use verify::{FillPattern, VERIFY_HEADER_LEN, VerifyBacklog, VerifyMethod, VerifyPlan};
+pub use verify::{FillPattern, VERIFY_HEADER_LEN, VerifyBacklog, VerifyMethod, VerifyPlan, VerifyTrim};
 
 /// One whole invocation: jobs in the order given, run in phases that wait for each other (stonewall).
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -60,7 +60,12 @@ pub struct Invocation {
 impl Invocation {
     /// The plan of the jobs on this machine.
     pub fn plan(&self, host: &PlanningHost) -> Result<RunPlan, OptionError> {
-        let plan = resolve::resolve(&self.sections, host)?;
+        let mut plan = resolve::resolve(&self.sections, host)?;
+        if let Some(directory) = &self.command.aux_path {
+            for verify in plan.jobs.iter_mut().filter_map(|job| job.io.verify.as_mut()) {
+                verify.state_directory = Some(directory.clone());
+            }
+        }
         Ok(RunPlan { global_options: resolve::merged(&self.global_options), ..plan })
     }
 }
@@ -72,6 +77,7 @@ pub fn parse_command_line(args: &[String], env: &ParseEnvironment<'_>) -> Result
         env,
         found: Invocation { messages, ..Invocation::default() },
         global: Draft::new(env.engines),
+        global_names: Vec::new(),
         current: None,
         jobs: 0,
         inherited_bytes: 0,
@@ -91,6 +97,8 @@ struct CommandLine<'a> {
     env: &'a ParseEnvironment<'a>,
     found: Invocation,
     global: Draft<'a>,
+    /// Names given to the options for all jobs, with their places among these: fio reports them as options.
+    global_names: Vec<(usize, String)>,
     current: Option<(String, Draft<'a>)>,
     /// Jobs so far, and bytes of the options that they inherited.
     jobs: u32,
@@ -179,6 +187,8 @@ impl<'a> CommandLine<'a> {
         self.close_job();
         let section = value.unwrap_or_default();
         if section.starts_with("global") {
+            let place = self.global.raw_options.len() + self.global_names.len();
+            self.global_names.push((place, section.to_owned()));
             return Ok(());
         }
         self.count_job(self.global.bytes(), section)?;
@@ -277,7 +287,7 @@ impl<'a> CommandLine<'a> {
             return OptionError::Unrecognized { word: arg.to_owned(), remedy: Some(remedy) };
         }
         if engines::FIO_ENGINE_OPTIONS.contains(&name) {
-            let instead = engines::instead_of(name, "ENGINE");
+            let instead = engines::instead_of("ENGINE");
             return OptionError::NotSupported { option: name.to_owned(), instead, place: None };
         }
         let nearest = table::nearest(name, known.iter().copied());
@@ -329,7 +339,11 @@ impl<'a> CommandLine<'a> {
 
     fn finish(self) -> Result<Invocation, OptionError> {
         let mut found = self.found;
-        found.global_options.splice(0..0, self.global.raw_options);
+        let mut global_options = self.global.raw_options;
+        for (place, name) in self.global_names {
+            global_options.insert(place, ("name".to_owned(), name));
+        }
+        found.global_options.splice(0..0, global_options);
         if found.sections.is_empty() {
             return Err(OptionError::NoJobs);
         }

@@ -138,7 +138,7 @@ fn jobs_inherit_earlier_options() {
     assert_eq!(found.sections[1].options.iodepth, None);
     assert_eq!(found.sections[2].options.iodepth, Some(9));
     let names: Vec<&str> = found.global_options.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["bs", "iodepth"]);
+    assert_eq!(names, ["bs", "name", "iodepth"]);
 }
 
 #[test]
@@ -214,7 +214,7 @@ const REFUSED: &[(&str, &str, Option<&str>)] = &[
     ("--name=a --rw=foo", "fio: failed parsing rw=foo: valid values are read, write", Some("rw")),
     ("--name=a --size=101%", "fio: failed parsing size=101%: max value", Some("size")),
     ("--name=a --rw=randread:x", "fio: failed parsing rw=randread:x: 'x' is not a number", Some("rw")),
-    ("--name=a --trim_percentage=5", "fio's option trim_percentage is not supported yet", None),
+    ("--name=a --fdp=1", "fio's option fdp is not supported yet", None),
     (
         "--name=a --ioengine=rbd",
         "fio: engine rbd not loadable: fio's engine rbd is not supported",
@@ -227,9 +227,9 @@ const REFUSED: &[(&str, &str, Option<&str>)] = &[
         Some("--ioengine=io_uring"),
     ),
     (
-        "--name=a --ioengine=libaio --cmdprio_class=1",
-        "fio's option cmdprio_class is not supported",
-        Some("prioclass="),
+        "--name=a --ioengine=libaio --md_per_io_size=1",
+        "fio's option md_per_io_size is not supported",
+        Some("--enghelp=ENGINE"),
     ),
     (
         "--name=a --output-format=xml",

@@ -20,6 +20,8 @@ pub struct CommandOptions {
     pub formats: Vec<OutputFormat>,
     /// Version of the terse format, if it is not 3.
     pub terse_version: Option<u8>,
+    /// Save states of verification in this directory.
+    pub aux_path: Option<PathBuf>,
     /// Print the report this often during the run.
     pub status_interval: Option<Nanos>,
     /// A file that ends the run as soon as it exists.
@@ -145,9 +147,18 @@ pub(crate) const ROWS: &[CommandRow] = &[
     row(
         "status-interval",
         OptionArity::Value("TIME"),
-        "Print the report so far this often, at most every 500 ms.",
+        "Print the report so far this often.",
         |command, text| {
             command.status_interval = Some(at_least(value::seconds(needed(text)?)?, Nanos::from_millis(1))?);
+            Ok(())
+        },
+    ),
+    row(
+        "aux-path",
+        OptionArity::Value("DIR"),
+        "Save the states of jobs with verify in this directory, and load them from there.",
+        |command, text| {
+            command.aux_path = Some(PathBuf::from(needed(text)?));
             Ok(())
         },
     ),
@@ -363,11 +374,6 @@ pub(crate) const ROWS: &[CommandRow] = &[
 
 /// fio's options of the command that are refused, with what to do instead.
 pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
-    (
-        "aux-path",
-        OptionArity::Value("DIR"),
-        "start fio in that directory: state files are written to the current one",
-    ),
     ("client", OptionArity::Value("HOST"), "start it on each machine"),
     ("cpuclock-test", OptionArity::Nothing, "omit it: the clock is the monotonic one of the kernel"),
     ("crctest", OptionArity::MaybeValue("NAME"), "measure a job with verify= and without, on ioengine=null"),

@@ -279,7 +279,14 @@ const PAGE_HEAD: &str = "\
 - `filecreate`, `filestat`, `filedelete` and their kin for directories have one request per file; fio counts `size` / `bs` requests, of
   which the first to each file does something. Requests of `filecreate` include close(2). `dirstat` and `dirdelete` make the
   directories that do not exist.
-- `--status-interval` prints at the first half second after each interval; `--bandwidth-log` does not need `--eta`.
+- `--status-interval` prints at each interval, where bandwidth and IOPS samples are those of half seconds; `--bandwidth-log` does not need
+  `--eta`.
+- `cmdprio_percentage` and `cmdprio_bssplit` choose requests by other random numbers than fio. The order of the shares of one size is
+  that given; a class or level beyond its range is refused (fio cuts it). Simulated volumes have no priorities.
+- `io_submit_mode=offload` has a thread for each request of `iodepth` and reports the queue depth of these threads; fio reports a depth
+  of 1. Engines other than psync, sync, vsync, pvsync and pvsync2 are refused.
+- `trim_percentage` needs `verify`, `trim_backlog` and a job that writes, else it is refused; fio then trims nothing. Trims go to files
+  too, as holes. fio 3.33 aborts at the first trim.
 - The random numbers of a seed are repeatable, but differ from fio's for the same seed.
 
 Each option of fio is in one of three states: supported; accepted without effect, for the reason given; or refused by name,
@@ -363,7 +370,7 @@ mod tests {
         let text = command_help(Some("readwrite")).unwrap();
         assert!(text.contains("rw: Operations, and sequential"), "{text}");
         assert!(text.contains("valid values: read, write"), "{text}");
-        assert!(command_help(Some("trim_percentage")).unwrap().contains("not supported yet"));
+        assert!(command_help(Some("block_error_percentiles")).unwrap().contains("not supported yet"));
         assert_eq!(command_help(Some("iodpeth")), Err(Some("iodepth".to_owned())));
         assert_eq!(command_help(Some("zzzzzzzzz")), Err(None));
         let names = OPTION_TABLE.iter().map(|(_, rows)| rows.len()).sum::<usize>();

@@ -102,11 +102,17 @@ pub(crate) fn why_missing(engines: &[EngineRow], name: &str) -> (String, String)
 }
 
 /// Engines of fio that are refused for a reason of their own.
-const REFUSED: &[(&str, &str)] = &[(
-    "io_uring_cmd",
-    "passes commands through to NVMe character devices (/dev/ng*), beside the guard that protects mounted devices; use \
-     ioengine=io_uring on the block device",
-)];
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "io_uring_cmd",
+        "passes commands through to NVMe character devices (/dev/ng*), beside the guard that protects mounted devices; use \
+         ioengine=io_uring on the block device",
+    ),
+    (
+        "cpuio",
+        "uses CPU time and does no I/O; run stress-ng --cpu N --cpu-load PERCENT beside the jobs, or use thinktime_spin",
+    ),
+];
 
 /// Whether fio's engine acts on the names of files, and has only a completion latency.
 pub(crate) fn acts_on_names(name: &str) -> bool {
@@ -170,23 +176,12 @@ pub(crate) const FIO_ENGINES: &[&str] = &[
 ];
 
 /// What to do instead of giving a private option that no engine has here.
-pub(crate) fn instead_of(option: &str, engine: &str) -> String {
-    match option {
-        name if name.starts_with("cmdprio") => {
-            "use two jobs, one of them with prioclass= and prio=: their latencies are reported apart"
-                .to_owned()
-        }
-        _ => format!("omit it, or see --enghelp={engine} for the options of the engine"),
-    }
+pub(crate) fn instead_of(engine: &str) -> String {
+    format!("omit it, or see --enghelp={engine} for the options of the engine")
 }
 
 /// Names of private options of fio's engines, so that unsupported ones are refused as such.
 pub(crate) const FIO_ENGINE_OPTIONS: &[&str] = &[
-    "cmdprio",
-    "cmdprio_bssplit",
-    "cmdprio_class",
-    "cmdprio_hint",
-    "cmdprio_percentage",
     "cpuchunks",
     "cpuload",
     "cpumode",

@@ -239,6 +239,14 @@ pub struct VerifyOptions {
     pub backlog: Option<u64>,
     /// Blocks to read back at a time; 0 = as many as were written.
     pub backlog_batch: Option<u64>,
+    /// Share of the written blocks to trim, percent.
+    pub trim_percent: Option<u8>,
+    /// Writes between two batches of trims; 0 = no trims.
+    pub trim_backlog: Option<u64>,
+    /// Trims of a batch; 0 = as many as writes between two.
+    pub trim_batch: Option<u64>,
+    /// Trimmed blocks must be zeroes.
+    pub trim_is_zero: Option<bool>,
     /// Write nothing.
     pub only: Option<bool>,
     /// Check the seed of the header.

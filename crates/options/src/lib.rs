@@ -24,6 +24,7 @@ mod jobfile;
 mod listed;
 mod pasted;
 mod pattern;
+mod priorities;
 mod rate;
 mod replay;
 mod resolve;

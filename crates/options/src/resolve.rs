@@ -4,7 +4,7 @@
 
 use fathom_model::plan::{
     DEFAULT_PERCENTILES, DepthPlan, EndPlan, EnginePlan, FilePlan, IoPlan, LogPlan, MeasurePlan, Mix,
-    OnError, Pattern, SizeSpec, SteadyFigure, SteadyStatePlan, TimePlan,
+    OnError, Pattern, SizeSpec, SteadyFigure, SteadyStatePlan, ThreadPlan, TimePlan,
 };
 use fathom_model::{JobPlan, Nanos, PerOp, RunPlan};
 
@@ -13,6 +13,7 @@ use crate::clones;
 use crate::engines;
 use crate::error::OptionError;
 use crate::job_options::{JobOptions, ReadWriteOption};
+use crate::priorities;
 use crate::rate;
 use crate::replay;
 use crate::section::{RawOptions, Section};
@@ -98,7 +99,7 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
         files: files(options),
         measure: measure(options),
         clones: clones::clones(section, first_worker, host)?,
-        threads: options.threads.clone(),
+        threads: ThreadPlan { request_priorities: priorities::plan(section)?, ..options.threads.clone() },
         end: end(options),
         replay,
         exit_all: options.exitall.unwrap_or(false),

@@ -255,7 +255,7 @@ impl<'a> Draft<'a> {
         if engines::FIO_ENGINE_OPTIONS.contains(&word.name) {
             return OptionError::NotSupported {
                 option: word.name.to_owned(),
-                instead: engines::instead_of(word.name, engine),
+                instead: engines::instead_of(engine),
                 place: word.place(),
             };
         }

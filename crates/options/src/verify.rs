@@ -3,7 +3,7 @@
 use fathom_model::Op;
 use fathom_model::plan::{
     Compressible, Dedupe, DedupeMode, FillPattern, IoPlan, Payload, ShapedPayload, VerifyBacklog,
-    VerifyMethod, VerifyPlan,
+    VerifyMethod, VerifyPlan, VerifyTrim,
 };
 
 use crate::error::OptionError;
@@ -59,6 +59,7 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<Option<VerifyPlan>,
     let options = &section.options.verify;
     let only = options.only == Some(true);
     let Some(Some(method)) = options.method else {
+        trims(section, io)?;
         // Without a check the job would write.
         return if only { Err(contradicts(section, "has verify_only and no verify=")) } else { Ok(None) };
     };
@@ -84,10 +85,12 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<Option<VerifyPlan>,
         reads_back: options.reads_back.unwrap_or(true),
         only: options.only.unwrap_or(false),
         backlog: backlog(options),
+        trims: trims(section, io)?,
         fatal: options.fatal.unwrap_or(false),
         dump: options.dump.unwrap_or(false),
         checks_generation: options.header_seed.unwrap_or(true) && options.write_sequence.unwrap_or(true),
         saves_state: options.state_save.unwrap_or(true),
+        state_directory: None,
         loads_state: options.state_load.unwrap_or(false),
     };
     check_sizes(section, io, &plan)?;
@@ -103,6 +106,35 @@ fn contradicts(section: &Section, reason: &str) -> OptionError {
 fn backlog(options: &VerifyOptions) -> Option<VerifyBacklog> {
     let blocks = options.backlog.filter(|&blocks| blocks > 0)?;
     Some(VerifyBacklog { blocks, batch: options.backlog_batch.filter(|&batch| batch > 0).unwrap_or(blocks) })
+}
+
+/// Trims of written blocks; without their backlog there are none, as in fio, which makes them a mistake.
+fn trims(section: &Section, io: &IoPlan) -> Result<Option<VerifyTrim>, OptionError> {
+    let options = &section.options.verify;
+    let Some(percent) = options.trim_percent.filter(|&percent| percent > 0) else { return Ok(None) };
+    let refused = |problem: &str, remedy: &str| {
+        let problem = format!("has trim_percentage={percent} and {problem}");
+        Err(refused(section, problem, remedy.to_owned()))
+    };
+    let Some(backlog) = options.trim_backlog.filter(|&backlog| backlog > 0) else {
+        return refused(
+            "no trim_backlog: nothing is trimmed",
+            "set trim_backlog to writes between two batches of trims",
+        );
+    };
+    match options.method {
+        Some(Some(_)) if !io.pattern.writes() => refused("does not write", "use rw=write or randwrite"),
+        Some(Some(_)) if options.only == Some(true) => {
+            refused("verify_only: the trimmed blocks are unknown", "omit one of them")
+        }
+        Some(Some(_)) => Ok(Some(VerifyTrim {
+            percent,
+            backlog,
+            batch: options.trim_batch.filter(|&batch| batch > 0).unwrap_or(backlog),
+            are_zeroes: options.trim_is_zero.unwrap_or(true),
+        })),
+        _ => refused("no verify=", "name the check, for example verify=crc32c"),
+    }
 }
 
 /// Refuses headers that do not fit.
@@ -183,6 +215,31 @@ mod tests {
         assert_eq!(backlog, Some(VerifyBacklog { blocks: 8, batch: 8 }));
         let backlog = verify_of(&[("verify_backlog", "8"), ("verify_backlog_batch", "3")]).unwrap().backlog;
         assert_eq!(backlog, Some(VerifyBacklog { blocks: 8, batch: 3 }));
+    }
+
+    #[test]
+    fn written_blocks_are_trimmed_in_batches() {
+        let trims = |pairs: &[(&str, &str)]| {
+            verify_of(&[&[("trim_percentage", "50"), ("trim_backlog", "16")], pairs].concat()).unwrap().trims
+        };
+        let expected = VerifyTrim { percent: 50, backlog: 16, batch: 16, are_zeroes: true };
+        assert_eq!(trims(&[]), Some(expected));
+        let other = trims(&[("trim_backlog_batch", "4"), ("trim_verify_zero", "0")]);
+        assert_eq!(other, Some(VerifyTrim { batch: 4, are_zeroes: false, ..expected }));
+        assert_eq!(trims(&[("trim_percentage", "0")]), None);
+        assert_eq!(verify_of(&[("trim_backlog", "16")]).unwrap().trims, None);
+        for (pairs, problem) in [
+            (&[("rw", "write"), ("trim_backlog", "1")][..], "no verify="),
+            (&[("rw", "write"), ("verify", "md5")], "no trim_backlog"),
+            (&[("rw", "read"), ("verify", "md5"), ("trim_backlog", "1")], "does not write"),
+            (
+                &[("rw", "write"), ("verify", "md5"), ("trim_backlog", "1"), ("verify_only", "1")],
+                "verify_only",
+            ),
+        ] {
+            let error = io_of(&[&[("trim_percentage", "5")], pairs].concat()).unwrap_err();
+            assert!(error.contains(problem), "{pairs:?}: {error}");
+        }
     }
 
     #[test]

@@ -83,5 +83,6 @@ pub use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DeviceTick, DiskCounters, DiskInterval, DiskOutcome,
     ErrorCount, Histogram, HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency,
     LatencyClasses, LatencyOutcome, LatencySummary, LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome,
-    SlowRequest, Snapshot, Stall, SteadyOutcome, ThinPercentiles, VerifyOutcome, WorkerFailure,
+    PriorityLatency, SlowRequest, Snapshot, Stall, SteadyOutcome, ThinPercentiles, VerifyOutcome,
+    WorkerFailure,
 };

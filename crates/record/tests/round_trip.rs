@@ -15,7 +15,8 @@ use fathom_record::{
 use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,
     Interval, IntervalOp, KernelThreads, Latency, LatencyOutcome, Moments, OpOutcome, OpenLoop, PhaseOutcome,
-    RunOutcome, SlowRequest, Stall, SteadyOutcome, VerifyOutcome, WorkerFailure, WorkerOutcome,
+    PriorityLatency, RunOutcome, SlowRequest, Stall, SteadyOutcome, VerifyOutcome, WorkerFailure,
+    WorkerOutcome,
 };
 use proptest::prelude::*;
 
@@ -113,6 +114,7 @@ fn op(values: &[u64]) -> OpOutcome {
         },
         bandwidth_windows: moments(&[100, 120]),
         iops_windows: moments(&[25, 30]),
+        priorities: vec![PriorityLatency { priority: 0x2003, latency: latency(&[5, 6]) }],
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod latency;
 pub mod log;
 pub mod normal;
 pub(crate) mod number;
+mod priority;
 pub(crate) mod report;
 pub(crate) mod response;
 pub mod terse;

@@ -302,11 +302,16 @@ impl Feed {
         self.read_back.as_ref().and_then(|read_back| read_back.seed_of(read))
     }
 
-    /// Forgets a write that failed.
-    pub fn forget(&mut self, write: &Request) {
+    /// Forgets a request that failed, and that wrote or trimmed a block.
+    pub fn forget(&mut self, request: &Request) {
         if let Some(read_back) = &mut self.read_back {
-            read_back.forget(write);
+            read_back.forget(request);
         }
+    }
+
+    /// Whether the block of `read` was trimmed after its last write.
+    pub fn is_trimmed(&self, read: &Request) -> bool {
+        self.read_back.as_ref().is_some_and(|read_back| read_back.is_trimmed(read))
     }
 
     /// Goes on with writing or reading back, when nothing is in flight.

@@ -52,6 +52,7 @@ impl Session {
             writes: false,
             random: false,
             options: RawEngineOptions::default(),
+            priorities: Default::default(),
         };
         let engine = |error: fathom_engine::EngineError| failed(io::Error::other(error.to_string()));
         let entry = registry::find("psync").ok_or_else(|| failed(io::ErrorKind::Unsupported.into()))?;

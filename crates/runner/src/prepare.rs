@@ -180,10 +180,23 @@ fn log_ports(
     (completed, logs.issued.is_some().then(|| log.port(worker, None, false)))
 }
 
-/// Whether a job says anything about its threads but when they start.
+/// Whether a job says anything about its threads but when they start, and that they execute requests.
 fn acts_on_threads(job: &JobPlan) -> bool {
-    let starts_and_shares = ThreadPlan { wait_for: None, flow: Default::default(), ..job.threads.clone() };
+    let starts_and_shares =
+        ThreadPlan { wait_for: None, flow: Default::default(), offload: false, ..job.threads.clone() };
     starts_and_shares != ThreadPlan::default()
+}
+
+/// The engine in place of `entry` where threads of their own execute its requests.
+fn offloaded(job: &JobPlan, entry: &'static EngineEntry) -> Result<&'static EngineEntry, RunError> {
+    if !job.threads.offload {
+        return Ok(entry);
+    }
+    registry::offloaded(entry).ok_or_else(|| RunError::Plan {
+        job: job.name.clone(),
+        reason: format!("engine {} cannot be used with io_submit_mode=offload", entry.name),
+        hint: "use ioengine=psync, sync, vsync, pvsync or pvsync2, or io_submit_mode=inline".to_owned(),
+    })
 }
 
 /// The engine of a job, checked against the job's requirements.
@@ -242,7 +255,7 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
             hint: "lower bs below 2g".to_owned(),
         });
     }
-    Ok(entry)
+    offloaded(job, entry)
 }
 
 /// Refuses buffers that exceed the available memory: filling them would make the kernel kill this process or another.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fathom_model::plan::{EndPlan, OnError};
+use fathom_model::plan::{EndPlan, OnError, RequestPriorities};
 use fathom_model::{Op, Request};
 use fathom_stats::live::{LivePhase, LiveWorker};
 use fathom_stats::{LoggedIo, SlowRequest, WorkerFailure};
@@ -50,7 +50,7 @@ pub(crate) enum AfterError {
 pub(crate) enum Attention {
     /// It is counted.
     Counted,
-    /// It is also to be kept: it is one of the slowest so far, or all requests are logged.
+    /// It is also to be kept: it is one of the slowest so far, or all requests are.
     Kept,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Recorder {
     pub live: Arc<LiveWorker>,
     phase: Phase,
     slowest: Slowest,
-    /// Latency from which a request is [`Attention::Kept`]; 0 if all are.
+    /// Latency from which a request is [`Attention::Kept`]; 0 if all are, for logs or latencies by priority.
     kept_from_ns: u64,
     /// Only if the job is logged.
     log: Option<LogBuffer>,
@@ -92,6 +92,17 @@ pub(crate) struct Recorder {
     failure: Option<WorkerFailure>,
     /// Requests that took longer than the latency that the queue depth is chosen for.
     pub slow_ios: u64,
+    priorities: Priorities,
+}
+
+/// The priorities of requests, and what is recorded by them.
+struct Priorities {
+    plan: RequestPriorities,
+    /// That of requests that have none of their own.
+    of_job: u16,
+    recorded: bool,
+    /// Total latencies, not completion latencies.
+    of_lat: bool,
 }
 
 /// The results of a recorder besides the counters.
@@ -108,7 +119,13 @@ impl Recorder {
             phase: if live.ramp.is_some() { Phase::Ramp } else { Phase::Measured },
             live,
             slowest: Slowest::default(),
-            kept_from_ns: if spec.log.is_some() { 0 } else { 1 },
+            kept_from_ns: if spec.log.is_some() || spec.records_priorities() { 0 } else { 1 },
+            priorities: Priorities {
+                plan: spec.threads.request_priorities.clone(),
+                of_job: spec.job_priority(),
+                recorded: spec.records_priorities(),
+                of_lat: spec.priorities_are_of_lat,
+            },
             slow_ios: 0,
             log: spec.log.clone().map(LogBuffer::new),
             responses: scheduled.then(|| Box::new(Responses::new(spec.depth.iodepth))),
@@ -209,17 +226,24 @@ impl Recorder {
         if lat_ns >= self.kept_from_ns { Attention::Kept } else { Attention::Counted }
     }
 
-    /// Logs a request that was issued at `depth`, if the job is logged, and keeps it if it is one of the slowest.
+    /// Logs a request that was issued at `depth`, if the job is logged, counts it for its own `priority`, if it has one, and
+    /// keeps it if it is one of the slowest.
     #[inline(never)]
-    pub fn keep(&mut self, completed: &Completed, depth: u32) {
+    pub fn keep(&mut self, completed: &Completed, depth: u32, priority: Option<u16>) {
         self.live.record_resumption(completed.at, STALL_NS);
         let (Completed { request, stamp, at, .. }, lat_ns) = (completed, completed.lat_ns());
         let Request { op, offset, len, .. } = *request;
+        let clat_ns = at - stamp.issued.min(*at);
+        let priority = priority.unwrap_or(self.priorities.of_job);
+        if self.priorities.recorded && !op.is_sync() {
+            let ns = if self.priorities.of_lat { lat_ns } else { clat_ns };
+            self.phase().ops[op as usize].record_priority(priority, ns);
+        }
         if let Some(log) = self.log.as_mut().filter(|_| self.phase == Phase::Measured && !op.is_sync()) {
             let at_ns = at - self.live.measured.start_ns.get().min(*at);
-            let clat_ns = at - stamp.issued.min(*at);
             let (offset, len) = (offset - u64::from(stamp.moved), len + stamp.moved);
-            log.push(LoggedIo { at_ns, clat_ns, lat_ns, offset, len, op });
+            let is_high = self.priorities.plan.is_high(priority, self.priorities.of_job);
+            log.push(LoggedIo { at_ns, clat_ns, lat_ns, offset, len, op, priority, is_high });
         }
         if lat_ns > self.target_ns() && !op.is_sync() {
             self.slow_ios += 1;
@@ -243,7 +267,8 @@ impl Recorder {
     fn keep_slower(&mut self) {
         let limits = self.end.max_latency.iter().filter_map(|(_, limit)| limit.map(|limit| limit.0));
         let slower_ns = limits.min().unwrap_or(u64::MAX).min(self.slowest.threshold_ns).min(self.target_ns());
-        self.kept_from_ns = if self.log.is_some() { 0 } else { slower_ns.saturating_add(1) };
+        let keeps_all = self.log.is_some() || self.priorities.recorded;
+        self.kept_from_ns = if keeps_all { 0 } else { slower_ns.saturating_add(1) };
     }
 
     /// Counts a short request.

@@ -245,6 +245,7 @@ mod tests {
             writes: true,
             random: true,
             options: RawEngineOptions::default(),
+            priorities: Default::default(),
         }
     }
 

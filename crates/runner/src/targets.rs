@@ -127,10 +127,11 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
 /// The operations with offsets of a job.
 pub(crate) fn ops_used(job: &JobPlan) -> impl Iterator<Item = Op> {
     let pattern = job.io.pattern;
+    let trims_written = job.io.verify.as_ref().is_some_and(|verify| verify.trims.is_some());
     Op::DATA.into_iter().filter(move |op| match op {
         Op::Read => pattern.reads(),
         Op::Write => pattern.writes(),
-        Op::Trim => pattern.trims(),
+        Op::Trim => pattern.trims() || trims_written,
         Op::Sync | Op::Datasync => false,
     })
 }

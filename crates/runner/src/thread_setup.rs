@@ -55,9 +55,7 @@ pub(crate) fn apply(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFa
             .map_err(|error| failure(&format!("set nice to {nice}"), &error, "run as root, or raise nice"))?;
     }
     if let Some(priority) = io_priority {
-        // As in fio, a level without a class is one of best effort.
-        let class = if priority.class == 0 && priority.level > 0 { 2 } else { priority.class };
-        set_io_priority(class, priority.level, priority.hint).map_err(|error| {
+        set_io_priority(priority.value()).map_err(|error| {
             failure("set the I/O priority", &error, "run as root, or use prioclass=2 (best effort)")
         })?;
     }

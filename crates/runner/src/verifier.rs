@@ -43,8 +43,10 @@ pub(crate) struct Verifier {
     /// The job's flag in fio's messages: it reads back its own writes.
     is_own: bool,
     pub ends_at_first: bool,
+    trimmed_are_zeroes: bool,
     /// Where and as what the state is saved at the end.
     saved: Option<SavedState>,
+    state_directory: Option<PathBuf>,
     findings: Vec<Finding>,
     /// The first parts of short reads, by slot.
     begun: BTreeMap<u32, Vec<u8>>,
@@ -71,7 +73,9 @@ impl Verifier {
             dumps: verify.plan.dump,
             is_own: spec.source.pattern.writes(),
             ends_at_first: verify.plan.fatal || !spec.on_error.continue_verify,
+            trimmed_are_zeroes: verify.plan.trims.is_some_and(|trims| trims.are_zeroes),
             saved: saved_state(spec, verify),
+            state_directory: verify.plan.state_directory.clone(),
             findings: Vec::new(),
             begun: BTreeMap::new(),
             outcome: VerifyOutcome::default(),
@@ -112,6 +116,36 @@ impl Verifier {
                 self.check_whole(read.file, offset, &mut whole, seed)
             }
         }
+    }
+
+    /// Checks that the trimmed block that `read` has read into `data`, or the last part of it, is zeroes, unless the job does
+    /// not want that. False if it is not.
+    pub fn check_trimmed(&mut self, slot: u32, read: &Request, data: &[u8]) -> bool {
+        let begun = self.begun.remove(&slot).unwrap_or_default();
+        let Some(data) = data.get(..read.len as usize).filter(|_| self.trimmed_are_zeroes) else {
+            self.outcome.unchecked += 1;
+            return true;
+        };
+        self.outcome.checked += 1;
+        let Some(at) = begun.iter().chain(data).position(|&byte| byte != 0) else { return true };
+        self.outcome.bad += 1;
+        if self.outcome.first_bad.len() < DESCRIBED {
+            let (offset, len) = (read.offset - begun.len() as u64, read.len + begun.len() as u32);
+            let file = self.names.get(read.file as usize).cloned().unwrap_or_default();
+            let problem = format!(
+                "trim: verify failed at file {file} offset {offset}, length {len}: byte {at} of the trimmed block is not 0"
+            );
+            self.outcome.first_bad.push(BadBlock {
+                file,
+                offset,
+                len,
+                block_offset: offset,
+                block_len: len,
+                problem: vec![problem],
+                dumps: Vec::new(),
+            });
+        }
+        false
     }
 
     fn check_whole(&mut self, file: u32, offset: u64, data: &mut [u8], seed: KnownSeed) -> bool {
@@ -209,7 +243,7 @@ impl Verifier {
         let Some(mut state) = self.saved.take() else { return };
         state.writes = writes;
         state.last = requests.iter().map(|request| (u64::from(request.file), request.offset)).collect();
-        let path = state_path(&state.name, state.clone);
+        let path = state_path(self.state_directory.as_deref(), &state.name, state.clone);
         let saved = create_output(&path).and_then(|mut file| file.write_all(&state.to_bytes()));
         self.outcome.unsaved =
             saved.err().map(|error| format!("cannot save {}: {}", path.display(), describe(&error)));

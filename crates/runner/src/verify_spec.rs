@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fathom_model::plan::VerifyPlan;
 use fathom_model::{JobPlan, Op, RunPlan};
 use fathom_stats::DATA_OPS;
 use fathom_sys::files::VERIFY_STATE;
@@ -17,7 +18,8 @@ const NOTHING_KEPT: &str = "verify has nothing to check: the engine, or a simula
 pub(crate) fn specify(plan: &RunPlan, job: usize, clone: usize) -> Result<Option<VerifySpec>, RunError> {
     let this = &plan.jobs[job];
     let Some(verify) = this.io.verify.clone() else { return Ok(None) };
-    let limit = if verify.only && verify.loads_state { Some(saved_writes(this, clone)?) } else { None };
+    let loads = verify.only && verify.loads_state;
+    let limit = if loads { Some(saved_writes(this, &verify, clone)?) } else { None };
     let paths = &this.clones[clone].paths;
     let before: usize = plan.jobs[..job].iter().map(|job| job.clones.len()).sum();
     Ok(Some(VerifySpec {
@@ -39,14 +41,15 @@ fn shares_files(plan: &RunPlan, job: &JobPlan, clone: usize) -> bool {
     })
 }
 
-/// fio's name of the saved state of a clone, in the working directory.
-pub(crate) fn state_path(job: &str, clone: u64) -> PathBuf {
-    PathBuf::from(format!("local-{}-{clone}-verify.state", job.replace('/', "_")))
+/// fio's name of the saved state of a clone, in `directory` or the working directory.
+pub(crate) fn state_path(directory: Option<&Path>, job: &str, clone: u64) -> PathBuf {
+    let name = format!("local-{}-{clone}-verify.state", job.replace('/', "_"));
+    directory.map_or_else(|| PathBuf::from(&name), |directory| directory.join(&name))
 }
 
 /// The writes of a clone that were complete when its state was saved.
-fn saved_writes(job: &JobPlan, clone: usize) -> Result<u64, RunError> {
-    let path = state_path(&job.name, clone as u64);
+fn saved_writes(job: &JobPlan, verify: &VerifyPlan, clone: usize) -> Result<u64, RunError> {
+    let path = state_path(verify.state_directory.as_deref(), &job.name, clone as u64);
     let refused = |reason: String, hint: &str| RunError::Plan {
         job: job.name.clone(),
         reason: format!("cannot load {}: {reason}", path.display()),

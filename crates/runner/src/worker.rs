@@ -6,7 +6,8 @@ use std::sync::Arc;
 use fathom_engine::{EngineEntry, EngineSetup};
 use fathom_model::Op;
 use fathom_model::plan::{
-    DepthPlan, EndPlan, FileUsage, Mix, OnError, Payload, RecordedLoad, ThreadPlan, TimePlan, VerifyPlan,
+    DepthPlan, EndPlan, FileUsage, IoPriority, Mix, OnError, Payload, RecordedLoad, ThreadPlan, TimePlan,
+    VerifyPlan,
 };
 use fathom_stats::live::{LiveWorker, Recorded};
 use fathom_stats::{CpuUsage, DATA_OPS, LatencyOutcome, SlowRequest, VerifyOutcome, WorkerFailure};
@@ -34,6 +35,8 @@ pub(crate) struct WorkerSpec {
     pub on_error: OnError,
     pub cpus: Vec<usize>,
     pub recorded: Recorded,
+    /// Latencies by priority are total latencies.
+    pub priorities_are_of_lat: bool,
     pub used: [bool; DATA_OPS],
     /// Drop the files' cached pages before the start.
     pub invalidate: bool,
@@ -97,13 +100,33 @@ impl WorkerSpec {
         let is_mixed = matches!(self.source.pattern.mix, Mix::ReadWrite { .. });
         self.source.pattern.random && !self.source.random_map
             || verify.passes.is_none()
+            || verify.plan.trims.is_some()
             || verify.shares_files
             || is_mixed && self.recorded.scheduled
     }
 
     /// The counters of this worker.
     pub fn live(&self) -> Arc<LiveWorker> {
-        Arc::new(LiveWorker::new(self.recorded, self.used, self.ramp_end() != RampEnd::None))
+        let live = LiveWorker::new(self.recorded, self.used, self.ramp_end() != RampEnd::None);
+        Arc::new(match self.records_priorities() {
+            true => live.with_priorities(&Op::DATA.map(|op| self.priorities_of(op))),
+            false => live,
+        })
+    }
+
+    /// The priority of the requests that have none of their own.
+    pub fn job_priority(&self) -> u16 {
+        self.threads.io_priority.map_or(0, IoPriority::value)
+    }
+
+    /// Whether latencies are recorded by priority: completion latencies, or total ones where their percentiles are reported.
+    pub fn records_priorities(&self) -> bool {
+        !self.threads.request_priorities.is_empty()
+            && if self.priorities_are_of_lat { self.recorded.lat } else { self.recorded.clat }
+    }
+
+    fn priorities_of(&self, op: Op) -> Vec<u16> {
+        self.threads.request_priorities.values(op, self.job_priority())
     }
 
     /// What ends the ramp.

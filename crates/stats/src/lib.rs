@@ -17,6 +17,7 @@ mod moments;
 mod open_loop;
 mod outcome;
 mod phase;
+mod priority_latency;
 pub mod series;
 mod stall;
 mod summary;
@@ -36,6 +37,7 @@ pub use outcome::{
     WorkerOutcome,
 };
 pub use phase::{CpuUsage, KernelThreads, OpOutcome, PhaseOutcome};
+pub use priority_latency::PriorityLatency;
 pub use series::{Interval, IntervalOp};
 pub use stall::Stall;
 pub use summary::{LatencyClasses, LatencySummary, ThinPercentiles};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{
     BatchCounts, DATA_OPS, DepthCounts, Histogram, Latency, LiveOpenLoop, Moments, OpOutcome, PhaseOutcome,
-    histogram,
+    PriorityLatency, histogram,
 };
 
 /// A single-writer counter.
@@ -151,6 +151,8 @@ pub struct LiveOp {
     pub lat_is_clat: bool,
     /// Response times; only under a rate.
     pub open_loop: Option<Box<LiveOpenLoop>>,
+    /// Latencies by the priority of the requests; empty if they all have the same.
+    pub(crate) priorities: Vec<(u16, LiveLatency)>,
 }
 
 /// The latencies to record.
@@ -216,6 +218,7 @@ impl LiveOp {
             clat,
             lat,
             open_loop: self.open_loop.as_ref().map(|open_loop| open_loop.read()).unwrap_or_default(),
+            priorities: self.priorities.iter().map(PriorityLatency::read).collect(),
             ..OpOutcome::default()
         }
     }

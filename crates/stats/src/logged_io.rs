@@ -17,4 +17,8 @@ pub struct LoggedIo {
     pub len: u32,
     /// Read, write or trim.
     pub op: Op,
+    /// Its I/O priority, as Linux packs it.
+    pub priority: u16,
+    /// It precedes requests of other priorities.
+    pub is_high: bool,
 }

@@ -4,7 +4,10 @@ use fathom_model::Op;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
-use crate::{BatchCounts, DATA_OPS, DepthCounts, Interval, Latency, Moments, OpenLoop, series};
+use crate::{
+    BatchCounts, DATA_OPS, DepthCounts, Interval, Latency, Moments, OpenLoop, PriorityLatency,
+    priority_latency, series,
+};
 
 /// One operation of one worker over one phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +41,9 @@ pub struct OpOutcome {
     /// Response times under a rate; empty without one.
     #[serde(skip_serializing_if = "is_default")]
     pub open_loop: OpenLoop,
+    /// Latencies by the priority of the requests; empty if they all have the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub priorities: Vec<PriorityLatency>,
 }
 
 /// CPU time and scheduling counters of one worker, or of the process.
@@ -171,6 +177,7 @@ impl OpOutcome {
         self.bandwidth_windows.merge(&other.bandwidth_windows);
         self.iops_windows.merge(&other.iops_windows);
         self.open_loop.merge(&other.open_loop);
+        priority_latency::merge(&mut self.priorities, &other.priorities);
     }
 }
 

@@ -98,6 +98,11 @@ impl Context {
         self.prepare(slot, file, Opcode::Write, offset, len);
     }
 
+    /// Gives the next requests of a slot that is not in flight this priority, as Linux packs it; 0 is that of the thread.
+    pub fn set_priority(&mut self, slot: u32, priority: u16) {
+        self.blocks[slot as usize].set_priority(priority);
+    }
+
     /// Prepares an fsync, or an fdatasync where `data_only`. Panics as [`Context::read`] does.
     pub fn sync(&mut self, slot: u32, file: u32, data_only: bool) {
         let opcode = if data_only { Opcode::Datasync } else { Opcode::Sync };

@@ -9,27 +9,23 @@ pub fn set_nice(nice: i8) -> io::Result<()> {
     Ok(rustix::process::setpriority_process(None, nice.into())?)
 }
 
-/// Sets the I/O priority of the calling thread: class 0 to 3, level 0 to 7, hint 0 to 1023. The realtime class needs
-/// privileges (EPERM).
-pub fn set_io_priority(class: u8, level: u8, hint: u16) -> io::Result<()> {
+/// Sets the I/O priority of the calling thread, as Linux packs it. The realtime class needs privileges (EPERM).
+pub fn set_io_priority(value: u16) -> io::Result<()> {
     const WHO_PROCESS: libc::c_int = 1;
-    let value = libc::c_long::from(class) << 13
-        | libc::c_long::from(hint & 0x3ff) << 3
-        | libc::c_long::from(level & 7);
     // SAFETY: ioprio_set takes three integers and touches no memory of the caller.
-    let result = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) };
+    let result = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, libc::c_long::from(value)) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The I/O priority of the calling thread: class, level and hint.
-pub fn io_priority() -> io::Result<(u8, u8, u16)> {
+/// The I/O priority of the calling thread, as Linux packs it.
+pub fn io_priority() -> io::Result<u16> {
     const WHO_PROCESS: libc::c_int = 1;
     // SAFETY: ioprio_get takes two integers and touches no memory of the caller.
     let value = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) };
     if value < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(((value >> 13 & 7) as u8, (value & 7) as u8, (value >> 3 & 0x3ff) as u16))
+    Ok(value as u16)
 }
 
 /// Makes the calling thread act as this group, and not the rest of the process: the system call itself is per thread.
@@ -94,8 +90,8 @@ mod tests {
         std::thread::spawn(|| {
             set_nice(5).unwrap();
             assert_eq!(rustix::process::getpriority_process(None).unwrap(), 5);
-            set_io_priority(2, 6, 0).unwrap();
-            assert_eq!(io_priority().unwrap(), (2, 6, 0));
+            set_io_priority(2 << 13 | 6).unwrap();
+            assert_eq!(io_priority().unwrap(), 2 << 13 | 6);
         })
         .join()
         .unwrap();

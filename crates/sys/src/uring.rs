@@ -77,16 +77,17 @@ impl Ring {
 
     /// Prepares a read of `len` bytes at `offset` of the `file`-th file into the slot's buffer.
     ///
-    /// Panics where the slot is in flight, or `len` or `file` are out of range: the caller has checked the request.
-    #[inline]
-    pub fn read(&mut self, slot: u32, file: u32, offset: u64, len: u32) {
-        self.transfer((self.read_code, self.read_flags), slot, file, offset, len);
+    /// A `priority` of 0 is that of the thread. Panics where the slot is in flight, or `len` or `file` are out of range: the
+    /// caller has checked the request.
+    #[inline(always)]
+    pub fn read(&mut self, slot: u32, file: u32, offset: u64, len: u32, priority: u16) {
+        self.transfer((self.read_code, self.read_flags, priority), slot, file, offset, len);
     }
 
     /// Prepares a write of `len` bytes from the slot's buffer. Panics as [`Ring::read`] does.
-    #[inline]
-    pub fn write(&mut self, slot: u32, file: u32, offset: u64, len: u32) {
-        self.transfer((self.write_code, self.write_flags), slot, file, offset, len);
+    #[inline(always)]
+    pub fn write(&mut self, slot: u32, file: u32, offset: u64, len: u32, priority: u16) {
+        self.transfer((self.write_code, self.write_flags, priority), slot, file, offset, len);
     }
 
     /// Prepares an fsync, or an fdatasync where `data_only`. Panics as [`Ring::read`] does.
@@ -109,11 +110,18 @@ impl Ring {
     }
 
     #[inline(always)]
-    fn transfer(&mut self, (opcode, op_flags): (u8, u32), slot: u32, file: u32, offset: u64, len: u32) {
+    fn transfer(
+        &mut self,
+        (opcode, op_flags, ioprio): (u8, u32, u16),
+        slot: u32,
+        file: u32,
+        offset: u64,
+        len: u32,
+    ) {
         assert!(len as usize <= self.buffers.pool().block(), "a request is no longer than its buffer");
         let fd = self.targets[file as usize];
         let start = self.buffers.lend(slot);
-        let mut sqe = Sqe { opcode, fd, offset, len, op_flags, ..Sqe::default() };
+        let mut sqe = Sqe { opcode, ioprio, fd, offset, len, op_flags, ..Sqe::default() };
         if let Some(vector) = self.vectors.get_mut(slot as usize) {
             vector.iov_len = len as usize;
             sqe.address = std::ptr::from_ref(vector).expose_provenance() as u64;

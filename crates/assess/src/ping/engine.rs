@@ -36,6 +36,7 @@ pub(super) fn requester(
         writes: settings.operation.writes(),
         random: !settings.linear,
         options,
+        priorities: Default::default(),
     };
     let requester = session.requester(entry, setup).map_err(PingError::EngineFailed)?;
     Ok((entry.name.to_owned(), requester))

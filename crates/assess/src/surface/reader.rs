@@ -41,6 +41,7 @@ impl SurfaceReader {
             writes: false,
             random: true,
             options: RawEngineOptions::default(),
+            priorities: Default::default(),
         };
         SurfaceReader { engine, setup }
     }

@@ -302,8 +302,8 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     refused(dir.path(), &["fio", "--name=t", "--filename=sim:custom:f"], 1, &["is simulated, and f is not"]);
     let engine = ["fio", "--name=t", "--ioengine=sim", "--size=1m"];
     refused(dir.path(), &engine, 1, &["job 't': ioengine=sim", "needs a simulated volume", "filename=sim:"]);
-    let backlog = ["fio", "--name=t", "--filename=sim:custom", "--rw=write", "--trim_percentage=4"];
-    refused(dir.path(), &backlog, 1, &["trim_percentage is not supported"]);
+    let backlog = ["fio", "--name=t", "--filename=sim:custom", "--rw=write", "--fdp=1"];
+    refused(dir.path(), &backlog, 1, &["fdp is not supported"]);
     assert_eq!(files_in(dir.path()), [] as [&Path; 0]);
 }
 

@@ -65,6 +65,7 @@ pub fn setup_on(entry: &EngineEntry, file: Arc<File>, size: u64, writes: bool, d
         writes,
         random: true,
         options: RawEngineOptions::default(),
+        priorities: Default::default(),
     }
 }
 

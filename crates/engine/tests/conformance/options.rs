@@ -18,7 +18,10 @@ fn every_private_option_is_taken_and_checked() {
             };
             (row.apply)(&mut options, other).unwrap();
             assert_eq!(options, raw(&[(row.name, other)]), "{} {}", entry.name, row.name);
-            for wrong in ["-1", "x", "0x", "4294967296"] {
+            // Lists by operation are read with the plan, which knows the operations.
+            let wrong: &[&str] =
+                if row.name.starts_with("cmdprio") { &[] } else { &["-1", "x", "0x", "4294967296"] };
+            for wrong in wrong {
                 assert!((row.apply)(&mut options, wrong).is_err(), "{} {}={wrong}", entry.name, row.name);
             }
             assert!(row.doc.ends_with('.') && !row.doc.contains('\n'), "{} {}", entry.name, row.name);

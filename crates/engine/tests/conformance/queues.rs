@@ -189,6 +189,7 @@ fn the_null_engine_accepts_no_more_than_its_depth() {
         writes: true,
         random: false,
         options: RawEngineOptions::default(),
+        priorities: Default::default(),
     };
     let mut engine = open(entry, setup(2)).unwrap();
     let write = request(Op::Write, 0, 4096);

@@ -182,7 +182,7 @@ fn files_are_distinct_and_shared_ones_keep_their_positions() {
             files: setup.files.clone(),
             paths: Vec::new(),
             options: RawEngineOptions::default(),
-            ..setup
+            ..setup.clone()
         };
         let (Some(mut first), Some(mut second)) = (open(entry, setup), open(entry, shared)) else { continue };
         for offset in [0, 512, 1024, 4096] {

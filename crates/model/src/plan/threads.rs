@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FlowPlan, LatencyTarget, LeastRates, SteadyStatePlan};
+use super::{FlowPlan, IoPriority, LatencyTarget, LeastRates, RequestPriorities, SteadyStatePlan};
 use crate::{Nanos, PerOp};
 
 /// Properties of the threads of a job.
@@ -28,6 +28,10 @@ pub struct ThreadPlan {
     pub host: HostPlan,
     /// Share of the requests of several jobs.
     pub flow: FlowPlan,
+    /// Requests that have another priority than `io_priority`.
+    pub request_priorities: RequestPriorities,
+    /// Threads of their own execute the requests of a synchronous engine, one per request in flight.
+    pub offload: bool,
 }
 
 /// As whom the threads of a job act, and what they change on the machine.
@@ -54,17 +58,6 @@ pub struct ControlGroupPlan {
     pub weight: Option<u32>,
     /// It is not removed at the end of the run.
     pub is_kept: bool,
-}
-
-/// An I/O priority of Linux.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IoPriority {
-    /// 0 none, 1 realtime, 2 best effort, 3 idle.
-    pub class: u8,
-    /// 0 (highest) to 7.
-    pub level: u8,
-    /// 0 to 1023.
-    pub hint: u16,
 }
 
 /// The NUMA nodes on which memory is allocated.

@@ -1,5 +1,7 @@
 //! The check of data that a job reads back, and patterns that fill its writes.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the header of a block, without the checksum of its data.
@@ -138,6 +140,19 @@ pub struct VerifyBacklog {
     pub batch: u64,
 }
 
+/// Trims of blocks that were written, which are read back later like the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyTrim {
+    /// Share of the blocks, percent.
+    pub percent: u8,
+    /// Writes between two batches of trims; never 0.
+    pub backlog: u64,
+    /// Trims of a batch; never 0.
+    pub batch: u64,
+    /// Trimmed blocks must be zeroes; else they are not checked.
+    pub are_zeroes: bool,
+}
+
 /// Stamping of writes and the check of what is read back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyPlan {
@@ -155,6 +170,9 @@ pub struct VerifyPlan {
     pub only: bool,
     /// Read back during the writes.
     pub backlog: Option<VerifyBacklog>,
+    /// Trim some of the written blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trims: Option<VerifyTrim>,
     /// End the job at the first bad block.
     pub fatal: bool,
     /// Write bad blocks and what they should contain to files.
@@ -164,6 +182,9 @@ pub struct VerifyPlan {
     /// Save at the end how much was written.
     #[serde(rename = "verify_state_save")]
     pub saves_state: bool,
+    /// Where that is saved; `None` = in the working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_directory: Option<PathBuf>,
     /// Check as many blocks as the saved state says.
     #[serde(rename = "verify_state_load")]
     pub loads_state: bool,
@@ -180,10 +201,12 @@ impl VerifyPlan {
             reads_back: true,
             only: false,
             backlog: None,
+            trims: None,
             fatal: false,
             dump: false,
             checks_generation: true,
             saves_state: false,
+            state_directory: None,
             loads_state: false,
         }
     }

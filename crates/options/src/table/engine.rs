@@ -8,6 +8,8 @@ use crate::value;
 
 const POLICY: [(&str, CpuPolicy); 2] = [("shared", CpuPolicy::Shared), ("split", CpuPolicy::Split)];
 
+const SUBMISSION: [(&str, bool); 2] = [("inline", false), ("offload", true)];
+
 /// The rows of this category.
 pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     OptionRow {
@@ -26,7 +28,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Int,
         default: "1",
-        doc: "Requests kept in flight by each clone; synchronous engines keep one.",
+        doc: "Requests kept in flight by each clone; synchronous engines keep one, unless io_submit_mode=offload.",
         apply: |options, text| set(&mut options.iodepth, value::count(text, 1)),
     },
     OptionRow {
@@ -60,6 +62,16 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         default: "",
         doc: "Refill the queue once no more than this many are in flight; without it, at iodepth.",
         apply: |options, text| set(&mut options.iodepth_low, value::count(text, 0)),
+    },
+    OptionRow {
+        name: "io_submit_mode",
+        aliases: &[],
+        kind: OptionValueKind::Choice(&["inline", "offload"]),
+        default: "inline",
+        doc: "With offload, threads execute the requests of a synchronous engine, one for each of iodepth, so that the job issues requests while others are in flight.",
+        apply: |options, text| {
+            value::choice(text, &SUBMISSION).map(|offload| options.threads.offload = offload)
+        },
     },
     OptionRow {
         name: "numjobs",
@@ -111,6 +123,8 @@ mod tests {
         check(("iodepth_batch_complete", "0"), |o| o.iodepth_batch_complete_min == Some(0));
         check(("iodepth_batch_complete_max", "4"), |o| o.iodepth_batch_complete_max == Some(4));
         check(("iodepth_low", "32"), |o| o.iodepth_low == Some(32));
+        check(("io_submit_mode", "offload"), |o| o.threads.offload);
+        check(("io_submit_mode", "inline"), |o| !o.threads.offload);
         check(("numjobs", "8"), |o| o.numjobs == Some(8));
         check(("thread", ""), |o| o.thread == Some(true));
         check(("thread", "0"), |o| o.thread == Some(false));

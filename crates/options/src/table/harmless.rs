@@ -57,7 +57,6 @@ const fn share(name: &'static str, doc: &'static str) -> OptionRow<JobOptions> {
 
 const ZBD: &str = "It means something only with zonemode=zbd, which is refused.";
 const PLACEMENT: &str = "It means something only with fdp=1 or dataplacement, which are refused.";
-const TRIM: &str = "It means something only with trim_percentage, which is refused.";
 const MERGING: &str = "It means something only with merge_blktrace_file, which is refused.";
 
 const CLOCKS: &[&str] = &["gettimeofday", "clock_gettime", "cpu"];
@@ -214,9 +213,6 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         "0",
         "It means something only with random_distribution=sequence, which is refused.",
     ),
-    checked("trim_verify_zero", &[], OptionValueKind::Bool, TRIM),
-    checked("trim_backlog", &[], OptionValueKind::Size, TRIM),
-    checked("trim_backlog_batch", &[], OptionValueKind::Int, TRIM),
     checked("merge_blktrace_scalars", &[], OptionValueKind::Floats, MERGING),
     checked("merge_blktrace_iters", &[], OptionValueKind::Floats, MERGING),
 ];

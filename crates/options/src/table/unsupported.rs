@@ -26,19 +26,9 @@ const fn row(tier: u8, name: &'static str) -> UnsupportedOption {
 /// fio's options that are refused, by tier.
 pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption {
-        inert: &["inline"],
-        instead: "use rate_iops: latencies under a rate are also counted from the time at which a request was due",
-        ..row(2, "io_submit_mode")
-    },
-    UnsupportedOption {
         inert: &["completed"],
         instead: "use end_fsync=1, so that completed writes are on the medium when the state is saved",
         ..row(2, "verify_policy")
-    },
-    UnsupportedOption {
-        inert: &["0"],
-        instead: "add a job with rw=randtrim, or use rw=randtrimwrite",
-        ..row(2, "trim_percentage")
     },
     UnsupportedOption { inert: &["1"], instead: "omit it: a trim has one range", ..row(2, "num_range") },
     UnsupportedOption {

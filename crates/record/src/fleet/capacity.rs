@@ -53,9 +53,11 @@ fn bounds(phase: &PhaseOutcome) -> (u128, u128) {
     let mut moments = phase.sync_lat.moments.sum_squares.max(phase.sync_lat.moments.sum);
     counters += samples(&phase.sync_lat);
     for op in phase.ops() {
-        let OpOutcome { issued, ios, bytes, short, failed, slat, clat, lat, open_loop, .. } = op;
+        let OpOutcome { issued, ios, bytes, short, failed, slat, clat, lat, open_loop, priorities, .. } = op;
         counters += wide(&[*issued, *ios, *bytes, *short, *failed, open_loop.backlog]);
-        for latency in [slat, clat, lat, &open_loop.response, &open_loop.late] {
+        let by_priority = priorities.iter().map(|one| &one.latency);
+        for latency in [slat, clat, lat, &open_loop.response, &open_loop.late].into_iter().chain(by_priority)
+        {
             counters += samples(latency);
             moments = moments.saturating_add(latency.moments.sum_squares.max(latency.moments.sum));
         }

@@ -11,6 +11,7 @@ use crate::fio::conditions::{latency_line, steady_line};
 use crate::fio::direction::{Direction, directions};
 use crate::fio::latency::{line, percentiles};
 use crate::fio::number::Figures;
+use crate::fio::priority;
 use crate::fio::report::{
     BATCH_LABELS, DEPTH_LABELS, EntryShares, GroupFigures, continued_errors, errno, per_second,
 };
@@ -87,10 +88,11 @@ fn latencies(out: &mut TextWriter, entry: &ReportEntry, counted: &OpOutcome) -> 
     for (name, latency, _) in kinds {
         line(out, name, latency, 8)?;
     }
+    priority::lines(out, counted, measure)?;
     for (name, latency, _) in kinds.into_iter().filter(|&(_, _, shown)| shown) {
         percentiles(out, name, latency, &measure.percentiles)?;
     }
-    Ok(())
+    priority::percentile_blocks(out, counted, measure)
 }
 
 /// The `bw` and `iops` lines; missing where no full window passed.

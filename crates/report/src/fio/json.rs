@@ -4,8 +4,10 @@
 
 use std::io::{self, Write};
 
-use fathom_model::plan::UnifiedReporting;
-use fathom_record::{DiskCounters, Latency, LatencyClasses, ReportEntry, RunRecord, VerifyOutcome};
+use fathom_model::plan::{MeasurePlan, UnifiedReporting};
+use fathom_record::{
+    DiskCounters, Latency, LatencyClasses, OpOutcome, ReportEntry, RunRecord, VerifyOutcome,
+};
 use serde_json::{Map, Value, json};
 
 use crate::Style;
@@ -14,6 +16,7 @@ use crate::fio::direction::{Direction, directions};
 use crate::fio::disk::{ListedDisk, listed, utilization};
 use crate::fio::json_value::write_document;
 use crate::fio::latency::json_percentile;
+use crate::fio::priority;
 use crate::fio::report::{
     BATCH_LABELS, DEPTH_LABELS, EntryShares, FIO_VERSION, FioReport, GroupFigures, continued_errors, errno,
     per_second,
@@ -202,7 +205,7 @@ fn direction(entry: &ReportEntry, direction: &Direction<'_>, bins: Bins) -> Valu
     let iops = if of.runtime_ms == 0 { 0.0 } else { op.ios as f64 * 1000.0 / of.runtime_ms as f64 };
     let latency = |kind, on: bool| latency(kind, on.then_some(measure.percentiles.as_slice()), bins);
     let bandwidth = &of.bandwidth;
-    json!({
+    let mut object = json!({
         "io_bytes": op.bytes,
         "io_kbytes": op.bytes >> 10,
         "bw_bytes": rate,
@@ -215,6 +218,12 @@ fn direction(entry: &ReportEntry, direction: &Direction<'_>, bins: Bins) -> Valu
         "slat_ns": latency(&op.slat, slat),
         "clat_ns": latency(&op.clat, clat),
         "lat_ns": latency(&op.lat, lat),
+    });
+    let prios = priorities(op, measure, clat || lat, bins);
+    if !prios.is_empty() {
+        object["prios"] = prios.into();
+    }
+    let windows = json!({
         "bw_min": bandwidth.min,
         "bw_max": bandwidth.max,
         "bw_agg": if bandwidth.samples == 0 { 0.0 } else { group.percent_of(bandwidth.mean) },
@@ -226,7 +235,21 @@ fn direction(entry: &ReportEntry, direction: &Direction<'_>, bins: Bins) -> Valu
         "iops_mean": of.iops.mean,
         "iops_stddev": of.iops.stdev(),
         "iops_samples": of.iops.samples,
-    })
+    });
+    extend(&mut object, windows);
+    object
+}
+
+/// fio's list of latencies by priority.
+fn priorities(op: &OpOutcome, measure: &MeasurePlan, has_percentiles: bool, bins: Bins) -> Vec<Value> {
+    let list = has_percentiles.then_some(measure.percentiles.as_slice());
+    let kind = format!("{}_ns", priority::kind(measure));
+    let listed = priority::listed(op).into_iter().map(|(of, recorded)| {
+        let mut object = json!({ "prioclass": of.class, "prio": of.level, "priohint": of.hint });
+        object[&kind] = latency(recorded, list, bins);
+        object
+    });
+    listed.collect()
 }
 
 /// A latency object; with percentiles where a list is given and there are samples.

@@ -87,6 +87,8 @@ struct Line {
     len: u32,
     offset: u64,
     issued_ns: u64,
+    priority: u16,
+    is_high: bool,
 }
 
 impl WorkerLog {
@@ -139,7 +141,8 @@ impl WorkerLog {
                 _ => latency,
             };
             let issued_ns = at_ns - clat_ns.min(at_ns);
-            let line = Line { at_ms, values: [value; 2], op, len, offset: request.offset, issued_ns };
+            let LoggedIo { offset, priority, is_high, .. } = *request;
+            let line = Line { at_ms, values: [value; 2], op, len, offset, issued_ns, priority, is_high };
             self.write(kind, &line, texts);
         } else {
             let done = match kind {
@@ -208,7 +211,11 @@ impl WorkerLog {
         if plan.offset {
             put_next(text, line.offset);
         }
-        text.extend_from_slice(if plan.priority { b", 0x0000" } else { b", 0" });
+        if plan.priority {
+            put_hexadecimal(text, line.priority);
+        } else {
+            put_next(text, line.is_high.into());
+        }
         if plan.issue_time {
             put_next(text, line.issued_ns);
         }
@@ -237,9 +244,9 @@ impl WorkerLog {
 }
 
 impl Line {
-    /// fio's line of a window has no size, offset and time of issue.
+    /// fio's line of a window has no size, offset, time of issue and priority.
     fn of_window(at_ms: u64, values: [u64; 2], op: Op) -> Line {
-        Line { at_ms, values, op, len: 0, offset: 0, issued_ns: 0 }
+        Line { at_ms, values, op, len: 0, offset: 0, issued_ns: 0, priority: 0, is_high: false }
     }
 }
 
@@ -257,6 +264,13 @@ fn put(text: &mut Vec<u8>, number: u64) {
         }
     }
     text.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a priority as `, 0x2003`.
+fn put_hexadecimal(text: &mut Vec<u8>, priority: u16) {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    text.extend_from_slice(b", 0x");
+    text.extend([12, 8, 4, 0].map(|shift| DIGITS[usize::from(priority >> shift & 0xf)]));
 }
 
 fn put_next(text: &mut Vec<u8>, number: u64) {

@@ -3,7 +3,8 @@ use fathom_model::Nanos;
 use super::*;
 
 fn request(at_ms: u64, op: Op, clat_ns: u64) -> LoggedIo {
-    LoggedIo { at_ns: at_ms * 1_000_000, clat_ns, lat_ns: clat_ns + 10, offset: at_ms * 4096, len: 4096, op }
+    let (at_ns, lat_ns, offset) = (at_ms * 1_000_000, clat_ns + 10, at_ms * 4096);
+    LoggedIo { at_ns, clat_ns, lat_ns, offset, len: 4096, op, priority: 0, is_high: false }
 }
 
 fn all(name: &str) -> LogPlan {
@@ -58,6 +59,10 @@ fn columns_are_added_as_asked_for() {
     let plan = LogPlan { offset: true, priority: true, issue_time: true, ..all("x") };
     let logs = texts(&plan, &[request(7, Op::Trim, 1_000)], 8);
     assert_eq!(logs[3], "7, 1000, 2, 4096, 28672, 0x0000, 6999000\n");
+    let prioritized = LoggedIo { priority: 0x600b, is_high: true, ..request(7, Op::Trim, 1_000) };
+    assert_eq!(texts(&plan, &[prioritized], 8)[3], "7, 1000, 2, 4096, 28672, 0x600b, 6999000\n");
+    let flagged = LogPlan { priority: false, issue_time: false, ..plan.clone() };
+    assert_eq!(texts(&flagged, &[prioritized], 8)[3], "7, 1000, 2, 4096, 28672, 1\n");
     let averaged = LogPlan { window: Nanos::from_millis(5), values: WindowValues::Both, ..plan };
     let logs = texts(&averaged, &[request(3, Op::Read, 1_000), request(4, Op::Read, 2_001)], 8);
     assert_eq!(logs[3], "8, 1501, 2001, 0, 0, 0, 0x0000, 0\n");

@@ -64,7 +64,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     pub(super) fn keep(&mut self, slot: u32) {
         let (request, stamp) = (self.slots.requests[slot as usize], self.slots.stamps[slot as usize]);
         let completed = Completed { request, stamp, at: self.now, count: 1 };
-        self.recorder.keep(&completed, self.slots.in_flight);
+        self.recorder.keep(&completed, self.slots.in_flight, self.engine.priority(slot));
         let lat_ns = completed.lat_ns();
         if let Some(limit_ns) = self.recorder.exceeded_limit(&request, lat_ns) {
             self.schedule.drain();
@@ -103,7 +103,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
                 self.recorder.fail(|| failure_of(&request, errno, result == 0));
             }
         }
-        if request.op == Op::Write {
+        if matches!(request.op, Op::Write | Op::Trim) {
             self.feed.forget(&request);
         }
         self.slots.free.push(slot);

@@ -40,6 +40,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             writes: false,
             random: false,
             options: Default::default(),
+            priorities: Default::default(),
         },
         source: SourcePlan {
             pattern: Pattern { mix, random: one_of(rng, &[true, false]) },
@@ -80,6 +81,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             ..OnError::default()
         },
         cpus: Vec::new(),
+        priorities_are_of_lat: false,
         recorded: Recorded {
             slat: true,
             clat: true,

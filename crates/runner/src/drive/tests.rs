@@ -109,6 +109,7 @@ pub(crate) fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
             writes: false,
             random: false,
             options: Default::default(),
+            priorities: Default::default(),
         },
         source: SourcePlan {
             pattern: Pattern { mix, random: false },
@@ -129,6 +130,7 @@ pub(crate) fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
         serialize_overlap: false,
         on_error: OnError::default(),
         cpus: Vec::new(),
+        priorities_are_of_lat: false,
         recorded: Recorded {
             slat: true,
             clat: true,

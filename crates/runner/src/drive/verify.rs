@@ -33,6 +33,12 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         let Some(verifier) = verifier else { return };
         let moved = slots.stamps[slot as usize].moved;
         let block = Request { offset: request.offset - u64::from(moved), ..*request };
+        if feed.is_trimmed(&block) {
+            if !verifier.check_trimmed(slot, request, engine.payload(slot)) {
+                self.note_bad_block();
+            }
+            return;
+        }
         let seed = match feed.seed_of(&block) {
             None => KnownSeed::None,
             Some(seed) if self.verifies_only => KnownSeed::OfEarlierRun(seed),

@@ -4,6 +4,7 @@
 //! once before it is read back, a list holds the last write of each. Nothing is in flight when the worker changes from
 //! writing to reading or back, so every completion belongs to the current stage.
 
+mod trims;
 mod written;
 
 use fathom_model::plan::VerifyBacklog;
@@ -13,6 +14,7 @@ use fathom_workload::verify::Generation;
 
 use super::{Arrival, Next};
 use crate::worker::WorkerSpec;
+use trims::Trims;
 use written::{Overlap, Written};
 
 /// What the worker does.
@@ -22,6 +24,8 @@ enum Stage {
     Writing,
     /// It reads back this many blocks, of a backlog or of the whole pass.
     Reading { left: u64, whole: bool },
+    /// It trims blocks that it has written.
+    Trimming,
     /// It waits until nothing is in flight.
     Waiting(Then),
 }
@@ -31,8 +35,10 @@ enum Stage {
 enum Then {
     /// The write that was held.
     HeldWrite,
-    /// Further writes after blocks of the backlog.
+    /// Further writes after blocks of the backlog or trims.
     Write,
+    /// Trims.
+    Trim,
     /// Reading blocks of the backlog.
     ReadBacklog,
     /// Reading all blocks of the pass.
@@ -79,6 +85,9 @@ pub(crate) struct ReadBack {
     limit: u64,
     /// A write that overlaps one in flight.
     held: Option<Arrival>,
+    trims: Option<Trims>,
+    /// Blocks are read back at the end of a pass.
+    reads_passes: bool,
     generation: Option<Generation>,
 }
 
@@ -94,7 +103,7 @@ impl ReadBack {
         // An endless pass is never read back at its end.
         let never = !plan.only && (!plan.reads_back || passes.is_none() && plan.backlog.is_none());
         let written = match () {
-            () if never => Written::Nothing,
+            () if never && plan.trims.is_none() => Written::Nothing,
             () if spec.numbers_writes() && !(plan.only && passes.is_none()) => Written::list(),
             () => Written::Order { rewound: Box::new(source.clone()), failed: Default::default() },
         };
@@ -116,6 +125,8 @@ impl ReadBack {
             only: plan.only,
             limit: verify.limit.unwrap_or(u64::MAX),
             held: None,
+            trims: plan.trims.map(|plan| Trims::new(plan, spec.source.seed)),
+            reads_passes: !never,
             generation: is_known.then(|| Generation::new(spec.source.seed)),
         })
     }
@@ -142,17 +153,24 @@ impl ReadBack {
         Some(generation.seed(read.file, read.offset, number))
     }
 
-    /// Forgets a write that failed: its block has unknown contents.
-    pub fn forget(&mut self, write: &Request) {
-        self.written.forget(write);
+    /// Forgets a request that failed, and that wrote or trimmed a block: its contents are unknown.
+    pub fn forget(&mut self, request: &Request) {
+        if request.op == Op::Write || self.trims.is_some() {
+            self.written.forget(request);
+        }
+    }
+
+    /// Whether the block of `read` was trimmed.
+    pub fn is_trimmed(&self, read: &Request) -> bool {
+        self.written.is_trimmed(read)
     }
 
     /// Whether a request may be issued, without drawing one; `None` if the source decides.
     pub fn peek(&self) -> Option<Next<()>> {
         match self.stage {
-            Stage::Writing if self.backlog_is_due() || self.only => Some(Next::Pause),
+            Stage::Writing if self.backlog_is_due() || self.trims_are_due() || self.only => Some(Next::Pause),
             Stage::Writing => self.held.map(|_| Next::Issue(())),
-            Stage::Reading { .. } => Some(Next::Issue(())),
+            Stage::Reading { .. } | Stage::Trimming => Some(Next::Issue(())),
             Stage::Waiting(_) => Some(Next::Pause),
         }
     }
@@ -161,12 +179,18 @@ impl ReadBack {
         self.backlog.is_some_and(|backlog| self.since >= backlog.blocks)
     }
 
+    fn trims_are_due(&self) -> bool {
+        self.trims.as_ref().is_some_and(Trims::are_due)
+    }
+
     /// The next request. `draw` draws one of the source.
     pub fn next(&mut self, draw: impl FnOnce() -> Next<Arrival>) -> Next<Arrival> {
         match self.stage {
             Stage::Waiting(_) => Next::Pause,
             Stage::Reading { left, whole } => self.next_read(left, whole),
             Stage::Writing if self.only => self.wait(Then::ReadPass),
+            Stage::Trimming => self.next_trim(),
+            Stage::Writing if self.trims_are_due() => self.wait(Then::Trim),
             Stage::Writing if self.backlog_is_due() => self.wait(Then::ReadBacklog),
             Stage::Writing => match self.held.take().map_or_else(draw, Next::Issue) {
                 Next::Issue(arrival) => self.take(arrival),
@@ -189,11 +213,21 @@ impl ReadBack {
                 self.held = Some(arrival);
                 return self.wait(Then::HeldWrite);
             }
+            if let Some(trims) = &mut self.trims {
+                trims.note(&request, self.number);
+            }
             self.number += 1;
             self.unread += 1;
             self.since += 1;
         }
         Next::Issue(arrival)
+    }
+
+    fn next_trim(&mut self) -> Next<Arrival> {
+        match self.trims.as_mut().and_then(|trims| trims.next(&mut self.written)) {
+            Some(trim) => Next::Issue((trim, None)),
+            None => self.wait(Then::Write),
+        }
     }
 
     fn next_read(&mut self, left: u64, whole: bool) -> Next<Arrival> {
@@ -216,6 +250,10 @@ impl ReadBack {
         self.written.settle(self.number);
         match then {
             Then::HeldWrite | Then::Write => self.stage = Stage::Writing,
+            Then::Trim => {
+                self.trims.iter_mut().for_each(Trims::begin_batch);
+                self.stage = Stage::Trimming;
+            }
             Then::ReadBacklog => {
                 let batch = self.backlog.map_or(0, |backlog| backlog.batch);
                 self.since = self.since.saturating_sub(batch);
@@ -225,7 +263,7 @@ impl ReadBack {
                 if self.only {
                     return self.count_writes(source);
                 }
-                if matches!(self.written, Written::Nothing) {
+                if !self.reads_passes {
                     self.unread = 0;
                 }
                 self.stage = Stage::Reading { left: self.unread, whole: true };
@@ -236,6 +274,7 @@ impl ReadBack {
             Then::NextPass => {
                 source.begin_loop();
                 self.written.begin_pass(source);
+                self.trims.iter_mut().for_each(Trims::begin_pass);
                 self.passes_left = self.passes_left.map(|left| left.saturating_sub(1));
                 self.pass += 1;
                 (self.unread, self.since) = (0, 0);

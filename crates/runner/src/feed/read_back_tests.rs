@@ -1,4 +1,4 @@
-use fathom_model::plan::{Mix, VerifyMethod, VerifyPlan};
+use fathom_model::plan::{Mix, VerifyMethod, VerifyPlan, VerifyTrim};
 
 use super::*;
 use crate::drive::tests::spec as spec_of;
@@ -42,7 +42,39 @@ fn requests(spec: &WorkerSpec) -> Vec<(Request, Option<u64>)> {
 }
 
 fn ops(made: &[(Request, Option<u64>)]) -> String {
-    made.iter().map(|(request, _)| if request.op == Op::Write { 'w' } else { 'r' }).collect()
+    let letter = |op: Op| match op {
+        Op::Write => 'w',
+        Op::Trim => 't',
+        _ => 'r',
+    };
+    made.iter().map(|(request, _)| letter(request.op)).collect()
+}
+
+#[test]
+fn written_blocks_are_trimmed_between_the_writes() {
+    let trims = |percent, backlog, batch| {
+        let plan = VerifyTrim { percent, backlog, batch, are_zeroes: true };
+        move |_: &mut WorkerSpec, verify: &mut VerifySpec| verify.plan.trims = Some(plan)
+    };
+    let part = BLOCKS as usize;
+    let made = requests(&spec(trims(100, 5, 5)));
+    assert_eq!(ops(&made), format!("{}{}", "wwwwwttttt".repeat(part / 5), "r".repeat(part)));
+    for batch in made[..2 * part].chunks(10) {
+        let offsets = |requests: &[(Request, Option<u64>)]| -> Vec<u64> {
+            requests.iter().map(|(request, _)| request.offset).collect()
+        };
+        assert_eq!(offsets(&batch[..5]), offsets(&batch[5..]));
+    }
+    let fewer = ops(&requests(&spec(trims(100, 10, 2))));
+    assert_eq!(fewer, format!("{}{}", "wwwwwwwwwwtt".repeat(part / 10), "r".repeat(part)));
+    let half = ops(&requests(&spec(trims(50, 1, 1))));
+    let trimmed = half.matches('t').count();
+    assert!((part / 4..part * 3 / 4).contains(&trimmed), "{half}");
+    let unread = ops(&requests(&spec(|spec, verify| {
+        trims(100, 1, 1)(spec, verify);
+        verify.plan.reads_back = false;
+    })));
+    assert_eq!(unread, "wt".repeat(part));
 }
 
 #[test]

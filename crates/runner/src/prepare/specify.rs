@@ -57,6 +57,7 @@ pub(super) fn specify(
             writes: io.modifies(),
             random: io.pattern.random,
             options: engine_options(job),
+            priorities: job.threads.request_priorities.clone(),
         },
         source: match names {
             Some(names) => source_of_names(job, clone, extents, names),
@@ -70,6 +71,7 @@ pub(super) fn specify(
         on_error: job.on_error,
         cpus: job.clones[clone].cpus.clone(),
         recorded: recorded(job, clone, synchronous),
+        priorities_are_of_lat: job.measure.lat_percentiles,
         used: verify_spec::ops_recorded(job),
         invalidate: io.invalidate,
         end_fsync: io.end_fsync && io.pattern.writes(),
@@ -89,7 +91,8 @@ pub(super) fn specify(
 fn recorded(job: &JobPlan, clone: usize, is_synchronous: bool) -> Recorded {
     let (io, measure) = (&job.io, &job.measure);
     Recorded {
-        slat: measure.slat && !is_synchronous,
+        // As in fio: a thread executes the request, and the worker does not wait for it to begin.
+        slat: measure.slat && !is_synchronous && !job.threads.offload,
         clat: measure.clat,
         lat: measure.lat,
         is_synchronous,

@@ -64,6 +64,13 @@ impl Iocb {
         self.buffer = buffer;
     }
 
+    /// Sets the priority of all further requests; 0 = that of the thread.
+    pub fn set_priority(&mut self, priority: u16) {
+        const FLAG_PRIORITY: u32 = 1 << 1;
+        self.priority = priority as i16;
+        self.flags = if priority == 0 { 0 } else { FLAG_PRIORITY };
+    }
+
     /// The operation and the descriptor it is for.
     pub fn request(&self) -> (Option<Opcode>, i32) {
         (Opcode::from_raw(self.opcode), self.descriptor as i32)

@@ -68,8 +68,8 @@ fn rings_without_newer_features_work() {
             1 => ring.unregister_ring(),
             _ => {}
         }
-        ring.read(0, 0, 0, 100);
-        ring.read(1, 0, 0, 100);
+        ring.read(0, 0, 0, 100, 0);
+        ring.read(1, 0, 0, 100, 0);
         assert_eq!((ring.submit().unwrap(), ring.in_kernel()), (2, 2));
         assert_eq!(ring.reap(1, 4, Some(2_000_000), |_, _| panic!("nothing was written")).unwrap(), 0);
         writer.write_all(b"ab").unwrap();
@@ -90,7 +90,7 @@ fn dropping_a_ring_cancels_requests_in_flight() {
     let (reader, writer) = pipe();
     let Some(mut ring) = ring_on(reader, RingOptions::default()) else { return };
     for slot in 0..4 {
-        ring.read(slot, 0, 0, 1);
+        ring.read(slot, 0, 0, 1, 0);
     }
     assert_eq!(ring.submit().unwrap(), 4);
     assert!(ring.drain(), "reads of an empty pipe can be cancelled");

@@ -20,6 +20,8 @@ type Place = (u32, u64);
 pub(super) struct Entry {
     len: u32,
     number: u64,
+    /// The block was trimmed after the write.
+    is_trimmed: bool,
 }
 
 /// The writes, to be read back in order.
@@ -63,7 +65,20 @@ impl Written {
         let Written::List { unread, .. } = self else { return };
         let replaced: Vec<Place> = overlapping(unread, write).map(|(place, _)| place).collect();
         replaced.iter().for_each(|place| _ = unread.remove(place));
-        unread.insert((write.file, write.offset), Entry { len: write.len, number });
+        unread.insert((write.file, write.offset), Entry { len: write.len, number, is_trimmed: false });
+    }
+
+    /// Marks the block of write number `number` as trimmed; false if it was written again or read back since.
+    pub fn trim(&mut self, write: &Request, number: u64) -> bool {
+        let Written::List { unread, .. } = self else { return false };
+        let entry = unread.get_mut(&(write.file, write.offset)).filter(|entry| entry.number == number);
+        entry.map(|entry| entry.is_trimmed = true).is_some()
+    }
+
+    /// Whether the block that `read` reads back was trimmed.
+    pub fn is_trimmed(&self, read: &Request) -> bool {
+        let Written::List { reading, .. } = self else { return false };
+        reading.get(&(read.file, read.offset)).is_some_and(|entry| entry.is_trimmed)
     }
 
     /// Nothing is in flight, and the next write has this number.
