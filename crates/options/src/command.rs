@@ -374,7 +374,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
 
 /// fio's options of the command that are refused, with what to do instead.
 pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
-    ("client", OptionArity::Value("HOST"), "start it on each machine"),
+    ("client", OptionArity::Value("HOST"), "start it with srun, mpiexec or mpirun, and add --fleet"),
     ("cpuclock-test", OptionArity::Nothing, "omit it: the clock is the monotonic one of the kernel"),
     ("crctest", OptionArity::MaybeValue("NAME"), "measure a job with verify= and without, on ioengine=null"),
     ("daemonize", OptionArity::Value("FILE"), "start it with nohup or systemd-run"),
@@ -383,7 +383,7 @@ pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
     ("latency-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
     ("merge-blktrace-only", OptionArity::Nothing, ""),
     ("remote-config", OptionArity::Value("FILE"), "start it on each machine"),
-    ("server", OptionArity::MaybeValue("ARGS"), "start it on each machine"),
+    ("server", OptionArity::MaybeValue("ARGS"), "start it with srun, mpiexec or mpirun, and add --fleet"),
     ("trigger-remote", OptionArity::Value("COMMAND"), "use --trigger on each machine"),
 ];
 

@@ -63,7 +63,7 @@ pub struct SweepPoint {
     pub bytes_per_second: f64,
     /// Start to completed.
     pub lat_ns: LatencySummary,
-    /// Requests in flight on average, by Little's law; `None` where nothing completed.
+    /// Requests in flight on average, by Little's law, of several hosts those of each; `None` where nothing completed.
     pub queue_depth_mean: Option<f64>,
     /// CPU time per request, the kernel's own threads included, ns.
     pub cpu_per_request_ns: Option<f64>,
@@ -102,7 +102,8 @@ impl SweepPoint {
             summary.cpu.as_ref().map_or(0, |cpu| cpu.user_ns + cpu.system_ns + cpu.kernel_submitters_ns);
         let settled = SettledRate::of(&test.jobs.iter().collect::<Vec<_>>()).filter(|_| total.ios > 0);
         let iops = settled.map_or(total.iops, |settled| settled.iops());
-        let time = summary.measured_ns as f64 * f64::from(spot.numjobs);
+        let hosts = hosts_of(test);
+        let time = summary.measured_ns as f64 * f64::from(spot.numjobs) * hosts;
         Some(SweepPoint {
             spot,
             status: test.status,
@@ -110,7 +111,7 @@ impl SweepPoint {
             ios: total.ios,
             iops,
             bytes_per_second: settled.map_or(total.bytes_per_second, |settled| settled.bytes_per_second()),
-            queue_depth_mean: queue_depth_mean(total.iops, &total.lat_ns),
+            queue_depth_mean: queue_depth_mean(total.iops / hosts, &total.lat_ns),
             lat_ns: total.lat_ns,
             cpu_per_request_ns: summary.cpu.as_ref().and_then(|cpu| cpu.per_request_ns),
             cpu_per_job: if time > 0.0 { cpu_ns as f64 / time } else { 0.0 },
@@ -166,12 +167,15 @@ fn spot_of(test: &TestRecord) -> Option<SweepSpot> {
     let Some(job) = test.jobs.first() else { return parse_id(&test.id) };
     let rw = AccessPattern::named(job.rw())?;
     let block = if rw.writes() { job.largest_blocks().write } else { job.largest_blocks().read };
-    Some(SweepSpot {
-        rw,
-        block_size_bytes: block,
-        iodepth: job.iodepth(),
-        numjobs: u32::try_from(test.jobs.len()).ok()?,
-    })
+    // Of several hosts there is one entry for all workers, and the spot is that of each host.
+    let of_one = || u32::try_from(test.jobs.len()).ok();
+    let numjobs = if test.fleet.is_some() { job.plan.numjobs } else { of_one()? };
+    Some(SweepSpot { rw, block_size_bytes: block, iodepth: job.iodepth(), numjobs })
+}
+
+/// Hosts that measured it; 1 of a test that is none of several.
+fn hosts_of(test: &TestRecord) -> f64 {
+    test.fleet.as_ref().map_or(1, |fleet| fleet.measured().count().max(1)) as f64
 }
 
 /// The spot that [`SweepSpot::id`] named.

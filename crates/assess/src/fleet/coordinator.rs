@@ -29,6 +29,10 @@ const MOST_BYTES_BY_LAUNCHER: u64 = 256 << 20;
 /// Bytes of records that a launcher passes on in a second, at the least.
 const LAUNCHER_BYTES_PER_SECOND: u64 = 1 << 20;
 
+/// What ranks that are ready wait for.
+pub(super) const FIRST_START: &str = "all ranks to prepare";
+pub(super) const NEXT_START: &str = "the start of the next phase";
+
 /// What the run, or its holder, asks for.
 pub(super) enum Request {
     /// A phase is ready to start.
@@ -441,9 +445,9 @@ impl Coordinator {
     fn phase(&self, state: &RankState) -> &'static str {
         match state {
             RankState::Ended { .. } => "the end of all runs",
-            _ if self.started.is_none() => "all ranks to prepare",
+            _ if self.started.is_none() => FIRST_START,
             RankState::Failed { .. } => "the other ranks, having failed",
-            RankState::Ready { .. } => "the start of the next phase",
+            RankState::Ready { .. } => NEXT_START,
             RankState::Asks { .. } => "what to measure next",
         }
     }

@@ -4,6 +4,7 @@ use fathom_model::text::listed;
 use fathom_record::{FleetMerger, MergeRules, RunRecord};
 use fathom_sys::clock::{RealClock, monotonic_ns};
 
+use super::coordinator::{FIRST_START, NEXT_START};
 use super::directory::RecordDirectory;
 use super::hello::FleetPlace;
 use super::meeting::RankState;
@@ -105,7 +106,11 @@ pub(super) fn found(
                 let partial = directory.partial(rank);
                 let kept =
                     if partial.exists() { format!("; see {}", partial.display()) } else { String::new() };
-                format!("last seen waiting for {}{kept}", mark.phase)
+                // Rank 0 has left that meeting, so this rank had come to it.
+                match mark.phase.as_str() {
+                    FIRST_START | NEXT_START => format!("it began to measure and did not come back{kept}"),
+                    phase => format!("last seen waiting for {phase}{kept}"),
+                }
             }
             None => "its record is not in the directory of rank 0".to_owned(),
         })

@@ -125,7 +125,8 @@ fn axis(
 /// # Errors
 /// It could not begin.
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
-    ranks::refuse(&arguments.fleet, &[("--resume", arguments.resume)])?;
+    let refused = [("--resume", arguments.resume), ("--slo", arguments.slo.is_some())];
+    ranks::refuse(&arguments.fleet, &refused)?;
     let fleet = match ranks::joined(&arguments.fleet, command)? {
         Ok(fleet) => fleet,
         Err(exit) => return Ok(exit),

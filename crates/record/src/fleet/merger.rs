@@ -228,10 +228,14 @@ impl FleetMerger {
             let (first, other) = (words(&first.target_kind), words(&shape.target_kind));
             return Err(MergeRefusal::Target { first, other, first_source: source_of(0) });
         }
-        if let Some(launch) = header::launch(&record.header)
-            && let Some(&place) = self.ranks.get(&launch.rank)
-        {
-            return Err(MergeRefusal::DuplicateRank { rank: launch.rank, first_source: source_of(place) });
+        if let Some(launch) = header::launch(&record.header) {
+            // Ranks tell apart what one host began at the same time.
+            return match self.ranks.get(&launch.rank) {
+                Some(&place) => {
+                    Err(MergeRefusal::DuplicateRank { rank: launch.rank, first_source: source_of(place) })
+                }
+                None => Ok(()),
+            };
         }
         match thread(record).and_then(|thread| self.threads.get(&thread)) {
             Some(&place) => Err(MergeRefusal::SameRun { first_source: source_of(place) }),

@@ -20,6 +20,14 @@ use crate::{Style, TextWriter, fio::banner as fio_banner, fleet};
 pub fn render(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     fio_banner::render(record, out)?;
     render_results(record, style, out)?;
+    render_hosts(record, style, out)
+}
+
+/// Writes what a run of several hosts has beside fio's results; nothing of a run of one.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render_hosts(record: &RunRecord, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     if record.header.fleet.is_some() {
         let beside = fleet::beside(record);
         writeln!(out)?;

@@ -100,6 +100,7 @@ impl Sink {
                 && record.tests.iter().any(|test| !test.jobs.is_empty())
             {
                 fio_normal::render_report(&report, &style, out)?;
+                fio_normal::render_hosts(record, &style, out)?;
             }
             Ok(())
         })
