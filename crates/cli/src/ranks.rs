@@ -83,7 +83,7 @@ pub fn meet(
     files: Result<FleetFiles, String>,
 ) -> Result<(Fleet, FleetFiles), Exit> {
     let rank = job.rank();
-    job.meet(command, files, |line| output::warn(line)).map_err(|stop| explain(*stop, rank))
+    job.meet(command, files, output::warn).map_err(|stop| explain(*stop, rank))
 }
 
 /// Tells why the ranks did not meet, and ends the job where some are missing.

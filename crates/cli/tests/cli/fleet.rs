@@ -183,7 +183,7 @@ fn rank_0_reports_on_all_and_the_others_print_nothing() {
 fn job_files_are_those_of_rank_0_with_the_place_of_each_rank() {
     let dir = scratch();
     let job = format!(
-        "[global]\nfilename={VOLUME}\nrw=randread\nruntime=2\ntime_based\n[r${{fathom_RANK}}of${{fathom_RANKS}}]\n[b]\nstonewall\n"
+        "[global]\nfilename={VOLUME}\nrw=randread\nruntime=2\ntime_based\n[a]\ndescription=r${{fathom_RANK}}of${{fathom_RANKS}}\n[b]\nstonewall\n"
     );
     std::fs::write(dir.path().join("job.fio"), job).unwrap();
     let plan = "[[role]]\nname = 'w'\nranks = '1'\noptions = { rw = 'randwrite' }\n[[role]]\nname = 'r'\njobs = ['b']\n";
@@ -193,7 +193,8 @@ fn job_files_are_those_of_rank_0_with_the_place_of_each_rank() {
     let report: Value = serde_json::from_str(&ended[0].stdout).unwrap_or_else(|_| panic!("{ended:?}"));
     let names: Vec<&str> =
         report["jobs"].as_array().unwrap().iter().filter_map(|job| job["jobname"].as_str()).collect();
-    assert!(names.contains(&"w/r1of2") && names.contains(&"w/b") && names.contains(&"r/b"), "{names:?}");
+    assert!(names.contains(&"w/a") && names.contains(&"w/b") && names.contains(&"r/b"), "{names:?}");
+    assert!(ended[0].stdout.contains("r1of2"), "{}", ended[0].stdout);
     assert_eq!(ended[0].code, Some(0), "{ended:?}");
 }
 

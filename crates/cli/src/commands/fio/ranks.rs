@@ -138,7 +138,7 @@ impl FioRank {
     /// What keeps the record so far; `None` without a directory for it.
     pub fn partial(&self) -> Option<PartialRecords<'_>> {
         let fleet = &self.fleet;
-        fleet.keeps_partial().then(|| PartialRecords { fleet, next: PARTIAL_EVERY, is_asked: false })
+        fleet.keeps_partial().then_some(PartialRecords { fleet, next: PARTIAL_EVERY, is_asked: false })
     }
 
     /// The jobs of the role of this rank.
