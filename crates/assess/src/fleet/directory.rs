@@ -1,5 +1,5 @@
 //! The directory in which each rank of a job keeps its record: `rank-00003.json`, which `fathom merge` reads; while it runs
-//! `rank-00003.partial`, which stays where the rank dies; and `rank-00003.mark`, the last meeting that it came to.
+//! `rank-00003.partial`, which stays where the rank dies; and `.rank-00003.mark`, the last meeting that it came to.
 
 use std::fs;
 use std::io;
@@ -110,7 +110,7 @@ impl RecordDirectory {
     }
 
     fn mark_path(&self, rank: u32) -> PathBuf {
-        self.path.join(format!("rank-{rank:05}.mark"))
+        self.path.join(format!(".rank-{rank:05}.mark"))
     }
 
     /// The last mark of a rank of this job, where it can be seen from here.

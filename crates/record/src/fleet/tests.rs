@@ -283,6 +283,26 @@ fn labels_name_ranks_where_no_launcher_does() {
 }
 
 #[test]
+fn the_ranks_of_a_role_do_the_same() {
+    let of_role = |rank: u32, role: &str, depth: u32| {
+        let mut run = run(role, 0, vec![worker(&even(10), 2)]);
+        let job = &mut run.tests[0].jobs[0];
+        (job.name, job.plan.depth.iodepth) = (format!("{role}/job"), depth);
+        let role = Some(role.to_owned());
+        run.header.launch = Some(LaunchRecord { rank, role, ..LaunchRecord::default() });
+        run
+    };
+    let mut merger = FleetMerger::new(MergeRules::default());
+    merger.add("0.json", of_role(0, "readers", 1)).unwrap();
+    merger.add("1.json", of_role(1, "writers", 32)).unwrap();
+    merger.add("2.json", of_role(2, "readers", 1)).unwrap();
+    let error = merger.add("3.json", of_role(3, "writers", 16)).unwrap_err().to_string();
+    assert_eq!(error, "iodepth of job 'writers/job' in test 'rand-read': 32 in 1.json, 16 here");
+    let merged = merger.finish().unwrap();
+    assert_eq!(merged.tests[0].jobs.len(), 2);
+}
+
+#[test]
 fn what_cannot_be_merged_is_named() {
     let first = || run("a", 0, vec![worker(&even(10), 2)]);
     let refusal = |rules: MergeRules, change: &dyn Fn(&mut RunRecord)| {

@@ -9,7 +9,7 @@ use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
     EngineRow, FleetOptions, Invocation, OptionError, ParseEnvironment, parse_command_line,
 };
-use fathom_record::{RunHeader, RunRecord, TestMeta, TestStatus, test_record};
+use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
 use fathom_report::fio::idleness::CpuIdleness;
 use fathom_runner::RunControl;
 use fathom_stats::RunOutcome;
@@ -246,9 +246,11 @@ impl PartialRecords<'_> {
 
     /// Keeps the record of what ran so far.
     pub fn keep(&self, header: &RunHeader, meta: &TestMeta, plan: &RunPlan, outcome: &RunOutcome) {
-        let test = test_record(meta.clone(), plan, outcome.clone());
-        let header = header.clone();
         let status = TestStatus::Incomplete;
+        let reason = Some("record so far of a rank that did not end its run".to_owned());
+        let test = test_record(meta.clone(), plan, outcome.clone());
+        let test = TestRecord { status, interrupted: reason.clone(), reason, ..test };
+        let header = header.clone();
         self.fleet.keep_partial(RunRecord { status, header, tests: vec![test], ..RunRecord::default() });
     }
 }
