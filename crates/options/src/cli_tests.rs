@@ -236,7 +236,7 @@ const REFUSED: &[(&str, &str, Option<&str>)] = &[
         "fio: failed parsing output-format=xml: invalid output format xml",
         None,
     ),
-    ("--name=a --client=h", "fio's option --client is not supported", Some("each machine")),
+    ("--name=a --client=h", "fio's option --client is not supported", Some("--fleet")),
     (
         "--name=a --readonly --rw=write",
         "fio: job <a> has write or trim bit set, but fio is in read-only",
