@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::shell::{must_run, try_run};
+use crate::shell::{must_run, scratch, try_run};
 use crate::skip::{Need, missing, skip};
 
 /// The hosts; launchers run on the first, and start processes on the others.
@@ -28,7 +28,6 @@ const NEEDS: &[Need] = &[
     Need::Tool("mpirun.openmpi"),
     Need::Tool("munged"),
     Need::Tool("nsenter"),
-    Need::Tool("setpriv"),
     Need::Tool("slurmctld"),
     Need::Tool("slurmd"),
     Need::Tool("srun"),
@@ -69,25 +68,25 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster for all tests of a process; `None`, and says so, where the machine cannot have one.
+    /// The cluster for all tests of a process, which must not harm it; `None`, and says so, where the machine cannot have one.
     ///
     /// # Panics
     /// When it cannot be started, or may not be skipped.
     pub fn shared() -> Option<&'static Cluster> {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
-        if let Some(why) = missing(NEEDS) {
-            skip(&why);
-            return None;
-        }
-        Some(SHARED.get_or_init(Cluster::start))
+        is_possible().then(|| SHARED.get_or_init(Cluster::with_services))
     }
 
-    /// Starts one.
+    /// As [`Cluster::shared`], one for the test alone.
     ///
     /// # Panics
-    /// When it does not start; the message has the messages of its services.
-    pub fn start() -> Cluster {
-        let directory = crate::shell::scratch().keep();
+    /// When it cannot be started, or may not be skipped.
+    pub fn start() -> Option<Cluster> {
+        is_possible().then(Cluster::with_services)
+    }
+
+    fn with_services() -> Cluster {
+        let directory = scratch().keep();
         settings::write(&directory, &HOSTS);
         let script = directory.join("start.sh");
         fs::write(&script, include_str!("cluster/start.sh")).expect("the directory is new and ours");
@@ -105,8 +104,7 @@ impl Cluster {
         &HOSTS[1..]
     }
 
-    /// The command that starts `per_host` processes on each of `hosts`, to be completed by a program and its arguments. What is
-    /// started ends when the command is killed.
+    /// The command that starts `per_host` processes on each of `hosts`, to be completed by a program and its arguments.
     pub fn launch(&self, launcher: Launcher, hosts: &[&str], per_host: usize) -> Command {
         let count = (hosts.len() * per_host).to_string();
         let per_host = per_host.to_string();
@@ -139,7 +137,7 @@ impl Cluster {
         command
     }
 
-    /// A command that runs `program` on a host.
+    /// A command that runs `program` on a host; a signal to it is one to the program.
     pub fn on(&self, host: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         let of_host = |kind: &str| {
@@ -147,9 +145,19 @@ impl Cluster {
             // It is mounted inside only.
             format!("--{kind}=/proc/{}/root{}", self.first_process, file.display())
         };
-        command.arg(format!("--target={}", self.first_process)).args(["--mount", "--pid"]);
+        command.arg(format!("--target={}", self.first_process)).arg("--mount");
         command.args([of_host("net"), of_host("uts")]);
-        command.args(["--", "setpriv", "--pdeathsig=KILL", "--"]).arg(program);
+        // Its process stays outside, where its parent can wait for it, and needs the list of processes that it is in.
+        command.args([
+            "--",
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            "mount -t proc proc /proc && exec \"$@\"",
+            "sh",
+        ]);
+        command.arg(program);
         command.env("SLURM_CONF", self.directory.join("slurm.conf"));
         command
     }
@@ -172,16 +180,22 @@ impl Cluster {
 
     /// The processes of `program` on a host, by their numbers outside the cluster.
     pub fn processes(&self, host: &str, program: &Path) -> Vec<Pid> {
+        let runs = |pid: &Pid| {
+            let path = format!("/proc/{}/exe", pid.as_raw_nonzero());
+            fs::read_link(path).is_ok_and(|path| path == program)
+        };
+        self.all_processes(host).into_iter().filter(runs).collect()
+    }
+
+    fn all_processes(&self, host: &str) -> Vec<Pid> {
         let name_space = |path: &str| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
-        let of_host =
-            name_space(&format!("/proc/{}/root{}/{host}.uts", self.first_process, self.directory.display()));
-        let is_of_host =
-            |number: i32| of_host.is_some() && name_space(&format!("/proc/{number}/ns/uts")) == of_host;
-        let runs =
-            |number: i32| fs::read_link(format!("/proc/{number}/exe")).is_ok_and(|path| path == program);
+        let file = self.directory.join(format!("{host}.uts"));
+        let of_host = name_space(&format!("/proc/{}/root{}", self.first_process, file.display()));
+        let is_of_host = |number: &i32| name_space(&format!("/proc/{number}/ns/uts")) == of_host;
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        numbers.filter(|&number| runs(number) && is_of_host(number)).filter_map(Pid::from_raw).collect()
+        let found = numbers.filter(is_of_host).filter_map(Pid::from_raw);
+        if of_host.is_some() { found.collect() } else { Vec::new() }
     }
 
     /// The messages of all services.
@@ -198,9 +212,21 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        // A launcher that was killed leaves helpers outside the namespace of processes.
+        for process in HOSTS.iter().flat_map(|host| self.all_processes(host)) {
+            let _ = kill_process(process, Signal::KILL);
+        }
         drop(self.undertaker.stdin.take());
         let _ = self.undertaker.wait();
     }
+}
+
+fn is_possible() -> bool {
+    let why = missing(NEEDS);
+    if let Some(why) = &why {
+        skip(why);
+    }
+    why.is_none()
 }
 
 /// Runs the script in its own namespaces until the input ends, then removes `directory`; in a session of its own, so that no signal

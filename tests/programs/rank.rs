@@ -1,8 +1,8 @@
 //! A rank of a parallel job, for tests of launchers: it joins the job, exchanges values with all ranks, meets them in a barrier, and
 //! writes what it saw into a file.
 //!
-//! `rank DIRECTORY [late=RANK] [lateness=MS] [dead=RANK] [limit=MS]`: rank `late` comes `lateness` late to the barrier, rank `dead` ends
-//! before the first one; no call waits for longer than `limit`.
+//! `rank DIRECTORY [late=RANK] [lateness=MS] [dead=RANK] [limit=MS]`: once all have met, rank `late` comes `lateness` late to a second
+//! barrier, and rank `dead` ends before it; the others wait there for `limit`.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 const DEAD: u8 = 42;
 /// The exit code of a job that misses a rank.
 const INCOMPLETE: u8 = 75;
+
+/// Longest wait for launchers and ranks that are not meant to be late.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the arguments ask for.
 struct Task {
@@ -54,7 +57,7 @@ impl Task {
 fn main() -> ExitCode {
     let task = Task::from_arguments().expect("the test passes a directory");
     let variable = |name: &str| std::env::var(name).ok();
-    let mut manager = match join(&variable, task.limit) {
+    let mut manager = match join(&variable, PATIENCE) {
         Ok(Some(manager)) => manager,
         Ok(None) => {
             let promised = promised_size(&variable).map(|(name, size)| format!("{name}={size}"));
@@ -67,10 +70,6 @@ fn main() -> ExitCode {
         }
     };
     let rank = manager.rank();
-    if task.dead == Some(rank) {
-        // Without a word to the launcher, as a crash.
-        std::process::exit(DEAD.into());
-    }
     match meet(&task, manager.as_mut()) {
         Ok(seen) => {
             task.write(&format!("rank-{rank}"), &seen);
@@ -91,7 +90,7 @@ fn long_value(manager: &dyn ProcessManager, rank: u32) -> String {
 }
 
 fn meet(task: &Task, manager: &mut dyn ProcessManager) -> Result<Value, ProcessManagerError> {
-    let (rank, limit) = (manager.rank(), task.limit);
+    let (rank, limit) = (manager.rank(), PATIENCE);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     manager.put(&format!("host-{rank}"), &host, limit)?;
     let long = long_value(manager, rank);
@@ -114,8 +113,12 @@ fn meet(task: &Task, manager: &mut dyn ProcessManager) -> Result<Value, ProcessM
         #[allow(clippy::disallowed_methods)] // No session here whose clock could wait.
         std::thread::sleep(task.lateness);
     }
+    if task.dead == Some(rank) {
+        // Without a word to the launcher, as a crash.
+        std::process::exit(DEAD.into());
+    }
     let entered_ns = monotonic_ns();
-    manager.fence(limit)?;
+    manager.fence(task.limit)?;
     let left_ns = monotonic_ns();
     manager.finish(limit)?;
     Ok(json!({

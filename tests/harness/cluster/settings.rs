@@ -35,7 +35,7 @@ pub(super) fn write(directory: &Path, hosts: &[&str]) {
 fn ssh_client(at: &dyn std::fmt::Display) -> String {
     format!(
         "Host *\n    IdentityFile {at}/user_key\n    StrictHostKeyChecking no\n    \
-         UserKnownHostsFile /dev/null\n    LogLevel ERROR\n"
+         UserKnownHostsFile /dev/null\n    LogLevel ERROR\n    ServerAliveInterval 10\n"
     )
 }
 

@@ -11,6 +11,12 @@ mkdir /run/sshd
 mount --bind "$dir/hosts" /etc/hosts
 mount --bind "$dir/ssh_config" /etc/ssh/ssh_config
 
+# What root's shell does at a login, which may take its time, is not for the commands of launchers.
+: > /run/nothing
+for name in .bashrc .bash_profile .bash_login .profile; do
+    test ! -e "/root/$name" || mount --bind /run/nothing "/root/$name"
+done
+
 # Debian's Slurm looks for PMIx by a name that only its development package has.
 for library in /usr/lib/*/pmix2/lib; do
     test ! -e "$library/libpmix.so" || continue
