@@ -20,6 +20,7 @@ mod fio_corpus;
 mod fio_logs;
 mod fio_output;
 mod fixtures;
+mod fleet;
 mod guard_matrix;
 mod guard_race;
 mod guarded;
