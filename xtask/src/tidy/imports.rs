@@ -44,7 +44,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
         &["fathom-analysis", "fathom-catalog", "fathom-model", "fathom-observed", "fathom-record"],
     ),
     ("fathom-history", &["fathom-analysis", "fathom-record", "fathom-sys"]),
-    ("fathom-tests", &[]),
+    ("fathom-tests", &["fathom-sys"]),
     ("xtask", &["fathom-options", "fathom-tests"]),
 ];
 
