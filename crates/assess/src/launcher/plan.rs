@@ -102,7 +102,7 @@ pub struct LaunchPlan {
     pub hosts: JobHosts,
     /// Ranks on each host.
     pub per_host: u32,
-    /// Variables of the environment that every rank is to have, where the launcher does not pass on all.
+    /// Variables of the environment that every rank is to have, where the launcher does not pass on all: `NAME`, `NAME=VALUE`.
     pub exported: Vec<String>,
     /// This user is root, as whom Open MPI starts nothing unless told to.
     pub is_root: bool,

@@ -135,7 +135,7 @@ fn mistakes_are_named_before_anything_runs() {
         ),
         (&["--hosts=h1", "--launcher=none", "bench", "/mnt"], "error: cannot find the launcher none"),
         (&["--hosts=h1", "--launcher=ssh", "bench", "/mnt"], "error: ssh "),
-        (&["--hosts-file=none", "bench", "/mnt"], "error: cannot read list of hosts none"),
+        (&["--hosts-file=none", "bench", "/mnt"], "error: cannot read the list of hosts none"),
     ] {
         let refused = cluster.run(&[&["fleet", "run"][..], words].concat());
         assert_eq!(refused.code, Some(2), "{refused:?}");

@@ -16,7 +16,7 @@ pub struct HostArguments {
     /// Hosts in bracket notation: h[1-64], r[1-2]n[01-16], h1,h2
     #[arg(long, value_name = "LIST", conflicts_with = "hosts_file")]
     hosts: Option<String>,
-    /// File of hosts, a name or list a line
+    /// File of hosts, a name or list a line; - is standard input
     #[arg(long, value_name = "FILE")]
     hosts_file: Option<PathBuf>,
 }

@@ -25,8 +25,8 @@ const END_PATIENCE_NS: u64 = 60_000_000_000;
 /// Time for the rest of the output of a launcher that has ended.
 const REST: Duration = Duration::from_secs(2);
 const PIECE: usize = 1 << 14;
-/// What lines of hydra about its own doing begin with.
-const HYDRA: [&[u8]; 2] = [b"[mpiexec@", b"[proxy:"];
+/// What the reports of many ranks have: fio's text, fathom's text and Markdown, JSON, CSV, and lines of JSON.
+const MARKS: [&[u8]; 5] = [b"All clients", b" merged", b"\"fleet\"", b"test,host,rank", b"\"host\""];
 
 /// How a launcher ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,44 +89,30 @@ fn passed_on(mut pipe: impl Read + Send + 'static, shown: RankOutput) -> Receive
                 let _ = output::print_whole(&piece[..count]);
             }
         }
-        let _ = sender.send(seen.finish());
+        let _ = sender.send(seen.is_there);
     });
     receiver
 }
 
-/// Whether an output has more than the words of hydra, which prints there too: lines with its name about signals, and about a rank that
-/// died under a line of equals signs, behind which no report follows.
+/// Whether an output has the report of many ranks. Before it rank 0 may say what it is about to run, and hydra prints what it does about
+/// signals and ranks that died.
 #[derive(Debug, Default)]
 struct ReportSeen {
-    line: Vec<u8>,
-    found: Option<bool>,
+    /// The end of what was read so far.
+    tail: Vec<u8>,
+    is_there: bool,
 }
 
 impl ReportSeen {
     fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if self.found.is_some() {
-                return;
-            }
-            match byte {
-                b'\n' => self.end_line(),
-                byte => self.line.push(*byte),
-            }
+        if self.is_there {
+            return;
         }
-    }
-
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
-        let text = line.trim_ascii();
-        if !text.is_empty() && !HYDRA.iter().any(|name| text.starts_with(name)) {
-            self.found = Some(!text.iter().all(|byte| *byte == b'='));
-        }
-    }
-
-    /// Whether there was a report, at the end of the output.
-    fn finish(mut self) -> bool {
-        self.end_line();
-        self.found.unwrap_or(false)
+        self.tail.extend_from_slice(bytes);
+        let has = |mark: &&[u8]| self.tail.windows(mark.len()).any(|part| part == *mark);
+        self.is_there = MARKS.iter().any(has);
+        let longest = MARKS.iter().map(|mark| mark.len()).max().unwrap_or(0);
+        self.tail.drain(..self.tail.len().saturating_sub(longest));
     }
 }
 
@@ -182,19 +168,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_launcher_are_no_report() {
+    fn what_stands_before_a_report_is_none() {
         let seen = |pieces: &[&str]| {
             let mut seen = ReportSeen::default();
             pieces.iter().for_each(|piece| seen.add(piece.as_bytes()));
-            seen.finish()
+            seen.is_there
         };
-        assert!(!seen(&[]) && !seen(&["\n \n"]));
+        let begun = "a: (g=0): rw=randread\nfio-3.42\nStarting 1 process\n";
         let banner = "\n====\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n";
-        assert!(!seen(&[banner]));
-        assert!(seen(&["61 of 64 merged", "; missing: 3\n", banner]));
-        assert!(seen(&["{\"schema\""]));
-        assert!(!seen(&["==", "==\n=   BAD"]));
         let interrupted = "[mpiexec@vm] Sending Ctrl-C to processes as requested\n";
-        assert!(!seen(&[interrupted]) && seen(&[interrupted, "2 of 3 merged\n"]));
+        assert!(!seen(&[]) && !seen(&[begun, banner]) && !seen(&[interrupted]));
+        assert!(seen(&[begun, "All cli", "ents: (groupid=0, jobs=3)\n", banner]));
+        assert!(seen(&["Fleet\n  Ranks         2 of 3 merged\n"]));
+        assert!(seen(&["  \"fleet\": {\n"]) && seen(&["test,host,rank,status,iops\n"]));
     }
 }

@@ -110,6 +110,8 @@ pub fn remainder(end: &LaunchEnd, whole: Option<bool>) -> Remainder {
     };
     match whole {
         _ if end.has_report || of_code == Exit::Done => Remainder::Nothing(exit),
+        // Rank 0 has come to its end and says the same, in whatever form.
+        Some(true) if matches!(of_code, Exit::Ranks(_)) => Remainder::Nothing(exit),
         Some(_) => Remainder::Report(exit),
         None => Remainder::NoRecord(exit),
     }
@@ -137,6 +139,7 @@ mod tests {
             (Some(75), true, Some(false), Nothing(Exit::Partial)),
             (Some(75), false, Some(false), Report(Exit::Partial)),
             (Some(3), true, Some(true), Nothing(Exit::Ranks(3))),
+            (Some(3), false, Some(true), Nothing(Exit::Ranks(3))),
             (Some(2), false, None, NoRecord(Exit::Ranks(2))),
             (Some(255), false, None, NoRecord(Exit::Failed)),
             (Some(255), false, Some(true), Report(Exit::Failed)),

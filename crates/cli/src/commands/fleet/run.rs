@@ -218,6 +218,8 @@ impl Job<'_> {
         let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let mut exported: Vec<String> = variables.filter(|name| name.starts_with(OWN_VARIABLES)).collect();
         exported.sort();
+        // Open MPI gives each rank a terminal of its own.
+        exported.extend((!output::stdout_is_seen()).then(|| "NO_COLOR=1".to_owned()));
         let plan = LaunchPlan {
             launcher: self.launcher.clone(),
             hosts: self.hosts.first(step.hosts),
