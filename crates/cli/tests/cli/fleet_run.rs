@@ -165,16 +165,16 @@ fn lost_ranks_are_named_where_rank_0_cannot() {
     cluster.write("lost", "0 2");
     cluster.write(
         "then",
-        "printf '\\n=====\\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\\n'; exit 137\n",
+        "printf 'Starting\\n\\n=====\\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\\n'; exit 137\n",
     );
     let lost = cluster.run(&["fleet", "run", "--hosts=h[1-4]", "--fleet-out=out", "bench", "/mnt"]);
     assert_eq!(lost.code, Some(75), "{lost:?}");
     assert!(lost.stdout.contains("2 of 4 ranks were merged; missing: 0, 2."), "{}", lost.stdout);
     assert!(lost.stderr.contains("the launcher ended with 137: reporting the records in "), "{lost:?}");
     // Rank 0 has reported, and its launcher hides the code.
-    cluster.write("then", "echo '2 of 4 ranks'; exit 137\n");
+    cluster.write("then", "echo '2 of 4 merged'; exit 137\n");
     let reported = cluster.run(&["fleet", "run", "--hosts=h[1-4]", "--fleet-out=out2", "bench", "/mnt"]);
-    assert_eq!((reported.code, reported.stdout.as_str()), (Some(75), "2 of 4 ranks\n"), "{reported:?}");
+    assert_eq!((reported.code, reported.stdout.as_str()), (Some(75), "2 of 4 merged\n"), "{reported:?}");
     cluster.write("lost", "0 1 2 3");
     cluster.write("then", "exit 1\n");
     let none = cluster.run(&["fleet", "run", "--hosts=h[1-4]", "--fleet-out=out3", "bench", "/mnt"]);
