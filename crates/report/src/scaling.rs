@@ -90,9 +90,12 @@ fn table(test: &ScalingTest) -> Table {
     let rows = test.points.iter().map(|point| row(point, has_repetitions, limit));
     Table::new(COLUMNS, rows)
         .without_empty()
-        .with_legend("CI%", "half of the 95 % confidence interval of the rate")
-        .with_legend("of linear", "rate per rank as a share of that with the fewest ranks")
-        .with_legend("per doubling", "gain of the rate per doubling of the ranks since the row above")
+        .with_legend("CI%", "CI%: half of the 95 % confidence interval of the rate")
+        .with_legend("of linear", "of linear: rate per rank as a share of that with the fewest ranks")
+        .with_legend(
+            "per doubling",
+            "per doubling: gain of the rate since the row above, per doubling of the ranks",
+        )
 }
 
 fn row(point: &ScalingPoint, has_repetitions: bool, limit: Option<u32>) -> Row {

@@ -295,7 +295,8 @@ impl Job<'_> {
         let mut exit = Exit::Done;
         for (place, &step) in steps.iter().enumerate() {
             let out = self.directory(step);
-            output::warn(&format!("Run {} of {}: {} ranks", place + 1, steps.len(), step.ranks()));
+            let ranks = if step.ranks() == 1 { "rank" } else { "ranks" };
+            output::warn(&format!("Run {} of {}: {} {ranks}", place + 1, steps.len(), step.ranks()));
             let end = self.launch(step, &out, RankOutput::Dropped, watch)?;
             match RankFiles::of(&out).merged(step.ranks())? {
                 Some(record) => {
