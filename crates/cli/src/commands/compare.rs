@@ -219,8 +219,9 @@ fn place(letter: &str) -> Result<usize, String> {
 pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let by_host = arguments.by == Some(Division::Host);
     if arguments.sources.len() < 2 && !by_host {
-        let hint = "name two sources or more; the hosts of one merged run: --by host".to_owned();
-        return Err(Complaint::usage("a single source cannot be compared", Some(hint)));
+        let message = format!("a comparison takes 2 to {MOST_SOURCES} sources");
+        let hint = "name another source, or compare the hosts of one merged run: --by host".to_owned();
+        return Err(Complaint::usage(message, Some(hint)));
     }
     // Of hosts there are as many as the records say.
     let count = if by_host { MOST_SOURCES } else { arguments.sources.len() };
