@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fathom_analysis::fleet::rank_ranges;
 use fathom_record::{MergeRules, RunRecord, TestStatus};
 
 use super::launched::LaunchEnd;
@@ -15,6 +16,8 @@ const RECORD: &str = "json";
 const PARTIAL: &str = "partial";
 /// How the names of both begin.
 const RANK: &str = "rank-";
+/// Ranges of ranks that are named.
+const MOST_RANGES: usize = 12;
 
 /// The records of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,14 +76,31 @@ impl RankFiles {
             }
             Ok(())
         })?;
-        if merging.is_empty() { Ok(None) } else { merging.finish().map(Some) }
+        if merging.is_empty() {
+            return Ok(None);
+        }
+        let mut record = merging.finish()?;
+        record.header.notes.extend(self.ended_early(&record));
+        Ok(Some(record))
     }
-}
 
-/// True where every rank has a record of all that it was to measure.
-pub fn is_whole(record: &RunRecord) -> bool {
-    let has_all = record.header.fleet.as_ref().is_some_and(|fleet| fleet.is_complete());
-    has_all && record.status != TestStatus::Incomplete
+    /// That ranks whose records so far are counted did not come to their end.
+    fn ended_early(&self, record: &RunRecord) -> Option<String> {
+        let missing = record.header.fleet.iter().flat_map(|fleet| &fleet.missing);
+        let missing: Vec<u32> = missing.copied().collect();
+        let number = |path: &PathBuf| path.file_stem()?.to_str()?.strip_prefix(RANK)?.parse::<u32>().ok();
+        let ranks = self.partial.iter().filter_map(number).filter(|rank| !missing.contains(rank));
+        let ranks: Vec<u32> = ranks.collect();
+        let named = rank_ranges(&ranks, MOST_RANGES);
+        (!ranks.is_empty())
+            .then(|| format!("these ranks did not come to their end, and count with what they had: {named}"))
+    }
+
+    /// True where every rank has a record of all that it was to measure.
+    pub fn are_whole(&self, record: &RunRecord) -> bool {
+        let has_all = record.header.fleet.as_ref().is_some_and(|fleet| fleet.is_complete());
+        has_all && self.partial.is_empty() && record.status != TestStatus::Incomplete
+    }
 }
 
 /// What is left to do when a launcher has ended.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::hosts::{HostArguments, program, read, variable};
 use super::launched::{LaunchEnd, RankOutput, launch};
-use super::ranks::{RankFiles, Remainder, is_whole, remainder};
+use super::ranks::{RankFiles, Remainder, remainder};
 use super::scaling::{self, LoadedRun};
 use crate::commands::shown;
 use crate::exit::{Complaint, Exit};
@@ -249,7 +249,7 @@ impl Job<'_> {
         let ranks = self.whole().ranks();
         let files = RankFiles::of(&self.out);
         let record = if end.has_report && end.code == Some(0) { None } else { files.merged(ranks)? };
-        let whole = record.as_ref().map(is_whole);
+        let whole = record.as_ref().map(|record| files.are_whole(record));
         match (remainder(&end, whole), record) {
             (Remainder::Nothing(exit), _) => Ok(exit),
             (Remainder::Report(exit), Some(record)) => {
@@ -298,9 +298,10 @@ impl Job<'_> {
             let ranks = if step.ranks() == 1 { "rank" } else { "ranks" };
             output::warn(&format!("Run {} of {}: {} {ranks}", place + 1, steps.len(), step.ranks()));
             let end = self.launch(step, &out, RankOutput::Dropped, watch)?;
-            match RankFiles::of(&out).merged(step.ranks())? {
+            let files = RankFiles::of(&out);
+            match files.merged(step.ranks())? {
                 Some(record) => {
-                    if !is_whole(&record) {
+                    if !files.are_whole(&record) {
                         output::warn(&format!("warning: ranks are missing of {}", step.ranks()));
                         exit = Exit::Partial;
                     }
