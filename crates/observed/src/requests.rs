@@ -18,7 +18,7 @@ impl<'a> LoadSource<'a> {
     ///
     /// # Errors
     /// It has intervals, which are returned.
-    pub fn into_requests(self) -> Result<Requests<'a>, ObservedLoad> {
+    pub fn into_requests(self) -> Result<Requests<'a>, Box<ObservedLoad>> {
         match self {
             LoadSource::Stream(requests) => Ok(requests),
             LoadSource::Whole(load) => Requests::of(load),
@@ -71,8 +71,8 @@ impl<'a> Requests<'a> {
     ///
     /// # Errors
     /// It has intervals: the load itself.
-    pub fn of(mut load: ObservedLoad) -> Result<Requests<'a>, ObservedLoad> {
-        let LoadCourse::Requests(trace) = &mut load.course else { return Err(load) };
+    pub fn of(mut load: ObservedLoad) -> Result<Requests<'a>, Box<ObservedLoad>> {
+        let LoadCourse::Requests(trace) = &mut load.course else { return Err(Box::new(load)) };
         let requests = std::mem::take(&mut trace.requests).into_iter();
         Ok(Requests { source: RequestSource::Kept(Box::new(load), requests) })
     }

@@ -30,7 +30,7 @@ pub enum MonitorError {
     #[error("this machine has no visible disks")]
     NoDisks,
     /// A recording is of one device.
-    #[error("a recording is of one device, and {0} are named")]
+    #[error("a recording is of one device, not of {0}")]
     RecordsOne(usize),
     /// A device that is to be recorded is away.
     #[error("{0} is not there")]

@@ -43,8 +43,9 @@ enum TraceTarget {
 }
 
 const EXAMPLES: &str = "\
-An iolog has the time, operation, offset and length of each request, and no latencies. The offsets are those of the recorded
-device: the file must be as large. A replay overwrites what the recorded writes overwrote.
+An iolog has the time, operation, offset and length of each request, and no latencies. The offsets
+are those of the recorded device: the file must be as large. A replay overwrites what the recorded
+writes overwrote.
 
 Examples:
   fathom trace convert app.load --file /mnt/test/file > app.iolog
