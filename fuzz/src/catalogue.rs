@@ -3,7 +3,8 @@
 use std::io;
 
 use fathom_catalog::{
-    Catalog, CatalogEntry, FitScope, MonthlyUse, OfferedLoad, Parameters, SimulatedTarget, VolumeNeed,
+    Catalog, CatalogEntry, FitScope, ImportedPrices, MonthlyUse, OfferedLoad, Parameters, PriceListChoice,
+    SimulatedTarget, VolumeNeed, read_price_list,
 };
 use fathom_report::catalog::{
     fit as catalog_fit, json as catalog_json, list as catalog_list, show as catalog_show,
@@ -17,9 +18,23 @@ use crate::{messages, serving};
 /// Most entries of one input that are followed to the end.
 const MOST_ENTRIES: usize = 4;
 
+/// Reads the text as a price list, and its prices from the file that they are kept in.
+fn check_price_list(text: &str) {
+    let choice = PriceListChoice { region: None, date: "2026-11-23", file: "fuzz.json" };
+    match read_price_list(text.as_bytes(), choice, Catalog::shipped()) {
+        Ok(list) => {
+            let mut prices = ImportedPrices::default();
+            prices.take(list);
+            assert!(ImportedPrices::parse(&prices.text()).is_ok(), "{prices:?}");
+        }
+        Err(error) => messages::check(&error, Some(&error.hint)),
+    }
+}
+
 /// Reads the catalogue and does with its entries what the commands do: lists, sheets, prices, models, fits.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    check_price_list(text);
     let catalog = match Catalog::parse("fuzz.toml", text) {
         Ok(catalog) => catalog,
         Err(error) => return messages::check(&error, error.hint()),

@@ -1,7 +1,7 @@
 //! The volume types that a command may name: those shipped, and those of the user's own file beside them.
 //!
 //! The file is the one that is named (`--catalog`), else `FATHOM_CATALOG`, else `fathom/volumes.toml` where programs keep
-//! what is configured of them. Whoever runs a command says which, and hands it to whatever looks a name up.
+//! what is configured of them. Prices that the user imported take precedence over those of both. Whoever runs a command says which, and hands it to whatever looks a name up.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use fathom_catalog::Catalog;
 use fathom_sys::files::CATALOGUE;
 
-use crate::AssessError;
+use crate::{AssessError, prices};
 
 /// Names a file of volume types; empty = none, not even the usual one.
 pub const VARIABLE: &str = "FATHOM_CATALOG";
@@ -66,6 +66,17 @@ pub fn read_catalogue(path: &Path) -> Result<Catalog, AssessError> {
 }
 
 fn load(
+    named: Option<&Path>,
+    env: impl Fn(&str) -> Option<OsString>,
+) -> Result<Cow<'static, Catalog>, AssessError> {
+    let prices =
+        prices::usual_path(&env).map(|path| prices::prices_in(&path)).transpose()?.unwrap_or_default();
+    let all = types(named, env)?;
+    Ok(if prices.is_empty() { all } else { Cow::Owned(all.into_owned().with_prices(&prices)) })
+}
+
+/// The types that are shipped, and those of the user's own file.
+fn types(
     named: Option<&Path>,
     env: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Cow<'static, Catalog>, AssessError> {

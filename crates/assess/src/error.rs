@@ -115,6 +115,16 @@ pub enum AssessError {
         /// What is wrong with it, and where.
         error: Box<LoadError>,
     },
+    /// A price list or imported prices that cannot be used.
+    #[error("{name}: {problem}")]
+    Prices {
+        /// The name of the file, and the line where there is one.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
     /// An expectation that is not valid, or names something unknown.
     #[error("{given}: {reason}")]
     Expectation {
@@ -183,6 +193,7 @@ impl AssessError {
         match self {
             AssessError::Input(error) => Some(error.hint()),
             AssessError::Unknown { hint, .. }
+            | AssessError::Prices { hint, .. }
             | AssessError::Need { hint, .. }
             | AssessError::Contradiction { hint, .. } => Some(hint.clone()),
             AssessError::Catalogue(error) => error.hint().map(str::to_owned),

@@ -41,6 +41,7 @@ mod plan;
 mod planned;
 mod precision;
 pub mod prepare;
+mod prices;
 mod profile;
 pub mod published;
 mod published_rates;
@@ -78,6 +79,7 @@ pub use observed_load::{observed_load_of, open_observed_load, read_observed_load
 pub use plan::{BenchPlan, BenchSettings, Effort, PlanCost};
 pub use planned::PlannedTest;
 pub use precision::{PrecisionGoal, PrecisionSettings};
+pub use prices::{PriceStore, price_list};
 pub use profile::{PROFILES, UseProfile, profiles};
 pub use settings::RunSettings;
 pub use simulated::{PlanTargets, SimulatedVolume, is_simulated, session_for};

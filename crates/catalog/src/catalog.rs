@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::check::problem;
 use crate::entry::CatalogEntry;
+use crate::imported_prices::ImportedPrices;
 use crate::misread;
 use crate::target::CUSTOM;
 use crate::wire::File;
@@ -97,6 +98,16 @@ impl Catalog {
     /// The union; for an id in both, the entry of `other` applies.
     pub fn with(mut self, other: Catalog) -> Catalog {
         self.entries.extend(other.entries);
+        self
+    }
+
+    /// The same with imported prices, which take precedence.
+    pub fn with_prices(mut self, prices: &ImportedPrices) -> Catalog {
+        for (id, price) in prices.iter() {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.imported_price = Some(price.clone());
+            }
+        }
         self
     }
 

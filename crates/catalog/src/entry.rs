@@ -56,11 +56,13 @@ impl fmt::Display for Lifecycle {
 pub struct CatalogEntry {
     id: String,
     pub(crate) wire: Wire,
+    /// The price that the user imported.
+    pub(crate) imported_price: Option<Price>,
 }
 
 impl CatalogEntry {
     pub(crate) fn new(id: String, wire: Wire) -> Self {
-        CatalogEntry { id, wire }
+        CatalogEntry { id, wire, imported_price: None }
     }
 
     /// Its name in the catalogue: `aws-gp2-2016`.
@@ -163,8 +165,13 @@ impl CatalogEntry {
         self.wire.queue_depth_per_iops
     }
 
-    /// Its price, if a source states it.
+    /// Its price: the one that the user imported, or that of the catalogue, if a source states it.
     pub fn price(&self) -> Option<Price> {
+        self.imported_price.clone().or_else(|| self.shipped_price())
+    }
+
+    /// The price of the catalogue, if a source states it.
+    pub fn shipped_price(&self) -> Option<Price> {
         let wire = &self.wire;
         let priced = |tier: &Tier| Some(TierPrice { tier: tier.name.clone(), month: tier.price_month? });
         Some(Price {

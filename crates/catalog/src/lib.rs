@@ -18,6 +18,7 @@ mod fit;
 mod fit_size;
 mod fit_why;
 mod host_cache;
+mod imported_prices;
 mod instances;
 mod levels;
 mod lifts;
@@ -27,6 +28,7 @@ mod measured;
 mod misread;
 mod most;
 mod parts;
+mod price_list;
 mod published;
 mod rate_match;
 mod reach;
@@ -44,9 +46,11 @@ pub use fit::{
     VolumeOffer,
 };
 pub use host_cache::{CachingMode, HostCaching};
+pub use imported_prices::ImportedPrices;
 pub use instances::{Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
 pub use lifts::Lift;
 pub use load::OfferedLoad;
+pub use price_list::{HOURS_OF_MONTH, PriceList, PriceListChoice, PriceListError, read_price_list};
 pub use published::{
     ComparedFigure, FigureVerdict, Published, PublishedArticle, PublishedFigure, PublishedRun,
     PublishedSheet, UnknownPublished,

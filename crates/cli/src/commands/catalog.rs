@@ -2,6 +2,7 @@
 
 mod check;
 mod fit;
+mod import_prices;
 mod list;
 mod published;
 mod show;
@@ -24,7 +25,8 @@ Examples:
   fathom catalog show aws-gp2-2016 --size 50GiB
   fathom catalog fit --iops 5000 --throughput 200MiB --size 500GiB
   fathom catalog published aws-gp2-2016
-  fathom catalog check my-volumes.toml";
+  fathom catalog check my-volumes.toml
+  fathom catalog import-prices index.json --region us-east-1";
 
 #[derive(Subcommand)]
 enum CatalogAction {
@@ -38,6 +40,8 @@ enum CatalogAction {
     Published(published::PublishedArguments),
     /// Validate a catalogue file
     Check(check::CheckArguments),
+    /// Take prices from the price list of AWS, Azure or GCP; list or remove them
+    ImportPrices(import_prices::ImportPricesArguments),
 }
 
 /// Does what is asked.
@@ -51,5 +55,6 @@ pub fn run(command: CatalogCommand) -> Result<Exit, Complaint> {
         CatalogAction::Fit(arguments) => fit::run(&arguments),
         CatalogAction::Published(arguments) => published::run(&arguments),
         CatalogAction::Check(arguments) => check::run(&arguments),
+        CatalogAction::ImportPrices(arguments) => import_prices::run(&arguments),
     }
 }

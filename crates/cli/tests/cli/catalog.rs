@@ -303,3 +303,33 @@ fn types_of_ones_own() {
     std::fs::write(&file, "").unwrap();
     check(dir.path(), &["catalog", "check", "mine.toml"], &["it defines no volume type"]);
 }
+
+#[test]
+fn imported_prices_replace_those_of_the_catalogue_until_they_are_removed() {
+    let dir = scratch();
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../catalog/tests/prices/aws.json");
+    let list = list.to_str().unwrap();
+    let prices = |args: &[&str]| run(dir.path(), &[&["catalog", "import-prices"], args].concat());
+    let shown = || run(dir.path(), &["catalog", "show", "aws-gp3"]).quietly().stdout;
+    let before = shown();
+    assert!(prices(&["--list"]).quietly().stdout.contains("No price has been imported."));
+    check(dir.path(), &["catalog", "import-prices", list], &["it has several regions", "--region"]);
+    let imported = prices(&[list, "--region", "eu-central-1"]).quietly().stdout;
+    assert!(imported.contains("the prices of 1 volume type in eu-central-1"), "{imported}");
+    assert!(shown().contains("0.0952 USD per GiB and month (eu-central-1, 2026-09-30"), "{}", shown());
+    assert!(prices(&["--list"]).quietly().stdout.starts_with("aws-gp3: 0.0952 USD"));
+    check(dir.path(), &["catalog", "import-prices", "--remove", "aws-gp2"], &["use one of aws-gp3, or all"]);
+    prices(&["--remove", "aws-gp3"]).quietly();
+    assert_eq!(shown(), before);
+    std::fs::write(
+        dir.path().join("bad.json"),
+        "{\"Items\": [\n{\"productName\": \"Ultra Disks\",\n\
+        \"meterName\": \"Ultra LRS Provisioned IOPS\", \"unitOfMeasure\": \"1/Day\"}]}",
+    )
+    .unwrap();
+    check(
+        dir.path(),
+        &["catalog", "import-prices", "bad.json"],
+        &["bad.json:3: Items[0].unitOfMeasure: '1/Day' is not a unit of Ultra LRS Provisioned IOPS"],
+    );
+}

@@ -6,7 +6,7 @@ use fathom_catalog::{
     SheetLimit,
 };
 use fathom_model::units::{duration, grouped, latency};
-use fathom_model::{MonthlyCost, Nanos};
+use fathom_model::{MonthlyCost, Nanos, Price};
 
 use crate::catalog::list::{size, sizes, whole_iops};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal};
@@ -154,9 +154,12 @@ fn push_blocks(entry: &CatalogEntry, sheet: &Sheet, view: &mut View) {
     }
 }
 
-/// `0.1 USD a GiB, 0.065 USD for each IOPS, us-east-1, 2026`.
 fn price(entry: &CatalogEntry) -> String {
-    let Some(price) = entry.price() else { return "unknown: no source states it".to_owned() };
+    entry.price().map_or_else(|| "unknown: no source states it".to_owned(), |price| price_text(&price))
+}
+
+/// `0.1 USD a GiB, 0.065 USD for each IOPS, us-east-1, 2026`.
+pub fn price_text(price: &Price) -> String {
     let up_to = price.iops_up_to.map(|most| format!(", up to {} IOPS", grouped(most as u64)));
     let iops = format!("per additional IOPS and month{}", up_to.unwrap_or_default());
     let tiers = match (price.tiers.first(), price.tiers.last()) {
