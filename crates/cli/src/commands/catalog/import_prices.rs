@@ -70,12 +70,12 @@ pub fn run(arguments: &ImportPricesArguments) -> Result<Exit, Complaint> {
     store.save()?;
     output::print(|out| {
         found.prices.iter().try_for_each(|(id, price)| line(id, price, out))?;
-        let (count, region) = (found.prices.len(), &found.region);
-        writeln!(
-            out,
-            "Imported the prices of {count} volume types in {region} to {}.",
-            store.path().display()
-        )
+        let types = match found.prices.len() {
+            1 => "1 volume type".to_owned(),
+            count => format!("{count} volume types"),
+        };
+        let path = store.path().display();
+        writeln!(out, "Imported the prices of {types} in {} to {path}.", found.region)
     })?;
     Ok(Exit::Done)
 }
