@@ -33,9 +33,14 @@ pub fn all() -> impl Iterator<Item = &'static EngineEntry> {
     ENGINES.iter().chain([&sim::ENTRY])
 }
 
-/// The entry that executes the requests of a synchronous engine on threads of their own; `None` for engines that cannot.
-pub fn offloaded(entry: &EngineEntry) -> Option<&'static EngineEntry> {
-    offload::ENGINES.contains(&entry.name).then_some(&offload::ENTRY)
+/// The entry for offloaded submission: one that executes the requests of a synchronous engine on threads of their own, or that of
+/// an engine whose requests are in flight by themselves. `None` for engines that cannot, and io_uring, which fio refuses.
+pub fn offloaded(entry: &'static EngineEntry) -> Option<&'static EngineEntry> {
+    match entry.name {
+        name if offload::ENGINES.contains(&name) => Some(&offload::ENTRY),
+        "libaio" | "posixaio" => Some(entry),
+        _ => None,
+    }
 }
 
 /// The engine called `name`, by its name or an alias.
