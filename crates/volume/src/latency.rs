@@ -63,6 +63,30 @@ impl VolumeLatency {
         }
     }
 
+    /// The latency that so many of a million requests do not exceed, without transfer time, ns.
+    pub fn quantile_ns(&self, per_million: u32) -> u64 {
+        match &self.distribution {
+            Distribution::Fixed(ns) => *ns,
+            Distribution::Quantiles(quantiles) => {
+                quantile_at(quantiles, u128::from(per_million.min(MILLION)), u128::from(MILLION))
+            }
+        }
+    }
+
+    /// The mean latency without transfer time, ns.
+    pub fn mean_ns(&self) -> u64 {
+        match &self.distribution {
+            Distribution::Fixed(ns) => *ns,
+            Distribution::Quantiles(quantiles) => {
+                let area = |pair: &[Quantile]| {
+                    let width = u128::from(pair[1].per_million - pair[0].per_million);
+                    width * (u128::from(pair[0].ns) + u128::from(pair[1].ns))
+                };
+                (quantiles.windows(2).map(area).sum::<u128>() / (2 * u128::from(MILLION))) as u64
+            }
+        }
+    }
+
     /// The first invalid field, and the reason.
     pub(crate) fn invalid_field(&self) -> Option<(&'static str, String)> {
         let too_long = |ns: u64| (ns > LONGEST_NS).then(|| format!("{ns} ns are more than an hour"));

@@ -96,6 +96,11 @@ impl Passage {
         (of(&self.ios, &stage.ios), of(&self.bytes, &stage.bytes))
     }
 
+    /// When the last request left it.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Transactions billed for bursts so far.
     pub(crate) fn billed(&self) -> u64 {
         self.meter.as_ref().map_or(0, Meter::billed)

@@ -184,6 +184,12 @@ impl Volume {
         all.map(Passage::billed).sum()
     }
 
+    /// When the last request leaves the limits, on the caller's clock: until then limits hold requests back.
+    pub fn limits_busy_until_ns(&self) -> u64 {
+        let all = self.shared.iter().chain(&self.reads.passages).chain(&self.writes.passages);
+        all.map(Passage::last).max().unwrap_or(0).saturating_add(self.origin_ns)
+    }
+
     /// The state of each stage at `now_ns` without further requests: shared stages, then those of reads, then those of
     /// writes. Credits exclude those allotted to waiting requests.
     pub fn stage_states(&self, now_ns: u64) -> impl Iterator<Item = StageState<'_>> {
