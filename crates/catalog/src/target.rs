@@ -164,3 +164,65 @@ fn remedy(catalog: &Catalog, id: &str) -> String {
 pub(crate) fn first_touch(counts_as: u32, extra_ns: u64) -> FirstTouch {
     FirstTouch { chunk_bytes: FIRST_TOUCH_BYTES, counts_as, extra_ns }
 }
+
+impl Parameters {
+    /// The name of a volume of the type `id` with these parameters, without a host cache: `sim:aws-gp3?size=100GiB&iops=4000`.
+    pub fn target_name(&self, id: &str) -> String {
+        let amount = |bytes: u64| match bytes {
+            bytes if bytes.is_multiple_of(1 << 30) => format!("{}GiB", bytes >> 30),
+            bytes if bytes.is_multiple_of(1 << 20) => format!("{}MiB", bytes >> 20),
+            bytes if bytes.is_multiple_of(1_000_000) => format!("{}MB", bytes / 1_000_000),
+            bytes => format!("{bytes}B"),
+        };
+        // A tier that is chosen by its name has the size of its instance.
+        let size = self.size_bytes.filter(|_| self.tier.is_none());
+        let parts = [
+            size.map(|bytes| format!("size={}", amount(bytes))),
+            self.tier.as_ref().map(|tier| format!("tier={tier}")),
+            self.iops.map(|iops| format!("iops={iops}")),
+            self.bytes_per_second.map(|bytes| format!("bandwidth={}", amount(bytes))),
+            self.on_demand.then(|| "on_demand=1".to_owned()),
+            self.first_touch.then(|| "first_touch=1".to_owned()),
+            self.instance.as_ref().map(|instance| format!("instance={instance}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let separator = if parts.is_empty() { "" } else { "?" };
+        format!("{PREFIX}{id}{separator}{}", parts.join("&"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_mean_the_same_parameters() {
+        let of =
+            |size_bytes, iops, bytes_per_second, tier: Option<&str>, instance: Option<&str>| Parameters {
+                size_bytes,
+                iops,
+                bytes_per_second,
+                tier: tier.map(str::to_owned),
+                instance: instance.map(str::to_owned),
+                ..Parameters::default()
+            };
+        for (id, parameters, expected) in [
+            ("aws-gp2", of(Some(50 << 30), None, None, None, None), "sim:aws-gp2?size=50GiB"),
+            (
+                "aws-gp3",
+                of(Some(100 << 30), Some(4000), Some(200 << 20), None, Some("m6i.large")),
+                "sim:aws-gp3?size=100GiB&iops=4000&bandwidth=200MiB&instance=m6i.large",
+            ),
+            (
+                "azure-premium-ssd-v2",
+                of(Some(100 << 30), Some(4000), Some(200_000_000), None, None),
+                "sim:azure-premium-ssd-v2?size=100GiB&iops=4000&bandwidth=200MB",
+            ),
+        ] {
+            assert_eq!(parameters.target_name(id), expected);
+            let target = SimulatedTarget::parse(Catalog::shipped(), expected).unwrap();
+            assert_eq!(target.chosen, Some(parameters), "{expected}");
+        }
+        assert_eq!(Parameters::default().target_name("aws-gp2"), "sim:aws-gp2");
+    }
+}
