@@ -7,6 +7,7 @@
 
 mod accounting;
 mod advice;
+pub mod advise;
 mod bend;
 pub mod compare;
 pub mod conclusions;

@@ -1,0 +1,293 @@
+//! A load as sums over stretches of time: what is folded over the limits of a volume.
+
+use fathom_model::Op;
+use fathom_observed::{LoadCourse, ObservedInterval, ObservedLoad, ObservedRequest, ServedIo};
+use fathom_volume::FluidSum;
+
+/// A second, ns.
+const SECOND_NS: u64 = 1_000_000_000;
+/// Most windows that requests are added up in.
+const MOST_WINDOWS: u64 = 20_000;
+/// Shortest window, ns.
+const LEAST_WINDOW_NS: u64 = 10_000_000;
+/// Share of sequential I/Os from which a load is taken for sequential.
+const MOSTLY_SEQUENTIAL: f64 = 0.5;
+
+/// A load in sums.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadDemand {
+    /// By their times, without overlap.
+    pub steps: Vec<DemandStep>,
+    /// From its beginning to its end, ns.
+    pub length_ns: u64,
+    /// Requests continue each other; `None` where offsets are unknown.
+    pub is_sequential: Option<bool>,
+    /// The source tells reads and writes apart.
+    pub has_directions: bool,
+    /// What the source lacks.
+    pub notes: Vec<DemandNote>,
+}
+
+/// What an interval asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DemandStep {
+    /// Beginning, ns since that of the load.
+    pub start_ns: u64,
+    /// Length, ns, at least 1.
+    pub length_ns: u64,
+    /// Reads.
+    pub reads: FluidSum,
+    /// Everything else.
+    pub writes: FluidSum,
+    /// The sum of their latencies, ns.
+    pub latency_sum_ns: Option<u64>,
+    /// A limit was reached: more was asked than was served.
+    pub limit_reached: bool,
+    /// I/Os of its busiest second.
+    pub peak_ops_per_second: Option<u64>,
+}
+
+/// What a source does not say, and what was assumed instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DemandNote {
+    /// Bytes are unknown: limits on bandwidth are not checked.
+    NoBytes,
+    /// Reads and writes are not told apart.
+    NoDirections,
+    /// There are stretches without data, in which credits neither rise nor fall.
+    Gaps,
+    /// In a part of the time (per mille) a limit was reached: more was asked than is recorded.
+    Limited(u32),
+}
+
+impl DemandNote {
+    /// In words.
+    pub fn text(self) -> String {
+        match self {
+            DemandNote::NoBytes => {
+                "the source has no bytes: limits on bandwidth are not checked".to_owned()
+            }
+            DemandNote::NoDirections => {
+                "the source does not tell reads and writes apart: results hold for all reads and for all writes".to_owned()
+            }
+            DemandNote::Gaps => {
+                "stretches without data are left out: credits neither rise nor fall in them".to_owned()
+            }
+            DemandNote::Limited(per_mille) => format!(
+                "in {} % of the time the source reports that a limit was reached: more was asked than is recorded, and up to twice as \
+                 much is checked there",
+                f64::from(per_mille) / 10.0
+            ),
+        }
+    }
+}
+
+impl DemandStep {
+    /// I/Os.
+    pub fn ops(&self) -> u64 {
+        self.reads.ops.saturating_add(self.writes.ops)
+    }
+
+    /// Bytes.
+    pub fn bytes(&self) -> u64 {
+        self.reads.bytes.saturating_add(self.writes.bytes)
+    }
+
+    fn add(&mut self, request: &ObservedRequest) {
+        let sum = if request.op == Op::Read { &mut self.reads } else { &mut self.writes };
+        sum.ops += 1;
+        if request.op != Op::Trim {
+            sum.bytes = sum.bytes.saturating_add(u64::from(request.bytes));
+        }
+        if let (Some(sum), Some(latency)) = (&mut self.latency_sum_ns, request.latency_ns) {
+            *sum = sum.saturating_add(latency.get());
+        }
+    }
+}
+
+impl LoadDemand {
+    /// The sums of `load`; `None` where it has neither rates nor numbers of I/Os. `sequential` is its share of sequential I/Os.
+    pub fn of(load: &ObservedLoad, sequential: Option<f64>) -> Option<LoadDemand> {
+        let mut demand = match &load.course {
+            LoadCourse::Requests(trace) if trace.has_times => {
+                LoadDemand::of_requests(trace.requests.iter().copied(), load.length_ns)
+            }
+            LoadCourse::Requests(_) => return None,
+            LoadCourse::Intervals(intervals) => LoadDemand::of_intervals(intervals, load.length_ns),
+        };
+        demand.is_sequential = sequential.map(|share| share >= MOSTLY_SEQUENTIAL);
+        if !load.gaps.is_empty() {
+            demand.notes.push(DemandNote::Gaps);
+        }
+        (demand.ops() > 0 && demand.length_ns > 0).then_some(demand)
+    }
+
+    /// Requests, added up in equal windows.
+    pub fn of_requests(requests: impl Iterator<Item = ObservedRequest>, length_ns: u64) -> LoadDemand {
+        let window = (length_ns / MOST_WINDOWS).max(LEAST_WINDOW_NS).min(length_ns.max(1));
+        let count = length_ns.div_ceil(window).max(1);
+        let step = |index: u64| DemandStep {
+            start_ns: index * window,
+            length_ns: window.min(length_ns.saturating_sub(index * window)).max(1),
+            latency_sum_ns: Some(0),
+            ..DemandStep::default()
+        };
+        let mut steps: Vec<DemandStep> = (0..count).map(step).collect();
+        // A flush is counted by no limit.
+        for request in requests.filter(|request| !request.op.is_sync()) {
+            let index = (request.at_ns / window).min(count - 1) as usize;
+            if request.latency_ns.is_none() {
+                steps[index].latency_sum_ns = None;
+            }
+            steps[index].add(&request);
+        }
+        LoadDemand { steps, length_ns, is_sequential: None, has_directions: true, notes: Vec::new() }
+    }
+
+    fn of_intervals(intervals: &[ObservedInterval], length_ns: u64) -> LoadDemand {
+        let mut demand = LoadDemand { length_ns, has_directions: true, ..LoadDemand::default() };
+        let (mut lacks_bytes, mut limited_ns) = (false, 0_u64);
+        for interval in intervals {
+            let by_op = &interval.by_op;
+            let has_directions = by_op.read.ops.is_some() && by_op.write.ops.is_some();
+            let sum =
+                |part: ServedIo| FluidSum { ops: part.ops.unwrap_or(0), bytes: part.bytes.unwrap_or(0) };
+            let trims = by_op.trim.ops.unwrap_or(0);
+            let (reads, mut writes) = match has_directions {
+                true => (sum(by_op.read), sum(by_op.write)),
+                // All as writes; a second prediction has all as reads.
+                false => (FluidSum::default(), sum(interval.total)),
+            };
+            if has_directions {
+                writes.ops = writes.ops.saturating_add(trims);
+            }
+            demand.has_directions &= has_directions || interval.total.ops == Some(0);
+            let step = DemandStep {
+                start_ns: interval.start_ns,
+                length_ns: interval.length_ns.max(1),
+                reads,
+                writes,
+                latency_sum_ns: interval.total.latency_sum_ns,
+                limit_reached: interval.limit_reached == Some(true) || interval.credits_ppm == Some(0),
+                peak_ops_per_second: peak(interval),
+            };
+            lacks_bytes |= step.ops() > 0 && step.bytes() == 0;
+            limited_ns += if step.limit_reached { step.length_ns } else { 0 };
+            demand.steps.push(step);
+        }
+        let known: u64 = demand.steps.iter().map(|step| step.length_ns).sum();
+        let limited = (u128::from(limited_ns) * 1000).div_ceil(u128::from(known.max(1))) as u32;
+        demand.notes.extend(lacks_bytes.then_some(DemandNote::NoBytes));
+        demand.notes.extend((!demand.has_directions).then_some(DemandNote::NoDirections));
+        demand.notes.extend((limited > 0).then_some(DemandNote::Limited(limited)));
+        demand
+    }
+
+    /// I/Os in all.
+    pub fn ops(&self) -> u64 {
+        self.steps.iter().map(DemandStep::ops).sum()
+    }
+
+    /// Bytes in all.
+    pub fn bytes(&self) -> u64 {
+        self.steps.iter().map(DemandStep::bytes).sum()
+    }
+
+    /// Time with data, ns.
+    pub fn known_ns(&self) -> u64 {
+        self.steps.iter().map(|step| step.length_ns).sum::<u64>().max(1)
+    }
+
+    /// I/Os per second of the busiest interval.
+    pub fn peak_iops(&self) -> f64 {
+        let rate = |step: &DemandStep| step.ops() as f64 * SECOND_NS as f64 / step.length_ns as f64;
+        self.steps.iter().map(rate).fold(0.0, f64::max)
+    }
+
+    /// I/Os per second.
+    pub fn mean_iops(&self) -> f64 {
+        self.ops() as f64 * SECOND_NS as f64 / self.known_ns() as f64
+    }
+
+    /// Mean size, bytes; `None` where bytes are unknown.
+    pub fn mean_bytes(&self) -> Option<f64> {
+        let bytes = self.bytes();
+        (bytes > 0 && self.ops() > 0).then(|| bytes as f64 / self.ops() as f64)
+    }
+
+    /// Share of reads.
+    pub fn read_share(&self) -> Option<f64> {
+        let reads: u64 = self.steps.iter().map(|step| step.reads.ops).sum();
+        self.has_directions.then(|| reads as f64 / self.ops().max(1) as f64)
+    }
+
+    /// Mean latency as observed, ns; `None` where an interval with I/Os has none.
+    pub fn mean_latency_ns(&self) -> Option<f64> {
+        let busy = self.steps.iter().filter(|step| step.ops() > 0);
+        let sum: Option<u64> = busy.map(|step| step.latency_sum_ns).sum();
+        sum.map(|sum| sum as f64 / self.ops().max(1) as f64)
+    }
+}
+
+/// The I/Os of the busiest second, of reads and writes together where both are known: at least those of one, at most the sum.
+fn peak(interval: &ObservedInterval) -> Option<u64> {
+    let peaks = &interval.peak_ops_per_second;
+    match (peaks.read, peaks.write) {
+        (None, None) => None,
+        (read, write) => Some(read.unwrap_or(0).saturating_add(write.unwrap_or(0))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::PerOp;
+
+    use super::*;
+
+    fn io(ops: u64, bytes: u64) -> ServedIo {
+        ServedIo { ops: Some(ops), bytes: Some(bytes), latency_sum_ns: Some(ops * 1000) }
+    }
+
+    #[test]
+    fn intervals_keep_their_sums() {
+        let by_op = PerOp { read: io(30, 300), write: io(10, 100), trim: ServedIo::default() };
+        let one = ObservedInterval {
+            length_ns: SECOND_NS,
+            by_op,
+            total: io(40, 400),
+            ..ObservedInterval::default()
+        };
+        let limited = ObservedInterval { start_ns: SECOND_NS, limit_reached: Some(true), ..one };
+        let demand = LoadDemand::of_intervals(&[one, limited], 2 * SECOND_NS);
+        assert_eq!((demand.ops(), demand.bytes(), demand.mean_iops()), (80, 800, 40.0));
+        assert_eq!((demand.read_share(), demand.mean_bytes()), (Some(0.75), Some(10.0)));
+        assert_eq!(demand.notes, [DemandNote::Limited(500)]);
+        assert_eq!(demand.mean_latency_ns(), Some(1000.0));
+    }
+
+    #[test]
+    fn what_is_not_told_apart_is_noted() {
+        let total = ServedIo { bytes: None, ..io(40, 0) };
+        let one = ObservedInterval { length_ns: SECOND_NS, total, ..ObservedInterval::default() };
+        let demand = LoadDemand::of_intervals(&[one], SECOND_NS);
+        assert_eq!(demand.notes, [DemandNote::NoBytes, DemandNote::NoDirections]);
+        assert_eq!((demand.read_share(), demand.mean_bytes(), demand.ops()), (None, None, 40));
+        assert!(demand.notes.iter().all(|note| !note.text().ends_with('.')));
+    }
+
+    #[test]
+    fn requests_are_added_up_in_windows() {
+        let request = |at_ns: u64, op: Op| ObservedRequest {
+            at_ns,
+            offset: 0,
+            latency_ns: None,
+            bytes: 512,
+            file: 0,
+            op,
+        };
+        let all = [(0, Op::Read), (5, Op::Sync), (SECOND_NS, Op::Write), (SECOND_NS * 2, Op::Trim)];
+        let demand = LoadDemand::of_requests(all.into_iter().map(|(at, op)| request(at, op)), 2 * SECOND_NS);
+        assert_eq!((demand.steps.len(), demand.ops(), demand.bytes()), (200, 3, 1024));
+        assert_eq!(demand.steps.last().map(|step| step.writes.ops), Some(1));
+    }
+}

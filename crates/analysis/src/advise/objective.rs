@@ -1,0 +1,322 @@
+//! What a volume has to give to a load, and whether predictions meet it.
+//!
+//! A volume meets its objective where every prediction does, and misses it where none does. Where some do, what is known of the load
+//! cannot decide.
+
+use fathom_model::units::{UnitSystem, grouped, latency};
+use fathom_record::{Metric, MetricDirection, MetricKind};
+use serde::Serialize;
+
+use super::prediction::{Prediction, PredictionSet};
+use crate::criterion::{Comparison, Criterion, CriterionVerdict};
+
+/// A latency that slices are compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyLimit {
+    /// The latency.
+    pub metric: Metric,
+    /// How it is compared.
+    pub comparison: Comparison,
+    /// ns.
+    pub limit_ns: f64,
+}
+
+/// Share of the rate of a load that has to be served: what comes by itself piles up, clients that wait slow down.
+const LEAST_SERVED: f64 = 0.99;
+const LEAST_SERVED_CLOSED: f64 = 0.9;
+/// By how much a volume may be worse than the present one.
+const MOST_WORSE: f64 = 1.1;
+/// Bins of histograms are a part of their value wide; equal latencies may lie in neighbouring ones.
+const BIN: f64 = 1.0 / 64.0;
+
+/// Where an objective comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ObjectiveSource {
+    /// It was given.
+    Given,
+    /// Not worse than the prediction for the present volume by more than 10 %.
+    Current,
+    /// Not worse than observed by more than 10 %.
+    Observed,
+    /// Nothing is known of the present latency: the rate alone.
+    Rate,
+}
+
+/// A bound of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Requirement {
+    /// What is compared.
+    pub metric: Metric,
+    /// How.
+    pub comparison: Comparison,
+    /// I/Os per second, bytes per second or ns.
+    pub bound: f64,
+}
+
+/// What a volume has to give.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdviseObjective {
+    /// Where it comes from.
+    pub source: ObjectiveSource,
+    /// The bounds; of [`ObjectiveSource::Current`] they follow from the prediction for the present volume.
+    pub requirements: Vec<Requirement>,
+}
+
+/// Whether a volume meets its objective.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdviseVerdict {
+    /// The verdict.
+    pub verdict: CriterionVerdict,
+    /// Why it is not met, or may not be; empty where it is met.
+    pub why: String,
+}
+
+impl Requirement {
+    /// In words: `read.lat_ns.p99 < 5 ms`.
+    pub fn text(&self) -> String {
+        format!("{} {} {}", self.metric, self.comparison.sign(), value_text(&self.metric, self.bound))
+    }
+}
+
+/// A value of a metric with its unit.
+pub fn value_text(metric: &Metric, value: f64) -> String {
+    match metric.kind {
+        MetricKind::Iops => format!("{} IOPS", grouped(value.round() as u64)),
+        MetricKind::BytesPerSecond => format!("{}/s", UnitSystem::of(value).amount(value.round() as u64)),
+        MetricKind::Latency(..) => latency(value.round() as u64),
+    }
+}
+
+/// The latencies that are compared with those of now: of each direction the mean and the 99th percentile.
+fn compared() -> impl Iterator<Item = Metric> {
+    ["read.lat_ns.mean", "read.lat_ns.p99", "write.lat_ns.mean", "write.lat_ns.p99"]
+        .into_iter()
+        .filter_map(Metric::parse)
+}
+
+impl AdviseObjective {
+    /// What was given.
+    pub fn given(criteria: &[Criterion]) -> AdviseObjective {
+        let of = |criterion: &Criterion| Requirement {
+            metric: criterion.metric,
+            comparison: criterion.comparison,
+            bound: criterion.bound(),
+        };
+        AdviseObjective { source: ObjectiveSource::Given, requirements: criteria.iter().map(of).collect() }
+    }
+
+    /// Not worse than the present volume.
+    pub fn current() -> AdviseObjective {
+        AdviseObjective { source: ObjectiveSource::Current, requirements: Vec::new() }
+    }
+
+    /// Not worse than observed: these latencies.
+    pub fn observed(latencies: impl IntoIterator<Item = (Metric, f64)>) -> AdviseObjective {
+        let of = |(metric, value): (Metric, f64)| Requirement {
+            metric,
+            comparison: Comparison::AtMost,
+            bound: value * MOST_WORSE,
+        };
+        let requirements: Vec<Requirement> = latencies.into_iter().map(of).collect();
+        let source = if requirements.is_empty() { ObjectiveSource::Rate } else { ObjectiveSource::Observed };
+        AdviseObjective { source, requirements }
+    }
+
+    /// The bounds of its latencies that are the same for every way of arrival.
+    pub fn latency_limits(&self) -> Vec<LatencyLimit> {
+        let latencies = self.requirements.iter().filter(|requirement| requirement.metric.is_latency());
+        latencies
+            .map(|requirement| LatencyLimit {
+                metric: requirement.metric,
+                comparison: requirement.comparison,
+                limit_ns: requirement.bound,
+            })
+            .collect()
+    }
+
+    /// Whether `found` meets it. `current` is the same load on the present volume, arriving in the same ways.
+    pub fn verdict(&self, found: &PredictionSet, current: Option<&PredictionSet>) -> AdviseVerdict {
+        let problems: Vec<Option<Problem>> = found
+            .all
+            .iter()
+            .enumerate()
+            .map(|(index, prediction)| {
+                self.problem(prediction, current.and_then(|current| current.all.get(index)))
+            })
+            .collect();
+        let first = problems.iter().flatten().next();
+        let Some(first) = first else {
+            return AdviseVerdict { verdict: CriterionVerdict::Met, why: String::new() };
+        };
+        let is_known = problems.iter().flatten().any(|problem| problem.is_known);
+        if is_known && problems.iter().all(|problem| problem.as_ref().is_some_and(|problem| problem.is_known))
+        {
+            return AdviseVerdict { verdict: CriterionVerdict::Missed, why: first.text.clone() };
+        }
+        // The worst way of arrival says most.
+        let worst = problems.iter().flatten().next_back().unwrap_or(first);
+        let finer = "add a finer recording of the same load: requests (blktrace), or sums of 1 s (iostat)";
+        let is_of_requests = found.all.iter().any(|prediction| prediction.is_closed);
+        let depends = |on: &str| format!("it depends on {on}: at worst {}", worst.text);
+        let within = "how I/Os arrive within the intervals";
+        let (reason, remedy) = match (worst.is_known, self.source) {
+            (false, _) => {
+                (worst.text.clone(), "record a longer time, or ask for a lower percentile".to_owned())
+            }
+            (true, _) if is_of_requests => {
+                let remedy = "record a longer time of the application alone";
+                (depends("whether requests wait for each other"), remedy.to_owned())
+            }
+            (true, ObjectiveSource::Observed) => {
+                (depends(within), format!("name the present volume with --current, or {finer}"))
+            }
+            (true, _) => (depends(within), finer.to_owned()),
+        };
+        AdviseVerdict { verdict: CriterionVerdict::inconclusive(reason.clone(), Some(remedy)), why: reason }
+    }
+
+    /// What a prediction misses first.
+    fn problem(&self, found: &Prediction, current: Option<&Prediction>) -> Option<Problem> {
+        let least = if found.is_closed { LEAST_SERVED_CLOSED } else { LEAST_SERVED };
+        let least = match (self.source, current) {
+            (ObjectiveSource::Current, Some(current)) => least * current.served_share,
+            _ => least,
+        };
+        if found.served_share < least {
+            let percent = found.served_share * 100.0;
+            let cause = cause_text(found);
+            return Some(Problem::known(format!("serves {percent:.0} % of the rate of the load{cause}")));
+        }
+        let relative: Vec<Requirement> = match (self.source, current) {
+            (ObjectiveSource::Current, Some(current)) => compared()
+                .filter_map(|metric| {
+                    let bound = current.value(&metric)? * (MOST_WORSE + BIN);
+                    Some(Requirement { metric, comparison: Comparison::AtMost, bound })
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        let all = self.requirements.iter().chain(&relative);
+        let missed = all.filter_map(|requirement| {
+            let Some(value) = found.value(&requirement.metric) else {
+                return is_present(found, &requirement.metric).then(|| Problem {
+                    is_known: false,
+                    text: format!("too few I/Os for {}", requirement.metric),
+                });
+            };
+            (!requirement.comparison.holds(value, requirement.bound)).then(|| {
+                let found_text = value_text(&requirement.metric, value);
+                let bound = value_text(&requirement.metric, requirement.bound);
+                let cause = if requirement.metric.is_latency() { cause_text(found) } else { String::new() };
+                let Requirement { metric, comparison, .. } = requirement;
+                Problem::known(format!(
+                    "{metric} {found_text} (objective {} {bound}){cause}",
+                    comparison.sign()
+                ))
+            })
+        });
+        let missed: Vec<Problem> = missed.collect();
+        let known = missed.iter().position(|problem| problem.is_known);
+        missed.into_iter().nth(known.unwrap_or(0))
+    }
+}
+
+/// Whether the load has I/Os of the direction of a metric.
+fn is_present(found: &Prediction, metric: &Metric) -> bool {
+    let summary = &found.summary;
+    match metric.direction {
+        Some(MetricDirection::Sync) => summary.sync.is_some(),
+        Some(direction) => direction.of(summary).is_some(),
+        None => true,
+    }
+}
+
+/// `: throttled 12 % of the time by …`.
+fn cause_text(found: &Prediction) -> String {
+    match found.causes.first() {
+        Some(cause) => format!(": throttled {:.1} % of the time by {}", cause.share * 100.0, cause.text()),
+        None => String::new(),
+    }
+}
+
+/// A requirement that is not met, or not known to be.
+#[derive(Clone, Debug)]
+struct Problem {
+    is_known: bool,
+    text: String,
+}
+
+impl Problem {
+    fn known(text: String) -> Problem {
+        Problem { is_known: true, text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::{OpSummary, TestSummary};
+    use fathom_stats::LatencySummary;
+
+    use super::*;
+
+    fn prediction(p99: Option<u64>, served_share: f64) -> Prediction {
+        let lat_ns = LatencySummary {
+            samples: 9,
+            mean: p99.map(|ns| ns as f64 / 4.0),
+            p99,
+            ..LatencySummary::default()
+        };
+        let read = Some(OpSummary { ios: 9, iops: 3.0, lat_ns, ..OpSummary::default() });
+        let summary = TestSummary { total: read.clone(), read, ..TestSummary::default() };
+        Prediction { summary, served_share, ..Prediction::default() }
+    }
+
+    fn set(all: impl IntoIterator<Item = Prediction>) -> PredictionSet {
+        PredictionSet { all: all.into_iter().collect() }
+    }
+
+    fn given(text: &str) -> AdviseObjective {
+        AdviseObjective::given(&[Criterion::parse(text).unwrap()])
+    }
+
+    #[test]
+    fn every_way_of_arrival_has_to_meet_the_objective() {
+        let objective = given("read.lat_ns.p99<5ms");
+        let (good, bad) = (prediction(Some(4_000_000), 1.0), prediction(Some(6_000_000), 1.0));
+        let verdict = |all: Vec<Prediction>| objective.verdict(&set(all), None);
+        assert!(verdict(vec![good.clone(), good.clone()]).verdict.is_met());
+        let missed = verdict(vec![bad.clone(), bad.clone()]);
+        assert!(missed.verdict.is_missed());
+        assert_eq!(missed.why, "read.lat_ns.p99 6.00 ms (objective < 5.00 ms)");
+        let open = verdict(vec![good.clone(), bad]);
+        assert!(open.verdict.is_inconclusive() && open.verdict.reason().unwrap().1.is_some(), "{open:?}");
+        assert!(verdict(vec![prediction(None, 1.0)]).verdict.is_inconclusive());
+        assert!(verdict(vec![prediction(Some(1), 0.5)]).why.starts_with("serves 50 % of the rate"));
+        // No writes: nothing to miss.
+        assert!(given("write.lat_ns.p99<5ms").verdict(&set([good]), None).verdict.is_met());
+    }
+
+    #[test]
+    fn the_present_volume_is_compared_way_by_way() {
+        let objective = AdviseObjective::current();
+        let now = set([prediction(Some(1_000_000), 1.0), prediction(Some(50_000_000), 1.0)]);
+        let of = |even, burst| {
+            let found = set([prediction(Some(even), 1.0), prediction(Some(burst), 1.0)]);
+            objective.verdict(&found, Some(&now)).verdict
+        };
+        assert!(of(1_090_000, 54_000_000).is_met());
+        assert!(of(1_090_000, 60_000_000).is_inconclusive());
+        assert!(of(1_200_000, 60_000_000).is_missed());
+    }
+
+    #[test]
+    fn observed_latencies_may_grow_by_a_tenth() {
+        let p99 = Metric::parse("read.lat_ns.p99").unwrap();
+        let objective = AdviseObjective::observed([(p99, 1_000_000.0)]);
+        assert_eq!(objective.latency_limits()[0].limit_ns, 1_100_000.0);
+        assert!(objective.verdict(&set([prediction(Some(1_050_000), 1.0)]), None).verdict.is_met());
+        assert_eq!(AdviseObjective::observed([]).source, ObjectiveSource::Rate);
+        assert_eq!(objective.requirements[0].text(), "read.lat_ns.p99 <= 1.10 ms");
+    }
+}

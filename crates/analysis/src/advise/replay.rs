@@ -1,0 +1,257 @@
+//! Requests one by one on the model of a volume: each at its own time, or each when the request that it followed is complete.
+//!
+//! Memory holds the requests in flight, and for a closed loop a window of those to come, however long the recording is.
+
+mod closed;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fathom_model::Op;
+use fathom_observed::ObservedRequest;
+use fathom_volume::{LimitState, ModelError, RequestOutcome, Volume, VolumeModel, VolumeRequest};
+
+use super::objective::LatencyLimit;
+use super::prediction::{LowestCredits, Prediction};
+use super::tally::Tally;
+use closed::ClosedLoop;
+
+/// Times at which credits are looked at.
+const LOOKS: u64 = 50_000;
+/// Shortest and longest time between two of them, ns.
+const LEAST_LOOK_NS: u64 = 1_000_000;
+const MOST_LOOK_NS: u64 = 10_000_000_000;
+/// More requests are not counted as outstanding.
+const MOST_IN_FLIGHT: usize = 1 << 22;
+/// Credits below this share of a bucket are exhausted: single requests may cost so much.
+const EXHAUSTED_PER_MILLE: u64 = 1;
+/// Of a million requests that no limit delays, so many are no slower than those at the end of a load are taken for.
+const SLOW_PER_MILLION: u32 = 999_000;
+/// Offsets of direct requests are multiples of this.
+const SECTOR: u64 = 512;
+
+/// What requests wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplayPace {
+    /// Their own time.
+    Open,
+    /// The completion that they followed.
+    Closed,
+}
+
+/// How requests are replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplaySettings<'a> {
+    /// What decides everything that the volume draws at random.
+    pub seed: u64,
+    /// The pace.
+    pub pace: ReplayPace,
+    /// Requests for each thousand of the recording: further ones are made together with those.
+    pub growth_milli: u64,
+    /// The length of the recording, ns.
+    pub length_ns: u64,
+    /// Latencies that slices are compared with.
+    pub limits: &'a [LatencyLimit],
+}
+
+/// What `requests`, by their times, would get of `model`.
+///
+/// # Errors
+/// The model is not valid.
+pub fn replay(
+    model: &VolumeModel,
+    requests: impl Iterator<Item = ObservedRequest>,
+    settings: &ReplaySettings<'_>,
+) -> Result<Prediction, ModelError> {
+    let mut run = ReplayRun::new(model, settings)?;
+    match settings.pace {
+        ReplayPace::Open => {
+            let mut copies = Copies::new(settings.growth_milli);
+            for request in requests {
+                for _ in 0..copies.next_count() {
+                    run.make(request.at_ns, &request);
+                }
+            }
+        }
+        ReplayPace::Closed => ClosedLoop::new(settings.growth_milli).run(requests, &mut run),
+    }
+    Ok(run.prediction())
+}
+
+/// How often the next request is made.
+#[derive(Debug)]
+pub(super) struct Copies {
+    growth_milli: u64,
+    owed: u64,
+}
+
+impl Copies {
+    pub(super) fn new(growth_milli: u64) -> Copies {
+        Copies { growth_milli, owed: 0 }
+    }
+
+    pub(super) fn next_count(&mut self) -> u64 {
+        self.owed += self.growth_milli;
+        let count = self.owed / 1000;
+        self.owed %= 1000;
+        count
+    }
+}
+
+/// A volume and what requests got of it so far.
+pub(super) struct ReplayRun {
+    volume: Volume,
+    tally: Tally,
+    pace: ReplayPace,
+    length_ns: u64,
+    look_every_ns: u64,
+    next_look_ns: u64,
+    ends: BinaryHeap<Reverse<u64>>,
+    most_in_flight: usize,
+    last_end: u64,
+    /// What a request takes by itself, ns: the end of the load is no backlog.
+    service_ns: u64,
+    busy_until: u64,
+    throttled_ns: u64,
+    lowest: Option<(u64, u64)>,
+    exhausted_ns: Option<u64>,
+    credits: Option<f64>,
+    never: u64,
+}
+
+/// Parts of a full bucket.
+const FULL: u64 = 1 << 32;
+
+impl ReplayRun {
+    fn new(model: &VolumeModel, settings: &ReplaySettings<'_>) -> Result<ReplayRun, ModelError> {
+        let length_ns = settings.length_ns.max(1);
+        Ok(ReplayRun {
+            volume: Volume::new(model, settings.seed)?,
+            tally: Tally::new(length_ns, 0, settings.limits),
+            pace: settings.pace,
+            length_ns,
+            look_every_ns: (length_ns / LOOKS).clamp(LEAST_LOOK_NS, MOST_LOOK_NS),
+            next_look_ns: 0,
+            ends: BinaryHeap::new(),
+            most_in_flight: 0,
+            last_end: 0,
+            service_ns: [&model.read_latency, &model.write_latency, &model.sync_latency]
+                .map(|latency| latency.quantile_ns(SLOW_PER_MILLION))
+                .into_iter()
+                .max()
+                .unwrap_or(0),
+            busy_until: 0,
+            throttled_ns: 0,
+            lowest: None,
+            exhausted_ns: None,
+            credits: None,
+            never: 0,
+        })
+    }
+
+    /// Makes a request at `at`, not before the one made last. Returns when it completes.
+    #[inline]
+    pub(super) fn make(&mut self, at: u64, request: &ObservedRequest) -> u64 {
+        let credits = self.credits;
+        self.tally.reach(at, || credits);
+        let made = VolumeRequest { op: request.op, offset: self.place(request), bytes: request.bytes };
+        let answer = self.volume.submit(at, &made);
+        match answer.outcome {
+            RequestOutcome::Done => {
+                let bytes = if request.op == Op::Trim { 0 } else { u64::from(request.bytes) };
+                self.tally.record(request.op, bytes, answer.at_ns - at);
+            }
+            RequestOutcome::Failed(_) => {}
+            RequestOutcome::Never => {
+                self.never += 1;
+                return answer.at_ns;
+            }
+        }
+        self.last_end = self.last_end.max(answer.at_ns);
+        let busy = self.volume.limits_busy_until_ns();
+        if busy > at {
+            self.throttled_ns += busy.saturating_sub(at.max(self.busy_until));
+            self.busy_until = busy.max(self.busy_until);
+        }
+        while self.ends.peek().is_some_and(|end| end.0 <= at) {
+            self.ends.pop();
+        }
+        if self.ends.len() < MOST_IN_FLIGHT {
+            self.ends.push(Reverse(answer.at_ns));
+        }
+        self.most_in_flight = self.most_in_flight.max(self.ends.len());
+        if at >= self.next_look_ns {
+            self.look(at);
+            self.next_look_ns = (at / self.look_every_ns + 1) * self.look_every_ns;
+        }
+        answer.at_ns
+    }
+
+    /// The offset on the volume, which may be smaller than the recorded one.
+    fn place(&self, request: &ObservedRequest) -> u64 {
+        let size = self.volume.model().size_bytes;
+        let end = request.offset.checked_add(u64::from(request.bytes));
+        if end.is_some_and(|end| end <= size) {
+            return request.offset;
+        }
+        let places = size.saturating_sub(u64::from(request.bytes)) + 1;
+        request.offset % places / SECTOR * SECTOR
+    }
+
+    /// Looks at credits. Between requests they only rise.
+    fn look(&mut self, at: u64) {
+        let mut lowest: Option<u64> = None;
+        for state in self.volume.stage_states(at).flat_map(|state| [state.ios, state.bytes]).flatten() {
+            let is_exhausted = match state {
+                LimitState::Credit { left, capacity } => {
+                    let share = (u128::from(left) * u128::from(FULL) / u128::from(capacity.max(1))) as u64;
+                    lowest = Some(lowest.map_or(share, |lowest| lowest.min(share)));
+                    share < FULL / 1000 * EXHAUSTED_PER_MILLE
+                }
+                LimitState::Rest { .. } => true,
+                LimitState::Steady | LimitState::Burst { .. } | LimitState::Ready => false,
+            };
+            if is_exhausted && self.exhausted_ns.is_none() {
+                self.exhausted_ns = Some(at);
+            }
+        }
+        self.credits = lowest.map(|share| share as f64 / FULL as f64);
+        if let Some(share) = lowest.filter(|share| self.lowest.is_none_or(|(lowest, _)| *share < lowest)) {
+            self.lowest = Some((share, at));
+        }
+    }
+
+    fn prediction(self) -> Prediction {
+        // Clients that wait are done earlier on a faster volume.
+        let elapsed = match self.pace {
+            ReplayPace::Open => self.length_ns.max(self.last_end),
+            ReplayPace::Closed => self.last_end.max(1),
+        };
+        let (summary, above_objective_ns, slices) = self.tally.finish(elapsed, self.credits);
+        let share = |ns: u64| ns as f64 / elapsed as f64;
+        let served_ns = self.last_end.saturating_sub(self.service_ns).max(1);
+        let served_share = match self.never {
+            0 => (self.length_ns as f64 / served_ns as f64).min(1.0),
+            _ => 0.0,
+        };
+        Prediction {
+            summary,
+            served_share,
+            is_closed: self.pace == ReplayPace::Closed,
+            throttled_share: share(self.throttled_ns).min(1.0),
+            lowest_credits: self
+                .lowest
+                .map(|(level, at_ns)| LowestCredits { share: level as f64 / FULL as f64, at_ns }),
+            exhausted_ns: self.exhausted_ns,
+            longest_queue: self.most_in_flight as u64,
+            backlog_ns: self.last_end.saturating_sub(self.length_ns),
+            above_objective_ns,
+            causes: Vec::new(),
+            billed_transactions: self.volume.billed_transactions(),
+            slices,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

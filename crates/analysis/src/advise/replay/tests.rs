@@ -1,0 +1,324 @@
+//! Loads that are recorded on one simulated volume, predicted for others, and then run on those.
+
+use std::num::NonZeroU64;
+
+use fathom_volume::{Limit, LimitStage, TokenRate, VolumeLatency};
+
+use super::*;
+use crate::advise::{Arrivals, LoadDemand, LoadPace, PaceCounter, SumsSettings, predict_sums};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Numbers between 0 and 1 from a seed.
+struct Draws(u64);
+
+impl Draws {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as f64 + 0.5) / f64::from(1_u32 << 31)
+    }
+}
+
+/// The load of a client: open arrivals, or clients that wait for their requests and then think.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Constant(f64),
+    Diurnal(f64),
+    /// 8 s of every 40 s at the rate, a tenth of it otherwise.
+    Batch(f64),
+    /// Exponential pauses and heavy-tailed bursts.
+    Bursty(f64),
+    /// Clients, and their mean pause in ns.
+    Clients(usize, f64),
+}
+
+const LENGTH: u64 = 120 * SECOND;
+
+fn arrivals(shape: Shape, seed: u64) -> Vec<u64> {
+    let mut draws = Draws(seed);
+    let (mut at, mut all) = (0.0, Vec::new());
+    loop {
+        let seconds = at / 1e9;
+        let rate = match shape {
+            Shape::Constant(rate) => rate,
+            Shape::Diurnal(rate) => rate * (1.0 + 0.8 * (seconds / 120.0 * std::f64::consts::TAU).sin()),
+            Shape::Batch(rate) => {
+                if seconds % 40.0 < 8.0 {
+                    rate
+                } else {
+                    rate / 10.0
+                }
+            }
+            Shape::Bursty(rate) => rate / 8.0,
+            Shape::Clients(..) => return all,
+        };
+        let gap = match shape {
+            Shape::Constant(rate) => 1e9 / rate,
+            _ => -draws.next().ln() * 1e9 / rate,
+        };
+        at += gap;
+        if at >= LENGTH as f64 {
+            return all;
+        }
+        let burst = match shape {
+            // Pareto with a mean of about 8, at most 400.
+            Shape::Bursty(_) => (2.6 * draws.next().powf(-1.0 / 1.4)).min(400.0) as usize,
+            _ => 1,
+        };
+        all.extend(std::iter::repeat_n(at as u64, burst.max(1)));
+    }
+}
+
+fn request(at_ns: u64, draws: &mut Draws) -> ObservedRequest {
+    let offset = (draws.next() * 1e6) as u64 * 4096;
+    let op = if draws.next() < 0.7 { Op::Read } else { Op::Write };
+    ObservedRequest { at_ns, offset, latency_ns: None, bytes: 8192, file: 0, op }
+}
+
+/// Runs a load on a volume, and records it as a tracer would.
+fn run(shape: Shape, model: &VolumeModel, seed: u64) -> Vec<ObservedRequest> {
+    let mut volume = Volume::new(model, seed).unwrap();
+    let mut draws = Draws(seed ^ 0x5eed);
+    let mut submit = |at: u64, draws: &mut Draws| {
+        let mut made = request(at, draws);
+        let asked = VolumeRequest { op: made.op, offset: made.offset, bytes: made.bytes };
+        let end = volume.submit(at, &asked).at_ns;
+        made.latency_ns = NonZeroU64::new(end - at);
+        (made, end)
+    };
+    let Shape::Clients(clients, pause) = shape else {
+        return arrivals(shape, seed).into_iter().map(|at| submit(at, &mut draws).0).collect();
+    };
+    let mut ready: BinaryHeap<Reverse<u64>> =
+        (0..clients as u64).map(|client| Reverse(client * 1000)).collect();
+    let mut all = Vec::new();
+    while let Some(Reverse(at)) = ready.pop().filter(|at| at.0 < LENGTH) {
+        let (made, end) = submit(at, &mut draws);
+        all.push(made);
+        let think = if pause > 0.0 { -draws.next().ln() * pause } else { 0.0 };
+        ready.push(Reverse(end + think as u64));
+    }
+    all
+}
+
+fn rate(tokens: u64) -> TokenRate {
+    TokenRate::per_second(tokens).unwrap()
+}
+
+fn model(ios: Limit, latency_us: u64) -> VolumeModel {
+    let stage = LimitStage {
+        name: "volume".to_owned(),
+        ios: Some(ios),
+        bytes: Some(Limit::Rate(rate(200 << 20))),
+        slack_ns: 10_000_000,
+        ..LimitStage::default()
+    };
+    VolumeModel {
+        shared: vec![stage],
+        read_latency: VolumeLatency::around(latency_us * 1000),
+        write_latency: VolumeLatency::around(latency_us * 1200),
+        ..VolumeModel::unlimited(1 << 34)
+    }
+}
+
+fn bucket(base: u64, burst: u64, capacity: u64) -> Limit {
+    Limit::Credit { base: rate(base), burst: Some(rate(burst)), capacity, initial: capacity }
+}
+
+/// The volumes that a load is predicted for, and then run on.
+fn others() -> [VolumeModel; 3] {
+    [
+        model(Limit::Rate(rate(4_000)), 400),
+        model(Limit::Rate(rate(1_400)), 900),
+        model(bucket(600, 3_000, 60_000), 700),
+    ]
+}
+
+fn predicted(requests: &[ObservedRequest], model: &VolumeModel, pace: ReplayPace) -> Prediction {
+    let settings = ReplaySettings { seed: 99, pace, growth_milli: 1000, length_ns: LENGTH, limits: &[] };
+    replay(model, requests.iter().copied(), &settings).unwrap()
+}
+
+/// What a run really gave: the same figures from its own record.
+fn measured(requests: &[ObservedRequest], model: &VolumeModel) -> Prediction {
+    let mut run = ReplayRun::new(
+        model,
+        &ReplaySettings {
+            seed: 7,
+            pace: ReplayPace::Open,
+            growth_milli: 1000,
+            length_ns: LENGTH,
+            limits: &[],
+        },
+    )
+    .unwrap();
+    for request in requests {
+        run.make(request.at_ns, request);
+    }
+    run.prediction()
+}
+
+fn figures(prediction: &Prediction) -> [f64; 3] {
+    let total = prediction.summary.total.as_ref().unwrap();
+    [total.iops, total.lat_ns.p50.unwrap() as f64, total.lat_ns.p99.unwrap() as f64]
+}
+
+/// The figures of a run from its own record.
+fn recorded_figures(requests: &[ObservedRequest]) -> [f64; 3] {
+    let mut latencies: Vec<u64> =
+        requests.iter().filter_map(|request| Some(request.latency_ns?.get())).collect();
+    latencies.sort_unstable();
+    let at = |share: f64| latencies[(latencies.len() as f64 * share) as usize] as f64;
+    let end = requests.iter().map(|request| request.at_ns).max().unwrap();
+    [requests.len() as f64 * 1e9 / end as f64, at(0.5), at(0.99)]
+}
+
+fn check_near(name: &str, predicted: &Prediction, run: &Prediction) {
+    check_figures(name, figures(predicted), figures(run));
+    match (predicted.exhausted_ns, run.exhausted_ns) {
+        (Some(found), Some(expected)) => {
+            assert!((found as f64 / expected as f64 - 1.0).abs() <= 0.05, "{name}: {found} {expected}");
+        }
+        (found, expected) => assert_eq!(found, expected, "{name}"),
+    }
+}
+
+fn check_figures(name: &str, found: [f64; 3], expected: [f64; 3]) {
+    for (index, most) in [(0, 0.03), (1, 0.10), (2, 0.10)] {
+        let error = (found[index] / expected[index] - 1.0).abs();
+        assert!(error <= most, "{name}: figure {index}: {found:?}, not {expected:?}");
+    }
+}
+
+const SHAPES: [Shape; 4] =
+    [Shape::Constant(900.0), Shape::Diurnal(1000.0), Shape::Batch(2600.0), Shape::Bursty(700.0)];
+
+#[test]
+fn open_loads_are_predicted_for_other_volumes() {
+    let recorded_on = model(Limit::Rate(rate(10_000)), 300);
+    for shape in SHAPES {
+        let recorded = run(shape, &recorded_on, 1);
+        for (index, other) in others().iter().enumerate() {
+            let name = format!("{shape:?} on volume {index}");
+            check_near(
+                &name,
+                &predicted(&recorded, other, ReplayPace::Open),
+                &measured(&run(shape, other, 1), other),
+            );
+        }
+    }
+}
+
+#[test]
+fn closed_loads_are_predicted_for_other_volumes() {
+    let recorded_on = model(Limit::Rate(rate(10_000)), 300);
+    for shape in [Shape::Clients(1, 0.0), Shape::Clients(8, 0.0), Shape::Clients(16, 4e6)] {
+        let recorded = run(shape, &recorded_on, 1);
+        // The clients go on for as long as the recording lasts; the prediction is of the same requests, however long these take.
+        let mut counter = PaceCounter::default();
+        recorded.iter().for_each(|request| counter.push(request));
+        if matches!(shape, Shape::Clients(_, 0.0)) {
+            assert_eq!(counter.pace(), LoadPace::Closed, "{shape:?}");
+        }
+        for (index, other) in [others()[0].clone(), others()[1].clone()].iter().enumerate() {
+            let name = format!("{shape:?} on volume {index}");
+            let found = figures(&predicted(&recorded, other, ReplayPace::Closed));
+            check_figures(&name, found, recorded_figures(&run(shape, other, 1)));
+        }
+    }
+}
+
+#[test]
+fn credits_last_as_long_as_in_the_run() {
+    let recorded_on = model(Limit::Rate(rate(10_000)), 300);
+    let recorded = run(Shape::Constant(2_000.0), &recorded_on, 3);
+    let other = model(bucket(600, 3_000, 60_000), 700);
+    let found = predicted(&recorded, &other, ReplayPace::Open);
+    // 60,000 credits at 2,000 - 600 a second.
+    let seconds = found.exhausted_ns.unwrap() as f64 / 1e9;
+    assert!((seconds / 42.857 - 1.0).abs() < 0.01, "{seconds}");
+    assert_eq!(found.lowest_credits.unwrap().share, 0.0);
+    assert!(found.served_share < 0.9 && found.throttled_share > 0.6, "{found:?}");
+}
+
+/// Sums over `window_ns` of what was recorded.
+fn reduced(requests: &[ObservedRequest], window_ns: u64) -> LoadDemand {
+    use crate::advise::DemandStep;
+    let count = LENGTH.div_ceil(window_ns);
+    let step = |index: u64| DemandStep {
+        start_ns: index * window_ns,
+        length_ns: window_ns.min(LENGTH - index * window_ns),
+        ..DemandStep::default()
+    };
+    let mut steps: Vec<DemandStep> = (0..count).map(step).collect();
+    for request in requests {
+        let step = &mut steps[(request.at_ns / window_ns).min(count - 1) as usize];
+        let sum = if request.op == Op::Read { &mut step.reads } else { &mut step.writes };
+        sum.ops += 1;
+        sum.bytes += u64::from(request.bytes);
+    }
+    LoadDemand { steps, length_ns: LENGTH, has_directions: true, ..LoadDemand::default() }
+}
+
+/// Whether the truth lies in the range of both ways of arrival, which histograms widen by their bins.
+fn is_in_range(demand: &LoadDemand, model: &VolumeModel, truth: &Prediction) -> Result<(), String> {
+    let of = |arrivals| {
+        let settings = SumsSettings {
+            arrivals,
+            is_sequential: false,
+            all_reads: false,
+            growth_milli: 1000,
+            limits: &[],
+        };
+        predict_sums(model, demand, &settings).unwrap()
+    };
+    let (even, burst) = (of(Arrivals::Evenly), of(Arrivals::AtOnce));
+    let (low, high, found) = (figures(&even), figures(&burst), figures(truth));
+    for (index, slack) in [(0, 0.03), (1, 0.10), (2, 0.10)] {
+        let (least, most) = (low[index].min(high[index]), low[index].max(high[index]));
+        if found[index] < least * (1.0 - slack) || found[index] > most * (1.0 + slack) {
+            return Err(format!("figure {index}: {} not in {least} to {most}", found[index]));
+        }
+    }
+    Ok(())
+}
+
+/// Shares of loads whose truth lies in the range that sums leave.
+fn coverage(seeds: std::ops::Range<u64>) -> (usize, usize, Vec<String>) {
+    let recorded_on = model(Limit::Rate(rate(10_000)), 300);
+    let (mut within, mut all, mut failures) = (0, 0, Vec::new());
+    for seed in seeds {
+        let factor = 0.6 + Draws(seed).next();
+        let shape = match SHAPES[seed as usize % SHAPES.len()] {
+            Shape::Constant(rate) => Shape::Constant(rate * factor),
+            Shape::Diurnal(rate) => Shape::Diurnal(rate * factor),
+            Shape::Batch(rate) => Shape::Batch(rate * factor),
+            Shape::Bursty(rate) => Shape::Bursty(rate * factor),
+            clients @ Shape::Clients(..) => clients,
+        };
+        let recorded = run(shape, &recorded_on, seed);
+        let other = &others()[seed as usize / 4 % 3];
+        let truth = measured(&run(shape, other, seed), other);
+        for window in [SECOND, 30 * SECOND] {
+            all += 1;
+            match is_in_range(&reduced(&recorded, window), other, &truth) {
+                Ok(()) => within += 1,
+                Err(error) => failures.push(format!("{shape:?}, seed {seed}, sums of {window}: {error}")),
+            }
+        }
+    }
+    (within, all, failures)
+}
+
+#[test]
+fn the_truth_lies_in_the_range_that_sums_leave() {
+    let (within, all, failures) = coverage(0..12);
+    assert!(within * 10 >= all * 9, "{within} of {all}: {failures:#?}");
+}
+
+#[test]
+fn growth_makes_further_requests() {
+    let mut copies = Copies::new(1500);
+    let counts: Vec<u64> = (0..4).map(|_| copies.next_count()).collect();
+    assert_eq!(counts, [1, 2, 1, 2]);
+}

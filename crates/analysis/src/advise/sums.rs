@@ -1,0 +1,440 @@
+//! A load in sums on the limits of a volume, for one way in which the I/Os may have arrived within their intervals.
+
+use fathom_model::Op;
+use fathom_volume::{
+    FluidLane, FluidReport, FluidServed, FluidStep, FluidSum, FluidUnit, FluidVolume, ModelError,
+    VolumeLatency, VolumeModel,
+};
+
+use super::demand::{DemandStep, LoadDemand};
+use super::objective::LatencyLimit;
+use super::prediction::{LowestCredits, Prediction, ThrottleCause};
+use super::tally::{Tally, add_latencies};
+
+/// How I/Os arrived within their intervals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals<'a> {
+    /// At a constant rate: the least that an interval asks of a volume.
+    Evenly,
+    /// All at one instant, at the end of one interval and the beginning of the next by turns, or at the rate of the busiest second
+    /// where that is known: the most. Where a limit was reached, twice as many.
+    AtOnce,
+    /// As in the burstiest stretch of a finer recording: shares of an interval that arrive at once, one after the other.
+    Shaped(&'a [u64]),
+}
+
+/// How a load in sums is predicted.
+#[derive(Clone, Copy, Debug)]
+pub struct SumsSettings<'a> {
+    /// How I/Os arrived.
+    pub arrivals: Arrivals<'a>,
+    /// Requests continue each other; only where the source does not say.
+    pub is_sequential: bool,
+    /// All I/Os are reads; only where the source does not tell them apart.
+    pub all_reads: bool,
+    /// The load times so many thousandths.
+    pub growth_milli: u64,
+    /// Latencies that slices are compared with.
+    pub limits: &'a [LatencyLimit],
+}
+
+const MILLION: u64 = 1_000_000;
+/// Points of a piece whose waiting time changes.
+const POINTS: u64 = 64;
+/// Ends of the parts that a distribution of latencies is divided into, per million.
+const PARTS: [u32; 38] = parts();
+
+const fn parts() -> [u32; 38] {
+    let mut ends = [0; 38];
+    let mut index = 1;
+    while index < 38 {
+        let step = match index {
+            1..=9 => 100_000,
+            10..=18 => 10_000,
+            19..=27 => 1_000,
+            _ => 100,
+        };
+        ends[index] = ends[index - 1] + step;
+        index += 1;
+    }
+    ends
+}
+
+/// What `demand` would get of `model`.
+///
+/// # Errors
+/// The model is not valid.
+pub fn predict_sums(
+    model: &VolumeModel,
+    demand: &LoadDemand,
+    settings: &SumsSettings<'_>,
+) -> Result<Prediction, ModelError> {
+    let longest = demand.steps.iter().map(|step| step.length_ns).max().unwrap_or(1);
+    let lanes = FluidLane::of(model).iter().map(|&lane| FluidVolume::new(model, lane));
+    let mut lanes: Vec<FluidVolume> = lanes.collect::<Result<_, _>>()?;
+    let mean_bytes = demand.mean_bytes().unwrap_or(0.0) as u64;
+    let mut sums = SumsTally {
+        tally: Tally::new(demand.length_ns, longest, settings.limits),
+        at_rest: [0; 2],
+        service: [
+            ServiceTime::of(&model.read_latency, mean_bytes),
+            ServiceTime::of(&model.write_latency, mean_bytes),
+        ],
+        last_end: 0,
+        rounding: MILLION / 2,
+    };
+    for (index, step) in demand.steps.iter().enumerate() {
+        for fluid in &mut lanes {
+            let gap = step.start_ns.saturating_sub(fluid.now_ns());
+            if gap > 0 {
+                fluid.skip(gap);
+            }
+        }
+        let credits = credits(&lanes);
+        sums.begin(step, settings, credits);
+        each_part(step, index, demand, settings, &mut |part| {
+            lanes.iter_mut().for_each(|lane| lane.pass(part, &mut |served| sums.take(served)));
+        });
+    }
+    let end_ns = lanes.iter().map(FluidVolume::now_ns).max().unwrap_or(0);
+    let credits = credits(&lanes);
+    lanes.iter_mut().for_each(|lane| lane.drain(u64::MAX - lane.now_ns(), &mut |served| sums.take(served)));
+    let drained_ns = lanes.iter().map(FluidVolume::now_ns).max().unwrap_or(0);
+    let backlog_ns = drained_ns.saturating_sub(end_ns);
+    Ok(sums.prediction(&lanes, demand.known_ns(), backlog_ns, credits))
+}
+
+/// The lowest level of the credits of all, of one.
+fn credits(lanes: &[FluidVolume]) -> Option<f64> {
+    lanes.iter().filter_map(FluidVolume::credits_ppm).min().map(|ppm| f64::from(ppm) / 1e6)
+}
+
+/// The parts of an interval, one after the other.
+fn each_part(
+    step: &DemandStep,
+    index: usize,
+    demand: &LoadDemand,
+    settings: &SumsSettings<'_>,
+    pass: &mut dyn FnMut(&FluidStep),
+) {
+    let is_even = settings.arrivals == Arrivals::Evenly;
+    let factor =
+        if step.limit_reached && !is_even { 2 * settings.growth_milli } else { settings.growth_milli };
+    let scale = |count: u64| (u128::from(count) * u128::from(factor) / 1000) as u64;
+    let scaled = |sum: FluidSum| FluidSum { ops: scale(sum.ops), bytes: scale(sum.bytes) };
+    let (mut reads, mut writes) = (scaled(step.reads), scaled(step.writes));
+    if settings.all_reads {
+        (reads, writes) = (writes, reads);
+    }
+    let whole = FluidStep {
+        length_ns: step.length_ns,
+        reads,
+        writes,
+        is_at_once: false,
+        is_sequential: demand.is_sequential.unwrap_or(settings.is_sequential),
+    };
+    match settings.arrivals {
+        Arrivals::Evenly => pass(&whole),
+        Arrivals::AtOnce => {
+            let ops = reads.ops + writes.ops;
+            // A known rate of the busiest second bounds how fast they came.
+            let busy_ns = step.peak_ops_per_second.map(|peak| {
+                let peak = u128::from(scale(peak).max(1));
+                ((u128::from(ops) * 1_000_000_000 / peak) as u64).min(step.length_ns)
+            });
+            let burst = FluidStep { length_ns: busy_ns.unwrap_or(0), is_at_once: busy_ns.is_none(), ..whole };
+            let idle = FluidStep { length_ns: step.length_ns - burst.length_ns, ..FluidStep::default() };
+            let is_last = index + 1 == demand.steps.len();
+            let order = if index.is_multiple_of(2) && !is_last { [&idle, &burst] } else { [&burst, &idle] };
+            order.into_iter().for_each(pass);
+        }
+        Arrivals::Shaped(shares) => {
+            let total = shares.iter().sum::<u64>().max(1);
+            let (mut sum, mut before) = (0, whole_at(&whole, 0, total));
+            for (place, share) in shares.iter().enumerate() {
+                sum += share;
+                let until = whole_at(&whole, sum, total);
+                let at =
+                    |place: usize| (u128::from(step.length_ns) * place as u128 / shares.len() as u128) as u64;
+                let part = |from: FluidSum, to: FluidSum| FluidSum {
+                    ops: to.ops - from.ops,
+                    bytes: to.bytes - from.bytes,
+                };
+                pass(&FluidStep {
+                    length_ns: at(place + 1) - at(place),
+                    reads: part(before.0, until.0),
+                    writes: part(before.1, until.1),
+                    is_at_once: true,
+                    is_sequential: whole.is_sequential,
+                });
+                before = until;
+            }
+        }
+    }
+}
+
+/// Reads and writes of `share` in `total` of a step.
+fn whole_at(step: &FluidStep, share: u64, total: u64) -> (FluidSum, FluidSum) {
+    let of = |count: u64| (u128::from(count) * u128::from(share) / u128::from(total)) as u64;
+    let sum = |sum: FluidSum| FluidSum { ops: of(sum.ops), bytes: of(sum.bytes) };
+    (sum(step.reads), sum(step.writes))
+}
+
+/// The latency of requests that no limit delays.
+#[derive(Clone, Debug)]
+struct ServiceTime {
+    /// Upper end and middle of each part, ns.
+    parts: Vec<(u64, u64)>,
+    median_ns: u64,
+    /// So long a wait hides the distribution.
+    hidden_from_ns: u64,
+}
+
+impl ServiceTime {
+    fn of(latency: &VolumeLatency, bytes: u64) -> ServiceTime {
+        let transfer = latency.transfer.map_or(0, |rate| rate.time_for(bytes));
+        let at = |per_million: u32| latency.quantile_ns(per_million).saturating_add(transfer);
+        let part = |ends: &[u32]| (at(ends[1]), at(ends[0] + (ends[1] - ends[0]) / 2));
+        ServiceTime {
+            parts: PARTS.windows(2).map(part).collect(),
+            median_ns: at(500_000),
+            hidden_from_ns: at(999_000).saturating_mul(8),
+        }
+    }
+}
+
+/// Adds up what is served.
+struct SumsTally {
+    tally: Tally,
+    /// Reads and writes that waited for nothing, in the current slice.
+    at_rest: [u64; 2],
+    service: [ServiceTime; 2],
+    last_end: u64,
+    /// Added before counts are rounded down, millionths.
+    rounding: u64,
+}
+
+const OPS: [Op; 2] = [Op::Read, Op::Write];
+
+impl SumsTally {
+    /// Begins an interval.
+    fn begin(&mut self, step: &DemandStep, settings: &SumsSettings<'_>, credits: Option<f64>) {
+        if step.start_ns >= self.tally.slice_end_ns() {
+            self.flush();
+            self.tally.reach(step.start_ns, || credits);
+        }
+        let scale = |bytes: u64| (u128::from(bytes) * u128::from(settings.growth_milli) / 1000) as u64;
+        let (mut reads, mut writes) = (step.reads.bytes, step.writes.bytes);
+        if settings.all_reads {
+            (reads, writes) = (writes, reads);
+        }
+        self.tally.add_bytes(Op::Read, scale(reads));
+        self.tally.add_bytes(Op::Write, scale(writes));
+    }
+
+    fn take(&mut self, served: FluidServed) {
+        self.last_end = self.last_end.max(served.to_ns.saturating_add(served.last_wait_ns));
+        let counts = [served.reads, served.writes];
+        let (first, last) = (served.first_wait_ns, served.last_wait_ns);
+        if first == 0 && last == 0 {
+            self.at_rest.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            return;
+        }
+        let points = if first.abs_diff(last) > first.max(last) / 50 { POINTS } else { 1 };
+        for (index, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            let mut before = 0;
+            for point in 0..points {
+                let until = (u128::from(count) * u128::from(point + 1) / u128::from(points)) as u64;
+                let place = 2 * i128::from(point) + 1;
+                let change = (i128::from(last) - i128::from(first)) * place / (2 * i128::from(points));
+                let wait = (i128::from(first) + change).max(0) as u64;
+                self.add(index, until - before, wait);
+                before = until;
+            }
+        }
+    }
+
+    /// Adds `count` requests that waited for `wait` ns.
+    fn add(&mut self, index: usize, count: u64, wait: u64) {
+        let service = &self.service[index];
+        let lat = self.tally.latencies(OPS[index]);
+        if wait >= service.hidden_from_ns {
+            let ns = wait.saturating_add(service.median_ns);
+            add_latencies(lat, count, ns, ns);
+            return;
+        }
+        // Few requests are spread over the parts from one call to the next, by the golden ratio.
+        self.rounding = (self.rounding + 618_034) % MILLION;
+        let mut before = 0;
+        for (end, &(upper, middle)) in PARTS[1..].iter().zip(&service.parts) {
+            // So that a percentile lies in the part that ends there, not in the next.
+            let end = u64::from(*end + 1).min(MILLION);
+            let until = ((u128::from(count) * u128::from(end) + u128::from(self.rounding))
+                / u128::from(MILLION)) as u64;
+            add_latencies(lat, until - before, wait + upper, wait + middle);
+            before = until;
+        }
+    }
+
+    fn flush(&mut self) {
+        for index in 0..2 {
+            let count = std::mem::take(&mut self.at_rest[index]);
+            if count > 0 {
+                self.add(index, count, 0);
+            }
+        }
+    }
+
+    fn prediction(
+        mut self,
+        lanes: &[FluidVolume],
+        known_ns: u64,
+        backlog_ns: u64,
+        credits: Option<f64>,
+    ) -> Prediction {
+        self.flush();
+        let elapsed = known_ns.saturating_add(backlog_ns).max(1);
+        let (summary, above_objective_ns, slices) = self.tally.finish(elapsed, credits);
+        let reports: Vec<FluidReport> = lanes.iter().flat_map(FluidVolume::reports).collect();
+        let throttled = lanes.iter().map(FluidVolume::throttled_ns).max().unwrap_or(0);
+        let lowest = reports.iter().filter_map(|report| report.lowest).min();
+        Prediction {
+            summary,
+            served_share: known_ns as f64 / elapsed as f64,
+            is_closed: false,
+            throttled_share: throttled as f64 / elapsed as f64,
+            lowest_credits: lowest.map(|(ppm, at_ns)| LowestCredits { share: f64::from(ppm) / 1e6, at_ns }),
+            exhausted_ns: reports.iter().filter_map(|report| report.exhausted_ns).min(),
+            longest_queue: lanes.iter().map(FluidVolume::most_waiting).sum(),
+            backlog_ns,
+            above_objective_ns,
+            causes: causes(&reports, elapsed),
+            billed_transactions: u64::from(reports.iter().any(|report| report.is_billed)),
+            slices,
+        }
+    }
+}
+
+/// Why requests waited.
+fn causes(reports: &[FluidReport], elapsed_ns: u64) -> Vec<ThrottleCause> {
+    let mut causes: Vec<ThrottleCause> = Vec::new();
+    for report in reports {
+        let limit = match report.unit {
+            FluidUnit::Ios => "IOPS",
+            FluidUnit::Bytes => "bandwidth",
+            FluidUnit::Servers => "parallelism",
+        };
+        let at_baseline = report.throttled_at_baseline_ns;
+        for (ns, is_at_baseline) in [(report.throttled_ns - at_baseline, false), (at_baseline, true)] {
+            if ns > 0 {
+                let share = ns as f64 / elapsed_ns as f64;
+                causes.push(ThrottleCause { owner: report.stage.clone(), limit, is_at_baseline, share });
+            }
+        }
+    }
+    causes.sort_by(|one, other| other.share.total_cmp(&one.share));
+    causes
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_volume::{Limit, LimitStage, TokenRate};
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn limited(iops: u64) -> VolumeModel {
+        let ios = TokenRate::per_second(iops).map(Limit::Rate);
+        VolumeModel {
+            shared: vec![LimitStage { name: "volume".to_owned(), ios, ..LimitStage::default() }],
+            read_latency: VolumeLatency::around(1_000_000),
+            write_latency: VolumeLatency::fixed(500_000),
+            ..VolumeModel::unlimited(1 << 40)
+        }
+    }
+
+    fn demand(sums: &[u64], seconds: u64) -> LoadDemand {
+        let length_ns = seconds * SECOND;
+        let step = |(index, &ops): (usize, &u64)| DemandStep {
+            start_ns: index as u64 * length_ns,
+            length_ns,
+            reads: FluidSum { ops, bytes: ops * 4096 },
+            ..DemandStep::default()
+        };
+        let steps: Vec<DemandStep> = sums.iter().enumerate().map(step).collect();
+        let length_ns = length_ns * sums.len() as u64;
+        LoadDemand { steps, length_ns, has_directions: true, ..LoadDemand::default() }
+    }
+
+    fn predicted(
+        model: &VolumeModel,
+        demand: &LoadDemand,
+        arrivals: Arrivals<'_>,
+        growth_milli: u64,
+    ) -> Prediction {
+        let settings =
+            SumsSettings { arrivals, is_sequential: false, all_reads: false, growth_milli, limits: &[] };
+        predict_sums(model, demand, &settings).unwrap()
+    }
+
+    #[test]
+    fn the_parts_of_a_distribution_end_at_a_million() {
+        assert_eq!(
+            (PARTS[0], PARTS[9], PARTS[18], PARTS[27], PARTS[37]),
+            (0, 900_000, 990_000, 999_000, 1_000_000)
+        );
+    }
+
+    #[test]
+    fn a_load_below_the_limit_has_the_latency_of_the_volume() {
+        let found = predicted(&limited(1000), &demand(&[90_000; 12], 300), Arrivals::Evenly, 1000);
+        let read = found.summary.read.unwrap();
+        assert_eq!((read.ios, read.iops, found.served_share), (12 * 90_000, 300.0, 1.0));
+        let latency = VolumeLatency::around(1_000_000);
+        for (found, per_million) in
+            [(read.lat_ns.p50, 500_000), (read.lat_ns.p99, 990_000), (read.lat_ns.p999, 999_000)]
+        {
+            let (found, expected) = (found.unwrap() as f64, latency.quantile_ns(per_million) as f64);
+            assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
+        }
+        assert!((read.lat_ns.mean.unwrap() / 1e6 - 1.0).abs() < 0.01, "{:?}", read.lat_ns.mean);
+        assert_eq!((found.throttled_share, found.causes.len(), found.backlog_ns), (0.0, 0, 0));
+    }
+
+    #[test]
+    fn arrivals_at_once_wait_and_even_ones_do_not() {
+        let load = demand(&[5_000, 5_000], 10);
+        let even = predicted(&limited(1000), &load, Arrivals::Evenly, 1000);
+        let burst = predicted(&limited(1000), &load, Arrivals::AtOnce, 1000);
+        // Both sums arrive at 10 s: 10,000 take 10 s.
+        let p99 = burst.summary.read.as_ref().unwrap().lat_ns.p99.unwrap() as f64 / 1e9;
+        assert!((9.7..10.1).contains(&p99), "{p99}");
+        assert_eq!((even.throttled_share, burst.longest_queue), (0.0, 10_000));
+        assert_eq!((burst.causes[0].limit, burst.backlog_ns), ("IOPS", 0));
+        let shaped = predicted(&limited(1000), &load, Arrivals::Shaped(&[3, 1, 1, 0, 0]), 1000);
+        // 3,000 at the beginning of 10 s take 3 s.
+        assert!((shaped.longest_queue, shaped.served_share) == (3_000, 1.0), "{shaped:?}");
+        let known = LoadDemand {
+            steps: load
+                .steps
+                .iter()
+                .map(|step| DemandStep { peak_ops_per_second: Some(1250), ..*step })
+                .collect(),
+            ..load.clone()
+        };
+        // Both bursts together: 8 s at 1,250 on 1,000.
+        let bounded = predicted(&limited(1000), &known, Arrivals::AtOnce, 1000);
+        assert!(bounded.longest_queue.abs_diff(2000) <= 1, "{}", bounded.longest_queue);
+    }
+
+    #[test]
+    fn growth_scales_the_load_until_the_volume_falls_behind() {
+        let load = demand(&[8_000; 10], 10);
+        assert_eq!(predicted(&limited(1000), &load, Arrivals::Evenly, 1250).backlog_ns, 0);
+        let behind = predicted(&limited(1000), &load, Arrivals::Evenly, 2500);
+        assert!((behind.served_share - 0.5).abs() < 0.001, "{}", behind.served_share);
+        assert!((behind.summary.read.unwrap().iops - 1000.0).abs() < 1.0);
+        assert!((behind.throttled_share - 1.0).abs() < 0.001);
+    }
+}
