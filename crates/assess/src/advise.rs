@@ -1,0 +1,330 @@
+//! From an observed or stated load to the cheapest volume that meets an objective: which volumes are predicted, in what order, and
+//! what the answer is. The predictions are those of `fathom_analysis::advise`.
+
+mod evidence;
+mod growth;
+mod predictor;
+mod search;
+
+use std::path::{Path, PathBuf};
+
+use fathom_analysis::advise::{
+    Advice, AdviseObjective, AdvisedCandidate, AdvisedParameters, ObjectiveSource, Prediction, PredictionSet,
+    Requirement, UnsuitableCandidate,
+};
+use fathom_analysis::criterion::{Criterion, CriterionVerdict};
+use fathom_catalog::{Catalog, CatalogEntry, Instances, Lifecycle, MonthlyUse, Parameters};
+use fathom_model::MonthlyCost;
+
+use crate::AssessError;
+use crate::catalogue::VolumeTypes;
+use crate::need::NeedSettings;
+use crate::simulated::SimulatedVolume;
+use evidence::Evidence;
+use predictor::Predictor;
+use search::TypeSearch;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct AdviseSettings {
+    /// Recordings of one load; the longest is the load, a finer one shows how bursty it is.
+    pub files: Vec<PathBuf>,
+    /// Device of a recording that has several.
+    pub device: Option<String>,
+    /// The needs in place of a recording.
+    pub stated: Option<NeedSettings>,
+    /// Volumes or types to choose from; empty = the catalogue.
+    pub candidates: Vec<String>,
+    /// The present volume.
+    pub current: Option<String>,
+    /// The instance that volumes are attached to.
+    pub instance: Option<String>,
+    /// Types of this provider; `all` = of every one.
+    pub provider: Option<String>,
+    /// Bytes to store.
+    pub size: Option<u64>,
+    /// What is expected; empty = not worse than now by more than 10 %.
+    pub expectations: Vec<Criterion>,
+    /// The load times so much.
+    pub growth: f64,
+    /// Types that are no longer sold, too.
+    pub historical: bool,
+    /// Code of the currency that comes first.
+    pub currency: String,
+    /// The types that names mean.
+    pub types: VolumeTypes,
+}
+
+/// Seconds of a billing month: 730 hours.
+const MONTH_S: f64 = 730.0 * 3600.0;
+/// All providers.
+const ALL: &str = "all";
+
+/// Gives the advice.
+///
+/// # Errors
+/// A file cannot be read or holds nothing to predict from, or a volume makes no sense.
+pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
+    let catalog = settings.types.catalogue()?;
+    let current = settings.current.as_deref().map(|name| named(name, &settings.types)).transpose()?;
+    let evidence = Evidence::read(settings)?;
+    let objective = objective(settings, &evidence, current.is_some());
+    let predictor = Predictor::new(&evidence, &objective);
+    let current = current.map(|volume| {
+        let predicted = predictor.predict(&volume.model, volume.seed, 1.0);
+        (volume, predicted)
+    });
+    let asker = Asker {
+        settings,
+        predictor: &predictor,
+        objective: &objective,
+        current: current.as_ref().map(|(_, predicted)| predicted),
+    };
+    let mut advice = Advice {
+        observed: evidence.load.clone(),
+        source: objective.source,
+        objective: objective.requirements.iter().map(Requirement::text).collect(),
+        growth: settings.growth,
+        current: None,
+        candidates: Vec::new(),
+        unsuitable: Vec::new(),
+        left_out: 0,
+        provider: String::new(),
+        notes: evidence.notes.clone(),
+    };
+    let volume = current.as_ref().map(|(volume, _)| volume);
+    match settings.candidates.is_empty() {
+        true => asker.search(catalog, volume, &mut advice),
+        false => asker.of_names(catalog, volume, &mut advice)?,
+    }
+    if let Some(volume) = volume {
+        asker.add_current(volume, &mut advice)?;
+    }
+    advice.rank(&settings.currency);
+    asker.confirm(&mut advice)?;
+    asker.find_breaks(&mut advice)?;
+    Ok(advice)
+}
+
+/// The volume that is called so, with or without `sim:`.
+fn named(name: &str, types: &VolumeTypes) -> Result<SimulatedVolume, AssessError> {
+    let full = if name.starts_with("sim:") { name.to_owned() } else { format!("sim:{name}") };
+    SimulatedVolume::named(Path::new(&full), types)
+}
+
+/// What volumes have to give.
+fn objective(settings: &AdviseSettings, evidence: &Evidence, has_current: bool) -> AdviseObjective {
+    let mut objective = match () {
+        () if !settings.expectations.is_empty() => AdviseObjective::given(&settings.expectations),
+        () if !evidence.stated.is_empty() => {
+            AdviseObjective { source: ObjectiveSource::Given, requirements: Vec::new() }
+        }
+        () if has_current => AdviseObjective::current(),
+        () => AdviseObjective::observed(evidence.latencies.iter().copied()),
+    };
+    objective.requirements.extend(evidence.stated.iter().copied());
+    objective
+}
+
+/// The provider whose types are searched: that which is named, else that of the instance or of the present volume.
+fn provider(
+    settings: &AdviseSettings,
+    current: Option<&SimulatedVolume>,
+    catalog: &Catalog,
+) -> Option<String> {
+    if let Some(provider) = &settings.provider {
+        return Some(provider.clone()).filter(|provider| provider != ALL);
+    }
+    let of_instance = settings.instance.as_deref().and_then(|id| {
+        let instances = Instances::shipped();
+        let named = instances.named(id);
+        named.first().map(|instance| instances.list_of(instance).provider.clone())
+    });
+    let of_current = || {
+        let (id, _) = current?.chosen.as_ref()?;
+        Some(catalog.get(id)?.provider().to_owned())
+    };
+    of_instance.or_else(of_current)
+}
+
+/// The instance of searched volumes: that which is named, else that of the present volume.
+fn instance(settings: &AdviseSettings, current: Option<&SimulatedVolume>) -> Option<String> {
+    let of_current = || current?.chosen.as_ref()?.1.instance.clone();
+    settings.instance.clone().or_else(of_current)
+}
+
+/// What is asked of volumes.
+struct Asker<'a> {
+    settings: &'a AdviseSettings,
+    predictor: &'a Predictor<'a>,
+    objective: &'a AdviseObjective,
+    /// The prediction for the present volume, under the load as it is.
+    current: Option<&'a PredictionSet>,
+}
+
+impl Asker<'_> {
+    /// The cheapest volume of each type.
+    fn search(&self, catalog: &Catalog, current: Option<&SimulatedVolume>, advice: &mut Advice) {
+        let provider = provider(self.settings, current, catalog);
+        advice.provider = provider.clone().unwrap_or_default();
+        let instance = instance(self.settings, current);
+        for entry in catalog.entries() {
+            if provider.as_deref().is_some_and(|provider| !entry.is_of(provider)) {
+                continue;
+            }
+            if entry.lifecycle() == Lifecycle::Historical && !self.settings.historical {
+                advice.left_out += 1;
+                continue;
+            }
+            self.of_type(entry, instance.as_deref(), advice);
+        }
+    }
+
+    /// The volumes and types that are named.
+    fn of_names(
+        &self,
+        catalog: &Catalog,
+        current: Option<&SimulatedVolume>,
+        advice: &mut Advice,
+    ) -> Result<(), AssessError> {
+        let instance = instance(self.settings, current);
+        for name in &self.settings.candidates {
+            match catalog.get(name.strip_prefix("sim:").unwrap_or(name)) {
+                Some(entry) => self.of_type(entry, instance.as_deref(), advice),
+                None => {
+                    let volume = named(name, &self.settings.types)?;
+                    advice.candidates.push(self.candidate(&volume, self.settings.growth)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The present volume under the load as it is; it is one of the choices as well.
+    fn add_current(&self, volume: &SimulatedVolume, advice: &mut Advice) -> Result<(), AssessError> {
+        let target = volume.path.display().to_string();
+        match advice.candidates.iter_mut().find(|other| other.target == target) {
+            Some(same) => same.is_current = true,
+            None if self.settings.candidates.is_empty() => {
+                let candidate = self.candidate(volume, self.settings.growth)?;
+                advice.candidates.push(AdvisedCandidate { is_current: true, ..candidate });
+            }
+            None => {}
+        }
+        advice.current = Some(AdvisedCandidate { is_current: true, ..self.candidate(volume, 1.0)? });
+        Ok(())
+    }
+
+    /// The cheapest volume of a type.
+    fn of_type(&self, entry: &CatalogEntry, instance: Option<&str>, advice: &mut Advice) {
+        let search = TypeSearch { asker: self, entry, instance: instance.map(str::to_owned) };
+        match search.best() {
+            Ok(parameters) => {
+                let target = parameters.target_name(entry.id());
+                let volume = SimulatedVolume::named(Path::new(&target), &self.settings.types);
+                match volume.and_then(|volume| self.candidate(&volume, self.settings.growth)) {
+                    Ok(candidate) => advice.candidates.push(candidate),
+                    Err(error) => advice
+                        .unsuitable
+                        .push(UnsuitableCandidate { id: entry.id().to_owned(), why: error.to_string() }),
+                }
+            }
+            Err(why) => advice.unsuitable.push(UnsuitableCandidate { id: entry.id().to_owned(), why }),
+        }
+    }
+
+    /// A volume with its prediction, verdict and price, at a growth of the load.
+    fn candidate(&self, volume: &SimulatedVolume, growth: f64) -> Result<AdvisedCandidate, AssessError> {
+        let predicted = match self.settings.candidates.is_empty() {
+            true => self.predictor.screen(&volume.model, volume.seed, growth),
+            false => self.predictor.predict(&volume.model, volume.seed, growth),
+        };
+        let verdict = self.objective.verdict(&predicted, self.current);
+        let is_replayed = self.predictor.replays(self.settings.candidates.is_empty());
+        let price = predicted.first().map(|first| self.price(volume, first)).transpose()?.flatten();
+        let (id, parameters) = match &volume.chosen {
+            Some((id, parameters)) => (id.clone(), parameters.clone()),
+            None => ("custom".to_owned(), Parameters::default()),
+        };
+        let target = volume.path.display().to_string();
+        let prefix = format!("{target}: ");
+        let strip = |note: &String| note.strip_prefix(&prefix).unwrap_or(note).to_owned();
+        let mut notes: Vec<String> = volume.notes.iter().map(strip).collect();
+        notes.extend(predictor::unconsidered(&volume.model, is_replayed));
+        let size_bytes = parameters.size_bytes.or(volume.chosen.is_none().then_some(volume.model.size_bytes));
+        Ok(AdvisedCandidate {
+            id,
+            target,
+            instance: parameters.instance.clone(),
+            parameters: AdvisedParameters {
+                size_bytes: size_bytes.filter(|_| parameters.tier.is_none()),
+                iops: parameters.iops,
+                bytes_per_second: parameters.bytes_per_second,
+                tier: parameters.tier,
+            },
+            is_current: false,
+            verdict,
+            predicted,
+            is_replayed,
+            price,
+            breaks: None,
+            notes,
+        })
+    }
+
+    fn price(
+        &self,
+        volume: &SimulatedVolume,
+        predicted: &Prediction,
+    ) -> Result<Option<MonthlyCost>, AssessError> {
+        let Some((id, parameters)) = &volume.chosen else { return Ok(None) };
+        let Some(entry) = self.settings.types.catalogue()?.get(id) else { return Ok(None) };
+        let iops = predicted.summary.total.as_ref().map_or(0.0, |total| total.iops);
+        let used = MonthlyUse {
+            ios: iops * MONTH_S,
+            billed_transactions: predicted.billed_transactions as f64 * MONTH_S * 1e9
+                / predicted.summary.elapsed_ns.max(1) as f64,
+        };
+        entry.cost_of_month(parameters, used).map_err(|refusal| {
+            let hint = refusal.hint().map(str::to_owned);
+            AssessError::Simulated { target: volume.path.display().to_string(), reason: refusal.reason, hint }
+        })
+    }
+
+    /// Replays the requests on the best candidates, where sums chose them, until one and some runners-up hold.
+    fn confirm(&self, advice: &mut Advice) -> Result<(), AssessError> {
+        if self.predictor.replays(self.settings.candidates.is_empty()) || !self.predictor.has_requests() {
+            return Ok(());
+        }
+        let mut held = 0;
+        for index in 0..advice.candidates.len() {
+            let candidate = &mut advice.candidates[index];
+            let may_hold = !candidate.verdict.verdict.is_missed();
+            let is_within_budget = index < self.predictor.affordable_replays();
+            if !may_hold || held > RUNNERS_UP || !is_within_budget {
+                if may_hold {
+                    let why = "sums of its requests meet the objective; cheaper volumes were replayed request by request";
+                    candidate.verdict.verdict = CriterionVerdict::inconclusive(
+                        why,
+                        Some(format!("replay it: --candidate '{}'", candidate.target)),
+                    );
+                    why.clone_into(&mut candidate.verdict.why);
+                }
+                continue;
+            }
+            let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
+            candidate.predicted = self.predictor.predict(&volume.model, volume.seed, self.settings.growth);
+            candidate.verdict = self.objective.verdict(&candidate.predicted, self.current);
+            candidate.is_replayed = true;
+            held += usize::from(candidate.verdict.verdict.is_met());
+        }
+        advice.rank(&self.settings.currency);
+        Ok(())
+    }
+}
+
+/// Volumes that are shown beside the answer.
+const RUNNERS_UP: usize = 3;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! What is known of a load: the sums of the longest recording, its requests, and how bursty the finest recording shows it.
+
+use fathom_analysis::advise::{AdvisedLoad, DemandStep, LoadDemand, LoadPace, PaceCounter, Requirement};
+use fathom_analysis::criterion::Comparison;
+use fathom_analysis::load_profile::{LoadProfile, load_profile};
+use fathom_catalog::{LatencyNeed, VolumeNeed};
+use fathom_model::Nanos;
+use fathom_model::units::duration;
+use fathom_observed::{LoadCourse, ObservedLoad, ObservedRequest};
+use fathom_record::Metric;
+use fathom_volume::FluidSum;
+
+use super::AdviseSettings;
+use crate::AssessError;
+use crate::need::{StatedNeed, need};
+use crate::observed_load::read_observed_load;
+
+/// Parts of an interval that a finer recording shapes.
+const PARTS: u64 = 60;
+/// Size of I/Os where nothing says it, bytes.
+const USUAL_BYTES: u64 = 4096;
+/// A stated load is predicted over a day.
+const DAY_NS: u64 = 86_400_000_000_000;
+/// Intervals of a stated load.
+const STATED_STEPS: u64 = 48;
+/// Bursts of a stated load that are predicted.
+const STATED_BURSTS: u64 = 4;
+
+/// What is known of a load.
+pub(super) struct Evidence {
+    /// For the report.
+    pub(super) load: AdvisedLoad,
+    /// Its sums.
+    pub(super) demand: LoadDemand,
+    /// Its requests, where each is known.
+    pub(super) requests: Vec<ObservedRequest>,
+    /// Shares of an interval, from a finer recording.
+    pub(super) shape: Option<Vec<u64>>,
+    /// The rates of a stated load are what they are: nothing is hidden in its intervals.
+    pub(super) is_stated: bool,
+    /// Latencies as observed.
+    pub(super) latencies: Vec<(Metric, f64)>,
+    /// Stated requirements.
+    pub(super) stated: Vec<Requirement>,
+    /// Bytes to store, as far as they are known.
+    pub(super) size_bytes: Option<u64>,
+    /// What to know.
+    pub(super) notes: Vec<String>,
+}
+
+impl Evidence {
+    /// Reads the recordings, or the stated need.
+    pub(super) fn read(settings: &AdviseSettings) -> Result<Evidence, AssessError> {
+        if let Some(stated) = &settings.stated {
+            return Ok(Evidence::of_need(&need(stated)?, stated.size.or(settings.size)));
+        }
+        let mut loads: Vec<(String, ObservedLoad)> = Vec::new();
+        for path in &settings.files {
+            let name = if path.as_os_str() == "-" {
+                "standard input".to_owned()
+            } else {
+                path.display().to_string()
+            };
+            loads.push((name, read_observed_load(path, settings.device.as_deref())?));
+        }
+        let files: Vec<String> = loads.iter().map(|(name, _)| name.clone()).collect();
+        let longest = (0..loads.len()).max_by_key(|index| (loads[*index].1.length_ns, usize::MAX - index));
+        let Some((name, load)) = longest.map(|index| loads.swap_remove(index)) else {
+            return Err(AssessError::Need {
+                reason: "no load given".to_owned(),
+                hint: "name a recording, or state needs with --iops or --throughput".to_owned(),
+            });
+        };
+        let mut evidence = Evidence::of_load(&name, load, settings.size)?;
+        evidence.load.files = files;
+        for (name, finer) in &loads {
+            evidence.shape_by(name, finer);
+        }
+        evidence.note_arrivals();
+        Ok(evidence)
+    }
+
+    fn of_load(name: &str, load: ObservedLoad, size: Option<u64>) -> Result<Evidence, AssessError> {
+        let profile = load_profile(&load);
+        let sequential = profile.order.as_ref().map(|order| order.sequential);
+        let refused = |reason: &str, hint: &str| AssessError::Need {
+            reason: format!("{name}: {reason}"),
+            hint: hint.to_owned(),
+        };
+        let demand = LoadDemand::of(&load, sequential).ok_or_else(|| match &load.course {
+            LoadCourse::Requests(trace) if !trace.has_times => refused(
+                "its requests have no times",
+                "record an iolog of version 3 or use blktrace; `fathom simulate --trace` replays it one request after the other",
+            ),
+            _ => refused("it has no numbers of I/Os over time", "use a recording that counts I/Os"),
+        })?;
+        let pace = pace(&load);
+        let latencies = latencies(&profile);
+        let mut observed = advised_load(&load, &profile, &demand);
+        observed.pace = pace;
+        let mut notes = load.notes.clone();
+        notes.extend(demand.notes.iter().map(|note| note.text()));
+        let span = profile.working_set.as_ref().map(|set| set.span_bytes);
+        if size.is_none() {
+            notes.push(match span {
+                Some(_) => {
+                    "no --size given: volumes have at least the size of the range that the load touches"
+                        .to_owned()
+                }
+                None => {
+                    "no --size given: volumes have the size of the present one, or the smallest".to_owned()
+                }
+            });
+        }
+        let requests = match load.course {
+            LoadCourse::Requests(trace) => trace.requests,
+            LoadCourse::Intervals(_) => Vec::new(),
+        };
+        Ok(Evidence {
+            load: observed,
+            demand,
+            requests,
+            shape: None,
+            is_stated: false,
+            latencies,
+            stated: Vec::new(),
+            size_bytes: size.or(span),
+            notes,
+        })
+    }
+
+    /// Takes the burstiness of a finer recording: the burstiest stretch of the length of an interval.
+    fn shape_by(&mut self, name: &str, finer: &ObservedLoad) {
+        let longest = self.demand.steps.iter().map(|step| step.length_ns).max().unwrap_or(1);
+        let window = (longest / PARTS).max(1);
+        let fine = LoadDemand::of(finer, None);
+        let resolution = fine.as_ref().and_then(|fine| fine.steps.iter().map(|step| step.length_ns).max());
+        let is_finer = resolution.is_some_and(|resolution| resolution <= window);
+        let (Some(fine), true, true) = (fine, is_finer, self.requests.is_empty()) else {
+            self.notes
+                .push(format!("{name} is not used: it has no finer sums than {}", duration(Nanos(window))));
+            return;
+        };
+        let shape = burstiest(&fine, window);
+        self.shape = Some(shape);
+        self.notes.push(format!(
+            "within intervals the load is taken to be as bursty as the burstiest stretch of {name}, in parts of {}",
+            duration(Nanos(window))
+        ));
+    }
+
+    /// The ways of arrival that are predicted.
+    fn note_arrivals(&mut self) {
+        self.load.arrivals = match (&self.load.pace, self.requests.is_empty()) {
+            (_, true) if self.is_stated => vec!["evenly"],
+            (_, true) if self.shape.is_some() => {
+                vec!["evenly", "evenly and in order", "as in the finer recording"]
+            }
+            (_, true) => vec!["evenly", "evenly and in order", "at once"],
+            (LoadPace::Closed, false) => vec!["after the request that each followed"],
+            (LoadPace::Mixed, false) => vec!["at their times", "after the request that each followed"],
+            (LoadPace::Unknown, false) if self.load.mean_latency_ns.is_some() => {
+                vec!["at their times", "after the request that each followed"]
+            }
+            (LoadPace::Open | LoadPace::Unknown, false) => vec!["at their times"],
+        };
+    }
+
+    fn of_need(stated: &StatedNeed, size: Option<u64>) -> Evidence {
+        let need = &stated.need;
+        let bytes = need.load.mean_bytes();
+        let share = need.load.read_fraction;
+        let demand = stated_demand(need);
+        let length_ns = demand.length_ns;
+        let requirement = |asked: &LatencyNeed| {
+            Metric::parse(&format!("lat_ns.{}", asked.statistic)).map(|metric| Requirement {
+                metric,
+                comparison: Comparison::Below,
+                bound: asked.most_ns as f64,
+            })
+        };
+        let load = AdvisedLoad {
+            format: "stated".to_owned(),
+            text: Some(stated.text.clone()),
+            detail: "intervals",
+            length_ns,
+            observed_ns: length_ns,
+            ops: demand.ops(),
+            iops: demand.mean_iops(),
+            peak_iops: demand.peak_iops(),
+            bytes_per_second: Some(demand.mean_iops() * bytes),
+            mean_bytes: Some(bytes),
+            read_share: share,
+            ..AdvisedLoad::default()
+        };
+        let mut evidence = Evidence {
+            load,
+            demand,
+            requests: Vec::new(),
+            shape: None,
+            is_stated: true,
+            latencies: Vec::new(),
+            stated: need.latency.iter().filter_map(requirement).collect(),
+            size_bytes: size,
+            notes: Vec::new(),
+        };
+        evidence.note_arrivals();
+        evidence
+    }
+
+    /// Bytes of an I/O on average, as far as known.
+    pub(super) fn mean_bytes(&self) -> f64 {
+        self.demand.mean_bytes().unwrap_or(USUAL_BYTES as f64)
+    }
+}
+
+/// The sums of a stated load: a day at its rate, or some of its bursts.
+fn stated_demand(need: &VolumeNeed) -> LoadDemand {
+    let bytes = need.load.mean_bytes();
+    let share = need.load.read_fraction;
+    let sum = |ops: f64| FluidSum { ops: ops.round() as u64, bytes: (ops * bytes).round() as u64 };
+    let step = |start_ns: u64, length_ns: u64, iops: f64| {
+        let ops = iops * length_ns as f64 / 1e9;
+        let reads = share.unwrap_or(0.0);
+        DemandStep {
+            start_ns,
+            length_ns,
+            reads: sum(ops * reads),
+            writes: sum(ops * (1.0 - reads)),
+            ..DemandStep::default()
+        }
+    };
+    let steps: Vec<DemandStep> = match need.burst {
+        None => {
+            let length = DAY_NS / STATED_STEPS;
+            (0..STATED_STEPS).map(|index| step(index * length, length, need.iops)).collect()
+        }
+        Some(burst) => {
+            let of_period = |index: u64| {
+                let start = index * burst.period_ns;
+                let rest = burst.period_ns - burst.length_ns;
+                [
+                    step(start, burst.length_ns, need.iops),
+                    step(start + burst.length_ns, rest, burst.iops_between),
+                ]
+            };
+            (0..STATED_BURSTS).flat_map(of_period).collect()
+        }
+    };
+    let length_ns = steps.last().map_or(1, |step| step.start_ns + step.length_ns);
+    LoadDemand {
+        steps,
+        length_ns,
+        is_sequential: Some(need.load.sequential),
+        has_directions: share.is_some(),
+        notes: Vec::new(),
+    }
+}
+
+/// What requests of a load wait for.
+fn pace(load: &ObservedLoad) -> LoadPace {
+    let LoadCourse::Requests(trace) = &load.course else { return LoadPace::Unknown };
+    let mut counter = PaceCounter::default();
+    trace.requests.iter().for_each(|request| counter.push(request));
+    counter.pace()
+}
+
+/// The latencies that the source has: of requests the mean and the 99th percentile, of intervals the mean.
+fn latencies(profile: &LoadProfile) -> Vec<(Metric, f64)> {
+    let mut found = Vec::new();
+    for operation in profile.operations.iter().filter(|of| ["read", "write"].contains(&of.operation)) {
+        let name = operation.operation;
+        let mut add = |statistic: &str, value: Option<f64>| {
+            let metric = Metric::parse(&format!("{name}.lat_ns.{statistic}"));
+            found.extend(metric.zip(value.filter(|value| *value > 0.0)));
+        };
+        add("mean", operation.mean_latency_ns);
+        let p99 = operation.lat_ns.as_ref().and_then(|lat| lat.p99);
+        add("p99", p99.map(|ns| ns as f64));
+    }
+    found
+}
+
+fn advised_load(load: &ObservedLoad, profile: &LoadProfile, demand: &LoadDemand) -> AdvisedLoad {
+    let total = profile.operations.iter().find(|operation| operation.operation == "total");
+    AdvisedLoad {
+        files: Vec::new(),
+        format: load.format.name().to_owned(),
+        device: load.device.clone(),
+        text: None,
+        detail: match load.course {
+            LoadCourse::Requests(_) => "requests",
+            LoadCourse::Intervals(_) => "intervals",
+        },
+        started_unix_ns: load.started_unix_ns,
+        length_ns: load.length_ns,
+        observed_ns: profile.observed_ns,
+        resolution_ns: profile.resolution_ns,
+        ops: demand.ops(),
+        iops: demand.mean_iops(),
+        peak_iops: demand.peak_iops(),
+        bytes_per_second: demand.mean_bytes().map(|bytes| bytes * demand.mean_iops()),
+        mean_bytes: demand.mean_bytes(),
+        read_share: demand.read_share(),
+        mean_latency_ns: total.and_then(|total| total.mean_latency_ns),
+        lat_ns: total.and_then(|total| total.lat_ns.clone()),
+        pace: LoadPace::Unknown,
+        arrivals: Vec::new(),
+        limit_reached_share: profile.limit_reached_share,
+    }
+}
+
+/// The I/Os of windows in the stretch of [`PARTS`] of them with the highest peak over its mean; a shorter recording is repeated.
+fn burstiest(fine: &LoadDemand, window: u64) -> Vec<u64> {
+    let count = (fine.length_ns / window).max(1) as usize;
+    let mut windows = vec![0_u64; count];
+    for step in &fine.steps {
+        // An incomplete window at the end says nothing of its rate.
+        if let Some(sum) = windows.get_mut((step.start_ns / window) as usize) {
+            *sum += step.ops();
+        }
+    }
+    let parts = PARTS as usize;
+    if count < parts {
+        return windows.iter().copied().cycle().take(parts).collect();
+    }
+    let burstiness = |stretch: &[u64]| {
+        let sum: u64 = stretch.iter().sum();
+        stretch.iter().copied().max().unwrap_or(0) as f64 / sum.max(1) as f64
+    };
+    let busy = windows.windows(parts).filter(|stretch| stretch.iter().any(|ops| *ops > 0));
+    let most = busy.max_by(|one, other| burstiness(one).total_cmp(&burstiness(other)));
+    most.map_or_else(|| vec![1; parts], <[u64]>::to_vec)
+}

@@ -1,0 +1,129 @@
+//! The predictions of one load: one for each way in which it may have arrived.
+
+use fathom_analysis::advise::{
+    AdviseObjective, Arrivals, LatencyLimit, LoadPace, Prediction, PredictionSet, ReplayPace, ReplaySettings,
+    SumsSettings, predict_sums, replay,
+};
+use fathom_volume::VolumeModel;
+
+use super::evidence::Evidence;
+
+/// Requests up to which every candidate is replayed; of more, sums choose the candidates.
+const REPLAYED_FOR_ALL: usize = 20_000;
+/// Requests that are replayed in all, where sums choose.
+const REPLAY_BUDGET: usize = 60_000_000;
+/// Candidates that are replayed in any case.
+const LEAST_REPLAYS: usize = 6;
+
+/// Predicts one load.
+pub(super) struct Predictor<'a> {
+    pub(super) evidence: &'a Evidence,
+    limits: Vec<LatencyLimit>,
+}
+
+impl<'a> Predictor<'a> {
+    pub(super) fn new(evidence: &'a Evidence, objective: &AdviseObjective) -> Predictor<'a> {
+        Predictor { evidence, limits: objective.latency_limits() }
+    }
+
+    /// Whether requests are replayed: of every candidate, or of all that are predicted one by one.
+    pub(super) fn replays(&self, is_search: bool) -> bool {
+        self.has_requests() && (!is_search || self.evidence.requests.len() <= REPLAYED_FOR_ALL)
+    }
+
+    pub(super) fn has_requests(&self) -> bool {
+        !self.evidence.requests.is_empty()
+    }
+
+    /// Candidates whose replay is affordable.
+    pub(super) fn affordable_replays(&self) -> usize {
+        (REPLAY_BUDGET / self.evidence.requests.len().max(1)).max(LEAST_REPLAYS)
+    }
+
+    /// The prediction while candidates are searched: by requests where these are few.
+    pub(super) fn screen(&self, model: &VolumeModel, seed: u64, growth: f64) -> PredictionSet {
+        match self.replays(true) {
+            true => self.predict(model, seed, growth),
+            false => self.of_sums(model, growth),
+        }
+    }
+
+    /// The best prediction there is.
+    pub(super) fn predict(&self, model: &VolumeModel, seed: u64, growth: f64) -> PredictionSet {
+        if !self.has_requests() {
+            return self.of_sums(model, growth);
+        }
+        let paces: &[ReplayPace] = match self.evidence.load.pace {
+            LoadPace::Closed => &[ReplayPace::Closed],
+            LoadPace::Open => &[ReplayPace::Open],
+            LoadPace::Unknown if self.evidence.load.mean_latency_ns.is_none() => &[ReplayPace::Open],
+            LoadPace::Mixed | LoadPace::Unknown => &[ReplayPace::Open, ReplayPace::Closed],
+        };
+        let causes =
+            self.of_sums(model, growth).all.into_iter().next().map(|even| even.causes).unwrap_or_default();
+        let of = |pace: &ReplayPace| {
+            let settings = ReplaySettings {
+                seed,
+                pace: *pace,
+                growth_milli: milli(growth),
+                length_ns: self.evidence.demand.length_ns,
+                limits: &self.limits,
+            };
+            let found = replay(model, self.evidence.requests.iter().copied(), &settings).unwrap_or_default();
+            Prediction { causes: causes.clone(), ..found }
+        };
+        PredictionSet { all: paces.iter().map(of).collect() }
+    }
+
+    fn of_sums(&self, model: &VolumeModel, growth: f64) -> PredictionSet {
+        let shape = self.evidence.shape.as_deref();
+        let is_known = self.evidence.is_stated || self.has_requests();
+        let arrivals: Vec<Arrivals<'_>> = match (is_known, shape) {
+            (true, _) => vec![Arrivals::Evenly],
+            (false, Some(shape)) => vec![Arrivals::Evenly, Arrivals::Shaped(shape)],
+            (false, None) => vec![Arrivals::Evenly, Arrivals::AtOnce],
+        };
+        let orders: &[bool] =
+            if self.evidence.demand.is_sequential.is_none() { &[false, true] } else { &[false] };
+        let directions: &[bool] = if self.evidence.demand.has_directions { &[false] } else { &[false, true] };
+        // Disks serve sequential I/Os far faster; elsewhere each counts by its size, whatever the order.
+        let is_of_disks = counts_whole_units(model);
+        let even = orders.iter().map(|order| (arrivals[0], *order && is_of_disks));
+        let ways: Vec<(Arrivals<'_>, bool)> =
+            even.chain(arrivals[1..].iter().map(|arrivals| (*arrivals, false))).collect();
+        let each = ways.into_iter().flat_map(|(arrivals, is_sequential)| {
+            directions.iter().map(move |all_reads| (arrivals, is_sequential, *all_reads))
+        });
+        let of = |(arrivals, is_sequential, all_reads)| {
+            let growth_milli = milli(growth);
+            let limits = &self.limits;
+            let settings = SumsSettings { arrivals, is_sequential, all_reads, growth_milli, limits };
+            predict_sums(model, &self.evidence.demand, &settings).unwrap_or_default()
+        };
+        PredictionSet { all: each.map(of).collect() }
+    }
+}
+
+/// Whether a limit counts short random requests like long ones, and sequential ones together.
+fn counts_whole_units(model: &VolumeModel) -> bool {
+    let mut stages = model.shared.iter().chain(&model.reads).chain(&model.writes);
+    stages.any(|stage| stage.accounting.whole_units && stage.accounting.merges_sequential)
+}
+
+/// Thousandths, at least one.
+fn milli(growth: f64) -> u64 {
+    ((growth * 1000.0).round() as u64).max(1)
+}
+
+/// The parts of a model that sums do not take into account.
+pub(super) fn unconsidered(model: &VolumeModel, is_replayed: bool) -> Option<String> {
+    let parts = [
+        (model.cache.is_some(), "its cache"),
+        (model.first_touch.is_some(), "its first-touch penalty"),
+        (!model.faults.is_empty(), "its stalls"),
+        (model.client.is_some(), "the CPU time of the client"),
+    ];
+    let names: Vec<&str> = parts.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
+    (!is_replayed && !names.is_empty())
+        .then(|| format!("predicted from sums, without {}", names.join(" and ")))
+}

@@ -1,0 +1,181 @@
+//! Advice on loads whose answer is known.
+
+use std::io::Write;
+
+use fathom_analysis::advise::ObjectiveSource;
+use fathom_model::Nanos;
+
+use super::*;
+
+fn settings(candidates: &[&str]) -> AdviseSettings {
+    AdviseSettings {
+        files: Vec::new(),
+        device: None,
+        stated: None,
+        candidates: candidates.iter().map(|&name| name.to_owned()).collect(),
+        current: None,
+        instance: None,
+        provider: None,
+        size: None,
+        expectations: Vec::new(),
+        growth: 1.0,
+        historical: false,
+        currency: "USD".to_owned(),
+        types: VolumeTypes::default(),
+    }
+}
+
+fn stated(need: NeedSettings, candidates: &[&str]) -> AdviseSettings {
+    AdviseSettings { stated: Some(need), ..settings(candidates) }
+}
+
+/// A file with this text, and its path.
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+/// Sums of CloudWatch at five minutes: reads of 16 KiB, the I/Os of each interval, with a mean latency in ms.
+fn cloudwatch(sums: &[u64], latency_ms: f64) -> tempfile::NamedTempFile {
+    let mut text =
+        "Timestamp,VolumeReadOps,VolumeReadBytes,VolumeWriteOps,VolumeWriteBytes,VolumeTotalReadTime\n"
+            .to_owned();
+    for (index, ops) in sums.iter().enumerate() {
+        let (day, minute) = (1 + index / 288, index % 288 * 5);
+        let time = format!("2026-11-{day:02}T{:02}:{:02}:00Z", minute / 60, minute % 60);
+        text += &format!("{time},{ops},{},0,0,{}\n", ops * 16_384, *ops as f64 * latency_ms / 1e3);
+    }
+    file(&text)
+}
+
+fn observed(file: &tempfile::NamedTempFile, candidates: &[&str]) -> AdviseSettings {
+    AdviseSettings { files: vec![file.path().to_owned()], ..settings(candidates) }
+}
+
+#[test]
+fn a_stated_rate_has_the_smallest_volume_that_sustains_it() {
+    let need = NeedSettings { iops: Some(5000), size: Some(100 << 30), ..NeedSettings::default() };
+    let advice = advise(&stated(need, &["aws-gp3", "aws-gp2", "aws-io1"])).unwrap();
+    assert_eq!(advice.source, ObjectiveSource::Rate);
+    let answer = advice.answer().unwrap();
+    assert_eq!(answer.id, "aws-gp3");
+    // Within the tolerance of the rate, 1 %.
+    let iops = answer.parameters.iops.unwrap();
+    assert!((4950..=5000).contains(&iops), "{iops}");
+    assert_eq!(answer.parameters.size_bytes, Some(100 << 30));
+    let price = answer.price.as_ref().unwrap();
+    assert!((8.0 + (iops - 3000) as f64 * 0.005 - price.total).abs() < 1e-6, "{price:?}");
+    let gp2 = advice.candidates.iter().find(|candidate| candidate.id == "aws-gp2").unwrap();
+    assert!(gp2.price.as_ref().unwrap().total > 100.0, "{gp2:?}");
+    assert_eq!(answer.breaks.as_ref().map(|breaks| breaks.growth.is_some()), Some(true));
+}
+
+#[test]
+fn bursts_are_served_by_credits_where_these_suffice() {
+    let burst = Some((Nanos::from_secs(600), Nanos::from_secs(86_400)));
+    let need = NeedSettings {
+        iops: Some(3000),
+        burst,
+        baseline_iops: Some(50),
+        size: Some(50 << 30),
+        ..NeedSettings::default()
+    };
+    let advice = advise(&stated(need, &["aws-gp2"])).unwrap();
+    let answer = advice.answer().unwrap();
+    // 150 IOPS and a bucket that lasts for 1,895 s at 3,000.
+    assert_eq!(answer.parameters.size_bytes, Some(50 << 30));
+    let predicted = answer.predicted.first().unwrap();
+    assert_eq!((predicted.exhausted_ns, predicted.throttled_share), (None, 0.0));
+    let expected = (5_400_000.0 - 2850.0 * 600.0) / 5_400_000.0;
+    assert!((predicted.lowest_credits.unwrap().share - expected).abs() < 1e-3, "{predicted:?}");
+}
+
+#[test]
+fn the_plain_prediction_of_own_limits() {
+    // 1,000 IOPS for 40 minutes on 3,000.
+    let file = cloudwatch(&[300_000; 8], 1.0);
+    let advice = advise(&observed(&file, &["sim:custom?iops=3000&latency=1ms&size=10GiB"])).unwrap();
+    let found = &advice.candidates[0];
+    assert_eq!((found.id.as_str(), found.is_replayed, advice.candidates.len()), ("custom", false, 1));
+    let iops = found.predicted.range(|one| Some(one.summary.total.as_ref()?.iops)).unwrap();
+    assert!((iops.value().unwrap() / 1000.0 - 1.0).abs() < 0.001, "{iops:?}");
+    // How the I/Os arrived within five minutes is unknown, and so is the percentile.
+    let p99 = found.predicted.range(|one| Some(one.summary.read.as_ref()?.lat_ns.p99? as f64)).unwrap();
+    assert!(p99.value().is_none() && p99.low < 1.1e6 && p99.high > 1e9, "{p99:?}");
+    assert!(found.verdict.verdict.is_inconclusive(), "{:?}", found.verdict);
+    assert_eq!(advice.observed.arrivals, ["evenly", "evenly and in order", "at once"]);
+}
+
+#[test]
+fn the_present_volume_is_a_candidate_and_decides_whatever_the_arrivals_are() {
+    // 100 IOPS with hours at 2,500: gp2 of 300 GiB bursts for 45 min at that rate and then has 900.
+    let sums: Vec<u64> = (0..288).map(|index| if index % 72 < 24 { 750_000 } else { 30_000 }).collect();
+    let file = cloudwatch(&sums, 1.0);
+    let asked = AdviseSettings { current: Some("aws-gp2?size=300GiB".to_owned()), ..observed(&file, &[]) };
+    let advice = advise(&asked).unwrap();
+    let current = advice.current.as_ref().unwrap();
+    // 5.4 M credits at 2,500 - 900 a second.
+    let exhausted = current.predicted.first().unwrap().exhausted_ns.unwrap() as f64 / 1e9;
+    assert!((exhausted / 3375.0 - 1.0).abs() < 0.001, "{exhausted}");
+    assert_eq!((advice.source, advice.provider.as_str()), (ObjectiveSource::Current, "AWS"));
+    let answer = advice.answer().unwrap();
+    assert_eq!(answer.id, "aws-gp3");
+    let price = |candidate: &AdvisedCandidate| candidate.price.as_ref().unwrap().total;
+    assert!(price(answer) < price(current), "{} {}", price(answer), price(current));
+    assert!(advice.candidates.iter().all(|candidate| candidate.id.starts_with("aws-")));
+    assert!(advice.candidates.iter().any(|candidate| candidate.is_current));
+}
+
+#[test]
+fn requests_are_replayed_and_objectives_decided() {
+    // 200 reads of 4 KiB per second for 20 s.
+    let lines: String = (0..4000_u64)
+        .map(|index| format!("{} /t read {} 4096\n", index * 5000, index % 999 * 4096))
+        .collect();
+    let file = file(&format!("fio version 3 iolog\n{lines}"));
+    let names = ["custom?iops=1000&latency=2ms&size=1GiB", "custom?iops=100&latency=1ms&size=1GiB"];
+    let expectations = vec![Criterion::parse("read.lat_ns.p99<5ms").unwrap()];
+    let advice = advise(&AdviseSettings { expectations, ..observed(&file, &names) }).unwrap();
+    let [fast, slow] = &advice.candidates[..] else { panic!("{advice:?}") };
+    assert!(fast.is_replayed && fast.verdict.verdict.is_met() && slow.verdict.verdict.is_missed());
+    assert_eq!(fast.target, format!("sim:{}", names[0]));
+    let p99 = fast.predicted.first().unwrap().summary.read.as_ref().unwrap().lat_ns.p99.unwrap();
+    assert!((1_980_000..=2_020_000).contains(&p99), "{p99}");
+    let slow = slow.predicted.first().unwrap();
+    assert!((slow.served_share - 0.5).abs() < 0.01 && slow.throttled_share > 0.98, "{slow:?}");
+    // 1,000 IOPS are five times the load; together with others each waits.
+    let breaks = fast.breaks.as_ref().unwrap();
+    assert!((4.0..=5.6).contains(&breaks.growth.unwrap()), "{breaks:?}");
+}
+
+#[test]
+fn a_finer_recording_narrows_the_range() {
+    let coarse = cloudwatch(&[300_000; 12], 1.0);
+    let lines: String = (0..12_000_u64)
+        .map(|index| format!("{} /t read {} 4096\n", index * 1000, index % 999 * 4096))
+        .collect();
+    let fine = file(&format!("fio version 3 iolog\n{lines}"));
+    let mut asked = observed(&coarse, &["custom?iops=3000&latency=1ms&size=1GiB"]);
+    asked.expectations = vec![Criterion::parse("read.lat_ns.p99<3s").unwrap()];
+    let alone = advise(&asked).unwrap();
+    assert!(alone.answer().is_none() && alone.candidates[0].verdict.verdict.is_inconclusive());
+    asked.files.push(fine.path().to_owned());
+    let both = advise(&asked).unwrap();
+    assert_eq!(both.observed.files.len(), 2);
+    assert!(both.answer().is_some(), "{:?}", both.candidates[0].verdict);
+}
+
+#[test]
+fn growth_and_missing_loads() {
+    let file = cloudwatch(&[300_000; 4], 1.0);
+    let mut asked = observed(&file, &["custom?iops=2100&latency=1ms&size=1GiB"]);
+    asked.expectations = vec![Criterion::parse("iops>1")].into_iter().collect::<Result<_, _>>().unwrap();
+    assert!(advise(&asked).unwrap().answer().is_some());
+    let grown = advise(&AdviseSettings { growth: 3.0, ..asked.clone() }).unwrap();
+    assert!(grown.candidates[0].verdict.why.starts_with("serves 7"), "{:?}", grown.candidates[0].verdict);
+    let error = advise(&settings(&[])).unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.is_usage()), ("no load given", true));
+    asked.candidates = vec!["aws-gp4".to_owned()];
+    assert!(advise(&asked).unwrap_err().to_string().contains("unknown volume type"));
+}
