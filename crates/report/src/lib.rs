@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advise;
 mod axis_text;
 pub mod bench;
 pub mod catalog;

@@ -226,7 +226,7 @@ fn by_size(sheet: &Sheet) -> Row {
 }
 
 /// What is known of a month's price, and a plus where that is not all.
-pub(super) fn month(bill: &MonthlyCost) -> Cell {
+pub(crate) fn month(bill: &MonthlyCost) -> Cell {
     let total = Cell::money(bill.total);
     match (bill.is_whole(), bill.parts.is_empty()) {
         (true, _) => total,

@@ -1,0 +1,8 @@
+//! Reports of `advise`: the answer for a load, the candidates, and the course on the answer.
+
+mod course;
+mod data;
+pub mod json;
+mod view;
+
+pub use view::view;

@@ -1,0 +1,390 @@
+//! What `advise` shows: the load, the answer in words, the present volume beside what was observed, the candidates, and why others fall
+//! out.
+
+use fathom_analysis::advise::{
+    Advice, AdvisedCandidate, AdvisedLoad, GrowthBreak, LoadPace, ObjectiveSource, Prediction,
+    PredictionRange,
+};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped, latency};
+
+use super::{course, data};
+use crate::catalog::show::month;
+use crate::columns::capital;
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
+
+/// Candidates that meet the objective, or may, that are listed.
+const MOST_LISTED: usize = 12;
+/// What every volume has to give.
+const RATE: &str = "99 % of the rate (in a closed loop 90 %)";
+/// Runners-up that are named.
+const RUNNERS_UP: usize = 2;
+
+/// The answer for a load.
+pub fn view(advice: &Advice) -> View {
+    let mut view = View { head: Some(head(&advice.observed)), data: data::table(advice), ..View::default() };
+    view.push("", [Block::KeyFigures(load_figures(advice))]);
+    view.push("Answer", [Block::Notes(answer(advice))]);
+    if let Some(current) = &advice.current {
+        view.push("Present volume", present(&advice.observed, current));
+    }
+    let listed: Vec<&AdvisedCandidate> = listed(advice);
+    view.push("Candidates", [Block::Table(candidates(&listed)), Block::Notes(table_notes(advice))]);
+    if let Some(best) = advice.candidates.first() {
+        view.push(format!("Course on {}", best.target), [Block::Plots(course::plots(best))]);
+    }
+    view.push("Not suitable", [Block::KeyFigures(unsuitable(advice))]);
+    view.push("Notes", [Block::Notes(notes(advice))]);
+    view
+}
+
+fn head(load: &AdvisedLoad) -> ViewHead {
+    let mut target = vec![load.files.join(", "), load.device.clone(), load.format.clone()];
+    target.retain(|part| !part.is_empty());
+    let detail = match load.resolution_ns {
+        _ if load.text.is_some() => "a stated load".to_owned(),
+        Some(ns) => format!("sums of {}", duration(Nanos(ns))),
+        None => format!("{} I/Os", grouped(load.ops)),
+    };
+    let length = format!("{} long", duration(Nanos(load.length_ns)));
+    ViewHead {
+        target,
+        host: vec![detail, length, "virtual time, no device is accessed".to_owned()],
+        started_unix_ms: 0,
+    }
+}
+
+fn load_figures(advice: &Advice) -> Vec<KeyFigure> {
+    let load = &advice.observed;
+    let mut figures: Vec<KeyFigure> = Vec::new();
+    let mut add = |label: &str, text: String| figures.push(KeyFigure::new(label, text));
+    if let Some(text) = &load.text {
+        add("need", text.clone());
+    }
+    let rate = load.bytes_per_second.map(|rate| format!(", {}", Cell::rate(rate).text)).unwrap_or_default();
+    let peak = Cell::iops(load.peak_iops).text;
+    let window = if load.resolution_ns.is_some() { " in the busiest interval" } else { " at most" };
+    add("load", format!("{} IOPS{rate}; {peak} IOPS{window}", Cell::iops(load.iops).text));
+    let size = load.mean_bytes.map(|mean| format!("{} on average", bytes(mean.round() as u64)));
+    let reads = load.read_share.map(|share| format!("{} reads", Cell::percent(share).text));
+    let sizes: Vec<String> = [size, reads].into_iter().flatten().collect();
+    if !sizes.is_empty() {
+        add("I/Os", sizes.join(", "));
+    }
+    if advice.growth != 1.0 {
+        add("growth", format!("predicted for {} times this load", decimal(advice.growth)));
+    }
+    if load.detail == "requests" {
+        add("pace", pace_text(load.pace).to_owned());
+    }
+    if let Some(share) = load.limit_reached_share.filter(|share| *share > 0.0) {
+        let text =
+            format!("reached in {} of the time: more was asked than is recorded", Cell::percent(share).text);
+        figures.push(KeyFigure { tone: Tone::Alarm, ..KeyFigure::new("limit", text) });
+    }
+    figures.push(KeyFigure::new("objective", objective_text(advice)));
+    figures
+}
+
+fn pace_text(pace: LoadPace) -> &'static str {
+    match pace {
+        LoadPace::Open => "open loop: requests come by themselves, at the times of the recording",
+        LoadPace::Closed => "closed loop: each request follows the completion of another, and is replayed so",
+        LoadPace::Mixed => {
+            "some requests follow completions, or clients limit how many are outstanding: replayed both ways"
+        }
+        LoadPace::Unknown => {
+            "unknown whether requests follow completions: replayed at their times, and where latencies are known both ways"
+        }
+    }
+}
+
+fn objective_text(advice: &Advice) -> String {
+    let bounds = advice.objective.join(", ");
+    match advice.source {
+        ObjectiveSource::Given => format!("{bounds}, and {RATE}"),
+        ObjectiveSource::Current => {
+            "not more than 10 % worse than the prediction for the present volume: rate, mean latency and p99"
+                .to_owned()
+        }
+        ObjectiveSource::Observed => {
+            format!("not more than 10 % worse than observed: {bounds}; {RATE}")
+        }
+        ObjectiveSource::Rate => format!("{RATE}; no latency is known or asked for"),
+    }
+}
+
+/// The price of a month: `USD 24.00`.
+fn price_text(candidate: &AdvisedCandidate) -> String {
+    match &candidate.price {
+        Some(bill) if !bill.parts.is_empty() => {
+            let unknown = if bill.is_whole() { "" } else { " and an unknown part" };
+            format!("{} {}{unknown} per month", bill.price.currency, Cell::money(bill.total).text)
+        }
+        _ => "price unknown".to_owned(),
+    }
+}
+
+/// The answer in words.
+fn answer(advice: &Advice) -> Vec<String> {
+    let mut words = Vec::new();
+    let Some(best) = advice.answer() else {
+        words.push(no_answer(advice));
+        return words;
+    };
+    let kind =
+        if best.is_current { "Keep the present volume" } else { "The cheapest that meets the objective is" };
+    words.push(format!("{kind}: {} ({}){}.", best.target, price_text(best), saving(advice, best)));
+    let others =
+        advice.candidates[1..].iter().filter(|other| other.verdict.verdict.is_met()).take(RUNNERS_UP);
+    let others: Vec<String> =
+        others.map(|other| format!("{} ({})", other.target, price_text(other))).collect();
+    if !others.is_empty() {
+        words.push(format!("Runners-up: {}.", others.join("; ")));
+    }
+    words.extend(best.breaks.as_ref().map(break_text));
+    words
+}
+
+/// What the present volume costs beside it.
+fn saving(advice: &Advice, best: &AdvisedCandidate) -> String {
+    let Some(current) = advice.current.as_ref().filter(|_| !best.is_current) else { return String::new() };
+    let known = |candidate: &AdvisedCandidate| {
+        let bill = candidate.price.clone().filter(|bill| bill.is_whole() && !bill.parts.is_empty())?;
+        Some((bill.price.currency, bill.total))
+    };
+    match (known(best), known(current)) {
+        (Some((one, price)), Some((other, now))) if one == other && now > 0.0 => {
+            let change = (price / now - 1.0) * 100.0;
+            let words = if change <= 0.0 { "less" } else { "more" };
+            format!(
+                "; {:.0} % {words} than the present {} ({})",
+                change.abs(),
+                current.target,
+                price_text(current)
+            )
+        }
+        _ => format!("; the present is {} ({})", current.target, price_text(current)),
+    }
+}
+
+fn break_text(breaks: &GrowthBreak) -> String {
+    match breaks.growth {
+        Some(at) => format!(
+            "It meets the objective up to {} the load and breaks at {}: {}.",
+            times(breaks.met_at),
+            times(at),
+            breaks.why
+        ),
+        None => format!("It still meets the objective at {} the load.", times(breaks.met_at)),
+    }
+}
+
+/// A factor of growth: `1.25 times`.
+fn times(growth: f64) -> String {
+    if growth < 10.0 { format!("{growth:.2} times") } else { format!("{growth:.0} times") }
+}
+
+fn no_answer(advice: &Advice) -> String {
+    let open = advice.candidates.iter().find(|candidate| candidate.verdict.verdict.is_inconclusive());
+    match open {
+        Some(open) => {
+            let (reason, remedy) = open.verdict.verdict.reason().unwrap_or(("", None));
+            let remedy = remedy.map(|remedy| format!(" To decide it, {remedy}.")).unwrap_or_default();
+            format!(
+                "Inconclusive: no volume meets the objective for sure. {} ({}) may: {reason}.{remedy}",
+                open.target,
+                price_text(open)
+            )
+        }
+        None => "No volume meets the objective.".to_owned(),
+    }
+}
+
+/// The prediction for the present beside what was observed.
+fn present(load: &AdvisedLoad, current: &AdvisedCandidate) -> Vec<Block> {
+    let columns = [Column::left(""), Column::right("observed"), Column::right("predicted")];
+    let set = &current.predicted;
+    let total = |one: &Prediction| one.summary.total.clone();
+    let lat = load.lat_ns.as_ref();
+    let percentile = |value: Option<u64>| Cell::from(value.map(Cell::latency));
+    let range = |figure: &dyn Fn(&Prediction) -> Option<f64>| latency_range(set.range(figure));
+    let rows = [
+        Row::new([
+            "IOPS".into(),
+            Cell::iops(load.iops),
+            set.range(|one| Some(total(one)?.iops)).map(|range| Cell::iops(range.low)).into(),
+        ]),
+        Row::new([
+            "mean latency".into(),
+            load.mean_latency_ns.map(Cell::mean_latency).into(),
+            range(&|one| total(one)?.lat_ns.mean),
+        ]),
+        Row::new([
+            "p50".into(),
+            percentile(lat.and_then(|lat| lat.p50)),
+            range(&|one| total(one)?.lat_ns.p50.map(|ns| ns as f64)),
+        ]),
+        Row::new([
+            "p99".into(),
+            percentile(lat.and_then(|lat| lat.p99)),
+            range(&|one| total(one)?.lat_ns.p99.map(|ns| ns as f64)),
+        ]),
+    ];
+    let mut words = vec![format!("{}: {}.", current.target, price_text(current))];
+    words.extend(current.breaks.as_ref().map(break_text));
+    words.extend(trust(load, current));
+    vec![Block::Table(Table::new(columns, rows)), Block::Notes(words)]
+}
+
+/// Whether the prediction agrees with what was observed.
+fn trust(load: &AdvisedLoad, current: &AdvisedCandidate) -> Option<String> {
+    let observed = load.mean_latency_ns?;
+    let range = current.predicted.range(|one| one.summary.total.as_ref()?.lat_ns.mean)?;
+    let words = if observed < range.low / 10.0 {
+        "The model has queues that were not observed: the volume is another one, its limits are higher, or its burst credits differed. \
+         Check --current before you follow the advice."
+    } else if observed < range.low / 1.5 {
+        "The model is slower than observed: its latency is that of the catalogue, not of this volume. Compare volumes by it."
+    } else if observed > range.high * 1.5 {
+        "The volume was slower than the model: something else limited it, such as the instance, or it is another one. The advice does not \
+         cover that."
+    } else {
+        "The observed mean latency agrees with the prediction within a half."
+    };
+    Some(words.to_owned())
+}
+
+fn listed(advice: &Advice) -> Vec<&AdvisedCandidate> {
+    let may = |candidate: &&AdvisedCandidate| !candidate.verdict.verdict.is_missed();
+    let all: Vec<&AdvisedCandidate> = advice.candidates.iter().filter(may).take(MOST_LISTED).collect();
+    // Those that are named one by one are shown whatever they give.
+    if all.is_empty() { advice.candidates.iter().take(MOST_LISTED).collect() } else { all }
+}
+
+fn candidates(listed: &[&AdvisedCandidate]) -> Table {
+    let columns = [
+        Column::left("volume"),
+        Column::left("meets"),
+        Column::right("per month"),
+        Column::left("").id("currency"),
+        Column::right("p50").dispensable(4),
+        Column::right("p99"),
+        Column::right("p99.9").dispensable(3),
+        Column::right("throttled").dispensable(5),
+        Column::right("lowest credits").dispensable(1),
+        Column::right("exhausted at").dispensable(2),
+        Column::right("holds up to").dispensable(0),
+    ];
+    Table::new(columns, listed.iter().map(|candidate| row(candidate))).without_empty()
+}
+
+fn row(candidate: &AdvisedCandidate) -> Row {
+    let set = &candidate.predicted;
+    let percentile = |figure: fn(&fathom_record::OpSummary) -> Option<u64>| {
+        latency_range(set.range(|one| figure(one.summary.total.as_ref()?).map(|ns| ns as f64)))
+    };
+    let meets = match candidate.verdict.verdict.decided() {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "maybe",
+    };
+    let throttled = set.range(|one| Some(one.throttled_share));
+    let lowest = set.range(|one| Some(one.lowest_credits?.share));
+    let exhausted = set.all.iter().filter_map(|one| one.exhausted_ns).min();
+    let holds = candidate.breaks.as_ref().map(|breaks| {
+        let from = if breaks.growth.is_none() { "≥ " } else { "" };
+        Cell::real(breaks.met_at, format!("{from}{:.2} x", breaks.met_at))
+    });
+    let name = candidate.target.strip_prefix("sim:").unwrap_or(&candidate.target);
+    let current = if candidate.is_current { " (present)" } else { "" };
+    let row = Row::new([
+        format!("{name}{current}").into(),
+        meets.into(),
+        candidate.price.as_ref().map(month).into(),
+        candidate.price.as_ref().map(|bill| bill.price.currency.as_str()).into(),
+        percentile(|op| op.lat_ns.p50),
+        percentile(|op| op.lat_ns.p99),
+        percentile(|op| op.lat_ns.p999),
+        percent_range(throttled),
+        percent_range(lowest),
+        exhausted.map(Cell::duration).into(),
+        holds.into(),
+    ]);
+    if candidate.verdict.verdict.is_missed() { row.toned(Tone::Alarm) } else { row }
+}
+
+/// `1.00 ms`, or `1.00 to 20.0 ms` where the load does not say more.
+fn latency_range(range: Option<PredictionRange>) -> Cell {
+    let text = |ns: f64| latency(ns.round() as u64);
+    match range {
+        None => Cell::default(),
+        Some(range) if text(range.low) == text(range.high) || range.value().is_some() => {
+            Cell::real(range.high, text(range.high))
+        }
+        Some(range) => {
+            let (low, high) = (text(range.low), text(range.high));
+            let low = match (low.split_once(' '), high.split_once(' ')) {
+                (Some((number, unit)), Some((_, other))) if unit == other => number.to_owned(),
+                _ => low,
+            };
+            Cell::real(range.high, format!("{low} to {high}"))
+        }
+    }
+}
+
+fn percent_range(range: Option<PredictionRange>) -> Cell {
+    let Some(range) = range else { return Cell::default() };
+    let (low, high) = (Cell::percent(range.low).text, Cell::percent(range.high).text);
+    match low == high {
+        true => Cell::percent(range.low),
+        false => Cell::real(range.high, format!("{} to {high}", low.trim_end_matches(" %"))),
+    }
+}
+
+fn table_notes(advice: &Advice) -> Vec<String> {
+    let mut notes = Vec::new();
+    let may: usize =
+        advice.candidates.iter().filter(|candidate| !candidate.verdict.verdict.is_missed()).count();
+    if may > MOST_LISTED {
+        notes.push(format!("{} more meet the objective or may; CSV and JSON have all.", may - MOST_LISTED));
+    }
+    if advice.observed.arrivals.len() > 1 {
+        notes.push(format!(
+            "Ranges: I/Os arrive {}. `maybe` where only some of these meet the objective.",
+            advice.observed.arrivals.join(", or ")
+        ));
+    }
+    notes
+}
+
+/// Why others fall out.
+fn unsuitable(advice: &Advice) -> Vec<KeyFigure> {
+    let missed = advice.candidates.iter().filter(|candidate| candidate.verdict.verdict.is_missed());
+    let missed = missed.map(|candidate| {
+        let name = candidate.target.strip_prefix("sim:").unwrap_or(&candidate.target);
+        KeyFigure::new(candidate.id.as_str(), format!("{name}: {}", candidate.verdict.why))
+    });
+    let others = advice.unsuitable.iter().map(|other| KeyFigure::new(other.id.as_str(), other.why.as_str()));
+    missed.chain(others).collect()
+}
+
+fn notes(advice: &Advice) -> Vec<String> {
+    let mut notes: Vec<String> = advice.notes.iter().map(|note| format!("{}.", capital(note))).collect();
+    for candidate in listed(advice).into_iter().take(3) {
+        notes.extend(candidate.notes.iter().map(|note| format!("{}: {note}.", candidate.id)));
+    }
+    if !advice.provider.is_empty() {
+        notes.push(format!(
+            "Types of {} alone were searched; --provider all searches every one.",
+            advice.provider
+        ));
+    }
+    if advice.left_out > 0 {
+        notes.push(format!(
+            "{} types that are no longer sold are left out; --historical includes them.",
+            advice.left_out
+        ));
+    }
+    notes
+}
