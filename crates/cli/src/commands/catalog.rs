@@ -9,6 +9,8 @@ mod show;
 
 use clap::{Args, Subcommand};
 
+pub use show::{rate, size};
+
 use crate::exit::{Complaint, Exit};
 
 /// What `fathom catalog` takes.

@@ -1,5 +1,6 @@
 //! The commands: their options as clap reads them, and one file for what each does.
 
+mod advise;
 pub mod bench;
 mod catalog;
 mod catalog_arguments;
@@ -17,6 +18,7 @@ mod man;
 mod measuring;
 mod merge;
 pub mod monitor;
+mod need_arguments;
 pub mod ping;
 pub mod prepare;
 mod report;
@@ -102,6 +104,8 @@ enum Command {
     Monitor(Box<monitor::MonitorArguments>),
     /// Look into observed loads: traces of requests, metrics of operating systems and clouds
     Trace(trace::TraceCommand),
+    /// Advise the cheapest volume for an observed load: latency, burst credits, growth
+    Advise(Box<advise::AdviseArguments>),
     /// Look up volume types: limits, prices, and which meet requirements
     Catalog(catalog::CatalogCommand),
     /// Compare volumes like for like: past runs, files of runs, simulated volumes
@@ -151,6 +155,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Simulate(arguments) => simulate::run(*arguments, args),
         Command::Monitor(arguments) => monitor::run(*arguments, args),
         Command::Trace(command) => trace::run(command),
+        Command::Advise(arguments) => advise::run(&arguments),
         Command::Catalog(command) => catalog::run(command),
         Command::Compare(arguments) => compare::run(*arguments, args),
         Command::Report(arguments) => report::run(*arguments, args),

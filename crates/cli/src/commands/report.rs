@@ -220,6 +220,14 @@ pub fn write_page(path: &Path, record: &RunRecord, style: &Style) -> Result<(), 
     write(path, html::render(&view, style).as_bytes())
 }
 
+/// Writes a view as a page.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_view(path: &Path, view: &View, style: &Style) -> Result<(), Complaint> {
+    write(path, html::render(view, style).as_bytes())
+}
+
 /// The file of a chart.
 ///
 /// # Errors

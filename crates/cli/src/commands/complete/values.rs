@@ -101,6 +101,8 @@ const VALUES: &[(&str, &str, ValueKind)] = &[
     ("", "engine", ValueKind::Engine),
     ("fio", "ioengine", ValueKind::Engine),
     ("", "volumes", ValueKind::VolumeType),
+    ("advise", "current", ValueKind::VolumeType),
+    ("advise", "candidates", ValueKind::VolumeType),
     ("catalog", "id", ValueKind::TypeId),
     ("", "volume_type", ValueKind::TypeId),
     ("", "provider", ValueKind::Provider),

@@ -1,0 +1,165 @@
+//! `fathom advise`: from what an application really did, or states, to the cheapest volume that serves it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use fathom_analysis::criterion::{Criterion, Statistic};
+use fathom_assess::advise::{AdviseSettings, advise};
+use fathom_report::advise::{json, view};
+
+use super::catalog_arguments::CatalogArguments;
+use super::format_arguments::FormatArguments;
+use super::need_arguments::{NeedArguments, currency};
+use super::report::{check_page, write_view};
+use crate::exit::{Complaint, Exit};
+
+/// What `fathom advise` takes.
+#[derive(Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct AdviseArguments {
+    /// Recordings of one load (- for standard input): the longest is the load, a finer one shows how bursty it is
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    /// Device of a recording that has several; of an iolog, one of its files
+    #[arg(long = "device", requires = "files", value_name = "NAME")]
+    trace_device: Option<String>,
+    /// Objective: 'read.lat_ns.p99<5ms', 'iops>=3000' (repeatable) [default: not worse than now by more than 10 %]
+    #[arg(long = "expect", value_parser = expectation, value_name = "CRITERION")]
+    expectations: Vec<Criterion>,
+    /// Present volume, predicted beside what was observed: aws-gp2?size=500GiB
+    #[arg(long, value_name = "VOLUME")]
+    current: Option<String>,
+    /// Volume to choose from: a type, or ID?size=50GiB&…, or custom?iops=3000&… (repeatable) [default: the catalogue]
+    #[arg(long = "candidate", value_name = "VOLUME")]
+    candidates: Vec<String>,
+    /// Growth of the load to predict: 2x, 1.5x, 150% [default: 1x]
+    #[arg(long, value_parser = growth, value_name = "FACTOR", default_value = "1x", hide_default_value = true)]
+    growth: f64,
+    #[command(flatten)]
+    need: NeedArguments,
+    /// Search only types of this provider; all = every one [default: that of --current or --instance, else all]
+    #[arg(long)]
+    provider: Option<String>,
+    /// Currency whose prices come first
+    #[arg(long, value_parser = currency, value_name = "CODE", default_value = "USD")]
+    currency: String,
+    /// Include types that are no longer sold
+    #[arg(long)]
+    historical: bool,
+    /// Write a page with charts to this file: advice.html
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormatArguments,
+    #[command(flatten)]
+    catalog: CatalogArguments,
+}
+
+const EXAMPLES: &str = "\
+Recordings: fio iolog 3, blktrace, blkparse, sar, sadf, iostat, Prometheus, CloudWatch, Azure
+Monitor, GCP Monitoring; see docs/observed-load.md. In place of a recording, --iops or
+--throughput states the load as for `fathom catalog fit`.
+
+Examples:
+  fathom advise cloudwatch.json --current 'aws-gp2?size=500GiB'
+  fathom advise sda.blktrace --expect 'read.lat_ns.p99<5ms' --size 200GiB
+  fathom advise week.json hour.blktrace --growth 2x --report advice.html
+  fathom advise app.iolog --candidate 'sim:custom?iops=1200&latency=1ms' --json
+  fathom advise --iops 3000 --burst 30m/day --baseline-iops 200 --size 100GiB --provider aws
+
+Accesses no device. Exit status: 3 if no volume meets the objective for sure. Quote names with ? and &.";
+
+/// A criterion that a prediction can decide.
+fn expectation(text: &str) -> Result<Criterion, String> {
+    let criterion = Criterion::parse(text)?;
+    match &criterion.test {
+        Some(test) => Err(format!("'{test}' is a test, and a load has none: write read.lat_ns.p99<5ms")),
+        None if !criterion.metric.is_recorded() => {
+            Err(format!("{} is not predicted; use {}", criterion.metric, Statistic::RECORDED))
+        }
+        None => Ok(criterion),
+    }
+}
+
+/// Range of factors.
+const LEAST_GROWTH: f64 = 0.01;
+const MOST_GROWTH: f64 = 1000.0;
+
+/// `2x`, `1.5` or `150%`.
+fn growth(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let (number, unit) = match (text.strip_suffix(['x', 'X']), text.strip_suffix('%')) {
+        (Some(number), _) => (number, 1.0),
+        (None, Some(number)) => (number, 0.01),
+        (None, None) => (text, 1.0),
+    };
+    match number.trim().parse::<f64>().map(|number| number * unit) {
+        Ok(growth) if (LEAST_GROWTH..=MOST_GROWTH).contains(&growth) => Ok(growth),
+        _ => Err(format!("'{text}' is not a factor from 0.01x to 1000x, as in 2x or 150%")),
+    }
+}
+
+/// Gives the advice.
+///
+/// # Errors
+/// The load or a volume makes no sense, or the output cannot be written.
+pub fn run(arguments: &AdviseArguments) -> Result<Exit, Complaint> {
+    let states_load = arguments.need.states_load();
+    if states_load && !arguments.files.is_empty() {
+        let hint =
+            "omit the recording or the options of the stated load; --expect takes objectives for recordings";
+        return Err(Complaint::usage("a load is recorded or stated, not both", Some(hint.to_owned())));
+    }
+    if let Some(path) = &arguments.report {
+        check_page(path)?;
+    }
+    let settings = AdviseSettings {
+        files: arguments.files.clone(),
+        device: arguments.trace_device.clone(),
+        stated: states_load.then(|| arguments.need.settings(true)),
+        candidates: arguments.candidates.clone(),
+        current: arguments.current.clone(),
+        instance: arguments.need.instance.clone(),
+        provider: arguments.provider.clone(),
+        size: arguments.need.size,
+        expectations: arguments.expectations.clone(),
+        growth: arguments.growth,
+        historical: arguments.historical,
+        currency: arguments.currency.clone(),
+        types: arguments.catalog.types(),
+    };
+    let advice = advise(&settings)?;
+    arguments.form.print(|| view(&advice), |out| json::render(&advice, out))?;
+    if let Some(path) = &arguments.report {
+        write_view(path, &view(&advice), &arguments.form.style())?;
+    }
+    Ok(if advice.answer().is_some() { Exit::Done } else { Exit::Missed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expectations_are_of_the_load() {
+        assert!(expectation("read.lat_ns.p99<5ms").is_ok() && expectation("iops>=3000").is_ok());
+        assert!(expectation("rand-read.iops>=3000").is_err() && expectation("p97<5ms").is_err());
+    }
+
+    #[test]
+    fn factors_of_growth() {
+        for (text, expected) in [
+            ("2x", Some(2.0)),
+            ("1.5X", Some(1.5)),
+            ("150%", Some(1.5)),
+            ("3", Some(3.0)),
+            ("0x", None),
+            ("-1x", None),
+            ("x", None),
+            ("1e9", None),
+            ("NaN", None),
+        ] {
+            assert_eq!(growth(text).ok(), expected, "{text}");
+        }
+    }
+}
