@@ -85,6 +85,7 @@ const OWNED: &[(&str, &[&str])] = &[
         "serde_json",
         &[
             "fathom",
+            "fathom-assess",
             "fathom-catalog",
             "fathom-history",
             "fathom-import",
