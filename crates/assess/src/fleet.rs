@@ -18,6 +18,7 @@ mod exchange;
 mod gate;
 mod hello;
 mod meeting;
+mod message;
 mod records;
 mod roles;
 mod settings;
@@ -32,8 +33,9 @@ use fathom_record::{LaunchRecord, RunRecord};
 use fathom_runner::RunControl;
 use fathom_sys::clock::{RealClock, monotonic_ns};
 
-use coordinator::{Coordinator, Ending, Request};
+use coordinator::Coordinator;
 use directory::RecordDirectory;
+use message::{Ending, Request};
 
 pub use decider::{AloneDecider, LedDecider, PointDecider, SweepSoFar};
 pub use error::FleetError;

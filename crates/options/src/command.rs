@@ -1,6 +1,8 @@
 //! The options of the command itself, which belong to no job: output, sections, help.
 //!
-//! One row each, as for job options. fio's options that are refused are in `UNSUPPORTED`.
+//! One row each, as for job options. fio's options that are refused are in [`UNSUPPORTED`].
+
+mod unsupported;
 
 use std::path::PathBuf;
 
@@ -10,6 +12,8 @@ use crate::value;
 
 use crate::command_values::{Eta, IdleProfile, OutputFormat};
 use crate::fleet::{self, FleetOptions};
+
+pub(crate) use unsupported::UNSUPPORTED;
 
 /// Options of the whole invocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -370,21 +374,6 @@ pub(crate) const ROWS: &[CommandRow] = &[
     fleet::START,
     fleet::SPLIT,
     fleet::PLAN,
-];
-
-/// fio's options of the command that are refused, with what to do instead.
-pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
-    ("client", OptionArity::Value("HOST"), "start it with srun, mpiexec or mpirun, and add --fleet"),
-    ("cpuclock-test", OptionArity::Nothing, "omit it: the clock is the monotonic one of the kernel"),
-    ("crctest", OptionArity::MaybeValue("NAME"), "measure a job with verify= and without, on ioengine=null"),
-    ("daemonize", OptionArity::Value("FILE"), "start it with nohup or systemd-run"),
-    ("debug", OptionArity::Value("CLASS"), "watch the system calls with strace -f"),
-    ("inflate-log", OptionArity::Value("FILE"), "read the log as it is: logs are not compressed"),
-    ("latency-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
-    ("merge-blktrace-only", OptionArity::Nothing, ""),
-    ("remote-config", OptionArity::Value("FILE"), "start it on each machine"),
-    ("server", OptionArity::MaybeValue("ARGS"), "start it with srun, mpiexec or mpirun, and add --fleet"),
-    ("trigger-remote", OptionArity::Value("COMMAND"), "use --trigger on each machine"),
 ];
 
 pub(crate) fn needed(text: Option<&str>) -> Result<&str, String> {

@@ -3,7 +3,10 @@
 //! It alone uses the launcher's connection, whose fences block: the run waits for a start, and its holder for the end, by messages
 //! from here, and neither is held up where a signal ends this rank while others are waited for.
 
-use std::sync::mpsc::{Receiver, Sender};
+mod collection;
+mod waits;
+
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,65 +19,14 @@ use super::error::FleetError;
 use super::exchange::Exchange;
 use super::hello::FleetPlace;
 use super::meeting::{RankState, RunPoint, Verdict, verdict};
-use super::records::{self, FleetReport};
+use super::message::{Asked, Ending, GateAnswer, Request};
 use super::settings::{FleetSettings, FleetStart};
 
 /// From the decision to a start by the clock: every rank must know of it by then.
 const CLOCK_LEAD_US: u64 = 2_000_000;
-/// Time for rank 0 to read one state, beside the grace.
-const PER_RANK: Duration = Duration::from_millis(10);
 /// Most ranks, and most bytes of all records, that are collected through the launcher where a directory is shared.
 const MOST_RANKS_BY_LAUNCHER: u32 = 256;
 const MOST_BYTES_BY_LAUNCHER: u64 = 256 << 20;
-/// Bytes of records that a launcher passes on in a second, at the least.
-const LAUNCHER_BYTES_PER_SECOND: u64 = 1 << 20;
-
-/// What ranks that are ready wait for.
-pub(super) const FIRST_START: &str = "all ranks to prepare";
-pub(super) const NEXT_START: &str = "the start of the next phase";
-
-/// What the run, or its holder, asks for.
-pub(super) enum Request {
-    /// A phase is ready to start.
-    Ready { point: RunPoint, longest_ns: Option<u64>, reply: Sender<GateAnswer> },
-    /// What to measure next; `result` is what was measured last. Rank 0 answers by `answers`.
-    Ask { point: RunPoint, result: Vec<u8>, answers: Option<RankAnswers>, reply: Sender<Asked> },
-    /// The rank could not begin to measure.
-    Failed { reason: String, reply: Sender<Ending> },
-    /// The run has ended.
-    Ended {
-        record: Box<RunRecord>,
-        /// Why the record could not be written to the directory.
-        note: Option<String>,
-        interrupted: Option<String>,
-        reply: Sender<Ending>,
-    },
-    /// The launcher is to end the job.
-    Abort(Sender<()>),
-}
-
-/// The answer to a phase that is ready.
-pub(super) enum GateAnswer {
-    Start,
-    /// It never starts, for this reason.
-    Never(String),
-}
-
-/// The answer to a question.
-pub(super) struct Asked {
-    /// Rank 0's answer; none where the run is to end, for this reason.
-    pub answer: Result<Vec<u8>, String>,
-    /// What rank 0 answered by.
-    pub answers: Option<RankAnswers>,
-}
-
-/// How the ranks have parted.
-pub(super) enum Ending {
-    Met(Option<Box<FleetReport>>),
-    Refused(String),
-    /// They did not meet at this time, ns of the monotonic clock.
-    Lost(u64),
-}
 
 /// What came of attending meetings in one state.
 enum Attended {
@@ -380,44 +332,6 @@ impl Coordinator {
         self.exchange.get(0, &name)
     }
 
-    /// Brings all records to rank 0.
-    fn collect(
-        &mut self,
-        from_directory: bool,
-        states: &[RankState],
-        own: Option<(RunRecord, String)>,
-    ) -> Result<Option<FleetReport>, FleetError> {
-        self.exchange.phase = "the records of all ranks";
-        let (record, text) = own.unzip();
-        let text = text.unwrap_or_default();
-        // Rank 0 knows how much all ranks put; the others are not done before it, whatever they know.
-        let own_bytes = text.len() as u64 * u64::from(self.place.ranks);
-        let bytes: u64 = states.iter().map(RankState::bytes).sum::<u64>().max(own_bytes);
-        if !from_directory && self.place.rank != 0 && !text.is_empty() {
-            self.exchange.put("record", text.as_bytes())?;
-        }
-        drop(text);
-        let passed = Duration::from_secs(bytes / LAUNCHER_BYTES_PER_SECOND);
-        self.exchange.fence(self.short_limit() + passed)?;
-        let Some(record) = record.filter(|_| self.place.rank == 0) else {
-            self.exchange.finish()?;
-            return Ok(None);
-        };
-        let (place, directory) = (self.place.clone(), self.directory.clone());
-        let mut report = records::collect(&place, record, |rank| {
-            if from_directory {
-                let directory = directory.as_ref().ok_or("no directory")?;
-                return directory.read_record(rank);
-            }
-            let text = self.exchange.get(rank, "record").map_err(|error| error.to_string())?;
-            records::parse(&text)
-        });
-        report.notes.splice(0..0, records::notes_of(&place, states));
-        // The report is there, whatever the launcher says.
-        let _ = self.exchange.finish();
-        Ok(Some(report))
-    }
-
     fn read<T: serde::de::DeserializeOwned>(&mut self, rank: u32, name: &str) -> Result<T, FleetError> {
         let text = self.exchange.get(rank, name)?;
         let phase = self.exchange.phase;
@@ -439,34 +353,6 @@ impl Coordinator {
             self.lost = Some(Loss { at_ns: monotonic_ns(), reason: reason.clone() });
         }
         reason
-    }
-
-    /// What a rank in `state` waits for.
-    fn phase(&self, state: &RankState) -> &'static str {
-        match state {
-            RankState::Ended { .. } => "the end of all runs",
-            _ if self.started.is_none() => FIRST_START,
-            RankState::Failed { .. } => "the other ranks, having failed",
-            RankState::Ready { .. } => NEXT_START,
-            RankState::Asks { .. } => "what to measure next",
-        }
-    }
-
-    /// Longest wait for the other ranks: until they have prepared, or for the rest of what they run, and the grace. Where runtimes do not
-    /// determine the length of a run, the others may take twice as long as this rank.
-    fn limit(&self) -> Duration {
-        let grace = Duration::from_nanos(self.settings.grace.0);
-        let Some(StartedPhase { at_ns, longest_ns }) = self.started else {
-            return Duration::from_nanos(self.settings.prepare.0);
-        };
-        let spent_ns = monotonic_ns().saturating_sub(at_ns);
-        let left_ns = longest_ns.map_or(spent_ns, |longest_ns| longest_ns.saturating_sub(spent_ns));
-        Duration::from_nanos(left_ns) + grace
-    }
-
-    /// Longest wait for ranks that have just met.
-    fn short_limit(&self) -> Duration {
-        Duration::from_nanos(self.settings.grace.0) + PER_RANK * self.place.ranks
     }
 }
 

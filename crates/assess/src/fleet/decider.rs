@@ -13,8 +13,8 @@ use fathom_record::{
 use fathom_runner::StopHandle;
 use serde::{Deserialize, Serialize};
 
-use super::coordinator::{Asked, Request};
 use super::meeting::RunPoint;
+use super::message::{Asked, Request};
 
 const LOOK: Duration = Duration::from_millis(20);
 

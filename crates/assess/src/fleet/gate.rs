@@ -9,8 +9,8 @@ use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord}
 use fathom_runner::{LayoutProgress, PhaseGate, ReadyPhase, RunObserver, StopHandle};
 use fathom_stats::{RunOutcome, Snapshot};
 
-use super::coordinator::{GateAnswer, Request};
 use super::meeting::RunPoint;
+use super::message::{GateAnswer, Request};
 use crate::schedule::SlotWait;
 use crate::steps::{MeasurementStep, StepObserver};
 

@@ -4,10 +4,10 @@ use fathom_model::text::listed;
 use fathom_record::{FleetMerger, MergeRules, RunRecord};
 use fathom_sys::clock::{RealClock, monotonic_ns};
 
-use super::coordinator::{FIRST_START, NEXT_START};
 use super::directory::RecordDirectory;
 use super::hello::FleetPlace;
 use super::meeting::RankState;
+use super::message::{FIRST_START, NEXT_START};
 use crate::findings::findings_of;
 
 /// Ranks that are named in one sentence.

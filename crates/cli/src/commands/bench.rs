@@ -2,6 +2,7 @@
 
 mod against;
 mod expected;
+mod plan;
 mod precision;
 mod profile_list;
 mod schedule;
@@ -16,18 +17,15 @@ use fathom_analysis::compare::figure::Deltas;
 use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::criterion::parse_percent;
 use fathom_analysis::expectation;
-use fathom_assess::{
-    BenchPlan, BenchSettings, Effort, ExpectationSettings, PlanCost, PlannedTest, PlannedTraffic,
-    PrecisionGoal, PrecisionSettings, is_simulated,
-};
+use fathom_assess::{BenchPlan, BenchSettings, Effort, ExpectationSettings, PrecisionSettings, is_simulated};
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, parse_capacity};
-use fathom_record::{ExpectationRecord, RunRecord};
+use fathom_model::units::parse_capacity;
+use fathom_record::RunRecord;
 use fathom_report::formats::Format;
-use fathom_report::{JsonWriter, Style, TextWriter, document, pad, width};
-use serde::Serialize;
+use fathom_report::{JsonWriter, Style, TextWriter};
 
 use self::against::AgainstOptions;
+use self::plan::{plan_json, plan_text};
 use self::schedule::ScheduleArguments;
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -169,18 +167,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     let mut measuring =
         Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
     let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
-    if let Some(other) = arguments.against.clone() {
-        let deltas =
-            arguments.delta.map(|percent| Deltas { rate: percent / 100.0, latency: percent / 100.0 });
-        let options = AgainstOptions {
-            other,
-            budget: arguments.budget,
-            deltas: deltas.unwrap_or_default(),
-            conditions: arguments.conditions.clone(),
-            strict,
-            dry_run,
-            show_fio,
-        };
+    if let Some(options) = against_options(&arguments) {
         return against::run(settings(arguments, command), options, measuring);
     }
     if arguments.budget.is_some() && !arguments.until_steady {
@@ -231,6 +218,20 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     )?;
     let is_inconclusive = strict && expectation::is_inconclusive(&record);
     Ok(exit.with_criteria(expectation::is_missed(&record), is_inconclusive))
+}
+
+/// What `--against` takes; `None` without it.
+fn against_options(arguments: &BenchArguments) -> Option<AgainstOptions> {
+    let deltas = arguments.delta.map(|percent| Deltas { rate: percent / 100.0, latency: percent / 100.0 });
+    Some(AgainstOptions {
+        other: arguments.against.clone()?,
+        budget: arguments.budget,
+        deltas: deltas.unwrap_or_default(),
+        conditions: arguments.conditions.clone(),
+        strict: arguments.strict,
+        dry_run: arguments.dry_run,
+        show_fio: arguments.show_fio,
+    })
 }
 
 /// Refuses with `--fleet` what ends or repeats a test by what one process measures: that would be another time on each rank.
@@ -287,148 +288,4 @@ fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {
             class: arguments.class,
         },
     }
-}
-
-/// What is going to be done and what it costs.
-fn plan_text(plan: &BenchPlan, in_full: bool, show_fio: bool, out: &mut TextWriter) -> io::Result<()> {
-    let running = plan.tests.iter().filter(|test| test.skip.is_none()).count();
-    let tests = if running == 1 { "1 test".to_owned() } else { format!("{running} tests") };
-    let (title, time) = (&plan.suite.title, time_text(&plan.cost));
-    let what =
-        format!("{title}: {tests} on {}, {time}{}.", plan.target_name(), plan.targets[0].target.time_note());
-    output::paragraph(&what, out)?;
-    for text in [rounds_text(plan), precision::text(plan)].into_iter().flatten() {
-        output::paragraph(&text, out)?;
-    }
-    output::paragraph(&plan.traffic.text(plan.test_file()), out)?;
-    expected::announce(plan, out)?;
-    output::notes(&plan.notes, out)?;
-    if in_full {
-        let wide = plan.tests.iter().map(|test| width(&test.id)).max().unwrap_or(0);
-        for test in &plan.tests {
-            writeln!(out, "  {}  {}", pad(&test.id, wide), describe(test))?;
-            if show_fio {
-                writeln!(out.verbatim(), "  {:wide$}  {}", "", plan.fio_command(test, plan.size))?;
-            }
-        }
-        expected::list(plan, out)?;
-    }
-    Ok(())
-}
-
-/// A short time to the tenth of a second, so that the plan adds up.
-fn precise(time: Nanos) -> String {
-    let tenths = time.0 / 100_000_000;
-    if tenths < 600 && !tenths.is_multiple_of(10) {
-        format!("{:.1} s", tenths as f64 / 10.0)
-    } else {
-        duration(time)
-    }
-}
-
-fn describe(test: &PlannedTest) -> String {
-    if let Some(reason) = &test.skip {
-        return format!("{}: skipped: {reason}", test.title);
-    }
-    let at_most = test.rounds.map(|rounds| format!(", {} at most", precise(rounds.budget)));
-    let time = match (test.runtime, test.io_bytes) {
-        (Some(runtime), None) => match test.precision {
-            Some(PrecisionGoal { least, .. }) => format!("{} to {}", precise(least), precise(runtime)),
-            None => precise(runtime),
-        },
-        (Some(limit), Some(size)) => format!("over all of {}, {} at most", bytes(size), precise(limit)),
-        (None, Some(size)) => format!("over all of {}", bytes(size)),
-        (None, None) => "until complete".to_owned(),
-    };
-    let ramp = if test.ramp > Nanos::ZERO {
-        format!(" after {} of ramp", precise(test.ramp))
-    } else {
-        String::new()
-    };
-    let rounds = match (&test.rounds, test.io_bytes) {
-        (None, _) => "",
-        (Some(_), None) => "rounds of ",
-        (Some(_), Some(_)) => "rounds ",
-    };
-    format!("{}: {rounds}{time}{ramp}{}", test.title, at_most.unwrap_or_default())
-}
-
-/// How long the tests are repeated, where they are.
-fn rounds_text(plan: &BenchPlan) -> Option<String> {
-    let rounds = plan.tests.iter().find_map(|test| test.rounds.filter(|_| test.skip.is_none()))?;
-    let each = rounds.round.map_or_else(|| "no time limit".to_owned(), precise);
-    let rule = "until the last five range over at most 20 % of their mean and drift by at most 10 %";
-    Some(format!("Repeats each test in rounds ({each}) {rule}; within {}.", duration(rounds.budget)))
-}
-
-fn time_text(cost: &PlanCost) -> String {
-    let span = |most: Nanos| match cost.least_time {
-        Some(least) => format!("between {} and {}", duration(least), duration(most)),
-        None => format!("about {}", duration(most)),
-    };
-    match (cost.time, cost.tests_time) {
-        (Some(time), _) => span(time),
-        (None, Some(tests)) => format!("{} after file layout", span(tests)),
-        (None, None) => "no time limit".to_owned(),
-    }
-}
-
-#[derive(Serialize)]
-struct BenchPlanDocument<'a> {
-    schema: &'static str,
-    suite: &'a str,
-    target: String,
-    size_bytes: u64,
-    seed: u64,
-    cost: &'a PlanCost,
-    traffic: &'a PlannedTraffic,
-    tests: Vec<PlannedDocument<'a>>,
-    /// Left out where there are none.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    expectations: &'a [ExpectationRecord],
-    notes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct PlannedDocument<'a> {
-    id: &'a str,
-    title: &'a str,
-    fio: String,
-    /// Null where it takes as long as it takes.
-    runtime_ns: Option<u64>,
-    ramp_ns: u64,
-    /// Longest time for all rounds; null where there is one.
-    rounds_budget_ns: Option<u64>,
-    /// Half of the interval of the rate that ends it, as a share; null where its time or size does.
-    precision_fraction: Option<f64>,
-    /// Shortest measured time; null where it does not end early.
-    least_runtime_ns: Option<u64>,
-    skipped: Option<&'a str>,
-}
-
-fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
-    let tests = plan.tests.iter().map(|test| PlannedDocument {
-        id: &test.id,
-        title: &test.title,
-        fio: plan.fio_command(test, plan.size),
-        runtime_ns: test.runtime.map(|runtime| runtime.0),
-        ramp_ns: test.ramp.0,
-        rounds_budget_ns: test.rounds.map(|rounds| rounds.budget.0),
-        precision_fraction: test.precision.map(|goal| goal.target_fraction),
-        least_runtime_ns: test.precision.map(|goal| goal.least.0),
-        skipped: test.skip.as_deref(),
-    });
-    let document = BenchPlanDocument {
-        schema: "fathom.plan/1",
-        suite: &plan.suite.name,
-        target: plan.target_name(),
-        size_bytes: plan.size,
-        seed: plan.seed,
-        cost: &plan.cost,
-        traffic: &plan.traffic,
-        tests: tests.collect(),
-        expectations: &plan.expectations,
-        notes: &plan.notes,
-    };
-    document::write(&document, &mut out.json())
 }

@@ -20,7 +20,7 @@ use fathom_report::formats::Format;
 use fathom_report::{TextWriter, document};
 use serde::Serialize;
 
-use super::describe;
+use super::plan::describe;
 use crate::against_progress::AgainstProgress;
 use crate::commands::compare::sources::{Asked, SourceReader};
 use crate::commands::measuring::Measuring;

@@ -3,7 +3,7 @@
 use fathom_analysis::criterion::parse_percent;
 use fathom_assess::BenchPlan;
 
-use super::precise;
+use super::plan::precise;
 
 /// Reads the precision of a rate.
 pub fn parse(text: &str) -> Result<f64, String> {
