@@ -137,6 +137,7 @@ fn rotated_files_are_one_recording() {
         "--rw=randread",
         "--bs=4k",
         "--norandommap",
+        "--io_size=1g",
         "--number_ios=150000",
     ]);
     run(fio.arg(filename(device.path()))).assert_code(0);

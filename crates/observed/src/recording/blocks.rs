@@ -121,7 +121,8 @@ impl<'a> Blocks<'a> {
             }
         }
         if self.in_flight > 0 {
-            self.notes.push(format!("{} I/Os were in flight at the end", self.in_flight));
+            let were = if self.in_flight == 1 { "I/O was" } else { "I/Os were" };
+            self.notes.push(format!("{} {were} in flight at the end", self.in_flight));
         }
     }
 

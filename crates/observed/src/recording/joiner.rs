@@ -14,8 +14,13 @@ const DOUBTFUL_NS: u64 = 1_000_000_000;
 /// Requests behind one in flight beyond which that is passed on without its latency.
 const MOST_WAITING: usize = 1 << 21;
 
-/// Joins issues and completions to requests. Events are given in the order of their times; a completion belongs to the oldest
-/// request in flight of its operation and offset.
+/// A completion whose issue has not come is kept for this time, ns: a CPU that was taken away writes its events late.
+const EARLY_NS: u64 = 1_000_000_000;
+/// Most such completions.
+const MOST_EARLY: usize = 4096;
+
+/// Joins issues and completions to requests. Events are given in the order of their times, but for those of a CPU that was taken
+/// away; a completion belongs to the oldest request in flight of its operation and offset.
 #[derive(Debug, Default)]
 pub struct RequestJoiner {
     /// Requests in flight, and those behind them.
@@ -24,8 +29,17 @@ pub struct RequestJoiner {
     first: u64,
     /// The latest request in flight of each operation and offset, by its number.
     latest: HashMap<(Op, u64), u64>,
+    /// Completions of requests whose issue has not come.
+    early: VecDeque<EarlyCompletion>,
     /// Events were lost at this time.
     lost_at_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct EarlyCompletion {
+    op: Op,
+    offset: u64,
+    at_ns: u64,
 }
 
 /// What [`RequestJoiner::ready`] and [`RequestJoiner::finish`] passed on.
@@ -55,7 +69,12 @@ struct WaitingRequest {
 
 impl RequestJoiner {
     /// A request is issued to the driver; it has no latency yet.
-    pub fn issued(&mut self, request: ObservedRequest) {
+    pub fn issued(&mut self, mut request: ObservedRequest) {
+        if let Some(at_ns) = self.take_early(&request) {
+            request.latency_ns = NonZeroU64::new((at_ns - request.at_ns).max(1));
+            self.waiting.push_back(WaitingRequest { request, state: RequestState::Complete, older: None });
+            return;
+        }
         let number = self.first + self.waiting.len() as u64;
         let older = self.latest.insert((request.op, request.offset), number);
         self.waiting.push_back(WaitingRequest { request, state: RequestState::InFlight, older });
@@ -78,7 +97,13 @@ impl RequestJoiner {
 
     /// A request of this operation and offset is complete.
     pub fn completed(&mut self, op: Op, offset: u64, at_ns: u64) {
-        let Some(mut number) = self.latest.get(&(op, offset)).copied() else { return };
+        let Some(mut number) = self.latest.get(&(op, offset)).copied() else {
+            if self.early.len() == MOST_EARLY {
+                self.early.pop_front();
+            }
+            self.early.push_back(EarlyCompletion { op, offset, at_ns });
+            return;
+        };
         let mut newer = None;
         while let Some(older) = self.at(number).and_then(|waiting| waiting.older)
             && older >= self.first
@@ -101,6 +126,15 @@ impl RequestJoiner {
         }
     }
 
+    /// The time of the completion that came before this request's issue did.
+    fn take_early(&mut self, request: &ObservedRequest) -> Option<u64> {
+        let is_its = |early: &EarlyCompletion| {
+            (early.op, early.offset) == (request.op, request.offset) && early.at_ns >= request.at_ns
+        };
+        let place = self.early.iter().position(is_its)?;
+        self.early.remove(place).map(|early| early.at_ns)
+    }
+
     /// Events were lost at `at_ns`: requests that are in flight may be complete.
     pub fn lost(&mut self, at_ns: u64) {
         self.lost_at_ns = at_ns;
@@ -109,6 +143,9 @@ impl RequestJoiner {
     /// Passes the requests on before which none is in flight; `now_ns` is the time up to which events were given.
     pub fn ready(&mut self, now_ns: u64, mut take: impl FnMut(&ObservedRequest)) -> JoinedRequests {
         let mut joined = JoinedRequests::default();
+        while self.early.front().is_some_and(|early| now_ns.saturating_sub(early.at_ns) > EARLY_NS) {
+            self.early.pop_front();
+        }
         while let Some(front) = self.waiting.front() {
             let age_ns = now_ns.saturating_sub(front.request.at_ns);
             let patience_ns = match front.request.at_ns <= self.lost_at_ns {
@@ -205,6 +242,21 @@ mod tests {
         (100..104).for_each(|at_ns| joiner.completed(Op::Read, 0, at_ns));
         assert_eq!(ready(&mut joiner, 200), [(10, Some(90)), (20, Some(81)), (35, Some(67))]);
         assert!(joiner.latest.is_empty() && joiner.waiting.is_empty());
+    }
+
+    #[test]
+    fn an_issue_may_come_after_its_completion() {
+        let mut joiner = RequestJoiner::default();
+        joiner.completed(Op::Read, 0, 40);
+        joiner.completed(Op::Read, 4096, 50);
+        // Another request at the place of a completion that was before it.
+        joiner.issued(request(45, 0));
+        joiner.issued(request(30, 4096));
+        joiner.completed(Op::Read, 0, 60);
+        assert_eq!(ready(&mut joiner, 100), [(45, Some(15)), (30, Some(20))]);
+        assert!(joiner.latest.is_empty() && joiner.early.len() == 1);
+        assert_eq!(ready(&mut joiner, 41 + EARLY_NS), []);
+        assert!(joiner.early.is_empty());
     }
 
     #[test]
