@@ -50,7 +50,10 @@ fn check_stream(data: &[u8], load: &ObservedLoad) {
     let Ok(LoadSource::Stream(requests)) = observed_load_of("fuzz", data, None) else { return };
     let (streamed, profile) = profile_of_requests(requests).expect("it was read before");
     assert_eq!(profile, load_profile(load));
-    assert_eq!((streamed.length_ns, streamed.gaps, streamed.notes), (load.length_ns, load.gaps.clone(), load.notes.clone()));
+    assert_eq!(
+        (streamed.length_ns, streamed.gaps, streamed.notes),
+        (load.length_ns, load.gaps.clone(), load.notes.clone())
+    );
 }
 
 /// The first of the devices that an error lists.
