@@ -176,6 +176,16 @@ impl RunObserver for PrecisionWatch<'_> {
         self.is_wanted || self.is_look
     }
 
+    fn next_outcome_ns(&self) -> Option<u64> {
+        self.observer.next_outcome_ns()
+    }
+
+    fn takes_due_outcome(&mut self, elapsed_ns: u64) -> bool {
+        let is_due = self.observer.takes_due_outcome(elapsed_ns);
+        self.is_wanted |= is_due;
+        is_due
+    }
+
     fn outcome_so_far(&mut self, outcome: &RunOutcome) {
         if std::mem::take(&mut self.is_look) {
             self.look(outcome);

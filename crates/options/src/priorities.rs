@@ -80,7 +80,7 @@ fn split(text: &str, default: IoPriority) -> Result<Vec<PriorityShare>, String> 
         let priority = match fields.len() {
             1 | 2 => default,
             4 | 5 => IoPriority {
-                class: number(2, CLASSES.0, CLASSES.1)? as u8,
+                class: number(2, 0, CLASSES.1)? as u8,
                 level: number(3, 0, 7)? as u8,
                 hint: if fields.len() == 5 { number(4, 0, 1023)? as u16 } else { 0 },
             },

@@ -1,7 +1,7 @@
 //! The record of a test from its plan and its outcome, whose counts are stored as they are.
 
-use fathom_model::RunPlan;
-use fathom_stats::{RunOutcome, WorkerOutcome};
+use fathom_model::{IoPriority, JobPlan, RunPlan};
+use fathom_stats::{PhaseOutcome, PriorityLatency, RunOutcome, WorkerOutcome};
 
 use crate::*;
 
@@ -79,8 +79,29 @@ impl TestRecord {
     }
 }
 
-fn job_record(run: &RunPlan, worker: WorkerOutcome) -> Option<JobRecord> {
+/// Where jobs that may be reported together differ in priority, the requests of one without priorities of their own have that of the
+/// job, as in fio: so the counts of all priorities add up to those of the operation.
+fn by_priority(run: &RunPlan, plan: &JobPlan, phase: &mut PhaseOutcome) {
+    let threads = &plan.threads;
+    let differs = |other: &JobPlan| {
+        let has_own = !other.threads.request_priorities.is_empty();
+        other.group == plan.group && (has_own || other.threads.io_priority != threads.io_priority)
+    };
+    if !run.jobs.iter().any(differs) {
+        return;
+    }
+    let priority = threads.io_priority.map_or(0, IoPriority::value);
+    for op in phase.ops_mut() {
+        let latency = if plan.measure.lat_percentiles { &op.lat } else { &op.clat };
+        if op.priorities.is_empty() && latency.moments.count > 0 {
+            op.priorities.push(PriorityLatency { priority, latency: latency.clone() });
+        }
+    }
+}
+
+fn job_record(run: &RunPlan, mut worker: WorkerOutcome) -> Option<JobRecord> {
     let plan = run.jobs.get(worker.job)?;
+    worker.ramp.iter_mut().chain([&mut worker.measured]).for_each(|phase| by_priority(run, plan, phase));
     Some(JobRecord {
         name: plan.name.clone(),
         description: plan.description.clone(),

@@ -93,6 +93,14 @@ impl RunObserver for FleetSteps<'_> {
         self.observer.wants_outcome_so_far()
     }
 
+    fn next_outcome_ns(&self) -> Option<u64> {
+        self.observer.next_outcome_ns()
+    }
+
+    fn takes_due_outcome(&mut self, elapsed_ns: u64) -> bool {
+        self.observer.takes_due_outcome(elapsed_ns)
+    }
+
     fn outcome_so_far(&mut self, outcome: &RunOutcome) {
         self.observer.outcome_so_far(outcome);
     }

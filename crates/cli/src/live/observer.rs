@@ -72,6 +72,14 @@ impl<O: RunObserver> RunObserver for LiveObserver<O> {
         self.progress.wants_outcome_so_far()
     }
 
+    fn next_outcome_ns(&self) -> Option<u64> {
+        self.progress.next_outcome_ns()
+    }
+
+    fn takes_due_outcome(&mut self, elapsed_ns: u64) -> bool {
+        self.progress.takes_due_outcome(elapsed_ns)
+    }
+
     fn outcome_so_far(&mut self, outcome: &RunOutcome) {
         self.progress.outcome_so_far(outcome);
     }

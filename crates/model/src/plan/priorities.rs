@@ -28,9 +28,9 @@ impl IoPriority {
         }
     }
 
-    /// As Linux packs it. As in fio, a level without a class is one of best effort.
+    /// As Linux packs it. As in fio, a priority without a class is one of best effort.
     pub fn value(self) -> u16 {
-        let class = if self.class == 0 && self.level > 0 { 2 } else { self.class };
+        let class = if self.class == 0 { 2 } else { self.class };
         u16::from(class) << CLASS_SHIFT | (self.hint & 0x3ff) << HINT_SHIFT | u16::from(self.level & 7)
     }
 }
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(priority.value(), value);
             assert_eq!(IoPriority::from_value(value).value(), value);
         };
-        check(0, 0, 0, 0);
+        check(0, 0, 0, 0x4000);
         check(1, 3, 0, 0x2003);
         check(2, 2, 0, 0x4002);
         check(0, 2, 0, 0x4002);

@@ -70,7 +70,7 @@ pub(super) fn specify(
         serialize_overlap: io.serialize_overlap,
         on_error: job.on_error,
         cpus: job.clones[clone].cpus.clone(),
-        recorded: recorded(job, clone, synchronous),
+        recorded: recorded(job, clone, synchronous, entry),
         priorities_are_of_lat: job.measure.lat_percentiles,
         used: verify_spec::ops_recorded(job),
         invalidate: io.invalidate,
@@ -88,11 +88,13 @@ pub(super) fn specify(
 }
 
 /// What is recorded of the requests of one clone.
-fn recorded(job: &JobPlan, clone: usize, is_synchronous: bool) -> Recorded {
+fn recorded(job: &JobPlan, clone: usize, is_synchronous: bool, entry: &EngineEntry) -> Recorded {
     let (io, measure) = (&job.io, &job.measure);
+    // Asynchronous engines are not replaced by threads.
+    let by_threads = job.threads.offload && entry.name != job.engine.name;
     Recorded {
         // As in fio: a thread executes the request, and the worker does not wait for it to begin.
-        slat: measure.slat && !is_synchronous && !job.threads.offload,
+        slat: measure.slat && !is_synchronous && !by_threads,
         clat: measure.clat,
         lat: measure.lat,
         is_synchronous,
