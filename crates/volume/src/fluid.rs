@@ -52,6 +52,8 @@ pub struct FluidVolume {
     throttled_ns: u64,
     /// Reads and writes that wait.
     waiting: u64,
+    /// Those of bundles between the first and the last in the queue: all of them have arrived, and none is served.
+    between: u64,
     most_waiting: u64,
 }
 
@@ -86,6 +88,7 @@ impl FluidVolume {
             now: 0,
             throttled_ns: 0,
             waiting: 0,
+            between: 0,
             most_waiting: 0,
         })
     }
@@ -157,13 +160,21 @@ impl FluidVolume {
                 self.waiting += bundle.reads + bundle.writes;
                 self.most_waiting = self.most_waiting.max(self.waiting);
             }
-            self.queue.push_back(bundle);
+            self.push(bundle);
         }
         while self.now < end || self.is_instant() {
             if !self.turn(end, served) {
                 break;
             }
         }
+    }
+
+    /// Adds `bundle` to the end of the queue.
+    fn push(&mut self, bundle: Bundle) {
+        if let Some(last) = self.queue.back().filter(|_| self.queue.len() >= 2) {
+            self.between += last.reads + last.writes;
+        }
+        self.queue.push_back(bundle);
     }
 
     /// Serves what waits; at most `longest_ns` more.
@@ -341,6 +352,8 @@ impl FluidVolume {
         self.now = until;
         if bundle.served < WHOLE {
             self.queue.push_front(bundle);
+        } else if let Some(first) = self.queue.front().filter(|_| self.queue.len() >= 2) {
+            self.between -= first.reads + first.writes;
         }
         self.count_waiting();
     }
@@ -351,7 +364,8 @@ impl FluidVolume {
             let of = |amount: u64| part_of(amount, arrived) - part_of(amount, bundle.served);
             of(bundle.reads) + of(bundle.writes)
         };
-        self.waiting = self.queue.iter().map(waits).sum();
+        let last = self.queue.back().filter(|_| self.queue.len() >= 2);
+        self.waiting = self.between + self.queue.front().map_or(0, waits) + last.map_or(0, waits);
         self.most_waiting = self.most_waiting.max(self.waiting);
     }
 

@@ -170,3 +170,26 @@ fn gaps_change_nothing() {
     assert_eq!((volume.reports()[0].credits, volume.now_ns()), (before, 2 * FIVE_MINUTES));
     assert_eq!(before, Some((790_000, 5_400_000)));
 }
+
+#[test]
+fn what_waits_is_counted_however_long_the_queue() {
+    let mut volume = FluidVolume::new(&model(Some(Limit::Rate(rate(1000))), None), FluidLane::Both).unwrap();
+    let (mut asked, mut served, mut longest) = (0, 0, 0);
+    // The queue grows for half of the time, and is worked off in the other.
+    for second in 0..400 {
+        let ops = if second < 200 { 1200 + second % 7 } else { second % 5 * 100 };
+        let step = FluidStep { is_at_once: second % 3 == 0, ..reads(SECOND, ops) };
+        volume.pass(&step, &mut |part| served += part.reads);
+        asked += ops;
+        longest = longest.max(volume.queue.len());
+        assert_eq!(volume.waiting(), asked - served, "{second}");
+        let between = volume.queue.iter().skip(1).rev().skip(1).map(|bundle| bundle.reads).sum::<u64>();
+        assert_eq!(volume.between, between, "{second}");
+        if second % 50 == 0 {
+            volume.skip(SECOND);
+        }
+    }
+    assert!(longest > 20, "{longest}");
+    volume.drain(u64::MAX, &mut |part| served += part.reads);
+    assert_eq!((volume.waiting(), volume.between, served), (0, 0, asked));
+}
