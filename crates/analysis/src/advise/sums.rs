@@ -101,7 +101,7 @@ pub fn predict_sums(
     lanes.iter_mut().for_each(|lane| lane.drain(u64::MAX - lane.now_ns(), &mut |served| sums.take(served)));
     let drained_ns = lanes.iter().map(FluidVolume::now_ns).max().unwrap_or(0);
     let backlog_ns = drained_ns.saturating_sub(end_ns);
-    Ok(sums.prediction(&lanes, demand.known_ns(), backlog_ns, credits))
+    Ok(sums.prediction(&lanes, demand, backlog_ns, credits))
 }
 
 /// The lowest level of the credits of all, of one.
@@ -288,13 +288,14 @@ impl SumsTally {
     fn prediction(
         mut self,
         lanes: &[FluidVolume],
-        known_ns: u64,
+        demand: &LoadDemand,
         backlog_ns: u64,
         credits: Option<f64>,
     ) -> Prediction {
         self.flush();
+        let known_ns = demand.known_ns();
         let elapsed = known_ns.saturating_add(backlog_ns).max(1);
-        let (summary, above_objective_ns, slices) = self.tally.finish(elapsed, credits);
+        let (summary, above_objective_ns, slices) = self.tally.finish_at(demand.length_ns, elapsed, credits);
         let reports: Vec<FluidReport> = lanes.iter().flat_map(FluidVolume::reports).collect();
         let throttled = lanes.iter().map(FluidVolume::throttled_ns).max().unwrap_or(0);
         let lowest = reports.iter().filter_map(|report| report.lowest).min();

@@ -77,7 +77,7 @@ impl Tally {
     pub(super) fn reach(&mut self, at_ns: u64, credits: impl FnOnce() -> Option<f64>) {
         if at_ns >= self.slice_end_ns() {
             let next = at_ns / self.slice_ns;
-            self.end_slice(credits());
+            self.end_slice(u64::MAX, credits());
             self.slice = next;
         }
     }
@@ -100,9 +100,10 @@ impl Tally {
         self.current[place(op)].bytes += bytes;
     }
 
-    fn end_slice(&mut self, credits: Option<f64>) {
+    /// Ends the current slice, at `end_ns` at the latest.
+    fn end_slice(&mut self, end_ns: u64, credits: Option<f64>) {
         let start_ns = self.slice * self.slice_ns;
-        let length_ns = self.slice_ns.min(self.length_ns.saturating_sub(start_ns)).max(1);
+        let length_ns = self.slice_ns.min(end_ns.saturating_sub(start_ns)).max(1);
         let of_slice = summary(&self.current, length_ns);
         let is_above = |limit: &LatencyLimit| {
             any_value(&of_slice, &self.current, limit)
@@ -129,13 +130,25 @@ impl Tally {
         }
     }
 
-    /// Ends the course: the summary of all over `elapsed_ns`, and the time above the objective.
+    /// Ends the course: the summary of all over `elapsed_ns`, and the time above the objective. Where clients wait, the last
+    /// requests may arrive after the end of the load.
     pub(super) fn finish(
-        mut self,
+        self,
         elapsed_ns: u64,
         credits: Option<f64>,
     ) -> (TestSummary, Option<u64>, Vec<PredictedSlice>) {
-        self.end_slice(credits);
+        let end_ns = self.length_ns.max(elapsed_ns);
+        self.finish_at(end_ns, elapsed_ns, credits)
+    }
+
+    /// [`Tally::finish`] where none arrives after `end_ns`.
+    pub(super) fn finish_at(
+        mut self,
+        end_ns: u64,
+        elapsed_ns: u64,
+        credits: Option<f64>,
+    ) -> (TestSummary, Option<u64>, Vec<PredictedSlice>) {
+        self.end_slice(end_ns, credits);
         let above_ns = (!self.limits.is_empty()).then_some(self.above_ns);
         (summary(&self.all, elapsed_ns), above_ns, self.slices)
     }
@@ -190,5 +203,18 @@ mod tests {
         assert_eq!((summary.read.unwrap().ios, above_ns, slices.len()), (4, Some(second), 3));
         assert_eq!((slices[0].iops, slices[1].p99_ns, slices[2].start_ns), (2.0, Some(5000), 3 * second));
         assert_eq!((slices[0].credits, slices[2].credits), (Some(0.5), None));
+    }
+
+    #[test]
+    fn slices_after_the_end_of_the_load_are_as_long_as_others() {
+        let second = 1_000_000_000;
+        let mut tally = Tally::new(168 * second, 0, &[]);
+        for at in [168 * second, 168 * second + 1, 170 * second] {
+            tally.reach(at, || None);
+            tally.record(Op::Read, 4096, second / 2);
+        }
+        let (_, _, slices) = tally.finish(170 * second + second / 2, None);
+        let found: Vec<(u64, f64)> = slices.iter().map(|slice| (slice.length_ns, slice.iops)).collect();
+        assert_eq!(found, [(second, 0.0), (second, 2.0), (second / 2, 2.0)]);
     }
 }
