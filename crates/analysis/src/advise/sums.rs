@@ -109,6 +109,24 @@ fn credits(lanes: &[FluidVolume]) -> Option<f64> {
     lanes.iter().filter_map(FluidVolume::credits_ppm).min().map(|ppm| f64::from(ppm) / 1e6)
 }
 
+/// The load of an interval for each thousand of the recorded one.
+fn factor_milli(step: &DemandStep, settings: &SumsSettings<'_>) -> u64 {
+    let is_more = step.limit_reached && settings.arrivals != Arrivals::Evenly;
+    if is_more { 2 * settings.growth_milli } else { settings.growth_milli }
+}
+
+fn scaled(count: u64, factor_milli: u64) -> u64 {
+    (u128::from(count) * u128::from(factor_milli) / 1000) as u64
+}
+
+/// The reads and writes that an interval asks for.
+fn asked(step: &DemandStep, settings: &SumsSettings<'_>) -> (FluidSum, FluidSum) {
+    let factor = factor_milli(step, settings);
+    let of = |sum: FluidSum| FluidSum { ops: scaled(sum.ops, factor), bytes: scaled(sum.bytes, factor) };
+    let (reads, writes) = (of(step.reads), of(step.writes));
+    if settings.all_reads { (writes, reads) } else { (reads, writes) }
+}
+
 /// The parts of an interval, one after the other.
 fn each_part(
     step: &DemandStep,
@@ -117,15 +135,7 @@ fn each_part(
     settings: &SumsSettings<'_>,
     pass: &mut dyn FnMut(&FluidStep),
 ) {
-    let is_even = settings.arrivals == Arrivals::Evenly;
-    let factor =
-        if step.limit_reached && !is_even { 2 * settings.growth_milli } else { settings.growth_milli };
-    let scale = |count: u64| (u128::from(count) * u128::from(factor) / 1000) as u64;
-    let scaled = |sum: FluidSum| FluidSum { ops: scale(sum.ops), bytes: scale(sum.bytes) };
-    let (mut reads, mut writes) = (scaled(step.reads), scaled(step.writes));
-    if settings.all_reads {
-        (reads, writes) = (writes, reads);
-    }
+    let (reads, writes) = asked(step, settings);
     let whole = FluidStep {
         length_ns: step.length_ns,
         reads,
@@ -139,7 +149,7 @@ fn each_part(
             let ops = reads.ops + writes.ops;
             // A known rate of the busiest second bounds how fast they came.
             let busy_ns = step.peak_ops_per_second.map(|peak| {
-                let peak = u128::from(scale(peak).max(1));
+                let peak = u128::from(scaled(peak, factor_milli(step, settings)).max(1));
                 ((u128::from(ops) * 1_000_000_000 / peak) as u64).min(step.length_ns)
             });
             let burst = FluidStep { length_ns: busy_ns.unwrap_or(0), is_at_once: busy_ns.is_none(), ..whole };
@@ -223,13 +233,9 @@ impl SumsTally {
             self.flush();
             self.tally.reach(step.start_ns, || credits);
         }
-        let scale = |bytes: u64| (u128::from(bytes) * u128::from(settings.growth_milli) / 1000) as u64;
-        let (mut reads, mut writes) = (step.reads.bytes, step.writes.bytes);
-        if settings.all_reads {
-            (reads, writes) = (writes, reads);
-        }
-        self.tally.add_bytes(Op::Read, scale(reads));
-        self.tally.add_bytes(Op::Write, scale(writes));
+        let (reads, writes) = asked(step, settings);
+        self.tally.add_bytes(Op::Read, reads.bytes);
+        self.tally.add_bytes(Op::Write, writes.bytes);
     }
 
     fn take(&mut self, served: FluidServed) {
@@ -437,5 +443,16 @@ mod tests {
         assert!((behind.served_share - 0.5).abs() < 0.001, "{}", behind.served_share);
         assert!((behind.summary.read.unwrap().iops - 1000.0).abs() < 1.0);
         assert!((behind.throttled_share - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn where_a_limit_was_reached_bytes_double_as_ios_do() {
+        let mut load = demand(&[1000; 4], 10);
+        load.steps[2].limit_reached = true;
+        for (arrivals, ios) in [(Arrivals::Evenly, 4000), (Arrivals::AtOnce, 5000)] {
+            let found = predicted(&limited(1000), &load, arrivals, 1000);
+            let read = found.summary.read.unwrap();
+            assert_eq!((read.ios, read.bytes), (ios, ios * 4096), "{arrivals:?}");
+        }
     }
 }
