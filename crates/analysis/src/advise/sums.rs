@@ -234,8 +234,8 @@ impl SumsTally {
             self.tally.reach(step.start_ns, || credits);
         }
         let (reads, writes) = asked(step, settings);
-        self.tally.add_bytes(Op::Read, reads.bytes);
-        self.tally.add_bytes(Op::Write, writes.bytes);
+        self.tally.arrive(Op::Read, reads);
+        self.tally.arrive(Op::Write, writes);
     }
 
     fn take(&mut self, served: FluidServed) {
@@ -443,6 +443,13 @@ mod tests {
         assert!((behind.served_share - 0.5).abs() < 0.001, "{}", behind.served_share);
         assert!((behind.summary.read.unwrap().iops - 1000.0).abs() < 1.0);
         assert!((behind.throttled_share - 1.0).abs() < 0.001);
+    }
+
+    #[test]
+    fn the_course_shows_what_arrived_even_where_it_is_served_later() {
+        let behind = predicted(&limited(1000), &demand(&[20_000; 10], 10), Arrivals::Evenly, 1000);
+        let found: Vec<f64> = behind.slices.iter().map(|slice| slice.iops).collect();
+        assert_eq!((found, behind.summary.read.unwrap().ios), (vec![2000.0; 10], 200_000));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use fathom_model::Op;
 use fathom_record::{MetricDirection, MetricKind, Statistic, TestSummary};
 use fathom_stats::{Latency, Moments, histogram};
+use fathom_volume::FluidSum;
 
 use super::objective::LatencyLimit;
 use super::prediction::{DirectionSums, MOST_SLICES, PredictedSlice, summary};
@@ -19,6 +20,8 @@ pub(super) struct Tally {
     length_ns: u64,
     limits: Vec<LatencyLimit>,
     current: [DirectionSums; 4],
+    /// Requests but syncs that arrived in the current slice; they may be served in a later one.
+    arrived: u64,
     slice: u64,
     all: [DirectionSums; 4],
     above_ns: u64,
@@ -60,6 +63,7 @@ impl Tally {
             length_ns,
             limits: limits.to_vec(),
             current: Default::default(),
+            arrived: 0,
             slice: 0,
             all: Default::default(),
             above_ns: 0,
@@ -88,6 +92,7 @@ impl Tally {
         let sums = &mut self.current[place(op)];
         sums.lat.record(ns.min(LONGEST_NS));
         sums.bytes += bytes;
+        self.arrived += u64::from(!op.is_sync());
     }
 
     /// The latencies of a direction in the current slice.
@@ -95,9 +100,10 @@ impl Tally {
         &mut self.current[place(op)].lat
     }
 
-    /// Counts the bytes of a direction.
-    pub(super) fn add_bytes(&mut self, op: Op, bytes: u64) {
-        self.current[place(op)].bytes += bytes;
+    /// Counts requests of a direction that arrive, whose latencies are added when they are served.
+    pub(super) fn arrive(&mut self, op: Op, sum: FluidSum) {
+        self.current[place(op)].bytes += sum.bytes;
+        self.arrived += sum.ops;
     }
 
     /// Ends the current slice, at `end_ns` at the latest.
@@ -119,7 +125,7 @@ impl Tally {
         self.slices.push(PredictedSlice {
             start_ns,
             length_ns,
-            iops: per_second(total.samples()),
+            iops: per_second(std::mem::take(&mut self.arrived)),
             bytes_per_second: per_second(bytes),
             p99_ns: total.percentile(99.0),
             credits,
