@@ -83,6 +83,7 @@ pub fn predict_sums(
         last_end: 0,
         rounding: MILLION / 2,
     };
+    let mut scale = Scale::default();
     for (index, step) in demand.steps.iter().enumerate() {
         for fluid in &mut lanes {
             let gap = step.start_ns.saturating_sub(fluid.now_ns());
@@ -91,8 +92,9 @@ pub fn predict_sums(
             }
         }
         let credits = credits(&lanes);
-        sums.begin(step, settings, credits);
-        each_part(step, index, demand, settings, &mut |part| {
+        let asked = scale.asked(step, settings);
+        sums.begin(step.start_ns, asked, credits);
+        each_part(index, demand, asked, settings, &mut |part| {
             lanes.iter_mut().for_each(|lane| lane.pass(part, &mut |served| sums.take(served)));
         });
     }
@@ -115,27 +117,38 @@ fn factor_milli(step: &DemandStep, settings: &SumsSettings<'_>) -> u64 {
     if is_more { 2 * settings.growth_milli } else { settings.growth_milli }
 }
 
-fn scaled(count: u64, factor_milli: u64) -> u64 {
-    (u128::from(count) * u128::from(factor_milli) / 1000) as u64
+/// Scales a load interval by interval. What is left of one is added to the next: intervals may be too short for one more I/O.
+#[derive(Debug, Default)]
+struct Scale {
+    /// I/Os and bytes of reads, then of writes, thousandths.
+    rest: [u64; 4],
 }
 
-/// The reads and writes that an interval asks for.
-fn asked(step: &DemandStep, settings: &SumsSettings<'_>) -> (FluidSum, FluidSum) {
-    let factor = factor_milli(step, settings);
-    let of = |sum: FluidSum| FluidSum { ops: scaled(sum.ops, factor), bytes: scaled(sum.bytes, factor) };
-    let (reads, writes) = (of(step.reads), of(step.writes));
-    if settings.all_reads { (writes, reads) } else { (reads, writes) }
+impl Scale {
+    /// The reads and writes that the next interval asks for.
+    fn asked(&mut self, step: &DemandStep, settings: &SumsSettings<'_>) -> (FluidSum, FluidSum) {
+        let factor = factor_milli(step, settings);
+        let counts = [step.reads.ops, step.reads.bytes, step.writes.ops, step.writes.bytes];
+        let mut scaled = [0; 4];
+        for ((scaled, rest), count) in scaled.iter_mut().zip(&mut self.rest).zip(counts) {
+            let sum = u128::from(count) * u128::from(factor) + u128::from(*rest);
+            (*scaled, *rest) = ((sum / 1000) as u64, (sum % 1000) as u64);
+        }
+        let reads = FluidSum { ops: scaled[0], bytes: scaled[1] };
+        let writes = FluidSum { ops: scaled[2], bytes: scaled[3] };
+        if settings.all_reads { (writes, reads) } else { (reads, writes) }
+    }
 }
 
 /// The parts of an interval, one after the other.
 fn each_part(
-    step: &DemandStep,
     index: usize,
     demand: &LoadDemand,
+    (reads, writes): (FluidSum, FluidSum),
     settings: &SumsSettings<'_>,
     pass: &mut dyn FnMut(&FluidStep),
 ) {
-    let (reads, writes) = asked(step, settings);
+    let step = &demand.steps[index];
     let whole = FluidStep {
         length_ns: step.length_ns,
         reads,
@@ -149,7 +162,7 @@ fn each_part(
             let ops = reads.ops + writes.ops;
             // A known rate of the busiest second bounds how fast they came.
             let busy_ns = step.peak_ops_per_second.map(|peak| {
-                let peak = u128::from(scaled(peak, factor_milli(step, settings)).max(1));
+                let peak = (u128::from(peak) * u128::from(factor_milli(step, settings)) / 1000).max(1);
                 ((u128::from(ops) * 1_000_000_000 / peak) as u64).min(step.length_ns)
             });
             let burst = FluidStep { length_ns: busy_ns.unwrap_or(0), is_at_once: busy_ns.is_none(), ..whole };
@@ -228,12 +241,12 @@ const OPS: [Op; 2] = [Op::Read, Op::Write];
 
 impl SumsTally {
     /// Begins an interval.
-    fn begin(&mut self, step: &DemandStep, settings: &SumsSettings<'_>, credits: Option<f64>) {
-        if step.start_ns >= self.tally.slice_end_ns() {
+    fn begin(&mut self, start_ns: u64, asked: (FluidSum, FluidSum), credits: Option<f64>) {
+        if start_ns >= self.tally.slice_end_ns() {
             self.flush();
-            self.tally.reach(step.start_ns, || credits);
+            self.tally.reach(start_ns, || credits);
         }
-        let (reads, writes) = asked(step, settings);
+        let (reads, writes) = asked;
         self.tally.arrive(Op::Read, reads);
         self.tally.arrive(Op::Write, writes);
     }
@@ -450,6 +463,17 @@ mod tests {
         let behind = predicted(&limited(1000), &demand(&[20_000; 10], 10), Arrivals::Evenly, 1000);
         let found: Vec<f64> = behind.slices.iter().map(|slice| slice.iops).collect();
         assert_eq!((found, behind.summary.read.unwrap().ios), (vec![2000.0; 10], 200_000));
+    }
+
+    #[test]
+    fn short_intervals_grow_as_long_ones_do() {
+        let mut load = demand(&[4; 1000], 1);
+        for (index, step) in load.steps.iter_mut().enumerate() {
+            (step.start_ns, step.length_ns) = (index as u64 * SECOND / 100, SECOND / 100);
+        }
+        load.length_ns = 10 * SECOND;
+        let read = predicted(&limited(1000), &load, Arrivals::Evenly, 1200).summary.read.unwrap();
+        assert_eq!((read.ios, read.bytes), (4800, 4800 * 4096));
     }
 
     #[test]
