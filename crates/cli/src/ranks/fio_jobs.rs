@@ -8,8 +8,8 @@ use std::path::Path;
 use fathom_assess::fleet::{
     FleetError, FleetFiles, FleetPlace, FleetRole, FleetRoles, FleetSettings, FleetSplit,
 };
-use fathom_model::RunPlan;
 use fathom_model::plan::SizeSpec;
+use fathom_model::{JobPlan, RunPlan};
 use fathom_options::{EngineRow, Invocation, OptionError};
 use fathom_sys::files::JOB_FILE;
 
@@ -94,36 +94,51 @@ pub fn take_role(
 /// Fits the plan to the place of this rank: jobs are named after its role, and use its share of their target.
 ///
 /// # Errors
-/// A job has no size that can be divided.
+/// A job has no size that can be divided, or something else decides its range.
 pub fn fit(plan: &mut RunPlan, place: &FleetPlace, settings: &FleetSettings) -> Result<(), FleetError> {
     for job in &mut plan.jobs {
         if let Some(role) = &place.role {
             job.name = format!("{role}/{}", job.name);
         }
         if settings.split == Some(FleetSplit::Offset) {
-            let problem = |text: &str| FleetError::Split(format!("job '{}' has {text}", job.name));
-            let Some(SizeSpec::Bytes(size)) = job.io.size else {
-                return Err(problem("no size in bytes"));
-            };
-            let SizeSpec::Bytes(offset) = job.io.offset else {
-                return Err(problem("an offset in percent"));
-            };
-            let sizes = &job.io.block_size;
-            let block = sizes.read.largest().max(sizes.write.largest()).max(sizes.trim.largest()).max(1);
-            let share = size / u64::from(place.ranks.max(1)) / block * block;
-            if share == 0 {
-                return Err(problem("less than a block for each rank"));
-            }
-            job.io.size = Some(SizeSpec::Bytes(share));
-            job.io.offset = SizeSpec::Bytes(offset + share * u64::from(place.rank));
+            take_share(job, place)?;
         }
     }
+    Ok(())
+}
+
+/// Fits a job to the share of this rank of each of its files.
+fn take_share(job: &mut JobPlan, place: &FleetPlace) -> Result<(), FleetError> {
+    let problem = |text: &str| FleetError::Split(format!("job '{}' has {text}", job.name));
+    if job.io.file_size.is_some() {
+        return Err(problem("a filesize, which decides its range"));
+    }
+    if job.files.usage.append {
+        return Err(problem("file_append, which decides its range"));
+    }
+    let Some(SizeSpec::Bytes(size)) = job.io.size else {
+        return Err(problem("no size in bytes"));
+    };
+    let SizeSpec::Bytes(offset) = job.io.offset else {
+        return Err(problem("an offset in percent"));
+    };
+    let sizes = &job.io.block_size;
+    let block = sizes.read.largest().max(sizes.write.largest()).max(sizes.trim.largest()).max(1);
+    // The files of a job share its size.
+    let files = job.clones.iter().map(|clone| clone.paths.len() as u64).max().unwrap_or(1).max(1);
+    let share = size / files / u64::from(place.ranks.max(1)) / block * block;
+    if share == 0 {
+        return Err(problem("less than a block for each rank"));
+    }
+    job.io.size = Some(SizeSpec::Bytes(share * files));
+    job.io.offset = SizeSpec::Bytes(offset + share * u64::from(place.rank));
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fathom_model::plan::ClonePlan;
 
     #[test]
     fn what_only_prints_needs_no_other_rank() {
@@ -134,7 +149,7 @@ mod tests {
 
     #[test]
     fn shares_follow_one_another() {
-        let mut job = fathom_model::JobPlan { name: "a".to_owned(), ..Default::default() };
+        let mut job = JobPlan { name: "a".to_owned(), ..Default::default() };
         job.io.size = Some(SizeSpec::Bytes(1 << 30));
         let settings = FleetSettings { split: Some(FleetSplit::Offset), ..FleetSettings::default() };
         let fitted = |rank: u32| {
@@ -152,5 +167,22 @@ mod tests {
         let mut plan = RunPlan { jobs: vec![job], ..RunPlan::default() };
         let error = fit(&mut plan, &FleetPlace::default(), &settings).unwrap_err();
         assert_eq!(error.to_string(), "--fleet-split=offset: job 'a' has no size in bytes");
+    }
+
+    #[test]
+    fn each_file_is_divided() {
+        let paths = vec!["/d/a".into(), "/d/b".into()];
+        let clones = vec![ClonePlan { paths, seed: 0, cpus: Vec::new() }];
+        let mut job = JobPlan { name: "a".to_owned(), clones, ..Default::default() };
+        job.io.size = Some(SizeSpec::Bytes(1 << 30));
+        let place = FleetPlace { rank: 3, ranks: 4, ..FleetPlace::default() };
+        let mut fitted = job.clone();
+        take_share(&mut fitted, &place).unwrap();
+        // Each file has 512 MiB, of which a rank uses 128 MiB.
+        assert_eq!(fitted.io.size, Some(SizeSpec::Bytes(2 << 27)));
+        assert_eq!(fitted.io.offset, SizeSpec::Bytes(3 << 27));
+        job.io.file_size = Some(1 << 29);
+        let error = take_share(&mut job, &place).unwrap_err();
+        assert!(error.to_string().ends_with("a filesize, which decides its range"), "{error}");
     }
 }
