@@ -1,7 +1,7 @@
 //! Where more ranks stop helping, and what holds the total there.
 
 use fathom_model::units::grouped;
-use fathom_record::FindingId;
+use fathom_record::{FindingId, TestStatus};
 use serde::Serialize;
 
 use super::point::{Measured, ScalingPoint, doublings};
@@ -81,6 +81,11 @@ impl ScalingVerdict {
         if rated.len() < 2 {
             return inconclusive("fewer than two numbers of ranks have a rate in sum");
         }
+        if measured.iter().any(lacks_ranks) {
+            return inconclusive(
+                "ranks are missing from a run, or did not come to its end: measure it again",
+            );
+        }
         if rated.iter().any(|point| point.half_fraction().is_none()) {
             return inconclusive("a run is too short for an interval of its rate: use --runtime 10s or more");
         }
@@ -109,6 +114,13 @@ impl ScalingVerdict {
         );
         inconclusive(&reason)
     }
+}
+
+/// True where the total of a run is not that of all its ranks.
+fn lacks_ranks(one: &Measured<'_>) -> bool {
+    let is_missing = one.record.header.fleet.as_ref().is_some_and(|fleet| !fleet.missing.is_empty());
+    let mut hosts = one.test.fleet.iter().flat_map(|fleet| &fleet.hosts);
+    is_missing || hosts.any(|host| host.status != TestStatus::Complete)
 }
 
 fn inconclusive(reason: &str) -> ScalingVerdict {
@@ -207,4 +219,32 @@ fn causes(from: u32, measured: &[Measured<'_>]) -> Vec<ScalingCause> {
         found.extend(first.map(|(ranks, claim)| ScalingCause { id, ranks, claim }));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scaling::point::RateInterval;
+    use fathom_record::{FleetRecord, FleetTest, HostOutcome, RunRecord, TestRecord};
+
+    fn point(ranks: u32, iops: f64) -> ScalingPoint {
+        let iops_interval = Some(RateInterval { low: iops * 0.99, high: iops * 1.01 });
+        ScalingPoint { ranks, iops: Some(iops), iops_interval, ..ScalingPoint::default() }
+    }
+
+    #[test]
+    fn runs_without_all_their_ranks_determine_nothing() {
+        let points = [point(1, 1000.0), point(2, 1000.0), point(4, 1000.0)];
+        let outcome = |record: &RunRecord, test: &TestRecord| {
+            ScalingVerdict::of(&points, &[Measured { ranks: 4, record, test }]).outcome
+        };
+        let (mut record, mut test) = (RunRecord::default(), TestRecord::default());
+        assert_eq!(outcome(&record, &test), ScalingOutcome::Limited);
+        let host = HostOutcome { status: TestStatus::Incomplete, ..HostOutcome::default() };
+        test.fleet = Some(FleetTest { hosts: vec![host], ..FleetTest::default() });
+        assert_eq!(outcome(&record, &test), ScalingOutcome::Inconclusive);
+        test.fleet = None;
+        record.header.fleet = Some(FleetRecord { missing: vec![3], ..FleetRecord::default() });
+        assert_eq!(outcome(&record, &test), ScalingOutcome::Inconclusive);
+    }
 }
