@@ -200,7 +200,7 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         })?;
         return Ok(Exit::Done);
     }
-    measuring.announce(|out| plan_text(&plan, false, false, out))?;
+    measuring.announce_as_rank(|out| plan_text(&plan, false, false, out))?;
     measuring.planned = plan.tests.iter().map(|test| (test.id.clone(), test.title.clone())).collect();
     measuring.can_skip = true;
     let plan = Arc::new(plan);

@@ -92,6 +92,17 @@ impl Measuring {
         Ok(())
     }
 
+    /// As [`Measuring::announce`]; where this is a rank of a job, the others are told that it cannot begin.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn announce_as_rank(
+        &mut self,
+        plan: impl FnOnce(&mut TextWriter) -> io::Result<()>,
+    ) -> Result<(), Complaint> {
+        self.announce(plan).map_err(|complaint| ranks::failed(complaint, self.fleet.take()))
+    }
+
     /// Runs `measure` on a thread of its own, shown by what `observer` makes of the display, and shows its record by `show`, in
     /// the format asked for.
     ///

@@ -143,7 +143,7 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
     measuring.fleet = fleet;
     plan.settings.run.earlier = store::identifications(&measuring.place);
     let earlier = if resume { earlier(&mut plan, &measuring.place)? } else { Vec::new() };
-    measuring.announce(|out| plan_text(&plan, out))?;
+    measuring.announce_as_rank(|out| plan_text(&plan, out))?;
     let (budget, layout_time) = (plan.settings.budget, plan.site.layout_time);
     let rows = RowPrinter::new(ROWS, RunRecord::default(), &measuring.form).silent_if(led.is_some());
     let printed = rows.clone();

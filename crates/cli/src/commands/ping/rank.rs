@@ -67,7 +67,10 @@ fn measure(invocation: PingInvocation, fleet: Fleet) -> Result<Exit, Complaint> 
     settings.enter_conditions = true;
     settings.each = false;
     let stop = StopHandle::default();
-    let caught = signals::watch_saying(stop.clone(), "stopped immediately").map_err(signals::unwatched)?;
+    let caught = match signals::watch_saying(stop.clone(), "stopped immediately") {
+        Ok(caught) => caught,
+        Err(error) => return Err(ranks::failed(signals::unwatched(error), Some(fleet))),
+    };
     let control = fleet.control(RunControl::default().with_stop(stop.clone()));
     let (ranks, reports) = (fleet.place().ranks, fleet.reports());
     let (end, own) = match ping::run_under(control, settings, &mut ()) {
