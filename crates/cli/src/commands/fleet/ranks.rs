@@ -137,6 +137,19 @@ pub fn remainder(end: &LaunchEnd, whole: Option<bool>) -> Remainder {
     }
 }
 
+/// How a run of a series ends whose records are whole, or not.
+pub fn of_run(end: &LaunchEnd, is_whole: bool) -> Exit {
+    match remainder(end, Some(is_whole)) {
+        _ if !is_whole => Exit::Partial,
+        Remainder::Nothing(exit) | Remainder::Report(exit) | Remainder::NoRecord(exit) => exit,
+    }
+}
+
+/// How a series ends that would have ended with `before`, and has another run: missing ranks come first, then the earliest that failed.
+pub fn of_series(before: Exit, run: Exit) -> Exit {
+    if before == Exit::Done || run == Exit::Partial { run } else { before }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,5 +195,15 @@ mod tests {
         assert_eq!(files.complete, [dir.path().join("rank-00000.json")]);
         assert_eq!(files.partial, [dir.path().join("rank-00001.partial")]);
         assert!(RankFiles::of(Path::new("/nonexistent")).is_empty());
+    }
+
+    #[test]
+    fn a_series_ends_as_its_ranks_do() {
+        assert_eq!(of_run(&end(Some(0), true), true), Exit::Done);
+        assert_eq!(of_run(&end(Some(0), true), false), Exit::Partial);
+        assert_eq!(of_run(&end(Some(1), true), true), Exit::Ranks(1));
+        assert_eq!(of_series(Exit::Done, Exit::Ranks(1)), Exit::Ranks(1));
+        assert_eq!(of_series(Exit::Ranks(1), Exit::Done), Exit::Ranks(1));
+        assert_eq!(of_series(Exit::Ranks(1), Exit::Partial), Exit::Partial);
     }
 }

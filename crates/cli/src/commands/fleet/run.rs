@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::hosts::{HostArguments, program, read, variable};
 use super::launched::{LaunchEnd, RankOutput, launch};
-use super::ranks::{RankFiles, Remainder, remainder};
+use super::ranks::{RankFiles, Remainder, of_run, of_series, remainder};
 use super::scaling::{self, LoadedRun};
 use crate::commands::shown;
 use crate::exit::{Complaint, Exit};
@@ -301,10 +301,11 @@ impl Job<'_> {
             let files = RankFiles::of(&out);
             match files.merged(step.ranks())? {
                 Some(record) => {
-                    if !files.are_whole(&record) {
+                    let is_whole = files.are_whole(&record);
+                    if !is_whole {
                         output::warn(&format!("warning: ranks are missing of {}", step.ranks()));
-                        exit = Exit::Partial;
                     }
+                    exit = of_series(exit, of_run(&end, is_whole));
                     runs.push(LoadedRun { source: out.display().to_string(), record });
                 }
                 None if end.is_interrupted => {}
