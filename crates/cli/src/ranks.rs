@@ -61,7 +61,7 @@ pub fn failed(complaint: Complaint, fleet: Option<Fleet>) -> Complaint {
     if let Some(fleet) = fleet {
         let ranks = fleet.place().ranks;
         // This rank says why by itself.
-        let _ = leave::<()>(fleet.fail(&complaint.message), ranks, false, |_, _| Ok(Exit::Failed));
+        let _ = leave::<Complaint>(fleet.fail(&complaint.message), ranks, false, |_, _| Ok(Exit::Failed));
     }
     complaint
 }
@@ -104,7 +104,7 @@ fn explain(stop: FleetStop, rank: u32) -> Exit {
 ///
 /// # Errors
 /// Those of `report`.
-pub fn leave<E>(
+pub fn leave<E: Into<Complaint>>(
     end: FleetEnd,
     ranks: u32,
     is_reporter: bool,
@@ -127,7 +127,7 @@ pub fn leave<E>(
     }
 }
 
-fn tell<E>(
+fn tell<E: Into<Complaint>>(
     found: FleetReport,
     ranks: u32,
     report: impl FnOnce(RunRecord, Vec<String>) -> Result<Exit, E>,
@@ -137,14 +137,14 @@ fn tell<E>(
     for note in &notes {
         output::warn(&format!("warning: {note}"));
     }
-    let exit = record.map_or(Ok(Exit::Partial), |record| report(record, notes))?;
-    match missing {
-        Some(line) => {
-            output::warn(&format!("fathom: {line}"));
-            Ok(Exit::Partial)
-        }
-        None => Ok(exit),
+    let told = record.map_or(Ok(Exit::Partial), |record| report(record, notes));
+    let Some(line) = missing else { return told };
+    output::warn(&format!("fathom: {line}"));
+    // That ranks are missing comes before a report that cannot be written.
+    if let Err(error) = told {
+        error.into().report();
     }
+    Ok(Exit::Partial)
 }
 
 /// How a command of fathom's own ends whose ranks measured `record`.
@@ -153,5 +153,22 @@ pub fn exit_of(record: &RunRecord) -> Exit {
         _ if record.header.interrupted.is_some() => Exit::Interrupted,
         TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
         TestStatus::Complete | TestStatus::Skipped => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fathom_assess::fleet::MissingRank;
+
+    #[test]
+    fn missing_ranks_come_before_a_report_that_cannot_be_written() {
+        let of = |missing: Vec<MissingRank>| {
+            let found = FleetReport { record: Some(RunRecord::default()), missing, ..FleetReport::default() };
+            tell(found, 2, |_, _| Err(Complaint::failed("cannot write", None)))
+        };
+        let missing = MissingRank { rank: 1, host: String::new(), reason: String::new() };
+        assert_eq!(of(vec![missing]).ok(), Some(Exit::Partial));
+        assert_eq!(of(Vec::new()).unwrap_err().exit, Exit::Failed);
     }
 }

@@ -53,6 +53,13 @@ pub struct RankRun {
     pub keeps: bool,
 }
 
+impl From<FioRefusal> for Complaint {
+    fn from(refusal: FioRefusal) -> Complaint {
+        let FioRefusal { message, excerpt, hint } = refusal;
+        Complaint { excerpt, ..Complaint::failed(message, hint) }
+    }
+}
+
 impl From<Complaint> for FioRefusal {
     fn from(complaint: Complaint) -> FioRefusal {
         let Complaint { message, excerpt, hint, .. } = complaint;
@@ -166,7 +173,7 @@ impl FioRank {
         // This rank says why by itself.
         let is_own = |end: &FleetEnd| matches!(end, FleetEnd::Refused(said) if said.ends_with(reason));
         let is_reporter = reports && !is_own(&end);
-        let _ = ranks::leave::<io::Error>(end, ranks, is_reporter, |_, _| Ok(Exit::FioSetup));
+        let _ = ranks::leave::<Complaint>(end, ranks, is_reporter, |_, _| Ok(Exit::FioSetup));
     }
 
     /// Leaves the job with what this rank has measured; rank 0 reports on all.
