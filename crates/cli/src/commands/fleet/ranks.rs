@@ -16,6 +16,8 @@ const RECORD: &str = "json";
 const PARTIAL: &str = "partial";
 /// How the names of both begin.
 const RANK: &str = "rank-";
+/// How the names of marks begin and end, which ranks leave where the job did not end well.
+const MARK: (&str, &str) = (".rank-", ".mark");
 /// Ranges of ranks that are named.
 const MOST_RANGES: usize = 12;
 
@@ -26,6 +28,8 @@ pub struct RankFiles {
     pub complete: Vec<PathBuf>,
     /// Of ranks that did not.
     pub partial: Vec<PathBuf>,
+    /// A rank left its mark: the ranks have lost each other, or still run.
+    pub has_marks: bool,
 }
 
 impl RankFiles {
@@ -34,14 +38,16 @@ impl RankFiles {
         let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
         let mut files = RankFiles::default();
         for path in entries.map(|entry| entry.path()) {
-            let is_of_rank = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(RANK));
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            files.has_marks |= name.starts_with(MARK.0) && name.ends_with(MARK.1);
+            let is_of_rank = name.starts_with(RANK);
             match path.extension().and_then(|ending| ending.to_str()) {
                 Some(RECORD) if is_of_rank => files.complete.push(path),
                 Some(PARTIAL) if is_of_rank => files.partial.push(path),
                 _ => {}
             }
         }
-        let RankFiles { complete, partial } = &mut files;
+        let RankFiles { complete, partial, .. } = &mut files;
         complete.sort();
         partial.sort();
         // A rank that has both died between writing the one and removing the other.
@@ -99,7 +105,17 @@ impl RankFiles {
     /// True where every rank has a record of all that it was to measure.
     pub fn are_whole(&self, record: &RunRecord) -> bool {
         let has_all = record.header.fleet.as_ref().is_some_and(|fleet| fleet.is_complete());
-        has_all && self.partial.is_empty() && record.status != TestStatus::Incomplete
+        has_all && self.ended_well(record)
+    }
+
+    /// The same where the other hosts may keep their records in directories that are not seen here: ranks that met at the end took
+    /// their marks away.
+    pub fn are_whole_as_seen(&self, record: &RunRecord) -> bool {
+        self.are_whole(record) || !self.has_marks && self.ended_well(record)
+    }
+
+    fn ended_well(&self, record: &RunRecord) -> bool {
+        self.partial.is_empty() && record.status != TestStatus::Incomplete
     }
 }
 
@@ -195,6 +211,20 @@ mod tests {
         assert_eq!(files.complete, [dir.path().join("rank-00000.json")]);
         assert_eq!(files.partial, [dir.path().join("rank-00001.partial")]);
         assert!(RankFiles::of(Path::new("/nonexistent")).is_empty());
+        assert!(!files.has_marks);
+        std::fs::write(dir.path().join(".rank-00001.mark"), "").unwrap();
+        assert!(RankFiles::of(dir.path()).has_marks);
+    }
+
+    #[test]
+    fn records_that_are_elsewhere_are_not_missing() {
+        let fleet = fathom_record::FleetRecord { missing: vec![1], ..Default::default() };
+        let mut record = RunRecord { status: TestStatus::Complete, ..RunRecord::default() };
+        record.header.fleet = Some(fleet);
+        let parted = RankFiles::default();
+        assert!(!parted.are_whole(&record) && parted.are_whole_as_seen(&record));
+        let lost = RankFiles { has_marks: true, ..RankFiles::default() };
+        assert!(!lost.are_whole_as_seen(&record));
     }
 
     #[test]

@@ -249,7 +249,7 @@ impl Job<'_> {
         let ranks = self.whole().ranks();
         let files = RankFiles::of(&self.out);
         let record = if end.has_report && end.code == Some(0) { None } else { files.merged(ranks)? };
-        let whole = record.as_ref().map(|record| files.are_whole(record));
+        let whole = record.as_ref().map(|record| files.are_whole_as_seen(record));
         match (remainder(&end, whole), record) {
             (Remainder::Nothing(exit), _) => Ok(exit),
             (Remainder::Report(exit), Some(record)) => {
