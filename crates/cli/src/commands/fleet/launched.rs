@@ -6,7 +6,9 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use fathom_assess::launcher::LauncherFamily;
@@ -64,16 +66,45 @@ pub fn launch(
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
-    let report = child.stdout.take().map(|pipe| passed_on(pipe, shown));
+    let passing = child.stdout.take().map(|pipe| passed_on(pipe, shown));
     let status = wait(&mut child, family, watch)?;
-    let has_report = report.and_then(|report| report.recv_timeout(REST).ok()).unwrap_or(false);
+    let has_report = passing.is_some_and(|passing| passing.finish(REST));
     Ok(LaunchEnd { code: status.code(), has_report, is_interrupted: watch.number().is_some() })
 }
 
-/// Passes the output on; whether there was a report in it is sent at its end.
-fn passed_on(mut pipe: impl Read + Send + 'static, shown: RankOutput) -> Receiver<bool> {
-    let (sender, receiver) = channel();
+/// An output that is passed on.
+struct Passing {
+    /// Ends with the output.
+    end: Receiver<()>,
+    state: Arc<PassingState>,
+}
+
+#[derive(Default)]
+struct PassingState {
+    /// A piece is being written, which takes as long as its reader likes.
+    is_writing: AtomicBool,
+    /// There was a report in it so far.
+    has_report: AtomicBool,
+}
+
+impl Passing {
+    /// Waits for the end of the output, or until nothing comes for `rest`; true where there was a report in it.
+    fn finish(&self, rest: Duration) -> bool {
+        while self.end.recv_timeout(rest) == Err(RecvTimeoutError::Timeout)
+            && self.state.is_writing.load(Ordering::Acquire)
+        {}
+        self.state.has_report.load(Ordering::Acquire)
+    }
+}
+
+/// Passes the output on.
+fn passed_on(mut pipe: impl Read + Send + 'static, shown: RankOutput) -> Passing {
+    let (sender, end) = channel();
+    let state = Arc::new(PassingState::default());
+    let own = state.clone();
     std::thread::spawn(move || {
+        // It goes with this thread.
+        let _sender: Sender<()> = sender;
         let mut seen = ReportSeen::default();
         let mut piece = vec![0; PIECE];
         loop {
@@ -84,14 +115,16 @@ fn passed_on(mut pipe: impl Read + Send + 'static, shown: RankOutput) -> Receive
                 Err(_) => break,
             };
             seen.add(&piece[..count]);
+            own.has_report.store(seen.is_there, Ordering::Release);
             // Whoever read it has gone: the ranks are to go on.
             if shown == RankOutput::PassedOn {
+                own.is_writing.store(true, Ordering::Release);
                 let _ = output::print_whole(&piece[..count]);
+                own.is_writing.store(false, Ordering::Release);
             }
         }
-        let _ = sender.send(seen.is_there);
     });
-    receiver
+    Passing { end, state }
 }
 
 /// Whether an output has the report of many ranks. Before it rank 0 may say what it is about to run, and hydra prints what it does about
@@ -166,6 +199,25 @@ fn is_in_foreground() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_reader_gets_the_whole_report() {
+        let (sender, end) = channel();
+        let state = Arc::new(PassingState::default());
+        state.is_writing.store(true, Ordering::Release);
+        let passing = Passing { end, state: state.clone() };
+        let writer = std::thread::spawn(move || {
+            let _sender: Sender<()> = sender;
+            std::thread::sleep(Duration::from_millis(50));
+            state.has_report.store(true, Ordering::Release);
+        });
+        assert!(passing.finish(Duration::from_millis(1)));
+        writer.join().unwrap();
+        // A process that outlives the launcher keeps the pipe open: what was seen counts.
+        let (_open, end) = channel();
+        let state = PassingState { has_report: AtomicBool::new(true), ..PassingState::default() };
+        assert!(Passing { end, state: Arc::new(state) }.finish(Duration::from_millis(1)));
+    }
 
     #[test]
     fn what_stands_before_a_report_is_none() {
