@@ -111,7 +111,8 @@ pub fn leave<E: Into<Complaint>>(
     report: impl FnOnce(RunRecord, Vec<String>) -> Result<Exit, E>,
 ) -> Result<Exit, E> {
     match end {
-        FleetEnd::Met(None) => Ok(Exit::Done),
+        // Rank 0 alone reports, and has one in any case.
+        FleetEnd::Met(None) => Ok(if is_reporter { Exit::Partial } else { Exit::Done }),
         FleetEnd::Met(Some(found)) => tell(*found, ranks, report),
         FleetEnd::Refused(reason) => {
             if is_reporter {
@@ -170,5 +171,13 @@ mod tests {
         let missing = MissingRank { rank: 1, host: String::new(), reason: String::new() };
         assert_eq!(of(vec![missing]).ok(), Some(Exit::Partial));
         assert_eq!(of(Vec::new()).unwrap_err().exit, Exit::Failed);
+    }
+
+    #[test]
+    fn rank_0_without_a_report_has_not_succeeded() {
+        let left =
+            |is_reporter| leave::<Complaint>(FleetEnd::Met(None), 2, is_reporter, |_, _| Ok(Exit::Done));
+        assert_eq!(left(true).ok(), Some(Exit::Partial));
+        assert_eq!(left(false).ok(), Some(Exit::Done));
     }
 }

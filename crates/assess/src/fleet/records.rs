@@ -61,16 +61,16 @@ pub(super) fn parse(text: &[u8]) -> Result<RunRecord, String> {
     RunRecord::from_json(text).map_err(|error| error.to_string())
 }
 
-/// The report of all ranks; `own` is the record of rank 0, `record` gets those of others.
+/// The report of all ranks; `own` is the record of rank 0 where it has one, `record` gets those of others.
 pub(super) fn collect(
     place: &FleetPlace,
-    own: RunRecord,
+    own: Option<RunRecord>,
     mut record: impl FnMut(u32) -> Result<RunRecord, String>,
 ) -> FleetReport {
-    let mut own = Some(own);
-    let of_rank = |rank| match own.take_if(|_| rank == 0) {
-        Some(own) => Ok(own),
-        None => record(rank),
+    let mut own = own;
+    let of_rank = |rank| match rank {
+        0 => own.take().ok_or_else(|| "it ended without a record".to_owned()),
+        _ => record(rank),
     };
     merged(place, of_rank)
 }

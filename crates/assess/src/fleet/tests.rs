@@ -360,10 +360,13 @@ fn large_jobs_are_collected_from_the_directory_alone() {
     };
     let directory = RecordDirectory::open(dir.path(), 0, "a", 1);
     RecordDirectory::open(dir.path(), 1, "b", 1).write_record(&record(1)).unwrap();
-    let report = records::collect(&place, record(0), |rank| directory.read_record(rank));
+    let report = records::collect(&place, Some(record(0)), |rank| directory.read_record(rank));
     assert!(report.missing.is_empty(), "{report:?}");
+    let report = records::collect(&place, None, |rank| directory.read_record(rank));
+    let line = report.missing_line(2).unwrap();
+    assert_eq!(line, "1 of 2 ranks; missing: rank 0 on a (it ended without a record)");
     std::fs::write(directory.record(1), "{").unwrap();
-    let report = records::collect(&place, record(0), |rank| directory.read_record(rank));
+    let report = records::collect(&place, Some(record(0)), |rank| directory.read_record(rank));
     let line = report.missing_line(2).unwrap();
     assert!(line.starts_with("1 of 2 ranks; missing: rank 1 on b ("), "{line}");
 }

@@ -30,10 +30,10 @@ impl Coordinator {
         drop(text);
         let passed = Duration::from_secs(bytes / LAUNCHER_BYTES_PER_SECOND);
         self.exchange.fence(self.short_limit() + passed)?;
-        let Some(record) = record.filter(|_| self.place.rank == 0) else {
+        if self.place.rank != 0 {
             self.exchange.finish()?;
             return Ok(None);
-        };
+        }
         let (place, directory) = (self.place.clone(), self.directory.clone());
         let mut report = records::collect(&place, record, |rank| {
             if from_directory {
