@@ -34,7 +34,7 @@ enum Attended {
     Answer(Vec<u8>),
     Stopped(String),
     Refused(String),
-    Collect { from_directory: bool, states: Vec<RankState> },
+    Collect { from_directory: bool, bytes: u64, states: Vec<RankState> },
 }
 
 pub(super) struct Coordinator {
@@ -156,8 +156,8 @@ impl Coordinator {
         };
         match self.attend(state, None, &mut None, tell) {
             Err(_) => lost(self),
-            Ok(Attended::Collect { from_directory, states }) => {
-                let collected = self.collect(from_directory, &states, own);
+            Ok(Attended::Collect { from_directory, bytes, states }) => {
+                let collected = self.collect(from_directory, bytes, &states, own);
                 match collected {
                     Ok(report) => Ending::Met(report.map(Box::new)),
                     Err(error) => {
@@ -240,8 +240,8 @@ impl Coordinator {
                 Verdict::Refuse { reason } => {
                     return Ok(Attended::Refused(self.refused.get_or_init(|| reason).clone()));
                 }
-                Verdict::Collect { from_directory } => {
-                    return Ok(Attended::Collect { from_directory, states });
+                Verdict::Collect { from_directory, bytes } => {
+                    return Ok(Attended::Collect { from_directory, bytes, states });
                 }
             }
         }

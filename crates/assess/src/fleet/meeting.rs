@@ -47,7 +47,11 @@ pub(super) enum Verdict {
     /// Every rank leaves: one could not begin.
     Refuse { reason: String },
     /// All runs have ended: rank 0 collects the records, those of the directory or those that the ranks put.
-    Collect { from_directory: bool },
+    Collect {
+        from_directory: bool,
+        /// Length of all records.
+        bytes: u64,
+    },
 }
 
 impl RankState {
@@ -84,7 +88,7 @@ pub(super) fn verdict(
     }
     let Some(point) = states.iter().filter_map(RankState::point).min() else {
         let bytes = states.iter().map(RankState::bytes).sum();
-        return Verdict::Collect { from_directory: collects_from_directory(bytes) };
+        return Verdict::Collect { from_directory: collects_from_directory(bytes), bytes };
     };
     let interrupted = states.iter().enumerate().find_map(|(rank, state)| match state {
         RankState::Ended { interrupted: Some(reason), .. } => Some(of_a_rank(rank, reason)),
@@ -147,7 +151,8 @@ mod tests {
         // Once all know of it, a rank that is late to end may start nothing new, and is waited for.
         let again = verdict(&states, |_| String::new(), true, |_| false);
         assert!(matches!(again, Verdict::Start { .. }));
-        assert_eq!(of(&[ended(Some("signal 15")), ended(None)]), Verdict::Collect { from_directory: false });
-        assert_eq!(of(&[ended(None), ended(None), ended(None)]), Verdict::Collect { from_directory: true });
+        let collect = |from_directory, bytes| Verdict::Collect { from_directory, bytes };
+        assert_eq!(of(&[ended(Some("signal 15")), ended(None)]), collect(false, 20));
+        assert_eq!(of(&[ended(None), ended(None), ended(None)]), collect(true, 30));
     }
 }

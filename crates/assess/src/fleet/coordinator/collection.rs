@@ -11,19 +11,17 @@ use super::{Coordinator, FleetError, RankState};
 const LAUNCHER_BYTES_PER_SECOND: u64 = 1 << 20;
 
 impl Coordinator {
-    /// Brings all records to rank 0.
+    /// Brings all records to rank 0, which are so many bytes: no rank is done before the last.
     pub(super) fn collect(
         &mut self,
         from_directory: bool,
+        bytes: u64,
         states: &[RankState],
         own: Option<(RunRecord, String)>,
     ) -> Result<Option<FleetReport>, FleetError> {
         self.exchange.phase = "the records of all ranks";
         let (record, text) = own.unzip();
         let text = text.unwrap_or_default();
-        // Rank 0 knows how much all ranks put; the others are not done before it, whatever they know.
-        let own_bytes = text.len() as u64 * u64::from(self.place.ranks);
-        let bytes: u64 = states.iter().map(RankState::bytes).sum::<u64>().max(own_bytes);
         if !from_directory && self.place.rank != 0 && !text.is_empty() {
             self.exchange.put("record", text.as_bytes())?;
         }
