@@ -273,7 +273,7 @@ impl Coordinator {
     fn decide(&self, states: &[RankState]) -> Verdict {
         let by_directory = |bytes: u64| {
             let is_large = self.place.ranks > MOST_RANKS_BY_LAUNCHER || bytes > MOST_BYTES_BY_LAUNCHER;
-            is_large && self.is_shared()
+            is_large && !states.iter().any(RankState::is_unwritten) && self.is_shared()
         };
         let decided = verdict(states, |rank| self.place.name_of(rank as u32), self.is_stopped, by_directory);
         match decided {

@@ -63,6 +63,11 @@ impl RankState {
         }
     }
 
+    /// True for a rank whose record the directory does not have.
+    pub fn is_unwritten(&self) -> bool {
+        matches!(self, RankState::Ended { note: Some(_), bytes, .. } if *bytes > 0)
+    }
+
     fn point(&self) -> Option<RunPoint> {
         match self {
             RankState::Ready { point, .. } | RankState::Asks { point } => Some(*point),
@@ -139,6 +144,18 @@ mod tests {
         // A question stands before the phases of its test.
         let asks = RankState::Asks { point: RunPoint { step: 2, stage: 0 } };
         assert_eq!(of(&[ready(2, 1, None), asks]), Verdict::Answer { point: RunPoint { step: 2, stage: 0 } });
+    }
+
+    #[test]
+    fn records_that_were_not_written_are_known() {
+        let state = |bytes, note: Option<&str>| RankState::Ended {
+            bytes,
+            note: note.map(str::to_owned),
+            interrupted: None,
+        };
+        assert!(state(10, Some("cannot write")).is_unwritten());
+        // A rank that failed has no record at all.
+        assert!(!state(10, None).is_unwritten() && !state(0, Some("no space")).is_unwritten());
     }
 
     #[test]
