@@ -60,16 +60,16 @@ impl RankFiles {
         self.complete.is_empty() && self.partial.is_empty()
     }
 
-    /// The merged record of a job of `ranks`; `None` where no rank has one that can be merged.
+    /// The merged record of a job of `ranks`, or of as many as its records say; `None` where no rank has one that can be merged.
     ///
     /// # Errors
     /// The records are of different jobs.
-    pub fn merged(&self, ranks: u32) -> Result<Option<RunRecord>, Complaint> {
+    pub fn merged(&self, ranks: Option<u32>) -> Result<Option<RunRecord>, Complaint> {
         if self.is_empty() {
             return Ok(None);
         }
         let records = self.complete.len() + self.partial.len();
-        let mut merging = Merging::new(MergeRules { ranks: Some(ranks), records, ..MergeRules::default() });
+        let mut merging = Merging::new(MergeRules { ranks, records, ..MergeRules::default() });
         let complete: Vec<&Path> = self.complete.iter().map(PathBuf::as_path).collect();
         read_files(&complete, |read| merging.add(read))?;
         let partial: Vec<&Path> = self.partial.iter().map(PathBuf::as_path).collect();

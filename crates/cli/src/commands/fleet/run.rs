@@ -248,7 +248,7 @@ impl Job<'_> {
         let end = self.launch(self.whole(), &self.out, RankOutput::PassedOn, watch)?;
         let ranks = self.whole().ranks();
         let files = RankFiles::of(&self.out);
-        let record = if end.has_report && end.code == Some(0) { None } else { files.merged(ranks)? };
+        let record = if end.has_report && end.code == Some(0) { None } else { files.merged(Some(ranks))? };
         let whole = record.as_ref().map(|record| files.are_whole_as_seen(record));
         match (remainder(&end, whole), record) {
             (Remainder::Nothing(exit), _) => Ok(exit),
@@ -299,7 +299,7 @@ impl Job<'_> {
             output::warn(&format!("Run {} of {}: {} {ranks}", place + 1, steps.len(), step.ranks()));
             let end = self.launch(step, &out, RankOutput::Dropped, watch)?;
             let files = RankFiles::of(&out);
-            match files.merged(step.ranks())? {
+            match files.merged(Some(step.ranks()))? {
                 Some(record) => {
                     let is_whole = files.are_whole(&record);
                     if !is_whole {

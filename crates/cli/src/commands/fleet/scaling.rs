@@ -171,6 +171,13 @@ fn directories(path: &Path) -> Result<Vec<PathBuf>, Complaint> {
 /// The records of a directory: merged ones are runs of their own, those of ranks make one run.
 fn of_directory(path: &Path) -> Result<Vec<LoadedRun>, Complaint> {
     let source = path.display().to_string();
+    let ranks = RankFiles::of(path);
+    // As the run itself counts ranks that did not come to their end.
+    if !ranks.partial.is_empty()
+        && let Some(record) = ranks.merged(None)?
+    {
+        return Ok(vec![LoadedRun { source, record }]);
+    }
     let names = expand(std::slice::from_ref(&source))?;
     let files: Vec<&Path> = names.iter().filter_map(SourceName::file).collect();
     let mut runs = Vec::new();
