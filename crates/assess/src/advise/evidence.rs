@@ -19,12 +19,13 @@ use crate::observed_load::read_observed_load;
 const PARTS: u64 = 60;
 /// Size of I/Os where nothing says it, bytes.
 const USUAL_BYTES: u64 = 4096;
-/// A stated load is predicted over a day.
-const DAY_NS: u64 = 86_400_000_000_000;
+/// A stated load is predicted over a month of 31 days: it goes on, and so has to hold without the credits of the beginning.
+const STATED_NS: u64 = 31 * 86_400_000_000_000;
 /// Intervals of a stated load.
 const STATED_STEPS: u64 = 48;
-/// Bursts of a stated load that are predicted.
-const STATED_BURSTS: u64 = 4;
+/// Fewest and most bursts of a stated load that are predicted.
+const FEWEST_BURSTS: u64 = 4;
+const MOST_BURSTS: u64 = 1_000;
 
 /// What is known of a load.
 pub(super) struct Evidence {
@@ -214,7 +215,7 @@ impl Evidence {
     }
 }
 
-/// The sums of a stated load: a day at its rate, or some of its bursts.
+/// The sums of a stated load: a month at its rate, or with its bursts as far as these are not too many.
 fn stated_demand(need: &VolumeNeed) -> LoadDemand {
     let bytes = need.load.mean_bytes();
     let share = need.load.read_fraction;
@@ -232,7 +233,7 @@ fn stated_demand(need: &VolumeNeed) -> LoadDemand {
     };
     let steps: Vec<DemandStep> = match need.burst {
         None => {
-            let length = DAY_NS / STATED_STEPS;
+            let length = STATED_NS / STATED_STEPS;
             (0..STATED_STEPS).map(|index| step(index * length, length, need.iops)).collect()
         }
         Some(burst) => {
@@ -244,7 +245,8 @@ fn stated_demand(need: &VolumeNeed) -> LoadDemand {
                     step(start + burst.length_ns, rest, burst.iops_between),
                 ]
             };
-            (0..STATED_BURSTS).flat_map(of_period).collect()
+            let bursts = (STATED_NS / burst.period_ns.max(1)).clamp(FEWEST_BURSTS, MOST_BURSTS);
+            (0..bursts).flat_map(of_period).collect()
         }
     };
     let length_ns = steps.last().map_or(1, |step| step.start_ns + step.length_ns);

@@ -92,6 +92,26 @@ fn bursts_are_served_by_credits_where_these_suffice() {
 }
 
 #[test]
+fn credits_that_run_out_after_days_do_not_sustain_a_stated_load() {
+    // st1 of 1 TiB has 40 MiB/s and credits for a day and a half at 50 MB/s.
+    let need = NeedSettings { bytes_per_second: Some(50_000_000), ..NeedSettings::default() };
+    let advice = advise(&stated(need, &["aws-st1?size=1TiB"])).unwrap();
+    assert!(advice.candidates[0].verdict.verdict.is_missed(), "{:?}", advice.candidates[0].verdict);
+    let exhausted = advice.candidates[0].predicted.first().unwrap().exhausted_ns;
+    assert!(exhausted.is_some_and(|ns| ns > 86_400_000_000_000), "{exhausted:?}");
+    // 100 IOPS and 5.4 M credits, of which each burst takes more than come back until the next one.
+    let need = NeedSettings {
+        iops: Some(1500),
+        burst: Some((Nanos::from_secs(1_800), Nanos::from_secs(86_400))),
+        baseline_iops: Some(80),
+        ..NeedSettings::default()
+    };
+    let advice = advise(&stated(need, &["aws-gp2?size=33GiB"])).unwrap();
+    let exhausted = advice.candidates[0].predicted.first().unwrap().exhausted_ns;
+    assert!(exhausted.is_some_and(|ns| ns > 4 * 86_400_000_000_000), "{exhausted:?}");
+}
+
+#[test]
 fn the_plain_prediction_of_own_limits() {
     // 1,000 IOPS for 40 minutes on 3,000.
     let file = cloudwatch(&[300_000; 8], 1.0);
