@@ -21,6 +21,8 @@ const MOST_CHANCE: f64 = 0.5;
 const LIMITED_BELOW: f64 = 0.5;
 /// Completions that are kept in mind.
 const MOST_KEPT: usize = 1 << 16;
+/// Of so many requests with a latency, at most one without: others say nothing of what followed them.
+const MOST_LACKING: u64 = 20;
 /// Requests below which nothing is inferred.
 const LEAST_REQUESTS: u64 = 100;
 
@@ -58,7 +60,8 @@ pub struct PaceCounter {
     unclaimed: Vec<u64>,
     requests: u64,
     follows: u64,
-    lacks_latency: bool,
+    /// Requests without a latency, such as those in flight at the end.
+    lacking: u64,
     first_ns: Option<u64>,
     last_ns: u64,
     /// Outstanding requests as seen by the next one: sum and sum of squares.
@@ -69,7 +72,7 @@ impl PaceCounter {
     /// Looks at the next request.
     pub fn push(&mut self, request: &ObservedRequest) {
         let Some(latency) = request.latency_ns else {
-            self.lacks_latency = true;
+            self.lacking += 1;
             return;
         };
         let at = request.at_ns;
@@ -95,7 +98,8 @@ impl PaceCounter {
 
     /// The pace of the requests so far.
     pub fn pace(&self) -> LoadPace {
-        if self.lacks_latency || self.requests < LEAST_REQUESTS {
+        let lacks_latencies = self.lacking.saturating_mul(MOST_LACKING) > self.requests;
+        if lacks_latencies || self.requests < LEAST_REQUESTS {
             return LoadPace::Unknown;
         }
         let count = self.requests as f64;
@@ -153,6 +157,18 @@ mod tests {
             (at, latency)
         });
         assert_eq!(pace(clients.collect::<Vec<_>>()), LoadPace::Closed);
+    }
+
+    #[test]
+    fn a_few_requests_may_lack_their_latency() {
+        let client = |lacks: fn(u64) -> bool| {
+            let latency = move |index| if lacks(index) { 0 } else { 1_000_000 };
+            pace((0..1000).map(move |index| (index * 1_000_000, latency(index))))
+        };
+        // The one in flight at the end, and some that were lost.
+        assert_eq!(client(|index| index == 999), LoadPace::Closed);
+        assert_eq!(client(|index| index % 50 == 7), LoadPace::Closed);
+        assert_eq!(client(|index| index % 10 == 7), LoadPace::Unknown);
     }
 
     #[test]
