@@ -57,6 +57,8 @@ pub struct AdviseSettings {
 
 /// Seconds of a billing month: 730 hours.
 const MONTH_S: f64 = 730.0 * 3600.0;
+/// What a name says of the instance that its volume is attached to.
+const OWN_INSTANCE: [&str; 3] = ["instance=", "instance_iops=", "instance_bandwidth="];
 /// All providers.
 const ALL: &str = "all";
 
@@ -66,7 +68,7 @@ const ALL: &str = "all";
 /// A file cannot be read or holds nothing to predict from, or a volume makes no sense.
 pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
     let catalog = settings.types.catalogue()?;
-    let current = settings.current.as_deref().map(|name| named(name, &settings.types)).transpose()?;
+    let current = present(settings).transpose()?;
     let evidence = Evidence::read(settings)?;
     let objective = objective(settings, &evidence, current.is_some());
     let predictor = Predictor::new(&evidence, &objective);
@@ -106,9 +108,27 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
     Ok(advice)
 }
 
-/// The volume that is called so, with or without `sim:`.
-fn named(name: &str, types: &VolumeTypes) -> Result<SimulatedVolume, AssessError> {
-    let full = if name.starts_with("sim:") { name.to_owned() } else { format!("sim:{name}") };
+/// The present volume: on the instance that is asked for, unless it cannot be attached to that, as to one of another provider.
+fn present(settings: &AdviseSettings) -> Option<Result<SimulatedVolume, AssessError>> {
+    let name = settings.current.as_deref()?;
+    let instance = settings.instance.as_deref();
+    let is_known = instance.is_some_and(|id| !Instances::shipped().named(id).is_empty());
+    let found = named(name, instance, &settings.types);
+    Some(match is_known {
+        true => found.or_else(|_| named(name, None, &settings.types)),
+        false => found,
+    })
+}
+
+/// The volume that is called so, with or without `sim:`, on the instance that is asked for unless its name says one.
+fn named(name: &str, instance: Option<&str>, types: &VolumeTypes) -> Result<SimulatedVolume, AssessError> {
+    let mut full = if name.starts_with("sim:") { name.to_owned() } else { format!("sim:{name}") };
+    let own = full.split_once('?').map(|(_, parts)| parts);
+    let has_own = own
+        .is_some_and(|own| own.split('&').any(|part| OWN_INSTANCE.iter().any(|key| part.starts_with(key))));
+    if let Some(instance) = instance.filter(|_| !has_own) {
+        full += &format!("{}instance={instance}", if own.is_some() { '&' } else { '?' });
+    }
     SimulatedVolume::named(Path::new(&full), types)
 }
 
@@ -192,7 +212,7 @@ impl Asker<'_> {
             match catalog.get(name.strip_prefix("sim:").unwrap_or(name)) {
                 Some(entry) => self.of_type(entry, instance.as_deref(), advice),
                 None => {
-                    let volume = named(name, &self.settings.types)?;
+                    let volume = named(name, self.settings.instance.as_deref(), &self.settings.types)?;
                     advice.candidates.push(self.candidate(&volume, self.settings.growth)?);
                 }
             }

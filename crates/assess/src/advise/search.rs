@@ -142,11 +142,7 @@ impl TypeSearch<'_> {
 impl Asker<'_> {
     /// Bytes to store: as asked, as the present volume, as the load touches, or the least there is.
     fn size_bytes(&self) -> u64 {
-        let of_current = || {
-            let name = self.settings.current.as_deref()?;
-            let volume = super::named(name, &self.settings.types).ok()?;
-            Some(volume.size())
-        };
+        let of_current = || Some(super::present(self.settings)?.ok()?.size());
         let known = self.settings.size.or_else(of_current).or(self.predictor.evidence.size_bytes);
         known.unwrap_or(1 << 30)
     }

@@ -112,6 +112,33 @@ fn credits_that_run_out_after_days_do_not_sustain_a_stated_load() {
 }
 
 #[test]
+fn the_instance_limits_volumes_that_are_named() {
+    let file = cloudwatch(&[3_000_000; 4], 1.0);
+    let names =
+        ["custom?iops=20000&latency=1ms&size=1GiB", "aws-gp3?size=100GiB&iops=12000&instance=m5.large"];
+    let asked = AdviseSettings {
+        current: Some("aws-gp3?size=100GiB&iops=12000".to_owned()),
+        instance: Some("m6i.large".to_owned()),
+        ..observed(&file, &names)
+    };
+    let advice = advise(&asked).unwrap();
+    let of =
+        |begin: &str| advice.candidates.iter().find(|candidate| candidate.target.starts_with(begin)).unwrap();
+    assert!(of("sim:custom").target.ends_with("&instance=m6i.large"));
+    assert_eq!(of("sim:aws-gp3").instance.as_deref(), Some("m5.large"));
+    let current = advice.current.as_ref().unwrap();
+    assert_eq!(current.instance.as_deref(), Some("m6i.large"));
+    // One of another provider is not that of the present volume.
+    let elsewhere = AdviseSettings { instance: Some("m6i.large".to_owned()), ..settings(&[]) };
+    let current = Some("azure-premium-ssd?size=512GiB".to_owned());
+    let volume = present(&AdviseSettings { current, ..elsewhere.clone() }).unwrap().unwrap();
+    assert_eq!(volume.chosen.unwrap().1.instance, None);
+    let current = Some("aws-gp2?size=100GiB".to_owned());
+    let unknown = AdviseSettings { current, instance: Some("m6i.lardge".to_owned()), ..elsewhere };
+    assert!(present(&unknown).unwrap().is_err());
+}
+
+#[test]
 fn the_plain_prediction_of_own_limits() {
     // 1,000 IOPS for 40 minutes on 3,000.
     let file = cloudwatch(&[300_000; 8], 1.0);
