@@ -9,8 +9,8 @@ mod search;
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::advise::{
-    Advice, AdviseObjective, AdvisedCandidate, AdvisedParameters, ObjectiveSource, Prediction, PredictionSet,
-    Requirement, UnsuitableCandidate,
+    Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, ObjectiveSource, Prediction,
+    PredictionSet, Requirement, UnsuitableCandidate,
 };
 use fathom_analysis::criterion::{Criterion, CriterionVerdict};
 use fathom_catalog::{Catalog, CatalogEntry, Instances, Lifecycle, MonthlyUse, Parameters};
@@ -76,11 +76,13 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
         let predicted = predictor.predict(&volume.model, volume.seed, 1.0);
         (volume, predicted)
     });
+    let screened = current.as_ref().map(|(volume, _)| predictor.screen(&volume.model, volume.seed, 1.0));
     let asker = Asker {
         settings,
         predictor: &predictor,
         objective: &objective,
         current: current.as_ref().map(|(_, predicted)| predicted),
+        screened: screened.as_ref(),
     };
     let mut advice = Advice {
         observed: evidence.load.clone(),
@@ -180,6 +182,8 @@ struct Asker<'a> {
     objective: &'a AdviseObjective,
     /// The prediction for the present volume, under the load as it is.
     current: Option<&'a PredictionSet>,
+    /// The same as the volumes of a search are predicted: theirs are compared with it, one way of arrival with the same.
+    screened: Option<&'a PredictionSet>,
 }
 
 impl Asker<'_> {
@@ -231,7 +235,11 @@ impl Asker<'_> {
             }
             None => {}
         }
-        advice.current = Some(AdvisedCandidate { is_current: true, ..self.candidate(volume, 1.0)? });
+        if let Some(predicted) = self.current.cloned() {
+            let verdict = self.objective.verdict(&predicted, self.current);
+            let candidate = self.described(volume, predicted, verdict, self.predictor.replays(false))?;
+            advice.current = Some(AdvisedCandidate { is_current: true, ..candidate });
+        }
         Ok(())
     }
 
@@ -255,12 +263,23 @@ impl Asker<'_> {
 
     /// A volume with its prediction, verdict and price, at a growth of the load.
     fn candidate(&self, volume: &SimulatedVolume, growth: f64) -> Result<AdvisedCandidate, AssessError> {
-        let predicted = match self.settings.candidates.is_empty() {
-            true => self.predictor.screen(&volume.model, volume.seed, growth),
-            false => self.predictor.predict(&volume.model, volume.seed, growth),
+        let is_search = self.settings.candidates.is_empty();
+        let (predicted, current) = match is_search {
+            true => (self.predictor.screen(&volume.model, volume.seed, growth), self.screened),
+            false => (self.predictor.predict(&volume.model, volume.seed, growth), self.current),
         };
-        let verdict = self.objective.verdict(&predicted, self.current);
-        let is_replayed = self.predictor.replays(self.settings.candidates.is_empty());
+        let verdict = self.objective.verdict(&predicted, current);
+        self.described(volume, predicted, verdict, self.predictor.replays(is_search))
+    }
+
+    /// A volume with a prediction and what follows from it.
+    fn described(
+        &self,
+        volume: &SimulatedVolume,
+        predicted: PredictionSet,
+        verdict: AdviseVerdict,
+        is_replayed: bool,
+    ) -> Result<AdvisedCandidate, AssessError> {
         let price = predicted.first().map(|first| self.price(volume, first)).transpose()?.flatten();
         let (id, parameters) = match &volume.chosen {
             Some((id, parameters)) => (id.clone(), parameters.clone()),

@@ -2,6 +2,7 @@
 //! search is for the lowest such rate whose prediction meets the objective. It may be far below the peak of the load, where burst
 //! credits or a queue serve that.
 
+use fathom_analysis::advise::PredictionSet;
 use fathom_analysis::criterion::CriterionVerdict;
 use fathom_catalog::{CatalogEntry, OfferedLoad, Parameters, VolumeNeed};
 
@@ -90,8 +91,13 @@ impl TypeSearch<'_> {
         let offer = self.entry.offer(&need).map_err(|unsuitable| unsuitable.why)?;
         let resolved = self.entry.resolve(&offer.parameters).map_err(|refusal| refusal.reason)?;
         let predicted = self.asker.predictor.screen(&resolved.model, 0, self.asker.settings.growth);
-        let verdict = self.asker.objective.verdict(&predicted, self.asker.current).verdict;
+        let verdict = self.compared(&predicted);
         Ok(TriedVolume { parameters: offer.parameters, verdict })
+    }
+
+    /// Of named types the search is by sums too, of many requests, and so is the present volume that these are compared with.
+    fn compared(&self, predicted: &PredictionSet) -> CriterionVerdict {
+        self.asker.objective.verdict(predicted, self.asker.screened).verdict
     }
 
     fn size_bytes(&self) -> u64 {
