@@ -74,15 +74,17 @@ impl Evidence {
         };
         let mut evidence = Evidence::of_load(&name, load, settings.size)?;
         evidence.load.files = files;
-        for (name, finer) in &loads {
+        for (name, finer) in &mut loads {
+            close_gaps(finer);
             evidence.shape_by(name, finer);
         }
         evidence.note_arrivals();
         Ok(evidence)
     }
 
-    fn of_load(name: &str, load: ObservedLoad, size: Option<u64>) -> Result<Evidence, AssessError> {
+    fn of_load(name: &str, mut load: ObservedLoad, size: Option<u64>) -> Result<Evidence, AssessError> {
         let profile = load_profile(&load);
+        close_gaps(&mut load);
         let sequential = profile.order.as_ref().map(|order| order.sequential);
         let refused = |reason: &str, hint: &str| AssessError::Need {
             reason: format!("{name}: {reason}"),
@@ -259,6 +261,24 @@ fn stated_demand(need: &VolumeNeed) -> LoadDemand {
     }
 }
 
+/// Leaves the stretches without data out of requests: those after a gap come as much earlier, so that it neither fills credits nor
+/// lowers rates. Intervals say themselves when they begin.
+fn close_gaps(load: &mut ObservedLoad) {
+    let LoadCourse::Requests(trace) = &mut load.course else { return };
+    let mut gaps = load.gaps.iter().peekable();
+    let mut passed_ns = 0_u64;
+    for request in &mut trace.requests {
+        while let Some(gap) = gaps.next_if(|gap| gap.start_ns.saturating_add(gap.length_ns) <= request.at_ns)
+        {
+            passed_ns = passed_ns.saturating_add(gap.length_ns);
+        }
+        let inside_ns = gaps.peek().map_or(0, |gap| request.at_ns.saturating_sub(gap.start_ns));
+        request.at_ns = request.at_ns.saturating_sub(passed_ns.saturating_add(inside_ns));
+    }
+    let all_ns = load.gaps.iter().map(|gap| gap.length_ns).fold(0, u64::saturating_add);
+    load.length_ns = load.length_ns.saturating_sub(all_ns);
+}
+
 /// What requests of a load wait for.
 fn pace(load: &ObservedLoad) -> LoadPace {
     let LoadCourse::Requests(trace) = &load.course else { return LoadPace::Unknown };
@@ -295,7 +315,7 @@ fn advised_load(load: &ObservedLoad, profile: &LoadProfile, demand: &LoadDemand)
             LoadCourse::Intervals(_) => "intervals",
         },
         started_unix_ns: load.started_unix_ns,
-        length_ns: load.length_ns,
+        length_ns: profile.length_ns,
         observed_ns: profile.observed_ns,
         resolution_ns: profile.resolution_ns,
         ops: demand.ops(),
@@ -333,4 +353,71 @@ fn burstiest(fine: &LoadDemand, window: u64) -> Vec<u64> {
     let busy = windows.windows(parts).filter(|stretch| stretch.iter().any(|ops| *ops > 0));
     let most = busy.max_by(|one, other| burstiness(one).total_cmp(&burstiness(other)));
     most.map_or_else(|| vec![1; parts], <[u64]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::Op;
+    use fathom_observed::{
+        GapReason, LoadClock, LoadFormat, LoadGap, ObservedInterval, RequestPoint, RequestTrace,
+    };
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn load(course: LoadCourse, gaps: &[(u64, u64)]) -> ObservedLoad {
+        let gap = |&(start, length): &(u64, u64)| LoadGap {
+            start_ns: start * SECOND_NS,
+            length_ns: length * SECOND_NS,
+            reason: GapReason::Missing,
+        };
+        ObservedLoad {
+            format: LoadFormat::Blkparse,
+            device: "8:0".to_owned(),
+            started_unix_ns: None,
+            clock: LoadClock::Relative,
+            length_ns: 100 * SECOND_NS,
+            course,
+            gaps: gaps.iter().map(gap).collect(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn requests(seconds: &[u64]) -> LoadCourse {
+        let request = |&at: &u64| ObservedRequest {
+            at_ns: at * SECOND_NS,
+            offset: 0,
+            latency_ns: std::num::NonZeroU64::new(1_000),
+            bytes: 4096,
+            file: 0,
+            op: Op::Read,
+        };
+        LoadCourse::Requests(RequestTrace {
+            files: Vec::new(),
+            requests: seconds.iter().map(request).collect(),
+            has_times: true,
+            point: RequestPoint::Driver,
+        })
+    }
+
+    #[test]
+    fn stretches_without_data_neither_pass_nor_count() {
+        let gaps = [(10, 30), (60, 20)];
+        let recorded = load(requests(&[0, 9, 10, 25, 40, 59, 80, 99]), &gaps);
+        let evidence = Evidence::of_load("recorded", recorded, None).unwrap();
+        let times: Vec<u64> = evidence.requests.iter().map(|one| one.at_ns / SECOND_NS).collect();
+        assert_eq!(times, [0, 9, 10, 10, 10, 29, 30, 49]);
+        assert_eq!(evidence.demand.length_ns, 50 * SECOND_NS);
+        assert!((evidence.load.iops - 8.0 / 50.0).abs() < 1e-9, "{}", evidence.load.iops);
+        assert_eq!((evidence.load.length_ns, evidence.load.observed_ns), (100 * SECOND_NS, 50 * SECOND_NS));
+        assert!(evidence.notes.iter().any(|note| note.starts_with("stretches without data are left out")));
+        // Intervals begin when they say, and those of a fold skip the time between.
+        let interval =
+            ObservedInterval { start_ns: 40 * SECOND_NS, length_ns: 1, ..ObservedInterval::default() };
+        let mut sums = load(LoadCourse::Intervals(vec![interval]), &gaps);
+        let before = sums.clone();
+        close_gaps(&mut sums);
+        assert_eq!(sums, before);
+    }
 }
