@@ -98,7 +98,8 @@ impl TracedRecording {
         self.lost_before += lost;
         if lost > 0 {
             self.blocks.lost += lost;
-            self.joiner.lost(now_ns);
+            // Just now, not at the time up to which events are complete.
+            self.joiner.lost(work.now_ns());
         }
         let joined = self.joiner.ready(now_ns, |request| self.blocks.push(request));
         self.blocks.overdue += joined.without_latency;
