@@ -1,6 +1,7 @@
 //! The record of a test from its plan and its outcome, whose counts are stored as they are.
 
-use fathom_model::{IoPriority, JobPlan, RunPlan};
+use fathom_model::plan::IoPriority;
+use fathom_model::{JobPlan, RunPlan};
 use fathom_stats::{PhaseOutcome, PriorityLatency, RunOutcome, WorkerOutcome};
 
 use crate::*;

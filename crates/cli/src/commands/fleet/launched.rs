@@ -208,7 +208,7 @@ mod tests {
         let passing = Passing { end, state: state.clone() };
         let writer = std::thread::spawn(move || {
             let _sender: Sender<()> = sender;
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::park_timeout(Duration::from_millis(50));
             state.has_report.store(true, Ordering::Release);
         });
         assert!(passing.finish(Duration::from_millis(1)));
