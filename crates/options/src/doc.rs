@@ -282,10 +282,12 @@ const PAGE_HEAD: &str = "\
 - `--status-interval` prints at each interval, where bandwidth and IOPS samples are those of half seconds; `--bandwidth-log` does not need
   `--eta`.
 - `cmdprio_percentage` and `cmdprio_bssplit` choose requests by other random numbers than fio. The order of the shares of one size is
-  that given; a class or level of `cmdprio_bssplit` above its range is refused (fio cuts it). Simulated volumes have no priorities.
+  that given; a class or level of `cmdprio_bssplit` above its range is refused (fio cuts it). Simulated volumes have no
+  priorities.
 - `io_submit_mode=offload` has a thread for each request of `iodepth` and reports the queue depth of these threads; fio reports a depth
-  of 1, and version 3.33 may hang. Completion latencies include the wake-up of the thread, which fio counts in the total latency alone. It changes nothing with libaio and posixaio; other engines than these and psync, sync, vsync,
-  pvsync and pvsync2 are refused (fio refuses io_uring).
+  of 1, and version 3.33 may hang. Completion latencies include the wake-up of the thread, which fio counts in the total latency
+  alone. It changes nothing with libaio and posixaio; other engines than these and psync, sync, vsync, pvsync and pvsync2 are refused
+  (fio refuses io_uring).
 - `trim_percentage` needs `verify`, `trim_backlog` and a job that writes, else it is refused; fio then trims nothing. Trims go to files
   too, as holes. fio 3.33 aborts at the first trim.
 - The random numbers of a seed are repeatable, but differ from fio's for the same seed.
