@@ -65,11 +65,11 @@ impl Cluster {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         for rank in 0..4 {
-            let labels = [format!("--label=rank={rank}"), "--label=ranks=4".to_owned()];
+            let label = format!("--label=rank={rank}");
             let seed = format!("--seed={}", rank + 1);
             let volume = "sim:custom?iops=3000&latency=500us&size=10GiB";
             let fixed = ["bench", "--runtime=10", "--only=rand-read", "--history=h.db"];
-            run(dir.path(), &[&fixed[..], &[&labels[0], &labels[1], &seed, volume]].concat()).succeeded();
+            run(dir.path(), &[&fixed[..], &[&label, &seed, volume]].concat()).succeeded();
             let file = home.join(format!("records/rank-0000{rank}.json"));
             run(dir.path(), &["history", "--history=h.db", "export", "last", "-o", file.to_str().unwrap()])
                 .succeeded();

@@ -109,9 +109,10 @@ impl RankFiles {
     }
 
     /// The same where the other hosts may keep their records in directories that are not seen here: ranks that met at the end took
-    /// their marks away.
+    /// their marks away. Rank 0, which reports, has a record where it is seen at all.
     pub fn are_whole_as_seen(&self, record: &RunRecord) -> bool {
-        self.are_whole(record) || !self.has_marks && self.ended_well(record)
+        let has_first = record.header.fleet.as_ref().is_none_or(|fleet| !fleet.missing.contains(&0));
+        self.are_whole(record) || has_first && !self.has_marks && self.ended_well(record)
     }
 
     fn ended_well(&self, record: &RunRecord) -> bool {

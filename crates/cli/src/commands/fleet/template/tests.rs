@@ -98,7 +98,7 @@ const MPI: Schema = Schema(&[
 const COMMAND: Schema = Schema(&[("!argv", "[]text", &[])]);
 const ASSERTION: Schema = Schema(&[("!that", "text", &[]), ("fail_msg", "text", &[])]);
 const FILE: Schema =
-    Schema(&[("!path", "text", &[]), ("state", "one of directory", &[]), ("mode", "text", &[])]);
+    Schema(&[("!path", "text", &[]), ("state", "one of directory|absent", &[]), ("mode", "text", &[])]);
 const FETCH: Schema = Schema(&[("!src", "text", &[]), ("!dest", "text", &[]), ("flat", "bool", &[])]);
 const MESSAGE: Schema = Schema(&[("!msg", "text", &[])]);
 const TASK: Schema = Schema(&[
@@ -113,6 +113,7 @@ const TASK: Schema = Schema(&[
     ("register", "text", &[]),
     ("changed_when", "bool", &[]),
     ("failed_when", "text", &[]),
+    ("delegate_to", "text", &[]),
     ("run_once", "bool", &[]),
 ]);
 const VARIABLES: Schema =
