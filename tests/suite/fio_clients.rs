@@ -148,6 +148,10 @@ fn command_lines_of_scripts_have_fios_exit_status_and_fields() {
 #[test]
 fn tools_of_debians_package_read_our_reports_and_logs() {
     need!(tool "fio_jsonplus_clat2csv", tool "fio2gnuplot", tool "genfio", tool "python3");
+    // Debian's package does not depend on the module six, which its tools import.
+    let Some(packages) = packages() else {
+        return skip("needs the Python packages that cargo xtask test installs");
+    };
     let _loading = loading();
     let (home, scratch) = (scratch(), scratch());
     let directory = scratch.path();
@@ -156,13 +160,18 @@ fn tools_of_debians_package_read_our_reports_and_logs() {
     let line = "--name=a --filename=f --size=4m --rw=randrw --rate_iops=400 --time_based --runtime=2 --output-format=json+ \
                 --output=report.json --write_bw_log=a --log_avg_msec=500";
     must_run(program.args(line.split_whitespace()));
-    must_run(Command::new("fio_jsonplus_clat2csv").args(["report.json", "out.csv"]).current_dir(directory));
+    let tool = |name: &str| {
+        let mut command = Command::new(name);
+        command.current_dir(directory).env("PYTHONPATH", &packages);
+        command
+    };
+    must_run(tool("fio_jsonplus_clat2csv").args(["report.json", "out.csv"]));
     let table = std::fs::read_to_string(directory.join("out_job0.csv")).expect("a table of each job");
     assert!(table.lines().count() > 10 && table.contains("read_clat_ns_count"), "{table}");
-    must_run(Command::new("fio2gnuplot").args(["-p", "*_bw.1.log"]).current_dir(directory));
+    must_run(tool("fio2gnuplot").args(["-p", "*_bw.1.log"]));
     let means = std::fs::read_to_string(directory.join("_bw.1.average"));
     assert!(means.is_ok_and(|means| !means.trim().is_empty()));
-    must_run(Command::new("genfio").args("-d sda -r 5 -b 4k -m randread".split(' ')).current_dir(directory));
+    must_run(tool("genfio").args("-d sda -r 5 -b 4k -m randread".split(' ')));
     let generated = std::fs::read_dir(directory).expect("the scratch directory is ours").flatten();
     let jobs: Vec<_> = generated
         .map(|entry| entry.path())

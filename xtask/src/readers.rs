@@ -8,8 +8,14 @@ use anyhow::Context as _;
 use crate::process::output;
 
 /// Packages with their versions.
-const PACKAGES: &[&str] =
-    &["duckdb==2.0.0", "pandas==3.1.1", "pyarrow==26.0.1", "fio-plot==1.1.21", "nbformat==5.10.4"];
+const PACKAGES: &[&str] = &[
+    "duckdb==2.0.0",
+    "pandas==3.1.1",
+    "pyarrow==26.0.1",
+    "fio-plot==1.1.21",
+    "nbformat==5.10.4",
+    "six==1.17.0",
+];
 
 /// Where the tests look for them.
 fn directory(root: &Path) -> PathBuf {
