@@ -226,7 +226,7 @@ fn the_play_has_the_fields_of_tasks() {
         let modules = fields.iter().filter(|(key, _)| key.starts_with("ansible.builtin."));
         assert_eq!(modules.count(), 1, "{task:?}");
     }
-    let Node::Map(measure) = &tasks[4] else { panic!("{tasks:?}") };
+    let Node::Map(measure) = &tasks[5] else { panic!("{tasks:?}") };
     let argv = measure[1].1.at("argv").texts();
     assert_eq!(argv[argv.len() - 3..], ["--only", "rand-read", "/mnt/a b"]);
     let bench = argv.iter().position(|word| *word == "bench").unwrap();
