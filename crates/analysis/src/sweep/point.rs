@@ -173,7 +173,7 @@ fn spot_of(test: &TestRecord) -> Option<SweepSpot> {
     Some(SweepSpot { rw, block_size_bytes: block, iodepth: job.iodepth(), numjobs })
 }
 
-/// Hosts that measured it; 1 of a test that is none of several.
+/// Hosts that measured it: 1 without a merged record.
 fn hosts_of(test: &TestRecord) -> f64 {
     test.fleet.as_ref().map_or(1, |fleet| fleet.measured().count().max(1)) as f64
 }

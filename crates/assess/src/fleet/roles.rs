@@ -139,7 +139,7 @@ fn contains(list: &str, number: u64) -> bool {
     number_ranges(list).is_some_and(|ranges| ranges.iter().any(|(from, to)| (*from..=*to).contains(&number)))
 }
 
-/// `0-3,8` as ranges; `None` where it is none.
+/// `0-3,8` as ranges; `None` where the text is no list of ranges.
 fn number_ranges(list: &str) -> Option<Vec<(u64, u64)>> {
     let range = |word: &str| {
         let (from, to) = word.split_once('-').unwrap_or((word, word));

@@ -92,7 +92,7 @@ impl Measuring {
         Ok(())
     }
 
-    /// As [`Measuring::announce`]; where this is a rank of a job, the others are told that it cannot begin.
+    /// As [`Measuring::announce`]; where this is a rank of a job, it tells the others if it cannot begin.
     ///
     /// # Errors
     /// As there.

@@ -73,7 +73,7 @@ impl RequestCode {
         (self.ends[index], self.lengths[index]) = (first + length, length);
     }
 
-    /// The request at `*at`, which moves behind it; `None` where there is none that is possible.
+    /// The request at `*at`, which moves behind it; `None` where the bytes are not valid.
     pub fn decode(&mut self, bytes: &[u8], at: &mut usize) -> Option<ObservedRequest> {
         let tag = *bytes.get(*at)?;
         *at += 1;

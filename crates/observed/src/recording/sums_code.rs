@@ -19,7 +19,7 @@ pub(super) fn encode(interval: &ObservedInterval, out: &mut Vec<u8>) {
     put_known(out, interval.utilization_ppm.map(u64::from));
 }
 
-/// The interval at `*at`, which moves behind it; `None` where there is none that is possible.
+/// The interval at `*at`, which moves behind it; `None` where the bytes are not valid.
 pub(super) fn decode(bytes: &[u8], at: &mut usize) -> Option<ObservedInterval> {
     let (start_ns, length_ns) = (get(bytes, at)?, get(bytes, at)?);
     start_ns.checked_add(length_ns).filter(|_| length_ns > 0)?;

@@ -162,7 +162,7 @@ fn kubernetes_name(text: &str) -> Result<String, String> {
 /// Prints a template.
 ///
 /// # Errors
-/// The command is none that the template can run; standard output cannot be written.
+/// The template cannot run this command; standard output cannot be written.
 pub fn run(arguments: &TemplateArguments) -> Result<Exit, Complaint> {
     let text = match &arguments.kind {
         Kind::Sbatch(arguments) => arguments.text(),

@@ -75,7 +75,7 @@ fn measure(invocation: PingInvocation, fleet: Fleet) -> Result<Exit, Complaint> 
     let (ranks, reports) = (fleet.place().ranks, fleet.reports());
     let (end, own) = match ping::run_under(control, settings, &mut ()) {
         Ok(record) => (fleet.end(record, stop.reason()), None),
-        // Where another rank was the reason, that is told for all.
+        // Where another rank was the reason, the report names it for all.
         Err(error) => (fleet.fail(&error.to_string()), Some(error).filter(|error| !is_stop(error))),
     };
     let exit = ranks::leave(end, ranks, reports && own.is_none(), |record, notes| {
