@@ -9,7 +9,7 @@ use fathom_sys::transfer::TransferFlags;
 use fathom_sys::{SetupError, SetupStep};
 
 use crate::prioritized::{Prioritized, TakesPriority};
-use crate::private::{ATOMIC, bool_row, flag_row, list_row};
+use crate::private::{ATOMIC, bool_row, flag_row, with_priorities};
 use crate::targets::{self, Targets};
 use crate::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
@@ -32,34 +32,9 @@ pub const ENTRY: EngineEntry = EngineEntry {
     open,
 };
 
-const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
+const OPTIONS: &[OptionRow<RawEngineOptions>] = with_priorities![
     flag_row!("userspace_reap", "1", "Read completions from the mapped ring; 0 asks the kernel each time."),
     bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
-    list_row!(
-        OptionValueKind::Int,
-        "cmdprio_percentage",
-        "0",
-        "Percentage of the requests with the priority of cmdprio and cmdprio_class, for reads,writes."
-    ),
-    list_row!(
-        OptionValueKind::Int,
-        "cmdprio_class",
-        "1",
-        "I/O priority class of these requests: 1 realtime, 2 best effort, 3 idle."
-    ),
-    list_row!(
-        OptionValueKind::Int,
-        "cmdprio",
-        "0",
-        "Their priority within the class, from 0 (highest) to 7."
-    ),
-    list_row!(OptionValueKind::Int, "cmdprio_hint", "0", "Their priority hint, from 0 to 1023."),
-    list_row!(
-        OptionValueKind::Text,
-        "cmdprio_bssplit",
-        "",
-        "Percentages by request size, as 4k/20:64k/5, or with class and level as 4k/20/1/0; for reads,writes."
-    ),
 ];
 
 struct Libaio {

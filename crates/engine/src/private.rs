@@ -75,7 +75,46 @@ macro_rules! row {
     };
 }
 
-pub(crate) use {bool_row, count_row, flag_row, list_row, row};
+/// The rows of an engine, and behind them those of priorities of single requests, which [`crate::prioritized`] draws.
+macro_rules! with_priorities {
+    ($($row:expr),* $(,)?) => {
+        &[
+            $($row,)*
+            $crate::private::list_row!(
+                OptionValueKind::Int,
+                "cmdprio_percentage",
+                "0",
+                "Percentage of the requests with the priority of cmdprio and cmdprio_class, for reads,writes."
+            ),
+            $crate::private::list_row!(
+                OptionValueKind::Int,
+                "cmdprio_class",
+                "1",
+                "I/O priority class of these requests: 1 realtime, 2 best effort, 3 idle."
+            ),
+            $crate::private::list_row!(
+                OptionValueKind::Int,
+                "cmdprio",
+                "0",
+                "Their priority within the class, from 0 (highest) to 7."
+            ),
+            $crate::private::list_row!(
+                OptionValueKind::Int,
+                "cmdprio_hint",
+                "0",
+                "Their priority hint, from 0 to 1023."
+            ),
+            $crate::private::list_row!(
+                OptionValueKind::Text,
+                "cmdprio_bssplit",
+                "",
+                "Percentages by request size, as 4k/20:64k/5, or with class and level as 4k/20/1/0; for reads,writes."
+            ),
+        ]
+    };
+}
+
+pub(crate) use {bool_row, count_row, flag_row, list_row, row, with_priorities};
 
 #[cfg(test)]
 mod tests {

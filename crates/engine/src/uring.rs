@@ -7,7 +7,7 @@ use fathom_sys::uring::{MAX_DEPTH, Ring, RingOptions, SqThread, Wish};
 use fathom_sys::{SetupError, SetupStep};
 
 use crate::prioritized::{Prioritized, TakesPriority};
-use crate::private::{ATOMIC, bool_row, count_row, flag_row, list_row};
+use crate::private::{ATOMIC, bool_row, count_row, flag_row, with_priorities};
 use crate::targets::{self, Targets};
 use crate::{
     Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
@@ -30,7 +30,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     open,
 };
 
-const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
+const OPTIONS: &[OptionRow<RawEngineOptions>] = with_priorities![
     flag_row!(
         "fixedbufs",
         "1",
@@ -52,31 +52,6 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     count_row!("force_async", "0", "Pass every Nth request to a kernel worker immediately; 0 means none."),
     bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
     bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
-    list_row!(
-        OptionValueKind::Int,
-        "cmdprio_percentage",
-        "0",
-        "Percentage of the requests with the priority of cmdprio and cmdprio_class, for reads,writes."
-    ),
-    list_row!(
-        OptionValueKind::Int,
-        "cmdprio_class",
-        "1",
-        "I/O priority class of these requests: 1 realtime, 2 best effort, 3 idle."
-    ),
-    list_row!(
-        OptionValueKind::Int,
-        "cmdprio",
-        "0",
-        "Their priority within the class, from 0 (highest) to 7."
-    ),
-    list_row!(OptionValueKind::Int, "cmdprio_hint", "0", "Their priority hint, from 0 to 1023."),
-    list_row!(
-        OptionValueKind::Text,
-        "cmdprio_bssplit",
-        "",
-        "Percentages by request size, as 4k/20:64k/5, or with class and level as 4k/20/1/0; for reads,writes."
-    ),
 ];
 
 struct Uring {
