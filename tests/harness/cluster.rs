@@ -145,7 +145,8 @@ impl Cluster {
             // It is mounted inside only.
             format!("--{kind}=/proc/{}/root{}", self.first_process, file.display())
         };
-        command.arg(format!("--target={}", self.first_process)).arg("--mount");
+        // The root of its mounts is not that of the hosts where the tests themselves run in a changed root.
+        command.arg(format!("--target={}", self.first_process)).args(["--mount", "--root", "--wd"]);
         command.args([of_host("net"), of_host("uts")]);
         // Its process stays outside, where its parent can wait for it, and needs the list of processes that it is in.
         command.args([
