@@ -6,6 +6,7 @@
 mod access;
 mod burstiness;
 mod course;
+mod idle;
 mod operations;
 mod working_set;
 
@@ -57,7 +58,7 @@ pub struct LoadProfile {
     pub limit_reached_share: Option<f64>,
     /// The lowest level of burst credits, of one.
     pub lowest_credits: Option<f64>,
-    /// The longest time without a request, ns; `None` for intervals.
+    /// The longest time in which no request was issued, gaps left out, ns; `None` for intervals.
     pub longest_idle_ns: Option<u64>,
     /// Rates over time; empty where they are unknown.
     pub course: LoadCourseSeries,
@@ -112,8 +113,7 @@ struct TimeTally {
     depth: operations::DepthTally,
     bursts: burstiness::BurstTally,
     course: course::CourseTally,
-    last_ns: Option<u64>,
-    longest_idle_ns: Option<u64>,
+    idle: idle::IdleTally,
 }
 
 impl RequestTally {
@@ -128,8 +128,7 @@ impl RequestTally {
                 depth: operations::DepthTally::default(),
                 bursts: burstiness::BurstTally::default(),
                 course: course::CourseTally::new(started_unix_ns),
-                last_ns: None,
-                longest_idle_ns: None,
+                idle: idle::IdleTally::default(),
             }),
         }
     }
@@ -164,7 +163,7 @@ impl RequestTally {
             profile.burstiness = times.bursts.scales(load.length_ns);
             let depths = times.depth.depths(observed_ns);
             (profile.mean_queue_depth, profile.highest_queue_depth) = depths;
-            profile.longest_idle_ns = times.longest_idle_ns;
+            profile.longest_idle_ns = Some(times.idle.longest_ns(load.length_ns, &load.gaps));
             profile.course = times.course.series(load);
         }
         profile
@@ -176,10 +175,7 @@ impl TimeTally {
         self.depth.take(request);
         self.bursts.take(request.at_ns);
         self.course.take(request);
-        if let Some(last_ns) = self.last_ns.replace(request.at_ns) {
-            let idle_ns = request.at_ns.saturating_sub(last_ns);
-            self.longest_idle_ns = Some(self.longest_idle_ns.map_or(idle_ns, |longest| longest.max(idle_ns)));
-        }
+        self.idle.take(request.at_ns);
     }
 }
 
