@@ -80,7 +80,6 @@ pub fn predict_sums(
             ServiceTime::of(&model.read_latency, mean_bytes),
             ServiceTime::of(&model.write_latency, mean_bytes),
         ],
-        last_end: 0,
         rounding: MILLION / 2,
     };
     let mut scale = Scale::default();
@@ -232,7 +231,6 @@ struct SumsTally {
     /// Reads and writes that waited for nothing, in the current slice.
     at_rest: [u64; 2],
     service: [ServiceTime; 2],
-    last_end: u64,
     /// Added before counts are rounded down, millionths.
     rounding: u64,
 }
@@ -252,7 +250,6 @@ impl SumsTally {
     }
 
     fn take(&mut self, served: FluidServed) {
-        self.last_end = self.last_end.max(served.to_ns.saturating_add(served.last_wait_ns));
         let counts = [served.reads, served.writes];
         let (first, last) = (served.first_wait_ns, served.last_wait_ns);
         if first == 0 && last == 0 {
