@@ -303,6 +303,27 @@ fn latencies(profile: &LoadProfile) -> Vec<(Metric, f64)> {
     found
 }
 
+fn has_flushes(profile: &LoadProfile) -> bool {
+    profile.operations.iter().any(|operation| operation.operation == "sync" && operation.ops != Some(0))
+}
+
+/// The mean latency of what is predicted: reads, writes and trims, but no flushes.
+fn mean_latency_ns(profile: &LoadProfile) -> Option<f64> {
+    let of = |name: &str| profile.operations.iter().find(|operation| operation.operation == name);
+    if !has_flushes(profile) {
+        return of("total")?.mean_latency_ns;
+    }
+    let (mut sum, mut count) = (0.0, 0.0);
+    for operation in ["read", "write", "trim"].into_iter().filter_map(of) {
+        let ops = operation.ops? as f64;
+        if ops > 0.0 {
+            sum += operation.mean_latency_ns? * ops;
+            count += ops;
+        }
+    }
+    (count > 0.0).then(|| sum / count)
+}
+
 fn advised_load(load: &ObservedLoad, profile: &LoadProfile, demand: &LoadDemand) -> AdvisedLoad {
     let total = profile.operations.iter().find(|operation| operation.operation == "total");
     AdvisedLoad {
@@ -324,8 +345,9 @@ fn advised_load(load: &ObservedLoad, profile: &LoadProfile, demand: &LoadDemand)
         bytes_per_second: demand.mean_bytes().map(|bytes| bytes * demand.mean_iops()),
         mean_bytes: demand.mean_bytes(),
         read_share: demand.read_share(),
-        mean_latency_ns: total.and_then(|total| total.mean_latency_ns),
-        lat_ns: total.and_then(|total| total.lat_ns.clone()),
+        mean_latency_ns: mean_latency_ns(profile),
+        // Percentiles of all operations together would be those of flushes too.
+        lat_ns: total.filter(|_| !has_flushes(profile)).and_then(|total| total.lat_ns.clone()),
         pace: LoadPace::Unknown,
         arrivals: Vec::new(),
         limit_reached_share: profile.limit_reached_share,
@@ -399,6 +421,21 @@ mod tests {
             has_times: true,
             point: RequestPoint::Driver,
         })
+    }
+
+    #[test]
+    fn the_observed_latency_is_that_of_what_is_predicted() {
+        let LoadCourse::Requests(mut trace) = requests(&[1, 2, 3, 4]) else { return };
+        for request in &mut trace.requests[2..] {
+            (request.op, request.latency_ns) = (Op::Sync, std::num::NonZeroU64::new(9_000));
+        }
+        let seen =
+            |trace| Evidence::of_load("recorded", load(LoadCourse::Requests(trace), &[]), None).unwrap().load;
+        let with = seen(trace.clone());
+        assert_eq!((with.mean_latency_ns, with.lat_ns.is_some()), (Some(1_000.0), false));
+        trace.requests.truncate(2);
+        let without = seen(trace);
+        assert_eq!((without.mean_latency_ns, without.lat_ns.is_some()), (Some(1_000.0), true));
     }
 
     #[test]
