@@ -92,6 +92,17 @@ struct SbatchArguments {
     command: Vec<String>,
 }
 
+/// The volumes of pods.
+#[derive(Args)]
+struct ClaimArguments {
+    /// Claim to measure, mounted at /data
+    #[arg(long, default_value = "my-claim", value_name = "NAME", value_parser = kubernetes_name)]
+    claim: String,
+    /// Claim for the records
+    #[arg(long, default_value = "my-records", value_name = "NAME", value_parser = kubernetes_name)]
+    records_claim: String,
+}
+
 #[derive(Args)]
 struct MpiJobArguments {
     /// Worker pods, each on a node of its own
@@ -103,12 +114,8 @@ struct MpiJobArguments {
     /// Image with fathom, MPICH and an SSH server
     #[arg(long, default_value = IMAGE, value_name = "IMAGE", value_parser = kubernetes_name)]
     image: String,
-    /// Claim to measure, mounted at /data
-    #[arg(long, default_value = "my-claim", value_name = "NAME", value_parser = kubernetes_name)]
-    claim: String,
-    /// Claim for the records
-    #[arg(long, default_value = "my-records", value_name = "NAME", value_parser = kubernetes_name)]
-    records_claim: String,
+    #[command(flatten)]
+    claims: ClaimArguments,
     /// Command of the ranks with its options
     #[arg(default_values = ["bench", "/data"], trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -122,12 +129,8 @@ struct IndexedJobArguments {
     /// Image with fathom
     #[arg(long, default_value = IMAGE, value_name = "IMAGE", value_parser = kubernetes_name)]
     image: String,
-    /// Claim to measure, mounted at /data
-    #[arg(long, default_value = "my-claim", value_name = "NAME", value_parser = kubernetes_name)]
-    claim: String,
-    /// Claim for the records
-    #[arg(long, default_value = "my-records", value_name = "NAME", value_parser = kubernetes_name)]
-    records_claim: String,
+    #[command(flatten)]
+    claims: ClaimArguments,
     /// bench with its options
     #[arg(default_values = ["bench", "/data"], trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -198,8 +201,8 @@ impl MpiJobArguments {
                 ("PER_WORKER", &self.per_worker.to_string()),
                 ("WORKERS", &self.workers.to_string()),
                 ("IMAGE", &self.image),
-                ("RECORDS_CLAIM", &self.records_claim),
-                ("CLAIM", &self.claim),
+                ("RECORDS_CLAIM", &self.claims.records_claim),
+                ("CLAIM", &self.claims.claim),
                 ("COMMAND", &flow(&self.command)?),
             ],
         ))
@@ -214,8 +217,8 @@ impl IndexedJobArguments {
             &[
                 ("RANKS", &self.ranks.to_string()),
                 ("IMAGE", &self.image),
-                ("RECORDS_CLAIM", &self.records_claim),
-                ("CLAIM", &self.claim),
+                ("RECORDS_CLAIM", &self.claims.records_claim),
+                ("CLAIM", &self.claims.claim),
                 ("COMMAND", &flow(&self.command)?),
             ],
         ))
