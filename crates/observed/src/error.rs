@@ -36,7 +36,7 @@ impl LoadError {
     pub(crate) fn unknown(text: &str) -> LoadError {
         let problem = match text.trim().is_empty() {
             true => "it is empty",
-            false => "it is no observed load of a known format",
+            false => "the format is unknown",
         };
         LoadError::new(
             u64::from(!text.trim().is_empty()),

@@ -95,7 +95,7 @@ fn what_cannot_be_read_is_refused_with_a_hint() {
     let cases: [(&[&str], &[&str]); 8] = [
         (&["none"], &["cannot read the trace none: No such file"]),
         (&["empty"], &["empty: it is empty", "hint: use an fio iolog"]),
-        (&["notes.txt"], &["notes.txt:1: it is no observed load of a known format"]),
+        (&["notes.txt"], &["notes.txt:1: the format is unknown"]),
         (&["bad.iolog"], &["bad.iolog:2: unknown action 'raed'", "hint: correct or remove"]),
         (&["bytes"], &["line 1 is not valid UTF-8"]),
         (&["."], &["it is a directory, not a regular file"]),
