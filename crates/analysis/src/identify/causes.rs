@@ -4,7 +4,7 @@
 use super::findings::RateDrift;
 use super::ledger::{Account, EmptiedBucket};
 use super::level::ProbeLoad;
-use super::probe::{IdentifyProbe, IoDirection, OtherIo, ProbeSlice};
+use super::probe::{Cpu, IdentifyProbe, IoDirection, OtherIo, ProbeSlice};
 use super::script::Script;
 use super::stretches::{LONG_SPAN, spans};
 use super::trend::Trend;
@@ -15,6 +15,10 @@ use crate::pattern::block_name;
 /// many times what was withheld before.
 const WITHHELD: f64 = 0.1;
 const MORE_THAN_BEFORE: f64 = 3.0;
+/// A machine whose processors are busy for this share of the time may lack them for the device, whose work others share: that takes
+/// at most so much of a rate.
+const BUSY: f64 = 0.9;
+const LOST_TO_BUSY: f64 = 0.5;
 /// Share of a fall that other processes explain, from which on it is theirs.
 const OTHERS_EXPLAIN: f64 = 0.25;
 /// A rate is still that before a fall until it is lower by this share of the fall.
@@ -44,12 +48,9 @@ impl Script<'_> {
             let text = format!("{fell} {why}: a time-based limit or other load, not burst credits");
             return cause(Confounder::ByItself, text);
         }
-        if let Some(share) = self.held_back(bucket) {
-            let why = format!("{fell} while {:.0} % of the CPU time was withheld", share * 100.0);
-            return cause(
-                Confounder::CpuSteal,
-                format!("{why}, which may be the cause instead of burst credits"),
-            );
+        if let Some(shortage) = self.held_back(bucket) {
+            let text = format!("{fell} while {shortage}, which may be the cause instead of burst credits");
+            return cause(Confounder::CpuSteal, text);
         }
         if let Some(others) = self.others_meanwhile(bucket) {
             let why = format!("{fell} while other processes issued {:.0} IOPS", others.ios);
@@ -153,18 +154,20 @@ impl Script<'_> {
         if self.found.is_long { (3.0 * turn_s).max(LEAST_RESTORED) } else { 0.0 }
     }
 
-    /// The share of the CPU time that was withheld while the rate was low, where that is much, and more than before.
-    fn held_back(&self, bucket: &EmptiedBucket) -> Option<f64> {
-        let share = |is_low: bool| {
-            let (mut withheld, mut all) = (0.0, 0.0);
-            for (_, seen) in self.load_around(bucket, is_low) {
-                withheld += seen.cpu.withheld_ns;
-                all += seen.cpu.all_ns;
-            }
-            withheld / f64::max(all, 1.0)
+    /// The shortage of processors while the rate was low, where that explains the fall: more was withheld than before, or as much as
+    /// the rate lost, or nothing was left of them.
+    fn held_back(&self, bucket: &EmptiedBucket) -> Option<String> {
+        let cpu = |is_low: bool| {
+            self.load_around(bucket, is_low).fold(Cpu::default(), |sum, (_, seen)| sum + seen.cpu)
         };
-        let (before, low) = (share(false), share(true));
-        (low > WITHHELD && low > MORE_THAN_BEFORE * before).then_some(low)
+        let (before, low) = (cpu(false).withheld_share(), cpu(true));
+        let lost = 1.0 - bucket.account.base / bucket.high.max(bucket.account.base);
+        let withheld = low.withheld_share();
+        if withheld > WITHHELD && (withheld > MORE_THAN_BEFORE * before || withheld >= lost) {
+            return Some(format!("{:.0} % of the CPU time was withheld", withheld * 100.0));
+        }
+        let is_short = low.busy_share() > BUSY && lost <= LOST_TO_BUSY;
+        is_short.then(|| format!("the CPUs were {:.0} % busy", low.busy_share() * 100.0))
     }
 
     /// What other processes did while the rate was low, where that and not less before explains the fall.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use fathom_record::IdentifyActivity;
 
-use super::probe::{IdentifyProbe, OtherIo, ProbeCounts, ProbeSlice, Seen};
+use super::probe::{Cpu, IdentifyProbe, OtherIo, ProbeCounts, ProbeSlice, Seen};
 use super::script::{IdentifySpec, IdentifyStep, identified, next};
 use crate::identified::{Confounder, Identified};
 
@@ -21,6 +21,8 @@ pub(crate) struct PlayedDevice {
     pub(crate) others: Box<dyn Fn(f64) -> f64>,
     /// The counters of the device show the others.
     pub(crate) shows_others: bool,
+    /// Shares of the CPU time that anybody used, and that was withheld.
+    pub(crate) cpu: (f64, f64),
     pub(crate) turn_s: f64,
     pub(crate) latency_ns: u64,
     /// Credit beyond a baseline.
@@ -73,6 +75,7 @@ impl PlayedDevice {
             bytes_per_second: 1e12,
             others: Box::new(|_| 0.0),
             shows_others: true,
+            cpu: (0.0, 0.0),
             turn_s: 0.001,
             latency_ns: 60_000,
             credit: None,
@@ -162,7 +165,9 @@ impl PlayedDevice {
         let ios = if self.shows_others && seconds >= 1.0 { others / seconds } else { 0.0 };
         let share = ios * seconds / (all.len() as f64).max(1.0);
         let others = OtherIo { ios, bytes: ios * 4096.0, share };
-        Seen::played(probe.id(index), read, elapsed_ns, others)
+        let all_ns = elapsed_ns.saturating_sub(begin) as f64;
+        let cpu = Cpu { all_ns, busy_ns: self.cpu.0 * all_ns, withheld_ns: self.cpu.1 * all_ns };
+        Seen::played(probe.id(index), read, elapsed_ns, (others, cpu))
     }
 }
 
@@ -280,6 +285,24 @@ fn a_bucket_is_one_also_behind_turns() {
         assert_eq!(found.bursts.len(), 1, "{turn_s}: {:#?} {:?}", found.confounders, found.burst_why);
         let capacity = found.bursts[0].capacity.value().unwrap_or_default();
         assert!((capacity / 16_000.0 - 1.0).abs() < 0.1, "{capacity}");
+    }
+}
+
+#[test]
+fn a_fall_that_a_lack_of_processors_explains_is_no_bucket() {
+    for (base, cpu, is_bucket) in [
+        (800.0, (0.97, 0.0), false),
+        (800.0, (0.6, 0.3), false),
+        (800.0, (0.6, 0.15), true),
+        (800.0, (0.5, 0.0), true),
+        (200.0, (0.97, 0.3), true),
+    ] {
+        let credit = PlayedCredit { base, capacity: 8_000.0, left: Cell::new((8_000.0, 0.0)) };
+        let device = PlayedDevice { cpu, credit: Some(credit), ..PlayedDevice::with_iops(|_| 1000.0) };
+        let found = device.identified(300);
+        assert_eq!(found.bursts.len(), usize::from(is_bucket), "{base} {cpu:?}: {:#?}", found.confounders);
+        let is_short = found.confounders.iter().any(|cause| cause.id == Confounder::CpuSteal);
+        assert_eq!(is_short, !is_bucket, "{base} {cpu:?}: {:#?}", found.confounders);
     }
 }
 

@@ -1,5 +1,7 @@
 //! One measurement of identifying: what it asks for, and what was seen, read back from a stored test.
 
+use std::ops::Add;
+
 use fathom_record::{HostInterval, JobRecord, Latency, PhaseOutcome, TargetRecord, TestRecord, TestStatus};
 
 use crate::findings::device_view::{ForeignIo, foreign_io};
@@ -192,8 +194,32 @@ impl ProbeCounts {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cpu {
     pub(crate) all_ns: f64,
+    /// What anybody used.
+    pub(crate) busy_ns: f64,
     /// What others had of it, what a quota withheld, and what a thread that was ready to run waited for, as a share of its time.
     pub(crate) withheld_ns: f64,
+}
+
+impl Cpu {
+    pub(crate) fn withheld_share(&self) -> f64 {
+        self.withheld_ns / self.all_ns.max(1.0)
+    }
+
+    pub(crate) fn busy_share(&self) -> f64 {
+        self.busy_ns / self.all_ns.max(1.0)
+    }
+}
+
+impl Add for Cpu {
+    type Output = Cpu;
+
+    fn add(self, other: Cpu) -> Cpu {
+        Cpu {
+            all_ns: self.all_ns + other.all_ns,
+            busy_ns: self.busy_ns + other.busy_ns,
+            withheld_ns: self.withheld_ns + other.withheld_ns,
+        }
+    }
 }
 
 /// I/O of other processes on the target's device during a probe.
@@ -260,8 +286,13 @@ impl Seen {
 
     /// A probe that was played in a test.
     #[cfg(test)]
-    pub(crate) fn played(id: String, read: ProbeCounts, elapsed_ns: u64, others: OtherIo) -> Seen {
-        Seen { id, read, elapsed_ns, others, is_whole: true, ..Seen::default() }
+    pub(crate) fn played(
+        id: String,
+        read: ProbeCounts,
+        elapsed_ns: u64,
+        (others, cpu): (OtherIo, Cpu),
+    ) -> Seen {
+        Seen { id, read, elapsed_ns, others, cpu, is_whole: true, ..Seen::default() }
     }
 
     pub(crate) fn is_of(&self, probe: &IdentifyProbe, index: usize) -> bool {
@@ -279,13 +310,14 @@ impl Seen {
 fn cpu(test: &TestRecord) -> Cpu {
     let sum = |of: fn(&HostInterval) -> u64| test.host_load.iter().map(of).sum::<u64>() as f64;
     let all_ns = sum(|one| one.counters.cpu_ns);
+    let busy_ns = sum(|one| one.counters.busy_ns);
     let withheld_ns = sum(|one| one.counters.steal_ns + one.counters.throttled_ns);
     let waited = |job: &JobRecord| {
         let measured = &job.measured;
         measured.cpu.run_queue_wait_ns as f64 / measured.elapsed_ns().max(1) as f64
     };
     let waited = test.jobs.iter().map(waited).fold(0.0, f64::max);
-    Cpu { all_ns, withheld_ns: withheld_ns + waited.min(1.0) * all_ns }
+    Cpu { all_ns, busy_ns, withheld_ns: withheld_ns + waited.min(1.0) * all_ns }
 }
 
 fn done(job: &JobRecord, is_write: bool) -> ProbeCounts {
