@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod draws;
 mod engine;
 mod file_use;
 mod immediate;

@@ -6,13 +6,14 @@
 use std::io;
 use std::sync::Arc;
 
-use fathom_model::{Op, Request};
+use fathom_model::{Op, OptionRow, OptionValueKind, Request};
 use fathom_sys::io::{OpenFlags, flags_of, reopen};
-use fathom_sys::mmap::FileMap;
+use fathom_sys::mmap::{FileMap, MapAdvice};
 
 use crate::immediate::{Immediate, ImmediateEngine};
+use crate::private::bool_row;
 use crate::targets::{self, EngineTarget};
-use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile};
+use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile, RawEngineOptions};
 
 /// The engine's entry.
 pub const ENTRY: EngineEntry = EngineEntry {
@@ -27,9 +28,15 @@ pub const ENTRY: EngineEntry = EngineEntry {
         synchronous_alone: false,
         names: None,
     },
-    options: &[],
+    options: OPTIONS,
     open,
 };
+
+const OPTIONS: &[OptionRow<RawEngineOptions>] = &[bool_row!(
+    "thp",
+    "0",
+    "Ask for huge pages (MADV_HUGEPAGE), which few file systems have; fail where the kernel refuses."
+)];
 
 /// One mapping per file.
 struct Maps(Vec<FileMap>);
@@ -82,8 +89,11 @@ fn map(index: usize, open: &OpenFile, setup: &EngineSetup) -> Result<FileMap, En
             failed(&attempted("open for reading"), source, "grant read permission, which a mapping needs")
         })?)
     };
-    FileMap::new(file, open.size, setup.writes, setup.random)
-        .map_err(|error| targets::setup_failed(ENTRY.name, error, None))
+    let advice = MapAdvice { random: setup.random, huge: setup.options.flag("thp", false) };
+    FileMap::new(file, open.size, setup.writes, advice).map_err(|error| {
+        let hint = advice.huge.then(|| "omit thp: the kernel may have no transparent huge pages".to_owned());
+        targets::setup_failed(ENTRY.name, error, hint)
+    })
 }
 
 fn failed(attempted: &str, source: io::Error, hint: &str) -> EngineError {

@@ -2,8 +2,7 @@
 //!
 //! So requests to one file never overlap at the device, whatever the queue depth; several files make them do.
 
-use fathom_sys::transfer::TransferFlags;
-
+use crate::pvsync2::RequestFlags;
 use crate::threaded::{ThreadedEngine, Threads};
 use crate::{EngineEntry, EngineTraits};
 
@@ -21,5 +20,5 @@ pub const ENTRY: EngineEntry = EngineEntry {
         names: None,
     },
     options: &[],
-    open: |setup| ThreadedEngine::open(ENTRY.name, &setup, Threads::OfFiles, TransferFlags::default()),
+    open: |setup| ThreadedEngine::open(ENTRY.name, &setup, Threads::OfFiles, RequestFlags::default()),
 };

@@ -38,6 +38,14 @@ pub(crate) fn store_count(options: &mut RawEngineOptions, name: &str, value: &st
     Ok(())
 }
 
+/// Stores a percentage.
+pub(crate) fn store_percent(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
+    match value.parse::<u32>() {
+        Ok(percent) if percent <= 100 => store_count(options, name, value),
+        _ => Err(format!("`{value}` is not a whole number from 0 to 100")),
+    }
+}
+
 macro_rules! flag_row {
     ($name:literal, $default:literal, $doc:literal) => {
         $crate::private::row!(OptionValueKind::Flag, $crate::private::store_switch, $name, $default, $doc)
@@ -53,6 +61,12 @@ macro_rules! bool_row {
 macro_rules! count_row {
     ($name:literal, $default:literal, $doc:literal) => {
         $crate::private::row!(OptionValueKind::Int, $crate::private::store_count, $name, $default, $doc)
+    };
+}
+
+macro_rules! percent_row {
+    ($name:literal, $default:literal, $doc:literal) => {
+        $crate::private::row!(OptionValueKind::Int, $crate::private::store_percent, $name, $default, $doc)
     };
 }
 
@@ -114,11 +128,22 @@ macro_rules! with_priorities {
     };
 }
 
-pub(crate) use {bool_row, count_row, flag_row, list_row, row, with_priorities};
+pub(crate) use {bool_row, count_row, flag_row, list_row, percent_row, row, with_priorities};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentages_are_at_most_a_hundred() {
+        for (text, is_taken) in
+            [("0", true), ("30", true), ("100", true), ("101", false), ("", false), ("3%", false)]
+        {
+            let mut options = RawEngineOptions::default();
+            assert_eq!(store_percent(&mut options, "x", text).is_ok(), is_taken, "{text}");
+            assert_eq!(options.int("x", 7), if is_taken { text.parse().unwrap() } else { 7 });
+        }
+    }
 
     #[test]
     fn an_empty_value_means_one_only_if_a_bare_name_does() {

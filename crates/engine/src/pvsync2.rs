@@ -3,8 +3,9 @@
 use fathom_model::{Op, OptionRow, OptionValueKind, Request};
 use fathom_sys::transfer::{self, TransferFlags};
 
+use crate::draws::Draws;
 use crate::immediate::{Immediate, ImmediateEngine};
-use crate::private::{ATOMIC, bool_row, flag_row};
+use crate::private::{ATOMIC, bool_row, flag_row, percent_row};
 use crate::targets::EngineTarget;
 use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, RawEngineOptions};
 
@@ -49,24 +50,63 @@ pub const PVSYNC2: EngineEntry = EngineEntry {
 
 const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     flag_row!("hipri", "0", "Poll for completions (RWF_HIPRI); needs direct=1 and a driver that can."),
+    percent_row!(
+        "hipri_percentage",
+        "100",
+        "Percentage of the requests that poll, with hipri=1; which is random."
+    ),
     bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
     bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
 ];
 
 struct Vectored(TransferFlags);
 
+/// As [`Vectored`], with flags of each request.
+struct Varied(RequestFlags);
+
 fn open_with_flags(setup: EngineSetup) -> Result<Box<dyn Engine>, EngineError> {
-    ImmediateEngine::open(PVSYNC2.name, &setup, Vectored(flags(&setup)))
+    let flags = flags(&setup);
+    match flags.of_all() {
+        Some(flags) => ImmediateEngine::open(PVSYNC2.name, &setup, Vectored(flags)),
+        None => ImmediateEngine::open(PVSYNC2.name, &setup, Varied(flags)),
+    }
 }
 
-/// The flags of all requests.
-pub(crate) fn flags(setup: &EngineSetup) -> TransferFlags {
-    TransferFlags {
+/// The flags of requests, of which a share may poll.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestFlags {
+    flags: TransferFlags,
+    /// Percentage of the requests that poll, if `flags` does.
+    polled_percent: u8,
+    draws: Draws,
+}
+
+impl RequestFlags {
+    /// The flags of the next request.
+    pub fn next(&mut self) -> TransferFlags {
+        let poll = self.flags.poll && self.draws.next() < self.polled_percent;
+        TransferFlags { poll, ..self.flags }
+    }
+
+    /// The flags of every request; `None` where they differ.
+    fn of_all(&self) -> Option<TransferFlags> {
+        match (self.flags.poll, self.polled_percent) {
+            (true, 1..100) => None,
+            (poll, percent) => Some(TransferFlags { poll: poll && percent > 0, ..self.flags }),
+        }
+    }
+}
+
+/// The flags that the options give requests.
+pub(crate) fn flags(setup: &EngineSetup) -> RequestFlags {
+    let flags = TransferFlags {
         poll: setup.options.flag("hipri", false),
         no_wait: setup.options.flag("nowait", false),
         uncached: setup.options.flag("uncached", false),
         atomic: setup.options.flag(ATOMIC, false),
-    }
+    };
+    let polled_percent = setup.options.int("hipri_percentage", 100) as u8;
+    RequestFlags { flags, polled_percent, draws: Draws::default() }
 }
 
 impl Immediate for Vectored {
@@ -77,5 +117,31 @@ impl Immediate for Vectored {
             Op::Write => transfer::write_vectored_at(&target.file, bytes, request.offset, self.0),
             Op::Trim | Op::Sync | Op::Datasync => target.execute(request),
         }
+    }
+}
+
+impl Immediate for Varied {
+    fn act(&mut self, target: &EngineTarget, request: &Request, bytes: &mut [u8]) -> i64 {
+        Vectored(self.0.next()).act(target, request, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_requests_polls() {
+        let polled = |poll: bool, polled_percent: u8| {
+            let flags = TransferFlags { poll, uncached: true, ..TransferFlags::default() };
+            let mut flags = RequestFlags { flags, polled_percent, draws: Draws::default() };
+            let all = flags.of_all().map(|flags| flags.poll);
+            (all, (0..10_000).filter(|_| flags.next().poll).count(), flags.next().uncached)
+        };
+        assert_eq!(polled(true, 100), (Some(true), 10_000, true));
+        assert_eq!(polled(true, 0), (Some(false), 0, true));
+        assert_eq!(polled(false, 30), (Some(false), 0, true));
+        let (all, some, _) = polled(true, 30);
+        assert!(all.is_none() && some.abs_diff(3_000) < 250, "{some}");
     }
 }

@@ -12,6 +12,7 @@ use fathom_model::{Nanos, Op, Request};
 use fathom_sys::buffer::BufferPool;
 use fathom_sys::transfer::{self, TransferFlags};
 
+use crate::pvsync2::RequestFlags;
 use crate::targets::{self, Targets};
 use crate::{Completion, Engine, EngineError, EngineSetup, Queued, Reaped};
 
@@ -99,7 +100,7 @@ impl ThreadedEngine {
         name: &'static str,
         setup: &EngineSetup,
         threads: Threads,
-        flags: TransferFlags,
+        flags: RequestFlags,
     ) -> Result<Box<dyn Engine>, EngineError> {
         let targets = Arc::new(Targets::new(name, setup)?);
         let one = EngineSetup { depth: 1, ..setup.clone() };
@@ -122,7 +123,7 @@ impl ThreadedEngine {
             let queue = List::new(setup.depth);
             engine.queues.push(Arc::clone(&queue));
             for _ in 0..of_each {
-                engine.start_thread(name, &queue, flags)?;
+                engine.start_thread(name, &queue, flags.clone())?;
             }
         }
         Ok(Box::new(engine))
@@ -132,12 +133,12 @@ impl ThreadedEngine {
         &mut self,
         name: &'static str,
         queue: &Arc<List>,
-        flags: TransferFlags,
+        mut flags: RequestFlags,
     ) -> Result<(), EngineError> {
         let (queue, done, targets) = (Arc::clone(queue), Arc::clone(&self.done), Arc::clone(&self.targets));
         let body = move || {
             while let Some(work) = queue.pop() {
-                done.push(execute(&targets, flags, work));
+                done.push(execute(&targets, flags.next(), work));
             }
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(body);

@@ -14,6 +14,15 @@ use std::sync::Arc;
 use crate::{SetupError, SetupStep};
 use guard::Guard;
 
+/// How a mapping will be used, as advice to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapAdvice {
+    /// In random order, so that nothing is read ahead.
+    pub random: bool,
+    /// In huge pages, where the file system has them.
+    pub huge: bool,
+}
+
 /// The first `len` bytes of a file.
 #[derive(Debug)]
 pub struct FileMap {
@@ -21,28 +30,41 @@ pub struct FileMap {
     start: NonNull<u8>,
     len: u64,
     access: i32,
-    advice: i32,
+    advice: MapAdvice,
     /// The mapping could not be restored after a fault and is not to be touched.
     broken: bool,
 }
 
 impl FileMap {
-    /// Maps `len` bytes of `file`; `random` turns read-ahead off. The file must be open for reading, and for writing
-    /// too where the mapping is to be.
-    pub fn new(file: Arc<File>, len: u64, writable: bool, random: bool) -> Result<FileMap, SetupError> {
+    /// Maps `len` bytes of `file`. The file must be open for reading, and for writing too where the mapping is to be. Fails
+    /// where the kernel has no huge pages and they are advised.
+    pub fn new(file: Arc<File>, len: u64, writable: bool, advice: MapAdvice) -> Result<FileMap, SetupError> {
         let failed = |source| SetupError::new(SetupStep::Map, format!("map {len} bytes of a file"), source);
         guard::install().map_err(failed)?;
         let access = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
-        let advice = if random { libc::MADV_RANDOM } else { libc::MADV_SEQUENTIAL };
         let bytes = usize::try_from(len).map_err(|_| failed(io::Error::from_raw_os_error(libc::ENOMEM)))?;
         // SAFETY: a new mapping at a place the kernel chooses touches nothing that exists.
         let start =
             unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         let start = if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast::<u8>()) };
         let start = start.ok_or_else(|| failed(io::Error::last_os_error()))?;
-        // SAFETY: the range is the mapping just made. The advice is a wish; refusing it changes no contents.
-        let _ = unsafe { libc::madvise(start.as_ptr().cast(), bytes, advice) };
-        Ok(FileMap { file, start, len, access, advice, broken: false })
+        let map = FileMap { file, start, len, access, advice, broken: false };
+        map.advise(start, bytes).map_err(failed)?;
+        Ok(map)
+    }
+
+    /// Advises the kernel on `bytes` bytes of the mapping at `place`; fails where it cannot use huge pages.
+    fn advise(&self, place: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        // SAFETY: the range lies within the mapping, and advice changes no contents.
+        if self.advice.huge
+            && unsafe { libc::madvise(place.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) } != 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        let order = if self.advice.random { libc::MADV_RANDOM } else { libc::MADV_SEQUENTIAL };
+        // SAFETY: as above. This is a wish, which the kernel may refuse.
+        let _ = unsafe { libc::madvise(place.as_ptr().cast(), bytes, order) };
+        Ok(())
     }
 
     /// Mapped bytes.
@@ -128,9 +150,9 @@ impl FileMap {
         // SAFETY: as above.
         let mapped = unsafe { libc::mmap(place.cast(), bytes, self.access, fixed, descriptor, first as i64) };
         self.broken = mapped == libc::MAP_FAILED;
-        if !self.broken {
-            // SAFETY: the range has just been mapped.
-            let _ = unsafe { libc::madvise(place.cast(), bytes, self.advice) };
+        if let Some(place) = NonNull::new(place).filter(|_| !self.broken) {
+            // The kernel has followed the advice before.
+            let _ = self.advise(place, bytes);
         }
     }
 }
@@ -158,7 +180,8 @@ mod tests {
     #[test]
     fn copies_reach_the_file_and_stop_at_its_end() {
         let file = file_of(10_000);
-        let mut map = FileMap::new(Arc::clone(&file), 10_000, true, true).unwrap();
+        let mut map =
+            FileMap::new(Arc::clone(&file), 10_000, true, MapAdvice { random: true, huge: false }).unwrap();
         assert_eq!(map.write(&[7; 100], 9_950), 50);
         assert_eq!(map.write(&[7; 100], 10_000), -i64::from(libc::ENOSPC));
         assert_eq!(map.write(&[9; 5000], 100), 5000);
@@ -174,7 +197,7 @@ mod tests {
     #[test]
     fn a_file_that_shrinks_gives_eio_and_recovers() {
         let file = file_of(64 << 10);
-        let mut map = FileMap::new(Arc::clone(&file), 64 << 10, true, false).unwrap();
+        let mut map = FileMap::new(Arc::clone(&file), 64 << 10, true, MapAdvice::default()).unwrap();
         let mut bytes = [1; 16 << 10];
         file.set_len(20 << 10).unwrap();
         assert_eq!(map.read(&mut bytes, 0), 16 << 10);
@@ -196,9 +219,12 @@ mod tests {
         for (file, len, writable) in
             [(file_of(1), 0, false), (file_of(1), u64::MAX, false), (Arc::clone(&read_only), 4096, true)]
         {
-            assert_eq!(FileMap::new(file, len, writable, false).unwrap_err().step, SetupStep::Map);
+            assert_eq!(
+                FileMap::new(file, len, writable, MapAdvice::default()).unwrap_err().step,
+                SetupStep::Map
+            );
         }
-        let mut map = FileMap::new(read_only, 4096, false, false).unwrap();
+        let mut map = FileMap::new(read_only, 4096, false, MapAdvice::default()).unwrap();
         assert_eq!(map.write(&[1], 0), -i64::from(libc::EBADF));
     }
 }
