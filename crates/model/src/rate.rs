@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockSize, PerOp};
+use crate::{BlockSize, Nanos, PerOp};
 
 /// ns per second.
 const SECOND: u64 = 1_000_000_000;
@@ -84,12 +84,35 @@ pub struct RatePlan {
     pub rates: PerOp<Option<Rate>>,
     /// Distribution of the due times.
     pub process: RateProcess,
+    /// A sleep may exceed a due time by this much, so that one wake-up serves several requests; 0 = it ends when the next
+    /// request is due.
+    #[serde(rename = "coalescing_ns", skip_serializing_if = "Nanos::is_zero")]
+    pub coalescing: Nanos,
 }
 
 impl RatePlan {
     /// True if any operation has a rate.
     pub fn is_limited(&self) -> bool {
         self.rates.iter().any(|(_, rate)| rate.is_some())
+    }
+
+    /// Mean time from one request to the next over all operations, ns; infinite without a rate.
+    pub fn mean_gap_ns(&self) -> f64 {
+        let per_ns = self.rates.iter().filter_map(|(_, rate)| Some(1.0 / (*rate)?.mean_gap_ns()));
+        1.0 / per_ns.fold(0.0, |sum, one| sum + one)
+    }
+
+    /// The same rates, with sleeps that may exceed a due time by the whole gaps within `span`, so that they end when the
+    /// last of several requests is due. Random arrivals are never coalesced.
+    #[must_use]
+    pub fn coalesced(self, span: Nanos) -> RatePlan {
+        /// Of a gap, against the rounding of the division.
+        const ROUNDING: f64 = 1e-6;
+        let gap_ns = self.mean_gap_ns();
+        let gaps = (span.0 as f64 / gap_ns + ROUNDING).floor();
+        let is_dense = self.process == RateProcess::Linear && gaps >= 1.0;
+        let coalescing = if is_dense { Nanos((gaps * gap_ns).round() as u64) } else { Nanos::ZERO };
+        RatePlan { coalescing, ..self }
     }
 }
 
@@ -107,6 +130,31 @@ pub enum RateProcess {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dense_even_rates_are_coalesced() {
+        let plan = |read, write, process| RatePlan {
+            rates: PerOp { read: Rate::iops(read), write: Rate::iops(write), trim: None },
+            process,
+            ..RatePlan::default()
+        };
+        for (read, write, process, expected) in [
+            (1_000_000, 0, RateProcess::Linear, 20_000),
+            (100_000, 0, RateProcess::Linear, 20_000),
+            (80_000, 0, RateProcess::Linear, 12_500),
+            (50_000, 0, RateProcess::Linear, 20_000),
+            (49_999, 0, RateProcess::Linear, 0),
+            (30_000, 30_000, RateProcess::Linear, 16_667),
+            (100_000, 0, RateProcess::Poisson, 0),
+            (0, 0, RateProcess::Linear, 0),
+        ] {
+            let coalesced = plan(read, write, process).coalesced(Nanos(20_000));
+            assert_eq!(coalesced.coalescing, Nanos(expected), "{read} {write} {process:?}");
+        }
+        let gap_ns = plan(30_000, 20_000, RateProcess::Linear).mean_gap_ns();
+        assert!((gap_ns - 20_000.0).abs() < 1e-6, "{gap_ns}");
+        assert_eq!(RatePlan::default().mean_gap_ns(), f64::INFINITY);
+    }
 
     #[test]
     fn gaps_add_up_to_the_rate_exactly() {

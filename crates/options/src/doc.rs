@@ -265,6 +265,10 @@ const PAGE_HEAD: &str = "\
   that starts later does not catch up.
 - `ramp_size` is checked every millisecond. `rate_min` and `rate_iops_min` are checked for the operations that a job issues, after
   two seconds, as in fio; together with a lower `rate` they are refused, also by `--parse-only`.
+- A job whose `rate` or `rate_iops` is 50,000 requests per second or more with `rate_process=linear` is woken once for the requests
+  that are due within 20 us of each other: each is issued by itself, up to 20 us late and never early, unless the job is awake when
+  it is due. The rate and latencies are the same; response times and the delay of the client, which count from the due time, include it. Below
+  that rate, with `rate_process=poisson` and in fathom's own commands there is a wake-up for each request.
 - Logs are written while the jobs run, from buffers of a fixed size, and begin empty; fio writes them at the end. Where a log has a
   window (`log_avg_msec`), rates are those of whole windows, without lines for windows in which nothing was moved; a last piece
   shorter than half a window counts for the window before it, so that rates times lengths add up to the report (fio omits the last

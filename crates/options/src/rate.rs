@@ -1,11 +1,14 @@
 //! The combined meaning of `rate`, `rate_iops` and `rate_process`.
 
 use fathom_model::plan::{IoPlan, Mix};
-use fathom_model::{Op, PerOp, Rate, RatePlan};
+use fathom_model::{Nanos, Op, PerOp, Rate, RatePlan};
 
 use crate::error::OptionError;
 use crate::resolve::refused;
 use crate::section::Section;
+
+/// Longest time by which fio's front lets a sleep exceed a due time: shorter than the delay of a timer by default.
+pub(crate) const COALESCING: Nanos = Nanos::from_micros(20);
 
 /// The rates of a job with the I/O `io`.
 ///
@@ -50,6 +53,7 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionErr
     Ok(RatePlan {
         rates: PerOp { read: rate(Op::Read), write: rate(Op::Write), trim: rate(Op::Trim) },
         process: options.rate_process.unwrap_or_default(),
+        ..RatePlan::default()
     })
 }
 
@@ -92,7 +96,7 @@ mod tests {
             (vec![("rate_iops", "100"), ("rw", "rw"), ("rwmixread", "100")], iops(100, 0, 0)),
             (vec![("rate_iops", "7"), ("rw", "randtrim")], iops(0, 0, 7)),
         ] {
-            let expected = RatePlan { rates: expected, process: RateProcess::Linear };
+            let expected = RatePlan { rates: expected, ..RatePlan::default() };
             assert_eq!(planned(&pairs), Ok(expected), "{pairs:?}");
         }
         let by_bytes = planned(&[("rate", "1m"), ("bs", "8k"), ("rate_process", "poisson")]).unwrap();

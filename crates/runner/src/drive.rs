@@ -349,7 +349,10 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             Next::NotBefore(due) if due <= self.now + self.spin_ns() => {
                 Wait { may_issue: false, min: 0, until: until.min(due) }
             }
-            Next::NotBefore(due) => Wait { may_issue: false, min, until: until.min(due - self.spin_ns()) },
+            Next::NotBefore(due) => {
+                let wake = self.feed.wake_at(due, until) - self.spin_ns();
+                Wait { may_issue: false, min, until: until.min(wake) }
+            }
             Next::Pause | Next::Done => Wait { may_issue: false, min, until },
         }
     }
@@ -365,7 +368,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         if self.verifier.is_some() {
             self.turn_round();
         }
-        match self.feed.pause_until(self.now) {
+        match self.feed.pause_until(self.now, self.schedule.next_change) {
             Some(until) => Step::BlockedUntil(Nanos(until.min(self.schedule.next_change))),
             None => Step::Progress,
         }

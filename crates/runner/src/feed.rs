@@ -187,7 +187,8 @@ impl Feed {
 
     /// As [`Feed::draw`], for an open loop: each with its due time, if a schedule made it.
     pub fn draw_arrivals(&mut self, now: u64, room: u64, mut each: impl FnMut(Request, Option<u64>)) -> bool {
-        for _ in 0..room {
+        let batch = self.open_loop.as_ref().map_or(room, |open_loop| open_loop.batch(now, room));
+        for _ in 0..batch {
             match self.next_arrival(now) {
                 Next::Issue((request, due)) => each(request, due),
                 Next::Done => return false,
@@ -267,8 +268,15 @@ impl Feed {
         }
     }
 
-    /// The time to wait for, if any. To be called when nothing is in flight and nothing was drawn.
-    pub fn pause_until(&mut self, now: u64) -> Option<u64> {
+    /// The end of a sleep for a request that is due at `due`, where something else happens at `change`.
+    #[inline(never)]
+    pub fn wake_at(&self, due: u64, change: u64) -> u64 {
+        self.open_loop.as_ref().map_or(due, |open_loop| open_loop.wake_at(due, change))
+    }
+
+    /// The time to wait for, if any; something else happens at `change`. To be called when nothing is in flight and nothing
+    /// was drawn.
+    pub fn pause_until(&mut self, now: u64, change: u64) -> Option<u64> {
         if let Some(Pause { until, delay_ns }) = self.pauses.as_mut().and_then(|pauses| pauses.pause(now)) {
             if let Some(open_loop) = self.open_loop.as_mut().filter(|_| delay_ns > 0) {
                 open_loop.delay(delay_ns);
@@ -276,7 +284,7 @@ impl Feed {
             return Some(until);
         }
         match self.peek(now) {
-            Next::NotBefore(due) => Some(due),
+            Next::NotBefore(due) => Some(self.wake_at(due, change)),
             Next::Issue(()) | Next::Pause | Next::Done => None,
         }
     }

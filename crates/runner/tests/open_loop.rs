@@ -27,7 +27,7 @@ fn run(job: JobPlan) -> PhaseOutcome {
 fn paced(mix: Mix, depth: u32, seconds: u64, (reads, writes): (u64, u64)) -> JobPlan {
     let mut job = timed(job("paced", mix, true, depth), seconds);
     let rates = PerOp { read: Rate::iops(reads), write: Rate::iops(writes), trim: None };
-    job.time.rate = RatePlan { rates, process: RateProcess::Linear };
+    job.time.rate = RatePlan { rates, ..RatePlan::default() };
     job
 }
 

@@ -68,8 +68,13 @@ fn late(job: &JobRecord, op: Op, schedule: &ScheduleSummary, service_ns: u64) ->
         units::latency(late_ns),
         units::latency(service_ns),
     );
-    let remedy = "Response times include this delay: dedicate a CPU to the client (cpus_allowed), or spread the rate \
-         over more jobs.";
+    let remedy = if job.plan.time.rate.coalescing > Nanos::ZERO {
+        "Response times include this delay, part of which is chosen: one wake-up of the job issues the requests of 20 us. \
+         Spread the rate over more jobs of less than 50,000 IOPS each, or use rate_process=poisson."
+    } else {
+        "Response times include this delay: dedicate a CPU to the client (cpus_allowed), or spread the rate over more \
+         jobs."
+    };
     Some(
         new(FindingId::GeneratorLate, Severity::Info, claim, remedy, job, op)
             .with("late_p99_ns", late_ns)

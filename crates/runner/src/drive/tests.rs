@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fathom_engine::registry;
 use fathom_model::plan::{DepthPlan, Mix, OnError, Pattern, Payload, ThinkTime, TimePlan};
-use fathom_model::{PerOp, Request};
+use fathom_model::{PerOp, Rate, RatePlan, Request};
 use fathom_stats::CpuUsage;
 use fathom_stats::live::{LiveWorker, Recorded};
 use fathom_workload::{Extent, SourcePlan};
@@ -164,6 +164,15 @@ fn run(spec: &WorkerSpec, is_synchronous: bool, results: &[i64]) -> (Arc<LiveWor
 
 /// As [`run`], on a scripted engine that `script` sets up.
 fn run_on(spec: &WorkerSpec, script: impl FnOnce(&mut Scripted)) -> (Arc<LiveWorker>, Vec<Request>) {
+    let (live, seen, _) = run_with_sleeps(spec, script);
+    (live, seen)
+}
+
+/// As [`run_on`]; also returns how often the worker slept.
+fn run_with_sleeps(
+    spec: &WorkerSpec,
+    script: impl FnOnce(&mut Scripted),
+) -> (Arc<LiveWorker>, Vec<Request>, u64) {
     let clock = ManualClock(Rc::new(Cell::new(1000)));
     let seen = Rc::new(RefCell::new(Vec::new()));
     let mut engine = Scripted {
@@ -180,14 +189,76 @@ fn run_on(spec: &WorkerSpec, script: impl FnOnce(&mut Scripted)) -> (Arc<LiveWor
     let stop = StopSignal { run: StopHandle::default(), phase: StopHandle::default() };
     let mut worker = Worker::new(spec, Box::new(engine), clock, live.clone(), (stop, CpuUsage::default));
     worker.start(spec);
+    let mut sleeps = 0;
     loop {
         match worker.step().expect("a scripted engine does not fail") {
             Step::Progress => {}
-            Step::BlockedUntil(time) => worker.clock.0.set(time.0),
-            Step::Finished => return (live, seen.take()),
+            Step::BlockedUntil(time) => {
+                sleeps += 1;
+                worker.clock.0.set(time.0);
+            }
+            Step::Finished => return (live, seen.take(), sleeps),
         }
         worker.wake();
     }
+}
+
+/// `requests` reads, evenly spaced at `iops`, with sleeps that may exceed a due time by `coalescing_ns`.
+fn rated(requests: u64, iops: u64, coalescing_ns: u64) -> WorkerSpec {
+    let mut spec = spec(Mix::Read, 64, requests);
+    let rates = PerOp { read: Rate::iops(iops), write: None, trim: None };
+    spec.time.rate = RatePlan { rates, ..RatePlan::default() }.coalesced(Nanos(coalescing_ns));
+    spec.recorded.scheduled = true;
+    spec
+}
+
+#[test]
+fn one_wake_up_serves_the_requests_of_a_dense_rate() {
+    for (iops, coalescing_ns, sleeps, latest_ns) in [
+        (100_000, 0, 300, 0),
+        (100_000, 20_000, 100, 20_000),
+        (60_000, 20_000, 150, 16_667),
+        (40_000, 20_000, 300, 0),
+    ] {
+        let (live, seen, slept) =
+            run_with_sleeps(&rated(300, iops, coalescing_ns), |engine| engine.inline = true);
+        assert_eq!((seen.len(), slept), (300, sleeps), "{iops} {coalescing_ns}");
+        let read = live.measured.read(0).read;
+        // No request is submitted together with another one, so their latencies are those of single ones.
+        assert_eq!(read.lat.moments.max, 200, "{iops} {coalescing_ns}");
+        assert_eq!(live.measured.submit[BatchCounts::bucket(1)].get(), 300);
+        let late = read.open_loop.latest_ns;
+        assert!((latest_ns..=latest_ns + 100).contains(&late), "{iops} {coalescing_ns}: {late}");
+        // The rate is the same: the end is seen when one more would be due.
+        let length_ns = live.measured.ended_ns() - live.measured.start_ns.get();
+        let due_ns = 300 * 1_000_000_000 / iops;
+        assert!(
+            (due_ns..=due_ns + latest_ns + 500).contains(&length_ns),
+            "{iops} {coalescing_ns}: {length_ns}"
+        );
+    }
+}
+
+#[test]
+fn a_sleep_ends_with_the_stage_it_belongs_to() {
+    // 9 requests are due in 85 us; a sleep to the last of three would leave two of them.
+    let mut spec = rated(1_000, 100_000, 20_000);
+    spec.time.runtime = Some(Nanos(85_000));
+    let (live, seen, _) = run_with_sleeps(&spec, |engine| engine.inline = true);
+    assert_eq!((seen.len(), live.measured.read(0).read.open_loop.backlog), (9, 0));
+}
+
+#[test]
+fn a_worker_that_is_behind_submits_batches() {
+    // Twice the rate of single requests, which take 200 ns.
+    let mut spec = rated(10_000, 10_000_000, 20_000);
+    (spec.depth.batch_submit, spec.depth.batch_submit_inline) = (8, 32);
+    let (live, seen, _) = run_with_sleeps(&spec, |engine| engine.inline = true);
+    assert_eq!(seen.len(), 10_000);
+    let batches: u64 = live.measured.submit[BatchCounts::bucket(8)..].iter().map(|count| count.get()).sum();
+    assert!(batches > 0);
+    let latest_ns = live.measured.read(0).read.open_loop.latest_ns;
+    assert!((40_000..50_000).contains(&latest_ns), "{latest_ns}");
 }
 
 #[test]

@@ -140,6 +140,8 @@ fn build(
     let ended_alone = stop.phase.clone();
     // Time passes in volumes only, so requests are issued at their start.
     spec.recorded.is_synchronous = true;
+    // And a wake-up takes no time.
+    spec.time.rate.coalescing = Nanos::ZERO;
     let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
     let (live, engine) = (spec.live(), SimEngine::new(world.clone(), volumes));
     let worker = Worker::simulated(&spec, engine, VirtualClock(world.clone()), live.clone(), stop);

@@ -27,6 +27,8 @@ pub(super) struct OpenLoop {
     /// The operation of a mix without a rate, which uses all free slots.
     unpaced: Option<Op>,
     spin_ns: u64,
+    /// Time by which a sleep exceeds a due time, ns.
+    coalescing_ns: u64,
 }
 
 impl OpenLoop {
@@ -39,8 +41,9 @@ impl OpenLoop {
             }
             _ => None,
         };
-        let spin_ns = spin_ns_for(arrivals.mean_gap_ns());
-        Some(Box::new(OpenLoop { arrivals, unpaced, spin_ns }))
+        let gap_ns = spec.time.rate.mean_gap_ns();
+        let coalescing_ns = spec.time.rate.coalescing.0;
+        Some(Box::new(OpenLoop { arrivals, unpaced, spin_ns: spin_ns_for(gap_ns), coalescing_ns }))
     }
 
     pub fn begin(&mut self, now: u64) {
@@ -60,6 +63,22 @@ impl OpenLoop {
     pub fn peek(&self, now: u64) -> Next<()> {
         let due = self.arrivals.next_due();
         if self.unpaced.is_some() || due <= now { Next::Issue(()) } else { Next::NotBefore(due) }
+    }
+
+    /// The end of a sleep for the request that is due at `due`, where something else happens at `change`.
+    ///
+    /// A worker that is awake issues each request when it is due; one that sleeps issues several after it.
+    pub fn wake_at(&self, due: u64, change: u64) -> u64 {
+        let wake = due.saturating_add(self.coalescing_ns);
+        // Requests that are due before the end of the runtime belong to it.
+        if due == self.arrivals.next_due() && wake < change { wake } else { due }
+    }
+
+    /// Requests to submit together at `now`, of `room`: one where sleeps are coalesced, so that none waits for the
+    /// submission of others, unless the worker falls behind.
+    pub fn batch(&self, now: u64, room: u64) -> u64 {
+        let late_ns = now.saturating_sub(self.arrivals.next_due());
+        if late_ns <= 2 * self.coalescing_ns && self.coalescing_ns > 0 { room.min(1) } else { room }
     }
 
     /// The operation of the next request at `now`, if one may be issued, and its due time.
