@@ -55,15 +55,14 @@ impl FileMap {
 
     /// Advises the kernel on `bytes` bytes of the mapping at `place`; fails where it cannot use huge pages.
     fn advise(&self, place: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        let order = if self.advice.random { libc::MADV_RANDOM } else { libc::MADV_SEQUENTIAL };
         // SAFETY: the range lies within the mapping, and advice changes no contents.
-        if self.advice.huge
-            && unsafe { libc::madvise(place.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) } != 0
-        {
+        let advise = |advice| unsafe { libc::madvise(place.as_ptr().cast(), bytes, advice) };
+        if self.advice.huge && advise(libc::MADV_HUGEPAGE) != 0 {
             return Err(io::Error::last_os_error());
         }
-        let order = if self.advice.random { libc::MADV_RANDOM } else { libc::MADV_SEQUENTIAL };
-        // SAFETY: as above. This is a wish, which the kernel may refuse.
-        let _ = unsafe { libc::madvise(place.as_ptr().cast(), bytes, order) };
+        // A wish, which the kernel may refuse.
+        let _ = advise(order);
         Ok(())
     }
 
