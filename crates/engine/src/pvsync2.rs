@@ -53,7 +53,7 @@ const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
     percent_row!(
         "hipri_percentage",
         "100",
-        "Percentage of the requests that poll, with hipri=1; which is random."
+        "Percentage of the requests that poll, with hipri=1, chosen at random."
     ),
     bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
     bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),

@@ -70,8 +70,9 @@ impl OpenLoop {
     /// A worker that is awake issues each request when it is due; one that sleeps issues several after it.
     pub fn wake_at(&self, due: u64, change: u64) -> u64 {
         let wake = due.saturating_add(self.coalescing_ns);
-        // Requests that are due before the end of the runtime belong to it.
-        if due == self.arrivals.next_due() && wake < change { wake } else { due }
+        // Requests that are due before the end of the runtime belong to it, also if the timer is late.
+        let is_early = wake.saturating_add(SPIN_NS) < change;
+        if due == self.arrivals.next_due() && is_early { wake } else { due }
     }
 
     /// Requests to submit together at `now`, of `room`: one where sleeps are coalesced, so that none waits for the
