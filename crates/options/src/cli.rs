@@ -14,7 +14,6 @@ use crate::error::OptionError;
 use crate::job_options::ReadWriteOption;
 use crate::jobfile;
 use crate::pasted;
-use crate::rate;
 use crate::resolve::{self, MAX_WORKERS, PlanningHost};
 use crate::section::{Draft, RawOptions, Section, Word};
 use crate::table;
@@ -62,15 +61,12 @@ impl Invocation {
     /// The plan of the jobs on this machine.
     pub fn plan(&self, host: &PlanningHost) -> Result<RunPlan, OptionError> {
         let mut plan = resolve::resolve(&self.sections, host)?;
-        for job in &mut plan.jobs {
-            job.time.rate = job.time.rate.coalesced(rate::COALESCING);
-        }
         if let Some(directory) = &self.command.aux_path {
             for verify in plan.jobs.iter_mut().filter_map(|job| job.io.verify.as_mut()) {
                 verify.state_directory = Some(directory.clone());
             }
         }
-        Ok(RunPlan { global_options: resolve::merged(&self.global_options), ..plan })
+        Ok(crate::rate::coalesced(RunPlan { global_options: resolve::merged(&self.global_options), ..plan }))
     }
 }
 

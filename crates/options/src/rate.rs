@@ -1,14 +1,22 @@
 //! The combined meaning of `rate`, `rate_iops` and `rate_process`.
 
 use fathom_model::plan::{IoPlan, Mix};
-use fathom_model::{Nanos, Op, PerOp, Rate, RatePlan};
+use fathom_model::{Nanos, Op, PerOp, Rate, RatePlan, RunPlan};
 
 use crate::error::OptionError;
 use crate::resolve::refused;
 use crate::section::Section;
 
 /// Longest time by which fio's front lets a sleep exceed a due time: shorter than the delay of a timer by default.
-pub(crate) const COALESCING: Nanos = Nanos::from_micros(20);
+const COALESCING: Nanos = Nanos::from_micros(20);
+
+/// The plan of fio's front, in which one wake-up of a job serves several requests of a dense rate.
+pub(crate) fn coalesced(mut plan: RunPlan) -> RunPlan {
+    for job in &mut plan.jobs {
+        job.time.rate = job.time.rate.coalesced(COALESCING);
+    }
+    plan
+}
 
 /// The rates of a job with the I/O `io`.
 ///
@@ -102,6 +110,16 @@ mod tests {
         let by_bytes = planned(&[("rate", "1m"), ("bs", "8k"), ("rate_process", "poisson")]).unwrap();
         assert_eq!(by_bytes.rates.read, Rate::bytes_per_second(1 << 20, &8192.into()));
         assert_eq!(by_bytes.process, RateProcess::Poisson);
+    }
+
+    #[test]
+    fn the_front_of_fio_coalesces_dense_rates_of_each_job() {
+        let section = |rate| Section::from_pairs("job", &[("rate_iops", rate)], &[]).unwrap();
+        let sections = [section("100000"), section("1000")];
+        let plan = resolve(&sections, &PlanningHost { cpus: 1, entropy: 1 }).unwrap();
+        let spans =
+            |plan: &RunPlan| plan.jobs.iter().map(|job| job.time.rate.coalescing.0).collect::<Vec<_>>();
+        assert_eq!((spans(&plan), spans(&coalesced(plan.clone()))), (vec![0, 0], vec![20_000, 0]));
     }
 
     #[test]
