@@ -42,7 +42,7 @@ pub use program::{Ended, Program, run};
 pub use shell::{must_run, scratch};
 pub use skip::{Need, missing, skip};
 pub use throttle::{Cap, Throttle};
-pub use told::{retried, test_name};
+pub use told::{noted, retried, test_name};
 pub use turn::{Turn, loading, measuring_alone, measuring_capped};
 pub use wait::wait_for;
 pub use witness::{Seen, Span};

@@ -116,14 +116,16 @@ impl Throttle {
         }
     }
 
+    /// The file that takes processes into the group, by their numbers.
+    pub fn members(&self) -> PathBuf {
+        self.group.join("cgroup.procs")
+    }
+
     /// A command that runs `program` inside the group from its first instruction on; add arguments as usual.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("sh");
         // cgroup.procs moves the whole process; the shell becomes the program, so its id is the program's.
-        command
-            .args(["-c", "echo $$ > \"$0\" && exec \"$@\""])
-            .arg(self.group.join("cgroup.procs"))
-            .arg(program);
+        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.members()).arg(program);
         command
     }
 

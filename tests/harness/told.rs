@@ -1,4 +1,4 @@
-//! Notes about passed tests that `cargo xtask test` repeats in its last lines: skips and retries.
+//! Notes about passed tests: skips and retries, which `cargo xtask test` repeats in its last lines, and figures that nothing judges.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -13,13 +13,16 @@ pub fn retried(test: &str, why: &str) {
     tell("FATHOM_TEST_RETRIES", &format!("RETRIED {test}: {why}"));
 }
 
+/// Says on stderr what `test` measured without judging it.
+pub fn noted(test: &str, what: &str) {
+    say(&one_line(&format!("NOTED {test}: {what}")));
+}
+
 /// One line to stderr, and to the file that the variable names.
 pub(crate) fn tell(variable: &str, line: &str) {
-    let line = one_line(line) + "\n";
-    // Written to the descriptor: what goes through eprint! is kept back from a test that passes.
-    #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
-    let mut stderr = std::io::stderr();
-    stderr.write_all(line.as_bytes()).ok();
+    let line = one_line(line);
+    say(&line);
+    let line = line + "\n";
     if let Some(path) = std::env::var_os(variable) {
         OpenOptions::new()
             .append(true)
@@ -28,6 +31,13 @@ pub(crate) fn tell(variable: &str, line: &str) {
             .and_then(|mut file| file.write_all(line.as_bytes()))
             .ok();
     }
+}
+
+/// Written to the descriptor: what goes through eprint! is kept back from a test that passes.
+fn say(line: &str) {
+    #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
+    let mut stderr = std::io::stderr();
+    stderr.write_all(format!("{line}\n").as_bytes()).ok();
 }
 
 /// A cause may be a whole document: a line of the file is one event, and no longer than can be read in a summary.

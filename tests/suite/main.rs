@@ -22,6 +22,8 @@ mod fio_output;
 mod fixtures;
 #[cfg(feature = "launchers")]
 mod fleet;
+#[cfg(feature = "launchers")]
+mod fleet_truth;
 mod guard_matrix;
 mod guard_race;
 mod guarded;

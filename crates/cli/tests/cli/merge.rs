@@ -122,6 +122,7 @@ fn jobs_of_fio_are_reported_in_its_format() {
     let ios: u64 = hosts.iter().map(|host| host["ios"][0].as_u64().unwrap()).sum();
     assert_eq!(jobs[0]["read"]["total_ios"].as_u64(), Some(ios));
     assert_eq!((&fleet["hosts"][1]["host"], &fleet["start_spread_ns"]), (&json!("b"), &json!(0)));
+    assert!(fleet["findings"].is_array(), "{fleet}");
     // The rate of fio's own form is over the longest job, which both are.
     let rate = fleet["tests"][0]["iops"].as_f64().unwrap();
     assert!((jobs[0]["read"]["iops"].as_f64().unwrap() / rate - 1.0).abs() < 0.01);

@@ -53,7 +53,9 @@ fn test(test: &TestRecord) -> Test<'_> {
     }
 }
 
-/// What the hosts of a record tell, as a member of another document; `None` where it is of one host.
+/// What the hosts of a record tell, with the findings, as a member of another document; `None` where it is of one host.
 pub(crate) fn member(record: &RunRecord) -> Option<Value> {
-    assess(record).and_then(|assessment| serde_json::to_value(assessment).ok())
+    let mut member = serde_json::to_value(assess(record)?).ok()?;
+    member["findings"] = serde_json::to_value(&record.findings).ok()?;
+    Some(member)
 }
