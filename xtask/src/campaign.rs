@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::bail;
 
 use crate::{
-    comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, pages, planted_causes,
+    comparisons, contradictions, fio_corpus, fio_parser, fleet_scale, fuzz, identify_devices, pages,
+    planted_causes,
 };
 
 /// One campaign.
@@ -38,6 +39,11 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "fio-parser",
         doc: "parse drawn job files and command lines beside fio [--cases 10000] [--jobs 2] [--only TEXT] [--fresh]",
         run: fio_parser::campaign,
+    },
+    Campaign {
+        name: "fleet-scale",
+        doc: "gather 200 ranks under mpiexec, and merge generated records, beside the limits of both [--records 10000]",
+        run: fleet_scale::campaign,
     },
     Campaign {
         name: "fuzz",

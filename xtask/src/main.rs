@@ -14,6 +14,7 @@ mod dist;
 mod docs;
 mod fio_corpus;
 mod fio_parser;
+mod fleet_scale;
 mod fuzz;
 mod gate;
 mod identify_devices;

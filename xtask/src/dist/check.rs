@@ -1,6 +1,7 @@
 //! Installs and runs every artefact the way its users do: the archive in an empty root, the packages in a Debian, the images as a
-//! container runtime and a Kubernetes Job do, and the binary for aarch64 under qemu-user.
+//! container runtime and a Kubernetes Job do, the static binary as ranks under launchers, and the one for aarch64 under qemu-user.
 
+mod launchers;
 mod namespace;
 mod schemas;
 
@@ -53,6 +54,7 @@ pub fn run(place: &Place, release: &Release, made: &Made) -> anyhow::Result<()> 
         held(note.with_context(|| format!("{} does not hold", artefact.name))?);
     }
     held(checker.cargo_install()?);
+    held(launchers::check(&made.static_binary)?);
     held(start(&made.static_binary)?);
     for line in NOT_TESTED {
         println!("not tested: {line}");
