@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::library::LibraryError;
+use crate::library::{LOADS_LIBRARIES, LibraryError};
 
 /// Why a process manager could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,9 @@ impl ProcessManagerError {
             ProcessManagerError::Answer { .. } => {
                 Some("use another interface of the launcher: srun --mpi=pmi2, or mpiexec (MPICH)")
             }
+            ProcessManagerError::Library(_) if !LOADS_LIBRARIES => Some(
+                "start with srun --mpi=pmi2 or mpiexec (MPICH), which need no library, or use a fathom that loads libraries",
+            ),
             ProcessManagerError::Library(_) => Some(
                 "install libpmix (Debian: libpmix2) on every host, or start with srun --mpi=pmi2 or mpiexec (MPICH), which need none",
             ),

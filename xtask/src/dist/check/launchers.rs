@@ -40,10 +40,11 @@ pub(super) fn check(binary: &Path) -> anyhow::Result<String> {
         ensure!(*of_ranks.0 == ranks && *of_ranks.1 == ranks * IOS, "{launcher:?}: {of_ranks:?} in {ended}");
     }
     let refused = launched(&cluster, Launcher::SrunPmix, binary);
+    let told = ["statically linked", "use a fathom that loads libraries"];
     ensure!(
         !refused.status.success()
             && refused.stdout.is_empty()
-            && refused.stderr.contains("statically linked"),
+            && told.iter().all(|part| refused.stderr.contains(part)),
         "with PMIx a static program does not say what it lacks:\n{refused}"
     );
     Ok(format!(
