@@ -6,12 +6,13 @@ pub mod fio_jobs;
 pub mod keeper;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arguments::FleetArguments;
 use fathom_assess::fleet::{Fleet, FleetEnd, FleetFiles, FleetJob, FleetReport, FleetSettings, FleetStop};
 use fathom_record::{RunRecord, TestStatus};
 
+use crate::commands::report;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 
@@ -42,18 +43,30 @@ pub fn refuse(arguments: &FleetArguments, options: &[(&str, bool)]) -> Result<()
 }
 
 /// Joins the job that `arguments` ask for, and meets the ranks that were started with `command`; none without `--fleet`. The inner error
-/// is how the program ends where the ranks have parted.
+/// is how the program ends where the ranks have parted. `page` is the file that rank 0 writes its report to as well.
 ///
 /// # Errors
-/// As for [`join`].
+/// As for [`join`]; the page cannot be written.
 pub fn joined(
     arguments: &FleetArguments,
+    page: Option<&Path>,
     command: &[OsString],
 ) -> Result<Result<Option<Fleet>, Exit>, Complaint> {
     let Some(settings) = arguments.settings() else { return Ok(Ok(None)) };
+    page.map_or(Ok(()), report::check_page_name)?;
     let job = join(settings)?;
+    // Other hosts need no such directory.
+    let unwritable = page.filter(|_| job.rank() == 0).and_then(|page| report::check_page(page).err());
+    let files = match &unwritable {
+        None => Ok(FleetFiles::default()),
+        Some(complaint) => Err(complaint.message.clone()),
+    };
     let words: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok(meet(job, &words, Ok(FleetFiles::default())).map(|(fleet, _)| Some(fleet)))
+    let met = meet(job, &words, files);
+    if let (Err(_), Some(hint)) = (&met, unwritable.and_then(|complaint| complaint.hint)) {
+        output::warn(&format!("hint: {hint}"));
+    }
+    Ok(met.map(|(fleet, _)| Some(fleet)))
 }
 
 /// Leaves the job, of which this rank could not begin its part; returns the complaint about that.

@@ -181,7 +181,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         return schedule::begin(arguments, measuring, command);
     }
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
-    let fleet = if dry_run { Ok(None) } else { ranks::joined(&arguments.fleet, command)? };
+    let page = arguments.run.report.as_deref();
+    let fleet = if dry_run { Ok(None) } else { ranks::joined(&arguments.fleet, page, command)? };
     let fleet = match fleet {
         Ok(fleet) => fleet,
         Err(exit) => return Ok(exit),

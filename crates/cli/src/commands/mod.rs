@@ -21,7 +21,7 @@ pub mod monitor;
 mod need_arguments;
 pub mod ping;
 pub mod prepare;
-mod report;
+pub mod report;
 pub mod run_arguments;
 mod serve;
 pub mod shown;

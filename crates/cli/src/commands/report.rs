@@ -199,12 +199,21 @@ pub fn file_of(
 /// # Errors
 /// It cannot, or the ending of the file is that of another format.
 pub fn check_page(path: &Path) -> Result<(), Complaint> {
-    if ReportFormat::of_file(path) != Some(ReportFormat::Html) {
-        let message = format!("--report writes a page, and {} does not end in .html", path.display());
-        let hint = "`fathom report last -o FILE` writes other formats afterwards";
-        return Err(Complaint::usage(message, Some(hint.to_owned())));
-    }
+    check_page_name(path)?;
     check(path)
+}
+
+/// Says whether `path` is the name of a page.
+///
+/// # Errors
+/// Its ending is that of another format.
+pub fn check_page_name(path: &Path) -> Result<(), Complaint> {
+    if ReportFormat::of_file(path) == Some(ReportFormat::Html) {
+        return Ok(());
+    }
+    let message = format!("--report writes a page, and {} does not end in .html", path.display());
+    let hint = "`fathom report last -o FILE` writes other formats afterwards";
+    Err(Complaint::usage(message, Some(hint.to_owned())))
 }
 
 fn check(path: &Path) -> Result<(), Complaint> {

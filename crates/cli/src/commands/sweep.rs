@@ -127,7 +127,7 @@ fn axis(
 pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let refused = [("--resume", arguments.resume), ("--slo", arguments.slo.is_some())];
     ranks::refuse(&arguments.fleet, &refused)?;
-    let fleet = match ranks::joined(&arguments.fleet, command)? {
+    let fleet = match ranks::joined(&arguments.fleet, arguments.run.report.as_deref(), command)? {
         Ok(fleet) => fleet,
         Err(exit) => return Ok(exit),
     };

@@ -246,6 +246,27 @@ fn a_rank_that_cannot_begin_ends_the_job_with_its_reason() {
 }
 
 #[test]
+fn a_page_that_cannot_be_written_is_refused_before_anything_is_prepared() {
+    let dir = scratch();
+    let words = |page| ["bench", "--fleet", "--fleet-out=out", "--no-history", "--report", page, VOLUME];
+    // No rank joins for a page of another format.
+    let (ended, aborts) = launch(dir.path(), 2, &words("page.txt"), alike);
+    for rank in &ended {
+        assert_eq!(rank.code, Some(2), "{ended:?}");
+        assert!(rank.stderr.contains("page.txt does not end in .html"), "{ended:?}");
+    }
+    let (left, more) = launch(dir.path(), 2, &words("nowhere/page.html"), alike);
+    assert!(left.iter().all(|rank| rank.code == Some(1)), "{left:?}");
+    assert!(left[0].stderr.contains("error: rank 0 on ") && left[0].stderr.contains("nowhere"), "{left:?}");
+    assert_eq!((left[1].stderr.as_str(), left[1].stdout.as_str()), ("", ""));
+    assert!(aborts.is_empty() && more.is_empty() && !dir.path().join("out").exists());
+    let sweep = ["sweep", "--fleet", "--iodepth=1", "--bs=4k", "--no-history", "--report=page.html", VOLUME];
+    let (ended, _) = launch(dir.path(), 2, &sweep, alike);
+    assert!(ended.iter().all(|rank| rank.code == Some(0)), "{ended:?}");
+    assert!(dir.path().join("page.html").exists());
+}
+
+#[test]
 fn ranks_that_are_missing_are_named_and_the_job_ends() {
     let dir = scratch();
     let args = [&FIO[..], &["--fleet-join=1", "--fleet-out=out"]].concat();
