@@ -97,6 +97,14 @@ impl FleetAbort {
     }
 }
 
+/// Holds another rank where none measures, so that rank 0 can say why: some launchers end all ranks as soon as one ends with an error.
+fn leave_rank_0_last_words(rank: u32) {
+    if rank > 0 {
+        let clock = RealClock::start();
+        clock.sleep_until(clock.now() + LAST_WORDS_NS, Duration::from_nanos(LAST_WORDS_NS), || true);
+    }
+}
+
 impl Fleet {
     /// Starts the thread that meets the other ranks. `tell` passes a line for standard error, when it is to be printed.
     fn begin(
@@ -214,6 +222,7 @@ impl Fleet {
                 if let Some(directory) = &self.directory {
                     directory.clear_mark();
                 }
+                leave_rank_0_last_words(self.place.rank);
                 FleetEnd::Refused(reason)
             }
             Ending::Lost(at_ns) => {

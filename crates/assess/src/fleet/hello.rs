@@ -17,7 +17,7 @@ use super::error::FleetError;
 use super::exchange::Exchange;
 use super::roles::{FleetRole, FleetRoles};
 use super::settings::{FleetSettings, FleetStart};
-use super::{Fleet, LAST_WORDS_NS, MISSING_EXIT, PATIENCE_WITH_RANK_0_NS};
+use super::{Fleet, LAST_WORDS_NS, MISSING_EXIT, PATIENCE_WITH_RANK_0_NS, leave_rank_0_last_words};
 use crate::conditions::clock_state;
 
 /// Largest estimated error of a clock that phases may start by, ns.
@@ -132,14 +132,16 @@ pub struct FleetStop {
     pub is_of_all: bool,
     /// This rank, for people.
     pub name: String,
+    rank: u32,
     job: Option<FleetJob>,
     since_ns: u64,
 }
 
 impl FleetStop {
-    /// Has the launcher end the job, where ranks are missing from it. The caller has to end itself.
+    /// Has the launcher end the job, where ranks are missing from it, and else leaves rank 0 the time to say why. The caller has to end
+    /// itself.
     pub fn abort(self) {
-        let Some(mut job) = self.job else { return };
+        let Some(mut job) = self.job else { return leave_rank_0_last_words(self.rank) };
         let wait_ns = if job.rank() == 0 { LAST_WORDS_NS } else { PATIENCE_WITH_RANK_0_NS };
         let left_ns = (self.since_ns + wait_ns).saturating_sub(monotonic_ns());
         let clock = RealClock::start();
@@ -200,9 +202,9 @@ impl FleetJob {
         FleetPlace { rank: self.rank(), ranks: self.exchange.size(), host, ..FleetPlace::default() }
     }
 
-    /// Says another version than this program's.
-    #[cfg(test)]
-    pub(super) fn of_version(mut self, version: &str) -> FleetJob {
+    /// Says another version than this program's, as a rank of another release does: for tests of jobs with mixed versions.
+    #[must_use]
+    pub fn of_version(mut self, version: &str) -> FleetJob {
         self.hello.version = version.to_owned();
         self
     }
@@ -218,10 +220,10 @@ impl FleetJob {
         files: Result<FleetFiles, String>,
         tell: impl Fn(&str) + Send + 'static,
     ) -> Result<(Fleet, FleetFiles), Box<FleetStop>> {
-        let name = self.place().name();
+        let (name, rank) = (self.place().name(), self.rank());
         let stop = |error: FleetError, job: Option<FleetJob>| {
             let is_of_all = matches!(error, FleetError::Refused { .. });
-            Box::new(FleetStop { error, is_of_all, name, job, since_ns: monotonic_ns() })
+            Box::new(FleetStop { error, is_of_all, name, rank, job, since_ns: monotonic_ns() })
         };
         let welcome = match self.greet(command, files) {
             Ok(welcome) => welcome,
