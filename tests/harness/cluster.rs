@@ -12,29 +12,18 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::shell::{must_run, scratch, try_run};
 use crate::skip::{Need, missing, skip};
+use crate::wait::wait_patiently;
 
 /// The hosts; launchers run on the first, and start processes on the others.
 const HOSTS: [&str; 4] = ["h0", "h1", "h2", "h3"];
-/// What a cluster consists of.
-const NEEDS: &[Need] = &[
-    Need::Root,
-    Need::Tool("ip"),
-    Need::Tool("mpiexec.mpich"),
-    Need::Tool("mpirun.openmpi"),
-    Need::Tool("munged"),
-    Need::Tool("nsenter"),
-    Need::Tool("slurmctld"),
-    Need::Tool("slurmd"),
-    Need::Tool("srun"),
-    Need::Tool("ssh"),
-    Need::Tool("sshd"),
-    Need::Tool("unshare"),
-];
+/// How long the processes of a job that has ended may go on, and Slurm's hosts may be busy.
+const SETTLING: Duration = Duration::from_secs(4);
 
 /// How processes of a job are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +44,17 @@ impl Launcher {
     /// Those that let the processes of a job meet.
     pub const MEETING: [Launcher; 4] =
         [Launcher::Mpiexec, Launcher::SrunPmi2, Launcher::SrunPmix, Launcher::Mpirun];
+
+    /// A word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Launcher::Mpiexec => "mpiexec",
+            Launcher::SrunPmi2 => "srun-pmi2",
+            Launcher::SrunPmix => "srun-pmix",
+            Launcher::Mpirun => "mpirun",
+            Launcher::Srun => "srun",
+        }
+    }
 }
 
 /// A running cluster.
@@ -63,11 +63,29 @@ pub struct Cluster {
     directory: PathBuf,
     /// The first process of the namespaces.
     first_process: u32,
+    /// The processes on its hosts before any job.
+    services: Vec<Pid>,
     /// Removes the directory at the end; its standard input ends with this process.
     undertaker: Child,
 }
 
 impl Cluster {
+    /// What a cluster consists of.
+    pub const NEEDS: &[Need] = &[
+        Need::Root,
+        Need::Tool("ip"),
+        Need::Tool("mpiexec.mpich"),
+        Need::Tool("mpirun.openmpi"),
+        Need::Tool("munged"),
+        Need::Tool("nsenter"),
+        Need::Tool("slurmctld"),
+        Need::Tool("slurmd"),
+        Need::Tool("srun"),
+        Need::Tool("ssh"),
+        Need::Tool("sshd"),
+        Need::Tool("unshare"),
+    ];
+
     /// The cluster for all tests of a process, which must not harm it; `None`, and says so, where the machine cannot have one.
     ///
     /// # Panics
@@ -94,8 +112,9 @@ impl Cluster {
         let said = undertaker.stdout.take().expect("its output is in a pipe");
         let first = BufReader::new(said).lines().map_while(Result::ok).next();
         let first_process = descendant(undertaker.id(), 2).unwrap_or_default();
-        let cluster = Cluster { directory, first_process, undertaker };
+        let mut cluster = Cluster { directory, first_process, services: Vec::new(), undertaker };
         assert!(first.as_deref() == Some("up"), "the cluster did not start:\n{}", cluster.log());
+        cluster.services = cluster.on_all_hosts().collect();
         cluster
     }
 
@@ -140,11 +159,8 @@ impl Cluster {
     /// A command that runs `program` on a host; a signal to it is one to the program.
     pub fn on(&self, host: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("nsenter");
-        let of_host = |kind: &str| {
-            let file = self.directory.join(format!("{host}.{kind}"));
-            // It is mounted inside only.
-            format!("--{kind}=/proc/{}/root{}", self.first_process, file.display())
-        };
+        // It is mounted inside only.
+        let of_host = |kind: &str| format!("--{kind}={}", self.name_space(host, kind).display());
         // The root of its mounts is not that of the hosts where the tests themselves run in a changed root.
         command.arg(format!("--target={}", self.first_process)).args(["--mount", "--root", "--wd"]);
         command.args([of_host("net"), of_host("uts")]);
@@ -179,6 +195,40 @@ impl Cluster {
         must_run(command.args(["--", "ip", "link", "set", &format!("to-{host}"), state]));
     }
 
+    /// A directory of 512 KiB that all hosts share, to be named to their processes.
+    pub fn small_directory(&self) -> PathBuf {
+        self.directory.join("small")
+    }
+
+    /// The name outside of a file that is mounted inside.
+    pub fn seen_from_outside(&self, path: &Path) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{}", self.first_process, path.display()))
+    }
+
+    /// Ends what a job has left on the hosts; true where another one can run on them as if it were the first.
+    pub fn settles(&self) -> bool {
+        let left = || self.on_all_hosts().filter(|process| !self.services.contains(process));
+        if !wait_patiently(SETTLING, || left().next().is_none()) {
+            for process in left() {
+                let _ = kill_process(process, Signal::KILL);
+            }
+        }
+        let are_gone = wait_patiently(SETTLING, || left().next().is_none());
+        are_gone && wait_patiently(SETTLING, || self.has_idle_hosts())
+    }
+
+    /// True where Slurm can start processes on all hosts.
+    fn has_idle_hosts(&self) -> bool {
+        let mut asked = self.on(HOSTS[0], "sinfo");
+        asked.args(["--noheader", "--Node", "--states=idle", "--responding", "--format=%N"]);
+        let answer = asked.output().map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&answer).lines().count() == self.hosts().len()
+    }
+
+    fn on_all_hosts(&self) -> impl Iterator<Item = Pid> {
+        HOSTS.iter().flat_map(|host| self.all_processes(host))
+    }
+
     /// The processes of `program` on a host, by their numbers outside the cluster.
     pub fn processes(&self, host: &str, program: &Path) -> Vec<Pid> {
         let runs = |pid: &Pid| {
@@ -188,11 +238,14 @@ impl Cluster {
         self.all_processes(host).into_iter().filter(runs).collect()
     }
 
+    fn name_space(&self, host: &str, kind: &str) -> PathBuf {
+        self.seen_from_outside(&self.directory.join(format!("{host}.{kind}")))
+    }
+
     fn all_processes(&self, host: &str) -> Vec<Pid> {
-        let name_space = |path: &str| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
-        let file = self.directory.join(format!("{host}.uts"));
-        let of_host = name_space(&format!("/proc/{}/root{}", self.first_process, file.display()));
-        let is_of_host = |number: &i32| name_space(&format!("/proc/{number}/ns/uts")) == of_host;
+        let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+        let of_host = identity(&self.name_space(host, "uts"));
+        let is_of_host = |number: &i32| identity(Path::new(&format!("/proc/{number}/ns/uts"))) == of_host;
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let found = numbers.filter(is_of_host).filter_map(Pid::from_raw);
@@ -214,7 +267,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         // A launcher that was killed leaves helpers outside the namespace of processes.
-        for process in HOSTS.iter().flat_map(|host| self.all_processes(host)) {
+        for process in self.on_all_hosts() {
             let _ = kill_process(process, Signal::KILL);
         }
         drop(self.undertaker.stdin.take());
@@ -223,7 +276,7 @@ impl Drop for Cluster {
 }
 
 fn is_possible() -> bool {
-    let why = missing(NEEDS);
+    let why = missing(Cluster::NEEDS);
     if let Some(why) = &why {
         skip(why);
     }

@@ -15,7 +15,19 @@ pub fn fathom_path() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| match std::env::var_os("FATHOM_BIN") {
         Some(path) => PathBuf::from(path),
-        None => build(),
+        None => build(&["--release", "--package=fathom"], "fathom"),
+    })
+}
+
+/// The program that joins a job as a rank of another version does, built once.
+///
+/// # Panics
+/// When it does not build.
+pub(crate) fn other_version_path() -> &'static Path {
+    const NAME: &str = "fathom-test-other-version";
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        build(&["--package=fathom-tests", "--features=launchers", &format!("--example={NAME}")], NAME)
     })
 }
 
@@ -46,22 +58,17 @@ fn at_home(mut command: Command, home: &Path) -> Command {
     command
 }
 
-fn build() -> PathBuf {
+/// Builds a program of the workspace.
+fn build(which: &[&str], name: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
-    let messages = must_run(Command::new(cargo).args([
-        "build",
-        "--release",
-        "--quiet",
-        "--package=fathom",
-        "--message-format=json",
-        "--manifest-path",
-        manifest,
-    ]));
+    let mut command = Command::new(cargo);
+    command.arg("build").args(which);
+    let messages = must_run(command.args(["--quiet", "--message-format=json", "--manifest-path", manifest]));
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "fathom")
+        .filter(|message| message["target"]["name"] == name)
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .expect("cargo names the executable it built")
 }

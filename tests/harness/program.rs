@@ -126,6 +126,14 @@ impl Program {
         ended
     }
 
+    /// Waits for its end, of any kind; `None` where it has not ended within `limit`.
+    pub(crate) fn ended_within(&mut self, limit: Duration) -> Option<Ended> {
+        wait_for(limit, || self.has_ended()).then(|| {
+            let status = self.child.wait().expect("it is our child");
+            Ended { shown: self.shown.clone(), stdout: self.stdout(), stderr: self.stderr(), status }
+        })
+    }
+
     fn text(&self, name: &str) -> String {
         let bytes = std::fs::read(self.directory.path().join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()

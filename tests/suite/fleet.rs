@@ -5,7 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fathom_tests::{Cluster, Ended, Launcher, Program, fathom, fathom_path, loading, run, scratch, wait_for};
+use fathom_tests::{
+    Cluster, Ended, FleetFailure, Launcher, PlantedFailure, Program, RankPhase, fathom, fathom_path,
+    is_measuring, loading, run, scratch, wait_for,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -124,15 +127,11 @@ fn a_host_that_fails_ends_the_job_and_the_other_records_are_kept() {
     }
 }
 
-/// The number of ranks that have read more than they read before the measurement.
+/// The number of ranks that measure.
 fn measuring(cluster: &Cluster) -> usize {
-    let has_read = |rank: &&Pid| {
-        let counters = std::fs::read_to_string(format!("/proc/{}/io", rank.as_raw_nonzero()));
-        let counters = counters.unwrap_or_default();
-        let bytes = counters.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<u64>().ok());
-        bytes.is_some_and(|bytes| bytes > 2 << 20)
-    };
-    cluster.hosts().iter().map(|host| ranks_on(cluster, host).iter().filter(has_read).count()).sum()
+    let of_host =
+        |host: &&str| ranks_on(cluster, host).into_iter().filter(|rank| is_measuring(*rank)).count();
+    cluster.hosts().iter().map(of_host).sum()
 }
 
 fn ranks_on(cluster: &Cluster, host: &str) -> Vec<Pid> {
@@ -169,4 +168,60 @@ fn check_merge(launcher: Launcher, directory: &Path) {
         Some(2) => assert_eq!(kept, 0, "{launcher:?}: {merged}"),
         code => assert_eq!(code, Some(MISSING), "{launcher:?}: {merged}"),
     }
+}
+
+/// Plants each of these failures in a job of its own; the repeat decides which rank it is.
+fn check_failures(cluster: &Cluster, planted: &[(Launcher, FleetFailure, usize)]) {
+    for &(launcher, failure, repeat) in planted {
+        let outcome = PlantedFailure { launcher, failure, repeat }.run(cluster);
+        let violations = outcome.violations();
+        assert!(violations.is_empty(), "{:?}: {violations:?}\n{}", outcome.planted, outcome.printed());
+        assert!(cluster.settles(), "{:?}: the cluster is not as before\n{}", outcome.planted, cluster.log());
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_in_any_phase_ends_the_job() {
+    let _loading = loading();
+    let Some(cluster) = &Cluster::start() else { return };
+    let killed = |phase, launcher, repeat| (launcher, FleetFailure::Killed(phase), repeat);
+    check_failures(
+        cluster,
+        &[
+            killed(RankPhase::Join, Launcher::Mpiexec, 3),
+            killed(RankPhase::Prepare, Launcher::SrunPmi2, 4),
+            killed(RankPhase::Start, Launcher::SrunPmi2, 2),
+            killed(RankPhase::Measuring, Launcher::SrunPmi2, 6),
+            killed(RankPhase::Collect, Launcher::Mpiexec, 1),
+        ],
+    );
+}
+
+#[test]
+fn a_rank_that_hangs_or_cannot_be_reached_is_named() {
+    let _loading = loading();
+    let Some(cluster) = &Cluster::start() else { return };
+    let measuring =
+        RankPhase::ALL.iter().position(|phase| *phase == RankPhase::Measuring).unwrap_or_default();
+    check_failures(
+        cluster,
+        &[
+            (Launcher::SrunPmi2, FleetFailure::Stopped, measuring),
+            (Launcher::Mpiexec, FleetFailure::CableCut, measuring),
+        ],
+    );
+}
+
+#[test]
+fn records_without_room_are_counted_and_other_versions_are_refused() {
+    let _loading = loading();
+    let Some(cluster) = &Cluster::start() else { return };
+    check_failures(
+        cluster,
+        &[
+            (Launcher::Mpiexec, FleetFailure::FullDisk, 0),
+            (Launcher::SrunPmi2, FleetFailure::FullDisk, 4),
+            (Launcher::Mpirun, FleetFailure::OtherVersion, 3),
+        ],
+    );
 }

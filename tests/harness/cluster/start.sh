@@ -16,6 +16,10 @@ mkdir /run/sshd
 mount --bind "$dir/hosts" /etc/hosts
 mount --bind "$dir/ssh_config" /etc/ssh/ssh_config
 
+# A file system that is soon full.
+mkdir "$dir/small"
+mount -t tmpfs -o size=512k tmpfs "$dir/small"
+
 # What root's shell does at a login, which may take its time, is not for the commands of launchers.
 : > /run/nothing
 for name in .bashrc .bash_profile .bash_login .profile; do
