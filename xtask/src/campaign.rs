@@ -6,6 +6,7 @@ use anyhow::bail;
 
 use crate::{
     comparisons, contradictions, fio_corpus, fio_parser, fleet_scale, fuzz, identify_devices, pages,
+    comparisons, contradictions, fio_corpus, fio_parser, fleet_failures, fuzz, identify_devices, pages,
     planted_causes,
 };
 
@@ -44,6 +45,9 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "fleet-scale",
         doc: "gather 200 ranks under mpiexec, and merge generated records, beside the limits of both [--records 10000]",
         run: fleet_scale::campaign,
+        name: "fleet-failures",
+        doc: "let ranks die, hang and lose their hosts under each launcher [--cases 360] [--jobs 3] [--only NAME] [--fresh]",
+        run: fleet_failures::campaign,
     },
     Campaign {
         name: "fuzz",

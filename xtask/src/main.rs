@@ -15,6 +15,7 @@ mod docs;
 mod fio_corpus;
 mod fio_parser;
 mod fleet_scale;
+mod fleet_failures;
 mod fuzz;
 mod gate;
 mod identify_devices;
