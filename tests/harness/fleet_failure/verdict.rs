@@ -180,10 +180,9 @@ impl PlantedFailure {
             (FleetFailure::FullDisk, _) => &[0],
             (FleetFailure::OtherVersion, _) => &[REFUSED],
             (FleetFailure::Killed(_), Launcher::Mpiexec) => {
-                &[KILLED_BY_MPICH, MPICH_FAILED, MPICH_LOST_ITS_PIPE]
+                &[MISSING, KILLED_BY_MPICH, MPICH_FAILED, MPICH_LOST_ITS_PIPE]
             }
-            (FleetFailure::Killed(_), Launcher::Mpirun) => &[KILLED],
-            (FleetFailure::Killed(_), Launcher::SrunPmix) | (_, Launcher::SrunPmi2) => &[MISSING, KILLED],
+            (FleetFailure::Killed(_), _) | (_, Launcher::SrunPmi2) => &[MISSING, KILLED],
             _ => &[MISSING],
         }
     }
