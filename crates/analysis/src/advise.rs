@@ -2,9 +2,10 @@
 //! intervals are known, folded over its limits. A prediction from sums is one for each way in which the I/Os may have arrived within
 //! the intervals, so that the answer carries the range that the source leaves.
 //!
-//! Pure: no clock, no files; [`replay`] takes requests one by one and keeps those in flight alone.
+//! Pure: no clock, no files; a [`Replay`] takes requests one by one and keeps those in flight alone.
 
 mod advice;
+mod chunks;
 mod demand;
 mod objective;
 mod pace;
@@ -16,11 +17,12 @@ mod tally;
 pub use advice::{
     Advice, AdvisedCandidate, AdvisedLoad, AdvisedParameters, GrowthBreak, UnsuitableCandidate,
 };
-pub use demand::{DemandNote, DemandStep, LoadDemand};
+pub use chunks::{GapCloser, RequestChunks};
+pub use demand::{DemandNote, DemandStep, DemandTally, LoadDemand};
 pub use objective::{AdviseObjective, AdviseVerdict, LatencyLimit, ObjectiveSource, Requirement, value_text};
 pub use pace::{LoadPace, PaceCounter};
 pub use prediction::{
     LowestCredits, MOST_SLICES, PredictedSlice, Prediction, PredictionRange, PredictionSet, ThrottleCause,
 };
-pub use replay::{ReplayPace, ReplaySettings, replay};
+pub use replay::{Replay, ReplayPace, ReplaySettings};
 pub use sums::{Arrivals, SumsSettings, predict_sums};

@@ -8,6 +8,7 @@ mod burstiness;
 mod course;
 mod idle;
 mod operations;
+mod outline;
 mod working_set;
 
 use fathom_model::Op;
@@ -20,6 +21,8 @@ pub use access::{AccessOrder, STREAMS, SizeShare};
 pub use burstiness::BurstinessScale;
 pub use course::{LoadCourseSeries, LoadSlice, SliceCounts};
 pub use operations::OperationProfile;
+pub use outline::{LoadOutline, OutlineTally};
+pub(crate) use working_set::PlaceHasher;
 pub use working_set::{HotRegions, WorkingSet};
 
 /// A second, ns.

@@ -1,8 +1,10 @@
 //! From an observed or stated load to the cheapest volume that meets an objective: which volumes are predicted, in what order, and
 //! what the answer is. The predictions are those of `fathom_analysis::advise`.
 
+mod confirm;
 mod evidence;
 mod growth;
+mod passes;
 mod predictor;
 mod search;
 
@@ -12,7 +14,7 @@ use fathom_analysis::advise::{
     Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, ObjectiveSource, Prediction,
     PredictionSet, Requirement, UnsuitableCandidate,
 };
-use fathom_analysis::criterion::{Criterion, CriterionVerdict};
+use fathom_analysis::criterion::Criterion;
 use fathom_catalog::{Catalog, CatalogEntry, Instances, Lifecycle, MonthlyUse, Parameters};
 use fathom_model::MonthlyCost;
 
@@ -21,7 +23,7 @@ use crate::catalogue::VolumeTypes;
 use crate::need::NeedSettings;
 use crate::simulated::SimulatedVolume;
 use evidence::Evidence;
-use predictor::Predictor;
+use predictor::{Predictor, VolumeUnderLoad};
 use search::TypeSearch;
 
 /// What is asked.
@@ -72,18 +74,9 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
     let evidence = Evidence::read(settings)?;
     let objective = objective(settings, &evidence, current.is_some());
     let predictor = Predictor::new(&evidence, &objective);
-    let current = current.map(|volume| {
-        let predicted = predictor.predict(&volume.model, volume.seed, 1.0);
-        (volume, predicted)
-    });
-    let screened = current.as_ref().map(|(volume, _)| predictor.screen(&volume.model, volume.seed, 1.0));
-    let asker = Asker {
-        settings,
-        predictor: &predictor,
-        objective: &objective,
-        current: current.as_ref().map(|(_, predicted)| predicted),
-        screened: screened.as_ref(),
-    };
+    let screen = |volume: &SimulatedVolume| predictor.screen(&volume.model, volume.seed, 1.0);
+    let screened = current.as_ref().map(screen).transpose()?;
+    let mut asker = Asker { settings, predictor: &predictor, objective: &objective, current: None, screened };
     let mut advice = Advice {
         observed: evidence.load.clone(),
         source: objective.source,
@@ -96,11 +89,13 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
         provider: String::new(),
         notes: evidence.notes.clone(),
     };
-    let volume = current.as_ref().map(|(volume, _)| volume);
-    match settings.candidates.is_empty() {
+    let volume = current.as_ref();
+    let chosen = match settings.candidates.is_empty() {
         true => asker.search(catalog, volume, &mut advice),
         false => asker.of_names(catalog, volume, &mut advice)?,
-    }
+    };
+    asker.predict_current(volume, &chosen)?;
+    chosen.iter().try_for_each(|chosen| asker.add(chosen, &mut advice))?;
     if let Some(volume) = volume {
         asker.add_current(volume, &mut advice)?;
     }
@@ -181,17 +176,30 @@ struct Asker<'a> {
     predictor: &'a Predictor<'a>,
     objective: &'a AdviseObjective,
     /// The prediction for the present volume, under the load as it is.
-    current: Option<&'a PredictionSet>,
+    current: Option<PredictionSet>,
     /// The same as the volumes of a search are predicted: theirs are compared with it, one way of arrival with the same.
-    screened: Option<&'a PredictionSet>,
+    screened: Option<PredictionSet>,
+}
+
+/// A volume that is predicted.
+struct ChosenVolume {
+    volume: SimulatedVolume,
+    /// The type that it was searched for; `None` where the volume was named.
+    of_type: Option<String>,
 }
 
 impl Asker<'_> {
     /// The cheapest volume of each type.
-    fn search(&self, catalog: &Catalog, current: Option<&SimulatedVolume>, advice: &mut Advice) {
+    fn search(
+        &self,
+        catalog: &Catalog,
+        current: Option<&SimulatedVolume>,
+        advice: &mut Advice,
+    ) -> Vec<ChosenVolume> {
         let provider = provider(self.settings, current, catalog);
         advice.provider = provider.clone().unwrap_or_default();
         let instance = instance(self.settings, current);
+        let mut chosen = Vec::new();
         for entry in catalog.entries() {
             if provider.as_deref().is_some_and(|provider| !entry.is_of(provider)) {
                 continue;
@@ -200,8 +208,9 @@ impl Asker<'_> {
                 advice.left_out += 1;
                 continue;
             }
-            self.of_type(entry, instance.as_deref(), advice);
+            chosen.extend(self.of_type(entry, instance.as_deref(), advice));
         }
+        chosen
     }
 
     /// The volumes and types that are named.
@@ -210,16 +219,73 @@ impl Asker<'_> {
         catalog: &Catalog,
         current: Option<&SimulatedVolume>,
         advice: &mut Advice,
-    ) -> Result<(), AssessError> {
+    ) -> Result<Vec<ChosenVolume>, AssessError> {
         let instance = instance(self.settings, current);
+        let mut chosen = Vec::new();
         for name in &self.settings.candidates {
             match catalog.get(name.strip_prefix("sim:").unwrap_or(name)) {
-                Some(entry) => self.of_type(entry, instance.as_deref(), advice),
+                Some(entry) => chosen.extend(self.of_type(entry, instance.as_deref(), advice)),
                 None => {
                     let volume = named(name, self.settings.instance.as_deref(), &self.settings.types)?;
-                    advice.candidates.push(self.candidate(&volume, self.settings.growth)?);
+                    chosen.push(ChosenVolume { volume, of_type: None });
                 }
             }
+        }
+        Ok(chosen)
+    }
+
+    /// The cheapest volume of a type.
+    fn of_type(
+        &self,
+        entry: &CatalogEntry,
+        instance: Option<&str>,
+        advice: &mut Advice,
+    ) -> Option<ChosenVolume> {
+        let search = TypeSearch { asker: self, entry, instance: instance.map(str::to_owned) };
+        let found = search.best().and_then(|parameters| {
+            let target = parameters.target_name(entry.id());
+            let volume = SimulatedVolume::named(Path::new(&target), &self.settings.types);
+            volume.map_err(|error| error.to_string())
+        });
+        match found {
+            Ok(volume) => Some(ChosenVolume { volume, of_type: Some(entry.id().to_owned()) }),
+            Err(why) => {
+                advice.unsuitable.push(UnsuitableCandidate { id: entry.id().to_owned(), why });
+                None
+            }
+        }
+    }
+
+    /// Predicts the present volume, and with it those that are named: fewer passes over a long recording.
+    fn predict_current(
+        &mut self,
+        current: Option<&SimulatedVolume>,
+        chosen: &[ChosenVolume],
+    ) -> Result<(), AssessError> {
+        let under = |volume: &SimulatedVolume, growth: f64| VolumeUnderLoad {
+            model: volume.model.clone(),
+            seed: volume.seed,
+            growth,
+        };
+        let mut together: Vec<VolumeUnderLoad> =
+            current.map(|volume| under(volume, 1.0)).into_iter().collect();
+        if !self.settings.candidates.is_empty() {
+            together.extend(chosen.iter().map(|chosen| under(&chosen.volume, self.settings.growth)));
+        }
+        self.predictor.prepare(together)?;
+        let predict = |volume: &SimulatedVolume| self.predictor.predict(&volume.model, volume.seed, 1.0);
+        self.current = current.map(predict).transpose()?;
+        Ok(())
+    }
+
+    /// Adds a volume with its prediction.
+    fn add(&self, chosen: &ChosenVolume, advice: &mut Advice) -> Result<(), AssessError> {
+        match (self.candidate(&chosen.volume, self.settings.growth), &chosen.of_type) {
+            (Ok(candidate), _) => advice.candidates.push(candidate),
+            (Err(error), Some(id)) => {
+                advice.unsuitable.push(UnsuitableCandidate { id: id.clone(), why: error.to_string() });
+            }
+            (Err(error), None) => return Err(error),
         }
         Ok(())
     }
@@ -235,40 +301,22 @@ impl Asker<'_> {
             }
             None => {}
         }
-        if let Some(predicted) = self.current.cloned() {
-            let verdict = self.objective.verdict(&predicted, self.current);
+        if let Some(predicted) = self.current.clone() {
+            let verdict = self.objective.verdict(&predicted, self.current.as_ref());
             let candidate = self.described(volume, predicted, verdict, self.predictor.replays(false))?;
             advice.current = Some(AdvisedCandidate { is_current: true, ..candidate });
         }
         Ok(())
     }
 
-    /// The cheapest volume of a type.
-    fn of_type(&self, entry: &CatalogEntry, instance: Option<&str>, advice: &mut Advice) {
-        let search = TypeSearch { asker: self, entry, instance: instance.map(str::to_owned) };
-        match search.best() {
-            Ok(parameters) => {
-                let target = parameters.target_name(entry.id());
-                let volume = SimulatedVolume::named(Path::new(&target), &self.settings.types);
-                match volume.and_then(|volume| self.candidate(&volume, self.settings.growth)) {
-                    Ok(candidate) => advice.candidates.push(candidate),
-                    Err(error) => advice
-                        .unsuitable
-                        .push(UnsuitableCandidate { id: entry.id().to_owned(), why: error.to_string() }),
-                }
-            }
-            Err(why) => advice.unsuitable.push(UnsuitableCandidate { id: entry.id().to_owned(), why }),
-        }
-    }
-
     /// A volume with its prediction, verdict and price, at a growth of the load.
     fn candidate(&self, volume: &SimulatedVolume, growth: f64) -> Result<AdvisedCandidate, AssessError> {
         let is_search = self.settings.candidates.is_empty();
         let (predicted, current) = match is_search {
-            true => (self.predictor.screen(&volume.model, volume.seed, growth), self.screened),
-            false => (self.predictor.predict(&volume.model, volume.seed, growth), self.current),
+            true => (self.predictor.screen(&volume.model, volume.seed, growth)?, &self.screened),
+            false => (self.predictor.predict(&volume.model, volume.seed, growth)?, &self.current),
         };
-        let verdict = self.objective.verdict(&predicted, current);
+        let verdict = self.objective.verdict(&predicted, current.as_ref());
         self.described(volume, predicted, verdict, self.predictor.replays(is_search))
     }
 
@@ -329,41 +377,7 @@ impl Asker<'_> {
             AssessError::Simulated { target: volume.path.display().to_string(), reason: refusal.reason, hint }
         })
     }
-
-    /// Replays the requests on the best candidates, where sums chose them, until one and some runners-up hold.
-    fn confirm(&self, advice: &mut Advice) -> Result<(), AssessError> {
-        if self.predictor.replays(self.settings.candidates.is_empty()) || !self.predictor.has_requests() {
-            return Ok(());
-        }
-        let mut held = 0;
-        for index in 0..advice.candidates.len() {
-            let candidate = &mut advice.candidates[index];
-            let may_hold = !candidate.verdict.verdict.is_missed();
-            let is_within_budget = index < self.predictor.affordable_replays();
-            if !may_hold || held > RUNNERS_UP || !is_within_budget {
-                if may_hold {
-                    let why = "sums of its requests meet the objective; cheaper volumes were replayed request by request";
-                    candidate.verdict.verdict = CriterionVerdict::inconclusive(
-                        why,
-                        Some(format!("replay it: --candidate '{}'", candidate.target)),
-                    );
-                    why.clone_into(&mut candidate.verdict.why);
-                }
-                continue;
-            }
-            let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
-            candidate.predicted = self.predictor.predict(&volume.model, volume.seed, self.settings.growth);
-            candidate.verdict = self.objective.verdict(&candidate.predicted, self.current);
-            candidate.is_replayed = true;
-            held += usize::from(candidate.verdict.verdict.is_met());
-        }
-        advice.rank(&self.settings.currency);
-        Ok(())
-    }
 }
-
-/// Volumes that are shown beside the answer.
-const RUNNERS_UP: usize = 3;
 
 #[cfg(test)]
 mod tests;

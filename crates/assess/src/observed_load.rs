@@ -1,15 +1,19 @@
 //! Reads observed loads from the files that users name.
 
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use fathom_observed::recording::read_recording;
 use fathom_observed::{
-    LoadError, LoadSource, ObservedLoad, SourceKind, TraceLines, read_blktrace, read_text, source_kind,
+    LoadError, LoadSource, ObservedLoad, Requests, SourceKind, TraceLines, read_blktrace, read_text,
+    source_kind,
 };
 use fathom_sys::files::{Input, InputCause, InputError, LOAD_EXPORT, Lines, TRACE};
 
 use crate::AssessError;
+use crate::repeatable::RepeatableSource;
 
 /// Why a source of another kind is refused where requests are asked for.
 const NO_TRACE: &str = "it is neither an fio iolog nor blkparse text nor a recording of requests by blktrace or `fathom monitor --record`";
@@ -22,14 +26,129 @@ const HEAD: usize = 64 << 10;
 /// # Errors
 /// The file cannot be read, has no known format or an error in it, or several devices and none is chosen.
 pub fn open_observed_load(path: &Path, device: Option<&str>) -> Result<LoadSource<'static>, AssessError> {
-    let (name, file) = TRACE.reader(path)?;
-    let length = file.metadata().map_or(0, |metadata| if metadata.is_file() { metadata.len() } else { 0 });
-    let mut reader = BufReader::with_capacity(HEAD, file);
-    if source_kind(head(&name, &mut reader)?) == SourceKind::Text && length > LOAD_EXPORT.most_bytes {
-        let cause = InputCause::TooLarge(LOAD_EXPORT.most_bytes);
-        return Err(InputError { noun: LOAD_EXPORT.noun, name, cause }.into());
-    }
+    let OpenedLoad { name, reader, .. } = OpenedLoad::at(path)?;
     observed_load_of(&name, reader, device)
+}
+
+/// A source of which the beginning was looked at.
+struct OpenedLoad {
+    name: String,
+    kind: SourceKind,
+    reader: BufReader<File>,
+    /// Where a file, which is no pipe, is read from, and its length.
+    part: Option<(u64, u64)>,
+}
+
+impl OpenedLoad {
+    fn at(path: &Path) -> Result<OpenedLoad, AssessError> {
+        let (name, mut file) = TRACE.reader(path)?;
+        let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file);
+        let part = metadata.and_then(|metadata| Some((file.stream_position().ok()?, metadata.len())));
+        let mut reader = BufReader::with_capacity(HEAD, file);
+        let kind = source_kind(head(&name, &mut reader)?);
+        let length = part.map_or(0, |(_, length)| length);
+        if kind == SourceKind::Text && length > LOAD_EXPORT.most_bytes {
+            let cause = InputCause::TooLarge(LOAD_EXPORT.most_bytes);
+            return Err(InputError { noun: LOAD_EXPORT.noun, name, cause }.into());
+        }
+        Ok(OpenedLoad { name, kind, reader, part })
+    }
+}
+
+/// A recording of requests that is read more than once.
+#[derive(Clone, Debug)]
+pub(crate) struct RepeatableRecording {
+    /// What errors call it.
+    name: String,
+    device: Option<String>,
+    source: RepeatableSource,
+}
+
+/// A load that may be read more than once.
+#[derive(Debug)]
+pub(crate) enum RepeatableLoad {
+    /// In memory.
+    Whole(ObservedLoad),
+    /// Too long for that.
+    Recording {
+        /// The recording.
+        recording: RepeatableRecording,
+        /// The load without its requests, as far as it is known without a look at them.
+        load: ObservedLoad,
+    },
+}
+
+impl RepeatableLoad {
+    /// The load in the file at `path`, in memory unless it is a recording of more than `most` requests.
+    ///
+    /// # Errors
+    /// As [`open_observed_load`]; it has more requests of another source than are kept in memory.
+    pub(crate) fn open(
+        path: &Path,
+        device: Option<&str>,
+        most: usize,
+    ) -> Result<RepeatableLoad, AssessError> {
+        let OpenedLoad { name, kind, mut reader, part } = OpenedLoad::at(path)?;
+        if kind != SourceKind::Recording {
+            let load = observed_load_of(&name, reader, device)?.into_load(TRACE.most_entries);
+            return load.map(RepeatableLoad::Whole).map_err(|error| refused_load(&name, error));
+        }
+        let source = match part {
+            Some((start, end)) => RepeatableSource::File { file: Arc::new(reader.into_inner()), start, end },
+            None => RepeatableSource::of_pipe(&name, &mut reader)?,
+        };
+        let recording = RepeatableRecording { name, device: device.map(str::to_owned), source };
+        let requests = match recording.open()? {
+            LoadSource::Stream(requests) => requests,
+            LoadSource::Whole(load) => return Ok(RepeatableLoad::Whole(load)),
+        };
+        let (load, count) = requests.survey().map_err(|error| recording.refused(error))?;
+        if count > most as u64 {
+            return Ok(RepeatableLoad::Recording { recording, load });
+        }
+        let load = recording.open()?.into_load(most);
+        load.map(RepeatableLoad::Whole).map_err(|error| recording.refused(error))
+    }
+
+    /// From its beginning to its end, ns.
+    pub(crate) fn length_ns(&self) -> u64 {
+        match self {
+            RepeatableLoad::Whole(load) | RepeatableLoad::Recording { load, .. } => load.length_ns,
+        }
+    }
+}
+
+impl RepeatableRecording {
+    fn open(&self) -> Result<LoadSource<'static>, AssessError> {
+        let reader = BufReader::with_capacity(HEAD, self.source.reader());
+        read_recording(reader, self.device.as_deref()).map_err(|error| self.refused(error))
+    }
+
+    /// Its requests, from the first.
+    ///
+    /// # Errors
+    /// It is not what it was before.
+    pub(crate) fn requests(&self) -> Result<Requests<'static>, AssessError> {
+        match self.open()? {
+            LoadSource::Stream(requests) => Ok(requests),
+            LoadSource::Whole(_) => Err(self.changed()),
+        }
+    }
+
+    /// An error in it.
+    pub(crate) fn refused(&self, error: LoadError) -> AssessError {
+        refused_load(&self.name, error)
+    }
+
+    /// It is not what it was before.
+    pub(crate) fn changed(&self) -> AssessError {
+        self.refused(LoadError {
+            line: 0,
+            field: String::new(),
+            problem: "it changed while it was read".to_owned(),
+            hint: "repeat it once nothing writes to the file".to_owned(),
+        })
+    }
 }
 
 /// The load in what `reader` gives; errors call it `name`.
@@ -53,19 +172,10 @@ pub fn observed_load_of<'a>(
     }
 }
 
-/// Reads the load in the file at `path` as a whole.
-///
-/// # Errors
-/// As [`open_observed_load`]; it has more requests than are kept in memory.
-pub fn read_observed_load(path: &Path, device: Option<&str>) -> Result<ObservedLoad, AssessError> {
-    let load = open_observed_load(path, device)?.into_load(TRACE.most_entries);
-    load.map_err(|error| refused_load(&path.display().to_string(), error))
-}
-
 /// The trace in what `reader` gives. Other sources are refused.
 ///
 /// # Errors
-/// As [`read_observed_load`].
+/// It cannot be read, has an error in it or more requests than are kept in memory, or several devices and none is chosen.
 pub(crate) fn requests_of(
     input: &'static Input,
     name: &str,

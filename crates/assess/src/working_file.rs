@@ -112,13 +112,7 @@ pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
             _ => None,
         },
     };
-    let file = match open_unnamed(dir) {
-        Ok(file) => file,
-        Err(error) if can_do_without(&error) => {
-            named_and_removed(dir).map_err(|error| fail("create", error))?
-        }
-        Err(error) => return Err(fail("create", error)),
-    };
+    let file = make_unnamed(dir).map_err(|error| fail("create", error))?;
     if direct {
         let flags = OpenFlags { write: true, direct: true, ..OpenFlags::default() };
         reopen(&file, flags).map_err(|error| match error.raw_os_error() {
@@ -142,6 +136,15 @@ const EINVAL: i32 = 22;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
+/// Makes a file for reading and writing in `dir`: without a name where the file system can, else under an unguessable one that is
+/// removed at once.
+pub(crate) fn make_unnamed(dir: &Path) -> std::io::Result<File> {
+    match open_unnamed(dir) {
+        Err(error) if can_do_without(&error) => named_and_removed(dir),
+        opened => opened,
+    }
+}
+
 /// The errors of a file system without O_TMPFILE: EOPNOTSUPP, EISDIR, EINVAL.
 fn can_do_without(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(95 | 21 | EINVAL))
@@ -149,7 +152,7 @@ fn can_do_without(error: &std::io::Error) -> bool {
 
 fn named_and_removed(dir: &Path) -> std::io::Result<File> {
     let path = dir.join(format!(".fathom-{:016x}.tmp", random()));
-    let flags = OpenFlags { write: true, create: true, exclusive: true, ..OpenFlags::default() };
+    let flags = OpenFlags { read: true, write: true, create: true, exclusive: true, ..OpenFlags::default() };
     let file = open_target(&path, flags)?;
     std::fs::remove_file(&path)?;
     Ok(file)

@@ -90,6 +90,33 @@ impl<'a> Requests<'a> {
         }
     }
 
+    /// Adds the next requests to `into` until it has `most` of them, or the load has no more.
+    ///
+    /// # Errors
+    /// They cannot be read. There are no more after that.
+    #[inline]
+    pub fn fill(&mut self, into: &mut Vec<ObservedRequest>, most: usize) -> Result<(), LoadError> {
+        match &mut self.source {
+            RequestSource::Kept(_, requests) => {
+                into.extend(requests.take(most.saturating_sub(into.len())));
+                Ok(())
+            }
+            RequestSource::Recorded(requests) => requests.fill(into, most),
+        }
+    }
+
+    /// The load, and the number of the requests that are left, without a look at each: length and gaps are those that the blocks of
+    /// a recording say, which are those of its requests unless another program wrote it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn survey(self) -> Result<(ObservedLoad, u64), LoadError> {
+        match self.source {
+            RequestSource::Kept(load, requests) => Ok((*load, requests.len() as u64)),
+            RequestSource::Recorded(requests) => requests.survey(),
+        }
+    }
+
     /// As [`Requests::load`].
     pub fn into_load(self) -> ObservedLoad {
         match self.source {
@@ -102,6 +129,7 @@ impl<'a> Requests<'a> {
 impl Iterator for Requests<'_> {
     type Item = Result<ObservedRequest, LoadError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.source {
             RequestSource::Kept(_, requests) => requests.next().map(Ok),

@@ -72,6 +72,28 @@ fn requests_come_back_with_the_facts_of_the_recording() {
 }
 
 #[test]
+fn requests_are_counted_and_taken_in_parts() {
+    let bytes = [header().block(), block(&[5, 5, 900], 1_000), block(&[2_000], 3_000), end(9_000)].concat();
+    let requests = || match read_recording(&bytes[..], None).unwrap() {
+        LoadSource::Stream(requests) => requests,
+        LoadSource::Whole(_) => panic!("these are requests"),
+    };
+    let mut whole = requests();
+    let mut parts = Vec::new();
+    for expected in [2, 2, 0] {
+        let mut part = Vec::new();
+        whole.fill(&mut part, 2).unwrap();
+        assert_eq!(part.len(), expected);
+        parts.extend(part);
+    }
+    assert_eq!(parts, [5, 5, 900, 2_000].map(request));
+    assert_eq!(requests().survey().unwrap(), (whole.into_load(), 4));
+    let mut begun = requests();
+    begun.fill(&mut Vec::new(), 1).unwrap();
+    assert_eq!(begun.survey().unwrap().1, 3);
+}
+
+#[test]
 fn killed_recorders_leave_what_they_wrote() {
     let blocks = [header().block(), block(&[5, 6], 10), block(&[20, 21], 30), end(40)];
     let whole = blocks.concat();

@@ -108,40 +108,25 @@ impl DemandStep {
 impl LoadDemand {
     /// The sums of `load`; `None` where it has neither rates nor numbers of I/Os. `sequential` is its share of sequential I/Os.
     pub fn of(load: &ObservedLoad, sequential: Option<f64>) -> Option<LoadDemand> {
-        let mut demand = match &load.course {
+        let demand = match &load.course {
             LoadCourse::Requests(trace) if trace.has_times => {
-                LoadDemand::of_requests(trace.requests.iter().copied(), load.length_ns)
+                let mut tally = DemandTally::new(load.length_ns);
+                tally.take_all(&trace.requests);
+                tally.demand()
             }
             LoadCourse::Requests(_) => return None,
             LoadCourse::Intervals(intervals) => LoadDemand::of_intervals(intervals, load.length_ns),
         };
-        demand.is_sequential = sequential.map(|share| share >= MOSTLY_SEQUENTIAL);
-        if !load.gaps.is_empty() {
-            demand.notes.push(DemandNote::Gaps);
-        }
-        (demand.ops() > 0 && demand.length_ns > 0).then_some(demand)
+        demand.completed(sequential, !load.gaps.is_empty())
     }
 
-    /// Requests, added up in equal windows.
-    pub fn of_requests(requests: impl Iterator<Item = ObservedRequest>, length_ns: u64) -> LoadDemand {
-        let window = (length_ns / MOST_WINDOWS).max(LEAST_WINDOW_NS).min(length_ns.max(1));
-        let count = length_ns.div_ceil(window).max(1);
-        let step = |index: u64| DemandStep {
-            start_ns: index * window,
-            length_ns: window.min(length_ns.saturating_sub(index * window)).max(1),
-            latency_sum_ns: Some(0),
-            ..DemandStep::default()
-        };
-        let mut steps: Vec<DemandStep> = (0..count).map(step).collect();
-        // A flush is counted by no limit.
-        for request in requests.filter(|request| !request.op.is_sync()) {
-            let index = (request.at_ns / window).min(count - 1) as usize;
-            if request.latency_ns.is_none() {
-                steps[index].latency_sum_ns = None;
-            }
-            steps[index].add(&request);
+    /// The same with what its sums do not say; `None` where it has no I/Os or no length.
+    pub fn completed(mut self, sequential: Option<f64>, has_gaps: bool) -> Option<LoadDemand> {
+        self.is_sequential = sequential.map(|share| share >= MOSTLY_SEQUENTIAL);
+        if has_gaps {
+            self.notes.push(DemandNote::Gaps);
         }
-        LoadDemand { steps, length_ns, is_sequential: None, has_directions: true, notes: Vec::new() }
+        (self.ops() > 0 && self.length_ns > 0).then_some(self)
     }
 
     fn of_intervals(intervals: &[ObservedInterval], length_ns: u64) -> LoadDemand {
@@ -229,6 +214,69 @@ impl LoadDemand {
     }
 }
 
+/// Adds requests up in equal windows, one after the other.
+#[derive(Debug)]
+pub struct DemandTally {
+    length_ns: u64,
+    window_ns: u64,
+    steps: Vec<DemandStep>,
+    /// The window of the latest request, and its times, ns.
+    index: usize,
+    start_ns: u64,
+    end_ns: u64,
+}
+
+impl DemandTally {
+    /// Of a load of this length.
+    pub fn new(length_ns: u64) -> DemandTally {
+        let window_ns = (length_ns / MOST_WINDOWS).max(LEAST_WINDOW_NS).min(length_ns.max(1));
+        let count = length_ns.div_ceil(window_ns).max(1);
+        let step = |index: u64| DemandStep {
+            start_ns: index * window_ns,
+            length_ns: window_ns.min(length_ns.saturating_sub(index * window_ns)).max(1),
+            latency_sum_ns: Some(0),
+            ..DemandStep::default()
+        };
+        let steps = (0..count).map(step).collect();
+        DemandTally { length_ns, window_ns, steps, index: 0, start_ns: 0, end_ns: 0 }
+    }
+
+    #[inline]
+    fn take(&mut self, request: &ObservedRequest) {
+        // A flush is counted by no limit.
+        if request.op.is_sync() {
+            return;
+        }
+        if request.at_ns < self.start_ns || request.at_ns >= self.end_ns {
+            self.reach(request.at_ns);
+        }
+        let step = &mut self.steps[self.index];
+        if request.latency_ns.is_none() {
+            step.latency_sum_ns = None;
+        }
+        step.add(request);
+    }
+
+    /// Adds the next requests.
+    pub fn take_all(&mut self, requests: &[ObservedRequest]) {
+        requests.iter().for_each(|request| self.take(request));
+    }
+
+    /// Goes to the window of a time; what comes after the last one counts in that.
+    fn reach(&mut self, at_ns: u64) {
+        let last = self.steps.len() - 1;
+        self.index = ((at_ns / self.window_ns) as usize).min(last);
+        self.start_ns = self.index as u64 * self.window_ns;
+        self.end_ns = if self.index == last { u64::MAX } else { self.start_ns + self.window_ns };
+    }
+
+    /// The sums.
+    pub fn demand(self) -> LoadDemand {
+        let DemandTally { length_ns, steps, .. } = self;
+        LoadDemand { steps, length_ns, is_sequential: None, has_directions: true, notes: Vec::new() }
+    }
+}
+
 /// The I/Os of the busiest second, of reads and writes together where both are known: at least those of one, at most the sum.
 fn peak(interval: &ObservedInterval) -> Option<u64> {
     let peaks = &interval.peak_ops_per_second;
@@ -286,7 +334,9 @@ mod tests {
             op,
         };
         let all = [(0, Op::Read), (5, Op::Sync), (SECOND_NS, Op::Write), (SECOND_NS * 2, Op::Trim)];
-        let demand = LoadDemand::of_requests(all.into_iter().map(|(at, op)| request(at, op)), 2 * SECOND_NS);
+        let mut tally = DemandTally::new(2 * SECOND_NS);
+        all.into_iter().for_each(|(at, op)| tally.take(&request(at, op)));
+        let demand = tally.demand();
         assert_eq!((demand.steps.len(), demand.ops(), demand.bytes()), (200, 3, 1024));
         assert_eq!(demand.steps.last().map(|step| step.writes.ops), Some(1));
     }

@@ -69,7 +69,13 @@ pub struct PaceCounter {
 }
 
 impl PaceCounter {
+    /// Looks at the next requests.
+    pub fn take_all(&mut self, requests: &[ObservedRequest]) {
+        requests.iter().for_each(|request| self.push(request));
+    }
+
     /// Looks at the next request.
+    #[inline]
     pub fn push(&mut self, request: &ObservedRequest) {
         let Some(latency) = request.latency_ns else {
             self.lacking += 1;

@@ -54,28 +54,52 @@ pub struct ReplaySettings<'a> {
     pub limits: &'a [LatencyLimit],
 }
 
-/// What `requests`, by their times, would get of `model`.
-///
-/// # Errors
-/// The model is not valid.
-pub fn replay(
-    model: &VolumeModel,
-    requests: impl Iterator<Item = ObservedRequest>,
-    settings: &ReplaySettings<'_>,
-) -> Result<Prediction, ModelError> {
-    let mut run = ReplayRun::new(model, settings)?;
-    match settings.pace {
-        ReplayPace::Open => {
-            let mut copies = Copies::new(settings.growth_milli);
-            for request in requests {
-                for _ in 0..copies.next_count() {
-                    run.make(request.at_ns, &request);
+/// What requests get of a volume, which it takes one after the other by their times.
+pub struct Replay {
+    run: ReplayRun,
+    order: ReplayOrder,
+}
+
+/// When requests are made.
+enum ReplayOrder {
+    Open(Copies),
+    Closed(Box<ClosedLoop>),
+}
+
+impl Replay {
+    /// On a volume of this model.
+    ///
+    /// # Errors
+    /// The model is not valid.
+    pub fn new(model: &VolumeModel, settings: &ReplaySettings<'_>) -> Result<Replay, ModelError> {
+        let order = match settings.pace {
+            ReplayPace::Open => ReplayOrder::Open(Copies::new(settings.growth_milli)),
+            ReplayPace::Closed => ReplayOrder::Closed(Box::new(ClosedLoop::new(settings.growth_milli))),
+        };
+        Ok(Replay { run: ReplayRun::new(model, settings)?, order })
+    }
+
+    /// Takes the next requests.
+    pub fn take(&mut self, requests: &[ObservedRequest]) {
+        match &mut self.order {
+            ReplayOrder::Open(copies) => {
+                for request in requests {
+                    for _ in 0..copies.next_count() {
+                        self.run.make(request.at_ns, request);
+                    }
                 }
             }
+            ReplayOrder::Closed(clients) => clients.take(requests, &mut self.run),
         }
-        ReplayPace::Closed => ClosedLoop::new(settings.growth_milli).run(requests, &mut run),
     }
-    Ok(run.prediction())
+
+    /// What they got, once all are taken.
+    pub fn prediction(mut self) -> Prediction {
+        if let ReplayOrder::Closed(clients) = &mut self.order {
+            clients.finish(&mut self.run);
+        }
+        self.run.prediction()
+    }
 }
 
 /// How often the next request is made.

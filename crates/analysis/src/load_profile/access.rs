@@ -81,7 +81,8 @@ impl SizeTally {
 /// The ends of the latest requests of one operation, the oldest replaced first.
 #[derive(Clone, Copy, Debug)]
 struct LatestEnds {
-    ends: [(u16, u64); STREAMS],
+    ends: [u64; STREAMS],
+    files: [u16; STREAMS],
     oldest: usize,
     requests: u64,
     sequential: u64,
@@ -89,21 +90,29 @@ struct LatestEnds {
 
 impl LatestEnds {
     const NONE: LatestEnds =
-        LatestEnds { ends: [(0, u64::MAX); STREAMS], oldest: 0, requests: 0, sequential: 0 };
+        LatestEnds { ends: [u64::MAX; STREAMS], files: [0; STREAMS], oldest: 0, requests: 0, sequential: 0 };
 
+    #[inline]
     fn take(&mut self, request: &ObservedRequest) {
         self.requests += 1;
-        let end = (request.file, request.offset + u64::from(request.bytes));
-        match self.ends.iter().position(|known| *known == (request.file, request.offset)) {
-            Some(stream) => {
+        // Without branches, since most requests match none.
+        let known = self.ends.iter().zip(&self.files).enumerate();
+        let matches = known.fold(0_u32, |matches, (stream, (end, file))| {
+            matches | u32::from((end ^ request.offset) | u64::from(file ^ request.file) == 0) << stream
+        });
+        let stream = match matches {
+            0 => {
+                let oldest = self.oldest;
+                self.oldest = (oldest + 1) % STREAMS;
+                oldest
+            }
+            _ => {
                 self.sequential += 1;
-                self.ends[stream] = end;
+                matches.trailing_zeros() as usize
             }
-            None => {
-                self.ends[self.oldest] = end;
-                self.oldest = (self.oldest + 1) % STREAMS;
-            }
-        }
+        };
+        self.ends[stream] = request.offset + u64::from(request.bytes);
+        self.files[stream] = request.file;
     }
 
     fn share(&self) -> Option<f64> {
@@ -126,6 +135,7 @@ impl Default for OrderTally {
 
 impl OrderTally {
     /// Takes a read or write.
+    #[inline]
     pub fn take(&mut self, request: &ObservedRequest) {
         match request.op {
             Op::Read => self.reads.take(request),

@@ -116,13 +116,40 @@ impl OperationSums {
 /// Names of the operations of requests; the last is that of all together.
 const NAMES: [&str; 5] = ["read", "write", "trim", "sync", "total"];
 
+/// Requests of one operation.
+#[derive(Debug, Default)]
+struct RequestSums {
+    ops: u64,
+    bytes: u64,
+    lat: Latency,
+}
+
+impl RequestSums {
+    fn merge(&mut self, other: &RequestSums) {
+        self.ops += other.ops;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.lat.merge(&other.lat);
+    }
+
+    fn into_sums(self) -> OperationSums {
+        let RequestSums { ops, bytes, lat } = self;
+        OperationSums {
+            served: ServedIo { ops: Some(ops), bytes: Some(bytes), latency_sum_ns: None },
+            bytes_of_ops: PerIo { sum: bytes, ops },
+            lat,
+            ..OperationSums::default()
+        }
+    }
+}
+
 /// Sums of requests by operation.
 #[derive(Debug, Default)]
 pub(super) struct OperationTally {
-    sums: [OperationSums; NAMES.len()],
+    sums: [RequestSums; NAMES.len() - 1],
 }
 
 impl OperationTally {
+    #[inline]
     pub fn take(&mut self, request: &ObservedRequest) {
         let place = match request.op {
             Op::Read => 0,
@@ -130,19 +157,21 @@ impl OperationTally {
             Op::Trim => 2,
             Op::Sync | Op::Datasync => 3,
         };
-        for sum in [place, NAMES.len() - 1] {
-            let bytes = Some(u64::from(request.bytes));
-            self.sums[sum].add(ServedIo { ops: Some(1), bytes, latency_sum_ns: None }, 0);
-            if let Some(ns) = request.latency_ns {
-                self.sums[sum].lat.record(ns.get());
-            }
+        let sums = &mut self.sums[place];
+        sums.ops += 1;
+        sums.bytes = sums.bytes.saturating_add(u64::from(request.bytes));
+        if let Some(ns) = request.latency_ns {
+            sums.lat.record(ns.get());
         }
     }
 
     /// The operations that occur, and all together. Rates are unknown where `observed_ns` is 0.
     pub fn profiles(self, observed_ns: u64) -> Vec<OperationProfile> {
-        let shown = NAMES.into_iter().zip(self.sums).filter(|(_, sums)| sums.served.ops.is_some());
-        shown.map(|(name, sums)| sums.profile(name, observed_ns)).collect()
+        let mut total = RequestSums::default();
+        self.sums.iter().for_each(|sums| total.merge(sums));
+        let all = NAMES.into_iter().zip(self.sums.into_iter().chain([total]));
+        let shown = all.filter(|(_, sums)| sums.ops > 0);
+        shown.map(|(name, sums)| sums.into_sums().profile(name, observed_ns)).collect()
     }
 }
 

@@ -48,7 +48,7 @@ pub struct HotRegions {
 
 /// Hashes places, which differ in their low bits.
 #[derive(Debug, Default)]
-pub(super) struct PlaceHasher(u64);
+pub(crate) struct PlaceHasher(u64);
 
 impl Hasher for PlaceHasher {
     fn finish(&self) -> u64 {
@@ -88,9 +88,35 @@ pub(super) struct WorkingSetTally {
     region_bytes: u64,
     /// Accesses that begin in a region.
     regions: PlaceMap<u64>,
-    /// First and last byte of each file.
-    spans: Vec<Option<(u64, u64)>>,
+    span: SpanTally,
     accesses: u64,
+}
+
+/// From the first to the last byte that requests use.
+#[derive(Debug, Default)]
+pub(super) struct SpanTally {
+    /// First byte, and the one behind the last, of each file.
+    files: Vec<Option<(u64, u64)>>,
+}
+
+impl SpanTally {
+    /// Adds a read or write.
+    #[inline]
+    pub fn take(&mut self, request: &ObservedRequest) {
+        let end = request.offset.saturating_add(u64::from(request.bytes));
+        let index = usize::from(request.file);
+        if index >= self.files.len() {
+            self.files.resize(index + 1, None);
+        }
+        let (first, last) = self.files[index].unwrap_or((request.offset, end));
+        self.files[index] = Some((first.min(request.offset), last.max(end)));
+    }
+
+    /// The sum over the files; `None` without reads and writes.
+    pub fn bytes(&self) -> Option<u64> {
+        let used = self.files.iter().flatten().map(|(first, end)| end - first);
+        used.reduce(u64::saturating_add)
+    }
 }
 
 impl Default for WorkingSetTally {
@@ -108,7 +134,7 @@ impl WorkingSetTally {
             most_regions,
             region_bytes: LEAST_REGION,
             regions: PlaceMap::default(),
-            spans: Vec::new(),
+            span: SpanTally::default(),
             accesses: 0,
         }
     }
@@ -116,13 +142,8 @@ impl WorkingSetTally {
     /// Adds a read or write.
     pub fn take(&mut self, request: &ObservedRequest) {
         self.accesses += 1;
+        self.span.take(request);
         let end = request.offset.saturating_add(u64::from(request.bytes));
-        let index = usize::from(request.file);
-        if index >= self.spans.len() {
-            self.spans.resize(index + 1, None);
-        }
-        let (first, last) = self.spans[index].unwrap_or((request.offset, end));
-        self.spans[index] = Some((first.min(request.offset), last.max(end)));
         *self.regions.entry(place(request.file, request.offset / self.region_bytes)).or_default() += 1;
         if self.regions.len() > self.most_regions {
             self.double_regions();
@@ -181,7 +202,6 @@ impl WorkingSetTally {
             return None;
         }
         let units: u64 = self.groups.values().flatten().map(|bits| u64::from(bits.count_ones())).sum();
-        let span_bytes = self.spans.iter().flatten().map(|(first, end)| end - first);
         let mut regions: Vec<u64> = self.regions.into_values().collect();
         regions.sort_unstable_by(|one, other| other.cmp(one));
         let hot = HOT_SHARES.map(|share| HotRegions {
@@ -191,7 +211,7 @@ impl WorkingSetTally {
         Some(WorkingSet {
             touched_bytes: units.saturating_mul(self.unit_bytes),
             unit_bytes: self.unit_bytes,
-            span_bytes: span_bytes.fold(0, u64::saturating_add),
+            span_bytes: self.span.bytes().unwrap_or(0),
             region_bytes: self.region_bytes,
             hot: hot.to_vec(),
         })

@@ -1,20 +1,23 @@
 //! What is known of a load: the sums of the longest recording, its requests, and how bursty the finest recording shows it.
 
-use fathom_analysis::advise::{AdvisedLoad, DemandStep, LoadDemand, LoadPace, PaceCounter, Requirement};
+use fathom_analysis::advise::{AdvisedLoad, DemandStep, LoadDemand, LoadPace, Requirement};
 use fathom_analysis::criterion::Comparison;
-use fathom_analysis::load_profile::{LoadProfile, load_profile};
+use fathom_analysis::load_profile::LoadOutline;
 use fathom_catalog::{LatencyNeed, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
-use fathom_observed::{LoadCourse, ObservedLoad, ObservedRequest};
+use fathom_observed::{LoadCourse, ObservedLoad};
 use fathom_record::Metric;
 use fathom_volume::FluidSum;
 
 use super::AdviseSettings;
+use super::passes::{ObservedTrace, TraceRequests};
 use crate::AssessError;
 use crate::need::{StatedNeed, need};
-use crate::observed_load::read_observed_load;
+use crate::observed_load::RepeatableLoad;
 
+/// Requests of a recording that are kept in memory, 32 MiB of them: more are read anew for each pass.
+const MOST_KEPT: usize = 1 << 20;
 /// Parts of an interval that a finer recording shapes.
 const PARTS: u64 = 60;
 /// Size of I/Os where nothing says it, bytes.
@@ -34,7 +37,7 @@ pub(super) struct Evidence {
     /// Its sums.
     pub(super) demand: LoadDemand,
     /// Its requests, where each is known.
-    pub(super) requests: Vec<ObservedRequest>,
+    pub(super) requests: TraceRequests,
     /// Shares of an interval, from a finer recording.
     pub(super) shape: Option<Vec<u64>>,
     /// The rates of a stated load are what they are: nothing is hidden in its intervals.
@@ -55,55 +58,51 @@ impl Evidence {
         if let Some(stated) = &settings.stated {
             return Ok(Evidence::of_need(&need(stated)?, stated.size.or(settings.size)));
         }
-        let mut loads: Vec<(String, ObservedLoad)> = Vec::new();
+        let mut loads: Vec<(String, RepeatableLoad)> = Vec::new();
         for path in &settings.files {
             let name = if path.as_os_str() == "-" {
                 "standard input".to_owned()
             } else {
                 path.display().to_string()
             };
-            loads.push((name, read_observed_load(path, settings.device.as_deref())?));
+            loads.push((name, RepeatableLoad::open(path, settings.device.as_deref(), MOST_KEPT)?));
         }
         let files: Vec<String> = loads.iter().map(|(name, _)| name.clone()).collect();
-        let longest = (0..loads.len()).max_by_key(|index| (loads[*index].1.length_ns, usize::MAX - index));
+        let longest = (0..loads.len()).max_by_key(|index| (loads[*index].1.length_ns(), usize::MAX - index));
         let Some((name, load)) = longest.map(|index| loads.swap_remove(index)) else {
             return Err(AssessError::Need {
                 reason: "no load given".to_owned(),
                 hint: "name a recording, or state needs with --iops or --throughput".to_owned(),
             });
         };
-        let mut evidence = Evidence::of_load(&name, load, settings.size)?;
+        let mut evidence = Evidence::of_trace(&name, ObservedTrace::of(load)?, settings.size)?;
         evidence.load.files = files;
-        for (name, finer) in &mut loads {
-            close_gaps(finer);
-            evidence.shape_by(name, finer);
+        for (name, finer) in loads {
+            evidence.shape_by(&name, finer)?;
         }
         evidence.note_arrivals();
         Ok(evidence)
     }
 
-    fn of_load(name: &str, mut load: ObservedLoad, size: Option<u64>) -> Result<Evidence, AssessError> {
-        let profile = load_profile(&load);
-        close_gaps(&mut load);
-        let sequential = profile.order.as_ref().map(|order| order.sequential);
+    fn of_trace(name: &str, trace: ObservedTrace, size: Option<u64>) -> Result<Evidence, AssessError> {
+        let ObservedTrace { load, outline, demand, pace, requests } = trace;
         let refused = |reason: &str, hint: &str| AssessError::Need {
             reason: format!("{name}: {reason}"),
             hint: hint.to_owned(),
         };
-        let demand = LoadDemand::of(&load, sequential).ok_or_else(|| match &load.course {
+        let demand = demand.ok_or_else(|| match &load.course {
             LoadCourse::Requests(trace) if !trace.has_times => refused(
                 "its requests have no times",
                 "record an iolog of version 3 or use blktrace; `fathom simulate --trace` replays it one request after the other",
             ),
             _ => refused("it has no numbers of I/Os over time", "use a recording that counts I/Os"),
         })?;
-        let pace = pace(&load);
-        let latencies = latencies(&profile);
-        let mut observed = advised_load(&load, &profile, &demand);
+        let latencies = latencies(&outline);
+        let mut observed = advised_load(&load, &outline, &demand);
         observed.pace = pace;
         let mut notes = load.notes.clone();
         notes.extend(demand.notes.iter().map(|note| note.text()));
-        let span = profile.working_set.as_ref().map(|set| set.span_bytes);
+        let span = outline.span_bytes;
         if size.is_none() {
             notes.push(match span {
                 Some(_) => {
@@ -115,10 +114,6 @@ impl Evidence {
                 }
             });
         }
-        let requests = match load.course {
-            LoadCourse::Requests(trace) => trace.requests,
-            LoadCourse::Intervals(_) => Vec::new(),
-        };
         Ok(Evidence {
             load: observed,
             demand,
@@ -133,16 +128,19 @@ impl Evidence {
     }
 
     /// Takes the burstiness of a finer recording: the burstiest stretch of the length of an interval.
-    fn shape_by(&mut self, name: &str, finer: &ObservedLoad) {
+    fn shape_by(&mut self, name: &str, finer: RepeatableLoad) -> Result<(), AssessError> {
         let longest = self.demand.steps.iter().map(|step| step.length_ns).max().unwrap_or(1);
         let window = (longest / PARTS).max(1);
-        let fine = LoadDemand::of(finer, None);
+        let fine = match self.requests.is_empty() {
+            true => ObservedTrace::of(finer)?.demand,
+            false => None,
+        };
         let resolution = fine.as_ref().and_then(|fine| fine.steps.iter().map(|step| step.length_ns).max());
         let is_finer = resolution.is_some_and(|resolution| resolution <= window);
-        let (Some(fine), true, true) = (fine, is_finer, self.requests.is_empty()) else {
+        let Some(fine) = fine.filter(|_| is_finer) else {
             self.notes
                 .push(format!("{name} is not used: it has no finer sums than {}", duration(Nanos(window))));
-            return;
+            return Ok(());
         };
         let shape = burstiest(&fine, window);
         self.shape = Some(shape);
@@ -150,6 +148,7 @@ impl Evidence {
             "within intervals the load is taken to be as bursty as the burstiest stretch of {name}, in parts of {}",
             duration(Nanos(window))
         ));
+        Ok(())
     }
 
     /// The ways of arrival that are predicted.
@@ -199,7 +198,7 @@ impl Evidence {
         let mut evidence = Evidence {
             load,
             demand,
-            requests: Vec::new(),
+            requests: TraceRequests::none(),
             shape: None,
             is_stated: true,
             latencies: Vec::new(),
@@ -261,36 +260,10 @@ fn stated_demand(need: &VolumeNeed) -> LoadDemand {
     }
 }
 
-/// Leaves the stretches without data out of requests: those after a gap come as much earlier, so that it neither fills credits nor
-/// lowers rates. Intervals say themselves when they begin.
-fn close_gaps(load: &mut ObservedLoad) {
-    let LoadCourse::Requests(trace) = &mut load.course else { return };
-    let mut gaps = load.gaps.iter().peekable();
-    let mut passed_ns = 0_u64;
-    for request in &mut trace.requests {
-        while let Some(gap) = gaps.next_if(|gap| gap.start_ns.saturating_add(gap.length_ns) <= request.at_ns)
-        {
-            passed_ns = passed_ns.saturating_add(gap.length_ns);
-        }
-        let inside_ns = gaps.peek().map_or(0, |gap| request.at_ns.saturating_sub(gap.start_ns));
-        request.at_ns = request.at_ns.saturating_sub(passed_ns.saturating_add(inside_ns));
-    }
-    let all_ns = load.gaps.iter().map(|gap| gap.length_ns).fold(0, u64::saturating_add);
-    load.length_ns = load.length_ns.saturating_sub(all_ns);
-}
-
-/// What requests of a load wait for.
-fn pace(load: &ObservedLoad) -> LoadPace {
-    let LoadCourse::Requests(trace) = &load.course else { return LoadPace::Unknown };
-    let mut counter = PaceCounter::default();
-    trace.requests.iter().for_each(|request| counter.push(request));
-    counter.pace()
-}
-
 /// The latencies that the source has: of requests the mean and the 99th percentile, of intervals the mean.
-fn latencies(profile: &LoadProfile) -> Vec<(Metric, f64)> {
+fn latencies(outline: &LoadOutline) -> Vec<(Metric, f64)> {
     let mut found = Vec::new();
-    for operation in profile.operations.iter().filter(|of| ["read", "write"].contains(&of.operation)) {
+    for operation in outline.operations.iter().filter(|of| ["read", "write"].contains(&of.operation)) {
         let name = operation.operation;
         let mut add = |statistic: &str, value: Option<f64>| {
             let metric = Metric::parse(&format!("{name}.lat_ns.{statistic}"));
@@ -303,14 +276,14 @@ fn latencies(profile: &LoadProfile) -> Vec<(Metric, f64)> {
     found
 }
 
-fn has_flushes(profile: &LoadProfile) -> bool {
-    profile.operations.iter().any(|operation| operation.operation == "sync" && operation.ops != Some(0))
+fn has_flushes(outline: &LoadOutline) -> bool {
+    outline.operations.iter().any(|operation| operation.operation == "sync" && operation.ops != Some(0))
 }
 
 /// The mean latency of what is predicted: reads, writes and trims, but no flushes.
-fn mean_latency_ns(profile: &LoadProfile) -> Option<f64> {
-    let of = |name: &str| profile.operations.iter().find(|operation| operation.operation == name);
-    if !has_flushes(profile) {
+fn mean_latency_ns(outline: &LoadOutline) -> Option<f64> {
+    let of = |name: &str| outline.operations.iter().find(|operation| operation.operation == name);
+    if !has_flushes(outline) {
         return of("total")?.mean_latency_ns;
     }
     let (mut sum, mut count) = (0.0, 0.0);
@@ -324,8 +297,8 @@ fn mean_latency_ns(profile: &LoadProfile) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-fn advised_load(load: &ObservedLoad, profile: &LoadProfile, demand: &LoadDemand) -> AdvisedLoad {
-    let total = profile.operations.iter().find(|operation| operation.operation == "total");
+fn advised_load(load: &ObservedLoad, outline: &LoadOutline, demand: &LoadDemand) -> AdvisedLoad {
+    let total = outline.operations.iter().find(|operation| operation.operation == "total");
     AdvisedLoad {
         files: Vec::new(),
         format: load.format.name().to_owned(),
@@ -336,21 +309,21 @@ fn advised_load(load: &ObservedLoad, profile: &LoadProfile, demand: &LoadDemand)
             LoadCourse::Intervals(_) => "intervals",
         },
         started_unix_ns: load.started_unix_ns,
-        length_ns: profile.length_ns,
-        observed_ns: profile.observed_ns,
-        resolution_ns: profile.resolution_ns,
+        length_ns: outline.length_ns,
+        observed_ns: outline.observed_ns,
+        resolution_ns: outline.resolution_ns,
         ops: demand.ops(),
         iops: demand.mean_iops(),
         peak_iops: demand.peak_iops(),
         bytes_per_second: demand.mean_bytes().map(|bytes| bytes * demand.mean_iops()),
         mean_bytes: demand.mean_bytes(),
         read_share: demand.read_share(),
-        mean_latency_ns: mean_latency_ns(profile),
+        mean_latency_ns: mean_latency_ns(outline),
         // Percentiles of all operations together would be those of flushes too.
-        lat_ns: total.filter(|_| !has_flushes(profile)).and_then(|total| total.lat_ns.clone()),
+        lat_ns: total.filter(|_| !has_flushes(outline)).and_then(|total| total.lat_ns.clone()),
         pace: LoadPace::Unknown,
         arrivals: Vec::new(),
-        limit_reached_share: profile.limit_reached_share,
+        limit_reached_share: outline.limit_reached_share,
     }
 }
 
@@ -381,9 +354,11 @@ fn burstiest(fine: &LoadDemand, window: u64) -> Vec<u64> {
 mod tests {
     use fathom_model::Op;
     use fathom_observed::{
-        GapReason, LoadClock, LoadFormat, LoadGap, ObservedInterval, RequestPoint, RequestTrace,
+        GapReason, LoadClock, LoadFormat, LoadGap, ObservedInterval, ObservedRequest, RequestPoint,
+        RequestTrace,
     };
 
+    use super::super::passes::close_gaps;
     use super::*;
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -423,14 +398,17 @@ mod tests {
         })
     }
 
+    fn evidence(load: ObservedLoad) -> Evidence {
+        Evidence::of_trace("recorded", ObservedTrace::of_whole(load), None).unwrap()
+    }
+
     #[test]
     fn the_observed_latency_is_that_of_what_is_predicted() {
         let LoadCourse::Requests(mut trace) = requests(&[1, 2, 3, 4]) else { return };
         for request in &mut trace.requests[2..] {
             (request.op, request.latency_ns) = (Op::Sync, std::num::NonZeroU64::new(9_000));
         }
-        let seen =
-            |trace| Evidence::of_load("recorded", load(LoadCourse::Requests(trace), &[]), None).unwrap().load;
+        let seen = |trace| evidence(load(LoadCourse::Requests(trace), &[])).load;
         let with = seen(trace.clone());
         assert_eq!((with.mean_latency_ns, with.lat_ns.is_some()), (Some(1_000.0), false));
         trace.requests.truncate(2);
@@ -442,8 +420,9 @@ mod tests {
     fn stretches_without_data_neither_pass_nor_count() {
         let gaps = [(10, 30), (60, 20)];
         let recorded = load(requests(&[0, 9, 10, 25, 40, 59, 80, 99]), &gaps);
-        let evidence = Evidence::of_load("recorded", recorded, None).unwrap();
-        let times: Vec<u64> = evidence.requests.iter().map(|one| one.at_ns / SECOND_NS).collect();
+        let evidence = evidence(recorded);
+        let TraceRequests::Kept(requests) = &evidence.requests else { panic!("they are few") };
+        let times: Vec<u64> = requests.iter().map(|one| one.at_ns / SECOND_NS).collect();
         assert_eq!(times, [0, 9, 10, 10, 10, 29, 30, 49]);
         assert_eq!(evidence.demand.length_ns, 50 * SECOND_NS);
         assert!((evidence.load.iops - 8.0 / 50.0).abs() < 1e-9, "{}", evidence.load.iops);

@@ -47,15 +47,15 @@ impl Asker<'_> {
             return Ok(None);
         }
         let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
-        let why = |growth: f64| {
-            let predicted = self.predictor.predict(&volume.model, volume.seed, growth);
-            let verdict = self.objective.verdict(&predicted, self.current);
-            (!verdict.verdict.is_met()).then_some(verdict.why)
+        let why = |growth: f64| -> Result<Option<String>, AssessError> {
+            let predicted = self.predictor.predict(&volume.model, volume.seed, growth)?;
+            let verdict = self.objective.verdict(&predicted, self.current.as_ref());
+            Ok((!verdict.verdict.is_met()).then_some(verdict.why))
         };
         let (mut met, mut missed) = (growth, None);
         while met < growth * MOST && missed.is_none() {
             let next = met * 2.0;
-            match why(next) {
+            match why(next)? {
                 Some(why) => missed = Some((next, why)),
                 None => met = next,
             }
@@ -65,7 +65,7 @@ impl Asker<'_> {
         };
         while missed / met > PRECISION {
             let middle = (met * missed).sqrt();
-            match why(middle) {
+            match why(middle)? {
                 Some(why) => (missed, reason) = (middle, why),
                 None => met = middle,
             }

@@ -1,12 +1,16 @@
 //! The predictions of one load: one for each way in which it may have arrived.
 
+use std::cell::RefCell;
+
 use fathom_analysis::advise::{
-    AdviseObjective, Arrivals, LatencyLimit, LoadPace, Prediction, PredictionSet, ReplayPace, ReplaySettings,
-    SumsSettings, predict_sums, replay,
+    AdviseObjective, Arrivals, LatencyLimit, LoadPace, Prediction, PredictionSet, Replay, ReplayPace,
+    ReplaySettings, SumsSettings, predict_sums,
 };
 use fathom_volume::VolumeModel;
 
 use super::evidence::Evidence;
+use super::passes::MOST_TOGETHER;
+use crate::AssessError;
 
 /// Requests up to which every candidate is replayed; of more, sums choose the candidates.
 const REPLAYED_FOR_ALL: usize = 20_000;
@@ -19,11 +23,21 @@ const LEAST_REPLAYS: usize = 6;
 pub(super) struct Predictor<'a> {
     pub(super) evidence: &'a Evidence,
     limits: Vec<LatencyLimit>,
+    /// Predictions that were made together, since each pass over a long recording takes a while.
+    prepared: RefCell<Vec<(VolumeUnderLoad, PredictionSet)>>,
+}
+
+/// What is predicted: a volume, and the load times so much.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct VolumeUnderLoad {
+    pub(super) model: VolumeModel,
+    pub(super) seed: u64,
+    pub(super) growth: f64,
 }
 
 impl<'a> Predictor<'a> {
     pub(super) fn new(evidence: &'a Evidence, objective: &AdviseObjective) -> Predictor<'a> {
-        Predictor { evidence, limits: objective.latency_limits() }
+        Predictor { evidence, limits: objective.latency_limits(), prepared: RefCell::default() }
     }
 
     /// Whether requests are replayed: of every candidate, or of all that are predicted one by one.
@@ -41,38 +55,106 @@ impl<'a> Predictor<'a> {
     }
 
     /// The prediction while candidates are searched: by requests where these are few.
-    pub(super) fn screen(&self, model: &VolumeModel, seed: u64, growth: f64) -> PredictionSet {
+    ///
+    /// # Errors
+    /// The requests can no longer be read.
+    pub(super) fn screen(
+        &self,
+        model: &VolumeModel,
+        seed: u64,
+        growth: f64,
+    ) -> Result<PredictionSet, AssessError> {
         match self.replays(true) {
             true => self.predict(model, seed, growth),
-            false => self.of_sums(model, growth),
+            false => Ok(self.of_sums(model, growth)),
         }
     }
 
     /// The best prediction there is.
-    pub(super) fn predict(&self, model: &VolumeModel, seed: u64, growth: f64) -> PredictionSet {
+    ///
+    /// # Errors
+    /// The requests can no longer be read.
+    pub(super) fn predict(
+        &self,
+        model: &VolumeModel,
+        seed: u64,
+        growth: f64,
+    ) -> Result<PredictionSet, AssessError> {
         if !self.has_requests() {
-            return self.of_sums(model, growth);
+            return Ok(self.of_sums(model, growth));
         }
-        let paces: &[ReplayPace] = match self.evidence.load.pace {
+        let asked = VolumeUnderLoad { model: model.clone(), seed, growth };
+        let prepared = self.prepared.borrow();
+        if let Some((_, found)) = prepared.iter().find(|(known, _)| *known == asked) {
+            return Ok(found.clone());
+        }
+        let found = self.replayed(std::slice::from_ref(&asked))?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    /// Predicts several volumes in few passes, where each pass reads the requests anew.
+    ///
+    /// # Errors
+    /// The requests can no longer be read.
+    pub(super) fn prepare(&self, volumes: Vec<VolumeUnderLoad>) -> Result<(), AssessError> {
+        if !self.evidence.requests.are_read_anew() {
+            return Ok(());
+        }
+        let mut prepared = self.prepared.borrow_mut();
+        let mut asked: Vec<VolumeUnderLoad> = Vec::new();
+        for volume in volumes {
+            let is_known = prepared.iter().any(|(known, _)| *known == volume) || asked.contains(&volume);
+            if !is_known {
+                asked.push(volume);
+            }
+        }
+        let found = self.replayed(&asked)?;
+        prepared.extend(asked.into_iter().zip(found));
+        Ok(())
+    }
+
+    /// Replays the requests on each of `volumes`, several at once.
+    fn replayed(&self, volumes: &[VolumeUnderLoad]) -> Result<Vec<PredictionSet>, AssessError> {
+        let paces = self.paces();
+        let each: Vec<(&VolumeUnderLoad, ReplayPace)> =
+            volumes.iter().flat_map(|volume| paces.iter().map(move |pace| (volume, *pace))).collect();
+        let mut found = Vec::with_capacity(each.len());
+        for together in each.chunks(MOST_TOGETHER) {
+            let mut replays = Vec::with_capacity(together.len());
+            for (volume, pace) in together {
+                let settings = ReplaySettings {
+                    seed: volume.seed,
+                    pace: *pace,
+                    growth_milli: milli(volume.growth),
+                    length_ns: self.evidence.demand.length_ns,
+                    limits: &self.limits,
+                };
+                replays.push(Replay::new(&volume.model, &settings).map_err(|error| AssessError::Need {
+                    reason: format!("a volume is not valid: {error}"),
+                    hint: "name another volume".to_owned(),
+                })?);
+            }
+            self.evidence.requests.replay(&mut replays)?;
+            found.extend(replays.into_iter().map(Replay::prediction));
+        }
+        let mut found = found.into_iter();
+        let of = |volume: &VolumeUnderLoad| {
+            let sums = self.of_sums(&volume.model, volume.growth);
+            let causes = sums.all.into_iter().next().map(|even| even.causes).unwrap_or_default();
+            let all = found.by_ref().take(paces.len());
+            PredictionSet { all: all.map(|one| Prediction { causes: causes.clone(), ..one }).collect() }
+        };
+        Ok(volumes.iter().map(of).collect())
+    }
+
+    /// What requests wait for, of which each is predicted.
+    fn paces(&self) -> &'static [ReplayPace] {
+        match self.evidence.load.pace {
             LoadPace::Closed => &[ReplayPace::Closed],
             LoadPace::Open => &[ReplayPace::Open],
             LoadPace::Unknown if self.evidence.load.mean_latency_ns.is_none() => &[ReplayPace::Open],
             LoadPace::Mixed | LoadPace::Unknown => &[ReplayPace::Open, ReplayPace::Closed],
-        };
-        let causes =
-            self.of_sums(model, growth).all.into_iter().next().map(|even| even.causes).unwrap_or_default();
-        let of = |pace: &ReplayPace| {
-            let settings = ReplaySettings {
-                seed,
-                pace: *pace,
-                growth_milli: milli(growth),
-                length_ns: self.evidence.demand.length_ns,
-                limits: &self.limits,
-            };
-            let found = replay(model, self.evidence.requests.iter().copied(), &settings).unwrap_or_default();
-            Prediction { causes: causes.clone(), ..found }
-        };
-        PredictionSet { all: paces.iter().map(of).collect() }
+        }
     }
 
     fn of_sums(&self, model: &VolumeModel, growth: f64) -> PredictionSet {

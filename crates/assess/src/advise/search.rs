@@ -91,13 +91,14 @@ impl TypeSearch<'_> {
         let offer = self.entry.offer(&need).map_err(|unsuitable| unsuitable.why)?;
         let resolved = self.entry.resolve(&offer.parameters).map_err(|refusal| refusal.reason)?;
         let predicted = self.asker.predictor.screen(&resolved.model, 0, self.asker.settings.growth);
+        let predicted = predicted.map_err(|error| error.to_string())?;
         let verdict = self.compared(&predicted);
         Ok(TriedVolume { parameters: offer.parameters, verdict })
     }
 
     /// Of named types the search is by sums too, of many requests, and so is the present volume that these are compared with.
     fn compared(&self, predicted: &PredictionSet) -> CriterionVerdict {
-        self.asker.objective.verdict(predicted, self.asker.screened).verdict
+        self.asker.objective.verdict(predicted, self.asker.screened.as_ref()).verdict
     }
 
     fn size_bytes(&self) -> u64 {

@@ -130,6 +130,7 @@ impl<'a> Blocks<'a> {
     ///
     /// # Errors
     /// It is too long after the beginning.
+    #[inline]
     pub fn load_time(&self, at_ns: u64) -> Result<u64, LoadError> {
         let sum = i128::from(at_ns) + i128::from(self.shift_ns);
         match u64::try_from(sum.max(0)) {

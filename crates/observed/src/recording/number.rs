@@ -1,5 +1,8 @@
 //! Whole numbers of variable length: seven bits in a byte, the lowest first, the highest bit set where another byte follows.
 
+/// Bytes of the largest number.
+const MOST_BYTES: usize = 10;
+
 /// Appends `value`.
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -10,17 +13,19 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// The number at `*at`, which moves behind it; `None` where it is cut off or has more than 64 bits.
+#[inline]
 pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let rest = bytes.get(*at..)?;
     let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
+    for (place, byte) in rest.iter().enumerate().take(MOST_BYTES) {
         let bits = u64::from(byte & 0x7f);
-        if bits.checked_shl(shift)? >> shift != bits {
+        // The last byte has room for one bit.
+        if place == MOST_BYTES - 1 && bits > 1 {
             return None;
         }
-        value |= bits << shift;
-        if byte < 0x80 {
+        value |= bits << (7 * place);
+        if *byte < 0x80 {
+            *at += place + 1;
             return Some(value);
         }
     }
@@ -33,6 +38,7 @@ pub(super) fn folded(value: i64) -> u64 {
 }
 
 /// The reverse of [`folded`].
+#[inline]
 pub(super) fn unfolded(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }

@@ -83,6 +83,35 @@ impl<'a> RecordedRequests<'a> {
         self.load
     }
 
+    /// Adds the next requests to `into` until it has `most`.
+    #[inline]
+    pub fn fill(&mut self, into: &mut Vec<ObservedRequest>, most: usize) -> Result<(), LoadError> {
+        while into.len() < most && !self.is_over {
+            match self.take() {
+                Ok(Some(request)) => into.push(request),
+                Ok(None) => {}
+                Err(error) => {
+                    self.is_over = true;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over all that are left: the load, and their number as their blocks say it.
+    pub fn survey(mut self) -> Result<(ObservedLoad, u64), LoadError> {
+        let mut requests = u64::from(self.left);
+        while !self.is_over {
+            match self.next_block()? {
+                true => requests += u64::from(self.left),
+                false => self.finish(),
+            }
+        }
+        Ok((self.load, requests))
+    }
+
+    #[inline]
     fn take(&mut self) -> Result<Option<ObservedRequest>, LoadError> {
         while self.left == 0 {
             if !self.next_block()? {
@@ -138,6 +167,7 @@ impl<'a> RecordedRequests<'a> {
 impl Iterator for RecordedRequests<'_> {
     type Item = Result<ObservedRequest, LoadError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
             return None;

@@ -74,6 +74,7 @@ impl RequestCode {
     }
 
     /// The request at `*at`, which moves behind it; `None` where the bytes are not valid.
+    #[inline]
     pub fn decode(&mut self, bytes: &[u8], at: &mut usize) -> Option<ObservedRequest> {
         let tag = *bytes.get(*at)?;
         *at += 1;

@@ -3,13 +3,15 @@
 //! Which one it followed is a completion immediately before it, or else the oldest one that no other request followed: a client's
 //! pause. Requests are read some way ahead, since on another volume they may complete in another order.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
 
 use fathom_observed::ObservedRequest;
 
 use super::{Copies, ReplayRun};
 use crate::advise::pace::FOLLOWS_NS;
+use crate::load_profile::PlaceHasher;
 
 /// Clients do not pause for longer, ns.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
@@ -17,33 +19,18 @@ const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 const AHEAD: usize = 4_096;
 /// Completions that are remembered: a power of two.
 const REMEMBERED: usize = 1 << 17;
+/// The end of a list of requests.
+const NONE: u32 = u32::MAX;
 
-/// A request that is ready at a time.
+/// A request that was read and not made yet, in its place of [`ClosedLoop::read_ahead`].
 #[derive(Clone, Copy, Debug)]
-struct ReadyRequest {
-    at: u64,
-    id: u64,
+struct UnmadeRequest {
     request: ObservedRequest,
-}
-
-impl PartialEq for ReadyRequest {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.id) == (other.at, other.id)
-    }
-}
-
-impl Eq for ReadyRequest {}
-
-impl PartialOrd for ReadyRequest {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for ReadyRequest {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.id).cmp(&(other.at, other.id))
-    }
+    id: u64,
+    /// Its client's pause before it, ns.
+    pause_ns: u64,
+    /// The place of another one that follows the same request, or that is free too.
+    next: u32,
 }
 
 /// The state of a closed loop.
@@ -56,12 +43,19 @@ pub(super) struct ClosedLoop {
     latest: Option<(u64, u64)>,
     /// Request and its completion here, by the low bits of the request.
     ends: Vec<(u64, u64)>,
-    /// Requests that follow one which has not been made, with their pause.
-    children: HashMap<u64, Vec<(u64, u64, ObservedRequest)>>,
-    ready: BinaryHeap<Reverse<ReadyRequest>>,
+    /// What was read and not made, in places that are used again.
+    read_ahead: Vec<UnmadeRequest>,
+    /// The first free place.
+    free: u32,
+    /// The first of the requests that follow one which has not been made.
+    children: HashMap<u64, u32, BuildHasherDefault<PlaceHasher>>,
+    /// Time, request and its place.
+    ready: BinaryHeap<Reverse<(u64, u64, u32)>>,
     next_id: u64,
     unmade: usize,
     now: u64,
+    /// All that is left waits for what never completes.
+    is_stuck: bool,
 }
 
 impl ClosedLoop {
@@ -72,39 +66,76 @@ impl ClosedLoop {
             unclaimed: VecDeque::new(),
             latest: None,
             ends: vec![(u64::MAX, 0); REMEMBERED],
-            children: HashMap::new(),
+            read_ahead: Vec::new(),
+            free: NONE,
+            children: HashMap::default(),
             ready: BinaryHeap::new(),
             next_id: 0,
             unmade: 0,
             now: 0,
+            is_stuck: false,
         }
     }
 
-    /// Makes all requests.
-    pub(super) fn run(mut self, mut requests: impl Iterator<Item = ObservedRequest>, run: &mut ReplayRun) {
-        let mut is_over = false;
-        loop {
-            while !is_over && self.unmade < AHEAD {
-                match requests.next() {
-                    Some(request) => self.read(&request),
-                    None => is_over = true,
-                }
+    /// Reads the next requests, and makes those that are far enough behind.
+    pub(super) fn take(&mut self, requests: &[ObservedRequest], run: &mut ReplayRun) {
+        for request in requests {
+            if self.is_stuck {
+                return;
             }
-            let Some(Reverse(next)) = self.ready.pop() else { return };
-            self.unmade -= 1;
-            self.now = self.now.max(next.at);
-            let end = run.make(self.now, &next.request);
-            self.ends[next.id as usize % REMEMBERED] = (next.id, end);
-            // What never completes, nothing follows.
-            for (id, pause, request) in self.children.remove(&next.id).unwrap_or_default() {
-                match end {
-                    u64::MAX => self.unmade -= 1,
-                    end => {
-                        self.ready.push(Reverse(ReadyRequest { at: end.saturating_add(pause), id, request }))
-                    }
-                }
+            self.read(request);
+            while self.unmade >= AHEAD && !self.is_stuck {
+                self.is_stuck = !self.make_next(run);
             }
         }
+    }
+
+    /// Makes the rest.
+    pub(super) fn finish(&mut self, run: &mut ReplayRun) {
+        while !self.is_stuck && self.make_next(run) {}
+    }
+
+    /// Makes the request that is ready first; false where none is.
+    fn make_next(&mut self, run: &mut ReplayRun) -> bool {
+        let Some(Reverse((at, id, place))) = self.ready.pop() else { return false };
+        self.unmade -= 1;
+        self.now = self.now.max(at);
+        let end = run.make(self.now, &self.read_ahead[place as usize].request);
+        self.release(place);
+        self.ends[id as usize % REMEMBERED] = (id, end);
+        let mut child = self.children.remove(&id).unwrap_or(NONE);
+        while child != NONE {
+            let UnmadeRequest { id, pause_ns, next, .. } = self.read_ahead[child as usize];
+            match end {
+                // What never completes, nothing follows.
+                u64::MAX => {
+                    self.unmade -= 1;
+                    self.release(child);
+                }
+                end => self.ready.push(Reverse((end.saturating_add(pause_ns), id, child))),
+            }
+            child = next;
+        }
+        true
+    }
+
+    /// Keeps a request until it is made.
+    fn keep(&mut self, unmade: UnmadeRequest) -> u32 {
+        match self.read_ahead.get_mut(self.free as usize) {
+            Some(place) => {
+                let next = place.next;
+                *place = unmade;
+                std::mem::replace(&mut self.free, next)
+            }
+            None => {
+                self.read_ahead.push(unmade);
+                (self.read_ahead.len() - 1) as u32
+            }
+        }
+    }
+
+    fn release(&mut self, place: u32) {
+        self.read_ahead[place as usize].next = std::mem::replace(&mut self.free, place);
     }
 
     /// The completion that a request at `at` of the recording followed: one immediately before it, else that after which a client
@@ -136,27 +167,37 @@ impl ClosedLoop {
         for _ in 0..self.copies.next_count() {
             let id = self.next_id;
             self.next_id += 1;
-            self.unmade += 1;
             let took = request.latency_ns.map_or(1, std::num::NonZeroU64::get);
             self.recorded.push(Reverse((at.saturating_add(took), id)));
-            let Some((recorded_end, parent)) = followed else {
-                self.ready.push(Reverse(ReadyRequest { at, id, request: *request }));
-                continue;
-            };
-            let pause = at - recorded_end;
-            let (known, end) = self.ends[parent as usize % REMEMBERED];
-            match known == parent {
-                true if end == u64::MAX => self.unmade -= 1,
-                true => {
-                    let at = end.saturating_add(pause);
-                    self.ready.push(Reverse(ReadyRequest { at, id, request: *request }));
+            self.follow(id, request, followed);
+        }
+    }
+
+    /// Makes a request wait for the one that it followed in the recording, whose completion there is given.
+    fn follow(&mut self, id: u64, request: &ObservedRequest, followed: Option<(u64, u64)>) {
+        let mut unmade = UnmadeRequest { request: *request, id, pause_ns: 0, next: NONE };
+        let ready_at = match followed {
+            None => Some(request.at_ns),
+            Some((recorded_end, parent)) => {
+                unmade.pause_ns = request.at_ns - recorded_end;
+                match self.ends[parent as usize % REMEMBERED] {
+                    // What never completed, nothing follows.
+                    (known, u64::MAX) if known == parent => return,
+                    (known, end) if known == parent => Some(end.saturating_add(unmade.pause_ns)),
+                    // Forgotten, so long ago: it follows what is made now.
+                    _ if id - parent > (REMEMBERED / 2) as u64 => Some(self.now),
+                    _ => None,
                 }
-                // Forgotten, so long ago: it follows what is made now.
-                false if id - parent > (REMEMBERED / 2) as u64 => {
-                    self.ready.push(Reverse(ReadyRequest { at: self.now, id, request: *request }));
-                }
-                false => self.children.entry(parent).or_default().push((id, pause, *request)),
             }
+        };
+        self.unmade += 1;
+        let place = self.keep(unmade);
+        match (ready_at, followed) {
+            (None, Some((_, parent))) => {
+                let first = self.children.entry(parent).or_insert(NONE);
+                self.read_ahead[place as usize].next = std::mem::replace(first, place);
+            }
+            (at, _) => self.ready.push(Reverse((at.unwrap_or(self.now), id, place))),
         }
     }
 }

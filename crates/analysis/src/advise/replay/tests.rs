@@ -136,7 +136,10 @@ fn others() -> [VolumeModel; 3] {
 
 fn predicted(requests: &[ObservedRequest], model: &VolumeModel, pace: ReplayPace) -> Prediction {
     let settings = ReplaySettings { seed: 99, pace, growth_milli: 1000, length_ns: LENGTH, limits: &[] };
-    replay(model, requests.iter().copied(), &settings).unwrap()
+    let mut replay = Replay::new(model, &settings).unwrap();
+    // In chunks, as they are read.
+    requests.chunks(777).for_each(|chunk| replay.take(chunk));
+    replay.prediction()
 }
 
 /// What a run really gave: the same figures from its own record.
