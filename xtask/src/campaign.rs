@@ -7,6 +7,7 @@ use anyhow::bail;
 use crate::{
     comparisons, contradictions, fio_corpus, fio_parser, fleet_scale, fuzz, identify_devices, pages,
     comparisons, contradictions, fio_corpus, fio_parser, fleet_failures, fuzz, identify_devices, pages,
+    advise_speed, comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, pages,
     planted_causes,
 };
 
@@ -21,6 +22,11 @@ struct Campaign {
 }
 
 const CAMPAIGNS: &[Campaign] = &[
+    Campaign {
+        name: "advise-speed",
+        doc: "time and memory of `fathom advise` on long loads [--requests 100000000] [--directory /var/tmp] [--program PATH]",
+        run: advise_speed::campaign,
+    },
     Campaign {
         name: "comparisons",
         doc: "verdicts on pairs of volumes and intervals of precise tests, over many tries [--tries 1000]",

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
 
+mod advise_speed;
 mod campaign;
 mod comparisons;
 mod contradictions;

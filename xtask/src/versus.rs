@@ -10,7 +10,7 @@ mod measure;
 mod options;
 mod pages;
 mod programs;
-mod resident;
+pub mod resident;
 mod rows;
 mod sample;
 mod shown_run;

@@ -45,7 +45,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("fathom-history", &["fathom-analysis", "fathom-record", "fathom-sys"]),
     ("fathom-tests", &["fathom-sys"]),
-    ("xtask", &["fathom-options", "fathom-tests"]),
+    ("xtask", &["fathom-model", "fathom-observed", "fathom-options", "fathom-tests"]),
 ];
 
 /// The package that may name every other.
