@@ -20,7 +20,7 @@ pub const VARIABLE: &str = "FATHOM_CATALOG";
 #[derive(Clone, Debug, Default)]
 pub struct VolumeTypes {
     named: Option<PathBuf>,
-    read: Arc<OnceLock<Cow<'static, Catalog>>>,
+    read: Arc<OnceLock<Catalog>>,
 }
 
 impl VolumeTypes {
@@ -65,14 +65,11 @@ pub fn read_catalogue(path: &Path) -> Result<Catalog, AssessError> {
     Ok(Catalog::parse(&path.display().to_string(), &CATALOGUE.read_text(path)?)?)
 }
 
-fn load(
-    named: Option<&Path>,
-    env: impl Fn(&str) -> Option<OsString>,
-) -> Result<Cow<'static, Catalog>, AssessError> {
+fn load(named: Option<&Path>, env: impl Fn(&str) -> Option<OsString>) -> Result<Catalog, AssessError> {
     let prices =
         prices::usual_path(&env).map(|path| prices::prices_in(&path)).transpose()?.unwrap_or_default();
-    let all = types(named, env)?;
-    Ok(if prices.is_empty() { all } else { Cow::Owned(all.into_owned().with_prices(&prices)) })
+    let today = prices::day_of(&env);
+    Ok(types(named, env)?.into_owned().with_prices(&prices).on_day(&today))
 }
 
 /// The types that are shipped, and those of the user's own file.

@@ -322,6 +322,7 @@ fn price(entry: &CatalogEntry, parameters: &Parameters) -> Option<VolumePrice> {
         currency: cost.price.currency.clone(),
         source: cost.price.source.clone(),
         as_of: cost.price.as_of.clone(),
+        is_stale: cost.price.is_stale,
         excluded: without_price.chain(billed).chain(unknown).collect(),
     })
 }

@@ -81,7 +81,7 @@ pub use observed_load::{observed_load_of, open_observed_load, refused_load};
 pub use plan::{BenchPlan, BenchSettings, Effort, PlanCost};
 pub use planned::PlannedTest;
 pub use precision::{PrecisionGoal, PrecisionSettings};
-pub use prices::{PriceStore, price_list};
+pub use prices::{PriceStore, price_list, today};
 pub use profile::{PROFILES, UseProfile, profiles};
 pub use settings::RunSettings;
 pub use simulated::{PlanTargets, SimulatedVolume, is_simulated, session_for};

@@ -108,9 +108,18 @@ pub fn price_list(
 }
 
 /// The date of today in UTC: `2026-11-23`.
-fn today() -> String {
-    date_of(unix_ms() / 86_400_000)
+pub fn today() -> String {
+    day_of(|name| std::env::var_os(name))
 }
+
+/// The date on which the program runs, or that of SOURCE_DATE_EPOCH, which makes outputs reproducible (reproducible-builds.org).
+pub(crate) fn day_of(env: impl Fn(&str) -> Option<OsString>) -> String {
+    let named = env("SOURCE_DATE_EPOCH").and_then(|text| text.to_str()?.parse::<u64>().ok());
+    date_of(named.filter(|seconds| *seconds < END).unwrap_or_else(|| unix_ms() / 1_000) / 86_400)
+}
+
+/// The year 10000, s: dates have four digits for the year.
+const END: u64 = 253_402_300_800;
 
 /// The date so many days after 1970-01-01, in the Gregorian calendar.
 fn date_of(days: u64) -> String {
@@ -142,6 +151,8 @@ mod tests {
             (47_541, "2100-03-01"),
         ] {
             assert_eq!(date_of(days), expected, "{days}");
+            let epoch = (days * 86_400 + 86_399).to_string();
+            assert_eq!(day_of(|_| Some(OsString::from(&epoch))), expected);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The built-in entries, and those of a user's file.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
@@ -108,6 +108,13 @@ impl Catalog {
                 entry.imported_price = Some(price.clone());
             }
         }
+        self
+    }
+
+    /// The same on a day (`2026-11-23`): prices that are more than 12 months old by then are marked.
+    pub fn on_day(mut self, today: &str) -> Catalog {
+        let today: Arc<str> = today.into();
+        self.entries.values_mut().for_each(|entry| entry.today = Some(Arc::clone(&today)));
         self
     }
 

@@ -1,6 +1,7 @@
 //! A volume type: its names, the sources of its rules, and its price if known.
 
 use std::fmt;
+use std::sync::Arc;
 
 use fathom_model::{Price, TierPrice};
 use serde::{Deserialize, Serialize};
@@ -58,11 +59,13 @@ pub struct CatalogEntry {
     pub(crate) wire: Wire,
     /// The price that the user imported.
     pub(crate) imported_price: Option<Price>,
+    /// The day on which prices are looked up; without one, none is stale.
+    pub(crate) today: Option<Arc<str>>,
 }
 
 impl CatalogEntry {
     pub(crate) fn new(id: String, wire: Wire) -> Self {
-        CatalogEntry { id, wire, imported_price: None }
+        CatalogEntry { id, wire, imported_price: None, today: None }
     }
 
     /// Its name in the catalogue: `aws-gp2-2016`.
@@ -167,17 +170,26 @@ impl CatalogEntry {
 
     /// Its price: the one that the user imported, or that of the catalogue, if a source states it.
     pub fn price(&self) -> Option<Price> {
-        self.imported_price.clone().or_else(|| self.shipped_price())
+        let imported = self.imported_price.clone().map(|price| self.on_its_day(price));
+        imported.or_else(|| self.shipped_price())
+    }
+
+    fn on_its_day(&self, price: Price) -> Price {
+        match &self.today {
+            Some(today) => price.on_day(today),
+            None => price,
+        }
     }
 
     /// The price of the catalogue, if a source states it.
     pub fn shipped_price(&self) -> Option<Price> {
         let wire = &self.wire;
         let priced = |tier: &Tier| Some(TierPrice { tier: tier.name.clone(), month: tier.price_month? });
-        Some(Price {
+        let price = Price {
             currency: wire.price_currency.clone()?,
             region: wire.price_region.clone().unwrap_or_default(),
             as_of: wire.price_as_of.clone(),
+            is_stale: false,
             per_gib_month: wire.price_per_gib_month,
             tiers: wire.tiers.iter().filter_map(priced).collect(),
             per_iops_month: wire.price_per_iops_month,
@@ -188,6 +200,7 @@ impl CatalogEntry {
             are_ios_unknown: wire.price_ios_unknown,
             source: wire.price_source.clone().unwrap_or_else(|| wire.source.clone()),
             confidence: wire.price_confidence,
-        })
+        };
+        Some(self.on_its_day(price))
     }
 }

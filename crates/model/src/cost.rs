@@ -12,6 +12,9 @@ pub struct Price {
     pub region: String,
     /// Its date, if known.
     pub as_of: Option<String>,
+    /// It was more than 12 months old when it was looked up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_stale: bool,
     /// Per GiB.
     pub per_gib_month: Option<f64>,
     /// Per volume of each tier, for types whose tiers are sold as a whole.
@@ -32,6 +35,41 @@ pub struct Price {
     pub source: String,
     /// Confidence in it, if stated.
     pub confidence: Option<PriceConfidence>,
+}
+
+impl Price {
+    /// The same as it is on the day `today` (`2026-11-23`): stale where it is more than 12 months old. The only rule for that.
+    pub fn on_day(self, today: &str) -> Price {
+        let is_stale = self.as_of.as_deref().is_some_and(|date| is_stale(date, today));
+        Price { is_stale, ..self }
+    }
+
+    /// Its date, marked where it is stale; `None` where it is unknown.
+    pub fn date_text(&self) -> Option<String> {
+        let mark = if self.is_stale { format!(", {STALE}") } else { String::new() };
+        self.as_of.as_ref().map(|date| format!("{date}{mark}"))
+    }
+}
+
+/// What is said of stale prices.
+pub const STALE: &str = "over 12 months old";
+
+/// Whether a date, or one of several (`2026 (tiers), 2024-07-01 (I/Os)`), ended more than 12 months before `today`. A month or a year
+/// counts by its last day, a range (`2017..2018`) by its end; what is no date is not stale.
+fn is_stale(dates: &str, today: &str) -> bool {
+    let year_before = |today: &str| {
+        let (year, day) = today.split_once('-')?;
+        Some(format!("{:04}-{day}", year.parse::<u32>().ok()?.checked_sub(1)?))
+    };
+    let last_day = |date: &str| {
+        let date = date.trim().split(' ').next().unwrap_or_default();
+        let date = date.rsplit("..").next().unwrap_or_default();
+        let is_date = date.starts_with(|first: char| first.is_ascii_digit());
+        // No month has a later day.
+        is_date.then(|| format!("{date}{}", "0000-12-31".get(date.len()..).unwrap_or_default()))
+    };
+    let Some(limit) = year_before(today) else { return false };
+    dates.split(',').filter_map(last_day).any(|day| day < limit)
 }
 
 /// The monthly price of a volume of one tier.
@@ -107,5 +145,44 @@ impl MonthlyCost {
     /// True if all parts are known.
     pub fn is_whole(&self) -> bool {
         self.unknown.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_stale_after_twelve_months() {
+        let check = |as_of: &str, today: &str, expected: bool| {
+            let price = Price { as_of: Some(as_of.to_owned()), ..Price::default() }.on_day(today);
+            assert_eq!(price.is_stale, expected, "{as_of} on {today}");
+            assert_eq!(price.date_text().unwrap().ends_with(STALE), expected);
+        };
+        for (as_of, today, expected) in [
+            ("2025-11-23", "2026-11-23", false),
+            ("2025-11-22", "2026-11-23", true),
+            ("2026-12-01", "2026-11-23", false),
+            ("2025-11", "2026-11-30", false),
+            ("2025-10", "2026-11-01", true),
+            ("2025", "2026-12-31", false),
+            ("2025", "2027-01-01", true),
+            ("2017..2018", "2019-12-31", false),
+            ("2017..2018", "2020-01-01", true),
+            ("2012-11..2013-04 (inferred)", "2026-11-23", true),
+            ("2026 (tiers), 2024-07-01 (I/Os)", "2026-11-23", true),
+            ("2026 (tiers), 2026-07-01 (I/Os)", "2026-11-23", false),
+            ("2027-02-28", "2028-02-29", true),
+            ("2027-03-01", "2028-02-29", false),
+            ("lately", "2026-11-23", false),
+            ("2024-07-01", "", false),
+        ] {
+            check(as_of, today, expected);
+        }
+        let undated = Price::default().on_day("2026-11-23");
+        assert_eq!((undated.is_stale, undated.date_text()), (false, None));
+        // A later look at it decides anew.
+        let old = Price { as_of: Some("2024".to_owned()), is_stale: true, ..Price::default() };
+        assert!(!old.on_day("2025-01-01").is_stale);
     }
 }

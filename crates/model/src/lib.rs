@@ -16,7 +16,7 @@ pub mod text;
 pub mod units;
 
 pub use block_size::{BlockRange, BlockSize, BlockSplit};
-pub use cost::{CostPart, IopsPrice, MonthlyCost, Price, PriceConfidence, TierPrice};
+pub use cost::{CostPart, IopsPrice, MonthlyCost, Price, PriceConfidence, STALE, TierPrice};
 pub use op::{Op, Request};
 pub use option_row::{OptionRow, OptionValueKind};
 pub use per_op::PerOp;

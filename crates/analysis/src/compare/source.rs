@@ -82,6 +82,9 @@ pub struct VolumePrice {
     pub source: String,
     /// When, where that is known.
     pub as_of: Option<String>,
+    /// It was more than 12 months old when it was looked up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_stale: bool,
     /// Parts of the bill that are not included: their price is unknown, or depends on use.
     pub excluded: Vec<String>,
 }

@@ -75,6 +75,8 @@ fn program(dir: &Path) -> Command {
         }
     }
     command.env("HOME", dir.join("home")).env("TZ", "UTC");
+    // The day on which prices are looked up: 2026-11-23.
+    command.env("SOURCE_DATE_EPOCH", "1795392000");
     if let Ok(uri) = std::fs::read_to_string(dir.join(SERVER_URI)) {
         command.env("FATHOM_HISTORY", uri);
     }

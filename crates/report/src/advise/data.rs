@@ -57,6 +57,9 @@ pub(super) fn table(advice: &Advice) -> Table {
             ("currency", &|candidate| {
                 candidate.price.as_ref().map(|bill| bill.price.currency.as_str()).into()
             }),
+            ("price_is_stale", &|candidate| {
+                candidate.price.as_ref().map(|bill| bill.price.is_stale.to_string()).into()
+            }),
         ],
         advice.candidates.iter(),
     )

@@ -5,11 +5,11 @@ use fathom_analysis::advise::{
     Advice, AdvisedCandidate, AdvisedLoad, GrowthBreak, LoadPace, ObjectiveSource, Prediction,
     PredictionRange,
 };
-use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
+use fathom_model::{Nanos, STALE};
 
 use super::{course, data};
-use crate::catalog::show::month;
+use crate::catalog::show::{mark_note, month};
 use crate::columns::capital;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
 
@@ -119,7 +119,8 @@ fn price_text(candidate: &AdvisedCandidate) -> String {
     match &candidate.price {
         Some(bill) if !bill.parts.is_empty() => {
             let unknown = if bill.is_whole() { "" } else { " and an unknown part" };
-            format!("{} {}{unknown} per month", bill.price.currency, Cell::money(bill.total).text)
+            let stale = if bill.price.is_stale { format!(", {STALE}") } else { String::new() };
+            format!("{} {}{unknown} per month{stale}", bill.price.currency, Cell::money(bill.total).text)
         }
         _ => "price unknown".to_owned(),
     }
@@ -355,6 +356,7 @@ fn table_notes(advice: &Advice) -> Vec<String> {
             advice.observed.arrivals.join(", or ")
         ));
     }
+    notes.extend(mark_note(listed(advice).into_iter().filter_map(|one| Some(&one.price.as_ref()?.price))));
     notes
 }
 

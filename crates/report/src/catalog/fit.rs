@@ -4,7 +4,7 @@ use fathom_catalog::{Fit, PricedOffers, VolumeOffer};
 use fathom_model::units::grouped;
 
 use crate::catalog::list::whole_iops;
-use crate::catalog::show::month;
+use crate::catalog::show::{mark_note, marked, month};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View};
 
 /// The answer to a need given as text.
@@ -59,6 +59,10 @@ fn row(offer: &VolumeOffer) -> Row {
         offer.parameters.bytes_per_second.map(|rate| format!("{} MiB/s", Cell::mebibytes(rate as f64).text)),
     ];
     let chosen: Vec<String> = chosen.into_iter().flatten().collect();
+    let priced = |amount| match &offer.month {
+        Some(bill) => marked(Cell::money(amount), &bill.price),
+        None => Cell::money(amount),
+    };
     Row::new([
         offer.id.as_str().into(),
         offer
@@ -68,8 +72,8 @@ fn row(offer: &VolumeOffer) -> Row {
         offer.iops.map(whole_iops).into(),
         offer.bytes_per_second.map(Cell::mebibytes).into(),
         offer.month.as_ref().map(month).into(),
-        offer.month_per_1000_iops.map(Cell::money).into(),
-        offer.month_per_100_mib_per_second.map(Cell::money).into(),
+        offer.month_per_1000_iops.map(priced).into(),
+        offer.month_per_100_mib_per_second.map(priced).into(),
     ])
 }
 
@@ -92,6 +96,7 @@ fn notes(fit: &Fit) -> Vec<String> {
     if !notes.is_empty() {
         notes.push("Limits of the instance are not considered.".to_owned());
     }
+    notes.extend(mark_note(fit.offers().filter_map(|offer| Some(&offer.month.as_ref()?.price))));
     if !fit.left_out.is_empty() {
         let count = fit.left_out.len();
         notes
@@ -117,6 +122,7 @@ fn data(fit: &Fit) -> Table {
         Column::right("monthly_cost"),
         Column::left("cost_unknown"),
         Column::left("currency"),
+        Column::left("price_is_stale"),
         Column::left("region"),
         Column::right("month_per_1000_iops"),
         Column::right("month_per_100_mib_per_second"),
@@ -139,6 +145,7 @@ fn data(fit: &Fit) -> Table {
             bill.map(|bill| Cell::money(bill.total)).into(),
             bill.map(|bill| bill.unknown.join("; ")).into(),
             bill.map(|bill| bill.price.currency.as_str()).into(),
+            bill.map(|bill| bill.price.is_stale.to_string()).into(),
             bill.map(|bill| bill.price.region.as_str()).into(),
             offer.month_per_1000_iops.map(Cell::money).into(),
             offer.month_per_100_mib_per_second.map(Cell::money).into(),

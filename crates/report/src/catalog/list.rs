@@ -4,6 +4,7 @@ use fathom_catalog::{CatalogEntry, Confidence, Lifecycle};
 use fathom_model::units::grouped;
 use fathom_model::{Price, PriceConfidence};
 
+use crate::catalog::show::{mark_note, marked};
 use crate::view::{Block, Cell, Column, Row, Table, Tone, View};
 
 /// The types with the most that each gives.
@@ -28,6 +29,8 @@ pub fn view(entries: &[&CatalogEntry]) -> View {
                   4 KiB, sequential MiB/s of 1 MiB I/Os. Prices are per GiB and month, or of the smallest tier, where a \
                   source states them. `fathom catalog show TYPE` shows the details of one.";
     view.push("", [Block::note(legend)]);
+    let prices: Vec<Price> = entries.iter().filter_map(|entry| entry.price()).collect();
+    view.push("", mark_note(prices.iter()).map(Block::note));
     view
 }
 
@@ -36,7 +39,7 @@ fn row(entry: &CatalogEntry) -> Row {
     let price = entry.price().and_then(|price| {
         let tier = || price.tiers.first().map(|tier| (tier.month, format!(" ({})", tier.tier)));
         let (each, unit) = price.per_gib_month.map(|each| (each, String::new())).or_else(tier)?;
-        Some(Cell::real(each, format!("{each} {}{unit}", price.currency)))
+        Some(marked(Cell::real(each, format!("{each} {}{unit}", price.currency)), &price))
     });
     let iops: Cell = match entry.unmodelled() {
         Some(_) => "no rule".into(),
@@ -123,6 +126,7 @@ fn data(entries: &[&CatalogEntry]) -> Table {
             ("per_throughput_month", &|entry| price(entry, |price| price.per_throughput_month)),
             ("per_million_ios", &|entry| price(entry, |price| price.per_million_ios)),
             ("price_as_of", &|entry| entry.price().and_then(|price| price.as_of).into()),
+            ("price_is_stale", &|entry| entry.price().map(|price| price.is_stale.to_string()).into()),
             ("price_confidence", &|entry| {
                 entry.price().and_then(|price| price.confidence).map(PriceConfidence::name).into()
             }),

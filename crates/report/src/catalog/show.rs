@@ -6,7 +6,7 @@ use fathom_catalog::{
     SheetLimit,
 };
 use fathom_model::units::{duration, grouped, latency};
-use fathom_model::{MonthlyCost, Nanos, Price};
+use fathom_model::{MonthlyCost, Nanos, Price, STALE};
 
 use crate::catalog::list::{size, sizes, whole_iops};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal};
@@ -185,7 +185,7 @@ pub fn price_text(price: &Price) -> String {
     ];
     let parts: Vec<String> =
         first.into_iter().flatten().chain(steps).chain(last.into_iter().flatten()).collect();
-    let when = price.as_of.as_ref().map(|when| format!(", {when}")).unwrap_or_default();
+    let when = price.date_text().map(|when| format!(", {when}")).unwrap_or_default();
     let confidence = price.confidence.map(|confidence| format!(", {} confidence", confidence.name()));
     let confidence = confidence.unwrap_or_default();
     format!("{} ({}{when}{confidence}; {})", parts.join(", "), price.region, price.source)
@@ -229,10 +229,29 @@ fn by_size(sheet: &Sheet) -> Row {
 pub(crate) fn month(bill: &MonthlyCost) -> Cell {
     let total = Cell::money(bill.total);
     match (bill.is_whole(), bill.parts.is_empty()) {
-        (true, _) => total,
+        (true, _) => marked(total, &bill.price),
         (false, true) => "?".into(),
-        (false, false) => Cell { text: format!("{} + ?", total.text), ..total },
+        (false, false) => marked(Cell { text: format!("{} + ?", total.text), ..total }, &bill.price),
     }
+}
+
+/// What stands behind stale prices in tables.
+const STALE_MARK: &str = "*";
+
+/// A price in a table, with a mark where it is stale.
+pub(crate) fn marked(cell: Cell, price: &Price) -> Cell {
+    let mark = if price.is_stale { STALE_MARK } else { "" };
+    Cell { text: format!("{}{mark}", cell.text), ..cell }
+}
+
+/// The meaning of the mark, where one of the prices in a table has it.
+pub(crate) fn mark_note<'a>(prices: impl Iterator<Item = &'a Price>) -> Option<String> {
+    let mut stale = prices.filter(|price| price.is_stale);
+    stale.next().map(|_| {
+        format!(
+            "{STALE_MARK} The price is {STALE}: `fathom catalog import-prices FILE` imports current ones."
+        )
+    })
 }
 
 fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &ReachedRate) -> Table {

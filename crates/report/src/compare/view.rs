@@ -8,8 +8,8 @@ use fathom_analysis::compare::source::LABELS;
 use fathom_analysis::compare::volumes::{UseRow, UseVerdict, VolumeSummary};
 use fathom_analysis::compare::{VolumeComparison, ranking};
 use fathom_analysis::conclusions::Suitability;
-use fathom_model::Nanos;
 use fathom_model::units::duration;
+use fathom_model::{Nanos, STALE};
 
 use super::matrix::{Group, Layout, matrix, ratios, side_by_side, transposed};
 use super::{explain, surfaces};
@@ -178,7 +178,8 @@ fn volume_limits(volume: &VolumeSummary) -> Option<KeyFigure> {
                 true => String::new(),
                 false => format!(", without {}", price.excluded.join(", ")),
             };
-            let dated = price.as_of.as_ref().map(|date| format!(" ({date})")).unwrap_or_default();
+            let stale = if price.is_stale { format!(", {STALE}") } else { String::new() };
+            let dated = price.as_of.as_ref().map(|date| format!(" ({date}{stale})")).unwrap_or_default();
             let money = Cell::money(price.per_month).text;
             parts.push(format!("{money} {} per month{dated}{per}{without}", price.currency));
         }

@@ -268,7 +268,7 @@ fn cost_cell(cost: &MonthlyCost) -> Cell {
     let price = &cost.price;
     let parts: Vec<String> =
         cost.parts.iter().map(|part| format!("{} {}", part.what, Cell::money(part.cost).text)).collect();
-    let as_of = price.as_of.as_ref().map(|when| format!(", {when}")).unwrap_or_default();
+    let as_of = price.date_text().map(|when| format!(", {when}")).unwrap_or_default();
     let unknown = match cost.unknown.as_slice() {
         [] => String::new(),
         unknown => format!("; without {}, whose price is unknown", unknown.join(" and ")),

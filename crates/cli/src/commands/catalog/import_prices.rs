@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use fathom_assess::{PriceStore, VolumeTypes, price_list};
+use fathom_assess::{PriceStore, VolumeTypes, price_list, today};
 use fathom_model::Price;
 use fathom_report::TextWriter;
 use fathom_report::catalog::show::price_text;
@@ -106,5 +106,5 @@ fn list(store: &PriceStore, out: &mut TextWriter) -> io::Result<()> {
 }
 
 fn line(id: &str, price: &Price, out: &mut TextWriter) -> io::Result<()> {
-    writeln!(out, "{id}: {}", price_text(price))
+    writeln!(out, "{id}: {}", price_text(&price.clone().on_day(&today())))
 }
