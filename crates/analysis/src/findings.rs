@@ -20,6 +20,7 @@ pub(crate) mod stalled;
 
 pub use caps::REQUESTS_WAIT;
 use fathom_record::{ActivityKind, Finding, FindingId, RunRecord};
+pub use instance_cap::instance_limit_of;
 pub(crate) use passes::TOUCH;
 
 use crate::fleet;
@@ -43,6 +44,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     let together = instance_cap::findings(&rows);
     let each = by_target(rows, words);
     found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));
+    instance_cap::correct(&mut found, &together);
     found.extend(together);
     found.extend(each.iter().flat_map(|rows| depths::findings(rows)));
     in_order(found)

@@ -44,4 +44,4 @@ pub mod trend;
 pub mod verdict;
 
 pub use advice::{AdviceDevice, AdviceFacts, advice};
-pub use findings::{REQUESTS_WAIT, findings};
+pub use findings::{REQUESTS_WAIT, findings, instance_limit_of};

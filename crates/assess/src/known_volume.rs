@@ -61,6 +61,11 @@ impl<'a> KnownVolume<'a> {
         self.offered.as_ref().map_or("the volume", |(entry, _)| entry.id())
     }
 
+    /// The type of the instance in its name.
+    pub(crate) fn instance(&self) -> Option<&str> {
+        self.name.split(['?', '&']).find_map(|part| part.strip_prefix("instance="))
+    }
+
     fn named(
         catalog: &'a Catalog,
         name: &str,

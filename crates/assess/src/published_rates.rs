@@ -2,16 +2,17 @@
 
 use fathom_analysis::plateau::settled_iops;
 use fathom_catalog::{
-    BurstReach, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches, SAME_RATE, burst_lasts_ns,
-    exhausted_rates, reach,
+    BurstReach, INSTANCE_STAGE, Instances, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches,
+    SAME_RATE, SimulatedTarget, burst_lasts_ns, exhausted_rates, reach,
 };
 use fathom_model::plan::Pattern;
 use fathom_model::{BlockSize, Op};
 use fathom_record::import::ImportedLoad;
 use fathom_record::{
-    BurstRate, JobRecord, OwnRates, PublishedRates, RateMatch, RunHeader, TestRecord, TestSummary,
+    BurstRate, InstanceReach, JobRecord, OwnRates, PublishedRates, RateMatch, RunHeader, TestRecord,
+    TestSummary,
 };
-use fathom_volume::VolumeModel;
+use fathom_volume::{LimitStage, VolumeModel};
 
 use crate::candidates::volume_size;
 use crate::known_volume::KnownVolume;
@@ -23,6 +24,7 @@ pub(crate) fn look_up(header: &RunHeader, settings: &RunSettings, test: &mut Tes
     let Ok(catalog) = settings.types.catalogue() else { return };
     let Some((load, iops)) = offered_load(test).zip(settled_iops(test)) else { return };
     let volume = KnownVolume::of(catalog, header);
+    let instance = instance_reach(volume.as_ref(), header, &load);
     let earlier = || settings.earlier.iter().find(|earlier| earlier.is_of(header))?.rates(&load);
     let own = volume.map(|volume| own_rates(&volume, &load, iops)).or_else(earlier);
     let found = match own {
@@ -39,7 +41,43 @@ pub(crate) fn look_up(header: &RunHeader, settings: &RunSettings, test: &mut Tes
         own,
         matches: found.matches.iter().map(rate_match).collect(),
         longest_burst_ns: found.longest_burst_ns,
+        instance,
     });
+}
+
+/// What the instance allows, where its limits are known and the volume's are not lower: those in the name of a simulated volume, else
+/// those of the machine, on its network volumes.
+fn instance_reach(
+    volume: Option<&KnownVolume<'_>>,
+    header: &RunHeader,
+    load: &OfferedLoad,
+) -> Option<InstanceReach> {
+    let is_of_instance = |stage: &&LimitStage| stage.name == INSTANCE_STAGE;
+    let named = volume.and_then(|volume| volume.model.shared.iter().find(is_of_instance));
+    let (instance, stage) = match named {
+        Some(stage) => (volume.and_then(KnownVolume::instance).unwrap_or_default(), stage.clone()),
+        None => {
+            let is_attached = !SimulatedTarget::is_one(&header.target) && is_persistent(header) == Some(true);
+            let instance = header.host().provider.instance_type.as_deref().filter(|_| is_attached)?;
+            let of_type = volume.and_then(|volume| Some(volume.offered.as_ref()?.0.id()));
+            (instance, Instances::shipped().stage_on(instance, of_type).ok()?)
+        }
+    };
+    let behind = |shared| VolumeModel { shared, ..VolumeModel::unlimited(u64::MAX) };
+    let reached = reach(&behind(vec![stage]), load);
+    let own = volume.and_then(|volume| {
+        let mut model = volume.model.clone();
+        model.shared.retain(|stage| stage.name != INSTANCE_STAGE);
+        let own = reach(&model, load);
+        own.burst.map(|burst| burst.iops).or(own.iops)
+    });
+    let sustained_iops = reached.iops?;
+    own.is_none_or(|own| own > sustained_iops).then(|| InstanceReach {
+        instance: instance.to_owned(),
+        sustained_iops,
+        burst: reached.burst.map(|burst| burst_rate(&burst, burst.lasts_ns)),
+        volume_iops: own,
+    })
 }
 
 fn own_rates(volume: &KnownVolume<'_>, load: &OfferedLoad, iops: f64) -> OwnRates {

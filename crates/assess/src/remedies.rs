@@ -2,7 +2,7 @@
 //!
 //! Findings themselves are functions of the record alone.
 
-use fathom_analysis::REQUESTS_WAIT;
+use fathom_analysis::{REQUESTS_WAIT, instance_limit_of};
 use fathom_catalog::{Catalog, CatalogEntry, Lift, Parameters, VolumeNeed, VolumeOffer, reach};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
@@ -27,7 +27,12 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
     let offered = volume.offered.filter(|(entry, _)| !entry.is_as_measured());
     let Some((entry, parameters)) = offered else { return };
     let mut findings = std::mem::take(&mut record.findings);
+    let known = findings.clone();
     for finding in &mut findings {
+        // No other volume is faster on this instance.
+        if instance_limit_of(&known, &finding.tests).is_some() {
+            continue;
+        }
         let Some(met) = met(record, finding, &parameters) else { continue };
         finding.remedy = match finding.id {
             FindingId::BurstSuspected => lasting(catalog, entry, &parameters, &met).or(finding.remedy.take()),

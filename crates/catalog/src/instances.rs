@@ -13,6 +13,8 @@ use crate::entry::Confidence;
 use crate::limits::credit;
 use crate::resolve::stage;
 
+/// The name of the stage with the limits of an instance.
+pub const INSTANCE_STAGE: &str = "instance";
 /// The built-in file.
 const FILE: &str = include_str!("../data/instances.toml");
 /// Seconds at the maximum that a full bucket holds.
@@ -174,6 +176,15 @@ impl Instances {
         fitting.max_by_key(|(length, _)| *length).map(|(_, instance)| instance).ok_or(refusal)
     }
 
+    /// The limits of the instance `id` in front of a volume of the type `volume`; without a type, those on most.
+    ///
+    /// # Errors
+    /// As [`Instances::limits_on`].
+    pub fn stage_on(&self, id: &str, volume: Option<&str>) -> Result<LimitStage, String> {
+        let instance = self.limits_on(id, volume.unwrap_or(crate::target::CUSTOM))?;
+        Ok(instance.stage(self.list_of(instance))?.0)
+    }
+
     /// Puts the limits of the instance `id` in front of those of a volume of the type `volume`. Returns what they assume.
     ///
     /// # Errors
@@ -238,7 +249,7 @@ impl Instance {
             credit(Some(rates.baseline), burst, capacity, capacity)
         };
         let stage =
-            stage("instance", Accounting::default(), limit(self.iops)?, limit(self.bytes_per_second)?);
+            stage(INSTANCE_STAGE, Accounting::default(), limit(self.iops)?, limit(self.bytes_per_second)?);
         assumptions.push(format!("it is the only volume of the instance {}", self.id));
         match list.burst {
             InstanceBurst::Credits if self.has_burst() => assumptions.push(format!(

@@ -47,7 +47,7 @@ pub use fit::{
 };
 pub use host_cache::{CachingMode, HostCaching};
 pub use imported_prices::ImportedPrices;
-pub use instances::{Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
+pub use instances::{INSTANCE_STAGE, Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
 pub use lifts::Lift;
 pub use load::OfferedLoad;
 pub use price_list::{HOURS_OF_MONTH, PriceList, PriceListChoice, PriceListError, read_price_list};

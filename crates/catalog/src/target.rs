@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::catalog::Catalog;
 use crate::custom;
 use crate::host_cache;
-use crate::instances::Instances;
+use crate::instances::{INSTANCE_STAGE, Instances};
 use crate::limits::plain;
 use crate::parts::UnusedParts;
 use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage};
@@ -131,7 +131,7 @@ impl SimulatedTarget {
             let mut assumptions = Instances::shipped().attach(id, &self.id, &mut self.model)?;
             self.assumptions.append(&mut assumptions);
         }
-        let instance = stage("instance", Accounting::default(), plain(ios)?, plain(bytes)?);
+        let instance = stage(INSTANCE_STAGE, Accounting::default(), plain(ios)?, plain(bytes)?);
         if is_limited(&instance) {
             self.model.shared.insert(0, instance);
         }

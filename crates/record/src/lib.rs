@@ -65,7 +65,7 @@ pub use observed::{Observed, forecast, import, load, monitor, ping};
 pub use plan::{CloneRecord, PlanRecord};
 pub use precision::{PRECISION_LOOKS, PrecisionRecord};
 pub use prepare_stage::PrepareStage;
-pub use published::{BurstRate, KnownBy, OwnRates, PublishedRates, RateMatch};
+pub use published::{BurstRate, InstanceReach, KnownBy, OwnRates, PublishedRates, RateMatch};
 pub use rounds::{RoundsRecord, merge_rounds};
 pub use run::{RunHeader, RunRecord, SCHEMA, SCHEMA_VERSION};
 pub use schedule::{MissedReason, MissedSlots, RunSchedule, SCHEDULE_LABEL, ScheduledSlot};

@@ -19,6 +19,25 @@ pub struct PublishedRates {
     /// none reaches that rate by burst credits.
     #[serde(skip_serializing_if = "is_default")]
     pub longest_burst_ns: Option<u64>,
+    /// The rates of the instance, where its limits are known and lower than those of the volume, or those are unknown.
+    #[serde(skip_serializing_if = "is_default")]
+    pub instance: Option<InstanceReach>,
+}
+
+/// The rates that an instance allows on its volumes, for the load of a test.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InstanceReach {
+    /// The type of the instance; empty where its limits alone are known.
+    pub instance: String,
+    /// The rate that can be held indefinitely, IOPS.
+    pub sustained_iops: f64,
+    /// The rate above it, where there is one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub burst: Option<BurstRate>,
+    /// The highest rate of the volume itself, IOPS; `None` where its type is unknown.
+    #[serde(skip_serializing_if = "is_default")]
+    pub volume_iops: Option<f64>,
 }
 
 /// The rates of a volume of a known type.

@@ -6,6 +6,7 @@ use fathom_record::{ExpectationRecord, Finding, FindingId, PhaseOutcome, RunReco
 use super::interval;
 use crate::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind, Statistic};
 use crate::doubt::{FigureEffect, doubts_of};
+use crate::findings::instance_limit_of;
 use crate::rows::RecordRow;
 use crate::say::{block, count};
 
@@ -183,10 +184,12 @@ fn machine(case: &ExpectationCase<'_>, bound: f64) -> Option<Doubt> {
         );
     }
     let claim = case.found(FindingId::InstanceCap)?;
-    doubt(
-        format!("a limit above the volume applies (instance-cap): {}", claim.trim_end_matches('.')),
-        "measure one target alone",
-    )
+    let tests = std::slice::from_ref(&case.row.test.id);
+    let remedy = match instance_limit_of(&case.record.findings, tests) {
+        Some(_) => "use a machine with a higher limit",
+        None => "measure one target alone",
+    };
+    doubt(format!("a limit above the volume applies (instance-cap): {}", claim.trim_end_matches('.')), remedy)
 }
 
 /// A block size at which the other limit applies.

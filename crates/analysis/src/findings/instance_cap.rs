@@ -1,8 +1,11 @@
-//! Targets that are slower together than apart: something above them, the machine or a disk below both, has a limit.
+//! Limits above the volume: targets that are slower together than apart, for the machine or a disk below both has a limit; and rates
+//! that an instance publishes while the volume would allow more.
 
-use fathom_record::{Finding, FindingId, JobRecord, Severity};
+use fathom_model::{Nanos, units};
+use fathom_record::{Finding, FindingId, InstanceReach, JobRecord, Severity};
 
 use crate::findings::client;
+use crate::plateau::AGREE;
 use crate::rows::RecordRow;
 use crate::say::{count, finding, of};
 
@@ -10,10 +13,112 @@ use crate::say::{count, finding, of};
 const TOGETHER: f64 = 0.85;
 /// Full seconds that a rate takes.
 const LEAST_SECONDS: usize = 2;
+/// Requests in flight from which on a rate may be that of a limit.
+const QUEUE: f64 = 1.5;
+/// The volume allows at least this share more than the instance.
+const MORE: f64 = 0.05;
 
-/// What jobs on several targets at once tell, beside the same jobs each by itself.
+/// What jobs on several targets at once tell, beside the same jobs each by itself, and what known limits of the instance do.
 pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
-    rows.iter().filter_map(|together| shared(together, rows)).collect()
+    let mut found: Vec<Finding> = rows.iter().filter_map(|together| shared(together, rows)).collect();
+    found.extend(known(rows));
+    found
+}
+
+/// A row whose rate is that of the instance.
+struct HeldRow<'r, 'a> {
+    row: &'r RecordRow<'a>,
+    reach: &'r InstanceReach,
+    level: &'static str,
+    /// The published rate, IOPS.
+    iops: f64,
+}
+
+impl<'r, 'a> HeldRow<'r, 'a> {
+    fn of(row: &'r RecordRow<'a>) -> Option<HeldRow<'r, 'a>> {
+        let reach = row.test.published.as_ref()?.instance.as_ref()?;
+        let rate = row.settled_iops();
+        let is_free = reach.volume_iops.is_none_or(|volume| volume >= rate * (1.0 + MORE));
+        if !counts(row) || row.mean_queue_depth() < QUEUE || !is_free {
+            return None;
+        }
+        let sustained = match reach.burst {
+            Some(_) => "baseline",
+            None => "limit",
+        };
+        let burst = reach.burst.map(|burst| ("maximum", burst.iops));
+        let levels = burst.into_iter().chain([(sustained, reach.sustained_iops)]);
+        let (level, iops) = levels.into_iter().find(|(_, iops)| (rate / iops - 1.0).abs() <= AGREE)?;
+        Some(HeldRow { row, reach, level, iops })
+    }
+
+    fn is_like(&self, other: &HeldRow<'_, '_>) -> bool {
+        self.reach == other.reach && self.level == other.level
+    }
+}
+
+/// One finding for each rate of the instance that rows reach.
+fn known(rows: &[RecordRow<'_>]) -> Vec<Finding> {
+    let mut each: Vec<Vec<HeldRow<'_, '_>>> = Vec::new();
+    for held in rows.iter().filter_map(HeldRow::of) {
+        match each.iter_mut().find(|others| others[0].is_like(&held)) {
+            Some(others) => others.push(held),
+            None => each.push(vec![held]),
+        }
+    }
+    each.iter().map(|held| known_finding(held)).collect()
+}
+
+fn known_finding(held: &[HeldRow<'_, '_>]) -> Finding {
+    let HeldRow { row, reach, level, iops } = &held[0];
+    let name = if reach.instance.is_empty() { "" } else { " " };
+    let mut claim = format!(
+        "{} IOPS are the {level} of the instance{name}{} for this load",
+        count(row.settled_iops()),
+        reach.instance
+    );
+    let lasts = reach.burst.filter(|_| *level == "maximum").and_then(|burst| burst.lasts_ns);
+    if let Some(ns) = lasts {
+        let sustained = count(reach.sustained_iops);
+        let lasts = units::duration(Nanos(ns));
+        claim += &format!(": full burst credits last {lasts}, then {sustained} IOPS remain");
+    }
+    if let Some(volume) = reach.volume_iops {
+        claim += &format!("; the volume allows {} IOPS", count(volume));
+    }
+    let mut remedy = "Use a larger instance: `fathom catalog list --instances` has their limits.".to_owned();
+    if reach.volume_iops.is_some() {
+        remedy += " On this one a larger volume is not faster.";
+    }
+    let found = finding(FindingId::InstanceCap, Severity::Info, claim + ".", Some(remedy));
+    of(found, held.iter().map(|held| held.row))
+        .with("instance", reach.instance.as_str())
+        .with("level", *level)
+        .with("iops", row.settled_iops())
+        .with(INSTANCE_IOPS, *iops)
+        .with("volume_iops", reach.volume_iops)
+}
+
+/// The evidence that a known limit of an instance alone has.
+const INSTANCE_IOPS: &str = "instance_iops";
+
+/// The finding that a known limit of the instance, and not the volume, holds the rate of a test of `tests`.
+pub fn instance_limit_of<'a>(findings: &'a [Finding], tests: &[String]) -> Option<&'a Finding> {
+    findings.iter().find(|found| {
+        found.id == FindingId::InstanceCap
+            && found.evidence.contains_key(INSTANCE_IOPS)
+            && found.tests.iter().any(|test| tests.contains(test))
+    })
+}
+
+/// Points the remedies of limits that are those of the instance at it.
+pub(crate) fn correct(findings: &mut [Finding], together: &[Finding]) {
+    let is_limit = |id: &FindingId| matches!(id, FindingId::IopsCap | FindingId::BandwidthCap);
+    for found in findings.iter_mut().filter(|found| is_limit(&found.id)) {
+        if let Some(instance) = instance_limit_of(together, &found.tests) {
+            found.remedy.clone_from(&instance.remedy);
+        }
+    }
 }
 
 /// The files of a job, as fio's `filename` has them.
@@ -100,6 +205,56 @@ mod tests {
             }
         }
         findings(&rows(&run))
+    }
+
+    fn known_reach(volume_iops: Option<f64>) -> InstanceReach {
+        let burst =
+            fathom_record::BurstRate { iops: 10_000.0, lasts_ns: Some(1_800_000_000_000), refill_ns: None };
+        InstanceReach {
+            instance: "m9.large".to_owned(),
+            sustained_iops: 4000.0,
+            burst: Some(burst),
+            volume_iops,
+        }
+    }
+
+    fn reached(depth: u32, iops: f64, volume_iops: Option<f64>) -> Vec<Finding> {
+        let mut run = record(&[TestLoad { depth, iops, ..TestLoad::default() }]);
+        let instance = Some(known_reach(volume_iops));
+        run.tests[0].published = Some(fathom_record::PublishedRates { instance, ..Default::default() });
+        findings(&rows(&run))
+    }
+
+    #[test]
+    fn rates_of_a_known_instance_are_not_those_of_the_volume() {
+        let found = reached(16, 4010.0, Some(16_000.0));
+        assert_eq!(ids(&found), ["instance-cap"]);
+        let claim = "4,010 IOPS are the baseline of the instance m9.large for this load; the volume allows 16,000 IOPS.";
+        assert_eq!(found[0].claim, claim);
+        assert_eq!(found[0].evidence["level"], "baseline");
+        let claim = &reached(16, 9_900.0, None)[0].claim;
+        assert!(
+            claim.ends_with("for this load: full burst credits last 30 min, then 4,000 IOPS remain."),
+            "{claim}"
+        );
+        for (depth, iops, volume_iops) in
+            [(16, 6000.0, None), (1, 4000.0, None), (16, 4000.0, Some(4100.0)), (16, 3000.0, Some(3000.0))]
+        {
+            assert_eq!(reached(depth, iops, volume_iops), [], "{depth} {iops} {volume_iops:?}");
+        }
+    }
+
+    #[test]
+    fn other_limits_at_the_same_rate_are_pointed_at_the_instance() {
+        let together = reached(16, 4000.0, Some(16_000.0));
+        let cap = |tests: &[&str]| {
+            let found = finding(FindingId::IopsCap, Severity::Info, String::new(), Some("larger".to_owned()));
+            Finding { tests: tests.iter().map(|test| (*test).to_owned()).collect(), ..found }
+        };
+        let mut caps = [cap(&["t"]), cap(&["other"])];
+        correct(&mut caps, &together);
+        assert_eq!(caps[0].remedy, together[0].remedy);
+        assert_eq!(caps[1].remedy.as_deref(), Some("larger"));
     }
 
     #[test]

@@ -3,14 +3,13 @@
 //! The baseline applies always, the burst rate while burst credits remain, and a share of the time where the provider
 //! publishes one.
 
-use fathom_catalog::CatalogEntry;
+use fathom_catalog::{CatalogEntry, INSTANCE_STAGE};
 use fathom_model::BlockSize;
 use fathom_model::plan::{JobPlan, Mix, OpenSync};
 use fathom_record::{CreditRecord, ExpectationConditions, ExpectationRecord, ShareRecord};
 use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeModel};
 
 /// The name of limits of the instance that the volume is attached to.
-const INSTANCE: &str = "instance";
 /// ns of a year.
 const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
@@ -144,9 +143,9 @@ fn rates(
     shape: &Shape,
     usual: &dyn Fn(String, &str, f64) -> ExpectationRecord,
 ) -> Vec<ExpectationRecord> {
-    let limits = met(specification.model, shape, |stage| stage.name != INSTANCE);
+    let limits = met(specification.model, shape, |stage| stage.name != INSTANCE_STAGE);
     let Some((requests, binding)) = least(&limits, RateAvailability::Always) else { return Vec::new() };
-    let instance = met(specification.model, shape, |stage| stage.name == INSTANCE);
+    let instance = met(specification.model, shape, |stage| stage.name == INSTANCE_STAGE);
     let machine = least(&instance, RateAvailability::Always).map(|(requests, _)| requests);
     let expectation = |requests: f64, binding: TestLimit, credit: Option<CreditRecord>| {
         let per_request = if binding.is_bytes { shape.bytes() } else { 1.0 };
@@ -183,7 +182,8 @@ fn rates(
 
 /// The limit of the instance that `model` is attached to for I/Os of `shape`, in IOPS or bytes per second.
 pub(super) fn instance_limit(model: &VolumeModel, shape: &Shape, in_bytes: bool) -> Option<f64> {
-    let (requests, _) = least(&met(model, shape, |stage| stage.name == INSTANCE), RateAvailability::Always)?;
+    let (requests, _) =
+        least(&met(model, shape, |stage| stage.name == INSTANCE_STAGE), RateAvailability::Always)?;
     Some(if in_bytes { requests * shape.bytes() } else { requests })
 }
 
