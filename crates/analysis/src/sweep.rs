@@ -202,7 +202,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     let counts = |found: &Finding| {
         found.id != FindingId::RateNotSustained
             && (found.severity >= Severity::Warning
-                || found.id == FindingId::BurstPossible
+                || matches!(found.id, FindingId::BurstPossible | FindingId::InstanceCap)
                 || is_doubt(&found.id))
     };
     let mut found = crate::findings(record);

@@ -9,16 +9,15 @@ const CHUNK: usize = 2_048;
 /// credits nor lowers rates.
 #[derive(Clone, Debug)]
 pub struct GapCloser {
-    gaps: std::vec::IntoIter<LoadGap>,
-    next: Option<LoadGap>,
+    /// Those that are left, the last one first.
+    gaps: Vec<LoadGap>,
     passed_ns: u64,
 }
 
 impl GapCloser {
     /// Of these gaps, by their times.
     pub fn new(gaps: &[LoadGap]) -> GapCloser {
-        let mut gaps = gaps.to_vec().into_iter();
-        GapCloser { next: gaps.next(), gaps, passed_ns: 0 }
+        GapCloser { gaps: gaps.iter().rev().copied().collect(), passed_ns: 0 }
     }
 
     /// The length of a load without its gaps.
@@ -28,13 +27,13 @@ impl GapCloser {
 
     /// The time of a request without the gaps before it. Times do not fall from one call to the next.
     pub fn close(&mut self, at_ns: u64) -> u64 {
-        while let Some(gap) = self.next {
+        while let Some(gap) = self.gaps.last() {
             if gap.start_ns.saturating_add(gap.length_ns) > at_ns {
                 let inside_ns = at_ns.saturating_sub(gap.start_ns);
                 return at_ns.saturating_sub(self.passed_ns.saturating_add(inside_ns));
             }
             self.passed_ns = self.passed_ns.saturating_add(gap.length_ns);
-            self.next = self.gaps.next();
+            self.gaps.pop();
         }
         at_ns.saturating_sub(self.passed_ns)
     }
