@@ -3,15 +3,23 @@
 //! A client that waits for its requests makes the next one when one completes. So each request is matched with the latest completion
 //! that no other one followed. Chance is subtracted: of independent requests, so many follow a completion as fit into the time after
 //! completions.
+//!
+//! A client that sleeps until its request completes wakes late, on a virtual machine by a tenth of a millisecond. So wider windows
+//! after completions count as well, less the requests that have a completion in the window before: as many as by chance, whatever the
+//! rate is then. Requests at equal distances may keep the same distance from completions, too: pauses have to vary less than
+//! distances do.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use fathom_observed::ObservedRequest;
+use fathom_stats::Moments;
 use serde::Serialize;
 
 /// A request that is made so long after a completion, at most, followed it, ns.
 pub(super) const FOLLOWS_NS: u64 = 20_000;
+/// Clients that sleep make the next request in one of these times, ns.
+const WAKES_NS: [u64; 3] = [50_000, 100_000, 200_000];
 /// From this share on requests wait for completions, and up to the other they do not.
 const CLOSED_FROM: f64 = 0.7;
 const OPEN_TO: f64 = 0.3;
@@ -60,6 +68,13 @@ pub struct PaceCounter {
     unclaimed: Vec<u64>,
     requests: u64,
     follows: u64,
+    /// Completions of the longest two windows, the latest last.
+    recent: VecDeque<u64>,
+    /// Requests with a completion in each window, and with one in the window before it.
+    wakes: [(u64, u64); WAKES_NS.len()],
+    /// Pauses after completions, as far as they are in the longest window, and distances of requests, ns.
+    pauses: Moments,
+    distances: Moments,
     /// Requests without a latency, such as those in flight at the end.
     lacking: u64,
     first_ns: Option<u64>,
@@ -85,21 +100,56 @@ impl PaceCounter {
         while let Some(&Reverse(end)) = self.ends.peek().filter(|end| end.0 <= at) {
             self.ends.pop();
             self.unclaimed.push(end);
+            self.recent.push_back(end);
         }
         if self.unclaimed.len() > MOST_KEPT {
             self.unclaimed.drain(..MOST_KEPT / 2);
         }
+        if self.first_ns.is_some() {
+            self.distances.record(at - self.last_ns);
+        }
         self.first_ns = self.first_ns.or(Some(at));
         self.last_ns = at;
         self.requests += 1;
-        if self.unclaimed.pop().is_some_and(|end| at - end <= FOLLOWS_NS) {
-            self.follows += 1;
+        if let Some(end) = self.unclaimed.pop() {
+            self.follow(at, at - end);
         }
         let depth = self.ends.len() as u64;
         self.depth = (self.depth.0 + depth, self.depth.1 + depth * depth);
         if self.ends.len() < MOST_KEPT {
             self.ends.push(Reverse(at.saturating_add(latency.get())));
         }
+    }
+
+    /// A request at `at` is made `pause` after the completion that it is matched with.
+    fn follow(&mut self, at: u64, pause: u64) {
+        self.follows += u64::from(pause <= FOLLOWS_NS);
+        let [.., longest] = WAKES_NS;
+        while self.recent.front().is_some_and(|end| at - end > 2 * longest) {
+            self.recent.pop_front();
+        }
+        if pause <= longest {
+            self.pauses.record(pause);
+        }
+        for (window, (follows, by_chance)) in WAKES_NS.into_iter().zip(&mut self.wakes) {
+            *follows += u64::from(pause <= window);
+            let before = self.recent.partition_point(|end| at - end > window);
+            let is_by_chance = before > 0 && at - self.recent[before - 1] <= 2 * window;
+            *by_chance += u64::from(is_by_chance);
+        }
+    }
+
+    /// The share of requests that clients make after they wake, less those that follow a completion by chance.
+    fn woken_share(&self) -> f64 {
+        if self.pauses.stdev() >= self.distances.stdev() {
+            return 0.0;
+        }
+        let count = self.requests as f64;
+        let share = |&(follows, by_chance): &(u64, u64)| {
+            let (found, chance) = (follows as f64 / count, by_chance as f64 / count);
+            if chance > MOST_CHANCE { 0.0 } else { (found - chance) / (1.0 - chance) }
+        };
+        self.wakes.iter().map(share).fold(0.0, f64::max)
     }
 
     /// The pace of the requests so far.
@@ -115,7 +165,7 @@ impl PaceCounter {
         if chance > MOST_CHANCE && found < 1.0 - (1.0 - chance) / 4.0 {
             return LoadPace::Unknown;
         }
-        let share = (found - chance) / (1.0 - chance).max(1e-9);
+        let share = ((found - chance) / (1.0 - chance).max(1e-9)).max(self.woken_share());
         let mean = self.depth.0 as f64 / count;
         let variance = self.depth.1 as f64 / count - mean * mean;
         let is_limited = mean >= 1.0 && variance / mean < LIMITED_BELOW;
@@ -163,6 +213,37 @@ mod tests {
             (at, latency)
         });
         assert_eq!(pace(clients.collect::<Vec<_>>()), LoadPace::Closed);
+    }
+
+    #[test]
+    fn clients_that_wake_late_are_closed() {
+        // Eight clients that need 30 to 90 µs to make the next request, on a volume that takes 2 to 6 ms.
+        let mut ready = [0_u64; 8];
+        let clients = (0..4000).map(|index: u64| {
+            let client = (0..8).min_by_key(|client| ready[*client]).unwrap();
+            let (at, latency) = (ready[client], 2_000_000 + index * 7919 % 4_000 * 1000);
+            ready[client] = at + latency + 30_000 + index * 104_729 % 60_000;
+            (at, latency)
+        });
+        assert_eq!(pace(clients.collect::<Vec<_>>()), LoadPace::Closed);
+    }
+
+    #[test]
+    fn regular_requests_that_happen_to_follow_completions_are_open() {
+        // Every ms, and each takes 0.9 to 1 ms.
+        let latency = |index: u64| 900_000 + index * 7919 % 100_000;
+        assert_eq!(pace((0..2000).map(|index| (index * 1_000_000, latency(index)))), LoadPace::Open);
+        // A day, by independent requests.
+        let mut at = 0.0;
+        let mut state = 1_u64;
+        let day = (0..20_000).map(|index| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let even = ((state >> 33) as f64 + 0.5) / f64::from(1_u32 << 31);
+            let rate = 1_500.0 * (1.0 + 0.8 * (f64::from(index) / 20_000.0 * std::f64::consts::TAU).sin());
+            at += -even.ln() * 1e9 / rate;
+            (at as u64, 300_000)
+        });
+        assert_eq!(pace(day.collect::<Vec<_>>()), LoadPace::Open);
     }
 
     #[test]
