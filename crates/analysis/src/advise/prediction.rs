@@ -22,6 +22,8 @@ pub struct Prediction {
     pub lowest_credits: Option<LowestCredits>,
     /// When burst credits, or a burst of fixed length, were exhausted first; `None` where they were not.
     pub exhausted_ns: Option<u64>,
+    /// The earliest time at which they may have been, where I/Os may have come earlier than is predicted.
+    pub exhausted_from_ns: Option<u64>,
     /// The most requests that were outstanding at a time.
     pub longest_queue: u64,
     /// Time beyond the end of the load that the rest takes, ns.
@@ -133,6 +135,13 @@ impl PredictionSet {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Some(PredictionRange { low, high })
+    }
+
+    /// When credits were exhausted; `None` where one predicts that they were not.
+    pub fn exhausted(&self) -> Option<PredictionRange> {
+        let found = self.range(|one| Some(one.exhausted_ns? as f64))?;
+        let earliest = self.all.iter().filter_map(|one| one.exhausted_from_ns).min();
+        Some(PredictionRange { low: earliest.map_or(found.low, |ns| found.low.min(ns as f64)), ..found })
     }
 
     /// The range of a metric.

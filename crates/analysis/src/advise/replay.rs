@@ -204,9 +204,11 @@ impl ReplayRun {
             self.ends.push(Reverse(answer.at_ns));
         }
         self.most_in_flight = self.most_in_flight.max(self.ends.len());
-        if at >= self.next_look_ns {
-            self.look(at);
-            self.next_look_ns = (at / self.look_every_ns + 1) * self.look_every_ns;
+        // A request that waits takes its credits when it leaves the limits.
+        let taken = busy.max(at);
+        if taken >= self.next_look_ns {
+            self.look(taken);
+            self.next_look_ns = (taken / self.look_every_ns + 1) * self.look_every_ns;
         }
         answer.at_ns
     }
@@ -222,7 +224,7 @@ impl ReplayRun {
         request.offset % places / SECTOR * SECTOR
     }
 
-    /// Looks at credits. Between requests they only rise.
+    /// Looks at credits when the last request takes its own. Between requests they only rise.
     fn look(&mut self, at: u64) {
         let mut lowest: Option<u64> = None;
         for state in self.volume.stage_states(at).flat_map(|state| [state.ios, state.bytes]).flatten() {
@@ -267,6 +269,7 @@ impl ReplayRun {
                 .lowest
                 .map(|(level, at_ns)| LowestCredits { share: level as f64 / FULL as f64, at_ns }),
             exhausted_ns: self.exhausted_ns,
+            exhausted_from_ns: None,
             longest_queue: self.most_in_flight as u64,
             backlog_ns: self.last_end.saturating_sub(self.length_ns),
             above_objective_ns,
@@ -277,5 +280,7 @@ impl ReplayRun {
     }
 }
 
+#[cfg(test)]
+mod sums_tests;
 #[cfg(test)]
 mod tests;

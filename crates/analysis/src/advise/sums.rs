@@ -102,7 +102,22 @@ pub fn predict_sums(
     lanes.iter_mut().for_each(|lane| lane.drain(u64::MAX - lane.now_ns(), &mut |served| sums.take(served)));
     let drained_ns = lanes.iter().map(FluidVolume::now_ns).max().unwrap_or(0);
     let backlog_ns = drained_ns.saturating_sub(end_ns);
-    Ok(sums.prediction(&lanes, demand, backlog_ns, credits))
+    let mut prediction = sums.prediction(&lanes, demand, backlog_ns, credits);
+    if settings.arrivals == Arrivals::AtOnce {
+        prediction.exhausted_from_ns = prediction.exhausted_ns.map(|at_ns| earliest_ns(demand, at_ns));
+    }
+    Ok(prediction)
+}
+
+/// When what happens at `at_ns` may have happened at the earliest: with the first of the two intervals whose I/Os come together, since
+/// they may all have come then.
+fn earliest_ns(demand: &LoadDemand, at_ns: u64) -> u64 {
+    let begun = demand.steps.partition_point(|step| step.start_ns <= at_ns);
+    let is_over = |step: &DemandStep| at_ns - step.start_ns > step.length_ns;
+    match begun.checked_sub(1) {
+        Some(index) if !is_over(&demand.steps[index]) => demand.steps[index / 2 * 2].start_ns,
+        _ => at_ns,
+    }
 }
 
 /// The lowest level of the credits of all, of one.
@@ -322,6 +337,7 @@ impl SumsTally {
             throttled_share: throttled as f64 / elapsed as f64,
             lowest_credits: lowest.map(|(ppm, at_ns)| LowestCredits { share: f64::from(ppm) / 1e6, at_ns }),
             exhausted_ns: reports.iter().filter_map(|report| report.exhausted_ns).min(),
+            exhausted_from_ns: None,
             longest_queue: lanes.iter().map(FluidVolume::most_waiting).sum(),
             backlog_ns,
             above_objective_ns,

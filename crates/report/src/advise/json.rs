@@ -152,7 +152,7 @@ impl<'a> PredictedDocument<'a> {
             bytes_per_second: set.range(|one| Some(total(one)?.bytes_per_second)),
             lat_ns: LatencyDocument::of(set, total),
             throttled_share: set.range(|one| Some(one.throttled_share)),
-            exhausted_ns: set.range(|one| Some(one.exhausted_ns? as f64)),
+            exhausted_ns: set.exhausted(),
         };
         let direction = |op: OpOf| {
             let has = set.all.iter().any(|one| op(one).is_some());
