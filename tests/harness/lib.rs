@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod block_trace;
+mod capped_disk;
 mod cluster;
 mod corpus;
 mod fathom;
@@ -29,6 +30,7 @@ mod wait;
 mod witness;
 
 pub use block_trace::BlockTrace;
+pub use capped_disk::{BurstCredits, CappedDisk, DiskLimits};
 pub use cluster::{Cluster, Launcher};
 pub use corpus::{CorpusJob, corpus};
 pub use fathom::{fathom, fathom_named, fathom_path, fathom_under};

@@ -8,6 +8,7 @@ use crate::{
     comparisons, contradictions, fio_corpus, fio_parser, fleet_scale, fuzz, identify_devices, pages,
     comparisons, contradictions, fio_corpus, fio_parser, fleet_failures, fuzz, identify_devices, pages,
     advise_speed, comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, pages,
+    advise_devices, comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, pages,
     planted_causes,
 };
 
@@ -26,6 +27,9 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "advise-speed",
         doc: "time and memory of `fathom advise` on long loads [--requests 100000000] [--directory /var/tmp] [--program PATH]",
         run: advise_speed::campaign,
+        name: "advise-devices",
+        doc: "predict recorded loads and run them on capped volumes [--cases 10] [--only NAME] [--fresh]; --sums [--loads 300]",
+        run: advise_devices::campaign,
     },
     Campaign {
         name: "comparisons",

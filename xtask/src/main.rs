@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
 
 mod advise_speed;
+mod advise_devices;
 mod campaign;
 mod comparisons;
 mod contradictions;

@@ -11,6 +11,8 @@ mod options;
 mod pages;
 mod programs;
 pub mod resident;
+mod recording;
+mod resident;
 mod rows;
 mod sample;
 mod shown_run;
@@ -19,6 +21,7 @@ mod statistics;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use fathom_tests::{LoopDevice, Need};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use data_file::DataFile;
@@ -32,6 +35,9 @@ use rows::TableRow;
 
 /// Where the tables stand: the full one, and the short one.
 const PAGES: [&str; 2] = ["docs/versus-fio.md", "README.md"];
+
+/// Size of the device that is recorded.
+const DEVICE_BYTES: u64 = 256 << 20;
 
 /// Measures what `arguments` ask for on the workspace at `root`.
 pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
@@ -49,13 +55,16 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         bail!("{} is not a directory", options.directory.display());
     }
     println!("building, and making a file of 1 GiB in {} ...", options.directory.display());
-    let programs = Programs::prepare(root)?;
+    // The harness makes devices for those only who have asked for the machine.
+    let _alone = fathom_tests::measuring_alone();
+    let programs = Programs::prepare(root, options.rows.iter().any(|row| row.measure.has_bench()))?;
     let cpus = allowed_cpus()?;
     let host = Host::look(root, &programs, cpus.len())?;
     let lab = Lab {
         programs,
         file: DataFile::create(&options.directory)?,
         in_memory: DataFile::create(Path::new("/dev/shm"))?,
+        device: device_for(&options.rows),
         logs: tempfile::tempdir().context("cannot make a directory for logs")?,
         seconds: options.seconds,
         cpus,
@@ -78,6 +87,13 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         println!("wrote {}", PAGES.join(" and "));
     }
     Ok(())
+}
+
+/// A device in memory, where a row records one and this machine can make one.
+fn device_for(rows: &[&TableRow]) -> Option<LoopDevice> {
+    let is_recorded = rows.iter().any(|row| row.measure.is_recorded());
+    let needs = [Need::Root, Need::Tool("losetup"), Need::Path("/dev/shm")];
+    (is_recorded && fathom_tests::missing(&needs).is_none()).then(|| LoopDevice::in_memory(DEVICE_BYTES))
 }
 
 /// Measures row by row. One that fails does not keep the others from being shown, but the pages from being written.

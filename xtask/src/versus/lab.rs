@@ -5,11 +5,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
+use fathom_tests::LoopDevice;
 use tempfile::TempDir;
 
 use super::data_file::DataFile;
 use super::load::{BEST_OPTIONS, LOG, RunLoad, Shown, Work};
 use super::programs::Programs;
+use super::recording::Recording;
 use super::sample::RunSample;
 use super::shown_run;
 
@@ -39,6 +41,8 @@ pub struct Lab {
     pub file: DataFile,
     /// The file to write, in memory, so that no writing back disturbs what follows.
     pub in_memory: DataFile,
+    /// The device in memory of rows that record one, if there are any.
+    pub device: Option<LoopDevice>,
     /// Where logs are written.
     pub logs: TempDir,
     /// How long, in seconds.
@@ -89,12 +93,22 @@ impl Lab {
             Subject::BareRing(_) => "bare_ring",
             Subject::BarePread => "bare_pread",
         };
-        format!("{program} {}", self.arguments(subject, load, "FILE").join(" "))
+        let file = if load.shown == Shown::Recorded { "DEVICE" } else { "FILE" };
+        let line = format!("{program} {}", self.arguments(subject, load, file).join(" "));
+        match subject == Subject::Fathom && load.shown == Shown::Recorded {
+            true => format!("{line}, while fathom monitor --no-owners --record LOG.load DEVICE"),
+            false => line,
+        }
     }
 
     fn command(&self, subject: Subject, load: RunLoad) -> Command {
         let mut command = Command::new(self.program(subject));
-        let target = if load.work == Work::Verified { &self.in_memory.path } else { &self.file.path };
+        let device = self.device.as_ref().filter(|_| load.shown == Shown::Recorded);
+        let target = match device {
+            Some(device) => &device.path().display().to_string(),
+            None if load.work == Work::Verified => &self.in_memory.path,
+            None => &self.file.path,
+        };
         let log = self.logs.path().join("q").display().to_string();
         let arguments = self.arguments(subject, load, target);
         command.args(arguments.iter().map(|word| word.replace(LOG, &log))).stdin(Stdio::null());
@@ -107,9 +121,13 @@ impl Lab {
     pub fn sample(&self, subject: Subject, load: RunLoad) -> anyhow::Result<RunSample> {
         let command = self.command(subject, load);
         let shown = if subject == Subject::Fathom { load.shown } else { Shown::Nothing };
+        let device = self.device.as_ref().filter(|_| shown == Shown::Recorded);
+        let record = |device| Recording::start(&self.programs.fathom, device, self.logs.path());
+        let recording = device.map(record).transpose()?;
         let children_before = children_ns()?;
         let output = shown_run::output(command, shown, &self.logs.path().join("q.json"))?;
         let process_ns = children_ns()? - children_before;
+        let recording = recording.map(Recording::finish).transpose()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let failed = || {
             let messages = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -122,7 +140,7 @@ impl Lab {
             Subject::BareRing(_) | Subject::BarePread => RunSample::from_bare_loop(&text),
             _ => RunSample::from_document(&text),
         };
-        Ok(RunSample { process_ns, ..sample.with_context(failed)? })
+        Ok(RunSample { process_ns, recording, ..sample.with_context(failed)? })
     }
 
     /// Starts it without waiting; its output is dropped.
@@ -155,7 +173,7 @@ pub fn in_turn<S: Copy, T>(
 }
 
 /// CPU time of the waited-for children and their children, ns; the kernel counts it in ticks.
-fn children_ns() -> anyhow::Result<f64> {
+pub fn children_ns() -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
     let ticks = children_ticks(&stat).context("/proc/self/stat holds no times of children")?;
     Ok(ticks as f64 * 1e9 / rustix::param::clock_ticks_per_second() as f64)

@@ -30,13 +30,15 @@ pub enum Shown {
     View,
     /// The lines to a file, and the metrics, read twice a second.
     Streams,
+    /// A recording of every request of the device, which is a loop device in memory.
+    Recorded,
 }
 
 impl Shown {
     /// The words for it.
     pub fn words(self) -> &'static [&'static str] {
         match self {
-            Shown::Nothing => &[],
+            Shown::Nothing | Shown::Recorded => &[],
             Shown::View => &["--tui", "--output=LOG.json"],
             Shown::Streams => &["--live=ndjson=LOG.ndjson", "--live=openmetrics=127.0.0.1:0"],
         }
@@ -56,6 +58,8 @@ pub enum Work {
     RatedReads,
     /// The same, with each latency in a log.
     LoggedReads,
+    /// The same, at the rate of a busy database.
+    PacedReads,
     /// Writes the file in memory with checksums, then reads and checks all of it.
     Verified,
 }
@@ -71,6 +75,7 @@ impl Work {
             Work::ZipfReads => &["--rw=randread", "--bs=4k", "--random_distribution=zipf:1.1"],
             Work::SplitReads => &["--rw=randread", "--bssplit=4k/60:8k/40"],
             Work::RatedReads => &["--rw=randread", "--bs=4k", "--rate_iops=100000"],
+            Work::PacedReads => &["--rw=randread", "--bs=4k", "--rate_iops=50000"],
             Work::LoggedReads => &["--rw=randread", "--bs=4k", "--write_lat_log=LOG"],
             Work::Verified => &["--rw=randwrite", "--bs=4k", "--verify=crc32c"],
         }
@@ -78,7 +83,7 @@ impl Work {
 
     /// True where the job leaves its CPU on purpose.
     pub fn waits(self) -> bool {
-        self == Work::RatedReads
+        matches!(self, Work::RatedReads | Work::PacedReads)
     }
 }
 

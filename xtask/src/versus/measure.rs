@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::first_read;
 use super::lab::{Lab, Subject, in_turn};
 use super::load::{Cpus, RunLoad};
+use super::recording::RecordingCost;
 use super::resident::{self, Count};
 use super::rows::{Against, ComparedPair, RowMeasure, TableRow};
 use super::sample::{RunSample, SampleFigure};
@@ -71,6 +72,10 @@ impl<'a> Bench<'a> {
     /// Measures `row`. Without rounds where this machine cannot; the remark then says why.
     pub fn measure(&mut self, row: &TableRow) -> anyhow::Result<MeasuredRow> {
         match row.measure {
+            _ if row.measure.is_recorded() && self.lab.device.is_none() => {
+                let remark = Some("not measured: this takes root and loop devices".to_owned());
+                Ok(MeasuredRow { remark, ..MeasuredRow::default() })
+            }
             RowMeasure::Pair(pair, figure) => self.pair(pair, figure),
             RowMeasure::Scaling(load) => self.scaling(load),
             RowMeasure::Resident(load) => self.resident(load),
@@ -93,7 +98,8 @@ impl<'a> Bench<'a> {
         let shares = runs.samples.iter().flat_map(|(ours, theirs)| [ours.share_of(1), theirs.share_of(1)]);
         // Jobs that wait for a device leave their CPU on purpose.
         let share = if pair.load.direct || pair.load.work.waits() { 1.0 } else { shares.fold(1.0, f64::min) };
-        let measured = MeasuredRow::of_busy_jobs(rounds, runs.commands.clone(), share);
+        let mut measured = MeasuredRow::of_busy_jobs(rounds, runs.commands.clone(), share);
+        measured.remark = measured.remark.or_else(|| recorded(&runs.samples));
         self.last_pair = Some(runs);
         Ok(measured)
     }
@@ -245,6 +251,21 @@ fn disturbed(share: f64) -> Option<String> {
     })
 }
 
+/// The remark on runs that were recorded: what the recorder took and lost.
+fn recorded(samples: &[(RunSample, RunSample)]) -> Option<String> {
+    let recordings: Vec<(RecordingCost, f64)> =
+        samples.iter().filter_map(|(ours, _)| Some((ours.recording?, ours.wall_ns))).collect();
+    let lost: u64 = recordings.iter().map(|(cost, _)| cost.lost).sum();
+    let shares: Vec<f64> = recordings.iter().map(|(cost, wall_ns)| cost.cpu_ns / wall_ns * 100.0).collect();
+    (!recordings.is_empty()).then(|| {
+        format!(
+            "{lost} events lost in {} recordings; the recorder took {:.1} % of a CPU (median)",
+            recordings.len(),
+            median(&shares)
+        )
+    })
+}
+
 /// Rounds of a figure that takes two runs of each program.
 fn combined(four: &[[f64; 4]], figure: impl Fn(f64, f64) -> f64) -> Vec<Round> {
     let round =
@@ -269,6 +290,18 @@ mod tests {
     fn a_round_has_two_runs_of_each_program() {
         let rounds = combined(&[[9.0, 5.0, 8.0, 8.0]], |many, one| many / (2.0 * one));
         assert_eq!(rounds, [Round { ours: 0.9, theirs: Some(0.5) }]);
+    }
+
+    #[test]
+    fn recordings_say_what_they_took_and_lost() {
+        let sample = |cpu_ns, lost| {
+            let recording = Some(RecordingCost { cpu_ns, lost });
+            (RunSample { wall_ns: 1e9, recording, ..RunSample::default() }, RunSample::default())
+        };
+        let expected = "7 events lost in 3 recordings; the recorder took 3.0 % of a CPU (median)";
+        let samples = [sample(2e7, 0), sample(3e7, 7), sample(9e7, 0)];
+        assert_eq!(recorded(&samples).as_deref(), Some(expected));
+        assert_eq!(recorded(&[(RunSample::default(), RunSample::default())]), None);
     }
 
     #[test]

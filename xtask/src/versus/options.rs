@@ -16,7 +16,9 @@ cargo xtask versus-fio [--quick] [--rounds N] [--seconds N] [--rows NAME,...] [-
   --rows NAME,...  these rows only
   --directory DIR  directory of the unnamed 1 GiB file (default /var/tmp)
   --write          write the pages although not everything was measured at full length
-  --verbose        print every round";
+  --verbose        print every round
+
+FATHOM_BIN names a binary to measure instead of building one.";
 
 /// The parsed options.
 #[derive(Debug)]

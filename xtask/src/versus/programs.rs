@@ -15,11 +15,11 @@ const BENCHES: [(&str, &str); 3] =
 /// Where each lies.
 #[derive(Debug)]
 pub struct Programs {
-    /// fathom, as released.
+    /// fathom, as released, or what `FATHOM_BIN` names.
     pub fathom: PathBuf,
     /// fio.
     pub fio: PathBuf,
-    /// The bare ring.
+    /// The bare ring; empty where no row runs it, like those that follow.
     pub bare_ring: PathBuf,
     /// The bare loop over pread.
     pub bare_pread: PathBuf,
@@ -28,22 +28,26 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Builds fathom's programs, and installs fio if it is missing.
-    pub fn prepare(root: &Path) -> anyhow::Result<Programs> {
+    /// Builds fathom's programs, the bare ones and benches where `has_benches`, and installs fio if it is missing.
+    pub fn prepare(root: &Path, has_benches: bool) -> anyhow::Result<Programs> {
         packages::require("fio")?;
         // One by one: built together, the benches' wishes for their dependencies would reach the program.
-        let fathom = build(root, &["--package", "fathom", "--bin", "fathom"])?;
+        let fathom = match std::env::var_os("FATHOM_BIN") {
+            Some(path) => PathBuf::from(path),
+            None => named(&build(root, &["--package", "fathom", "--bin", "fathom"])?, "fathom")?,
+        };
         let mut arguments = Vec::new();
         for (package, bench) in BENCHES {
             arguments.extend(["--package", package, "--bench", bench]);
         }
-        let benches = build(root, &arguments)?;
+        let benches = if has_benches { build(root, &arguments)? } else { Vec::new() };
+        let bench = |name| if has_benches { named(&benches, name) } else { Ok(PathBuf::new()) };
         Ok(Programs {
-            fathom: named(&fathom, "fathom")?,
+            fathom,
             fio: find_fio()?,
-            bare_ring: named(&benches, "bare_ring")?,
-            bare_pread: named(&benches, "bare_pread")?,
-            next_offset: named(&benches, "next_offset")?,
+            bare_ring: bench("bare_ring")?,
+            bare_pread: bench("bare_pread")?,
+            next_offset: bench("next_offset")?,
         })
     }
 }

@@ -58,7 +58,7 @@ pub enum Against {
     BareRing,
     /// The bare loop over pread.
     BarePread,
-    /// fathom with nothing that shows its run.
+    /// fathom with nothing that shows or records its run.
     Unshown,
 }
 
@@ -91,6 +91,12 @@ const fn many(jobs: u32, load: RunLoad) -> RowMeasure {
 /// The CPU time of both programs for jobs with options that take time for each request.
 const fn with(work: Work, load: RunLoad) -> RowMeasure {
     compared(RunLoad { work, ..load }, Against::Fio, SampleFigure::ProcessTime)
+}
+
+/// A run whose device is recorded, compared with one whose is not. Its job waits for the device.
+const fn recorded(work: Work, load: RunLoad, figure: SampleFigure) -> RowMeasure {
+    let load = RunLoad { work, size: "256m", direct: true, shown: Shown::Recorded, ..load };
+    compared(load, Against::Unshown, figure)
 }
 
 /// The CPU time of the job of a run that is `shown`, compared with that of one that is not.
@@ -254,6 +260,25 @@ pub const ROWS: &[TableRow] = &[
         shown(Shown::Streams),
     ),
     row(
+        "record",
+        "libaio, depth 4, on a loop device in memory, as fast as it answers, with monitor --record, compared with fathom without: \
+         I/Os per second",
+        Goal::RatioAtLeast(0.98),
+        recorded(Work::RandomReads, RunLoad::one("libaio", 4), SampleFigure::PerSecond),
+    ),
+    row(
+        "record-50k",
+        "the same at rate_iops=50000, depth 64: I/Os per second",
+        Goal::RatioAtLeast(0.98),
+        recorded(Work::PacedReads, RunLoad::one("libaio", 64), SampleFigure::PerSecond),
+    ),
+    row(
+        "record-cpu",
+        "the same: CPU time of the job per I/O",
+        Goal::Unset,
+        recorded(Work::PacedReads, RunLoad::one("libaio", 64), SampleFigure::JobTime),
+    ),
+    row(
         "next-offset",
         "next offset of the random map, slowest size",
         Goal::AtMost(10.0),
@@ -320,6 +345,22 @@ impl Against {
             Against::BarePread => Some("bare pread"),
             Against::Unshown => Some("without"),
         }
+    }
+}
+
+impl RowMeasure {
+    /// Whether it runs a bare loop or a bench.
+    pub fn has_bench(&self) -> bool {
+        match self {
+            RowMeasure::Pair(pair, _) => matches!(pair.against, Against::BareRing | Against::BarePread),
+            RowMeasure::NextOffset => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it records a device.
+    pub fn is_recorded(&self) -> bool {
+        matches!(self, RowMeasure::Pair(pair, _) if pair.load.shown == Shown::Recorded)
     }
 }
 

@@ -3,6 +3,8 @@
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
+use super::recording::RecordingCost;
+
 /// The figures of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RunSample {
@@ -22,6 +24,8 @@ pub struct RunSample {
     pub device_ns: f64,
     /// CPU time of the process and its children, start and report included, in ns; 0 where it was not taken.
     pub process_ns: f64,
+    /// Of the recorder beside it.
+    pub recording: Option<RecordingCost>,
 }
 
 impl RunSample {
@@ -51,6 +55,7 @@ impl RunSample {
             lat_ns: number(&read["lat_ns"], "mean")?,
             device_ns: device_ns(&document["disk_util"][0]),
             process_ns: 0.0,
+            recording: None,
         };
         sample.checked()
     }

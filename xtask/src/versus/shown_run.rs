@@ -21,7 +21,9 @@ const ADDRESS: &str = "Live metrics: http://";
 /// Runs `command`, which is to be `shown`, to its end; with a view, its document is what it wrote into `document`.
 pub fn output(mut command: Command, shown: Shown, document: &Path) -> anyhow::Result<Output> {
     match shown {
-        Shown::Nothing => command.output().with_context(|| format!("cannot run {command:?}")),
+        Shown::Nothing | Shown::Recorded => {
+            command.output().with_context(|| format!("cannot run {command:?}"))
+        }
         Shown::View => on_a_terminal(&command, document),
         Shown::Streams => with_readers(command),
     }

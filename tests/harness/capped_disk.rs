@@ -1,0 +1,158 @@
+//! A volume with exact limits: a file that threads of the test serve through FUSE, and a loop device over it.
+//!
+//! Limits of real volumes lie behind the device that a machine sees, and these do too: a tracepoint of the loop device sees a
+//! request when the application makes it. [`Throttle`](crate::Throttle) delays requests before they reach the device, where no
+//! tracepoint sees them waiting, and grants them in slices of 20 or 100 ms.
+//!
+//! - Requests are admitted in order, at exact times: a hundredth of a second's allowance may be used at once, as in
+//!   `docs/simulated-volumes.md`. Reads and writes count alike.
+//! - The disk keeps no data: reads return zeros. Use direct I/O.
+//! - A loop device has 128 requests in flight at most, and others wait where no counter sees them. The file has 65,535: measure
+//!   what a load gets of the limits on the file.
+
+mod limiter;
+mod server;
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fathom_sys::clock::monotonic_ns;
+use rustix::fs::OFlags;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use tempfile::TempDir;
+
+use crate::loop_device::LoopDevice;
+use crate::shell::scratch;
+use crate::wait::wait_for;
+use limiter::Limiter;
+
+/// The limits of a [`CappedDisk`]: reads and writes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskLimits {
+    /// What a read of 4 KiB takes that no limit delays.
+    pub latency: Duration,
+    /// Requests per second; with a burst bucket the baseline.
+    pub iops: u64,
+    /// Bytes per second; `None` is no limit.
+    pub bytes_per_second: Option<u64>,
+    /// Burst credits, full at the beginning; `None` is no burst.
+    pub burst: Option<BurstCredits>,
+}
+
+/// A burst bucket: unused baseline accrues, and permits a higher rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BurstCredits {
+    /// Requests per second while there are credits.
+    pub iops: u64,
+    /// Requests of a full bucket.
+    pub capacity: u64,
+}
+
+/// A disk with exact limits; unmounted on drop.
+#[derive(Debug)]
+pub struct CappedDisk {
+    path: PathBuf,
+    limiter: Arc<Mutex<Limiter>>,
+    threads: Vec<JoinHandle<()>>,
+    _directory: TempDir,
+}
+
+/// Reads that show what the way to the disk takes.
+const SAMPLES: usize = 200;
+const BLOCK: usize = 4096;
+/// How long the kernel may take to release the file.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl CappedDisk {
+    /// A disk of `size` bytes without data.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn new(size: u64, limits: &DiskLimits) -> Self {
+        let directory = scratch();
+        let path = directory.path().join("disk");
+        File::create_new(&path).expect("the scratch directory is new and ours");
+        let options = OpenOptions::new().read(true).write(true).open("/dev/fuse");
+        let fuse = options.unwrap_or_else(|error| panic!("cannot open /dev/fuse: {error}"));
+        let data = format!("fd={},rootmode=100600,user_id=0,group_id=0", fuse.as_raw_fd());
+        let data = std::ffi::CString::new(data).expect("there is no NUL in it");
+        mount("fathom-test", &path, "fuse", MountFlags::NOSUID | MountFlags::NODEV, data.as_c_str())
+            .unwrap_or_else(|error| panic!("cannot mount {}: {error}", path.display()));
+        let limiter = Arc::new(Mutex::new(Limiter::new(limits, 0)));
+        let threads = server::start(fuse, size, limiter.clone());
+        let disk = CappedDisk { path, limiter, threads, _directory: directory };
+        disk.limit(limits);
+        disk
+    }
+
+    /// Takes on other limits, as new: credits are full. What the way through the kernel takes is a part of the latency.
+    ///
+    /// # Panics
+    /// When the disk cannot be read.
+    pub fn limit(&self, limits: &DiskLimits) {
+        let idle = DiskLimits { iops: 1_000_000, bytes_per_second: None, burst: None, ..*limits };
+        *self.limiter() = Limiter::new(&idle, 0);
+        let latency_ns = limits.latency.as_nanos() as u64;
+        let way_ns = self.median_read_ns().saturating_sub(latency_ns);
+        *self.limiter() = Limiter::new(limits, way_ns);
+    }
+
+    /// The disk as a file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A loop device over it, past the page cache; it is to be dropped before the disk.
+    ///
+    /// # Panics
+    /// When it cannot be made.
+    pub fn device(&self) -> LoopDevice {
+        LoopDevice::over(&self.path)
+    }
+
+    /// How long after the first request credits were exhausted; `None` if they were not, or there are none.
+    pub fn exhausted_after(&self) -> Option<Duration> {
+        self.limiter().exhausted_after_ns().map(Duration::from_nanos)
+    }
+
+    fn limiter(&self) -> MutexGuard<'_, Limiter> {
+        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn median_read_ns(&self) -> u64 {
+        let direct = OFlags::DIRECT.bits() as i32;
+        let file = OpenOptions::new().read(true).custom_flags(direct).open(&self.path);
+        let file = file.unwrap_or_else(|error| panic!("cannot open {}: {error}", self.path.display()));
+        let mut buffer = vec![0; 2 * BLOCK];
+        let start = buffer.as_ptr().align_offset(BLOCK);
+        let mut took: Vec<u64> = (0..SAMPLES)
+            .map(|index| {
+                let began = monotonic_ns();
+                let into = &mut buffer[start..start + BLOCK];
+                file.read_exact_at(into, (index * BLOCK) as u64).expect("the disk answers");
+                monotonic_ns() - began
+            })
+            .collect();
+        took.sort_unstable();
+        took[SAMPLES / 2]
+    }
+}
+
+impl Drop for CappedDisk {
+    fn drop(&mut self) {
+        // A loop device is released a moment after it was detached.
+        let is_unmounted = wait_for(PATIENCE, || unmount(&self.path, UnmountFlags::empty()).is_ok());
+        if !is_unmounted {
+            unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::FORCE).ok();
+        }
+        // Threads whose file is still open somewhere end with it.
+        for thread in self.threads.drain(..).filter(|_| is_unmounted) {
+            thread.join().ok();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! When requests are admitted: paced by rates, and by the credits of a burst bucket.
+
+use super::DiskLimits;
+
+const SECOND_NS: f64 = 1e9;
+/// An idle disk may use the allowance of this time at once, ns.
+const SLACK_NS: f64 = 10_000_000.0;
+/// Credits below this share of the bucket are exhausted.
+const EXHAUSTED: f64 = 0.001;
+
+/// The state of limits. Times are those of the monotonic clock, ns; a fraction keeps rates exact.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    requests: RatePacer,
+    bytes: Option<RatePacer>,
+    credits: Option<CreditBucket>,
+    /// What an admitted request takes.
+    latency_ns: f64,
+    /// When the last request was admitted: none overtakes.
+    last_ns: f64,
+    first_ns: Option<f64>,
+    exhausted_ns: Option<f64>,
+}
+
+#[derive(Debug)]
+struct RatePacer {
+    ns_per_unit: f64,
+    /// When everything so far is paid for.
+    paid_ns: f64,
+}
+
+#[derive(Debug)]
+struct CreditBucket {
+    ns_per_credit: f64,
+    capacity: f64,
+    level: f64,
+    at_ns: f64,
+}
+
+impl RatePacer {
+    fn new(per_second: u64) -> RatePacer {
+        RatePacer { ns_per_unit: SECOND_NS / per_second as f64, paid_ns: 0.0 }
+    }
+
+    fn earliest(&self, at_ns: f64) -> f64 {
+        at_ns.max(self.paid_ns)
+    }
+
+    fn take(&mut self, at_ns: f64, units: f64) {
+        self.paid_ns = self.paid_ns.max(at_ns - SLACK_NS) + units * self.ns_per_unit;
+    }
+}
+
+impl CreditBucket {
+    /// When there is a whole credit; the level is then that of this time.
+    fn earliest(&mut self, at_ns: f64) -> f64 {
+        let gained = (at_ns - self.at_ns).max(0.0) / self.ns_per_credit;
+        self.level = (self.level + gained).min(self.capacity);
+        self.at_ns = self.at_ns.max(at_ns);
+        if self.level < 1.0 {
+            self.at_ns += (1.0 - self.level) * self.ns_per_credit;
+            self.level = 1.0;
+        }
+        self.at_ns
+    }
+}
+
+impl Limiter {
+    /// `limits` of a disk that `way_ns` lie before.
+    pub(super) fn new(limits: &DiskLimits, way_ns: u64) -> Limiter {
+        let credits = limits.burst.map(|burst| CreditBucket {
+            ns_per_credit: SECOND_NS / limits.iops as f64,
+            capacity: burst.capacity as f64,
+            level: burst.capacity as f64,
+            at_ns: 0.0,
+        });
+        Limiter {
+            requests: RatePacer::new(limits.burst.map_or(limits.iops, |burst| burst.iops)),
+            bytes: limits.bytes_per_second.map(RatePacer::new),
+            credits,
+            latency_ns: (limits.latency.as_nanos() as f64 - way_ns as f64).max(0.0),
+            last_ns: 0.0,
+            first_ns: None,
+            exhausted_ns: None,
+        }
+    }
+
+    /// When a request of `bytes` that arrives at `now_ns`, not before the previous one, is complete.
+    pub(super) fn complete_ns(&mut self, now_ns: u64, bytes: u32) -> u64 {
+        let arrival_ns = now_ns as f64;
+        self.first_ns = self.first_ns.or(Some(arrival_ns));
+        let mut at_ns = self.requests.earliest(arrival_ns.max(self.last_ns));
+        if let Some(bytes) = &self.bytes {
+            at_ns = bytes.earliest(at_ns);
+        }
+        if let Some(credits) = &mut self.credits {
+            at_ns = credits.earliest(at_ns);
+            credits.level -= 1.0;
+            if credits.level < credits.capacity * EXHAUSTED {
+                self.exhausted_ns = self.exhausted_ns.or(Some(at_ns));
+            }
+        }
+        self.requests.take(at_ns, 1.0);
+        if let Some(pacer) = &mut self.bytes {
+            pacer.take(at_ns, f64::from(bytes));
+        }
+        self.last_ns = at_ns;
+        (at_ns + self.latency_ns) as u64
+    }
+
+    /// From the first request to the one for which credits were exhausted.
+    pub(super) fn exhausted_after_ns(&self) -> Option<u64> {
+        Some((self.exhausted_ns? - self.first_ns?) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::capped_disk::BurstCredits;
+
+    const MS: u64 = 1_000_000;
+    const PLAIN: DiskLimits =
+        DiskLimits { latency: Duration::from_millis(2), iops: 1000, bytes_per_second: None, burst: None };
+
+    /// When requests of 4 KiB that come every `gap_ns` from the first second on are complete.
+    fn completions(limiter: &mut Limiter, count: u64, gap_ns: u64) -> Vec<u64> {
+        (0..count).map(|index| limiter.complete_ns(1_000 * MS + index * gap_ns, 4096)).collect()
+    }
+
+    #[test]
+    fn rates_are_exact_behind_a_hundredth_of_a_second() {
+        let all = completions(&mut Limiter::new(&PLAIN, 500_000), 2_000, 0);
+        // Less what lies before the disk.
+        assert_eq!((all[0], all[9]), (1_001_500_000, 1_001_500_000));
+        let last = all[1_999] as f64 - all[0] as f64;
+        assert!((last - 1_989e6).abs() < 1.5e6, "{last}");
+        let spaced = completions(&mut Limiter::new(&PLAIN, 0), 100, 2 * MS);
+        assert!(spaced.iter().zip(0..).all(|(end, index): (&u64, u64)| *end == (1_002 + 2 * index) * MS));
+    }
+
+    #[test]
+    fn bytes_are_limited_too() {
+        let limits = DiskLimits { bytes_per_second: Some(409_600), ..PLAIN };
+        let all = completions(&mut Limiter::new(&limits, 0), 201, 0);
+        let seconds = (all[200] - all[0]) as f64 / 1e9;
+        assert!((seconds - 2.0).abs() < 0.03, "{seconds}");
+    }
+
+    #[test]
+    fn credits_run_out_by_the_rule() {
+        let burst = Some(BurstCredits { iops: 3_000, capacity: 20_000 });
+        let mut limiter = Limiter::new(&DiskLimits { burst, ..PLAIN }, 0);
+        // 2,000 a second against a baseline of 1,000.
+        let all = completions(&mut limiter, 60_000, MS / 2);
+        let seconds = limiter.exhausted_after_ns().unwrap() as f64 / 1e9;
+        assert!((seconds - 20.0).abs() < 0.1, "{seconds}");
+        let rate = 10_000.0 / ((all[59_999] - all[49_999]) as f64 / 1e9);
+        assert!((rate - 1_000.0).abs() < 1.0, "{rate}");
+        assert_eq!(Limiter::new(&PLAIN, 0).exhausted_after_ns(), None);
+    }
+}

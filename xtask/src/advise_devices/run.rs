@@ -1,0 +1,157 @@
+//! One case: recorded, predicted, and run on the volumes that were predicted.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fathom_tests::{CappedDisk, Need, Program, fathom, run, scratch, wait_for};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::case::{AdviseCase, candidate};
+use super::load::{BLOCK, SIZE, arguments, iolog};
+
+/// What the campaign needs of the machine.
+pub const NEEDS: &[Need] = &[
+    Need::Root,
+    Need::Tool("losetup"),
+    Need::Tool("chrt"),
+    Need::Path("/dev/fuse"),
+    Need::Path("/dev/loop-control"),
+];
+
+/// A run takes its length and what piles up.
+const LONGEST: Duration = Duration::from_secs(400);
+/// A recorder has begun after this time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a load got of a volume.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunFigures {
+    pub ios: f64,
+    /// From its first request to the end of its last one.
+    pub seconds: f64,
+    /// p50 and p99 of reads and of writes, ns.
+    pub read_ns: [f64; 2],
+    pub write_ns: [f64; 2],
+    /// When credits were exhausted, from the first request on.
+    pub exhausted_s: Option<f64>,
+}
+
+/// A case with all its figures.
+#[derive(Clone, Debug)]
+pub struct MeasuredCase {
+    pub is_closed: bool,
+    /// What `fathom advise --json` prints.
+    pub advice: Value,
+    /// From the beginning of the recording to the first request.
+    pub head_s: f64,
+    /// Events that the recorder lost.
+    pub has_lost: bool,
+    /// On the recorded volume.
+    pub recorded: RunFigures,
+    /// By volume: its name, its target, what the load got of it.
+    pub truths: Vec<(&'static str, String, RunFigures)>,
+}
+
+/// Records the load of `case`, predicts it, and runs it on the other volumes.
+pub fn measured(case: &AdviseCase) -> MeasuredCase {
+    let home = scratch();
+    let disk = CappedDisk::new(SIZE, &case.recorded_on);
+    let file = home.path().join("app.load");
+    let (recorded, has_lost) = record(case, home.path(), &disk, &file);
+    let advice = advice(case, home.path(), &file);
+    let head_s = head_s(home.path(), &file);
+    let truths = case.others.map(|(name, limits)| {
+        disk.limit(&limits);
+        let mut figures = load(case, home.path(), disk.path());
+        figures.exhausted_s = disk.exhausted_after().map(|after| after.as_secs_f64());
+        (name, candidate(&limits), figures)
+    });
+    MeasuredCase { is_closed: case.is_closed(), advice, head_s, has_lost, recorded, truths: truths.into() }
+}
+
+/// Runs the load while it is recorded; whether events were lost.
+fn record(case: &AdviseCase, home: &Path, disk: &CappedDisk, file: &Path) -> (RunFigures, bool) {
+    let device = disk.device();
+    let mut command = fathom(home);
+    command.args(["monitor", "--no-owners", "--record"]).arg(file).arg(device.name());
+    let recorder = Program::start(&mut command);
+    let has_begun = wait_for(PATIENCE, || recorder.stderr().contains("recording every I/O"));
+    assert!(has_begun, "no request is recorded:\n{}", recorder.stderr());
+    let figures = load(case, home, device.path());
+    recorder.signal(Signal::INT);
+    let ended = recorder.finish();
+    (figures, !ended.stderr.contains("no event lost"))
+}
+
+fn advice(case: &AdviseCase, home: &Path, file: &Path) -> Value {
+    let mut command = fathom(home);
+    command.args(["advise", "--json"]).arg(file);
+    for (_, limits) in &case.others {
+        command.arg(format!("--candidate={}", candidate(limits)));
+    }
+    let current = candidate(&case.recorded_on);
+    run(command.arg(format!("--current={current}"))).document()
+}
+
+/// Before the first request of the load: what is shorter is of others.
+fn head_s(home: &Path, file: &Path) -> f64 {
+    let converted = run(fathom(home).args(["trace", "convert", "--file=/dev/null"]).arg(file));
+    let length = format!(" {BLOCK}");
+    let first = converted.stdout.lines().find(|line| line.ends_with(&length));
+    let at_us = first.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
+    at_us.expect("the load was recorded") / 1e6
+}
+
+fn load(case: &AdviseCase, home: &Path, target: &Path) -> RunFigures {
+    let target = target.display().to_string();
+    let log = home.join("load.iolog");
+    std::fs::write(&log, iolog(case, &target)).expect("the scratch directory is ours");
+    let mut command = fathom(home);
+    command.arg("fio").args(arguments(case, &target, &log.display().to_string()));
+    let ended = Program::start(command.current_dir(home)).finish_within(LONGEST);
+    ended.assert_code(0);
+    figures(&ended.document())
+}
+
+/// The figures in a document of `fathom fio`.
+fn figures(document: &Value) -> RunFigures {
+    let job = &document["jobs"][0];
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+    let of = |direction: &str| {
+        let found = &job[direction]["clat_ns"]["percentile"];
+        ["50.000000", "99.000000"].map(|name| number(&found[name]))
+    };
+    let runtimes = ["read", "write"].map(|direction| number(&job[direction]["runtime"]));
+    RunFigures {
+        ios: number(&job["read"]["total_ios"]) + number(&job["write"]["total_ios"]),
+        seconds: runtimes.into_iter().fold(0.0, f64::max) / 1e3,
+        read_ns: of("read"),
+        write_ns: of("write"),
+        exhausted_s: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_of_a_document() {
+        let of = |ios: u64, ms: u64, p50: u64| {
+            json!({"total_ios": ios, "runtime": ms,
+                "clat_ns": {"percentile": {"50.000000": p50, "99.000000": 9 * p50}}})
+        };
+        let document = json!({"jobs": [{"read": of(70, 2000, 100), "write": of(30, 1999, 200)}]});
+        let expected = RunFigures {
+            ios: 100.0,
+            seconds: 2.0,
+            read_ns: [100.0, 900.0],
+            write_ns: [200.0, 1800.0],
+            exhausted_s: None,
+        };
+        assert_eq!(figures(&document), expected);
+    }
+}
