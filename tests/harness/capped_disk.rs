@@ -93,12 +93,13 @@ impl CappedDisk {
     /// Takes on other limits, as new: credits are full. What the way through the kernel takes is a part of the latency.
     ///
     /// # Panics
-    /// When the disk cannot be read.
+    /// When the disk cannot be read, or the way to it takes a fifth of the latency: the machine is busy.
     pub fn limit(&self, limits: &DiskLimits) {
         let idle = DiskLimits { iops: 1_000_000, bytes_per_second: None, burst: None, ..*limits };
         *self.limiter() = Limiter::new(&idle, 0);
         let latency_ns = limits.latency.as_nanos() as u64;
         let way_ns = self.median_read_ns().saturating_sub(latency_ns);
+        assert!(way_ns < latency_ns / 5, "the way to the disk takes {way_ns} ns: the machine is too busy");
         *self.limiter() = Limiter::new(limits, way_ns);
     }
 
