@@ -5,11 +5,8 @@ use std::path::Path;
 use anyhow::bail;
 
 use crate::{
-    comparisons, contradictions, fio_corpus, fio_parser, fleet_scale, fuzz, identify_devices, pages,
-    comparisons, contradictions, fio_corpus, fio_parser, fleet_failures, fuzz, identify_devices, pages,
-    advise_speed, comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, pages,
-    advise_devices, comparisons, contradictions, fio_corpus, fio_parser, fuzz, identify_devices, pages,
-    planted_causes,
+    advise_devices, advise_speed, comparisons, contradictions, fio_corpus, fio_parser, fleet_failures,
+    fleet_scale, fuzz, identify_devices, pages, planted_causes,
 };
 
 /// One campaign.
@@ -27,6 +24,8 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "advise-speed",
         doc: "time and memory of `fathom advise` on long loads [--requests 100000000] [--directory /var/tmp] [--program PATH]",
         run: advise_speed::campaign,
+    },
+    Campaign {
         name: "advise-devices",
         doc: "predict recorded loads and run them on capped volumes [--cases 10] [--only NAME] [--fresh]; --sums [--loads 300]",
         run: advise_devices::campaign,
@@ -55,6 +54,8 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "fleet-scale",
         doc: "gather 200 ranks under mpiexec, and merge generated records, beside the limits of both [--records 10000]",
         run: fleet_scale::campaign,
+    },
+    Campaign {
         name: "fleet-failures",
         doc: "let ranks die, hang and lose their hosts under each launcher [--cases 360] [--jobs 3] [--only NAME] [--fresh]",
         run: fleet_failures::campaign,

@@ -5,8 +5,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A program that talks to developers.
 
-mod advise_speed;
 mod advise_devices;
+mod advise_speed;
 mod campaign;
 mod comparisons;
 mod contradictions;
@@ -16,8 +16,8 @@ mod dist;
 mod docs;
 mod fio_corpus;
 mod fio_parser;
-mod fleet_scale;
 mod fleet_failures;
+mod fleet_scale;
 mod fuzz;
 mod gate;
 mod identify_devices;
