@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn errors_have_name_line_and_field() {
         assert_eq!(read(b"").unwrap_err(), "t: it is empty");
-        assert!(read(b"hello\n").unwrap_err().starts_with("t:1: it is no observed load"));
+        assert!(read(b"hello\n").unwrap_err().starts_with("t:1: the format is unknown"));
         let csv = b"Timestamp,VolumeReadOps\n2026-11-22T10:00:00Z,x\n";
         assert_eq!(read(csv).unwrap_err(), "t:2: VolumeReadOps: 'x' is not a number");
         assert!(read(b"\xff\xff").unwrap_err().ends_with("line 1 is not valid UTF-8"));

@@ -254,7 +254,7 @@ mod tests {
     fn what_is_no_trace_is_refused_by_line() {
         for (text, expected) in [
             ("", "it is empty"),
-            ("fio version 1 iolog\n", "line 1: it is no observed load"),
+            ("fio version 1 iolog\n", "line 1: the format is unknown"),
             ("fio version 3 iolog\n", "it contains no I/O"),
             ("fio version 3 iolog\nx /t read 0 1\n", "line 2: 'x' is not a time"),
             ("fio version 3 iolog\n1 /t read 0\n", "line 2: offset and length are missing"),

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn cases_are_different_and_always_the_same() {
-        let cases: Vec<AdviseCase> = (0..20).map(AdviseCase::of).collect();
+        let cases: Vec<AdviseCase> = (0..10).map(AdviseCase::of).collect();
         for (index, case) in cases.iter().enumerate() {
             assert!(cases[..index].iter().all(|other| other.name != case.name && other.shape != case.shape));
             assert_eq!(AdviseCase::of(index as u64).shape, case.shape);
