@@ -18,7 +18,7 @@ const MORE_THAN_BEFORE: f64 = 3.0;
 /// A machine whose processors are busy for this share of the time may lack them for the device, whose work others share: that takes
 /// at most so much of a rate.
 const BUSY: f64 = 0.9;
-const LOST_TO_BUSY: f64 = 0.5;
+const LOST_TO_BUSY: f64 = 0.35;
 /// Share of a fall that other processes explain, from which on it is theirs.
 const OTHERS_EXPLAIN: f64 = 0.25;
 /// A rate is still that before a fall until it is lower by this share of the fall.
