@@ -48,9 +48,12 @@ impl Script<'_> {
             let text = format!("{fell} {why}: a time-based limit or other load, not burst credits");
             return cause(Confounder::ByItself, text);
         }
-        if let Some(shortage) = self.held_back(bucket) {
+        let short = |shortage: String| {
             let text = format!("{fell} while {shortage}, which may be the cause instead of burst credits");
-            return cause(Confounder::CpuSteal, text);
+            cause(Confounder::CpuSteal, text)
+        };
+        if let Some(shortage) = self.held_back(bucket) {
+            return short(shortage);
         }
         if let Some(others) = self.others_meanwhile(bucket) {
             let why = format!("{fell} while other processes issued {:.0} IOPS", others.ios);
@@ -67,7 +70,7 @@ impl Script<'_> {
             return cause(Confounder::RecoveryNotMeasured, format!("{fell}, {why}"));
         }
         if bucket.comes_back(self.least_restored_s()) {
-            return None;
+            return self.lacks_processors(bucket).and_then(short);
         }
         // Nothing restored it, so that whatever was measured since belongs to it.
         if self.drifts(bucket, self.spent.time_ns) {
@@ -154,20 +157,29 @@ impl Script<'_> {
         if self.found.is_long { (3.0 * turn_s).max(LEAST_RESTORED) } else { 0.0 }
     }
 
-    /// The shortage of processors while the rate was low, where that explains the fall: more was withheld than before, or as much as
-    /// the rate lost, or nothing was left of them.
+    /// Processors were withheld while the rate was low, far more than before.
     fn held_back(&self, bucket: &EmptiedBucket) -> Option<String> {
-        let cpu = |is_low: bool| {
-            self.load_around(bucket, is_low).fold(Cpu::default(), |sum, (_, seen)| sum + seen.cpu)
-        };
-        let (before, low) = (cpu(false).withheld_share(), cpu(true));
+        let (before, low) =
+            (self.cpu(bucket, false).withheld_share(), self.cpu(bucket, true).withheld_share());
+        let is_more = low > WITHHELD && low > MORE_THAN_BEFORE * before;
+        is_more.then(|| format!("{:.0} % of the CPU time was withheld", low * 100.0))
+    }
+
+    /// Processors were short while the rate was low, as before perhaps, and that may explain the fall: as much was withheld as the
+    /// rate lost, or nothing was left of them.
+    fn lacks_processors(&self, bucket: &EmptiedBucket) -> Option<String> {
+        let low = self.cpu(bucket, true);
         let lost = 1.0 - bucket.account.base / bucket.high.max(bucket.account.base);
         let withheld = low.withheld_share();
-        if withheld > WITHHELD && (withheld > MORE_THAN_BEFORE * before || withheld >= lost) {
+        if withheld > WITHHELD && withheld >= lost {
             return Some(format!("{:.0} % of the CPU time was withheld", withheld * 100.0));
         }
         let is_short = low.busy_share() > BUSY && lost <= LOST_TO_BUSY;
         is_short.then(|| format!("the CPUs were {:.0} % busy", low.busy_share() * 100.0))
+    }
+
+    fn cpu(&self, bucket: &EmptiedBucket, is_low: bool) -> Cpu {
+        self.load_around(bucket, is_low).fold(Cpu::default(), |sum, (_, seen)| sum + seen.cpu)
     }
 
     /// What other processes did while the rate was low, where that and not less before explains the fall.
