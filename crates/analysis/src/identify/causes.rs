@@ -137,13 +137,15 @@ impl Script<'_> {
         is_unclear || has_drifted || of_way.any(|bucket| !self.is_credit(bucket))
     }
 
-    /// The highest rate of `kind` that one direction had at the least, where it changed by itself.
+    /// The highest rate of `kind` that one direction had at the least, where it changed by itself. What the other had tells nothing of
+    /// it, also where both were taken to share a limit.
     pub(crate) fn by_itself(&self, way: IoDirection, kind: BucketUnit) -> Option<f64> {
-        let of_kind = |bucket: &&EmptiedBucket| bucket.account.kind == kind && bucket.account.counts(way);
+        let of_kind =
+            |bucket: &&EmptiedBucket| bucket.account.kind == kind && bucket.load.ways == way.scope();
         let changes = self.found.restless.is_some();
         let has_risen = |bucket: &&EmptiedBucket| changes || self.rises(bucket) || bucket.has_regained_more();
         let rising = self.found.buckets.iter().filter(of_kind).filter(has_risen);
-        let restless = self.found.restless.filter(|restless| way.is_in(restless.ways));
+        let restless = self.found.restless.filter(|restless| restless.ways == way.scope());
         let watched = restless.map(|restless| match kind {
             BucketUnit::Ios => restless.high,
             BucketUnit::Bytes => restless.high * restless.block as f64,

@@ -165,9 +165,13 @@ impl<'a> Script<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::findings::RestlessRate;
+    use super::super::ledger::{Account, EmptiedBucket};
+    use super::super::level::ProbeLoad;
+    use super::super::probe::IoDirection;
     use super::*;
     use crate::estimate::Estimate;
-    use crate::identified::{EachWay, Figure};
+    use crate::identified::{BucketUnit, EachWay, Figure, IoScope};
 
     #[test]
     fn limits_that_were_not_established_are_bounded_by_the_highest_rates_measured() {
@@ -188,5 +192,20 @@ mod tests {
         let why = "the time budget ended before the limit was established";
         let reads = |least| EachWay { read: Some(Figure::bound(Estimate::AtLeast(least), why)), write: None };
         assert_eq!((result.iops, result.bytes_per_second), (reads(95.0), reads(9.5e6)));
+    }
+
+    #[test]
+    fn the_rate_of_one_direction_is_no_bound_on_the_other() {
+        let spec = IdentifySpec { size: 1 << 30, limits: IdentifyActivity::default() };
+        let mut script = Script::new(&spec, &[]);
+        let account = Account { kind: BucketUnit::Bytes, scope: IoScope::Both, base: 2_681e6 };
+        let load = ProbeLoad::of("drain", IoDirection::Read, 1 << 19, 8);
+        let (error, high, dry, recovery) = (0.0, 3_252e6, (0, 1), None);
+        let bucket = EmptiedBucket { account, error, high, dry, load, recovery, is_early: false, full: None };
+        script.found.buckets.push(bucket);
+        script.found.restless =
+            Some(RestlessRate { ways: IoScope::Reads, block: 1 << 19, high: 6_000.0, low: 5_000.0 });
+        assert!(script.by_itself(IoDirection::Read, BucketUnit::Bytes).is_some());
+        assert_eq!(script.by_itself(IoDirection::Write, BucketUnit::Bytes), None);
     }
 }
