@@ -122,7 +122,7 @@ impl Recorder {
             // Refused or not, it records.
             let _ = fathom_sys::priority::set_nice(NICE);
             match trace {
-                Some(trace) => traced::record(&mut work, trace),
+                Some(trace) => traced::record(&mut work, trace, &name),
                 None => counters::record(&mut work, &name),
             }
         };

@@ -19,6 +19,9 @@ const EARLY_NS: u64 = 1_000_000_000;
 /// Most such completions.
 const MOST_EARLY: usize = 4096;
 
+/// The kernel's count of requests in flight includes those that were issued this long before it, ns.
+const COUNTED_NS: u64 = 100_000_000;
+
 /// Joins issues and completions to requests. Events are given in the order of their times, but for those of a CPU that was taken
 /// away; a completion belongs to the oldest request in flight of its operation and offset.
 #[derive(Debug, Default)]
@@ -57,6 +60,8 @@ enum RequestState {
     Complete,
     /// It went back to the queue, and is issued again.
     Requeued,
+    /// It is complete, but the kernel did not say when.
+    CompletionLost,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,11 +93,7 @@ impl RequestJoiner {
     /// The latest request of this operation and offset went back to the queue.
     pub fn requeued(&mut self, op: Op, offset: u64) {
         let Some(number) = self.latest.get(&(op, offset)).copied() else { return };
-        if let Some(waiting) = self.at(number) {
-            waiting.state = RequestState::Requeued;
-            let older = waiting.older;
-            self.replace_latest((op, offset), older);
-        }
+        self.leave(number, RequestState::Requeued);
     }
 
     /// A request of this operation and offset is complete.
@@ -123,6 +124,43 @@ impl RequestJoiner {
             let latency_ns = at_ns.saturating_sub(waiting.request.at_ns).max(1);
             waiting.request.latency_ns = NonZeroU64::new(latency_ns);
             waiting.state = RequestState::Complete;
+        }
+    }
+
+    /// The kernel counted `in_flight` requests at `at_ns`, and the events up to then were given. Where more are waited for, the kernel
+    /// did not tell of completions: of all where none was in flight, else most likely of the oldest ones.
+    pub fn counted(&mut self, in_flight: u64, at_ns: u64) {
+        let is_old = |waiting: &WaitingRequest, age_ns| {
+            let request = &waiting.request;
+            // Flushes are not counted.
+            let is_waited_for = waiting.state == RequestState::InFlight && !request.op.is_sync();
+            is_waited_for && request.at_ns.saturating_add(age_ns) <= at_ns
+        };
+        let waited_for = self.waiting.iter().filter(|waiting| is_old(waiting, COUNTED_NS)).count() as u64;
+        let patience_ns = if in_flight == 0 { COUNTED_NS } else { DOUBTFUL_NS };
+        for _ in in_flight..waited_for {
+            let Some(place) = self.waiting.iter().position(|waiting| is_old(waiting, patience_ns)) else {
+                return;
+            };
+            self.leave(self.first + place as u64, RequestState::CompletionLost);
+        }
+    }
+
+    /// A request is not in flight any more.
+    fn leave(&mut self, number: u64, state: RequestState) {
+        let Some(left) = self.at(number) else { return };
+        left.state = state;
+        let (key, older) = ((left.request.op, left.request.offset), left.older.take());
+        let Some(mut newer) = self.latest.get(&key).copied() else { return };
+        if newer == number {
+            return self.replace_latest(key, older);
+        }
+        while let Some(waiting) = self.at(newer) {
+            match waiting.older {
+                Some(next) if next == number => return waiting.older = older,
+                Some(next) => newer = next,
+                None => return,
+            }
         }
     }
 
@@ -182,6 +220,7 @@ impl RequestJoiner {
         match front.state {
             RequestState::Requeued => return,
             RequestState::Complete => {}
+            RequestState::CompletionLost => joined.without_latency += 1,
             RequestState::InFlight => {
                 joined.without_latency += 1;
                 if self.latest.get(&key) == Some(&number) {
@@ -257,6 +296,43 @@ mod tests {
         assert!(joiner.latest.is_empty() && joiner.early.len() == 1);
         assert_eq!(ready(&mut joiner, 41 + EARLY_NS), []);
         assert!(joiner.early.is_empty());
+    }
+
+    #[test]
+    fn completions_that_the_kernel_did_not_tell_of_are_found_by_its_count() {
+        const MS: u64 = 1_000_000;
+        let mut joiner = RequestJoiner::default();
+        // Three at one offset, and a flush, which is not counted.
+        for at_ns in [0, 1, 2] {
+            joiner.issued(request(at_ns, 0));
+        }
+        joiner.issued(ObservedRequest { op: Op::Sync, ..request(3, 0) });
+        joiner.issued(request(50 * MS, 4096));
+        joiner.counted(4, 120 * MS);
+        joiner.counted(0, 99 * MS);
+        assert_eq!(
+            ready(&mut joiner, 120 * MS),
+            [],
+            "as many are in flight, or they may not have been counted"
+        );
+        joiner.counted(2, 999 * MS);
+        assert_eq!(ready(&mut joiner, 999 * MS), [], "which of them is not known: they are waited for");
+        joiner.counted(3, 1001 * MS);
+        assert_eq!(ready(&mut joiner, 1001 * MS), [(0, None)], "the oldest");
+        joiner.completed(Op::Read, 0, 1002 * MS);
+        assert_eq!(ready(&mut joiner, 1002 * MS), [(1, Some(1002 * MS - 1))]);
+        joiner.counted(0, 1003 * MS);
+        joiner.completed(Op::Sync, 0, 1004 * MS);
+        let joined = joiner.ready(1004 * MS, |_| {});
+        assert_eq!(joined, JoinedRequests { ios: 3, without_latency: 2 });
+        assert!(joiner.latest.is_empty() && joiner.waiting.is_empty());
+        // The one in the middle left.
+        [0, 1, 2].into_iter().for_each(|at_ns| joiner.issued(request(at_ns, 0)));
+        joiner.leave(joiner.first + 1, RequestState::CompletionLost);
+        joiner.completed(Op::Read, 0, 10);
+        joiner.completed(Op::Read, 0, 20);
+        assert_eq!(ready(&mut joiner, 30), [(0, Some(10)), (1, None), (2, Some(18))]);
+        assert!(joiner.latest.is_empty());
     }
 
     #[test]

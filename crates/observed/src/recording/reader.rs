@@ -154,8 +154,9 @@ impl<'a> RecordedRequests<'a> {
             ));
         }
         if self.overdue > 0 {
+            let have = if self.overdue == 1 { "I/O has" } else { "I/Os have" };
             notes.push(format!(
-                "{} I/Os have no latency: they took longer than a minute, or their completion was lost",
+                "{} {have} no latency: the kernel did not tell of the completion, or it took longer than a minute",
                 grouped(self.overdue)
             ));
         }

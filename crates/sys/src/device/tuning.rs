@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::host::count_cpus;
 use super::root::SysRoot;
+use super::topology;
 
 /// Settings of the machine; `None` or empty if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,9 +84,10 @@ pub fn numa_node_of(root: &SysRoot, name: &str) -> Option<u32> {
     said.trim().parse().ok()
 }
 
-/// Whether the kernel counts the I/O of a block device; `None` where that is unknown.
+/// Whether the kernel counts the I/O of a block device or partition; `None` where that is unknown.
 pub fn counts_io(root: &SysRoot, name: &str) -> Option<bool> {
-    root.switch(root.block_dir(name).join("queue/iostats"))
+    let disk = topology::disk_of(root, name);
+    root.switch(root.block_dir(disk.as_deref().unwrap_or(name)).join("queue/iostats"))
 }
 
 #[cfg(test)]
@@ -152,5 +154,7 @@ mod tests {
         let root = fixture.root();
         assert_eq!([counts_io(&root, "vda"), counts_io(&root, "vdb")], [Some(false), Some(true)]);
         assert_eq!(counts_io(&root, "vdc"), None);
+        fixture.partition("vda", 1, "vda1", "254:1").partition("vdb", 1, "vdb1", "254:17");
+        assert_eq!([counts_io(&root, "vda1"), counts_io(&root, "vdb1")], [Some(false), Some(true)]);
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use fathom_observed::ObservedRequest;
 use fathom_observed::recording::{RequestBlock, RequestJoiner};
 use fathom_sys::clock::monotonic_ns;
-use fathom_sys::device::BlockTrace;
 use fathom_sys::device::block_trace::{BlockEvent, BlockStage};
-use fathom_sys::device::diskstats::SECTOR_BYTES;
+use fathom_sys::device::diskstats::{DiskSampler, SECTOR_BYTES};
+use fathom_sys::device::tuning::counts_io;
+use fathom_sys::device::{BlockTrace, SysRoot};
 
 use super::RecorderWork;
 use crate::monitor::requests::{YOUNG_NS, op_of};
@@ -21,10 +22,20 @@ const IDLE_NS: u64 = 10_000_000_000;
 /// Most bytes of a request: what 32 bits hold of whole sectors.
 const MOST_BYTES: u64 = u32::MAX as u64 / SECTOR_BYTES * SECTOR_BYTES;
 
+/// Where a request is in flight for longer, the kernel's count of them is read this often.
+const LOOK_NS: u64 = 100_000_000;
+
+/// Most time at the end in which completions are told and looked for.
+const SETTLE_NS: u64 = LOOK_NS + 3 * TURN_NS;
+
 /// Records until the recording is over, or cannot be written.
-pub(super) fn record(work: &mut RecorderWork, trace: BlockTrace) {
+pub(super) fn record(work: &mut RecorderWork, trace: BlockTrace, device: &str) {
+    let is_counted = counts_io(&SysRoot::real(), device) == Some(true);
     let mut recording = TracedRecording {
         trace,
+        counters: is_counted.then(|| DiskSampler::open(&[device]).ok()).flatten(),
+        looked_ns: 0,
+        look: None,
         events: Vec::new(),
         joiner: RequestJoiner::default(),
         blocks: RequestBlocks::default(),
@@ -33,15 +44,13 @@ pub(super) fn record(work: &mut RecorderWork, trace: BlockTrace) {
     };
     while !work.is_over() {
         work.wait(TURN_NS);
-        let until_ns = monotonic_ns().saturating_sub(YOUNG_NS);
-        let now_ns = until_ns.saturating_sub(work.started_ns);
-        if !recording.turn(work, until_ns, now_ns) {
+        if !recording.next_turn(work) {
             return;
         }
     }
-    // Events are complete after this time.
-    work.clock.sleep_until(work.clock.now().saturating_add(YOUNG_NS), Duration::MAX, || true);
-    recording.finish(work);
+    if recording.settle(work) {
+        recording.finish(work);
+    }
 }
 
 struct TracedRecording {
@@ -49,6 +58,11 @@ struct TracedRecording {
     /// Read, but not yet passed on.
     events: Vec<BlockEvent>,
     joiner: RequestJoiner,
+    /// The kernel's counters of the device, where it counts.
+    counters: Option<DiskSampler>,
+    /// When they were last read, and what they said of the requests in flight: events up to then are still to be given.
+    looked_ns: u64,
+    look: Option<u64>,
     blocks: RequestBlocks,
     /// Events that were lost up to the last turn.
     lost_before: u64,
@@ -85,6 +99,12 @@ impl RequestBlocks {
 }
 
 impl TracedRecording {
+    /// Takes the events up to now, but for those that may not be complete.
+    fn next_turn(&mut self, work: &mut RecorderWork) -> bool {
+        let until_ns = monotonic_ns().saturating_sub(YOUNG_NS);
+        self.turn(work, until_ns, until_ns.saturating_sub(work.started_ns))
+    }
+
     /// Takes the events up to `until_ns` of the kernel's clock, which is `now_ns` of the recording. False at the end.
     fn turn(&mut self, work: &mut RecorderWork, until_ns: u64, now_ns: u64) -> bool {
         self.trace.read(&mut self.events);
@@ -101,13 +121,29 @@ impl TracedRecording {
             // Just now, not at the time up to which events are complete.
             self.joiner.lost(work.now_ns());
         }
+        if now_ns >= self.looked_ns
+            && let Some(in_flight) = self.look.take()
+        {
+            self.joiner.counted(in_flight, self.looked_ns);
+        }
         let joined = self.joiner.ready(now_ns, |request| self.blocks.push(request));
+        self.look_again(work.now_ns());
         self.blocks.overdue += joined.without_latency;
         let since_ns = now_ns.saturating_sub(self.written_ns);
         let is_due = since_ns >= if self.blocks.next.is_empty() { IDLE_NS } else { WRITE_NS };
         match is_due || lost > 0 || !self.blocks.full.is_empty() {
             true => self.write(work, now_ns),
             false => true,
+        }
+    }
+
+    /// Asks how many requests are in flight, where one has been for long: the kernel does not tell of every completion.
+    fn look_again(&mut self, now_ns: u64) {
+        let waited_ns = now_ns.saturating_sub(self.joiner.next_ns(now_ns).max(self.looked_ns));
+        if self.look.is_none() && waited_ns >= LOOK_NS {
+            self.looked_ns = now_ns;
+            self.look =
+                self.counters.as_ref().and_then(|counters| counters.first().ok()).map(|now| now.in_flight);
         }
     }
 
@@ -118,6 +154,21 @@ impl TracedRecording {
         let entries = std::mem::take(&mut self.blocks.entries);
         let blocks = std::mem::take(&mut self.blocks.full);
         work.write(&blocks, entries, lost, self.joiner.next_ns(now_ns))
+    }
+
+    /// Takes turns until all that began before is complete, or may be in flight. False where the file cannot be written.
+    fn settle(&mut self, work: &mut RecorderWork) -> bool {
+        let over_ns = work.now_ns();
+        loop {
+            work.clock.sleep_until(work.clock.now().saturating_add(YOUNG_NS), Duration::MAX, || true);
+            if !self.next_turn(work) {
+                return false;
+            }
+            let is_late = work.now_ns() >= over_ns + SETTLE_NS;
+            if is_late || self.joiner.next_ns(u64::MAX) > over_ns {
+                return true;
+            }
+        }
     }
 
     /// Takes the rest, and ends the file.
