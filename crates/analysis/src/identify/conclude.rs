@@ -132,7 +132,7 @@ impl Script<'_> {
                 "separate limits for reads and writes, and a further one for both together"
             }
             [DirectionSharing::Unknown, DirectionSharing::Unknown] => {
-                "no limit was reached with reads and writes together"
+                "reads and writes together reached no limit on both, or their rates varied too much to tell"
             }
             _ => return None,
         };

@@ -62,19 +62,71 @@ impl Script<'_> {
         let guess = Some(read.rate.min(write.rate) / 2.0);
         let load = ProbeLoad { guess, ..ProbeLoad::both("reads and writes together", block, depth) };
         let [one, other] = self.level(load, Care::Fine)?;
-        let total = one.rate + other.rate;
-        let (most, least) = (read.rate.max(write.rate), read.rate.min(write.rate));
-        let on_top = (total - most) / least;
+        let on_top = RateOnTop::of([read.rate, write.rate], [one.rate, other.rate]);
         let uneven = [one, other, read, write].iter().map(|level| level.uneven).fold(0.0, f64::max);
         let is_dry = self.is_early(IoDirection::Read) || self.is_early(IoDirection::Write);
-        self.found.has_changed |= on_top < -NONE && !is_dry;
-        Ok(match () {
-            () if uneven > EVEN => DirectionSharing::Unknown,
-            () if on_top > ALL => DirectionSharing::Apart,
+        self.found.has_changed |= on_top.share < -NONE && !is_dry;
+        Ok(on_top.sharing(uneven, holds_both))
+    }
+}
+
+/// What both directions came to together, beyond one of them alone.
+#[derive(Clone, Copy, Debug)]
+struct RateOnTop {
+    /// Shares of their rates alone that the directions kept, less 1: 0 where they draw on one limit, whatever each costs of it.
+    share: f64,
+    /// The same of the lower of the two rates alone, where the other lost nothing: less where a limit on both is met.
+    of_least: f64,
+    /// The lower rate alone of the higher one.
+    ratio: f64,
+}
+
+impl RateOnTop {
+    /// From the rates alone and together.
+    fn of(alone: [f64; 2], together: [f64; 2]) -> RateOnTop {
+        let [most, least] = [alone[0].max(alone[1]), alone[0].min(alone[1])];
+        let share = together[0] / alone[0] + together[1] / alone[1] - 1.0;
+        RateOnTop { share, of_least: (together[0] + together[1] - most) / least, ratio: least / most }
+    }
+
+    fn sharing(&self, uneven: f64, holds_both: bool) -> DirectionSharing {
+        match () {
+            () if uneven > EVEN || !self.share.is_finite() => DirectionSharing::Unknown,
+            // A little of the higher rate is many times the lower one, so that only the shares tell.
+            () if self.ratio < NONE && holds_both && self.share > ALL => DirectionSharing::Apart,
+            () if self.of_least > ALL && self.share > ALL => DirectionSharing::Apart,
             () if !holds_both => DirectionSharing::Unknown,
-            () if on_top < NONE => DirectionSharing::Shared,
-            () if uneven > VERY_EVEN => DirectionSharing::Unknown,
+            () if self.share < NONE => DirectionSharing::Shared,
+            () if uneven > VERY_EVEN || self.share > ALL => DirectionSharing::Unknown,
             () => DirectionSharing::ApartUnderOne,
-        })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_share_a_limit_where_both_have_a_part_of_their_rates() {
+        use DirectionSharing::{Apart, ApartUnderOne, Shared, Unknown};
+        let check = |alone, together, uneven, holds_both, expected| {
+            let found = RateOnTop::of(alone, together).sharing(uneven, holds_both);
+            assert_eq!(found, expected, "{alone:?} {together:?} {uneven}");
+        };
+        check([1000.0, 1000.0], [500.0, 500.0], 0.01, true, Shared);
+        check([1000.0, 1000.0], [990.0, 1000.0], 0.01, true, Apart);
+        check([1000.0, 1000.0], [750.0, 750.0], 0.01, true, ApartUnderOne);
+        check([1000.0, 1000.0], [750.0, 750.0], 0.05, true, Unknown);
+        check([1000.0, 1000.0], [500.0, 500.0], 0.01, false, Unknown);
+        // A write costs twice as much of the one limit.
+        check([1000.0, 500.0], [333.0, 333.0], 0.01, true, Shared);
+        // Writes have a limit of their own below that of both together.
+        check([1000.0, 600.0], [500.0, 500.0], 0.01, true, ApartUnderOne);
+        // Reads vary by many times the rate of writes, which has a limit of its own.
+        check([355_700.0, 1850.0], [331_000.0, 1850.0], 0.05, true, Apart);
+        check([355_700.0, 1850.0], [400_000.0, 1850.0], 0.05, true, Apart);
+        // What the writes do comes out of what holds the reads.
+        check([1000.0, 100.0], [900.0, 100.0], 0.01, false, Unknown);
     }
 }
