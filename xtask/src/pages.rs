@@ -6,6 +6,7 @@
 
 mod browser;
 mod markup;
+mod served;
 mod subject;
 mod tools;
 
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context as _, bail, ensure};
 
 use browser::{Browser, Screen, Seen};
+use served::ServedPage;
 use subject::{SUBJECTS, Subject};
 use tools::Checkers;
 
@@ -34,20 +36,49 @@ const SHOWN_FAULTS: usize = 20;
 
 /// Runs the campaign.
 pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
-    let subjects = chosen(arguments)?;
+    let chosen = Chosen::of(arguments)?;
     tools::require_programs()?;
     let directory = crate::gate::target_directory(root).join("pages");
     fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
     let checkers = Checkers::unpacked(&directory.join("checkers"))?;
     let place = Place { directory, checkers };
-    let faulty = place.try_all(&subjects)?;
-    println!(
-        "{} pages, {faulty} with faults; pages and screenshots in {}",
-        subjects.len(),
-        place.directory.display()
-    );
-    ensure!(faulty == 0, "{faulty} of {} pages have faults", subjects.len());
+    let mut faulty = place.try_all(&chosen.reports)?;
+    let mut count = chosen.reports.len();
+    if chosen.is_served {
+        let pages = place.try_served()?;
+        count += pages.len();
+        faulty += pages.iter().filter(|page| !page.faults.is_empty()).count();
+        for page in pages {
+            let name = format!("{}: {}", served::NAME, page.name);
+            let tried =
+                TriedPage { charts: page.charts, faults: page.faults, screens: SCREENS.len(), kib: None };
+            println!("{}", tried.lines(&name).join("\n"));
+        }
+    }
+    println!("{count} pages, {faulty} with faults; pages and screenshots in {}", place.directory.display());
+    ensure!(faulty == 0, "{faulty} of {count} pages have faults");
     Ok(())
+}
+
+/// The pages that are asked for.
+struct Chosen {
+    reports: Vec<&'static Subject>,
+    is_served: bool,
+}
+
+impl Chosen {
+    fn of(arguments: &[&str]) -> anyhow::Result<Chosen> {
+        let only = match arguments {
+            [] => "",
+            ["--only", only] => only,
+            _ => bail!("the only argument is --only NAME"),
+        };
+        let reports: Vec<_> = SUBJECTS.iter().filter(|subject| subject.name.contains(only)).collect();
+        let is_served = served::NAME.contains(only);
+        let all: Vec<&str> = SUBJECTS.iter().map(|subject| subject.name).chain([served::NAME]).collect();
+        ensure!(is_served || !reports.is_empty(), "there is no page {only}; there are {}", all.join(", "));
+        Ok(Chosen { reports, is_served })
+    }
 }
 
 /// Where pages and pictures are kept, and what looks at them.
@@ -57,6 +88,14 @@ struct Place {
 }
 
 impl Place {
+    /// Tries the pages of a server, on a thread as the others.
+    fn try_served(&self) -> anyhow::Result<Vec<ServedPage>> {
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| served::try_all(&self.directory, &self.checkers, &SCREENS));
+            worker.join().unwrap_or_else(|_| bail!("the pages of the server could not be tried: see above"))
+        })
+    }
+
     /// Tries pages, a few at a time, and returns how many have faults.
     fn try_all(&self, subjects: &[&Subject]) -> anyhow::Result<usize> {
         let (next, faulty) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -80,31 +119,20 @@ impl Place {
     }
 }
 
-fn chosen(arguments: &[&str]) -> anyhow::Result<Vec<&'static Subject>> {
-    let only = match arguments {
-        [] => "",
-        ["--only", only] => only,
-        _ => bail!("the only argument is --only NAME"),
-    };
-    let found: Vec<_> = SUBJECTS.iter().filter(|subject| subject.name.contains(only)).collect();
-    let all: Vec<&str> = SUBJECTS.iter().map(|subject| subject.name).collect();
-    ensure!(!found.is_empty(), "there is no page {only}; there are {}", all.join(", "));
-    Ok(found)
-}
-
 /// What was seen of a page on all screens.
 #[derive(Default)]
 struct TriedPage {
     charts: u64,
     screens: usize,
-    kib: usize,
+    /// Size of its file.
+    kib: Option<usize>,
     faults: Vec<String>,
 }
 
 impl TriedPage {
     fn of(subject: &Subject, page: &Path, place: &Place) -> anyhow::Result<TriedPage> {
         let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
-        let mut tried = TriedPage { kib: text.len() / 1024, ..TriedPage::default() };
+        let mut tried = TriedPage { kib: Some(text.len() / 1024), ..TriedPage::default() };
         tried.faults.extend(markup::faults(&place.checkers, page)?);
         let browser = Browser::new(&place.directory, subject.name, &place.checkers)?;
         for screen in &SCREENS {
@@ -134,8 +162,8 @@ impl TriedPage {
             1 => "1 fault".to_owned(),
             count => format!("{count} faults"),
         };
-        let verdict =
-            format!("{name:<10} {kib:>5} KiB {charts:>4} charts, opened {screens} times: {verdict}");
+        let size = kib.map_or(String::new(), |kib| format!("{kib} KiB"));
+        let verdict = format!("{name:<15} {size:>8} {charts:>4} charts, on {screens} screens: {verdict}");
         let shown = faults.iter().take(SHOWN_FAULTS).map(|fault| format!("    {fault}"));
         let more =
             faults.len().checked_sub(SHOWN_FAULTS + 1).map(|rest| format!("    and {} more", rest + 1));
@@ -149,14 +177,18 @@ mod tests {
 
     #[test]
     fn pages_are_chosen_by_name() {
-        assert_eq!(chosen(&[]).unwrap().len(), SUBJECTS.len());
-        assert_eq!(chosen(&["--only", "ping"]).unwrap()[0].name, "ping");
-        assert!(chosen(&["--only", "picnic"]).is_err() && chosen(&["ping"]).is_err());
+        let all = Chosen::of(&[]).unwrap();
+        assert!(all.is_served && all.reports.len() == SUBJECTS.len());
+        let ping = Chosen::of(&["--only", "ping"]).unwrap();
+        assert!(!ping.is_served && ping.reports[0].name == "ping");
+        let served = Chosen::of(&["--only", "serve"]).unwrap();
+        assert!(served.is_served && served.reports.is_empty());
+        assert!(Chosen::of(&["--only", "picnic"]).is_err() && Chosen::of(&["ping"]).is_err());
     }
 
     #[test]
     fn a_line_counts_the_faults_of_all_screens() {
-        let mut tried = TriedPage { kib: 7, ..TriedPage::default() };
+        let mut tried = TriedPage { kib: Some(7), ..TriedPage::default() };
         assert!(tried.lines("ping")[0].ends_with("holds"));
         tried.add(&SCREENS[1], &Seen { charts: 3, height: 9, faults: vec!["no chart".to_owned()] });
         assert_eq!(tried.faults, ["390 px dark: no chart"]);

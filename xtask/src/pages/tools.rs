@@ -11,12 +11,14 @@ use crate::process::output;
 
 pub const CHROMIUM: &str = "chromium";
 pub const JAVA: &str = "java";
+pub const NODE: &str = "node";
 const NPM: &str = "npm";
 /// The programs with their Debian packages.
-const PROGRAMS: [(&str, &str); 4] =
-    [(CHROMIUM, "chromium"), (JAVA, "default-jre-headless"), (NPM, "npm"), ("tar", "tar")];
+const PROGRAMS: [(&str, &str); 5] =
+    [(CHROMIUM, "chromium"), (JAVA, "default-jre-headless"), (NODE, "nodejs"), (NPM, "npm"), ("tar", "tar")];
 const AXE: &str = "axe-core@4.14.1";
 const VNU: &str = "vnu-jar@26.9.27";
+const PLAYWRIGHT: &str = "playwright-core@1.64.1";
 
 /// Fails with the packages of the programs that are missing.
 pub fn require_programs() -> anyhow::Result<()> {
@@ -39,6 +41,8 @@ fn message(absent: impl Fn(&'static str) -> bool) -> Option<String> {
 pub struct Checkers {
     pub axe: PathBuf,
     pub vnu: PathBuf,
+    /// A directory.
+    pub playwright: PathBuf,
 }
 
 impl Checkers {
@@ -46,10 +50,11 @@ impl Checkers {
     pub fn unpacked(directory: &Path) -> anyhow::Result<Checkers> {
         let axe = unpack(directory, AXE)?.join("axe.min.js");
         let vnu = unpack(directory, VNU)?.join("build/dist/vnu.jar");
+        let playwright = unpack(directory, PLAYWRIGHT)?;
         for file in [&axe, &vnu] {
             ensure!(file.exists(), "{} is not in its package", file.display());
         }
-        Ok(Checkers { axe, vnu })
+        Ok(Checkers { axe, vnu, playwright })
     }
 }
 
