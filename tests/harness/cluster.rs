@@ -231,11 +231,14 @@ impl Cluster {
 
     /// The processes of `program` on a host, by their numbers outside the cluster.
     pub fn processes(&self, host: &str, program: &Path) -> Vec<Pid> {
-        let runs = |pid: &Pid| {
-            let path = format!("/proc/{}/exe", pid.as_raw_nonzero());
-            fs::read_link(path).is_ok_and(|path| path == program)
-        };
-        self.all_processes(host).into_iter().filter(runs).collect()
+        // By the file itself: below another root, the path of a process on a host is not ours.
+        let program = identity(program);
+        let runs = |pid: &Pid| identity(Path::new(&format!("/proc/{}/exe", pid.as_raw_nonzero()))) == program;
+        if program.is_some() {
+            self.all_processes(host).into_iter().filter(runs).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     fn name_space(&self, host: &str, kind: &str) -> PathBuf {
@@ -243,7 +246,6 @@ impl Cluster {
     }
 
     fn all_processes(&self, host: &str) -> Vec<Pid> {
-        let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
         let of_host = identity(&self.name_space(host, "uts"));
         let is_of_host = |number: &i32| identity(Path::new(&format!("/proc/{number}/ns/uts"))) == of_host;
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -273,6 +275,11 @@ impl Drop for Cluster {
         drop(self.undertaker.stdin.take());
         let _ = self.undertaker.wait();
     }
+}
+
+/// The device and the inode of a file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).map(|file| (file.dev(), file.ino())).ok()
 }
 
 fn is_possible() -> bool {

@@ -26,9 +26,7 @@ pub fn fathom_path() -> &'static Path {
 pub(crate) fn other_version_path() -> &'static Path {
     const NAME: &str = "fathom-test-other-version";
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        build(&["--package=fathom-tests", "--features=launchers", &format!("--example={NAME}")], NAME)
-    })
+    BINARY.get_or_init(|| build(&["--package=fathom-tests", &format!("--example={NAME}")], NAME))
 }
 
 /// A command that runs `fathom` with `home` as the user's home: its history and settings go there.

@@ -104,14 +104,17 @@ fn a_host_that_fails_ends_the_job_and_the_other_records_are_kept() {
             let directory = scratch();
             let out = directory.path().join("out");
             let options = format!(
-                "--fleet --fleet-out={} --fleet-prepare=20s --fleet-grace=1s --time_based --runtime=15 --rate_iops=50 \
+                "--fleet --fleet-out={} --fleet-prepare=20s --fleet-grace=1s --time_based --runtime=20 --rate_iops=400 \
                  --filename=data-${{fathom_RANK}}",
                 out.display()
             );
             (launcher, Program::start(&mut job(cluster, launcher, directory.path(), &options)), directory)
         });
         let all = begun.len() * RANKS;
-        assert!(wait_for(PATIENCE, || measuring(cluster) == all), "the ranks have not met");
+        if !wait_for(PATIENCE, || measuring(cluster) == all) {
+            let said = begun.map(|(launcher, job, _)| format!("{launcher:?}: {}", job.stderr()));
+            panic!("{} of {all} ranks measure\n{}", measuring(cluster), said.join("\n"));
+        }
         for rank in ranks_on(cluster, "h2") {
             let signal = if trouble == Trouble::Killed { Signal::KILL } else { Signal::STOP };
             let _ = kill_process(rank, signal);

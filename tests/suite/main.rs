@@ -20,9 +20,7 @@ mod fio_corpus;
 mod fio_logs;
 mod fio_output;
 mod fixtures;
-#[cfg(feature = "launchers")]
 mod fleet;
-#[cfg(feature = "launchers")]
 mod fleet_truth;
 mod guard_matrix;
 mod guard_race;
@@ -32,7 +30,6 @@ mod hostile_names;
 mod identify;
 mod imported_fio;
 mod killed;
-#[cfg(feature = "launchers")]
 mod launchers;
 mod live_view;
 mod monitor;
