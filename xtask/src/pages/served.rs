@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use fathom_tests::{Program, fathom};
@@ -97,7 +97,7 @@ impl Server {
 
     /// Waits until `place` exists: a run that begins has a number as soon as it is kept.
     fn wait_for(&self, place: &str) -> anyhow::Result<()> {
-        let began = Instant::now();
+        let began = crate::gate::now();
         while !self.has(place)? {
             ensure!(began.elapsed() < LONGEST, "{place} did not appear");
             std::thread::park_timeout(Duration::from_millis(100));
