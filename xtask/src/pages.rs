@@ -51,7 +51,7 @@ pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         for page in pages {
             let name = format!("{}: {}", served::NAME, page.name);
             let tried =
-                TriedPage { charts: page.charts, faults: page.faults, screens: SCREENS.len(), kib: None };
+                TriedPage { charts: page.charts, faults: page.faults, screens: page.screens, kib: None };
             println!("{}", tried.lines(&name).join("\n"));
         }
     }

@@ -1,6 +1,6 @@
 // Opens the pages of `fathom serve` as a reader does, on every screen, and follows a run to its end. Its argument is what to open and
 // where the tools are; it writes the pages and their pictures into the directory, and one line of JSON to standard output:
-// for each page its name, the number of its charts and its faults.
+// for each page its name, the numbers of its charts and of the screens it was opened on, and its faults.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
@@ -96,8 +96,9 @@ async function read(name, screen, use) {
   } catch (error) {
     reader.fault(`${error}`.split("\n")[0]);
   }
-  const result = results.get(name) ?? { name, charts: 0, faults: [] };
+  const result = results.get(name) ?? { name, charts: 0, screens: 0, faults: [] };
   result.charts = Math.max(result.charts, reader.charts);
+  result.screens += 1;
   result.faults.push(...reader.faults);
   results.set(name, result);
   await context.close();

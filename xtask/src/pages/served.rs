@@ -38,11 +38,12 @@ const FOLLOWED: [&str; 8] = [
     "--runtime=20",
 ];
 
-/// A page, as the script saw it on all screens.
+/// A page, as the script saw it on some or all screens.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ServedPage {
     pub name: String,
     pub charts: u64,
+    pub screens: usize,
     pub faults: Vec<String>,
 }
 
@@ -146,7 +147,8 @@ fn pages(document: &str) -> Option<Vec<ServedPage>> {
     let page = |page: &Value| {
         let faults = page["faults"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned);
         let name = page["name"].as_str()?.to_owned();
-        Some(ServedPage { name, charts: page["charts"].as_u64()?, faults: faults.collect() })
+        let screens = usize::try_from(page["screens"].as_u64()?).ok()?;
+        Some(ServedPage { name, charts: page["charts"].as_u64()?, screens, faults: faults.collect() })
     };
     document.as_array()?.iter().map(page).collect()
 }
@@ -157,9 +159,10 @@ mod tests {
 
     #[test]
     fn the_reader_tells_of_every_page() {
-        let told = pages(r#"[{"name": "runs", "charts": 0, "faults": ["390 px dark: x"]}]"#).unwrap();
+        let told =
+            pages(r#"[{"name": "runs", "charts": 0, "screens": 2, "faults": ["390 px dark: x"]}]"#).unwrap();
         let faults = vec!["390 px dark: x".to_owned()];
-        assert_eq!(told, [ServedPage { name: "runs".to_owned(), charts: 0, faults }]);
+        assert_eq!(told, [ServedPage { name: "runs".to_owned(), charts: 0, screens: 2, faults }]);
         assert!(pages("[]").unwrap().is_empty());
         assert!(pages("").is_none() && pages(r#"[{"name": "runs"}]"#).is_none());
     }
