@@ -132,7 +132,7 @@ impl Script<'_> {
                 "separate limits for reads and writes, and a further one for both together"
             }
             [DirectionSharing::Unknown, DirectionSharing::Unknown] => {
-                "reads and writes together reached no limit on both, or their rates varied too much to tell"
+                "inconclusive: reads and writes together reached no common limit, or their rates varied too much"
             }
             _ => return None,
         };

@@ -128,7 +128,7 @@ impl RequestJoiner {
     }
 
     /// The kernel counted `in_flight` requests at `at_ns`, and the events up to then were given. Where more are waited for, the kernel
-    /// did not tell of completions: of all where none was in flight, else most likely of the oldest ones.
+    /// did not report completions: of all where none was in flight, else most likely of the oldest ones.
     pub fn counted(&mut self, in_flight: u64, at_ns: u64) {
         let is_old = |waiting: &WaitingRequest, age_ns| {
             let request = &waiting.request;
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_that_the_kernel_did_not_tell_of_are_found_by_its_count() {
+    fn unreported_completions_are_found_by_the_kernels_count() {
         const MS: u64 = 1_000_000;
         let mut joiner = RequestJoiner::default();
         // Three at one offset, and a flush, which is not counted.

@@ -156,7 +156,7 @@ impl<'a> RecordedRequests<'a> {
         if self.overdue > 0 {
             let have = if self.overdue == 1 { "I/O has" } else { "I/Os have" };
             notes.push(format!(
-                "{} {have} no latency: the kernel did not tell of the completion, or it took longer than a minute",
+                "{} {have} no latency: the kernel reported no completion, or it took longer than a minute",
                 grouped(self.overdue)
             ));
         }

@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = u32::MAX as u64 / SECTOR_BYTES * SECTOR_BYTES;
 /// Where a request is in flight for longer, the kernel's count of them is read this often.
 const LOOK_NS: u64 = 100_000_000;
 
-/// Most time at the end in which completions are told and looked for.
+/// Longest wait for completion events at the end.
 const SETTLE_NS: u64 = LOOK_NS + 3 * TURN_NS;
 
 /// Records until the recording is over, or cannot be written.
@@ -137,7 +137,7 @@ impl TracedRecording {
         }
     }
 
-    /// Asks how many requests are in flight, where one has been for long: the kernel does not tell of every completion.
+    /// Asks how many requests are in flight, where one has been for long: some kernels do not report every completion.
     fn look_again(&mut self, now_ns: u64) {
         let waited_ns = now_ns.saturating_sub(self.joiner.next_ns(now_ns).max(self.looked_ns));
         if self.look.is_none() && waited_ns >= LOOK_NS {
