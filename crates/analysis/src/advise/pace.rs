@@ -25,7 +25,9 @@ const CLOSED_FROM: f64 = 0.7;
 const OPEN_TO: f64 = 0.3;
 /// Above this probability of a match by chance nothing can be said.
 const MOST_CHANCE: f64 = 0.5;
-/// Below this variance over the mean of the outstanding requests, clients limit them.
+/// Below this variance over the mean of the outstanding requests, clients limit them, if requests come at random. Requests that come
+/// by themselves have the squared variation of their distances (standard deviation over mean) for it where latencies are long (the
+/// asymptotic variance of a renewal process: Cox, Renewal Theory, 1962), so that regular ones need less.
 const LIMITED_BELOW: f64 = 0.5;
 /// Completions that are kept in mind.
 const MOST_KEPT: usize = 1 << 16;
@@ -152,6 +154,12 @@ impl PaceCounter {
         self.wakes.iter().map(share).fold(0.0, f64::max)
     }
 
+    /// 0 of requests at equal distances, 1 of those at random or in bursts.
+    fn irregularity(&self) -> f64 {
+        let variation = self.distances.stdev() / self.distances.mean().max(1.0);
+        (variation * variation).min(1.0)
+    }
+
     /// The pace of the requests so far.
     pub fn pace(&self) -> LoadPace {
         let lacks_latencies = self.lacking.saturating_mul(MOST_LACKING) > self.requests;
@@ -168,7 +176,7 @@ impl PaceCounter {
         let share = ((found - chance) / (1.0 - chance).max(1e-9)).max(self.woken_share());
         let mean = self.depth.0 as f64 / count;
         let variance = self.depth.1 as f64 / count - mean * mean;
-        let is_limited = mean >= 1.0 && variance / mean < LIMITED_BELOW;
+        let is_limited = mean >= 1.0 && variance / mean < LIMITED_BELOW * self.irregularity();
         match share {
             share if share >= CLOSED_FROM => LoadPace::Closed,
             share if share <= OPEN_TO && !is_limited => LoadPace::Open,
@@ -233,6 +241,10 @@ mod tests {
         // Every ms, and each takes 0.9 to 1 ms.
         let latency = |index: u64| 900_000 + index * 7919 % 100_000;
         assert_eq!(pace((0..2000).map(|index| (index * 1_000_000, latency(index)))), LoadPace::Open);
+        // Every 1.43 ms, and each takes 2 ms: one or two are always outstanding.
+        let at = |index: u64| index * 1_428_571 + index * 7919 % 40_000;
+        let latency = |index: u64| 1_950_000 + index * 104_729 % 60_000;
+        assert_eq!(pace((0..2000).map(|index| (at(index), latency(index)))), LoadPace::Open);
         // A day, by independent requests.
         let mut at = 0.0;
         let mut state = 1_u64;
@@ -244,6 +256,24 @@ mod tests {
             (at as u64, 300_000)
         });
         assert_eq!(pace(day.collect::<Vec<_>>()), LoadPace::Open);
+    }
+
+    #[test]
+    fn what_clients_limit_is_mixed() {
+        // Six clients that think between 0.3 and 3 ms after requests of 1 to 11 ms.
+        let mut ready = [0_u64; 6];
+        let mut state = 1_u64;
+        let mut draw = |most: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % most
+        };
+        let clients = (0..4000).map(|_| {
+            let client = (0..6).min_by_key(|client| ready[*client]).unwrap();
+            let (at, latency) = (ready[client], 1_000_000 + draw(10_000_000));
+            ready[client] = at + latency + 300_000 + draw(2_700_000);
+            (at, latency)
+        });
+        assert_eq!(pace(clients.collect::<Vec<_>>()), LoadPace::Mixed);
     }
 
     #[test]
