@@ -35,7 +35,18 @@ pub struct RequestJoiner {
     /// Completions of requests whose issue has not come.
     early: VecDeque<EarlyCompletion>,
     /// Events were lost at this time.
-    lost_at_ns: u64,
+    lost_at_ns: Option<u64>,
+    /// Requests that are waited for beyond those that the kernel counts, where there were such at the last count.
+    surplus: Option<Surplus>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Surplus {
+    /// The first and the last count that found it.
+    since_ns: u64,
+    until_ns: u64,
+    /// As many at the least, at each count.
+    least: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +81,15 @@ struct WaitingRequest {
     state: RequestState,
     /// The number of the previous request in flight of the same operation and offset; one that is no more waiting counts as none.
     older: Option<u64>,
+}
+
+impl WaitingRequest {
+    /// The kernel's count of requests in flight at `at_ns` includes it if it was in flight, and it was issued `age_ns` before.
+    fn is_counted(&self, age_ns: u64, at_ns: u64) -> bool {
+        // Flushes are not counted.
+        let is_waited_for = self.state == RequestState::InFlight && !self.request.op.is_sync();
+        is_waited_for && self.request.at_ns.saturating_add(age_ns) <= at_ns
+    }
 }
 
 impl RequestJoiner {
@@ -128,20 +148,38 @@ impl RequestJoiner {
     }
 
     /// The kernel counted `in_flight` requests at `at_ns`, and the events up to then were given. Where more are waited for, the kernel
-    /// did not report completions: of all where none was in flight, else most likely of the oldest ones.
+    /// did not report completions: of all where none was in flight, else most likely of the oldest ones, where the same is found for
+    /// as long as events may come late.
     pub fn counted(&mut self, in_flight: u64, at_ns: u64) {
-        let is_old = |waiting: &WaitingRequest, age_ns| {
-            let request = &waiting.request;
-            // Flushes are not counted.
-            let is_waited_for = waiting.state == RequestState::InFlight && !request.op.is_sync();
-            is_waited_for && request.at_ns.saturating_add(age_ns) <= at_ns
+        if in_flight == 0 {
+            self.surplus = None;
+            return self.give_up_oldest(usize::MAX, COUNTED_NS, at_ns);
+        }
+        let waited_for = self.waiting.iter().filter(|waiting| waiting.is_counted(0, at_ns)).count() as u64;
+        let found = waited_for.saturating_sub(in_flight) as usize;
+        if found == 0 {
+            self.surplus = None;
+            return;
+        }
+        let before = self.surplus.filter(|before| at_ns.saturating_sub(before.until_ns) <= DOUBTFUL_NS);
+        let surplus = Surplus {
+            since_ns: before.map_or(at_ns, |before| before.since_ns),
+            until_ns: at_ns,
+            least: before.map_or(found, |before| before.least.min(found)),
         };
-        let waited_for = self.waiting.iter().filter(|waiting| is_old(waiting, COUNTED_NS)).count() as u64;
-        let patience_ns = if in_flight == 0 { COUNTED_NS } else { DOUBTFUL_NS };
-        for _ in in_flight..waited_for {
-            let Some(place) = self.waiting.iter().position(|waiting| is_old(waiting, patience_ns)) else {
-                return;
-            };
+        let is_certain = at_ns.saturating_sub(surplus.since_ns) >= DOUBTFUL_NS;
+        self.surplus = (!is_certain).then_some(surplus);
+        if is_certain {
+            self.give_up_oldest(surplus.least, DOUBTFUL_NS, at_ns);
+        }
+    }
+
+    /// The completions of the `most` oldest requests were lost, as far as they are older than `age_ns`.
+    fn give_up_oldest(&mut self, most: usize, age_ns: u64, at_ns: u64) {
+        let counted =
+            self.waiting.iter().enumerate().filter(|(_, waiting)| waiting.is_counted(age_ns, at_ns));
+        let places: Vec<usize> = counted.map(|(place, _)| place).take(most).collect();
+        for place in places {
             self.leave(self.first + place as u64, RequestState::CompletionLost);
         }
     }
@@ -175,7 +213,7 @@ impl RequestJoiner {
 
     /// Events were lost at `at_ns`: requests that are in flight may be complete.
     pub fn lost(&mut self, at_ns: u64) {
-        self.lost_at_ns = at_ns;
+        self.lost_at_ns = Some(at_ns);
     }
 
     /// Passes the requests on before which none is in flight; `now_ns` is the time up to which events were given.
@@ -186,10 +224,11 @@ impl RequestJoiner {
         }
         while let Some(front) = self.waiting.front() {
             let age_ns = now_ns.saturating_sub(front.request.at_ns);
-            let patience_ns = match front.request.at_ns <= self.lost_at_ns {
-                true => DOUBTFUL_NS,
-                false => OVERDUE_NS,
-            };
+            let patience_ns =
+                match self.lost_at_ns.is_some_and(|lost_at_ns| front.request.at_ns <= lost_at_ns) {
+                    true => DOUBTFUL_NS,
+                    false => OVERDUE_NS,
+                };
             let is_given_up = age_ns > patience_ns || self.waiting.len() > MOST_WAITING;
             if front.state == RequestState::InFlight && !is_given_up {
                 break;
@@ -315,15 +354,16 @@ mod tests {
             [],
             "as many are in flight, or they may not have been counted"
         );
-        joiner.counted(2, 999 * MS);
-        assert_eq!(ready(&mut joiner, 999 * MS), [], "which of them is not known: they are waited for");
-        joiner.counted(3, 1001 * MS);
-        assert_eq!(ready(&mut joiner, 1001 * MS), [(0, None)], "the oldest");
-        joiner.completed(Op::Read, 0, 1002 * MS);
-        assert_eq!(ready(&mut joiner, 1002 * MS), [(1, Some(1002 * MS - 1))]);
-        joiner.counted(0, 1003 * MS);
-        joiner.completed(Op::Sync, 0, 1004 * MS);
-        let joined = joiner.ready(1004 * MS, |_| {});
+        joiner.counted(2, 200 * MS);
+        joiner.counted(3, 1100 * MS);
+        assert_eq!(ready(&mut joiner, 1100 * MS), [], "events may be late: they are waited for");
+        joiner.counted(3, 1200 * MS);
+        assert_eq!(ready(&mut joiner, 1200 * MS), [(0, None)], "the oldest");
+        joiner.completed(Op::Read, 0, 1202 * MS);
+        assert_eq!(ready(&mut joiner, 1202 * MS), [(1, Some(1202 * MS - 1))]);
+        joiner.counted(0, 1203 * MS);
+        joiner.completed(Op::Sync, 0, 1204 * MS);
+        let joined = joiner.ready(1204 * MS, |_| {});
         assert_eq!(joined, JoinedRequests { ios: 3, without_latency: 2 });
         assert!(joiner.latest.is_empty() && joiner.waiting.is_empty());
         // The one in the middle left.
@@ -333,6 +373,26 @@ mod tests {
         joiner.completed(Op::Read, 0, 20);
         assert_eq!(ready(&mut joiner, 30), [(0, Some(10)), (1, None), (2, Some(18))]);
         assert!(joiner.latest.is_empty());
+    }
+
+    #[test]
+    fn an_unreported_completion_is_found_beside_requests_in_flight() {
+        const MS: u64 = 1_000_000;
+        // A request is in flight at every count; the first one's completion is not reported, or it is slow.
+        let given_up = |is_slow: bool| {
+            let mut joiner = RequestJoiner::default();
+            joiner.issued(request(0, 0));
+            (1..30).any(|tenth: u64| {
+                let at_ns = tenth * 100 * MS;
+                joiner.issued(request(at_ns - MS, 4096));
+                // Now and then the kernel counts a completion whose event comes later.
+                let late = u64::from(tenth.is_multiple_of(5));
+                joiner.counted(1 + u64::from(is_slow) - late, at_ns);
+                joiner.completed(Op::Read, 4096, at_ns + MS);
+                ready(&mut joiner, at_ns + 2 * MS).contains(&(0, None))
+            })
+        };
+        assert_eq!((given_up(false), given_up(true)), (true, false));
     }
 
     #[test]
