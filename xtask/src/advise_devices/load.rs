@@ -13,6 +13,9 @@ pub const SIZE: u64 = 1 << 30;
 const READS: f64 = 0.7;
 /// Most requests of a burst: the loop device that is recorded holds 128.
 const MOST_AT_ONCE: f64 = 100.0;
+/// An open load begins after this time: what the program itself reads of a device to be written, which is recorded too, is complete
+/// by then on the slowest volume.
+pub const LEAD_S: f64 = 3.0;
 /// Pareto's exponent, and the smallest burst.
 const TAIL: f64 = 1.4;
 const LEAST: f64 = 2.6;
@@ -62,7 +65,8 @@ pub fn iolog(case: &AdviseCase, target: &str) -> String {
     let mut noise = RepeatableNoise::seeded(case.seed ^ 0x5eed);
     let mut text = format!("fio version 3 iolog\n0 {target} add\n0 {target} open\n");
     let mut last = 0;
-    for at_us in arrivals(case.shape, case.seed) {
+    let lead_us = (LEAD_S * 1e6) as u64;
+    for at_us in arrivals(case.shape, case.seed).into_iter().map(|at_us| lead_us + at_us) {
         let offset = (noise.even() * (SIZE / BLOCK) as f64) as u64 * BLOCK;
         let operation = if noise.even() < READS { "read" } else { "write" };
         // Writing to a String cannot fail.
@@ -72,10 +76,11 @@ pub fn iolog(case: &AdviseCase, target: &str) -> String {
     text + &format!("{last} {target} close\n")
 }
 
-/// The words after `fathom fio` of a load on `target`; `log` is its iolog.
-pub fn arguments(case: &AdviseCase, target: &str, log: &str) -> Vec<String> {
+/// The words after `fathom fio` of a load on `target`; `log` is its iolog, and names of the latency logs begin with `latencies`.
+pub fn arguments(case: &AdviseCase, target: &str, log: &str, latencies: &str) -> Vec<String> {
     let mut words: Vec<String> =
         ["--name=load", "--direct=1", "--output-format=json", "--eta=never"].map(str::to_owned).to_vec();
+    words.push(format!("--write_lat_log={latencies}"));
     match case.shape {
         LoadShape::Database(clients) => {
             words.extend(
@@ -129,6 +134,6 @@ mod tests {
         let requests = text.lines().filter(|line| line.ends_with(" 8192")).count();
         assert_eq!(requests, arrivals(case.shape, case.seed).len());
         assert!(text.ends_with("close\n"));
-        assert!(arguments(&AdviseCase::of(4), "x", "").iter().any(|word| word == "--numjobs=8"));
+        assert!(arguments(&AdviseCase::of(4), "x", "", "").iter().any(|word| word == "--numjobs=8"));
     }
 }

@@ -1,6 +1,6 @@
 //! One case: recorded, predicted, and run on the volumes that were predicted.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fathom_tests::{CappedDisk, Need, Program, fathom, run, scratch, wait_for};
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::case::{AdviseCase, candidate};
-use super::load::{BLOCK, SIZE, arguments, iolog};
+use super::load::{BLOCK, LEAD_S, SIZE, arguments, iolog};
 
 /// What the campaign needs of the machine.
 pub const NEEDS: &[Need] = &[
@@ -107,29 +107,53 @@ fn load(case: &AdviseCase, home: &Path, target: &Path) -> RunFigures {
     let target = target.display().to_string();
     let log = home.join("load.iolog");
     std::fs::write(&log, iolog(case, &target)).expect("the scratch directory is ours");
+    // In a directory of its own: a run leaves a log for each client.
+    let logs = tempfile::tempdir_in(home).expect("the scratch directory is ours");
+    let latencies = logs.path().join("load").display().to_string();
     let mut command = fathom(home);
-    command.arg("fio").args(arguments(case, &target, &log.display().to_string()));
+    command.arg("fio").args(arguments(case, &target, &log.display().to_string(), &latencies));
     let ended = Program::start(command.current_dir(home)).finish_within(LONGEST);
     ended.assert_code(0);
-    figures(&ended.document())
+    let lead_s = if case.is_closed() { 0.0 } else { LEAD_S };
+    figures(&ended.document(), &completion_log(logs.path()), lead_s)
 }
 
-/// The figures in a document of `fathom fio`.
-fn figures(document: &Value) -> RunFigures {
+/// The lines of the logs of completion latencies of all clients.
+fn completion_log(directory: &Path) -> String {
+    let files =
+        std::fs::read_dir(directory).expect("the directory is ours").flatten().map(|file| file.path());
+    let is_completion = |file: &PathBuf| file.display().to_string().contains("_clat.");
+    files.filter(is_completion).filter_map(|file| std::fs::read_to_string(file).ok()).collect()
+}
+
+/// The figures in a document of `fathom fio`, whose load begins `lead_s` after the run, and in its log of latencies: percentiles of the
+/// document end at 17 s, as fio's do.
+fn figures(document: &Value, log: &str, lead_s: f64) -> RunFigures {
     let job = &document["jobs"][0];
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let of = |direction: &str| {
-        let found = &job[direction]["clat_ns"]["percentile"];
-        ["50.000000", "99.000000"].map(|name| number(&found[name]))
+        let mut latencies: Vec<u64> = log.lines().filter_map(|line| latency_ns(line, direction)).collect();
+        latencies.sort_unstable();
+        [50, 99].map(|percent| {
+            let rank = (latencies.len() * percent).div_ceil(100).max(1);
+            latencies.get(rank - 1).map_or(0.0, |latency| *latency as f64)
+        })
     };
     let runtimes = ["read", "write"].map(|direction| number(&job[direction]["runtime"]));
     RunFigures {
         ios: number(&job["read"]["total_ios"]) + number(&job["write"]["total_ios"]),
-        seconds: runtimes.into_iter().fold(0.0, f64::max) / 1e3,
-        read_ns: of("read"),
-        write_ns: of("write"),
+        seconds: runtimes.into_iter().fold(0.0, f64::max) / 1e3 - lead_s,
+        read_ns: of("0"),
+        write_ns: of("1"),
         exhausted_s: None,
     }
+}
+
+/// The latency in a line of a log, `time ms, latency ns, direction, ...`, if it is of this direction.
+fn latency_ns(line: &str, direction: &str) -> Option<u64> {
+    let mut fields = line.split(", ").skip(1);
+    let (latency, of) = (fields.next()?, fields.next()?);
+    latency.parse().ok().filter(|_| of == direction)
 }
 
 #[cfg(test)]
@@ -140,18 +164,18 @@ mod tests {
 
     #[test]
     fn figures_of_a_document() {
-        let of = |ios: u64, ms: u64, p50: u64| {
-            json!({"total_ios": ios, "runtime": ms,
-                "clat_ns": {"percentile": {"50.000000": p50, "99.000000": 9 * p50}}})
-        };
-        let document = json!({"jobs": [{"read": of(70, 2000, 100), "write": of(30, 1999, 200)}]});
+        let of = |ios: u64, ms: u64| json!({"total_ios": ios, "runtime": ms});
+        let document = json!({"jobs": [{"read": of(150, 3000), "write": of(1, 2999)}]});
+        // Reads of 1 to 150 ns, and a write.
+        let reads: String = (1..=150).rev().map(|ns| format!("{ns}, {ns}, 0, 8192, 0\n")).collect();
+        let log = reads + "7, 20000000000, 1, 8192, 0\n";
         let expected = RunFigures {
-            ios: 100.0,
+            ios: 151.0,
             seconds: 2.0,
-            read_ns: [100.0, 900.0],
-            write_ns: [200.0, 1800.0],
+            read_ns: [75.0, 149.0],
+            write_ns: [20e9, 20e9],
             exhausted_s: None,
         };
-        assert_eq!(figures(&document), expected);
+        assert_eq!(figures(&document, &log, 1.0), expected);
     }
 }
