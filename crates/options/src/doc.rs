@@ -204,7 +204,7 @@ const PAGE_HEAD: &str = "\
 - Options that contradict one another or lack their partner are refused: a `thinktime_spin` above its `thinktime`, a `wait_for` that
   names no earlier job, a `cgroup_weight` without `cgroup`, `verify=pattern` without a pattern, `verify_only` without `verify`,
   `zonesize` without `zonemode` or the reverse, `rate_min` with `rate_iops_min`, `dedupe_percentage` with `verify`, `read_iolog` with
-  `verify` or a rate.
+  `verify` or a rate, `bs_is_seq_rand` in a job whose requests are random in part (`percentage_random`, `rw=randread:8`).
 - Names that mean nothing are refused where they are given: an `opendir` that does not exist, an unknown error in `ignore_error`, an
   unknown operation in `replay_skip`, an exponent of 0 in `random_distribution=zipf`.
 - A job that cannot be prepared (no size, a block that direct I/O cannot have, a missing file with `allow_file_create=0`) is refused

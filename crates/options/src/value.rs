@@ -10,14 +10,15 @@ use fathom_model::plan::SizeSpec;
 pub fn integer(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let (digits, suffix, radix) = split_number(trimmed)?;
-    let number =
-        u64::from_str_radix(digits, radix).map_err(|_| format!("{digits} does not fit into 64 bits"))?;
+    let too_large = |what: &str| format!("{what} does not fit into 63 bits");
+    let number = u64::from_str_radix(digits, radix).map_err(|_| too_large(digits))?;
     let scale = size_scale(suffix).ok_or_else(|| {
         format!(
             "'{suffix}' is not a size suffix: use k, m, g, t, p (powers of 1024) or kib, mib, gib (of 1000)"
         )
     })?;
-    number.checked_mul(scale).ok_or_else(|| format!("{trimmed} does not fit into 64 bits"))
+    let whole = number.checked_mul(scale).filter(|whole| i64::try_from(*whole).is_ok());
+    whole.ok_or_else(|| too_large(trimmed))
 }
 
 /// An [`integer`] that may be negative.
@@ -324,9 +325,11 @@ mod tests {
             ("0x2000", Some(8192)),
             ("0X10k", Some(16384)),
             ("0x10b", Some(0x10b)),
-            ("18446744073709551615", Some(u64::MAX)),
+            ("9223372036854775807", Some(i64::MAX as u64)),
+            ("9223372036854775808", None),
             ("18446744073709551616", None),
-            ("16384p", None),
+            ("8191p", Some(8191 << 50)),
+            ("8192p", None),
             ("", None),
             ("k", None),
             ("0x", None),

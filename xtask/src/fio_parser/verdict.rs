@@ -56,6 +56,11 @@ const DOCUMENTED: &[&str] = &[
     "failed parsing opendir",
     "requires an argument",
     "a weight of a control group and no cgroup",
+    "does not fit into 63 bits",
+    "bs_is_seq_rand=1, and requests of both kinds",
+    "has trim_percentage=",
+    // What fio refuses when it prepares the job, and not with --parse-only.
+    "rate and rate_iops are mutually exclusive",
 ];
 
 /// Parts of messages by which Debian's fio refuses options that are newer.

@@ -55,6 +55,19 @@ const fn share(name: &'static str, doc: &'static str) -> OptionRow<JobOptions> {
     OptionRow { name, aliases: &[], kind, default: "", doc, apply: |_, text| numbers(text, 1.0) }
 }
 
+/// A number of open zones, of which fio knows so many at most.
+const fn open_zones(name: &'static str) -> OptionRow<JobOptions> {
+    let kind = OptionValueKind::Int;
+    OptionRow {
+        name,
+        aliases: &[],
+        kind,
+        default: "",
+        doc: ZBD,
+        apply: |_, text| value::integer_in(text, 0, 4096).map(drop),
+    }
+}
+
 const ZBD: &str = "It means something only with zonemode=zbd, which is refused.";
 const PLACEMENT: &str = "It means something only with fdp=1 or dataplacement, which are refused.";
 const MERGING: &str = "It means something only with merge_blktrace_file, which is refused.";
@@ -198,8 +211,8 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     },
     checked("zonecapacity", &[], OptionValueKind::Size, ZBD),
     checked("read_beyond_wp", &[], OptionValueKind::Bool, ZBD),
-    checked("max_open_zones", &[], OptionValueKind::Int, ZBD),
-    checked("job_max_open_zones", &[], OptionValueKind::Int, ZBD),
+    open_zones("max_open_zones"),
+    open_zones("job_max_open_zones"),
     checked("ignore_zone_limits", &[], OptionValueKind::Bool, ZBD),
     share("zone_reset_threshold", ZBD),
     share("zone_reset_frequency", ZBD),
@@ -216,3 +229,25 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     checked("merge_blktrace_scalars", &[], OptionValueKind::Floats, MERGING),
     checked("merge_blktrace_iters", &[], OptionValueKind::Floats, MERGING),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_without_effect_are_bounded_as_fio_bounds_them() {
+        let row = |name| ROWS.iter().find(|row| row.name == name).unwrap();
+        let check = |name, text, is_taken| {
+            assert_eq!(
+                (row(name).apply)(&mut JobOptions::default(), text).is_ok(),
+                is_taken,
+                "{name}={text}"
+            );
+        };
+        check("max_open_zones", "4096", true);
+        check("max_open_zones", "4097", false);
+        check("job_max_open_zones", "1m", false);
+        check("zonecapacity", "9223372036854775807", true);
+        check("zonecapacity", "9223372036854775808", false);
+    }
+}
