@@ -36,6 +36,8 @@ enum Comparison {
     Status,
     /// Not even the exit status: Debian's fio does not know the option, so only fathom's exit status counts.
     Newer,
+    /// Requests and bytes of each direction, unless a signal ended fio: Debian's crashes now and then.
+    Crashes,
 }
 
 /// What one program made of a job file.
@@ -80,6 +82,7 @@ fn part(path: &Path) -> Vec<CorpusJob> {
             "keys" => Comparison::Keys,
             "status" => Comparison::Status,
             "newer" => Comparison::Newer,
+            "crashes" => Comparison::Crashes,
             other => panic!("{}: {other} is no comparison", path.display()),
         };
         CorpusJob { part: part.clone(), name: name.to_owned(), text: text.to_owned(), comparison }
@@ -94,14 +97,15 @@ impl CorpusJob {
     /// When one of them cannot be run, or prints a document that cannot be read.
     pub fn differences(&self, ours: Command, fio: Command) -> Vec<String> {
         let ours = self.run(ours);
+        let failure = || format!("{}/{}: exit status {:?}", self.part, self.name, ours.status);
+        let own = || if ours.status == Some(0) { Vec::new() } else { vec![failure()] };
         if self.comparison == Comparison::Newer {
-            let failed = ours.status != Some(0);
-            return failed
-                .then(|| format!("{}/{}: exit status {:?}", self.part, self.name, ours.status))
-                .into_iter()
-                .collect();
+            return own();
         }
         let fios = self.run(fio);
+        if self.comparison == Comparison::Crashes && fios.status.is_none() {
+            return own();
+        }
         let mut differences = Vec::new();
         let mut compare = |what: &str, ours: String, fios: String| {
             if ours != fios {
@@ -146,7 +150,7 @@ impl CorpusJob {
         let ops = ["read", "write", "trim"].map(|op| (count(op, "total_ios"), count(op, "io_bytes")));
         let syncs = &job["sync"]["lat_ns"]["N"];
         let amounts = match self.comparison {
-            Comparison::Counts => format!("{ops:?} and {syncs} syncs"),
+            Comparison::Counts | Comparison::Crashes => format!("{ops:?} and {syncs} syncs"),
             Comparison::Bytes => format!("{:?}", ops.map(|(_, bytes)| bytes)),
             Comparison::Sums => {
                 format!("{:?}", ops.iter().fold((0, 0), |sum, op| (sum.0 + op.0, sum.1 + op.1)))

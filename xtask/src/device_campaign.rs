@@ -47,7 +47,7 @@ impl CampaignArguments {
             let mut number = || -> anyhow::Result<u64> {
                 let value = words.next().with_context(|| format!("{word} needs a value"))?;
                 let number = value.parse().ok().filter(|number| (1..=10_000).contains(number));
-                number.with_context(|| format!("{word} is a whole number above 0"))
+                number.with_context(|| format!("{word} is a whole number from 1 to 10000"))
             };
             match *word {
                 "--cases" => asked.cases = number()?,
@@ -131,7 +131,7 @@ mod tests {
         let asked = CampaignArguments { cases: 8, jobs: 2, fresh: true, only: Some("decay".to_owned()) };
         assert_eq!(parsed(&["--cases", "8", "--jobs", "2", "--fresh", "--only", "decay"]), Ok(asked));
         assert_eq!(parsed(&["--cases"]), Err("--cases needs a value".to_owned()));
-        assert_eq!(parsed(&["--jobs", "0"]), Err("--jobs is a whole number above 0".to_owned()));
+        assert_eq!(parsed(&["--jobs", "0"]), Err("--jobs is a whole number from 1 to 10000".to_owned()));
         assert!(parsed(&["--hours", "1"]).is_err());
     }
 }
