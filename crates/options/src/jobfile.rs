@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::arithmetic;
 use crate::cli::ParseEnvironment;
 use crate::error::{JobFilePosition, OptionError};
-use crate::pasted::{as_meant, meant_value};
+use crate::pasted::{as_meant, meant_name, meant_value};
 
 /// Largest job file, includes included, in bytes. A reader need not return more than one byte above it.
 pub const JOB_FILE_LIMIT: usize = 1 << 20;
@@ -105,7 +105,16 @@ impl JobFileParser<'_> {
             return Ok(());
         }
         if line.starts_with('[') {
-            let name = section_name(line, &place)?;
+            let written = section_name(line, &place)?;
+            let name = meant_name(written);
+            if name.is_empty() {
+                return Err(nameless(&place, line));
+            }
+            if name != written {
+                let JobFilePosition { file, line, .. } = &place;
+                let note = as_meant(&format!("{file}:{line}: '[{written}]'"), &format!("'[{name}]'"));
+                self.found.notes.push(note);
+            }
             if depth > 0 {
                 let remedy = "include only options, and open the section in the including file";
                 return Err(refused(place, "No new sections in included files", remedy));
@@ -187,7 +196,7 @@ fn located(place: &JobFilePosition, piece: &str) -> JobFilePosition {
     JobFilePosition { column, ..place.clone() }
 }
 
-fn section_name(line: &str, place: &JobFilePosition) -> Result<String, OptionError> {
+fn section_name<'l>(line: &'l str, place: &JobFilePosition) -> Result<&'l str, OptionError> {
     let ends = |rest: &str| rest.trim_start().is_empty() || rest.trim_start().starts_with([';', '#']);
     let end = line.char_indices().filter(|(_, c)| *c == ']').find(|(at, _)| ends(&line[at + 1..]));
     let Some((end, _)) = end else {
@@ -198,10 +207,11 @@ fn section_name(line: &str, place: &JobFilePosition) -> Result<String, OptionErr
         ));
     };
     let name = line[1..end].trim();
-    if name.is_empty() {
-        return Err(refused(located(place, line), "the section has no name", "write [NAME], or [global]"));
-    }
-    Ok(name.to_owned())
+    if name.is_empty() { Err(nameless(place, line)) } else { Ok(name) }
+}
+
+fn nameless(place: &JobFilePosition, line: &str) -> OptionError {
+    refused(located(place, line), "the section has no name", "write [NAME], or [global]")
 }
 
 /// The file of an `include FILE` line.

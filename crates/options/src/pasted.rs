@@ -36,6 +36,19 @@ pub(crate) fn meant_value(value: &str) -> &str {
     unquoted(value.trim_matches(|c| BLANKS.contains(&c) || INVISIBLE.contains(&c)))
 }
 
+/// The name of a section as it was meant, so that a command line with the same name means the same.
+pub(crate) fn meant_name(name: &str) -> String {
+    let name = name.replace(BLANKS, " ");
+    let mut meant = name.as_str();
+    loop {
+        let inner = unquoted(meant.trim_matches(|c: char| c.is_whitespace() || INVISIBLE.contains(&c)));
+        if inner == meant {
+            return meant.to_owned();
+        }
+        meant = inner;
+    }
+}
+
 /// The note that `written` is read as `meant`.
 pub(crate) fn as_meant(written: &str, meant: &str) -> String {
     format!("note: {written} is read as {meant}: it has characters of a web page")
@@ -117,6 +130,23 @@ mod tests {
             let (meant, notes) = read(words);
             assert_eq!(meant, expected);
             assert!(notes > 0, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_sections_are_read_as_on_a_command_line() {
+        for (name, expected) in [
+            ("a\u{feff}", "a"),
+            ("\u{201c}my job\u{201d}", "my job"),
+            ("\u{201c}\u{200b}\u{2018}a\u{2019}\u{201d}", "a"),
+            ("a\u{a0}-b", "a -b"),
+            ("a\u{200b}b", "a\u{200b}b"),
+            ("\u{feff}", ""),
+        ] {
+            let name = meant_name(name);
+            assert_eq!(name, expected);
+            let words = [format!("--name={name}")];
+            assert_eq!(meant(&words).0, words);
         }
     }
 
