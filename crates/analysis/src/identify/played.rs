@@ -23,6 +23,8 @@ pub(crate) struct PlayedDevice {
     pub(crate) shows_others: bool,
     /// Shares of the CPU time that anybody used, and that was withheld.
     pub(crate) cpu: (f64, f64),
+    /// Shares that our thread used, and used or waited for.
+    pub(crate) client: (f64, f64),
     pub(crate) turn_s: f64,
     pub(crate) latency_ns: u64,
     /// Credit beyond a baseline.
@@ -76,6 +78,7 @@ impl PlayedDevice {
             others: Box::new(|_| 0.0),
             shows_others: true,
             cpu: (0.0, 0.0),
+            client: (0.0, 0.0),
             turn_s: 0.001,
             latency_ns: 60_000,
             credit: None,
@@ -166,7 +169,7 @@ impl PlayedDevice {
         let share = ios * seconds / (all.len() as f64).max(1.0);
         let others = OtherIo { ios, bytes: ios * 4096.0, share };
         let all_ns = elapsed_ns.saturating_sub(begin) as f64;
-        let cpu = Cpu { all_ns, busy_ns: self.cpu.0 * all_ns, withheld_ns: self.cpu.1 * all_ns };
+        let cpu = Cpu::of_shares(all_ns, self.cpu, self.client);
         Seen::played(probe.id(index), read, elapsed_ns, (others, cpu))
     }
 }
@@ -290,19 +293,20 @@ fn a_bucket_is_one_also_behind_turns() {
 
 #[test]
 fn a_fall_that_a_lack_of_processors_explains_is_no_bucket() {
-    for (base, cpu, is_bucket) in [
-        (800.0, (0.97, 0.0), false),
-        (800.0, (0.6, 0.3), false),
-        (800.0, (0.6, 0.15), true),
-        (800.0, (0.5, 0.0), true),
-        (200.0, (0.97, 0.3), true),
+    for (base, cpu, client, is_bucket) in [
+        (800.0, (0.97, 0.0), (0.0, 0.0), false),
+        (800.0, (0.6, 0.3), (0.0, 0.0), false),
+        (800.0, (0.5, 0.0), (0.0, 0.0), true),
+        (200.0, (0.97, 0.3), (0.0, 0.0), true),
+        (200.0, (0.97, 0.3), (0.3, 0.97), false),
+        (200.0, (0.97, 0.3), (0.03, 0.97), true),
     ] {
-        let credit = PlayedCredit { base, capacity: 8_000.0, left: Cell::new((8_000.0, 0.0)) };
-        let device = PlayedDevice { cpu, credit: Some(credit), ..PlayedDevice::with_iops(|_| 1000.0) };
+        let credit = Some(PlayedCredit { base, capacity: 8_000.0, left: Cell::new((8_000.0, 0.0)) });
+        let device = PlayedDevice { cpu, client, credit, ..PlayedDevice::with_iops(|_| 1000.0) };
         let found = device.identified(300);
-        assert_eq!(found.bursts.len(), usize::from(is_bucket), "{base} {cpu:?}: {:#?}", found.confounders);
+        assert_eq!(found.bursts.len(), usize::from(is_bucket), "{base} {cpu:?} {client:?}");
         let is_short = found.confounders.iter().any(|cause| cause.id == Confounder::CpuSteal);
-        assert_eq!(is_short, !is_bucket, "{base} {cpu:?}: {:#?}", found.confounders);
+        assert_eq!(is_short, !is_bucket, "{base} {cpu:?} {client:?}");
     }
 }
 
