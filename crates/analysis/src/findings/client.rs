@@ -33,12 +33,18 @@ pub(crate) const CPU_WAIT_REMEDY: &str =
     "Stop the other processes, or measure on a machine with spare CPU time.";
 
 /// CPU time of a worker, or of what submits in its place, ns.
-fn cpu_ns(job: &JobRecord) -> u64 {
+pub(crate) fn cpu_ns(job: &JobRecord) -> u64 {
     let (cpu, threads) = (&job.measured.cpu, &job.measured.kernel_threads);
     if threads.submitter_ns > 0 { threads.submitter_ns } else { cpu.user_ns + cpu.system_ns }
 }
 
-/// The same as a share of its time.
+/// Share of its time for which a worker was ready to run and waited for a CPU.
+pub(crate) fn run_queue_wait_share(job: &JobRecord) -> f64 {
+    let measured = &job.measured;
+    measured.cpu.run_queue_wait_ns as f64 / measured.elapsed_ns().max(1) as f64
+}
+
+/// CPU time of a worker, or of what submits in its place, as a share of its time.
 fn share(job: &JobRecord) -> f64 {
     let cpu_ns = cpu_ns(job);
     if cpu_ns < LEAST_CPU_NS { 0.0 } else { cpu_ns as f64 / job.measured.elapsed_ns().max(1) as f64 }
@@ -67,10 +73,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> 
 
 /// Threads that were ready to run and were not: the one that waited longest.
 fn waited(row: &RecordRow<'_>) -> Option<Finding> {
-    let share = |job: &JobRecord| {
-        let measured = &job.measured;
-        measured.cpu.run_queue_wait_ns as f64 / measured.elapsed_ns().max(1) as f64
-    };
+    let share = run_queue_wait_share;
     let longest = row.jobs().iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
     if row.summary.measured_ns < LEAST_SPAN_NS || share(longest) <= WAITED {
         return None;

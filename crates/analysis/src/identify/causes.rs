@@ -19,10 +19,10 @@ const MORE_THAN_BEFORE: f64 = 3.0;
 /// at most so much of a rate.
 const BUSY: f64 = 0.9;
 const LOST_TO_BUSY: f64 = 0.35;
-/// A thread that used or waited for a processor for the first of these shares of its time, and used one for the second, has the rate
-/// that its processors allow: requests of a limited volume leave it waiting for the volume.
-const CLAIMED: f64 = 0.9;
-const USED: f64 = 0.1;
+/// The rate is the client's, not the device's, where the worker is runnable for the first of these shares of its time and on a CPU
+/// for the second. A worker whose device limits the rate waits for the device; it uses little CPU time even where it waits for CPUs.
+const RUNNABLE: f64 = 0.9;
+const ON_CPU: f64 = 0.1;
 /// Share of a fall that other processes explain, from which on it is theirs.
 const OTHERS_EXPLAIN: f64 = 0.25;
 /// A rate is still that before a fall until it is lower by this share of the fall.
@@ -181,12 +181,11 @@ impl Script<'_> {
             return Some(format!("{:.0} % of the CPU time was withheld", withheld * 100.0));
         }
         let before = self.cpu(bucket, false);
-        let is_bound = |cpu: Cpu| cpu.claimed_share() >= CLAIMED && cpu.used_share() >= USED;
+        let is_bound = |cpu: Cpu| cpu.runnable_share() >= RUNNABLE && cpu.worker_share() >= ON_CPU;
         if low.busy_share() > BUSY && is_bound(before) && is_bound(low) {
-            let claimed = low.claimed_share().min(1.0) * 100.0;
-            return Some(format!(
-                "the client used or waited for a CPU {claimed:.0} % of the time, as before"
-            ));
+            let runnable = low.runnable_share().min(1.0) * 100.0;
+            let why = "on a busy CPU, or waiting for one";
+            return Some(format!("the worker was {why}, {runnable:.0} % of the time, as before"));
         }
         let is_short = low.busy_share() > BUSY && lost <= LOST_TO_BUSY;
         is_short.then(|| format!("the CPUs were {:.0} % busy", low.busy_share() * 100.0))

@@ -23,7 +23,7 @@ pub(crate) struct PlayedDevice {
     pub(crate) shows_others: bool,
     /// Shares of the CPU time that anybody used, and that was withheld.
     pub(crate) cpu: (f64, f64),
-    /// Shares that our thread used, and used or waited for.
+    /// Shares of its time for which the worker was on a CPU, and was runnable.
     pub(crate) client: (f64, f64),
     pub(crate) turn_s: f64,
     pub(crate) latency_ns: u64,
@@ -296,10 +296,13 @@ fn a_fall_that_a_lack_of_processors_explains_is_no_bucket() {
     for (base, cpu, client, is_bucket) in [
         (800.0, (0.97, 0.0), (0.0, 0.0), false),
         (800.0, (0.6, 0.3), (0.0, 0.0), false),
+        (800.0, (0.6, 0.15), (0.0, 0.0), true),
         (800.0, (0.5, 0.0), (0.0, 0.0), true),
         (200.0, (0.97, 0.3), (0.0, 0.0), true),
         (200.0, (0.97, 0.3), (0.3, 0.97), false),
         (200.0, (0.97, 0.3), (0.03, 0.97), true),
+        (200.0, (0.97, 0.3), (0.3, 0.6), true),
+        (200.0, (0.5, 0.3), (0.3, 0.97), true),
     ] {
         let credit = Some(PlayedCredit { base, capacity: 8_000.0, left: Cell::new((8_000.0, 0.0)) });
         let device = PlayedDevice { cpu, client, credit, ..PlayedDevice::with_iops(|_| 1000.0) };

@@ -4,6 +4,7 @@ use std::ops::Add;
 
 use fathom_record::{HostInterval, JobRecord, Latency, PhaseOutcome, TargetRecord, TestRecord, TestStatus};
 
+use crate::findings::client::{cpu_ns, run_queue_wait_share};
 use crate::findings::device_view::{ForeignIo, foreign_io};
 use crate::identified::IoScope;
 use crate::pattern::block_name;
@@ -198,28 +199,31 @@ pub(crate) struct Cpu {
     pub(crate) busy_ns: f64,
     /// What others had of it, what a quota withheld, and what a thread that was ready to run waited for, as a share of its time.
     pub(crate) withheld_ns: f64,
-    /// What the busiest of our threads used, and beside it what it waited for, both as shares of its time.
-    pub(crate) used_ns: f64,
-    pub(crate) claimed_ns: f64,
+    /// The share of its time for which the busiest worker was on a CPU, of `all_ns`.
+    pub(crate) worker_ns: f64,
+    /// The same for which that worker was runnable: on a CPU, or waiting for one.
+    pub(crate) runnable_ns: f64,
 }
 
 impl Cpu {
     /// Of a probe that was played in a test.
     #[cfg(test)]
-    pub(crate) fn of_shares(all_ns: f64, (busy, withheld): (f64, f64), (used, claimed): (f64, f64)) -> Cpu {
+    pub(crate) fn of_shares(
+        all_ns: f64,
+        (busy, withheld): (f64, f64),
+        (worker, runnable): (f64, f64),
+    ) -> Cpu {
         let of = |share: f64| share * all_ns;
-        let (busy_ns, withheld_ns, used_ns, claimed_ns) = (of(busy), of(withheld), of(used), of(claimed));
-        Cpu { all_ns, busy_ns, withheld_ns, used_ns, claimed_ns }
+        let (busy_ns, withheld_ns) = (of(busy), of(withheld));
+        Cpu { all_ns, busy_ns, withheld_ns, worker_ns: of(worker), runnable_ns: of(runnable) }
     }
 
-    /// The busiest of our threads used this share of its time.
-    pub(crate) fn used_share(&self) -> f64 {
-        self.used_ns / self.all_ns.max(1.0)
+    pub(crate) fn worker_share(&self) -> f64 {
+        self.worker_ns / self.all_ns.max(1.0)
     }
 
-    /// The same with what it waited for a processor: the rest it waited for the device.
-    pub(crate) fn claimed_share(&self) -> f64 {
-        self.claimed_ns / self.all_ns.max(1.0)
+    pub(crate) fn runnable_share(&self) -> f64 {
+        self.runnable_ns / self.all_ns.max(1.0)
     }
 
     pub(crate) fn withheld_share(&self) -> f64 {
@@ -239,8 +243,8 @@ impl Add for Cpu {
             all_ns: self.all_ns + other.all_ns,
             busy_ns: self.busy_ns + other.busy_ns,
             withheld_ns: self.withheld_ns + other.withheld_ns,
-            used_ns: self.used_ns + other.used_ns,
-            claimed_ns: self.claimed_ns + other.claimed_ns,
+            worker_ns: self.worker_ns + other.worker_ns,
+            runnable_ns: self.runnable_ns + other.runnable_ns,
         }
     }
 }
@@ -335,23 +339,23 @@ fn cpu(test: &TestRecord) -> Cpu {
     let all_ns = sum(|one| one.counters.cpu_ns);
     let busy_ns = sum(|one| one.counters.busy_ns);
     let withheld_ns = sum(|one| one.counters.steal_ns + one.counters.throttled_ns);
-    let waited = |job: &JobRecord| {
-        let measured = &job.measured;
-        measured.cpu.run_queue_wait_ns as f64 / measured.elapsed_ns().max(1) as f64
-    };
-    let used = |job: &JobRecord| {
-        let cpu = &job.measured.cpu;
-        (cpu.user_ns + cpu.system_ns) as f64 / job.measured.elapsed_ns().max(1) as f64
-    };
-    let busiest = test.jobs.iter().map(|job| (used(job), used(job) + waited(job)));
-    let (used, claimed) = busiest.fold((0.0, 0.0), |most, one| if one.1 > most.1 { one } else { most });
-    let waited = test.jobs.iter().map(waited).fold(0.0, f64::max);
+    let shares = test.jobs.iter().map(|job| {
+        let worker = cpu_ns(job) as f64 / job.measured.elapsed_ns().max(1) as f64;
+        (worker, run_queue_wait_share(job))
+    });
+    let (mut waited, mut worker, mut runnable) = (0.0f64, 0.0, 0.0);
+    for (cpu, wait) in shares {
+        waited = waited.max(wait);
+        if cpu + wait > runnable {
+            (worker, runnable) = (cpu, cpu + wait);
+        }
+    }
     Cpu {
         all_ns,
         busy_ns,
         withheld_ns: withheld_ns + waited.min(1.0) * all_ns,
-        used_ns: used * all_ns,
-        claimed_ns: claimed * all_ns,
+        worker_ns: worker * all_ns,
+        runnable_ns: runnable * all_ns,
     }
 }
 
