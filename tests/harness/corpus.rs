@@ -36,7 +36,7 @@ enum Comparison {
     Status,
     /// Not even the exit status: Debian's fio does not know the option, so only fathom's exit status counts.
     Newer,
-    /// Requests and bytes of each direction, unless a signal ended fio: Debian's crashes now and then.
+    /// Requests and bytes of each direction, unless a signal ended fio, whose Debian build crashes in some runs of the job.
     Crashes,
 }
 
@@ -97,14 +97,16 @@ impl CorpusJob {
     /// When one of them cannot be run, or prints a document that cannot be read.
     pub fn differences(&self, ours: Command, fio: Command) -> Vec<String> {
         let ours = self.run(ours);
-        let failure = || format!("{}/{}: exit status {:?}", self.part, self.name, ours.status);
-        let own = || if ours.status == Some(0) { Vec::new() } else { vec![failure()] };
+        let failure = || {
+            let failed = ours.status != Some(0);
+            failed.then(|| format!("{}/{}: exit status {:?}", self.part, self.name, ours.status))
+        };
         if self.comparison == Comparison::Newer {
-            return own();
+            return failure().into_iter().collect();
         }
         let fios = self.run(fio);
         if self.comparison == Comparison::Crashes && fios.status.is_none() {
-            return own();
+            return failure().into_iter().collect();
         }
         let mut differences = Vec::new();
         let mut compare = |what: &str, ours: String, fios: String| {
