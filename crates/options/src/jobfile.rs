@@ -108,7 +108,8 @@ impl JobFileParser<'_> {
             let written = section_name(line, &place)?;
             let name = meant_name(written);
             if name.is_empty() {
-                return Err(nameless(&place, line));
+                let place = located(&place, line);
+                return Err(refused(place, "the section has no name", "write [NAME], or [global]"));
             }
             if name != written {
                 let JobFilePosition { file, line, .. } = &place;
@@ -196,6 +197,7 @@ fn located(place: &JobFilePosition, piece: &str) -> JobFilePosition {
     JobFilePosition { column, ..place.clone() }
 }
 
+/// The name between the brackets as it is written; it may be empty.
 fn section_name<'l>(line: &'l str, place: &JobFilePosition) -> Result<&'l str, OptionError> {
     let ends = |rest: &str| rest.trim_start().is_empty() || rest.trim_start().starts_with([';', '#']);
     let end = line.char_indices().filter(|(_, c)| *c == ']').find(|(at, _)| ends(&line[at + 1..]));
@@ -206,12 +208,7 @@ fn section_name<'l>(line: &'l str, place: &JobFilePosition) -> Result<&'l str, O
             "write [NAME] alone on the line",
         ));
     };
-    let name = line[1..end].trim();
-    if name.is_empty() { Err(nameless(place, line)) } else { Ok(name) }
-}
-
-fn nameless(place: &JobFilePosition, line: &str) -> OptionError {
-    refused(located(place, line), "the section has no name", "write [NAME], or [global]")
+    Ok(line[1..end].trim())
 }
 
 /// The file of an `include FILE` line.

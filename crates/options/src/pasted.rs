@@ -33,20 +33,12 @@ pub(crate) fn meant(args: &[String]) -> (Vec<String>, Vec<String>) {
 
 /// A value of a job file as it was meant.
 pub(crate) fn meant_value(value: &str) -> &str {
-    unquoted(value.trim_matches(|c| BLANKS.contains(&c) || INVISIBLE.contains(&c)))
+    stripped(value, |c| BLANKS.contains(&c))
 }
 
-/// The name of a section as it was meant, so that a command line with the same name means the same.
+/// The name of a section as it was meant: the name that `--name=` with the same text gives.
 pub(crate) fn meant_name(name: &str) -> String {
-    let name = name.replace(BLANKS, " ");
-    let mut meant = name.as_str();
-    loop {
-        let inner = unquoted(meant.trim_matches(|c: char| c.is_whitespace() || INVISIBLE.contains(&c)));
-        if inner == meant {
-            return meant.to_owned();
-        }
-        meant = inner;
-    }
+    stripped(&name.replace(BLANKS, " "), char::is_whitespace).to_owned()
 }
 
 /// The note that `written` is read as `meant`.
@@ -93,15 +85,23 @@ fn option(word: &str) -> String {
     let is_pasted = dashes.contains(DASHES) && name.starts_with(|c: char| c.is_ascii_alphabetic());
     let dashes = if is_pasted { "--" } else { dashes };
     match name.split_once('=') {
-        Some((name, value)) => format!("{dashes}{name}={}", unquoted(value)),
+        Some((name, value)) => format!("{dashes}{name}={}", meant_value(value)),
         None => format!("{dashes}{name}"),
     }
 }
 
-/// A value without the quotes around it.
-fn unquoted(value: &str) -> &str {
-    let inner = value.strip_prefix(QUOTES).and_then(|inner| inner.strip_suffix(QUOTES));
-    inner.unwrap_or(value)
+/// A value without the blanks, invisible characters and quotes around it, however often they are nested: to read the result again
+/// changes nothing.
+fn stripped(value: &str, is_blank: fn(char) -> bool) -> &str {
+    let mut rest = value;
+    loop {
+        let trimmed = rest.trim_matches(|c| is_blank(c) || INVISIBLE.contains(&c));
+        let inner = trimmed.strip_prefix(QUOTES).and_then(|inner| inner.strip_suffix(QUOTES));
+        match inner {
+            Some(inner) => rest = inner,
+            None => return trimmed,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +126,7 @@ mod tests {
             (&["--name=\u{201c}my", "job\u{201d}", "--bs=4k"], &["--name=my job", "--bs=4k"]),
             (&["--name=a\u{a0}--bs=4k\u{a0}\u{2013}direct=1"], &["--name=a", "--bs=4k", "--direct=1"]),
             (&["\u{200b}--name=a\u{feff}"], &["--name=a"]),
+            (&["--name=\u{feff}\u{201c}\u{201c}a\u{201d}\u{201d}"], &["--name=a"]),
         ] {
             let (meant, notes) = read(words);
             assert_eq!(meant, expected);
@@ -171,6 +172,7 @@ mod tests {
     fn values_of_job_files_lose_their_quotes() {
         assert_eq!(meant_value("\u{201c}a b\u{201d}"), "a b");
         assert_eq!(meant_value("\u{a0}4k\u{200b}"), "4k");
+        assert_eq!(meant_value("\u{201c}\u{200b}\u{2018}a\u{2019}\u{201d}"), "a");
         assert_eq!(meant_value("4k"), "4k");
     }
 }

@@ -10,7 +10,7 @@ use fathom_model::plan::SizeSpec;
 pub fn integer(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let (digits, suffix, radix) = split_number(trimmed)?;
-    let too_large = |what: &str| format!("{what} does not fit into 63 bits");
+    let too_large = |what: &str| format!("{what} exceeds the maximum of {}", i64::MAX);
     let number = u64::from_str_radix(digits, radix).map_err(|_| too_large(digits))?;
     let scale = size_scale(suffix).ok_or_else(|| {
         format!(
@@ -24,8 +24,7 @@ pub fn integer(text: &str) -> Result<u64, String> {
 /// An [`integer`] that may be negative.
 pub fn signed_integer(text: &str) -> Result<i64, String> {
     let (digits, sign) = text.trim().strip_prefix('-').map_or((text, 1), |digits| (digits, -1));
-    let size = integer(digits)?;
-    i64::try_from(size).map(|size| sign * size).map_err(|_| format!("{text} does not fit into 63 bits"))
+    integer(digits).map(|size| sign * size.cast_signed())
 }
 
 /// Splits a number into digits, suffix and radix; signs and fractions are refused here.
@@ -125,8 +124,7 @@ pub fn size_or_percent(text: &str) -> Result<SizeSpec, String> {
             0 => Err("0% of the file is nothing: write 1% to 100%".to_owned()),
             share => Ok(SizeSpec::Percent(share)),
         },
-        // The length of a file has 63 bits.
-        None => integer_in(text, 0, i64::MAX as u64).map(SizeSpec::Bytes),
+        None => integer(text).map(SizeSpec::Bytes),
     }
 }
 

@@ -36,6 +36,7 @@ const DOCUMENTED: &[&str] = &[
     "without the percent sign",
     "value out of range",
     "too large (max=",
+    "exceeds the maximum of",
     "names no CPU",
     "valid values are",
     "use bsrange for a range",
@@ -56,7 +57,6 @@ const DOCUMENTED: &[&str] = &[
     "failed parsing opendir",
     "requires an argument",
     "a weight of a control group and no cgroup",
-    "does not fit into 63 bits",
     "bs_is_seq_rand=1, and requests of both kinds",
     "has trim_percentage=",
     // What fio refuses when it prepares the job, and not with --parse-only.
