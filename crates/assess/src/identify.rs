@@ -12,7 +12,7 @@ use fathom_runner::Session;
 use crate::AssessError;
 use crate::findings::findings_of;
 use crate::measure::{NamedJob, measure_together};
-use crate::planned::{pair, time_word};
+use crate::planned::{pair, seed_pair, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
@@ -60,8 +60,6 @@ const MOST_IN_FLIGHT: (u64, u64) = (1 << 40, 128 << 20);
 /// Requests and bytes a second that a budget of time allows for.
 const MOST_IOPS: u64 = 250_000;
 const MOST_RATE: (u64, u64) = (64 << 30, 8 << 30);
-/// Seeds of places differ from probe to probe.
-const SEED_STEP: u64 = 0x9e37_79b9;
 
 impl IdentifyPlan {
     /// Plans what was asked for; looks at the target and changes nothing.
@@ -117,7 +115,7 @@ impl IdentifyPlan {
         options.extend([
             pair("io_size", (probe.ios.saturating_mul(probe.block)).to_string()),
             pair("runtime", time_word(Nanos(probe.runtime_ns))),
-            pair("randseed", (self.site.seed ^ (probe.turn * 4 + salt).wrapping_mul(SEED_STEP)).to_string()),
+            seed_pair(self.site.seed, probe.turn * 4 + salt),
         ]);
         options
     }

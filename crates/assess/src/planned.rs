@@ -68,7 +68,7 @@ impl PlannedTest {
         if self.ramp > Nanos::ZERO {
             options.push(pair("ramp_time", time_word(self.ramp)));
         }
-        options.push(pair("randseed", self.seed.to_string()));
+        options.push(seed_pair(self.seed, 0));
         options
     }
 
@@ -187,6 +187,12 @@ pub(crate) fn time_word(time: Nanos) -> String {
     }
 }
 
+/// `randseed` of the job at `place`: jobs of one `seed` have seeds of their own, of 63 bits as fio takes them.
+pub(crate) fn seed_pair(seed: u64, place: u64) -> (String, String) {
+    const STEP: u64 = 0x9e37_79b9;
+    pair("randseed", ((seed ^ place.wrapping_mul(STEP)) & i64::MAX as u64).to_string())
+}
+
 /// `test` over a target of `size` bytes, with what was requested instead of what the suite says.
 pub(crate) fn planned(
     test: &SuiteTest,
@@ -281,5 +287,23 @@ pub(crate) fn replace_engine(test: &mut PlannedTest, choice: &Option<EngineChoic
         if choice.instead_of.is_none_or(|engine| engine == value) {
             value.clone_from(&choice.by);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_seed_is_an_integer_that_fio_takes() {
+        for seed in [0, 1, i64::MAX as u64, 1 << 63, u64::MAX] {
+            for place in [0, 1, 4096, u64::MAX] {
+                let (name, value) = seed_pair(seed, place);
+                assert_eq!(name, "randseed");
+                assert!(value.parse::<i64>().is_ok_and(|seed| seed >= 0), "{seed} {place}: {value}");
+            }
+        }
+        assert_eq!(seed_pair(7, 0).1, "7");
+        assert_ne!(seed_pair(7, 1), seed_pair(7, 2));
     }
 }

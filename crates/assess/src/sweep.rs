@@ -19,7 +19,7 @@ use crate::fleet::{AloneDecider, PointDecider, SweepSoFar};
 use crate::flush::flush_writes;
 use crate::inspection::inspect;
 use crate::measure::measure;
-use crate::planned::{pair, size_word, time_word};
+use crate::planned::{pair, seed_pair, size_word, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
@@ -73,8 +73,6 @@ const LAYOUT_SHARE: u64 = 4;
 const DEEPEST: u64 = 256;
 /// Largest block where none is given.
 const LARGEST: u64 = 1 << 20;
-/// Seeds of the points differ, so that none reads what another left in a cache on the way.
-const SEED_STEP: u64 = 0x9e37_79b9;
 
 impl SweepPlan {
     /// Plans what was asked for; looks at the target and changes nothing.
@@ -126,13 +124,14 @@ impl SweepPlan {
         if apart {
             options.push(pair("offset_increment", size_word(range)));
         }
+        // The seeds of the points differ, so that none reads what another left in a cache on the way.
         let place =
             spot.block_size_bytes.wrapping_mul(31).wrapping_add(u64::from(spot.in_flight())) ^ (turn << 40);
         options.extend([
             pair("time_based", "1"),
             pair("startdelay", time_word(Nanos(SETTLE_NS))),
             pair("runtime", time_word(Nanos(runtime_ns))),
-            pair("randseed", (self.site.seed ^ place.wrapping_mul(SEED_STEP)).to_string()),
+            seed_pair(self.site.seed, place),
         ]);
         options
     }

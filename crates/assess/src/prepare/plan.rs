@@ -16,7 +16,7 @@ use super::settings::{PrepareSettings, PrepareWorkload};
 use super::target::{PrepareKind, PrepareTarget};
 use crate::AssessError;
 use crate::machine::engine_rows;
-use crate::planned::{engine_or_substitute, escaped, pair, size_word, time_word};
+use crate::planned::{engine_or_substitute, escaped, pair, seed_pair, size_word, time_word};
 use crate::simulated;
 use crate::suite::section_of;
 use crate::target::BenchTarget;
@@ -40,9 +40,6 @@ pub struct PreparePlan {
     pub seed: u64,
     engine: String,
 }
-
-/// Passes have other data each, and rounds other places.
-const SEED_STEP: u64 = 0x9e37_79b9;
 
 impl PreparePlan {
     /// Plans what was asked for; looks at the target and changes nothing.
@@ -210,8 +207,9 @@ impl PreparePlan {
         ]
     }
 
+    /// Passes have other data each, and rounds other places.
     fn seed_word(&self, place: u64) -> (String, String) {
-        pair("randseed", (self.seed ^ place.wrapping_mul(SEED_STEP)).to_string())
+        seed_pair(self.seed, place)
     }
 }
 

@@ -12,7 +12,7 @@ use fathom_model::units::bytes;
 use fathom_record::confidence::LIMITER_SLICE_NS;
 
 use crate::AssessError;
-use crate::planned::{pair, size_word, time_word};
+use crate::planned::{pair, seed_pair, size_word, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
@@ -256,8 +256,7 @@ impl SurfacePlan {
     ) -> (&'static str, JobWords) {
         let mut access = range(self.job(self.words().1, self.site.unit, 1), 0, self.site.size);
         access.push(pair("io_size", (u64::from(plan.each) * self.site.unit).to_string()));
-        let seed = self.site.seed ^ u64::from(place.index).wrapping_mul(SEED_STEP);
-        access.push(pair("randseed", seed.to_string()));
+        access.push(seed_pair(self.site.seed, place.index.into()));
         let (rest_ns, time_ns) = plan.times(times.access_ns);
         access.push(pair("startdelay", time_word(Nanos(rest_ns))));
         access.push(pair("thinktime", (gap_ns / 1000).to_string()));
@@ -308,7 +307,7 @@ impl SurfacePlan {
         let job = |offset: u64, length: u64, runtime_ns: u64| {
             let mut job = range(self.job(row.rw.name(), row.block_size_bytes, row.iodepth), offset, length);
             job.push(pair("time_based", "1"));
-            job.push(pair("randseed", (self.site.seed ^ row.block_size_bytes).to_string()));
+            job.push(seed_pair(self.site.seed, row.block_size_bytes));
             goes_on(ends(job, runtime_ns))
         };
         let zeros = |mut job: JobWords| {
@@ -336,8 +335,6 @@ impl SurfacePlan {
         range(self.job("read", SCAN_BLOCK.min(length), 1), offset, length)
     }
 }
-
-const SEED_STEP: u64 = 0x9e37_79b9;
 
 fn range(mut job: JobWords, offset: u64, length: u64) -> JobWords {
     job.push(pair("offset", size_word(offset)));
