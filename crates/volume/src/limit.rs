@@ -209,6 +209,14 @@ impl Limiter {
         }
     }
 
+    /// Burst credits left at `at`, in whole tokens; `None` without a bucket.
+    pub(crate) fn credits(&self, at: u64) -> Option<u64> {
+        match self {
+            Limiter::Credit { store, .. } => Some(store.level(at)),
+            Limiter::Pace(_) | Limiter::Window(_) => None,
+        }
+    }
+
     /// The state at `at` without further requests.
     pub(crate) fn state(&self, limit: &Limit, at: u64) -> LimitState {
         match (self, limit) {

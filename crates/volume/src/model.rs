@@ -7,6 +7,8 @@ use crate::client::Client;
 use crate::fault::{Fault, invalid_fault};
 use crate::first_touch::FirstTouch;
 use crate::latency::VolumeLatency;
+use crate::limit::Limit;
+use crate::measured::MeasuredLatency;
 use crate::stage::LimitStage;
 
 /// A volume: the parts that a request passes, in this order, from the client to the medium.
@@ -33,6 +35,8 @@ pub struct VolumeModel {
     pub write_latency: VolumeLatency,
     /// Service time of a flush. No limit counts flushes.
     pub sync_latency: VolumeLatency,
+    /// Latencies as they were measured, which replace those of reads and writes, and the delays of the limits.
+    pub measured: Option<Box<MeasuredLatency>>,
     /// Minimum time of a trim, ns. No bandwidth limit counts trims, so this may be their whole time.
     pub least_trim_ns: u64,
     /// The first-touch penalty.
@@ -77,6 +81,7 @@ impl VolumeModel {
             read_latency: VolumeLatency::fixed(0),
             write_latency: VolumeLatency::fixed(0),
             sync_latency: VolumeLatency::fixed(0),
+            measured: None,
             least_trim_ns: 0,
             first_touch: None,
             faults: Vec::new(),
@@ -85,11 +90,12 @@ impl VolumeModel {
 
     /// Refuses invalid numbers, naming the field.
     pub fn validate(&self) -> Result<(), ModelError> {
-        let parts: [Option<(String, String)>; 5] = [
+        let parts: [Option<(String, String)>; 6] = [
             self.invalid_size(),
             self.invalid_service(),
             self.invalid_stage(),
             self.invalid_latency(),
+            self.invalid_measurement(),
             invalid_fault(&self.faults)
                 .map(|(index, field, reason)| (format!("faults[{index}].{field}"), reason)),
         ];
@@ -135,6 +141,16 @@ impl VolumeModel {
         })
     }
 
+    fn invalid_measurement(&self) -> Option<(String, String)> {
+        let measured = self.measured.as_ref()?;
+        let mut stages = self.shared.iter().chain(&self.reads).chain(&self.writes);
+        let is_window = |limit: Option<Limit>| matches!(limit, Some(Limit::Window { .. }));
+        if stages.any(|stage| is_window(stage.ios) || is_window(stage.bytes)) {
+            return Some(("measured".to_owned(), "does not apply to limits with windows".to_owned()));
+        }
+        measured.invalid_field().map(|(field, reason)| (format!("measured.{field}"), reason))
+    }
+
     fn invalid_latency(&self) -> Option<(String, String)> {
         let all = [
             ("read_latency", &self.read_latency),
@@ -150,7 +166,7 @@ impl VolumeModel {
 
 impl LimitStage {
     pub(crate) fn invalid_field(&self) -> Option<(String, String)> {
-        let limit = |name: &str, limit: Option<crate::Limit>| {
+        let limit = |name: &str, limit: Option<Limit>| {
             let (field, reason) = limit?.invalid_field()?;
             Some((format!("{name}.{field}"), reason))
         };
@@ -176,7 +192,7 @@ impl LimitStage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Accounting, Billing, Limit, TokenRate};
+    use crate::{Accounting, Billing, TokenRate};
 
     #[test]
     fn invalid_models_are_refused_by_field() {

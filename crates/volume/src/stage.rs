@@ -64,9 +64,7 @@ impl Passage {
     /// When a request that arrives at `arrival` leaves the stage.
     #[inline(always)]
     pub(crate) fn pass(&mut self, arrival: u64, request: &StageRequest, faults: &FaultSchedule) -> u64 {
-        let counter = if request.op == Op::Read { &mut self.reads } else { &mut self.writes };
-        let cost = counter.cost(request.offset, request.bytes);
-        let cost = RequestCharge { ios: cost.ios * request.weight, bytes: cost.bytes };
+        let cost = self.cost(request);
         let mut at = arrival.max(self.last);
         if let Some(ios) = &mut self.ios {
             at = ios.earliest(at, cost.ios);
@@ -86,6 +84,39 @@ impl Passage {
         }
         self.last = at;
         at
+    }
+
+    /// What a request counts as.
+    #[inline(always)]
+    fn cost(&mut self, request: &StageRequest) -> RequestCharge {
+        let counter = if request.op == Op::Read { &mut self.reads } else { &mut self.writes };
+        let cost = counter.cost(request.offset, request.bytes);
+        RequestCharge { ios: cost.ios * request.weight, bytes: cost.bytes }
+    }
+
+    /// Counts a request at `arrival` without holding it up; its latency is a measured one.
+    pub(crate) fn count(&mut self, arrival: u64, request: &StageRequest) -> RequestCharge {
+        let cost = self.cost(request);
+        if let Some(ios) = &mut self.ios {
+            ios.take(arrival, cost.ios);
+        }
+        if let Some(bytes) = &mut self.bytes {
+            bytes.take(arrival, cost.bytes);
+        }
+        if let Some(meter) = &mut self.meter {
+            meter.count(arrival, cost);
+        }
+        cost
+    }
+
+    /// Its limits held a request back until `end`.
+    pub(crate) fn held(&mut self, end: u64) {
+        self.last = self.last.max(end);
+    }
+
+    /// Its limiters of I/Os and of bytes.
+    pub(crate) fn limiters(&self) -> [Option<&Limiter>; 2] {
+        [self.ios.as_ref(), self.bytes.as_ref()]
     }
 
     /// The states of its limits: I/Os, bytes.

@@ -11,6 +11,7 @@ use crate::fault::FaultSchedule;
 use crate::first_touch::Touched;
 use crate::latency::Sampler;
 use crate::limit::LimitState;
+use crate::measured::Measured;
 use crate::model::{ModelError, VolumeModel};
 use crate::rng::VolumeRng;
 use crate::servers::Servers;
@@ -97,6 +98,7 @@ pub struct Volume {
     shared: Vec<Passage>,
     reads: Lane,
     writes: Lane,
+    measured: Option<Box<Measured>>,
     sync_latency: Sampler,
     counters: Counters,
 }
@@ -137,6 +139,10 @@ impl Volume {
             shared: passages(&model.shared),
             reads: lane(&model.reads, true, &model.read_latency, 2),
             writes: lane(&model.writes, is_apart, &model.write_latency, 3),
+            measured: model
+                .measured
+                .as_ref()
+                .map(|latency| Box::new(Measured::new(latency, model, &mut VolumeRng::stream(seed, 6)))),
             sync_latency: Sampler::new(&model.sync_latency, VolumeRng::stream(seed, 4)),
             counters: Counters::default(),
             model: model.clone(),
@@ -285,6 +291,9 @@ impl Volume {
         let (weight, extra_ns) = self.first_touch(request);
         let bytes = if request.op == Op::Trim { 0 } else { request.bytes };
         let load = StageRequest { op: request.op, offset: request.offset, bytes, weight };
+        if self.measured.is_some() {
+            return self.answer_as_measured(arrival, &load, extra_ns);
+        }
         let mut at = arrival;
         for passage in &mut self.shared {
             at = passage.pass(at, &load, &self.faults);
@@ -310,6 +319,24 @@ impl Volume {
             None => self.faults.end(at, latency),
         };
         (end, self.faults.failure(at))
+    }
+
+    /// With the latency that was measured for the present load.
+    #[inline(never)]
+    fn answer_as_measured(&mut self, arrival: u64, load: &StageRequest, extra_ns: u64) -> (u64, Option<i32>) {
+        let is_read = load.op == Op::Read;
+        let own = if is_read { &mut self.reads } else { &mut self.writes };
+        let Some(measured) = &mut self.measured else { return (arrival, None) };
+        let (latency, is_limited) = measured.latency(arrival, load, &mut self.shared, &mut own.passages);
+        let least = if load.op == Op::Trim { self.model.least_trim_ns } else { 0 };
+        let end = self.faults.end(arrival, latency.saturating_add(extra_ns).max(least));
+        measured.keep(end, is_read);
+        if is_limited {
+            for passage in self.shared.iter_mut().chain(&mut own.passages) {
+                passage.held(end);
+            }
+        }
+        (end, self.faults.failure(arrival))
     }
 
     /// The factor on its I/Os and the additional latency of a first access.

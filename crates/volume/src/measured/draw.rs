@@ -1,0 +1,226 @@
+//! Draws latencies from measured ones, between the block sizes and depths that were measured and beyond them.
+
+use super::gauge::Hold;
+use super::{LatencyTable, MeasuredLane};
+use crate::latency::Quantile;
+
+/// A million, in which normalised latencies have their mean.
+const UNIT: u64 = 1_000_000;
+/// The golden ratio of 2^32: the parts of its multiples cover the quantiles evenly (Weyl 1916), so that few draws have the mean of
+/// the whole distribution, also where one request in a hundred takes nearly all of the time.
+const GOLDEN: u32 = 0x9e37_79b9;
+/// Draws the latencies of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct MeasuredDraw {
+    at_rest: Vec<SizeTables>,
+    limited: Vec<SizeTables>,
+    share: u32,
+}
+
+/// The tables of one block size, by depth.
+#[derive(Clone, Debug)]
+struct SizeTables {
+    bytes: u64,
+    by_depth: Vec<DepthTable>,
+}
+
+#[derive(Clone, Debug)]
+struct DepthTable {
+    depth: u64,
+    quantiles: Vec<Quantile>,
+    mean_ns: u64,
+}
+
+impl MeasuredDraw {
+    /// `lane` must be valid. Its draws begin at `share` of the distribution, a part of 2^32.
+    pub(crate) fn new(lane: &MeasuredLane, share: u32) -> Self {
+        MeasuredDraw { at_rest: by_size(&lane.at_rest), limited: by_size(&lane.limited), share }
+    }
+
+    /// The next latency of a request of `bytes` that finds `depth` requests in flight, itself included. `hold` is the longest time
+    /// in which a limit that is reached serves what it has in flight, and the requests in flight there. ns, and whether a limit
+    /// decided it.
+    pub(crate) fn sample(&mut self, bytes: u64, depth: u64, hold: Option<Hold>) -> (u64, bool) {
+        self.share = self.share.wrapping_add(GOLDEN);
+        let share = self.share;
+        if let Some(hold) = hold
+            && hold.ns >= across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns)
+        {
+            let factor = match nearest(&self.limited, bytes) {
+                Some(tables) => tables.shape(hold.depth, share),
+                None => UNIT,
+            };
+            return (scaled(hold.ns, factor, UNIT), true);
+        }
+        (across_sizes(&self.at_rest, bytes, depth, |table| table.at(share)), false)
+    }
+}
+
+fn by_size(tables: &[LatencyTable]) -> Vec<SizeTables> {
+    let of = |table: &LatencyTable| DepthTable {
+        depth: table.depth.into(),
+        quantiles: table.quantiles.clone(),
+        mean_ns: table.latency().mean_ns().max(1),
+    };
+    let groups = tables.chunk_by(|one, next| one.block_bytes == next.block_bytes);
+    groups
+        .map(|group| SizeTables {
+            bytes: group[0].block_bytes.into(),
+            by_depth: group.iter().map(of).collect(),
+        })
+        .collect()
+}
+
+/// The tables of the size whose ratio to `bytes` is the smallest.
+fn nearest(sizes: &[SizeTables], bytes: u64) -> Option<&SizeTables> {
+    let ratio = |tables: &SizeTables| {
+        let (less, more) = (tables.bytes.min(bytes).max(1), tables.bytes.max(bytes));
+        u128::from(more) * 1_000_000 / u128::from(less)
+    };
+    sizes.iter().min_by_key(|tables| ratio(tables))
+}
+
+/// `of` the tables at a size and depth between those that were measured.
+fn across_sizes(sizes: &[SizeTables], bytes: u64, depth: u64, of: impl Fn(&DepthTable) -> u64) -> u64 {
+    let mean = |index: usize| sizes[index].across_depths(depth, |table| table.mean_ns);
+    along(
+        sizes.len(),
+        |index| sizes[index].bytes,
+        bytes,
+        mean,
+        |index| sizes[index].across_depths(depth, &of),
+    )
+}
+
+impl SizeTables {
+    /// `of` the tables at a depth between those that were measured.
+    fn across_depths(&self, depth: u64, of: impl Fn(&DepthTable) -> u64) -> u64 {
+        let tables = &self.by_depth;
+        along(
+            tables.len(),
+            |index| tables[index].depth,
+            depth,
+            |index| tables[index].mean_ns,
+            |index| of(&tables[index]),
+        )
+    }
+
+    /// A latency at `depth` in parts of its mean, [`UNIT`]. Beyond the depths that were measured latencies differ by as much time as
+    /// at the last, so that a long queue is served in its order.
+    fn shape(&self, depth: u64, share: u32) -> u64 {
+        let last = self.by_depth.last().map_or(1, |table| table.depth);
+        let shape = self.across_depths(depth.min(last), |table| scaled(table.at(share), UNIT, table.mean_ns));
+        match shape.checked_sub(UNIT) {
+            _ if depth <= last => shape,
+            Some(above) => UNIT + scaled(above, last, depth),
+            None => UNIT - scaled(UNIT - shape, last, depth),
+        }
+    }
+}
+
+impl DepthTable {
+    /// The latency that `share` of 2^32 requests do not exceed.
+    fn at(&self, share: u32) -> u64 {
+        let share = u64::from(share) * UNIT;
+        let place = |quantile: &Quantile| u64::from(quantile.per_million) << 32;
+        let upper = self.quantiles.partition_point(|quantile| place(quantile) < share);
+        let upper = upper.clamp(1, self.quantiles.len() - 1);
+        let (from, to) = (&self.quantiles[upper - 1], &self.quantiles[upper]);
+        let width = place(to) - place(from);
+        from.ns + scaled(to.ns - from.ns, share.saturating_sub(place(from)).min(width), width)
+    }
+}
+
+/// `value` at `x`, between points that have `x_at` and `value`: linear between two, that of the first below it. Beyond the last the
+/// share of its mean that is proportional to `x`, which the last two points show, goes on to grow.
+fn along(
+    points: usize,
+    x_at: impl Fn(usize) -> u64,
+    x: u64,
+    mean: impl Fn(usize) -> u64,
+    value: impl Fn(usize) -> u64,
+) -> u64 {
+    let above = (0..points).position(|index| x_at(index) >= x);
+    match above {
+        Some(0) => value(0),
+        Some(upper) => {
+            let (from, to) = (x_at(upper - 1), x_at(upper));
+            let (low, high) = (value(upper - 1), value(upper));
+            let part = |span| scaled(span, x - from, to - from);
+            if high >= low { low + part(high - low) } else { low - part(low - high) }
+        }
+        None => {
+            let last = points - 1;
+            let own = value(last);
+            if last == 0 {
+                return own;
+            }
+            let (from, to) = (x_at(last - 1), x_at(last));
+            let grown = mean(last).saturating_sub(mean(last - 1));
+            // Of a million: how much of the mean would have grown from 0 with the same slope.
+            let slope = scaled(scaled(grown, UNIT, mean(last).max(1)), to, to - from).min(UNIT);
+            own.saturating_add(scaled(scaled(own, slope, UNIT), x - to, to))
+        }
+    }
+}
+
+fn scaled(value: u64, by: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(value) * u128::from(by) / u128::from(of.max(1))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::tests::{flat, table};
+
+    #[test]
+    fn latencies_between_measured_ones_are_interpolated() {
+        let at_rest = vec![
+            flat(4096, 1, 100_000),
+            flat(4096, 8, 100_000),
+            flat(4096, 16, 200_000),
+            flat(65_536, 1, 220_000),
+        ];
+        let mut draw = MeasuredDraw::new(&MeasuredLane { at_rest, limited: Vec::new() }, 0);
+        for (bytes, depth, expected) in [
+            (4096, 1, 100_000),
+            (512, 1, 100_000),
+            (4096, 4, 100_000),
+            (4096, 12, 150_000),
+            // A medium that is busy serves each of twice as many in twice the time.
+            (4096, 32, 400_000),
+            (34_816, 1, 160_000),
+            (65_536, 64, 220_000),
+        ] {
+            assert_eq!(draw.sample(bytes, depth, None), (expected, false), "{bytes} {depth}");
+        }
+    }
+
+    #[test]
+    fn few_draws_have_the_quantiles_and_the_mean() {
+        // One in a hundred takes nearly all of the time.
+        let points = [(0, 50_000), (990_000, 60_000), (990_001, 95_000_000), (1_000_000, 95_000_000)];
+        let lane = MeasuredLane { at_rest: vec![table(4096, 1, &points)], limited: Vec::new() };
+        let mut draw = MeasuredDraw::new(&lane, 7);
+        let drawn: Vec<u64> = (0..2000).map(|_| draw.sample(4096, 1, None).0).collect();
+        let slow = drawn.iter().filter(|ns| **ns > 60_000).count();
+        assert!((19..=21).contains(&slow), "{slow}");
+        let mean = drawn.iter().sum::<u64>() as f64 / 2000.0;
+        let expected = 0.99 * 55_000.0 + 0.01 * 95_000_000.0;
+        assert!((mean / expected - 1.0).abs() < 0.03, "{mean} of {expected}");
+    }
+
+    #[test]
+    fn a_limit_gives_the_mean_and_the_measurement_the_shape() {
+        let at_rest = vec![flat(4096, 1, 50_000)];
+        let limited = vec![table(4096, 8, &[(0, 1_000), (1_000_000, 3_000)])];
+        let mut draw = MeasuredDraw::new(&MeasuredLane { at_rest, limited }, 0);
+        let hold = Some(Hold { ns: 8_000_000, depth: 8 });
+        let drawn: Vec<u64> = (0..1000).map(|_| draw.sample(4096, 8, hold).0).collect();
+        let mean = drawn.iter().sum::<u64>() / 1000;
+        assert!(mean.abs_diff(8_000_000) < 20_000, "{mean}");
+        assert!(drawn.iter().all(|ns| (4_000_000..=12_000_000).contains(ns)));
+        // No limit makes a volume faster than it is at rest.
+        assert_eq!(draw.sample(4096, 1, Some(Hold { ns: 40_000, depth: 1 })), (50_000, false));
+    }
+}
