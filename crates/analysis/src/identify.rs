@@ -22,5 +22,5 @@ pub mod script;
 mod sharing;
 mod stretches;
 mod trend;
-mod turns;
+pub(crate) mod turns;
 mod width;

@@ -41,6 +41,7 @@ pub mod surface;
 pub mod sweep;
 pub mod together;
 pub mod trend;
+pub mod twin;
 pub mod verdict;
 
 pub use advice::{AdviceDevice, AdviceFacts, advice};

@@ -85,6 +85,7 @@ mod tests {
             run: RunSettings { target: target.into(), ..RunSettings::default() },
             budget: Some(Nanos::from_secs(60 * minutes)),
             read_only: true,
+            ..IdentifySettings::default()
         };
         let plan = IdentifyPlan::make(settings).unwrap();
         let (record, _) = identify(&plan, &mut plan.site.session(), &mut ()).unwrap();

@@ -125,6 +125,16 @@ pub enum AssessError {
         /// What to do.
         hint: String,
     },
+    /// A twin that cannot be read, stored or made.
+    #[error("twin {name}: {problem}")]
+    Twin {
+        /// Its name as typed.
+        name: String,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
     /// An expectation that is not valid, or names something unknown.
     #[error("{given}: {reason}")]
     Expectation {
@@ -194,6 +204,7 @@ impl AssessError {
             AssessError::Input(error) => Some(error.hint()),
             AssessError::Unknown { hint, .. }
             | AssessError::Prices { hint, .. }
+            | AssessError::Twin { hint, .. }
             | AssessError::Need { hint, .. }
             | AssessError::Contradiction { hint, .. } => Some(hint.clone()),
             AssessError::Catalogue(error) => error.hint().map(str::to_owned),

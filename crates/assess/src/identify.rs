@@ -18,6 +18,7 @@ use crate::site::{JobWords, Site};
 use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 use crate::traffic::{OfferedTraffic, PlannedTraffic};
+use crate::twin;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,8 @@ pub struct IdentifySettings {
     pub budget: Option<Nanos>,
     /// Reads alone, also where writes could be made.
     pub read_only: bool,
+    /// Latencies are measured as well, after the budget, for a twin of the volume.
+    pub measures_latencies: bool,
 }
 
 /// What is going to be done, as far as that is known before.
@@ -187,7 +190,11 @@ pub fn identify(
             break;
         }
     }
+    let found = identified(&spec, &seen);
+    if plan.settings.measures_latencies && !steps.is_over() {
+        twin::measure_latencies(&plan.site, &found, &spec.limits, &mut steps);
+    }
     let mut record = steps.end();
     record.findings = findings_of(&record);
-    Ok((record, identified(&spec, &seen)))
+    Ok((record, found))
 }

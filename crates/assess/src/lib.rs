@@ -60,6 +60,7 @@ pub mod sweep;
 mod target;
 mod together;
 mod traffic;
+mod twin;
 mod until_steady;
 mod working_file;
 
@@ -91,4 +92,5 @@ pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
 pub use together::PlannedTarget;
 pub use traffic::{CreditUnit, CreditUse, OfferedTraffic, PlannedTraffic, TestFile};
+pub use twin::{TWINS_VARIABLE, TwinStore, check_name as check_twin_name};
 pub use until_steady::Rounds;

@@ -16,6 +16,7 @@ use fathom_volume::{Limit, LimitStage, VolumeLatency, VolumeModel};
 use crate::AssessError;
 use crate::catalogue::VolumeTypes;
 use crate::target::BenchTarget;
+use crate::twin;
 
 /// What a request takes where neither a limit nor a latency says anything: virtual time would never move.
 const LEAST_NS: u64 = 10_000;
@@ -43,12 +44,15 @@ pub fn is_simulated(path: &Path) -> bool {
 }
 
 impl SimulatedVolume {
-    /// The volume that `path` names among `types`, `sim:ID?KEY=VALUE&…`.
+    /// The volume that `path` names among `types`, `sim:ID?KEY=VALUE&…`, or among the twins, `sim:@NAME`.
     ///
     /// # Errors
     /// There is no such type, it has no model, or what is chosen of it makes no sense.
     pub fn named(path: &Path, types: &VolumeTypes) -> Result<SimulatedVolume, AssessError> {
         let text = path.to_string_lossy();
+        if twin::is_twin(&text) {
+            return twin::volume(path);
+        }
         let catalogue = types.catalogue()?;
         let target = SimulatedTarget::parse(catalogue, &text).map_err(|error| {
             let hint = error.hint();

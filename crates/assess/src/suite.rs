@@ -22,6 +22,7 @@ pub const SUITES: &[(&str, &str)] = &[
     ("database-disk", include_str!("../../../suites/database-disk.toml")),
     ("digitalocean-volumes", include_str!("../../../suites/digitalocean-volumes.toml")),
     ("cloud-disk", include_str!("../../../suites/cloud-disk.toml")),
+    ("twin-check", include_str!("../../../suites/twin-check.toml")),
 ];
 
 /// Options that `bench` sets itself; a suite must not set them.

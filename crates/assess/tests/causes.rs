@@ -14,6 +14,7 @@ fn run(target: &str) -> (RunRecord, Identified) {
         run: RunSettings { target: target.into(), ..RunSettings::default() },
         budget: Some(Nanos::from_secs(300)),
         read_only: true,
+        ..IdentifySettings::default()
     };
     let plan = IdentifyPlan::make(settings).unwrap();
     identify(&plan, &mut plan.site.session(), &mut ()).unwrap()

@@ -79,6 +79,33 @@ impl SimulatedTarget {
         Ok(target)
     }
 
+    /// A volume of `model`, with the parameters that every volume takes behind its name in `text`.
+    ///
+    /// # Errors
+    /// Another parameter, or a value that makes no sense.
+    pub fn of_model(text: &str, model: VolumeModel) -> Result<SimulatedTarget, TargetError> {
+        let named = text.strip_prefix(PREFIX).unwrap_or(text);
+        let (id, rest) = named.split_once('?').unwrap_or((named, ""));
+        let refuse = |reason| TargetError {
+            target: text.to_owned(),
+            reason,
+            remedy: "use seed=, credits=, stall= or instance=, or omit them".to_owned(),
+        };
+        let mut parts = UnusedParts::read(rest).map_err(refuse)?;
+        let mut target = SimulatedTarget {
+            id: id.to_owned(),
+            chosen: None,
+            model,
+            seed: 0,
+            tier: None,
+            assumptions: Vec::new(),
+        };
+        target.add_common(&mut parts).map_err(refuse)?;
+        parts.finish().map_err(refuse)?;
+        target.model.validate().map_err(|error| refuse(error.to_string()))?;
+        Ok(target)
+    }
+
     fn of_catalog(
         catalog: &Catalog,
         id: &str,
@@ -117,7 +144,9 @@ impl SimulatedTarget {
     /// Adds the parameters of every volume: the instance limit, and injected faults.
     fn add_common(&mut self, parts: &mut UnusedParts<'_>) -> Result<(), String> {
         self.seed = parts.seed("seed")?.unwrap_or(0);
-        if let Some(parallelism) = parts.number("parallelism")? {
+        if let Some(parallelism) =
+            self.model.measured.is_none().then(|| parts.number("parallelism")).transpose()?.flatten()
+        {
             self.model.parallelism = Some(u32::try_from(parallelism).unwrap_or(u32::MAX));
         }
         let (ios, bytes) = (parts.number("instance_iops")?, parts.bytes("instance_bandwidth")?);
@@ -136,6 +165,9 @@ impl SimulatedTarget {
             self.model.shared.insert(0, instance);
         }
         self.model.faults = parts.stalls()?;
+        if let Some(percent) = parts.percent("credits")? {
+            self.model.begin_with_credits(percent);
+        }
         Ok(())
     }
 }

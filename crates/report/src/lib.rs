@@ -40,6 +40,7 @@ pub mod surface;
 pub mod sweep;
 pub mod text_writer;
 pub mod trace_info;
+pub mod twin;
 pub mod view;
 mod xml;
 

@@ -28,6 +28,11 @@ const TICK_SECONDS: f64 = 0.004;
 /// the next one, and the others complete immediately: the mean square of the latencies over their mean is the turn.
 pub(super) fn turn_s(done: &ProbeCounts, floor_ns: f64) -> f64 {
     let (mean, deviation, _) = done.lat;
+    length_s((mean, deviation), floor_ns)
+}
+
+/// The same of the mean and standard deviation of latencies, ns.
+pub(crate) fn length_s((mean, deviation): (f64, f64), floor_ns: f64) -> f64 {
     let turn = (mean + deviation * deviation / mean.max(1.0)) / 1e9;
     let is_released = deviation > VARIED * mean && mean > WAITED * floor_ns;
     if !is_released || !(SHORTEST..=LONGEST).contains(&turn) {

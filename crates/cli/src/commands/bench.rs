@@ -2,7 +2,7 @@
 
 mod against;
 mod expected;
-mod plan;
+pub(super) mod plan;
 mod precision;
 mod profile_list;
 mod schedule;

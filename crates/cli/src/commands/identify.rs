@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::Args;
 use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
+use fathom_analysis::twin::Twin;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
-use fathom_assess::{VolumeTypes, candidates, is_simulated, volume_size};
+use fathom_assess::{TwinStore, VolumeTypes, candidates, check_twin_name, is_simulated, volume_size};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_capacity};
 use fathom_record::RunRecord;
@@ -34,6 +35,10 @@ pub struct IdentifyArguments {
     /// Time limit: 90, 10m, 2h [default: 1h]; a burst bucket that outlasts it is not detected
     #[arg(long, value_parser = time_for("identifying", 30), value_name = "TIME")]
     budget: Option<Nanos>,
+    /// Keep a twin of the volume under this name, after measuring its latencies by block size and queue depth, which takes
+    /// some minutes beyond the budget: sim:@NAME behaves like the volume
+    #[arg(long, value_name = "NAME", value_parser = twin_name)]
+    save: Option<String>,
     /// Never write; write limits remain unknown
     #[arg(long, conflicts_with = "destroy_data")]
     read_only: bool,
@@ -55,6 +60,7 @@ Examples:
   fathom identify /dev/nvme1n1              reads only
   fathom identify --destroy-data=/dev/nvme1n1 /dev/nvme1n1
   fathom identify --budget 5m /dev/nvme1n1  limits and small burst buckets
+  fathom identify --save data1 /mnt/data    and keep its twin: fathom bench sim:@data1
   fathom identify 'sim:aws-gp2?size=50GiB'  a simulated volume";
 
 /// Identifies a volume.
@@ -63,13 +69,16 @@ Examples:
 /// It could not begin.
 pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let measuring = Measuring::new(&arguments.run, is_simulated(&arguments.target));
+    let saved = arguments.save.clone();
+    let twins = saved.as_ref().map(|_| TwinStore::usual()).transpose()?;
     let plan = IdentifyPlan::make(settings(arguments, command))?;
     // A catalogue that cannot be read is reported before the run, not after.
     let types = plan.settings.run.types.clone();
     types.catalogue()?;
     measuring.announce(|out| plan_text(&plan, out))?;
     let (budget, layout_time) = (Nanos(plan.spec.limits.budget_ns), plan.site.layout_time);
-    let (_, exit) = measuring.run(
+    let form = measuring.form;
+    let (record, exit) = measuring.run(
         move |control, observer| {
             let mut session = plan.site.session().controlled(control);
             identify(&plan, &mut session, observer).map(|(record, _)| record)
@@ -77,7 +86,34 @@ pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, C
         |display| StepProgress::new(layout_time, Some(budget), display),
         |record, style, format, out| show(record, &types, style, format, out),
     )?;
+    if let Some((name, store)) = saved.zip(twins) {
+        keep_twin(&name, &store, &record, form.format())?;
+    }
     Ok(exit)
+}
+
+/// Keeps the twin of what `record` identified.
+fn keep_twin(name: &str, store: &TwinStore, record: &RunRecord, format: Format) -> Result<(), Complaint> {
+    let twin = match Twin::of(record) {
+        Ok(twin) => twin,
+        Err(reason) => {
+            let hint = "let it run to its end, with a longer --budget".to_owned();
+            return Err(Complaint::failed(format!("no twin was made: {reason}"), Some(hint)));
+        }
+    };
+    let path = store.save(name, &twin)?;
+    if format == Format::Text {
+        let text = format!(
+            "Twin kept in {}. Use it as sim:@{name}; check it: fathom twin check {name} TARGET",
+            path.display()
+        );
+        output::print(|out| writeln!(out, "{text}"))?;
+    }
+    Ok(())
+}
+
+fn twin_name(text: &str) -> Result<String, String> {
+    check_twin_name(text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Shows a volume whose identification is kept, beside those of `types` that are like it.
@@ -119,6 +155,7 @@ fn settings(arguments: IdentifyArguments, command: &[OsString]) -> IdentifySetti
         run: arguments.run.settings(arguments.target, arguments.size, arguments.destroy_data, command),
         budget: arguments.budget,
         read_only: arguments.read_only,
+        measures_latencies: arguments.save.is_some(),
     }
 }
 
@@ -148,5 +185,8 @@ fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
             .to_owned(),
     };
     output::paragraph(&credit, out)?;
+    if plan.settings.measures_latencies {
+        output::paragraph("Measures latencies for a twin afterwards: 2 to 10 minutes more.", out)?;
+    }
     output::notes(&plan.site.notes, out)
 }

@@ -29,6 +29,7 @@ mod simulate;
 mod surface;
 pub mod sweep;
 mod trace;
+mod twin;
 pub mod words;
 
 use std::ffi::OsString;
@@ -102,6 +103,8 @@ enum Command {
     Simulate(Box<simulate::SimulateArguments>),
     /// Monitor live I/O: rates, sizes, latency, queue depth, and the processes behind it
     Monitor(Box<monitor::MonitorArguments>),
+    /// Try loads on the twin of a real volume, which `identify --save` makes, and check how far it is from the volume
+    Twin(twin::TwinCommand),
     /// Look into observed loads: traces of requests, metrics of operating systems and clouds
     Trace(trace::TraceCommand),
     /// Advise the cheapest volume for an observed load: latency, burst credits, growth
@@ -154,6 +157,7 @@ pub fn run(args: &[OsString]) -> Result<Exit, Complaint> {
         Command::Prepare(arguments) => prepare::run(*arguments, args),
         Command::Simulate(arguments) => simulate::run(*arguments, args),
         Command::Monitor(arguments) => monitor::run(*arguments, args),
+        Command::Twin(command) => twin::run(command, args),
         Command::Trace(command) => trace::run(command),
         Command::Advise(arguments) => advise::run(&arguments),
         Command::Catalog(command) => catalog::run(command),

@@ -41,6 +41,8 @@ const fn whole(noun: &'static str, takes_stdin: bool, most_bytes: u64) -> Input 
 pub const JOB_FILE: Input = whole("job file", true, MIB);
 /// The state that a job with `verify` has saved.
 pub const VERIFY_STATE: Input = whole("verify state", false, 4 * MIB);
+/// A twin of a volume.
+pub const TWIN: Input = whole("twin", false, 16 * MIB);
 /// Volume types of the user's own.
 pub const CATALOGUE: Input = whole("catalogue", false, 4 * MIB);
 /// A suite of tests.

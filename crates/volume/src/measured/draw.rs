@@ -46,11 +46,15 @@ impl MeasuredDraw {
         if let Some(hold) = hold
             && hold.ns >= across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns)
         {
-            let factor = match nearest(&self.limited, bytes) {
-                Some(tables) => tables.shape(hold.depth, share),
-                None => UNIT,
-            };
-            return (scaled(hold.ns, factor, UNIT), true);
+            let ns = nearest(&self.limited, bytes).map_or(hold.ns, |tables| {
+                let at_rest = |of: &dyn Fn(&DepthTable) -> u64| across_sizes(&self.at_rest, bytes, 1, of);
+                tables.at_limit(
+                    hold,
+                    share,
+                    (at_rest(&|table| table.at(share)), at_rest(&|table| table.mean_ns)),
+                )
+            });
+            return (ns, true);
         }
         (across_sizes(&self.at_rest, bytes, depth, |table| table.at(share)), false)
     }
@@ -105,15 +109,24 @@ impl SizeTables {
         )
     }
 
-    /// A latency at `depth` in parts of its mean, [`UNIT`]. Beyond the depths that were measured latencies differ by as much time as
-    /// at the last, so that a long queue is served in its order.
-    fn shape(&self, depth: u64, share: u32) -> u64 {
+    /// A latency at a limit whose mean is `hold.ns`. It differs from the mean by as much time as the measured one did from its own, or,
+    /// at a much higher rate than was measured, as those at rest do (above and below their mean), of which less is hidden by
+    /// the width of bins. Where the measured ones differ by most of their mean, as behind a limiter that releases requests in turns, it
+    /// has their ratio; in a queue longer than any measured, less of it, so that its order is kept.
+    fn at_limit(&self, hold: Hold, share: u32, (at_rest, mean_at_rest): (u64, u64)) -> u64 {
         let last = self.by_depth.last().map_or(1, |table| table.depth);
-        let shape = self.across_depths(depth.min(last), |table| scaled(table.at(share), UNIT, table.mean_ns));
-        match shape.checked_sub(UNIT) {
-            _ if depth <= last => shape,
-            Some(above) => UNIT + scaled(above, last, depth),
-            None => UNIT - scaled(UNIT - shape, last, depth),
+        let depth = hold.depth.min(last);
+        let of = |value: fn(&DepthTable, u32) -> u64| self.across_depths(depth, |table| value(table, share));
+        let (drawn, mean) = (of(|table, share| table.at(share)), of(|table, _| table.mean_ns));
+        let below_mean = mean.saturating_sub(of(|table, _| table.at(0)));
+        if below_mean <= mean / 2 {
+            let (drawn, mean) = if hold.ns < mean / 2 { (at_rest, mean_at_rest) } else { (drawn, mean) };
+            return hold.ns.saturating_add(drawn).saturating_sub(mean);
+        }
+        let apart = |ns: u64| scaled(scaled(hold.ns, ns, mean), depth, hold.depth);
+        match drawn.checked_sub(mean) {
+            Some(above) => hold.ns.saturating_add(apart(above)),
+            None => hold.ns.saturating_sub(apart(mean - drawn)),
         }
     }
 }
@@ -213,13 +226,25 @@ mod tests {
     #[test]
     fn a_limit_gives_the_mean_and_the_measurement_the_shape() {
         let at_rest = vec![flat(4096, 1, 50_000)];
-        let limited = vec![table(4096, 8, &[(0, 1_000), (1_000_000, 3_000)])];
+        let limited = vec![table(4096, 8, &[(0, 1_000_000), (1_000_000, 15_000_000)])];
         let mut draw = MeasuredDraw::new(&MeasuredLane { at_rest, limited }, 0);
         let hold = Some(Hold { ns: 8_000_000, depth: 8 });
         let drawn: Vec<u64> = (0..1000).map(|_| draw.sample(4096, 8, hold).0).collect();
         let mean = drawn.iter().sum::<u64>() / 1000;
         assert!(mean.abs_diff(8_000_000) < 20_000, "{mean}");
-        assert!(drawn.iter().all(|ns| (4_000_000..=12_000_000).contains(ns)));
+        assert!(drawn.iter().all(|ns| (1_000_000..=15_000_000).contains(ns)));
+        // At another rate turns have the same ratio, and all else the same difference.
+        let within = |draw: &mut MeasuredDraw, ns, least: u64, most: u64| {
+            let drawn = (0..1000).map(|_| draw.sample(4096, 8, Some(Hold { ns, depth: 8 })).0);
+            let (low, high) = drawn.fold((u64::MAX, 0), |(low, high), ns| (low.min(ns), high.max(ns)));
+            assert!(low.abs_diff(least) < 100_000 && high.abs_diff(most) < 100_000, "{ns}: {low} {high}");
+        };
+        within(&mut draw, 800_000, 100_000, 1_500_000);
+        let limited = vec![table(4096, 8, &[(0, 5_000_000), (1_000_000, 11_000_000)])];
+        let at_rest = vec![table(4096, 1, &[(0, 500_000), (1_000_000, 900_000)])];
+        let mut even = MeasuredDraw::new(&MeasuredLane { at_rest, limited }, 0);
+        within(&mut even, 80_000_000, 77_000_000, 83_000_000);
+        within(&mut even, 2_000_000, 1_800_000, 2_200_000);
         // No limit makes a volume faster than it is at rest.
         assert_eq!(draw.sample(4096, 1, Some(Hold { ns: 40_000, depth: 1 })), (50_000, false));
     }

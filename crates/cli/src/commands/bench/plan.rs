@@ -13,7 +13,7 @@ use super::{expected, precision};
 use crate::output;
 
 /// What is going to be done and what it costs.
-pub(super) fn plan_text(
+pub(in crate::commands) fn plan_text(
     plan: &BenchPlan,
     in_full: bool,
     show_fio: bool,

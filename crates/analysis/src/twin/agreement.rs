@@ -1,0 +1,166 @@
+//! How far a twin and a volume are apart: the same loads on both.
+
+use fathom_record::{Histogram, JobRecord, RunRecord, TestRecord};
+use serde::Serialize;
+
+use super::fit::{latency_of, rate_of};
+use crate::identify::probe::IoDirection;
+
+/// Largest difference of rates, as a share of the volume's.
+pub const RATE_WITHIN: f64 = 0.03;
+/// Largest distance of the distributions of latency.
+pub const DISTANCE_BELOW: f64 = 0.1;
+/// Latencies on each side that decide a distance.
+const LEAST_SAMPLES: u64 = 300;
+
+/// How far a twin is from a volume.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TwinAgreement {
+    /// Each load.
+    pub loads: Vec<LoadAgreement>,
+    /// All loads agree; `None` where one is inconclusive and none disagrees.
+    pub agrees: Option<bool>,
+}
+
+/// One load on both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadAgreement {
+    /// The test.
+    pub id: String,
+    /// `read` or `write`.
+    pub op: &'static str,
+    /// Bytes per request.
+    pub block_bytes: u64,
+    /// The queue depth.
+    pub depth: u32,
+    /// The volume.
+    pub volume: LoadFigures,
+    /// The twin.
+    pub twin: LoadFigures,
+    /// Rate of the twin over that of the volume, less 1.
+    pub rate_difference: Option<f64>,
+    /// Kolmogorov distance of the distributions of latency: the largest difference of the shares of requests that took at most some
+    /// time, from 0 to 1.
+    pub latency_distance: Option<f64>,
+    /// Both are small; `None` = inconclusive.
+    pub agrees: Option<bool>,
+    /// Why it is inconclusive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What one side made of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LoadFigures {
+    /// Requests per second.
+    pub iops: Option<f64>,
+    /// Latencies that were measured.
+    pub samples: u64,
+    /// Median latency, ns.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile, ns.
+    pub p99_ns: Option<u64>,
+}
+
+impl TwinAgreement {
+    /// Of the tests that both runs have: `volume` on a volume, `twin` on its twin.
+    pub fn of(volume: &RunRecord, twin: &RunRecord) -> TwinAgreement {
+        let other = |test: &TestRecord| twin.tests.iter().find(|other| other.id == test.id);
+        let loads: Vec<LoadAgreement> =
+            volume.tests.iter().filter_map(|test| load(test, other(test)?)).collect();
+        let has = |verdict: Option<bool>| loads.iter().any(|load| load.agrees == verdict);
+        let agrees = match () {
+            () if has(Some(false)) => Some(false),
+            () if has(None) || loads.is_empty() => None,
+            () => Some(true),
+        };
+        TwinAgreement { loads, agrees }
+    }
+}
+
+/// One load; `None` where it did not run on the volume.
+fn load(volume: &TestRecord, twin: &TestRecord) -> Option<LoadAgreement> {
+    let job = volume.jobs.first()?;
+    let way = if job.rw().ends_with("write") { IoDirection::Write } else { IoDirection::Read };
+    let [real, model] = [volume, twin].map(|test| (figures(test, way), test.jobs.first()));
+    let rate_difference = real.0.iops.zip(model.0.iops).map(|(real, model)| model / real - 1.0);
+    let histogram = |job: &'_ JobRecord| latency_of(job, way).histogram.clone();
+    let latency_distance =
+        real.1.map(histogram).zip(model.1.map(histogram)).and_then(|(real, model)| distance(&real, &model));
+    let blocks = job.largest_blocks();
+    let samples = real.0.samples.min(model.0.samples);
+    let verdict = rate_difference
+        .zip(latency_distance)
+        .map(|(rate, distance)| rate.abs() <= RATE_WITHIN && distance < DISTANCE_BELOW);
+    let why = match verdict {
+        None => Some("no I/O completed on one of them".to_owned()),
+        Some(_) if samples < LEAST_SAMPLES => {
+            Some(format!("too few latencies ({samples}; needs {LEAST_SAMPLES}): use a longer --runtime"))
+        }
+        Some(_) => None,
+    };
+    Some(LoadAgreement {
+        id: volume.id.clone(),
+        op: way.name(),
+        block_bytes: if way == IoDirection::Write { blocks.write } else { blocks.read },
+        depth: job.iodepth(),
+        volume: real.0,
+        twin: model.0,
+        rate_difference,
+        latency_distance,
+        agrees: verdict.filter(|_| why.is_none()),
+        why,
+    })
+}
+
+fn figures(test: &TestRecord, way: IoDirection) -> LoadFigures {
+    let Some(job) = test.jobs.first() else { return LoadFigures::default() };
+    let latency = latency_of(job, way);
+    LoadFigures {
+        iops: rate_of(test, way).filter(|rate| *rate > 0.0),
+        samples: latency.moments.count,
+        p50_ns: latency.histogram.percentile(50.0),
+        p99_ns: latency.histogram.percentile(99.0),
+    }
+}
+
+/// The Kolmogorov distance of two distributions, to the width of a bin; `None` where one is empty.
+pub(super) fn distance(one: &Histogram, other: &Histogram) -> Option<f64> {
+    let [total, of_other] = [one.samples(), other.samples()];
+    if total == 0 || of_other == 0 {
+        return None;
+    }
+    let mut bins: Vec<(usize, f64)> =
+        one.sparse().map(|(bin, count)| (bin, count as f64 / total as f64)).collect();
+    bins.extend(other.sparse().map(|(bin, count)| (bin, -(count as f64) / of_other as f64)));
+    bins.sort_by_key(|one| one.0);
+    let (mut apart, mut most) = (0.0f64, 0.0f64);
+    for same in bins.chunk_by(|one, next| one.0 == next.0) {
+        apart += same.iter().map(|one| one.1).sum::<f64>();
+        most = most.max(apart.abs());
+    }
+    Some(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_is_the_largest_difference_of_the_cumulative_shares() {
+        let of = |values: &[u64]| {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|ns| histogram.record(*ns));
+            histogram
+        };
+        let check = |one: &[u64], other: &[u64], expected: Option<f64>| {
+            assert_eq!(distance(&of(one), &of(other)), expected, "{one:?} {other:?}");
+        };
+        check(&[1, 2, 3, 4], &[1, 2, 3, 4], Some(0.0));
+        check(&[1, 2, 3, 4], &[1, 1, 2, 2, 3, 3, 4, 4], Some(0.0));
+        check(&[1, 2, 3, 4], &[2, 3, 4, 5], Some(0.25));
+        check(&[1, 2], &[100, 200], Some(1.0));
+        check(&[1, 2, 3, 100], &[1, 2, 3, 50], Some(0.25));
+        check(&[], &[1], None);
+    }
+}

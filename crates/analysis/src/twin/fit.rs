@@ -1,0 +1,281 @@
+//! From the record of an identification to a twin.
+
+use fathom_record::{JobRecord, Latency, RunRecord, TestRecord, TestStatus};
+use fathom_stats::histogram;
+
+use super::probe::{LatencyProbe, ProbedLoad, REACHED, probes};
+use super::{SCHEMA, Twin, TwinBurst, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinScope, TwinSource};
+use crate::identified::{BucketUnit, Burst, Identified};
+use crate::identify::probe::IoDirection;
+use crate::identify::script::{IdentifySpec, identified_of};
+use crate::identify::turns::length_s;
+
+/// Time whose I/Os a limiter admits at once that does not release them in turns, ns.
+const USUAL_TURN_NS: u64 = 10_000_000;
+/// A rate within this share of a limit, burst or sustained, is that of the limit.
+const NEAR: f64 = 1.07;
+/// Requests that make a distribution.
+const LEAST_SAMPLES: u64 = 50;
+/// Parts of a million between two quantiles: below the slowest hundredth, and in it.
+const STEP: u32 = 1_000;
+const STEP_OF_SLOWEST: u32 = 100;
+const SLOWEST: u32 = 990_000;
+const MILLION: u32 = 1_000_000;
+
+impl Twin {
+    /// The twin of the volume that `run` identified and whose latencies it measured.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn of(run: &RunRecord) -> Result<Twin, String> {
+        let (found, spec) =
+            identified_of(run).zip(IdentifySpec::of(run)).ok_or("the run identified nothing")?;
+        let mut twin = Twin::limited_by(&found, &run.tests);
+        twin.size_bytes = spec.size;
+        twin.source = source(run);
+        for probe in probes(&found, &spec.limits, &run.tests) {
+            match run.tests.iter().find(|test| test.id == probe.id()) {
+                Some(test) if test.status == TestStatus::Complete => twin.take(&probe, test),
+                _ => twin.notes.push(format!("{} were not measured", probe.title())),
+            }
+        }
+        if twin.tables(TwinOp::Read, false).is_empty() {
+            return Err("no latency was measured at rest".to_owned());
+        }
+        if !spec.limits.writes {
+            twin.notes.push("writes were not measured: they behave like reads".to_owned());
+        }
+        Ok(twin)
+    }
+
+    /// The limits that were `found`, and the turns in which they admit I/Os as far as `tests` show them.
+    pub(super) fn limited_by(found: &Identified, tests: &[TestRecord]) -> Twin {
+        let mut twin = Twin {
+            schema: SCHEMA.to_owned(),
+            io_unit_bytes: found.io_unit_bytes.value().map(|bytes| bytes as u64).filter(|bytes| *bytes > 0),
+            turn_ns: USUAL_TURN_NS,
+            ..Twin::default()
+        };
+        let has_writes = found.iops.write.is_some() || found.bytes_per_second.write.is_some();
+        let scopes = match found.shares_limits {
+            Some(true) => &[(TwinScope::Both, IoDirection::Read)][..],
+            _ if !has_writes => &[(TwinScope::Both, IoDirection::Read)],
+            _ => &[(TwinScope::Reads, IoDirection::Read), (TwinScope::Writes, IoDirection::Write)],
+        };
+        for &(scope, way) in scopes {
+            let writes = way == IoDirection::Write;
+            let rate = |unit: BucketUnit| {
+                let figures = match unit {
+                    BucketUnit::Ios => &found.iops,
+                    BucketUnit::Bytes => &found.bytes_per_second,
+                };
+                let value = figures.of(writes)?.value()?;
+                let is_its = |burst: &&Burst| burst.unit == unit && burst.scope.counts(writes);
+                Some(rate(value, found.bursts.iter().find(is_its)))
+            };
+            let limit =
+                TwinLimit { scope, iops: rate(BucketUnit::Ios), bytes_per_second: rate(BucketUnit::Bytes) };
+            for (missing, what) in [(limit.iops, "IOPS"), (limit.bytes_per_second, "bandwidth")] {
+                if missing.is_none() {
+                    let of = if scope == TwinScope::Both { "" } else { way.name() };
+                    twin.notes.push(format!("no {of} {what} limit is known").replace("  ", " "));
+                }
+            }
+            if limit.iops.is_some() || limit.bytes_per_second.is_some() {
+                twin.limits.push(limit);
+            }
+        }
+        if let Some(turn_s) = twin.turn_s(tests) {
+            twin.turn_ns = (turn_s * 1e9) as u64;
+        }
+        twin
+    }
+
+    /// The length of a turn, s: the median of those that the latencies at limits show.
+    fn turn_s(&self, tests: &[TestRecord]) -> Option<f64> {
+        let of = |test: &TestRecord| -> Option<f64> {
+            let probe = LatencyProbe::of_full_load(&test.id)?;
+            let moments = &latency_of(test.jobs.first()?, probe.way).moments;
+            let is_limited = self.state_at(&probe, rate_of(test, probe.way)?) == Load::Limited;
+            let turn = length_s((moments.mean(), moments.stdev()), moments.min as f64);
+            (is_limited && turn > 0.0).then_some(turn)
+        };
+        let mut turns: Vec<f64> = tests.iter().filter_map(of).collect();
+        turns.sort_by(f64::total_cmp);
+        turns.get(turns.len() / 2).copied()
+    }
+
+    /// True where `probe` reached a limit in `tests`.
+    pub(super) fn is_limited_in(&self, probe: &LatencyProbe, tests: &[TestRecord]) -> bool {
+        let test = tests.iter().find(|test| test.id == probe.id());
+        test.and_then(|test| rate_of(test, probe.way))
+            .is_some_and(|rate| self.state_at(probe, rate) == Load::Limited)
+    }
+
+    /// Takes over what `test` shows.
+    fn take(&mut self, probe: &LatencyProbe, test: &TestRecord) {
+        let Some(job) = test.jobs.first() else { return };
+        let (op, latency) = match probe.load {
+            ProbedLoad::Synced => (TwinOp::Sync, &job.measured.sync_lat),
+            _ => (probe.way.into(), latency_of(job, probe.way)),
+        };
+        let load = match (probe.load, rate_of(test, probe.way)) {
+            (ProbedLoad::Full, Some(rate)) => self.state_at(probe, rate),
+            _ => Load::AtRest,
+        };
+        if latency.moments.count < LEAST_SAMPLES || load == Load::Between {
+            self.notes.push(format!("{} are not known: too few, or the rate changed", probe.title()));
+            return;
+        }
+        self.latencies.push(TwinLatency {
+            op,
+            is_limited: load == Load::Limited,
+            block_bytes: u32::try_from(probe.block_bytes).unwrap_or(u32::MAX),
+            depth: probe.depth,
+            quantiles: quantiles(latency),
+        });
+    }
+
+    /// What a full load at `rate` requests a second has reached.
+    fn state_at(&self, probe: &LatencyProbe, rate: f64) -> Load {
+        let limits = self.limits_of(probe.way, probe.block_bytes);
+        let is_near = |limit: &f64| (REACHED..NEAR).contains(&(rate / limit));
+        match (limits.iter().any(is_near), limits.last()) {
+            (true, _) => Load::Limited,
+            (_, Some(sustained)) if rate > *sustained => Load::Between,
+            _ => Load::AtRest,
+        }
+    }
+}
+
+/// What a load found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    AtRest,
+    Limited,
+    /// Above a sustained rate and at no burst rate: the rate changed meanwhile.
+    Between,
+}
+
+fn rate(value: f64, burst: Option<&Burst>) -> TwinRate {
+    let whole = |value: f64| (value.round() as u64).max(1);
+    let parts = burst.and_then(|burst| {
+        let [rate, baseline, capacity] =
+            [&burst.burst_rate, &burst.baseline_rate, &burst.capacity].map(|figure| figure.value());
+        Some((whole(rate?), whole(baseline?), whole(capacity?)))
+    });
+    match parts {
+        Some((rate, baseline, capacity)) if rate > baseline => {
+            TwinRate { baseline, burst: Some(TwinBurst { rate, capacity }) }
+        }
+        _ => TwinRate { baseline: whole(value), burst: None },
+    }
+}
+
+fn source(run: &RunRecord) -> TwinSource {
+    let target = &run.header.conditions.target;
+    let device = target.devices.last();
+    TwinSource {
+        target: run.header.target.clone(),
+        device: device.map_or_else(String::new, |device| {
+            format!("{} {} {}", device.name, device.model, device.serial)
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        }),
+        identified_unix_ms: run.header.started_unix_ms,
+        version: run.header.tool_version.clone(),
+    }
+}
+
+pub(super) fn rate_of(test: &TestRecord, way: IoDirection) -> Option<f64> {
+    let measured = &test.jobs.first()?.measured;
+    let ios = if way == IoDirection::Write { measured.write.ios } else { measured.read.ios };
+    let ns = measured.elapsed_ns();
+    (ns > 0).then(|| ios as f64 * 1e9 / ns as f64)
+}
+
+/// Total latencies of one direction.
+pub(super) fn latency_of(job: &JobRecord, way: IoDirection) -> &Latency {
+    if way == IoDirection::Write { &job.measured.write.lat } else { &job.measured.read.lat }
+}
+
+/// The quantiles of `latency`: the middles of its bins, moved so that their mean is the exact one. Bins with few latencies are taken
+/// together.
+fn quantiles(latency: &Latency) -> Vec<(u32, u64)> {
+    let moments = &latency.moments;
+    let middle = |bin: usize| histogram::midpoint(bin).clamp(moments.min, moments.max.max(moments.min));
+    let samples = latency.histogram.samples().max(1);
+    let part = |count: u64| (u128::from(count) * u128::from(MILLION) / u128::from(samples)) as u32;
+    let (mut points, mut counted, mut from) = (Vec::<(u32, u64)>::new(), 0, None);
+    let mut bins = latency.histogram.sparse().peekable();
+    while let Some((bin, count)) = bins.next() {
+        let &mut (begin, first) = from.get_or_insert((part(counted), bin));
+        counted += count;
+        let end = part(counted);
+        let step = if begin >= SLOWEST { STEP_OF_SLOWEST } else { STEP };
+        let goes_on = bins.peek().is_some_and(|(next, _)| *next == bin + 1);
+        if goes_on && end < begin + step || end <= begin + 1 && end < MILLION {
+            continue;
+        }
+        let begin = if begin == 0 { 0 } else { begin + 1 };
+        points.extend([(begin, middle(first)), (end, middle(bin))]);
+        from = None;
+    }
+    if let Some(last) = points.last_mut() {
+        last.0 = MILLION;
+    }
+    let mean = mean_of(&points);
+    let factor = if mean > 0.0 { moments.mean() / mean } else { 1.0 };
+    points.into_iter().map(|(part, ns)| (part, (ns as f64 * factor).round() as u64)).collect()
+}
+
+/// The mean of a distribution that is linear between its quantiles.
+fn mean_of(points: &[(u32, u64)]) -> f64 {
+    let area = |pair: &[(u32, u64)]| f64::from(pair[1].0 - pair[0].0) * (pair[0].1 as f64 + pair[1].1 as f64);
+    points.windows(2).map(area).sum::<f64>() / (2.0 * f64::from(MILLION))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latency(values: impl IntoIterator<Item = u64>) -> Latency {
+        let mut latency = Latency::default();
+        values.into_iter().for_each(|ns| latency.record(ns));
+        latency
+    }
+
+    /// What a volume that draws evenly from the quantiles makes of them.
+    fn drawn(points: &[(u32, u64)]) -> Latency {
+        latency((0..MILLION).step_by(3).map(|at| {
+            let upper = points.partition_point(|point| point.0 < at).clamp(1, points.len() - 1);
+            let (from, to) = (points[upper - 1], points[upper]);
+            let share = f64::from(at.saturating_sub(from.0)) / f64::from(to.0 - from.0);
+            from.1 + ((to.1 - from.1) as f64 * share) as u64
+        }))
+    }
+
+    #[test]
+    fn quantiles_have_the_distribution_and_its_exact_mean() {
+        let check = |values: Vec<u64>| {
+            let measured = latency(values);
+            let points = quantiles(&measured);
+            assert_eq!((points[0].0, points[points.len() - 1].0), (0, MILLION));
+            let is_rising = |pair: &[(u32, u64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
+            assert!(points.windows(2).all(is_rising), "{points:?}");
+            let again = drawn(&points);
+            let mean = again.moments.mean() / measured.moments.mean();
+            assert!((mean - 1.0).abs() < 0.002, "{mean}");
+            let apart = crate::twin::agreement::distance(&measured.histogram, &again.histogram).unwrap();
+            assert!(apart < 0.01, "{apart}: {points:?}");
+        };
+        check((0..5000).map(|at| 100_000 + at * 20).collect());
+        // Nearly constant, which a bin is wider than.
+        check((0..5000).map(|at| 64_000_000 + at * 10).collect());
+        check(vec![1_000_000; 400]);
+        // Turns of a limiter, and a few that take much longer.
+        check((0..5000).map(|at| if at % 3 == 0 { 60_000 + at } else { 96_000_000 + 1000 * at }).collect());
+        check((0..5000).map(|at| if at > 4990 { 900_000_000 } else { 80_000 + 3 * at }).collect());
+    }
+}

@@ -1,0 +1,167 @@
+//! The measurements of latencies that a twin is made of, after an identification: each direction, block size and queue depth under
+//! full load, then what a limit hid at rest.
+
+use fathom_model::units::parse_bytes;
+use fathom_record::{IdentifyActivity, TestRecord};
+
+use super::Twin;
+use crate::identified::Identified;
+use crate::identify::probe::IoDirection;
+use crate::pattern::block_name;
+
+/// One measurement of latencies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyProbe {
+    /// The direction.
+    pub way: IoDirection,
+    /// Bytes per request.
+    pub block_bytes: u64,
+    /// Queue depth.
+    pub depth: u32,
+    /// The load.
+    pub load: ProbedLoad,
+    /// Time that is not counted, ns.
+    pub ramp_ns: u64,
+    /// Time after that, ns.
+    pub runtime_ns: u64,
+}
+
+/// The load of a measurement of latencies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ProbedLoad {
+    /// The queue depth is kept.
+    Full,
+    /// As many requests at once as the depth, then a pause of so many ns, so that no limit is reached.
+    Bursts(u64),
+    /// A sync after each request.
+    Synced,
+}
+
+/// Block sizes: small ones, and larger ones of which the transfer takes time.
+const BLOCKS: [u64; 3] = [4 << 10, 64 << 10, 1 << 20];
+/// Depths of the smallest block, and of the others.
+const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const FEWER_DEPTHS: [u32; 3] = [1, 8, 64];
+/// Latencies of a distribution, and the time that they may take, s.
+const SAMPLES: f64 = 3000.0;
+const SECONDS: (f64, f64) = (4.0, 15.0);
+/// Share of a limit that bursts with pauses use.
+const BELOW: f64 = 0.4;
+/// Share of a limit from which on a load has reached it.
+pub(super) const REACHED: f64 = 0.93;
+/// Of the requests that a limit admits at once, those that bursts use.
+const OF_TURN: f64 = 0.5;
+
+impl LatencyProbe {
+    /// `twin-read-4k-d8`, `twin-read-4k-d8-rest`, `twin-sync`.
+    pub fn id(&self) -> String {
+        let of = format!("twin-{}-{}-d{}", self.way.name(), block_name(self.block_bytes), self.depth);
+        match self.load {
+            ProbedLoad::Full => of,
+            ProbedLoad::Bursts(_) => format!("{of}-rest"),
+            ProbedLoad::Synced => "twin-sync".to_owned(),
+        }
+    }
+
+    /// The probe under full load that [`LatencyProbe::id`] named, without its times.
+    pub(super) fn of_full_load(id: &str) -> Option<LatencyProbe> {
+        let mut words = id.strip_prefix("twin-")?.split('-');
+        let ways = [IoDirection::Read, IoDirection::Write];
+        let name = words.next()?;
+        let way = ways.into_iter().find(|way| way.name() == name)?;
+        let block_bytes = parse_bytes(words.next()?).ok()?;
+        let depth = words.next()?.strip_prefix('d')?.parse().ok()?;
+        let probe =
+            LatencyProbe { way, block_bytes, depth, load: ProbedLoad::Full, ramp_ns: 0, runtime_ns: 0 };
+        words.next().is_none().then_some(probe)
+    }
+
+    /// `latencies of 4k reads, QD 8`.
+    pub fn title(&self) -> String {
+        let (block, way) = (block_name(self.block_bytes), self.way.name());
+        match self.load {
+            ProbedLoad::Full => format!("latencies of {block} {way}s, QD {}", self.depth),
+            ProbedLoad::Bursts(_) => {
+                format!("latencies of {block} {way}s below the limit, QD {}", self.depth)
+            }
+            ProbedLoad::Synced => "latencies of syncs".to_owned(),
+        }
+    }
+}
+
+/// The next measurement after those in `tests`; `None` where all are there.
+pub fn next(found: &Identified, limits: &IdentifyActivity, tests: &[TestRecord]) -> Option<LatencyProbe> {
+    let is_new = |probe: &LatencyProbe| !tests.iter().any(|test| test.id == probe.id());
+    probes(found, limits, tests).into_iter().find(is_new)
+}
+
+/// All measurements, as far as those in `tests` decide them.
+pub(super) fn probes(
+    found: &Identified,
+    limits: &IdentifyActivity,
+    tests: &[TestRecord],
+) -> Vec<LatencyProbe> {
+    let twin = Twin::limited_by(found, tests);
+    let mut probes = Vec::new();
+    let ways =
+        if limits.writes { &[IoDirection::Read, IoDirection::Write][..] } else { &[IoDirection::Read] };
+    for &way in ways {
+        for (block, depths) in blocks(limits) {
+            let full = |&depth: &u32| twin.probe(way, block, depth, ProbedLoad::Full);
+            let full: Vec<LatencyProbe> = depths.iter().map(full).collect();
+            let is_limited = |probe: &&LatencyProbe| {
+                FEWER_DEPTHS.contains(&probe.depth) && twin.is_limited_in(probe, tests)
+            };
+            let bursts: Vec<LatencyProbe> =
+                full.iter().filter(is_limited).filter_map(|probe| twin.bursts(probe)).collect();
+            probes.extend(full);
+            probes.extend(bursts);
+        }
+    }
+    if limits.writes {
+        let block = smallest(limits);
+        probes.push(twin.probe(IoDirection::Write, block, 1, ProbedLoad::Synced));
+    }
+    probes
+}
+
+fn smallest(limits: &IdentifyActivity) -> u64 {
+    BLOCKS[0].max(limits.unit_bytes)
+}
+
+/// Block sizes, each with its depths.
+fn blocks(limits: &IdentifyActivity) -> Vec<(u64, Vec<u32>)> {
+    let mut blocks = BLOCKS.map(|block| block.clamp(smallest(limits), limits.most_block_bytes)).to_vec();
+    blocks.dedup();
+    let of = |(index, block): (usize, u64)| {
+        let depths = if index == 0 { &DEPTHS[..] } else { &FEWER_DEPTHS };
+        let fits = |depth: &&u32| {
+            let in_flight = u64::from(**depth) * block;
+            **depth == 1 || in_flight <= limits.most_in_flight_bytes && **depth <= limits.most_depth
+        };
+        (block, depths.iter().filter(fits).copied().collect())
+    };
+    blocks.into_iter().enumerate().map(of).collect()
+}
+
+impl Twin {
+    fn probe(&self, way: IoDirection, block_bytes: u64, depth: u32, load: ProbedLoad) -> LatencyProbe {
+        let rate = self.limits_of(way, block_bytes).last().copied().unwrap_or(f64::INFINITY);
+        let share = if matches!(load, ProbedLoad::Bursts(_)) { BELOW } else { 1.0 };
+        let (least, most) = SECONDS;
+        let seconds = (SAMPLES / (rate * share)).clamp(least, most);
+        let ramp = (2.0 * f64::from(depth) / rate).clamp(1.0, most / 2.0);
+        let ns = |seconds: f64| (seconds * 1000.0).round() as u64 * 1_000_000;
+        LatencyProbe { way, block_bytes, depth, load, ramp_ns: ns(ramp), runtime_ns: ns(seconds) }
+    }
+
+    /// What a limit hid in `full`: as many requests at once, and pauses. `None` where the limit does not admit as many.
+    fn bursts(&self, full: &LatencyProbe) -> Option<LatencyProbe> {
+        let LatencyProbe { way, block_bytes, depth, .. } = *full;
+        let rate = *self.limits_of(way, block_bytes).last()?;
+        let admitted = (rate * self.turn_ns as f64 / 1e9 * OF_TURN).max(1.0);
+        let pause_ns = (f64::from(depth) / (rate * BELOW) * 1e9) as u64;
+        (f64::from(depth) <= admitted)
+            .then(|| self.probe(way, block_bytes, depth, ProbedLoad::Bursts(pause_ns)))
+    }
+}

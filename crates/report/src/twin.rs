@@ -1,0 +1,326 @@
+//! Twins of volumes: what they are made of, and how far one is from a volume.
+
+use std::io::{self, Write};
+
+use fathom_analysis::pattern::block_name;
+use fathom_analysis::twin::agreement::{DISTANCE_BELOW, LoadAgreement, RATE_WITHIN, TwinAgreement};
+use fathom_analysis::twin::{Twin, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinScope};
+use fathom_model::Nanos;
+use fathom_model::units::{bytes, duration, grouped};
+use serde::Serialize;
+
+use crate::document;
+use crate::history::started;
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
+
+/// The `schema` of a list of twins.
+pub const LIST_SCHEMA: &str = "fathom.twins/1";
+/// The `schema` of a check.
+pub const CHECK_SCHEMA: &str = "fathom.twin-check/1";
+
+/// A check of a twin.
+#[derive(Clone, Copy, Debug)]
+pub struct TwinCheck<'a> {
+    /// The name of the twin.
+    pub name: &'a str,
+    /// The volume.
+    pub target: &'a str,
+    /// How far they are apart.
+    pub agreement: &'a TwinAgreement,
+    /// What to know of it.
+    pub notes: &'a [String],
+}
+
+/// The differences of each load.
+pub fn check_view(check: TwinCheck<'_>) -> View {
+    let TwinCheck { name, target, agreement, notes } = check;
+    let columns = [
+        Column::left("load"),
+        Column::right("QD"),
+        Column::right("IOPS"),
+        Column::right("twin"),
+        Column::right("difference"),
+        Column::right("p50"),
+        Column::right("twin "),
+        Column::right("p99"),
+        Column::right("twin  "),
+        Column::right("distance"),
+        Column::left("verdict"),
+    ];
+    let table = Table::new(columns, agreement.loads.iter().map(load_row));
+    let mut view = View { data: data(agreement), ..View::default() };
+    view.push("", [Block::note(verdict(name, target, agreement))]);
+    view.push("Loads", [Block::Table(table)]);
+    let legend = format!(
+        "A load agrees if the rates differ by at most {:.0} % and the distance is below {DISTANCE_BELOW}. distance: Kolmogorov \
+         distance of the latencies, the largest difference of the shares of I/Os that took at most some time.",
+        100.0 * RATE_WITHIN
+    );
+    let why = agreement.loads.iter().filter_map(|load| Some(format!("{}: {}", load.id, load.why.as_ref()?)));
+    view.push(
+        "Notes",
+        [Block::Notes([legend].into_iter().chain(why).chain(notes.iter().cloned()).collect())],
+    );
+    view
+}
+
+fn verdict(name: &str, target: &str, agreement: &TwinAgreement) -> String {
+    let count = agreement.loads.len();
+    let apart = agreement.loads.iter().filter(|load| load.agrees == Some(false)).count();
+    let unknown = agreement.loads.iter().filter(|load| load.agrees.is_none()).count();
+    match agreement.agrees {
+        Some(true) => format!("Twin {name} agrees with {target} in all {count} loads."),
+        Some(false) => format!("Twin {name} differs from {target} in {apart} of {count} loads."),
+        None if count == 0 => "Inconclusive: no load ran on both.".to_owned(),
+        None => {
+            format!("Inconclusive: {unknown} of {count} loads of twin {name} and {target} do not decide it.")
+        }
+    }
+}
+
+fn load_row(load: &LoadAgreement) -> Row {
+    let latency = |ns: Option<u64>| ns.map_or_else(Cell::default, Cell::latency);
+    let iops = |iops: Option<f64>| iops.map_or_else(Cell::default, Cell::iops);
+    let LoadAgreement { volume, twin, .. } = load;
+    let (word, tone) = match load.agrees {
+        Some(true) => ("agrees", Tone::Normal),
+        Some(false) => ("differs", Tone::Alarm),
+        None => ("inconclusive", Tone::Dim),
+    };
+    Row::new([
+        Cell::from(format!("{} {}", block_name(load.block_bytes), load.op)),
+        Cell::count(load.depth.into()),
+        iops(volume.iops),
+        iops(twin.iops),
+        load.rate_difference
+            .map_or_else(Cell::default, |share| Cell::real(share, format!("{:+.1} %", 100.0 * share))),
+        latency(volume.p50_ns),
+        latency(twin.p50_ns),
+        latency(volume.p99_ns),
+        latency(twin.p99_ns),
+        load.latency_distance.map_or_else(Cell::default, |share| Cell::real(share, format!("{share:.3}"))),
+        word.into(),
+    ])
+    .toned(tone)
+}
+
+fn data(agreement: &TwinAgreement) -> Table {
+    let columns = [
+        "id",
+        "op",
+        "block_bytes",
+        "depth",
+        "iops",
+        "twin_iops",
+        "rate_difference",
+        "p50_ns",
+        "twin_p50_ns",
+        "p99_ns",
+        "twin_p99_ns",
+        "latency_distance",
+        "agrees",
+    ];
+    let number = |value: Option<u64>| value.map_or_else(Cell::default, Cell::count);
+    let real =
+        |value: Option<f64>| value.map_or_else(Cell::default, |value| Cell::real(value, value.to_string()));
+    let row = |load: &LoadAgreement| {
+        Row::new([
+            Cell::from(load.id.as_str()),
+            load.op.into(),
+            Cell::count(load.block_bytes),
+            Cell::count(load.depth.into()),
+            real(load.volume.iops),
+            real(load.twin.iops),
+            real(load.rate_difference),
+            number(load.volume.p50_ns),
+            number(load.twin.p50_ns),
+            number(load.volume.p99_ns),
+            number(load.twin.p99_ns),
+            real(load.latency_distance),
+            load.agrees.map(|agrees| if agrees { "true" } else { "false" }).into(),
+        ])
+    };
+    Table::new(columns.map(Column::left), agreement.loads.iter().map(row))
+}
+
+#[derive(Serialize)]
+struct CheckDocument<'a> {
+    schema: &'static str,
+    twin: &'a str,
+    target: &'a str,
+    #[serde(flatten)]
+    agreement: &'a TwinAgreement,
+    /// Largest difference of rates, and distance, of loads that agree.
+    rate_within: f64,
+    distance_below: f64,
+    notes: &'a [String],
+}
+
+/// Writes the document of a check, indented.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_check(check: TwinCheck<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let TwinCheck { name, target, agreement, notes } = check;
+    let (rate_within, distance_below) = (RATE_WITHIN, DISTANCE_BELOW);
+    let document = CheckDocument {
+        schema: CHECK_SCHEMA,
+        twin: name,
+        target,
+        agreement,
+        rate_within,
+        distance_below,
+        notes,
+    };
+    document::write(&document, out)
+}
+
+/// A list of twins by name.
+pub fn list_view(twins: &[(String, Twin)]) -> View {
+    let columns = ["name", "twin of", "identified", "size", "limits"].map(Column::left);
+    let row = |(name, twin): &(String, Twin)| {
+        let limits: Vec<String> = twin.limits.iter().map(limit_text).collect();
+        Row::new([
+            Cell::from(name.as_str()),
+            twin.source.target.as_str().into(),
+            identified(twin).into(),
+            Cell::bytes(twin.size_bytes),
+            limits.join("; ").into(),
+        ])
+    };
+    let table = Table::new(columns, twins.iter().map(row));
+    let mut view = View { data: table.clone(), ..View::default() };
+    match twins.is_empty() {
+        true => view.push("", [Block::note("No twins. Make one: fathom identify --save NAME TARGET")]),
+        false => view.push("", [Block::Table(table)]),
+    }
+    view
+}
+
+fn identified(twin: &Twin) -> String {
+    match twin.source.identified_unix_ms {
+        0 => "simulated".to_owned(),
+        unix_ms => started(unix_ms),
+    }
+}
+
+#[derive(Serialize)]
+struct ListDocument<'a> {
+    schema: &'static str,
+    twins: Vec<ListedTwin<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedTwin<'a> {
+    name: &'a str,
+    source: &'a fathom_analysis::twin::TwinSource,
+    size_bytes: u64,
+    limits: &'a [TwinLimit],
+}
+
+/// Writes the document of a list, indented.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_list(twins: &[(String, Twin)], out: &mut dyn Write) -> io::Result<()> {
+    let listed = twins.iter().map(|(name, twin)| ListedTwin {
+        name,
+        source: &twin.source,
+        size_bytes: twin.size_bytes,
+        limits: &twin.limits,
+    });
+    document::write(&ListDocument { schema: LIST_SCHEMA, twins: listed.collect() }, out)
+}
+
+/// What a twin is made of.
+pub fn show_view(name: &str, twin: &Twin) -> View {
+    let mut figures = vec![
+        KeyFigure::new("Twin of", twin.source.target.as_str()),
+        KeyFigure::new("Identified", identified(twin)),
+        KeyFigure::new("Size", bytes(twin.size_bytes)),
+    ];
+    if !twin.source.device.is_empty() {
+        figures.insert(1, KeyFigure::new("Device", twin.source.device.as_str()));
+    }
+    figures.extend(twin.limits.iter().map(|limit| KeyFigure::new(scope(limit.scope), limit_text(limit))));
+    if let Some(unit) = twin.io_unit_bytes {
+        figures.push(KeyFigure::new("I/O unit size", bytes(unit)));
+    }
+    figures.push(KeyFigure::new("Admitted at once", format!("the I/Os of {}", duration_text(twin.turn_ns))));
+    let columns = [
+        Column::left("I/O"),
+        Column::right("QD"),
+        Column::left("state"),
+        Column::right("p50"),
+        Column::right("p99"),
+        Column::right("p99.9"),
+        Column::right("longest"),
+    ];
+    let row = |latency: &TwinLatency| {
+        let at = |per_million: u32| {
+            let found = latency.quantiles.iter().find(|(part, _)| *part >= per_million);
+            found.map_or_else(Cell::default, |(_, ns)| Cell::latency(*ns))
+        };
+        let op = match latency.op {
+            TwinOp::Read => "read",
+            TwinOp::Write => "write",
+            TwinOp::Sync => "sync",
+        };
+        Row::new([
+            Cell::from(format!("{} {op}", block_name(latency.block_bytes.into()))),
+            Cell::count(latency.depth.into()),
+            if latency.is_limited { "at the limit" } else { "below the limits" }.into(),
+            at(500_000),
+            at(990_000),
+            at(999_000),
+            at(1_000_000),
+        ])
+    };
+    let table = Table::new(columns, twin.latencies.iter().map(row));
+    let mut view = View { data: table.clone(), ..View::default() };
+    view.push(format!("Twin {name}"), [Block::KeyFigures(figures)]);
+    view.push("Latencies", [Block::Table(table)]);
+    view.push("Notes", [Block::Notes(twin.notes.clone())]);
+    view
+}
+
+fn duration_text(ns: u64) -> String {
+    if ns < 1_000_000_000 { fathom_model::units::latency(ns) } else { duration(Nanos(ns)) }
+}
+
+fn scope(scope: TwinScope) -> &'static str {
+    match scope {
+        TwinScope::Both => "Limits on reads and writes",
+        TwinScope::Reads => "Limits on reads",
+        TwinScope::Writes => "Limits on writes",
+    }
+}
+
+fn limit_text(limit: &TwinLimit) -> String {
+    let parts = [
+        limit.iops.map(|rate| rate_text(rate, &|value| format!("{} IOPS", grouped(value)), "I/Os")),
+        limit.bytes_per_second.map(|rate| rate_text(rate, &|value| format!("{}/s", bytes(value)), "bytes")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(", ")
+}
+
+fn rate_text(rate: TwinRate, text: &dyn Fn(u64) -> String, unit: &str) -> String {
+    match rate.burst {
+        None => text(rate.baseline),
+        Some(burst) => format!(
+            "{}, burst {} with {} {unit} of credits",
+            text(rate.baseline),
+            text(burst.rate),
+            grouped(burst.capacity)
+        ),
+    }
+}
+
+/// Writes a twin as it is stored, indented.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_twin(twin: &Twin, out: &mut dyn Write) -> io::Result<()> {
+    document::write(twin, out)
+}
