@@ -25,6 +25,7 @@ pub mod signature;
 pub mod sim_name;
 pub mod suite;
 pub mod trace;
+pub mod twin;
 pub mod verify_block;
 
 /// Most allocated bytes, without the fuzzer's own: exceeding it ends the program, as an allocation that fails does.

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use crate::{
     advise_devices, advise_speed, comparisons, contradictions, fio_corpus, fio_parser, fleet_failures,
-    fleet_scale, fuzz, identify_devices, pages, planted_causes,
+    fleet_scale, fuzz, identify_devices, pages, planted_causes, twins,
 };
 
 /// One campaign.
@@ -79,6 +79,11 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "planted-causes",
         doc: "measure devices with planted causes and others again and again [--cases 70] [--jobs 1] [--only NAME] [--fresh]",
         run: planted_causes::campaign,
+    },
+    Campaign {
+        name: "twins",
+        doc: "make twins of capped devices and check how far they are from them [--cases 5] [--jobs 1] [--only NAME] [--fresh]",
+        run: twins::campaign,
     },
 ];
 

@@ -28,6 +28,7 @@ mod planted_causes;
 mod process;
 mod readers;
 mod tidy;
+mod twins;
 mod versus;
 
 use std::path::{Path, PathBuf};

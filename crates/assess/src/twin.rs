@@ -105,14 +105,7 @@ impl TwinStore {
             Err(error) => return Err(error.into()),
         };
         let again = format!("identify the volume again: fathom identify --save {name} TARGET");
-        let place = path.display();
-        let twin: Twin = serde_json::from_str(&text)
-            .map_err(|error| refuse(format!("{place}: {error}"), again.clone()))?;
-        if twin.schema != SCHEMA {
-            return Err(refuse(format!("{place}: schema is '{}', not {SCHEMA}", twin.schema), again));
-        }
-        twin.model().map_err(|problem| refuse(format!("{place}: {problem}"), again))?;
-        Ok(twin)
+        read_twin(&text).map_err(|problem| refuse(format!("{}: {problem}", path.display()), again))
     }
 
     /// Stores `twin` in place of one of the same name.
@@ -153,6 +146,19 @@ impl TwinStore {
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.json"))
     }
+}
+
+/// The twin in the text of a file.
+///
+/// # Errors
+/// The text is no twin, or a field makes no sense.
+pub fn read_twin(text: &str) -> Result<Twin, String> {
+    let twin: Twin = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if twin.schema != SCHEMA {
+        return Err(format!("schema is '{}', not {SCHEMA}", twin.schema));
+    }
+    twin.model()?;
+    Ok(twin)
 }
 
 /// Refuses a name that could be mistaken for a path, an option or parameters.

@@ -175,8 +175,8 @@ pub fn write_check(check: TwinCheck<'_>, out: &mut dyn Write) -> io::Result<()> 
     document::write(&document, out)
 }
 
-/// A list of twins by name.
-pub fn list_view(twins: &[(String, Twin)]) -> View {
+/// A list of twins by name, and why some cannot be read.
+pub fn list_view(twins: &[(String, Twin)], unreadable: &[String]) -> View {
     let columns = ["name", "twin of", "identified", "size", "limits"].map(Column::left);
     let row = |(name, twin): &(String, Twin)| {
         let limits: Vec<String> = twin.limits.iter().map(limit_text).collect();
@@ -194,6 +194,7 @@ pub fn list_view(twins: &[(String, Twin)]) -> View {
         true => view.push("", [Block::note("No twins. Make one: fathom identify --save NAME TARGET")]),
         false => view.push("", [Block::Table(table)]),
     }
+    view.push("Notes", [Block::Notes(unreadable.to_vec())]);
     view
 }
 
@@ -208,6 +209,8 @@ fn identified(twin: &Twin) -> String {
 struct ListDocument<'a> {
     schema: &'static str,
     twins: Vec<ListedTwin<'a>>,
+    /// Why others cannot be read.
+    unreadable: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -222,14 +225,14 @@ struct ListedTwin<'a> {
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_list(twins: &[(String, Twin)], out: &mut dyn Write) -> io::Result<()> {
+pub fn write_list(twins: &[(String, Twin)], unreadable: &[String], out: &mut dyn Write) -> io::Result<()> {
     let listed = twins.iter().map(|(name, twin)| ListedTwin {
         name,
         source: &twin.source,
         size_bytes: twin.size_bytes,
         limits: &twin.limits,
     });
-    document::write(&ListDocument { schema: LIST_SCHEMA, twins: listed.collect() }, out)
+    document::write(&ListDocument { schema: LIST_SCHEMA, twins: listed.collect(), unreadable }, out)
 }
 
 /// What a twin is made of.

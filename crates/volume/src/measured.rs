@@ -49,6 +49,9 @@ pub struct LatencyTable {
     pub quantiles: Vec<Quantile>,
 }
 
+/// Longest turn.
+const MOST_TURN_NS: u64 = 10_000_000_000;
+
 impl LatencyTable {
     fn latency(&self) -> VolumeLatency {
         let distribution = Distribution::Quantiles(self.quantiles.clone());
@@ -59,8 +62,8 @@ impl LatencyTable {
 impl MeasuredLatency {
     /// The first invalid field, and the reason.
     pub(crate) fn invalid_field(&self) -> Option<(String, String)> {
-        if self.turn_ns == 0 {
-            return Some(("turn_ns".to_owned(), "is 0".to_owned()));
+        if !(1..=MOST_TURN_NS).contains(&self.turn_ns) {
+            return Some(("turn_ns".to_owned(), format!("{} is not between 1 ns and 10 s", self.turn_ns)));
         }
         let lanes = [("reads", &self.reads), ("writes", &self.writes)];
         lanes.into_iter().find_map(|(name, lane)| {

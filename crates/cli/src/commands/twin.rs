@@ -117,9 +117,15 @@ pub fn run(command: TwinCommand, line: &[OsString]) -> Result<Exit, Complaint> {
     match command.action {
         TwinAction::Check(arguments) => check(*arguments, &store, line),
         TwinAction::List(ListArguments { form }) => {
-            let load = |name: String| store.load(&name).map(|twin| (name, twin));
-            let twins = store.names()?.into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
-            form.print(|| list_view(&twins), |out| write_list(&twins, out))?;
+            let (mut twins, mut unreadable) = (Vec::new(), Vec::new());
+            for name in store.names()? {
+                match store.load(&name) {
+                    Ok(twin) => twins.push((name, twin)),
+                    // One that was damaged hides no other.
+                    Err(error) => unreadable.push(error.to_string()),
+                }
+            }
+            form.print(|| list_view(&twins, &unreadable), |out| write_list(&twins, &unreadable, out))?;
             Ok(Exit::Done)
         }
         TwinAction::Show(NamedArguments { name, form }) => {

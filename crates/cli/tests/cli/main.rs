@@ -43,6 +43,7 @@ mod simulate;
 mod simulated;
 mod strict;
 mod trace;
+mod twins;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

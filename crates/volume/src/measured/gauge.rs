@@ -61,8 +61,9 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
+    /// `turn_ns` is [`super::MOST_TURN_NS`] at most.
     pub(crate) fn new(limit: Limit, turn_ns: u64) -> Self {
-        let turn_ns = i64::try_from(turn_ns).unwrap_or(i64::MAX / 8).min(i64::MAX / 8);
+        let turn_ns = turn_ns.cast_signed();
         let ahead_ns = turn_ns * IDLE_TURNS;
         Gauge {
             limit,
@@ -90,7 +91,7 @@ impl Gauge {
         if !self.is_reached && self.ahead_ns < idle_ns - self.turn_ns {
             self.is_reached = true;
             // What a limiter releases in turns is ahead and behind by a turn, and no less at its limit.
-            self.ahead_ns -= self.turn_ns;
+            self.ahead_ns = self.ahead_ns.saturating_sub(self.turn_ns);
         }
         let ns = rate.time_for(self.in_flight.cost.saturating_add(cost));
         self.is_reached.then_some(Hold { ns, depth: self.in_flight.requests() + 1 })
