@@ -6,6 +6,9 @@ use fathom_workload::replay::{BlockAction, BlockEvent};
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
 
+/// Why a line that ends too early has no meaning.
+const CUT_OFF: &str = "the line is cut off";
+
 /// True for a line of that form.
 pub(crate) fn is_line(line: &str) -> bool {
     head(line).is_some()
@@ -13,14 +16,19 @@ pub(crate) fn is_line(line: &str) -> bool {
 
 /// The beginning of a line, and the words after it.
 fn head(line: &str) -> Option<(u32, u64, impl Iterator<Item = &str>)> {
+    let (device, time, words) = place(line)?;
+    Some((device, nanoseconds(time)?, words))
+}
+
+/// The device of a line, its time and the words after it.
+fn place(line: &str) -> Option<(u32, &str, impl Iterator<Item = &str>)> {
     let mut words = line.split_whitespace();
     let (major, minor) = words.next()?.split_once(',')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
     let device = major.checked_mul(1 << 20)?.checked_add(minor).filter(|_| minor < 1 << 20)?;
     words.next()?.parse::<u64>().ok()?;
     words.next()?.parse::<u64>().ok()?;
-    let at_ns = nanoseconds(words.next()?)?;
-    Some((device, at_ns, words))
+    Some((device, words.next()?, words))
 }
 
 /// The event of a line; `None` for lines about anything else, the summary among them.
@@ -28,9 +36,10 @@ fn head(line: &str) -> Option<(u32, u64, impl Iterator<Item = &str>)> {
 /// # Errors
 /// Why a line about a request has no meaning.
 pub(crate) fn parse(line: &str) -> Result<Option<BlockEvent>, String> {
-    let Some((device, at_ns, mut words)) = head(line) else { return Ok(None) };
+    let Some((device, time, mut words)) = place(line) else { return Ok(None) };
+    let at_ns = nanoseconds(time).ok_or_else(|| format!("'{time}' is not a time in seconds"))?;
     let (Some(_process), Some(action), Some(kind)) = (words.next(), words.next(), words.next()) else {
-        return Ok(None);
+        return Err(CUT_OFF.to_owned());
     };
     let action = match action {
         "Q" => BlockAction::Queue,
@@ -48,8 +57,9 @@ pub(crate) fn parse(line: &str) -> Result<Option<BlockEvent>, String> {
     let rest: Vec<&str> = words.take(3).collect();
     let (offset, bytes) = match rest[..] {
         [sector, "+", count] => (bytes_of(sector)?, bytes_of(count)?),
-        // A flush by itself.
-        _ => (0, 0),
+        // A flush by itself, with the program that made it or its error.
+        _ if line.trim_end().ends_with(']') => (0, 0),
+        _ => return Err(CUT_OFF.to_owned()),
     };
     let len = u32::try_from(bytes).map_err(|_| format!("an I/O of {bytes} bytes is too large"))?;
     let op = if len == 0 { Op::Sync } else { op };
@@ -114,5 +124,9 @@ mod tests {
         assert_eq!(of("D R x + 8"), "'x' is not a number of sectors");
         assert_eq!(of("D R 8 + 99999999"), "an I/O of 51199999488 bytes is too large");
         assert_eq!(of("D R 18446744073709551615 + 8"), "no device has a sector 18446744073709551615");
+        for rest in ["C", "C R", "C R 8", "C R 8 +", "D FN [fi"] {
+            assert_eq!(of(rest), CUT_OFF, "{rest}");
+        }
+        assert_eq!(parse("8,0 1 1 0.x 1 C R 8 + 8 [0]").unwrap_err(), "'0.x' is not a time in seconds");
     }
 }

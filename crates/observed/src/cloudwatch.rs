@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::clock_text::{self, SECOND_NS};
 use crate::cloudwatch_metric::{CloudwatchMetric, resource_in};
-use crate::interval_table::{IntervalFigure, IntervalTable, Stretch};
+use crate::interval_table::{IntervalFigure, IntervalTable, MOST, Stretch, impossible};
 use crate::json::{JsonFault, JsonNode, JsonText};
 use crate::load::{LoadClock, ObservedLoad};
 use crate::{LoadError, LoadFormat};
@@ -48,6 +48,9 @@ impl CloudwatchSeries {
         at_ns: u64,
         value: f64,
     ) -> Result<(), String> {
+        if !(0.0..=MOST).contains(&value) {
+            return Err(impossible(value));
+        }
         if matches!(metric.figure, IntervalFigure::Ops(_)) && value.fract() != 0.0 {
             return Err(format!("{value} I/Os are no sum: the values are those of another statistic"));
         }
@@ -213,6 +216,10 @@ fn metric_data(document: &JsonNode<'_>, series: &mut CloudwatchSeries) -> Result
     for result in results.items() {
         let label = result.text_of("Label");
         let Some(metric) = known(label, result.text_of("Id"), &mut series.table) else { continue };
+        let status = result.text_of("StatusCode");
+        if !matches!(status, "" | "Complete") {
+            series.table.note(format!("the status of {} is {status}: values may be missing", metric.name));
+        }
         let named = || STATISTICS.iter().filter(|word| label.contains(*word));
         if let Some(other) = named().find(|word| !metric.takes(word)) {
             let (problem, hint) = metric.refusal(other);
@@ -300,6 +307,12 @@ mod tests {
         let fine = statistics("VolumeReadOps", &[("00", "Sum", "1"), ("05", "Sum", "2")]);
         assert!(refused(&fine.replace("05:00", "00:30")).contains("30 s apart"));
         assert!(refused(&fine.replace("\"Sum\":1", "\"Sum\":1.5")).contains("are no sum"));
+        for (value, shown) in [("-5", "-5"), ("1e300", "1e300"), ("1e19", "1e19")] {
+            assert_eq!(
+                refused(&fine.replace("\"Sum\":1", &format!("\"Sum\":{value}"))),
+                format!("line 2: Datapoints[0].Sum: {shown} is not possible")
+            );
+        }
         assert!(
             refused(&statistics("CPUUtilization", &[("00", "Sum", "1")])).contains("no value of a metric")
         );

@@ -111,6 +111,14 @@ impl LoadFormat {
     }
 }
 
+/// What some programs of Windows write in front of a text.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// The line without a mark in front of it.
+pub(crate) fn without_mark(first: &str) -> &str {
+    first.strip_prefix(BYTE_ORDER_MARK).unwrap_or(first)
+}
+
 /// How a source that begins with `head` is read. Of a trace the first line is enough.
 pub fn source_kind(head: &[u8]) -> SourceKind {
     if is_blktrace(head) {
@@ -119,6 +127,7 @@ pub fn source_kind(head: &[u8]) -> SourceKind {
     if is_recording(head) {
         return SourceKind::Recording;
     }
+    let head = head.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(head);
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     match std::str::from_utf8(line).is_ok_and(|line| trace_format(line).is_some()) {
         true => SourceKind::Lines,
@@ -128,6 +137,7 @@ pub fn source_kind(head: &[u8]) -> SourceKind {
 
 /// The format of a trace with this first line.
 pub(crate) fn trace_format(first: &str) -> Option<LoadFormat> {
+    let first = without_mark(first);
     match IologVersion::of(first) {
         Some(IologVersion::Two) => Some(LoadFormat::IologTwo),
         Some(IologVersion::Three) => Some(LoadFormat::IologThree),
@@ -179,6 +189,7 @@ mod tests {
             (b"FTHMR\x01", SourceKind::Text),
             (b"fio version 3 iolog\n\xff", SourceKind::Lines),
             (b"8,0 1 17 0.5 1 Q R 8 + 8 [fio]\n", SourceKind::Lines),
+            (b"\xef\xbb\xbffio version 3 iolog\r\n", SourceKind::Lines),
             (b"{\"sysstat\": {", SourceKind::Text),
             (b"", SourceKind::Text),
             (b"\xff\xfe\n", SourceKind::Text),

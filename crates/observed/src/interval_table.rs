@@ -54,7 +54,7 @@ pub(crate) struct Stretch {
 }
 
 /// The largest count, which a real number holds exactly.
-const MOST: f64 = (1_u64 << 53) as f64;
+pub(crate) const MOST: f64 = (1_u64 << 53) as f64;
 /// Longest interval: 31 days.
 const LONGEST_INTERVAL_NS: u64 = 31 * 86_400 * SECOND_NS;
 
@@ -200,7 +200,15 @@ fn count(value: f64, scale: f64) -> Result<u64, String> {
         scaled @ 0.0..=MOST => Ok(scaled.round() as u64),
         // What is left where a sum of counters is computed with real numbers.
         -0.5..0.0 => Ok(0),
-        _ => Err(format!("{value} is not possible")),
+        _ => Err(impossible(value)),
+    }
+}
+
+/// Why a value is refused.
+pub(crate) fn impossible(value: f64) -> String {
+    match value.abs() {
+        0.0..1e15 => format!("{value} is not possible"),
+        _ => format!("{value:e} is not possible"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fathom_model::Op;
 
 use crate::clock_text::unix_seconds;
-use crate::interval_table::{IntervalFigure, IntervalTable, Stretch};
+use crate::interval_table::{IntervalFigure, IntervalTable, Stretch, impossible};
 use crate::json::{JsonFault, JsonNode, JsonText};
 use crate::load::{GapReason, LoadClock, ObservedLoad};
 use crate::{LoadError, LoadFormat};
@@ -90,9 +90,12 @@ fn document(
             };
             let at = time.number()?;
             let at = unix_seconds(at).ok_or_else(|| time.fault(format!("{at} is not a time in seconds")))?;
-            let value = value.number()?;
-            if value.is_finite() {
-                samples.insert(at, value);
+            let count = value.number()?;
+            if count < 0.0 {
+                return Err(value.fault(impossible(count)));
+            }
+            if count.is_finite() {
+                samples.insert(at, count);
             }
         }
     }
@@ -205,6 +208,8 @@ mod tests {
         );
         let broken = answer(&[(READS, "sda", "[1795341600,\"x\"]")]);
         assert_eq!(refused(&broken), "line 2: data.result[0].values[0][1]: 'x' is not a number");
+        let below = answer(&[(READS, "sda", "[1795341600,\"-3\"]")]);
+        assert_eq!(refused(&below), "line 2: data.result[0].values[0][1]: -3 is not possible");
         assert!(refused(&answer(&[(READS, "sda", "[-1,\"1\"]")])).contains("-1 is not a time in seconds"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fathom_workload::replay::{IologAction, IologLine, IologVersion, parse_line};
 
 use crate::block_events::{BlockEvents, LONGEST_NS, of_trace, too_long};
-use crate::detect::trace_format;
+use crate::detect::{trace_format, without_mark};
 use crate::load::{ObservedLoad, ObservedRequest, RequestPoint, RequestTrace};
 use crate::{LoadError, LoadFormat, MOST_DEVICES, blkparse};
 
@@ -32,6 +32,7 @@ impl TraceLines {
     /// # Errors
     /// It begins none.
     pub fn new(first: &str) -> Result<TraceLines, LoadError> {
+        let first = without_mark(first);
         let format = trace_format(first).ok_or_else(|| LoadError::unknown(first))?;
         let iolog = |version| LineReader::Iolog(IologReader::new(version));
         let reader = match format {
@@ -201,6 +202,15 @@ mod tests {
         let LoadCourse::Requests(trace) = &load.course else { panic!("it is a trace") };
         let of = |one: &ObservedRequest| (one.at_ns, one.op, one.offset, one.bytes, one.file);
         trace.requests.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let parse = "\u{feff}  8,0    0        1     0.000001000  99  D   R 8 + 8 [fio]\r\n\
+                     8,0    0        2     0.000301000  99  C   R 8 + 8 [0]\r\n";
+        assert_eq!(requests(&read(parse, None).unwrap()), [(0, Op::Read, 4096, 4096, 0)]);
+        let log = "\u{feff}fio version 3 iolog\r\n0 /t add\r\n0 /t open\r\n7 /t read 0 512\r\n";
+        assert_eq!(requests(&read(log, None).unwrap()), [(0, Op::Read, 0, 512, 0)]);
     }
 
     #[test]
