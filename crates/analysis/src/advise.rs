@@ -11,6 +11,7 @@ mod objective;
 mod pace;
 mod prediction;
 mod replay;
+mod serial;
 mod sums;
 mod tally;
 

@@ -8,6 +8,8 @@
 //! after completions count as well, less the requests that have a completion in the window before: as many as by chance, whatever the
 //! rate is then. Requests at equal distances may keep the same distance from completions, too: pauses have to vary less than
 //! distances do.
+//!
+//! A client that thinks for longer shows where it is alone: see [`SerialCounter`].
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,13 +18,15 @@ use fathom_observed::ObservedRequest;
 use fathom_stats::Moments;
 use serde::Serialize;
 
+use super::serial::SerialCounter;
+
 /// A request that is made so long after a completion, at most, followed it, ns.
 pub(super) const FOLLOWS_NS: u64 = 20_000;
 /// Clients that sleep make the next request in one of these times, ns.
 const WAKES_NS: [u64; 3] = [50_000, 100_000, 200_000];
 /// From this share on requests wait for completions, and up to the other they do not.
-const CLOSED_FROM: f64 = 0.7;
-const OPEN_TO: f64 = 0.3;
+pub(super) const CLOSED_FROM: f64 = 0.7;
+pub(super) const OPEN_TO: f64 = 0.3;
 /// Above this probability of a match by chance nothing can be said.
 const MOST_CHANCE: f64 = 0.5;
 /// Below this variance over the mean of the outstanding requests, clients limit them, if requests come at random. Requests that come
@@ -83,6 +87,7 @@ pub struct PaceCounter {
     last_ns: u64,
     /// Outstanding requests as seen by the next one: sum and sum of squares.
     depth: (u64, u64),
+    serial: SerialCounter,
 }
 
 impl PaceCounter {
@@ -116,6 +121,7 @@ impl PaceCounter {
         if let Some(end) = self.unclaimed.pop() {
             self.follow(at, at - end);
         }
+        self.serial.push(at, latency.get(), self.ends.len());
         let depth = self.ends.len() as u64;
         self.depth = (self.depth.0 + depth, self.depth.1 + depth * depth);
         if self.ends.len() < MOST_KEPT {
@@ -177,8 +183,10 @@ impl PaceCounter {
         let mean = self.depth.0 as f64 / count;
         let variance = self.depth.1 as f64 / count - mean * mean;
         let is_limited = mean >= 1.0 && variance / mean < LIMITED_BELOW * self.irregularity();
+        let serial = self.serial.pace();
         match share {
             share if share >= CLOSED_FROM => LoadPace::Closed,
+            _ if serial.is_some() => serial.unwrap_or_default(),
             share if share <= OPEN_TO && !is_limited => LoadPace::Open,
             _ => LoadPace::Mixed,
         }
@@ -256,6 +264,36 @@ mod tests {
             (at as u64, 300_000)
         });
         assert_eq!(pace(day.collect::<Vec<_>>()), LoadPace::Open);
+    }
+
+    /// Of requests of so many ns each, the time of the next one.
+    fn in_a_row(latency: fn(u64) -> u64, next: fn(u64, u64) -> u64) -> Vec<(u64, u64)> {
+        let mut at = 0;
+        let one = |index| {
+            let request = (at, latency(index));
+            at += next(index, request.1);
+            request
+        };
+        (0..4000).map(one).collect()
+    }
+
+    #[test]
+    fn a_client_that_thinks_is_closed_where_latencies_vary() {
+        let varies = |index: u64| 300_000 + index * 7919 % 700_000;
+        let same = |_| 500_000;
+        assert_eq!(pace(in_a_row(varies, |_, latency| latency + 3_000_000)), LoadPace::Closed);
+        let thinks = |index: u64, latency: u64| latency + 500_000 + index * 104_729 % 2_000_000;
+        assert_eq!(pace(in_a_row(varies, thinks)), LoadPace::Closed);
+        // By the clock.
+        assert_eq!(pace(in_a_row(varies, |_, _| 3_500_000)), LoadPace::Open);
+        assert_eq!(
+            pace(in_a_row(varies, |index, _| 1_500_000 + index * 104_729 % 4_000_000)),
+            LoadPace::Open
+        );
+        // Both look the same.
+        assert_eq!(pace(in_a_row(same, |_, latency| latency + 3_000_000)), LoadPace::Mixed);
+        // So far apart that they would not meet either if they came at random.
+        assert_eq!(pace(in_a_row(|_| 1_000, |_, latency| latency + 3_000_000)), LoadPace::Open);
     }
 
     #[test]

@@ -91,6 +91,21 @@ fn arrivals_at_once_wait_and_even_ones_do_not() {
 }
 
 #[test]
+fn the_instant_in_which_a_bucket_runs_dry_is_no_cause() {
+    // 1,000 IOPS of a gp2 volume with 100 GiB: 5.4 million credits end after 7,714 s, and the rest is served in 270,000 s.
+    let mut model = limited(1);
+    let rate = |rate| TokenRate::per_second(rate).unwrap();
+    let bucket =
+        Limit::Credit { base: rate(300), burst: Some(rate(3_000)), capacity: 5_400_000, initial: 5_400_000 };
+    model.shared[0].ios = Some(bucket);
+    let found = predicted(&model, &demand(&[300_000; 288], 300), Arrivals::Evenly, 1000);
+    let causes: Vec<(bool, f64)> =
+        found.causes.iter().map(|cause| (cause.is_at_baseline, (cause.share * 1e4).round())).collect();
+    assert_eq!(causes, [(true, 9_714.0)]);
+    assert!((found.exhausted_ns.unwrap() as f64 / 7.714_285_7e12 - 1.0).abs() < 1e-6);
+}
+
+#[test]
 fn growth_scales_the_load_until_the_volume_falls_behind() {
     let load = demand(&[8_000; 10], 10);
     assert_eq!(predicted(&limited(1000), &load, Arrivals::Evenly, 1250).backlog_ns, 0);
