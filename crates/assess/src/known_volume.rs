@@ -63,7 +63,7 @@ impl<'a> KnownVolume<'a> {
 
     /// The type of the instance in its name.
     pub(crate) fn instance(&self) -> Option<&str> {
-        self.name.split(['?', '&']).find_map(|part| part.strip_prefix("instance="))
+        instance_in(&self.name)
     }
 
     fn named(
@@ -72,7 +72,7 @@ impl<'a> KnownVolume<'a> {
         known_by: KnownBy,
         device: Option<u64>,
     ) -> Option<KnownVolume<'a>> {
-        let target = SimulatedTarget::parse(catalog, name).ok()?;
+        let target = SimulatedTarget::parse(catalog, &without_rested(name)).ok()?;
         let known = |offered, model| KnownVolume { name: name.to_owned(), known_by, offered, model };
         let Some(mut parameters) = target.chosen else { return Some(known(None, target.model)) };
         let entry = catalog.get(&target.id)?;
@@ -84,8 +84,48 @@ impl<'a> KnownVolume<'a> {
             parameters.size_bytes.get_or_insert(target.model.size_bytes);
             return Some(known(Some((entry, parameters)), target.model));
         }
-        parameters.size_bytes = Some(device?);
-        let model = entry.resolve(&parameters).ok()?.model;
+        // With its size the name still has the limits of an instance.
+        let name = without_rested(name);
+        let separator = if name.contains('?') { '&' } else { '?' };
+        let sized = format!("{name}{separator}size={}", device?);
+        let model = SimulatedTarget::parse(catalog, &sized).ok()?.model;
+        parameters.size_bytes = device;
         Some(known(Some((entry, parameters)), model))
+    }
+}
+
+/// The name of a volume without the state of its credits, which published specifications may have.
+fn without_rested(volume: &str) -> String {
+    let (id, rest) = volume.split_once('?').unwrap_or((volume, ""));
+    let parts: Vec<&str> = rest.split('&').filter(|part| !part.starts_with("rested=")).collect();
+    if parts.concat().is_empty() { id.to_owned() } else { format!("{id}?{}", parts.join("&")) }
+}
+
+/// The type of the instance in the name of a volume.
+pub(crate) fn instance_in(volume: &str) -> Option<&str> {
+    volume.split(['?', '&']).find_map(|part| part.strip_prefix("instance="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_published_specification_names_its_instance_whatever_gives_the_size() {
+        let named = |name: &str| {
+            let labels = BTreeMap::from([(TYPE_LABEL.to_owned(), name.to_owned())]);
+            let volume = KnownVolume::named_by(Catalog::shipped(), &labels, &[], Some(500 << 30)).unwrap();
+            let stages: Vec<&str> = volume.model.shared.iter().map(|stage| stage.name.as_str()).collect();
+            (volume.model.size_bytes >> 30, stages.join(" "), volume.instance().map(str::to_owned))
+        };
+        let m6i = Some("m6i.large".to_owned());
+        for (name, expected) in [
+            ("aws-gp3?size=100GiB&instance=m6i.large", (100, "instance volume".to_owned(), m6i.clone())),
+            ("aws-gp3?instance=m6i.large&rested=1", (500, "instance volume".to_owned(), m6i)),
+            ("aws-gp2?rested=1", (500, "volume".to_owned(), None)),
+            ("aws-gp2", (500, "volume".to_owned(), None)),
+        ] {
+            assert_eq!(named(name), expected, "{name}");
+        }
     }
 }
