@@ -120,9 +120,14 @@ fn add_machine(expectation: &mut ExpectationRecord, tests: &Tests<'_>) -> Result
     if paths.any(|other| other != path) {
         return Ok(());
     }
-    let known = volume::instance_limit(&SimulatedVolume::named(path, tests.types)?.model, &shape, in_bytes);
-    let limit = &mut expectation.conditions.instance_limit;
-    *limit = limit.iter().copied().chain(known).reduce(f64::min);
+    let model = SimulatedVolume::named(path, tests.types)?.model;
+    let Some((limit, most)) = volume::instance_limit(&model, &shape) else { return Ok(()) };
+    let per_request = if in_bytes { shape.bytes() } else { 1.0 };
+    let conditions = &mut expectation.conditions;
+    if conditions.instance_limit.is_none_or(|known| limit * per_request < known) {
+        conditions.instance_limit = Some(limit * per_request);
+        conditions.instance_maximum = most.map(|most| most * per_request);
+    }
     Ok(())
 }
 

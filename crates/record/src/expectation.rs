@@ -60,6 +60,9 @@ pub struct ExpectationConditions {
     /// The limit of the machine, in the unit of the metric.
     #[serde(skip_serializing_if = "is_default")]
     pub instance_limit: Option<f64>,
+    /// The rate of the machine while its burst credits last, where that is higher: a rate above the limit was reached with them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub instance_maximum: Option<f64>,
     /// It applies while burst credits remain.
     #[serde(skip_serializing_if = "is_default")]
     pub credit: Option<CreditRecord>,

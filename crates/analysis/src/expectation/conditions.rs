@@ -1,12 +1,14 @@
 //! Conditions for checking an expectation. A shortfall may come from the client, the queue depth or the block size; a good
 //! value may come from a cache. Each condition affects only the verdict that it would falsify.
 
+use fathom_record::stability::Second;
 use fathom_record::{ExpectationRecord, Finding, FindingId, PhaseOutcome, RunRecord};
 
 use super::interval;
 use crate::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind, Statistic};
 use crate::doubt::{FigureEffect, doubts_of};
 use crate::findings::instance_limit_of;
+use crate::plateau::AGREE;
 use crate::rows::RecordRow;
 use crate::say::{block, count};
 
@@ -176,7 +178,8 @@ fn machine(case: &ExpectationCase<'_>, bound: f64) -> Option<Doubt> {
     };
     let published = case.expectation.conditions.instance_limit;
     let known = labelled.into_iter().chain([published]).flatten().reduce(f64::min);
-    if let Some(limit) = known.filter(|limit| *limit < bound) {
+    let is_burst = published == known && is_above_burstable(case, bound);
+    if let Some(limit) = known.filter(|limit| *limit < bound && !is_burst) {
         let limit = case.quantity.kind.quantity(limit);
         return doubt(
             format!("the limit of this machine is lower: {limit}"),
@@ -190,6 +193,22 @@ fn machine(case: &ExpectationCase<'_>, bound: f64) -> Option<Doubt> {
         None => "measure one target alone",
     };
     doubt(format!("a limit above the volume applies (instance-cap): {}", claim.trim_end_matches('.')), remedy)
+}
+
+/// True where the machine had burst credits in each second, for the rate was above its baseline, and its burst allows the value.
+fn is_above_burstable(case: &ExpectationCase<'_>, bound: f64) -> bool {
+    let conditions = &case.expectation.conditions;
+    let Some((limit, most)) = conditions.instance_limit.zip(conditions.instance_maximum) else {
+        return false;
+    };
+    let is_rate = case.quantity.kind == MetricKind::Iops;
+    let rate = |second: &Second| {
+        let count = if is_rate { second.ios } else { second.bytes };
+        count as f64 * 1e9 / second.elapsed_ns.max(1) as f64
+    };
+    let seconds = case.row.settled();
+    let is_above = |second: &Second| rate(second) > limit * (1.0 + AGREE);
+    most >= bound && !seconds.is_empty() && seconds.iter().all(is_above)
 }
 
 /// A block size at which the other limit applies.

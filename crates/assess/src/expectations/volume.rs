@@ -9,7 +9,6 @@ use fathom_model::plan::{JobPlan, Mix, OpenSync};
 use fathom_record::{CreditRecord, ExpectationConditions, ExpectationRecord, ShareRecord};
 use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeModel};
 
-/// The name of limits of the instance that the volume is attached to.
 /// ns of a year.
 const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
@@ -55,7 +54,7 @@ impl Shape {
     }
 
     /// Mean bytes per I/O.
-    fn bytes(&self) -> f64 {
+    pub(super) fn bytes(&self) -> f64 {
         self.reads.0 as f64 * self.reads.1 + self.writes.0 as f64 * self.writes.1
     }
 }
@@ -145,9 +144,9 @@ fn rates(
 ) -> Vec<ExpectationRecord> {
     let limits = met(specification.model, shape, |stage| stage.name != INSTANCE_STAGE);
     let Some((requests, binding)) = least(&limits, RateAvailability::Always) else { return Vec::new() };
-    let instance = met(specification.model, shape, |stage| stage.name == INSTANCE_STAGE);
-    let machine = least(&instance, RateAvailability::Always).map(|(requests, _)| requests);
+    let machine = instance_limit(specification.model, shape);
     let expectation = |requests: f64, binding: TestLimit, credit: Option<CreditRecord>| {
+        let machine = machine.filter(|(limit, _)| *limit < requests);
         let per_request = if binding.is_bytes { shape.bytes() } else { 1.0 };
         let name = if binding.is_bytes { "bytes_per_second" } else { "iops" };
         let asked =
@@ -157,7 +156,8 @@ fn rates(
             conditions: ExpectationConditions {
                 block_size_bytes: Some(shape.reads.0.max(shape.writes.0)),
                 depth: asked.map(|per_iops| per_iops * requests * binding.cost),
-                instance_limit: machine.filter(|limit| *limit < requests).map(|limit| limit * per_request),
+                instance_limit: machine.map(|(limit, _)| limit * per_request),
+                instance_maximum: machine.and_then(|(_, most)| most).map(|most| most * per_request),
                 credit,
                 ..ExpectationConditions::default()
             },
@@ -180,11 +180,13 @@ fn rates(
     std::iter::once(always).chain(share).chain(burst).collect()
 }
 
-/// The limit of the instance that `model` is attached to for I/Os of `shape`, in IOPS or bytes per second.
-pub(super) fn instance_limit(model: &VolumeModel, shape: &Shape, in_bytes: bool) -> Option<f64> {
-    let (requests, _) =
-        least(&met(model, shape, |stage| stage.name == INSTANCE_STAGE), RateAvailability::Always)?;
-    Some(if in_bytes { requests * shape.bytes() } else { requests })
+/// The limit of the instance that `model` is attached to for I/Os of `shape`, IOPS, and its rate while burst credits last, where that
+/// is higher.
+pub(super) fn instance_limit(model: &VolumeModel, shape: &Shape) -> Option<(f64, Option<f64>)> {
+    let limits = met(model, shape, |stage| stage.name == INSTANCE_STAGE);
+    let (limit, _) = least(&limits, RateAvailability::Always)?;
+    let most = least(&limits, RateAvailability::Burst).map_or(f64::INFINITY, |(most, _)| most);
+    Some((limit, (most > limit && most.is_finite()).then_some(most)))
 }
 
 /// The lowest limit.
@@ -358,5 +360,10 @@ mod tests {
         assert_eq!((io1.depth, io1.block_size_bytes), (Some(5.0), Some(4096)));
         let behind = specified("custom?iops=5000&instance_iops=4000", &reads(4096, false, 64)).remove(0);
         assert_eq!((behind.value, behind.conditions.instance_limit), (5000.0, Some(4000.0)));
+        assert_eq!(behind.conditions.instance_maximum, None);
+        let of = "aws-gp3?size=500GiB&iops=16000&instance=m6i.large";
+        let ExpectationConditions { instance_limit, instance_maximum, .. } =
+            specified(of, &reads(4096, false, 64)).remove(0).conditions;
+        assert_eq!((instance_limit, instance_maximum), (Some(3600.0), Some(40_000.0)));
     }
 }

@@ -190,7 +190,12 @@ fn conditions_of_the_expectation_itself() {
         check(&mut run, with("iops", 400.0, instance()), verdict, "");
     }
     let limit = ExpectationConditions { instance_limit: Some(400.0), ..ExpectationConditions::default() };
-    check(&mut large(), with("iops", 1000.0, limit), "inconclusive", "lower: 400 IOPS");
+    check(&mut large(), with("iops", 1000.0, limit.clone()), "inconclusive", "lower: 400 IOPS");
+    // 500 IOPS are above the baseline of the machine, so its burst was the limit.
+    for (most, expected) in [(2000.0, "missed"), (800.0, "inconclusive")] {
+        let burst = ExpectationConditions { instance_maximum: Some(most), ..limit.clone() };
+        check(&mut large(), with("iops", 1000.0, burst), expected, "");
+    }
     // 31.25 MB/s are fewer I/Os of 32 KiB than expected.
     for (label, value, found) in [
         ("instance_bandwidth", "31.25MB", "lower: 954 IOPS"),
