@@ -12,6 +12,7 @@ mod evenness;
 mod flushes;
 mod inspection;
 pub(crate) mod instance_cap;
+pub(crate) mod instance_limit;
 pub(crate) mod memory_backed;
 mod open_loop;
 mod passes;

@@ -4,10 +4,12 @@
 //! number of slices, however long the span is.
 
 mod credit;
+mod instance;
 
 use fathom_record::forecast::{CompletedRequests, CreditCourse, ForecastSlice, ForecastStall};
 
 pub use credit::{credits, left};
+pub use instance::instance_findings;
 
 /// Most slices of a span; rows of a table are made of several.
 const MOST_SLICES: u64 = 96;

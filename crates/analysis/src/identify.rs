@@ -9,6 +9,7 @@ mod fall;
 mod figures;
 mod findings;
 mod floor;
+pub mod instance;
 mod join;
 mod ledger;
 mod level;

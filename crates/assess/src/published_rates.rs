@@ -2,8 +2,8 @@
 
 use fathom_analysis::plateau::settled_iops;
 use fathom_catalog::{
-    BurstReach, INSTANCE_STAGE, Instances, MeasuredRate, OfferedLoad, PublishedMatch, PublishedMatches,
-    SAME_RATE, SimulatedTarget, burst_lasts_ns, exhausted_rates, reach,
+    BurstReach, INSTANCE_STAGE, Instances, LimitUnit, MeasuredRate, OfferedLoad, PublishedMatch,
+    PublishedMatches, SAME_RATE, SimulatedTarget, burst_lasts_ns, exhausted_rates, reach,
 };
 use fathom_model::plan::Pattern;
 use fathom_model::{BlockSize, Op};
@@ -15,7 +15,7 @@ use fathom_record::{
 use fathom_volume::{LimitStage, VolumeModel};
 
 use crate::candidates::volume_size;
-use crate::known_volume::KnownVolume;
+use crate::known_volume::{KnownVolume, instance_in};
 use crate::settings::RunSettings;
 
 /// Enters the published rates for its load into `test`, of the run that `header` describes.
@@ -63,21 +63,41 @@ fn instance_reach(
             (instance, Instances::shipped().stage_on(instance, of_type).ok()?)
         }
     };
+    reach_of(instance, stage, volume.map(|volume| &volume.model), load)
+}
+
+/// What the limits `stage` of an instance allow in front of a volume, where the volume's are not lower.
+fn reach_of(
+    instance: &str,
+    stage: LimitStage,
+    volume: Option<&VolumeModel>,
+    load: &OfferedLoad,
+) -> Option<InstanceReach> {
     let behind = |shared| VolumeModel { shared, ..VolumeModel::unlimited(u64::MAX) };
     let reached = reach(&behind(vec![stage]), load);
     let own = volume.and_then(|volume| {
-        let mut model = volume.model.clone();
+        let mut model = volume.clone();
         model.shared.retain(|stage| stage.name != INSTANCE_STAGE);
         let own = reach(&model, load);
         own.burst.map(|burst| burst.iops).or(own.iops)
     });
     let sustained_iops = reached.iops?;
+    let is_bandwidth = |limited_by: Option<LimitUnit>| limited_by == Some(LimitUnit::Bytes);
     own.is_none_or(|own| own > sustained_iops).then(|| InstanceReach {
         instance: instance.to_owned(),
         sustained_iops,
+        is_sustained_bandwidth: is_bandwidth(reached.limited_by),
         burst: reached.burst.map(|burst| burst_rate(&burst, burst.lasts_ns)),
+        is_burst_bandwidth: reached.burst.is_some_and(|burst| is_bandwidth(burst.limited_by)),
         volume_iops: own,
     })
+}
+
+/// What the instance of a simulated volume allows a load, where its name has one.
+pub(crate) fn of_simulated(target: &str, model: &VolumeModel, load: &OfferedLoad) -> Option<PublishedRates> {
+    let stage = model.shared.iter().find(|stage| stage.name == INSTANCE_STAGE)?;
+    let instance = reach_of(instance_in(target).unwrap_or_default(), stage.clone(), Some(model), load)?;
+    Some(PublishedRates { instance: Some(instance), ..PublishedRates::default() })
 }
 
 fn own_rates(volume: &KnownVolume<'_>, load: &OfferedLoad, iops: f64) -> OwnRates {

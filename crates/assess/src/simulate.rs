@@ -10,14 +10,16 @@ mod trace;
 
 use std::collections::BTreeMap;
 
-use fathom_catalog::MonthlyUse;
+use fathom_catalog::{MonthlyUse, OfferedLoad};
 use fathom_model::{MonthlyCost, Nanos};
-use fathom_record::forecast::Forecast;
+use fathom_record::forecast::{Forecast, ForecastOp};
 use fathom_record::{Activity, Observed, RunHeader, RunRecord, SimulateActivity, TestRecord, TestStatus};
 use fathom_runner::StopHandle;
 
 use crate::AssessError;
 use crate::catalogue::VolumeTypes;
+use crate::findings::findings_of;
+use crate::published_rates;
 use crate::simulated::SimulatedVolume;
 
 pub use load::{JobLoad, SimulatedLoad};
@@ -126,6 +128,7 @@ pub fn simulate(
         () if ended(TestStatus::Failed) => TestStatus::Failed,
         () => TestStatus::Complete,
     };
+    record.findings = findings_of(&record);
     Ok(record)
 }
 
@@ -136,16 +139,32 @@ fn test_of(volume: &SimulatedVolume, predicted: Predicted) -> TestRecord {
         (None, Some(_)) => TestStatus::Incomplete,
         (None, None) => TestStatus::Complete,
     };
+    let load = offered_load(&forecast);
     TestRecord {
         id: forecast.target.clone(),
         title: volume.title.clone(),
         status,
+        published: load
+            .and_then(|load| published_rates::of_simulated(&forecast.target, &volume.model, &load)),
         reason: failure.or_else(|| interrupted.clone()),
         observed: Some(Observed::Forecast(Box::new(forecast))),
         notes,
         interrupted,
         ..TestRecord::default()
     }
+}
+
+/// The load of a forecast: the mean size of its reads and of its writes, in no order.
+fn offered_load(forecast: &Forecast) -> Option<OfferedLoad> {
+    let (read, write) = (&forecast.ops.read, &forecast.ops.write);
+    let ios = read.ios + write.ios;
+    let of =
+        |op: &ForecastOp| (op.ios > 0).then(|| (op.bytes as f64 / op.ios as f64, op.ios as f64 / ios as f64));
+    (ios > 0).then(|| OfferedLoad {
+        blocks: [of(read), of(write)].into_iter().flatten().collect(),
+        sequential: false,
+        read_fraction: Some(read.ios as f64 / ios as f64),
+    })
 }
 
 fn cost(

@@ -32,9 +32,15 @@ pub struct InstanceReach {
     pub instance: String,
     /// The rate that can be held indefinitely, IOPS.
     pub sustained_iops: f64,
+    /// It is that of the bandwidth limit.
+    #[serde(skip_serializing_if = "is_default")]
+    pub is_sustained_bandwidth: bool,
     /// The rate above it, where there is one.
     #[serde(skip_serializing_if = "is_default")]
     pub burst: Option<BurstRate>,
+    /// The burst is that of the bandwidth limit.
+    #[serde(skip_serializing_if = "is_default")]
+    pub is_burst_bandwidth: bool,
     /// The highest rate of the volume itself, IOPS; `None` where its type is unknown.
     #[serde(skip_serializing_if = "is_default")]
     pub volume_iops: Option<f64>,

@@ -1,11 +1,10 @@
 //! Limits above the volume: targets that are slower together than apart, for the machine or a disk below both has a limit; and rates
 //! that an instance publishes while the volume would allow more.
 
-use fathom_model::{Nanos, units};
-use fathom_record::{Finding, FindingId, InstanceReach, JobRecord, Severity};
+use fathom_record::{Finding, FindingId, JobRecord, Severity};
 
 use crate::findings::client;
-use crate::plateau::AGREE;
+use crate::findings::instance_limit::{self, InstanceHold};
 use crate::rows::RecordRow;
 use crate::say::{count, finding, of};
 
@@ -13,10 +12,8 @@ use crate::say::{count, finding, of};
 const TOGETHER: f64 = 0.85;
 /// Full seconds that a rate takes.
 const LEAST_SECONDS: usize = 2;
-/// Requests in flight from which on a rate may be that of a limit.
-const QUEUE: f64 = 1.5;
-/// The volume allows at least this share more than the instance.
-const MORE: f64 = 0.05;
+/// The share of a rate that one round of requests makes, at most, of one that is shorter.
+const PRECISE: f64 = 0.01;
 
 /// What jobs on several targets at once tell, beside the same jobs each by itself, and what known limits of the instance do.
 pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
@@ -25,88 +22,33 @@ pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
     found
 }
 
-/// A row whose rate is that of the instance.
-struct HeldRow<'r, 'a> {
-    row: &'r RecordRow<'a>,
-    reach: &'r InstanceReach,
-    level: &'static str,
-    /// The published rate, IOPS.
-    iops: f64,
-}
-
-impl<'r, 'a> HeldRow<'r, 'a> {
-    fn of(row: &'r RecordRow<'a>) -> Option<HeldRow<'r, 'a>> {
-        let reach = row.test.published.as_ref()?.instance.as_ref()?;
-        let rate = row.settled_iops();
-        let is_free = reach.volume_iops.is_none_or(|volume| volume >= rate * (1.0 + MORE));
-        if !counts(row) || row.mean_queue_depth() < QUEUE || !is_free {
-            return None;
-        }
-        let sustained = match reach.burst {
-            Some(_) => "baseline",
-            None => "limit",
-        };
-        let burst = reach.burst.map(|burst| ("maximum", burst.iops));
-        let levels = burst.into_iter().chain([(sustained, reach.sustained_iops)]);
-        let (level, iops) = levels.into_iter().find(|(_, iops)| (rate / iops - 1.0).abs() <= AGREE)?;
-        Some(HeldRow { row, reach, level, iops })
-    }
-
-    fn is_like(&self, other: &HeldRow<'_, '_>) -> bool {
-        self.reach == other.reach && self.level == other.level
-    }
-}
-
-/// One finding for each rate of the instance that rows reach.
+/// One finding for each limit of the instance that rows reach.
 fn known(rows: &[RecordRow<'_>]) -> Vec<Finding> {
-    let mut each: Vec<Vec<HeldRow<'_, '_>>> = Vec::new();
-    for held in rows.iter().filter_map(HeldRow::of) {
-        match each.iter_mut().find(|others| others[0].is_like(&held)) {
-            Some(others) => others.push(held),
-            None => each.push(vec![held]),
-        }
-    }
-    each.iter().map(|held| known_finding(held)).collect()
+    let held = |row| Some((row, held_by_instance(row)?));
+    let all: Vec<(&RecordRow<'_>, InstanceHold<'_>)> = rows.iter().filter_map(held).collect();
+    let of_limit = |alike: &[usize]| {
+        let holds: Vec<InstanceHold<'_>> = alike.iter().map(|index| all[*index].1).collect();
+        of(instance_limit::finding(&holds), alike.iter().map(|index| all[*index].0))
+    };
+    let holds: Vec<InstanceHold<'_>> = all.iter().map(|(_, hold)| *hold).collect();
+    instance_limit::alike(&holds).iter().map(|alike| of_limit(alike)).collect()
 }
 
-fn known_finding(held: &[HeldRow<'_, '_>]) -> Finding {
-    let HeldRow { row, reach, level, iops } = &held[0];
-    let name = if reach.instance.is_empty() { "" } else { " " };
-    let mut claim = format!(
-        "{} IOPS are the {level} of the instance{name}{} for this load",
-        count(row.settled_iops()),
-        reach.instance
-    );
-    let lasts = reach.burst.filter(|_| *level == "maximum").and_then(|burst| burst.lasts_ns);
-    if let Some(ns) = lasts {
-        let sustained = count(reach.sustained_iops);
-        let lasts = units::duration(Nanos(ns));
-        claim += &format!(": full burst credits last {lasts}, then {sustained} IOPS remain");
-    }
-    if let Some(volume) = reach.volume_iops {
-        claim += &format!("; the volume allows {} IOPS", count(volume));
-    }
-    let mut remedy = "Use a larger instance: `fathom catalog list --instances` has their limits.".to_owned();
-    if reach.volume_iops.is_some() {
-        remedy += " On this one a larger volume is not faster.";
-    }
-    let found = finding(FindingId::InstanceCap, Severity::Info, claim + ".", Some(remedy));
-    of(found, held.iter().map(|held| held.row))
-        .with("instance", reach.instance.as_str())
-        .with("level", *level)
-        .with("iops", row.settled_iops())
-        .with(INSTANCE_IOPS, *iops)
-        .with("volume_iops", reach.volume_iops)
+/// The limit of the instance that holds the rate of a row. Published limits are compared with rates of any length that are precise
+/// enough.
+fn held_by_instance<'r>(row: &'r RecordRow<'_>) -> Option<InstanceHold<'r>> {
+    let reach = row.test.published.as_ref()?.instance.as_ref()?;
+    let is_precise = row.seconds.len() >= LEAST_SECONDS || row.resolution() <= PRECISE;
+    let counts = is_of_target(row) && is_precise && row.mean_queue_depth() >= instance_limit::QUEUE;
+    let iops = row.settled_iops();
+    InstanceHold::of(reach, iops, row.settled_bytes_per_second() / iops).filter(|_| counts)
 }
-
-/// The evidence that a known limit of an instance alone has.
-const INSTANCE_IOPS: &str = "instance_iops";
 
 /// The finding that a known limit of the instance, and not the volume, holds the rate of a test of `tests`.
 pub fn instance_limit_of<'a>(findings: &'a [Finding], tests: &[String]) -> Option<&'a Finding> {
     findings.iter().find(|found| {
         found.id == FindingId::InstanceCap
-            && found.evidence.contains_key(INSTANCE_IOPS)
+            && found.evidence.contains_key(instance_limit::INSTANCE_IOPS)
             && found.tests.iter().any(|test| tests.contains(test))
     })
 }
@@ -186,11 +128,17 @@ fn shared(together: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Finding> {
 
 /// True where the row's rate is the targets' and not the client's.
 fn counts(row: &RecordRow<'_>) -> bool {
-    row.is_direct() && !row.is_paced() && !client::is_bound(row) && row.seconds.len() >= LEAST_SECONDS
+    is_of_target(row) && row.seconds.len() >= LEAST_SECONDS
+}
+
+fn is_of_target(row: &RecordRow<'_>) -> bool {
+    row.is_direct() && !row.is_paced() && !client::is_bound(row)
 }
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::InstanceReach;
+
     use super::*;
     use crate::fixture::{TestLoad, ids, record};
     use crate::rows::rows;
@@ -215,6 +163,7 @@ mod tests {
             sustained_iops: 4000.0,
             burst: Some(burst),
             volume_iops,
+            ..InstanceReach::default()
         }
     }
 

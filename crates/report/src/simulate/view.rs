@@ -7,6 +7,7 @@ use fathom_record::forecast::{CreditCourse, CreditUnit, Forecast, ForecastSlice,
 use fathom_record::{Activity, LatencySummary, RunRecord, TestRecord, TestStatus};
 
 use super::VolumeForecast;
+use crate::run_view;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
 
 const SECOND: u64 = 1_000_000_000;
@@ -34,6 +35,7 @@ pub fn view(record: &RunRecord) -> View {
     if volumes.len() > 1 {
         view.push("Comparison", [Block::Table(comparison(&volumes))]);
     }
+    view.push("Findings", [run_view::brief_findings(record)]);
     view
 }
 
