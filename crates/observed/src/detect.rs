@@ -114,9 +114,9 @@ impl LoadFormat {
 /// What some programs of Windows write in front of a text.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// The line without a mark in front of it.
-pub(crate) fn without_mark(first: &str) -> &str {
-    first.strip_prefix(BYTE_ORDER_MARK).unwrap_or(first)
+/// A text, or its first line, without a mark in front of it.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
 /// How a source that begins with `head` is read. Of a trace the first line is enough.
@@ -161,7 +161,6 @@ const JSON_MARKS: [(&str, LoadFormat); 10] = [
 
 /// The format of a whole text; `None` where it is unknown.
 pub(crate) fn format_of(text: &str) -> Option<LoadFormat> {
-    let text = text.trim_start_matches('\u{feff}');
     let trimmed = text.trim_start();
     if trimmed.starts_with(['{', '[']) {
         return JSON_MARKS.iter().find(|(mark, _)| text.contains(mark)).map(|(_, format)| *format);

@@ -87,6 +87,7 @@ fn broken_events(error: BlktraceError) -> LoadError {
 /// # Errors
 /// The text has no known format, a value has no meaning, it holds no interval, or several devices and none is chosen.
 pub fn read_text(text: &str, device: Option<&str>) -> Result<ObservedLoad, LoadError> {
+    let text = detect::without_mark(text);
     let format = detect::format_of(text).ok_or_else(|| LoadError::unknown(text))?;
     match format {
         LoadFormat::IostatJson | LoadFormat::SadfJson => sysstat_json::read(format, text, device),

@@ -119,6 +119,15 @@ fn every_format_is_detected_and_read_in_its_units() {
 }
 
 #[test]
+fn texts_of_windows_programs_are_the_same() {
+    for &(name, _, device, ..) in FIXTURES {
+        let plain = text(name);
+        let marked = format!("\u{feff}{}", plain.replace('\n', "\r\n"));
+        assert_eq!(read_text(&marked, device).unwrap(), read_text(&plain, device).unwrap(), "{name}");
+    }
+}
+
+#[test]
 fn every_format_has_a_fixture() {
     let binary = [LoadFormat::Blktrace, LoadFormat::Recording];
     for format in LoadFormat::ALL.into_iter().filter(|format| !binary.contains(format)) {
