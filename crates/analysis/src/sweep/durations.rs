@@ -1,7 +1,5 @@
 //! How long the highest rates of a sweep last: a plateau may be a burst.
 
-use std::cmp::Reverse;
-
 use fathom_record::TestRecord;
 use serde::Serialize;
 
@@ -26,16 +24,19 @@ impl DirectionDurations {
     pub(crate) fn of(measured: &[(SweepPoint, &TestRecord)], rw: AccessPattern, jobs: u32) -> Self {
         let is_of = |point: &SweepPoint| (point.spot.rw, point.spot.numjobs) == (rw, jobs);
         let sound: Vec<_> = measured.iter().filter(|(point, _)| is_of(point) && point.is_sound()).collect();
-        let of_highest = |measure: fn(&SweepPoint) -> f64| {
+        let of_highest = |measure: fn(&SweepPoint) -> f64, order: fn(u64) -> i128| {
             let top = plateau::at_the_top(sound.iter().map(|(point, _)| measure(point)));
             let of_point = |at: usize| (sound[at].0.spot.block_size_bytes, rate_duration(sound[at].1));
             // Points at one plateau have one duration: what is known of one holds for the others.
             top.into_iter()
                 .map(of_point)
-                .min_by_key(|(block, duration)| (duration.label == Lasting::Inconclusive, Reverse(*block)))
+                .min_by_key(|(block, duration)| (duration.label == Lasting::Inconclusive, order(*block)))
         };
-        let (block_size_bytes, bytes_per_second) = of_highest(|point| point.bytes_per_second).unzip();
-        let iops = of_highest(|point| point.iops).map(|(_, duration)| duration);
+        let largest_first = |block| -i128::from(block);
+        let (block_size_bytes, bytes_per_second) =
+            of_highest(|point| point.bytes_per_second, largest_first).unzip();
+        // Large blocks at the limit on I/Os may use up credits of bytes, which are none of this limit's.
+        let iops = of_highest(|point| point.iops, i128::from).map(|(_, duration)| duration);
         DirectionDurations { iops, bytes_per_second, block_size_bytes }
     }
 }
@@ -69,6 +70,29 @@ mod tests {
         let text = "burst for 31 min 35 s from full credits, then 150 IOPS (aws-gp2?size=50GiB)";
         assert_eq!(durations.read.iops.map(|duration| duration.text()).as_deref(), Some(text));
         assert_eq!(durations.write, DirectionDurations::default());
+    }
+
+    #[test]
+    fn the_iops_limit_lasts_as_its_smallest_blocks_do() {
+        let load = |id: &'static str, bs| TestLoad { id, bs, depth: 8, iops: 3000.0, ..TestLoad::default() };
+        let mut run = record(&[load("randread-4k-d8", 4096), load("randread-64k-d8", 65_536)]);
+        for (test, sustained) in run.tests.iter_mut().zip([3000.0, 747.0]) {
+            test.published = Some(PublishedRates {
+                own: Some(OwnRates {
+                    volume: "some".to_owned(),
+                    known_by: KnownBy::Label,
+                    sustained_iops: Some(sustained),
+                    burst: Some(BurstRate { iops: 3000.0, lasts_ns: Some(68_000_000_000), refill_ns: None }),
+                    ..OwnRates::default()
+                }),
+                ..PublishedRates::default()
+            });
+        }
+        let durations = assess(&run).rate_durations.read;
+        let text = |duration: Option<RateDuration>| duration.map(|duration| duration.text());
+        assert_eq!(text(durations.iops).as_deref(), Some("sustained by the published rule (some)"));
+        let burst = "burst for 1 min 08 s from full credits, then 747 IOPS (some)";
+        assert_eq!(text(durations.bytes_per_second).as_deref(), Some(burst));
     }
 
     #[test]
