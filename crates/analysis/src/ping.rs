@@ -7,12 +7,12 @@ mod account;
 pub mod classes;
 mod course;
 
-use fathom_model::{Op, PerOp};
+use fathom_model::{Nanos, Op, PerOp, units};
 use fathom_record::{Activity, RunHeader};
 use fathom_stats::{Latency, Moments};
 use serde::Serialize;
 
-use crate::criterion::{LatencyObjective, ObjectiveVerdict};
+use crate::criterion::{CriterionVerdict, LatencyObjective, ObjectiveVerdict};
 use crate::document;
 use course::PingCourse;
 
@@ -308,7 +308,23 @@ pub fn verdicts(header: &RunHeader, ping: &Ping) -> Vec<ObjectiveVerdict> {
     let latency = ping.response_ns.as_ref().unwrap_or(&ping.lat_ns);
     let unanswered = ping.counts.stalls.iter().filter(|stall| stall.unanswered).count() as u64;
     let objectives = settings.slo.iter().filter_map(|text| LatencyObjective::parse(text).ok());
-    objectives.map(|objective| objective.judge(latency, ping.counts.errors + unanswered)).collect()
+    let stalled_ns: u64 = ping.counts.stalls.iter().map(|stall| stall.length_ns).sum();
+    let ends = ping.counts.stalls.iter().map(|stall| stall.begin_ns.saturating_add(stall.length_ns));
+    let end_ns = ends.chain([ping.load.end_ns]).max().unwrap_or_default();
+    let stalled = stalled_ns as f64 / end_ns.saturating_sub(ping.load.begin_ns).max(1) as f64;
+    let of = |objective: LatencyObjective| {
+        let judged = objective.judge(latency, ping.counts.errors + unanswered);
+        // Requests that were due in a stall were not made, and would have been slow.
+        let hides = ping.response_ns.is_none() && stalled > objective.statistic().share_beyond();
+        if !hides || !judged.verdict.is_met() {
+            return judged;
+        }
+        let stalled = units::duration(Nanos(stalled_ns));
+        let reason = format!("no request was made for {stalled}, while one had no answer");
+        let remedy = Some("use --schedule fixed".to_owned());
+        ObjectiveVerdict { verdict: CriterionVerdict::inconclusive(reason, remedy), ..judged }
+    };
+    objectives.map(of).collect()
 }
 
 #[cfg(test)]
@@ -386,6 +402,34 @@ mod tests {
         let second = tally.close_period(4_500);
         assert_eq!((second.load.answered, second.lat_ns.min, second.load.wall_ns()), (1, 500, 1_500));
         assert_eq!((tally.whole.answered, tally.time.samples()), (4, 3));
+    }
+
+    #[test]
+    fn what_was_not_asked_in_a_stall_meets_no_objective() {
+        let verdict = |stall_ms: u64, response: bool, slo: &str| {
+            let latency = Latency::repeated(1000, 500_000);
+            let stall = PingStall {
+                begin_ns: 5_000_000_000,
+                length_ns: stall_ms * 1_000_000,
+                ..PingStall::default()
+            };
+            let ping = Ping {
+                counts: PingCounts { stalls: vec![stall], ..PingCounts::default() },
+                load: PingLoad { end_ns: 10_000_000_000, ..PingLoad::default() },
+                response_ns: response.then(|| latency.clone()),
+                lat_ns: latency,
+                ..Ping::default()
+            };
+            let settings = fathom_record::PingActivity { slo: vec![slo.to_owned()] };
+            let header = RunHeader { activity: Activity::Ping(settings), ..RunHeader::default() };
+            verdicts(&header, &ping).remove(0).verdict.name().to_owned()
+        };
+        assert_eq!(verdict(50, false, "p99<5ms"), "met");
+        assert_eq!(verdict(2_000, false, "p99<5ms"), "inconclusive");
+        assert_eq!(verdict(2_000, false, "p50<5ms"), "met");
+        // Response times count from when a request was due.
+        assert_eq!(verdict(2_000, true, "p99<5ms"), "met");
+        assert_eq!(verdict(2_000, false, "p99<0.1ms"), "missed");
     }
 
     #[test]
