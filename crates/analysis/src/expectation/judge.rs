@@ -10,6 +10,8 @@ use crate::criterion::{
 };
 use crate::rows::RecordRow;
 use crate::say::{percent, seconds};
+use crate::steady::mean;
+use crate::steady::segments::fall;
 
 /// Longer runs than this are not advised.
 const LONGEST_ADVICE_S: f64 = 7200.0;
@@ -77,6 +79,9 @@ fn of_case(
     if let Some(expected) = expectation.share {
         return of_share(case, expected, no_interval);
     }
+    if let Some(judged) = after_fall(case, &no_interval) {
+        return judged;
+    }
     match interval::around(&row.test, quantity, direction, measured) {
         Some(interval) => compare(case, interval, no_interval),
         None => no_interval,
@@ -86,6 +91,28 @@ fn of_case(
 /// The remedy for too few samples.
 pub(super) fn longer_run() -> String {
     "use a longer --runtime".to_owned()
+}
+
+/// A rate that fell for good has no mean that a longer run would approach: it is what remained, and before that the burst. `None`
+/// of other rates and metrics.
+fn after_fall(case: &ExpectationCase<'_>, result: &ExpectationResult) -> Option<ExpectationResult> {
+    let ExpectationCase { row, expectation, quantity, direction, comparison, .. } = *case;
+    if !matches!(quantity.kind, MetricKind::Iops | MetricKind::BytesPerSecond) {
+        return None;
+    }
+    let timed = interval::timed_rates(&row.test, quantity.kind, direction);
+    let rates: Vec<f64> = timed.iter().map(|(rate, _)| *rate).collect();
+    let (before, after) = timed.split_at(fall(&rates)?.before.length);
+    let rate = mean(&after.iter().map(|(rate, _)| *rate).collect::<Vec<_>>());
+    let judged = compare(case, interval::of_timed_rates(after, rate)?, result.clone());
+    if judged.verdict != CriterionVerdict::Missed {
+        return None;
+    }
+    let figure = |value: f64| quantity.kind.figure_beside(value, expectation.value);
+    let lasted = before.iter().map(|(_, seconds)| seconds * 1e9).sum::<f64>();
+    let side = if comparison.wants_more() { "fell" } else { "changed" };
+    let basis = format!("the rate {side} to {} after {}", figure(rate), seconds(lasted as u64));
+    Some(ExpectationResult { basis: Some(basis), ..judged })
 }
 
 /// Compares a confidence interval with the bound, and takes the conditions into account.

@@ -75,6 +75,15 @@ fn three_verdicts_on_a_rate() {
 }
 
 #[test]
+fn a_rate_that_fell_below_the_expectation_misses_it() {
+    let fell = [vec![1.0; 60], vec![0.05; 60]].concat();
+    let run = || record(&[TestLoad { seconds: fell.clone(), ..deep(3000.0) }]);
+    check(&mut run(), expectation("iops", ">=", 3000.0, 5.0), "missed", "the rate fell to 150 after 60 s");
+    check(&mut run(), expectation("iops", ">=", 1500.0, 5.0), "missed", "the rate fell to 150");
+    check(&mut run(), expectation("iops", ">=", 100.0, 5.0), "met", "");
+}
+
+#[test]
 fn verdicts_do_not_depend_on_the_unit_of_things() {
     let seconds: Vec<f64> = (0..20).map(|second| [0.97, 1.0, 1.02, 0.99, 1.02][second * 3 % 5]).collect();
     for share in [0.9, 0.99, 1.0, 1.02, 1.1] {
