@@ -42,6 +42,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     found.extend(memory_backed::findings(record, &rows));
     found.extend(burst_possible::findings(&rows, words));
     found.extend(inspection::findings(record, &rows));
+    holes(&mut found);
     let together = instance_cap::findings(&rows);
     let each = by_target(rows, words);
     found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));
@@ -49,6 +50,18 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     found.extend(together);
     found.extend(each.iter().flat_map(|rows| depths::findings(rows)));
     in_order(found)
+}
+
+/// Bytes that did not come from a device whose blocks were never written need no cache as an explanation.
+fn holes(found: &mut [Finding]) {
+    let Some(unwritten) = found.iter().find(|found| found.id == FindingId::Unwritten).cloned() else {
+        return;
+    };
+    for served in found.iter_mut().filter(|found| found.id == FindingId::CacheServed) {
+        if served.tests.iter().all(|test| unwritten.tests.contains(test)) {
+            served.remedy.clone_from(&unwritten.remedy);
+        }
+    }
 }
 
 /// The rows of each target by itself, for a plateau of several at once is a limit of none; of jobs under fio's grammar all of
@@ -126,7 +139,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use fathom_model::Op;
-    use fathom_record::{Activity, ErrorCount, Severity};
+    use fathom_record::{Activity, BlockRecord, ErrorCount, InspectionRecord, Severity};
 
     use super::*;
     use crate::fixture::{TestLoad, ids, plan, record};
@@ -161,6 +174,21 @@ mod tests {
         // Jobs under fio's grammar may name files of one device.
         run.header.activity = Activity::Fio;
         assert!(!caps(&run).is_empty());
+    }
+
+    #[test]
+    fn holes_are_no_cache() {
+        let mut run = record(&[TestLoad { iops: 90_000.0, ..TestLoad::default() }]);
+        run.tests[0].disks[0].counters = Default::default();
+        let remedy = |run: &RunRecord| {
+            let found = findings(run).into_iter().find(|found| found.id == FindingId::CacheServed);
+            found.and_then(|found| found.remedy).unwrap_or_default()
+        };
+        assert!(remedy(&run).starts_with("A layer in between caches data"));
+        let block = BlockRecord { is_zero: true, ..BlockRecord::default() };
+        let inspection = InspectionRecord { blocks: vec![block; 64], ..InspectionRecord::default() };
+        run.header.conditions.target.inspection = Some(inspection);
+        assert_eq!(remedy(&run), "Write it once before measuring reads: `fathom prepare --fill`.");
     }
 
     #[test]

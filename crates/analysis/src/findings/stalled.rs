@@ -57,7 +57,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
         claim += &format!("; {} stalls in total", spans.len());
     }
     if stuck > 0 {
-        claim += "; one I/O never completed";
+        claim += "; the I/Os in flight at the end never completed";
     }
     let severity = if stuck > 0 { Severity::Error } else { Severity::Warning };
     let remedy =
