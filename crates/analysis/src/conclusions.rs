@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::doubt::FindingDoubt;
 use crate::say::{block, count};
-use crate::steady::rate_duration::{Lasting, RateDuration};
+use crate::steady::rate_duration::Lasting;
 use measured::{MeasuredOp, MeasuredRow, doubt_name, measured};
 use proof::{Case, Proof, Stream, streams};
 pub use uses::{NeededRate, USES, Use, UseNeed};
@@ -83,7 +83,7 @@ pub struct Conclusion {
     pub tests: Vec<String>,
     /// The verdict on rates that can be held indefinitely.
     pub sustained: Suitability,
-    /// The rate that can be held after the burst that the verdict rests on, IOPS.
+    /// The rate that can be held after the burst that the verdict rests on, IOPS; of I/Os of the use where it needs a bandwidth.
     pub sustained_iops: Option<f64>,
     /// Time for which the burst lasts that the verdict rests on, ns.
     pub burst_ns: Option<u64>,
@@ -92,10 +92,19 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
+    /// The rate that can be held after the burst, in the unit of the need.
+    fn sustained_rate(&self) -> Option<NeededRate> {
+        let iops = self.sustained_iops?;
+        Some(match self.full.rate {
+            NeededRate::Iops(_) => NeededRate::Iops(iops),
+            NeededRate::Bytes(_) => NeededRate::Bytes(iops * Use::named(self.id)?.mean_block()),
+        })
+    }
+
     /// The verdict with its duration: `yes for 31 min 35 s, then no (150 IOPS)`, `yes (measured for 10 s)`.
     pub fn verdict_text(&self) -> String {
         let (now, later) = (self.verdict.name(), self.sustained.name());
-        let after = self.sustained_iops.map(|iops| format!(" ({} IOPS)", count(iops))).unwrap_or_default();
+        let after = self.sustained_rate().map(|rate| format!(" ({})", rate.text())).unwrap_or_default();
         let duration = |ns: u64| units::duration(Nanos(ns));
         match (self.burst_ns, self.verdict) {
             _ if self.verdict == self.sustained => now.to_owned(),
@@ -123,7 +132,7 @@ pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
     let rows: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::with_full_credits).collect();
     let of_use = |purpose: &'static Use| {
         let verdict = |rows: &[MeasuredRow]| conclusion(&Case { purpose, rows, kind, ignores_doubt: false });
-        with_duration(verdict(&rows), verdict(&sustained), &rows)
+        with_duration(purpose, verdict(&rows), verdict(&sustained), &rows)
     };
     USES.iter().map(of_use).collect()
 }
@@ -184,18 +193,38 @@ fn conclusion(case: &Case<'_>) -> Conclusion {
 }
 
 /// Adds the verdict on the rates that the volume sustains, `later`, and how long the burst before them lasts.
-fn with_duration(now: Conclusion, later: Conclusion, rows: &[MeasuredRow]) -> Conclusion {
+fn with_duration(purpose: &Use, now: Conclusion, later: Conclusion, rows: &[MeasuredRow]) -> Conclusion {
+    // A burst is no slower than what remains after it.
+    if now.verdict == Suitability::Inconclusive && later.verdict == Suitability::Yes {
+        return with_duration(purpose, later.clone(), later, rows);
+    }
     // The tests of either verdict: where nothing is proven during the burst, those of what remains.
     let tests = if now.tests.is_empty() { &later.tests } else { &now.tests };
-    let of_tests = || rows.iter().filter(|row| tests.contains(&row.test)).map(|row| &row.duration);
-    let bursts = || of_tests().filter(|duration| duration.label == Lasting::Burst);
+    let of_tests = || rows.iter().filter(|row| tests.contains(&row.test));
+    let bursts: Vec<&MeasuredRow> = of_tests().filter(|row| row.duration.label == Lasting::Burst).collect();
     Conclusion {
         sustained: later.verdict,
-        sustained_iops: bursts().filter_map(RateDuration::after_burst).reduce(f64::min),
-        burst_ns: bursts().filter_map(|duration| duration.lasts_ns).min(),
-        measured_ns: of_tests().map(|duration| duration.measured_ns).min().unwrap_or_default(),
+        sustained_iops: left(purpose, &bursts),
+        burst_ns: bursts.iter().filter_map(|row| row.duration.lasts_ns).min(),
+        measured_ns: of_tests().map(|row| row.duration.measured_ns).min().unwrap_or_default(),
         ..now
     }
+}
+
+/// What remains of the bursts, in I/Os of the use: by the rows with blocks such as it has, where there are any.
+fn left(purpose: &Use, bursts: &[&MeasuredRow]) -> Option<f64> {
+    let mean_block = purpose.mean_block();
+    let is_bandwidth = matches!(purpose.full.rate, NeededRate::Bytes(_));
+    let is_alike = |row: &MeasuredRow| match is_bandwidth {
+        true => row.mean_block() >= mean_block / 2.0,
+        false => row.mean_block() <= mean_block * 2.0,
+    };
+    let left = |row: &&MeasuredRow| {
+        let blocks = if is_bandwidth { row.mean_block() / mean_block } else { 1.0 };
+        Some(row.duration.after_burst()? * blocks)
+    };
+    let alike = bursts.iter().filter(|row| is_alike(row)).filter_map(left).reduce(f64::min);
+    alike.or_else(|| bursts.iter().filter_map(left).reduce(f64::min))
 }
 
 /// Why nothing is proven, and what would decide.
@@ -218,26 +247,60 @@ fn inconclusive(case: &Case<'_>, full: &NeedProof, small: &NeedProof) -> String 
         _ if !missing.is_empty() => format!("{} not measured (needs {needs})", missing.join(" and ")),
         (None, None) => format!("{} (needs {needs})", nearest(case)),
     };
-    let is_measured = case.rows.iter().any(|row| row.is_load_of(purpose));
-    let remedy = match (is_measured, case.kind) {
+    format!("{known}; {}", remedy(case))
+}
+
+/// What would decide where nothing is proven.
+fn remedy(case: &Case<'_>) -> String {
+    let purpose = case.purpose;
+    let mut alike = case.rows.iter().filter(|row| row.is_load_of(purpose)).peekable();
+    let is_measured = alike.peek().is_some();
+    if let Some(row) = alike.find(|row| row.is_exhausted()) {
+        let refill =
+            row.duration.refill_ns.map(|ns| format!(" (they refill in {})", units::duration(Nanos(ns))));
+        return format!("measure with full burst credits{}", refill.unwrap_or_default());
+    }
+    if is_close(case) {
+        return "the rate is too close to the need".to_owned();
+    }
+    match (is_measured, case.kind) {
         (true, ActivityKind::Sweep) => "use a longer --budget, or run `fathom bench`".to_owned(),
         (true, _) => "use a longer --runtime, or run the standard suite".to_owned(),
         (false, ActivityKind::Sweep) => format!("run `fathom bench --profile {}`", purpose.name),
         (false, _) => format!("run --profile {}", purpose.name),
-    };
-    format!("{known}; {remedy}")
+    }
+}
+
+/// A row with the load of the use misses a need by more than meets it and by less than disproves it, which a longer run does
+/// not change.
+fn is_close(case: &Case<'_>) -> bool {
+    let rates = || case.rows.iter().filter(|row| row.is_load_of(case.purpose)).map(MeasuredRow::iops);
+    [case.purpose.full, case.purpose.small].iter().any(|need| {
+        let missed = |rate: f64| 1.0 - rate / case.purpose.iops(need);
+        rates().any(|rate| (proof::MEETS..=disproof::CLEAR).contains(&missed(rate)))
+    })
 }
 
 /// The operations of the use that no row has.
 fn missing(case: &Case<'_>) -> Vec<&'static str> {
-    let is_missing = |stream: &Stream| {
-        let alike = |row: &&MeasuredRow| !stream.is_commit || row.sync == measured::SyncPattern::Each;
-        !case.rows.iter().filter(alike).any(|row| row.op(stream.is_read).is_some())
+    let rows_of = |stream: &Stream| {
+        let Stream { is_read, is_commit, .. } = *stream;
+        let alike = move |row: &&MeasuredRow| {
+            row.op(is_read).is_some() && (!is_commit || row.sync == measured::SyncPattern::Each)
+        };
+        case.rows.iter().filter(alike)
     };
-    let name = |stream: Stream| match stream {
-        Stream { is_read: true, .. } => "reads",
-        Stream { is_commit: true, .. } => "commits",
-        Stream { .. } => "writes",
+    // Sequential I/O may be cheaper than random I/O.
+    let is_alike = |row: &MeasuredRow, stream: &Stream| {
+        row.is_random || case.purpose.sequential || stream.is_commit || row.is_load_of(case.purpose)
+    };
+    let is_missing = |stream: &Stream| !rows_of(stream).any(|row| is_alike(row, stream));
+    let name = |stream: Stream| match (stream.is_read, rows_of(&stream).next().is_some()) {
+        (true, true) => "random reads",
+        (true, false) => "reads",
+        _ if stream.is_commit => "commits",
+        (false, true) => "random writes",
+        (false, false) => "writes",
     };
     streams(case.purpose).into_iter().filter(is_missing).map(name).collect()
 }

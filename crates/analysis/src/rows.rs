@@ -15,6 +15,12 @@ use crate::plateau::SettledRate;
 /// Fewest full seconds that show whether a rate varies.
 pub(crate) const LEAST_SECONDS: usize = 3;
 
+/// A rate between these shares of one that exhausted credits leave may be that one: two limits together leave less.
+const LEAST_LEFT: f64 = 0.8;
+const MOST_LEFT: f64 = 1.05;
+/// A burst is faster than what remains by this share.
+const APART: f64 = 0.10;
+
 /// What a row did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RowKind {
@@ -176,6 +182,28 @@ impl<'a> RecordRow<'a> {
     pub(crate) fn lat_ns(&self) -> f64 {
         let total = self.summary.total.as_ref();
         total.and_then(|total| total.lat_ns.mean.or(total.clat_ns.mean)).unwrap_or(0.0)
+    }
+
+    /// The least latency, ns, also in the ramp, when the queue is still empty; `None` where none was recorded.
+    pub(crate) fn least_lat_ns(&self) -> Option<u64> {
+        let phases = self.jobs().iter().flat_map(|job| job.ramp.iter().chain([&job.measured]));
+        let latencies = phases.flat_map(|phase| phase.ops()).map(|op| &op.lat.moments);
+        latencies.filter(|moments| moments.count > 0).map(|moments| moments.min).min()
+    }
+
+    /// Credits were exhausted while it was measured: a second has a rate that its volume's own rule leaves then. The burst rate by
+    /// that rule, IOPS.
+    pub(crate) fn exhausted(&self) -> Option<f64> {
+        let own = self.test.published.as_ref()?.own.as_ref()?;
+        let burst = own.burst?.iops;
+        let is_less = |left: &&f64| **left < burst * (1.0 - APART);
+        let left = || own.exhausted_iops.iter().chain(&own.sustained_iops).filter(is_less);
+        // A second holds whole I/Os.
+        let is_left = |second: &Second| {
+            let (iops, one) = (second.iops(), 1e9 / second.elapsed_ns.max(1) as f64);
+            left().any(|left| (LEAST_LEFT * left - one..=MOST_LEFT * left + one).contains(&iops))
+        };
+        self.seconds.iter().any(is_left).then_some(burst)
     }
 
     pub(crate) fn is_direct(&self) -> bool {

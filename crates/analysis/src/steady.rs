@@ -2,6 +2,7 @@
 //!
 //! Pure arithmetic. Who measures the rounds, and what is watched in them, is the caller's business.
 
+pub mod before_fall;
 pub mod rate_duration;
 pub(crate) mod segments;
 

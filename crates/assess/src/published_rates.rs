@@ -1,6 +1,7 @@
 //! Looks up in the catalogue what providers publish of the rate that each test reached.
 
 use fathom_analysis::plateau::settled_iops;
+use fathom_analysis::steady::before_fall::before_fall;
 use fathom_catalog::{
     BurstReach, INSTANCE_STAGE, Instances, LimitUnit, MeasuredRate, OfferedLoad, PublishedMatch,
     PublishedMatches, SAME_RATE, SimulatedTarget, burst_lasts_ns, exhausted_rates, reach,
@@ -26,7 +27,9 @@ pub(crate) fn look_up(header: &RunHeader, settings: &RunSettings, test: &mut Tes
     let volume = KnownVolume::of(catalog, header);
     let instance = instance_reach(volume.as_ref(), header, &load);
     let earlier = || settings.earlier.iter().find(|earlier| earlier.is_of(header))?.rates(&load);
-    let own = volume.map(|volume| own_rates(&volume, &load, iops)).or_else(earlier);
+    // A burst lasts as long as its own rate says, not the mean of that and of what remained.
+    let burst = before_fall(test).and_then(|before| settled_iops(&before)).unwrap_or(iops);
+    let own = volume.map(|volume| own_rates(&volume, &load, burst)).or_else(earlier);
     let found = match own {
         Some(_) => PublishedMatches::default(),
         None => catalog.published_matches(&MeasuredRate {

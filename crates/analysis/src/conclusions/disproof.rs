@@ -9,7 +9,7 @@ use super::uses::{NeededRate, UseNeed};
 use crate::say::count;
 
 /// Rates that miss a need by this, and latencies that exceed it, disprove it; in between nothing is proven.
-const CLEAR: f64 = 0.05;
+pub(super) const CLEAR: f64 = 0.05;
 /// A rate this much higher at another depth shows that no limit held the single I/O.
 const UNLIMITED: f64 = 1.3;
 /// Bandwidths of one limit agree within this share.
@@ -209,12 +209,9 @@ impl Case<'_> {
     }
 
     fn point(&self, row: &MeasuredRow, p99_ns: Option<u64>) -> OperatingPoint {
-        let bytes = |op: &MeasuredOp| {
-            op.low * op.blocks.iter().map(|&(block, share)| block as f64 * share).sum::<f64>()
-        };
         OperatingPoint {
             iops: row.iops(),
-            bytes_per_second: row.ops.iter().map(bytes).sum(),
+            bytes_per_second: row.iops() * row.mean_block(),
             p99_ns,
             queue_depth: row.depth,
             computed: false,

@@ -1,7 +1,6 @@
 //! Rows as evidence: what each operation of a row reached, with bounds, and how far findings let it count.
 
 use fathom_model::plan::{Mix, OpenSync};
-use fathom_record::stability::Second;
 use fathom_record::{FindingId, Latency, PhaseOutcome, RunRecord, TestStatus};
 
 use super::samples::LatencySamples;
@@ -9,7 +8,8 @@ use super::uses::Use;
 use crate::doubt::{FigureEffect, FindingDoubt, doubts_of};
 use crate::estimate::binomial_at_most;
 use crate::rows::{RecordRow, RowKind, rows};
-use crate::steady::rate_duration::{DurationBasis, Lasting, RateDuration, rate_duration};
+use crate::steady::before_fall::before_fall;
+use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
 
 /// Share of the I/Os that may be slower than a 99th percentile.
 const BEYOND_P99: f64 = 0.01;
@@ -21,9 +21,6 @@ const IMPROBABLE: f64 = 0.025;
 const VERY_IMPROBABLE: f64 = 0.001;
 /// Mean number of outstanding I/Os up to which none waits for another.
 pub(super) const SINGLE: f64 = 1.1;
-/// A rate between these shares of one that exhausted credits leave may be that one: two limits together leave less.
-const LEAST_LEFT: f64 = 0.8;
-const MOST_LEFT: f64 = 1.05;
 /// Latencies of a queue in front of a limiter differ by at most this share.
 const ALIKE: f64 = 0.10;
 
@@ -144,6 +141,8 @@ pub(super) struct MeasuredRow {
     pub(super) duration: RateDuration,
     /// The highest rate of its load by the published rule, IOPS, where burst credits were exhausted while it was measured.
     burst_iops: Option<f64>,
+    /// The row until its rate fell, if it did.
+    before_fall: Option<Box<MeasuredRow>>,
 }
 
 /// Doubt about a rate that may be a burst.
@@ -164,10 +163,17 @@ const BEYOND_RULE: FindingDoubt = FindingDoubt {
 
 impl MeasuredRow {
     /// The row as evidence of what the volume gives from full credits: a rate that was measured without credits shows no more than
-    /// itself, and disproves no rate up to that of the burst.
+    /// itself, and disproves no rate up to that of the burst. Of a rate that fell it is what was measured before the fall.
     pub(super) fn with_full_credits(&self) -> MeasuredRow {
-        let mut row = self.clone();
-        let reached: f64 = self.ops.iter().map(|op| op.high).sum();
+        let mut row = match &self.before_fall {
+            Some(before) => MeasuredRow {
+                duration: self.duration.clone(),
+                burst_iops: self.burst_iops,
+                ..(**before).clone()
+            },
+            None => self.clone(),
+        };
+        let reached: f64 = row.ops.iter().map(|op| op.high).sum();
         if let Some(burst) = self.burst_iops.filter(|burst| *burst > reached) {
             row.ops.iter_mut().for_each(|op| op.high *= burst / reached);
         }
@@ -191,6 +197,7 @@ impl MeasuredRow {
                     (op.low, op.high) = (op.high * share, op.high * share);
                 }
                 row.is_queue = true;
+                row.interval = 0.0;
             }
             (Lasting::Burst, None) | (Lasting::Inconclusive, _) => row.flattered = Some(&MAY_BE_BURST),
         }
@@ -204,6 +211,14 @@ impl MeasuredRow {
     /// All operations together, I/Os per second.
     pub(super) fn iops(&self) -> f64 {
         self.ops.iter().map(|op| op.low).sum()
+    }
+
+    /// Mean block of all I/Os, bytes.
+    pub(super) fn mean_block(&self) -> f64 {
+        let bytes = |op: &MeasuredOp| {
+            op.low * op.blocks.iter().map(|&(block, share)| block as f64 * share).sum::<f64>()
+        };
+        self.ops.iter().map(bytes).sum::<f64>() / self.iops().max(f64::MIN_POSITIVE)
     }
 
     pub(super) fn bytes_in_flight(&self) -> f64 {
@@ -230,8 +245,13 @@ pub(super) fn measured(record: &RunRecord) -> Vec<MeasuredRow> {
     let complete = rows.iter().filter(|row| complete(row));
     let mut all: Vec<MeasuredRow> = complete.filter_map(|row| measured_row(record, row)).collect();
     let queues: Vec<bool> = all.iter().map(|row| is_queue(row, &all)).collect();
-    for (row, is_queue) in all.iter_mut().zip(queues) {
+    let before = |row: &MeasuredRow| row.before_fall.as_ref().is_some_and(|before| is_queue(before, &all));
+    let before: Vec<bool> = all.iter().map(before).collect();
+    for ((row, is_queue), was_queue) in all.iter_mut().zip(queues).zip(before) {
         row.is_queue = is_queue;
+        if let Some(before) = &mut row.before_fall {
+            before.is_queue = was_queue;
+        }
     }
     all
 }
@@ -252,8 +272,8 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
     let doubt =
         |has: fn(FigureEffect) -> bool| doubts_of(record, &row.test.id, has).next().map(|(doubt, _)| doubt);
     let duration = rate_duration(&row.test);
-    let has_fallen = duration.label == Lasting::Burst && duration.basis == Some(DurationBasis::ObservedFall);
-    let varies = has_fallen || doubt(|effect| effect == FigureEffect::Varies).is_some();
+    let before = before_fall(&row.test);
+    let varies = before.is_some() || doubt(|effect| effect == FigureEffect::Varies).is_some();
     let io = &row.jobs().first()?.plan.io;
     if !io.access.is_uniform() {
         return None;
@@ -295,22 +315,9 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
         read_percent,
         ops,
         duration,
-        burst_iops: exhausted(row),
+        burst_iops: row.exhausted(),
+        before_fall: before.and_then(|part| Some(Box::new(measured_row(record, &RecordRow::of(&part))?))),
     })
-}
-
-/// The burst rate of a row whose rate fell to one that exhausted credits leave, in any second.
-fn exhausted(row: &RecordRow<'_>) -> Option<f64> {
-    let own = row.test.published.as_ref()?.own.as_ref()?;
-    let burst = own.burst?.iops;
-    let left =
-        || own.exhausted_iops.iter().chain(&own.sustained_iops).filter(|left| **left < burst * (1.0 - ALIKE));
-    // A second holds whole I/Os.
-    let is_left = |second: &Second| {
-        let (iops, one) = (second.iops(), 1e9 / second.elapsed_ns.max(1) as f64);
-        left().any(|left| (LEAST_LEFT * left - one..=MOST_LEFT * left + one).contains(&iops))
-    };
-    row.seconds.iter().any(is_left).then_some(burst)
 }
 
 /// Faster than the published rule of the volume's type allows.

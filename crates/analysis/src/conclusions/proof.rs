@@ -57,15 +57,24 @@ struct Carrier<'a> {
     p99_ns: Option<u64>,
     /// The test of the latency at rest, where the latency follows from it.
     rest: Option<&'a MeasuredRow>,
+    /// The test of larger I/Os, where the cost follows from it.
+    larger: Option<&'a MeasuredRow>,
 }
 
 /// The most that an I/O of a use costs, beside one of a row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct IoCost {
     /// I/Os of the row.
     pub(super) ios: f64,
     /// Time of the volume beyond them, s.
     pub(super) seconds: f64,
+    /// Larger I/Os of another row show it.
+    pub(super) by_larger: bool,
+}
+
+impl IoCost {
+    /// That of an I/O such as the row has.
+    const SAME: IoCost = IoCost { ios: 1.0, seconds: 0.0, by_larger: false };
 }
 
 impl Carrier<'_> {
@@ -175,13 +184,15 @@ impl<'a> Case<'a> {
             return None;
         }
         let mut tests: Vec<&MeasuredRow> = Vec::new();
-        for row in carriers.iter().flat_map(|carrier| [Some(carrier.row), carrier.rest]).flatten() {
+        let rows = carriers.iter().flat_map(|carrier| [Some(carrier.row), carrier.rest, carrier.larger]);
+        for row in rows.flatten() {
             if tests.iter().all(|known| known.test != row.test) {
                 tests.push(row);
             }
         }
         let at_rest = carriers.iter().any(|carrier| carrier.rest.is_some());
-        let computed = at_rest || tests.len() > 1;
+        let is_converted = carriers.iter().any(|carrier| carrier.cost != IoCost::SAME);
+        let computed = at_rest || is_converted || tests.len() > 1;
         // What follows from the latency at rest holds for the rate of the need.
         let rate = if at_rest { rate.min(needed) } else { rate };
         let point = OperatingPoint {
@@ -214,7 +225,8 @@ impl<'a> Case<'a> {
             return None;
         }
         let cost = self.cost(row, op, is_load);
-        let carrier = Carrier { row, rate: op.low, cost, p99_ns: None, rest: None };
+        let larger = self.larger(op).filter(|_| cost.by_larger).map(|(row, _)| row);
+        let carrier = Carrier { row, rate: op.low, cost, p99_ns: None, rest: None, larger };
         let is_synced = row.sync == SyncPattern::Each || !stream.is_commit;
         let Some(limit_ns) = need.p99_ns.map(|ns| ns as f64) else {
             return is_synced.then_some(carrier);
@@ -243,11 +255,12 @@ impl<'a> Case<'a> {
     /// The most that an I/O of the use costs.
     pub(super) fn cost(&self, row: &MeasuredRow, op: &MeasuredOp, is_load: bool) -> IoCost {
         let smallest = op.smallest().max(1);
-        let large = self.largest(op);
+        let larger = self.larger(op).map(|(_, larger)| larger);
         let of_block = |block: u64| {
-            let several = IoCost { ios: block.div_ceil(smallest) as f64, seconds: 0.0 };
-            let Some((bytes, rate)) = large.filter(|_| block > smallest) else { return several };
-            let transfer = 1.0 / (bytes as f64 * rate);
+            let ios = block.div_ceil(smallest) as f64;
+            let several = IoCost { ios, ..IoCost::SAME };
+            let Some(larger) = larger.filter(|_| block > smallest) else { return several };
+            let transfer = 1.0 / (larger.smallest() as f64 * larger.low);
             let seconds = match self.purpose.serial {
                 true => (block - smallest) as f64 * (self.byte_ns(op) / 1e9 + transfer),
                 // Below the block size from which the bandwidth limits the rate, an IOPS limit counts one.
@@ -255,14 +268,22 @@ impl<'a> Case<'a> {
                 false => block as f64 * transfer,
             };
             let is_less = seconds <= (several.ios - 1.0) / row.iops().max(f64::MIN_POSITIVE);
-            if is_less { IoCost { ios: 1.0, seconds } } else { several }
+            if is_less { IoCost { ios: 1.0, seconds, by_larger: true } } else { several }
         };
-        let mut mean = IoCost { ios: 0.0, seconds: 0.0 };
-        for (block, share) in self.shares() {
-            let one = if is_load { IoCost { ios: 1.0, seconds: 0.0 } } else { of_block(block) };
-            mean = IoCost { ios: mean.ios + share * one.ios, seconds: mean.seconds + share * one.seconds };
+        if is_load {
+            return IoCost::SAME;
         }
-        mean
+        let mut mean = IoCost { ios: 0.0, ..IoCost::SAME };
+        for (block, share) in self.shares() {
+            let IoCost { ios, seconds, by_larger } = of_block(block);
+            mean = IoCost {
+                ios: mean.ios + share * ios,
+                seconds: mean.seconds + share * seconds,
+                by_larger: mean.by_larger || by_larger,
+            };
+        }
+        // Shares add up to 1 but for rounding.
+        if (mean.ios - 1.0).abs() < 1e-9 { IoCost { ios: 1.0, ..mean } } else { mean }
     }
 
     /// How much longer an I/O of each size of the use takes than one of the row, at most, ns; and the share of the size.
@@ -286,14 +307,13 @@ impl<'a> Case<'a> {
         ops.chain([like]).map(quickest).fold(f64::INFINITY, f64::min)
     }
 
-    /// The largest blocks of this operation, bytes and I/Os per second.
-    fn largest(&self, like: &MeasuredOp) -> Option<(u64, f64)> {
+    /// The row with the most bytes per second in larger blocks of this operation.
+    fn larger(&self, like: &MeasuredOp) -> Option<(&'a MeasuredRow, &'a MeasuredOp)> {
         // Beside the cost of a small random I/O, the bytes of a large one cost no more than in order.
-        let ops = self.showing().filter_map(|row| row.op(like.is_read));
-        let large = ops.filter(|op| op.smallest() > like.smallest() && op.low > 0.0);
+        let ops = self.showing().filter_map(|row| Some((row, row.op(like.is_read)?)));
+        let larger = ops.filter(|(_, op)| op.smallest() > like.smallest() && op.low > 0.0);
         let rate = |op: &MeasuredOp| op.smallest() as f64 * op.low;
-        let best = large.max_by(|one, other| rate(one).total_cmp(&rate(other)))?;
-        Some((best.smallest(), best.low))
+        larger.max_by(|(_, one), (_, other)| rate(one).total_cmp(&rate(other)))
     }
 
     /// `3,000 IOPS at p99 3.16 ms`.

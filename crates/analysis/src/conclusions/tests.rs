@@ -47,6 +47,18 @@ fn every_use_is_listed_for_any_measurement() {
 }
 
 #[test]
+fn what_would_decide_is_named() {
+    let stream = |iops| load("seq-read", "read", (1 << 20, 32), iops);
+    // 210 MB/s of 220.
+    let close = "inconclusive: 210 MB/s at p99 160 ms, QD 32, for a small installation (needs 220 MB/s at p99 <= 200 ms); \
+                 the rate is too close to the need";
+    check(&[stream(200.0)], &[("video", close)]);
+    // Sequential writes show nothing of random ones.
+    let loads = [load("rand-read", "randread", (4096, 1), 4000.0), load("bw", "write", (4096, 1), 4000.0)];
+    check(&loads, &[("oltp", "inconclusive: random writes not measured (needs")]);
+}
+
+#[test]
 fn latency_in_a_deep_queue_disproves_nothing_at_a_sufficient_rate() {
     let deep = load("rand-read", "randread", (4096, 64), 3000.0);
     check(std::slice::from_ref(&deep), &[("workstation", "inconclusive"), ("web-server", "inconclusive")]);

@@ -78,6 +78,8 @@ const MEASURED: f64 = 0.98;
 const AFTER_FALL_SECONDS: u64 = 60;
 /// A measured rate may exceed a published limit by this share.
 const WITHIN: f64 = 0.02;
+/// A level within this share of a published rate is that rate.
+const AS_PUBLISHED: f64 = 0.05;
 /// Rounds before a fall are faster by this share.
 const FALLEN: f64 = 1.1;
 
@@ -108,6 +110,9 @@ fn after_fall(
     let after_ns = length(&seconds[seconds.len() - drop.after.length..]);
     let held = (after_ns >= AFTER_FALL_SECONDS * 1_000_000_000).then_some(drop.after.median);
     let published = own.and_then(|own| own.burst);
+    if let Some(known) = own.and_then(|own| by_rule_after_fall(own, drop, &unknown)) {
+        return known;
+    }
     RateDuration {
         label: Lasting::Burst,
         basis: Some(DurationBasis::ObservedFall),
@@ -117,6 +122,22 @@ fn after_fall(
         refill_ns: published.and_then(|burst| burst.refill_ns),
         ..unknown
     }
+}
+
+/// A fall between the levels of the published rule: full credits last as it says, however many there were at the start.
+fn by_rule_after_fall(own: &OwnRates, drop: &FinalDrop, unknown: &RateDuration) -> Option<RateDuration> {
+    let burst = own.burst.filter(|burst| drop.before.median <= burst.iops * (1.0 + WITHIN))?;
+    let is_left = |left: &f64| (drop.after.median / left - 1.0).abs() <= AS_PUBLISHED;
+    let is_exhausted = own.exhausted_iops.iter().chain(&own.sustained_iops).any(is_left);
+    is_exhausted.then(|| RateDuration {
+        label: Lasting::Burst,
+        basis: Some(DurationBasis::PublishedRule),
+        volume: Some(own.volume.clone()),
+        sustained_iops: own.sustained_iops,
+        lasts_ns: burst.lasts_ns,
+        refill_ns: burst.refill_ns,
+        ..unknown.clone()
+    })
 }
 
 /// By the published rule of the volume's type; `None` where the rate is above all that it allows.
@@ -129,6 +150,8 @@ fn by_rule(own: &OwnRates, iops: f64, unknown: &RateDuration) -> Option<RateDura
     };
     let is_simulated = own.known_by == fathom_record::KnownBy::Simulated;
     let sustained = own.sustained_iops.or(is_simulated.then_some(f64::INFINITY))?;
+    // Whole I/Os are counted, over as little as half of a short run.
+    let iops = iops - 2e9 / unknown.measured_ns.max(1) as f64;
     if iops <= sustained * (1.0 + WITHIN) {
         return Some(RateDuration { label: Lasting::Sustained, ..known });
     }
@@ -275,6 +298,34 @@ mod tests {
         // Too short to be the sustained rate.
         assert_eq!(fell(30, None).sustained_iops, None);
         assert_eq!(fell(400, known(Some(5000.0), None)).label, Lasting::Burst);
+    }
+
+    #[test]
+    fn a_short_run_counts_whole_ios() {
+        let of = |ios: f64| {
+            let mut run = record(&[TestLoad { seconds: vec![1.0; 2], iops: ios, ..TestLoad::default() }]);
+            run.tests[0].published = known(Some(20.0), None);
+            rate_duration(&run.tests[0]).label
+        };
+        assert_eq!((of(20.9), of(23.0)), (Lasting::Sustained, Lasting::Inconclusive));
+    }
+
+    #[test]
+    fn a_fall_by_the_published_rule_lasts_as_the_rule_says() {
+        let fell = |seconds: usize, after: f64, left: f64| {
+            let mut run = record(&[TestLoad {
+                seconds: [vec![1.0; seconds], vec![after; 100]].concat(),
+                iops: 1000.0,
+                ..TestLoad::default()
+            }]);
+            run.tests[0].published = known(Some(left), Some(1000.0));
+            rate_duration(&run.tests[0]).text()
+        };
+        let by_rule = "burst for 1 min from full credits, then 150 IOPS (some-type)";
+        // Credits that others had used in part make no difference.
+        assert_eq!([fell(60, 0.15, 150.0), fell(20, 0.15, 150.0)], [by_rule, by_rule]);
+        // A fall to another rate is none of the rule's.
+        assert_eq!(fell(20, 0.5, 150.0), "burst for 20 s as observed, then 150 IOPS (some-type)");
     }
 
     #[test]
