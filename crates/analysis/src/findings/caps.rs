@@ -3,13 +3,15 @@
 //!
 //! A plateau of one point is no plateau: two points of the run have to agree, or one with a limit that is known.
 
+mod across;
 mod plateaus;
 
 use fathom_model::units;
-use fathom_record::{Finding, LatencySummary, RunRecord, Severity};
+use fathom_record::{Finding, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
 
-use self::plateaus::{DirectionCaps, LARGE_BYTES};
+use self::across::{across_directions, of_other_direction};
+use self::plateaus::DirectionCaps;
 use crate::accounting::{Charge, IoUnit, deciding_block};
 use crate::plateau::AGREE;
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
@@ -27,9 +29,6 @@ const WORTHWHILE: f64 = 1.5;
 
 /// Block sizes are multiples of this.
 const SECTOR: u64 = 512;
-
-/// Latencies of a queue in front of a limiter differ by at most this share.
-const APART: f64 = 0.10;
 
 /// What more depth does at a limit.
 pub const REQUESTS_WAIT: &str = "More depth or jobs only add queueing delay";
@@ -83,54 +82,18 @@ pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
         caps.iops.extend(iops);
         caps.bytes.extend(bytes);
     }
-    if caps.iops.is_empty() && caps.bytes.is_empty() {
+    if caps.iops.is_empty() {
         caps.iops = across_directions(rows);
     }
-    caps
-}
-
-/// The limit that reads, writes and a mix of them share, from one row of each with the same blocks: their rates agree, and the
-/// latencies of each are those of a queue in front of a limiter.
-fn across_directions(rows: &[RecordRow<'_>]) -> Vec<Cap> {
-    let top = |kind| {
-        let points = (0..rows.len()).filter(|&at| is_point(&rows[at], kind) && is_limited(&rows[at]));
-        points.max_by(|&one, &other| rows[one].settled_iops().total_cmp(&rows[other].settled_iops()))
-    };
-    let Some([read, write, mixed]) =
-        top(RowKind::Read).zip(top(RowKind::Write)).zip(top(RowKind::Mixed)).map(|((r, w), m)| [r, w, m])
-    else {
-        return Vec::new();
-    };
-    let value = rows[mixed].settled_iops();
-    let is_alike = |at: usize| {
-        let row = &rows[at];
-        row.block_bytes() == rows[mixed].block_bytes()
-            && row.block_bytes() < Some(LARGE_BYTES)
-            && (row.settled_iops() / value - 1.0).abs() <= AGREE
-    };
-    if !is_alike(read) || !is_alike(write) {
-        return Vec::new();
+    for (caps, is_bytes) in [(&mut caps.iops, false), (&mut caps.bytes, true)] {
+        if let [cap] = caps.as_slice() {
+            let other = of_other_direction(cap, rows, is_bytes);
+            caps.extend(other);
+        }
     }
-    let cap = |kind, at: usize| Cap {
-        kind,
-        value: rows[at].settled_iops(),
-        group_limit: None,
-        rows: vec![at],
-        counted: None,
-    };
-    vec![cap(RowKind::Read, read), cap(RowKind::Write, write)]
-}
-
-/// True where latencies are those of a queue in front of a limiter: all but a few I/Os wait for the same time, the depth over the
-/// rate, and the quickest, which found tokens, for much less. A device without a limit has no such gap.
-fn is_limited(row: &RecordRow<'_>) -> bool {
-    let Some(total) = &row.summary.total else { return false };
-    let LatencySummary { min, p50, p90, .. } = total.lat_ns;
-    let (Some(min), Some(p50), Some(p90)) = (min, p50, p90) else { return false };
-    let waiting_ns = row.mean_queue_depth() * 1e9 / row.iops().max(1.0);
-    min * 2 <= p50
-        && p90 as f64 <= p50 as f64 * (1.0 + APART)
-        && (p50 as f64 / waiting_ns - 1.0).abs() <= APART
+    caps.iops.sort_by_key(|cap| cap.kind);
+    caps.bytes.sort_by_key(|cap| cap.kind);
+    caps
 }
 
 /// True where a row can tell of a limit of the device: even, of one kind, held back by nothing on this side.
@@ -170,6 +133,19 @@ fn group_limits(record: &RunRecord, kind: RowKind, unit: &str) -> Vec<u64> {
 pub(crate) fn findings(caps: &Caps, rows: &[RecordRow<'_>]) -> Vec<Finding> {
     let mut found: Vec<Finding> = caps.iops.iter().map(|cap| iops_cap(cap, caps, rows)).collect();
     found.extend(caps.bytes.iter().map(|cap| bandwidth_cap(cap, caps, rows)));
+    // Limits that hardly differ have one remedy.
+    for at in 1..found.len() {
+        let (earlier, later) = found.split_at_mut(at);
+        let figure = |found: &Finding| {
+            let name = if found.id == FindingId::IopsCap { "iops" } else { "bytes_per_second" };
+            found.evidence.get(name).and_then(|value| value.as_f64()).unwrap_or_default()
+        };
+        let is_alike =
+            |one: &&Finding| one.id == later[0].id && (figure(one) / figure(&later[0]) - 1.0).abs() <= AGREE;
+        if let Some(alike) = earlier.iter().find(is_alike) {
+            later[0].remedy.clone_from(&alike.remedy);
+        }
+    }
     found.extend(queueing(caps, rows));
     found.extend(rows.iter().filter_map(|row| small_block(row, caps, rows)));
     found
@@ -256,7 +232,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     let deciding = cap.counted.and_then(|(unit, _)| deciding_block(unit.low, SECTOR));
     let remedy = match deciding {
         Some(size) => Some(format!(
-            "Measure blocks of {} as well: `fathom sweep` does, or `--bs {}`.",
+            "Measure blocks of {} as well: `fathom sweep` does, or `fathom sweep --bs {}`.",
             units::bytes(size),
             block(size)
         )),
@@ -328,7 +304,9 @@ fn queueing(caps: &Caps, rows: &[RecordRow<'_>]) -> Option<Finding> {
                 let (lat, alone) = (latency(queue.row.lat_ns()), latency(queue.alone_ns));
                 format!("{lat} at QD {} ({alone} at QD 1)", held(queue))
             });
-            format!("latency is mostly queueing delay: {}.", each.collect::<Vec<_>>().join(", "))
+            let mut each: Vec<String> = each.collect();
+            each.dedup();
+            format!("latency is mostly queueing delay: {}.", each.join(", "))
         }
     };
     let rates = if queues.len() > 1 { "these rates" } else { "this rate" };
@@ -376,7 +354,9 @@ fn small_block(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Opti
     if !is_held || row.is_paced() || row.is_synced() {
         return None;
     }
-    let needed = best.bytes_per_second() / cap.value;
+    // What rounding adds to the size that was measured asks for no larger one.
+    let (measured, needed) = (best.block_bytes()? as f64, best.bytes_per_second() / cap.value);
+    let needed = if needed >= measured * (1.0 - AGREE) { measured } else { needed };
     let claim = format!(
         "{} I/Os are too small for bandwidth: {} IOPS are {}; {} blocks reached {}.",
         block(size),

@@ -157,6 +157,33 @@ fn equal_rates_in_all_directions_are_a_shared_limit_where_latencies_are_those_of
 }
 
 #[test]
+fn one_row_in_front_of_the_limit_of_the_other_direction_is_limited_too() {
+    let quickest = |run: &mut RunRecord, at: usize, ns: u64| {
+        // The queue is empty in the ramp only.
+        let mut ramp = fathom_record::PhaseOutcome::default();
+        ramp.write.lat = fixture::latency(64, ns);
+        run.tests[at].jobs[0].ramp = Some(ramp);
+    };
+    let of = |loads: &[TestLoad], ns: u64| {
+        let mut run = record(loads);
+        quickest(&mut run, 2, ns);
+        check(&run).into_iter().map(|found| found.claim).collect::<Vec<_>>()
+    };
+    let reads = [load("randread", 4, 64, 3000.0), load("randread", 4, 8, 3000.0)];
+    let both = |rate: f64| [reads.as_slice(), &[load("randwrite", 4, 64, rate)]].concat();
+    let limited = "4k writes are limited to 3,010 IOPS.";
+    assert!(of(&both(3010.0), 400_000).iter().any(|claim| claim == limited));
+    let one = |claims: Vec<String>| claims.iter().filter(|claim| claim.contains("are limited")).count();
+    assert_eq!(one(of(&both(2800.0), 400_000)), 1);
+    // Writes that take that long by themselves.
+    assert_eq!(one(of(&both(3010.0), 20_000_000)), 1);
+    let streams =
+        [load("read", 1024, 32, 125.0), load("read", 128, 8, 1000.0), load("write", 1024, 32, 125.0)];
+    let found = of(&streams, 10_000_000);
+    assert!(found.iter().any(|claim| claim.starts_with("1m writes are limited to 125 MiB/s")), "{found:?}");
+}
+
+#[test]
 fn sharing_is_seen_in_a_mix() {
     let capped = |mixed: f64| {
         let mut run = record(&[
