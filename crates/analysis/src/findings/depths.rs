@@ -8,6 +8,7 @@ use crate::findings::client;
 use crate::findings::instance_cap::targets;
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{block, count, finding, of};
+use crate::steady::before_fall::before_fall;
 
 /// Points are of different depths where one is this many times the other, but for what Little leaves open.
 const DEEPER: f64 = 1.9;
@@ -34,9 +35,16 @@ pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
 /// Rows that differ in depth alone, shallowest first; families of one are left out. What one target does says nothing of
 /// the depth that another needs, nor what several do together of any of them.
 fn families<'r, 'a>(rows: &'r [RecordRow<'a>]) -> Vec<Vec<&'r RecordRow<'a>>> {
+    // After a row whose rate fell, a volume may have no burst credits; before it, it had. The row itself is of both kinds.
+    let fallen: Vec<bool> = rows.iter().map(|row| before_fall(&row.test).is_some()).collect();
+    let place = |row: &RecordRow<'_>| rows.iter().position(|other| std::ptr::eq(other, row));
+    let has_fallen = |row: &RecordRow<'_>| place(row).is_some_and(|at| fallen[at]);
+    let has_credits = |row: &RecordRow<'_>| {
+        row.exhausted().is_none() && place(row).is_some_and(|at| !fallen[..at].contains(&true))
+    };
     let key = |row: &'r RecordRow<'a>| match (row.kind(), row.block_bytes()) {
         (Some(kind @ (RowKind::Read | RowKind::Write)), Some(size)) => {
-            Some((kind, size, row.is_random(), targets(row)))
+            Some((kind, size, row.is_random(), has_credits(row), targets(row)))
         }
         _ => None,
     };
@@ -46,6 +54,7 @@ fn families<'r, 'a>(rows: &'r [RecordRow<'a>]) -> Vec<Vec<&'r RecordRow<'a>>> {
             && !row.is_synced()
             && !client::is_bound(row)
             && row.mean_queue_depth() >= 0.5
+            && !has_fallen(row)
     };
     let mut keys: Vec<_> = rows.iter().filter(counts).filter_map(key).collect();
     keys.sort_unstable();
@@ -182,6 +191,17 @@ mod tests {
         assert_eq!(found[0].claim, "QD 8 reached 10,000 of the 20,000 IOPS measured at QD 64.");
         assert_eq!(found[0].evidence["depth_needed"].as_f64(), Some(16.0));
         check(&[(1, 2000.0), (8, 10_000.0), (64, 10_400.0)], &[]);
+    }
+
+    #[test]
+    fn what_remains_after_a_fall_is_not_held_against_the_burst() {
+        let load = |depth, iops, seconds: Vec<f64>| TestLoad { depth, iops, seconds, ..TestLoad::default() };
+        let fell = [vec![1.0; 20], vec![0.05; 40]].concat();
+        let deep = load(64, 3000.0, vec![1.0; 12]);
+        let later = load(8, 150.0, vec![1.0; 12]);
+        let number = |loads: &[TestLoad]| findings(&rows(&record(loads))).len();
+        assert!(number(&[deep.clone(), later.clone()]) > 0);
+        assert_eq!(number(&[deep, load(64, 3000.0, fell), later]), 0);
     }
 
     #[test]
