@@ -150,7 +150,8 @@ fn size(parameters: &Parameters) -> String {
 /// `, 50.00 USD a month`, as far as it is known.
 fn price(offer: &VolumeOffer) -> String {
     let Some(bill) = &offer.month else { return String::new() };
-    let month = format!(", {:.2} {} per month", bill.total, bill.price.currency);
+    let cents = (bill.total * 100.0).round() as u64;
+    let month = format!(", {}.{:02} {} per month", grouped(cents / 100), cents % 100, bill.price.currency);
     if bill.is_whole() {
         month
     } else {
