@@ -62,7 +62,7 @@ const CAMPAIGNS: &[Campaign] = &[
     },
     Campaign {
         name: "fuzz",
-        doc: "run the fuzz targets [--minutes 30, of each] [--jobs 2, at once] [--only NAME]",
+        doc: "run the fuzz targets, and go on where it ended [--minutes 30, of each] [--jobs 2] [--only NAME,...] [--fresh]",
         run: fuzz::campaign,
     },
     Campaign {

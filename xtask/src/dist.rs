@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 
 use crate::packages;
+pub use archive::sha256;
 use build::{Build, Place, SHARED_X86_64, STATIC_AARCH64, STATIC_X86_64};
 use contents::{KUBERNETES, Layout, MANIFESTS, OwnTexts, Texts};
 use linkage::Linkage;

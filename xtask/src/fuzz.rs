@@ -1,10 +1,11 @@
 //! The fuzz targets of `fuzz/`: built with the stable toolchain, run by the gate for seconds each and by `cargo xtask
-//! campaign fuzz` for as long as one likes.
+//! campaign fuzz` for as long as one likes, over several calls.
 
 mod arguments;
 mod build;
 mod corpus;
 mod finding;
+mod progress;
 mod session;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::bail;
 
 use arguments::FuzzArguments;
+use progress::FuzzProgress;
 use session::{FuzzSession, FuzzTally};
 
 /// How long the gate runs each target.
@@ -74,8 +76,11 @@ pub fn check(root: &Path) -> anyhow::Result<FuzzOutcome> {
     if let Some(why) = build::missing() {
         return Ok(FuzzOutcome::Skipped(why));
     }
-    let asked = FuzzArguments { seconds: GATE_SECONDS, jobs: GATE_JOBS, only: None };
-    let tallies = run(root, &asked, &|_| ())?;
+    let places = Places::new(root);
+    let session = |name: &str, program: &Path| {
+        FuzzSession { places: &places, name, program, seconds: GATE_SECONDS, progress: None }.run()
+    };
+    let tallies = run(&places, &build::targets(root)?, GATE_JOBS, &session)?;
     let runs: u64 = tallies.iter().map(|tally| tally.runs).sum();
     Ok(FuzzOutcome::Held(format!("{} targets, {runs} runs, no findings", tallies.len())))
 }
@@ -86,31 +91,40 @@ pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     if let Some(why) = build::missing() {
         bail!("{why}");
     }
+    let places = Places::new(root);
+    let targets = chosen(build::targets(root)?, &asked.only)?;
     println!("{}", FuzzTally::HEAD);
-    run(root, &asked, &|tally| println!("{tally}"))?;
+    let session = |name: &str, program: &Path| -> anyhow::Result<FuzzTally> {
+        let progress = FuzzProgress::of(&places, name, program)?;
+        let progress = if asked.fresh { progress.fresh() } else { progress };
+        let session =
+            FuzzSession { places: &places, name, program, seconds: asked.seconds, progress: Some(progress) };
+        let tally = session.run()?;
+        println!("{tally}");
+        Ok(tally)
+    };
+    run(&places, &targets, asked.jobs, &session)?;
     Ok(())
 }
 
-/// Builds and runs the requested targets, several concurrently; fails with all findings once every target has ended.
+/// Builds the targets and runs a session of each, several concurrently; fails with all findings once every target has ended.
 fn run(
-    root: &Path,
-    asked: &FuzzArguments,
-    ended: &(dyn Fn(&FuzzTally) + Sync),
+    places: &Places,
+    targets: &[String],
+    jobs: usize,
+    session: &(dyn Fn(&str, &Path) -> anyhow::Result<FuzzTally> + Sync),
 ) -> anyhow::Result<Vec<FuzzTally>> {
-    let places = Places::new(root);
-    let targets = chosen(build::targets(root)?, asked.only.as_deref())?;
-    let programs = build::build(&places, &targets)?;
+    let programs = build::build(places, targets)?;
     let (next, tallies) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || -> anyhow::Result<()> {
         while let Some((name, program)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let tally = FuzzSession { places: &places, name, program, seconds: asked.seconds }.run()?;
-            ended(&tally);
+            let tally = session(name, program)?;
             tallies.lock().expect("no thread panics").push(tally);
         }
         Ok(())
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..asked.jobs).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("no thread panics"))
     })?;
     let tallies = tallies.into_inner().expect("no thread panics");
@@ -118,12 +132,12 @@ fn run(
     if findings.is_empty() { Ok(tallies) } else { bail!("{}", findings.join("\n\n")) }
 }
 
-fn chosen(targets: Vec<String>, only: Option<&str>) -> anyhow::Result<Vec<String>> {
-    let Some(only) = only else { return Ok(targets) };
-    if targets.iter().any(|target| target == only) {
-        return Ok(vec![only.to_owned()]);
+/// The targets that `only` names, or all.
+fn chosen(targets: Vec<String>, only: &[String]) -> anyhow::Result<Vec<String>> {
+    if let Some(unknown) = only.iter().find(|name| !targets.contains(name)) {
+        bail!("there is no fuzz target {unknown}; there are {}", targets.join(", "));
     }
-    bail!("there is no fuzz target {only}; there are {}", targets.join(", "))
+    Ok(targets.into_iter().filter(|target| only.is_empty() || only.contains(target)).collect())
 }
 
 #[cfg(test)]
@@ -131,11 +145,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_target_or_all_are_run() {
-        let all = || vec!["record".to_owned(), "suite".to_owned()];
-        assert_eq!(chosen(all(), None).unwrap(), all());
-        assert_eq!(chosen(all(), Some("suite")).unwrap(), ["suite"]);
-        let error = chosen(all(), Some("suit")).unwrap_err().to_string();
-        assert_eq!(error, "there is no fuzz target suit; there are record, suite");
+    fn some_targets_or_all_are_run() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let all = || names(&["record", "suite", "trace"]);
+        assert_eq!(chosen(all(), &[]).unwrap(), all());
+        assert_eq!(chosen(all(), &names(&["trace", "record"])).unwrap(), names(&["record", "trace"]));
+        let error = chosen(all(), &names(&["record", "suit"])).unwrap_err().to_string();
+        assert_eq!(error, "there is no fuzz target suit; there are record, suite, trace");
     }
 }

@@ -38,7 +38,7 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   test           everything that must hold: packages, format, lints, release build, instruction counts, unit, doc and
-                 device tests, a minute of each fuzz target, tidy
+                 device tests, seconds of each fuzz target, tidy
   tidy           what the source must keep to: imports, lengths, leftovers, links, generated documents
   docs           write the generated documents
   instructions   hold the instructions per operation against benches/instructions.toml; --write stores them there, --only NAME

@@ -1,26 +1,35 @@
-//! One running target: first the regression inputs, then libFuzzer's inputs until the time is over.
+//! One running target: first the inputs that made it fail before, then libFuzzer's until the time is over.
 
 use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
+use super::progress::{FuzzProgress, FuzzTime};
 use super::{Places, corpus, finding};
+use crate::gate::now;
 
 /// Longest that one input may take.
 const TIMEOUT_SECONDS: u32 = 10;
 /// Most memory of the process, and most that the target may allocate (enforced by `fuzz/src/lib.rs`).
 const MEMORY_MIB: u32 = 1024;
+/// How often the time of a running target is stored.
+const STORED_EVERY: Duration = Duration::from_secs(10);
 
 /// A target about to run.
 pub struct FuzzSession<'a> {
     pub places: &'a Places,
     pub name: &'a str,
     pub program: &'a Path,
+    /// How long it runs, with the time of earlier calls.
     pub seconds: u64,
+    /// The time of earlier calls, if any counts.
+    pub progress: Option<FuzzProgress>,
 }
 
 /// The result.
@@ -33,20 +42,21 @@ pub struct FuzzTally {
     pub edges: u64,
     /// Inputs worth keeping, and their bytes as libFuzzer shows them.
     pub kept: String,
-    pub cpu_seconds: f64,
+    /// The time without a finding, with that of earlier calls.
+    pub time: FuzzTime,
     /// The finding, and the command that reproduces it.
     pub finding: Option<String>,
 }
 
 impl FuzzTally {
-    pub const HEAD: &str = "target                runs   edges          corpus     CPU s  finding";
+    pub const HEAD: &str = "target                runs   edges          corpus    wall s     CPU s  finding";
 }
 
 impl fmt::Display for FuzzTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FuzzTally { name, runs, edges, kept, cpu_seconds, finding } = self;
+        let FuzzTally { name, runs, edges, kept, time: FuzzTime { wall, cpu }, finding } = self;
         let found = finding.as_deref().and_then(|text| text.lines().next()).unwrap_or("none");
-        write!(f, "{name:<14} {runs:>11} {edges:>7} {kept:>15} {cpu_seconds:>9.1}  {found}")
+        write!(f, "{name:<14} {runs:>11} {edges:>7} {kept:>15} {wall:>9.0} {cpu:>9.1}  {found}")
     }
 }
 
@@ -63,29 +73,34 @@ impl FuzzSession<'_> {
         }
         let past = self.past()?;
         if !past.is_empty() {
-            let tally = self.ended(self.command(&past), "regressions")?;
+            let tally = self.ended(self.command(&past), "regressions", None)?;
             if tally.finding.is_some() {
+                self.progress.as_ref().map_or(Ok(()), FuzzProgress::forget)?;
                 return Ok(tally);
             }
         }
+        let earlier = self.progress.as_ref().map(|progress| progress.earlier).unwrap_or_default();
+        let left = self.seconds as f64 - earlier.wall;
+        if left < 1.0 {
+            return Ok(FuzzTally { name: self.name.to_owned(), time: earlier, ..FuzzTally::default() });
+        }
         let mut command = self.command(&[&corpus, &seeds].map(PathBuf::from));
-        command.arg(format!("-max_total_time={}", self.seconds)).arg("-print_final_stats=1");
+        command.arg(format!("-max_total_time={left:.0}")).arg("-print_final_stats=1");
         command.arg(format!("-dict={}", dictionary.display()));
-        let tally = self.ended(command, "run")?;
+        let tally = self.ended(command, "run", self.progress.as_ref())?;
         if tally.finding.is_none() && tally.runs == 0 {
             bail!("{} ended without having tried an input", self.name);
         }
-        Ok(tally)
+        Ok(FuzzTally { time: earlier.plus(tally.time), ..tally })
     }
 
-    /// Regression inputs.
+    /// Regression inputs, and in a session whose time counts what an earlier one found: libFuzzer may not find it again.
     fn past(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let Ok(entries) = std::fs::read_dir(self.places.regressions(self.name)) else {
-            return Ok(Vec::new());
-        };
-        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.sort();
-        Ok(paths)
+        let mut past = files(&self.places.regressions(self.name));
+        if self.progress.is_some() {
+            past.extend(files(&self.places.findings(self.name)).into_iter().filter(|path| !is_slow(path)));
+        }
+        Ok(past)
     }
 
     fn command(&self, inputs: &[PathBuf]) -> Command {
@@ -97,18 +112,29 @@ impl FuzzSession<'_> {
         command
     }
 
-    /// Waits for its end and reads its output.
-    fn ended(&self, mut command: Command, part: &str) -> anyhow::Result<FuzzTally> {
+    /// Waits for its end and reads its output. Stores its time in `progress`, or none after a finding.
+    fn ended(
+        &self,
+        mut command: Command,
+        part: &str,
+        progress: Option<&FuzzProgress>,
+    ) -> anyhow::Result<FuzzTally> {
         let log = self.places.build().join(format!("{}-{part}.log", self.name));
         let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
+        let begin = now();
         let mut child =
             command.stderr(file).spawn().with_context(|| format!("cannot run {}", self.program.display()))?;
-        let cpu_seconds = cpu_seconds_at_end(&child);
+        let time = time_at_end(&child, begin, progress);
         let status = child.wait().with_context(|| format!("cannot wait for {}", self.name))?;
         let text = std::fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
         let tally = tally(&String::from_utf8_lossy(&text));
         let finding = self.finding(status, &String::from_utf8_lossy(&text), &log);
-        Ok(FuzzTally { name: self.name.to_owned(), cpu_seconds, finding, ..tally })
+        match progress {
+            Some(progress) if finding.is_some() => progress.forget()?,
+            Some(progress) => progress.store(time)?,
+            None => {}
+        }
+        Ok(FuzzTally { name: self.name.to_owned(), time, finding, ..tally })
     }
 
     fn finding(&self, status: ExitStatus, text: &str, log: &Path) -> Option<String> {
@@ -116,12 +142,41 @@ impl FuzzSession<'_> {
     }
 }
 
-/// CPU time of a process that has ended and is not yet waited for.
-fn cpu_seconds_at_end(child: &Child) -> f64 {
-    let pid = Pid::from_child(child);
-    let ended = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id()));
-    let ticks = ended.ok().and_then(|_| ticks(&stat.ok()?));
+/// The files of a directory, by name; none if there is no such directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
+}
+
+/// Whether libFuzzer kept this input for its duration, which was within the limit.
+fn is_slow(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("slow-unit-"))
+}
+
+/// The time of a process once it has ended and is not yet waited for; until then, `progress` keeps the time so far.
+fn time_at_end(child: &Child, begin: Instant, progress: Option<&FuzzProgress>) -> FuzzTime {
+    let time = || FuzzTime { wall: begin.elapsed().as_secs_f64(), cpu: cpu_seconds(child.id()) };
+    let (ended, end) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        if let Some(progress) = progress {
+            scope.spawn(move || {
+                while end.recv_timeout(STORED_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    // A time that cannot be stored now is part of the next one; the last is reported.
+                    let _ = progress.store(time());
+                }
+            });
+        }
+        let _ = waitid(WaitId::Pid(Pid::from_child(child)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        drop(ended);
+    });
+    time()
+}
+
+fn cpu_seconds(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    let ticks = stat.ok().and_then(|stat| ticks(&stat));
     ticks.unwrap_or(0) as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
@@ -159,9 +214,17 @@ mod tests {
         assert_eq!(super::tally("").runs, 0);
     }
 
+    /// Writes a program by another process, so that no child of this process inherits it open for writing.
+    fn write_program(program: &Path, text: &str) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "printf %s \"$1\" > \"$0\""]).arg(program).arg(text);
+        assert!(shell.status().unwrap().success());
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
     #[test]
     fn a_target_with_a_regression_is_not_fuzzed() {
-        use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         let program = root.join("suite");
@@ -169,14 +232,9 @@ mod tests {
             echo stat::number_of_executed_units: 5 >&2\n";
         std::fs::create_dir_all(root.join("fuzz/regressions/suite")).unwrap();
         let places = Places { root: root.to_owned(), target: root.join("target") };
-        let session = FuzzSession { places: &places, name: "suite", program: &program, seconds: 1 };
-        // The script is written by another process, so that no child of this process inherits it open for writing.
-        let write = |text: &str| {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", "printf %s \"$1\" > \"$0\""]).arg(&program).arg(text);
-            assert!(shell.status().unwrap().success());
-            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let session =
+            FuzzSession { places: &places, name: "suite", program: &program, seconds: 1, progress: None };
+        let write = |text: &str| write_program(&program, text);
         write(script);
         let tally = session.run().unwrap();
         assert_eq!((tally.runs, tally.finding), (5, None));
@@ -188,6 +246,49 @@ mod tests {
         assert_eq!(session.run().unwrap().finding, None);
         write("#!/bin/sh\n");
         assert!(session.run().is_err(), "nothing was tried");
+    }
+
+    #[test]
+    fn sessions_continue_until_their_time_is_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let program = root.join("suite");
+        let places = Places { root: root.to_owned(), target: root.join("target") };
+        let run = |seconds: u64| {
+            let progress = Some(FuzzProgress::of(&places, "suite", &program).unwrap());
+            FuzzSession { places: &places, name: "suite", program: &program, seconds, progress }
+                .run()
+                .unwrap()
+        };
+        let asked_time = || {
+            let log = std::fs::read_to_string(root.join("target/fuzz/suite-run.log")).unwrap();
+            log.lines().find_map(|line| line.strip_prefix("asked ")?.parse::<u64>().ok()).unwrap()
+        };
+        write_program(
+            &program,
+            "#!/bin/sh\nfor word; do case $word in -max_total_time=*) echo asked ${word#*=} >&2;; esac; done\n\
+             echo stat::number_of_executed_units: 5 >&2\n",
+        );
+        assert_eq!(run(100).runs, 5);
+        assert_eq!(asked_time(), 100);
+        let stored = FuzzProgress::of(&places, "suite", &program).unwrap();
+        assert!(stored.earlier.wall > 0.0, "{stored:?}");
+        stored.store(FuzzTime { wall: 70.0, cpu: 60.0 }).unwrap();
+        let tally = run(100);
+        assert_eq!(asked_time(), 30);
+        assert!(tally.time.wall > 70.0 && tally.time.cpu >= 60.0, "{tally:?}");
+        let over = run(60);
+        assert_eq!((over.runs, over.time), (0, tally.time), "it has run long enough");
+        // What an earlier call found is tried again, and leaves no time without a finding.
+        std::fs::write(root.join("target/fuzz/findings/suite/crash-1"), "x").unwrap();
+        std::fs::write(root.join("target/fuzz/findings/suite/slow-unit-1"), "x").unwrap();
+        assert_eq!(run(60).finding, None);
+        write_program(&program, "#!/bin/sh\necho \"Running: $1\" >&2\nexit 77\n");
+        let stored = FuzzProgress::of(&places, "suite", &program).unwrap();
+        stored.store(FuzzTime { wall: 70.0, cpu: 60.0 }).unwrap();
+        let found = run(60).finding.unwrap();
+        assert!(found.contains("findings/suite/crash-1 (1 bytes)"), "{found}");
+        assert_eq!(FuzzProgress::of(&places, "suite", &program).unwrap().earlier, FuzzTime::default());
     }
 
     #[test]
