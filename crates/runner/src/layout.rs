@@ -101,9 +101,14 @@ struct Filled {
     by_others: bool,
 }
 
-/// Gives the file its size as the plan's `fallocate` says.
+/// Gives the file its size as the plan's `fallocate` says. What a job writes may end before it lacks the space: then it runs
+/// without, unless it asks for the reservation with `keep`.
 fn reserve(file: &File, has: u64, need: Need) -> std::io::Result<()> {
     const UNSUPPORTED: [i32; 3] = [95, 38, 22];
+    const TOO_LARGE: [i32; 3] = [27, 28, 122];
+    let is_among = |error: &std::io::Error, numbers: [i32; 3]| {
+        error.raw_os_error().is_some_and(|errno| numbers.contains(&errno))
+    };
     let mode = match need.fallocate {
         Fallocate::None => return Ok(()),
         // A file to be filled grows only as it is filled: a killed layout must not leave a file of full size.
@@ -114,8 +119,13 @@ fn reserve(file: &File, has: u64, need: Need) -> std::io::Result<()> {
         Fallocate::Native | Fallocate::Posix => FallocateMode::Extend,
     };
     match fallocate(file, mode, has, need.size - has) {
-        Err(error) if error.raw_os_error().is_some_and(|errno| UNSUPPORTED.contains(&errno)) => {
-            if need.fallocate == Fallocate::Posix && !need.filled { file.set_len(need.size) } else { Ok(()) }
+        Err(error) if mode == FallocateMode::Extend && is_among(&error, TOO_LARGE) => Ok(()),
+        Err(error) if is_among(&error, UNSUPPORTED) => {
+            if need.fallocate == Fallocate::Posix && !need.filled {
+                file.set_len(need.size)
+            } else {
+                Ok(())
+            }
         }
         other => other,
     }
@@ -213,4 +223,26 @@ fn fill_from(
     report(&progress(at, session.now()));
     filled.end = at;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_writes_needs_no_space_for_all_of_its_size() {
+        // No file system has so much.
+        const SIZE: u64 = 1 << 62;
+        let check = |fallocate, filled, expected: bool| {
+            let file = tempfile::tempfile().unwrap();
+            let need = Need { size: SIZE, filled, fallocate, unlink: false };
+            assert_eq!(reserve(&file, 0, need).is_ok(), expected, "{need:?}");
+        };
+        check(Fallocate::None, false, true);
+        check(Fallocate::Native, false, true);
+        check(Fallocate::Posix, false, true);
+        check(Fallocate::Keep, false, false);
+        check(Fallocate::Native, true, false);
+        check(Fallocate::Posix, true, false);
+    }
 }

@@ -102,7 +102,9 @@ fn a_full_file_system_is_reported() {
     let shown = small.path().display().to_string();
     let directory = format!("--directory={shown}");
     let fio = |more: &[&str]| run(place.command(&["fio", "--name=bad", "--size=64m", &directory]).args(more));
-    for layout in [&["--rw=read", "--fallocate=none"][..], &["--rw=read"], &["--rw=write"]] {
+    for layout in
+        [&["--rw=read", "--fallocate=none"][..], &["--rw=read"], &["--rw=write", "--fallocate=keep"]]
+    {
         assert_refused(&fio(layout), 1, &["bad.0.0", "No space left", "lower size"]);
         fs::remove_file(small.join("bad.0.0")).ok();
     }
@@ -112,6 +114,9 @@ fn a_full_file_system_is_reported() {
     let job = ended.document()["jobs"][0].clone();
     assert_eq!(job["error"], 28);
     assert!(job["write"]["io_bytes"].as_u64().is_some_and(|bytes| bytes > 20 * MIB), "{job:#}");
+    fs::remove_file(small.join("bad.0.0")).expect("fio's files stay");
+    // A job that ends before it lacks the space needs no more than it writes.
+    fio(&["--rw=write", "--io_size=1m"]).assert_code(0);
     fs::remove_file(small.join("bad.0.0")).expect("fio's files stay");
     for (more, parts) in [
         (&["--size=64m"][..], &["MiB free", "--size"][..]),
