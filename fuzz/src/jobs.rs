@@ -58,7 +58,7 @@ fn explain(invocation: &Invocation) {
         assert!(help.is_err() || help.is_ok_and(|text| !text.is_empty()));
     }
     if let Some(topic) = &invocation.command.enghelp {
-        let help = engine_help(engines(), topic.as_deref()).unwrap_or_else(|refusal| refusal);
+        let help = engine_help(engines(), topic.as_deref(), true).unwrap_or_else(|refusal| refusal);
         assert!(!help.is_empty());
     }
 }

@@ -112,10 +112,10 @@ pub fn job_summaries() -> impl Iterator<Item = (&'static str, impl Iterator<Item
 }
 
 fn in_full(row: &OptionRow<JobOptions>) -> String {
-    described(row.name, row.aliases, row.kind, row.default, row.doc)
+    in_detail(row.name, row.aliases, row.kind, row.default, row.doc)
 }
 
-fn described(name: &str, aliases: &[&str], kind: OptionValueKind, default: &str, doc: &str) -> String {
+fn in_detail(name: &str, aliases: &[&str], kind: OptionValueKind, default: &str, doc: &str) -> String {
     let mut out = String::new();
     put(&mut out, format_args!("{name:>20}: {doc}\n"));
     for alias in aliases {
@@ -156,13 +156,15 @@ pub(crate) fn one_line(option: &str) -> Option<String> {
 }
 
 /// The output of `--enghelp`: the engines (`None`), the options of `ENGINE`, or one as `ENGINE,OPTION`; `Err` names the
-/// unknown engine or option.
-pub fn engine_help(engines: &[EngineRow], topic: Option<&str>) -> Result<String, String> {
+/// unknown engine or option. In the list scripts look for lines that are the name of an engine, as fio prints them; with
+/// `described`, for people, each has its description.
+pub fn engine_help(engines: &[EngineRow], topic: Option<&str>, described: bool) -> Result<String, String> {
     let mut out = String::new();
     let Some(topic) = topic else {
         out.push_str("Available IO engines:\n");
         for engine in engines {
-            put(&mut out, format_args!("\t{:<16}{}\n", engine.name, engine.doc));
+            let doc = if described { engine.doc } else { "" };
+            put(&mut out, format_args!("{:8}{}\n", "", format!("{:<16}{doc}", engine.name).trim_end()));
         }
         return Ok(out);
     };
@@ -180,7 +182,7 @@ pub fn engine_help(engines: &[EngineRow], topic: Option<&str>) -> Result<String,
         Some(wanted) => {
             let option = engines::find_option(engine, wanted)
                 .ok_or_else(|| format!("{name} has no option {wanted}"))?;
-            out = described(option.name, option.aliases, option.kind, option.default, option.doc);
+            out = in_detail(option.name, option.aliases, option.kind, option.default, option.doc);
         }
     }
     Ok(out)
@@ -388,11 +390,12 @@ mod tests {
     #[test]
     fn help_on_engines() {
         let engines = crate::cli::tests::engines();
-        assert!(engine_help(engines, None).unwrap().contains("io_uring"));
-        assert!(engine_help(engines, Some("io_uring")).unwrap().contains("fixedbufs"));
-        assert!(engine_help(engines, Some("io_uring,hipri")).unwrap().contains("flag"));
-        assert!(engine_help(engines, Some("bogus")).unwrap_err().contains("IO engine bogus not found"));
-        assert!(engine_help(engines, Some("psync,hipri")).is_err());
+        assert!(engine_help(engines, None, true).unwrap().contains("        io_uring        An engine.\n"));
+        assert!(engine_help(engines, None, false).unwrap().contains("\n        io_uring\n"));
+        assert!(engine_help(engines, Some("io_uring"), true).unwrap().contains("fixedbufs"));
+        assert!(engine_help(engines, Some("io_uring,hipri"), true).unwrap().contains("flag"));
+        assert!(engine_help(engines, Some("bogus"), true).unwrap_err().contains("IO engine bogus not found"));
+        assert!(engine_help(engines, Some("psync,hipri"), true).is_err());
         assert!(usage().lines().count() > command::ROWS.len());
     }
 }

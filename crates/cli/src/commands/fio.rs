@@ -158,7 +158,8 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRe
         })?
     } else {
         let topic = command.enghelp.as_ref().and_then(|topic| topic.as_deref());
-        engine_help(engines, topic).map_err(|message| FioRefusal::new(message, None))?
+        engine_help(engines, topic, output::stdout_is_seen())
+            .map_err(|message| FioRefusal::new(message, None))?
     };
     output::print(|out| out.own_lines(&text))?;
     Ok(Exit::Done)
