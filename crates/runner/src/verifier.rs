@@ -243,7 +243,7 @@ impl Verifier {
         let Some(mut state) = self.saved.take() else { return };
         state.writes = writes;
         state.last = requests.iter().map(|request| (u64::from(request.file), request.offset)).collect();
-        let path = state_path(self.state_directory.as_deref(), &state.name, state.clone);
+        let path = state_path(self.state_directory.as_deref(), &state.name, state.worker);
         let saved = create_output(&path).and_then(|mut file| file.write_all(&state.to_bytes()));
         self.outcome.unsaved =
             saved.err().map(|error| format!("cannot save {}: {}", path.display(), describe(&error)));
@@ -269,7 +269,7 @@ fn saved_state(spec: &WorkerSpec, verify: &VerifySpec) -> Option<SavedState> {
     let has_files = spec.setup.files.iter().any(|open| open.file.is_some());
     (writes && has_files).then(|| SavedState {
         name: verify.job.0.clone(),
-        clone: verify.job.1,
+        worker: verify.job.1,
         // fio has the state of its random generator there, if the order is random.
         seed: spec.source.pattern.random.then_some(spec.source.seed),
         files: spec.setup.files.len() as u32,

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_model::plan::VerifyPlan;
 use fathom_model::{JobPlan, Op, RunPlan};
 use fathom_stats::DATA_OPS;
 use fathom_sys::files::VERIFY_STATE;
@@ -18,16 +17,18 @@ const NOTHING_KEPT: &str = "verify has nothing to check: the engine, or a simula
 pub(crate) fn specify(plan: &RunPlan, job: usize, clone: usize) -> Result<Option<VerifySpec>, RunError> {
     let this = &plan.jobs[job];
     let Some(verify) = this.io.verify.clone() else { return Ok(None) };
-    let loads = verify.only && verify.loads_state;
-    let limit = if loads { Some(saved_writes(this, &verify, clone)?) } else { None };
     let paths = &this.clones[clone].paths;
     let before: usize = plan.jobs[..job].iter().map(|job| job.clones.len()).sum();
+    let worker = before + clone;
+    let loads = verify.only && verify.loads_state;
+    let path = state_path(verify.state_directory.as_deref(), &this.name, worker as u64);
+    let limit = if loads { Some(saved_writes(this, clone, &path)?) } else { None };
     Ok(Some(VerifySpec {
         names: paths.iter().map(|path| path.display().to_string()).collect(),
         passes: (!is_endless(this)).then_some(this.io.loops.max(1)),
         shares_files: shares_files(plan, this, clone),
-        worker: (before + clone + 1) as u16,
-        job: (this.name.clone(), clone as u64),
+        worker: (worker + 1) as u16,
+        job: (this.name.clone(), worker as u64),
         limit,
         plan: verify,
     }))
@@ -41,22 +42,22 @@ fn shares_files(plan: &RunPlan, job: &JobPlan, clone: usize) -> bool {
     })
 }
 
-/// fio's name of the saved state of a clone, in `directory` or the working directory.
-pub(crate) fn state_path(directory: Option<&Path>, job: &str, clone: u64) -> PathBuf {
-    let name = format!("local-{}-{clone}-verify.state", job.replace('/', "_"));
+/// fio's name of the saved state of a worker, in `directory` or the working directory. As in fio, `worker` counts those of all
+/// jobs.
+pub(crate) fn state_path(directory: Option<&Path>, job: &str, worker: u64) -> PathBuf {
+    let name = format!("local-{}-{worker}-verify.state", job.replace('/', "_"));
     directory.map_or_else(|| PathBuf::from(&name), |directory| directory.join(&name))
 }
 
-/// The writes of a clone that were complete when its state was saved.
-fn saved_writes(job: &JobPlan, verify: &VerifyPlan, clone: usize) -> Result<u64, RunError> {
-    let path = state_path(verify.state_directory.as_deref(), &job.name, clone as u64);
+/// The writes of a clone that were complete when its state was saved in `path`.
+fn saved_writes(job: &JobPlan, clone: usize, path: &Path) -> Result<u64, RunError> {
     let refused = |reason: String, hint: &str| RunError::Plan {
         job: job.name.clone(),
         reason: format!("cannot load {}: {reason}", path.display()),
         hint: hint.to_owned(),
     };
     let bytes = VERIFY_STATE
-        .read(&path)
+        .read(path)
         .map_err(|error| refused(error.to_string(), "run the job with verify_state_save=1 first"))?;
     let state = SavedState::from_bytes(&bytes)
         .map_err(|problem| refused(format!("it {problem}"), "run the job with verify_state_save=1 again"))?;

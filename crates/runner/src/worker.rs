@@ -77,7 +77,7 @@ pub(crate) struct VerifySpec {
     pub shares_files: bool,
     /// Number of the worker in the run, from 1.
     pub worker: u16,
-    /// Name of the job, and number of the clone.
+    /// Name of the job, and number of the worker, over all jobs of the run.
     pub job: (String, u64),
     /// Writes to check; `None` = all.
     pub limit: Option<u64>,

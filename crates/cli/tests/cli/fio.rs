@@ -91,6 +91,25 @@ fn questions_are_answered_without_a_job() {
 }
 
 #[test]
+fn states_of_verification_count_the_workers_of_all_jobs() {
+    let dir = scratch();
+    let jobs = ["--name=a", "--numjobs=2", "--name=b", "--rw=write", "--bs=8k"];
+    let fio = |more: &[&str]| {
+        let common = ["fio", "--verify=crc32c", "--size=64k", "--rw=write"];
+        run(dir.path(), &[&common, more, &jobs].concat()).quietly()
+    };
+    fio(&[]);
+    let files = files_in(dir.path()).into_iter();
+    let states = files.filter(|path| path.extension().is_some_and(|ending| ending == "state"));
+    let names = ["a-0", "a-1", "b-2"].map(|name| dir.path().join(format!("local-{name}-verify.state")));
+    assert_eq!(states.collect::<Vec<_>>(), names);
+    let again = fio(&["--verify_only", "--verify_state_load=1", "--output-format=json"]);
+    let document: Value = serde_json::from_str(&again.stdout).unwrap();
+    let reads = document["jobs"].as_array().unwrap().iter().map(|job| &job["read"]["total_ios"]);
+    assert_eq!(reads.collect::<Vec<_>>(), [16, 16, 8]);
+}
+
+#[test]
 fn a_job_file_and_standard_input_are_the_same() {
     let dir = scratch();
     let text = "[global]\nsize=256k\nfilename=f\n[one]\nrw=write\n[two]\nstonewall\nrw=read\n";

@@ -160,7 +160,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "1",
-        doc: "Save the number of completed writes in local-JOB-CLONE-verify.state in the working directory.",
+        doc: "Save the number of completed writes in local-JOB-N-verify.state in the working directory.",
         apply: |options, text| set(&mut options.verify.state_save, value::boolean(text)),
     },
     OptionRow {

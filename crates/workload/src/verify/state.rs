@@ -20,8 +20,8 @@ const LISTED: usize = 1 << 16;
 pub struct SavedState {
     /// Name of the job, up to 64 bytes.
     pub name: String,
-    /// Number of the clone.
-    pub clone: u64,
+    /// Number of the worker, over all jobs of the run.
+    pub worker: u64,
     /// Writes that are complete.
     pub writes: u64,
     /// Seed of the order of the writes; `None` where another program has saved the state.
@@ -41,7 +41,7 @@ impl SavedState {
         body.extend_from_slice(&(last.len() as u32).to_le_bytes());
         body.extend_from_slice(&self.files.to_le_bytes());
         body.extend_from_slice(&self.writes.to_le_bytes());
-        body.extend_from_slice(&self.clone.to_le_bytes());
+        body.extend_from_slice(&self.worker.to_le_bytes());
         body.extend_from_slice(&[0; 8]);
         body.extend_from_slice(&self.seed.unwrap_or(0).to_le_bytes());
         body.extend_from_slice(&self.seed.map_or(0, |_| MARK).to_le_bytes());
@@ -79,7 +79,7 @@ impl SavedState {
         let is_ours = number(body, 48) as u32 == MARK;
         Ok(SavedState {
             name: String::from_utf8_lossy(&name[..end]).into_owned(),
-            clone: number(body, 24),
+            worker: number(body, 24),
             writes: number(body, 16),
             seed: is_ours.then(|| number(body, 40)),
             files: (number(body, 8) >> 32) as u32,
@@ -109,7 +109,7 @@ mod tests {
         fio[185] = 0x60;
         let state = SavedState {
             name: "a".to_owned(),
-            clone: 0,
+            worker: 0,
             writes: 7,
             seed: None,
             files: 1,
@@ -126,10 +126,10 @@ mod tests {
         #[test]
         fn a_state_is_read_as_it_was_saved(
             name in "[a-z]{0,63}",
-            (clone, writes, seed, files) in any::<(u64, u64, Option<u64>, u32)>(),
+            (worker, writes, seed, files) in any::<(u64, u64, Option<u64>, u32)>(),
             last in proptest::collection::vec(any::<(u64, u64)>(), 0..9),
         ) {
-            let state = SavedState { name, clone, writes, seed, files, last };
+            let state = SavedState { name, worker, writes, seed, files, last };
             prop_assert_eq!(SavedState::from_bytes(&state.to_bytes()), Ok(state));
         }
 
