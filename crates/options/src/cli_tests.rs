@@ -217,8 +217,8 @@ const REFUSED: &[(&str, &str, Option<&str>)] = &[
     ("--name=a --fdp=1", "fio's option fdp is not supported yet", None),
     (
         "--name=a --ioengine=rbd",
-        "fio: engine rbd not loadable: fio's engine rbd is not supported",
-        Some("psync"),
+        "fio: engine rbd not loadable: fio's engine rbd is not supported: it accesses Ceph through a library",
+        Some("map an image with rbd map"),
     ),
     ("--name=a --ioengine=libaoi", "fio: engine libaoi not loadable", Some("Did you mean libaio?")),
     (

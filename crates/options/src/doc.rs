@@ -7,6 +7,7 @@ use fathom_model::{OptionRow, OptionValueKind};
 use crate::command::{self, OptionArity};
 use crate::engines::{self, EngineRow};
 use crate::job_options::JobOptions;
+use crate::refused_engines::REFUSED_ENGINES;
 use crate::table::{self, KnownOption, OPTION_TABLE, UNSUPPORTED, UnsupportedOption};
 
 /// The output of `--help`.
@@ -57,9 +58,7 @@ pub fn command_help(topic: Option<&str>) -> Result<String, Option<String>> {
             Some(KnownOption::Supported(row)) => out = in_full(row),
             Some(KnownOption::Unsupported(row)) => {
                 put(&mut out, format_args!("{:>20}: fio's option, not supported yet\n", row.name));
-                if !row.instead.is_empty() {
-                    put(&mut out, format_args!("{:>20}: {}\n", "instead", row.instead));
-                }
+                put(&mut out, format_args!("{:>20}: {}\n", "instead", row.instead));
             }
             None => return Err(table::nearest(name, table::names())),
         },
@@ -332,17 +331,16 @@ pub fn compatibility_page() -> String {
     let inert: Vec<String> =
         command::ROWS.iter().filter(|row| row.inert).map(|row| format!("`--{}`", row.name)).collect();
     put(&mut out, format_args!("\nAccepted without effect: {}.\n", inert.join(", ")));
-    out.push_str("\nNot supported yet:");
-    for (name, _, _) in command::UNSUPPORTED {
-        put(&mut out, format_args!(" `--{name}`"));
+    out.push_str("\n## Not supported\n\n### Options of the command\n\n| option | instead |\n|---|---|\n");
+    for (name, _, instead) in command::UNSUPPORTED {
+        put(&mut out, format_args!("| `--{name}` | {instead} |\n"));
     }
-    out.push_str(".\n\n## Job options not supported yet\n");
-    for (tier, title) in [(1, "Common"), (2, "Less common"), (3, "Rare")] {
-        put(&mut out, format_args!("\n### {title}\n\n"));
-        out.push_str("| option | accepted where it is | instead |\n|---|---|---|\n");
-        for row in UNSUPPORTED.iter().filter(|row| row.tier == tier) {
-            out.push_str(&unsupported_line(row));
-        }
+    out.push_str("\n### Job options\n\n| option | accepted where it is | instead |\n|---|---|---|\n");
+    UNSUPPORTED.iter().for_each(|row| out.push_str(&unsupported_line(row)));
+    out.push_str("\n### Engines\n\n| engine | reason | instead |\n|---|---|---|\n");
+    for row in REFUSED_ENGINES {
+        let names: Vec<String> = row.names.iter().map(|name| format!("`{name}`")).collect();
+        put(&mut out, format_args!("| {} | it {} | {} |\n", names.join(", "), row.does, row.instead));
     }
     out
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use fathom_model::{OptionRow, OptionValueKind};
 
-use crate::table;
+use crate::{refused_engines, table};
 
 /// One engine: its names and private options.
 #[derive(Debug)]
@@ -87,12 +87,9 @@ pub(crate) fn option_names(engine: &EngineRow) -> impl Iterator<Item = &'static 
 pub(crate) fn why_missing(engines: &[EngineRow], name: &str) -> (String, String) {
     let known: Vec<&str> = engines.iter().map(|row| row.name).collect();
     let use_one = format!("use one of {}", known.join(", "));
-    if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-        let (reason, remedy) = reason.split_once("; ").unwrap_or((reason, &use_one));
-        return (format!("fio's engine {name} is not supported: it {reason}"), remedy.to_owned());
-    }
-    if FIO_ENGINES.contains(&name) || name.starts_with("external:") {
-        return (format!("fio's engine {name} is not supported yet"), use_one);
+    if let Some(row) = refused_engines::find(name) {
+        let reason = format!("fio's engine {name} is not supported: it {}", row.does);
+        return (reason, row.instead.to_owned());
     }
     let remedy = match table::nearest(name, known.iter().copied()) {
         Some(near) => format!("Did you mean {near}?"),
@@ -100,19 +97,6 @@ pub(crate) fn why_missing(engines: &[EngineRow], name: &str) -> (String, String)
     };
     ("there is no such engine".to_owned(), remedy)
 }
-
-/// Engines of fio that are refused for a reason of their own.
-const REFUSED: &[(&str, &str)] = &[
-    (
-        "io_uring_cmd",
-        "passes commands through to NVMe character devices (/dev/ng*), beside the guard that protects mounted devices; use \
-         ioengine=io_uring on the block device",
-    ),
-    (
-        "cpuio",
-        "uses CPU time and does no I/O; run stress-ng --cpu N --cpu-load PERCENT beside the jobs, or use thinktime_spin",
-    ),
-];
 
 /// Whether fio's engine acts on the names of files, and has only a completion latency.
 pub(crate) fn acts_on_names(name: &str) -> bool {
@@ -123,57 +107,6 @@ pub(crate) fn acts_on_names(name: &str) -> bool {
 pub(crate) fn changes_names(name: &str) -> bool {
     acts_on_names(name) && !name.ends_with("stat")
 }
-
-/// Names of fio's engines, to distinguish unsupported engines from unknown ones.
-pub(crate) const FIO_ENGINES: &[&str] = &[
-    "cpuio",
-    "dev-dax",
-    "dfs",
-    "dircreate",
-    "dirdelete",
-    "dirstat",
-    "e4defrag",
-    "exec",
-    "external",
-    "falloc",
-    "filecreate",
-    "filedelete",
-    "filestat",
-    "ftruncate",
-    "gfapi",
-    "gfapi_async",
-    "http",
-    "io_uring",
-    "io_uring_cmd",
-    "libaio",
-    "libblkio",
-    "libcufile",
-    "libhdfs",
-    "libiscsi",
-    "libpmem",
-    "mmap",
-    "mtd",
-    "nbd",
-    "net",
-    "netsplice",
-    "nfs",
-    "null",
-    "pmemblk",
-    "posixaio",
-    "psync",
-    "pvsync",
-    "pvsync2",
-    "rados",
-    "rbd",
-    "rdma",
-    "sg",
-    "spdk",
-    "splice",
-    "sync",
-    "vsync",
-    "windowsaio",
-    "xnvme",
-];
 
 /// What to do instead of giving a private option that no engine has here.
 pub(crate) fn instead_of(engine: &str) -> String {

@@ -26,6 +26,7 @@ mod pasted;
 mod pattern;
 mod priorities;
 mod rate;
+mod refused_engines;
 mod replay;
 mod resolve;
 mod section;

@@ -11,7 +11,7 @@ pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
     ("debug", OptionArity::Value("CLASS"), "watch the system calls with strace -f"),
     ("inflate-log", OptionArity::Value("FILE"), "read the log as it is: logs are not compressed"),
     ("latency-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
-    ("merge-blktrace-only", OptionArity::Nothing, ""),
+    ("merge-blktrace-only", OptionArity::Nothing, "replay each trace with read_iolog, in a job of its own"),
     ("remote-config", OptionArity::Value("FILE"), "start it on each machine"),
     ("server", OptionArity::MaybeValue("ARGS"), "start it with srun, mpiexec or mpirun, and add --fleet"),
     ("trigger-remote", OptionArity::Value("COMMAND"), "use --trigger on each machine"),
