@@ -215,9 +215,14 @@ impl PlanTargets {
         Ok(PlanTargets { volumes, notes })
     }
 
+    /// True where time is virtual.
+    pub fn is_simulated(&self) -> bool {
+        !self.volumes.is_empty()
+    }
+
     /// The session that the plan runs on.
     pub fn session(&self) -> Session {
-        if self.volumes.is_empty() { Session::real() } else { session_on(&self.volumes) }
+        if self.is_simulated() { session_on(&self.volumes) } else { Session::real() }
     }
 }
 

@@ -216,6 +216,7 @@ const PAGE_HEAD: &str = "\
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - A section line needs its `]` and a name; a job file that is binary or larger than 1 MiB is refused.
 - A name in `/dev` that does not exist is refused; fio creates a file there, in memory.
+- `directory` applies wherever it stands; on fio's command line it does not apply to a `filename` before it.
 - A block device that is written to is claimed for the run (`O_EXCL`): a second process that writes to it is refused unless
   `allow_mounted_write=1` is set; fio runs both.
 - Without `iodepth_batch`, random requests are submitted in batches of an eighth of the depth, at most eight requests and

@@ -1,7 +1,8 @@
 //! The files and devices of a run: those that it writes to, their layout before the run, and their removal after it.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,6 +41,32 @@ pub(crate) fn places(targets: &BTreeMap<PathBuf, Target>) -> Vec<PathBuf> {
         places.entry(place).or_insert_with(|| target.path.clone());
     }
     places.into_values().collect()
+}
+
+/// Makes the directories of the files that `plan` names, as fio does. Not below `/dev`, where a name that does not exist is
+/// refused.
+///
+/// # Errors
+/// One cannot be made.
+pub fn make_directories(plan: &RunPlan) -> Result<(), RunError> {
+    let uses_files = |job: &&JobPlan| {
+        job.files.allow_create
+            && registry::find(&job.engine.name).is_some_and(|entry| entry.traits.needs_files)
+    };
+    let paths =
+        plan.jobs.iter().filter(uses_files).flat_map(|job| &job.clones).flat_map(|clone| &clone.paths);
+    for path in paths.filter(|path| !path.starts_with("/dev")) {
+        let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) else {
+            continue;
+        };
+        if directory.exists() {
+            continue;
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|source| {
+            RunError::Target { attempted: "create", path: directory.to_owned(), source, direct: false }
+        })?;
+    }
+    Ok(())
 }
 
 /// The targets that the run writes to, in jobs or before them.

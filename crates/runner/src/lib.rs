@@ -50,6 +50,7 @@ pub use control::{InFlight, PhaseGate, ReadyPhase, RunControl, RunState};
 pub use drive::Step;
 pub use error::RunError;
 pub use execute::run_alone;
+pub use files::make_directories;
 pub use guard::{WritePermit, Written, admit, unknown_data};
 pub use handle::{EventSender, Progress, RunEvent, RunHandle};
 pub use layout::LayoutProgress;

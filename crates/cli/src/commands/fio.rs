@@ -30,7 +30,7 @@ use fathom_options::{
     engine_help, parse_command_line, show_command, usage,
 };
 use fathom_report::FIO_VERSION;
-use fathom_runner::load_recordings;
+use fathom_runner::{load_recordings, make_directories};
 use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::exit::Exit;
@@ -123,6 +123,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
     if let Some(rank) = rank {
         rank.take_role(&mut invocation, &engines)?;
     }
+    invocation.check_directories(&Path::is_dir)?;
     invocation.list_directories(&directories::files_below)?;
     let mut plan = invocation.plan(&host)?;
     if let Some(rank) = rank {
@@ -137,6 +138,9 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
     }
     load_recordings(&mut plan)?;
     let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
+    if !targets.is_simulated() {
+        make_directories(&plan)?;
+    }
     if rank.is_none_or(FioRank::reports) {
         advice::give(&invocation.command, &plan);
     }

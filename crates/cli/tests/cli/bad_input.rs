@@ -55,8 +55,8 @@ fn fio_says_what_is_wrong_with_a_target() {
     let dir = scratch();
     for (args, parts) in [
         (
-            &["--filename=/no/such/f", "--size=1m"][..],
-            &["/no/such/f", "No such file", "create its directory"][..],
+            &["--filename=/dev/no/such/f", "--size=1m"][..],
+            &["/dev/no/such/f", "No such file", "create its directory"][..],
         ),
         (&["--filename=.", "--size=1m"], &["is a directory", "filename="]),
         (&["--filename=/dev/null", "--size=1m"], &["/dev/null", "neither"]),

@@ -65,10 +65,12 @@ fn several_formats_come_out_in_fios_order() {
 #[test]
 fn a_run_that_cannot_begin_still_gives_a_document() {
     let dir = scratch();
-    let ended =
-        run(dir.path(), &["fio", "--name=a", "--filename=/no/such/f", "--size=1m", "--output-format=json"]);
+    let ended = run(
+        dir.path(),
+        &["fio", "--name=a", "--filename=/dev/no/such/f", "--size=1m", "--output-format=json"],
+    );
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("/no/such/f"));
+    assert!(ended.stderr.contains("/dev/no/such/f"));
     assert_eq!(serde_json::from_str::<Value>(&ended.stdout).unwrap()["jobs"], Value::Array(Vec::new()));
 }
 
@@ -88,6 +90,25 @@ fn questions_are_answered_without_a_job() {
     let shown = answer(&with(&["--showcmd"]));
     assert_eq!(shown, "fio --name=a --filename=f --size=1m --rw=randrw\n");
     assert_eq!(files_in(dir.path()).len(), 0);
+}
+
+#[test]
+fn directories_of_file_names_are_made_and_those_of_directory_are_not() {
+    let dir = scratch();
+    let fio = |more: &[&str]| run(dir.path(), &[&["fio", "--size=64k", "--rw=write"], more].concat());
+    fio(&["--name=a", "--filename=b/c/d"]).quietly();
+    fio(&["--name=e/f"]).quietly();
+    fio(&["--name=null", "--ioengine=null", "--filename=g/h"]).quietly();
+    let made = ["b", "b/c", "b/c/d", "e", "e/f.0.0"].map(|name| dir.path().join(name));
+    assert_eq!(files_in(dir.path()), made);
+    for (word, part) in
+        [("--directory=g", "g is not a directory"), ("--filename=/dev/no-such/a", "create /dev/no-such/a")]
+    {
+        let ended = fio(&["--name=a", word]);
+        assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+    }
+    assert_eq!(files_in(dir.path()), made);
 }
 
 #[test]

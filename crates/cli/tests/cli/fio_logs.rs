@@ -116,7 +116,7 @@ fn clones_can_share_their_logs() {
 fn a_refused_run_leaves_older_logs() {
     let dir = scratch();
     std::fs::write(dir.path().join("x_bw.1.log"), "older").unwrap();
-    for target in ["--filename=/dev/nonexistent", "--filename=missing/data"] {
+    for target in ["--filename=/dev/nonexistent", "--filename=/dev/missing/data"] {
         let ended = run(
             dir.path(),
             &["fio", "--name=a", "--size=1m", target, "--write_bw_log=x", "--write_iops_log=x"],
