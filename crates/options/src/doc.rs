@@ -214,6 +214,7 @@ const PAGE_HEAD: &str = "\
   state of verification behind; fio writes one.
 - `$ncpus`, `$pagesize` and `$mb_memory` need no `bc`; a value that is not an expression is not evaluated.
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
+- An `include` of a file that cannot be read or has a section is refused; fio reports it and runs the jobs without.
 - A section line needs its `]` and a name; a job file that is binary or larger than 1 MiB is refused.
 - A name in `/dev` that does not exist is refused; fio creates a file there, in memory.
 - `directory` applies wherever it stands; on fio's command line it does not apply to a `filename` before it.

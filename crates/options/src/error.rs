@@ -198,7 +198,7 @@ impl OptionError {
                 io::ErrorKind::NotFound => {
                     "words that are not options name job files: check the path".to_owned()
                 }
-                _ => source.to_string(),
+                _ => crate::listed::without_number(source),
             }),
             OptionError::NoJobs => {
                 Some("start a job with --name=NAME, or name a job file that has a [section]".to_owned())

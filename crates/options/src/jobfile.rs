@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::arithmetic;
 use crate::cli::ParseEnvironment;
 use crate::error::{JobFilePosition, OptionError};
+use crate::listed::without_number;
 use crate::pasted::{as_meant, meant_name, meant_value};
 
 /// Largest job file, includes included, in bytes. A reader need not return more than one byte above it.
@@ -175,7 +176,7 @@ impl JobFileParser<'_> {
             Err(_) => match (self.env.read_file)(&beside) {
                 Ok(bytes) => (beside, bytes),
                 Err(error) => {
-                    let reason = format!("unable to open '{name}' job file: {error}");
+                    let reason = format!("unable to open '{name}' job file: {}", without_number(&error));
                     return Err(refused(
                         located(place, name),
                         &reason,
@@ -300,6 +301,17 @@ mod tests {
         let lines = &parsed(files).unwrap()[0].1;
         let keys: Vec<&str> = lines.iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["bs", "size", "rw"]);
+    }
+
+    #[test]
+    fn errors_have_no_numbers_of_the_system() {
+        let read_file = |path: &Path| match path.to_str() {
+            Some("j") => Ok(b"[a]\ninclude nope\n".to_vec()),
+            _ => Err(std::io::Error::from_raw_os_error(2)),
+        };
+        let env = ParseEnvironment { read_file: &read_file, ..environment(&[]) };
+        let error = parse(Path::new("j"), &env).err().unwrap().to_string();
+        assert!(error.contains("unable to open 'nope' job file: No such file or directory\n"), "{error}");
     }
 
     #[test]

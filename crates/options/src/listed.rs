@@ -66,7 +66,7 @@ impl Invocation {
 }
 
 /// The text of an error, without its number.
-fn without_number(error: &io::Error) -> String {
+pub(crate) fn without_number(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
 }
