@@ -45,7 +45,12 @@ mod tests {
         let volume = SimulatedVolume::named(volume.as_ref(), &VolumeTypes::default()).unwrap();
         let target = BenchTarget::Simulated(Box::new(volume));
         let run = RunSettings { seed: Some(1), ..RunSettings::default() };
-        let settings = IdentifySettings { run, budget: Some(Nanos::from_secs(300)), read_only: true };
+        let settings = IdentifySettings {
+            run,
+            budget: Some(Nanos::from_secs(300)),
+            read_only: true,
+            ..IdentifySettings::default()
+        };
         let plan = IdentifyPlan::on(target, settings).unwrap();
         claims(&identify(&plan, &mut plan.site.session(), &mut ()).unwrap().0)
     }

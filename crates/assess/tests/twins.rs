@@ -17,8 +17,8 @@ fn identified(target: &str, minutes: u64, read_only: bool) -> RunRecord {
         read_only,
         measures_latencies: true,
     };
-    let plan = IdentifyPlan::make(settings).unwrap();
-    identify(&plan, &mut plan.site.session(), &mut ()).unwrap().0
+    let plan = IdentifyPlan::make(settings).expect("it can be simulated");
+    identify(&plan, &mut plan.site.session(), &mut ()).expect("it can be simulated").0
 }
 
 fn checked(target: BenchTarget) -> RunRecord {
@@ -28,15 +28,15 @@ fn checked(target: BenchTarget) -> RunRecord {
         effort: Effort::Default,
         ..BenchSettings::default()
     };
-    let plan = BenchPlan::on(vec![target], settings).unwrap();
-    fathom_assess::run(&plan, &mut plan.session(), &mut ()).unwrap()
+    let plan = BenchPlan::on(vec![target], settings).expect("it can be simulated");
+    fathom_assess::run(&plan, &mut plan.session(), &mut ()).expect("it can be simulated")
 }
 
 fn agreement(target: &str, twin: &Twin) -> TwinAgreement {
     // What is drawn at random is not the same as in the identification.
     let volume = BenchTarget::inspect(Path::new(&format!("{target}&seed=9")), &[], &VolumeTypes::default());
-    let twin = BenchTarget::simulated("twin", twin.model().unwrap());
-    TwinAgreement::of(&checked(volume.unwrap()), &checked(twin))
+    let twin = BenchTarget::simulated("twin", twin.model().expect("it can be simulated"));
+    TwinAgreement::of(&checked(volume.expect("it can be simulated")), &checked(twin))
 }
 
 #[test]
