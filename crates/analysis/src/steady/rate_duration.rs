@@ -150,8 +150,9 @@ fn by_rule(own: &OwnRates, iops: f64, unknown: &RateDuration) -> Option<RateDura
     };
     let is_simulated = own.known_by == fathom_record::KnownBy::Simulated;
     let sustained = own.sustained_iops.or(is_simulated.then_some(f64::INFINITY))?;
-    // Whole I/Os are counted, over as little as half of a short run.
-    let iops = iops - 2e9 / unknown.measured_ns.max(1) as f64;
+    // Whole I/Os are counted, over as little as half of a short run. Figures of other programs have no time.
+    let one = if unknown.measured_ns > 0 { 2e9 / unknown.measured_ns as f64 } else { 0.0 };
+    let iops = iops - one;
     if iops <= sustained * (1.0 + WITHIN) {
         return Some(RateDuration { label: Lasting::Sustained, ..known });
     }
