@@ -5,22 +5,17 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Invocation;
 use crate::error::OptionError;
-use crate::job_options::JobOptions;
 
 /// Most files of the directories of all jobs.
 const MOST_LISTED: usize = 1 << 20;
 
 impl Invocation {
-    /// Checks the directories of `directory`: unlike those of file names, fio does not make them. Simulated volumes have none.
+    /// Checks the directories of `directory`: unlike those of file names, fio does not make them.
     ///
     /// # Errors
     /// One of them does not exist.
     pub fn check_directories(&self, exists: &dyn Fn(&Path) -> bool) -> Result<(), OptionError> {
-        let names_volume =
-            |options: &JobOptions| options.filename.iter().flatten().any(|name| name.starts_with("sim:"));
-        let options = self.sections.iter().map(|section| &section.options);
-        let mut directories =
-            options.filter(|options| !names_volume(options)).flat_map(|options| &options.directory).flatten();
+        let mut directories = self.sections.iter().flat_map(|section| &section.options.directory).flatten();
         match directories.find(|directory| !exists(Path::new(directory))) {
             None => Ok(()),
             Some(missing) => Err(OptionError::BadValue {
@@ -105,8 +100,5 @@ mod tests {
         assert!(invocation.check_directories(&|_| true).is_ok());
         let refused = invocation.check_directories(&|path| path == Path::new("a")).unwrap_err().to_string();
         assert_eq!(refused, "fio: failed parsing directory=b: b is not a directory");
-        let section = Section::from_pairs("j", &[("directory", "a"), ("filename", "sim:b")], &[]).unwrap();
-        let invocation = Invocation { sections: vec![section], ..Invocation::default() };
-        assert!(invocation.check_directories(&|_| false).is_ok());
     }
 }

@@ -123,7 +123,6 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
     if let Some(rank) = rank {
         rank.take_role(&mut invocation, &engines)?;
     }
-    invocation.check_directories(&Path::is_dir)?;
     invocation.list_directories(&directories::files_below)?;
     let mut plan = invocation.plan(&host)?;
     if let Some(rank) = rank {
@@ -139,6 +138,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
     load_recordings(&mut plan)?;
     let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
     if !targets.is_simulated() {
+        invocation.check_directories(&Path::is_dir)?;
         make_directories(&plan)?;
     }
     if rank.is_none_or(FioRank::reports) {
