@@ -68,7 +68,8 @@ pub fn latency(ns: u64) -> String {
         0..1_000 => format!("{ns} ns"),
         1_000..999_500 => scaled(ns as f64 / 1e3, "µs"),
         999_500..999_500_000 => scaled(ns as f64 / 1e6, "ms"),
-        _ => scaled(ns as f64 / 1e9, "s"),
+        999_500_000..999_500_000_000 => scaled(ns as f64 / 1e9, "s"),
+        _ => format!("{} s", grouped(ns.saturating_add(500_000_000) / 1_000_000_000)),
     }
 }
 
@@ -132,6 +133,8 @@ mod tests {
             (999_500, "1.00 ms"),
             (21_300_000, "21.3 ms"),
             (2_500_000_000, "2.50 s"),
+            (999_400_000_000, "999 s"),
+            (5_737_600_000_000, "5,738 s"),
         ] {
             assert_eq!(latency(ns), expected, "{ns}");
         }
