@@ -303,6 +303,7 @@ fn data(shown: &Shown<'_>) -> Table {
         Column::left("tier"),
         Column::right("monthly_cost"),
         Column::left("currency"),
+        Column::left("price_is_stale"),
         Column::left("scope"),
         Column::left("direction"),
         Column::right("block_size_bytes"),
@@ -358,7 +359,7 @@ fn data(shown: &Shown<'_>) -> Table {
     Table::new(columns, shown.sheets.iter().chain(apart).flat_map(of_sheet))
 }
 
-fn volume_cells(entry: &CatalogEntry, sheet: &Sheet) -> [Cell; 5] {
+fn volume_cells(entry: &CatalogEntry, sheet: &Sheet) -> [Cell; 6] {
     let bill = sheet.month.as_ref();
     [
         entry.id().into(),
@@ -366,5 +367,6 @@ fn volume_cells(entry: &CatalogEntry, sheet: &Sheet) -> [Cell; 5] {
         sheet.tier.as_deref().into(),
         bill.map(|bill| Cell::money(bill.total)).into(),
         bill.map(|bill| bill.price.currency.as_str()).into(),
+        bill.map(|bill| bill.price.is_stale.to_string()).into(),
     ]
 }

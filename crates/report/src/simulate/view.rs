@@ -7,6 +7,7 @@ use fathom_record::forecast::{CreditCourse, CreditUnit, Forecast, ForecastSlice,
 use fathom_record::{Activity, LatencySummary, RunRecord, TestRecord, TestStatus};
 
 use super::VolumeForecast;
+use crate::catalog::show::{mark_note, marked};
 use crate::run_view;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
 
@@ -33,7 +34,9 @@ pub fn view(record: &RunRecord) -> View {
         );
     }
     if volumes.len() > 1 {
-        view.push("Comparison", [Block::Table(comparison(&volumes))]);
+        let prices = volumes.iter().filter_map(|(_, forecast)| Some(&forecast.monthly_cost.as_ref()?.price));
+        let notes = Block::Notes(mark_note(prices).into_iter().collect());
+        view.push("Comparison", [Block::Table(comparison(&volumes)), notes]);
     }
     view.push("Findings", [run_view::brief_findings(record)]);
     view
@@ -301,7 +304,8 @@ fn comparison(volumes: &[VolumeForecast<'_>]) -> Table {
         let cost = forecast.monthly_cost.as_ref();
         let known = cost.filter(|cost| !cost.parts.is_empty()).map(|cost| {
             let (total, more) = (Cell::money(cost.total), if cost.is_whole() { "" } else { "+" });
-            Cell { text: format!("{}{more} {}", total.text, cost.price.currency), ..total }
+            let cell = Cell { text: format!("{}{more} {}", total.text, cost.price.currency), ..total };
+            marked(cell, &cost.price)
         });
         let [iops, bandwidth, mean, p50, p99] = rates(forecast);
         Row::new([
@@ -335,6 +339,7 @@ fn data(volumes: &[VolumeForecast<'_>]) -> Table {
         Column::right("credits_exhausted_ns"),
         Column::right("monthly_cost"),
         Column::left("currency"),
+        Column::left("price_is_stale"),
     ];
     let row = |target: &str, scope: &str, times: [u64; 2], rates: [Cell; 5], credits: [Cell; 2]| {
         let [start, end] = times.map(Cell::duration);
@@ -357,6 +362,7 @@ fn data(volumes: &[VolumeForecast<'_>]) -> Table {
         let mut whole = row(&forecast.target, "whole", [0, forecast.elapsed_ns], rates(forecast), credits);
         whole.cells.push(cost.map(|cost| Cell::money(cost.total)).into());
         whole.cells.push(cost.map(|cost| cost.price.currency.clone()).into());
+        whole.cells.push(cost.map(|cost| cost.price.is_stale.to_string()).into());
         rows.push(whole);
         rows
     };
