@@ -3,6 +3,7 @@
 mod course;
 mod data;
 pub mod json;
+mod present;
 mod view;
 
 pub use view::view;

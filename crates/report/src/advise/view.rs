@@ -2,12 +2,12 @@
 //! out.
 
 use fathom_analysis::advise::{
-    Advice, AdvisedCandidate, AdvisedLoad, GrowthBreak, LoadPace, ObjectiveSource, Prediction,
-    PredictionRange,
+    Advice, AdvisedCandidate, AdvisedLoad, GrowthBreak, LoadPace, ObjectiveSource, PredictionRange,
 };
 use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_model::{Nanos, STALE};
 
+use super::present::present;
 use super::{course, data};
 use crate::catalog::show::{mark_note, month};
 use crate::columns::capital;
@@ -115,7 +115,7 @@ fn objective_text(advice: &Advice) -> String {
 }
 
 /// The price of a month: `USD 24.00`.
-fn price_text(candidate: &AdvisedCandidate) -> String {
+pub(super) fn price_text(candidate: &AdvisedCandidate) -> String {
     match &candidate.price {
         Some(bill) if !bill.parts.is_empty() => {
             let unknown = if bill.is_whole() { "" } else { " and an unknown part" };
@@ -169,7 +169,7 @@ fn saving(advice: &Advice, best: &AdvisedCandidate) -> String {
     }
 }
 
-fn break_text(breaks: &GrowthBreak) -> String {
+pub(super) fn break_text(breaks: &GrowthBreak) -> String {
     match breaks.growth {
         Some(at) => format!(
             "It meets the objective up to {} the load and breaks at {}: {}.",
@@ -200,60 +200,6 @@ fn no_answer(advice: &Advice) -> String {
         }
         None => "No volume meets the objective.".to_owned(),
     }
-}
-
-/// The prediction for the present beside what was observed.
-fn present(load: &AdvisedLoad, current: &AdvisedCandidate) -> Vec<Block> {
-    let columns = [Column::left(""), Column::right("observed"), Column::right("predicted")];
-    let set = &current.predicted;
-    let total = |one: &Prediction| one.summary.total.clone();
-    let lat = load.lat_ns.as_ref();
-    let percentile = |value: Option<u64>| Cell::from(value.map(Cell::latency));
-    let range = |figure: &dyn Fn(&Prediction) -> Option<f64>| latency_range(set.range(figure));
-    let rows = [
-        Row::new([
-            "IOPS".into(),
-            Cell::iops(load.iops),
-            set.range(|one| Some(total(one)?.iops)).map(|range| Cell::iops(range.low)).into(),
-        ]),
-        Row::new([
-            "mean latency".into(),
-            load.mean_latency_ns.map(Cell::mean_latency).into(),
-            range(&|one| total(one)?.lat_ns.mean),
-        ]),
-        Row::new([
-            "p50".into(),
-            percentile(lat.and_then(|lat| lat.p50)),
-            range(&|one| total(one)?.lat_ns.p50.map(|ns| ns as f64)),
-        ]),
-        Row::new([
-            "p99".into(),
-            percentile(lat.and_then(|lat| lat.p99)),
-            range(&|one| total(one)?.lat_ns.p99.map(|ns| ns as f64)),
-        ]),
-    ];
-    let mut words = vec![format!("{}: {}.", current.target, price_text(current))];
-    words.extend(current.breaks.as_ref().map(break_text));
-    words.extend(trust(load, current));
-    vec![Block::Table(Table::new(columns, rows)), Block::Notes(words)]
-}
-
-/// Whether the prediction agrees with what was observed.
-fn trust(load: &AdvisedLoad, current: &AdvisedCandidate) -> Option<String> {
-    let observed = load.mean_latency_ns?;
-    let range = current.predicted.range(|one| one.summary.total.as_ref()?.lat_ns.mean)?;
-    let words = if observed < range.low / 10.0 {
-        "The model has queues that were not observed: the volume is another one, its limits are higher, or its burst credits differed. \
-         Check --current before you follow the advice."
-    } else if observed < range.low / 1.5 {
-        "The model is slower than observed: its latency is that of the catalogue, not of this volume. Compare volumes by it."
-    } else if observed > range.high * 1.5 {
-        "The volume was slower than the model: something else limited it, such as the instance, or it is another one. The advice does not \
-         cover that."
-    } else {
-        "The observed mean latency agrees with the prediction within a half."
-    };
-    Some(words.to_owned())
 }
 
 fn listed(advice: &Advice) -> Vec<&AdvisedCandidate> {
@@ -316,7 +262,7 @@ fn row(candidate: &AdvisedCandidate) -> Row {
 }
 
 /// `1.00 ms`, or `1.00 to 20.0 ms` where the load does not say more.
-fn latency_range(range: Option<PredictionRange>) -> Cell {
+pub(super) fn latency_range(range: Option<PredictionRange>) -> Cell {
     let text = |ns: f64| latency(ns.round() as u64);
     match range {
         None => Cell::default(),
