@@ -77,6 +77,19 @@ pub struct PredictedSlice {
     pub credits: Option<f64>,
 }
 
+impl Prediction {
+    /// With causes that sums of the same load have, as far as they explain the time for which this one is throttled.
+    pub fn with_causes_of_sums(mut self, causes: &[ThrottleCause]) -> Prediction {
+        let sum: f64 = causes.iter().map(|cause| cause.share).sum();
+        let scaled = |cause: &ThrottleCause| {
+            let share = cause.share * self.throttled_share / sum;
+            (share > 0.0).then(|| ThrottleCause { share, ..cause.clone() })
+        };
+        self.causes = causes.iter().filter_map(scaled).collect();
+        self
+    }
+}
+
 /// Predictions of one load for the ways in which it may have arrived. The first is the one that assumes least.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PredictionSet {
@@ -198,5 +211,29 @@ pub(super) fn summary(sums: &[DirectionSums; 4], elapsed_ns: u64) -> TestSummary
         elapsed_ns,
         measured_ns: elapsed_ns,
         ..TestSummary::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_of_sums_explain_no_more_than_the_time_that_requests_waited() {
+        let cause = |owner: &str, share| ThrottleCause {
+            owner: owner.to_owned(),
+            limit: "IOPS",
+            is_at_baseline: false,
+            share,
+        };
+        let causes = [cause("volume", 0.9), cause("instance", 0.3)];
+        let found = |throttled_share| {
+            let prediction = Prediction { throttled_share, ..Prediction::default() };
+            let shares = prediction.with_causes_of_sums(&causes).causes.into_iter().map(|cause| cause.share);
+            shares.map(|share| (share * 1e6).round() / 1e6).collect::<Vec<f64>>()
+        };
+        // A closed loop does not ask for more than is served, as its sums would.
+        assert_eq!(found(0.0), [0.0; 0]);
+        assert_eq!(found(0.8), [0.6, 0.2]);
     }
 }

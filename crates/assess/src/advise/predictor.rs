@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use fathom_analysis::advise::{
-    AdviseObjective, Arrivals, LatencyLimit, LoadPace, Prediction, PredictionSet, Replay, ReplayPace,
-    ReplaySettings, SumsSettings, predict_sums,
+    AdviseObjective, Arrivals, LatencyLimit, LoadPace, PredictionSet, Replay, ReplayPace, ReplaySettings,
+    SumsSettings, predict_sums,
 };
 use fathom_volume::VolumeModel;
 
@@ -142,7 +142,7 @@ impl<'a> Predictor<'a> {
             let sums = self.of_sums(&volume.model, volume.growth);
             let causes = sums.all.into_iter().next().map(|even| even.causes).unwrap_or_default();
             let all = found.by_ref().take(paces.len());
-            PredictionSet { all: all.map(|one| Prediction { causes: causes.clone(), ..one }).collect() }
+            PredictionSet { all: all.map(|one| one.with_causes_of_sums(&causes)).collect() }
         };
         Ok(volumes.iter().map(of).collect())
     }
