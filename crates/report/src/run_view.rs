@@ -2,7 +2,7 @@
 
 use fathom_analysis::conclusions::{Conclusion, conclusions};
 use fathom_model::units;
-use fathom_record::{ActivityKind, Finding, LatencySummary, RunRecord, TestRecord, TestStatus};
+use fathom_record::{ActivityKind, Finding, FindingId, LatencySummary, RunRecord, TestRecord, TestStatus};
 
 use crate::view::{Block, Cell, Column, FindingEntry, KeyFigure, View, ViewHead};
 
@@ -89,9 +89,13 @@ pub(crate) fn findings(record: &RunRecord) -> Block {
     Block::Findings(record.findings.chunk_by(alike).map(entry).collect())
 }
 
-/// The first finding of each kind, and how many others there are: for runs whose tests are much alike.
+/// The first finding of each kind, and how many others there are: for runs whose tests are much alike. Of limits of the instance each is
+/// another one.
 pub(crate) fn brief_findings(record: &RunRecord) -> Block {
     let entry = |alike: &[Finding]| {
+        if alike[0].id == FindingId::InstanceCap {
+            return finding_entry(alike, alike.iter().map(|finding| claim(record, finding)).collect());
+        }
         let others = match alike.len() - 1 {
             0 => None,
             1 => Some("1 more test alike.".to_owned()),

@@ -27,8 +27,8 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     instance_limit::alike(&holds).iter().map(of_limit).collect()
 }
 
-/// The figures that are limits of the instance, each with the measurement of the fastest I/Os that it is for: the smallest for
-/// IOPS, the largest for bytes.
+/// The figures that are limits of the instance, each with the measurement that came nearest to it: of the smallest I/Os for IOPS, of
+/// the largest for bytes.
 fn held<'r, 'a>(
     rows: &'r [RecordRow<'a>],
     figures: &EachWay,
@@ -38,13 +38,17 @@ fn held<'r, 'a>(
         let of_kind = rows.iter().filter(|row| row.kind() == Some(kind));
         let sized = of_kind.filter_map(|row| Some((row, row.block_bytes()?)));
         let order = |bytes: u64| if is_bandwidth { u64::MAX - bytes } else { bytes };
+        let figure = figure?;
+        let iops_of = |bytes: u64| if is_bandwidth { figure / bytes as f64 } else { figure };
         let (row, bytes) = sized.min_by(|(one, one_bytes), (other, other_bytes)| {
-            order(*one_bytes).cmp(&order(*other_bytes)).then(other.iops().total_cmp(&one.iops()))
+            let apart = |row: &RecordRow<'_>, bytes: u64| (row.iops() - iops_of(bytes)).abs();
+            order(*one_bytes)
+                .cmp(&order(*other_bytes))
+                .then(apart(one, *one_bytes).total_cmp(&apart(other, *other_bytes)))
         })?;
-        let bytes = bytes as f64;
-        let iops = if is_bandwidth { figure? / bytes } else { figure? };
+        let iops = iops_of(bytes);
         let reach = row.test.published.as_ref()?.instance.as_ref()?;
-        InstanceHold::of(reach, iops, bytes)
+        InstanceHold::of(reach, iops, bytes as f64)
             .filter(|hold| hold.is_bandwidth == is_bandwidth)
             .map(|hold| (row, hold))
     };
