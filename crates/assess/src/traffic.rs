@@ -1,6 +1,7 @@
 //! What a run writes and moves at most, and how much of the burst credits it uses, where the type of the volume is known before
 //! the run.
 
+use fathom_catalog::INSTANCE_STAGE;
 use fathom_model::units::{bytes, duration, grouped};
 use fathom_model::{Nanos, RunPlan};
 use fathom_record::ExpectationRecord;
@@ -82,6 +83,8 @@ impl CreditUnit {
 pub struct CreditUse {
     /// What is counted.
     pub unit: CreditUnit,
+    /// They are those of the instance in front of the volume.
+    pub is_of_instance: bool,
     /// Credits that the run uses at most.
     pub planned: u64,
     /// Credits that the bucket has at first.
@@ -171,6 +174,7 @@ fn credit_use(limit: Limit, unit: CreditUnit, sized: u64, timed_ns: u64) -> Opti
     let refilled = (base.as_f64() * seconds) as u64;
     Some(CreditUse {
         unit,
+        is_of_instance: false,
         planned,
         available: initial,
         capacity,
@@ -200,10 +204,12 @@ impl PlannedTraffic {
             credit_use((*limit)?, unit, sized, offered.timed_ns)
         };
         let of_stage = |stage: &LimitStage| {
+            let is_of_instance = stage.name == INSTANCE_STAGE;
             [
                 used(&stage.ios, CreditUnit::Ios, offered.sized_ios),
                 used(&stage.bytes, CreditUnit::Bytes, offered.sized_bytes),
             ]
+            .map(|used| used.map(|used| CreditUse { is_of_instance, ..used }))
         };
         let peak = |stage: &LimitStage| stage.bytes.and_then(|limit| limit.peak()).map(TokenRate::as_f64);
         let of_all = |stages: &[LimitStage]| stages.iter().filter_map(peak).reduce(f64::min);
@@ -287,6 +293,7 @@ impl CreditUse {
     fn text(&self, name: &str) -> String {
         let (planned, available) = (self.amount(self.planned), self.amount(self.available));
         let kind = self.unit.words();
+        let name = if self.is_of_instance { "the instance" } else { name };
         if !self.may_exhaust {
             return format!("This run uses up to {planned} of {available} {kind} of {name}.");
         }
@@ -353,6 +360,17 @@ mod tests {
         );
         let plain = Limit::Rate(TokenRate::per_second(9).unwrap());
         assert_eq!(credit_use(plain, CreditUnit::Ios, 1, 1), None);
+    }
+
+    #[test]
+    fn credits_of_an_instance_are_not_those_of_the_volume() {
+        let name = "sim:aws-gp3?size=500GiB&iops=16000&instance=m6i.large";
+        let volume = crate::SimulatedVolume::named(name.as_ref(), &crate::VolumeTypes::default()).unwrap();
+        let minute = OfferedTraffic { timed_ns: 60_000_000_000, reads: true, ..OfferedTraffic::default() };
+        assert_eq!(
+            PlannedTraffic::of_type("aws-gp3".to_owned(), &volume.model, minute).credit_texts()[0],
+            "This run uses up to 2.4 M of 65.52 M I/O credits of the instance."
+        );
     }
 
     #[test]
