@@ -31,6 +31,9 @@ pub struct Twin {
     /// Bytes that count as one I/O, where larger requests count as several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io_unit_bytes: Option<u64>,
+    /// I/Os that are served at once, where that is known: for loads of which only sums are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallelism: Option<u32>,
     /// Time whose I/Os a limit admits at once after idle time, ns.
     pub turn_ns: u64,
     /// Latencies by operation, block size and queue depth.
@@ -98,8 +101,8 @@ pub struct TwinRate {
 /// A burst rate and its bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TwinBurst {
-    /// Per second while there are credits.
-    pub rate: u64,
+    /// Per second while there are credits; `None` = as fast as other limits allow.
+    pub rate: Option<u64>,
     /// Credits of a full bucket.
     pub capacity: u64,
 }
@@ -107,15 +110,20 @@ pub struct TwinBurst {
 impl TwinRate {
     /// The rates that a load may reach, the highest first.
     fn rates(&self) -> impl Iterator<Item = u64> {
-        self.burst.map(|burst| burst.rate).into_iter().chain([self.baseline])
+        self.burst.and_then(|burst| burst.rate).into_iter().chain([self.baseline])
     }
 
-    fn limit(&self) -> Option<Limit> {
-        let base = TokenRate::per_second(self.baseline)?;
-        Some(match self.burst {
+    /// The limit of the model; `field` is its name in errors.
+    fn limit(&self, field: &str) -> Result<Limit, String> {
+        let valid = |name: &str, rate: u64| {
+            TokenRate::per_second(rate).ok_or_else(|| format!("{field}.{name} {rate} is 0 or too large"))
+        };
+        let base = valid("baseline", self.baseline)?;
+        Ok(match self.burst {
             None => Limit::Rate(base),
             Some(TwinBurst { rate, capacity }) => {
-                Limit::Credit { base, burst: TokenRate::per_second(rate), capacity, initial: capacity }
+                let burst = rate.map(|rate| valid("burst.rate", rate)).transpose()?;
+                Limit::Credit { base, burst, capacity, initial: capacity }
             }
         })
     }
@@ -171,15 +179,19 @@ impl Twin {
         let (reads, writes) = (or(&reads, &writes), or(&writes, &reads));
         let unit_bytes = self.io_unit_bytes.map(u32::try_from).transpose();
         let unit_bytes = unit_bytes.map_err(|_| "io_unit_bytes is 4 GiB or more".to_owned())?;
-        let stages = |scope: TwinScope| -> Vec<LimitStage> {
-            let of = |limit: &TwinLimit| LimitStage {
-                name: "volume".to_owned(),
-                accounting: Accounting { unit_bytes, ..Accounting::default() },
-                ios: limit.iops.and_then(|rate| rate.limit()),
-                bytes: limit.bytes_per_second.and_then(|rate| rate.limit()),
-                ..LimitStage::default()
+        let stages = |scope: TwinScope| -> Result<Vec<LimitStage>, String> {
+            let of = |(index, limit): (usize, &TwinLimit)| -> Result<LimitStage, String> {
+                let field = |name: &str| format!("limits[{index}].{name}");
+                let bytes = limit.bytes_per_second.map(|rate| rate.limit(&field("bytes_per_second")));
+                Ok(LimitStage {
+                    name: "volume".to_owned(),
+                    accounting: Accounting { unit_bytes, ..Accounting::default() },
+                    ios: limit.iops.map(|rate| rate.limit(&field("iops"))).transpose()?,
+                    bytes: bytes.transpose()?,
+                    ..LimitStage::default()
+                })
             };
-            self.limits.iter().filter(|limit| limit.scope == scope).map(of).collect()
+            self.limits.iter().enumerate().filter(|(_, limit)| limit.scope == scope).map(of).collect()
         };
         let first = |lane: &MeasuredLane| lane.at_rest.first().map(|table| table.quantiles.clone());
         let latency = |quantiles: Option<Vec<Quantile>>| match quantiles {
@@ -190,9 +202,10 @@ impl Twin {
         };
         let syncs = self.tables(TwinOp::Sync, false).into_iter().next().map(|table| table.quantiles);
         let model = VolumeModel {
-            shared: stages(TwinScope::Both),
-            reads: stages(TwinScope::Reads),
-            writes: stages(TwinScope::Writes),
+            shared: stages(TwinScope::Both)?,
+            reads: stages(TwinScope::Reads)?,
+            writes: stages(TwinScope::Writes)?,
+            parallelism: self.parallelism,
             read_latency: latency(first(&reads)),
             write_latency: latency(first(&writes)),
             sync_latency: latency(syncs.or_else(|| first(&writes))),
@@ -226,21 +239,18 @@ impl Twin {
         tables
     }
 
-    /// Requests of `block` bytes a second that the limits on `way` allow: while there are burst credits, and then.
+    /// Requests of `block` bytes a second that the limits on `way` allow: while there are burst credits, if any, and then.
     fn limits_of(&self, way: IoDirection, block: u64) -> Vec<f64> {
         let ios = block.div_ceil(self.io_unit_bytes.unwrap_or(block).max(1)).max(1);
-        let scope = |limit: &&TwinLimit| way.is_in(limit.scope.into());
         let mut rates: Vec<f64> = Vec::new();
         for is_burst in [true, false] {
             let one = |rate: Option<TwinRate>, cost: u64| {
-                let mut rates = rate?.rates().collect::<Vec<_>>().into_iter();
-                let rate = if is_burst { rates.next() } else { rates.next_back() };
+                let rate = if is_burst { rate?.rates().next() } else { rate?.rates().last() };
                 rate.map(|rate| rate as f64 / cost as f64)
             };
-            let of = |limit: &TwinLimit| {
-                [one(limit.iops, ios), one(limit.bytes_per_second, block)].into_iter().flatten()
-            };
-            rates.extend(self.limits.iter().filter(scope).flat_map(of).reduce(f64::min));
+            let of = |limit: &TwinLimit| [one(limit.iops, ios), one(limit.bytes_per_second, block)];
+            let scope = |limit: &&TwinLimit| way.is_in(limit.scope.into());
+            rates.extend(self.limits.iter().filter(scope).flat_map(of).flatten().reduce(f64::min));
         }
         rates.dedup();
         rates

@@ -13,7 +13,9 @@ use fathom_catalog::SimulatedTarget;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
 use fathom_record::IdentifyActivity;
-use fathom_sys::files::{PathRefusal, TWIN, make_private_directories, replace_output};
+use fathom_sys::files::{
+    PathRefusal, TWIN, check_output, check_writable_directory, make_private_directories, replace_output,
+};
 
 use crate::AssessError;
 use crate::measure::measure;
@@ -108,6 +110,18 @@ impl TwinStore {
         read_twin(&text).map_err(|problem| refuse(format!("{}: {problem}", path.display()), again))
     }
 
+    /// Refuses what [`TwinStore::save`] would refuse after a long run; makes the directory.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, name: &str) -> Result<(), AssessError> {
+        check_name(name)?;
+        let made = make_private_directories(&self.directory);
+        let checked = made.and_then(|()| check_writable_directory(&self.directory));
+        let path = self.path(name);
+        checked.and_then(|()| check_output(&path)).map_err(|error| unwritable(name, &path, &error))
+    }
+
     /// Stores `twin` in place of one of the same name.
     ///
     /// # Errors
@@ -120,13 +134,7 @@ impl TwinStore {
             make_private_directories(&self.directory)?;
             replace_output(&path, MODE, |out| out.write_all(format!("{text}\n").as_bytes()))
         });
-        written.map_err(|error| AssessError::Twin {
-            name: name.to_owned(),
-            problem: format!("cannot write {}: {}", path.display(), fathom_sys::io::describe(&error)),
-            hint: PathRefusal::of(&error)
-                .map_or("make the directory writable, or set FATHOM_TWINS", PathRefusal::hint)
-                .to_owned(),
-        })?;
+        written.map_err(|error| unwritable(name, &path, &error))?;
         Ok(path)
     }
 
@@ -145,6 +153,16 @@ impl TwinStore {
 
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.json"))
+    }
+}
+
+fn unwritable(name: &str, path: &Path, error: &std::io::Error) -> AssessError {
+    AssessError::Twin {
+        name: name.to_owned(),
+        problem: format!("cannot write {}: {}", path.display(), fathom_sys::io::describe(error)),
+        hint: PathRefusal::of(error)
+            .map_or("make the directory writable, or set FATHOM_TWINS", PathRefusal::hint)
+            .to_owned(),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::twin::Twin;
 use fathom_analysis::twin::agreement::{LoadAgreement, TwinAgreement};
+use fathom_analysis::twin::{Twin, TwinOp};
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{BenchPlan, BenchSettings, BenchTarget, Effort, RunSettings, VolumeTypes};
 use fathom_model::Nanos;
@@ -53,6 +53,14 @@ fn a_twin_has_the_rates_and_latencies_of_its_volume() {
         let target = format!("sim:custom?{limits}&latency_spread=1&size=10GiB");
         let record = identified(&target, 10, false);
         let twin = Twin::of(&record).unwrap();
+        // Every size and depth is there, and nothing was left out.
+        let tables = |op: TwinOp| twin.latencies.iter().filter(|one| one.op == op).count();
+        assert!(tables(TwinOp::Read) >= 13 && tables(TwinOp::Write) >= 13, "{target}: {:#?}", twin.notes);
+        assert!(
+            !twin.notes.iter().any(|note| note.contains("not known") && !note.contains("1m")),
+            "{target}: {:#?}",
+            twin.notes
+        );
         let found = agreement(&target, &twin);
         let is_apart = |load: &&LoadAgreement| load.agrees != Some(true);
         let apart: Vec<_> = found.loads.iter().filter(is_apart).collect();
@@ -71,6 +79,8 @@ fn burst_credits_of_a_twin_last_as_long() {
     let target = "sim:custom?iops=300&burst_iops=3000&bucket_ios=54000&latency=500us&size=10GiB";
     let twin = Twin::of(&identified(target, 10, true)).unwrap();
     let burst = twin.limits[0].iops.unwrap().burst.unwrap();
+    assert_eq!(burst.rate.map(|rate| rate / 100), Some(30), "{burst:?}");
+    assert!(!twin.notes.iter().any(|note| note.contains("not known")), "{:#?}", twin.notes);
     assert!((burst.capacity as f64 / 54_000.0 - 1.0).abs() < 0.03, "{burst:?}");
     let counts = |target: BenchTarget| -> Vec<u64> {
         let settings = BenchSettings {

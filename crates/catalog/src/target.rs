@@ -89,13 +89,14 @@ impl SimulatedTarget {
         let refuse = |reason| TargetError {
             target: text.to_owned(),
             reason,
-            remedy: "use seed=, credits=, stall= or instance=, or omit them".to_owned(),
+            remedy: "use size=, seed=, credits=, stall= or instance=, or omit them".to_owned(),
         };
         let mut parts = UnusedParts::read(rest).map_err(refuse)?;
+        let size_bytes = parts.capacity("size").map_err(refuse)?.unwrap_or(model.size_bytes);
         let mut target = SimulatedTarget {
             id: id.to_owned(),
             chosen: None,
-            model,
+            model: VolumeModel { size_bytes, ..model },
             seed: 0,
             tier: None,
             assumptions: Vec::new(),
@@ -165,8 +166,10 @@ impl SimulatedTarget {
             self.model.shared.insert(0, instance);
         }
         self.model.faults = parts.stalls()?;
-        if let Some(percent) = parts.percent("credits")? {
-            self.model.begin_with_credits(percent);
+        if let Some(percent) = parts.percent("credits")?
+            && !self.model.begin_with_credits(percent)
+        {
+            return Err("credits= has no effect: the volume has no burst bucket".to_owned());
         }
         Ok(())
     }

@@ -38,12 +38,12 @@ pub fn check_view(check: TwinCheck<'_>) -> View {
         Column::left("load"),
         Column::right("QD"),
         Column::right("IOPS"),
-        Column::right("twin"),
-        Column::right("difference"),
-        Column::right("p50"),
-        Column::right("twin "),
-        Column::right("p99"),
-        Column::right("twin  "),
+        Column::right("twin IOPS"),
+        Column::right("rate"),
+        Column::right("p50").dispensable(1),
+        Column::right("twin p50").dispensable(1),
+        Column::right("p99").dispensable(0),
+        Column::right("twin p99").dispensable(0),
         Column::right("distance"),
         Column::left("verdict"),
     ];
@@ -52,8 +52,9 @@ pub fn check_view(check: TwinCheck<'_>) -> View {
     view.push("", [Block::note(verdict(name, target, agreement))]);
     view.push("Loads", [Block::Table(table)]);
     let legend = format!(
-        "A load agrees if the rates differ by at most {:.0} % and the distance is below {DISTANCE_BELOW}. distance: Kolmogorov \
-         distance of the latencies, the largest difference of the shares of I/Os that took at most some time.",
+        "A load agrees if the rates differ by at most {:.0} % and the distance is below {DISTANCE_BELOW}. rate: the twin's less the \
+         volume's. distance: Kolmogorov distance of the latencies, the largest difference of the shares of I/Os that took at most \
+         some time.",
         100.0 * RATE_WITHIN
     );
     let why = agreement.loads.iter().filter_map(|load| Some(format!("{}: {}", load.id, load.why.as_ref()?)));
@@ -73,7 +74,7 @@ fn verdict(name: &str, target: &str, agreement: &TwinAgreement) -> String {
         Some(false) => format!("Twin {name} differs from {target} in {apart} of {count} loads."),
         None if count == 0 => "Inconclusive: no load ran on both.".to_owned(),
         None => {
-            format!("Inconclusive: {unknown} of {count} loads of twin {name} and {target} do not decide it.")
+            format!("Inconclusive: {unknown} of {count} loads of twin {name} and {target} are inconclusive.")
         }
     }
 }
@@ -177,7 +178,13 @@ pub fn write_check(check: TwinCheck<'_>, out: &mut dyn Write) -> io::Result<()> 
 
 /// A list of twins by name, and why some cannot be read.
 pub fn list_view(twins: &[(String, Twin)], unreadable: &[String]) -> View {
-    let columns = ["name", "twin of", "identified", "size", "limits"].map(Column::left);
+    let columns = [
+        Column::left("name"),
+        Column::left("twin of"),
+        Column::left("identified").dispensable(1),
+        Column::left("size").dispensable(0),
+        Column::left("limits"),
+    ];
     let row = |(name, twin): &(String, Twin)| {
         let limits: Vec<String> = twin.limits.iter().map(limit_text).collect();
         Row::new([
@@ -272,7 +279,7 @@ pub fn show_view(name: &str, twin: &Twin) -> View {
         Row::new([
             Cell::from(format!("{} {op}", block_name(latency.block_bytes.into()))),
             Cell::count(latency.depth.into()),
-            if latency.is_limited { "at the limit" } else { "below the limits" }.into(),
+            if latency.is_limited { "at the limit" } else { "at rest" }.into(),
             at(500_000),
             at(990_000),
             at(999_000),
@@ -311,12 +318,10 @@ fn limit_text(limit: &TwinLimit) -> String {
 fn rate_text(rate: TwinRate, text: &dyn Fn(u64) -> String, unit: &str) -> String {
     match rate.burst {
         None => text(rate.baseline),
-        Some(burst) => format!(
-            "{}, burst {} with {} {unit} of credits",
-            text(rate.baseline),
-            text(burst.rate),
-            grouped(burst.capacity)
-        ),
+        Some(burst) => {
+            let to = burst.rate.map_or_else(|| "without a limit of its own".to_owned(), text);
+            format!("{}, burst {to} with {} {unit} of credits", text(rate.baseline), grouped(burst.capacity))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub use input::{
 };
 pub use output::{check_output, create_new, create_output, private_directory, replace_output};
 pub use private::{
-    PrivateAccess, ResolvedFile, is_own_directory, make_private_directories, resolve_private_file,
-    try_directory,
+    PrivateAccess, ResolvedFile, check_writable_directory, is_own_directory, make_private_directories,
+    resolve_private_file, try_directory,
 };
 pub use refusal::PathRefusal;

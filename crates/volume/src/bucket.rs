@@ -63,6 +63,11 @@ impl TokenBucket {
         self.spent = self.spent.max(full) + i128::from(cost) * i128::from(self.scale);
     }
 
+    /// Forgives what remains to be paid for at `at` beyond `tokens`.
+    pub(crate) fn limit_debt(&mut self, at: u64, tokens: u64) {
+        self.spent = self.spent.min(self.gained(at) + i128::from(tokens) * i128::from(self.scale));
+    }
+
     /// Whole tokens at `at`; 0 while requests remain to be paid for.
     pub(crate) fn level(&self, at: u64) -> u64 {
         let level = (self.gained(at) - self.spent).clamp(0, self.capacity);

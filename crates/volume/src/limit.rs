@@ -209,6 +209,13 @@ impl Limiter {
         }
     }
 
+    /// Forgives what is owed at `at` beyond `tokens` and what `owed_ns` provide.
+    pub(crate) fn limit_debt(&mut self, at: u64, tokens: u64, owed_ns: u64) {
+        if let Limiter::Credit { store, .. } = self {
+            store.limit_debt(at.saturating_add(owed_ns), tokens);
+        }
+    }
+
     /// Burst credits left at `at`, in whole tokens; `None` without a bucket.
     pub(crate) fn credits(&self, at: u64) -> Option<u64> {
         match self {

@@ -16,7 +16,7 @@ use crate::model::VolumeModel;
 use crate::rng::VolumeRng;
 use crate::stage::{LimitStage, Passage, StageRequest};
 use draw::MeasuredDraw;
-use gauge::{Gauge, Hold, InFlight};
+use gauge::{Gauge, InFlight, LimitBacklog, MOST_OWED_NS};
 
 /// The measured latencies of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,8 +116,6 @@ pub(crate) struct Measured {
     in_flight: InFlight,
     /// The gauges of the shared stages, of those of reads and of those of writes.
     gauges: [Vec<StageGauges>; 3],
-    /// What the request that is being answered costs at each stage that it passes.
-    costs: Vec<[u64; 2]>,
 }
 
 impl Measured {
@@ -130,7 +128,6 @@ impl Measured {
             writes: MeasuredDraw::new(&latency.writes, share()),
             in_flight: InFlight::default(),
             gauges,
-            costs: Vec::new(),
         }
     }
 
@@ -146,37 +143,33 @@ impl Measured {
         let is_read = request.op == Op::Read;
         let [of_shared, of_reads, of_writes] = &mut self.gauges;
         let of_own = if is_read { of_reads } else { of_writes };
-        let mut hold: Option<Hold> = None;
-        self.costs.clear();
+        let mut backlog: Option<LimitBacklog> = None;
         for (passage, gauges) in shared.iter_mut().zip(of_shared).chain(own.iter_mut().zip(of_own)) {
             let cost = passage.count(arrival, request);
-            let costs = [cost.ios, cost.bytes];
             let limiters = passage.limiters();
-            for ((gauge, cost), limiter) in gauges.0.iter_mut().zip(costs).zip(limiters) {
-                let held =
-                    gauge.as_mut().zip(limiter).and_then(|(it, limiter)| it.charge(arrival, cost, limiter));
-                hold = [hold, held].into_iter().flatten().max_by_key(|hold| hold.ns);
+            for ((gauge, cost), limiter) in gauges.0.iter_mut().zip([cost.ios, cost.bytes]).zip(limiters) {
+                let both = gauge.as_mut().zip(limiter);
+                let reached = both.and_then(|(gauge, limiter)| gauge.charge(arrival, cost, limiter));
+                backlog = [backlog, reached].into_iter().flatten().max_by_key(|backlog| backlog.ns);
             }
-            self.costs.push(costs);
+            let waiting = gauges.0.iter().flatten().map(Gauge::requests).max().unwrap_or(0);
+            passage.limit_debt(arrival, waiting + 1, cost, MOST_OWED_NS);
         }
         self.in_flight.retire(arrival);
         let depth = self.in_flight.requests() + 1;
         let draw = if is_read { &mut self.reads } else { &mut self.writes };
-        draw.sample(request.bytes.into(), depth, hold)
+        draw.sample(request.bytes.into(), depth, backlog)
     }
 
-    /// Keeps the request that was answered last in flight until `end`.
-    pub(crate) fn keep(&mut self, end: u64, is_read: bool) {
+    /// Keeps the request that was answered last in flight until `end`: at the medium, unless it `waits` for a limit.
+    pub(crate) fn keep(&mut self, end: u64, is_read: bool, waits: bool) {
         let [of_shared, of_reads, of_writes] = &mut self.gauges;
         let of_own = if is_read { of_reads } else { of_writes };
-        for (gauges, costs) in of_shared.iter_mut().chain(of_own).zip(&self.costs) {
-            for (gauge, cost) in gauges.0.iter_mut().zip(costs) {
-                if let Some(gauge) = gauge {
-                    gauge.in_flight.add(end, *cost);
-                }
-            }
+        let gauges = of_shared.iter_mut().chain(of_own).flat_map(|gauges| &mut gauges.0);
+        gauges.flatten().for_each(|gauge| gauge.keep(end));
+        if !waits {
+            self.in_flight.add(end, 0);
         }
-        self.in_flight.add(end, 0);
     }
 }
 

@@ -88,16 +88,19 @@ impl VolumeModel {
         }
     }
 
-    /// Lets every burst bucket begin at `percent` of its capacity, at most 100.
-    pub fn begin_with_credits(&mut self, percent: u64) {
+    /// Lets every burst bucket begin at `percent` of its capacity, at most 100; false where there is none.
+    pub fn begin_with_credits(&mut self, percent: u64) -> bool {
+        let mut has_bucket = false;
         let share = |capacity: u64| (u128::from(capacity) * u128::from(percent.min(100)) / 100) as u64;
         for stage in self.shared.iter_mut().chain(&mut self.reads).chain(&mut self.writes) {
             for limit in [&mut stage.ios, &mut stage.bytes].into_iter().flatten() {
                 if let Limit::Credit { capacity, initial, .. } = limit {
                     *initial = share(*capacity);
+                    has_bucket = true;
                 }
             }
         }
+        has_bucket
     }
 
     /// Refuses invalid numbers, naming the field.

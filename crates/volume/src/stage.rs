@@ -109,6 +109,16 @@ impl Passage {
         cost
     }
 
+    /// Lets no more burst credits be owed at `at` than `requests` of this `cost` use, which are charged as they arrive, and `owed_ns` of
+    /// the baseline provide.
+    pub(crate) fn limit_debt(&mut self, at: u64, requests: u64, cost: RequestCharge, owed_ns: u64) {
+        for (limiter, cost) in [(&mut self.ios, cost.ios), (&mut self.bytes, cost.bytes)] {
+            if let Some(limiter) = limiter {
+                limiter.limit_debt(at, cost.saturating_mul(requests), owed_ns);
+            }
+        }
+    }
+
     /// Its limits held a request back until `end`.
     pub(crate) fn held(&mut self, end: u64) {
         self.last = self.last.max(end);

@@ -330,7 +330,7 @@ impl Volume {
         let (latency, is_limited) = measured.latency(arrival, load, &mut self.shared, &mut own.passages);
         let least = if load.op == Op::Trim { self.model.least_trim_ns } else { 0 };
         let end = self.faults.end(arrival, latency.saturating_add(extra_ns).max(least));
-        measured.keep(end, is_read);
+        measured.keep(end, is_read, is_limited);
         if is_limited {
             for passage in self.shared.iter_mut().chain(&mut own.passages) {
                 passage.held(end);

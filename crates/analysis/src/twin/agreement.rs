@@ -1,6 +1,6 @@
 //! How far a twin and a volume are apart: the same loads on both.
 
-use fathom_record::{Histogram, JobRecord, RunRecord, TestRecord};
+use fathom_record::{Histogram, Interval, JobRecord, RunRecord, TestRecord};
 use serde::Serialize;
 
 use super::fit::{latency_of, rate_of};
@@ -10,8 +10,8 @@ use crate::identify::probe::IoDirection;
 pub const RATE_WITHIN: f64 = 0.03;
 /// Largest distance of the distributions of latency.
 pub const DISTANCE_BELOW: f64 = 0.1;
-/// Latencies on each side that decide a distance.
-const LEAST_SAMPLES: u64 = 300;
+/// Latencies on each side that decide a distance: of as many of one distribution, one pair in 10,000 is as far apart.
+const LEAST_SAMPLES: u64 = 1000;
 
 /// How far a twin is from a volume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -42,6 +42,8 @@ pub struct LoadAgreement {
     /// Kolmogorov distance of the distributions of latency: the largest difference of the shares of requests that took at most some
     /// time, from 0 to 1.
     pub latency_distance: Option<f64>,
+    /// The same distance between the halves of the load on the volume: as far as it is from itself.
+    pub volume_change: Option<f64>,
     /// Both are small; `None` = inconclusive.
     pub agrees: Option<bool>,
     /// Why it is inconclusive.
@@ -65,9 +67,11 @@ pub struct LoadFigures {
 impl TwinAgreement {
     /// Of the tests that both runs have: `volume` on a volume, `twin` on its twin.
     pub fn of(volume: &RunRecord, twin: &RunRecord) -> TwinAgreement {
-        let other = |test: &TestRecord| twin.tests.iter().find(|other| other.id == test.id);
+        let missing = TestRecord::default();
+        let other =
+            |test: &TestRecord| twin.tests.iter().find(|other| other.id == test.id).unwrap_or(&missing);
         let loads: Vec<LoadAgreement> =
-            volume.tests.iter().filter_map(|test| load(test, other(test)?)).collect();
+            volume.tests.iter().filter_map(|test| load(test, other(test))).collect();
         let has = |verdict: Option<bool>| loads.iter().any(|load| load.agrees == verdict);
         let agrees = match () {
             () if has(Some(false)) => Some(false),
@@ -89,16 +93,23 @@ fn load(volume: &TestRecord, twin: &TestRecord) -> Option<LoadAgreement> {
         real.1.map(histogram).zip(model.1.map(histogram)).and_then(|(real, model)| distance(&real, &model));
     let blocks = job.largest_blocks();
     let samples = real.0.samples.min(model.0.samples);
-    let verdict = rate_difference
-        .zip(latency_distance)
-        .map(|(rate, distance)| rate.abs() <= RATE_WITHIN && distance < DISTANCE_BELOW);
-    let why = match verdict {
+    let volume_change = distance_of_halves(&job.measured.series, way);
+    let both = rate_difference.zip(latency_distance);
+    let why = match both {
         None => Some("no I/O completed on one of them".to_owned()),
         Some(_) if samples < LEAST_SAMPLES => {
             Some(format!("too few latencies ({samples}; needs {LEAST_SAMPLES}): use a longer --runtime"))
         }
+        Some((rate, distance)) if rate.abs() <= RATE_WITHIN && distance >= DISTANCE_BELOW => {
+            volume_change.filter(|change| *change >= DISTANCE_BELOW).map(|change| {
+                format!(
+                    "the latencies of the volume changed during the load (distance of its halves {change:.2})"
+                )
+            })
+        }
         Some(_) => None,
     };
+    let verdict = both.map(|(rate, distance)| rate.abs() <= RATE_WITHIN && distance < DISTANCE_BELOW);
     Some(LoadAgreement {
         id: volume.id.clone(),
         op: way.name(),
@@ -108,6 +119,7 @@ fn load(volume: &TestRecord, twin: &TestRecord) -> Option<LoadAgreement> {
         twin: model.0,
         rate_difference,
         latency_distance,
+        volume_change,
         agrees: verdict.filter(|_| why.is_none()),
         why,
     })
@@ -122,6 +134,19 @@ fn figures(test: &TestRecord, way: IoDirection) -> LoadFigures {
         p50_ns: latency.histogram.percentile(50.0),
         p99_ns: latency.histogram.percentile(99.0),
     }
+}
+
+/// How far the latencies of the two halves of a series are apart.
+fn distance_of_halves(series: &[Interval], way: IoDirection) -> Option<f64> {
+    let histogram = |part: &[Interval]| {
+        let bins = part.iter().flat_map(|interval| match way {
+            IoDirection::Read => &interval.read.clat_bins,
+            IoDirection::Write => &interval.write.clat_bins,
+        });
+        Histogram::from_sparse(bins.map(|&(bin, count)| (usize::from(bin), count)))
+    };
+    let (first, second) = series.split_at(series.len() / 2);
+    distance(&histogram(first), &histogram(second))
 }
 
 /// The Kolmogorov distance of two distributions, to the width of a bin; `None` where one is empty.
@@ -144,6 +169,8 @@ pub(super) fn distance(one: &Histogram, other: &Histogram) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::IntervalOp;
+
     use super::*;
 
     #[test]
@@ -162,5 +189,20 @@ mod tests {
         check(&[1, 2], &[100, 200], Some(1.0));
         check(&[1, 2, 3, 100], &[1, 2, 3, 50], Some(0.25));
         check(&[], &[1], None);
+    }
+
+    #[test]
+    fn a_volume_that_changes_decides_nothing() {
+        let interval = |ns: u64| {
+            let clat_bins = vec![(fathom_stats::histogram::bin(ns) as u16, 100)];
+            Interval { read: IntervalOp { clat_bins, ..IntervalOp::default() }, ..Interval::default() }
+        };
+        let halves = |times: &[u64]| {
+            let series: Vec<Interval> = times.iter().map(|ns| interval(*ns)).collect();
+            distance_of_halves(&series, IoDirection::Read)
+        };
+        assert_eq!(halves(&[1000, 9000, 1000, 9000]), Some(0.0));
+        assert_eq!(halves(&[1000, 1000, 1000, 9000]), Some(0.5));
+        assert_eq!((halves(&[1000]), halves(&[])), (None, None));
     }
 }

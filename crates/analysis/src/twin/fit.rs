@@ -5,7 +5,7 @@ use fathom_stats::histogram;
 
 use super::probe::{LatencyProbe, ProbedLoad, REACHED, probes};
 use super::{SCHEMA, Twin, TwinBurst, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinScope, TwinSource};
-use crate::identified::{BucketUnit, Burst, Identified};
+use crate::identified::{BucketUnit, Burst, Figure, Identified};
 use crate::identify::probe::IoDirection;
 use crate::identify::script::{IdentifySpec, identified_of};
 use crate::identify::turns::length_s;
@@ -14,8 +14,10 @@ use crate::identify::turns::length_s;
 const USUAL_TURN_NS: u64 = 10_000_000;
 /// A rate within this share of a limit, burst or sustained, is that of the limit.
 const NEAR: f64 = 1.07;
-/// Requests that make a distribution.
-const LEAST_SAMPLES: u64 = 50;
+/// A rate below this share of that of a lower depth fell meanwhile.
+const FALLEN: f64 = 0.7;
+/// Latencies that make a distribution.
+const LEAST_SAMPLES: u64 = 100;
 /// Parts of a million between two quantiles: below the slowest hundredth, and in it.
 const STEP: u32 = 1_000;
 const STEP_OF_SLOWEST: u32 = 100;
@@ -31,11 +33,16 @@ impl Twin {
         let (found, spec) =
             identified_of(run).zip(IdentifySpec::of(run)).ok_or("the run identified nothing")?;
         let mut twin = Twin::limited_by(&found, &run.tests);
-        twin.size_bytes = spec.size;
+        // A test file is a part of the volume.
+        let filesystem = run.header.conditions.target.filesystem.as_ref();
+        let of_directory = filesystem.filter(|_| run.header.conditions.target.kind == "directory");
+        twin.size_bytes = of_directory.map_or(spec.size, |filesystem| filesystem.total_bytes.max(spec.size));
         twin.source = source(run);
         for probe in probes(&found, &spec.limits, &run.tests) {
             match run.tests.iter().find(|test| test.id == probe.id()) {
-                Some(test) if test.status == TestStatus::Complete => twin.take(&probe, test),
+                Some(test) if test.status == TestStatus::Complete => {
+                    twin.add(&probe, test, rate_of_lower_depths(&probe, &run.tests));
+                }
                 _ => twin.notes.push(format!("{} were not measured", probe.title())),
             }
         }
@@ -64,17 +71,20 @@ impl Twin {
         };
         for &(scope, way) in scopes {
             let writes = way == IoDirection::Write;
-            let rate = |unit: BucketUnit| {
+            let mut rate = |unit: BucketUnit| {
                 let figures = match unit {
                     BucketUnit::Ios => &found.iops,
                     BucketUnit::Bytes => &found.bytes_per_second,
                 };
-                let value = figures.of(writes)?.value()?;
+                let peak = figures.of(writes).and_then(Figure::value);
                 let is_its = |burst: &&Burst| burst.unit == unit && burst.scope.counts(writes);
-                Some(rate(value, found.bursts.iter().find(is_its)))
+                match found.bursts.iter().find(is_its) {
+                    None => peak.map(|value| TwinRate { baseline: whole(value), burst: None }),
+                    Some(burst) => twin.bursting(burst, peak, way),
+                }
             };
-            let limit =
-                TwinLimit { scope, iops: rate(BucketUnit::Ios), bytes_per_second: rate(BucketUnit::Bytes) };
+            let (iops, bytes_per_second) = (rate(BucketUnit::Ios), rate(BucketUnit::Bytes));
+            let limit = TwinLimit { scope, iops, bytes_per_second };
             for (missing, what) in [(limit.iops, "IOPS"), (limit.bytes_per_second, "bandwidth")] {
                 if missing.is_none() {
                     let of = if scope == TwinScope::Both { "" } else { way.name() };
@@ -85,10 +95,27 @@ impl Twin {
                 twin.limits.push(limit);
             }
         }
+        if has_writes && found.shares_limits.is_none() {
+            twin.notes
+                .push("whether reads and writes share limits is unknown: they have separate ones".to_owned());
+        }
+        twin.parallelism = found.parallelism.value().map(|count| count as u32).filter(|count| *count > 0);
         if let Some(turn_s) = twin.turn_s(tests) {
             twin.turn_ns = (turn_s * 1e9) as u64;
         }
         twin
+    }
+
+    /// The rate of a limit with `burst`. Where its burst rate is unknown, another limit is reached before it; where its capacity is, it does
+    /// not burst. `None` without a baseline.
+    fn bursting(&mut self, burst: &Burst, peak: Option<f64>, way: IoDirection) -> Option<TwinRate> {
+        let baseline = whole(burst.baseline_rate.value()?);
+        let Some(capacity) = burst.capacity.value().map(whole) else {
+            self.notes.push(format!("the burst credits of {}s are unknown: none", way.name()));
+            return Some(TwinRate { baseline, burst: None });
+        };
+        let rate = burst.burst_rate.value().or(peak).map(whole).filter(|rate| *rate > baseline);
+        Some(TwinRate { baseline, burst: Some(TwinBurst { rate, capacity }) })
     }
 
     /// The length of a turn, s: the median of those that the latencies at limits show.
@@ -96,7 +123,7 @@ impl Twin {
         let of = |test: &TestRecord| -> Option<f64> {
             let probe = LatencyProbe::of_full_load(&test.id)?;
             let moments = &latency_of(test.jobs.first()?, probe.way).moments;
-            let is_limited = self.state_at(&probe, rate_of(test, probe.way)?) == Load::Limited;
+            let is_limited = self.state_at(&probe, rate_of(test, probe.way)?) == ReachedLimit::Limited;
             let turn = length_s((moments.mean(), moments.stdev()), moments.min as f64);
             (is_limited && turn > 0.0).then_some(turn)
         };
@@ -109,27 +136,31 @@ impl Twin {
     pub(super) fn is_limited_in(&self, probe: &LatencyProbe, tests: &[TestRecord]) -> bool {
         let test = tests.iter().find(|test| test.id == probe.id());
         test.and_then(|test| rate_of(test, probe.way))
-            .is_some_and(|rate| self.state_at(probe, rate) == Load::Limited)
+            .is_some_and(|rate| self.state_at(probe, rate) == ReachedLimit::Limited)
     }
 
-    /// Takes over what `test` shows.
-    fn take(&mut self, probe: &LatencyProbe, test: &TestRecord) {
+    /// Adds what `test` shows; `slower_depths` is the highest rate of a lower depth.
+    fn add(&mut self, probe: &LatencyProbe, test: &TestRecord, slower_depths: f64) {
         let Some(job) = test.jobs.first() else { return };
         let (op, latency) = match probe.load {
             ProbedLoad::Synced => (TwinOp::Sync, &job.measured.sync_lat),
             _ => (probe.way.into(), latency_of(job, probe.way)),
         };
         let load = match (probe.load, rate_of(test, probe.way)) {
+            (ProbedLoad::Full, Some(rate)) if rate < FALLEN * slower_depths => ReachedLimit::Changed,
             (ProbedLoad::Full, Some(rate)) => self.state_at(probe, rate),
-            _ => Load::AtRest,
+            _ => ReachedLimit::AtRest,
         };
-        if latency.moments.count < LEAST_SAMPLES || load == Load::Between {
-            self.notes.push(format!("{} are not known: too few, or the rate changed", probe.title()));
+        let count = latency.moments.count;
+        if count < LEAST_SAMPLES || load == ReachedLimit::Changed {
+            let why =
+                if count < LEAST_SAMPLES { format!("only {count}") } else { "the rate changed".to_owned() };
+            self.notes.push(format!("{} are not known: {why}", probe.title()));
             return;
         }
         self.latencies.push(TwinLatency {
             op,
-            is_limited: load == Load::Limited,
+            is_limited: load == ReachedLimit::Limited,
             block_bytes: u32::try_from(probe.block_bytes).unwrap_or(u32::MAX),
             depth: probe.depth,
             quantiles: quantiles(latency),
@@ -137,39 +168,28 @@ impl Twin {
     }
 
     /// What a full load at `rate` requests a second has reached.
-    fn state_at(&self, probe: &LatencyProbe, rate: f64) -> Load {
+    fn state_at(&self, probe: &LatencyProbe, rate: f64) -> ReachedLimit {
         let limits = self.limits_of(probe.way, probe.block_bytes);
         let is_near = |limit: &f64| (REACHED..NEAR).contains(&(rate / limit));
         match (limits.iter().any(is_near), limits.last()) {
-            (true, _) => Load::Limited,
-            (_, Some(sustained)) if rate > *sustained => Load::Between,
-            _ => Load::AtRest,
+            (true, _) => ReachedLimit::Limited,
+            (_, Some(sustained)) if rate > *sustained => ReachedLimit::Changed,
+            _ => ReachedLimit::AtRest,
         }
     }
 }
 
-/// What a load found.
+/// Whether a full load reached a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Load {
+enum ReachedLimit {
     AtRest,
     Limited,
-    /// Above a sustained rate and at no burst rate: the rate changed meanwhile.
-    Between,
+    /// It is at no limit and above a sustained rate, or below the rate of a lower depth: the rate changed meanwhile.
+    Changed,
 }
 
-fn rate(value: f64, burst: Option<&Burst>) -> TwinRate {
-    let whole = |value: f64| (value.round() as u64).max(1);
-    let parts = burst.and_then(|burst| {
-        let [rate, baseline, capacity] =
-            [&burst.burst_rate, &burst.baseline_rate, &burst.capacity].map(|figure| figure.value());
-        Some((whole(rate?), whole(baseline?), whole(capacity?)))
-    });
-    match parts {
-        Some((rate, baseline, capacity)) if rate > baseline => {
-            TwinRate { baseline, burst: Some(TwinBurst { rate, capacity }) }
-        }
-        _ => TwinRate { baseline: whole(value), burst: None },
-    }
+fn whole(value: f64) -> u64 {
+    (value.round() as u64).max(1)
 }
 
 fn source(run: &RunRecord) -> TwinSource {
@@ -193,6 +213,17 @@ pub(super) fn rate_of(test: &TestRecord, way: IoDirection) -> Option<f64> {
     let ios = if way == IoDirection::Write { measured.write.ios } else { measured.read.ios };
     let ns = measured.elapsed_ns();
     (ns > 0).then(|| ios as f64 * 1e9 / ns as f64)
+}
+
+/// The highest rate of full loads of `probe`'s size at lower depths; 0 where there is none.
+fn rate_of_lower_depths(probe: &LatencyProbe, tests: &[TestRecord]) -> f64 {
+    let of = |test: &TestRecord| -> Option<f64> {
+        let other = LatencyProbe::of_full_load(&test.id)?;
+        let is_lower =
+            (other.way, other.block_bytes) == (probe.way, probe.block_bytes) && other.depth < probe.depth;
+        rate_of(test, probe.way).filter(|_| is_lower)
+    };
+    tests.iter().filter_map(of).fold(0.0, f64::max)
 }
 
 /// Total latencies of one direction.
@@ -219,7 +250,13 @@ fn quantiles(latency: &Latency) -> Vec<(u32, u64)> {
             continue;
         }
         let begin = if begin == 0 { 0 } else { begin + 1 };
-        points.extend([(begin, middle(first)), (end, middle(bin))]);
+        if begin < end {
+            points.push((begin, middle(first)));
+        } else if points.last().is_some_and(|last| last.0 >= end) {
+            // Less than a millionth.
+            points.pop();
+        }
+        points.push((end, middle(bin)));
         from = None;
     }
     if let Some(last) = points.last_mut() {
@@ -239,6 +276,7 @@ fn mean_of(points: &[(u32, u64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identified::{EachWay, Figure, IoScope};
 
     fn latency(values: impl IntoIterator<Item = u64>) -> Latency {
         let mut latency = Latency::default();
@@ -254,6 +292,31 @@ mod tests {
             let share = f64::from(at.saturating_sub(from.0)) / f64::from(to.0 - from.0);
             from.1 + ((to.1 - from.1) as f64 * share) as u64
         }))
+    }
+
+    #[test]
+    fn a_bucket_of_which_a_part_is_unknown_keeps_its_baseline() {
+        let known = |value: f64| Figure::known(value, value, value);
+        let check = |rate: Figure, capacity: Figure, expected: Option<TwinBurst>| {
+            let burst = Burst {
+                unit: BucketUnit::Ios,
+                scope: IoScope::Both,
+                burst_rate: rate,
+                baseline_rate: known(300.0),
+                capacity,
+                refill_rate: Figure::default(),
+                seconds_to_empty: Figure::default(),
+                seconds_to_refill: Figure::default(),
+            };
+            let figures = EachWay { read: Some(Figure::unknown("another limit")), write: None };
+            let found = Identified { iops: figures, bursts: vec![burst], ..Identified::default() };
+            let twin = Twin::limited_by(&found, &[]);
+            assert_eq!(twin.limits[0].iops, Some(TwinRate { baseline: 300, burst: expected }));
+        };
+        let burst = |rate| Some(TwinBurst { rate, capacity: 54_000 });
+        check(known(3000.0), known(54_000.0), burst(Some(3000)));
+        check(Figure::unknown("another limit"), known(54_000.0), burst(None));
+        check(known(3000.0), Figure::unknown("not refilled"), None);
     }
 
     #[test]
@@ -277,5 +340,8 @@ mod tests {
         // Turns of a limiter, and a few that take much longer.
         check((0..5000).map(|at| if at % 3 == 0 { 60_000 + at } else { 96_000_000 + 1000 * at }).collect());
         check((0..5000).map(|at| if at > 4990 { 900_000_000 } else { 80_000 + 3 * at }).collect());
+        // One of two millions, which is less than a part.
+        check((0..2_000_000).map(|at| if at == 7 { 900_000 } else { 80_000 }).collect());
+        check((0..2_000_000).map(|at| if at < 3 { 90_000 * (at + 1) } else { 80_000 + at % 900 }).collect());
     }
 }

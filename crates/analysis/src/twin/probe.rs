@@ -102,7 +102,8 @@ pub(super) fn probes(
     tests: &[TestRecord],
 ) -> Vec<LatencyProbe> {
     let twin = Twin::limited_by(found, tests);
-    let mut probes = Vec::new();
+    // Bursts with pauses come last: they let credits accrue, with which a full load would begin.
+    let (mut probes, mut bursts) = (Vec::new(), Vec::new());
     let ways =
         if limits.writes { &[IoDirection::Read, IoDirection::Write][..] } else { &[IoDirection::Read] };
     for &way in ways {
@@ -112,16 +113,15 @@ pub(super) fn probes(
             let is_limited = |probe: &&LatencyProbe| {
                 FEWER_DEPTHS.contains(&probe.depth) && twin.is_limited_in(probe, tests)
             };
-            let bursts: Vec<LatencyProbe> =
-                full.iter().filter(is_limited).filter_map(|probe| twin.bursts(probe)).collect();
+            bursts.extend(full.iter().filter(is_limited).filter_map(|probe| twin.bursts(probe)));
             probes.extend(full);
-            probes.extend(bursts);
         }
     }
     if limits.writes {
         let block = smallest(limits);
         probes.push(twin.probe(IoDirection::Write, block, 1, ProbedLoad::Synced));
     }
+    probes.extend(bursts);
     probes
 }
 

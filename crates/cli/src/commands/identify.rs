@@ -9,7 +9,9 @@ use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::twin::Twin;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
-use fathom_assess::{TwinStore, VolumeTypes, candidates, check_twin_name, is_simulated, volume_size};
+use fathom_assess::{
+    AssessError, TwinStore, VolumeTypes, candidates, check_twin_name, is_simulated, volume_size,
+};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, parse_capacity};
 use fathom_record::RunRecord;
@@ -35,7 +37,7 @@ pub struct IdentifyArguments {
     /// Time limit: 90, 10m, 2h [default: 1h]; a burst bucket that outlasts it is not detected
     #[arg(long, value_parser = time_for("identifying", 30), value_name = "TIME")]
     budget: Option<Nanos>,
-    /// Keep a twin of the volume under this name, after measuring its latencies by block size and queue depth, which takes
+    /// Save a twin of the volume under this name, in place of an older one, after measuring its latencies by block size and queue depth, which takes
     /// some minutes beyond the budget: sim:@NAME behaves like the volume
     #[arg(long, value_name = "NAME", value_parser = twin_name)]
     save: Option<String>,
@@ -70,26 +72,36 @@ Examples:
 pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let measuring = Measuring::new(&arguments.run, is_simulated(&arguments.target));
     let saved = arguments.save.clone();
-    let twins = saved.as_ref().map(|_| TwinStore::usual()).transpose()?;
+    let twins = saved.as_ref().map(|name| store_for(name)).transpose()?;
     let plan = IdentifyPlan::make(settings(arguments, command))?;
     // A catalogue that cannot be read is reported before the run, not after.
     let types = plan.settings.run.types.clone();
     types.catalogue()?;
     measuring.announce(|out| plan_text(&plan, out))?;
-    let (budget, layout_time) = (Nanos(plan.spec.limits.budget_ns), plan.site.layout_time);
+    // How long the latencies of a twin take depends on the limits that are found.
+    let budget = saved.is_none().then_some(Nanos(plan.spec.limits.budget_ns));
+    let layout_time = plan.site.layout_time;
     let form = measuring.form;
     let (record, exit) = measuring.run(
         move |control, observer| {
             let mut session = plan.site.session().controlled(control);
             identify(&plan, &mut session, observer).map(|(record, _)| record)
         },
-        |display| StepProgress::new(layout_time, Some(budget), display),
+        |display| StepProgress::new(layout_time, budget, display),
         |record, style, format, out| show(record, &types, style, format, out),
     )?;
-    if let Some((name, store)) = saved.zip(twins) {
+    // What was interrupted replaces no twin.
+    if let Some((name, store)) = saved.zip(twins).filter(|_| exit == Exit::Done) {
         keep_twin(&name, &store, &record, form.format())?;
     }
     Ok(exit)
+}
+
+/// The store that takes a twin of this name.
+fn store_for(name: &str) -> Result<TwinStore, AssessError> {
+    let store = TwinStore::usual()?;
+    store.check(name)?;
+    Ok(store)
 }
 
 /// Keeps the twin of what `record` identified.
@@ -101,10 +113,13 @@ fn keep_twin(name: &str, store: &TwinStore, record: &RunRecord, format: Format) 
             return Err(Complaint::failed(format!("no twin was made: {reason}"), Some(hint)));
         }
     };
+    if let Err(reason) = twin.model() {
+        return Err(Complaint::failed(format!("no twin was made: {reason}"), None));
+    }
     let path = store.save(name, &twin)?;
     if format == Format::Text {
         let text = format!(
-            "Twin kept in {}. Use it as sim:@{name}; check it: fathom twin check {name} TARGET",
+            "Twin saved to {}. Use it as sim:@{name}; check it: fathom twin check {name} TARGET",
             path.display()
         );
         output::print(|out| writeln!(out, "{text}"))?;

@@ -103,7 +103,7 @@ enum Command {
     Simulate(Box<simulate::SimulateArguments>),
     /// Monitor live I/O: rates, sizes, latency, queue depth, and the processes behind it
     Monitor(Box<monitor::MonitorArguments>),
-    /// Try loads on the twin of a real volume, which `identify --save` makes, and check how far it is from the volume
+    /// List, show and check twins: models of real volumes that `identify --save` makes
     Twin(twin::TwinCommand),
     /// Look into observed loads: traces of requests, metrics of operating systems and clouds
     Trace(trace::TraceCommand),

@@ -40,13 +40,14 @@ Examples:
 
 #[derive(Subcommand)]
 enum TwinAction {
-    /// Run the same loads on a volume and on its twin, and show how far they are apart
+    /// Compare a volume with its twin under the same loads: rates and latencies
     Check(Box<CheckArguments>),
     /// List the twins
     List(ListArguments),
-    /// Show what a twin is made of: limits, burst credits, latencies
+    /// Show the limits, burst credits and latencies of a twin
     Show(NamedArguments),
     /// Remove a twin
+    #[command(after_help = REMOVE_EXAMPLES)]
     Remove {
         /// Name of the twin
         name: String,
@@ -95,18 +96,32 @@ Examples:
 Exit status: 0 agrees or inconclusive, 1 failed, 2 usage, 3 differs, 4 with --strict inconclusive, 130 interrupted.";
 
 #[derive(Args)]
+#[command(after_help = LIST_EXAMPLES)]
 struct ListArguments {
     #[command(flatten)]
     form: FormatArguments,
 }
 
 #[derive(Args)]
+#[command(after_help = SHOW_EXAMPLES)]
 struct NamedArguments {
     /// Name of the twin
     name: String,
     #[command(flatten)]
     form: FormatArguments,
 }
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  fathom twin list
+  fathom twin list --json";
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  fathom twin show data1
+  fathom twin show data1 --json             the file of the twin, indented";
+const REMOVE_EXAMPLES: &str = "\
+Examples:
+  fathom twin remove data1";
 
 /// Does what is asked.
 ///
@@ -195,9 +210,9 @@ fn on_twin(
     if only.is_empty() {
         return Ok(TwinRun { record: RunRecord::default(), notes: Vec::new() });
     }
-    let at = |credits: u32| {
+    let at = |parameters: &str| {
         let run = RunSettings {
-            target: format!("sim:@{name}?credits={credits}%").into(),
+            target: format!("sim:@{name}{parameters}").into(),
             size: None,
             destroy: Vec::new(),
             engine: None,
@@ -207,11 +222,11 @@ fn on_twin(
         let plan = BenchPlan::make(BenchSettings { run, only: only.clone(), ..settings.clone() })?;
         fathom_assess::run(&plan, &mut plan.session(), &mut ())
     };
-    let full = at(100)?;
+    let full = at("")?;
     if !twin.has_bursts() {
         return Ok(TwinRun { record: full, notes: Vec::new() });
     }
-    let empty = at(0)?;
+    let empty = at("?credits=0%")?;
     let apart = |record: &RunRecord| {
         let agreement = TwinAgreement::of(volume, record);
         let differences = agreement.loads.iter().filter_map(|load| load.rate_difference);

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{Access, FileType, Mode};
 
 use super::output::{check_existing, create_entry};
 use super::path_walk::{MissingDirectories, Walked, walk, walk_to_directory};
@@ -74,6 +74,14 @@ pub fn resolve_private_file(path: &Path, access: PrivateAccess) -> io::Result<Re
 /// As for [`resolve_private_file`].
 pub fn make_private_directories(path: &Path) -> io::Result<()> {
     walk_to_directory(path, OsStr::new(""), MissingDirectories::Make).map(drop)
+}
+
+/// Says whether files may be made in the directory at `path`.
+///
+/// # Errors
+/// The directory is missing, or this user may not write to it; or its file system is read-only.
+pub fn check_writable_directory(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 /// True where only root and this user may change what the directory at `path` holds.

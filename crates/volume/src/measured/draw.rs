@@ -1,11 +1,13 @@
 //! Draws latencies from measured ones, between the block sizes and depths that were measured and beyond them.
 
-use super::gauge::Hold;
+use super::gauge::LimitBacklog;
 use super::{LatencyTable, MeasuredLane};
 use crate::latency::Quantile;
 
 /// A million, in which normalised latencies have their mean.
 const UNIT: u64 = 1_000_000;
+/// A mean latency within this part of a measured one is that one.
+const NEAR: u64 = 33;
 /// The golden ratio of 2^32: the parts of its multiples cover the quantiles evenly (Weyl 1916), so that few draws have the mean of
 /// the whole distribution, also where one request in a hundred takes nearly all of the time.
 const GOLDEN: u32 = 0x9e37_79b9;
@@ -37,19 +39,19 @@ impl MeasuredDraw {
         MeasuredDraw { at_rest: by_size(&lane.at_rest), limited: by_size(&lane.limited), share }
     }
 
-    /// The next latency of a request of `bytes` that finds `depth` requests in flight, itself included. `hold` is the longest time
-    /// in which a limit that is reached serves what it has in flight, and the requests in flight there. ns, and whether a limit
+    /// The next latency of a request of `bytes` that finds `depth` requests in flight, itself included. `backlog` is that of
+    /// the limit that takes the longest for it, of those that are reached. ns, and whether a limit
     /// decided it.
-    pub(crate) fn sample(&mut self, bytes: u64, depth: u64, hold: Option<Hold>) -> (u64, bool) {
+    pub(crate) fn sample(&mut self, bytes: u64, depth: u64, backlog: Option<LimitBacklog>) -> (u64, bool) {
         self.share = self.share.wrapping_add(GOLDEN);
         let share = self.share;
-        if let Some(hold) = hold
-            && hold.ns >= across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns)
+        if let Some(backlog) = backlog
+            && backlog.ns >= across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns)
         {
-            let ns = nearest(&self.limited, bytes).map_or(hold.ns, |tables| {
+            let ns = nearest(&self.limited, bytes).map_or(backlog.ns, |tables| {
                 let at_rest = |of: &dyn Fn(&DepthTable) -> u64| across_sizes(&self.at_rest, bytes, 1, of);
                 tables.at_limit(
-                    hold,
+                    backlog,
                     share,
                     (at_rest(&|table| table.at(share)), at_rest(&|table| table.mean_ns)),
                 )
@@ -87,7 +89,7 @@ fn nearest(sizes: &[SizeTables], bytes: u64) -> Option<&SizeTables> {
 /// `of` the tables at a size and depth between those that were measured.
 fn across_sizes(sizes: &[SizeTables], bytes: u64, depth: u64, of: impl Fn(&DepthTable) -> u64) -> u64 {
     let mean = |index: usize| sizes[index].across_depths(depth, |table| table.mean_ns);
-    along(
+    interpolate(
         sizes.len(),
         |index| sizes[index].bytes,
         bytes,
@@ -100,7 +102,7 @@ impl SizeTables {
     /// `of` the tables at a depth between those that were measured.
     fn across_depths(&self, depth: u64, of: impl Fn(&DepthTable) -> u64) -> u64 {
         let tables = &self.by_depth;
-        along(
+        interpolate(
             tables.len(),
             |index| tables[index].depth,
             depth,
@@ -109,24 +111,28 @@ impl SizeTables {
         )
     }
 
-    /// A latency at a limit whose mean is `hold.ns`. It differs from the mean by as much time as the measured one did from its own, or,
+    /// A latency at a limit whose mean is `backlog.ns`. It differs from the mean by as much time as the measured one did from its own, or,
     /// at a much higher rate than was measured, as those at rest do (above and below their mean), of which less is hidden by
     /// the width of bins. Where the measured ones differ by most of their mean, as behind a limiter that releases requests in turns, it
     /// has their ratio; in a queue longer than any measured, less of it, so that its order is kept.
-    fn at_limit(&self, hold: Hold, share: u32, (at_rest, mean_at_rest): (u64, u64)) -> u64 {
+    fn at_limit(&self, backlog: LimitBacklog, share: u32, (at_rest, mean_at_rest): (u64, u64)) -> u64 {
         let last = self.by_depth.last().map_or(1, |table| table.depth);
-        let depth = hold.depth.min(last);
+        let depth = backlog.depth.min(last);
         let of = |value: fn(&DepthTable, u32) -> u64| self.across_depths(depth, |table| value(table, share));
         let (drawn, mean) = (of(|table, share| table.at(share)), of(|table, _| table.mean_ns));
+        // As it was measured: rates of one limit differ a little from depth to depth.
+        if backlog.depth == depth && backlog.ns.abs_diff(mean) <= mean / NEAR {
+            return drawn;
+        }
         let below_mean = mean.saturating_sub(of(|table, _| table.at(0)));
         if below_mean <= mean / 2 {
-            let (drawn, mean) = if hold.ns < mean / 2 { (at_rest, mean_at_rest) } else { (drawn, mean) };
-            return hold.ns.saturating_add(drawn).saturating_sub(mean);
+            let (drawn, mean) = if backlog.ns < mean / 2 { (at_rest, mean_at_rest) } else { (drawn, mean) };
+            return backlog.ns.saturating_add(drawn).saturating_sub(mean);
         }
-        let apart = |ns: u64| scaled(scaled(hold.ns, ns, mean), depth, hold.depth);
+        let apart = |ns: u64| scaled(scaled(backlog.ns, ns, mean), depth, backlog.depth);
         match drawn.checked_sub(mean) {
-            Some(above) => hold.ns.saturating_add(apart(above)),
-            None => hold.ns.saturating_sub(apart(mean - drawn)),
+            Some(above) => backlog.ns.saturating_add(apart(above)),
+            None => backlog.ns.saturating_sub(apart(mean - drawn)),
         }
     }
 }
@@ -146,7 +152,7 @@ impl DepthTable {
 
 /// `value` at `x`, between points that have `x_at` and `value`: linear between two, that of the first below it. Beyond the last the
 /// share of its mean that is proportional to `x`, which the last two points show, goes on to grow.
-fn along(
+fn interpolate(
     points: usize,
     x_at: impl Fn(usize) -> u64,
     x: u64,
@@ -228,14 +234,14 @@ mod tests {
         let at_rest = vec![flat(4096, 1, 50_000)];
         let limited = vec![table(4096, 8, &[(0, 1_000_000), (1_000_000, 15_000_000)])];
         let mut draw = MeasuredDraw::new(&MeasuredLane { at_rest, limited }, 0);
-        let hold = Some(Hold { ns: 8_000_000, depth: 8 });
-        let drawn: Vec<u64> = (0..1000).map(|_| draw.sample(4096, 8, hold).0).collect();
+        let backlog = Some(LimitBacklog { ns: 8_000_000, depth: 8 });
+        let drawn: Vec<u64> = (0..1000).map(|_| draw.sample(4096, 8, backlog).0).collect();
         let mean = drawn.iter().sum::<u64>() / 1000;
         assert!(mean.abs_diff(8_000_000) < 20_000, "{mean}");
         assert!(drawn.iter().all(|ns| (1_000_000..=15_000_000).contains(ns)));
         // At another rate turns have the same ratio, and all else the same difference.
         let within = |draw: &mut MeasuredDraw, ns, least: u64, most: u64| {
-            let drawn = (0..1000).map(|_| draw.sample(4096, 8, Some(Hold { ns, depth: 8 })).0);
+            let drawn = (0..1000).map(|_| draw.sample(4096, 8, Some(LimitBacklog { ns, depth: 8 })).0);
             let (low, high) = drawn.fold((u64::MAX, 0), |(low, high), ns| (low.min(ns), high.max(ns)));
             assert!(low.abs_diff(least) < 100_000 && high.abs_diff(most) < 100_000, "{ns}: {low} {high}");
         };
@@ -246,6 +252,6 @@ mod tests {
         within(&mut even, 80_000_000, 77_000_000, 83_000_000);
         within(&mut even, 2_000_000, 1_800_000, 2_200_000);
         // No limit makes a volume faster than it is at rest.
-        assert_eq!(draw.sample(4096, 1, Some(Hold { ns: 40_000, depth: 1 })), (50_000, false));
+        assert_eq!(draw.sample(4096, 1, Some(LimitBacklog { ns: 40_000, depth: 1 })), (50_000, false));
     }
 }

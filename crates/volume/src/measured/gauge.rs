@@ -8,37 +8,42 @@ use crate::rate::TokenRate;
 
 /// Turns within which a limit that was reached has to have been idle before it admits requests at once again.
 const IDLE_TURNS: i64 = 4;
+/// Time that a limit may be behind what it has in flight: single requests are served out of order, and more slowly than their mean.
+pub(super) const MOST_OWED_NS: u64 = 1_000_000_000;
 
-/// A limit that is reached.
+/// What a limit that is reached has in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hold {
-    /// Time in which it serves what it has in flight.
+pub(crate) struct LimitBacklog {
+    /// Time in which it serves that.
     pub(crate) ns: u64,
-    /// Requests that it has in flight.
+    /// Requests.
     pub(crate) depth: u64,
 }
 
-/// Requests in flight and what they cost.
+/// Requests in flight, and the time that a limit takes for them at the rate at which they came, ns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     ends: BinaryHeap<Reverse<(u64, u64)>>,
-    cost: u64,
+    ns: u64,
 }
 
 impl InFlight {
     /// Forgets those that ended by `at`.
     pub(crate) fn retire(&mut self, at: u64) {
-        while let Some(&Reverse((end, cost))) = self.ends.peek()
+        while let Some(&Reverse((end, ns))) = self.ends.peek()
             && end <= at
         {
             self.ends.pop();
-            self.cost -= cost;
+            self.ns -= ns;
         }
     }
 
-    pub(crate) fn add(&mut self, end: u64, cost: u64) {
-        self.ends.push(Reverse((end, cost)));
-        self.cost += cost;
+    /// Adds one that takes `ns` and ends at `end`.
+    pub(crate) fn add(&mut self, end: u64, ns: u64) {
+        // A limit takes no longer for all of them than time lasts.
+        let ns = ns.min(u64::MAX - self.ns);
+        self.ends.push(Reverse((end, ns)));
+        self.ns += ns;
     }
 
     pub(crate) fn requests(&self) -> u64 {
@@ -51,7 +56,9 @@ impl InFlight {
 pub(crate) struct Gauge {
     limit: Limit,
     turn_ns: i64,
-    pub(super) in_flight: InFlight,
+    in_flight: InFlight,
+    /// Time that the limit takes for the request that was charged last, ns.
+    own_ns: u64,
     /// How far requests could be ahead of the rate at `at`, ns.
     ahead_ns: i64,
     at: u64,
@@ -69,6 +76,7 @@ impl Gauge {
             limit,
             turn_ns,
             in_flight: InFlight::default(),
+            own_ns: 0,
             ahead_ns,
             at: 0,
             is_reached: false,
@@ -76,25 +84,40 @@ impl Gauge {
         }
     }
 
-    /// Counts a request of `cost` that arrives at `at`; `limiter` has the credits. The time in which the limit serves what it then
-    /// has in flight, where it is reached.
-    pub(crate) fn charge(&mut self, at: u64, cost: u64, limiter: &Limiter) -> Option<Hold> {
+    /// Counts a request of `cost` that arrives at `at`; `limiter` has the credits. What the limit then has in flight, where it is
+    /// reached.
+    pub(crate) fn charge(&mut self, at: u64, cost: u64, limiter: &Limiter) -> Option<LimitBacklog> {
         self.in_flight.retire(at);
+        self.own_ns = 0;
         let rate = self.rate(at, limiter)?;
-        let passed = i64::try_from(at.saturating_sub(self.at)).unwrap_or(i64::MAX / 4);
-        let idle_ns = self.turn_ns * IDLE_TURNS;
+        self.own_ns = rate.time_for(cost);
+        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX / 4);
+        let (idle_ns, own_ns) = (self.turn_ns * IDLE_TURNS, signed(self.own_ns));
+        let passed = signed(at.saturating_sub(self.at));
         self.at = at;
-        self.ahead_ns = self.ahead_ns.saturating_add(passed).min(idle_ns);
+        // No more is owed than what is in flight, and what a limiter with turns is behind at its limit.
+        let owed = signed(self.in_flight.ns.saturating_add(MOST_OWED_NS));
+        self.ahead_ns = self.ahead_ns.max(-owed).saturating_add(passed).min(idle_ns);
         self.is_reached &= self.ahead_ns < idle_ns;
-        let taken = i64::try_from(rate.time_for(cost)).unwrap_or(i64::MAX / 4);
-        self.ahead_ns = self.ahead_ns.saturating_sub(taken);
-        if !self.is_reached && self.ahead_ns < idle_ns - self.turn_ns {
+        self.ahead_ns = self.ahead_ns.saturating_sub(own_ns);
+        // One request is admitted after idle time, however much it costs.
+        if !self.is_reached && self.ahead_ns < idle_ns - self.turn_ns.max(own_ns) {
             self.is_reached = true;
             // What a limiter releases in turns is ahead and behind by a turn, and no less at its limit.
             self.ahead_ns = self.ahead_ns.saturating_sub(self.turn_ns);
         }
-        let ns = rate.time_for(self.in_flight.cost.saturating_add(cost));
-        self.is_reached.then_some(Hold { ns, depth: self.in_flight.requests() + 1 })
+        let ns = self.in_flight.ns.saturating_add(self.own_ns);
+        self.is_reached.then_some(LimitBacklog { ns, depth: self.in_flight.requests() + 1 })
+    }
+
+    /// Keeps the request that was charged last in flight until `end`.
+    pub(crate) fn keep(&mut self, end: u64) {
+        self.in_flight.add(end, self.own_ns);
+    }
+
+    /// Requests in flight.
+    pub(crate) fn requests(&self) -> u64 {
+        self.in_flight.requests()
     }
 
     /// The rate at `at`; `None` = unlimited.

@@ -21,14 +21,17 @@ fn lane() -> MeasuredLane {
     let quick = 50_000;
     let limited = [1, 8, 64].map(|depth| {
         let slow = 10_000 * depth;
+        // So that the mean is that of 1,000 IOPS.
+        let of_quick = u64::from(1_000_000 - slow) * quick * 3 / 2;
+        let turn = (u64::from(depth) * 1_000_000_000_000 - of_quick) / u64::from(slow);
         table(
             4096,
             depth,
             &[
                 (0, quick),
                 (1_000_000 - slow, 2 * quick),
-                (1_000_001 - slow, 94_000_000),
-                (1_000_000, 99_000_000),
+                (1_000_001 - slow, turn - 2_000_000),
+                (1_000_000, turn + 2_000_000),
             ],
         )
     });
@@ -97,6 +100,64 @@ fn a_load_below_the_limit_is_at_rest_and_one_above_it_waits() {
     let burst: Vec<u64> = (0..300).map(|_| ask(0)).collect();
     assert!(burst[..90].iter().all(|ns| *ns <= 100_000) && burst[150..].iter().any(|ns| *ns > 90_000_000));
     assert!(ask(5 * SECOND) <= 100_000);
+}
+
+#[test]
+fn a_request_that_costs_more_than_a_turn_is_at_rest_after_idle_time() {
+    // 1 MiB at 5 MiB/s costs 0.2 s, two turns.
+    let mut volume = Volume::new(&measured(limits(1000, 5 * MIB)), 1).unwrap();
+    for second in 1..20 {
+        let now = 2 * second * SECOND;
+        let asked = VolumeRequest { op: Op::Read, offset: 0, bytes: 1 << 20 };
+        let ns = volume.submit(now, &asked).at_ns - now;
+        assert!((500_000..=1_000_000).contains(&ns), "{ns}");
+    }
+}
+
+#[test]
+fn an_overload_is_over_soon_after_it_ended() {
+    let mut volume = Volume::new(&measured(limits(1000, 50 * MIB)), 1).unwrap();
+    run(&mut volume, &[Client::random_read(4 * KIB, 8)], 0, 600);
+    let begin = 601 * SECOND;
+    let request = |index: u64| begin + index * SECOND / 500;
+    let asked = VolumeRequest { op: Op::Read, offset: 0, bytes: 4096 };
+    let times: Vec<u64> =
+        (0..1000).map(|index| volume.submit(request(index), &asked).at_ns - request(index)).collect();
+    assert!(times[500..].iter().all(|ns| (50_000..=100_000).contains(ns)), "{:?}", &times[500..510]);
+}
+
+#[test]
+fn one_direction_at_its_limit_leaves_the_other_at_rest() {
+    let at_rest = vec![
+        table(4096, 1, &[(0, 50_000), (1_000_000, 60_000)]),
+        table(4096, 64, &[(0, 5_000_000), (1_000_000, 6_000_000)]),
+    ];
+    let lane = MeasuredLane { at_rest, limited: Vec::new() };
+    let measured = Some(Box::new(MeasuredLatency { reads: lane.clone(), writes: lane, turn_ns: TURN_NS }));
+    let reads = vec![limits(300, 100 * MIB)];
+    let mut volume = Volume::new(&VolumeModel { reads, measured, ..VolumeModel::unlimited(GIB) }, 1).unwrap();
+    let clients = [(Op::Read, 64), (Op::Write, 1)].map(|(op, depth)| Client {
+        op,
+        block: 4 * KIB,
+        depth,
+        order: Order::Random,
+    });
+    let seen = run(&mut volume, &clients, 0, 20);
+    assert!((seen[0].mean(2, 20) / 300.0 - 1.0).abs() < 0.01, "{}", seen[0].mean(2, 20));
+    assert!(seen[1].mean_latency_ns() < 300_000.0, "{}", seen[1].mean_latency_ns());
+}
+
+#[test]
+fn what_waits_for_a_burst_is_served_at_its_rate_when_credits_end() {
+    let ios =
+        Some(Limit::Credit { base: rate(300), burst: Some(rate(3000)), capacity: 27_000, initial: 27_000 });
+    let mut volume = Volume::new(&measured(LimitStage { ios, ..LimitStage::default() }), 1).unwrap();
+    let asked = VolumeRequest { op: Op::Read, offset: 0, bytes: 4096 };
+    let mut ends: Vec<u64> =
+        (0..75_000).map(|index| volume.submit(index * SECOND / 5000, &asked).at_ns).collect();
+    ends.sort_unstable();
+    let longest = ends.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+    assert!(longest < SECOND, "{longest}");
 }
 
 #[test]
