@@ -49,6 +49,7 @@ impl Twin {
         if twin.tables(TwinOp::Read, false).is_empty() {
             return Err("no latency was measured at rest".to_owned());
         }
+        twin.notes.extend(found.confounders.iter().map(|cause| cause.text.clone()));
         if !spec.limits.writes {
             twin.notes.push("writes were not measured: they behave like reads".to_owned());
         }
