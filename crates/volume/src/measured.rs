@@ -90,8 +90,11 @@ impl MeasuredLane {
                     return Some((at("depth"), "and block_bytes must be above 0".to_owned()));
                 }
                 let latency = table.latency();
-                let is_none = (latency.mean_ns() == 0).then(|| "are 0".to_owned());
-                let (_, reason) = latency.invalid_field().or(is_none.map(|reason| ("", reason)))?;
+                let reason = match latency.invalid_field() {
+                    Some((_, reason)) => reason,
+                    None if latency.mean_ns() == 0 => "are 0".to_owned(),
+                    None => return None,
+                };
                 Some((at("quantiles"), reason))
             })
         })
@@ -201,5 +204,6 @@ mod tests {
         check(vec![flat(4096, 0, 5)], 1, Some("reads.at_rest[0].depth"));
         check(vec![flat(4096, 1, 0)], 1, Some("reads.at_rest[0].quantiles"));
         check(vec![table(4096, 1, &[(0, 5)])], 1, Some("reads.at_rest[0].quantiles"));
+        check(vec![table(4096, 1, &[(0, 5), (9, 6), (1, 7)])], 1, Some("reads.at_rest[0].quantiles"));
     }
 }
