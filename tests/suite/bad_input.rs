@@ -207,7 +207,7 @@ fn sizes_that_do_not_fit_are_refused() {
     check(&["--rw=write", "--size=1k", "--bs=4k"], &["1024 bytes", "raise size or lower bs"]);
     check(
         &["--rw=write", "--size=18446744073709551615"],
-        &["max value out of range", "9223372036854775807 max"],
+        &["size=18446744073709551615", "exceeds the maximum of 9223372036854775807"],
     );
     check(
         &["--rw=write", "--size=9223372036854775807", "--offset=4k"],
@@ -271,8 +271,8 @@ fn missing_targets_are_refused() {
             assert_refused(&ended, 1, parts);
         }
     };
-    check("--filename=/nope/file", &["/nope/file", "No such file or directory", "create its directory"]);
-    check("--directory=/nope", &["/nope/bad.0.0", "create its directory"]);
+    check("--filename=/proc/nope/file", &["/proc/nope", "No such file or directory", "create its directory"]);
+    check("--directory=/nope", &["directory=/nope", "is not a directory"]);
     check("--filename=%", &["is a directory", "name a file in it"]);
     check("--filename=/dev/null", &["/dev/null", "neither a regular file nor a block device"]);
     check("--filename=/dev/fathom-test-none", &["there is no such device", "lsblk"]);
