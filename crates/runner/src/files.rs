@@ -44,11 +44,18 @@ pub(crate) fn places(targets: &BTreeMap<PathBuf, Target>) -> Vec<PathBuf> {
 }
 
 /// Makes the directories of the files that `plan` names, as fio does. Not below `/dev`, where a name that does not exist is
-/// refused.
+/// refused. It may hang with a file system, so it is called where signals are handled already.
 ///
 /// # Errors
-/// One cannot be made.
-pub fn make_directories(plan: &RunPlan) -> Result<(), RunError> {
+/// One of `required` does not exist, or a directory cannot be made.
+pub fn make_directories(plan: &RunPlan, required: &[PathBuf]) -> Result<(), RunError> {
+    if let Some(missing) = required.iter().find(|directory| !directory.is_dir()) {
+        return Err(RunError::Unsuitable {
+            path: missing.clone(),
+            reason: "is not a directory".to_owned(),
+            hint: "create it; only the directories of filename are created".to_owned(),
+        });
+    }
     let uses_files = |job: &&JobPlan| {
         job.files.allow_create
             && registry::find(&job.engine.name).is_some_and(|entry| entry.traits.needs_files)

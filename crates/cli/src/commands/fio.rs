@@ -30,7 +30,7 @@ use fathom_options::{
     engine_help, parse_command_line, show_command, usage,
 };
 use fathom_report::FIO_VERSION;
-use fathom_runner::{load_recordings, make_directories};
+use fathom_runner::load_recordings;
 use fathom_sys::files::{InputError, JOB_FILE};
 
 use crate::exit::Exit;
@@ -137,10 +137,6 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
     }
     load_recordings(&mut plan)?;
     let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
-    if !targets.is_simulated() {
-        invocation.check_directories(&Path::is_dir)?;
-        make_directories(&plan)?;
-    }
     if rank.is_none_or(FioRank::reports) {
         advice::give(&invocation.command, &plan);
     }

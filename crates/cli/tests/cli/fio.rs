@@ -102,7 +102,7 @@ fn directories_of_file_names_are_made_and_those_of_directory_are_not() {
     let made = ["b", "b/c", "b/c/d", "e", "e/f.0.0"].map(|name| dir.path().join(name));
     assert_eq!(files_in(dir.path()), made);
     for (word, part) in
-        [("--directory=g", "g is not a directory"), ("--filename=/dev/no-such/a", "create /dev/no-such/a")]
+        [("--directory=g", "g: is not a directory"), ("--filename=/dev/no-such/a", "create /dev/no-such/a")]
     {
         let ended = fio(&["--name=a", word]);
         assert_eq!(ended.code, Some(1), "{}", ended.stdout);

@@ -10,6 +10,7 @@ use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test
 use fathom_report::fio::banner as fio_banner;
 use fathom_runner::{
     EventSender, Progress, RunControl, RunError, RunEvent, RunHandle, StopHandle, WritePermit,
+    make_directories,
 };
 use fathom_stats::RunOutcome;
 
@@ -35,16 +36,20 @@ type FioHandle = RunHandle<MeasurementEvent, Result<RunOutcome, RunError>>;
 /// Begins to run `plan`; where it is kept, under the header that comes back with the conditions it runs under.
 fn begin(
     control: RunControl,
-    command: &CommandOptions,
+    invocation: &Invocation,
     plan: Arc<RunPlan>,
     targets: PlanTargets,
     kept: Option<RunHeader>,
     logs: Option<FioLogs>,
 ) -> Result<FioHandle, FioRefusal> {
-    let permit = WritePermit::fio(&may_destroy(command));
-    let status_interval = command.status_interval;
+    let permit = WritePermit::fio(&may_destroy(&invocation.command));
+    let status_interval = invocation.command.status_interval;
+    let directories = invocation.directories();
     let controlled = control.clone();
     let run = move |events: &mut EventSender<_, _>| {
+        if !targets.is_simulated() {
+            make_directories(&plan, &directories)?;
+        }
         let mut session = targets.session().controlled(controlled);
         session.set_permit(permit);
         if let Some(logs) = logs {
@@ -114,7 +119,8 @@ fn measure_on(
     let live = live::open(command, &plan, &keeper.header, control.clone(), can_be_followed)?;
     keeper.hub = live.hub();
     let shows_eta = shows_eta(command, &sink) && !live.has_screen();
-    let handle = begin(control.clone(), command, plan.clone(), targets, keeper.kept_header().cloned(), logs)?;
+    let handle =
+        begin(control.clone(), invocation, plan.clone(), targets, keeper.kept_header().cloned(), logs)?;
     let mut observer = FioObserver {
         sink,
         plan: &plan,
