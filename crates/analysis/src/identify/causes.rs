@@ -16,9 +16,10 @@ use crate::pattern::block_name;
 const WITHHELD: f64 = 0.1;
 const MORE_THAN_BEFORE: f64 = 3.0;
 /// A machine whose processors are busy for this share of the time may lack them for the device, whose work others share: that takes
-/// at most so much of a rate.
+/// at most so much of a rate, and more of one at which they were busy too and which may have been theirs.
 const BUSY: f64 = 0.9;
 const LOST_TO_BUSY: f64 = 0.35;
+const LOST_WHILE_BUSY: f64 = 0.75;
 /// The rate is the client's, not the device's, where the worker is runnable for the first of these shares of its time and on a CPU
 /// for the second. A worker whose device limits the rate waits for the device; it uses little CPU time even where it waits for CPUs.
 const RUNNABLE: f64 = 0.9;
@@ -187,7 +188,8 @@ impl Script<'_> {
             let why = "on a busy CPU, or waiting for one";
             return Some(format!("the worker was {why}, {runnable:.0} % of the time, as before"));
         }
-        let is_short = low.busy_share() > BUSY && lost <= LOST_TO_BUSY;
+        let most_lost = if before.busy_share() > BUSY { LOST_WHILE_BUSY } else { LOST_TO_BUSY };
+        let is_short = low.busy_share() > BUSY && lost <= most_lost;
         is_short.then(|| format!("the CPUs were {:.0} % busy", low.busy_share() * 100.0))
     }
 

@@ -294,10 +294,10 @@ fn a_bucket_is_one_also_behind_turns() {
 #[test]
 fn a_fall_that_a_lack_of_processors_explains_is_no_bucket() {
     for (base, cpu, client, is_bucket) in [
-        (800.0, (0.97, 0.0), (0.0, 0.0), false),
+        (300.0, (0.97, 0.0), (0.0, 0.0), false),
+        (300.0, (0.6, 0.0), (0.0, 0.0), true),
         (800.0, (0.6, 0.3), (0.0, 0.0), false),
         (800.0, (0.6, 0.15), (0.0, 0.0), true),
-        (800.0, (0.5, 0.0), (0.0, 0.0), true),
         (200.0, (0.97, 0.3), (0.0, 0.0), true),
         (200.0, (0.97, 0.3), (0.3, 0.97), false),
         (200.0, (0.97, 0.3), (0.03, 0.97), true),
