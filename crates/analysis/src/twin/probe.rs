@@ -45,6 +45,8 @@ const FEWER_DEPTHS: [u32; 3] = [1, 8, 64];
 /// Latencies of a distribution, and the time that they may take, s.
 const SAMPLES: f64 = 3000.0;
 const SECONDS: (f64, f64) = (4.0, 15.0);
+/// Turns of a limit in a measurement: one more or less changes the mean by 1 %.
+const TURNS: f64 = 100.0;
 /// Share of a limit that bursts with pauses use.
 const BELOW: f64 = 0.4;
 /// Share of a limit from which on a load has reached it.
@@ -149,7 +151,9 @@ impl Twin {
         let rate = self.limits_of(way, block_bytes).last().copied().unwrap_or(f64::INFINITY);
         let share = if matches!(load, ProbedLoad::Bursts(_)) { BELOW } else { 1.0 };
         let (least, most) = SECONDS;
-        let seconds = (SAMPLES / (rate * share)).clamp(least, most);
+        let is_full_at_limit = load == ProbedLoad::Full && rate.is_finite();
+        let turns = if is_full_at_limit { TURNS * self.turn_ns as f64 / 1e9 } else { 0.0 };
+        let seconds = (SAMPLES / (rate * share)).max(turns).clamp(least, most);
         let ramp = (2.0 * f64::from(depth) / rate).clamp(1.0, most / 2.0);
         let ns = |seconds: f64| (seconds * 1000.0).round() as u64 * 1_000_000;
         LatencyProbe { way, block_bytes, depth, load, ramp_ns: ns(ramp), runtime_ns: ns(seconds) }
