@@ -6,6 +6,7 @@
 //!
 //! - Requests are admitted in order, at exact times: a hundredth of a second's allowance may be used at once, as in
 //!   `docs/simulated-volumes.md`. Reads and writes count alike.
+//! - Latencies may vary; they are drawn, always the same ones in the same order.
 //! - The disk keeps no data: reads return zeros. Use direct I/O.
 //! - A loop device has 128 requests in flight at most, and others wait where no counter sees them. The file has 65,535: measure
 //!   what a load gets of the limits on the file.
@@ -34,8 +35,10 @@ use limiter::Limiter;
 /// The limits of a [`CappedDisk`]: reads and writes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskLimits {
-    /// What a read of 4 KiB takes that no limit delays.
+    /// What a read of 4 KiB takes at least that no limit delays.
     pub latency: Duration,
+    /// What requests take more on average, distributed exponentially, in percent of it.
+    pub spread_percent: u32,
     /// Requests per second; with a burst bucket the baseline.
     pub iops: u64,
     /// Bytes per second; `None` is no limit.
@@ -95,7 +98,13 @@ impl CappedDisk {
     /// # Panics
     /// When the disk cannot be read, or the way to it takes a fifth of the latency: the machine is busy.
     pub fn limit(&self, limits: &DiskLimits) {
-        let idle = DiskLimits { iops: 1_000_000, bytes_per_second: None, burst: None, ..*limits };
+        let idle = DiskLimits {
+            latency: limits.latency,
+            spread_percent: 0,
+            iops: 1_000_000,
+            bytes_per_second: None,
+            burst: None,
+        };
         *self.limiter() = Limiter::new(&idle, 0);
         let latency_ns = limits.latency.as_nanos() as u64;
         let way_ns = self.median_read_ns().saturating_sub(latency_ns);

@@ -14,8 +14,12 @@ pub(super) struct Limiter {
     requests: RatePacer,
     bytes: Option<RatePacer>,
     credits: Option<CreditBucket>,
-    /// What an admitted request takes.
+    /// What an admitted request takes at least, less what lies before the disk.
     latency_ns: f64,
+    /// What it takes more on average.
+    spread_ns: f64,
+    /// Requests so far.
+    count: u64,
     /// When the last request was admitted: none overtakes.
     last_ns: f64,
     first_ns: Option<f64>,
@@ -79,6 +83,8 @@ impl Limiter {
             bytes: limits.bytes_per_second.map(RatePacer::new),
             credits,
             latency_ns: (limits.latency.as_nanos() as f64 - way_ns as f64).max(0.0),
+            spread_ns: limits.latency.as_nanos() as f64 * f64::from(limits.spread_percent) / 100.0,
+            count: 0,
             last_ns: 0.0,
             first_ns: None,
             exhausted_ns: None,
@@ -105,13 +111,22 @@ impl Limiter {
             pacer.take(at_ns, f64::from(bytes));
         }
         self.last_ns = at_ns;
-        (at_ns + self.latency_ns) as u64
+        self.count += 1;
+        (at_ns + self.latency_ns - self.spread_ns * (1.0 - uniform(self.count)).ln()) as u64
     }
 
     /// From the first request to the one for which credits were exhausted.
     pub(super) fn exhausted_after_ns(&self) -> Option<u64> {
         Some((self.exhausted_ns? - self.first_ns?) as u64)
     }
+}
+
+/// From 0 to below 1: the `index`th of a fixed sequence (SplitMix64: Steele, Lea and Flood, 2014).
+fn uniform(index: u64) -> f64 {
+    let mut bits = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]
@@ -122,8 +137,13 @@ mod tests {
     use crate::capped_disk::BurstCredits;
 
     const MS: u64 = 1_000_000;
-    const PLAIN: DiskLimits =
-        DiskLimits { latency: Duration::from_millis(2), iops: 1000, bytes_per_second: None, burst: None };
+    const PLAIN: DiskLimits = DiskLimits {
+        latency: Duration::from_millis(2),
+        spread_percent: 0,
+        iops: 1000,
+        bytes_per_second: None,
+        burst: None,
+    };
 
     /// When requests of 4 KiB that come every `gap_ns` from the first second on are complete.
     fn completions(limiter: &mut Limiter, count: u64, gap_ns: u64) -> Vec<u64> {
@@ -139,6 +159,19 @@ mod tests {
         assert!((last - 1_989e6).abs() < 1.5e6, "{last}");
         let spaced = completions(&mut Limiter::new(&PLAIN, 0), 100, 2 * MS);
         assert!(spaced.iter().zip(0..).all(|(end, index): (&u64, u64)| *end == (1_002 + 2 * index) * MS));
+    }
+
+    #[test]
+    fn latencies_vary_exponentially() {
+        let limits = DiskLimits { spread_percent: 50, ..PLAIN };
+        let all = completions(&mut Limiter::new(&limits, 0), 10_000, 2 * MS);
+        let took = all.iter().zip(0..).map(|(end, index)| end - (1_000 + 2 * index) * MS);
+        let mut took: Vec<u64> = took.collect();
+        took.sort_unstable();
+        let mean = took.iter().sum::<u64>() as f64 / 10_000.0;
+        assert!((mean - 3e6).abs() < 0.03e6 && took[0] >= 2 * MS, "{mean} {}", took[0]);
+        // ln 2 of the mean excess.
+        assert!((took[5_000] as f64 - 2.693e6).abs() < 0.03e6, "{}", took[5_000]);
     }
 
     #[test]

@@ -3,20 +3,21 @@
 //! A thread reads requests and knows at once when each completes; another answers them then. Only what a disk needs of the
 //! protocol is there (`include/uapi/linux/fuse.h`).
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use fathom_sys::clock::monotonic_ns;
-use rustix::thread::{ClockId, clock_nanosleep_absolute};
-use rustix::time::Timespec;
 
 use super::limiter::Limiter;
 use crate::priority::GoingFirst;
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Largest request, bytes.
 const MOST_BYTES: usize = 1 << 20;
 /// The header of a request, and that of an answer.
@@ -52,8 +53,8 @@ mod operation {
 /// The error of what the file system does not know: ENOSYS.
 const UNKNOWN: i32 = -38;
 
-/// A request that is answered later.
-#[derive(Debug)]
+/// A request that is answered later; ordered by when.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DueAnswer {
     at_ns: u64,
     unique: u64,
@@ -61,7 +62,7 @@ struct DueAnswer {
     body: AnswerBody,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AnswerBody {
     Zeros(usize),
     Written(u32),
@@ -81,28 +82,42 @@ pub(super) fn start(fuse: File, size: u64, limiter: Arc<Mutex<Limiter>>) -> Vec<
     ]
 }
 
-/// Answers requests in the order in which they complete, which is that of their arrival.
+/// Answers requests when they complete.
 fn answer_when_due(mut fuse: &File, receiver: &Receiver<DueAnswer>) {
     let _first = GoingFirst::new();
     let mut buffer = vec![0; OUT_HEADER + MOST_BYTES];
-    for DueAnswer { at_ns, unique, body } in receiver {
-        let due = Timespec { tv_sec: (at_ns / SECOND_NS) as i64, tv_nsec: (at_ns % SECOND_NS) as _ };
-        if monotonic_ns() < at_ns {
-            // Interrupted, it is early: signals do not reach these threads.
-            clock_nanosleep_absolute(ClockId::Monotonic, &due).ok();
-        }
-        let length = match body {
-            AnswerBody::Zeros(length) => length,
-            AnswerBody::Written(bytes) => {
-                buffer[OUT_HEADER..OUT_HEADER + 8].copy_from_slice(&u64::from(bytes).to_ne_bytes());
-                8
-            }
+    let mut waiting: BinaryHeap<Reverse<DueAnswer>> = BinaryHeap::new();
+    loop {
+        let left_ns = waiting.peek().map(|Reverse(next)| next.at_ns.saturating_sub(monotonic_ns()));
+        let received = match left_ns {
+            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(0) => Err(RecvTimeoutError::Timeout),
+            Some(left_ns) => receiver.recv_timeout(Duration::from_nanos(left_ns)),
         };
-        buffer[..OUT_HEADER].copy_from_slice(&header(unique, 0, length));
-        // A request that was given up is no longer known.
-        fuse.write_all(&buffer[..OUT_HEADER + length]).ok();
-        buffer[OUT_HEADER..OUT_HEADER + 8].fill(0);
+        match received {
+            Ok(answer) => waiting.push(Reverse(answer)),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(next) = waiting.peek_mut().filter(|next| next.0.at_ns <= monotonic_ns()) {
+                    answer(&mut fuse, &mut buffer, &PeekMut::pop(next).0);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
     }
+}
+
+fn answer(fuse: &mut &File, buffer: &mut [u8], DueAnswer { unique, body, .. }: &DueAnswer) {
+    let length = match body {
+        AnswerBody::Zeros(length) => *length,
+        AnswerBody::Written(bytes) => {
+            buffer[OUT_HEADER..OUT_HEADER + 8].copy_from_slice(&u64::from(*bytes).to_ne_bytes());
+            8
+        }
+    };
+    buffer[..OUT_HEADER].copy_from_slice(&header(*unique, 0, length));
+    // A request that was given up is no longer known.
+    fuse.write_all(&buffer[..OUT_HEADER + length]).ok();
+    buffer[OUT_HEADER..OUT_HEADER + 8].fill(0);
 }
 
 struct FuseRequests {

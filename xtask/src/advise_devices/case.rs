@@ -81,7 +81,13 @@ impl AdviseCase {
 }
 
 fn volume(iops: u64, latency_ms: u64) -> DiskLimits {
-    DiskLimits { latency: Duration::from_millis(latency_ms), iops, bytes_per_second: None, burst: None }
+    DiskLimits {
+        latency: Duration::from_millis(latency_ms),
+        spread_percent: 0,
+        iops,
+        bytes_per_second: None,
+        burst: None,
+    }
 }
 
 /// Volumes for a mean rate; `delayed` is the rate at which it is delayed, over the mean. Requests have 8 KiB.
@@ -108,7 +114,7 @@ fn closed_volumes(factor: f64) -> [(&'static str, DiskLimits); 3] {
 
 /// The name of a volume with these limits for `fathom advise`.
 pub fn candidate(limits: &DiskLimits) -> String {
-    let DiskLimits { latency, iops, bytes_per_second, burst } = limits;
+    let DiskLimits { latency, iops, bytes_per_second, burst, spread_percent: _ } = limits;
     let mut name = format!("sim:custom?iops={iops}&latency={}us", latency.as_micros());
     if let Some(burst) = burst {
         name += &format!("&burst_iops={}&bucket_ios={}", burst.iops, burst.capacity);
