@@ -126,6 +126,15 @@ pub(crate) fn doubts_of<'a>(
     })
 }
 
+/// The share of the time that CPU steal took from a test at most: it is counted over all CPUs, and may all have been that of one.
+/// `None` of other findings, and where it may have been all of the time.
+pub(crate) fn stolen_at_most(record: &RunRecord, found: &Finding) -> Option<f64> {
+    let stolen = found.evidence.get("steal_fraction")?.as_f64()?;
+    let cpus: u32 = record.header.hosts.iter().map(|host| host.cpus_online).sum();
+    let share = stolen * f64::from(cpus);
+    (found.id == FindingId::CpuSteal && cpus > 0 && share < 1.0).then_some(share)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

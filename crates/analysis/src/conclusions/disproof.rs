@@ -15,12 +15,17 @@ const UNLIMITED: f64 = 1.3;
 /// Bandwidths of one limit agree within this share.
 const SAME_BANDWIDTH: f64 = 0.03;
 
-/// The share by which the rate of a row must miss a need to disprove it: no less than it is uncertain.
-fn clear(row: &MeasuredRow) -> f64 {
-    CLEAR.max(row.interval)
-}
-
 impl Case<'_> {
+    /// Share of the time that doubts may have taken from a row; `None` where it disproves nothing.
+    fn withheld(&self, row: &MeasuredRow) -> Option<f64> {
+        if self.ignores_doubt { Some(0.0) } else { row.withheld }
+    }
+
+    /// The share by which the rate of a row must miss a need to disprove it: no less than it is uncertain, and what it lost.
+    fn clear(&self, row: &MeasuredRow) -> f64 {
+        1.0 - (1.0 - CLEAR.max(row.interval)) * (1.0 - self.withheld(row).unwrap_or(1.0))
+    }
+
     /// Shows that the volume cannot meet `need`.
     pub(super) fn disproved(&self, need: &UseNeed) -> Option<Proof> {
         let rows = || self.rows.iter().enumerate().filter(|(_, row)| self.bounds(row));
@@ -40,7 +45,7 @@ impl Case<'_> {
             SyncPattern::Each => !self.purpose.synced,
             SyncPattern::Some => true,
         };
-        (self.ignores_doubt || row.impeded.is_none())
+        self.withheld(row).is_some()
             && row.ops.iter().all(is_part)
             && (is_load || !is_synced && (!self.purpose.sequential || !row.is_random))
     }
@@ -71,7 +76,8 @@ impl Case<'_> {
     fn mixes_beyond(&self, row: &MeasuredRow, need: &UseNeed) -> Option<f64> {
         let streams = streams(self.purpose);
         let [reads, writes] = streams.as_slice() else { return None };
-        let rates = |stream: &Stream| Some(self.most(row, row.op(stream.is_read)?) / (1.0 - CLEAR));
+        let kept = (1.0 - CLEAR) * (1.0 - self.withheld(row)?);
+        let rates = |stream: &Stream| Some(self.most(row, row.op(stream.is_read)?) / kept);
         let full = [rates(reads)?, rates(writes)?];
         let iops = self.purpose.iops(need);
         let needed = [iops * reads.share, iops * writes.share];
@@ -113,7 +119,7 @@ impl Case<'_> {
     /// The rate is below the need although more outstanding I/Os would not raise it, or would take too long.
     fn too_slow(&self, row: &MeasuredRow, need: &UseNeed) -> Option<Proof> {
         let mixes = || self.mixes_beyond(row, need);
-        let by_rate = || self.beyond(row, need, 1.0 - (1.0 - clear(row)) / self.growth(row));
+        let by_rate = || self.beyond(row, need, 1.0 - (1.0 - self.clear(row)) / self.growth(row));
         let needed = by_rate().or_else(mixes).filter(|_| !row.is_paced)?;
         let outstanding = need.p99_ns.map(|ns| needed * ns as f64 / 1e9 * (1.0 + IN_FLIGHT));
         let is_deep = row.is_queue
@@ -140,16 +146,17 @@ impl Case<'_> {
         let streams = streams(self.purpose);
         let bytes = |op: &MeasuredOp| op.high * op.largest() as f64;
         let full = |is_read: bool| {
-            let is_full = |row: &&MeasuredRow| {
-                row.is_queue && row.ops.len() == 1 && (self.ignores_doubt || row.impeded.is_none())
-            };
+            let is_full =
+                |row: &&MeasuredRow| row.is_queue && row.ops.len() == 1 && self.withheld(row).is_some();
             let rows = self.rows.iter().filter(is_full);
             rows.filter_map(move |row| Some((row, row.op(is_read).filter(|op| op.blocks.len() == 1)?)))
         };
         streams.iter().find_map(|stream| {
             let needed = self.purpose.iops(need) * stream.share * self.purpose.mean_block();
-            let is_less = |op: &MeasuredOp| bytes(op) < needed * (1.0 - CLEAR);
-            full(stream.is_read).filter(|(_, op)| is_less(op)).find_map(|(row, op)| {
+            let is_less = |row: &MeasuredRow, op: &MeasuredOp| {
+                bytes(op) < needed * (1.0 - CLEAR) * (1.0 - self.withheld(row).unwrap_or(1.0))
+            };
+            full(stream.is_read).filter(|(row, op)| is_less(row, op)).find_map(|(row, op)| {
                 let is_same = |other: &MeasuredOp| {
                     other.largest() >= 2 * op.largest()
                         && (bytes(other) / bytes(op) - 1.0).abs() <= SAME_BANDWIDTH
@@ -170,11 +177,12 @@ impl Case<'_> {
         let smallest = self.purpose.blocks.iter().map(|(block, _)| *block).min()?;
         let is_load = row.is_load_of(self.purpose);
         let is_late = |op: &&MeasuredOp| {
-            (is_load || op.largest() <= smallest) && op.disproves_p99(limit_ns as f64 * (1.0 + CLEAR))
+            (is_load || op.largest() <= smallest)
+                && op.disproves_p99(limit_ns as f64 * (1.0 + CLEAR), self.withheld(row).unwrap_or(1.0))
         };
         let late = row.ops.iter().filter(is_late).max_by_key(|op| op.p99_ns())?;
         // A rate that may meet the need waits in a queue that the need has not.
-        let is_slower = !row.is_paced && self.beyond(row, need, clear(row)).is_some();
+        let is_slower = !row.is_paced && self.beyond(row, need, self.clear(row)).is_some();
         if !is_slower && !self.is_unloaded(at, late) {
             return None;
         }

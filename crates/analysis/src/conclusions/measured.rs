@@ -5,7 +5,7 @@ use fathom_record::{FindingId, Latency, PhaseOutcome, RunRecord, TestStatus};
 
 use super::samples::LatencySamples;
 use super::uses::Use;
-use crate::doubt::{FigureEffect, FindingDoubt, doubts_of};
+use crate::doubt::{FigureEffect, FindingDoubt, doubts_of, stolen_at_most};
 use crate::estimate::binomial_at_most;
 use crate::rows::{RecordRow, RowKind, rows};
 use crate::steady::before_fall::before_fall;
@@ -104,9 +104,12 @@ impl MeasuredOp {
         samples > 0 && binomial_at_most((beyond * all).ceil() as u64, samples, BEYOND_P99) < IMPROBABLE
     }
 
-    /// Whether the samples disprove that the 99th percentile is within `limit_ns`.
-    pub(super) fn disproves_p99(&self, limit_ns: f64) -> bool {
-        let (samples, share) = (self.samples(), self.share_beyond(limit_ns));
+    /// Whether the samples disprove that the 99th percentile is within `limit_ns`, where `withheld`, a share of the time, may have
+    /// delayed I/Os: on average it took that share of a latency, and from few of them a multiple of it (Markov's inequality).
+    pub(super) fn disproves_p99(&self, limit_ns: f64, withheld: f64) -> bool {
+        let late_by_it = withheld * self.mean_ns() / limit_ns;
+        let limit_ns = if withheld > 0.0 { 2.0 * limit_ns } else { limit_ns };
+        let (samples, share) = (self.samples(), self.share_beyond(limit_ns) - late_by_it);
         let beyond = (share * samples as f64).floor() as u64;
         if share <= BEYOND_P99 || beyond == 0 {
             return false;
@@ -133,6 +136,8 @@ pub(super) struct MeasuredRow {
     /// Why its figures may be better, or worse, than the volume.
     pub(super) flattered: Option<&'static FindingDoubt>,
     pub(super) impeded: Option<&'static FindingDoubt>,
+    /// Share of the time that this took at most; `None` where nothing bounds it.
+    pub(super) withheld: Option<f64>,
     /// Half of the 95 % interval of the mean rate, as a share of it.
     pub(super) interval: f64,
     /// Percent of reads, as planned.
@@ -238,6 +243,13 @@ impl MeasuredRow {
     }
 }
 
+/// The share of the time that findings took at most from a test whose figures they impede; `None` where nothing bounds it.
+fn withheld(record: &RunRecord, test: &str) -> Option<f64> {
+    let impeding = |effect: FigureEffect| effect.impedes() || effect == FigureEffect::Interrupts;
+    doubts_of(record, test, impeding)
+        .try_fold(0.0, |most: f64, (_, found)| Some(most.max(stolen_at_most(record, found)?)))
+}
+
 /// The complete rows of a record that moved data.
 pub(super) fn measured(record: &RunRecord) -> Vec<MeasuredRow> {
     let complete = |row: &RecordRow<'_>| row.test.status == TestStatus::Complete && row.is_uniform();
@@ -311,6 +323,7 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
         flattered: doubt(|effect| effect.flatters() || effect == FigureEffect::Interrupts)
             .or_else(|| exceeds_rule(row).then_some(&BEYOND_RULE)),
         impeded: doubt(|effect| effect.impedes() || effect == FigureEffect::Interrupts),
+        withheld: withheld(record, &row.test.id),
         interval: row.summary.stability.map_or(0.0, |stability| stability.mean_ci95_fraction),
         read_percent,
         ops,

@@ -1,6 +1,6 @@
 use fathom_model::plan::Mix;
 use fathom_model::{BlockSize, PerOp};
-use fathom_record::{BurstRate, Finding, FindingId, OwnRates, PublishedRates};
+use fathom_record::{BurstRate, Finding, FindingId, HostRecord, OwnRates, PublishedRates};
 
 use super::*;
 use crate::fixture::{self, TestLoad, record};
@@ -248,6 +248,24 @@ fn a_finding_weakens_only_the_verdict_that_it_would_falsify() {
             assert!(one.reason.ends_with(&format!("; in doubt: {} ({})", doubt.reason, doubt.id)), "{one:?}");
         }
     }
+}
+
+#[test]
+fn stolen_time_excuses_no_more_than_it_took() {
+    let with = |(iops, sync_ns): (f64, u64), stolen: f64| {
+        let mut run = commits(iops, sync_ns);
+        run.header.hosts = vec![HostRecord { cpus_online: 2, ..HostRecord::default() }];
+        let finding =
+            Finding { id: FindingId::CpuSteal, tests: vec!["commit".to_owned()], ..Finding::default() };
+        run.findings = vec![finding.with("steal_fraction", stolen)];
+        of(&run, "etcd").verdict
+    };
+    // A small etcd needs 20 IOPS within 50 ms.
+    let (slow, just_slow) = ((15.0, 65_000_000), (18.0, 55_000_000));
+    assert_eq!((with(slow, 0.04), with(just_slow, 0.0)), (Suitability::No, Suitability::No));
+    assert_eq!(with(just_slow, 0.04), Suitability::Inconclusive);
+    assert_eq!(with(slow, 0.45), Suitability::Inconclusive);
+    assert_eq!(with((900.0, 1_000_000), 0.45), Suitability::Yes);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use fathom_record::{ExpectationRecord, Finding, FindingId, PhaseOutcome, RunReco
 
 use super::interval;
 use crate::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind, Statistic};
-use crate::doubt::{FigureEffect, doubts_of};
+use crate::doubt::{FigureEffect, doubts_of, stolen_at_most};
 use crate::findings::instance_limit_of;
 use crate::plateau::AGREE;
 use crate::rows::RecordRow;
@@ -136,6 +136,14 @@ fn may_explain(case: &ExpectationCase<'_>, found: &Finding, bound: f64, best: f6
         // Later accesses are faster by so much.
         FindingId::FirstTouch => number("times_slower").is_none_or(|times| {
             case.comparison.holds(if case.is_rate() { best * times } else { best / times }, bound)
+        }),
+        FindingId::CpuSteal => stolen_at_most(case.record, found).is_none_or(|share| {
+            let kept = 1.0 - share;
+            match case.quantity.kind {
+                MetricKind::Iops | MetricKind::BytesPerSecond => case.comparison.holds(best / kept, bound),
+                MetricKind::Latency(_, Statistic::Mean) => case.comparison.holds(best * kept, bound),
+                MetricKind::Latency(..) => true,
+            }
         }),
         _ => true,
     }

@@ -1,6 +1,7 @@
 use fathom_model::Nanos;
 use fathom_record::{
-    CreditRecord, ExpectationConditions, ExpectationRecord, Finding, FindingId, RunRecord, ShareRecord,
+    CreditRecord, ExpectationConditions, ExpectationRecord, Finding, FindingId, HostRecord, RunRecord,
+    ShareRecord,
 };
 
 use crate::expectation::{ExpectationResult, is_missed, judge};
@@ -252,6 +253,7 @@ fn influences_excuse_no_more_than_they_can_have_caused() {
             let tests = vec!["t".to_owned()];
             let found = Finding { id: id.clone(), tests, ..Finding::default() }.with(name, share);
             run.findings = vec![found];
+            run.header.hosts = vec![HostRecord { cpus_online: 2, ..HostRecord::default() }];
             let judged = judged(&mut run, expectation);
             assert_eq!(judged.verdict.name(), expected, "{id} {share}: {judged:?}");
         };
@@ -277,6 +279,14 @@ fn influences_excuse_no_more_than_they_can_have_caused() {
     let p99 = |ns: f64| expectation("lat_ns.p99", "<=", ns, 0.0);
     check(FindingId::ForeignIo, foreign(0.03), p99(5e6), "inconclusive");
     check(FindingId::ForeignIo, foreign(0.001), p99(5e6), "missed");
+    // A twentieth of the time of two CPUs may all have been that of one.
+    let stolen = |share: f64| ("steal_fraction", share);
+    check(FindingId::CpuSteal, stolen(0.05), rate(1100.0), "inconclusive");
+    check(FindingId::CpuSteal, stolen(0.05), rate(1130.0), "missed");
+    check(FindingId::CpuSteal, stolen(0.05), mean(60e6), "inconclusive");
+    check(FindingId::CpuSteal, stolen(0.05), mean(50e6), "missed");
+    check(FindingId::CpuSteal, stolen(0.6), rate(5000.0), "inconclusive");
+    check(FindingId::CpuSteal, stolen(0.05), p99(5e6), "inconclusive");
 }
 
 #[test]
