@@ -181,7 +181,9 @@ fn the_environment_tells_which_interface_there_is() {
     let invalid = |name: &str| Err(format!("the launcher's environment has no valid {name}"));
     assert_eq!(found(&[]), Ok(None));
     assert_eq!(found(&[("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("SLURM_PROCID", "0")]), Ok(None));
-    let file = File::open("/dev/null").unwrap().as_raw_fd().to_string();
+    // Open until the end: another test could open a socket under its number.
+    let null = File::open("/dev/null").unwrap();
+    let file = null.as_raw_fd().to_string();
     for descriptor in ["-1", "1", "x", "1048570", &file] {
         assert_eq!(found(&[("PMI_FD", descriptor), ("PMI_RANK", "0"), ("PMI_SIZE", "2")]), invalid("PMI_FD"));
         // The socket of an outer launcher is not open in the processes of an inner one.
