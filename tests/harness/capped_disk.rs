@@ -130,6 +130,11 @@ impl CappedDisk {
         self.limiter().exhausted_after_ns().map(Duration::from_nanos)
     }
 
+    /// By how much at most `percent` of the answers were late, since the limits were set: what the machine withheld from the disk.
+    pub fn lateness(&self, percent: usize) -> Duration {
+        Duration::from_nanos(self.limiter().lateness_ns(percent))
+    }
+
     fn limiter(&self) -> MutexGuard<'_, Limiter> {
         self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
     }

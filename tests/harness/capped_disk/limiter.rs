@@ -24,6 +24,8 @@ pub(super) struct Limiter {
     last_ns: f64,
     first_ns: Option<f64>,
     exhausted_ns: Option<f64>,
+    /// How late each answer was, ns.
+    late_ns: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -88,6 +90,7 @@ impl Limiter {
             last_ns: 0.0,
             first_ns: None,
             exhausted_ns: None,
+            late_ns: Vec::new(),
         }
     }
 
@@ -113,6 +116,19 @@ impl Limiter {
         self.last_ns = at_ns;
         self.count += 1;
         (at_ns + self.latency_ns - self.spread_ns * (1.0 - uniform(self.count)).ln()) as u64
+    }
+
+    /// A request was answered so much later than it was complete.
+    pub(super) fn answered_late(&mut self, late_ns: u64) {
+        self.late_ns.push(late_ns);
+    }
+
+    /// By how much at most `percent` of the answers were late; 0 before the first.
+    pub(super) fn lateness_ns(&self, percent: usize) -> u64 {
+        let mut sorted = self.late_ns.clone();
+        sorted.sort_unstable();
+        let rank = (sorted.len() * percent).div_ceil(100).max(1);
+        sorted.get(rank - 1).copied().unwrap_or(0)
     }
 
     /// From the first request to the one for which credits were exhausted.
@@ -172,6 +188,14 @@ mod tests {
         assert!((mean - 3e6).abs() < 0.03e6 && took[0] >= 2 * MS, "{mean} {}", took[0]);
         // ln 2 of the mean excess.
         assert!((took[5_000] as f64 - 2.693e6).abs() < 0.03e6, "{}", took[5_000]);
+    }
+
+    #[test]
+    fn late_answers_are_counted_since_the_limits_were_set() {
+        let mut limiter = Limiter::new(&PLAIN, 0);
+        assert_eq!(limiter.lateness_ns(99), 0);
+        (1..=200).rev().for_each(|ns| limiter.answered_late(ns));
+        assert_eq!((limiter.lateness_ns(50), limiter.lateness_ns(99)), (100, 198));
     }
 
     #[test]

@@ -77,13 +77,16 @@ pub(super) fn start(fuse: File, size: u64, limiter: Arc<Mutex<Limiter>>) -> Vec<
         thread.spawn(work).expect("a thread can be started")
     };
     vec![
+        spawn("disk-answers", {
+            let limiter = limiter.clone();
+            Box::new(move || answer_when_due(&answers, &receiver, &limiter))
+        }),
         spawn("disk-requests", Box::new(move || FuseRequests { fuse, size, limiter, sender }.serve())),
-        spawn("disk-answers", Box::new(move || answer_when_due(&answers, &receiver))),
     ]
 }
 
 /// Answers requests when they complete.
-fn answer_when_due(mut fuse: &File, receiver: &Receiver<DueAnswer>) {
+fn answer_when_due(mut fuse: &File, receiver: &Receiver<DueAnswer>, limiter: &Mutex<Limiter>) {
     let _first = GoingFirst::new();
     let mut buffer = vec![0; OUT_HEADER + MOST_BYTES];
     let mut waiting: BinaryHeap<Reverse<DueAnswer>> = BinaryHeap::new();
@@ -98,7 +101,10 @@ fn answer_when_due(mut fuse: &File, receiver: &Receiver<DueAnswer>) {
             Ok(answer) => waiting.push(Reverse(answer)),
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(next) = waiting.peek_mut().filter(|next| next.0.at_ns <= monotonic_ns()) {
-                    answer(&mut fuse, &mut buffer, &PeekMut::pop(next).0);
+                    let due = PeekMut::pop(next).0;
+                    answer(&mut fuse, &mut buffer, &due);
+                    let late_ns = monotonic_ns().saturating_sub(due.at_ns);
+                    limiter.lock().unwrap_or_else(PoisonError::into_inner).answered_late(late_ns);
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return,

@@ -33,6 +33,8 @@ pub struct RunFigures {
     /// p50 and p99 of reads and of writes, ns.
     pub read_ns: [f64; 2],
     pub write_ns: [f64; 2],
+    /// By how much the disk was late, at the same percentiles, ns.
+    pub late_ns: [f64; 2],
     /// When credits were exhausted, from the first request on.
     pub exhausted_s: Option<f64>,
 }
@@ -65,6 +67,7 @@ pub fn measured(case: &AdviseCase) -> MeasuredCase {
         disk.limit(&limits);
         let mut figures = load(case, home.path(), disk.path());
         figures.exhausted_s = disk.exhausted_after().map(|after| after.as_secs_f64());
+        figures.late_ns = [50, 99].map(|percent| disk.lateness(percent).as_nanos() as f64);
         (name, candidate(&limits), figures)
     });
     MeasuredCase { is_closed: case.is_closed(), advice, head_s, has_lost, recorded, truths: truths.into() }
@@ -145,6 +148,7 @@ fn figures(document: &Value, log: &str, lead_s: f64) -> RunFigures {
         seconds: runtimes.into_iter().fold(0.0, f64::max) / 1e3 - lead_s,
         read_ns: of("0"),
         write_ns: of("1"),
+        late_ns: [0.0; 2],
         exhausted_s: None,
     }
 }
@@ -174,6 +178,7 @@ mod tests {
             seconds: 2.0,
             read_ns: [75.0, 149.0],
             write_ns: [20e9, 20e9],
+            late_ns: [0.0; 2],
             exhausted_s: None,
         };
         assert_eq!(figures(&document, &log, 1.0), expected);

@@ -40,16 +40,18 @@ fn candidate<'a>(advice: &'a Value, target: &str) -> &'a Value {
 
 /// Each figure: its name, the prediction and the truth, and whether they are near.
 fn figures(case: &MeasuredCase, found: &Value, truth: &RunFigures) -> Vec<Value> {
-    let mut all = vec![figure("rate", found["iops"].as_f64(), Some(recorded_rate(case, truth)), RATE)];
+    let rate = recorded_rate(case, truth);
+    let mut all = vec![figure("rate", found["iops"].as_f64(), Some((rate, rate)), RATE)];
     for (direction, latencies) in [("read", truth.read_ns), ("write", truth.write_ns)] {
-        for (percentile, latency) in ["p50", "p99"].into_iter().zip(latencies) {
+        for ((percentile, latency), late) in ["p50", "p99"].into_iter().zip(latencies).zip(truth.late_ns) {
             let prediction = found[direction][percentile].as_f64();
-            all.push(figure(&format!("{direction} {percentile}"), prediction, Some(latency), LATENCY));
+            let truth = Some((latency - late, latency));
+            all.push(figure(&format!("{direction} {percentile}"), prediction, truth, LATENCY));
         }
     }
     let exhausted = found["exhausted_ns"].as_f64().map(|ns| ns / 1e9 - case.head_s);
     if exhausted.is_some() || truth.exhausted_s.is_some() {
-        all.push(figure("exhausted", exhausted, truth.exhausted_s, EXHAUSTED));
+        all.push(figure("exhausted", exhausted, truth.exhausted_s.map(|s| (s, s)), EXHAUSTED));
     }
     all
 }
@@ -62,10 +64,16 @@ fn recorded_rate(case: &MeasuredCase, truth: &RunFigures) -> f64 {
     truth.ios / if case.is_closed { until_s } else { until_s.max(length_s) }
 }
 
-fn figure(name: &str, prediction: Option<f64>, truth: Option<f64>, most: f64) -> Value {
-    let error = prediction.zip(truth).map(|(prediction, truth)| prediction / truth - 1.0);
+/// `truth` is a range: what was measured, and that less the time by which the disk was late.
+fn figure(name: &str, prediction: Option<f64>, truth: Option<(f64, f64)>, most: f64) -> Value {
+    let error = prediction.zip(truth).map(|(prediction, (low, high))| {
+        let nearest = prediction.clamp(low.min(high), high);
+        prediction / nearest - 1.0
+    });
     let is_near = error.is_some_and(|error| error.abs() <= most);
-    json!({"figure": name, "predicted": prediction, "truth": truth, "error": error, "is_near": is_near})
+    let (low, measured) = (truth.map(|truth| truth.0), truth.map(|truth| truth.1));
+    json!({"figure": name, "predicted": prediction, "truth": measured, "truth_less_lateness": low, "error": error,
+        "is_near": is_near})
 }
 
 fn each<'a>(line: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
@@ -199,6 +207,7 @@ mod tests {
             seconds: 9.0,
             read_ns: [1e6, 4e6],
             write_ns: [1e6, 4e6],
+            late_ns: [0.0; 2],
             exhausted_s: Some(5.0),
         };
         MeasuredCase {
@@ -224,6 +233,11 @@ mod tests {
         assert_eq!(outside(&case(501.0, 4.3e6, Some(5.6e9))), none);
         assert_eq!(outside(&case(520.0, 4.3e6, Some(5.6e9))), ["rate"]);
         assert_eq!(outside(&case(500.0, 4.5e6, None)), ["read p99", "write p99", "exhausted"]);
+        // The disk was late by a tenth.
+        let mut late = case(500.0, 3.3e6, Some(5.5e9));
+        assert_eq!(outside(&late), ["read p99", "write p99"]);
+        late.truths[0].2.late_ns = [0.0, 0.4e6];
+        assert_eq!(outside(&late), none);
         let closed = MeasuredCase { is_closed: true, ..case(5_000.0 / 9.5, 4e6, Some(5.5e9)) };
         assert_eq!(outside(&closed), none);
     }
