@@ -361,6 +361,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     #[cold]
     fn idle(&mut self) -> Step {
         self.now = self.clock.now();
+        self.recorder.idle_ns = self.now;
         self.batching.forget_deficit();
         if !self.schedule.is_issuing() {
             return if self.feed.has_final_syncs() { Step::Progress } else { self.finish() };

@@ -90,6 +90,8 @@ pub(crate) struct Recorder {
     is_direct: bool,
     errors: BTreeMap<(Op, i32), u64>,
     failure: Option<WorkerFailure>,
+    /// When the worker last had no request to wait for, session ns.
+    pub idle_ns: u64,
     /// Requests that took longer than the latency that the queue depth is chosen for.
     pub slow_ios: u64,
     priorities: Priorities,
@@ -126,6 +128,7 @@ impl Recorder {
                 recorded: spec.records_priorities(),
                 of_lat: spec.priorities_are_of_lat,
             },
+            idle_ns: 0,
             slow_ios: 0,
             log: spec.log.clone().map(LogBuffer::new),
             responses: scheduled.then(|| Box::new(Responses::new(spec.depth.iodepth))),
@@ -343,8 +346,8 @@ impl Recorder {
     /// Publishes the offsets in flight at `now`, if the worker is stalled.
     #[cold]
     pub fn publish_stall(&self, slots: &Slots, now: u64) {
-        let since = now.saturating_sub(self.live.last_completion_ns.get());
-        if since >= STALL_NS {
+        let last = self.live.last_completion_ns.get().max(self.idle_ns);
+        if now.saturating_sub(last) >= STALL_NS {
             self.live.publish_stalled_offsets(now, slots.offsets_in_flight());
         }
     }
