@@ -329,8 +329,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             }
             Reaped::NothingBefore(time) => {
                 self.batching.found_none();
-                let blocked = Step::BlockedUntil(time.min(Nanos(until)));
-                Ok(if may_issue { Step::Progress } else { blocked })
+                Ok(if may_issue { Step::Progress } else { Step::BlockedUntil(time.min(Nanos(until))) })
             }
         }
     }

@@ -14,6 +14,9 @@ const SLOWER: f64 = 1.25;
 /// How many times as far apart as passes of one kind the two kinds must be, on a logarithmic scale: the few quick reads of a
 /// pass may take twice as long as those of another, and still a tenth of what first accesses take.
 const APART: f64 = 3.0;
+/// What each first pass must take longer than each later one, ns: passes of a fast device are as short as what a busy machine takes
+/// from one of them.
+const LONGER_NS: u64 = 10_000_000;
 /// Share of zero blocks that makes a part of a target.
 const PART: f64 = 0.1;
 /// Share from which on the whole of it counts.
@@ -72,7 +75,12 @@ fn slower(passes: &[PassRecord]) -> Option<(f64, f64)> {
     let within = spread(&first).max(spread(&again));
     let means = (mean(&first), mean(&again));
     let is_slower = least(&again) >= SLOWER * most(&first) && (means.1 / means.0).ln() >= APART * within;
-    (first.len() >= 2 && again.len() >= 2 && is_slower).then_some(means)
+    let times = |is_again: bool| {
+        let passes = passes.iter().filter(move |pass| pass.is_again == is_again && pass.ios > 0);
+        passes.map(|pass| pass.elapsed_ns)
+    };
+    let is_longer = times(false).min() >= times(true).max().map(|longest| longest + LONGER_NS);
+    (first.len() >= 2 && again.len() >= 2 && is_slower && is_longer).then_some(means)
 }
 
 /// Blocks of zeros: all of them, or those that are read faster than the others.
@@ -150,6 +158,23 @@ mod tests {
         // The few quick reads vary, and take a tenth of the time all the same.
         check([47, 600, 48, 1000], Some(16.8));
         assert_eq!(told(InspectionRecord::default()), []);
+    }
+
+    #[test]
+    fn first_accesses_are_not_judged_by_passes_as_short_as_a_disturbance() {
+        let check = |milliseconds: [u64; 4], is_found: bool| {
+            let passes = milliseconds.iter().enumerate().map(|(at, ms)| PassRecord {
+                iodepth: 1,
+                is_again: at % 2 == 1,
+                ios: 64,
+                elapsed_ns: ms * 1_000_000,
+            });
+            let found = told(InspectionRecord { passes: passes.collect(), ..Default::default() });
+            assert_eq!(!found.is_empty(), is_found, "{milliseconds:?}");
+        };
+        check([8, 3, 8, 3], false);
+        check([40, 28, 40, 31], false);
+        check([40, 28, 42, 30], true);
     }
 
     #[test]
