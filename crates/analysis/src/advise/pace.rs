@@ -33,6 +33,10 @@ const MOST_CHANCE: f64 = 0.5;
 /// by themselves have the squared variation of their distances (standard deviation over mean) for it where latencies are long (the
 /// asymptotic variance of a renewal process: Cox, Renewal Theory, 1962), so that regular ones need less.
 const LIMITED_BELOW: f64 = 0.5;
+/// A smaller variance may as well be none: whole numbers are outstanding.
+const LEAST_VARIANCE: f64 = 0.5;
+/// Longer distances, as multiples of the latency, tell no more of what is outstanding, and count as this: nothing is, after them.
+const LONGEST_DISTANCE: u64 = 2;
 /// Completions that are kept in mind.
 const MOST_KEPT: usize = 1 << 16;
 /// Of so many requests with a latency, at most one without: others say nothing of what followed them.
@@ -113,7 +117,8 @@ impl PaceCounter {
             self.unclaimed.drain(..MOST_KEPT / 2);
         }
         if self.first_ns.is_some() {
-            self.distances.record(at - self.last_ns);
+            let most = latency.get().saturating_mul(LONGEST_DISTANCE);
+            self.distances.record((at - self.last_ns).min(most));
         }
         self.first_ns = self.first_ns.or(Some(at));
         self.last_ns = at;
@@ -182,7 +187,9 @@ impl PaceCounter {
         let share = ((found - chance) / (1.0 - chance).max(1e-9)).max(self.woken_share());
         let mean = self.depth.0 as f64 / count;
         let variance = self.depth.1 as f64 / count - mean * mean;
-        let is_limited = mean >= 1.0 && variance / mean < LIMITED_BELOW * self.irregularity();
+        let by_themselves = mean * self.irregularity();
+        let is_limited =
+            mean >= 1.0 && by_themselves >= LEAST_VARIANCE && variance < LIMITED_BELOW * by_themselves;
         let serial = self.serial.pace();
         match share {
             share if share >= CLOSED_FROM => LoadPace::Closed,
@@ -253,6 +260,9 @@ mod tests {
         let at = |index: u64| index * 1_428_571 + index * 7919 % 40_000;
         let latency = |index: u64| 1_950_000 + index * 104_729 % 60_000;
         assert_eq!(pace((0..2000).map(|index| (at(index), latency(index)))), LoadPace::Open);
+        // The same after a while without any, as between the start of a recording and that of the load.
+        let late = |index: u64| at(index) + if index < 3 { 0 } else { 3_500_000_000 };
+        assert_eq!(pace((0..2000).map(|index| (late(index), 2 * latency(index)))), LoadPace::Open);
         // A day, by independent requests.
         let mut at = 0.0;
         let mut state = 1_u64;
