@@ -62,7 +62,7 @@ pub fn measured(case: &AdviseCase) -> MeasuredCase {
     let file = home.path().join("app.load");
     let (recorded, has_lost) = record(case, home.path(), &disk, &file);
     let advice = advice(case, home.path(), &file);
-    let head_s = head_s(home.path(), &file);
+    let head_s = head_s(home.path(), &file, lead_s(case));
     let truths = case.others.map(|(name, limits)| {
         disk.limit(&limits);
         let mut figures = load(case, home.path(), disk.path());
@@ -97,13 +97,19 @@ fn advice(case: &AdviseCase, home: &Path, file: &Path) -> Value {
     run(command.arg(format!("--current={current}"))).document()
 }
 
-/// Before the first request of the load: what is shorter is of others.
-fn head_s(home: &Path, file: &Path) -> f64 {
+/// Before the first request of the load, which begins `lead_s` after the run at the least: what is earlier or of another length is
+/// of others.
+fn head_s(home: &Path, file: &Path, lead_s: f64) -> f64 {
     let converted = run(fathom(home).args(["trace", "convert", "--file=/dev/null"]).arg(file));
+    first_s(&converted.stdout, lead_s).expect("the load was recorded")
+}
+
+/// When the first request of the load begins in an iolog, and not before `lead_s`.
+fn first_s(iolog: &str, lead_s: f64) -> Option<f64> {
     let length = format!(" {BLOCK}");
-    let first = converted.stdout.lines().find(|line| line.ends_with(&length));
-    let at_us = first.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
-    at_us.expect("the load was recorded") / 1e6
+    let requests = iolog.lines().filter(|line| line.ends_with(&length));
+    let times = requests.filter_map(|line| line.split(' ').next()?.parse::<f64>().ok());
+    times.map(|at_us| at_us / 1e6).find(|at_s| *at_s >= lead_s)
 }
 
 fn load(case: &AdviseCase, home: &Path, target: &Path) -> RunFigures {
@@ -117,8 +123,12 @@ fn load(case: &AdviseCase, home: &Path, target: &Path) -> RunFigures {
     command.arg("fio").args(arguments(case, &target, &log.display().to_string(), &latencies));
     let ended = Program::start(command.current_dir(home)).finish_within(LONGEST);
     ended.assert_code(0);
-    let lead_s = if case.is_closed() { 0.0 } else { LEAD_S };
-    figures(&ended.document(), &completion_log(logs.path()), lead_s)
+    figures(&ended.document(), &completion_log(logs.path()), lead_s(case))
+}
+
+/// How long after its run a load begins.
+fn lead_s(case: &AdviseCase) -> f64 {
+    if case.is_closed() { 0.0 } else { LEAD_S }
 }
 
 /// The lines of the logs of completion latencies of all clients.
@@ -165,6 +175,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_load_begins_with_its_first_request() {
+        let iolog =
+            "40000 /dev/null read 0 8192\n3100000 /dev/null read 0 4096\n3400000 /dev/null read 8 8192\n";
+        assert_eq!((first_s(iolog, 3.0), first_s(iolog, 0.0)), (Some(3.4), Some(0.04)));
+        assert_eq!(first_s("", 0.0), None);
+    }
 
     #[test]
     fn figures_of_a_document() {

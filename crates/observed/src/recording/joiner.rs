@@ -23,7 +23,8 @@ const MOST_EARLY: usize = 4096;
 const COUNTED_NS: u64 = 100_000_000;
 
 /// Joins issues and completions to requests. Events are given in the order of their times, but for those of a CPU that was taken
-/// away; a completion belongs to the oldest request in flight of its operation and offset.
+/// away; a completion belongs to the oldest request in flight of its operation and offset, or to the latest one where the kernel
+/// counts fewer in flight than are waited for.
 #[derive(Debug, Default)]
 pub struct RequestJoiner {
     /// Requests in flight, and those behind them.
@@ -126,19 +127,22 @@ impl RequestJoiner {
             return;
         };
         let mut newer = None;
-        while let Some(older) = self.at(number).and_then(|waiting| waiting.older)
+        // Of those that have waited longer one may be complete without a word of the kernel: then this completion is no other's.
+        while self.surplus.is_none()
+            && let Some(older) = self.at(number).and_then(|waiting| waiting.older)
             && older >= self.first
         {
             newer = Some(number);
             number = older;
         }
+        let older = self.at(number).and_then(|waiting| waiting.older.take());
         match newer {
             Some(newer) => {
                 if let Some(newer) = self.at(newer) {
                     newer.older = None;
                 }
             }
-            None => drop(self.latest.remove(&(op, offset))),
+            None => self.replace_latest((op, offset), older),
         }
         if let Some(waiting) = self.at(number) {
             let latency_ns = at_ns.saturating_sub(waiting.request.at_ns).max(1);
@@ -393,6 +397,25 @@ mod tests {
             })
         };
         assert_eq!((given_up(false), given_up(true)), (true, false));
+    }
+
+    #[test]
+    fn an_unreported_completion_takes_none_of_another_request() {
+        const MS: u64 = 1_000_000;
+        let mut joiner = RequestJoiner::default();
+        joiner.issued(request(0, 0));
+        joiner.issued(request(99 * MS, 4096));
+        // One is in flight, not two.
+        joiner.counted(1, 100 * MS);
+        joiner.completed(Op::Read, 4096, 101 * MS);
+        joiner.issued(request(700 * MS, 0));
+        joiner.completed(Op::Read, 0, 702 * MS);
+        joiner.counted(0, 800 * MS);
+        assert_eq!(
+            ready(&mut joiner, 800 * MS),
+            [(0, None), (99 * MS, Some(2 * MS)), (700 * MS, Some(2 * MS))]
+        );
+        assert!(joiner.latest.is_empty());
     }
 
     #[test]
