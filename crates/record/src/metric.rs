@@ -270,10 +270,15 @@ impl Metric {
 
     /// The direction that is meant in a test.
     pub fn direction_in(&self, summary: &TestSummary) -> MetricDirection {
+        self.direction_among([summary.read.is_some(), summary.write.is_some(), summary.trim.is_some()])
+    }
+
+    /// The direction that is meant where there are reads, writes and trims, or not.
+    pub fn direction_among(&self, [reads, writes, trims]: [bool; 3]) -> MetricDirection {
         let has = [
-            (summary.read.is_some(), MetricDirection::Read),
-            (summary.write.is_some(), MetricDirection::Write),
-            (summary.trim.is_some(), MetricDirection::Trim),
+            (reads, MetricDirection::Read),
+            (writes, MetricDirection::Write),
+            (trims, MetricDirection::Trim),
         ];
         let mut present = has.into_iter().filter(|(has, _)| *has).map(|(_, direction)| direction);
         self.direction.unwrap_or_else(|| match (present.next(), present.next()) {

@@ -110,10 +110,8 @@ impl Tally {
     fn end_slice(&mut self, end_ns: u64, credits: Option<f64>) {
         let start_ns = self.slice * self.slice_ns;
         let length_ns = self.slice_ns.min(end_ns.saturating_sub(start_ns)).max(1);
-        let of_slice = summary(&self.current, length_ns);
         let is_above = |limit: &LatencyLimit| {
-            any_value(&of_slice, &self.current, limit)
-                .is_some_and(|ns| !limit.comparison.holds(ns, limit.limit_ns))
+            any_value(&self.current, limit).is_some_and(|ns| !limit.comparison.holds(ns, limit.limit_ns))
         };
         if self.limits.iter().any(is_above) {
             self.above_ns += length_ns;
@@ -161,10 +159,11 @@ impl Tally {
 }
 
 /// The value of a latency in a slice, however few requests it has: a slice is no sample.
-fn any_value(of_slice: &TestSummary, sums: &[DirectionSums; 4], limit: &LatencyLimit) -> Option<f64> {
+fn any_value(sums: &[DirectionSums; 4], limit: &LatencyLimit) -> Option<f64> {
     let MetricKind::Latency(_, statistic) = limit.metric.kind else { return None };
     let mut lat = Latency::default();
-    let places: &[usize] = match limit.metric.direction_in(of_slice) {
+    let [reads, writes, trims, _] = sums.each_ref().map(|sums| sums.lat.samples() > 0);
+    let places: &[usize] = match limit.metric.direction_among([reads, writes, trims]) {
         MetricDirection::Read => &[0],
         MetricDirection::Write => &[1],
         MetricDirection::Trim => &[2],
