@@ -142,8 +142,9 @@ impl Slots {
     /// Offsets of the requests that are accepted and not completed.
     pub fn offsets_in_flight(&self) -> impl Iterator<Item = u64> + '_ {
         let waiting = self.unused().chain(self.batch.iter().copied());
-        let depth = self.free.len() + self.parked.len() + self.batch.len() + self.in_flight as usize;
-        let mut is_in_flight = vec![true; depth];
+        let all = self.free.len() + self.parked.len() + self.batch.len() + self.in_flight as usize;
+        let mut is_in_flight = vec![false; self.requests.len()];
+        is_in_flight[..all.min(self.requests.len())].fill(true);
         waiting.for_each(|slot| is_in_flight[slot as usize] = false);
         let slots = is_in_flight.into_iter().zip(&self.requests);
         slots.filter(|(is_in_flight, _)| *is_in_flight).map(|(_, request)| request.offset)

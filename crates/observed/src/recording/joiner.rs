@@ -127,7 +127,7 @@ impl RequestJoiner {
             return;
         };
         let mut newer = None;
-        // Of those that have waited longer one may be complete without a word of the kernel: then this completion is no other's.
+        // One that has waited for longer may be complete without an event: then this completion belongs to the latest request.
         while self.surplus.is_none()
             && let Some(older) = self.at(number).and_then(|waiting| waiting.older)
             && older >= self.first
