@@ -155,8 +155,8 @@ impl Running {
         let programs = COMMANDS.iter().zip(disks.iter().zip(&homes)).map(start).collect();
         let mut running = Running { disks, homes, programs };
         let has_ended = |running: &mut Running| running.programs.iter_mut().any(Program::has_ended);
-        // The sweep waits a moment before its first point, which takes a second.
-        let ended_early = wait_for(Duration::from_millis(900), || has_ended(&mut running));
+        // The inspection takes a second, and so does the first point of the sweep.
+        let ended_early = wait_for(Duration::from_millis(1600), || has_ended(&mut running));
         assert!(!ended_early, "a command is over before its device hangs");
         running.disks.iter().for_each(NbdDisk::hang);
         running

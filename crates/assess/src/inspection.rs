@@ -28,15 +28,15 @@ const BESIDE: u64 = ALIGNED / 2;
 /// Longest first pass of a kind, and longest pass.
 const PASS: Nanos = Nanos::from_millis(250);
 const LONGEST_PASS: Nanos = Nanos::from_secs(1);
-/// Rest before each, after which a limiter lets through the same: clearly longer than the 100 ms for which the kernel's throttle
-/// grants I/Os at a time.
-const REST: Nanos = Nanos::from_millis(150);
+/// Rest before each, after which a limiter lets through the same: longer than twice the 100 ms for which the kernel's throttle
+/// grants I/Os at a time. After 100 or 150 ms some passes take a grant more than others.
+const REST: Nanos = Nanos::from_millis(250);
 /// Blocks that are read one by one, this many in a row, and how long that may take.
 const BLOCKS: u64 = 64;
 const IN_A_ROW: usize = 8;
 const BLOCKS_TIME: Nanos = Nanos::from_secs(1);
 /// Usual time of everything.
-pub(crate) const INSPECTION_TIME: Nanos = Nanos::from_secs(3);
+pub(crate) const INSPECTION_TIME: Nanos = Nanos::from_secs(4);
 
 /// What the target of `site` shows; `None` where its content is known.
 pub(crate) fn inspect(site: &Site, session: &Session) -> Option<InspectionRecord> {
