@@ -110,7 +110,7 @@ fn the_highest_rate_under_an_objective_is_the_cap() {
     let device = LoopDevice::in_memory(128 * MIB);
     let cap = Cap { read_iops: Some(2000), ..Cap::default() };
     steadily(|| {
-        let arguments = ["--bs=4k", "--iodepth=1,64", "--budget=15", "--slo=mean<1s"];
+        let arguments = ["--bs=4k", "--iodepth=1,64", "--budget=18", "--slo=mean<1s"];
         let document = swept(&device, &cap, &arguments, 0)?;
         assert_eq!(document["slo"]["verdict"], "met");
         let offered = &document["offered"][0];

@@ -36,7 +36,7 @@ const BLOCKS: u64 = 64;
 const IN_A_ROW: usize = 8;
 const BLOCKS_TIME: Nanos = Nanos::from_secs(1);
 /// Usual time of everything.
-pub(crate) const INSPECTION_TIME: Nanos = Nanos::from_secs(4);
+pub(crate) const INSPECTION_TIME: Nanos = Nanos::from_secs(3);
 
 /// What the target of `site` shows; `None` where its content is known.
 pub(crate) fn inspect(site: &Site, session: &Session) -> Option<InspectionRecord> {
