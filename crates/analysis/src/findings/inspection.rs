@@ -64,9 +64,10 @@ fn first_touch(inspection: &InspectionRecord) -> Option<Finding> {
 
 /// Mean rates of first and of later accesses, where the first were slower.
 fn slower(passes: &[PassRecord]) -> Option<(f64, f64)> {
+    let of_kind =
+        |is_again: bool| passes.iter().filter(move |pass| pass.is_again == is_again && pass.ios > 0);
     let rates = |is_again: bool| -> Vec<f64> {
-        let passes = passes.iter().filter(|pass| pass.is_again == is_again && pass.ios > 0);
-        passes.map(|pass| pass.ios as f64 * 1e9 / pass.elapsed_ns.max(1) as f64).collect()
+        of_kind(is_again).map(|pass| pass.ios as f64 * 1e9 / pass.elapsed_ns.max(1) as f64).collect()
     };
     let (first, again) = (rates(false), rates(true));
     let least = |rates: &[f64]| rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -75,10 +76,7 @@ fn slower(passes: &[PassRecord]) -> Option<(f64, f64)> {
     let within = spread(&first).max(spread(&again));
     let means = (mean(&first), mean(&again));
     let is_slower = least(&again) >= SLOWER * most(&first) && (means.1 / means.0).ln() >= APART * within;
-    let times = |is_again: bool| {
-        let passes = passes.iter().filter(move |pass| pass.is_again == is_again && pass.ios > 0);
-        passes.map(|pass| pass.elapsed_ns)
-    };
+    let times = |is_again: bool| of_kind(is_again).map(|pass| pass.elapsed_ns);
     let is_longer = times(false).min() >= times(true).max().map(|longest| longest + LONGER_NS);
     (first.len() >= 2 && again.len() >= 2 && is_slower && is_longer).then_some(means)
 }
