@@ -33,7 +33,7 @@ fn findings(plan: &VerifyPlan, block: &mut [u8], offset: u64, seed: Option<u64>)
 fn every_method_accepts_its_own_blocks() {
     for method in methods() {
         for (len, interval, offset) in
-            [(4096, 0, 0), (1003, 0, 0), (4096, 1024, 0), (4096, 1024, 300), (8192, 0, 2000)]
+            [(4096, 0, 0), (1003, 0, 0), (4096, 1024, 0), (4096, 1024, 300), (8192, 0, 2000), (765, 255, 0)]
         {
             let plan = VerifyPlan { interval, offset, ..plan(method) };
             let mut block = written(&plan, len, 8192, SEED);
@@ -118,17 +118,15 @@ proptest! {
     #[test]
     fn blocks_of_any_length_are_accepted_and_any_bytes_are_checked_without_panic(
         method in 0..VerifyMethod::NAMED.len(),
-        len in 168..5000usize,
-        interval in 0..2000u32,
+        (len, parts) in (168..2000usize, 1..5usize),
+        has_interval in any::<bool>(),
         offset in 0..600u32,
         bytes in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
+        let interval = if has_interval { len as u32 } else { 0 };
         let plan = VerifyPlan { interval, offset, ..plan(VerifyMethod::NAMED[method].1) };
-        let mut block = written(&plan, len, 512, SEED);
-        let fits = interval_of(&plan, len) >= plan.method.header_len();
-        if fits {
-            prop_assert_eq!(findings(&plan, &mut block, 512, Some(SEED)), []);
-        }
+        let mut block = written(&plan, len * parts, 512, SEED);
+        prop_assert_eq!(findings(&plan, &mut block, 512, Some(SEED)), []);
         let mut bytes = bytes;
         findings(&plan, &mut bytes, 0, None);
     }

@@ -33,9 +33,12 @@ pub(super) fn is_changed(data: &[u8], from: usize, seed: u64) -> bool {
         }
         word = word.wrapping_mul(FACTOR);
     }
+    // The last bytes end the block, or an interval that ends within a group.
     let mut end = [0; GROUP];
     fill_rest(&mut end[..rest.len()], word);
-    let differs = *rest != end[..rest.len()] && rest.iter().any(|&byte| byte != rest[0]);
+    let differs = *rest != end[..rest.len()]
+        && *rest != group_of(word)[..rest.len()]
+        && rest.iter().any(|&byte| byte != rest[0]);
     same > groups.len() / 2 && (changed > 0 || differs)
 }
 
