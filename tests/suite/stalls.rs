@@ -135,7 +135,7 @@ const COMMANDS: [(&str, &[&str]); 3] = [
     ("ping", &["--json", "-i", "100ms", "-w", "24s"]),
 ];
 
-/// The commands of [`COMMANDS`], each on its own disk and in its measured part.
+/// Commands, each on its own disk, which hangs.
 struct Running {
     disks: Vec<NbdDisk>,
     homes: Vec<tempfile::TempDir>,
@@ -143,20 +143,25 @@ struct Running {
 }
 
 impl Running {
+    /// In their measured part: the inspection takes a second, and so does the first point of the sweep.
     fn start() -> Self {
-        let disks: Vec<NbdDisk> = COMMANDS.iter().map(|_| disk()).collect();
-        let homes: Vec<tempfile::TempDir> = COMMANDS.iter().map(|_| scratch()).collect();
+        Running::begin(&COMMANDS, Duration::from_millis(1600))
+    }
+
+    /// `commands`, whose disks hang after a while.
+    fn begin(commands: &[(&str, &[&str])], hang_after: Duration) -> Self {
+        let disks: Vec<NbdDisk> = commands.iter().map(|_| disk()).collect();
+        let homes: Vec<tempfile::TempDir> = commands.iter().map(|_| scratch()).collect();
         let start = |((name, words), (disk, home)): (&(&str, &[&str]), (&NbdDisk, &tempfile::TempDir))| {
             std::fs::write(home.path().join("suite.toml"), SUITE).expect("the directory is new and ours");
             let mut command = fathom(home.path());
             command.current_dir(home.path()).arg(name).args(*words).arg(disk.path());
             Program::start(&mut command)
         };
-        let programs = COMMANDS.iter().zip(disks.iter().zip(&homes)).map(start).collect();
+        let programs = commands.iter().zip(disks.iter().zip(&homes)).map(start).collect();
         let mut running = Running { disks, homes, programs };
         let has_ended = |running: &mut Running| running.programs.iter_mut().any(Program::has_ended);
-        // The inspection takes a second, and so does the first point of the sweep.
-        let ended_early = wait_for(Duration::from_millis(1600), || has_ended(&mut running));
+        let ended_early = wait_for(hang_after, || has_ended(&mut running));
         assert!(!ended_early, "a command is over before its device hangs");
         running.disks.iter().for_each(NbdDisk::hang);
         running
@@ -241,6 +246,30 @@ fn commands_on_unresponsive_devices_end_after_a_signal() {
         ended.assert_code(130);
         let all = format!("{}{}", ended.stdout, ended.stderr);
         assert!(all.contains("stuck"), "{name} does not name the thread:\n{ended}");
+    }
+}
+
+/// The inspection before the tests reads the target as well.
+#[test]
+fn a_hang_during_the_inspection_is_told_of_and_a_signal_ends_it() {
+    need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
+    let _capped = measuring_capped();
+    let Running { disks, mut programs, .. } = Running::begin(&COMMANDS[..2], Duration::from_millis(400));
+    let is_told = wait_for(Duration::from_secs(10), || {
+        programs.iter().all(|program| program.stderr().contains("no I/O completed for 1 s, 1 in flight"))
+    });
+    programs.iter().for_each(|program| program.signal(Signal::INT));
+    // Five seconds, and as many again for a machine that does much else.
+    let is_document = |program: &Program| serde_json::from_str::<Value>(&program.stdout()).is_ok();
+    let is_reported =
+        wait_for(Duration::from_secs(10), || programs.iter_mut().all(|program| is_document(program)));
+    let said: Vec<String> = programs.iter().map(|program| program.stdout() + &program.stderr()).collect();
+    disks.iter().for_each(NbdDisk::resume);
+    assert!(is_told && is_reported, "told: {is_told}, reported: {is_reported}\n{said:#?}");
+    for program in programs {
+        let ended = program.finish();
+        ended.assert_code(130);
+        assert_eq!(ended.document()["run"]["status"], "incomplete", "{ended}");
     }
 }
 

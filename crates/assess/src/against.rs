@@ -203,7 +203,7 @@ fn begin<'a>(
                 lay_out(&layout, session, observer, &mut header.notes)?
             }
         };
-        header.conditions.target.inspection = inspected(side, session)?;
+        header.conditions.target.inspection = inspected(side, &header, session, observer)?;
         lanes.push(Lane { plan: side, header, run: None, runs: Vec::new() });
     }
     Ok(lanes)

@@ -41,7 +41,7 @@ pub fn run(
         size = size.min(lay_out(&layout, session, observer, &mut header.notes)?);
     }
     header.size_bytes = size;
-    header.conditions.target.inspection = inspected(plan, session)?;
+    header.conditions.target.inspection = inspected(plan, &header, session, observer)?;
     header.job_text = plan.tests.iter().map(|test| plan.fio_command(test, size) + "\n").collect();
     let mut steps = Steps::begin(header, &plan.settings.run, session, observer);
     steps.of = Some(plan.tests.len());
@@ -67,14 +67,16 @@ pub fn run(
 /// What the only target shows, where a test reads it.
 pub(crate) fn inspected(
     plan: &BenchPlan,
+    header: &RunHeader,
     session: &Session,
+    observer: &mut dyn StepObserver,
 ) -> Result<Option<InspectionRecord>, AssessError> {
     let [PlannedTarget { target, .. }] = plan.targets.as_slice() else { return Ok(None) };
     if !plan.tests.iter().any(|test| test.reads() && test.skip.is_none()) {
         return Ok(None);
     }
     let site = Site::on(target.clone(), &plan.settings.run, Nanos(0))?;
-    Ok(inspect(&site, session))
+    Ok(inspect(&site, header, session, observer))
 }
 
 pub(crate) fn header(plan: &BenchPlan, session: &Session) -> RunHeader {

@@ -17,7 +17,9 @@ use crate::steps::{MeasurementStep, StepObserver};
 pub enum MeasurementEvent {
     /// A test's own run goes on, or a file is laid out.
     Run(RunEvent),
-    /// The target is ready; measuring begins.
+    /// The target is ready, and is inspected before measuring begins.
+    Inspecting(Box<RunHeader>),
+    /// Measuring begins.
     Begun(Box<RunHeader>),
     /// A test begins.
     StepBegun(MeasurementStep),
@@ -59,8 +61,8 @@ pub enum MeasurementEnd<T = RunRecord> {
     GivenUp {
         /// What it is stuck in.
         note: String,
-        /// The tests that had ended; `None` where measuring had not begun. Of runs that are measured in turns the first that had
-        /// not ended; the keeper received each.
+        /// The tests that had ended; `None` where the target was not ready. Of runs that are measured in turns the first that had
+        /// not ended; the keeper received each that had begun.
         record: Option<Box<RunRecord>>,
     },
 }
@@ -86,18 +88,23 @@ pub fn follow<T: Send + 'static>(
     observer: &mut dyn StepObserver,
 ) -> Result<MeasurementEnd<T>, AssessError> {
     let mut partial: BTreeMap<usize, RunRecord> = BTreeMap::new();
-    let mut lane = 0;
+    let (mut lane, mut inspected) = (0, None);
     loop {
         match handle.wait() {
             Progress::Waiting => {}
             Progress::Ended(ended) => return ended.map(MeasurementEnd::Ended),
             Progress::Stuck(state) => {
                 let note = stuck_note(&state);
-                let mut first = None;
+                let mut first: Option<Box<RunRecord>> = None;
                 for (lane, record) in partial {
                     let record = incomplete(record, handle.stop_reason(), note.clone());
                     keeper.lane(lane);
                     keeper.end(&record);
+                    first.get_or_insert(Box::new(record));
+                }
+                if let Some(header) = inspected {
+                    let record = RunRecord { header, ..RunRecord::default() };
+                    let record = incomplete(record, handle.stop_reason(), note.clone());
                     first.get_or_insert(Box::new(record));
                 }
                 return Ok(MeasurementEnd::GivenUp { note, record: first });
@@ -105,6 +112,7 @@ pub fn follow<T: Send + 'static>(
             Progress::Event(event) => {
                 event.tell(observer);
                 match event {
+                    MeasurementEvent::Inspecting(header) => inspected = Some(*header),
                     MeasurementEvent::Begun(header) => {
                         keeper.begin(&header);
                         partial.insert(lane, RunRecord { header: *header, ..RunRecord::default() });
@@ -154,6 +162,7 @@ impl MeasurementEvent {
     pub fn tell(&self, observer: &mut dyn StepObserver) {
         match self {
             MeasurementEvent::Run(event) => event.tell(observer),
+            MeasurementEvent::Inspecting(header) => observer.inspecting(header),
             MeasurementEvent::Begun(header) => observer.begun(header),
             MeasurementEvent::StepBegun(step) => observer.step_begun(step),
             MeasurementEvent::RoundBegun(index, so_far) => observer.round_begun(*index, so_far),
@@ -173,6 +182,10 @@ impl From<RunEvent> for MeasurementEvent {
 }
 
 impl<T> StepObserver for EventSender<MeasurementEvent, T> {
+    fn inspecting(&mut self, header: &RunHeader) {
+        self.tell(MeasurementEvent::Inspecting(Box::new(header.clone())));
+    }
+
     fn begun(&mut self, header: &RunHeader) {
         self.tell(MeasurementEvent::Begun(Box::new(header.clone())));
         self.settle();
@@ -227,6 +240,25 @@ mod tests {
         fn append(&mut self, test: &TestRecord) {
             self.0.push(test.id.clone());
         }
+    }
+
+    #[test]
+    fn a_thread_that_gets_stuck_in_the_inspection_leaves_a_record_without_tests() {
+        let (release, released) = channel::<()>();
+        let control = RunControl::default();
+        let stop = control.stop_handle();
+        let handle = begin_measurement(control, move |_, observer| {
+            observer.inspecting(&RunHeader { target: "sda".to_owned(), ..RunHeader::default() });
+            stop.request("signal 2");
+            let _ = released.recv();
+            Ok(RunRecord::default())
+        });
+        let mut kept = Kept::default();
+        let end = follow(handle.expect("a thread"), &mut kept, &mut ()).expect("it began");
+        drop(release);
+        let MeasurementEnd::GivenUp { note, record: Some(record) } = end else { panic!("{end:?}") };
+        assert_eq!((record.status, record.header.target.as_str()), (TestStatus::Incomplete, "sda"));
+        assert_eq!((record.header.notes, kept.0), (vec![note], Vec::new()), "what has not begun is not kept");
     }
 
     /// A measurement that has made one test and then hangs, or ends.

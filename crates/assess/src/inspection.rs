@@ -3,12 +3,14 @@
 
 use fathom_analysis::surface::scan::ByteRange;
 use fathom_model::Nanos;
-use fathom_record::{BlockRecord, InspectionRecord, PassRecord, TestRecord, TestSummary};
-use fathom_runner::Session;
+use fathom_record::{BlockRecord, InspectionRecord, PassRecord, RunHeader, TestRecord, TestSummary};
+use fathom_runner::{RunObserver, Session};
+use fathom_stats::Snapshot;
 
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, size_word, time_word};
 use crate::site::Site;
+use crate::steps::StepObserver;
 use crate::surface::reader::SurfaceReader;
 use crate::target::BenchTarget;
 
@@ -38,8 +40,28 @@ const BLOCKS_TIME: Nanos = Nanos::from_secs(1);
 /// Usual time of everything.
 pub(crate) const INSPECTION_TIME: Nanos = Nanos::from_secs(3);
 
-/// What the target of `site` shows; `None` where its content is known.
-pub(crate) fn inspect(site: &Site, session: &Session) -> Option<InspectionRecord> {
+/// Receives of the inspection, which is no measurement, only that nothing completes, and that this is over.
+struct Stalls<'a> {
+    observer: &'a mut dyn StepObserver,
+    is_stalled: bool,
+}
+
+impl RunObserver for Stalls<'_> {
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        let was_stalled = std::mem::replace(&mut self.is_stalled, snapshot.stalled_ns > 0);
+        if was_stalled || self.is_stalled {
+            self.observer.snapshot(snapshot);
+        }
+    }
+}
+
+/// What the target of `site` shows, for the run of `header`; `None` where its content is known.
+pub(crate) fn inspect(
+    site: &Site,
+    header: &RunHeader,
+    session: &Session,
+    observer: &mut dyn StepObserver,
+) -> Option<InspectionRecord> {
     let has_penalty = match &site.target {
         // A test file was written just before.
         BenchTarget::Directory { .. } => return None,
@@ -47,12 +69,14 @@ pub(crate) fn inspect(site: &Site, session: &Session) -> Option<InspectionRecord
         BenchTarget::Simulated(volume) => volume.model.first_touch.is_some(),
         BenchTarget::File { .. } | BenchTarget::BlockDevice { .. } => true,
     };
+    observer.inspecting(header);
+    let stalls = &mut Stalls { observer, is_stalled: false };
     let block_size_bytes = BLOCK.max(site.unit);
     let passes = match has_penalty {
         true => KINDS
             .iter()
             .zip(0..)
-            .flat_map(|(kind, at)| passes(site, block_size_bytes, (*kind, at), session))
+            .flat_map(|(kind, at)| passes(site, block_size_bytes, (*kind, at), session, stalls))
             .collect(),
         false => Vec::new(),
     };
@@ -66,6 +90,7 @@ fn passes(
     block: u64,
     ((depth, least, most), kind): ((u32, u64, u64), u64),
     session: &Session,
+    stalls: &mut Stalls<'_>,
 ) -> Vec<PassRecord> {
     let part = site.size / PARTS / PIECE * PIECE;
     let mut passes: Vec<PassRecord> = Vec::new();
@@ -90,7 +115,7 @@ fn passes(
             seed_pair(site.seed, at),
         ]);
         let name = "inspection";
-        let test: TestRecord = measure(name.to_owned(), name.to_owned(), options, session, &mut ());
+        let test: TestRecord = measure(name.to_owned(), name.to_owned(), options, session, stalls);
         let summary = TestSummary::new(&test);
         let ios = summary.total.map_or(0, |total| total.ios);
         passes.push(PassRecord { iodepth: depth, is_again, ios, elapsed_ns: summary.measured_ns });
@@ -101,7 +126,8 @@ fn passes(
 /// Some blocks from all over a real target, read one by one.
 fn blocks(site: &Site, block: u64, session: &Session) -> Vec<BlockRecord> {
     let is_block_device = matches!(site.target, BenchTarget::BlockDevice { .. });
-    if session.is_simulated() {
+    // To open it may take as long as the device does not respond.
+    if session.is_simulated() || session.stop_handle().is_requested() {
         return Vec::new();
     }
     let reader = SurfaceReader::open(&site.file, site.size, is_block_device, true, block as usize);

@@ -25,7 +25,9 @@ pub struct MeasurementStep {
 
 /// Receives the events of such a run. Every method is optional.
 pub trait StepObserver: RunObserver {
-    /// The target is ready; measuring begins.
+    /// The target is ready, and is inspected before measuring begins.
+    fn inspecting(&mut self, _header: &RunHeader) {}
+    /// Measuring begins.
     fn begun(&mut self, _header: &RunHeader) {}
     /// A measurement begins.
     fn step_begun(&mut self, _step: &MeasurementStep) {}

@@ -217,7 +217,7 @@ pub fn sweep_by(
     });
     let mut header = plan.site.begin(activity, &plan.settings.run, session, observer)?;
     if plan.spec.patterns.iter().any(|pattern| !pattern.writes()) {
-        header.conditions.target.inspection = inspect(&plan.site, session);
+        header.conditions.target.inspection = inspect(&plan.site, &header, session, observer);
     }
     let budget_ns = plan.spec.budget_ns.saturating_sub(session.now() - began);
     let spec = SweepSpec { budget_ns, ..plan.spec.clone() };

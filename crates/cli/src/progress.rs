@@ -152,6 +152,11 @@ fn mega(bytes: f64, units: UnitSystem) -> String {
 }
 
 impl StepObserver for BenchProgress {
+    fn inspecting(&mut self, _header: &RunHeader) {
+        self.display.bar.set_prefix("inspection");
+        self.display.bar.set_message("");
+    }
+
     fn begun(&mut self, header: &RunHeader) {
         self.display.bar.set_prefix("");
         self.display.bar.set_message("");

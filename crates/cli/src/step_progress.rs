@@ -69,6 +69,11 @@ impl RunObserver for StepProgress {
 }
 
 impl StepObserver for StepProgress {
+    fn inspecting(&mut self, _header: &RunHeader) {
+        self.display.bar.set_prefix("inspection");
+        self.display.bar.set_message("");
+    }
+
     fn begun(&mut self, header: &RunHeader) {
         self.display.bar.set_prefix("");
         self.display.bar.set_message("");

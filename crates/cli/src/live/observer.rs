@@ -90,6 +90,10 @@ impl<O: RunObserver> RunObserver for LiveObserver<O> {
 }
 
 impl<O: StepObserver> StepObserver for LiveObserver<O> {
+    fn inspecting(&mut self, header: &RunHeader) {
+        self.progress.inspecting(header);
+    }
+
     fn begun(&mut self, header: &RunHeader) {
         self.progress.begun(header);
         if let Some(hub) = &self.hub {
