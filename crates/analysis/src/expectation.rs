@@ -34,6 +34,9 @@ pub struct ExpectationResult {
     pub verdict: CriterionVerdict,
     /// What a verdict of met or missed rests on: by how much it is missed, or how much time a share covers.
     pub basis: Option<String>,
+    /// How long the rate lasts that the value is, and what remains, where that is known and misses the expectation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<String>,
     /// Full seconds that were measured.
     #[serde(rename = "full_seconds")]
     pub seconds: u64,

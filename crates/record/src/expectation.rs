@@ -63,6 +63,9 @@ pub struct ExpectationConditions {
     /// The rate of the machine while its burst credits last, where that is higher: a rate above the limit was reached with them.
     #[serde(skip_serializing_if = "is_default")]
     pub instance_maximum: Option<f64>,
+    /// The rate has to be held indefinitely: one that lasts as long as burst credits remain does not meet it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sustained: bool,
     /// It applies while burst credits remain.
     #[serde(skip_serializing_if = "is_default")]
     pub credit: Option<CreditRecord>,

@@ -8,7 +8,9 @@ use super::ExpectationResult;
 use super::conditions::ExpectationCase;
 use super::interval::{self, LEAST_SECONDS};
 use super::judge::compare;
-use crate::criterion::CriterionVerdict;
+use crate::criterion::{CriterionVerdict, MetricKind};
+use crate::say::count;
+use crate::steady::rate_duration::rate_duration;
 
 pub(super) fn judge(
     case: &ExpectationCase<'_>,
@@ -52,6 +54,41 @@ pub(super) fn judge(
         Some(interval) => compare(case, interval, ExpectationResult { measured: Some(mean), ..result }),
         None => inconclusive("too little was measured while burst credits remained", None),
     }
+}
+
+/// `result`, which a rate may meet only as long as burst credits remain: by the published rule of its volume, or because it fell
+/// afterwards. One that has to be held indefinitely is missed by it.
+pub(super) fn while_credits_remain(
+    case: &ExpectationCase<'_>,
+    result: ExpectationResult,
+) -> ExpectationResult {
+    let ExpectationCase { row, expectation, quantity, comparison, .. } = *case;
+    let is_concerned = case.is_rate() && comparison.wants_more() && expectation.conditions.credit.is_none();
+    if !is_concerned || !result.verdict.is_met() {
+        return result;
+    }
+    let duration = rate_duration(&row.test);
+    let (Some(after_iops), Some(measured), Some(total)) =
+        (duration.after_burst(), quantity.of(&row.summary), row.summary.total.as_ref())
+    else {
+        return result;
+    };
+    // What remains is as much less of every direction, and of its bytes.
+    let remains = |iops: f64| measured * iops / total.iops.max(f64::MIN_POSITIVE);
+    if comparison
+        .holds(remains(after_iops), comparison.bound(expectation.value, expectation.tolerance_percent))
+    {
+        return result;
+    }
+    let figure = |iops: f64| match quantity.kind {
+        MetricKind::Iops => format!("{} IOPS", count(remains(iops))),
+        kind => kind.figure_beside(remains(iops), expectation.value),
+    };
+    let verdict = match expectation.conditions.sustained {
+        true => CriterionVerdict::Missed,
+        false => result.verdict,
+    };
+    ExpectationResult { verdict, lasting: Some(duration.text_with(figure)), ..result }
 }
 
 /// How long the credits take to refill.

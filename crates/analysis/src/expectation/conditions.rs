@@ -49,7 +49,7 @@ fn doubt(reason: impl Into<String>, remedy: &str) -> Option<Doubt> {
 }
 
 impl ExpectationCase<'_> {
-    fn is_rate(&self) -> bool {
+    pub(super) fn is_rate(&self) -> bool {
         !matches!(self.quantity.kind, MetricKind::Latency(..))
     }
 

@@ -27,6 +27,7 @@ pub(super) fn judge_one(
         interval: None,
         verdict,
         basis: None,
+        lasting: None,
         seconds: 0,
     };
     let because = |reason: String| with_verdict(CriterionVerdict::inconclusive(reason, None));
@@ -48,7 +49,8 @@ pub(super) fn judge_one(
     let direction = quantity.direction_in(&row.summary);
     let case = ExpectationCase { record, rows, row, expectation, quantity, direction, comparison };
     let measured_s: f64 = row.seconds.iter().map(|second| second.elapsed_ns as f64 / 1e9).sum();
-    ExpectationResult { seconds: measured_s.round() as u64, ..of_case(&case, with_verdict) }
+    let judged = burst::while_credits_remain(&case, of_case(&case, with_verdict));
+    ExpectationResult { seconds: measured_s.round() as u64, ..judged }
 }
 
 fn of_case(
@@ -97,7 +99,7 @@ pub(super) fn longer_run() -> String {
 /// of other rates and metrics.
 fn after_fall(case: &ExpectationCase<'_>, result: &ExpectationResult) -> Option<ExpectationResult> {
     let ExpectationCase { row, expectation, quantity, direction, comparison, .. } = *case;
-    if !matches!(quantity.kind, MetricKind::Iops | MetricKind::BytesPerSecond) {
+    if !case.is_rate() {
         return None;
     }
     let timed = interval::timed_rates(&row.test, quantity.kind, direction);
@@ -111,8 +113,8 @@ fn after_fall(case: &ExpectationCase<'_>, result: &ExpectationResult) -> Option<
     let figure = |value: f64| quantity.kind.figure_beside(value, expectation.value);
     let lasted = before.iter().map(|(_, seconds)| seconds * 1e9).sum::<f64>();
     let side = if comparison.wants_more() { "fell" } else { "changed" };
-    let basis = format!("the rate {side} to {} after {}", figure(rate), seconds(lasted as u64));
-    Some(ExpectationResult { basis: Some(basis), ..judged })
+    let lasting = format!("the rate {side} to {} after {}", figure(rate), seconds(lasted as u64));
+    Some(ExpectationResult { lasting: Some(lasting), ..judged })
 }
 
 /// Compares a confidence interval with the bound, and takes the conditions into account.

@@ -158,6 +158,7 @@ fn rates(
                 depth: asked.map(|per_iops| per_iops * requests * binding.cost),
                 instance_limit: machine.map(|(limit, _)| limit * per_request),
                 instance_maximum: machine.and_then(|(_, most)| most).map(|most| most * per_request),
+                sustained: credit.is_none(),
                 credit,
                 ..ExpectationConditions::default()
             },
@@ -358,6 +359,8 @@ mod tests {
         let io1 =
             specified("aws-io1-2012?size=100GiB&iops=1000", &reads(4096, false, 1)).remove(0).conditions;
         assert_eq!((io1.depth, io1.block_size_bytes), (Some(5.0), Some(4096)));
+        let gp2 = specified("aws-gp2-2016?size=50GiB", &reads(4096, false, 64));
+        assert_eq!(gp2.iter().map(|one| one.conditions.sustained).collect::<Vec<_>>(), [true, true, false]);
         let behind = specified("custom?iops=5000&instance_iops=4000", &reads(4096, false, 64)).remove(0);
         assert_eq!((behind.value, behind.conditions.instance_limit), (5000.0, Some(4000.0)));
         assert_eq!(behind.conditions.instance_maximum, None);

@@ -1,6 +1,6 @@
 //! Expectations and their results: a table, and the reasons below it.
 
-use fathom_analysis::criterion::{CriterionVerdict, Metric, MetricDirection, MetricKind};
+use fathom_analysis::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind};
 use fathom_analysis::expectation::{self, ExpectationResult, of_year};
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{ExpectationRecord, RunRecord};
@@ -95,8 +95,14 @@ pub(crate) fn cells(record: &RunRecord, judged: &ExpectationResult) -> [Cell; 5]
 /// The verdict, and by how much an expectation was missed.
 fn verdict_text(judged: &ExpectationResult) -> String {
     let ExpectationResult { expectation, measured, verdict, .. } = judged;
-    let off = measured.map(|measured| measured / expectation.value - 1.0);
-    match (verdict, off.filter(|_| expectation.share.is_none())) {
+    // What is missed after a burst was met by what was measured.
+    let is_off = |measured: &f64| {
+        let ExpectationRecord { share, value, tolerance_percent, .. } = expectation;
+        let holds = |is: Comparison| is.holds(*measured, is.bound(*value, *tolerance_percent));
+        share.is_none() && !Comparison::of(&expectation.is).is_some_and(holds)
+    };
+    let off = measured.filter(is_off).map(|measured| measured / expectation.value - 1.0);
+    match (verdict, off) {
         (CriterionVerdict::Missed, Some(off)) => {
             // -99.6 % is not -100 %, and -0.4 % is not 0 %.
             let digits = usize::from(off.abs() > 0.99 && off < 0.0 || off.abs() < 0.1);
@@ -175,6 +181,7 @@ fn reasons(judged: &[ExpectationResult]) -> Vec<String> {
             (Some((reason, None)), _) => format!("{name}: {reason}."),
             // The table shows by how much a rate is missed.
             (None, Some(basis)) if one.expectation.share.is_some() => format!("{name}: {basis}."),
+            (None, _) if let Some(lasting) = &one.lasting => format!("{name}: {lasting}."),
             _ => continue,
         };
         let test = one.expectation.test.clone();

@@ -1,7 +1,7 @@
 use fathom_model::Nanos;
 use fathom_record::{
-    CreditRecord, ExpectationConditions, ExpectationRecord, Finding, FindingId, HostRecord, RunRecord,
-    ShareRecord,
+    BurstRate, CreditRecord, ExpectationConditions, ExpectationRecord, Finding, FindingId, HostRecord,
+    OwnRates, PublishedRates, RunRecord, ShareRecord,
 };
 
 use crate::expectation::{ExpectationResult, is_missed, judge};
@@ -40,7 +40,7 @@ fn check(run: &mut RunRecord, expectation: ExpectationRecord, expected: &str, wh
 
 fn because(result: &ExpectationResult) -> &str {
     let reason = result.verdict.reason().map(|(reason, _)| reason);
-    reason.or(result.basis.as_deref()).unwrap_or_default()
+    reason.or(result.lasting.as_deref()).or(result.basis.as_deref()).unwrap_or_default()
 }
 
 fn deep(iops: f64) -> TestLoad {
@@ -345,6 +345,30 @@ fn a_burst_is_judged_while_its_credit_lasts() {
     both.tests.insert(0, record(&[before]).tests.remove(0));
     check(&mut both, of(9_000.0, true), "inconclusive", "exhausted");
     check(&mut both, of(27_000.0, true), "missed", "below");
+}
+
+#[test]
+fn a_rate_that_a_known_rule_ends_misses_what_has_to_last() {
+    let own = OwnRates {
+        volume: "some-type".to_owned(),
+        sustained_iops: Some(150.0),
+        burst: Some(BurstRate { iops: 3000.0, lasts_ns: Some(60_000_000_000), refill_ns: None }),
+        ..OwnRates::default()
+    };
+    let mut run = record(&[deep(3000.0)]);
+    run.tests[0].published = Some(PublishedRates { own: Some(own), ..PublishedRates::default() });
+    let of = |metric: &str, value: f64, sustained: bool| ExpectationRecord {
+        conditions: ExpectationConditions { sustained, ..ExpectationConditions::default() },
+        ..expectation(metric, ">=", value, 5.0)
+    };
+    let then = "burst for 1 min from full credits, then 150 IOPS (some-type)";
+    check(&mut run, of("iops", 3000.0, true), "missed", then);
+    check(&mut run, of("iops", 3000.0, false), "met", then);
+    check(&mut run, of("iops", 150.0, true), "met", "");
+    // 150 I/Os of 4 KiB.
+    check(&mut run, of("bytes_per_second", 12e6, true), "missed", "then 0.6 MB/s");
+    run.tests[0].published = None;
+    check(&mut run, of("iops", 3000.0, true), "met", "");
 }
 
 #[test]
