@@ -97,6 +97,7 @@ fn need() -> VolumeNeed {
         in_ios: true,
         in_bytes: false,
         burst: None,
+        besides: Vec::new(),
         latency: Vec::new(),
         persistent: false,
         instance: None,

@@ -114,6 +114,7 @@ pub fn need(settings: &NeedSettings) -> Result<StatedNeed, AssessError> {
         in_ios: iops.is_some(),
         in_bytes: rate.is_some(),
         burst,
+        besides: Vec::new(),
         latency,
         persistent: settings.persistent,
         instance: settings.instance.clone(),

@@ -3,7 +3,7 @@
 //! Findings themselves are functions of the record alone.
 
 use fathom_analysis::{REQUESTS_WAIT, instance_limit_of};
-use fathom_catalog::{Catalog, CatalogEntry, Lift, Parameters, VolumeNeed, VolumeOffer, reach};
+use fathom_catalog::{Catalog, CatalogEntry, Lift, OfferedLoad, Parameters, VolumeNeed, VolumeOffer, reach};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
 use fathom_record::{Finding, FindingId, RunRecord};
@@ -33,7 +33,8 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
         if instance_limit_of(&known, &finding.tests).is_some() {
             continue;
         }
-        let Some(met) = met(record, finding, &parameters) else { continue };
+        let besides = || catalog.sustained_loads(entry, &parameters);
+        let Some(met) = met(record, finding, &parameters, besides) else { continue };
         finding.remedy = match finding.id {
             FindingId::BurstSuspected => lasting(catalog, entry, &parameters, &met).or(finding.remedy.take()),
             _ => Some(format!(
@@ -47,7 +48,12 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
 }
 
 /// The rate that a finding tells of, as a need; `None` where it tells of none, or of a limit that is not the volume's.
-fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option<VolumeNeed> {
+fn met(
+    record: &RunRecord,
+    finding: &Finding,
+    parameters: &Parameters,
+    besides: impl FnOnce() -> Vec<(OfferedLoad, f64)>,
+) -> Option<VolumeNeed> {
     let (value, group) = match finding.id {
         FindingId::IopsCap => ("iops", "group_limit_iops"),
         FindingId::BandwidthCap => ("bytes_per_second", "group_limit_bytes_per_second"),
@@ -69,6 +75,7 @@ fn met(record: &RunRecord, finding: &Finding, parameters: &Parameters) -> Option
         in_ios: !in_bytes,
         in_bytes,
         burst: None,
+        besides: besides(),
         latency: Vec::new(),
         persistent: true,
         instance: parameters.instance.clone(),
@@ -126,7 +133,7 @@ fn lift_text(entry: &CatalogEntry, lift: &Lift) -> String {
     };
     if let Some(next) = lift.next.as_ref().filter(|_| !lift.is_below_own_limit) {
         text += &format!(
-            " The next type with a higher one is {}: {}{}.",
+            " The next type that sustains more is {}: {}{}.",
             next.id,
             size(&next.parameters),
             price(next)
@@ -197,7 +204,7 @@ mod tests {
 
     #[test]
     fn remedies_name_sizes_and_types_where_the_type_is_known() {
-        let larger = "More depth or jobs only add queueing delay. For aws-gp2, 1,100 GiB sustain 10 % more, 2,000 GiB twice as much. The next type with a higher one is aws-gp3: 50 GiB with 3,300 IOPS and 125 MiB/s, 5.50 USD per month.";
+        let larger = "More depth or jobs only add queueing delay. For aws-gp2, 1,100 GiB sustain 10 % more, 2,000 GiB twice as much. The next type that sustains more is aws-gp3: 50 GiB with 3,300 IOPS and 125 MiB/s, 5.50 USD per month.";
         for (target, label, iops, expected) in [
             ("sim:aws-gp2?size=50GiB", None, 3000.0, larger),
             ("sim:aws-gp2?size=50GiB", None, 3000.4, larger),

@@ -398,6 +398,7 @@ mod tests {
                         in_ios: true,
                         in_bytes: false,
                         burst: None,
+                        besides: Vec::new(),
                         latency: Vec::new(),
                         persistent: false,
                         instance: None,

@@ -33,6 +33,9 @@ pub struct VolumeNeed {
     pub in_bytes: bool,
     /// The need applies only in recurring bursts; `None` = permanently.
     pub burst: Option<RecurringBurst>,
+    /// Other requests that the volume has to sustain, each kind for itself, and their number per second.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub besides: Vec<(OfferedLoad, f64)>,
     /// Latency limits.
     pub latency: Vec<LatencyNeed>,
     /// Data must outlive the instance.

@@ -98,7 +98,9 @@ pub(crate) fn choose(
         let resolved = entry.resolve(&chosen).ok()?;
         serves(&resolved.model, need).then_some(chosen)
     };
-    let needed_bytes = (need.iops * need.load.mean_bytes() - SAME).ceil().max(0.0) as u64;
+    let besides = need.besides.iter().map(|(load, rate)| rate * load.mean_bytes());
+    let most_bytes = besides.fold(need.iops * need.load.mean_bytes(), f64::max);
+    let needed_bytes = (most_bytes * (1.0 - SAME)).ceil() as u64;
     let bytes_for = |iops: u64| {
         let (least, most) = bytes_range(wire, size_bytes, iops);
         (least <= most).then(|| needed_bytes.div_ceil(unit).saturating_mul(unit).clamp(least, most))
@@ -144,6 +146,17 @@ fn least_of((least, most): (u64, u64), does: impl Fn(u64) -> Option<Parameters>)
 
 /// True if a volume meets the need, for any share of reads if that is open.
 pub(crate) fn serves(model: &VolumeModel, need: &VolumeNeed) -> bool {
+    let besides = need.besides.iter().map(|(load, rate)| VolumeNeed {
+        load: load.clone(),
+        iops: *rate,
+        burst: None,
+        besides: Vec::new(),
+        ..need.clone()
+    });
+    serves_load(model, need) && besides.into_iter().all(|need| serves_load(model, &need))
+}
+
+fn serves_load(model: &VolumeModel, need: &VolumeNeed) -> bool {
     need.load.mixes().into_iter().all(|reads| {
         let load = OfferedLoad { read_fraction: Some(reads), ..need.load.clone() };
         met(model, &load, reads).iter().all(|met| holds(met, need))

@@ -6,7 +6,8 @@ use crate::catalog::Catalog;
 use crate::entry::CatalogEntry;
 use crate::fit::{FitScope, VolumeNeed, VolumeOffer};
 use crate::fit_size::least;
-use crate::reach::reach;
+use crate::load::OfferedLoad;
+use crate::reach::{limits_bytes, reach};
 use crate::resolve::Parameters;
 
 /// A measured rate within this relative difference of a published limit counts as that limit.
@@ -21,7 +22,8 @@ pub struct Lift {
     pub tenth: Option<Parameters>,
     /// The smallest volume of the same type that sustains twice as much.
     pub twice: Option<Parameters>,
-    /// The provider's cheapest other type that sustains 10 % more, by its known price.
+    /// The provider's cheapest other type that sustains 10 % more, by its known price; `None` where that is no cheaper than a
+    /// volume of the same type.
     pub next: Option<VolumeOffer>,
 }
 
@@ -37,8 +39,20 @@ impl Catalog {
         Lift { is_below_own_limit, tenth, twice: least(entry, &more(2.0)), next }
     }
 
+    /// What a volume of `entry` with `parameters` sustains of small and of large requests, for [`VolumeNeed::besides`]: a volume in
+    /// its place should lack nothing of it.
+    pub fn sustained_loads(&self, entry: &CatalogEntry, parameters: &Parameters) -> Vec<(OfferedLoad, f64)> {
+        let chosen = Parameters { first_touch: false, ..parameters.clone() };
+        let Ok(own) = entry.resolve(&chosen) else { return Vec::new() };
+        let small = OfferedLoad::of(4096.0, false);
+        let large = Some(OfferedLoad::of(f64::from(1 << 20), true)).filter(|_| limits_bytes(&own.model));
+        let sustained = |load: OfferedLoad| Some((reach(&own.model, &load).iops?, load));
+        let loads = [Some(small), large].into_iter().flatten();
+        loads.filter_map(sustained).map(|(rate, load)| (load, rate)).collect()
+    }
+
     /// The smallest volume of `entry` that meets a need, and the provider's cheapest other type that does, by its known
-    /// price.
+    /// price, unless it costs as much.
     pub fn sustained_alternatives(
         &self,
         entry: &CatalogEntry,
@@ -46,9 +60,10 @@ impl Catalog {
     ) -> (Option<Parameters>, Option<VolumeOffer>) {
         let fit = self.fit(need, FitScope::of_provider(entry.provider()));
         let known = |offer: &&VolumeOffer| offer.month.as_ref().map_or(f64::INFINITY, |month| month.total);
-        let others = fit.offers().filter(|offer| offer.id != entry.id());
-        let next = others.min_by(|one, other| known(one).total_cmp(&known(other))).cloned();
-        (least(entry, need), next)
+        let (own, others): (Vec<_>, Vec<_>) = fit.offers().partition(|offer| offer.id == entry.id());
+        let next = others.into_iter().min_by(|one, other| known(one).total_cmp(&known(other)));
+        let is_cheaper = |next: &&VolumeOffer| own.iter().all(|own| known(next) < known(own));
+        (least(entry, need), next.filter(is_cheaper).cloned())
     }
 }
 
@@ -66,6 +81,30 @@ mod tests {
     use crate::OfferedLoad;
 
     #[test]
+    fn what_takes_its_place_lacks_nothing_that_the_volume_sustains() {
+        let catalog = Catalog::shipped();
+        let entry = catalog.get("aws-gp2").unwrap();
+        let parameters = Parameters { size_bytes: Some(5334 << 30), ..Parameters::default() };
+        let load = OfferedLoad { read_fraction: Some(1.0), ..OfferedLoad::of(4096.0, false) };
+        let met = VolumeNeed {
+            size_bytes: 5334 << 30,
+            load,
+            iops: 16_000.0,
+            in_ios: true,
+            in_bytes: false,
+            burst: None,
+            besides: catalog.sustained_loads(entry, &parameters),
+            latency: Vec::new(),
+            persistent: true,
+            instance: None,
+        };
+        let next = catalog.lifts(entry, &parameters, &met).next.unwrap();
+        let chosen = (next.id.as_str(), next.parameters.iops, next.parameters.bytes_per_second);
+        // gp3 comes with 125 MiB/s; gp2 of this size has 250.
+        assert_eq!(chosen, ("aws-gp3", Some(17_600), Some(250 << 20)));
+    }
+
+    #[test]
     fn larger_volumes_and_other_types_lift_a_limit() {
         let check = |id: &str, gib: u64, iops: Option<u64>, rate: f64, expected: (bool, &str, &str, &str)| {
             let catalog = Catalog::shipped();
@@ -77,6 +116,7 @@ mod tests {
                 in_ios: true,
                 in_bytes: false,
                 burst: None,
+                besides: catalog.sustained_loads(catalog.get(id).unwrap(), &parameters),
                 latency: Vec::new(),
                 persistent: true,
                 instance: None,
@@ -101,7 +141,8 @@ mod tests {
         check("aws-gp2", 50, None, 150.0, (false, "55", "100", "aws-gp3"));
         check("aws-gp2", 5334, None, 16_000.0, (false, "none", "none", "aws-gp3"));
         check("aws-gp2", 1000, None, 1000.0, (true, "1000", "1000", "aws-gp3"));
-        check("aws-gp3", 100, Some(3000), 3000.0, (false, "100 3300", "100 6000", "aws-gp2"));
+        // gp2 of 1,100 GiB has as many, for ten times the price.
+        check("aws-gp3", 100, Some(3000), 3000.0, (false, "100 3300", "100 6000", "none"));
         check("vultr-block-hdd", 100, None, 500.0, (false, "none", "none", "vultr-block-nvme"));
         check("hetzner-volume", 100, None, 5000.0, (false, "none", "none", "none"));
     }

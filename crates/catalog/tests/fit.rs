@@ -25,6 +25,7 @@ fn random(rate: f64, block: f64, gib: u64) -> VolumeNeed {
         in_ios: true,
         in_bytes: false,
         burst: None,
+        besides: Vec::new(),
         latency: Vec::new(),
         persistent: false,
         instance: None,

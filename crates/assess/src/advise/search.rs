@@ -84,6 +84,7 @@ impl TypeSearch<'_> {
             in_ios: mean <= SMALL,
             in_bytes: false,
             burst: None,
+            besides: Vec::new(),
             latency: Vec::new(),
             persistent: true,
             instance: self.instance.clone(),
