@@ -20,6 +20,9 @@ const MORE_THAN_BEFORE: f64 = 3.0;
 const BUSY: f64 = 0.9;
 const LOST_TO_BUSY: f64 = 0.35;
 const LOST_WHILE_BUSY: f64 = 0.75;
+/// From this share of busy processors on, before and after, a rate that takes much of the worker's time is not told from one that
+/// the processors limit, however much it lost: others may take any part of them.
+const NEARLY_BUSY: f64 = 0.75;
 /// The rate is the client's, not the device's, where the worker is runnable for the first of these shares of its time and on a CPU
 /// for the second. A worker whose device limits the rate waits for the device; it uses little CPU time even where it waits for CPUs.
 const RUNNABLE: f64 = 0.9;
@@ -187,6 +190,13 @@ impl Script<'_> {
             let runnable = low.runnable_share().min(1.0) * 100.0;
             let why = "on a busy CPU, or waiting for one";
             return Some(format!("the worker was {why}, {runnable:.0} % of the time, as before"));
+        }
+        let is_costly = |cpu: Cpu| cpu.busy_share() > NEARLY_BUSY && cpu.worker_share() >= ON_CPU;
+        if is_costly(before) && is_costly(low) {
+            let [busy, worker] = [low.busy_share(), low.worker_share()].map(|share| share * 100.0);
+            return Some(format!(
+                "the CPUs were {busy:.0} % busy, {worker:.0} % of one by the worker, as before"
+            ));
         }
         let most_lost = if before.busy_share() > BUSY { LOST_WHILE_BUSY } else { LOST_TO_BUSY };
         let is_short = low.busy_share() > BUSY && lost <= most_lost;

@@ -301,8 +301,8 @@ fn a_fall_that_a_lack_of_processors_explains_is_no_bucket() {
         (200.0, (0.97, 0.3), (0.0, 0.0), true),
         (200.0, (0.97, 0.3), (0.3, 0.97), false),
         (200.0, (0.97, 0.3), (0.03, 0.97), true),
-        (200.0, (0.97, 0.3), (0.3, 0.6), true),
-        (200.0, (0.5, 0.3), (0.3, 0.97), true),
+        (200.0, (0.8, 0.2), (0.2, 0.4), false),
+        (200.0, (0.7, 0.2), (0.3, 0.97), true),
     ] {
         let credit = Some(PlayedCredit { base, capacity: 8_000.0, left: Cell::new((8_000.0, 0.0)) });
         let device = PlayedDevice { cpu, client, credit, ..PlayedDevice::with_iops(|_| 1000.0) };
