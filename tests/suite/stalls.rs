@@ -166,6 +166,20 @@ impl Running {
         running.disks.iter().for_each(NbdDisk::hang);
         running
     }
+
+    /// The programs, each of which reports within five seconds after a signal, while its disk still hangs.
+    #[track_caller]
+    fn interrupted(self) -> Vec<Program> {
+        self.programs.iter().for_each(|program| program.signal(Signal::INT));
+        let is_document = |program: &Program| serde_json::from_str::<Value>(&program.stdout()).is_ok();
+        // And as many again for a machine that does much else.
+        let is_reported = wait_for(Duration::from_secs(10), || self.programs.iter().all(is_document));
+        let said = self.programs.iter().map(|program| program.stdout() + &program.stderr());
+        let said: Vec<String> = said.collect();
+        self.disks.iter().for_each(NbdDisk::resume);
+        assert!(is_reported, "no report:\n{said:#?}");
+        self.programs
+    }
 }
 
 /// Twenty seconds, and what the machine took longer to count them.
@@ -231,17 +245,9 @@ fn a_hang_of_twenty_seconds_is_reported_survived_and_recorded() {
 fn commands_on_unresponsive_devices_end_after_a_signal() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _capped = measuring_capped();
-    let Running { disks, mut programs, .. } = Running::start();
+    let running = Running::start();
     wait_for(Duration::from_secs(1), || false);
-    programs.iter().for_each(|program| program.signal(Signal::INT));
-    // Five seconds, and as many again for a machine that does much else.
-    let is_document = |program: &Program| serde_json::from_str::<Value>(&program.stdout()).is_ok();
-    let is_reported =
-        wait_for(Duration::from_secs(10), || programs.iter_mut().all(|program| is_document(program)));
-    let said: Vec<String> = programs.iter().map(|program| program.stdout() + &program.stderr()).collect();
-    disks.iter().for_each(NbdDisk::resume);
-    assert!(is_reported, "no report:\n{said:#?}");
-    for (program, (name, _)) in programs.into_iter().zip(COMMANDS) {
+    for (program, (name, _)) in running.interrupted().into_iter().zip(COMMANDS) {
         let ended = program.finish();
         ended.assert_code(130);
         let all = format!("{}{}", ended.stdout, ended.stderr);
@@ -254,19 +260,15 @@ fn commands_on_unresponsive_devices_end_after_a_signal() {
 fn a_hang_during_the_inspection_is_told_of_and_a_signal_ends_it() {
     need!(root, tool "nbdkit", tool "nbdfuse", tool "fusermount3", path "/dev/fuse");
     let _capped = measuring_capped();
-    let Running { disks, mut programs, .. } = Running::begin(&COMMANDS[..2], Duration::from_millis(400));
+    let running = Running::begin(&COMMANDS[..2], Duration::from_millis(400));
     let is_told = wait_for(Duration::from_secs(10), || {
-        programs.iter().all(|program| program.stderr().contains("no I/O completed for 1 s, 1 in flight"))
+        running
+            .programs
+            .iter()
+            .all(|program| program.stderr().contains("no I/O completed for 1 s, 1 in flight"))
     });
-    programs.iter().for_each(|program| program.signal(Signal::INT));
-    // Five seconds, and as many again for a machine that does much else.
-    let is_document = |program: &Program| serde_json::from_str::<Value>(&program.stdout()).is_ok();
-    let is_reported =
-        wait_for(Duration::from_secs(10), || programs.iter_mut().all(|program| is_document(program)));
-    let said: Vec<String> = programs.iter().map(|program| program.stdout() + &program.stderr()).collect();
-    disks.iter().for_each(NbdDisk::resume);
-    assert!(is_told && is_reported, "told: {is_told}, reported: {is_reported}\n{said:#?}");
-    for program in programs {
+    for program in running.interrupted() {
+        assert!(is_told, "{}", program.stderr());
         let ended = program.finish();
         ended.assert_code(130);
         assert_eq!(ended.document()["run"]["status"], "incomplete", "{ended}");
