@@ -34,11 +34,11 @@ pub fn all() -> impl Iterator<Item = &'static EngineEntry> {
 }
 
 /// The entry for offloaded submission: one that executes the requests of a synchronous engine on threads of their own, or that of
-/// an engine whose requests are in flight by themselves. `None` for engines that cannot, and io_uring, which fio refuses.
+/// an engine whose requests are in flight by themselves or take no time. `None` for engines that cannot, and io_uring, which fio refuses.
 pub fn offloaded(entry: &'static EngineEntry) -> Option<&'static EngineEntry> {
     match entry.name {
         name if offload::ENGINES.contains(&name) => Some(&offload::ENTRY),
-        "libaio" | "posixaio" => Some(entry),
+        "libaio" | "posixaio" | "null" => Some(entry),
         _ => None,
     }
 }

@@ -293,7 +293,7 @@ const PAGE_HEAD: &str = "\
   priorities.
 - `io_submit_mode=offload` has a thread for each request of `iodepth` and reports the queue depth of these threads; fio reports a depth
   of 1, and version 3.33 may hang. Completion latencies include the wake-up of the thread, which fio counts in the total latency
-  alone. It changes nothing with libaio and posixaio; other engines than these and psync, sync, vsync, pvsync and pvsync2 are refused
+  alone. It changes nothing with libaio, posixaio and null; other engines than these and psync, sync, vsync, pvsync and pvsync2 are refused
   (fio refuses io_uring).
 - `trim_percentage` needs `verify`, `trim_backlog` and a job that writes, else it is refused; fio then trims nothing. Trims go to files
   too, as holes. fio 3.33 aborts at the first trim.

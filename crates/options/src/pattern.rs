@@ -1,4 +1,7 @@
-//! fio's syntax of patterns: `"text"`, `0xbytes`, decimal numbers and `%o`, one after the other.
+//! fio's syntax of patterns: `"text"`, `0xbytes`, decimal numbers, `%o` and `'file'`, one after the other.
+
+use std::fs::File;
+use std::io::Read;
 
 use fathom_model::plan::FillPattern;
 
@@ -22,7 +25,7 @@ pub fn parse(text: &str) -> Result<FillPattern, String> {
 }
 
 fn needed() -> String {
-    "a pattern is needed: \"text\", 0xbytes, a number, %o, or several of these".to_owned()
+    "a pattern is needed: \"text\", 0xbytes, a number, %o, the name of a file in single quotes, or several of these".to_owned()
 }
 
 /// Adds the first piece of `text`; returns the rest.
@@ -37,8 +40,10 @@ fn piece<'a>(pattern: &mut FillPattern, text: &'a str) -> Result<&'a str, String
         pattern.bytes.extend_from_slice(&[0; 8]);
         return Ok(rest);
     }
-    if text.starts_with('\'') {
-        return Err("patterns from files are not supported yet: write the bytes as 0x...".to_owned());
+    if let Some(quoted) = text.strip_prefix('\'') {
+        let (name, rest) = quoted.split_once('\'').ok_or("the name of the file of a pattern ends with '")?;
+        add_file(pattern, name)?;
+        return Ok(rest);
     }
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
@@ -47,11 +52,27 @@ fn piece<'a>(pattern: &mut FillPattern, text: &'a str) -> Result<&'a str, String
         return Ok(rest);
     }
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let end = match digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()) {
+        // "-120xdeadface" is -12 and 0xdeadface.
+        end if end > 1 && digits[..end].ends_with('0') && digits[end..].starts_with(['x', 'X']) => end - 1,
+        end => end,
+    };
     let (number, rest) = text.split_at(text.len() - digits.len() + end);
     let value: i64 = number.parse().map_err(|_| needed())?;
     add_number(pattern, value);
     Ok(rest)
+}
+
+/// The bytes of a file. A pipe or a device, which may have no end, is refused.
+fn add_file(pattern: &mut FillPattern, name: &str) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot read the file of the pattern, {name}: {error}");
+    if !std::fs::metadata(name).map_err(failed)?.is_file() {
+        return Err(format!("the file of the pattern, {name}, is no regular file"));
+    }
+    let file = File::open(name).map_err(failed)?;
+    // One more byte than a pattern may have, so that a longer one is refused.
+    file.take(LONGEST as u64 + 1).read_to_end(&mut pattern.bytes).map_err(failed)?;
+    Ok(())
 }
 
 /// Bytes in the order of their digits; a missing first digit is 0.
@@ -94,12 +115,33 @@ mod tests {
             ("0x1234\"q\"", vec![0x12, 0x34, b'q'], vec![]),
             ("%o", vec![0; 8], vec![0]),
             ("\"abc\"%o0xff12", b"abc\0\0\0\0\0\0\0\0\xff\x12".to_vec(), vec![3]),
+            ("\"abcd\"-120xdeadface", b"abcd\xf4\xde\xad\xfa\xce".to_vec(), vec![]),
+            ("10", vec![10], vec![]),
         ] {
             let parsed = parse(text).unwrap();
             assert_eq!((parsed.bytes, parsed.offsets), (bytes, offsets), "{text}");
         }
-        for bad in ["", "abc", "\"abc", "0x", "%x", "'file'", "-", "\"\"", "0x12z"] {
+        for bad in ["", "abc", "\"abc", "0x", "%x", "'file", "-", "\"\"", "0x12z", "12x5"] {
             assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_part_of_a_pattern() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("bytes");
+        std::fs::write(&path, b"\x01\x00\xff").unwrap();
+        let name = path.display();
+        let parsed = parse(&format!("\"a\"'{name}'%o")).unwrap();
+        assert_eq!((&parsed.bytes[..4], &parsed.offsets[..]), (&b"a\x01\x00\xff"[..], &[4][..]));
+        std::fs::write(&path, vec![1; LONGEST + 1]).unwrap();
+        assert!(parse(&format!("'{name}'")).unwrap_err().contains("at most 65536 bytes"));
+        std::fs::write(&path, b"").unwrap();
+        assert!(parse(&format!("'{name}'")).is_err(), "an empty file has no pattern");
+        for (bad, reason) in
+            [("'no such'", "no such"), ("'/dev/zero'", "no regular file"), ("'.'", "no regular file")]
+        {
+            assert!(parse(bad).unwrap_err().contains(reason), "{bad}");
         }
     }
 }

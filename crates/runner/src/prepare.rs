@@ -195,7 +195,7 @@ fn offloaded(job: &JobPlan, entry: &'static EngineEntry) -> Result<&'static Engi
     registry::offloaded(entry).ok_or_else(|| RunError::Plan {
         job: job.name.clone(),
         reason: format!("engine {} cannot be used with io_submit_mode=offload", entry.name),
-        hint: "use ioengine=psync, sync, vsync, pvsync, pvsync2 or libaio, or io_submit_mode=inline"
+        hint: "use ioengine=psync, sync, vsync, pvsync, pvsync2, libaio, posixaio or null, or io_submit_mode=inline"
             .to_owned(),
     })
 }

@@ -231,7 +231,9 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
 /// The size of a file of a job that names it: the same for every run of a job.
 pub(crate) fn file_size(job: &JobPlan, clone: usize, target: &Target) -> Option<u64> {
     let (io, clone) = (&job.io, &job.clones[clone]);
-    let least = io.file_size.filter(|_| target.is_file())?;
+    // An engine without files has those that the job describes.
+    let may_have_it = target.is_file() || (target.kind == TargetKind::Virtual && target.size == 0);
+    let least = io.file_size.filter(|_| may_have_it)?;
     let Some(most) = io.file_size_most else { return Some(least) };
     let place = clone.paths.iter().position(|path| *path == target.path).unwrap_or(0) as u64;
     let step = ops_used(job).map(|op| io.block_size[op].smallest()).min().unwrap_or(1).max(1);
@@ -317,8 +319,10 @@ pub(crate) fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
         0 => asked,
         number => asked.min(number.saturating_mul(largest)),
     };
-    // As in fio, what is read back is written once per loop.
-    if io.verify.is_some() && io.pattern.writes() { bytes.min(range) } else { bytes }
+    // As in fio, what is read back is written once per loop, unless it is drawn anew or mixed with reads.
+    let is_drawn = io.pattern.random && !io.random_map;
+    let is_once = io.verify.is_some() && io.pattern.writes() && !io.pattern.reads() && !is_drawn;
+    if is_once { bytes.min(range) } else { bytes }
 }
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ fn plan(mix: Mix, random: bool) -> SourcePlan {
         fsync_every: 0,
         fdatasync_every: 0,
         seed: 1,
+        repeats: false,
     }
 }
 

@@ -40,6 +40,8 @@ pub struct SourcePlan {
     pub fdatasync_every: u32,
     /// The only source of randomness.
     pub seed: u64,
+    /// Every pass has the random numbers of the first, so that offsets drawn without a map are the same in each.
+    pub repeats: bool,
 }
 
 /// The request stream of one worker.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use proptest::{prop_assert, prop_assert_eq, prop_assume, proptest};
 
 use super::*;
@@ -14,6 +16,7 @@ fn plan(mix: Mix, random: bool) -> SourcePlan {
         fsync_every: 0,
         fdatasync_every: 0,
         seed: 1,
+        repeats: false,
     }
 }
 
@@ -196,6 +199,36 @@ fn independent_draws_may_repeat_and_stay_inside() {
     assert!(blocks.iter().all(|&block| block < 100));
 }
 
+/// What a job without a random map has written, a later one reads back, though it has more passes.
+#[test]
+fn repeated_passes_draw_the_same_offsets() {
+    let offsets = |mix, repeats, access: &AccessPlan| {
+        let plan = SourcePlan {
+            random_map: false,
+            loops: None,
+            repeats,
+            access: access.clone(),
+            ..plan(mix, true)
+        };
+        let mut source = Source::new(&plan);
+        let mut of_pass = || -> BTreeSet<u64> {
+            let requests = (0..100).map(|_| source.next_request().expect("it is endless").offset);
+            requests.collect()
+        };
+        [of_pass(), of_pass(), of_pass()]
+    };
+    let shaped = AccessPlan { run: 2, ..AccessPlan::default() };
+    for access in [&AccessPlan::default(), &shaped] {
+        let written = offsets(Mix::Write, true, access);
+        assert_eq!(written[1], written[2], "{access:?}");
+        assert_eq!(written, offsets(Mix::Read, true, access));
+        let others = offsets(Mix::Write, false, access);
+        assert!(others[0] == written[0] && others[1] != others[2]);
+    }
+    let written = offsets(Mix::Write, true, &AccessPlan::default());
+    assert_eq!(written[0], written[1]);
+}
+
 proptest! {
     #[test]
     fn every_request_lies_inside_its_extent(
@@ -213,6 +246,7 @@ proptest! {
             fsync_every: 7,
             fdatasync_every: 5,
             seed,
+            repeats: false,
         };
         let mut source = Source::new(&plan);
         for _ in 0..5_000 {

@@ -82,7 +82,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Text,
         default: "",
-        doc: "Data of blocks with verify: \"text\", 0xbytes, a number, %o for the block's offset, or several of these.",
+        doc: "Data of blocks with verify: \"text\", 0xbytes, a number, %o for the block's offset, the name of a file in single quotes, or several of these.",
         apply: |options, text| set(&mut options.verify.pattern, pattern::parse(text)),
     },
     OptionRow {

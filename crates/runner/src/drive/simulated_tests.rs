@@ -53,6 +53,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             fsync_every: one_of(rng, &[0, 0, 3]),
             fdatasync_every: one_of(rng, &[0, 0, 5]),
             seed: rng.next_u64(),
+            repeats: false,
         },
         payload: Payload::Zero,
         verify: None,

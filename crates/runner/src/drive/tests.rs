@@ -122,6 +122,7 @@ pub(crate) fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
             fsync_every: 0,
             fdatasync_every: 0,
             seed: 1,
+            repeats: false,
         },
         payload: Payload::Zero,
         verify: None,

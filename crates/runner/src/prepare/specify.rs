@@ -141,6 +141,8 @@ fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
         fsync_every: io.fsync_every,
         fdatasync_every: data_syncs(job),
         seed: job.clones[clone].seed,
+        // What a later job reads back is what this one wrote, however many passes either has.
+        repeats: io.verify.is_some(),
     }
 }
 

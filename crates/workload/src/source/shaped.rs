@@ -45,6 +45,8 @@ pub(super) struct Shaped {
     number: u64,
     number_left: u64,
     rng: Rng,
+    /// Random numbers of a pass, where each has the same.
+    repeated: Option<Rng>,
 }
 
 impl Stream<Shaped> {
@@ -79,11 +81,12 @@ impl Stream<Shaped> {
                 zones: access.zones,
                 number,
                 number_left: number,
+                repeated: plan.repeats.then(|| rng.clone()),
                 rng,
             },
         );
         // These move the bytes of a pass in more than one, or in part of one.
-        stream.wraps |= access.skip != 0 || access.zones.is_some();
+        stream.wraps |= access.skip < 0 || access.zones.is_some();
         stream
     }
 
@@ -180,6 +183,9 @@ impl Placement for Shaped {
     }
 
     fn restart(&mut self, entries: RangeInclusive<usize>) {
+        if let Some(rng) = &self.repeated {
+            self.rng = rng.clone();
+        }
         for walk in self.files.iter_mut().flat_map(|file| file.walks[entries.clone()].iter_mut()).flatten() {
             walk.restart(&mut self.rng);
         }

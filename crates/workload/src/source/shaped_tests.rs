@@ -19,6 +19,7 @@ fn plan(mix: Mix, random: bool, access: AccessPlan) -> SourcePlan {
         fsync_every: 0,
         fdatasync_every: 0,
         seed: 7,
+        repeats: false,
     }
 }
 
@@ -63,6 +64,35 @@ fn sequential_requests_skip_forwards_and_backwards() {
     let writes =
         requests(&SourcePlan { pattern: Pattern { mix: Mix::Write, random: false }, ..small(BLOCK as i64) });
     assert!(writes.iter().all(|request| request.op == Op::Write));
+}
+
+/// As Debian's fio 3.33 and fio 3.41 have them, in KiB.
+#[test]
+fn a_pass_with_skips_ends_with_the_range() {
+    let offsets = |size: u64, skip: u64, range: u64, loops: u32, bytes: u64| -> Vec<u64> {
+        let access = AccessPlan { skip: skip as i64 * 1024, ..access() };
+        let plan = SourcePlan {
+            extents: vec![Extent { offset: 0, len: range * 1024 }],
+            block_size: PerOp::splat((size * 1024).into()),
+            bytes_per_loop: bytes * 1024,
+            loops: Some(loops),
+            ..plan(Mix::Read, false, access)
+        };
+        requests(&plan).iter().map(|request| request.offset / 1024).collect()
+    };
+    let once = |size, skip, range| offsets(size, skip, range, 1, range);
+    // Ended by a request that the end of the range would cut, or by one that ends there.
+    assert_eq!(once(8, 4, 64), [0, 12, 24, 36, 48]);
+    assert_eq!(once(8, 12, 64), [0, 20, 40]);
+    assert_eq!(once(64, 64, 960), [0, 128, 256, 384, 512, 640, 768, 896]);
+    assert_eq!(once(64, 32, 256), [0, 96, 192]);
+    // A skip to the end or past it leads to the start.
+    assert_eq!(once(8, 4, 60), [0, 12, 24, 36, 48, 0, 12]);
+    assert_eq!(once(64, 160, 1024), [[0, 224, 448, 672, 896]; 4].concat()[..16]);
+    assert_eq!(once(64, 1280, 256), [0; 4]);
+    // Further bytes or loops start another pass.
+    assert_eq!(offsets(64, 32, 256, 1, 320), [0, 96, 192, 0, 96]);
+    assert_eq!(offsets(64, 32, 256, 2, 256), [0, 96, 192, 0, 96, 192]);
 }
 
 #[test]

@@ -19,6 +19,9 @@ pub(super) enum Move {
     Repeat,
 }
 
+/// After a request that ends where the range ends: none follows in this pass if some bytes are left out.
+const END: u64 = u64::MAX;
+
 /// Offsets and sizes within a range. A pass moves as many bytes as the range has.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
@@ -30,7 +33,8 @@ pub(super) struct Walk {
     align: u64,
     /// Bytes from the end of a request to the one after it.
     skip: i64,
-    /// Offset of the next sequential request of each operation, and that of the last one.
+    /// Offset of the next sequential request of each operation, [`END`] after one at the end of the range, and offset of
+    /// the last one.
     next: [u64; 3],
     last: [u64; 3],
     /// Sequential requests start again at the end of the range.
@@ -85,6 +89,7 @@ impl Walk {
         self.moved = (self.moved + len).min(self.len);
         self.last[entry] = offset;
         self.next[entry] = match (offset + len).checked_add_signed(self.skip) {
+            Some(_) if self.skip > 0 && offset + len == self.len => END,
             Some(next) => next,
             // Backwards past the start: from the end.
             None => self.len.saturating_add_signed(self.skip),
@@ -103,7 +108,9 @@ impl Walk {
             return Some(offset);
         }
         if self.is_sequential {
-            return Some(0);
+            // As in fio: a skip past the end of the range leads to its start; a request that the end cuts ends the pass.
+            let next = self.next[entry];
+            return (self.skip <= 0 || (self.len..END).contains(&next)).then_some(0);
         }
         match &mut self.order {
             Order::Once(order) => order.next_range(rng).map(|(offset, _)| offset.min(last_offset)),
