@@ -227,8 +227,8 @@ const PAGE_HEAD: &str = "\
   `iodepth_batch_complete_max=1` give fio's behaviour.
 - The shares of a `bssplit` must add up to 100 and its sizes be multiples of the smallest (fio gives the rest to the
   smallest size and rounds sizes down). The shares are exact in every 100 requests. With a random map a pass covers the
-  range once in requests of the given sizes and omits a remainder that is too small for the next one; fio cuts requests to
-  the gaps between earlier ones, which changes the shares. Sequential passes omit such a remainder too. Under `rate` the
+  range once in requests of the given sizes, smaller ones than drawn at its end; fio cuts requests to the gaps between
+  earlier ones, which changes the shares. Under `rate` the
   requests are evenly spaced, not their bytes.
 - Zipf and pareto frequencies are exact (fio approximates zipf: its third block is 17 % too frequent at a theta of 1.1), and no
   two frequent blocks share one place. `normal` is a normal distribution around the middle of the range or `:CENTER`, with its

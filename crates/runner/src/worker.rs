@@ -139,6 +139,11 @@ impl WorkerSpec {
         }
     }
 
+    /// Whether it issues requests from the start of its phase.
+    pub fn starts_at_once(&self) -> bool {
+        self.threads.wait_for.is_none() && self.start_delay_ns() == 0
+    }
+
     /// Delay before the first request, ns, drawn uniformly from the planned range by the worker's seed.
     pub fn start_delay_ns(&self) -> u64 {
         let (low, high) = self.time.start_delay;

@@ -13,22 +13,32 @@ pub(crate) struct BlockDeck {
     cards: Box<[u64]>,
     next: usize,
     rng: Rng,
-    /// A range, whose sizes shrink to the room that is left.
-    range: Option<BlockRange>,
+    /// The sizes, which shrink to the room that is left.
+    sizes: Sizes,
+}
+
+#[derive(Clone, Debug)]
+enum Sizes {
+    /// In ascending order.
+    Listed(Box<[u64]>),
+    Range(BlockRange),
 }
 
 impl BlockDeck {
     /// A deck with the shares of `sizes`, determined by `seed`.
     pub(crate) fn new(sizes: &BlockSize, seed: u64) -> Self {
-        let (cards, range) = match sizes {
-            BlockSize::Fixed(size) => (Box::from([*size]), None),
+        let (cards, sizes): (Box<[u64]>, Sizes) = match sizes {
+            BlockSize::Fixed(size) => (Box::from([*size]), Sizes::Listed(Box::from([*size]))),
             BlockSize::Split(split) => {
                 let all = split.shares().iter();
-                (all.flat_map(|&(size, share)| std::iter::repeat_n(size, share.into())).collect(), None)
+                let mut listed: Vec<u64> = split.shares().iter().map(|&(size, _)| size).collect();
+                listed.sort_unstable();
+                let cards = all.flat_map(|&(size, share)| std::iter::repeat_n(size, share.into())).collect();
+                (cards, Sizes::Listed(listed.into()))
             }
-            BlockSize::Range(range) => (range.sample().collect(), Some(*range)),
+            BlockSize::Range(range) => (range.sample().collect(), Sizes::Range(*range)),
         };
-        let mut deck = BlockDeck { cards, next: 0, rng: Rng::new(seed), range };
+        let mut deck = BlockDeck { cards, next: 0, rng: Rng::new(seed), sizes };
         deck.shuffle();
         deck
     }
@@ -47,15 +57,27 @@ impl BlockDeck {
             self.shuffle();
         }
         let top = self.cards.get(self.next).copied();
-        let size = top.filter(|&size| size <= room).or_else(|| self.shrunk(room))?;
+        let is_range = matches!(self.sizes, Sizes::Range(_));
+        let shrunk = || is_range.then(|| self.shrunk(room)).flatten();
+        let size = top.filter(|&size| size <= room).or_else(shrunk)?;
         self.next += 1;
         Some(size)
     }
 
-    /// The largest size of a range that is at most `room`.
+    /// As [`BlockDeck::draw`]; if the top size stays, the largest that fits is added to those of the deck.
+    pub(crate) fn draw_to_fit(&mut self, room: u64) -> Option<u64> {
+        self.draw(room).or_else(|| self.shrunk(room))
+    }
+
+    /// The largest size that is at most `room`.
     pub(crate) fn shrunk(&self, room: u64) -> Option<u64> {
-        let range = self.range?;
-        Some(room - room % range.step()).filter(|&size| size >= range.bounds().0)
+        match &self.sizes {
+            Sizes::Listed(sizes) => sizes.iter().rev().copied().find(|&size| size <= room),
+            Sizes::Range(range) => {
+                let size = (room - room % range.step()).min(range.bounds().1);
+                Some(size).filter(|&size| size >= range.bounds().0)
+            }
+        }
     }
 
     /// The whole deck in its order.
@@ -98,8 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_does_not_fit_stays_on_top() {
-        let mut deck = deck(&[(4096, 1), (8192, 99)]);
+    fn a_size_that_does_not_fit_shrinks_or_stays_on_top() {
+        let mut deck = deck(&[(4096, 1), (8192, 1), (65536, 98)]);
+        let shrunk: Vec<Option<u64>> =
+            [4095, 4096, 8191, 8192, 65535].into_iter().map(|room| deck.shrunk(room)).collect();
+        assert_eq!(shrunk, [None, Some(4096), Some(4096), Some(8192), Some(8192)]);
+        assert!((0..200).all(|_| deck.draw_to_fit(9000).is_some_and(|size| size <= 8192)));
+        deck.shuffle();
         let before = deck.cards()[0];
         assert_eq!((deck.draw(before - 1), deck.draw(before)), (None, Some(before)));
     }

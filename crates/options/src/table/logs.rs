@@ -116,7 +116,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         "log_issue_time",
         OptionValueKind::Bool,
         "0",
-        "Add a column with the time at which each request was issued, in nanoseconds since the start.",
+        "Add a column with the time at which each request was issued, in nanoseconds since the start; 0 in logs of other values than slat and clat.",
         |options, text| value::boolean(text).map(|issue_time| options.logs.issue_time = issue_time),
     ),
     OptionRow {

@@ -217,7 +217,9 @@ impl WorkerLog {
             put_next(text, line.is_high.into());
         }
         if plan.issue_time {
-            put_next(text, line.issued_ns);
+            // As fio has it: 0 in the logs of other values.
+            let has_it = matches!(kind, LogKind::Slat | LogKind::Clat);
+            put_next(text, if has_it { line.issued_ns } else { 0 });
         }
         text.push(b'\n');
     }

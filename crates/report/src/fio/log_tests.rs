@@ -58,7 +58,11 @@ fn every_request_has_a_line() {
 fn columns_are_added_as_asked_for() {
     let plan = LogPlan { offset: true, priority: true, issue_time: true, ..all("x") };
     let logs = texts(&plan, &[request(7, Op::Trim, 1_000)], 8);
+    assert_eq!(logs[2], "7, 10, 2, 4096, 28672, 0x0000, 6999000\n");
     assert_eq!(logs[3], "7, 1000, 2, 4096, 28672, 0x0000, 6999000\n");
+    // fio 3.41 logs the time of issue with these two latencies alone.
+    assert_eq!(logs[4], "7, 1010, 2, 4096, 28672, 0x0000, 0\n");
+    assert!(logs[0].ends_with(", 28672, 0x0000, 0\n") && logs[1].ends_with(", 28672, 0x0000, 0\n"));
     let prioritized = LoggedIo { priority: 0x600b, is_high: true, ..request(7, Op::Trim, 1_000) };
     assert_eq!(texts(&plan, &[prioritized], 8)[3], "7, 1000, 2, 4096, 28672, 0x600b, 6999000\n");
     let flagged = LogPlan { priority: false, issue_time: false, ..plan.clone() };

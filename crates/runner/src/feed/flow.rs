@@ -54,8 +54,11 @@ impl Flow {
         Flow { share, own: 0, takes_part: false }
     }
 
-    /// Takes part from now on, as if the worker had made its share of the requests so far.
+    /// Takes part from now on, as if the worker had made its share of the requests so far; no change if it does already.
     pub fn join(&mut self) {
+        if self.takes_part {
+            return;
+        }
         let FlowGroup { weight, made } = &*self.share.group;
         let own_weight = u64::from(self.share.plan.weight);
         let others = weight.fetch_add(own_weight, Ordering::Relaxed);

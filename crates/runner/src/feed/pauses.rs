@@ -27,10 +27,15 @@ impl Pauses {
     /// The pauses of `spec`; `None` without any.
     pub fn new(spec: &WorkerSpec) -> Option<Box<Pauses>> {
         let plan = &spec.time.think_time;
+        let mut flow = spec.flow.clone().map(Flow::new);
+        if spec.starts_at_once() {
+            // Before the start of all: none runs ahead of those that start a moment later.
+            flow.iter_mut().for_each(Flow::join);
+        }
         let pauses = Pauses {
             think_time: ThinkTime::new(plan),
             cycles: ThinkTime::busy(spec.cycles_ns),
-            flow: spec.flow.clone().map(Flow::new),
+            flow,
             delays_rate: plan.delays_rate,
         };
         let is_any = pauses.think_time.is_some() || pauses.cycles.is_some() || pauses.flow.is_some();
@@ -101,5 +106,44 @@ impl Pauses {
 
     fn times_mut(&mut self) -> impl Iterator<Item = &mut ThinkTime> {
         self.think_time.iter_mut().chain(&mut self.cycles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use fathom_model::Nanos;
+    use fathom_model::plan::{FlowPlan, Mix};
+
+    use super::*;
+    use crate::drive::tests::spec;
+    use crate::feed::FlowShare;
+
+    /// Requests that the first of two workers of a flow makes before the second begins, which does so after `delay`.
+    fn made_alone(delay: Nanos) -> u64 {
+        let group = Arc::default();
+        let member = |weight, delay| {
+            let mut spec = spec(Mix::Read, 1, 100);
+            let plan = FlowPlan { weight, id: 1, sleep: Nanos::ZERO };
+            spec.flow = Some(FlowShare { group: Arc::clone(&group), plan });
+            spec.time.start_delay = (delay, delay);
+            Pauses::new(&spec).expect("it has a flow")
+        };
+        let (mut first, _second) = (member(8, Nanos::ZERO), member(1, delay));
+        first.begin(0);
+        let mut made = 0;
+        while made < 10_000 && first.allowance(0) > 0 {
+            first.made(false);
+            made += 1;
+        }
+        made
+    }
+
+    #[test]
+    fn workers_of_a_flow_do_not_run_ahead_of_those_that_start_with_them() {
+        let made = made_alone(Nanos::ZERO);
+        assert!(made < 300, "{made}");
+        assert_eq!(made_alone(Nanos::from_secs(1)), 10_000);
     }
 }
