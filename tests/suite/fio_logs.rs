@@ -1,10 +1,10 @@
 //! The logs and terse lines of `fathom fio` compared with Debian's fio: files, columns, amounts, fields.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fathom_tests::{loading, need, scratch};
+use fathom_tests::{loading, must_run, need, scratch};
 
 use crate::ours::Ours;
 
@@ -151,4 +151,61 @@ fn terse_lines_have_fios_fields() {
             assert_eq!(amounts(&our), amounts(&fios), "{arguments}");
         }
     }
+}
+
+#[test]
+fn compressed_logs_are_printed_as_they_were() {
+    let _loading = loading();
+    let (ours, directory) = (Ours::new(), scratch());
+    let run = |arguments: &str| {
+        let mut command = ours.command();
+        command.current_dir(directory.path()).arg("fio").args(arguments.split_whitespace());
+        must_run(&mut command)
+    };
+    let job = "--name=a --ioengine=null --filesize=64m --bs=4k --rw=write --write_bw_log=x --log_offset=1";
+    run(&format!("{job} --log_store_compressed=1"));
+    let compressed = std::fs::read(directory.path().join("x_bw.1.log.fz")).expect("it was written");
+    let text = run("--inflate-log=x_bw.1.log.fz");
+    assert!(compressed.len() * 2 < text.len(), "{} of {} bytes", compressed.len(), text.len());
+    let offsets: Vec<u64> = text
+        .lines()
+        .map(|line| line.split(", ").nth(4).expect("five columns").parse().expect("an offset"))
+        .collect();
+    assert_eq!(offsets, (0..16384).map(|block| block * 4096).collect::<Vec<u64>>());
+    std::fs::write(directory.path().join("x_bw.1.log.fz"), &compressed[..compressed.len() / 2])
+        .expect("it is ours");
+    for (name, reason) in [("x_bw.1.log.fz", "cannot read the log"), ("none", "cannot read the log none")] {
+        let mut command = ours.command();
+        command.current_dir(directory.path()).args(["fio", &format!("--inflate-log={name}")]);
+        let refused = command.output().expect("it runs");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && said.contains(reason), "{name}: {said}");
+    }
+}
+
+#[test]
+fn debug_shows_each_request_and_leaves_documents_alone() {
+    let _loading = loading();
+    let (ours, directory) = (Ours::new(), scratch());
+    let run = |arguments: &str| {
+        let job = "--debug=io,random --name=a --filename=file --size=64k --rw=randread --bs=4k";
+        let mut command = ours.command();
+        command.current_dir(directory.path()).arg("fio").args(job.split(' '));
+        command.args(arguments.split_whitespace()).output().expect("it runs")
+    };
+    let text = String::from_utf8(run("").stdout).expect("it is text");
+    let offsets: BTreeSet<u64> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("io ")?.split_once("queue: off=0x")?.1.split_once(','))
+        .map(|(offset, rest)| {
+            assert_eq!(rest, "len=0x1000,ddir=0,file=file");
+            u64::from_str_radix(offset, 16).expect("hexadecimal")
+        })
+        .collect();
+    assert_eq!(offsets, (0..16).map(|block| block * 4096).collect::<BTreeSet<u64>>());
+    assert!(text.contains("FIO_RAND_NR_OFFS=1") && text.contains(" rand_seeds[0]="), "{text}");
+    let document = run("--output-format=json");
+    serde_json::from_slice::<serde_json::Value>(&document.stdout).expect("one document");
+    let traced = String::from_utf8_lossy(&document.stderr).lines().filter(|l| l.contains("queue:")).count();
+    assert_eq!(traced, 16);
 }

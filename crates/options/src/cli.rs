@@ -344,7 +344,8 @@ impl<'a> CommandLine<'a> {
             global_options.insert(place, ("name".to_owned(), name));
         }
         found.global_options.splice(0..0, global_options);
-        if found.sections.is_empty() {
+        // As in fio, options alone can be checked.
+        if found.sections.is_empty() && !found.command.parse_only {
             return Err(OptionError::NoJobs);
         }
         if found.command.readonly {

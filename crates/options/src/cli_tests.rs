@@ -176,6 +176,8 @@ fn sections_are_selected_by_name() {
     assert_eq!(found.sections[0].name, "b");
     assert_eq!(found.sections[0].options.bs.read, Some(1024));
     assert!(matches!(parse("--name=c --section=x"), Err(OptionError::NoJobs)));
+    assert_eq!(parse("--bs=4k --parse-only").unwrap().sections, []);
+    assert!(parse("--bs=no --parse-only").is_err());
     assert!(parse("--name=c --section=global").unwrap_err().to_string().contains("can't use global"));
 }
 

@@ -10,7 +10,7 @@ use fathom_model::Nanos;
 
 use crate::value;
 
-use crate::command_values::{Eta, IdleProfile, OutputFormat};
+use crate::command_values::{DebugClass, Eta, IdleProfile, OutputFormat};
 use crate::fleet::{self, FleetOptions};
 
 pub(crate) use unsupported::UNSUPPORTED;
@@ -48,6 +48,8 @@ pub struct CommandOptions {
     pub parse_only: bool,
     /// Print the equivalent command line and stop.
     pub showcmd: bool,
+    /// What is shown of the inside of a run.
+    pub debug: Vec<DebugClass>,
     /// Refuse jobs that write or trim.
     pub readonly: bool,
     /// Print the version and stop.
@@ -56,6 +58,8 @@ pub struct CommandOptions {
     pub idle_profile: Option<IdleProfile>,
     /// Print the usage and stop.
     pub help: bool,
+    /// Print this log, which `log_store_compressed` has compressed, and stop.
+    pub inflate_log: Option<PathBuf>,
     /// Print help on options and stop: a list (`None`), one, or `all` in full.
     pub cmdhelp: Option<Option<String>>,
     /// Print help on engines and stop: the list (`None`), `ENGINE`, or `ENGINE,OPTION`.
@@ -78,7 +82,12 @@ impl CommandOptions {
     /// True if the command only prints, and needs no job.
     pub fn only_prints(&self) -> bool {
         let calibrates = self.idle_profile == Some(IdleProfile::Calibrate);
-        self.version || self.help || calibrates || self.cmdhelp.is_some() || self.enghelp.is_some()
+        self.version
+            || self.help
+            || calibrates
+            || self.inflate_log.is_some()
+            || self.cmdhelp.is_some()
+            || self.enghelp.is_some()
     }
 }
 
@@ -246,6 +255,24 @@ pub(crate) const ROWS: &[CommandRow] = &[
             Ok(())
         },
     ),
+    row(
+        "debug",
+        OptionArity::Value("CLASSES"),
+        "Show what happens inside: process, file, io (every request), random, parse, or all; nothing is shown of fio's other classes.",
+        |command, text| {
+            command.debug = debug_classes(needed(text)?)?;
+            Ok(())
+        },
+    ),
+    row(
+        "inflate-log",
+        OptionArity::Value("FILE"),
+        "Print a log that log_store_compressed has compressed, and stop.",
+        |command, text| {
+            command.inflate_log = Some(PathBuf::from(needed(text)?));
+            Ok(())
+        },
+    ),
     row("parse-only", OptionArity::Nothing, "Check the options and stop.", |command, _| {
         command.parse_only = true;
         Ok(())
@@ -398,6 +425,23 @@ fn formats(text: &str) -> Result<Vec<OutputFormat>, String> {
     Ok(formats)
 }
 
+/// Classes separated by commas, each once; `all` are those that show anything.
+fn debug_classes(text: &str) -> Result<Vec<DebugClass>, String> {
+    let mut classes = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        let named: Vec<DebugClass> = DebugClass::ALL
+            .into_iter()
+            .filter(|class| if word == "all" { class.is_traced() } else { class.name() == word })
+            .collect();
+        if named.is_empty() {
+            let names: Vec<&str> = DebugClass::ALL.into_iter().map(DebugClass::name).collect();
+            return Err(format!("debug mask {word} not found (valid are {}, all)", names.join(", ")));
+        }
+        classes.extend(named.into_iter().filter(|class| !classes.contains(class)).collect::<Vec<_>>());
+    }
+    Ok(classes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -446,6 +490,8 @@ mod tests {
         check("eta-newline", Some("2"), CommandOptions { eta_newline: Some(Nanos::from_secs(2)), ..none() });
         let quarter = Some(Nanos::from_millis(250));
         check("eta-interval", Some("250ms"), CommandOptions { eta_interval: quarter, ..none() });
+        let debug = vec![DebugClass::Io, DebugClass::Untraced("mem")];
+        check("debug", Some("io,mem,io"), CommandOptions { debug, ..none() });
         check("section", Some("a"), CommandOptions { sections: vec!["a".into()], ..none() });
         check("cmdhelp", None, CommandOptions { cmdhelp: Some(None), ..none() });
         check("enghelp", Some("null"), CommandOptions { enghelp: Some(Some("null".into())), ..none() });
@@ -469,6 +515,8 @@ mod tests {
             ("status-interval", "0"),
             ("eta", "foo"),
             ("idle-prof", "foo"),
+            ("debug", "foo"),
+            ("debug", "io,"),
             ("eta-newline", "0"),
             ("eta-newline", "1x"),
             ("eta-interval", "100ms"),

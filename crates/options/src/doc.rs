@@ -295,6 +295,8 @@ const PAGE_HEAD: &str = "\
   of 1, and version 3.33 may hang. Completion latencies include the wake-up of the thread, which fio counts in the total latency
   alone. It changes nothing with libaio, posixaio and null; other engines than these and psync, sync, vsync, pvsync and pvsync2 are refused
   (fio refuses io_uring).
+- `verify` reads and writes headers of the form of fio 3.33, so that data can be verified by either program; fio 3.41 has
+  another form and refuses theirs, as fathom refuses its.
 - `trim_percentage` needs `verify`, `trim_backlog` and a job that writes, else it is refused; fio then trims nothing. Trims go to files
   too, as holes. fio 3.33 aborts at the first trim.
 - The random numbers of a seed are repeatable, but differ from fio's for the same seed.

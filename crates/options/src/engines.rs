@@ -115,9 +115,13 @@ pub(crate) fn instead_of(engine: &str) -> String {
 
 /// Names of private options of fio's engines, so that unsupported ones are refused as such.
 pub(crate) const FIO_ENGINE_OPTIONS: &[&str] = &[
+    "apptag",
+    "apptag_mask",
+    "cmd_type",
     "cpuchunks",
     "cpuload",
     "cpumode",
+    "deac",
     "fixedbufs",
     "force_async",
     "hipri",
@@ -126,10 +130,16 @@ pub(crate) const FIO_ENGINE_OPTIONS: &[&str] = &[
     "md_per_io_size",
     "nonvectored",
     "nowait",
+    "pi_act",
+    "pi_chk",
+    "readfua",
     "registerfiles",
     "sqthread_poll",
     "sqthread_poll_cpu",
     "thp",
     "uncached",
     "userspace_reap",
+    "verify_mode",
+    "write_mode",
+    "writefua",
 ];

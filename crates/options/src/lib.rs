@@ -37,7 +37,7 @@ mod verify;
 
 pub use cli::{Invocation, MachineNumbers, ParseEnvironment, parse_command_line};
 pub use command::CommandOptions;
-pub use command_values::{Eta, IdleProfile, OutputFormat};
+pub use command_values::{DebugClass, Eta, IdleProfile, OutputFormat};
 pub use doc::{
     OptionSummary, command_help, command_summaries, compatibility_page, engine_help, job_summaries, usage,
 };

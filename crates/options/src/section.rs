@@ -68,7 +68,7 @@ impl Section {
     }
 
     /// The options of the job, including inherited ones.
-    pub(crate) fn all_options(&self) -> RawOptions {
+    pub fn all_options(&self) -> RawOptions {
         let taken = self.inherited.iter().filter(|(name, _)| self.inherits(name));
         taken.cloned().chain(show::named(self)).collect()
     }

@@ -177,7 +177,7 @@ fn log_ports(
     let Some(log) = &prepared.log else { return (None, None) };
     let clock = logs.clock.filter(|_| !prepared.session.is_simulated());
     let completed = logs.logs_completions().then(|| log.port(worker, clock, slat));
-    (completed, logs.issued.is_some().then(|| log.port(worker, None, false)))
+    (completed, logs.follows_issued().then(|| log.port(worker, None, false)))
 }
 
 /// Whether a job says anything about its threads but when they start, and that they execute requests.

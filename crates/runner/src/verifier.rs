@@ -293,6 +293,10 @@ fn problem(bad: &BadBlock, mismatch: &Mismatch, method: VerifyMethod, is_own: bo
     let failed = |method: &str| format!("{method}: verify failed {place}, flags={flags})");
     match mismatch {
         Mismatch::Magic { found } => vec![format!("verify: bad magic header {found:x}, wanted acca {place})")],
+        Mismatch::Version { found } => vec![
+            format!("verify: unsupported header version {found:x} {place})"),
+            "       A version of fio after 3.33 wrote the block; only such a version can verify it.".to_owned(),
+        ],
         Mismatch::Length { found, wanted } => {
             vec![format!("verify: bad header length {found}, wanted {wanted} {place})")]
         }

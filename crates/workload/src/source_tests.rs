@@ -203,13 +203,8 @@ fn independent_draws_may_repeat_and_stay_inside() {
 #[test]
 fn repeated_passes_draw_the_same_offsets() {
     let offsets = |mix, repeats, access: &AccessPlan| {
-        let plan = SourcePlan {
-            random_map: false,
-            loops: None,
-            repeats,
-            access: access.clone(),
-            ..plan(mix, true)
-        };
+        let plan =
+            SourcePlan { random_map: false, loops: None, repeats, access: access.clone(), ..plan(mix, true) };
         let mut source = Source::new(&plan);
         let mut of_pass = || -> BTreeSet<u64> {
             let requests = (0..100).map(|_| source.next_request().expect("it is endless").offset);

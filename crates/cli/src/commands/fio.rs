@@ -5,6 +5,7 @@
 
 mod advice;
 mod aggregate_log;
+mod debug;
 mod directories;
 mod failures;
 mod idleness;
@@ -19,26 +20,30 @@ mod requests;
 mod sink;
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
 use fathom_assess::{PlanTargets, VolumeTypes, engine_rows, host_facts};
 use fathom_model::RunPlan;
 use fathom_options::{
-    CommandOptions, EngineRow, Invocation, MachineNumbers, OptionError, ParseEnvironment, command_help,
-    engine_help, parse_command_line, show_command, usage,
+    CommandOptions, DebugClass, EngineRow, Invocation, MachineNumbers, OptionError, ParseEnvironment,
+    command_help, engine_help, parse_command_line, show_command, usage,
 };
 use fathom_report::FIO_VERSION;
 use fathom_runner::load_recordings;
 use fathom_sys::files::{InputError, JOB_FILE};
+use flate2::read::ZlibDecoder;
 
 use crate::exit::Exit;
 use crate::output;
+use debug::DebugTrace;
 use idleness::IdleWatch;
 use measured::measure;
 use ranks::{FioRank, Joined};
 use refusal::FioRefusal;
+use sink::Sink;
 
 /// Does what fio does with these words.
 pub fn run(args: &[OsString]) -> Exit {
@@ -133,8 +138,12 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
         return Ok(Prepared::Exit(Exit::Done));
     }
     if invocation.command.parse_only {
+        let trace = DebugTrace::new(&invocation.command.debug);
+        trace.begin(&invocation, &plan, &mut Sink::open(&invocation.command)?)?;
         return Ok(Prepared::Exit(Exit::Done));
     }
+    let shows_issued = invocation.command.debug.contains(&DebugClass::Io);
+    plan.jobs.iter_mut().for_each(|job| job.measure.logs.shows_issued = shows_issued);
     load_recordings(&mut plan)?;
     let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
     if rank.is_none_or(FioRank::reports) {
@@ -151,6 +160,8 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRe
         format!("{FIO_VERSION}\n{}", usage())
     } else if let Some(watch) = IdleWatch::new(command) {
         watch.end().to_string()
+    } else if let Some(path) = &command.inflate_log {
+        return inflate(path);
     } else if let Some(topic) = &command.cmdhelp {
         command_help(topic.as_deref()).map_err(|nearest| {
             let message = format!("No such command: {}", topic.as_deref().unwrap_or_default());
@@ -163,6 +174,29 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRe
     };
     output::print(|out| out.own_lines(&text))?;
     Ok(Exit::Done)
+}
+
+/// Prints a compressed log.
+fn inflate(path: &Path) -> Result<Exit, FioRefusal> {
+    let refused = |error: &io::Error| {
+        let message = format!("fio: cannot read the log {}: {}", path.display(), output::plain(error));
+        FioRefusal::new(message, Some("name a log file that log_store_compressed=1 has made".to_owned()))
+    };
+    let log = ZlibDecoder::new(File::open(path).map_err(|error| refused(&error))?);
+    let mut failure = None;
+    output::print(|out| {
+        for line in BufReader::new(log).lines() {
+            match line {
+                Ok(line) => writeln!(out.verbatim(), "{line}")?,
+                Err(error) => {
+                    failure = Some(refused(&error));
+                    break;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    failure.map_or(Ok(Exit::Done), Err)
 }
 
 /// Reads a job file; `-` is standard input.

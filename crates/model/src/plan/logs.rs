@@ -15,6 +15,8 @@ pub struct LogPlan {
     pub histogram: Option<String>,
     /// Name of the log of issued requests, which can be replayed.
     pub issued: Option<String>,
+    /// Issued requests are shown.
+    pub shows_issued: bool,
     /// Length of a window; 0 = a line per request.
     pub window: Nanos,
     /// Windows of the bandwidth log, if they are shorter: their rates are averaged.
@@ -35,6 +37,8 @@ pub struct LogPlan {
     pub issue_time: bool,
     /// All workers of a name share one file.
     pub shared: bool,
+    /// The files are compressed.
+    pub compressed: bool,
     /// Times are those of this clock instead of the time since the job's start.
     pub clock: Option<u32>,
 }
@@ -48,6 +52,7 @@ impl Default for LogPlan {
             latency: None,
             histogram: None,
             issued: None,
+            shows_issued: false,
             window: Nanos::ZERO,
             bandwidth_window: sample,
             iops_window: sample,
@@ -58,6 +63,7 @@ impl Default for LogPlan {
             priority: false,
             issue_time: false,
             shared: false,
+            compressed: false,
             clock: None,
         }
     }
@@ -78,7 +84,12 @@ pub enum WindowValues {
 impl LogPlan {
     /// True if any log is written.
     pub fn is_any(&self) -> bool {
-        self.issued.is_some() || self.logs_completions()
+        self.follows_issued() || self.logs_completions()
+    }
+
+    /// True if issued requests are logged or shown.
+    pub fn follows_issued(&self) -> bool {
+        self.issued.is_some() || self.shows_issued
     }
 
     /// True if any log has completed requests.

@@ -8,8 +8,6 @@ pub(crate) const UNSUPPORTED: &[(&str, OptionArity, &str)] = &[
     ("cpuclock-test", OptionArity::Nothing, "omit it: the clock is the monotonic one of the kernel"),
     ("crctest", OptionArity::MaybeValue("NAME"), "measure a job with verify= and without, on ioengine=null"),
     ("daemonize", OptionArity::Value("FILE"), "start it with nohup or systemd-run"),
-    ("debug", OptionArity::Value("CLASS"), "watch the system calls with strace -f"),
-    ("inflate-log", OptionArity::Value("FILE"), "read the log as it is: logs are not compressed"),
     ("latency-log", OptionArity::MaybeValue("NAME"), "use --output-format=json"),
     ("merge-blktrace-only", OptionArity::Nothing, "replay each trace with read_iolog, in a job of its own"),
     ("remote-config", OptionArity::Value("FILE"), "start it on each machine"),

@@ -211,6 +211,12 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
     share("zone_reset_frequency", ZBD),
     checked("recover_zbd_write_error", &[], OptionValueKind::Bool, ZBD),
     checked("write_zone_remainder", &[], OptionValueKind::Bool, ZBD),
+    checked(
+        "threads",
+        &[],
+        OptionValueKind::Size,
+        "It belongs to fio's profile tiobench, and means nothing in a job: numjobs has the number of threads.",
+    ),
     beside("plid_select", &["fdp_pli_select"], PLACEMENT),
     beside("plids", &["fdp_pli"], PLACEMENT),
     beside("dp_scheme", &[], PLACEMENT),

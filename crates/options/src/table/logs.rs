@@ -119,6 +119,13 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         "Add a column with the time at which each request was issued, in nanoseconds since the start; 0 in logs of other values than slat and clat.",
         |options, text| value::boolean(text).map(|issue_time| options.logs.issue_time = issue_time),
     ),
+    row(
+        "log_store_compressed",
+        OptionValueKind::Bool,
+        "0",
+        "Compress the log files, with .fz after their names; --inflate-log prints one.",
+        |options, text| value::boolean(text).map(|compressed| options.logs.compressed = compressed),
+    ),
     OptionRow {
         aliases: &["log_unix_epoch"],
         ..row(

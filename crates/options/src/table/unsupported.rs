@@ -31,11 +31,6 @@ pub const UNSUPPORTED: &[UnsupportedOption] = &[
     UnsupportedOption { inert: &["1"], instead: "omit it: a trim has one range", ..row("num_range") },
     UnsupportedOption {
         inert: &["0"],
-        instead: "compress the log files afterwards, for example with gzip",
-        ..row("log_store_compressed")
-    },
-    UnsupportedOption {
-        inert: &["0"],
         instead: "read the errors of trims by their number in the JSON report",
         ..row("block_error_percentiles")
     },

@@ -45,9 +45,10 @@ impl LogKind {
             LogKind::Histogram => (&plan.histogram, "clat_hist"),
         };
         let name = name.as_ref().map(|name| if name.is_empty() { job } else { name })?;
+        let end = if plan.compressed { ".fz" } else { "" };
         Some(match plan.shared {
-            true => format!("{name}_{kind}.log"),
-            false => format!("{name}_{kind}.{worker}.log"),
+            true => format!("{name}_{kind}.log{end}"),
+            false => format!("{name}_{kind}.{worker}.log{end}"),
         })
     }
 }

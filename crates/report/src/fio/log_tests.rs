@@ -38,6 +38,8 @@ fn file_names_are_fios() {
     assert_eq!(names(&plan), ["x_bw.3.log", "x_iops.3.log", "x_slat.3.log", "x_clat.3.log", "x_lat.3.log"]);
     let shared = LogPlan { shared: true, latency: None, histogram: Some(String::new()), ..plan.clone() };
     assert_eq!(names(&shared), ["x_bw.log", "x_iops.log", "job_clat_hist.log"]);
+    let compressed = LogPlan { compressed: true, histogram: None, iops: None, latency: None, ..all("x") };
+    assert_eq!(names(&compressed), ["x_bw.3.log.fz"]);
     let histogram = LogPlan { bandwidth: None, iops: None, latency: None, ..all("d/x") };
     assert_eq!(names(&histogram), ["d/x_clat_hist.3.log"]);
 }

@@ -215,6 +215,9 @@ impl BlockCheck {
             return Some(Mismatch::Offset { found: header.offset, wanted: offset });
         }
         if let Err(HeaderError::Checksum { stored, calculated }) = Header::check(part) {
+            if let Some(found) = Header::later_version(part) {
+                return Some(Mismatch::Version { found });
+            }
             return Some(Mismatch::HeaderChecksum { found: stored, calculated });
         }
         if let Some(wanted) = seed.filter(|&wanted| wanted != header.seed) {

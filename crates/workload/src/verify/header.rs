@@ -8,6 +8,10 @@ use super::digest::crc32c_register;
 const MAGIC: u16 = 0xacca;
 /// Bytes that the header's own checksum covers.
 const COVERED: usize = 36;
+/// The same in the longer headers of fio 3.41, which have a version in front of the method.
+const COVERED_LATER: usize = 44;
+/// That version.
+const LATER_VERSION: u8 = 0x81;
 
 /// What a header says of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +93,14 @@ impl Header {
         })
     }
 
+    /// The version of the header if it is one of later versions of fio than 3.33, which differ.
+    pub fn later_version(bytes: &[u8]) -> Option<u8> {
+        let (covered, rest) = bytes.split_at_checked(COVERED_LATER)?;
+        let stored = u32::from_le_bytes(*rest.first_chunk()?);
+        let is_later = covered[..2] == MAGIC.to_le_bytes() && covered[2] == LATER_VERSION;
+        (is_later && stored == crc32c_register(covered)).then_some(LATER_VERSION)
+    }
+
     /// Checks the header's own checksum.
     ///
     /// # Errors
@@ -157,6 +169,22 @@ mod tests {
         assert_eq!(header.to_bytes(), fio);
         assert_eq!(Header::fields(&fio), Ok(header));
         assert_eq!(Header::check(&fio), Ok(()));
+    }
+
+    #[test]
+    fn headers_of_later_versions_are_known() {
+        // The header of a block that fio 3.41 wrote with verify=crc64.
+        let mut later = [
+            0xca, 0xac, 0x81, 0x03, 0x00, 0x10, 0x00, 0x00, 0x3c, 0x54, 0x09, 0xc5, 0x01, 0xcc, 0xa4, 0x00,
+            0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xa1, 0xd8, 0x73, 0x07,
+            0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x2e, 0x68, 0xf6, 0x37, 0xd5, 0x3e,
+            0xad, 0x2f,
+        ];
+        assert_eq!(Header::later_version(&later), Some(0x81));
+        assert_eq!(Header::later_version(&later[..47]), None);
+        later[9] ^= 1;
+        assert_eq!(Header::later_version(&later), None);
+        assert_eq!(Header::later_version(&Header::fields(&later).unwrap().to_bytes()), None);
     }
 
     proptest! {

@@ -10,6 +10,11 @@ pub enum Mismatch {
         /// In its place.
         found: u16,
     },
+    /// The header is one of a later version of fio, of another form.
+    Version {
+        /// As stored.
+        found: u8,
+    },
     /// The header is of a block of another length.
     Length {
         /// As stored.

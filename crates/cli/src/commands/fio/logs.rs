@@ -12,8 +12,11 @@ use fathom_report::fio::log::{LogKind, LogTexts, WorkerLog};
 use fathom_runner::CompletionLog;
 use fathom_stats::LoggedIo;
 use fathom_sys::files::{check_output, create_output};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 
 use super::FioRefusal;
+use super::debug::RequestTrace;
 use crate::output;
 
 /// A file is written when it has this many bytes to write.
@@ -26,6 +29,8 @@ pub struct FioLogs {
     files: Vec<LogFile>,
     texts: LogTexts,
     waits: u64,
+    /// Shows issued requests.
+    trace: Option<RequestTrace>,
 }
 
 /// A worker, and its files by kind.
@@ -36,34 +41,57 @@ struct LoggedWorker {
     files: [Option<usize>; LogKind::ALL.len()],
     log: Option<WorkerLog>,
     issued: Option<IssuedLog>,
+    /// Its targets, for what shows its requests.
+    targets: Vec<String>,
 }
 
 /// The log of a worker's issued requests.
 struct IssuedLog {
     file: usize,
-    /// The targets of the worker.
-    targets: Vec<String>,
     /// `None` before the run begins, and after the worker has ended.
     text: Option<IologText>,
 }
 
 struct LogFile {
     path: PathBuf,
+    compressed: bool,
     /// `None` before the run begins.
-    file: Option<File>,
+    file: Option<LogWriter>,
     text: Vec<u8>,
     /// Why it is not written any more.
     failure: Option<String>,
 }
 
+/// What a log file is written by.
+enum LogWriter {
+    Plain(File),
+    Compressed(Box<ZlibEncoder<File>>),
+}
+
+impl LogWriter {
+    fn write_all(&mut self, text: &[u8]) -> io::Result<()> {
+        match self {
+            LogWriter::Plain(file) => file.write_all(text),
+            LogWriter::Compressed(file) => file.write_all(text),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            LogWriter::Plain(_) => Ok(()),
+            LogWriter::Compressed(file) => file.finish().map(drop),
+        }
+    }
+}
+
 impl FioLogs {
-    /// The logs that `plan` asks for; `None` if there are none. Makes no file.
+    /// The logs that `plan` asks for, and what shows its requests; `None` if there are none. Makes no file.
     ///
     /// # Errors
     /// A file could not be made.
-    pub fn new(plan: &RunPlan) -> Result<Option<FioLogs>, FioRefusal> {
-        let mut logs =
-            FioLogs { workers: Vec::new(), files: Vec::new(), texts: LogTexts::default(), waits: 0 };
+    pub fn new(plan: &RunPlan, trace: Option<RequestTrace>) -> Result<Option<FioLogs>, FioRefusal> {
+        let (workers, files, texts) = (Vec::new(), Vec::new(), LogTexts::default());
+        let mut logs = FioLogs { workers, files, texts, waits: 0, trace };
         let mut places = HashMap::new();
         for job in &plan.jobs {
             let measure = &job.measure;
@@ -73,7 +101,7 @@ impl FioLogs {
                 let mut files = [None; LogKind::ALL.len()];
                 for kind in LogKind::ALL.into_iter().filter(|kind| is_recorded(*kind, recorded)) {
                     let Some(name) = kind.file_name(&measure.logs, &job.name, number) else { continue };
-                    files[kind as usize] = Some(logs.place(&mut places, name)?);
+                    files[kind as usize] = Some(logs.place(&mut places, name, measure.logs.compressed)?);
                 }
                 let issued = match &measure.logs.issued {
                     None => None,
@@ -81,25 +109,30 @@ impl FioLogs {
                         // An iolog is of one worker.
                         let is_taken = places.contains_key(name);
                         let name = if is_taken { format!("{name}.{number}") } else { name.clone() };
-                        let targets = clone.paths.iter().map(|path| path.display().to_string()).collect();
-                        Some(IssuedLog { file: logs.place(&mut places, name)?, targets, text: None })
+                        Some(IssuedLog { file: logs.place(&mut places, name, false)?, text: None })
                     }
                 };
                 let plan = measure.logs.clone();
-                logs.workers.push(LoggedWorker { plan, recorded, files, log: None, issued });
+                let targets = clone.paths.iter().map(|path| path.display().to_string()).collect();
+                logs.workers.push(LoggedWorker { plan, recorded, files, log: None, issued, targets });
             }
         }
-        Ok((!logs.files.is_empty()).then_some(logs))
+        Ok((!logs.files.is_empty() || logs.trace.is_some()).then_some(logs))
     }
 
     /// The number of the log file `name`, which may be one of those before.
-    fn place(&mut self, places: &mut HashMap<String, usize>, name: String) -> Result<usize, FioRefusal> {
+    fn place(
+        &mut self,
+        places: &mut HashMap<String, usize>,
+        name: String,
+        compressed: bool,
+    ) -> Result<usize, FioRefusal> {
         if let Some(&place) = places.get(&name) {
             return Ok(place);
         }
         let path = PathBuf::from(&name);
         check_output(&path).map_err(|error| refusal(cannot_open(&path, &error)))?;
-        self.files.push(LogFile { path, file: None, text: Vec::new(), failure: None });
+        self.files.push(LogFile { path, compressed, file: None, text: Vec::new(), failure: None });
         places.insert(name, self.files.len() - 1);
         Ok(self.files.len() - 1)
     }
@@ -158,17 +191,30 @@ impl LogFile {
         }
         self.text.clear();
     }
+
+    fn close(&mut self) {
+        self.write();
+        let ended = self.file.take().map_or(Ok(()), LogWriter::finish);
+        if let Err(error) = ended {
+            self.failure.get_or_insert(output::plain(&error));
+        }
+    }
 }
 
 impl CompletionLog for FioLogs {
     fn open(&mut self) -> Result<(), String> {
         self.files.iter_mut().try_for_each(|log| {
-            log.file = Some(create_log(&log.path)?);
+            let file = create_log(&log.path)?;
+            log.file = Some(match log.compressed {
+                true => LogWriter::Compressed(Box::new(ZlibEncoder::new(file, Compression::default()))),
+                false => LogWriter::Plain(file),
+            });
             Ok::<_, String>(())
         })?;
         let mut text = Vec::new();
-        for issued in self.workers.iter_mut().filter_map(|worker| worker.issued.as_mut()) {
-            issued.text = Some(IologText::new(issued.targets.drain(..), &mut text));
+        for worker in &mut self.workers {
+            let Some(issued) = &mut worker.issued else { continue };
+            issued.text = Some(IologText::new(worker.targets.iter().cloned(), &mut text));
             self.files[issued.file].add(&text);
             text.clear();
         }
@@ -197,6 +243,9 @@ impl CompletionLog for FioLogs {
     }
 
     fn issued(&mut self, worker: usize, requests: &[RecordedRequest]) {
+        if let Some(trace) = &self.trace {
+            trace.issued(requests, &self.workers[worker].targets);
+        }
         let Some(issued) = &mut self.workers[worker].issued else { return };
         if let Some(text) = &mut issued.text {
             let mut lines = Vec::new();
@@ -216,7 +265,7 @@ impl CompletionLog for FioLogs {
     }
 
     fn close(mut self: Box<Self>) -> Vec<String> {
-        self.files.iter_mut().for_each(LogFile::write);
+        self.files.iter_mut().for_each(LogFile::close);
         let failed = self.files.iter().filter_map(|log| {
             log.failure.as_ref().map(|why| format!("the log {} is incomplete: {why}", log.path.display()))
         });

@@ -15,6 +15,7 @@ use fathom_runner::{
 use fathom_stats::RunOutcome;
 
 use super::aggregate_log::AggregateLog;
+use super::debug::DebugTrace;
 use super::failures::tell_failures;
 use super::idleness::IdleWatch;
 use super::keeper::{self, Keeper};
@@ -105,13 +106,15 @@ fn measure_on(
 ) -> Result<Measured, FioRefusal> {
     let command = &invocation.command;
     let mut sink = if rank.is_none_or(FioRank::reports) { Sink::open(command)? } else { Sink::silent() };
-    let (logs, aggregate) = (FioLogs::new(&plan)?, AggregateLog::open(command)?);
+    let trace = DebugTrace::new(&command.debug);
+    let (logs, aggregate) = (FioLogs::new(&plan, trace.requests())?, AggregateLog::open(command)?);
     let control = rank.map_or_else(RunControl::default, FioRank::control);
     let caught = signals::watch(control.stop_handle()).map_err(|error| {
         let message = format!("fio: cannot watch for signals: {}", output::plain(&error));
         FioRefusal::new(message, signals::hint(&error))
     })?;
     let mut notes = targets.notes.clone();
+    trace.begin(invocation, &plan, &mut sink)?;
     announce(invocation, &plan, &mut sink, &mut notes)?;
     let mut keeper = Keeper::new(command, words, invocation, &plan, &notes, rank.is_some());
     let is_simulated = keeper::targets(&plan).iter().any(|path| is_simulated(path));
@@ -130,6 +133,7 @@ fn measure_on(
         stall: StallNote::default(),
         meta: meta_of(invocation),
         idle: IdleWatch::new(command),
+        trace,
     };
     let (requests, partial) = (Requests::new(command), rank.and_then(FioRank::partial));
     let mut watched = Watched { stop: control.stop_handle(), caught, requests, live, partial };
@@ -143,6 +147,7 @@ fn measure_on(
         eta.finish();
     }
     let (mut sink, idleness) = (observer.sink, observer.idle.map(|idle| idle.end()));
+    observer.trace.end(&mut sink)?;
     let failure = ran.as_ref().err().map(ToString::to_string);
     let (test, exit) = judge(ran, &plan, invocation, caught.number().is_some());
     watched.live.end(&test);

@@ -11,6 +11,7 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::{RunOutcome, Snapshot};
 
 use super::aggregate_log::AggregateLog;
+use super::debug::DebugTrace;
 use super::idleness::IdleWatch;
 use super::sink::Sink;
 use crate::eta::EtaLine;
@@ -28,6 +29,7 @@ pub struct FioObserver<'a> {
     pub stall: StallNote,
     pub meta: TestMeta,
     pub idle: Option<IdleWatch>,
+    pub trace: DebugTrace,
 }
 
 impl RunObserver for FioObserver<'_> {
@@ -35,6 +37,7 @@ impl RunObserver for FioObserver<'_> {
         if let Some(idle) = &mut self.idle {
             idle.restart();
         }
+        self.trace.layout(progress, &mut self.sink);
         if !self.sink.has_text() {
             return;
         }
@@ -51,6 +54,7 @@ impl RunObserver for FioObserver<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.trace.snapshot(snapshot, &mut self.sink);
         if let Some(aggregate) = &mut self.aggregate {
             aggregate.add(snapshot);
         }
