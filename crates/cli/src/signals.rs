@@ -67,8 +67,9 @@ pub struct SignalWatch {
 static WATCH: OnceLock<SignalWatch> = OnceLock::new();
 
 /// Begins to watch for signals, and to take EFBIG for SIGXFSZ. Whatever is asked to end before it can be is ended by sending the
-/// number of `forced` to `end`. What was ignored when the program was started (`nohup`) stays ignored. Where the handlers cannot
-/// be installed, [`watch`] says so when it comes to a run.
+/// number of `forced` to `end`. What was ignored when the program was started (`nohup`) stays ignored, but for SIGINT in fio's
+/// place: fio takes it where a shell has started it in the background, and scripts end it so. Where the handlers cannot be
+/// installed, [`watch`] says so when it comes to a run.
 pub fn start(forced: Exit, end: Sender<u8>) {
     let watch = WATCH.get_or_init(|| SignalWatch {
         forced,
@@ -138,7 +139,10 @@ impl SignalWatch {
             return Ok(());
         }
         fathom_sys::signals::ignore_file_size_limit();
-        let is_watched = |signal: &i32| !fathom_sys::signals::is_ignored(*signal).unwrap_or(false);
+        let is_fio = self.forced == Exit::FioInterrupted;
+        let is_watched = |signal: &i32| {
+            (is_fio && *signal == SIGINT) || !fathom_sys::signals::is_ignored(*signal).unwrap_or(false)
+        };
         let watched: Vec<i32> = WATCHED.into_iter().filter(is_watched).collect();
         let mut signals = Signals::new(&watched)?;
         // The thread that calls may get stuck in a request to a device, and with it every signal it would take.

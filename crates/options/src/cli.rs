@@ -86,7 +86,6 @@ pub fn parse_command_line(args: &[String], env: &ParseEnvironment<'_>) -> Result
         return Ok(Invocation { command: line.found.command, ..Invocation::default() });
     }
     line.close_job();
-    line.drop_unselected();
     for index in 0..line.found.files.len() {
         line.job_file(index)?;
     }
@@ -325,13 +324,7 @@ impl<'a> CommandLine<'a> {
         Ok(())
     }
 
-    /// `--section` may follow the jobs of the command line.
-    fn drop_unselected(&mut self) {
-        let sections = std::mem::take(&mut self.found.sections);
-        self.found.sections =
-            sections.into_iter().filter(|section| self.is_selected(&section.name)).collect();
-    }
-
+    /// As in fio, `--section` selects among the jobs of job files alone.
     fn is_selected(&self, name: &str) -> bool {
         let sections = &self.found.command.sections;
         sections.is_empty() || sections.iter().any(|section| section == name)

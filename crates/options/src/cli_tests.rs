@@ -172,13 +172,23 @@ fn a_dash_is_standard_input_and_a_double_dash_ends_options() {
 fn sections_are_selected_by_name() {
     let files: &[(&str, &[u8])] = &[("f", b"[global]\nbs=1k\n[a]\n[b]\nname=given\n")];
     let found = parse_with(files, &["--name=c", "f", "--section=b"]).unwrap();
-    assert_eq!(found.sections.len(), 1);
-    assert_eq!(found.sections[0].name, "b");
-    assert_eq!(found.sections[0].options.bs.read, Some(1024));
-    assert!(matches!(parse("--name=c --section=x"), Err(OptionError::NoJobs)));
+    let names: Vec<&str> = found.sections.iter().map(|section| section.name.as_str()).collect();
+    assert_eq!(names, ["c", "b"]);
+    assert_eq!(found.sections[1].options.bs.read, Some(1024));
+    assert_eq!(parse("--name=c --section=x").unwrap().sections.len(), 1);
+    assert!(matches!(parse_with(files, &["f", "--section=x"]), Err(OptionError::NoJobs)));
     assert_eq!(parse("--bs=4k --parse-only").unwrap().sections, []);
     assert!(parse("--bs=no --parse-only").is_err());
     assert!(parse("--name=c --section=global").unwrap_err().to_string().contains("can't use global"));
+}
+
+#[test]
+fn a_name_for_all_jobs_of_a_file_renames_none() {
+    let files: &[(&str, &[u8])] = &[("f", b"[global]\nname=all\nsize=4k\n[a]\n[b]\nname=given\n")];
+    let found = parse_with(files, &["f"]).unwrap();
+    let names: Vec<Option<&str>> =
+        found.sections.iter().map(|section| section.options.name.as_deref()).collect();
+    assert_eq!(names, [None, Some("given")]);
 }
 
 #[test]

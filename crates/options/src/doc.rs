@@ -199,6 +199,8 @@ const PAGE_HEAD: &str = "\
 - Blanks are stripped on both sides of `=` (fio keeps those after it, so that `bs = 8k` means 8 bytes there).
 - `sec` and `min` are units of time; other unknown units and fractions (`1m30s`, `0.5`, `1.5m`), to which fio silently
   gives another meaning, are refused.
+- Whole numbers may be written as fractions (`1048576.0`), as programs that calculate with fractions do. Percentiles may be
+  separated by commas, of which fio takes the first alone.
 - Out-of-range values that fio accepts (negative sizes, percentages above 100, `numjobs=0`, percentiles above 100 or
   more than 20 of them, invalid CPU lists, switches other than 0 and 1) are refused, as is text after a number (`4x`, `1:2`),
   which fio ignores, and an option without the value that it needs.
@@ -291,6 +293,9 @@ const PAGE_HEAD: &str = "\
 - `cmdprio_percentage` and `cmdprio_bssplit` choose requests by other random numbers than fio. The order of the shares of one size is
   that given; a class or level of `cmdprio_bssplit` above its range is refused (fio cuts it). Simulated volumes have no
   priorities.
+- With `time_based` a job with `verify` reads back what each pass has written, with every engine; fio does so with asynchronous ones.
+- A pass with skips (`rw=read:4k`) counts from the start of the range; backwards, fio begins elsewhere if `offset` is not 0.
+- `rw=trim` on a regular file punches holes; fio reports an error.
 - `io_submit_mode=offload` has a thread for each request of `iodepth` and reports the queue depth of these threads; fio reports a depth
   of 1, and version 3.33 may hang. Completion latencies include the wake-up of the thread, which fio counts in the total latency
   alone. It changes nothing with libaio, posixaio and null; other engines than these and psync, sync, vsync, pvsync and pvsync2 are refused

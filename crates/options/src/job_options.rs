@@ -307,9 +307,9 @@ impl JobOptions {
         Ok(options)
     }
 
-    /// The initial options of a job if these were given for all jobs.
+    /// The initial options of a job if these were given for all jobs. As in fio, each keeps the name of its section.
     pub fn inherited(&self) -> JobOptions {
-        JobOptions { filename_is_inherited: self.filename.is_some(), ..self.clone() }
+        JobOptions { filename_is_inherited: self.filename.is_some(), name: None, ..self.clone() }
     }
 }
 

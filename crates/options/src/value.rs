@@ -41,6 +41,18 @@ fn split_number(text: &str) -> Result<(&str, &str, u32), String> {
     };
     let end = body.find(|c: char| !c.is_digit(radix)).unwrap_or(body.len());
     let (digits, suffix) = body.split_at(end);
+    // Programs that calculate with fractions write whole numbers so: `1048576.0`.
+    let zeroes = suffix.strip_prefix('.').map(|rest| rest.trim_start_matches('0'));
+    let suffix = match zeroes {
+        Some(rest)
+            if radix == 10
+                && suffix.len() > rest.len() + 1
+                && !rest.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            rest
+        }
+        _ => suffix,
+    };
     if suffix.starts_with('.') {
         return Err("fractions are not supported: write a smaller unit (1536k for 1.5m)".to_owned());
     }
@@ -236,7 +248,7 @@ fn push_last(names: &mut [String], c: char) {
 /// Percentiles separated by colons, ascending; 1 to 20 of them, each from 0 to 100.
 pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     let mut list = Vec::new();
-    for entry in text.split(':') {
+    for entry in text.split([':', ',']) {
         let entry = entry.trim();
         let value = entry.parse::<f64>().ok().filter(|value| value.is_finite());
         let value = value.ok_or_else(|| format!("'{entry}' is not a number"))?;
@@ -333,6 +345,11 @@ mod tests {
             ("0x", None),
             ("-1", None),
             ("+1", None),
+            ("1048576.0", Some(1 << 20)),
+            ("4.00k", Some(4096)),
+            ("70.", None),
+            ("70.01", None),
+            ("0x1.0", None),
             ("1.5m", None),
             ("4kx", None),
             ("4 k", Some(4096)),
@@ -450,7 +467,8 @@ mod tests {
     fn percentile_lists() {
         assert_eq!(percentiles("99.9:50:99"), Ok(vec![50.0, 99.0, 99.9]));
         assert_eq!(percentiles("0:100"), Ok(vec![0.0, 100.0]));
-        for bad in ["", "101", "-1", "nan", "inf", "50:", "50,99"] {
+        assert_eq!(percentiles("50,99"), Ok(vec![50.0, 99.0]));
+        for bad in ["", "101", "-1", "nan", "inf", "50:", "50,"] {
             assert!(percentiles(bad).is_err(), "{bad}");
         }
         assert!(percentiles(&vec!["1"; 20].join(":")).is_ok());

@@ -5,6 +5,7 @@
 
 mod ahead;
 mod arrivals;
+mod cached;
 mod flow;
 mod open_loop;
 mod pauses;
@@ -18,6 +19,7 @@ use fathom_workload::Source;
 use crate::logging::IssueLog;
 use crate::worker::WorkerSpec;
 use ahead::Ahead;
+use cached::{CachedPasses, drop_cached};
 pub(crate) use flow::{FlowShare, Flows};
 use open_loop::OpenLoop;
 use pauses::{Pause, Pauses};
@@ -59,6 +61,8 @@ pub(crate) struct Feed {
     open_loop: Option<Box<OpenLoop>>,
     /// Requests have times, by a schedule or a recording.
     timed: bool,
+    /// What drops the cached pages of ended passes.
+    cached: Option<Box<CachedPasses>>,
     /// Syncs after all other requests (`end_fsync`), the last one first.
     final_syncs: Vec<Request>,
 }
@@ -81,6 +85,7 @@ impl Feed {
             pauses,
             read_back,
             open_loop,
+            cached: CachedPasses::new(spec),
             final_syncs: synced.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
         }
     }
@@ -126,7 +131,7 @@ impl Feed {
             Next::NotBefore(due) => return Next::NotBefore(due),
             Next::Pause | Next::Done => return Next::Pause,
         }
-        let Some(request) = self.ahead.take(&mut self.source) else { return Next::Done };
+        let Some(request) = self.ahead.take(&mut self.source, &mut self.cached) else { return Next::Done };
         if self.singly {
             self.count(&request, now);
         }
@@ -140,7 +145,9 @@ impl Feed {
         if self.singly || !self.ahead.is_empty() {
             return self.draw_singly(now, room, &mut each);
         }
-        self.source.next_requests(room, each) == room
+        let goes_on = self.source.next_requests(room, each) == room;
+        drop_cached(&mut self.cached, &self.source);
+        goes_on
     }
 
     /// As [`Feed::draw`], for requests that were drawn ahead or count towards a pause.
@@ -148,7 +155,8 @@ impl Feed {
     fn draw_singly(&mut self, now: u64, room: u64, each: &mut dyn FnMut(Request)) -> bool {
         let allowance = self.pauses.as_ref().map_or(u64::MAX, |pauses| pauses.allowance(now));
         for _ in 0..room.min(allowance) {
-            let Feed { ahead, source, read_back, .. } = self;
+            let Feed { ahead, source, read_back, cached, .. } = self;
+            drop_cached(cached, source);
             let mut draw = || match ahead.take_drawn().or_else(|| source.next_request()) {
                 Some(request) => Next::Issue((request, None)),
                 None => Next::Done,
@@ -231,6 +239,7 @@ impl Feed {
             return replay.take().map_or(Next::Done, |request| Next::Issue((request, None)));
         }
         let arrival = self.open_loop.as_mut().filter(|_| !self.source.sync_is_due());
+        drop_cached(&mut self.cached, &self.source);
         let (request, due) = match arrival.and_then(|open_loop| open_loop.take(now)) {
             Some((op, due)) => (self.source.next_request_of(op), due),
             None => (self.source.next_request(), None),

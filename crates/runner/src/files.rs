@@ -109,14 +109,14 @@ pub(crate) fn written<'a>(
 /// The requirements on each file before the run.
 pub(crate) fn needs(
     plan: &RunPlan,
-    targets: &BTreeMap<PathBuf, Target>,
+    targets: &mut BTreeMap<PathBuf, Target>,
 ) -> Result<BTreeMap<PathBuf, Need>, RunError> {
     let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
     for job in &plan.jobs {
         for (clone, path) in
             job.clones.iter().enumerate().flat_map(|(i, c)| c.paths.iter().map(move |p| (i, p)))
         {
-            let target = &targets[path];
+            let Some(target) = targets.get_mut(path) else { continue };
             let names = registry::find(&job.engine.name).and_then(|entry| entry.traits.names);
             if names.is_some_and(|names| !names.needs_file()) {
                 continue;
@@ -156,6 +156,8 @@ pub(crate) fn needs(
                 unlink: false,
             });
             need.size = need.size.max(size);
+            // A later job without a size uses the file as it will be.
+            target.planned = need.size;
             need.filled |= filled;
             need.unlink |= job.files.unlink;
         }
@@ -184,6 +186,7 @@ pub(crate) fn lay_out_all(
         if target.handle.is_some() && target.size >= need.size {
             continue;
         }
+        session.permit.admit_layout(&path, need.size)?;
         let (handle, is_new) = match target.handle.clone() {
             Some(handle) => (handle, false),
             None => create(session, &path)?,

@@ -17,17 +17,40 @@ pub struct WritePermit {
     destroy: Vec<(PathBuf, Option<TargetIdentity>)>,
     /// One of fathom's own commands: block devices are written only if named, and targets in use never.
     own_command: bool,
+    /// No file is made or extended either (`--readonly`).
+    read_only: bool,
 }
 
 impl WritePermit {
     /// The permit of fathom's own commands.
     pub fn own(destroy: &[PathBuf]) -> WritePermit {
-        WritePermit { destroy: destroy.iter().map(|path| identified(path)).collect(), own_command: true }
+        WritePermit {
+            destroy: destroy.iter().map(|path| identified(path)).collect(),
+            own_command: true,
+            read_only: false,
+        }
     }
 
     /// The permit of fio's jobs.
     pub fn fio(destroy: &[PathBuf]) -> WritePermit {
         WritePermit { own_command: false, ..WritePermit::own(destroy) }
+    }
+
+    /// The same permit, which does not permit making or extending a file if `read_only`.
+    pub fn read_only(self, read_only: bool) -> WritePermit {
+        WritePermit { read_only, ..self }
+    }
+
+    /// Refuses to make the file at `path`, or to extend it to `bytes`, where that is not permitted.
+    pub(crate) fn admit_layout(&self, path: &Path, bytes: u64) -> Result<(), RunError> {
+        if !self.read_only {
+            return Ok(());
+        }
+        Err(RunError::Unsuitable {
+            path: path.to_owned(),
+            reason: format!("would have to be extended to {bytes} bytes, and --readonly refuses that"),
+            hint: "lay the file out before, or omit --readonly".to_owned(),
+        })
     }
 
     /// True if the user named the target at `path`.

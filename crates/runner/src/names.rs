@@ -63,6 +63,7 @@ pub(crate) fn inspect(path: &Path, names: NameUse) -> Result<Option<Target>, Run
         volume: 0,
         handle: None,
         identity: None,
+        planned: 0,
         uses: 0,
     }))
 }

@@ -108,7 +108,7 @@ pub(crate) fn prepare<'a>(
     let (workers, files) = counts(plan);
     allow_open_files(2 * files + OPEN_PER_WORKER * workers + OPEN_BESIDE);
     let mut targets = inspect_all(session, plan, &jobs)?;
-    let needs = needs(plan, &targets)?;
+    let needs = needs(plan, &mut targets)?;
     prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
     lay_out_all(session, &mut targets, needs, observer)?;
     if session.is_simulated() {

@@ -37,6 +37,8 @@ pub(crate) struct Target {
     pub kind: TargetKind,
     /// Bytes it has now.
     pub size: u64,
+    /// Bytes that a file will have when the jobs so far are prepared.
+    pub planned: u64,
     /// Index of the simulated volume; unused in real time.
     pub volume: usize,
     /// The target of the path when it was inspected; `None` if it is missing or virtual.
@@ -53,6 +55,11 @@ impl Target {
         matches!(self.kind, TargetKind::File | TargetKind::Missing)
     }
 
+    /// Bytes of a file for a job that follows those so far.
+    pub fn bytes(&self) -> u64 {
+        self.size.max(self.planned)
+    }
+
     /// Records that a worker has opened it. After the last one a file's own descriptor is closed, because there may be
     /// many; a device's stays open, and with it the claim.
     pub fn opened(&mut self) {
@@ -67,7 +74,7 @@ impl Target {
 pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Result<Target, RunError> {
     let target = |kind, size, handle: Option<Arc<TargetHandle>>| {
         let identity = handle.as_ref().map(|handle| handle.identity());
-        Ok(Target { path: path.to_owned(), kind, size, volume: 0, handle, identity, uses: 0 })
+        Ok(Target { path: path.to_owned(), kind, size, planned: 0, volume: 0, handle, identity, uses: 0 })
     };
     if let Time::Virtual { world, names } = &session.time {
         let Some(volume) = names.find(path) else {
@@ -80,6 +87,7 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
             path,
             kind: TargetKind::Virtual,
             size,
+            planned: 0,
             volume,
             handle: None,
             identity: None,
@@ -169,7 +177,7 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
     }
     let usage = job.files.usage;
     let offset = start(job, target)
-        .saturating_add(relative(io.offset_increment, target.size, block).saturating_mul(clone as u64));
+        .saturating_add(relative(io.offset_increment, target.bytes(), block).saturating_mul(clone as u64));
     if usage.fill_device && target.is_file() && io.size.is_none() && io.file_size.is_none() {
         if io.pattern != (Pattern { mix: Mix::Write, random: false }) {
             return Err(plan_error(
@@ -188,7 +196,7 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
             "lower offset, or raise filesize",
         ));
     }
-    let whole = own.unwrap_or(target.size);
+    let whole = own.unwrap_or(target.bytes());
     let asked = match io.size {
         Some(SizeSpec::Bytes(_)) if own.is_some() => Some(whole - offset),
         Some(SizeSpec::Bytes(bytes)) => Some(bytes / files),
@@ -278,13 +286,13 @@ const FULL_FILE_SYSTEM: u64 = 1 << 62;
 fn start(job: &JobPlan, target: &Target) -> u64 {
     let io = &job.io;
     if job.files.usage.append && target.is_file() {
-        return target.size;
+        return target.bytes();
     }
     let smallest = ops_used(job).map(|op| io.block_size[op].smallest()).min().unwrap_or(1);
     let step = if io.offset_align == 0 { smallest } else { io.offset_align };
     match io.offset {
         SizeSpec::Bytes(bytes) => bytes,
-        percent => relative(percent, target.size, 0).next_multiple_of(step.max(1)),
+        percent => relative(percent, target.bytes(), 0).next_multiple_of(step.max(1)),
     }
 }
 

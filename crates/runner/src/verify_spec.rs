@@ -25,7 +25,7 @@ pub(crate) fn specify(plan: &RunPlan, job: usize, clone: usize) -> Result<Option
     let limit = if loads { Some(saved_writes(this, clone, &path)?) } else { None };
     Ok(Some(VerifySpec {
         names: paths.iter().map(|path| path.display().to_string()).collect(),
-        passes: (!is_endless(this)).then_some(this.io.loops.max(1)),
+        passes: passes(this),
         shares_files: shares_files(plan, this, clone),
         worker: (worker + 1) as u16,
         job: (this.name.clone(), worker as u64),
@@ -76,10 +76,19 @@ fn is_endless(job: &JobPlan) -> bool {
     job.time.time_based && job.time.runtime.is_some()
 }
 
+/// Passes of a job with a check: until its runtime ends, it reads back each, as many as there are.
+fn passes(job: &JobPlan) -> Option<u32> {
+    let reads_back = job.io.verify.as_ref().is_some_and(|verify| verify.reads_back && !verify.only);
+    match is_endless(job) {
+        true => reads_back.then_some(u32::MAX),
+        false => Some(job.io.loops.max(1)),
+    }
+}
+
 /// Loops of the source of a job: with a check, each is a pass of its own.
 pub(crate) fn loops(job: &JobPlan) -> Option<u32> {
     let is_read_back = job.io.verify.is_some() && job.io.pattern.writes();
-    (!is_endless(job)).then_some(if is_read_back { 1 } else { job.io.loops.max(1) })
+    if is_read_back { passes(job).map(|_| 1) } else { (!is_endless(job)).then_some(job.io.loops.max(1)) }
 }
 
 /// Workers that write to `path` in the phase of `job`.

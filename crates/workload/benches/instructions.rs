@@ -55,6 +55,7 @@ fn plan(mix: Mix, random: bool) -> SourcePlan {
         fdatasync_every: 0,
         seed: 1,
         repeats: false,
+        to_file_ends: true,
     }
 }
 

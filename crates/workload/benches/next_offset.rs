@@ -49,6 +49,7 @@ fn ns_per_request(blocks: u64, block_size: u64, rounds: usize) -> f64 {
         fdatasync_every: 0,
         seed: 1,
         repeats: false,
+        to_file_ends: true,
     });
     stretch_ns(&mut source);
     let mut stretches: Vec<f64> = (0..rounds).map(|_| stretch_ns(&mut source)).collect();

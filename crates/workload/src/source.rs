@@ -26,6 +26,8 @@ pub struct SourcePlan {
     pub block_size: PerOp<BlockSize>,
     /// Range of each file; at least one, each at least as long as the largest block.
     pub extents: Vec<Extent>,
+    /// The ranges end where the files end.
+    pub to_file_ends: bool,
     /// Visit each block once per pass.
     pub random_map: bool,
     /// Deviations from sequential or uniformly random access.
@@ -99,6 +101,15 @@ impl Source {
         match &self.0 {
             Kind::Uniform(source) => source.sync_is_due(),
             Kind::Shaped(source) => source.sync_is_due(),
+        }
+    }
+
+    /// Passes that have ended, by a wrap or by a loop; those of reads and writes of a sequential mix end apart and count each.
+    #[inline]
+    pub fn passes(&self) -> u64 {
+        match &self.0 {
+            Kind::Uniform(source) => source.placement.passes,
+            Kind::Shaped(source) => source.placement.passes,
         }
     }
 

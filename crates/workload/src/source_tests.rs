@@ -17,6 +17,7 @@ fn plan(mix: Mix, random: bool) -> SourcePlan {
         fdatasync_every: 0,
         seed: 1,
         repeats: false,
+        to_file_ends: true,
     }
 }
 
@@ -242,6 +243,7 @@ proptest! {
             fdatasync_every: 5,
             seed,
             repeats: false,
+            to_file_ends: true,
         };
         let mut source = Source::new(&plan);
         for _ in 0..5_000 {

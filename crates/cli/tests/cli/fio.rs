@@ -240,7 +240,11 @@ fn a_history_that_cannot_be_used_is_a_note_in_the_report() {
     let dir = scratch();
     std::fs::write(dir.path().join("junk.db"), "this is no database, and long enough to be none").unwrap();
     let output = program(dir.path()).args(JOB).env("FATHOM_HISTORY", "junk.db").output().unwrap();
-    let ended = ended(output).quietly();
-    assert!(ended.stdout.contains("fathom notes:") && ended.stdout.contains("junk.db"), "{}", ended.stdout);
+    let silent = ended(output).quietly();
+    assert!(!silent.stdout.contains("junk.db"), "a script reads fio's lines alone: {}", silent.stdout);
+    let output =
+        program(dir.path()).args(with(&["--advise"])).env("FATHOM_HISTORY", "junk.db").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("fathom notes:") && told.contains("junk.db"), "{told}");
     assert_eq!(std::fs::read(dir.path().join("junk.db")).unwrap()[..7], *b"this is");
 }

@@ -186,6 +186,7 @@ mod tests {
         check(("lat_percentiles", "1"), |o| o.lat_percentiles == Some(true));
         check(("slat_percentiles", "1"), |o| o.slat_percentiles == Some(true));
         check(("percentile_list", "99:50"), |o| o.percentile_list == Some(vec![50.0, 99.0]));
+        check(("percentile_list", "50,99"), |o| o.percentile_list == Some(vec![50.0, 99.0]));
         check(("significant_figures", "6"), |o| o.figures.digits == 6);
         check(("unit_base", "1"), |o| o.figures.bits);
         check(("stats", "0"), |o| o.stats == Some(false));

@@ -78,12 +78,21 @@ pub fn render_report(report: &FioReport, style: &Style, out: &mut TextWriter) ->
         writeln!(out)?;
         idleness.to_string().lines().try_for_each(|line| writeln!(out, "{line}"))?;
     }
-    let responses: Vec<String> = report.entries.iter().flat_map(response_lines).collect();
-    if !report.notes.is_empty() || !responses.is_empty() {
+    if report.is_for_programs {
+        return Ok(());
+    }
+    let notes = notes(report);
+    if !notes.is_empty() {
         writeln!(out)?;
         writeln!(out, "fathom notes:")?;
     }
-    responses.iter().chain(&report.notes).try_for_each(|note| writeln!(out, "  {note}"))
+    notes.iter().try_for_each(|note| writeln!(out, "  {note}"))
+}
+
+/// What fio's text has no place for: response times and notes.
+pub fn notes(report: &FioReport) -> Vec<String> {
+    let responses = report.entries.iter().flat_map(response_lines);
+    responses.chain(report.notes.iter().cloned()).collect()
 }
 
 fn group_line(out: &mut TextWriter, name: &str, op: &GroupOp, form: &FigureForm) -> io::Result<()> {

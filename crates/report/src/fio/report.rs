@@ -28,6 +28,8 @@ pub struct FioReport {
     pub global_options: Vec<(String, String)>,
     /// What fio has no place for.
     pub notes: Vec<String>,
+    /// A program reads the text: it has fio's lines alone.
+    pub is_for_programs: bool,
     /// The idle time of the CPUs, where it was asked for.
     pub idleness: Option<CpuIdleness>,
     /// All jobs of all hosts, where the records of several were merged.

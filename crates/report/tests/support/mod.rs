@@ -87,6 +87,7 @@ fn report(document: &Value, text: &str) -> FioReport {
     }
     let disks = document["disk_util"].as_array().into_iter().flatten().map(disk).collect();
     FioReport {
+        is_for_programs: false,
         idleness: None,
         all_clients: None,
         entries,

@@ -54,6 +54,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
             fdatasync_every: one_of(rng, &[0, 0, 5]),
             seed: rng.next_u64(),
             repeats: false,
+            to_file_ends: true,
         },
         payload: Payload::Zero,
         verify: None,

@@ -123,6 +123,7 @@ pub(crate) fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
             fdatasync_every: 0,
             seed: 1,
             repeats: false,
+            to_file_ends: true,
         },
         payload: Payload::Zero,
         verify: None,

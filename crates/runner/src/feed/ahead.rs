@@ -3,6 +3,8 @@
 use fathom_model::{Op, Request};
 use fathom_workload::Source;
 
+use super::cached::{CachedPasses, drop_cached};
+
 /// Requests per draw.
 const AHEAD: usize = 16;
 
@@ -34,9 +36,10 @@ impl Ahead {
 
     /// The next request, drawing more from `source` if necessary; `None` when the work is done.
     #[inline(always)]
-    pub fn take(&mut self, source: &mut Source) -> Option<Request> {
+    pub fn take(&mut self, source: &mut Source, cached: &mut Option<Box<CachedPasses>>) -> Option<Request> {
         if self.is_empty() {
             self.refill(source);
+            drop_cached(cached, source);
         }
         self.take_drawn()
     }

@@ -138,6 +138,7 @@ mod tests {
             volume: 0,
             handle: None,
             identity: None,
+            planned: 0,
             uses: 0,
         };
         let check = |block: u64, sizes, expected: Option<&str>| {

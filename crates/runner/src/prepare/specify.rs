@@ -28,6 +28,7 @@ pub(super) fn specify(
     let max_block = targets::largest_block(job);
     let names = names::use_of(prepared.session, entry);
     let (mut files, mut extents) = (Vec::new(), Vec::new());
+    let mut to_file_ends = true;
     for path in &job.clones[clone].paths {
         let Some(target) = targets.get_mut(path) else { continue };
         let extent = targets::extent(job, clone, target)?;
@@ -35,6 +36,7 @@ pub(super) fn specify(
             Some(_) => OpenFile { file: None, size: 0, is_block_device: false, volume: 0 },
             None => open_file(prepared.session, job, target, extent)?,
         });
+        to_file_ends &= extent.offset.saturating_add(extent.len) >= target.bytes();
         extents.push(extent);
         target.opened();
     }
@@ -61,7 +63,7 @@ pub(super) fn specify(
         },
         source: match names {
             Some(names) => source_of_names(job, clone, extents, names),
-            None => source_of(job, clone, extents),
+            None => SourcePlan { to_file_ends, ..source_of(job, clone, extents) },
         },
         payload: io.payload.clone(),
         verify: verify_spec::specify(prepared.plan, job_index, clone)?,
@@ -134,6 +136,7 @@ fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
         pattern: io.pattern,
         block_size: io.block_size.clone(),
         extents,
+        to_file_ends: true,
         random_map: io.random_map,
         access: io.access.clone(),
         bytes_per_loop: targets::bytes_per_loop(io, range),

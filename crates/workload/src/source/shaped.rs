@@ -46,7 +46,9 @@ pub(super) struct Shaped {
     number_left: u64,
     rng: Rng,
     /// Random numbers of a pass, where each has the same.
-    repeated: Option<Rng>,
+    repeated: Option<Box<Rng>>,
+    /// Passes that have ended.
+    pub(super) passes: u64,
 }
 
 impl Stream<Shaped> {
@@ -81,7 +83,8 @@ impl Stream<Shaped> {
                 zones: access.zones,
                 number,
                 number_left: number,
-                repeated: plan.repeats.then(|| rng.clone()),
+                repeated: plan.repeats.then(|| Box::new(rng.clone())),
+                passes: 0,
                 rng,
             },
         );
@@ -184,8 +187,9 @@ impl Placement for Shaped {
 
     fn restart(&mut self, entries: RangeInclusive<usize>) {
         if let Some(rng) = &self.repeated {
-            self.rng = rng.clone();
+            self.rng = (**rng).clone();
         }
+        self.passes += 1;
         for walk in self.files.iter_mut().flat_map(|file| file.walks[entries.clone()].iter_mut()).flatten() {
             walk.restart(&mut self.rng);
         }

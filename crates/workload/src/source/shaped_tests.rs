@@ -20,6 +20,7 @@ fn plan(mix: Mix, random: bool, access: AccessPlan) -> SourcePlan {
         fdatasync_every: 0,
         seed: 7,
         repeats: false,
+        to_file_ends: true,
     }
 }
 
@@ -90,6 +91,13 @@ fn a_pass_with_skips_ends_with_the_range() {
     assert_eq!(once(8, 4, 60), [0, 12, 24, 36, 48, 0, 12]);
     assert_eq!(once(64, 160, 1024), [[0, 224, 448, 672, 896]; 4].concat()[..16]);
     assert_eq!(once(64, 1280, 256), [0; 4]);
+    // Within a larger file it ends the pass.
+    let access = AccessPlan { skip: 8192, ..access() };
+    let extents = vec![Extent { offset: 65536, len: 8 * 4096 }];
+    let inside =
+        SourcePlan { extents, to_file_ends: false, bytes_per_loop: 32768, ..plan(Mix::Read, false, access) };
+    let blocks: Vec<u64> = requests(&inside).iter().map(|request| request.offset / 4096 - 16).collect();
+    assert_eq!(blocks, [0, 3, 6]);
     // Further bytes or loops start another pass.
     assert_eq!(offsets(64, 32, 256, 1, 320), [0, 96, 192, 0, 96]);
     assert_eq!(offsets(64, 32, 256, 2, 256), [0, 96, 192, 0, 96, 192]);

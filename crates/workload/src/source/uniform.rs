@@ -62,10 +62,12 @@ pub(super) struct Uniform {
     mixed: Vec<MixedFile>,
     next_file: usize,
     pub(super) offset_rng: Rng,
-    /// Random numbers of a pass, where each has the same.
-    repeated: Option<Rng>,
     /// All requests draw from one entry of one file, without syncs or other operations between them.
     plain: bool,
+    /// Random numbers of a pass, where each has the same.
+    repeated: Option<Box<Rng>>,
+    /// Passes that have ended.
+    pub(super) passes: u64,
 }
 
 impl Stream<Uniform> {
@@ -80,9 +82,18 @@ impl Stream<Uniform> {
             BlockSize::Split(_) | BlockSize::Range(_) => 0,
         });
         let plain = is_plain(plan, shared);
-        let repeated = plan.repeats.then(|| offset_rng.clone());
-        let placement =
-            Uniform { block_size, shared, files, mixed, next_file: 0, offset_rng, repeated, plain };
+        let repeated = plan.repeats.then(|| Box::new(offset_rng.clone()));
+        let placement = Uniform {
+            block_size,
+            shared,
+            files,
+            mixed,
+            next_file: 0,
+            offset_rng,
+            plain,
+            repeated,
+            passes: 0,
+        };
         Stream::new(plan, placement)
     }
 
@@ -143,8 +154,9 @@ impl Placement for Uniform {
     /// Begins a new pass with these entries of every file's offsets.
     fn restart(&mut self, entries: RangeInclusive<usize>) {
         if let Some(rng) = &self.repeated {
-            self.offset_rng = rng.clone();
+            self.offset_rng = (**rng).clone();
         }
+        self.passes += 1;
         for file in &mut self.files {
             for offsets in file.offsets[entries.clone()].iter_mut().flatten() {
                 offsets.restart(&mut self.offset_rng);

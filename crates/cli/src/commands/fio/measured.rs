@@ -43,7 +43,7 @@ fn begin(
     kept: Option<RunHeader>,
     logs: Option<FioLogs>,
 ) -> Result<FioHandle, FioRefusal> {
-    let permit = WritePermit::fio(&may_destroy(&invocation.command));
+    let permit = WritePermit::fio(&may_destroy(&invocation.command)).read_only(invocation.command.readonly);
     let status_interval = invocation.command.status_interval;
     let directories = invocation.directories();
     let controlled = control.clone();

@@ -21,6 +21,8 @@ pub struct Sink {
     file: Option<(PathBuf, File)>,
     formats: Vec<OutputFormat>,
     terse_version: u8,
+    /// The text ends with notes: a person reads it, or has asked for them.
+    shows_notes: bool,
 }
 
 impl Sink {
@@ -48,12 +50,13 @@ impl Sink {
                 })?,
             )),
         };
-        Ok(Sink { file, formats, terse_version: command.terse_version.unwrap_or(3) })
+        let shows_notes = command.advise || (file.is_none() && output::stdout_is_seen());
+        Ok(Sink { file, formats, terse_version: command.terse_version.unwrap_or(3), shows_notes })
     }
 
     /// Nothing comes out.
     pub fn silent() -> Sink {
-        Sink { file: None, formats: Vec::new(), terse_version: 3 }
+        Sink { file: None, formats: Vec::new(), terse_version: 3, shows_notes: false }
     }
 
     /// True where fio's text is among the documents.
@@ -81,10 +84,16 @@ impl Sink {
     /// The documents in fio's order, whatever order was asked for.
     pub fn report(&mut self, record: &RunRecord, idleness: Option<CpuIdleness>) -> Result<(), FioRefusal> {
         let style = Style::local();
-        let report = FioReport { idleness, ..FioReport::new(record) };
+        // Scripts search fio's text for words that notes may have too.
+        let is_for_programs = !self.shows_notes;
+        let report = FioReport { idleness, is_for_programs, ..FioReport::new(record) };
         let (formats, terse_version) = (self.formats.clone(), self.terse_version);
         if formats.is_empty() {
             return Ok(());
+        }
+        let has_json = [OutputFormat::Json, OutputFormat::JsonPlus].iter().any(|json| formats.contains(json));
+        if is_for_programs && !has_json && output::stderr_is_seen() {
+            fio_normal::notes(&report).iter().for_each(|note| output::warn(note));
         }
         self.write(|out| {
             if formats.contains(&OutputFormat::Terse) {

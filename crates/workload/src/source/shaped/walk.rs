@@ -39,6 +39,8 @@ pub(super) struct Walk {
     last: [u64; 3],
     /// Sequential requests start again at the end of the range.
     is_sequential: bool,
+    /// The range ends where the file ends.
+    to_file_end: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +75,19 @@ impl Walk {
             None => Order::Drawn,
         };
         let (skip, is_sequential) = (access.skip, !plan.pattern.random);
-        Walk { len, moved: 0, deck, order, align, skip, next: [0; 3], last: [0; 3], is_sequential }
+        let to_file_end = plan.to_file_ends;
+        Walk {
+            len,
+            moved: 0,
+            deck,
+            order,
+            align,
+            skip,
+            next: [0; 3],
+            last: [0; 3],
+            is_sequential,
+            to_file_end,
+        }
     }
 
     /// Offset and size of the next request of `op`; `None` at the end of the pass.
@@ -108,9 +122,10 @@ impl Walk {
             return Some(offset);
         }
         if self.is_sequential {
-            // As in fio: a skip past the end of the range leads to its start; a request that the end cuts ends the pass.
-            let next = self.next[entry];
-            return (self.skip <= 0 || (self.len..END).contains(&next)).then_some(0);
+            // As in fio: a skip past the end of the file leads to the start of the range; a request that the end cuts ends the
+            // pass, and so does a skip past the end of a range within the file.
+            let wraps = self.to_file_end && (self.len..END).contains(&self.next[entry]);
+            return (self.skip <= 0 || wraps).then_some(0);
         }
         match &mut self.order {
             Order::Once(order) => order.next_range(rng).map(|(offset, _)| offset.min(last_offset)),
