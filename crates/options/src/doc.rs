@@ -218,13 +218,14 @@ const PAGE_HEAD: &str = "\
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - An `include` of a file that cannot be read or has a section is refused; fio reports it and runs the jobs without.
 - A section line needs its `]` and a name; a job file that is binary or larger than 1 MiB is refused.
+- Character devices (`/dev/null`) are refused; use `ioengine=null`.
 - A name in `/dev` that does not exist is refused; fio creates a file there, in memory.
 - `directory` applies wherever it stands; on fio's command line it does not apply to a `filename` before it.
 - A block device that is written to is claimed for the run (`O_EXCL`): a second process that writes to it is refused unless
   `allow_mounted_write=1` is set; fio runs both.
 - Without `iodepth_batch`, random requests are submitted in batches of an eighth of the depth, at most eight requests and
   at most 32 KiB; sequential ones are submitted one by one, as in fio, so that the kernel does not merge them. If requests
-  complete during their submission (the page cache, memory), batches grow to 32 requests and 128 KiB. All available
+  complete during their submission (the page cache, memory), batches grow to 32 requests and 128 KiB; buffered requests of libaio are submitted by two. All available
   completions are taken unless `iodepth_batch_complete_max` is given. `iodepth_batch=1` and
   `iodepth_batch_complete_max=1` give fio's behaviour.
 - The shares of a `bssplit` must add up to 100 and its sizes be multiples of the smallest (fio gives the rest to the

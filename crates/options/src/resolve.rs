@@ -162,7 +162,13 @@ fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
     // Adjacent requests are submitted one by one, as those of sequential jobs.
     let is_scattered =
         io.pattern.random && io.access.run <= 1 && io.access.percentage_random == PerOp::splat(100);
-    let defaults = DepthPlan::batched(depth, is_scattered, largest);
+    let mut defaults = DepthPlan::batched(depth, is_scattered, largest);
+    if !io.direct && matches!(options.ioengine.as_deref(), Some("libaio" | "linuxaio")) {
+        // The kernel executes these requests while they are submitted. Reads of more than two it leaves to another thread to begin,
+        // which a busy CPU delays by milliseconds.
+        defaults.batch_submit = defaults.batch_submit.min(2);
+        defaults.batch_submit_inline = defaults.batch_submit_inline.min(2);
+    }
     let within = |given: Option<u32>, default: u32| match given {
         None => default,
         Some(0) => depth,

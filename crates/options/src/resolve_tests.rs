@@ -119,6 +119,10 @@ fn inline_batches_are_larger_unless_a_size_is_given() {
         assert_eq!(plan_of(pairs).depth.batch_submit_inline, expected, "{pairs:?}");
     };
     check(&[("iodepth", "64")], 32);
+    let buffered = [("ioengine", "libaio"), ("iodepth", "64")];
+    check(&buffered, 2);
+    check(&[buffered[0], buffered[1], ("iodepth_batch", "16")], 16);
+    check(&[buffered[0], buffered[1], ("direct", "1")], 32);
     check(&[("iodepth", "256"), ("bs", "512")], 32);
     check(&[("iodepth", "16")], 8);
     check(&[("iodepth", "64"), ("bs", "16k")], 8);

@@ -49,6 +49,20 @@ pub(crate) fn state_path(directory: Option<&Path>, job: &str, worker: u64) -> Pa
     directory.map_or_else(|| PathBuf::from(&name), |directory| directory.join(&name))
 }
 
+/// The writes of a saved state, where a job that reads alone is to read no others.
+pub(crate) fn writes_to_read(plan: &RunPlan, job: usize, clone: usize) -> Result<Option<u64>, RunError> {
+    let this = &plan.jobs[job];
+    let Some(verify) = this.io.verify.as_ref().filter(|verify| verify.loads_state && !verify.only) else {
+        return Ok(None);
+    };
+    if this.io.pattern.writes() {
+        return Ok(None);
+    }
+    let before: usize = plan.jobs[..job].iter().map(|job| job.clones.len()).sum();
+    let path = state_path(verify.state_directory.as_deref(), &this.name, (before + clone) as u64);
+    saved_writes(this, clone, &path).map(Some)
+}
+
 /// The writes of a clone that were complete when its state was saved in `path`.
 fn saved_writes(job: &JobPlan, clone: usize, path: &Path) -> Result<u64, RunError> {
     let refused = |reason: String, hint: &str| RunError::Plan {

@@ -168,7 +168,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "0",
-        doc: "With verify_only, check only the writes that the saved state counts as complete.",
+        doc: "With verify_only, or in a job that reads alone, check only the writes that the saved state counts as complete.",
         apply: |options, text| set(&mut options.verify.state_load, value::boolean(text)),
     },
     OptionRow {

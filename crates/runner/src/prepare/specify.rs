@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fathom_engine::{EngineEntry, EngineSetup, NameUse, OpenFile, RawEngineOptions};
 use fathom_model::plan::{AccessPlan, DepthPlan};
-use fathom_model::{JobPlan, PerOp};
+use fathom_model::{BlockSize, JobPlan, PerOp};
 use fathom_stats::live::Recorded;
 use fathom_workload::{Extent, SourcePlan};
 
@@ -63,7 +63,10 @@ pub(super) fn specify(
         },
         source: match names {
             Some(names) => source_of_names(job, clone, extents, names),
-            None => SourcePlan { to_file_ends, ..source_of(job, clone, extents) },
+            None => {
+                let earlier = verify_spec::writes_to_read(prepared.plan, job_index, clone)?;
+                SourcePlan { to_file_ends, ..source_of(job, clone, extents, earlier) }
+            }
         },
         payload: io.payload.clone(),
         verify: verify_spec::specify(prepared.plan, job_index, clone)?,
@@ -129,17 +132,31 @@ fn replays_syncs(job: &JobPlan, clone: usize) -> bool {
 }
 
 /// The requests of one clone in the ranges of its files.
-fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
+///
+/// `earlier_writes` are those of a saved state, of which the job reads no more.
+fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>, earlier_writes: Option<u64>) -> SourcePlan {
     let io = &job.io;
     let range: u64 = extents.iter().map(|extent| extent.len).sum();
+    let mut bytes_per_loop = targets::bytes_per_loop(io, range);
+    let mut access = io.access.clone();
+    // Requests of one size are counted by their bytes: so their order is that of a job without a number.
+    if let Some(size) = only_size(job) {
+        if access.number_ios > 0 {
+            bytes_per_loop = bytes_per_loop.min(access.number_ios.saturating_mul(size));
+            access.number_ios = 0;
+        }
+        if let Some(writes) = earlier_writes {
+            bytes_per_loop = bytes_per_loop.min(writes.saturating_mul(size));
+        }
+    }
     SourcePlan {
         pattern: io.pattern,
         block_size: io.block_size.clone(),
         extents,
         to_file_ends: true,
         random_map: io.random_map,
-        access: io.access.clone(),
-        bytes_per_loop: targets::bytes_per_loop(io, range),
+        access,
+        bytes_per_loop,
         loops: verify_spec::loops(job),
         fsync_every: io.fsync_every,
         fdatasync_every: data_syncs(job),
@@ -152,7 +169,7 @@ fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>) -> SourcePlan {
 /// As [`source_of`], with one request per file, which can only be repeated where it leaves the name as it was.
 fn source_of_names(job: &JobPlan, clone: usize, extents: Vec<Extent>, names: NameUse) -> SourcePlan {
     let files: u64 = extents.iter().map(|extent| extent.len).sum();
-    let source = source_of(job, clone, extents);
+    let source = source_of(job, clone, extents, None);
     SourcePlan {
         block_size: PerOp::splat(targets::largest_block(job).into()),
         random_map: true,
@@ -161,6 +178,16 @@ fn source_of_names(job: &JobPlan, clone: usize, extents: Vec<Extent>, names: Nam
         loops: if names.can_be_repeated() { verify_spec::loops(job) } else { Some(1) },
         ..source
     }
+}
+
+/// The size of all requests with data of a job, if there is only one.
+fn only_size(job: &JobPlan) -> Option<u64> {
+    let mut sizes = targets::ops_used(job).map(|op| match job.io.block_size[op] {
+        BlockSize::Fixed(size) => Some(size),
+        BlockSize::Split(_) | BlockSize::Range(_) => None,
+    });
+    let first = sizes.next()??;
+    sizes.all(|size| size == Some(first)).then_some(first)
 }
 
 /// A synchronous engine always has one request in flight.
