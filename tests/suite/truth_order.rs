@@ -224,3 +224,28 @@ fn a_device_is_written_with_blocks_that_do_not_divide_its_size() {
     let same = |number: &usize| before.chunks(12 << 10).nth(*number) == after.chunks(12 << 10).nth(*number);
     assert_eq!((0..342).filter(same).collect::<Vec<_>>(), [341]);
 }
+
+/// Buffered passes find nothing in the page cache that an earlier one has left there, as in fio.
+#[test]
+fn the_cache_is_dropped_before_each_pass() {
+    need!(tool "strace");
+    let _loading = loading();
+    let (ours, directory) = (Ours::new(), scratch());
+    let path = directory.path().join("file");
+    let file = path.to_str().expect("the test's own path is ASCII");
+    let (name, options) = (filename(&path), ["-e", "trace=fadvise64", "-P", file]);
+    zeros(&path, 64);
+    for (more, least) in [
+        (&["--loops=3"][..], 3),
+        (&["--io_size=768k"][..], 3),
+        (&["--loops=3", "--ioengine=io_uring", "--iodepth=4"][..], 3),
+        (&["--loops=3", "--rate_iops=1000"][..], 3),
+        (&["--loops=3", "--invalidate=0"][..], 0),
+        (&["--loops=3", "--direct=1"][..], 1),
+    ] {
+        let arguments = ["--name=traced", "--rw=randread", "--bs=4k", "--size=256k", &name];
+        let (_, trace) = ours.fio_traced(&options, arguments.into_iter().chain(more.iter().copied()));
+        let dropped = trace.lines().filter(|line| line.contains("POSIX_FADV_DONTNEED")).count();
+        assert_eq!(dropped, least, "{more:?}: {trace}");
+    }
+}

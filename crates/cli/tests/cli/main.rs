@@ -19,6 +19,7 @@ mod fio_access;
 mod fio_logs;
 mod fio_progress;
 mod fio_replay;
+mod fio_scripts;
 mod fleet;
 mod fleet_run;
 mod golden;

@@ -1,0 +1,116 @@
+//! Command lines and job files that scripts have for fio, and what they expect of them.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{ended, program, run, scratch};
+
+/// The jobs of the document of a run that ends well.
+fn jobs(directory: &Path, arguments: &str) -> Vec<Value> {
+    let arguments = format!("fio --output-format=json {arguments}");
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let document: Value = serde_json::from_str(&run(directory, &arguments).quietly().stdout).expect("JSON");
+    document["jobs"].as_array().expect("a list").clone()
+}
+
+fn ios(job: &Value) -> [u64; 2] {
+    ["read", "write"].map(|op| job[op]["total_ios"].as_u64().expect("a number"))
+}
+
+#[test]
+fn a_job_reads_the_file_that_an_earlier_one_makes() {
+    let write = "--name=w --filename=f --rw=write --size=1m";
+    for (read, expected) in [
+        ("--name=r --stonewall --filename=f --rw=read", 256),
+        ("--name=r --wait_for=w --filename=f --rw=randread --bs=8k", 128),
+        ("--name=r --stonewall --filename=f --rw=read --size=50%", 128),
+        ("--name=r --stonewall --filename=f --rw=read --offset=512k", 128),
+    ] {
+        let dir = scratch();
+        let both: Vec<[u64; 2]> = jobs(dir.path(), &format!("{write} {read}")).iter().map(ios).collect();
+        assert_eq!(both, [[0, 256], [expected, 0]], "{read}");
+    }
+    let dir = scratch();
+    let alone = ended(program(dir.path()).args("fio --name=r --filename=f".split(' ')).output().unwrap());
+    assert!(alone.code == Some(1) && alone.stderr.contains("you need to specify size="), "{}", alone.stderr);
+}
+
+#[test]
+fn sections_keep_their_names() {
+    let dir = scratch();
+    let file = "[global]\nname=all\nioengine=null\nsize=64k\n[s1]\n[s2]\nwait_for=s1\n";
+    std::fs::write(dir.path().join("jobs"), file).unwrap();
+    std::fs::create_dir(dir.path().join("directory")).unwrap();
+    let found = jobs(dir.path(), "jobs directory");
+    let names: Vec<&str> = found.iter().filter_map(|job| job["jobname"].as_str()).collect();
+    assert_eq!(names, ["s1", "s2"]);
+}
+
+#[test]
+fn the_number_of_the_command_line_may_be_written_as_a_fraction() {
+    let dir = scratch();
+    let found = jobs(dir.path(), "--name=a --ioengine=null --size=1048576.0 --bs=4096.0 --rw=read");
+    assert_eq!(ios(&found[0]), [256, 0]);
+}
+
+#[test]
+fn jobs_with_a_runtime_read_back_each_pass() {
+    let dir = scratch();
+    for engine in ["psync", "io_uring --iodepth=8"] {
+        let found = jobs(
+            dir.path(),
+            &format!(
+                "--name=v --filename=v --size=64k --rw=randwrite --verify=crc32c --time_based --runtime=1 --ioengine={engine}"
+            ),
+        );
+        let [reads, writes] = ios(&found[0]);
+        assert!(reads >= 16 && reads <= writes && writes - reads <= 16, "{engine}: {reads} of {writes}");
+    }
+}
+
+#[test]
+fn a_later_job_reads_back_what_a_saved_state_counts() {
+    let dir = scratch();
+    let job = "--name=a --filename=v --size=256k --verify=crc32c";
+    jobs(dir.path(), &format!("{job} --rw=randwrite --do_verify=0 --number_ios=30"));
+    let found = jobs(dir.path(), &format!("{job} --rw=randread --verify_state_load=1"));
+    assert_eq!(ios(&found[0]), [30, 0]);
+}
+
+#[test]
+fn read_only_runs_make_and_extend_no_file() {
+    let dir = scratch();
+    std::fs::write(dir.path().join("short"), vec![1; 4096]).unwrap();
+    for name in ["none", "short"] {
+        let arguments = format!("fio --name=a --filename={name} --size=64k --rw=read --readonly");
+        let refused = ended(program(dir.path()).args(arguments.split(' ')).output().unwrap());
+        assert!(refused.code == Some(1) && refused.stderr.contains("--readonly"), "{}", refused.stderr);
+    }
+    assert!(!dir.path().join("none").exists());
+    assert_eq!(std::fs::metadata(dir.path().join("short")).unwrap().len(), 4096);
+}
+
+/// A shell starts background jobs with SIGINT ignored, and scripts end fio by it all the same.
+#[test]
+fn sigint_ends_a_job_in_the_background_of_a_script() {
+    let dir = scratch();
+    let fio = program(dir.path());
+    let script = format!(
+        "{} fio --name=a --ioengine=null --size=1m --time_based --runtime=600 --rate_iops=100 --eta=always --eta-newline=1 >out & \
+         until grep -q eta out; do sleep 0.1; done; kill -INT $!; wait $!",
+        fio.get_program().display()
+    );
+    let mut shell = Command::new("sh");
+    shell.current_dir(dir.path()).args(["-c", &script]);
+    for (name, value) in fio.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    let ended = shell.output().unwrap();
+    assert_eq!(ended.status.code(), Some(128), "{}", String::from_utf8_lossy(&ended.stderr));
+    let text = std::fs::read_to_string(dir.path().join("out")).unwrap();
+    assert!(text.contains("fio: terminating on signal 2") && text.contains("IOPS=100"), "{text}");
+}
