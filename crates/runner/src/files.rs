@@ -106,13 +106,18 @@ pub(crate) fn written<'a>(
     written.into_values().collect()
 }
 
+/// What each file needs before the run, and the range that each worker uses of it.
+#[derive(Default)]
+pub(crate) struct FileNeeds {
+    pub needs: BTreeMap<PathBuf, Need>,
+    /// By job, clone and path. A job without a size uses what earlier jobs make of a file, and not what later ones do.
+    pub extents: BTreeMap<(usize, usize, PathBuf), Extent>,
+}
+
 /// The requirements on each file before the run.
-pub(crate) fn needs(
-    plan: &RunPlan,
-    targets: &mut BTreeMap<PathBuf, Target>,
-) -> Result<BTreeMap<PathBuf, Need>, RunError> {
-    let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
-    for job in &plan.jobs {
+pub(crate) fn needs(plan: &RunPlan, targets: &mut BTreeMap<PathBuf, Target>) -> Result<FileNeeds, RunError> {
+    let FileNeeds { mut needs, mut extents } = FileNeeds::default();
+    for (index, job) in plan.jobs.iter().enumerate() {
         for (clone, path) in
             job.clones.iter().enumerate().flat_map(|(i, c)| c.paths.iter().map(move |p| (i, p)))
         {
@@ -122,6 +127,7 @@ pub(crate) fn needs(
                 continue;
             }
             let Extent { offset, len } = targets::extent(job, clone, target)?;
+            extents.insert((index, clone, path.clone()), Extent { offset, len });
             if !target.is_file() {
                 continue;
             }
@@ -162,7 +168,7 @@ pub(crate) fn needs(
             need.unlink |= job.files.unlink;
         }
     }
-    Ok(needs)
+    Ok(FileNeeds { needs, extents })
 }
 
 /// Bytes of a file that is inspected or removed: any size will do.

@@ -55,7 +55,8 @@ fn access_options_decide_how_many_requests_there_are() {
         (&["--rw=randread", "--random_distribution=zipf:1.1"], 256, 1 << 20),
         (&["--rw=randread", "--random_distribution=zoned:50/10:50/90"], 256, 1 << 20),
         (&["--rw=randread:8", "--rw_sequencer=identical"], 256, 1 << 20),
-        (&["--rw=read:4k"], 256, 1 << 20),
+        // The range ends within the volume.
+        (&["--rw=read:4k"], 128, 512 << 10),
         (&["--rw=read", "--zonemode=strided", "--zonesize=64k", "--zoneskip=64k"], 256, 1 << 20),
         (&["--rw=read", "--bsrange=4k-16k"], 98, 1 << 20),
     ] {

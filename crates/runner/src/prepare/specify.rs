@@ -23,6 +23,7 @@ pub(super) fn specify(
     (job_index, clone): (usize, usize),
     entry: &'static EngineEntry,
     targets: &mut BTreeMap<PathBuf, Target>,
+    ranges: &BTreeMap<(usize, usize, PathBuf), Extent>,
 ) -> Result<WorkerSpec, RunError> {
     let job = &prepared.plan.jobs[job_index];
     let max_block = targets::largest_block(job);
@@ -31,7 +32,8 @@ pub(super) fn specify(
     let mut to_file_ends = true;
     for path in &job.clones[clone].paths {
         let Some(target) = targets.get_mut(path) else { continue };
-        let extent = targets::extent(job, clone, target)?;
+        let known = ranges.get(&(job_index, clone, path.clone()));
+        let extent = known.map_or_else(|| targets::extent(job, clone, target), |extent| Ok(*extent))?;
         files.push(match names {
             Some(_) => OpenFile { file: None, size: 0, is_block_device: false, volume: 0 },
             None => open_file(prepared.session, job, target, extent)?,

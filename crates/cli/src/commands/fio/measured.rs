@@ -105,7 +105,8 @@ fn measure_on(
     rank: Option<&FioRank>,
 ) -> Result<Measured, FioRefusal> {
     let command = &invocation.command;
-    let mut sink = if rank.is_none_or(FioRank::reports) { Sink::open(command)? } else { Sink::silent() };
+    let sink = if rank.is_none_or(FioRank::reports) { Sink::open(command)? } else { Sink::silent() };
+    let mut sink = sink.with_notes_of_simulated(targets.is_simulated());
     let trace = DebugTrace::new(&command.debug);
     let (logs, aggregate) = (FioLogs::new(&plan, trace.requests())?, AggregateLog::open(command)?);
     let control = rank.map_or_else(RunControl::default, FioRank::control);

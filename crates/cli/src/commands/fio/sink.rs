@@ -59,6 +59,11 @@ impl Sink {
         Sink { file: None, formats: Vec::new(), terse_version: 3, shows_notes: false }
     }
 
+    /// The text of a run on simulated volumes always says that nothing was measured.
+    pub fn with_notes_of_simulated(self, is_simulated: bool) -> Sink {
+        Sink { shows_notes: self.shows_notes || is_simulated, ..self }
+    }
+
     /// True where fio's text is among the documents.
     pub fn has_text(&self) -> bool {
         self.formats.contains(&OutputFormat::Normal)
