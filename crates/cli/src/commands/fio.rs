@@ -1,7 +1,7 @@
 //! `fathom fio …`: fio's command line, fio's outputs, fio's exit codes.
 //!
-//! Everything a script sees is fio's. What fio has no words for goes to the end of the text or into the JSON, and to
-//! standard error only if that is a terminal.
+//! Everything a script sees is fio's. What fio has no words for stands in the JSON, at the end of a text that a person reads, and
+//! on standard error only if that is a terminal.
 
 mod advice;
 mod aggregate_log;

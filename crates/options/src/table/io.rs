@@ -110,7 +110,7 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         aliases: &[],
         kind: OptionValueKind::Bool,
         default: "1",
-        doc: "Drop the used range from the page cache before the start.",
+        doc: "Drop the files from the page cache before each pass.",
         apply: |options, text| set(&mut options.invalidate, value::boolean(text)),
     },
     OptionRow {
