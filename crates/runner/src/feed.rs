@@ -19,7 +19,6 @@ use fathom_workload::Source;
 use crate::logging::IssueLog;
 use crate::worker::WorkerSpec;
 use ahead::Ahead;
-use cached::{CachedPasses, drop_cached};
 pub(crate) use flow::{FlowShare, Flows};
 use open_loop::OpenLoop;
 use pauses::{Pause, Pauses};
@@ -61,8 +60,6 @@ pub(crate) struct Feed {
     open_loop: Option<Box<OpenLoop>>,
     /// Requests have times, by a schedule or a recording.
     timed: bool,
-    /// What drops the cached pages of ended passes.
-    cached: Option<Box<CachedPasses>>,
     /// Syncs after all other requests (`end_fsync`), the last one first.
     final_syncs: Vec<Request>,
 }
@@ -77,7 +74,7 @@ impl Feed {
         let (open_loop, replay) = (OpenLoop::new(spec), Replay::new(spec));
         Feed {
             source,
-            ahead: Ahead::default(),
+            ahead: Ahead::new(spec),
             singly: pauses.is_some() || read_back.is_some() || issue_log.is_some(),
             timed: open_loop.is_some() || replay.is_some(),
             replay,
@@ -85,7 +82,6 @@ impl Feed {
             pauses,
             read_back,
             open_loop,
-            cached: CachedPasses::new(spec),
             final_syncs: synced.map(|file| Request { op: Op::Sync, file, len: 0, offset: 0 }).collect(),
         }
     }
@@ -131,7 +127,7 @@ impl Feed {
             Next::NotBefore(due) => return Next::NotBefore(due),
             Next::Pause | Next::Done => return Next::Pause,
         }
-        let Some(request) = self.ahead.take(&mut self.source, &mut self.cached) else { return Next::Done };
+        let Some(request) = self.ahead.take(&mut self.source) else { return Next::Done };
         if self.singly {
             self.count(&request, now);
         }
@@ -146,7 +142,7 @@ impl Feed {
             return self.draw_singly(now, room, &mut each);
         }
         let goes_on = self.source.next_requests(room, each) == room;
-        drop_cached(&mut self.cached, &self.source);
+        self.ahead.drop_cached(&self.source);
         goes_on
     }
 
@@ -155,8 +151,8 @@ impl Feed {
     fn draw_singly(&mut self, now: u64, room: u64, each: &mut dyn FnMut(Request)) -> bool {
         let allowance = self.pauses.as_ref().map_or(u64::MAX, |pauses| pauses.allowance(now));
         for _ in 0..room.min(allowance) {
-            let Feed { ahead, source, read_back, cached, .. } = self;
-            drop_cached(cached, source);
+            let Feed { ahead, source, read_back, .. } = self;
+            ahead.drop_cached(source);
             let mut draw = || match ahead.take_drawn().or_else(|| source.next_request()) {
                 Some(request) => Next::Issue((request, None)),
                 None => Next::Done,
@@ -239,7 +235,7 @@ impl Feed {
             return replay.take().map_or(Next::Done, |request| Next::Issue((request, None)));
         }
         let arrival = self.open_loop.as_mut().filter(|_| !self.source.sync_is_due());
-        drop_cached(&mut self.cached, &self.source);
+        self.ahead.drop_cached(&self.source);
         let (request, due) = match arrival.and_then(|open_loop| open_loop.take(now)) {
             Some((op, due)) => (self.source.next_request_of(op), due),
             None => (self.source.next_request(), None),

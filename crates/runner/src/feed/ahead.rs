@@ -3,7 +3,8 @@
 use fathom_model::{Op, Request};
 use fathom_workload::Source;
 
-use super::cached::{CachedPasses, drop_cached};
+use super::cached::CachedPasses;
+use crate::worker::WorkerSpec;
 
 /// Requests per draw.
 const AHEAD: usize = 16;
@@ -12,15 +13,31 @@ const AHEAD: usize = 16;
 pub(super) struct Ahead {
     requests: [Request; AHEAD],
     next: usize,
+    /// What drops the cached pages of ended passes.
+    cached: Option<Box<CachedPasses>>,
 }
 
 impl Default for Ahead {
     fn default() -> Self {
-        Ahead { requests: [Request { op: Op::Read, file: 0, len: 0, offset: 0 }; AHEAD], next: AHEAD }
+        let requests = [Request { op: Op::Read, file: 0, len: 0, offset: 0 }; AHEAD];
+        Ahead { requests, next: AHEAD, cached: None }
     }
 }
 
 impl Ahead {
+    /// None drawn, for the worker of `spec`.
+    pub fn new(spec: &WorkerSpec) -> Ahead {
+        Ahead { cached: CachedPasses::new(spec), ..Ahead::default() }
+    }
+
+    /// Drops the cached pages if `source` has ended a pass.
+    #[inline(always)]
+    pub fn drop_cached(&mut self, source: &Source) {
+        if let Some(cached) = &mut self.cached {
+            cached.drop_ended(source);
+        }
+    }
+
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.next == AHEAD
@@ -36,10 +53,9 @@ impl Ahead {
 
     /// The next request, drawing more from `source` if necessary; `None` when the work is done.
     #[inline(always)]
-    pub fn take(&mut self, source: &mut Source, cached: &mut Option<Box<CachedPasses>>) -> Option<Request> {
+    pub fn take(&mut self, source: &mut Source) -> Option<Request> {
         if self.is_empty() {
             self.refill(source);
-            drop_cached(cached, source);
         }
         self.take_drawn()
     }
@@ -54,5 +70,6 @@ impl Ahead {
         });
         self.next = AHEAD - made;
         self.requests.rotate_right(self.next);
+        self.drop_cached(source);
     }
 }

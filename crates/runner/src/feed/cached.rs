@@ -22,17 +22,14 @@ impl CachedPasses {
         let drops = spec.invalidate && !spec.usage.pre_read && !spec.setup.direct && !files.is_empty();
         drops.then(|| Box::new(CachedPasses { files, dropped: 0 }))
     }
-}
 
-/// Drops the cached pages if `source` has ended a pass since it was last asked. Requests of one draw belong to both passes:
-/// those of the earlier one stay in the cache.
-#[inline(always)]
-pub(super) fn drop_cached(cached: &mut Option<Box<CachedPasses>>, source: &Source) {
-    if let Some(cached) = cached
-        && source.passes() != cached.dropped
-    {
-        cached.dropped = source.passes();
-        // Advice only, and without effect on targets without a page cache.
-        cached.files.iter().for_each(|file| _ = fadvise_dontneed(file, 0, 0));
+    /// Drops the cached pages if `source` has ended a pass since this was last asked. Requests of one draw belong to both
+    /// passes: those of the earlier one stay in the cache.
+    pub fn drop_ended(&mut self, source: &Source) {
+        if source.passes() != self.dropped {
+            self.dropped = source.passes();
+            // Advice only, and without effect on targets without a page cache.
+            self.files.iter().for_each(|file| _ = fadvise_dontneed(file, 0, 0));
+        }
     }
 }
