@@ -170,7 +170,7 @@ fn files(directory: &Path, sizes: bool) -> BTreeMap<String, u64> {
     entries
         .map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let has_own_size = [".log", ".state", ".txt"].iter().any(|end| name.ends_with(end));
+            let has_own_size = [".log", ".fz", ".state", ".txt"].iter().any(|end| name.ends_with(end));
             let size = entry.metadata().map_or(0, |facts| facts.len());
             (name, if has_own_size || !sizes { 0 } else { size })
         })
