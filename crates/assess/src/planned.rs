@@ -166,6 +166,13 @@ pub(crate) fn pair(name: &str, value: impl Into<String>) -> (String, String) {
     (name.to_owned(), value.into())
 }
 
+/// Options of a job that counts failed requests and goes on: after EIO, and the other errors of the block layer that concern
+/// single blocks (ENODATA, ENOLINK, ETIMEDOUT, EREMOTEIO), which fio has to be told.
+pub(crate) fn goes_on_after_errors() -> [(String, String); 2] {
+    const ERRORS: &str = "5:61:67:110:121";
+    [pair("continue_on_error", "all"), pair("ignore_error", format!("{ERRORS},{ERRORS}"))]
+}
+
 /// A path as `filename` takes it: colons separate names there, and a backslash is nothing special but before one.
 pub(crate) fn escaped(path: &Path) -> String {
     path.to_string_lossy().replace(':', "\\:")

@@ -305,11 +305,24 @@ impl Recorder {
             Some(op) => op.failed.add(1),
             None => phase.syncs_failed.add(1),
         }
-        let OnError { continue_read, continue_write, .. } = self.on_error;
-        let goes_on = if request.op == Op::Read { continue_read } else { continue_write };
-        let is_read = request.op == Op::Read;
-        let ignored = if is_read { &self.end.ignored_of_reads } else { &self.end.ignored_of_writes };
-        if goes_on || ignored.contains(&errno) { AfterError::GoOn } else { AfterError::End }
+        if self.goes_on_after(request.op, errno) { AfterError::GoOn } else { AfterError::End }
+    }
+
+    /// Whether an error does not fail the worker, as in fio: EIO where the job continues, unless it names its own errors.
+    /// EILSEQ is an error of verify, whatever the request.
+    fn goes_on_after(&self, op: Op, errno: i32) -> bool {
+        const EIO: i32 = 5;
+        const EILSEQ: i32 = 84;
+        let OnError { continue_read, continue_write, continue_verify } = self.on_error;
+        let (continues, named) = match op {
+            Op::Read => (continue_read, &self.end.ignored_of_reads),
+            _ => (continue_write, &self.end.ignored_of_writes),
+        };
+        match errno {
+            EILSEQ if continue_verify => true,
+            EIO if named.is_empty() => continues,
+            _ => named.contains(&errno),
+        }
     }
 
     /// Counts an error of an operation.

@@ -16,7 +16,9 @@ use super::settings::{PrepareSettings, PrepareWorkload};
 use super::target::{PrepareKind, PrepareTarget};
 use crate::AssessError;
 use crate::machine::engine_rows;
-use crate::planned::{engine_or_substitute, escaped, pair, seed_pair, size_word, time_word};
+use crate::planned::{
+    engine_or_substitute, escaped, goes_on_after_errors, pair, seed_pair, size_word, time_word,
+};
 use crate::simulated;
 use crate::suite::section_of;
 use crate::target::BenchTarget;
@@ -170,7 +172,7 @@ impl PreparePlan {
         match stage {
             PrepareStage::Fill | PrepareStage::Sequential { .. } => options.push(pair("end_fsync", "1")),
             // One block that cannot be read is no reason to leave the others untouched.
-            PrepareStage::Touch => options.push(pair("continue_on_error", "io")),
+            PrepareStage::Touch => options.extend(goes_on_after_errors()),
             PrepareStage::Trim | PrepareStage::Workload => {}
         }
         let pass = PrepareStage::ALL.iter().position(|known| *known == stage).unwrap_or(0) as u64;
@@ -412,7 +414,7 @@ mod tests {
                 .starts_with(&format!("{base} offset=16m size=32m rw=write bs=128k iodepth=32 end_fsync=1"))
         );
         assert!(words(piece(PrepareStage::Touch, 63 * MIB, 512)).starts_with(&format!(
-            "{base} offset=63m size=512 rw=read bs=512 iodepth=32 continue_on_error=io"
+            "{base} offset=63m size=512 rw=read bs=512 iodepth=32 continue_on_error=all ignore_error=5:61:67:110:121,5:61:67:110:121"
         )));
         assert!(
             words(piece(PrepareStage::Trim, 0, 64 * MIB))

@@ -12,7 +12,7 @@ use fathom_model::units::bytes;
 use fathom_record::confidence::LIMITER_SLICE_NS;
 
 use crate::AssessError;
-use crate::planned::{pair, seed_pair, size_word, time_word};
+use crate::planned::{goes_on_after_errors, pair, seed_pair, size_word, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
@@ -349,7 +349,7 @@ fn ends(mut job: JobWords, runtime_ns: u64) -> JobWords {
 
 /// A request that fails is counted, and the next one made.
 fn goes_on(mut job: JobWords) -> JobWords {
-    job.push(pair("continue_on_error", "all"));
+    job.extend(goes_on_after_errors());
     job
 }
 
@@ -393,7 +393,10 @@ mod tests {
         check(&text(&jobs[0].1), &["rw=read bs=512 iodepth=1 offset=15m size=512 "]);
         check(
             &text(&jobs[1].1),
-            &["rw=read bs=64k iodepth=1 offset=15m size=5m runtime=", "continue_on_error=all"],
+            &[
+                "rw=read bs=64k iodepth=1 offset=15m size=5m runtime=",
+                "continue_on_error=all ignore_error=5:61:67:110:121,5:61:67:110:121",
+            ],
         );
         check(
             &text(&jobs[2].1),

@@ -245,7 +245,18 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
         kind: OptionValueKind::Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]),
         default: "none",
         doc: "Failed requests, and blocks with wrong data, that do not end the job.",
-        apply: |options, text| set(&mut options.continue_on_error, value::choice(text, &CONTINUE)),
+        apply: |options, text| {
+            let going_on: OnError = value::choice(text, &CONTINUE)?;
+            // As in fio, where a list of errors continues, and the last of both options decides.
+            if !going_on.continue_read {
+                options.end.ignored_of_reads.clear();
+            }
+            if !going_on.continue_write {
+                options.end.ignored_of_writes.clear();
+            }
+            options.continue_on_error = Some(going_on);
+            Ok(())
+        },
     },
 ];
 
@@ -279,6 +290,13 @@ mod tests {
         check(("wait_for_previous", ""), |o| o.stonewall == Some(true));
         check(("exitall", ""), |o| o.exitall == Some(true));
         check(("continue_on_error", "io"), |o| o.continue_on_error == Some(going_on(true, true, false)));
+        let ignored = |pairs: &[(&str, &str)]| {
+            let end = JobOptions::from_pairs(pairs).unwrap().end;
+            (end.ignored_of_reads, end.ignored_of_writes)
+        };
+        let (ignore, go_on) = (("ignore_error", "EIO,ENOSPC"), ("continue_on_error", "read"));
+        assert_eq!(ignored(&[ignore, go_on]), (vec![5], vec![]));
+        assert_eq!(ignored(&[go_on, ignore]), (vec![5], vec![28]));
         for bad in [
             ("runtime", "1m30s"),
             ("runtime", "0.5"),

@@ -323,6 +323,28 @@ fn the_synchronous_turn_counts_like_the_common_turn() {
 }
 
 #[test]
+fn a_job_continues_over_eio_or_over_the_errors_it_names() {
+    let all = OnError { continue_read: true, continue_write: true, continue_verify: true };
+    let io = OnError { continue_verify: false, ..all };
+    let check = |on_error: OnError, named: &[i32], errno: i64, goes_on: bool| {
+        let mut spec = spec(Mix::Write, 1, 4);
+        (spec.on_error, spec.end.ignored_of_writes) = (on_error, named.to_vec());
+        let (_, seen) = run(&spec, false, &[-errno]);
+        assert_eq!(seen.len(), if goes_on { 4 } else { 1 }, "{on_error:?} {named:?} {errno}");
+    };
+    for (on_error, errno, goes_on) in
+        [(all, 5, true), (all, 84, true), (all, 28, false), (io, 5, true), (io, 84, false), (io, 95, false)]
+    {
+        check(on_error, &[], errno, goes_on);
+    }
+    for (on_error, errno, goes_on) in
+        [(OnError::default(), 28, true), (all, 28, true), (all, 5, false), (OnError::default(), 5, false)]
+    {
+        check(on_error, &[28], errno, goes_on);
+    }
+}
+
+#[test]
 fn batches_grow_while_requests_complete_during_submission() {
     let mut spec = spec(Mix::Read, 64, 8 + 16 + 32 + 32 + 5);
     spec.depth = DepthPlan::batched(64, true, 4096);
