@@ -129,11 +129,12 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
     pub(super) fn run_checks(&mut self) {
         let Some(mut checks) = self.checks.take() else { return };
         let now = self.now;
+        let completed_at = self.recorder.live.last_completion_ns.get();
         if checks.ramp.as_ref().is_some_and(|ramp| now >= ramp.at) {
             self.check_ramp(&mut checks);
         }
         if let Some(floor) = checks.floor.as_mut().filter(|floor| now >= floor.at)
-            && let Some(failure) = floor.check(now, counts(&self.recorder.live.measured))
+            && let Some(failure) = floor.check(now, completed_at, counts(&self.recorder.live.measured))
         {
             self.fail_condition(failure);
         }
