@@ -81,8 +81,8 @@ pub use fathom_stats::histogram::{
 pub use fathom_stats::mean as mean_of_samples;
 pub use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DeviceTick, DiskCounters, DiskInterval, DiskOutcome,
-    ErrorCount, Histogram, HostCounters, HostInterval, Interval, IntervalOp, KernelThreads, Latency,
-    LatencyClasses, LatencyOutcome, LatencySummary, LoggedIo, Moments, OpOutcome, OpenLoop, PhaseOutcome,
-    PriorityLatency, SlowRequest, Snapshot, Stall, SteadyOutcome, ThinPercentiles, VerifyOutcome,
-    WorkerFailure,
+    ErrorCount, FailedRequest, FailureCause, Histogram, HostCounters, HostInterval, Interval, IntervalOp,
+    KernelThreads, Latency, LatencyClasses, LatencyOutcome, LatencySummary, LoggedIo, Moments, OpOutcome,
+    OpenLoop, PhaseOutcome, PriorityLatency, SlowRequest, Snapshot, Stall, SteadyOutcome, ThinPercentiles,
+    VerifyOutcome, WorkerFailure,
 };

@@ -14,9 +14,9 @@ use fathom_record::{
 };
 use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,
-    Interval, IntervalOp, KernelThreads, Latency, LatencyOutcome, Moments, OpOutcome, OpenLoop, PhaseOutcome,
-    PriorityLatency, RunOutcome, SlowRequest, Stall, SteadyOutcome, VerifyOutcome, WorkerFailure,
-    WorkerOutcome,
+    FailedRequest, FailureCause, Interval, IntervalOp, KernelThreads, Latency, LatencyOutcome, Moments,
+    OpOutcome, OpenLoop, PhaseOutcome, PriorityLatency, RunOutcome, SlowRequest, Stall, SteadyOutcome,
+    VerifyOutcome, WorkerFailure, WorkerOutcome,
 };
 use proptest::prelude::*;
 
@@ -169,6 +169,7 @@ fn worker(clone: usize, values: &[u64]) -> WorkerOutcome {
             errno: 5,
             message: "write at 4096 of /data/file.1: Input/output error".to_owned(),
             hint: Some("look at the kernel's log".to_owned()),
+            cause: FailureCause::Request(FailedRequest { op: Op::Write, file: 1, offset: 4096, len: 8192 }),
         }),
         steady: None,
         latency: None,
@@ -269,7 +270,7 @@ fn a_test_ends_as_its_outcome_says() {
     let failed = status(|o| {
         o.interrupted = Some("SIGINT".to_owned());
         o.workers[0].failure =
-            Some(WorkerFailure { errno: 5, message: "read of x failed".to_owned(), hint: None });
+            Some(WorkerFailure { errno: 5, message: "read of x failed".to_owned(), ..Default::default() });
     });
     assert_eq!(failed, (TestStatus::Failed, Some("read of x failed".to_owned())));
 }

@@ -17,3 +17,6 @@ mod priority;
 pub(crate) mod report;
 pub(crate) mod response;
 pub mod terse;
+
+pub use entry::error_place;
+pub use report::shown_errno;

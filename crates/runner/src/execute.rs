@@ -298,10 +298,15 @@ impl Run<'_> {
                 let stuck = format!("thread {thread} is stuck in the kernel with {requests} in flight");
                 let hint = "check the kernel log (dmesg): the device does not respond".to_owned();
                 outcome.failure = Some(match self.prepared.session.is_simulated() {
-                    false => WorkerFailure { errno: 0, message: stuck, hint: Some(hint) },
+                    false => WorkerFailure {
+                        errno: 0,
+                        message: stuck,
+                        hint: Some(hint),
+                        ..WorkerFailure::default()
+                    },
                     true => {
                         let message = format!("the volume stopped responding with {requests} in flight");
-                        WorkerFailure { errno: 0, message, hint: None }
+                        WorkerFailure { errno: 0, message, ..WorkerFailure::default() }
                     }
                 });
             }

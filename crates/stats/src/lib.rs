@@ -33,8 +33,8 @@ pub use logged_io::LoggedIo;
 pub use moments::Moments;
 pub use open_loop::{LiveOpenLoop, Offered, OpenLoop};
 pub use outcome::{
-    BadBlock, DeviceTick, ErrorCount, RunOutcome, SlowRequest, Snapshot, VerifyOutcome, WorkerFailure,
-    WorkerOutcome,
+    BadBlock, DeviceTick, ErrorCount, FailedRequest, FailureCause, RunOutcome, SlowRequest, Snapshot,
+    VerifyOutcome, WorkerFailure, WorkerOutcome,
 };
 pub use phase::{CpuUsage, KernelThreads, OpOutcome, PhaseOutcome};
 pub use priority_latency::PriorityLatency;

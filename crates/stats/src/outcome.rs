@@ -47,6 +47,54 @@ pub struct WorkerFailure {
     pub message: String,
     /// The remedy.
     pub hint: Option<String>,
+    /// What failed, where reports tell causes apart.
+    #[serde(skip_serializing_if = "FailureCause::is_other")]
+    pub cause: FailureCause,
+}
+
+/// What failed when a worker ended early.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCause {
+    /// The message says it all.
+    #[default]
+    Other,
+    /// A request returned an error.
+    Request(FailedRequest),
+    /// A request moved no data.
+    NoData(FailedRequest),
+    /// A request took longer than a job allows.
+    MaxLatency {
+        /// The request.
+        request: FailedRequest,
+        /// Its latency, ns.
+        lat_ns: u64,
+        /// The limit, ns.
+        limit_ns: u64,
+    },
+    /// A rate was too low.
+    LeastRate,
+}
+
+impl FailureCause {
+    /// Whether the cause has no form of its own.
+    pub fn is_other(&self) -> bool {
+        *self == FailureCause::Other
+    }
+}
+
+/// The request that ended a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailedRequest {
+    /// The operation.
+    pub op: Op,
+    /// Number of the worker's file.
+    pub file: u32,
+    /// Offset in bytes.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u32,
 }
 
 /// A block that was read and does not have the data that was written.

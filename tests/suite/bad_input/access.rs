@@ -328,8 +328,8 @@ fn device_errors_are_reported() {
         let ended =
             run(place.command(&words).args(["--iodepth=4", "--numjobs=3", &format!("--ioengine={engine}")]));
         ended.assert_code(3).assert_told(&[
-            "bad: read of 4096 bytes at offset",
-            "Input/output error",
+            "fio: io_u error on file ",
+            ": Input/output error: read offset=",
             "dmesg",
         ]);
         let document = ended.document();

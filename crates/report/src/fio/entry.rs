@@ -5,7 +5,7 @@ use std::io;
 use fathom_model::Op;
 use fathom_model::plan::UnifiedReporting;
 use fathom_model::text::errno_text;
-use fathom_record::{OpOutcome, ReportEntry};
+use fathom_record::{FailureCause, OpOutcome, ReportEntry};
 
 use crate::fio::conditions::{latency_line, steady_line};
 use crate::fio::direction::{Direction, directions};
@@ -48,15 +48,28 @@ pub(crate) fn write_entry(
     tail(out, entry, &shares)
 }
 
+/// The place, function and text of an error in fio's lines; fio names the place in its source.
+pub fn error_place(errno: i32, cause: FailureCause) -> String {
+    let func = match cause {
+        FailureCause::Other | FailureCause::Request(_) => "io_u error",
+        FailureCause::NoData(_) => "full resid",
+        FailureCause::MaxLatency { .. } => "max latency exceeded",
+        FailureCause::LeastRate => "check_min_rate",
+    };
+    format!("file:fathom:0, func={func}, error={}", errno_text(errno))
+}
+
 fn head(out: &mut TextWriter, entry: &ReportEntry, time: &str) -> io::Result<()> {
     let job = &entry.job;
     let (name, group, workers, pid) = (&job.name, job.group, entry.workers, job.thread_id);
     let errno = errno(entry);
     let error = match errno {
         0 => String::new(),
-        // fio names the place in its source here; a parser looks for the form and the text of the error.
         _ if entry.job.error.is_none() => " ()".to_owned(),
-        errno => format!(" (file:fathom:0, func=io_u error, error={})", errno_text(errno)),
+        errno => {
+            let cause = job.error.as_ref().map(|error| error.cause).unwrap_or_default();
+            format!(" ({})", error_place(errno, cause))
+        }
     };
     writeln!(out, "{name}: (groupid={group}, jobs={workers}): err={errno:2}{error}: pid={pid}: {time}")?;
     match &job.description {

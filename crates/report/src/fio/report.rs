@@ -293,11 +293,16 @@ pub(crate) const DEPTH_LABELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=6
 /// Labels of the batch shares.
 pub(crate) const BATCH_LABELS: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
+/// The errno that fio's forms show for a failure: 22 (EINVAL) for one that has none.
+pub fn shown_errno(errno: i32) -> i32 {
+    if errno == 0 { 22 } else { errno }
+}
+
 /// The errno that fio's forms show for an entry: that of the failure; 22 (EINVAL) for a failure that has none.
 pub(crate) fn errno(entry: &ReportEntry) -> i32 {
     // Of a job that goes on after wrong data, as in fio.
     let continued = if entry.job.bad_blocks() > 0 { WRONG_DATA } else { 0 };
-    entry.job.error.as_ref().map_or(continued, |error| if error.errno == 0 { 22 } else { error.errno })
+    entry.job.error.as_ref().map_or(continued, |error| shown_errno(error.errno))
 }
 
 /// errno of wrong data (EILSEQ).

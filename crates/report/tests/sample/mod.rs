@@ -178,6 +178,7 @@ pub fn tests() -> Vec<TestRecord> {
         errno: 28,
         message: "write of 131072 bytes at 67108864: No space left on device".to_owned(),
         hint: Some("make room, or choose a smaller --size".to_owned()),
+        ..Default::default()
     });
     let mut cut =
         done(meta("seq-write-jobs", "sequential write, 8 jobs", "--rw=write"), vec![cut], disk(0, 512));

@@ -2,7 +2,7 @@
 
 use fathom_engine::{Completion, Engine};
 use fathom_model::{Op, Request};
-use fathom_stats::WorkerFailure;
+use fathom_stats::{FailedRequest, FailureCause, WorkerFailure};
 use fathom_sys::io::describe;
 
 use super::Worker;
@@ -121,7 +121,13 @@ fn exceeds(request: &Request, lat_ns: u64, limit_ns: u64) -> WorkerFailure {
             "latency of {lat_ns} nsec exceeds specified max ({limit_ns} nsec): {op} of {len} bytes at offset {offset}"
         ),
         hint: None,
+        cause: FailureCause::MaxLatency { request: failed(request), lat_ns, limit_ns },
     }
+}
+
+fn failed(request: &Request) -> FailedRequest {
+    let Request { op, file, offset, len } = *request;
+    FailedRequest { op, file, offset, len }
 }
 
 fn failure_of(request: &Request, errno: i32, moved_nothing: bool) -> WorkerFailure {
@@ -132,5 +138,9 @@ fn failure_of(request: &Request, errno: i32, moved_nothing: bool) -> WorkerFailu
         errno,
         message: format!("{op} of {len} bytes at offset {offset} (file {file}): {what}"),
         hint: crate::error::errno_hint(errno).map(str::to_owned),
+        cause: match moved_nothing {
+            true => FailureCause::NoData(failed(request)),
+            false => FailureCause::Request(failed(request)),
+        },
     }
 }

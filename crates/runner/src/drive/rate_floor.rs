@@ -2,7 +2,7 @@
 
 use fathom_model::plan::LeastRates;
 use fathom_model::{Nanos, Op};
-use fathom_stats::{DATA_OPS, WorkerFailure};
+use fathom_stats::{DATA_OPS, FailureCause, WorkerFailure};
 
 /// Time at the beginning that is not checked, as in fio.
 const SETTLES_NS: u64 = 2_000_000_000;
@@ -78,6 +78,7 @@ impl RateFloor {
                         "{name}={least}{unit_of_least} not met, got {got}{unit} ({op}s, over {span_ms} msec)"
                     ),
                     hint: None,
+                    cause: FailureCause::LeastRate,
                 });
             }
         }

@@ -60,7 +60,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         self.schedule.drain();
         if !self.recorder.goes_on_after_bad_blocks() {
             let message = verifier.first_problem();
-            self.recorder.fail(|| WorkerFailure { errno: WRONG_DATA, message, hint: None });
+            self.recorder.fail(|| WorkerFailure { errno: WRONG_DATA, message, ..WorkerFailure::default() });
         }
     }
 

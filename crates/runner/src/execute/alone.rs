@@ -70,7 +70,7 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
     worker.start(&spec);
     if let Err(error) = turn(&mut worker) {
         let hint = error.hint().map(str::to_owned);
-        worker.fail(WorkerFailure { errno: 0, message: error.to_string(), hint });
+        worker.fail(WorkerFailure { errno: 0, message: error.to_string(), hint, ..WorkerFailure::default() });
     }
     let now = clock.now();
     live.close(now);

@@ -218,6 +218,7 @@ fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerE
             errno: errno.unwrap_or(0),
             message: message.to_owned(),
             hint: hint.map(str::to_owned),
+            ..WorkerFailure::default()
         }),
         verified: None,
         latency: None,
@@ -271,12 +272,17 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
         live.close(clock.now());
         let errno = error.source.raw_os_error().unwrap_or(0);
         let hint = error.hint().map(str::to_owned);
-        worker.fail(WorkerFailure { errno, message: error.to_string(), hint });
+        worker.fail(WorkerFailure { errno, message: error.to_string(), hint, ..WorkerFailure::default() });
     }
     let mut end = worker.into_end();
     shared.exits.ended(spec.exit, end.failure.is_some());
     if let Err(SetupFailure { message, errno, hint }) = thread_setup::finish(spec, &files) {
-        let failure = WorkerFailure { errno: errno.unwrap_or(0), message, hint: Some(hint.to_owned()) };
+        let failure = WorkerFailure {
+            errno: errno.unwrap_or(0),
+            message,
+            hint: Some(hint.to_owned()),
+            ..WorkerFailure::default()
+        };
         end.failure.get_or_insert(failure);
     }
     end

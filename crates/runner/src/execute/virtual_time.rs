@@ -210,6 +210,7 @@ fn turn(
                 message: "simulated time does not advance: the volume completes requests in no time"
                     .to_owned(),
                 hint: Some("set a latency for the volume, or a limit that counts these requests".to_owned()),
+                ..WorkerFailure::default()
             });
             return Turn::Finished;
         }
@@ -227,7 +228,7 @@ fn turn(
                 Ok(Step::Finished) => return Turn::Finished,
                 Err(error) => {
                     let message = error.to_string();
-                    worker.fail(WorkerFailure { errno: 0, message, hint: None });
+                    worker.fail(WorkerFailure { errno: 0, message, ..WorkerFailure::default() });
                     return Turn::Finished;
                 }
             },

@@ -16,7 +16,7 @@ use fathom_stats::RunOutcome;
 
 use super::aggregate_log::AggregateLog;
 use super::debug::DebugTrace;
-use super::failures::tell_failures;
+use super::failures::{ended_lines, tell_failures};
 use super::idleness::IdleWatch;
 use super::keeper::{self, Keeper};
 use super::live;
@@ -150,6 +150,7 @@ fn measure_on(
     let (mut sink, idleness) = (observer.sink, observer.idle.map(|idle| idle.end()));
     observer.trace.end(&mut sink)?;
     let failure = ran.as_ref().err().map(ToString::to_string);
+    tell_ended(&ran, &mut sink)?;
     let (test, exit) = judge(ran, &plan, invocation, caught.number().is_some());
     watched.live.end(&test);
     let header = keeper.header.clone();
@@ -183,6 +184,16 @@ fn announce(
         invocation.messages.iter().try_for_each(|message| writeln!(out.verbatim(), "{message}"))?;
         fio_banner::render_plan(plan, out)
     })
+}
+
+/// Says which workers failed: in fio's text; beside the other documents on standard error, so that they can be parsed.
+fn tell_ended(ran: &Result<RunOutcome, RunError>, sink: &mut Sink) -> Result<(), FioRefusal> {
+    let lines = ran.as_ref().map(ended_lines).unwrap_or_default();
+    if !sink.has_text() {
+        lines.iter().for_each(|line| output::warn(line));
+        return Ok(());
+    }
+    sink.write(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))
 }
 
 /// Says that a signal ended the run.
