@@ -313,7 +313,7 @@ fn relative(size: SizeSpec, whole: u64, block: u64) -> u64 {
 }
 
 /// Bytes one loop of the job moves over `range` bytes, at most.
-pub(crate) fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
+fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
     let asked = match io.io_size {
         None => match (io.file_size, io.size) {
             (Some(_), Some(SizeSpec::Bytes(size))) => size.min(range),
@@ -333,9 +333,54 @@ pub(crate) fn bytes_per_loop(io: &IoPlan, range: u64) -> u64 {
     if is_once { bytes.min(range) } else { bytes }
 }
 
+/// Bytes of one loop over `range` bytes, and the loops.
+///
+/// Where `io_size` asks for more than the range and loops repeat it, each loop covers the range once, as in fio: there are as
+/// many as `io_size` needs, or more where `loops` says so. Offsets that are drawn anew never cover a range.
+pub(crate) fn bytes_and_loops(io: &IoPlan, range: u64, loops: Option<u32>) -> (u64, Option<u32>) {
+    let bytes = bytes_per_loop(io, range);
+    let covers = !io.pattern.random || io.random_map && io.access.is_uniform();
+    let Some(repeats) = loops.filter(|&loops| loops > 1 && covers && range > 0 && bytes > range) else {
+        return (bytes, loops);
+    };
+    // A rest smaller than the largest request is not begun.
+    let largest = io.block_size.iter().map(|(_, size)| size.largest()).max().unwrap_or(1);
+    let needed = bytes.saturating_sub(largest.saturating_sub(1)).div_ceil(range);
+    (range, Some(repeats.max(u32::try_from(needed).unwrap_or(u32::MAX))))
+}
+
 #[cfg(test)]
 mod tests {
+    use fathom_model::PerOp;
+
     use super::*;
+
+    #[test]
+    fn an_io_size_above_the_range_is_not_repeated_by_each_loop() {
+        const MIB: u64 = 1 << 20;
+        let (map, drawn) = ((true, true), (true, false));
+        let sequential = (false, true);
+        for ((random, random_map), kib, loops, expected) in [
+            (sequential, 3072, 1, (3 * MIB, 1)),
+            (sequential, 3072, 2, (MIB, 3)),
+            (sequential, 3072, 3, (MIB, 3)),
+            (sequential, 3072, 7, (MIB, 7)),
+            (sequential, 1536, 2, (MIB, 2)),
+            (sequential, 2560, 2, (MIB, 3)),
+            (sequential, 2050, 2, (MIB, 2)),
+            (map, 2560, 2, (MIB, 3)),
+            (drawn, 2560, 2, (2560 << 10, 2)),
+            (sequential, 512, 3, (MIB / 2, 3)),
+        ] {
+            let mut io =
+                IoPlan { random_map, io_size: Some(SizeSpec::Bytes(kib << 10)), ..IoPlan::default() };
+            (io.pattern.random, io.block_size) = (random, PerOp::splat(4096.into()));
+            let (bytes, loops) = bytes_and_loops(&io, MIB, Some(loops));
+            assert_eq!((bytes, loops), (expected.0, Some(expected.1)), "{random} {random_map} {kib}");
+        }
+        let io = IoPlan { io_size: Some(SizeSpec::Bytes(3 * MIB)), ..IoPlan::default() };
+        assert_eq!(bytes_and_loops(&io, MIB, None), (3 * MIB, None));
+    }
 
     #[test]
     fn zones_beyond_the_range_are_told() {

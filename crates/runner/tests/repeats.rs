@@ -271,7 +271,7 @@ fn operations_and_sizes_of_every_kind() {
             small(with(random(MIXED, 8, 1), |job| {
                 (job.io.size, job.io.loops) = (Some(SizeSpec::Bytes(1 << 20)), 3);
             })),
-            0xb274_8b03_6e6a_2cd4,
+            0x49bb_a99f_482c_649d,
         ),
         (
             cap(5000),

@@ -15,7 +15,7 @@ use super::open::open_file;
 use crate::exits::ExitRule;
 use crate::targets::{self, Target};
 use crate::worker::{ReplaySpec, WorkerSpec};
-use crate::{RunError, names, verify_spec};
+use crate::{RunError, Session, names, verify_spec};
 
 /// Opens the files of one worker and builds its specification.
 pub(super) fn specify(
@@ -28,25 +28,20 @@ pub(super) fn specify(
     let job = &prepared.plan.jobs[job_index];
     let max_block = targets::largest_block(job);
     let names = names::use_of(prepared.session, entry);
-    let (mut files, mut extents) = (Vec::new(), Vec::new());
-    let mut to_file_ends = true;
-    for path in &job.clones[clone].paths {
-        let Some(target) = targets.get_mut(path) else { continue };
-        let known = ranges.get(&(job_index, clone, path.clone()));
-        let extent = known.map_or_else(|| targets::extent(job, clone, target), |extent| Ok(*extent))?;
-        files.push(match names {
-            Some(_) => OpenFile { file: None, size: 0, is_block_device: false, volume: 0 },
-            None => open_file(prepared.session, job, target, extent)?,
-        });
-        to_file_ends &= extent.offset.saturating_add(extent.len) >= target.bytes();
-        extents.push(extent);
-        target.opened();
-    }
+    let UsedFiles { files, extents, to_file_ends } =
+        open_files(prepared.session, (job_index, job, clone), names, targets, ranges)?;
     let io = &job.io;
     let cut = targets::cut_zones(job, &extents).filter(|note| !prepared.notes.contains(note));
     prepared.notes.extend(cut);
     let depth = depth_of(job, entry, &mut prepared.notes);
     let synchronous = entry.traits.synchronous || (entry.traits.synchronous_alone && depth.iodepth == 1);
+    let source = match names {
+        Some(names) => source_of_names(job, clone, extents, names),
+        None => {
+            let earlier = verify_spec::writes_to_read(prepared.plan, job_index, clone)?;
+            SourcePlan { to_file_ends, ..source_of(job, clone, extents, earlier) }
+        }
+    };
     Ok(WorkerSpec {
         job: job_index,
         clone,
@@ -63,13 +58,7 @@ pub(super) fn specify(
             options: engine_options(job),
             priorities: job.threads.request_priorities.clone(),
         },
-        source: match names {
-            Some(names) => source_of_names(job, clone, extents, names),
-            None => {
-                let earlier = verify_spec::writes_to_read(prepared.plan, job_index, clone)?;
-                SourcePlan { to_file_ends, ..source_of(job, clone, extents, earlier) }
-            }
-        },
+        source,
         payload: io.payload.clone(),
         verify: verify_spec::specify(prepared.plan, job_index, clone)?,
         depth,
@@ -92,6 +81,37 @@ pub(super) fn specify(
         cycles_ns: prepared.session.time.ns_of_cycles(job.time.think_time.cycles),
         flow: prepared.flows.share(job),
     })
+}
+
+/// The files of a worker, opened, and the ranges that it uses of them.
+struct UsedFiles {
+    files: Vec<OpenFile>,
+    extents: Vec<Extent>,
+    /// The ranges end where the files end.
+    to_file_ends: bool,
+}
+
+fn open_files(
+    session: &Session,
+    (job_index, job, clone): (usize, &JobPlan, usize),
+    names: Option<NameUse>,
+    targets: &mut BTreeMap<PathBuf, Target>,
+    ranges: &BTreeMap<(usize, usize, PathBuf), Extent>,
+) -> Result<UsedFiles, RunError> {
+    let mut used = UsedFiles { files: Vec::new(), extents: Vec::new(), to_file_ends: true };
+    for path in &job.clones[clone].paths {
+        let Some(target) = targets.get_mut(path) else { continue };
+        let known = ranges.get(&(job_index, clone, path.clone()));
+        let extent = known.map_or_else(|| targets::extent(job, clone, target), |extent| Ok(*extent))?;
+        used.files.push(match names {
+            Some(_) => OpenFile { file: None, size: 0, is_block_device: false, volume: 0 },
+            None => open_file(session, job, target, extent)?,
+        });
+        used.to_file_ends &= extent.offset.saturating_add(extent.len) >= target.bytes();
+        used.extents.push(extent);
+        target.opened();
+    }
+    Ok(used)
 }
 
 /// What is recorded of the requests of one clone.
@@ -139,7 +159,7 @@ fn replays_syncs(job: &JobPlan, clone: usize) -> bool {
 fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>, earlier_writes: Option<u64>) -> SourcePlan {
     let io = &job.io;
     let range: u64 = extents.iter().map(|extent| extent.len).sum();
-    let mut bytes_per_loop = targets::bytes_per_loop(io, range);
+    let (mut bytes_per_loop, loops) = targets::bytes_and_loops(io, range, verify_spec::loops(job));
     let mut access = io.access.clone();
     // Requests of one size are counted by their bytes: so their order is that of a job without a number.
     if let Some(size) = only_size(job) {
@@ -159,7 +179,7 @@ fn source_of(job: &JobPlan, clone: usize, extents: Vec<Extent>, earlier_writes: 
         random_map: io.random_map,
         access,
         bytes_per_loop,
-        loops: verify_spec::loops(job),
+        loops,
         fsync_every: io.fsync_every,
         fdatasync_every: data_syncs(job),
         seed: job.clones[clone].seed,

@@ -105,8 +105,7 @@ fn measure_on(
     rank: Option<&FioRank>,
 ) -> Result<Measured, FioRefusal> {
     let command = &invocation.command;
-    let sink = if rank.is_none_or(FioRank::reports) { Sink::open(command)? } else { Sink::silent() };
-    let mut sink = sink.with_notes_of_simulated(targets.is_simulated());
+    let mut sink = sink_of(command, rank, &targets)?;
     let trace = DebugTrace::new(&command.debug);
     let (logs, aggregate) = (FioLogs::new(&plan, trace.requests())?, AggregateLog::open(command)?);
     let control = rank.map_or_else(RunControl::default, FioRank::control);
@@ -167,6 +166,16 @@ fn measure_on(
     caught.number().map_or(Ok(()), |signal| tell_signal(signal, &mut sink))?;
     sink.report(&record, idleness)?;
     Ok(Measured::Alone(exit))
+}
+
+/// Where the documents go; nowhere for a rank that does not report.
+fn sink_of(
+    command: &CommandOptions,
+    rank: Option<&FioRank>,
+    targets: &PlanTargets,
+) -> Result<Sink, FioRefusal> {
+    let sink = if rank.is_none_or(FioRank::reports) { Sink::open(command)? } else { Sink::silent() };
+    Ok(sink.with_notes_of_simulated(targets.is_simulated()))
 }
 
 /// Begins the report; what it has no place for becomes notes.
