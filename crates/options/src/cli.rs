@@ -11,11 +11,10 @@ use fathom_model::RunPlan;
 use crate::command::{self, CommandOptions, CommandRow, OptionArity};
 use crate::engines::{self, EngineRow};
 use crate::error::OptionError;
-use crate::job_options::ReadWriteOption;
 use crate::jobfile;
 use crate::pasted;
 use crate::resolve::{self, MAX_WORKERS, PlanningHost};
-use crate::section::{Draft, RawOptions, Section, Word};
+use crate::section::{Draft, RawOptions, Section, Word, only_reads};
 use crate::table;
 
 /// Inputs of the grammar besides the command line.
@@ -81,6 +80,7 @@ pub fn parse_command_line(args: &[String], env: &ParseEnvironment<'_>) -> Result
         current: None,
         jobs: 0,
         inherited_bytes: 0,
+        directory: None,
     };
     if !line.words(&args)? {
         return Ok(Invocation { command: line.found.command, ..Invocation::default() });
@@ -102,6 +102,8 @@ struct CommandLine<'a> {
     /// Jobs so far, and bytes of the options that they inherited.
     jobs: u32,
     inherited_bytes: usize,
+    /// Why the first of the job files that is a directory cannot be read.
+    directory: Option<OptionError>,
 }
 
 /// Most bytes of options that all jobs together inherit from the options for all jobs.
@@ -296,7 +298,17 @@ impl<'a> CommandLine<'a> {
 
     /// Adds the jobs of a file. Its `[global]` applies to this file only; options of the command line apply to all.
     fn job_file(&mut self, index: usize) -> Result<(), OptionError> {
-        let raw = jobfile::parse(&self.found.files[index], self.env)?;
+        let raw = match jobfile::parse(&self.found.files[index], self.env) {
+            // As in fio, a directory among the job files has no jobs; one alone is a mistake.
+            Err(OptionError::OpenJobFile { file, source })
+                if source.kind() == io::ErrorKind::IsADirectory =>
+            {
+                self.found.messages.push(format!("note: {file} is a directory and has no jobs"));
+                self.directory.get_or_insert(OptionError::OpenJobFile { file, source });
+                return Ok(());
+            }
+            parsed => parsed?,
+        };
         let mut global = self.global.child();
         let mut starts_file = index > 0;
         self.found.messages.extend(raw.notes);
@@ -339,7 +351,7 @@ impl<'a> CommandLine<'a> {
         found.global_options.splice(0..0, global_options);
         // As in fio, options alone can be checked.
         if found.sections.is_empty() && !found.command.parse_only {
-            return Err(OptionError::NoJobs);
+            return Err(self.directory.unwrap_or(OptionError::NoJobs));
         }
         if found.command.readonly {
             found.sections.iter().try_for_each(only_reads)?;
@@ -352,26 +364,6 @@ impl<'a> CommandLine<'a> {
         let of_jobs = found.sections.iter().flat_map(|section| notes(section, self.env.engines));
         found.messages.extend(of_jobs);
         Ok(found)
-    }
-}
-
-fn only_reads(section: &Section) -> Result<(), OptionError> {
-    let refused = |problem: &str, remedy: &str| OptionError::Job {
-        job: section.name.clone(),
-        problem: problem.to_owned(),
-        remedy: remedy.to_owned(),
-    };
-    let engine = section.options.ioengine.as_deref().unwrap_or_default();
-    match section.options.rw {
-        Some(ReadWriteOption { mix, .. }) if mix != fathom_model::plan::Mix::Read => Err(refused(
-            "has write or trim bit set, but fio is in read-only mode",
-            "omit --readonly, or use rw=read or rw=randread",
-        )),
-        _ if engines::changes_names(engine) => Err(refused(
-            "has an engine that makes or removes files, but fio is in read-only mode",
-            "omit --readonly, or use another engine",
-        )),
-        _ => Ok(()),
     }
 }
 

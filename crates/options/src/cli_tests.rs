@@ -183,6 +183,24 @@ fn sections_are_selected_by_name() {
 }
 
 #[test]
+fn a_directory_among_job_files_has_no_jobs() {
+    let read_file = |path: &Path| match path.to_str() {
+        Some("f") => Ok(b"[a]\nsize=4k\n".to_vec()),
+        _ => Err(std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a directory")),
+    };
+    let env = ParseEnvironment { read_file: &read_file, ..environment(&[]) };
+    let parsed = |words: &[&str]| {
+        parse_command_line(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), &env)
+    };
+    let found = parsed(&["f", "d"]).unwrap();
+    assert_eq!(
+        (found.sections.len(), &found.messages[..]),
+        (1, &["note: d is a directory and has no jobs".to_owned()][..])
+    );
+    assert!(parsed(&["d"]).unwrap_err().to_string().contains("unable to open 'd'"));
+}
+
+#[test]
 fn a_name_for_all_jobs_of_a_file_renames_none() {
     let files: &[(&str, &[u8])] = &[("f", b"[global]\nname=all\nsize=4k\n[a]\n[b]\nname=given\n")];
     let found = parse_with(files, &["f"]).unwrap();

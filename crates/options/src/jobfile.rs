@@ -46,14 +46,7 @@ pub(crate) struct RawJobFile {
 pub(crate) fn parse(path: &Path, env: &ParseEnvironment<'_>) -> Result<RawJobFile, OptionError> {
     let found = RawJobFile { sections: Vec::new(), notes: Vec::new() };
     let mut parser = JobFileParser { env, found, bytes: 0, lines: 0 };
-    let bytes = match (env.read_file)(path) {
-        // As in fio, a directory among the job files has no jobs.
-        Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
-            parser.found.notes.push(format!("note: {} is a directory and has no jobs", path.display()));
-            return Ok(parser.found);
-        }
-        read => read.map_err(|source| unreadable(path, source))?,
-    };
+    let bytes = (env.read_file)(path).map_err(|source| unreadable(path, source))?;
     parser.text(path, &bytes, 0)?;
     Ok(parser.found)
 }
@@ -308,14 +301,6 @@ mod tests {
         let lines = &parsed(files).unwrap()[0].1;
         let keys: Vec<&str> = lines.iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["bs", "size", "rw"]);
-    }
-
-    #[test]
-    fn a_directory_has_no_jobs() {
-        let read_file = |_: &Path| Err(io::ErrorKind::IsADirectory.into());
-        let env = ParseEnvironment { read_file: &read_file, ..environment(&[]) };
-        let found = parse(Path::new("d"), &env).unwrap();
-        assert!(found.sections.is_empty() && found.notes == ["note: d is a directory and has no jobs"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use fathom_model::{OptionRow, OptionValueKind};
 
 use crate::engines::{self, EngineRow};
 use crate::error::{JobFilePosition, OptionError};
-use crate::job_options::JobOptions;
+use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::show;
 use crate::table::{self, KnownOption};
 use crate::value;
@@ -296,4 +296,25 @@ pub(crate) fn apply_pair(options: &mut JobOptions, name: &str, value: &str) -> R
 fn at_the_name(mut place: Box<JobFilePosition>) -> Box<JobFilePosition> {
     place.column = place.text.chars().take_while(|c| c.is_whitespace()).count() + 1;
     place
+}
+
+/// Refuses a job that changes data or names, for `--readonly`.
+pub(crate) fn only_reads(section: &Section) -> Result<(), OptionError> {
+    let refused = |problem: &str, remedy: &str| OptionError::Job {
+        job: section.name.clone(),
+        problem: problem.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    let engine = section.options.ioengine.as_deref().unwrap_or_default();
+    match section.options.rw {
+        Some(ReadWriteOption { mix, .. }) if mix != fathom_model::plan::Mix::Read => Err(refused(
+            "has write or trim bit set, but fio is in read-only mode",
+            "omit --readonly, or use rw=read or rw=randread",
+        )),
+        _ if engines::changes_names(engine) => Err(refused(
+            "has an engine that makes or removes files, but fio is in read-only mode",
+            "omit --readonly, or use another engine",
+        )),
+        _ => Ok(()),
+    }
 }

@@ -201,10 +201,10 @@ fn inflate(path: &Path) -> Result<Exit, FioRefusal> {
 
 /// Reads a job file; `-` is standard input.
 pub(super) fn read_job_file(path: &Path) -> io::Result<Vec<u8>> {
-    if path.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    JOB_FILE.read(path).map_err(InputError::into_io)
+    JOB_FILE.read(path).map_err(InputError::into_io).map_err(|error| match path.is_dir() {
+        true => io::Error::new(io::ErrorKind::IsADirectory, error),
+        false => error,
+    })
 }
 
 /// The numbers that job files can name.

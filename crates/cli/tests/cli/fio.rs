@@ -196,7 +196,7 @@ fn failed_jobs_are_counted_in_the_exit_code() {
         let ended = limited(jobs);
         assert_eq!(ended.code, jobs.parse().ok(), "{ended:?}");
         assert!(ended.stdout.contains("err=27"), "{}", ended.stdout);
-        assert!(ended.stderr.contains("fio: a: "), "{}", ended.stderr);
+        assert!(ended.stderr.contains("fio: io_u error on file a."), "{}", ended.stderr);
     }
 }
 
