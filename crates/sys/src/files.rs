@@ -10,8 +10,8 @@ mod private;
 mod refusal;
 
 pub use input::{
-    CATALOGUE, EXPECTATIONS, HOST_LIST, IMPORT, Input, InputCause, InputError, JOB_FILE, LOAD_EXPORT, Lines,
-    RECORD, RECORDING, SUITE, SYSTEM_TEXT, TOKEN, TRACE, TWIN, VERIFY_STATE,
+    CATALOGUE, COMPRESSED_LOG, EXPECTATIONS, HOST_LIST, IMPORT, Input, InputCause, InputError, JOB_FILE,
+    LOAD_EXPORT, Lines, RECORD, RECORDING, SUITE, SYSTEM_TEXT, TOKEN, TRACE, TWIN, VERIFY_STATE,
 };
 pub use output::{check_output, create_new, create_output, private_directory, replace_output};
 pub use private::{

@@ -20,8 +20,7 @@ mod requests;
 mod sink;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,7 +32,7 @@ use fathom_options::{
 };
 use fathom_report::FIO_VERSION;
 use fathom_runner::load_recordings;
-use fathom_sys::files::{InputError, JOB_FILE};
+use fathom_sys::files::{COMPRESSED_LOG, InputError, JOB_FILE, Lines};
 use flate2::read::ZlibDecoder;
 
 use crate::exit::Exit;
@@ -138,8 +137,11 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
         return Ok(Prepared::Exit(Exit::Done));
     }
     if invocation.command.parse_only {
-        let trace = DebugTrace::new(&invocation.command.debug);
-        trace.begin(&invocation, &plan, &mut Sink::open(&invocation.command)?)?;
+        // The file of --output stays as it is unless there is anything to write.
+        if !invocation.command.debug.is_empty() {
+            let trace = DebugTrace::new(&invocation.command.debug);
+            trace.begin(&invocation, &plan, &mut Sink::open(&invocation.command)?)?;
+        }
         return Ok(Prepared::Exit(Exit::Done));
     }
     let shows_issued = invocation.command.debug.contains(&DebugClass::Io);
@@ -178,23 +180,24 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRe
 
 /// Prints a compressed log.
 fn inflate(path: &Path) -> Result<Exit, FioRefusal> {
-    let refused = |error: &io::Error| {
-        let message = format!("fio: cannot read the log {}: {}", path.display(), output::plain(error));
-        FioRefusal::new(message, Some("name a log file that log_store_compressed=1 has made".to_owned()))
+    let refused = |error: &InputError| {
+        let hint = "name a log file that log_store_compressed=1 has made".to_owned();
+        FioRefusal::new(format!("fio: {error}"), Some(hint))
     };
-    let log = ZlibDecoder::new(File::open(path).map_err(|error| refused(&error))?);
+    let (name, file) = COMPRESSED_LOG.reader(path).map_err(|error| refused(&error))?;
+    let mut lines = Lines::new(&COMPRESSED_LOG, name, ZlibDecoder::new(file));
     let mut failure = None;
     output::print(|out| {
-        for line in BufReader::new(log).lines() {
-            match line {
-                Ok(line) => writeln!(out.verbatim(), "{line}")?,
+        loop {
+            match lines.next_line() {
+                Ok(Some(line)) => writeln!(out.verbatim(), "{line}")?,
+                Ok(None) => return Ok(()),
                 Err(error) => {
                     failure = Some(refused(&error));
-                    break;
+                    return Ok(());
                 }
             }
         }
-        Ok(())
     })?;
     failure.map_or(Ok(Exit::Done), Err)
 }

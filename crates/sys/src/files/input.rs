@@ -68,6 +68,10 @@ pub const TRACE: Input = Input {
     most_entries: 16 << 20,
 };
 
+/// A compressed log of fio's form, which is printed line by line; one of histograms has 1,792 numbers in a line.
+pub const COMPRESSED_LOG: Input =
+    Input { noun: "compressed log", takes_stdin: false, most_line_bytes: 64 << 10, ..TRACE };
+
 /// Metrics of an observed load, exported from another program: they are parsed as a whole.
 pub const LOAD_EXPORT: Input = whole("observed load", true, 128 * MIB);
 

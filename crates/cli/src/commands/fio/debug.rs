@@ -40,7 +40,7 @@ impl DebugTrace {
         self.shows(DebugClass::Io).then(|| RequestTrace(self.lines.0.clone()))
     }
 
-    /// Tells the classes, the options, the random numbers and the files of the jobs.
+    /// Shows the classes, and the options, seeds and files of the jobs.
     pub fn begin(&self, invocation: &Invocation, plan: &RunPlan, sink: &mut Sink) -> Result<(), FioRefusal> {
         let mut lines: Vec<String> = Vec::new();
         for class in &self.classes {
@@ -66,49 +66,36 @@ impl DebugTrace {
                 files.map(|path| line(DebugClass::File, format_args!("add file {}", path.display()))),
             );
         }
-        tell(&lines, sink)
+        show(&lines, sink)
     }
 
-    /// Tells of a file that is laid out.
+    /// Shows the layout of a file.
     pub fn layout(&self, progress: &LayoutProgress, sink: &mut Sink) {
         if self.shows(DebugClass::File) {
             let LayoutProgress { path, done_bytes, total_bytes, .. } = progress;
             let what = format!("layout {}: {done_bytes} of {total_bytes} bytes", path.display());
-            let _ = tell(&[line(DebugClass::File, what)], sink);
+            let _ = show(&[line(DebugClass::File, what)], sink);
         }
     }
 
-    /// Tells of the requests so far, and of workers that have another state.
+    /// Shows the requests so far, and the workers whose state has changed.
     pub fn snapshot(&mut self, snapshot: &Snapshot, sink: &mut Sink) {
         let mut lines: Vec<String> = self.lines.1.try_iter().collect();
         if self.shows(DebugClass::Process) {
-            let mut before = self.states.chars();
-            for (worker, state) in snapshot.states.chars().enumerate() {
-                let was = before.next().unwrap_or('P');
-                if was != state {
-                    let number = worker + 1;
-                    let what =
-                        format!("worker {number}: runstate {} -> {}", state_name(was), state_name(state));
-                    lines.push(line(DebugClass::Process, what));
-                }
-            }
+            lines.extend(changes(&self.states, &snapshot.states));
             self.states.clone_from(&snapshot.states);
         }
         // The report says so if the output cannot be written.
-        let _ = tell(&lines, sink);
+        let _ = show(&lines, sink);
     }
 
-    /// Tells of the rest.
+    /// Shows the rest.
     pub fn end(self, sink: &mut Sink) -> Result<(), FioRefusal> {
         let mut lines: Vec<String> = self.lines.1.try_iter().collect();
         if self.shows(DebugClass::Process) {
-            let left = self.states.chars().enumerate().filter(|(_, state)| *state != '_');
-            lines.extend(left.map(|(worker, state)| {
-                let what = format!("worker {}: runstate {} -> EXITED", worker + 1, state_name(state));
-                line(DebugClass::Process, what)
-            }));
+            lines.extend(changes(&self.states, &"_".repeat(self.states.len())));
         }
-        tell(&lines, sink)
+        show(&lines, sink)
     }
 }
 
@@ -160,6 +147,18 @@ fn threshold(name: &str, value: &str) -> Option<String> {
     })
 }
 
+/// The changes of the states of the workers; one that was not shown before has not started.
+fn changes(before: &str, now: &str) -> Vec<String> {
+    let before = before.chars().chain(std::iter::repeat('P'));
+    let changed = before.zip(now.chars()).enumerate().filter(|(_, (before, now))| before != now);
+    let shown = changed.map(|(worker, (before, now))| {
+        let number = worker + 1;
+        let what = format!("worker {number}: runstate {} -> {}", state_name(before), state_name(now));
+        line(DebugClass::Process, what)
+    });
+    shown.collect()
+}
+
 /// The states that the line of the estimated end shows by a letter.
 const fn state_name(letter: char) -> &'static str {
     match letter {
@@ -175,7 +174,7 @@ fn line(class: DebugClass, what: impl Display) -> String {
 }
 
 /// Into fio's text; where the output is for programs alone, to standard error.
-fn tell(lines: &[String], sink: &mut Sink) -> Result<(), FioRefusal> {
+fn show(lines: &[String], sink: &mut Sink) -> Result<(), FioRefusal> {
     if !sink.has_text() {
         lines.iter().for_each(|line| output::warn(line));
         return Ok(());
@@ -192,7 +191,7 @@ mod tests {
 
     /// fio 3.33's words.
     #[test]
-    fn thresholds_are_told_as_they_are_understood() {
+    fn thresholds_are_in_the_words_of_fio() {
         for (value, expected) in [
             ("iops:10", "set steady state IOPS threshold to 10.000000"),
             ("iops_slope:.1%", "set steady state threshold to 0.100000%"),
@@ -205,11 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn states_are_told_when_they_change() {
-        let mut trace = DebugTrace::new(&[DebugClass::Process]);
-        let mut sink = Sink::silent();
-        trace.snapshot(&Snapshot { states: "RP".to_owned(), ..Snapshot::default() }, &mut sink);
-        assert_eq!(trace.states, "RP");
-        assert!(line(DebugClass::Process, "x").starts_with("process  "));
+    fn changes_of_states_are_shown_once() {
+        let shown = |before, now| -> Vec<String> {
+            let lines = changes(before, now).into_iter();
+            lines.filter_map(|line| Some(line.split_once(": runstate ")?.1.to_owned())).collect()
+        };
+        assert_eq!(shown("", "RP/"), ["NOT_STARTED -> RUNNING", "NOT_STARTED -> RAMP"]);
+        assert_eq!(shown("RP/", "RP/"), [""; 0]);
+        assert_eq!(shown("RP/", "_PR"), ["RUNNING -> EXITED", "RAMP -> RUNNING"]);
+        assert!(changes("R", "_")[0].starts_with("process  "));
     }
 }
