@@ -106,17 +106,20 @@ pub(crate) fn written<'a>(
     written.into_values().collect()
 }
 
+/// The ranges of the files that the workers use, by job, clone and path. A job without a size uses what earlier jobs make of
+/// a file, and not what later ones do.
+pub(crate) type UsedRanges = BTreeMap<(usize, usize, PathBuf), Extent>;
+
 /// What each file needs before the run, and the range that each worker uses of it.
-#[derive(Default)]
 pub(crate) struct FileNeeds {
     pub needs: BTreeMap<PathBuf, Need>,
-    /// By job, clone and path. A job without a size uses what earlier jobs make of a file, and not what later ones do.
-    pub extents: BTreeMap<(usize, usize, PathBuf), Extent>,
+    pub ranges: UsedRanges,
 }
 
 /// The requirements on each file before the run.
 pub(crate) fn needs(plan: &RunPlan, targets: &mut BTreeMap<PathBuf, Target>) -> Result<FileNeeds, RunError> {
-    let FileNeeds { mut needs, mut extents } = FileNeeds::default();
+    let mut needs: BTreeMap<PathBuf, Need> = BTreeMap::new();
+    let mut ranges = UsedRanges::new();
     for (index, job) in plan.jobs.iter().enumerate() {
         for (clone, path) in
             job.clones.iter().enumerate().flat_map(|(i, c)| c.paths.iter().map(move |p| (i, p)))
@@ -127,7 +130,7 @@ pub(crate) fn needs(plan: &RunPlan, targets: &mut BTreeMap<PathBuf, Target>) -> 
                 continue;
             }
             let Extent { offset, len } = targets::extent(job, clone, target)?;
-            extents.insert((index, clone, path.clone()), Extent { offset, len });
+            ranges.insert((index, clone, path.clone()), Extent { offset, len });
             if !target.is_file() {
                 continue;
             }
@@ -168,7 +171,7 @@ pub(crate) fn needs(plan: &RunPlan, targets: &mut BTreeMap<PathBuf, Target>) -> 
             need.unlink |= job.files.unlink;
         }
     }
-    Ok(FileNeeds { needs, extents })
+    Ok(FileNeeds { needs, ranges })
 }
 
 /// Bytes of a file that is inspected or removed: any size will do.

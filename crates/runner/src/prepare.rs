@@ -108,7 +108,7 @@ pub(crate) fn prepare<'a>(
     let (workers, files) = counts(plan);
     allow_open_files(2 * files + OPEN_PER_WORKER * workers + OPEN_BESIDE);
     let mut targets = inspect_all(session, plan, &jobs)?;
-    let FileNeeds { needs, extents } = needs(plan, &mut targets)?;
+    let FileNeeds { needs, ranges } = needs(plan, &mut targets)?;
     prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
     lay_out_all(session, &mut targets, needs, observer)?;
     if session.is_simulated() {
@@ -134,7 +134,7 @@ pub(crate) fn prepare<'a>(
         let keeps_data = entry.traits.needs_files && entry.traits.names.is_none() && !session.is_simulated();
         prepared.notes.extend(verify_spec::notes(plan, index, keeps_data));
         for clone in 0..job.clones.len() {
-            let spec = specify(&mut prepared, (index, clone), entry, &mut targets, &extents)?;
+            let spec = specify(&mut prepared, (index, clone), entry, &mut targets, &ranges)?;
             let (log, issue_log) = log_ports(&prepared, job, first_worker + clone, spec.recorded.slat);
             prepared.specs.push(WorkerSpec { log, issue_log, ..spec });
         }

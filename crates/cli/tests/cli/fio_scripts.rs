@@ -77,6 +77,9 @@ fn a_later_job_reads_back_what_a_saved_state_counts() {
     jobs(dir.path(), &format!("{job} --rw=randwrite --do_verify=0 --number_ios=30"));
     let found = jobs(dir.path(), &format!("{job} --rw=randread --verify_state_load=1"));
     assert_eq!(ios(&found[0]), [30, 0]);
+    let mixed = format!("fio {job} --rw=randread --verify_state_load=1 --bssplit=4k/50:8k/50");
+    let refused = ended(program(dir.path()).args(mixed.split(' ')).output().unwrap());
+    assert!(refused.code == Some(1) && refused.stderr.contains("one size"), "{}", refused.stderr);
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn sigint_ends_a_job_in_the_background_of_a_script() {
     let fio = program(dir.path());
     let script = format!(
         "{} fio --name=a --ioengine=null --size=1m --time_based --runtime=600 --rate_iops=100 --eta=always --eta-newline=1 >out & \
-         until grep -q eta out; do sleep 0.1; done; kill -INT $!; wait $!",
+         for i in $(seq 600); do grep -q eta out && break; sleep 0.1; done; kill -INT $!; wait $!",
         fio.get_program().display()
     );
     let mut shell = Command::new("sh");

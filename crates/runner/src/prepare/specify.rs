@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use fathom_engine::{EngineEntry, EngineSetup, NameUse, OpenFile, RawEngineOptions};
 use fathom_model::plan::{AccessPlan, DepthPlan};
-use fathom_model::{BlockSize, JobPlan, PerOp};
+use fathom_model::{BlockSize, JobPlan, PerOp, RunPlan};
 use fathom_stats::live::Recorded;
 use fathom_workload::{Extent, SourcePlan};
 
 use super::Prepared;
 use super::open::open_file;
 use crate::exits::ExitRule;
+use crate::files::UsedRanges;
 use crate::targets::{self, Target};
 use crate::worker::{ReplaySpec, WorkerSpec};
 use crate::{RunError, Session, names, verify_spec};
@@ -23,7 +24,7 @@ pub(super) fn specify(
     (job_index, clone): (usize, usize),
     entry: &'static EngineEntry,
     targets: &mut BTreeMap<PathBuf, Target>,
-    ranges: &BTreeMap<(usize, usize, PathBuf), Extent>,
+    ranges: &UsedRanges,
 ) -> Result<WorkerSpec, RunError> {
     let job = &prepared.plan.jobs[job_index];
     let max_block = targets::largest_block(job);
@@ -38,7 +39,7 @@ pub(super) fn specify(
     let source = match names {
         Some(names) => source_of_names(job, clone, extents, names),
         None => {
-            let earlier = verify_spec::writes_to_read(prepared.plan, job_index, clone)?;
+            let earlier = earlier_writes(prepared.plan, job_index, clone)?;
             SourcePlan { to_file_ends, ..source_of(job, clone, extents, earlier) }
         }
     };
@@ -96,7 +97,7 @@ fn open_files(
     (job_index, job, clone): (usize, &JobPlan, usize),
     names: Option<NameUse>,
     targets: &mut BTreeMap<PathBuf, Target>,
-    ranges: &BTreeMap<(usize, usize, PathBuf), Extent>,
+    ranges: &UsedRanges,
 ) -> Result<UsedFiles, RunError> {
     let mut used = UsedFiles { files: Vec::new(), extents: Vec::new(), to_file_ends: true };
     for path in &job.clones[clone].paths {
@@ -200,6 +201,20 @@ fn source_of_names(job: &JobPlan, clone: usize, extents: Vec<Extent>, names: Nam
         loops: if names.can_be_repeated() { verify_spec::loops(job) } else { Some(1) },
         ..source
     }
+}
+
+/// The writes of a saved state that a clone reads back, which are counted in requests of one size.
+fn earlier_writes(plan: &RunPlan, job_index: usize, clone: usize) -> Result<Option<u64>, RunError> {
+    let writes = verify_spec::writes_to_read(plan, job_index, clone)?;
+    let job = &plan.jobs[job_index];
+    if writes.is_some() && only_size(job).is_none() {
+        return Err(RunError::Plan {
+            job: job.name.clone(),
+            reason: "verify_state_load counts requests of one size, and this job has several".to_owned(),
+            hint: "use verify_only=1 in the job that wrote the data, or omit verify_state_load".to_owned(),
+        });
+    }
+    Ok(writes)
 }
 
 /// The size of all requests with data of a job, if there is only one.
