@@ -186,7 +186,7 @@ fn images_opened_by_other_processes_are_reported() {
     let (directory, home) = (scratch(), scratch());
     let image = image(directory.path(), "image");
     let text = image.to_string_lossy().into_owned();
-    let fio: Vec<String> = ["fio", "--name=shared", "--rw=write", "--bs=4k", "--size=64k"]
+    let fio: Vec<String> = ["fio", "--name=shared", "--rw=write", "--bs=4k", "--size=64k", "--advise"]
         .iter()
         .map(|word| (*word).to_owned())
         .chain([format!("--filename={text}")])
@@ -266,7 +266,7 @@ fn data_of_an_unknown_format_is_mentioned() {
             "bench --no-history --only=rand-write --runtime=100ms --size=16m --dry-run --destroy-data={name} {name}"
         ));
         assert_eq!(bench.assert_code(0).stdout.contains(mention), is_mentioned, "{bench}");
-        let fio = attempt(format!("fio --name=t --rw=write --bs=4k --size=64k --filename={name}"));
+        let fio = attempt(format!("fio --name=t --rw=write --bs=4k --size=64k --advise --filename={name}"));
         assert_eq!(fio.assert_code(0).stdout.contains(mention), is_mentioned, "{fio}");
     }
 }

@@ -119,8 +119,8 @@ fn a_rate_above_the_limit_is_reported() {
     let run = |format: &str| {
         let mut command: Command = fathom(home.path());
         command.args(["fio", "--name=paced", "--rw=randread", "--direct=1", "--bs=4k", "--size=16m"]);
-        command.args(["--rate_iops=500", "--time_based", "--runtime=2", "--eta=never", format]);
-        let ended = fathom_tests::run(command.arg(filename(&disk.path())));
+        command.args(["--rate_iops=500", "--time_based", "--runtime=2", "--eta=never"]);
+        let ended = fathom_tests::run(command.args(["--advise", format]).arg(filename(&disk.path())));
         ended.assert_code(0);
         ended
     };

@@ -121,7 +121,7 @@ fn ioping_prints_what_debians_ioping_prints() {
         "-s 17m file",
         "-c 1 /proc/version",
         "-c 1 /proc",
-        "/nonexistent",
+        "missing",
         "-c x file",
         "-i 1q file",
         "-c 1 a b",
@@ -223,7 +223,7 @@ fn impossible_targets_are_refused_with_a_hint() {
     check("--engine nosuch file", 2, &["unknown engine 'nosuch'"]);
     check("-W file", 2, &["think twice"]);
     check("-W --destroy-data=other file", 2, &["is not the target named by --destroy-data=other"]);
-    check("/nonexistent", 1, &["No such file"]);
+    check("missing", 1, &["No such file"]);
     check("-q", 2, &["no destination"]);
 }
 

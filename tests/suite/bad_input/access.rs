@@ -23,10 +23,11 @@ fn targets_without_permission_are_refused() {
     let secret = closed.join("secret");
     fs::write(&secret, "x").expect("the directory is ours");
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let no_home = closed.join("no-home");
     let as_nobody = |words: &[&str]| {
         let mut command = Command::new(NOBODY[0]);
         command.args(&NOBODY[1..]).arg(&own).args(words).current_dir(closed);
-        command.env("HOME", "/nonexistent").env_remove("FATHOM_HISTORY").env_remove("XDG_DATA_HOME");
+        command.env("HOME", &no_home).env_remove("FATHOM_HISTORY").env_remove("XDG_DATA_HOME");
         run(&mut command)
     };
     let [shown, protected_shown, secret_shown] =
@@ -78,7 +79,7 @@ fn targets_without_permission_are_refused() {
     let ended = as_nobody(&[SHORT, &[&protected_shown]].concat());
     ended.assert_code(0).assert_shown(&["Kept in ", ".json"]).assert_told(&[
         "warning: ",
-        "/nonexistent",
+        &no_home.display().to_string(),
         "hint: ",
     ]);
     let kept = ended.stdout.lines().find_map(|line| line.strip_prefix("Kept in ")).expect("it says where");
