@@ -218,7 +218,8 @@ const PAGE_HEAD: &str = "\
 - `--showcmd` prints jobs of the command line too, and puts the engine before its private options.
 - An `include` of a file that cannot be read or has a section is refused; fio reports it and runs the jobs without.
 - A section line needs its `]` and a name; a job file that is binary or larger than 1 MiB is refused.
-- Character devices (`/dev/null`) are refused; use `ioengine=null`.
+- Of the character devices, `/dev/null`, `/dev/zero`, `/dev/full`, `/dev/random` and `/dev/urandom` are used like devices without a size; others are
+  refused.
 - A name in `/dev` that does not exist is refused; fio creates a file there, in memory.
 - `directory` applies wherever it stands; on fio's command line it does not apply to a `filename` before it.
 - A block device that is written to is claimed for the run (`O_EXCL`): a second process that writes to it is refused unless

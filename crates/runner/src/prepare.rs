@@ -110,6 +110,7 @@ pub(crate) fn prepare<'a>(
     let mut targets = inspect_all(session, plan, &jobs)?;
     let FileNeeds { needs, ranges } = needs(plan, &mut targets)?;
     prepared.notes = guard::admit(&session.permit, &written(session, plan, &targets, &needs))?;
+    prepared.notes.extend(targets.values().filter_map(Target::note));
     lay_out_all(session, &mut targets, needs, observer)?;
     if session.is_simulated() {
         if plan.jobs.iter().any(acts_on_threads) {

@@ -22,6 +22,8 @@ pub(crate) enum TargetKind {
     File,
     /// A block device.
     BlockDevice,
+    /// A device without a size and without storage behind it, such as `/dev/zero`.
+    PseudoDevice,
     /// Needs no file: an engine without one, or virtual time.
     Virtual,
     /// A name that is not opened and exists.
@@ -53,6 +55,13 @@ impl Target {
     /// A regular file, or a missing one.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, TargetKind::File | TargetKind::Missing)
+    }
+
+    /// What the reader of its figures must know.
+    pub fn note(&self) -> Option<String> {
+        (self.kind == TargetKind::PseudoDevice).then(|| {
+            format!("{}: no storage is behind it; its figures are those of the CPU", self.path.display())
+        })
     }
 
     /// Bytes of a file for a job that follows those so far.
@@ -123,10 +132,15 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
             let device = handle.reopen(OpenFlags::default()).map_err(failed)?;
             target(TargetKind::BlockDevice, block_device_size(&device).map_err(failed)?, Some(handle))
         }
+        HandleKind::PseudoDevice => target(TargetKind::PseudoDevice, 0, Some(handle)),
         HandleKind::Directory => {
             Err(unsuitable("is a directory", "name a file in it (filename=), or use directory="))
         }
-        HandleKind::CharDevice | HandleKind::Other => {
+        HandleKind::CharDevice => Err(unsuitable(
+            "is a character device",
+            "name a file, a block device, or one of /dev/null, /dev/zero, /dev/full and /dev/urandom",
+        )),
+        HandleKind::Other => {
             Err(unsuitable("is neither a regular file nor a block device", "choose one of these"))
         }
     }
@@ -240,7 +254,9 @@ pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Ext
 pub(crate) fn file_size(job: &JobPlan, clone: usize, target: &Target) -> Option<u64> {
     let (io, clone) = (&job.io, &job.clones[clone]);
     // An engine without files has those that the job describes.
-    let may_have_it = target.is_file() || (target.kind == TargetKind::Virtual && target.size == 0);
+    let may_have_it = target.is_file()
+        || target.kind == TargetKind::PseudoDevice
+        || (target.kind == TargetKind::Virtual && target.size == 0);
     let least = io.file_size.filter(|_| may_have_it)?;
     let Some(most) = io.file_size_most else { return Some(least) };
     let place = clone.paths.iter().position(|path| *path == target.path).unwrap_or(0) as u64;

@@ -220,7 +220,7 @@ fn unsuitable_targets_are_refused_with_a_remedy() {
     small.io.size = Some(SizeSpec::Bytes(100));
     check(small, "smaller than the block size");
     check(on(&file, read(), "warp", 1), "unknown engine 'warp'");
-    check(on(Path::new("/dev/null"), read(), "psync", 1), "neither a regular file nor a block device");
+    check(on(Path::new("/dev/tty"), read(), "psync", 1), "is a character device");
     check(on(&dir.path().join("no/such"), read(), "psync", 1), "No such file");
     let mut huge = on(&file, read(), "psync", 1);
     huge.io.size = Some(SizeSpec::Bytes(u64::MAX - 1));

@@ -56,6 +56,31 @@ fn the_number_of_the_command_line_may_be_written_as_a_fraction() {
 }
 
 #[test]
+fn pseudo_devices_have_the_size_of_the_job_and_a_note() {
+    let dir = scratch();
+    for (options, expected) in [
+        ("--filename=/dev/zero --rw=read --size=1m", [256, 0]),
+        ("--filename=/dev/zero --rw=randread --size=1m --ioengine=io_uring --iodepth=4", [256, 0]),
+        ("--filename=/dev/null --rw=write --filesize=64k --loops=2", [0, 32]),
+        ("--filename=/dev/null:/dev/zero --rw=randwrite --size=1m --unlink=1", [0, 256]),
+    ] {
+        let arguments = format!("fio --output-format=json --name=a {options}");
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        let ended = run(dir.path(), &arguments).quietly();
+        let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        assert_eq!(ios(&document["jobs"][0]), expected, "{options}");
+        let note = document["fathom"]["notes"][0].as_str().unwrap_or_default();
+        assert!(note.contains("no storage is behind it"), "{options}: {document:#}");
+    }
+    let full = "fio --name=a --filename=/dev/full --rw=write --size=64k";
+    let full = ended(program(dir.path()).args(full.split(' ')).output().unwrap());
+    assert!(full.code == Some(1) && full.stderr.contains("No space left on device"), "{}", full.stderr);
+    let no_size = "fio --name=a --filename=/dev/zero --rw=read";
+    let no_size = ended(program(dir.path()).args(no_size.split(' ')).output().unwrap());
+    assert!(no_size.code == Some(1) && no_size.stderr.contains("you need to specify size="));
+}
+
+#[test]
 fn jobs_with_a_runtime_read_back_each_pass() {
     let dir = scratch();
     for engine in ["psync", "io_uring --iodepth=8"] {

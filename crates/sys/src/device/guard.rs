@@ -147,7 +147,9 @@ impl Survey<'_> {
         let mut found = match target.kind() {
             HandleKind::File => self.of_file(target),
             HandleKind::BlockDevice => self.of_block_device(target)?,
-            HandleKind::Directory | HandleKind::CharDevice | HandleKind::Other => return Ok(Vec::new()),
+            HandleKind::Directory | HandleKind::PseudoDevice | HandleKind::CharDevice | HandleKind::Other => {
+                return Ok(Vec::new());
+            }
         };
         self.owners_of(target, &mut found);
         Ok(found)

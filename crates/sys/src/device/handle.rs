@@ -34,10 +34,18 @@ pub enum HandleKind {
     BlockDevice,
     /// A directory.
     Directory,
-    /// A character device.
+    /// `/dev/null`, `/dev/zero`, `/dev/full`, `/dev/random` or `/dev/urandom`: it has no size, and no storage is behind it.
+    PseudoDevice,
+    /// Another character device.
     CharDevice,
     /// A pipe, a socket, or the like.
     Other,
+}
+
+/// Whether a character device is null, zero, full, random or urandom, by the numbers that Linux gives them
+/// (Documentation/admin-guide/devices.txt).
+fn is_pseudo_device(major: u32, minor: u32) -> bool {
+    major == 1 && matches!(minor, 3 | 5 | 7 | 8 | 9)
 }
 
 /// A target under test, with an open descriptor.
@@ -81,6 +89,9 @@ impl TargetHandle {
             FileType::RegularFile => HandleKind::File,
             FileType::BlockDevice => HandleKind::BlockDevice,
             FileType::Directory => HandleKind::Directory,
+            FileType::CharacterDevice if is_pseudo_device(stat.stx_rdev_major, stat.stx_rdev_minor) => {
+                HandleKind::PseudoDevice
+            }
             FileType::CharacterDevice => HandleKind::CharDevice,
             _ => HandleKind::Other,
         };
@@ -245,12 +256,22 @@ mod tests {
     }
 
     #[test]
+    fn pseudo_devices_are_few() {
+        let kind = |path: &str| TargetHandle::open(Path::new(path)).unwrap().kind();
+        for path in ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"] {
+            assert_eq!(kind(path), HandleKind::PseudoDevice, "{path}");
+        }
+        assert_eq!(kind("/dev/tty"), HandleKind::CharDevice);
+        // Memory and I/O ports of the machine: writing to them can do anything.
+        assert!([1, 2, 4].iter().all(|&minor| !is_pseudo_device(1, minor)));
+    }
+
+    #[test]
     fn inspecting_a_pipe_does_not_wait_for_a_writer() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         assert_eq!(TargetHandle::open(&pipe).unwrap().kind(), HandleKind::Other);
-        assert_eq!(TargetHandle::open(Path::new("/dev/null")).unwrap().kind(), HandleKind::CharDevice);
         assert_eq!(TargetHandle::open(dir.path()).unwrap().kind(), HandleKind::Directory);
     }
 
