@@ -59,7 +59,7 @@ fn fio_says_what_is_wrong_with_a_target() {
             &["/dev/no/such/f", "No such file", "create its directory"][..],
         ),
         (&["--filename=.", "--size=1m"], &["is a directory", "filename="]),
-        (&["--filename=/dev/null", "--size=1m"], &["/dev/null", "neither"]),
+        (&["--filename=/dev/tty", "--size=1m"], &["/dev/tty", "is a character device"]),
         (&["--filename=f"], &["f", "you need to specify size=", "size=1g"]),
         (&["--filename=f", "--size=0"], &["you need to specify size="]),
         (&["--filename=f", "--size=1"], &["1 bytes", "smaller than the block size", "raise size"]),
