@@ -5,7 +5,7 @@ mod access;
 mod histories;
 mod surroundings;
 
-use fathom_tests::{Ended, LoopDevice, LoopOptions, fathom, loading, need, run, scratch};
+use fathom_tests::{Ended, LoopDevice, LoopOptions, fathom, loading, must_run, need, run, scratch};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
@@ -278,6 +278,24 @@ fn missing_targets_are_refused() {
     assert!(!Path::new("/dev/fathom-test-none").exists());
     check("--filename=/dev/tty", &["/dev/tty", "is a character device", "/dev/null"]);
     assert_eq!(names_in(place.target()), [""; 0]);
+}
+
+#[test]
+fn names_of_devices_are_not_removed() {
+    need!(root, tool "mknod");
+    let _loading = loading();
+    let place = Place::new();
+    let node = place.target().join("null");
+    must_run(Command::new("mknod").arg(&node).args(["c", "1", "3"]));
+    let name = format!("--filename={}", node.display());
+    let delete = ["--name=d", "--ioengine=filedelete", "--size=4k", &name];
+    let write = ["--name=w", "--rw=write", "--size=4k", &name];
+    for jobs in [delete.to_vec(), [&write[..], &delete].concat()] {
+        assert_refused(&run(place.command(&["fio"]).args(jobs)), 1, &["is a device", "name regular files"]);
+        assert!(node.exists());
+    }
+    run(place.command(&["fio"]).args(write).arg("--unlink=1")).assert_code(0);
+    assert!(node.exists());
 }
 
 #[test]

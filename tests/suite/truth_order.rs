@@ -235,17 +235,24 @@ fn the_cache_is_dropped_before_each_pass() {
     let file = path.to_str().expect("the test's own path is ASCII");
     let (name, options) = (filename(&path), ["-e", "trace=fadvise64", "-P", file]);
     zeros(&path, 64);
-    for (more, least) in [
+    for (more, expected) in [
         (&["--loops=3"][..], 3),
         (&["--io_size=768k"][..], 3),
         (&["--loops=3", "--ioengine=io_uring", "--iodepth=4"][..], 3),
         (&["--loops=3", "--rate_iops=1000"][..], 3),
+        // No pass ends where offsets are drawn independently, but by loops.
+        (&["--io_size=768k", "--norandommap"][..], 1),
+        (&["--io_size=768k", "--random_distribution=zipf:1.2"][..], 1),
+        (&["--loops=3", "--norandommap"][..], 3),
         (&["--loops=3", "--invalidate=0"][..], 0),
         (&["--loops=3", "--direct=1"][..], 1),
     ] {
         let arguments = ["--name=traced", "--rw=randread", "--bs=4k", "--size=256k", &name];
         let (_, trace) = ours.fio_traced(&options, arguments.into_iter().chain(more.iter().copied()));
         let dropped = trace.lines().filter(|line| line.contains("POSIX_FADV_DONTNEED")).count();
-        assert_eq!(dropped, least, "{more:?}: {trace}");
+        assert_eq!(dropped, expected, "{more:?}: {trace}");
     }
+    let part = ["--name=traced", "--rw=read", "--offset=64k", "--size=32k", "--loops=2", &name];
+    let (_, trace) = ours.fio_traced(&options, part);
+    assert!(trace.contains("65536, 32768, POSIX_FADV_DONTNEED"), "only the range of the job: {trace}");
 }

@@ -166,10 +166,11 @@ pub(crate) fn pair(name: &str, value: impl Into<String>) -> (String, String) {
     (name.to_owned(), value.into())
 }
 
-/// Options of a job that counts failed requests and goes on: after EIO, and the other errors of the block layer that concern
-/// single blocks (ENODATA, ENOLINK, ETIMEDOUT, EREMOTEIO), which fio has to be told.
+/// Options of a job that counts failed requests and goes on: after EIO, and the other errors of the block layer (ENODATA,
+/// ENOLINK, ETIMEDOUT, EREMOTEIO, EBADE, EILSEQ) and of file systems (EBADMSG, EUCLEAN) that concern single blocks, which
+/// have to be named for fio.
 pub(crate) fn goes_on_after_errors() -> [(String, String); 2] {
-    const ERRORS: &str = "5:61:67:110:121";
+    const ERRORS: &str = "5:52:61:67:74:84:110:117:121";
     [pair("continue_on_error", "all"), pair("ignore_error", format!("{ERRORS},{ERRORS}"))]
 }
 

@@ -242,7 +242,7 @@ const PAGE_HEAD: &str = "\
   random offset, as in fio.
 - A pass of `bsrange` covers the range once with a random map; fio cuts requests to the gaps between earlier ones. Sizes of
   `bs_unaligned` are drawn without a map.
-- `bs=4k-8k`, which fio reads as reads of 4 KiB and writes of 8 KiB, is refused.
+- `bs=4k-8k`, which fio reads as reads of 4 KiB and writes of 8 KiB, is refused, as is a single size in `bsrange` (write `4k-4k`).
 - All files stay open; `openfiles` limits those in use at a time, in fio's order.
 - `fill_device=1` does not count the request that found the file system full; `exec_prerun` and `exec_postrun` write to
   `JOB.prerun.txt` and `JOB.postrun.txt` in the current directory, as in fio, and their exit status means nothing.
@@ -295,7 +295,11 @@ const PAGE_HEAD: &str = "\
 - `cmdprio_percentage` and `cmdprio_bssplit` choose requests by other random numbers than fio. The order of the shares of one size is
   that given; a class or level of `cmdprio_bssplit` above its range is refused (fio cuts it). Simulated volumes have no
   priorities.
+- A request that fails is not among the I/Os of the report (`total_ios`, IOPS); fio counts it. A read past the end of a file fails the
+  job with every engine; fio's asynchronous engines count it as an I/O of 0 bytes.
 - With `time_based` a job with `verify` reads back what each pass has written, with every engine; fio does so with asynchronous ones.
+- `number_ios` does not count the reads of a `verify_backlog`.
+- A rate is refused with `rw=trimwrite`, whose trims and writes alternate.
 - A pass with skips (`rw=read:4k`) counts from the start of the range; backwards, fio begins elsewhere if `offset` is not 0.
 - `rw=trim` on a regular file punches holes; fio reports an error.
 - `io_submit_mode=offload` has a thread for each request of `iodepth` and reports the queue depth of these threads; fio reports a depth

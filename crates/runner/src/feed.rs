@@ -300,6 +300,16 @@ impl Feed {
         self.read_back.as_ref().is_some_and(|read_back| read_back.is_reading())
     }
 
+    /// The seed that the block of `read` has if an earlier run has written it in a further pass, which its runtime ended.
+    pub fn later_seed_of(&self, read: &Request) -> Option<u64> {
+        self.read_back.as_ref().and_then(|read_back| read_back.later_seed_of(read))
+    }
+
+    /// Whether the blocks of a whole pass are read back.
+    pub fn is_reading_back_a_pass(&self) -> bool {
+        self.read_back.as_ref().is_some_and(|read_back| read_back.is_reading_a_pass())
+    }
+
     /// Whether the job reads back what it has written.
     pub fn reads_back(&self) -> bool {
         self.read_back.is_some()

@@ -334,6 +334,13 @@ fn inspect_all(
                 targets.insert(path.clone(), Target { uses, ..target });
             }
             if let Some(target) = targets.get_mut(path) {
+                if names == Some(NameUse::RemoveFile) && target.is_device() {
+                    return Err(RunError::Unsuitable {
+                        path: path.clone(),
+                        reason: "is a device, and filedelete would remove its name".to_owned(),
+                        hint: "name regular files".to_owned(),
+                    });
+                }
                 target.uses += 1;
             }
         }

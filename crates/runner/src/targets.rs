@@ -57,6 +57,11 @@ impl Target {
         matches!(self.kind, TargetKind::File | TargetKind::Missing)
     }
 
+    /// A block device, or one without storage.
+    pub fn is_device(&self) -> bool {
+        matches!(self.kind, TargetKind::BlockDevice | TargetKind::PseudoDevice)
+    }
+
     /// What the reader of its figures must know.
     pub fn note(&self) -> Option<String> {
         (self.kind == TargetKind::PseudoDevice).then(|| {

@@ -26,8 +26,8 @@ pub(crate) enum KnownSeed {
     None,
     /// Of a write of this run.
     OfThisRun(u64),
-    /// Of a write of an earlier run of the same job, or of another program.
-    OfEarlierRun(u64),
+    /// Of a write of an earlier run of the same job, or of another program; and that of a pass after it.
+    OfEarlierRun(u64, Option<u64>),
 }
 
 /// Checks the blocks that a worker reads.
@@ -151,12 +151,12 @@ impl Verifier {
     fn check_whole(&mut self, file: u32, offset: u64, data: &mut [u8], seed: KnownSeed) -> bool {
         let known = match seed {
             KnownSeed::OfThisRun(seed) => Some(seed),
-            KnownSeed::None | KnownSeed::OfEarlierRun(_) => None,
+            KnownSeed::None | KnownSeed::OfEarlierRun(..) => None,
         };
         self.check.check(data, offset, known, &mut self.findings);
         if self.findings.is_empty() {
-            if let KnownSeed::OfEarlierRun(seed) = seed {
-                self.compare_seed(file, offset, data, seed);
+            if let KnownSeed::OfEarlierRun(seed, later) = seed {
+                self.compare_seed(file, offset, data, (seed, later));
             }
             return true;
         }
@@ -165,9 +165,16 @@ impl Verifier {
     }
 
     /// Compares the seed of a block of an earlier run. Another program has other seeds, so that a deviation counts only
-    /// if other blocks have the seeds of this job.
-    fn compare_seed(&mut self, file: u32, offset: u64, data: &mut [u8], seed: u64) {
+    /// if other blocks have the seeds of this job. One of a later pass has what was written last.
+    fn compare_seed(&mut self, file: u32, offset: u64, data: &mut [u8], (seed, later): (u64, Option<u64>)) {
         self.check.check(data, offset, Some(seed), &mut self.findings);
+        if !self.findings.is_empty() && later.is_some() {
+            let mut of_later = Vec::new();
+            self.check.check(data, offset, later, &mut of_later);
+            if of_later.is_empty() {
+                self.findings.clear();
+            }
+        }
         let Some(finding) = self.findings.first().cloned() else {
             self.matching += 1;
             return;

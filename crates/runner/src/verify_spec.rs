@@ -101,8 +101,13 @@ fn passes(job: &JobPlan) -> Option<u32> {
 
 /// Loops of the source of a job: with a check, each is a pass of its own.
 pub(crate) fn loops(job: &JobPlan) -> Option<u32> {
-    let is_read_back = job.io.verify.is_some() && job.io.pattern.writes();
-    if is_read_back { passes(job).map(|_| 1) } else { (!is_endless(job)).then_some(job.io.loops.max(1)) }
+    let check = job.io.verify.as_ref().filter(|_| job.io.pattern.writes());
+    match check {
+        // The writes of one pass are counted.
+        Some(verify) if verify.only => Some(1),
+        Some(_) => passes(job).map(|_| 1),
+        None => (!is_endless(job)).then_some(job.io.loops.max(1)),
+    }
 }
 
 /// Workers that write to `path` in the phase of `job`.
@@ -140,7 +145,8 @@ pub(crate) fn notes(plan: &RunPlan, job: usize, keeps_data: bool) -> Vec<String>
     }
     if is_endless(this) && verify.reads_back && verify.backlog.is_none() && !verify.only {
         notes.push(
-            "verification read phase will never start because write phase uses all of runtime".to_owned(),
+            "blocks are read back after each pass; those of the pass that the runtime ends are not"
+                .to_owned(),
         );
     }
     notes

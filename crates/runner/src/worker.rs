@@ -93,6 +93,14 @@ impl WorkerSpec {
         }
     }
 
+    /// The operations that the job issues, without the reads that read back what it wrote.
+    pub fn issued(&self) -> [bool; DATA_OPS] {
+        let pattern = self.source.pattern;
+        let reads_back_alone = self.verify.is_some() && pattern.writes() && !pattern.reads();
+        let [read, write, trim] = self.used;
+        [read && !reads_back_alone, write, trim]
+    }
+
     /// Whether a block may be written more than once before it is read back, so that writes are told apart by their
     /// numbers, and not by passes.
     pub fn numbers_writes(&self) -> bool {
@@ -102,7 +110,7 @@ impl WorkerSpec {
             || verify.passes.is_none()
             || verify.plan.trims.is_some()
             || verify.shares_files
-            || is_mixed && self.recorded.scheduled
+            || is_mixed && (self.recorded.scheduled || self.source.tiles_anew())
     }
 
     /// The counters of this worker.

@@ -122,6 +122,14 @@ impl Source {
     }
 }
 
+impl SourcePlan {
+    /// Whether a loop goes through a range more than once with writes of several sizes, which then overlap those before.
+    pub fn tiles_anew(&self) -> bool {
+        let range: u64 = self.extents.iter().map(|extent| extent.len).sum();
+        self.bytes_per_loop > range && !matches!(self.block_size.write, BlockSize::Fixed(_))
+    }
+}
+
 /// Which of read, write and trim draw their own offsets (a write after a trim repeats the trim's).
 fn used_ops(mix: Mix) -> [bool; 3] {
     match mix {

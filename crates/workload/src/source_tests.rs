@@ -203,6 +203,20 @@ fn independent_draws_may_repeat_and_stay_inside() {
 /// What a job without a random map has written, a later one reads back, though it has more passes.
 #[test]
 fn repeated_passes_draw_the_same_offsets() {
+    let split = BlockSize::of_shares(&[(4096, 50), (8192, 50)]).unwrap();
+    for (random_map, size) in [(true, &BlockSize::from(4096)), (true, &split), (false, &split)] {
+        let plan = |mix, loops| SourcePlan {
+            random_map,
+            block_size: PerOp::splat(size.clone()),
+            loops: Some(loops),
+            repeats: true,
+            ..plan(mix, true)
+        };
+        let written = requests(&plan(Mix::Write, 3), 10_000);
+        let one = requests(&plan(Mix::Read, 1), 10_000);
+        let places = |made: &[Request]| made.iter().map(|made| (made.offset, made.len)).collect::<Vec<_>>();
+        assert_eq!(places(&written), places(&one).repeat(3), "{random_map} {size:?}");
+    }
     let offsets = |mix, repeats, access: &AccessPlan| {
         let plan =
             SourcePlan { random_map: false, loops: None, repeats, access: access.clone(), ..plan(mix, true) };
@@ -216,13 +230,29 @@ fn repeated_passes_draw_the_same_offsets() {
     let shaped = AccessPlan { run: 2, ..AccessPlan::default() };
     for access in [&AccessPlan::default(), &shaped] {
         let written = offsets(Mix::Write, true, access);
-        assert_eq!(written[1], written[2], "{access:?}");
+        assert!(written[0] == written[1] && written[1] == written[2], "{access:?}");
         assert_eq!(written, offsets(Mix::Read, true, access));
         let others = offsets(Mix::Write, false, access);
         assert!(others[0] == written[0] && others[1] != others[2]);
     }
-    let written = offsets(Mix::Write, true, &AccessPlan::default());
-    assert_eq!(written[0], written[1]);
+}
+
+#[test]
+fn passes_end_where_a_range_is_covered_or_a_loop_ends() {
+    let shaped = AccessPlan { run: 2, ..AccessPlan::default() };
+    for access in [AccessPlan::default(), shaped] {
+        for (random, random_map, endless) in [(true, true, 3), (true, false, 0), (false, true, 3)] {
+            let plan = SourcePlan { random_map, access: access.clone(), ..plan(Mix::Write, random) };
+            let passes = |loops| {
+                let mut source = Source::new(&SourcePlan { loops, ..plan.clone() });
+                (0..350).for_each(|_| _ = source.next_request());
+                source.passes()
+            };
+            let covers = !random || random_map;
+            let endless = if covers { endless } else { 0 };
+            assert_eq!((passes(None), passes(Some(4))), (endless, 3), "{random} {random_map} {access:?}");
+        }
+    }
 }
 
 proptest! {

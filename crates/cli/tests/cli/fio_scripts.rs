@@ -95,6 +95,62 @@ fn jobs_with_a_runtime_read_back_each_pass() {
     }
 }
 
+/// Requests of several sizes, passes beyond the first, and a runtime that ends one.
+#[test]
+fn good_data_of_any_number_of_passes_is_verified() {
+    let split = "--bssplit=4k/50:8k/50";
+    let deep = "--rw=randrw --bsrange=4k-16k --ioengine=io_uring --iodepth=16";
+    for runs in [
+        vec![format!("--io_size=1m --rw=randrw {split}")],
+        vec![format!("--io_size=1m --rw=rw {split}")],
+        vec![format!("--io_size=1m {deep}")],
+        vec![format!("--rw=randwrite {split} --loops=2 --do_verify=0"), format!("--rw=randread {split}")],
+        vec![
+            "--rw=randwrite --percentage_random=50 --loops=3".to_owned(),
+            "--rw=randread --percentage_random=50".to_owned(),
+        ],
+        vec![
+            format!("--rw=randwrite {split} --time_based --runtime=200ms"),
+            format!("--rw=randread {split}"),
+        ],
+        // The runtime ends the second pass in its middle.
+        vec![
+            "--rw=write --bs=16k --time_based --runtime=700ms --rate_iops=,40".to_owned(),
+            "--rw=write --bs=16k --verify_only".to_owned(),
+            "--rw=write --bs=16k --verify_only --time_based --runtime=100ms".to_owned(),
+        ],
+    ] {
+        let dir = scratch();
+        for run in &runs {
+            let job = format!("--name=a --filename=v --size=256k --verify=crc32c {run}");
+            let [reads, writes] = ios(&jobs(dir.path(), &job)[0]);
+            assert!(reads > 0 || run.contains("do_verify=0") && writes > 0, "{run}");
+        }
+    }
+}
+
+/// The rate of a read-back is not that of the job.
+#[test]
+fn least_rates_are_those_of_writes_and_not_of_the_read_back() {
+    let dir = scratch();
+    let job = |iops, more: &str| {
+        let volume = format!("sim:custom?iops={iops}&latency=1ms&size=1g");
+        let job = "--size=2m --bs=4k --rw=write --verify=crc32c --rate_min=100k";
+        let line = format!("fio --output-format=json --name=a --filename={volume} {job} {more}");
+        ended(program(dir.path()).args(line.split_whitespace()).output().unwrap())
+    };
+    for more in ["", "--time_based --runtime=30"] {
+        let held = job(100, more);
+        assert_eq!(held.code, Some(0), "{}", held.stdout);
+    }
+    let failed = job(20, "");
+    assert!(
+        failed.code == Some(1) && failed.stdout.contains("rate_min=102400B/s not met"),
+        "{}",
+        failed.stdout
+    );
+}
+
 #[test]
 fn a_later_job_reads_back_what_a_saved_state_counts() {
     let dir = scratch();
@@ -102,6 +158,10 @@ fn a_later_job_reads_back_what_a_saved_state_counts() {
     jobs(dir.path(), &format!("{job} --rw=randwrite --do_verify=0 --number_ios=30"));
     let found = jobs(dir.path(), &format!("{job} --rw=randread --verify_state_load=1"));
     assert_eq!(ios(&found[0]), [30, 0]);
+    for more in ["--loops=2", "--time_based --runtime=1"] {
+        let found = jobs(dir.path(), &format!("{job} --rw=randread --verify_state_load=1 {more}"));
+        assert_eq!(ios(&found[0]), [30, 0], "{more}");
+    }
     let mixed = format!("fio {job} --rw=randread --verify_state_load=1 --bssplit=4k/50:8k/50");
     let refused = ended(program(dir.path()).args(mixed.split(' ')).output().unwrap());
     assert!(refused.code == Some(1) && refused.stderr.contains("one size"), "{}", refused.stderr);

@@ -51,7 +51,7 @@ impl Checks {
     pub fn new(spec: &WorkerSpec, collects: Collects) -> Option<Box<Checks>> {
         let target = spec.end.latency_target;
         let checks = Checks {
-            floor: RateFloor::new(&spec.end.least_rates, spec.used),
+            floor: RateFloor::new(&spec.end.least_rates, spec.issued()),
             ramp: (spec.time.ramp_bytes > 0).then_some(RampOfBytes {
                 bytes: spec.time.ramp_bytes,
                 least_ns: spec.time.ramp.0,
@@ -133,10 +133,13 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         if checks.ramp.as_ref().is_some_and(|ramp| now >= ramp.at) {
             self.check_ramp(&mut checks);
         }
-        if let Some(floor) = checks.floor.as_mut().filter(|floor| now >= floor.at)
-            && let Some(failure) = floor.check(now, completed_at, counts(&self.recorder.live.measured))
-        {
-            self.fail_condition(failure);
+        if let Some(floor) = checks.floor.as_mut().filter(|floor| now >= floor.at) {
+            if self.feed.is_reading_back_a_pass() {
+                floor.skip(now);
+            } else if let Some(failure) = floor.check(now, completed_at, counts(&self.recorder.live.measured))
+            {
+                self.fail_condition(failure);
+            }
         }
         if checks.search.as_ref().is_some_and(|search| now >= search.at) {
             self.check_search(&mut checks);

@@ -41,7 +41,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         }
         let seed = match feed.seed_of(&block) {
             None => KnownSeed::None,
-            Some(seed) if self.verifies_only => KnownSeed::OfEarlierRun(seed),
+            Some(seed) if self.verifies_only => KnownSeed::OfEarlierRun(seed, feed.later_seed_of(&block)),
             Some(seed) => KnownSeed::OfThisRun(seed),
         };
         if !verifier.check(slot, request, engine.payload(slot), seed) {

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::sync::Arc;
 
 use fathom_sys::io::fadvise_dontneed;
-use fathom_workload::Source;
+use fathom_workload::{Extent, Source};
 
 use crate::worker::WorkerSpec;
 
 /// The files of a worker whose requests go through the page cache, if it is to be dropped (`invalidate`).
 pub(super) struct CachedPasses {
-    files: Vec<Arc<File>>,
+    /// Each with the range that the worker uses.
+    files: Vec<(Arc<File>, Extent)>,
     /// Passes for which it was dropped.
     dropped: u64,
 }
@@ -18,7 +19,9 @@ pub(super) struct CachedPasses {
 impl CachedPasses {
     /// `None` where nothing is to be dropped.
     pub fn new(spec: &WorkerSpec) -> Option<Box<CachedPasses>> {
-        let files: Vec<Arc<File>> = spec.setup.files.iter().filter_map(|open| open.file.clone()).collect();
+        let used = spec.setup.files.iter().zip(&spec.source.extents);
+        let files: Vec<_> =
+            used.filter_map(|(open, extent)| Some((Arc::clone(open.file.as_ref()?), *extent))).collect();
         let drops = spec.invalidate && !spec.usage.pre_read && !spec.setup.direct && !files.is_empty();
         drops.then(|| Box::new(CachedPasses { files, dropped: 0 }))
     }
@@ -29,7 +32,9 @@ impl CachedPasses {
         if source.passes() != self.dropped {
             self.dropped = source.passes();
             // Advice only, and without effect on targets without a page cache.
-            self.files.iter().for_each(|file| _ = fadvise_dontneed(file, 0, 0));
+            for (file, extent) in &self.files {
+                let _ = fadvise_dontneed(file, extent.offset, extent.len);
+            }
         }
     }
 }

@@ -137,6 +137,11 @@ impl ReadBack {
         matches!(self.stage, Stage::Reading { .. } | Stage::Waiting(Then::Write | Then::NextPass))
     }
 
+    /// Whether the blocks of a whole pass are read back.
+    pub fn is_reading_a_pass(&self) -> bool {
+        matches!(self.stage, Stage::Reading { whole: true, .. } | Stage::Waiting(Then::NextPass))
+    }
+
     /// The pass that writes belong to.
     pub fn pass(&self) -> u64 {
         self.pass
@@ -151,6 +156,13 @@ impl ReadBack {
             Written::Nothing => return None,
         };
         Some(generation.seed(read.file, read.offset, number))
+    }
+
+    /// The seed of the data of a further pass, where the writes of an earlier run are those of whole passes.
+    pub fn later_seed_of(&self, read: &Request) -> Option<u64> {
+        let by_pass = self.only && matches!(self.written, Written::Order { .. });
+        let generation = self.generation.filter(|_| by_pass)?;
+        Some(generation.seed(read.file, read.offset, self.pass + 1))
     }
 
     /// Forgets a request that failed, and that wrote or trimmed a block: its contents are unknown.

@@ -5,7 +5,7 @@ use fathom_model::plan::Mix;
 use fathom_model::{BlockSize, Op, Request};
 
 use super::SourcePlan;
-use super::stream::{Placement, Stream};
+use super::stream::Stream;
 use super::uniform::Uniform;
 
 impl Stream<Uniform> {
@@ -48,7 +48,7 @@ impl Stream<Uniform> {
         let entry = self.placement.shared[op as usize];
         let mut made = 0;
         while made < most {
-            self.placement.restart(entry..=entry);
+            self.placement.wrap(entry);
             let drawn = self.draw_plain(op, most - made, each);
             if drawn == 0 {
                 break;

@@ -45,8 +45,10 @@ pub(super) struct Shaped {
     number: u64,
     number_left: u64,
     rng: Rng,
-    /// Random numbers of a pass, where each has the same.
-    repeated: Option<Box<Rng>>,
+    /// The state at the beginning of the first pass, where each has the same requests.
+    first: Option<Box<Shaped>>,
+    /// Offsets are drawn independently, so that no pass of the range ends.
+    independent: bool,
     /// Passes that have ended.
     pub(super) passes: u64,
 }
@@ -65,29 +67,31 @@ impl Stream<Shaped> {
         let count = files.len() as u32;
         let chooser = FileChooser::new(&access.files, access.file_run, access.open_files, count, &mut rng);
         let number = if access.number_ios == 0 { u64::MAX } else { access.number_ios };
-        let mut stream = Stream::new(
-            plan,
-            Shaped {
-                files,
-                chooser,
-                shared,
-                random: plan.pattern.random,
-                percent: [
-                    access.percentage_random.read,
-                    access.percentage_random.write,
-                    access.percentage_random.trim,
-                ],
-                run: access.run.max(1),
-                run_left: 0,
-                run_repeats: access.run_repeats,
-                zones: access.zones,
-                number,
-                number_left: number,
-                repeated: plan.repeats.then(|| Box::new(rng.clone())),
-                passes: 0,
-                rng,
-            },
-        );
+        let mut walks = files.iter().flat_map(|file| &file.walks).flatten();
+        let independent = walks.any(Walk::is_independent);
+        let shaped = Shaped {
+            files,
+            chooser,
+            shared,
+            random: plan.pattern.random,
+            percent: [
+                access.percentage_random.read,
+                access.percentage_random.write,
+                access.percentage_random.trim,
+            ],
+            run: access.run.max(1),
+            run_left: 0,
+            run_repeats: access.run_repeats,
+            zones: access.zones,
+            number,
+            number_left: number,
+            first: None,
+            independent,
+            passes: 0,
+            rng,
+        };
+        let first = plan.repeats.then(|| Box::new(shaped.clone()));
+        let mut stream = Stream::new(plan, Shaped { first, ..shaped });
         // These move the bytes of a pass in more than one, or in part of one.
         stream.wraps |= access.skip < 0 || access.zones.is_some();
         stream
@@ -176,6 +180,7 @@ impl Placement for Shaped {
             return None;
         }
         let (entry, number) = (self.shared[op as usize], self.number_left);
+        self.passes += u64::from(!self.independent);
         self.restart(entry..=entry);
         self.number_left = number;
         self.place(op)
@@ -185,16 +190,25 @@ impl Placement for Shaped {
         self.number_left == 0
     }
 
-    fn restart(&mut self, entries: RangeInclusive<usize>) {
-        if let Some(rng) = &self.repeated {
-            self.rng = (**rng).clone();
-        }
+    fn end_pass(&mut self) {
         self.passes += 1;
+    }
+
+    fn restart(&mut self, entries: RangeInclusive<usize>) {
+        self.number_left = self.number;
+        if let Some(first) = &self.first {
+            for (file, first) in self.files.iter_mut().zip(&first.files) {
+                (file.zone, file.moved) = (first.zone, first.moved);
+                file.walks[entries.clone()].clone_from_slice(&first.walks[entries.clone()]);
+            }
+            (self.rng, self.chooser) = (first.rng.clone(), first.chooser.clone());
+            self.run_left = 0;
+            return;
+        }
         for walk in self.files.iter_mut().flat_map(|file| file.walks[entries.clone()].iter_mut()).flatten() {
             walk.restart(&mut self.rng);
         }
         self.chooser.restart(&mut self.rng);
-        self.number_left = self.number;
     }
 }
 

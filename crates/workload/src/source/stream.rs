@@ -24,6 +24,9 @@ pub(super) trait Placement {
         false
     }
 
+    /// Counts the end of a pass.
+    fn end_pass(&mut self);
+
     /// Begins a new pass with these entries of every file's offsets.
     fn restart(&mut self, entries: RangeInclusive<usize>);
 }
@@ -154,6 +157,7 @@ impl<P: Placement> Stream<P> {
         self.due = None;
         self.loops_left = self.loops_left.map(|_| 1);
         self.bytes_left = self.bytes_per_loop;
+        self.placement.end_pass();
         self.placement.restart(0..=2);
     }
 
@@ -169,6 +173,7 @@ impl<P: Placement> Stream<P> {
             None => {}
         }
         self.bytes_left = self.bytes_per_loop;
+        self.placement.end_pass();
         self.placement.restart(0..=2);
         true
     }

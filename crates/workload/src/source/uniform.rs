@@ -64,10 +64,20 @@ pub(super) struct Uniform {
     pub(super) offset_rng: Rng,
     /// All requests draw from one entry of one file, without syncs or other operations between them.
     plain: bool,
-    /// Random numbers of a pass, where each has the same.
-    repeated: Option<Box<Rng>>,
+    /// The state at the beginning of the first pass, where each has the same requests.
+    first: Option<Box<FirstPass>>,
+    /// Offsets are drawn independently, so that no pass of the range ends.
+    independent: bool,
     /// Passes that have ended.
     pub(super) passes: u64,
+}
+
+/// What a pass begins with.
+#[derive(Clone, Debug)]
+struct FirstPass {
+    files: Vec<FileOffsets>,
+    mixed: Vec<MixedFile>,
+    rng: Rng,
 }
 
 impl Stream<Uniform> {
@@ -76,13 +86,14 @@ impl Stream<Uniform> {
         let mut offset_rng = Rng::stream(plan.seed, 1);
         let shared = share_maps(plan.pattern, &plan.block_size);
         let files = plan.extents.iter().map(|extent| offsets_of(plan, shared, *extent, &mut offset_rng));
-        let (files, mixed) = files.unzip();
+        let (files, mixed): (Vec<FileOffsets>, Vec<MixedFile>) = files.unzip();
         let block_size = Op::DATA.map(|op| match plan.block_size[op] {
             BlockSize::Fixed(size) => size,
             BlockSize::Split(_) | BlockSize::Range(_) => 0,
         });
         let plain = is_plain(plan, shared);
-        let repeated = plan.repeats.then(|| Box::new(offset_rng.clone()));
+        let first = || FirstPass { files: files.clone(), mixed: mixed.clone(), rng: offset_rng.clone() };
+        let first = plan.repeats.then(|| Box::new(first()));
         let placement = Uniform {
             block_size,
             shared,
@@ -91,7 +102,8 @@ impl Stream<Uniform> {
             next_file: 0,
             offset_rng,
             plain,
-            repeated,
+            first,
+            independent: plan.pattern.random && !plan.random_map,
             passes: 0,
         };
         Stream::new(plan, placement)
@@ -147,16 +159,27 @@ impl Placement for Uniform {
             return Some(request);
         }
         let entry = self.shared[op as usize];
-        wraps.then(|| self.restart(entry..=entry))?;
+        wraps.then(|| self.wrap(entry))?;
         if is_mixed { self.place_mixed(op) } else { self.place(op) }
+    }
+
+    fn end_pass(&mut self) {
+        self.passes += 1;
     }
 
     /// Begins a new pass with these entries of every file's offsets.
     fn restart(&mut self, entries: RangeInclusive<usize>) {
-        if let Some(rng) = &self.repeated {
-            self.offset_rng = (**rng).clone();
+        if let Some(first) = &self.first {
+            self.offset_rng = first.rng.clone();
+            self.next_file = 0;
+            for (file, first) in self.files.iter_mut().zip(&first.files) {
+                file.offsets[entries.clone()].clone_from_slice(&first.offsets[entries.clone()]);
+            }
+            for (file, first) in self.mixed.iter_mut().zip(&first.mixed) {
+                file[entries.clone()].clone_from_slice(&first[entries.clone()]);
+            }
+            return;
         }
-        self.passes += 1;
         for file in &mut self.files {
             for offsets in file.offsets[entries.clone()].iter_mut().flatten() {
                 offsets.restart(&mut self.offset_rng);
@@ -169,6 +192,12 @@ impl Placement for Uniform {
 }
 
 impl Uniform {
+    /// Begins a new pass with this entry of every file's offsets, in the middle of a loop.
+    pub(super) fn wrap(&mut self, entry: usize) {
+        self.passes += u64::from(!self.independent);
+        self.restart(entry..=entry);
+    }
+
     /// As [`Placement::place`], for mixed sizes.
     fn place_mixed(&mut self, op: Op) -> Option<Request> {
         let entry = self.shared[op as usize];

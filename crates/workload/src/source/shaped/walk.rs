@@ -54,6 +54,11 @@ enum Order {
 }
 
 impl Walk {
+    /// Whether its offsets are random and drawn independently of each other.
+    pub(super) fn is_independent(&self) -> bool {
+        !self.is_sequential && !matches!(self.order, Order::Once(_))
+    }
+
     /// The walk of `op` over `len` bytes; `like` has the tables of the same walk in another file.
     pub(super) fn new(plan: &SourcePlan, op: Op, len: u64, like: Option<&Walk>, rng: &mut Rng) -> Walk {
         let (access, sizes) = (&plan.access, &plan.block_size[op]);
