@@ -282,7 +282,7 @@ fn missing_targets_are_refused() {
 
 #[test]
 fn names_of_devices_are_not_removed() {
-    need!(root, tool "mknod");
+    need!(root);
     let _loading = loading();
     let place = Place::new();
     let node = place.target().join("null");
