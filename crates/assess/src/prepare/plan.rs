@@ -414,7 +414,7 @@ mod tests {
                 .starts_with(&format!("{base} offset=16m size=32m rw=write bs=128k iodepth=32 end_fsync=1"))
         );
         assert!(words(piece(PrepareStage::Touch, 63 * MIB, 512)).starts_with(&format!(
-            "{base} offset=63m size=512 rw=read bs=512 iodepth=32 continue_on_error=all ignore_error=5:61:67:110:121,5:61:67:110:121"
+            "{base} offset=63m size=512 rw=read bs=512 iodepth=32 continue_on_error=all ignore_error=5:52:61:67:74:84:110:117:121,5:52:61:67:74:84:110:117:121"
         )));
         assert!(
             words(piece(PrepareStage::Trim, 0, 64 * MIB))

@@ -395,7 +395,7 @@ mod tests {
             &text(&jobs[1].1),
             &[
                 "rw=read bs=64k iodepth=1 offset=15m size=5m runtime=",
-                "continue_on_error=all ignore_error=5:61:67:110:121,5:61:67:110:121",
+                "continue_on_error=all ignore_error=5:52:61:67:74:84:110:117:121,5:52:61:67:74:84:110:117:121",
             ],
         );
         check(
