@@ -63,8 +63,11 @@ fn explain(invocation: &Invocation) {
     }
 }
 
-/// The command line that is shown for jobs means the same jobs.
+/// The command line that is shown for jobs means the same jobs. `--parse-only` asks for none.
 fn repeat(invocation: &Invocation, plan: &RunPlan) {
+    if invocation.sections.is_empty() {
+        return;
+    }
     let text = show_command(invocation);
     let words = shell_words(&text);
     assert_eq!(words[0], "fio");
