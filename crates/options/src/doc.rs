@@ -155,8 +155,8 @@ pub(crate) fn one_line(option: &str) -> Option<String> {
 }
 
 /// The output of `--enghelp`: the engines (`None`), the options of `ENGINE`, or one as `ENGINE,OPTION`; `Err` names the
-/// unknown engine or option. In the list scripts look for lines that are the name of an engine, as fio prints them; with
-/// `described`, for people, each has its description.
+/// unknown engine or option, or an engine without options. In the list scripts look for lines that are the name of an
+/// engine, as fio prints them; with `described`, for people, each has its description.
 pub fn engine_help(engines: &[EngineRow], topic: Option<&str>, described: bool) -> Result<String, String> {
     let mut out = String::new();
     let Some(topic) = topic else {
@@ -172,6 +172,9 @@ pub fn engine_help(engines: &[EngineRow], topic: Option<&str>, described: bool) 
         None => (topic, None),
     };
     let engine = engines::find(engines, name).ok_or_else(|| format!("IO engine {name} not found"))?;
+    if engine.options.is_empty() {
+        return Err(format!("IO engine {name} has no options"));
+    }
     match option {
         None => {
             for option in &engine.options {
@@ -408,7 +411,12 @@ mod tests {
         assert!(engine_help(engines, Some("io_uring"), true).unwrap().contains("fixedbufs"));
         assert!(engine_help(engines, Some("io_uring,hipri"), true).unwrap().contains("flag"));
         assert!(engine_help(engines, Some("bogus"), true).unwrap_err().contains("IO engine bogus not found"));
-        assert!(engine_help(engines, Some("psync,hipri"), true).is_err());
+        for topic in ["psync", "psync,hipri"] {
+            assert_eq!(
+                engine_help(engines, Some(topic), true),
+                Err("IO engine psync has no options".to_owned())
+            );
+        }
         assert!(usage().lines().count() > command::ROWS.len());
     }
 }
