@@ -19,6 +19,14 @@ use crate::messages;
 const HOST: PlanningHost = PlanningHost { cpus: 4, entropy: 7 };
 const MACHINE: MachineNumbers = MachineNumbers { cpus: 4, page_size: 4096, memory_mib: 1024 };
 
+/// No-break blanks.
+const WEB_PAGE_BLANKS: [char; 3] = ['\u{a0}', '\u{2007}', '\u{202f}'];
+
+/// Whether `c` is a hyphen, a dash or a minus sign.
+fn is_dash(c: char) -> bool {
+    matches!(c, '-' | '\u{2010}'..='\u{2014}' | '\u{2212}')
+}
+
 fn engines() -> &'static [EngineRow] {
     static ROWS: OnceLock<Vec<EngineRow>> = OnceLock::new();
     ROWS.get_or_init(engine_rows)
@@ -69,6 +77,10 @@ fn repeat(invocation: &Invocation, plan: &RunPlan) {
         return;
     }
     let text = show_command(invocation);
+    // In one word of a command line such a blank separates two options; a job file and a word that is a value keep it.
+    if text.split(WEB_PAGE_BLANKS).skip(1).any(|part| part.starts_with(is_dash)) {
+        return;
+    }
     let words = shell_words(&text);
     assert_eq!(words[0], "fio");
     let no_file = |_: &Path| -> io::Result<Vec<u8>> { panic!("{text}\nnames a job file") };

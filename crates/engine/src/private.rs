@@ -5,20 +5,14 @@ use crate::RawEngineOptions;
 /// The option that requests atomic writes from an engine. It follows from the job and is no row of the engine.
 pub(crate) const ATOMIC: &str = "atomic";
 
-/// Stores 0 or 1; a bare flag counts as 1.
+/// Stores 0 or 1.
 pub(crate) fn store_switch(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
-    let value = match value {
-        "" | "1" => "1",
-        "0" => "0",
+    match value {
+        "0" | "1" => options.0.insert(name.to_owned(), value.to_owned()),
+        "" => return Err("it must be 0 or 1".to_owned()),
         other => return Err(format!("`{other}` is neither 0 nor 1")),
     };
-    options.0.insert(name.to_owned(), value.to_owned());
     Ok(())
-}
-
-/// Stores 0 or 1; a value is required.
-pub(crate) fn store_bool(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
-    if value.is_empty() { Err("it must be 0 or 1".to_owned()) } else { store_switch(options, name, value) }
 }
 
 /// Stores a list of numbers or sizes, which the grammar checks.
@@ -54,7 +48,7 @@ macro_rules! flag_row {
 
 macro_rules! bool_row {
     ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(OptionValueKind::Bool, $crate::private::store_bool, $name, $default, $doc)
+        $crate::private::row!(OptionValueKind::Bool, $crate::private::store_switch, $name, $default, $doc)
     };
 }
 
@@ -146,21 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_means_one_only_if_a_bare_name_does() {
-        let check = |text: &str, flag: Option<&str>, bool: Option<&str>| {
-            let stored = |store: fn(&mut RawEngineOptions, &str, &str) -> Result<(), String>| {
-                let mut options = RawEngineOptions::default();
-                store(&mut options, "x", text).ok().and_then(|()| options.0.get("x").cloned())
-            };
-            assert_eq!(
-                (stored(store_switch).as_deref(), stored(store_bool).as_deref()),
-                (flag, bool),
-                "{text}"
-            );
-        };
-        check("", Some("1"), None);
-        check("1", Some("1"), Some("1"));
-        check("0", Some("0"), Some("0"));
-        check("2", None, None);
+    fn switches_are_0_or_1() {
+        for (text, expected) in [("0", Some("0")), ("1", Some("1")), ("2", None), ("", None)] {
+            let mut options = RawEngineOptions::default();
+            assert_eq!(store_switch(&mut options, "x", text).is_ok(), expected.is_some(), "{text}");
+            assert_eq!(options.0.get("x").map(String::as_str), expected);
+        }
     }
 }

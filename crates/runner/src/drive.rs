@@ -93,8 +93,6 @@ pub(crate) struct Worker<C, E: ?Sized = dyn Engine> {
     verifier: Option<Box<Verifier>>,
     /// The blocks are those of an earlier run.
     verifies_only: bool,
-    /// When reading back began, session ns.
-    reads_back_since: Option<u64>,
     apart: Apart,
     /// Conditions that are checked at intervals.
     checks: Option<Box<Checks>>,

@@ -15,7 +15,7 @@ use fathom_stats::{RunOutcome, Snapshot, WorkerFailure, WorkerOutcome};
 use crate::disks::Disks;
 use crate::exits::Exits;
 use crate::host_watch::HostWatch;
-use crate::observe::{Observer, PhaseSeen, RunObserver};
+use crate::observe::{Observer, PhaseSeen, PlannedWork, RunObserver};
 use crate::prepare::Prepared;
 use crate::schedule::RampEnd;
 use crate::session::Time;
@@ -162,12 +162,11 @@ impl Run<'_> {
             let spec = &worker.spec;
             let measured_at = now.saturating_add(until_runtime(spec));
             let end = spec.time.runtime.map(|runtime| measured_at.saturating_add(runtime.0));
-            let bytes =
-                spec.source.loops.map(|loops| spec.source.bytes_per_loop.saturating_mul(u64::from(loops)));
             let plan = self.prepared.plan;
             let logs = &plan.jobs[spec.job].measure.logs;
             let samples_ns = [logs.bandwidth_window.0, logs.iops_window.0];
-            observer.watch(worker.live.clone(), state_letter(plan, spec), (end, bytes), samples_ns);
+            let planned = PlannedWork::new(spec, end);
+            observer.watch(worker.live.clone(), state_letter(plan, spec), planned, samples_ns);
         }
         observer
     }

@@ -4,6 +4,7 @@
 //! Intervals are differences of two readings, so they add up to the totals exactly, even if a tick is late.
 
 mod phase_watch;
+mod time_left;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::layout::LayoutProgress;
 use crate::stalls::StallWatch;
 pub(crate) use phase_watch::PhaseSeen;
 use phase_watch::{PhaseWatch, TickTime};
+pub(crate) use time_left::PlannedWork;
 
 /// Time between ticks: fio's window for bandwidth and IOPS samples.
 pub(crate) const TICK_NS: u64 = 500_000_000;
@@ -59,9 +61,7 @@ struct Watch {
     state: char,
     ramp: PhaseWatch,
     measured: PhaseWatch,
-    /// Planned end, session ns, if its runtime determines it.
-    planned_end: Option<u64>,
-    planned_bytes: Option<u64>,
+    planned: PlannedWork,
     samples_ns: [u64; 2],
     stalls: StallWatch,
 }
@@ -104,25 +104,10 @@ impl Observer {
     }
 
     /// Adds a worker. `state` is fio's letter for its state, `samples_ns` the lengths of its windows of bandwidth and IOPS.
-    pub fn watch(
-        &mut self,
-        live: Arc<LiveWorker>,
-        state: char,
-        (end, bytes): (Option<u64>, Option<u64>),
-        samples_ns: [u64; 2],
-    ) {
+    pub fn watch(&mut self, live: Arc<LiveWorker>, state: char, planned: PlannedWork, samples_ns: [u64; 2]) {
         let (ramp, measured) = Default::default();
         let stalls = StallWatch::default();
-        self.watches.push(Watch {
-            live,
-            state,
-            ramp,
-            measured,
-            planned_end: end,
-            planned_bytes: bytes,
-            samples_ns,
-            stalls,
-        });
+        self.watches.push(Watch { live, state, ramp, measured, planned, samples_ns, stalls });
     }
 
     /// The number of the next tick.
@@ -227,7 +212,7 @@ impl Observer {
             if stalled_ns > snapshot.stalled_ns {
                 (snapshot.stalled_ns, snapshot.stalled_in_flight) = (stalled_ns, live.in_flight.get());
             }
-            left = match (left, watch.left(now)) {
+            left = match (left, watch.planned.left(live, now)) {
                 (Some(left), Some(this)) => Some(left.max(this)),
                 _ => None,
             };
@@ -266,23 +251,6 @@ impl Observer {
                 (seen(watch.ramp, used(index).ramp), seen(watch.measured, used(index).measured))
             })
             .collect()
-    }
-}
-
-impl Watch {
-    /// ns until the worker is expected to end.
-    fn left(&self, now: u64) -> Option<u64> {
-        let by_time = self.planned_end.map(|end| end.saturating_sub(now));
-        let done: u64 = self.live.measured.ops.iter().map(|op| op.bytes.get()).sum();
-        let elapsed = now.saturating_sub(self.live.measured.start_ns.get());
-        let by_bytes = self.planned_bytes.filter(|_| done > 0).map(|total| {
-            let left = u128::from(total.saturating_sub(done));
-            (left * u128::from(elapsed) / u128::from(done)) as u64
-        });
-        match (by_time, by_bytes) {
-            (Some(time), Some(bytes)) => Some(time.min(bytes)),
-            (time, bytes) => time.or(bytes),
-        }
     }
 }
 

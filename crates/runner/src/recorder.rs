@@ -164,6 +164,9 @@ impl Recorder {
     /// Ends the ramp, if there is one, and begins the measured part.
     pub fn begin_measured(&mut self, now: u64) {
         if let Some(ramp) = &self.live.ramp {
+            if ramp.end_read_back(now) {
+                self.live.measured.begin_read_back(now);
+            }
             ramp.close(now);
             self.slowest.clear();
             self.keep_slower();

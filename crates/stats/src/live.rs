@@ -247,8 +247,21 @@ pub struct LivePhase {
     pub end_ns: Cell,
     /// End of the schedule of a rate, session ns; 0 until it ends, and without a rate.
     pub schedule_end_ns: Cell,
-    /// Time of reading back what was written, ns.
-    pub read_back_ns: Cell,
+    /// Reading back what was written.
+    pub read_back: LiveReadBack,
+}
+
+/// Time and bytes of reading back what was written.
+#[derive(Debug, Default)]
+pub struct LiveReadBack {
+    /// Of those that ended, ns.
+    ended_ns: Cell,
+    /// Of those that ended.
+    ended_bytes: Cell,
+    /// Start of the one that goes on, session ns; 0 without one.
+    since_ns: Cell,
+    /// Bytes of the phase at that time.
+    since_bytes: Cell,
 }
 
 impl LivePhase {
@@ -266,7 +279,38 @@ impl LivePhase {
             start_ns: Cell::default(),
             end_ns: Cell::default(),
             schedule_end_ns: Cell::default(),
-            read_back_ns: Cell::default(),
+            read_back: LiveReadBack::default(),
+        }
+    }
+
+    /// Bytes of all operations so far.
+    pub fn bytes(&self) -> u64 {
+        self.ops.iter().map(|op| op.bytes.get()).sum()
+    }
+
+    /// Begins to read back at `now`. Only the owning worker may call this.
+    pub fn begin_read_back(&self, now: u64) {
+        self.read_back.since_bytes.set(self.bytes());
+        self.read_back.since_ns.set(now.max(1));
+    }
+
+    /// Ends reading back at `now`; false if it did not read back. Only the owning worker may call this.
+    pub fn end_read_back(&self, now: u64) -> bool {
+        let reads_back = self.read_back.since_ns.get() != 0;
+        let (ns, bytes) = self.read_back_so_far(now);
+        self.read_back.since_ns.set(0);
+        self.read_back.ended_ns.set(ns);
+        self.read_back.ended_bytes.set(bytes);
+        reads_back
+    }
+
+    /// Time and bytes of reading back until `now`: (ns, bytes).
+    pub fn read_back_so_far(&self, now: u64) -> (u64, u64) {
+        let LiveReadBack { ended_ns, ended_bytes, since_ns, since_bytes } = &self.read_back;
+        let (ns, bytes) = (ended_ns.get(), ended_bytes.get());
+        match since_ns.get() {
+            0 => (ns, bytes),
+            since => (ns + now.saturating_sub(since), bytes + self.bytes().saturating_sub(since_bytes.get())),
         }
     }
 
@@ -290,7 +334,7 @@ impl LivePhase {
             start_ns: self.start_ns.get().saturating_sub(origin_ns),
             end_ns: self.end_ns.get().saturating_sub(origin_ns),
             schedule_end_ns: self.schedule_end_ns.get().saturating_sub(origin_ns),
-            read_back_ns: self.read_back_ns.get(),
+            read_back_ns: self.read_back.ended_ns.get(),
             read: read.read(),
             write: write.read(),
             trim: trim.read(),

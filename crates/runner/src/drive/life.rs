@@ -58,7 +58,6 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             usage: Usage::new(watch.1),
             verifier: Verifier::new(spec),
             verifies_only: spec.verify.as_ref().is_some_and(|verify| verify.plan.only),
-            reads_back_since: None,
             apart: Apart::new(spec.depth.iodepth),
             checks: Checks::new(spec, collects),
         }

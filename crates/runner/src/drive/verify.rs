@@ -71,35 +71,28 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         match self.feed.settle() {
             Turned::Nothing => {}
             Turned::ToReading => {
-                self.reads_back_since = Some(self.now);
+                self.recorder.phase().begin_read_back(self.now);
                 verifier.settle_files();
                 self.now = self.clock.now();
             }
             Turned::ToReadingEarlier { writes, bytes } => {
-                self.reads_back_since = Some(self.now);
                 // As in fio, which goes through the motions of writing.
                 let counters = &self.recorder.phase().ops[Op::Write as usize];
                 counters.issued.add(writes);
                 counters.ios.add(writes);
                 counters.bytes.add(bytes);
+                self.recorder.phase().begin_read_back(self.now);
             }
             Turned::ToWriting => {
-                self.count_read_back();
+                self.recorder.phase().end_read_back(self.now);
                 self.filler.begin_pass(self.feed.pass());
             }
         }
     }
 
-    /// Counts the time since reading back began.
-    pub(super) fn count_read_back(&mut self) {
-        if let Some(since) = self.reads_back_since.take() {
-            self.recorder.phase().read_back_ns.add(self.now.saturating_sub(since));
-        }
-    }
-
     /// Finds what shows only when all blocks were read.
     pub(super) fn finish_verify(&mut self) {
-        self.count_read_back();
+        self.recorder.phase().end_read_back(self.now);
         let Some(verifier) = &mut self.verifier else { return };
         let writes = self.recorder.writes_done();
         // Slots beyond the depth, and those that had no request, have none of the last writes.
