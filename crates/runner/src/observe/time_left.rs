@@ -41,9 +41,11 @@ impl PlannedWork {
     pub fn new(spec: &WorkerSpec, end: Option<u64>) -> PlannedWork {
         let passes = spec.verify.as_ref().and_then(|verify| verify.passes).map_or(1, u64::from);
         let loops = spec.source.loops.map(|loops| passes.saturating_mul(u64::from(loops)));
+        // Each range is trimmed and written.
+        let times = if spec.source.pattern.mix == Mix::TrimWrite { 2 } else { 1 };
         PlannedWork {
             end,
-            bytes: loops.map(|loops| spec.source.bytes_per_loop.saturating_mul(loops)),
+            bytes: loops.map(|loops| spec.source.bytes_per_loop.saturating_mul(loops).saturating_mul(times)),
             reads_back: ReadsBack::new(spec),
             iodepth: spec.depth.iodepth,
         }
