@@ -78,7 +78,8 @@ fn of_jobs_that_read_back() {
     let mut looped = verified(Mix::Write, |_| {});
     looped.io.loops = 4;
     check(250, vec![looped.clone()]);
-    looped.time.ramp = Nanos::from_secs(3);
+    // It ends while the first pass is read back.
+    looped.time.ramp = Nanos::from_secs(15);
     check(250, vec![looped.clone()]);
     check(500, vec![timed(looped, 20)]);
     check(500, vec![verified(Mix::Write, |_| {})]);
