@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
 
@@ -92,7 +93,7 @@ impl LoopDevice {
     pub fn cached_over(backing: &Path) -> Self {
         let mut losetup = Command::new("losetup");
         losetup.args(["--find", "--show", "--sector-size=512"]).arg(backing);
-        let path = PathBuf::from(must_run(&mut losetup));
+        let path = attached(&mut losetup);
         LoopDevice { path, backing: backing.to_owned(), usual_largest: None, _directory: None }
     }
 
@@ -125,7 +126,7 @@ impl LoopDevice {
         if options.partitions {
             losetup.arg("--partscan");
         }
-        let path = PathBuf::from(must_run(losetup.arg(&backing)));
+        let path = attached(losetup.arg(&backing));
         let mut device = LoopDevice { path, backing, usual_largest: None, _directory: Some(directory) };
         if let Some(kib) = options.largest_request_kib {
             let usual = fs::read_to_string(device.largest()).expect("a loop device has a queue");
@@ -142,7 +143,7 @@ impl LoopDevice {
     pub fn over(backing: &Path) -> Self {
         let mut losetup = Command::new("losetup");
         losetup.args(["--find", "--show", "--direct-io=on"]).arg(backing);
-        let path = PathBuf::from(must_run(&mut losetup));
+        let path = attached(&mut losetup);
         LoopDevice { path, backing: backing.to_owned(), usual_largest: None, _directory: None }
     }
 
@@ -194,6 +195,14 @@ impl LoopDevice {
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
         text.split_whitespace().map(|field| field.parse().expect("the kernel writes integers")).collect()
     }
+}
+
+/// The device that `losetup --find --show` attaches. Several that look for a free one at the same time open the same, and
+/// those that lose it hold it open for writing until they look for another: one at a time.
+fn attached(losetup: &mut Command) -> PathBuf {
+    static ATTACHING: Mutex<()> = Mutex::new(());
+    let _alone = ATTACHING.lock().unwrap_or_else(PoisonError::into_inner);
+    PathBuf::from(must_run(losetup))
 }
 
 impl Drop for LoopDevice {
