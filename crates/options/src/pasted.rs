@@ -58,28 +58,23 @@ fn is_dash(c: char) -> bool {
     c == '-' || DASHES.contains(&c)
 }
 
-/// The options in a word: a blank before a dash separates two.
+/// The options in a word: a blank before a dash separates two. Others are part of a value, as in the name of a file.
 fn options(word: &str) -> Vec<String> {
     if !word.trim_start_matches(INVISIBLE).starts_with(is_dash) {
         return vec![word.to_owned()];
     }
-    let mut parts: Vec<String> = Vec::new();
-    for part in word.split(BLANKS) {
-        match parts.last_mut() {
-            // Part of a value.
-            Some(last) if !part.is_empty() && !part.starts_with(is_dash) => {
-                last.push('\u{a0}');
-                last.push_str(part);
-            }
-            _ if part.is_empty() => {}
-            _ => parts.push(part.to_owned()),
-        }
+    let after_blanks = word.match_indices(BLANKS).map(|(at, blank)| at + blank.len());
+    let starts = after_blanks.filter(|at| word[*at..].starts_with(is_dash));
+    let (mut parts, mut start) = (Vec::new(), 0);
+    for end in starts.chain([word.len()]) {
+        parts.push(option(&word[start..end]));
+        start = end;
     }
-    parts.iter().map(|part| option(part)).collect()
+    parts
 }
 
 fn option(word: &str) -> String {
-    let word = word.trim_matches(INVISIBLE);
+    let word = word.trim_matches(|c| BLANKS.contains(&c) || INVISIBLE.contains(&c));
     let name = word.trim_start_matches(is_dash);
     let dashes = &word[..word.len() - name.len()];
     let is_pasted = dashes.contains(DASHES) && name.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -125,6 +120,7 @@ mod tests {
             (&["--name=\u{201c}a\u{201d}", "--rw=\u{2018}read\u{2019}"], &["--name=a", "--rw=read"]),
             (&["--name=\u{201c}my", "job\u{201d}", "--bs=4k"], &["--name=my job", "--bs=4k"]),
             (&["--name=a\u{a0}--bs=4k\u{a0}\u{2013}direct=1"], &["--name=a", "--bs=4k", "--direct=1"]),
+            (&["--name=a\u{202f}\u{a0}--direct\u{a0}\u{200b}"], &["--name=a", "--direct"]),
             (&["\u{200b}--name=a\u{feff}"], &["--name=a"]),
             (&["--name=\u{feff}\u{201c}\u{201c}a\u{201d}\u{201d}"], &["--name=a"]),
         ] {
@@ -160,6 +156,7 @@ mod tests {
             "--",
             "--bs=4k,8k",
             "--filename=/mnt/a\u{a0}b",
+            "--filename=/mnt/3.41\u{202f}PM\u{2007}\u{a0}\u{a0}c",
             "--name=\u{201c}",
             "\u{2013}5",
             "job\u{2013}file.fio",
