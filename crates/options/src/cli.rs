@@ -71,7 +71,7 @@ impl Invocation {
 
 /// Parses a command line without its program name. `--help` and similar options end the parsing, as in fio.
 pub fn parse_command_line(args: &[String], env: &ParseEnvironment<'_>) -> Result<Invocation, OptionError> {
-    let (args, messages) = pasted::meant(args);
+    let (args, messages) = pasted::meant(args, env.engines);
     let mut line = CommandLine {
         env,
         found: Invocation { messages, ..Invocation::default() },

@@ -1,5 +1,8 @@
 //! Options pasted from a web page or a word processor, where dashes, quotes and blanks have become typographical ones.
 
+use crate::engines::{self, EngineRow};
+use crate::table;
+
 /// Dashes and minus signs that stand for `-` or `--`.
 const DASHES: [char; 6] = ['\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2212}'];
 /// Blanks that no shell separates words at.
@@ -11,13 +14,17 @@ const QUOTES: [char; 8] =
     ['\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{2018}', '\u{2019}', '\u{201a}', '\u{201b}'];
 
 /// Command-line words as they were meant, and a note for each that was read otherwise than it stands there.
-pub(crate) fn meant(args: &[String]) -> (Vec<String>, Vec<String>) {
+pub(crate) fn meant(args: &[String], engines: &[EngineRow]) -> (Vec<String>, Vec<String>) {
+    // An option ends a value whose quote nothing has closed.
+    let is_closed = |rest: &[String]| {
+        rest.iter().take_while(|word| !is_known_option(word, engines)).any(|word| word.ends_with(QUOTES))
+    };
     let (mut words, mut notes) = (Vec::new(), Vec::new());
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let mut written = arg.clone();
         // The shell has split what such quotes enclose.
-        while opens_only(&written) && rest.as_slice().iter().any(|word| word.ends_with(QUOTES)) {
+        while opens_only(&written) && is_closed(rest.as_slice()) {
             let Some(next) = rest.next() else { break };
             written = format!("{written} {next}");
         }
@@ -52,6 +59,14 @@ fn opens_only(word: &str) -> bool {
     word.starts_with(is_dash)
         && value.starts_with(QUOTES)
         && !(value.chars().count() > 1 && value.ends_with(QUOTES))
+}
+
+/// One of the options of jobs or engines, with or without a value.
+fn is_known_option(word: &str, engines: &[EngineRow]) -> bool {
+    let body = word.trim_start_matches(is_dash);
+    let name = body.split_once('=').map_or(body, |(name, _)| name);
+    let of_engine = |engine| engines::find_option(engine, name).is_some();
+    body.len() < word.len() && (table::find(name).is_some() || engines.iter().any(of_engine))
 }
 
 fn is_dash(c: char) -> bool {
@@ -105,7 +120,7 @@ mod tests {
 
     fn read(words: &[&str]) -> (Vec<String>, usize) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let (meant, notes) = meant(&words);
+        let (meant, notes) = meant(&words, &[]);
         (meant, notes.len())
     }
 
@@ -119,6 +134,7 @@ mod tests {
             (&["\u{2013}\u{2013}name=a"], &["--name=a"]),
             (&["--name=\u{201c}a\u{201d}", "--rw=\u{2018}read\u{2019}"], &["--name=a", "--rw=read"]),
             (&["--name=\u{201c}my", "job\u{201d}", "--bs=4k"], &["--name=my job", "--bs=4k"]),
+            (&["--exec_prerun=\u{201c}rm", "--force", "a\u{201d}"], &["--exec_prerun=rm --force a"]),
             (&["--name=a\u{a0}--bs=4k\u{a0}\u{2013}direct=1"], &["--name=a", "--bs=4k", "--direct=1"]),
             (&["--name=a\u{202f}\u{a0}--direct\u{a0}\u{200b}"], &["--name=a", "--direct"]),
             (&["\u{200b}--name=a\u{feff}"], &["--name=a"]),
@@ -143,7 +159,7 @@ mod tests {
             let name = meant_name(name);
             assert_eq!(name, expected);
             let words = [format!("--name={name}")];
-            assert_eq!(meant(&words).0, words);
+            assert_eq!(meant(&words, &[]).0, words);
         }
     }
 
@@ -162,6 +178,16 @@ mod tests {
             "job\u{2013}file.fio",
         ] {
             assert_eq!(read(&[word]), (vec![word.to_owned()], 0), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_quote_that_nothing_closes_takes_no_other_option() {
+        for words in [
+            ["--filename=\u{201c}a", "--size=1m", "--description=b\u{201d}"],
+            ["--filename=\u{201c}", "--time_based", "--description=\u{201d}"],
+        ] {
+            assert_eq!(read(&words), (words.map(str::to_owned).to_vec(), 0));
         }
     }
 
