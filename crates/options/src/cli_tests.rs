@@ -397,6 +397,16 @@ fn a_printed_command_gives_the_same_plan() {
 }
 
 #[test]
+fn a_printed_command_only_reads_where_the_first_did() {
+    let words = ["--read_iolog=log", "--name=a", "--readonly"];
+    let found = parse_with(&[], &words).unwrap();
+    let shown = show_command(&found);
+    assert_eq!(shown, "fio --readonly --read_iolog=log --name=a");
+    let again = parse_with(&[], &shown.split(' ').skip(1).collect::<Vec<_>>()).unwrap();
+    assert_eq!(again.sections[0].options, found.sections[0].options);
+}
+
+#[test]
 fn a_printed_command_repeats_options_that_differ_between_files() {
     let files: &[(&str, &[u8])] = &[
         (

@@ -25,6 +25,10 @@ pub fn show_command(invocation: &Invocation) -> String {
     let global = sections.first().map(|first| &first.inherited);
     let are_equal = sections.iter().all(|section| Some(&section.inherited) == global);
     let mut words = vec!["fio".to_owned()];
+    // Without it the same jobs may write.
+    if invocation.command.readonly {
+        words.push("--readonly".to_owned());
+    }
     if let Some(global) = global.filter(|_| are_equal) {
         // A name among the options for all jobs would start a job.
         let global = global.iter().filter(|(name, _)| name != "name").cloned().collect();
