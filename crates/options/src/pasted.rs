@@ -17,7 +17,8 @@ const QUOTES: [char; 8] =
 pub(crate) fn meant(args: &[String], engines: &[EngineRow]) -> (Vec<String>, Vec<String>) {
     // An option ends a value whose quote nothing has closed.
     let is_closed = |rest: &[String]| {
-        rest.iter().take_while(|word| !is_known_option(word, engines)).any(|word| word.ends_with(QUOTES))
+        let words = rest.iter().take_while(|word| !is_known_option(word, engines));
+        words.map(|word| word.trim_end_matches(is_unseen)).any(|word| word.ends_with(QUOTES))
     };
     let (mut words, mut notes) = (Vec::new(), Vec::new());
     let mut rest = args.iter();
@@ -55,10 +56,9 @@ pub(crate) fn as_meant(written: &str, meant: &str) -> String {
 
 /// An opening quote begins the value, and none closes it.
 fn opens_only(word: &str) -> bool {
-    let value = word.split_once('=').map_or(word, |(_, value)| value);
-    word.starts_with(is_dash)
-        && value.starts_with(QUOTES)
-        && !(value.chars().count() > 1 && value.ends_with(QUOTES))
+    let option = word.split_once('=').filter(|_| word.starts_with(is_dash));
+    let value = option.map_or(word, |(_, value)| value).trim_matches(is_unseen);
+    value.starts_with(QUOTES) && !(value.chars().count() > 1 && value.ends_with(QUOTES))
 }
 
 /// One of the options of jobs or engines, with or without a value.
@@ -69,14 +69,19 @@ fn is_known_option(word: &str, engines: &[EngineRow]) -> bool {
     body.len() < word.len() && (table::find(name).is_some() || engines.iter().any(of_engine))
 }
 
+fn is_unseen(c: char) -> bool {
+    BLANKS.contains(&c) || INVISIBLE.contains(&c)
+}
+
 fn is_dash(c: char) -> bool {
     c == '-' || DASHES.contains(&c)
 }
 
-/// The options in a word: a blank before a dash separates two. Others are part of a value, as in the name of a file.
+/// The options in a word: a blank before a dash separates two. Others are part of a value, as in the name of a file. A word
+/// without a dash is a value too, or the name of a job file.
 fn options(word: &str) -> Vec<String> {
     if !word.trim_start_matches(INVISIBLE).starts_with(is_dash) {
-        return vec![word.to_owned()];
+        return vec![meant_value(word).to_owned()];
     }
     let after_blanks = word.match_indices(BLANKS).map(|(at, blank)| at + blank.len());
     let starts = after_blanks.filter(|at| word[*at..].starts_with(is_dash));
@@ -89,7 +94,7 @@ fn options(word: &str) -> Vec<String> {
 }
 
 fn option(word: &str) -> String {
-    let word = word.trim_matches(|c| BLANKS.contains(&c) || INVISIBLE.contains(&c));
+    let word = word.trim_matches(is_unseen);
     let name = word.trim_start_matches(is_dash);
     let dashes = &word[..word.len() - name.len()];
     let is_pasted = dashes.contains(DASHES) && name.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -134,6 +139,8 @@ mod tests {
             (&["\u{2013}\u{2013}name=a"], &["--name=a"]),
             (&["--name=\u{201c}a\u{201d}", "--rw=\u{2018}read\u{2019}"], &["--name=a", "--rw=read"]),
             (&["--name=\u{201c}my", "job\u{201d}", "--bs=4k"], &["--name=my job", "--bs=4k"]),
+            (&["--name", "\u{a0}\u{201c}my", "job\u{201d}\u{a0}"], &["--name", "my job"]),
+            (&["\u{201c}my", "job.fio\u{201d}"], &["my job.fio"]),
             (&["--exec_prerun=\u{201c}rm", "--force", "a\u{201d}"], &["--exec_prerun=rm --force a"]),
             (&["--name=a\u{a0}--bs=4k\u{a0}\u{2013}direct=1"], &["--name=a", "--bs=4k", "--direct=1"]),
             (&["--name=a\u{202f}\u{a0}--direct\u{a0}\u{200b}"], &["--name=a", "--direct"]),
