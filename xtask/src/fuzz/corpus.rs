@@ -150,9 +150,16 @@ fn seeds(root: &Path, target: &str) -> anyhow::Result<Vec<Vec<u8>>> {
     }
     seeds.extend(contents(&root.join("fuzz/seeds").join(target), None)?);
     seeds.extend(TEXTS.iter().filter(|(name, _)| *name == target).map(|(_, text)| text.as_bytes().to_vec()));
-    if target == "sim_name" {
-        let types = contents(&root.join("crates/catalog/data"), Some("toml"))?;
-        seeds.extend(types.iter().flat_map(|text| names_of_types(&String::from_utf8_lossy(text))));
+    match target {
+        "sim_name" => {
+            let types = contents(&root.join("crates/catalog/data"), Some("toml"))?;
+            seeds.extend(types.iter().flat_map(|text| names_of_types(&String::from_utf8_lossy(text))));
+        }
+        "job_file" => seeds.extend(fathom_tests::corpus().into_iter().map(|job| job.text.into_bytes())),
+        "command_line" => {
+            seeds.extend(fathom_tests::corpus().iter().map(|job| words_of_jobs(&job.text).into_bytes()));
+        }
+        _ => {}
     }
     Ok(seeds)
 }
@@ -173,6 +180,17 @@ fn names_of_types(catalogue: &str) -> Vec<Vec<u8>> {
     let id = |line: &str| Some(line.strip_prefix("[volume.")?.strip_suffix(']')?.to_owned());
     let ids = catalogue.lines().filter_map(id).filter(|id| !id.contains('.'));
     ids.map(|id| format!("sim:{id}?size=100GiB").into_bytes()).collect()
+}
+
+/// The words of a command line for the jobs of a job file, one a line.
+fn words_of_jobs(job_file: &str) -> String {
+    let word = |line: &str| match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some("global") => None,
+        Some(name) => Some(format!("--name={name}\n")),
+        None if line.is_empty() || line.starts_with([';', '#']) => None,
+        None => Some(format!("--{line}\n")),
+    };
+    job_file.lines().filter_map(word).collect()
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = String> {
@@ -234,6 +252,7 @@ mod tests {
         );
         assert!(option_words("trace").is_empty());
         assert_eq!(escaped("a\"b\\\nµ"), "a\\\"b\\\\\\x0A\\xC2\\xB5");
+        assert_eq!(words_of_jobs("[global]\nbs=4k\n; c\n[a]\nthread\n"), "--bs=4k\n--name=a\n--thread\n");
         let types = names_of_types("[volume.a-b]\n[volume.a-b.facts]\nsize = 1\n");
         assert_eq!(types, [b"sim:a-b?size=100GiB".to_vec()]);
     }
