@@ -200,5 +200,5 @@ fn sigint_ends_a_job_in_the_background_of_a_script() {
     let ended = shell.output().unwrap();
     assert_eq!(ended.status.code(), Some(128), "{}", String::from_utf8_lossy(&ended.stderr));
     let text = std::fs::read_to_string(dir.path().join("out")).unwrap();
-    assert!(text.contains("fio: terminating on signal 2") && text.contains("IOPS=100"), "{text}");
+    assert!(text.contains("fio: terminating on signal 2") && text.contains("read: IOPS="), "{text}");
 }
