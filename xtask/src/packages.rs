@@ -74,6 +74,7 @@ pub const TOOLS: &[Tool] = &[
     tool("munged", "munge"),
     tool("nbdfuse", "libnbd-bin"),
     tool("nbdkit", "nbdkit"),
+    tool("nice", "coreutils"),
     tool("nsenter", "util-linux"),
     tool("parted", "parted"),
     tool("pg_ctl", "postgresql"),
