@@ -39,7 +39,7 @@ fn threads_that_share_their_cpu_with_others_are_reported() {
         .expect("a loop starts");
     let plain = ours.command();
     let mut command = with_environment(Command::new("taskset"), &plain);
-    // At its equal a thread that mostly waits for the target gets the CPU at once.
+    // At equal priority a thread that mostly waits for the target is scheduled at once.
     command.args(["-c", "0", "nice", "-n", "10"]).arg(plain.get_program());
     command.args(["bench", "--json", "--no-history", "--quick", "--size=64m", "--only=lat-read"]);
     let document = document(command.arg(directory.path()));
