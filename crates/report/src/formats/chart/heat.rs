@@ -26,11 +26,12 @@ pub(super) fn draw(map: &HeatMap, area: Area, drawing: &mut Drawing) {
     };
     let title = fitted(&title, area.width);
     drawing.text((area.x, area.y), Anchor::Start, TextLook::Panel, &title);
+    let most = map.most();
     for level in 1..=LEVELS {
         let mut cells = Vec::new();
         for (row, (_, values)) in map.rows.iter().enumerate() {
             let of_level =
-                values.iter().enumerate().filter(|(_, cell)| level_of(map, cell.as_ref()) == level);
+                values.iter().enumerate().filter(|(_, cell)| level_of(cell.as_ref(), most) == level);
             cells.extend(of_level.map(|(column, _)| Rectangle {
                 x: left + column as f64 * wide,
                 y: top + row as f64 * ROW,
@@ -67,9 +68,9 @@ pub(super) fn draw(map: &HeatMap, area: Area, drawing: &mut Drawing) {
     drawing.text(at, Anchor::Middle, TextLook::Tick, map.across);
 }
 
-/// 1 to [`LEVELS`]; 0 where there is nothing.
-fn level_of(map: &HeatMap, cell: Option<&Cell>) -> usize {
+/// 1 to [`LEVELS`], which `most` has; 0 where there is nothing.
+fn level_of(cell: Option<&Cell>, most: f64) -> usize {
     let value = cell.and_then(Cell::number).filter(|value| *value > 0.0);
-    let share = value.map(|value| value.ln_1p() / map.most().ln_1p());
+    let share = value.map(|value| value.ln_1p() / most.ln_1p());
     share.map_or(0, |share| ((share * LEVELS as f64).ceil() as usize).clamp(1, LEVELS))
 }
