@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_analysis::load_profile::{load_profile, profile_of_requests};
+use fathom_predict::load_profile::{load_profile, profile_of_requests};
 use fathom_assess::{AssessError, observed_load_of};
 use fathom_observed::{LoadCourse, LoadFormat, LoadSource, ObservedLoad};
 use fathom_report::formats::Format;

@@ -57,7 +57,6 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     }
     let resolved = tree::resolved_metadata(root, "Cargo.toml")?;
     findings.extend(dependencies::check("Cargo.toml", &resolved));
-    findings.extend(dependencies::check_exceptions(&resolved));
     let fuzz = "fuzz/Cargo.toml";
     findings.extend(dependencies::check(fuzz, &tree::resolved_metadata(root, fuzz)?));
     findings.extend(dependencies::check_use(&tree));

@@ -10,7 +10,7 @@ use std::fmt;
 use fathom_model::units::{parse_bytes, parse_duration};
 use serde::Serialize;
 
-pub use fathom_record::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
+pub use fathom_record::{Comparison, LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 pub(crate) use objective::{LONGER, too_few_samples};
 pub use objective::{LatencyObjective, ObjectiveVerdict, RateGoal};
 
@@ -81,63 +81,6 @@ impl CriterionVerdict {
         match self {
             CriterionVerdict::Inconclusive { reason, remedy } => Some((reason, remedy.as_deref())),
             CriterionVerdict::Met | CriterionVerdict::Missed => None,
-        }
-    }
-}
-
-/// How a measured value is to compare with the value of a criterion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Comparison {
-    /// No less.
-    #[serde(rename = ">=")]
-    AtLeast,
-    /// No more.
-    #[serde(rename = "<=")]
-    AtMost,
-    /// More.
-    #[serde(rename = ">")]
-    Above,
-    /// Less.
-    #[serde(rename = "<")]
-    Below,
-}
-
-const COMPARISONS: [(&str, Comparison); 4] = [
-    (">=", Comparison::AtLeast),
-    ("<=", Comparison::AtMost),
-    (">", Comparison::Above),
-    ("<", Comparison::Below),
-];
-
-impl Comparison {
-    /// The comparison that is written so.
-    pub fn of(sign: &str) -> Option<Comparison> {
-        COMPARISONS.iter().find(|(known, _)| *known == sign).map(|&(_, comparison)| comparison)
-    }
-
-    /// As it is written.
-    pub fn sign(self) -> &'static str {
-        COMPARISONS.iter().find(|(_, known)| *known == self).map_or("", |(sign, _)| *sign)
-    }
-
-    /// True where more is better.
-    pub fn wants_more(self) -> bool {
-        matches!(self, Comparison::AtLeast | Comparison::Above)
-    }
-
-    /// `value` less or plus the tolerance.
-    pub fn bound(self, value: f64, tolerance_percent: f64) -> f64 {
-        let slack = value * tolerance_percent / 100.0;
-        if self.wants_more() { value - slack } else { value + slack }
-    }
-
-    /// Whether `measured` is on the right side of `bound`.
-    pub fn holds(self, measured: f64, bound: f64) -> bool {
-        match self {
-            Comparison::AtLeast => measured >= bound,
-            Comparison::AtMost => measured <= bound,
-            Comparison::Above => measured > bound,
-            Comparison::Below => measured < bound,
         }
     }
 }

@@ -25,7 +25,6 @@ pub mod fleet_check;
 pub mod forecast;
 pub mod identified;
 pub mod identify;
-pub mod load_profile;
 pub mod monitor;
 pub mod pattern;
 pub mod ping;

@@ -11,12 +11,13 @@ mod search;
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::advise::{
-    Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, ObjectiveSource, Prediction,
-    PredictionSet, Requirement, UnsuitableCandidate,
+    Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, ObjectiveSource,
+    Requirement, UnsuitableCandidate,
 };
 use fathom_analysis::criterion::Criterion;
 use fathom_catalog::{Catalog, CatalogEntry, Instances, Lifecycle, MonthlyUse, Parameters};
 use fathom_model::MonthlyCost;
+use fathom_predict::{Prediction, PredictionSet};
 
 use crate::AssessError;
 use crate::catalogue::VolumeTypes;

@@ -60,7 +60,7 @@ pub use interleaved::InterleavedRecord;
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};
 pub use merge::{EntryOp, ReportEntry, Windows, WorkerSums, entries, merge_jobs};
-pub use metric::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
+pub use metric::{Comparison, LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 pub use observed::{Observed, forecast, import, load, monitor, ping};
 pub use plan::{CloneRecord, PlanRecord};
 pub use precision::{PRECISION_LOOKS, PrecisionRecord};

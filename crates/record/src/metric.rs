@@ -7,6 +7,64 @@ use std::fmt;
 
 use crate::{LatencySummary, OpSummary, TestSummary};
 use fathom_model::Op;
+use serde::Serialize;
+
+/// How a measured value is to compare with the value of a criterion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Comparison {
+    /// No less.
+    #[serde(rename = ">=")]
+    AtLeast,
+    /// No more.
+    #[serde(rename = "<=")]
+    AtMost,
+    /// More.
+    #[serde(rename = ">")]
+    Above,
+    /// Less.
+    #[serde(rename = "<")]
+    Below,
+}
+
+const COMPARISONS: [(&str, Comparison); 4] = [
+    (">=", Comparison::AtLeast),
+    ("<=", Comparison::AtMost),
+    (">", Comparison::Above),
+    ("<", Comparison::Below),
+];
+
+impl Comparison {
+    /// The comparison that is written so.
+    pub fn of(sign: &str) -> Option<Comparison> {
+        COMPARISONS.iter().find(|(known, _)| *known == sign).map(|&(_, comparison)| comparison)
+    }
+
+    /// As it is written.
+    pub fn sign(self) -> &'static str {
+        COMPARISONS.iter().find(|(_, known)| *known == self).map_or("", |(sign, _)| *sign)
+    }
+
+    /// True where more is better.
+    pub fn wants_more(self) -> bool {
+        matches!(self, Comparison::AtLeast | Comparison::Above)
+    }
+
+    /// `value` less or plus the tolerance.
+    pub fn bound(self, value: f64, tolerance_percent: f64) -> f64 {
+        let slack = value * tolerance_percent / 100.0;
+        if self.wants_more() { value - slack } else { value + slack }
+    }
+
+    /// Whether `measured` is on the right side of `bound`.
+    pub fn holds(self, measured: f64, bound: f64) -> bool {
+        match self {
+            Comparison::AtLeast => measured >= bound,
+            Comparison::AtMost => measured <= bound,
+            Comparison::Above => measured > bound,
+            Comparison::Below => measured < bound,
+        }
+    }
+}
 
 /// Whose figures they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

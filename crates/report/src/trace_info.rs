@@ -3,8 +3,8 @@
 pub mod json;
 mod view;
 
-use fathom_analysis::load_profile::LoadProfile;
 use fathom_observed::ObservedLoad;
+use fathom_predict::load_profile::LoadProfile;
 
 pub use view::view;
 

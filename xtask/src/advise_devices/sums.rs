@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 /// Loads of a full campaign.
 const USUAL_LOADS: u64 = 300;
 /// The test.
-const TEST: &str = "advise::replay::sums_tests";
+const TEST: &str = "replay::sums_tests";
 
 fn loads(arguments: &[&str]) -> anyhow::Result<u64> {
     match arguments {
@@ -23,7 +23,7 @@ pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let loads = loads(arguments)?;
     let mut test = Command::new("cargo");
     test.current_dir(root)
-        .args(["test", "--release", "-p", "fathom-analysis", "--lib", TEST, "--", "--nocapture"])
+        .args(["test", "--release", "-p", "fathom-predict", "--lib", TEST, "--", "--nocapture"])
         .env("FATHOM_LOADS", loads.to_string());
     let status = test.status().context("cannot run cargo")?;
     if !status.success() {

@@ -14,9 +14,6 @@ use super::tree::Tree;
 const LICENCES: &[&str] = &["Apache-2.0", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
 /// The only place that crates may come from.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
-/// Crates that are there in several versions, and why.
-const SEVERAL: &[(&str, &str)] =
-    &[("syn", "derive macros parse with version 2, the checks of the source with 3")];
 /// Dependencies that no source names, and why they are there.
 const UNNAMED: &[(&str, &str, &str)] = &[
     ("fathom-workload", "md-5", "sources call its library md5"),
@@ -45,21 +42,11 @@ pub fn check(manifest: &str, metadata: &Value) -> Vec<TidyFinding> {
             Some(_) => {}
         }
     }
-    let reason = |name: &str| SEVERAL.iter().any(|(known, _)| *known == name);
-    for (name, versions) in versions.iter().filter(|(name, versions)| versions.len() > 1 && !reason(name)) {
-        let message =
-            format!("{name} is there as {}: use one, or say why in SEVERAL", versions.join(" and "));
+    for (name, versions) in versions.iter().filter(|(_, versions)| versions.len() > 1) {
+        let message = format!("{name} is there as {}: use one", versions.join(" and "));
         findings.push(TidyFinding::new(manifest, 0, message));
     }
     findings
-}
-
-/// Exceptions in `SEVERAL` that the workspace's `metadata` does not need.
-pub fn check_exceptions(metadata: &Value) -> Vec<TidyFinding> {
-    let count = |name: &str| list(&metadata["packages"]).filter(|package| package["name"] == name).count();
-    let unneeded = SEVERAL.iter().filter(|(name, _)| count(name) < 2);
-    let message = |(name, _): &(&str, &str)| format!("SEVERAL needs no row for {name} any more");
-    unneeded.map(|row| TidyFinding::new("Cargo.toml", 0, message(row))).collect()
 }
 
 /// True where every licence that `expression` demands is allowed. An exception (`WITH`) permits more, never less.
@@ -187,12 +174,8 @@ mod tests {
                 "Cargo.toml: free 1.0.0 has the licence GPL-3.0-only: do without it, or add the licence to LICENCES",
                 "Cargo.toml: bare 1.0.0 names no licence: do without it",
                 "Cargo.toml: forked 2.0.0 comes from git+https://example.org/forked: use crates.io",
-                "Cargo.toml: twice is there as 1.0.0 and 2.0.0: use one, or say why in SEVERAL",
+                "Cargo.toml: twice is there as 1.0.0 and 2.0.0: use one",
             ]
-        );
-        assert_eq!(
-            messages(check_exceptions(&metadata)),
-            ["Cargo.toml: SEVERAL needs no row for syn any more"]
         );
     }
 

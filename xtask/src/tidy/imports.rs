@@ -20,8 +20,12 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("fathom-import", &["fathom-model", "fathom-options", "fathom-record"]),
     ("fathom-observed", &["fathom-model", "fathom-workload"]),
     (
-        "fathom-analysis",
+        "fathom-predict",
         &["fathom-model", "fathom-observed", "fathom-record", "fathom-stats", "fathom-volume"],
+    ),
+    (
+        "fathom-analysis",
+        &["fathom-model", "fathom-predict", "fathom-record", "fathom-stats", "fathom-volume"],
     ),
     (
         "fathom-assess",
@@ -32,6 +36,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "fathom-model",
             "fathom-observed",
             "fathom-options",
+            "fathom-predict",
             "fathom-record",
             "fathom-runner",
             "fathom-stats",
@@ -41,7 +46,14 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ),
     (
         "fathom-report",
-        &["fathom-analysis", "fathom-catalog", "fathom-model", "fathom-observed", "fathom-record"],
+        &[
+            "fathom-analysis",
+            "fathom-catalog",
+            "fathom-model",
+            "fathom-observed",
+            "fathom-predict",
+            "fathom-record",
+        ],
     ),
     ("fathom-history", &["fathom-analysis", "fathom-record", "fathom-sys"]),
     ("fathom-tests", &["fathom-sys"]),
@@ -74,6 +86,7 @@ const OWNED: &[(&str, &[&str])] = &[
             "fathom-catalog",
             "fathom-history",
             "fathom-model",
+            "fathom-predict",
             "fathom-record",
             "fathom-report",
             "fathom-stats",

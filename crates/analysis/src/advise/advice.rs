@@ -1,12 +1,11 @@
 //! The answer for a load: what it is, what each candidate would give it, and which one to take.
 
 use fathom_model::MonthlyCost;
+use fathom_predict::{LoadPace, PredictionSet};
 use fathom_stats::LatencySummary;
 use serde::Serialize;
 
 use super::objective::{AdviseVerdict, ObjectiveSource};
-use super::pace::LoadPace;
-use super::prediction::PredictionSet;
 
 /// The answer for a load.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,19 +7,8 @@ use fathom_model::units::{UnitSystem, grouped, latency};
 use fathom_record::{Metric, MetricDirection, MetricKind};
 use serde::Serialize;
 
-use super::prediction::{Prediction, PredictionSet};
 use crate::criterion::{Comparison, Criterion, CriterionVerdict};
-
-/// A latency that slices are compared with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LatencyLimit {
-    /// The latency.
-    pub metric: Metric,
-    /// How it is compared.
-    pub comparison: Comparison,
-    /// ns.
-    pub limit_ns: f64,
-}
+use fathom_predict::{LatencyLimit, Prediction, PredictionSet};
 
 /// Share of the rate of a load that has to be served: what comes by itself piles up, clients that wait slow down.
 const LEAST_SERVED: f64 = 0.99;

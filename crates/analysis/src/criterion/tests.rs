@@ -81,7 +81,7 @@ proptest! {
     fn a_printed_criterion_is_read_back_unchanged(
         test in prop::option::of("t-[a-z0-9-]{0,12}"),
         (direction, kind) in (directions(), kinds()),
-        comparison in prop::sample::select(COMPARISONS.map(|(_, comparison)| comparison).to_vec()),
+        comparison in prop::sample::select(vec![Comparison::AtLeast, Comparison::AtMost, Comparison::Above, Comparison::Below]),
         whole in 1u64..1 << 50,
         rate in 1e-3f64..1e12,
         tolerance_percent in prop::option::of(0.0f64..100.0),

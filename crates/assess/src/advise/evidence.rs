@@ -1,12 +1,13 @@
 //! What is known of a load: the sums of the longest recording, its requests, and how bursty the finest recording shows it.
 
-use fathom_analysis::advise::{AdvisedLoad, DemandStep, LoadDemand, LoadPace, Requirement};
+use fathom_analysis::advise::{AdvisedLoad, Requirement};
 use fathom_analysis::criterion::Comparison;
-use fathom_analysis::load_profile::LoadOutline;
 use fathom_catalog::{LatencyNeed, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_observed::{LoadCourse, ObservedLoad};
+use fathom_predict::load_profile::LoadOutline;
+use fathom_predict::{DemandStep, LoadDemand, LoadPace};
 use fathom_record::Metric;
 use fathom_volume::FluidSum;
 

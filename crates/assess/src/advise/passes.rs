@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use fathom_analysis::advise::{
-    DemandTally, GapCloser, LoadDemand, LoadPace, PaceCounter, Replay, RequestChunks,
-};
-use fathom_analysis::load_profile::{LoadOutline, OutlineTally};
 use fathom_observed::{LoadCourse, LoadError, LoadGap, ObservedLoad, ObservedRequest};
+use fathom_predict::load_profile::{LoadOutline, OutlineTally};
+use fathom_predict::{DemandTally, GapCloser, LoadDemand, LoadPace, PaceCounter, Replay, RequestChunks};
 
 use crate::AssessError;
 use crate::observed_load::{RepeatableLoad, RepeatableRecording};
@@ -187,10 +185,10 @@ mod tests {
     use std::io::Write as _;
     use std::num::NonZeroU64;
 
-    use fathom_analysis::advise::{Prediction, ReplayPace, ReplaySettings};
     use fathom_model::Op;
     use fathom_observed::RequestPoint;
     use fathom_observed::recording::{RecordingDetail, RecordingEnd, RecordingHeader, RequestBlock};
+    use fathom_predict::{Prediction, ReplayPace, ReplaySettings};
     use fathom_volume::{Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
 
     use super::*;

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
-use fathom_analysis::advise::{
-    AdviseObjective, Arrivals, LatencyLimit, LoadPace, PredictionSet, Replay, ReplayPace, ReplaySettings,
-    SumsSettings, predict_sums,
+use fathom_analysis::advise::AdviseObjective;
+use fathom_predict::{
+    Arrivals, LatencyLimit, LoadPace, PredictionSet, Replay, ReplayPace, ReplaySettings, SumsSettings,
+    predict_sums,
 };
 use fathom_volume::VolumeModel;
 

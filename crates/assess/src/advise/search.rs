@@ -2,9 +2,9 @@
 //! search is for the lowest such rate whose prediction meets the objective. It may be far below the peak of the load, where burst
 //! credits or a queue serve that.
 
-use fathom_analysis::advise::PredictionSet;
 use fathom_analysis::criterion::CriterionVerdict;
 use fathom_catalog::{CatalogEntry, OfferedLoad, Parameters, VolumeNeed};
+use fathom_predict::PredictionSet;
 
 use super::Asker;
 

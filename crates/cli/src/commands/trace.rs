@@ -5,9 +5,9 @@ mod convert;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
-use fathom_analysis::load_profile::{load_profile, profile_of_requests};
 use fathom_assess::{open_observed_load, refused_load};
 use fathom_observed::LoadSource;
+use fathom_predict::load_profile::{load_profile, profile_of_requests};
 use fathom_report::trace_info::{TraceInfo, json, view};
 
 use super::format_arguments::FormatArguments;

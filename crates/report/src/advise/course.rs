@@ -1,6 +1,7 @@
 //! Charts of the load and of what a volume would give it: rate, burst credits and latency over the period.
 
-use fathom_analysis::advise::{AdvisedCandidate, PredictedSlice};
+use fathom_analysis::advise::AdvisedCandidate;
+use fathom_predict::PredictedSlice;
 
 use crate::axis_text::rate_text;
 use crate::view::{Axis, Plot, PlotForm, PlotPoint, PlotSeries};

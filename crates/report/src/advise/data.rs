@@ -1,6 +1,7 @@
 //! The values behind the report: a row for each candidate.
 
-use fathom_analysis::advise::{Advice, AdvisedCandidate, PredictionRange};
+use fathom_analysis::advise::{Advice, AdvisedCandidate};
+use fathom_predict::PredictionRange;
 use fathom_record::OpSummary;
 
 use crate::view::{Cell, Table, decimal};

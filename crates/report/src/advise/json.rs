@@ -4,10 +4,13 @@
 use std::io::{self, Write};
 
 use fathom_analysis::advise::{
-    Advice, AdvisedCandidate, AdvisedLoad, AdvisedParameters, GrowthBreak, LowestCredits, ObjectiveSource,
-    PredictedSlice, Prediction, PredictionRange, PredictionSet, ThrottleCause, UnsuitableCandidate,
+    Advice, AdvisedCandidate, AdvisedLoad, AdvisedParameters, GrowthBreak, ObjectiveSource,
+    UnsuitableCandidate,
 };
 use fathom_model::MonthlyCost;
+use fathom_predict::{
+    LowestCredits, PredictedSlice, Prediction, PredictionRange, PredictionSet, ThrottleCause,
+};
 use fathom_record::OpSummary;
 use serde::Serialize;
 

@@ -1,6 +1,7 @@
 //! The present volume: its prediction beside what was observed, and how far to trust the model.
 
-use fathom_analysis::advise::{AdvisedCandidate, AdvisedLoad, Prediction, PredictionSet};
+use fathom_analysis::advise::{AdvisedCandidate, AdvisedLoad};
+use fathom_predict::{Prediction, PredictionSet};
 
 use super::view::{break_text, latency_range, price_text};
 use crate::view::{Block, Cell, Column, Row, Table, iops_text};

@@ -1,11 +1,10 @@
 //! What `advise` shows: the load, the answer in words, the present volume beside what was observed, the candidates, and why others fall
 //! out.
 
-use fathom_analysis::advise::{
-    Advice, AdvisedCandidate, AdvisedLoad, GrowthBreak, LoadPace, ObjectiveSource, PredictionRange,
-};
+use fathom_analysis::advise::{Advice, AdvisedCandidate, AdvisedLoad, GrowthBreak, ObjectiveSource};
 use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_model::{Nanos, STALE};
+use fathom_predict::{LoadPace, PredictionRange};
 
 use super::present::present;
 use super::{course, data};

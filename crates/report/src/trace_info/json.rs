@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::load_profile::LoadProfile;
 use fathom_observed::{LoadCourse, LoadGap};
+use fathom_predict::load_profile::LoadProfile;
 use serde::Serialize;
 
 use super::TraceInfo;

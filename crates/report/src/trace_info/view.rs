@@ -2,10 +2,10 @@
 
 mod course;
 
-use fathom_analysis::load_profile::{BurstinessScale, LoadProfile, OperationProfile, STREAMS, SizeShare};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_observed::{GapReason, LoadClock, LoadCourse, LoadGap, ObservedLoad, RequestPoint};
+use fathom_predict::load_profile::{BurstinessScale, LoadProfile, OperationProfile, STREAMS, SizeShare};
 use jiff::Timestamp;
 
 use super::TraceInfo;

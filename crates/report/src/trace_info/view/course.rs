@@ -1,9 +1,9 @@
 //! Rates over time: a plot of all slices, a row for each of a few, else for each hour of the day, and all of them as data.
 
-use fathom_analysis::load_profile::{LoadProfile, LoadSlice, SliceCounts};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_observed::{LoadGap, ObservedLoad};
+use fathom_predict::load_profile::{LoadProfile, LoadSlice, SliceCounts};
 
 use super::{time_text, zone};
 use crate::axis_text::rate_text;
@@ -202,8 +202,8 @@ pub(super) fn data(info: TraceInfo<'_>) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use fathom_analysis::load_profile::load_profile;
     use fathom_observed::read_text;
+    use fathom_predict::load_profile::load_profile;
 
     use super::*;
     use crate::trace_info::view;

@@ -5,8 +5,8 @@ use fathom_record::{MetricDirection, MetricKind, Statistic, TestSummary};
 use fathom_stats::{Latency, Moments, histogram};
 use fathom_volume::FluidSum;
 
-use super::objective::LatencyLimit;
-use super::prediction::{DirectionSums, MOST_SLICES, PredictedSlice, summary};
+use crate::prediction::LatencyLimit;
+use crate::prediction::{DirectionSums, MOST_SLICES, PredictedSlice, summary};
 
 /// Longer latencies count as this one, about 20 hours: histograms end before, and sums of squares stay exact.
 const LONGEST_NS: u64 = 1 << 46;
@@ -189,7 +189,7 @@ mod tests {
     use fathom_record::Metric;
 
     use super::*;
-    use crate::criterion::Comparison;
+    use fathom_record::Comparison;
 
     #[test]
     fn slices_have_their_own_figures() {

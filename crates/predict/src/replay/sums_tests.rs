@@ -5,7 +5,7 @@ use fathom_volume::Limit;
 
 use super::tests::{Draws, Shape, bucket, figures, measured, model, rate, run};
 use super::*;
-use crate::advise::{Arrivals, DemandStep, LoadDemand, PredictionSet, SumsSettings, predict_sums};
+use crate::{Arrivals, DemandStep, LoadDemand, PredictionSet, SumsSettings, predict_sums};
 
 const SECOND: u64 = 1_000_000_000;
 /// Four sums of 5 min.

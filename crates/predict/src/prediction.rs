@@ -1,11 +1,22 @@
 //! What a load would get of a volume.
 
-use fathom_record::{Metric, OpSummary, SyncSummary, TestSummary};
+use fathom_record::{Comparison, Metric, OpSummary, SyncSummary, TestSummary};
 use fathom_stats::Latency;
 use serde::Serialize;
 
 /// Slices of time that a prediction has at most: a week has hours.
 pub const MOST_SLICES: u64 = 168;
+
+/// A latency that slices are compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyLimit {
+    /// The latency.
+    pub metric: Metric,
+    /// How it is compared.
+    pub comparison: Comparison,
+    /// ns.
+    pub limit_ns: f64,
+}
 
 /// What a load would get of a volume.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -10,8 +10,8 @@ use std::hash::BuildHasherDefault;
 use fathom_observed::ObservedRequest;
 
 use super::{Copies, ReplayRun};
-use crate::advise::pace::FOLLOWS_NS;
 use crate::load_profile::PlaceHasher;
+use crate::pace::FOLLOWS_NS;
 
 /// Clients do not pause for longer, ns.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;

@@ -6,10 +6,10 @@ use fathom_volume::{
     VolumeLatency, VolumeModel,
 };
 
-use super::demand::{DemandStep, LoadDemand};
-use super::objective::LatencyLimit;
-use super::prediction::{LowestCredits, Prediction, ThrottleCause};
-use super::tally::{Tally, add_latencies};
+use crate::demand::{DemandStep, LoadDemand};
+use crate::prediction::LatencyLimit;
+use crate::prediction::{LowestCredits, Prediction, ThrottleCause};
+use crate::tally::{Tally, add_latencies};
 
 /// How I/Os arrived within their intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeLatency};
 
 use super::*;
-use crate::advise::{LoadPace, PaceCounter};
+use crate::{LoadPace, PaceCounter};
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -11,9 +11,9 @@ use fathom_model::Op;
 use fathom_observed::ObservedRequest;
 use fathom_volume::{LimitState, ModelError, RequestOutcome, Volume, VolumeModel, VolumeRequest};
 
-use super::objective::LatencyLimit;
-use super::prediction::{LowestCredits, Prediction};
-use super::tally::Tally;
+use crate::prediction::LatencyLimit;
+use crate::prediction::{LowestCredits, Prediction};
+use crate::tally::Tally;
 use closed::ClosedLoop;
 
 /// Times at which credits are looked at.

@@ -7,7 +7,7 @@
 
 use fathom_stats::Moments;
 
-use super::pace::{CLOSED_FROM, LoadPace, OPEN_TO};
+use crate::pace::{CLOSED_FROM, LoadPace, OPEN_TO};
 
 /// Of so many requests, at most one may meet another.
 const FEW: u64 = 1_000;

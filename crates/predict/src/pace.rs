@@ -18,7 +18,7 @@ use fathom_observed::ObservedRequest;
 use fathom_stats::Moments;
 use serde::Serialize;
 
-use super::serial::SerialCounter;
+use crate::serial::SerialCounter;
 
 /// A request that is made so long after a completion, at most, followed it, ns.
 pub(super) const FOLLOWS_NS: u64 = 20_000;
