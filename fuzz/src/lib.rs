@@ -28,6 +28,29 @@ pub mod trace;
 pub mod twin;
 pub mod verify_block;
 
+/// The check of a target, which panics if a property is violated.
+pub type Check = fn(&[u8]);
+
+/// Each target and its check.
+pub const TARGETS: &[(&str, Check)] = &[
+    ("blktrace", blktrace::check),
+    ("catalogue", catalogue::check),
+    ("command_line", command_line::check),
+    ("expectation", expectation::check),
+    ("import", import::check),
+    ("iolog", iolog::check),
+    ("job_file", job_file::check),
+    ("mounts", mounts::check),
+    ("observed", observed::check),
+    ("record", record::check),
+    ("signature", signature::check),
+    ("sim_name", sim_name::check),
+    ("suite", suite::check),
+    ("trace", trace::check),
+    ("twin", twin::check),
+    ("verify_block", verify_block::check),
+];
+
 /// Most allocated bytes, without the fuzzer's own: exceeding it ends the program, as an allocation that fails does.
 pub const HEAP_LIMIT: usize = 512 << 20;
 

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use fathom_predict::load_profile::{load_profile, profile_of_requests};
 use fathom_assess::{AssessError, observed_load_of};
 use fathom_observed::{LoadCourse, LoadFormat, LoadSource, ObservedLoad};
+use fathom_predict::load_profile::{load_profile, profile_of_requests};
 use fathom_report::formats::Format;
 use fathom_report::trace_info::{TraceInfo, json, view};
 use fathom_report::{JsonWriter, Style, TextWriter};

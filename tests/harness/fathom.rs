@@ -19,14 +19,18 @@ pub fn fathom_path() -> &'static Path {
     })
 }
 
-/// The program that joins a job as a rank of another version does, built once.
+/// The program that joins a job as a rank of another version does: in the directory that `FATHOM_TEST_PROGRAMS` names, else
+/// built once.
 ///
 /// # Panics
 /// When it does not build.
 pub(crate) fn other_version_path() -> &'static Path {
     const NAME: &str = "fathom-test-other-version";
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| build(&["--package=fathom-tests", &format!("--example={NAME}")], NAME))
+    BINARY.get_or_init(|| match std::env::var_os("FATHOM_TEST_PROGRAMS") {
+        Some(directory) => Path::new(&directory).join(NAME),
+        None => build(&["--package=fathom-tests", &format!("--example={NAME}")], NAME),
+    })
 }
 
 /// A command that runs `fathom` with `home` as the user's home: its history and settings go there.

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::time::Duration;
 
 /// The name of the running test, for a thread that the test runner started.
 pub fn test_name() -> String {
@@ -18,11 +19,21 @@ pub fn noted(test: &str, what: &str) {
     say(&one_line(&format!("NOTED {test}: {what}")));
 }
 
+/// Notes how long `test` had its turn.
+pub(crate) fn took(test: &str, time: Duration) {
+    append("FATHOM_TEST_TIMES", &format!("{:.3} {test}", time.as_secs_f64()));
+}
+
 /// One line to stderr, and to the file that the variable names.
 pub(crate) fn tell(variable: &str, line: &str) {
     let line = one_line(line);
     say(&line);
-    let line = line + "\n";
+    append(variable, &line);
+}
+
+/// One line to the file that the variable names.
+fn append(variable: &str, line: &str) {
+    let line = format!("{line}\n");
     if let Some(path) = std::env::var_os(variable) {
         OpenOptions::new()
             .append(true)

@@ -7,6 +7,9 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::told::{test_name, took};
 
 /// The requirements of a test on the machine while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,7 @@ pub fn loading() -> Turn {
 #[must_use = "the turn is over as soon as it is dropped"]
 pub struct Turn {
     kind: Kind,
+    began: Instant,
     _of_this_thread: PhantomData<*const ()>,
 }
 
@@ -65,7 +69,7 @@ impl Turn {
     fn of(kind: Kind) -> Self {
         assert!(!HELD.replace(true), "a test that asks for a second turn would wait for itself");
         TURNS.wait(kind);
-        Turn { kind, _of_this_thread: PhantomData }
+        Turn { kind, began: now(), _of_this_thread: PhantomData }
     }
 }
 
@@ -73,7 +77,14 @@ impl Drop for Turn {
     fn drop(&mut self) {
         HELD.set(false);
         TURNS.end(self.kind);
+        took(&test_name(), self.began.elapsed());
     }
+}
+
+/// The time, for how long a test has its turn: for the developer.
+#[allow(clippy::disallowed_methods, reason = "no session runs here")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Fails the test that runs without having asked for its turn, which would disturb others unseen.

@@ -1,5 +1,5 @@
-//! The fuzz targets of `fuzz/`: built with the stable toolchain, run by the gate for seconds each and by `cargo xtask
-//! campaign fuzz` for as long as one likes, over several calls.
+//! The fuzz targets of `fuzz/`: built with the stable toolchain, and run by `cargo xtask campaign fuzz` for as long as one likes,
+//! over several calls. Their known inputs are tests of the workspace (`fuzz/tests/replay.rs`).
 
 mod arguments;
 mod build;
@@ -17,19 +17,6 @@ use anyhow::bail;
 use arguments::FuzzArguments;
 use progress::FuzzProgress;
 use session::{FuzzSession, FuzzTally};
-
-/// How long the gate runs each target.
-const GATE_SECONDS: u64 = 3;
-/// Number of targets that the gate runs concurrently.
-const GATE_JOBS: usize = 2;
-
-/// The result of the gate's step.
-pub enum FuzzOutcome {
-    /// No target found anything; with a summary.
-    Held(String),
-    /// The targets cannot be built here, and why.
-    Skipped(String),
-}
 
 /// Where the parts of a fuzzing run lie.
 struct Places {
@@ -61,28 +48,6 @@ impl Places {
     fn regressions(&self, target: &str) -> PathBuf {
         self.root.join("fuzz/regressions").join(target)
     }
-}
-
-/// Builds every target, for [`check`]; nothing where they cannot be built.
-pub fn build(root: &Path) -> anyhow::Result<()> {
-    if build::missing().is_some() {
-        return Ok(());
-    }
-    build::build(&Places::new(root), &build::targets(root)?).map(|_| ())
-}
-
-/// The step of the gate: every target for [`GATE_SECONDS`].
-pub fn check(root: &Path) -> anyhow::Result<FuzzOutcome> {
-    if let Some(why) = build::missing() {
-        return Ok(FuzzOutcome::Skipped(why));
-    }
-    let places = Places::new(root);
-    let session = |name: &str, program: &Path| {
-        FuzzSession { places: &places, name, program, seconds: GATE_SECONDS, progress: None }.run()
-    };
-    let tallies = run(&places, &build::targets(root)?, GATE_JOBS, &session)?;
-    let runs: u64 = tallies.iter().map(|tally| tally.runs).sum();
-    Ok(FuzzOutcome::Held(format!("{} targets, {runs} runs, no findings", tallies.len())))
 }
 
 /// `cargo xtask campaign fuzz`.

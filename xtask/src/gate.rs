@@ -7,62 +7,166 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::instructions::Compared;
-use crate::{device_tests, fuzz, instructions, packages, readers, tidy};
+use crate::test_programs::{TestPrograms, TestTime};
+use crate::{device_tests, instructions, packages, readers, tidy};
 
 /// A thread for every device test; turns decide which run concurrently (`tests/harness/turn.rs`).
 const ALL_AT_ONCE: &str = "--test-threads=1000";
+/// The device tests: a program of this package, and its name.
+const DEVICE_TESTS: (&str, &str) = ("fathom-tests", "suite");
 
-/// The result of a step.
-enum StepResult {
-    /// It holds; with something to add, or empty.
-    Held(String),
-    /// It holds, but these tests failed first and passed alone.
-    HeldAlone(Vec<String>),
-    /// It could not be tried on this machine, and why.
-    Skipped(String),
-}
-
-/// A step: its title and its action.
-struct GateStep<'a> {
-    name: &'static str,
-    run: Box<dyn Fn() -> anyhow::Result<StepResult> + 'a>,
+/// What a run of the gate has to tell at its end.
+struct Gate {
+    started: Instant,
+    took: Vec<(&'static str, Duration)>,
+    not_tried: Vec<String>,
+    retried: Vec<String>,
 }
 
 /// Runs every step, stopping at the first that fails.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     let notes = NoteFiles::in_directory(&root.join("target"))?;
-    let started = now();
-    let steps = steps(root, &notes);
-    let (mut not_tried, mut retried) = (Vec::new(), Vec::new());
-    for (index, step) in steps.iter().enumerate() {
-        println!("[{}/{}] {} ...", index + 1, steps.len(), step.name);
-        let step_started = now();
-        let done = (step.run)().with_context(|| format!("the gate stops at \"{}\"", step.name))?;
-        let took = shown(step_started.elapsed());
-        match done {
-            StepResult::Held(note) if note.is_empty() => println!("      {} took {took}", step.name),
-            StepResult::Held(note) => println!("      {} took {took}: {note}", step.name),
-            StepResult::HeldAlone(names) => {
-                println!("      {} took {took}", step.name);
-                retried
-                    .extend(names.iter().map(|name| format!("{name}: failed beside others, passed alone")));
-            }
-            StepResult::Skipped(why) => {
-                println!("      {} SKIPPED: {why}", step.name);
-                not_tried.push(format!("{}: {why}", step.name));
-            }
-        }
-    }
-    not_tried.extend(lines(&notes.skips));
-    retried.extend(lines(&notes.retries));
-    for line in &not_tried {
-        println!("not tried: {line}");
-    }
-    for line in &retried {
-        println!("retried: {line}");
-    }
-    println!("{}", summary(steps.len(), not_tried.len(), retried.len(), started.elapsed()));
+    let mut gate = Gate { started: now(), took: Vec::new(), not_tried: Vec::new(), retried: Vec::new() };
+    let mut times = Vec::new();
+    // The network and the disk install while the processors compile.
+    std::thread::scope(|scope| {
+        let installed = scope.spawn(|| {
+            let packages = packages::install_missing()?;
+            Ok::<_, anyhow::Error>(format!(
+                "{packages}; Python readers of exports: {}",
+                readers::install(root)?
+            ))
+        });
+        gate.check_source(root)?;
+        let programs = gate.step("release build of programs and tests", || {
+            let programs = TestPrograms::build(root)?;
+            Ok((format!("{} test programs", programs.tests.len()), programs))
+        })?;
+        gate.step("packages", || Ok((installed.join().expect("no thread panics")?, ())))?;
+        gate.count_instructions(root)?;
+        times = gate.step("unit and crate tests", || {
+            let tests = programs.tests.iter().filter(|test| !test.is(DEVICE_TESTS)).collect();
+            let (times, count) = programs.run_all(tests, |command| _ = notes.tell(command))?;
+            Ok((format!("{count} tests"), times))
+        })?;
+        gate.test_devices(&programs, &notes)
+    })?;
+    times.extend(test_times(&notes.times));
+    gate.not_tried.extend(lines(&notes.skips));
+    gate.retried.extend(lines(&notes.retries));
+    print!("{}", gate.summary(times));
     Ok(())
+}
+
+impl Gate {
+    /// Runs a step; what it returns beside its result is printed with its time.
+    fn step<T>(
+        &mut self,
+        name: &'static str,
+        run: impl FnOnce() -> anyhow::Result<(String, T)>,
+    ) -> anyhow::Result<T> {
+        println!("{name} ...");
+        let started = now();
+        let (note, result) = run().with_context(|| format!("the gate stops at \"{name}\""))?;
+        let took = started.elapsed();
+        println!("      {}{}{note}", shown(took), if note.is_empty() { "" } else { ": " });
+        self.took.push((name, took));
+        Ok(result)
+    }
+
+    /// A step that may be impossible on this machine: `run` says why.
+    fn step_if_possible(
+        &mut self,
+        name: &'static str,
+        run: impl FnOnce() -> anyhow::Result<StepResult>,
+    ) -> anyhow::Result<()> {
+        let result = self.step(name, || {
+            let result = run()?;
+            let note = match &result {
+                StepResult::Held(note) => note.clone(),
+                StepResult::Skipped(why) => format!("SKIPPED: {why}"),
+            };
+            Ok((note, result))
+        })?;
+        if let StepResult::Skipped(why) = result {
+            self.not_tried.push(format!("{name}: {why}"));
+        }
+        Ok(())
+    }
+
+    fn check_source(&mut self, root: &Path) -> anyhow::Result<()> {
+        self.step_if_possible("format", || component(root, "rustfmt", &["fmt", "--all", "--check"]))?;
+        self.step_if_possible("format of the fuzz targets", || {
+            component(root, "rustfmt", &["fmt", "--manifest-path", "fuzz/targets/Cargo.toml", "--check"])
+        })?;
+        self.step("tidy", || tidy::run(root).map(|()| (String::new(), ())))?;
+        // With the profile of the build that follows: they share build scripts and procedural macros.
+        self.step_if_possible("lints", || {
+            let arguments =
+                ["clippy", "--quiet", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"];
+            component(root, "clippy", &arguments)
+        })
+    }
+
+    fn count_instructions(&mut self, root: &Path) -> anyhow::Result<()> {
+        self.step_if_possible("instruction counts", || match instructions::check(root)? {
+            Compared::Holds(note) => Ok(StepResult::Held(note)),
+            Compared::Skipped(why) => skipped(why),
+        })
+    }
+
+    fn test_devices(&mut self, programs: &TestPrograms, notes: &NoteFiles) -> anyhow::Result<()> {
+        let suite = programs.find(DEVICE_TESTS)?;
+        let command = |arguments: &[&str]| {
+            let mut command = programs.command(suite);
+            notes.tell(command.arg("--format=pretty").args(arguments));
+            command
+        };
+        let alone = |name: &str| command(&["--exact", name]);
+        let failed_first = self.step("device tests", || {
+            #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
+            let out = std::io::stdout();
+            let failed_first = device_tests::run(&mut command(&[ALL_AT_ONCE]), alone, &mut out.lock())?;
+            Ok((String::new(), failed_first))
+        })?;
+        self.retried
+            .extend(failed_first.iter().map(|name| format!("{name}: failed beside others, passed alone")));
+        Ok(())
+    }
+
+    /// The last lines: skips and retries, the time of each step, the slowest tests, and the verdict.
+    fn summary(&self, mut times: Vec<TestTime>) -> String {
+        let mut text = String::new();
+        for (word, all) in [("not tried", &self.not_tried), ("retried", &self.retried)] {
+            all.iter().for_each(|line| text.push_str(&format!("{word}: {line}\n")));
+        }
+        for (name, took) in &self.took {
+            text.push_str(&format!("{:>8}  {name}\n", shown(*took)));
+        }
+        times.sort_by_key(|test| std::cmp::Reverse(test.took));
+        text.push_str("slowest tests:\n");
+        for test in times.iter().take(SLOWEST) {
+            text.push_str(&format!("{:>8}  {}\n", shown(test.took), test.name));
+        }
+        let counted = |all: &[String], what: &str| match all.len() {
+            0 => format!("nothing {what}"),
+            n => format!("{n} {what} (listed above)"),
+        };
+        let (skipped, retried) = (counted(&self.not_tried, "skipped"), counted(&self.retried, "retried"));
+        let took = shown(self.started.elapsed());
+        text + &format!("all {} steps hold, {skipped}, {retried}, in {took}\n", self.took.len())
+    }
+}
+
+/// Tests whose times are printed at the end.
+const SLOWEST: usize = 5;
+
+/// The result of a step that a machine may be unable to run.
+enum StepResult {
+    /// It holds; with something to add, or empty.
+    Held(String),
+    /// It could not be tried on this machine, and why.
+    Skipped(String),
 }
 
 /// Files to which tests add a line for what the summary repeats.
@@ -71,22 +175,26 @@ struct NoteFiles {
     skips: PathBuf,
     /// Measurements that passed only after one or two retries, with the deviations.
     retries: PathBuf,
+    /// Device tests, and how long each had its turn.
+    times: PathBuf,
 }
 
 impl NoteFiles {
-    /// Both in `directory`, and empty.
+    /// All in `directory`, and empty.
     fn in_directory(directory: &Path) -> anyhow::Result<NoteFiles> {
         std::fs::create_dir_all(directory).context("cannot make the target directory")?;
-        let [skips, retries] = ["test-skips.txt", "test-retries.txt"].map(|name| directory.join(name));
-        for file in [&skips, &retries] {
+        let [skips, retries, times] =
+            ["test-skips.txt", "test-retries.txt", "test-times.txt"].map(|name| directory.join(name));
+        for file in [&skips, &retries, &times] {
             std::fs::write(file, "").with_context(|| format!("cannot empty {}", file.display()))?;
         }
-        Ok(NoteFiles { skips, retries })
+        Ok(NoteFiles { skips, retries, times })
     }
 
     /// Tells a test run where they are.
     fn tell<'a>(&self, tests: &'a mut Command) -> &'a mut Command {
-        tests.env("FATHOM_TEST_SKIPS", &self.skips).env("FATHOM_TEST_RETRIES", &self.retries)
+        tests.env("FATHOM_TEST_SKIPS", &self.skips).env("FATHOM_TEST_RETRIES", &self.retries);
+        tests.env("FATHOM_TEST_TIMES", &self.times)
     }
 }
 
@@ -96,78 +204,22 @@ fn lines(file: &Path) -> Vec<String> {
     text.lines().map(|line| line.split_once(' ').map_or(line, |(_, rest)| rest).to_owned()).collect()
 }
 
-fn summary(steps: usize, not_tried: usize, retried: usize, took: Duration) -> String {
-    let counted = |count, what: &str| match count {
-        0 => format!("nothing {what}"),
-        n => format!("{n} {what} (listed above)"),
+/// What device tests wrote of their times: seconds and a name on each line.
+fn test_times(file: &Path) -> Vec<TestTime> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let time = |line: &str| {
+        let (seconds, name) = line.split_once(' ')?;
+        Some(TestTime {
+            name: name.to_owned(),
+            took: Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?,
+        })
     };
-    let (skipped, retried) = (counted(not_tried, "skipped"), counted(retried, "retried"));
-    format!("all {steps} steps hold, {skipped}, {retried}, in {}", shown(took))
-}
-
-fn steps<'a>(root: &'a Path, notes: &'a NoteFiles) -> Vec<GateStep<'a>> {
-    fn step<'a>(name: &'static str, run: impl Fn() -> anyhow::Result<StepResult> + 'a) -> GateStep<'a> {
-        GateStep { name, run: Box::new(run) }
-    }
-    vec![
-        step("Debian packages", || packages::install_missing().map(StepResult::Held)),
-        step("Python readers of exports", || readers::install(root).map(StepResult::Held)),
-        step("format", || component(root, "rustfmt", &["fmt", "--all", "--check"])),
-        step("format of the fuzz targets", || {
-            component(root, "rustfmt", &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])
-        }),
-        step("tidy", || tidy::run(root).map(|()| StepResult::Held(String::new()))),
-        step("lints", || {
-            component(root, "clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
-        }),
-        step("release binary and fuzz targets", || built(root)),
-        step("instruction counts", || match instructions::check(root)? {
-            Compared::Holds(note) => Ok(StepResult::Held(note)),
-            Compared::Skipped(why) => skipped(why),
-        }),
-        step("unit and crate tests", move || {
-            let arguments =
-                ["test", "--quiet", "--workspace", "--exclude", "fathom-tests", "--lib", "--bins", "--tests"];
-            run_cargo(notes.tell(&mut cargo_command(root, &arguments)))
-        }),
-        // As users run it: with optimisation these tests do 10^8 requests, without it a fraction.
-        step("nothing lost in 10^8", move || {
-            optimized(root, &["--package", "fathom-runner", "--lib", "truth"])
-        }),
-        // Volumes drawn at random and of the catalogue, found out from outside: millions of simulated requests each.
-        step("volumes found out", move || {
-            optimized(root, &["--package", "fathom-assess", "--test", "identified", "--test", "catalogued"])
-        }),
-        // Parsers of untrusted input, for seconds each; `cargo xtask campaign fuzz` takes its time.
-        step("fuzz", || match fuzz::check(root)? {
-            fuzz::FuzzOutcome::Held(note) => Ok(StepResult::Held(note)),
-            fuzz::FuzzOutcome::Skipped(why) => skipped(why),
-        }),
-        step("doc tests", || cargo(root, &["test", "--quiet", "--workspace", "--doc"])),
-        step("device tests", move || {
-            let command = |arguments: &[&str]| {
-                let arguments = [&["test", "--quiet", "--package", "fathom-tests"], arguments].concat();
-                let mut command = cargo_command(root, &arguments);
-                notes.tell(&mut command).env("FATHOM_BIN", release_binary(root));
-                command
-            };
-            let alone = |name: &str| command(&["--", "--format=pretty", "--exact", name]);
-            let mut all = command(&["--", "--format=pretty", ALL_AT_ONCE]);
-            #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
-            let out = std::io::stdout();
-            device_tests::run(&mut all, alone, &mut out.lock()).map(StepResult::HeldAlone)
-        }),
-    ]
+    text.lines().filter_map(time).collect()
 }
 
 /// Cargo's build directory.
 pub fn target_directory(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
-}
-
-/// Where the step "release binary and fuzz targets" leaves it.
-fn release_binary(root: &Path) -> PathBuf {
-    target_directory(root).join("release/fathom")
 }
 
 /// Runs a cargo command of a toolchain component; reports how to add a missing one.
@@ -193,28 +245,10 @@ fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<StepResult> {
     run_cargo(&mut cargo_command(root, arguments))
 }
 
-/// The release binary, and beside it the fuzz targets: to link the first as one unit keeps only one processor busy.
-fn built(root: &Path) -> anyhow::Result<StepResult> {
-    std::thread::scope(|scope| {
-        let targets = scope.spawn(|| fuzz::build(root));
-        let binary = cargo(root, &["build", "--release", "--package", "fathom"]);
-        targets.join().expect("no thread panics")?;
-        binary
-    })
-}
-
-/// Tests of one package with optimisation. The binary's package is named too: then cargo chooses for the crates that
-/// both use the features that the release binary was built with, and builds none of them again. To link a test as one
-/// unit, as that step links the binary, would take a minute more each.
-fn optimized(root: &Path, what: &[&str]) -> anyhow::Result<StepResult> {
-    let arguments = [&["test", "--release", "--quiet", "--package", "fathom"], what].concat();
-    run_cargo(cargo_command(root, &arguments).env("CARGO_PROFILE_RELEASE_LTO", "thin"))
-}
-
-fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(&arguments[..1]).args(&arguments[1..]).stdin(Stdio::null());
+    command.current_dir(root).args(arguments).stdin(Stdio::null());
     command
 }
 
@@ -256,12 +290,34 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_counts_skips_and_retries() {
-        let check = |not_tried, retried, expected| {
-            assert_eq!(summary(8, not_tried, retried, Duration::from_secs(1)), expected);
+    fn the_summary_has_skips_times_and_the_slowest_tests() {
+        let time = |seconds| TestTime { name: format!("test-{seconds}"), took: Duration::from_secs(seconds) };
+        let gate = Gate {
+            started: now(),
+            took: vec![("build", Duration::from_secs(61))],
+            not_tried: vec!["a: needs root".to_owned()],
+            retried: Vec::new(),
         };
-        check(0, 0, "all 8 steps hold, nothing skipped, nothing retried, in 1.0 s");
-        check(2, 1, "all 8 steps hold, 2 skipped (listed above), 1 retried (listed above), in 1.0 s");
+        let text = gate.summary((1..=6).map(time).collect());
+        let lines: Vec<&str> = text.lines().collect();
+        let slowest = [
+            "   6.0 s  test-6",
+            "   5.0 s  test-5",
+            "   4.0 s  test-4",
+            "   3.0 s  test-3",
+            "   2.0 s  test-2",
+        ];
+        assert_eq!(lines[..3], ["not tried: a: needs root", "   1m01s  build", "slowest tests:"]);
+        assert_eq!(lines[3..8], slowest);
+        assert_eq!(lines[8], "all 1 steps hold, 1 skipped (listed above), nothing retried, in 0.0 s");
+    }
+
+    #[test]
+    fn times_of_device_tests_are_read_and_other_lines_are_left_out() {
+        let file = tempfile::NamedTempFile::new().expect("a file can be made");
+        std::fs::write(file.path(), "1.5 a::b\nnonsense\n-1 c\n").expect("it can be written");
+        let times = test_times(file.path());
+        assert_eq!(times, [TestTime { name: "a::b".to_owned(), took: Duration::from_millis(1500) }]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod pages;
 mod planted_causes;
 mod process;
 mod readers;
+mod test_programs;
 mod tidy;
 mod twins;
 mod versus;
@@ -37,8 +38,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  test           everything that must hold: packages, format, lints, release build, instruction counts, unit, doc and
-                 device tests, seconds of each fuzz target, tidy
+  test           everything that must hold: packages, format, tidy, lints, release build, instruction counts, unit and
+                 crate tests, device tests
   tidy           what the source must keep to: imports, lengths, leftovers, links, generated documents
   docs           write the generated documents
   instructions   hold the instructions per operation against benches/instructions.toml; --write stores them there, --only NAME

@@ -57,7 +57,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     }
     let resolved = tree::resolved_metadata(root, "Cargo.toml")?;
     findings.extend(dependencies::check("Cargo.toml", &resolved));
-    let fuzz = "fuzz/Cargo.toml";
+    let fuzz = "fuzz/targets/Cargo.toml";
     findings.extend(dependencies::check(fuzz, &tree::resolved_metadata(root, fuzz)?));
     findings.extend(dependencies::check_use(&tree));
     findings.extend(sizes::check_exceptions(&tree.rust));

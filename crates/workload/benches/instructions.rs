@@ -88,6 +88,8 @@ fn zipf() -> SourcePlan {
 #[inline(never)]
 fn draw(plan: &SourcePlan, batch: u64, requests: u64) {
     let mut source = Source::new(plan);
+    // In memory, as in the loop.
+    let source = black_box(&mut source);
     let mut drawn = 0;
     while drawn < requests {
         drawn += source.next_requests(batch, |request| _ = black_box(request));

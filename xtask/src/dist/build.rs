@@ -79,7 +79,7 @@ impl Build {
         self.require_standard_library(&place.root)?;
         let target = place.work.join(self.name);
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.current_dir(&place.root).args(["build", "--release", "--locked", "--package", PACKAGE]);
+        cargo.current_dir(&place.root).args(["build", "--profile", "dist", "--locked", "--package", PACKAGE]);
         cargo.args(["--bin", PACKAGE, "--target", self.triple, "--target-dir"]).arg(&target);
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_a_wish(&name.to_string_lossy())) {
             cargo.env_remove(name);
@@ -92,7 +92,7 @@ impl Build {
             cargo.env(format!("CC_{triple}"), compiler);
         }
         watch(&mut cargo)?;
-        Ok(target.join(self.triple).join("release").join(PACKAGE))
+        Ok(target.join(self.triple).join("dist").join(PACKAGE))
     }
 
     /// The compiler's flags, separated as cargo wants them. Of several prefixes that fit, the last is replaced.

@@ -23,7 +23,7 @@ const FLAGS: &[&str] = &[
 ];
 /// libFuzzer is C++.
 const COMPILER: &str = "g++";
-const MANIFEST: &str = "fuzz/Cargo.toml";
+const MANIFEST: &str = "fuzz/targets/Cargo.toml";
 
 /// Why the targets cannot be built here, where they cannot.
 pub fn missing() -> Option<String> {

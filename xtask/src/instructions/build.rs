@@ -89,8 +89,15 @@ fn listed(crate_name: &str, program: &Path, list: &str) -> Option<Vec<BenchCase>
 fn programs(root: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["build", "--profile", "profiling", "--bench", "instructions"]);
-    command.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    // Of the whole workspace, so that cargo chooses the features that the tests were built with.
+    command.current_dir(root).args([
+        "build",
+        "--quiet",
+        "--release",
+        "--workspace",
+        "--bench",
+        "instructions",
+    ]);
     command.arg("--message-format=json-render-diagnostics").stdin(Stdio::null()).stderr(Stdio::inherit());
     for (name, _) in std::env::vars_os().filter(|(name, _)| changes_code(&name.to_string_lossy())) {
         command.env_remove(name);

@@ -7,7 +7,14 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 /// Directories without source files.
-const FOREIGN: &[&str] = &["target", ".git", "fuzz/target", "fuzz/corpus", "fuzz/artifacts", "fuzz/coverage"];
+const FOREIGN: &[&str] = &[
+    "target",
+    ".git",
+    "fuzz/targets/target",
+    "fuzz/targets/corpus",
+    "fuzz/targets/artifacts",
+    "fuzz/targets/coverage",
+];
 /// Text files to check.
 const TEXT_ENDINGS: &[&str] = &["rs", "md", "toml", "sh", "fio", "run", "json", "txt"];
 

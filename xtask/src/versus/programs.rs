@@ -56,11 +56,16 @@ impl Programs {
 fn build(root: &Path, targets: &[&str]) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["build", "--release", "--message-format=json-render-diagnostics"]);
+    command.current_dir(root).args([
+        "build",
+        "--profile",
+        "dist",
+        "--message-format=json-render-diagnostics",
+    ]);
     command.args(targets).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {
-        bail!("cargo build --release {} failed: its messages are above", targets.join(" "));
+        bail!("cargo build --profile dist {} failed: its messages are above", targets.join(" "));
     }
     Ok(executables(&String::from_utf8_lossy(&output.stdout)))
 }
