@@ -26,7 +26,8 @@ impl Kind {
             Kind::Alone => 1,
             // Each takes a few percent of one processor; more of them would wake later than their devices answer.
             Kind::Capped => 5,
-            Kind::Loading => 4,
+            // Most wait for a device or for a second to pass.
+            Kind::Loading => 6,
         }
     }
 }
@@ -202,7 +203,7 @@ mod tests {
         let check = |script, expected: &[&str]| assert_eq!(played(script), expected, "{script}");
         check("aa..", &["a", "a", "a", ""]);
         check("cccccc.", &["c", "cc", "ccc", "cccc", "ccccc", "ccccc", "ccccc"]);
-        check("lllll.", &["l", "ll", "lll", "llll", "llll", "llll"]);
+        check("lllllll.", &["l", "ll", "lll", "llll", "lllll", "llllll", "llllll", "llllll"]);
         // Who comes later joins its kind, past one that waits for another.
         check("cac..", &["c", "c", "cc", "c", "a"]);
         // The longest-waiting test decides the next kind.

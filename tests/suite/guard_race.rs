@@ -50,7 +50,7 @@ fn disturb(link: &Path, free: &Path, protected: &Path, point: &Path, is_over: &A
 fn nothing_reaches_a_protected_device_while_links_and_mounts_change() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
     let _loading = loading();
-    const RUNS: usize = 1000;
+    const RUNS: usize = 200;
     let (free, protected) = (LoopDevice::new(32 * MIB), LoopDevice::new(32 * MIB));
     let (home, directory, point) = (scratch(), scratch(), scratch());
     ext4(protected.path());

@@ -116,39 +116,52 @@ fn differences(exact: &Figures, other: &Figures) -> Vec<String> {
     found
 }
 
+/// Runs `job` under fio; the differences between its formats.
+fn differences_of(index: usize, job: &str) -> Vec<String> {
+    let directory = scratch();
+    let mut command = Command::new("fio");
+    command.current_dir(directory.path()).args(["--output-format=normal,terse,json", "--eta=never"]);
+    let terse = 2 + index % 4;
+    command.arg(format!("--terse-version={terse}"));
+    command.args(["--name=job", "--size=16m"]);
+    if !job.contains("--ioengine") {
+        command.arg("--ioengine=null");
+    }
+    let output = command.args(job.split_whitespace()).output().expect("fio was found");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{job}: {text}");
+    assert_eq!(detect(&text), Some(ImportFormat::FioJson), "{job}");
+    let exact = figures(ImportFormat::FioJson, &text);
+    assert!(exact.keys().any(|figure| is_essential(figure)), "{job}");
+    let mut all = Vec::new();
+    for format in [ImportFormat::FioTerse, ImportFormat::FioText] {
+        let mut found = differences(&exact, &figures(format, &text));
+        // Version 3 has no trims.
+        found.retain(|difference| {
+            format != ImportFormat::FioTerse || terse != 3 || !difference.contains("trim.")
+        });
+        all.extend(found.into_iter().map(|difference| format!("{job}: {}: {difference}", format.title())));
+    }
+    all
+}
+
 #[test]
 fn three_formats_of_one_run_import_to_the_same_figures() {
+    const AT_A_TIME: usize = 4;
     let _turn = loading();
     need!(tool "fio");
-    let directory = scratch();
     let timed = JOBS.iter().map(|job| format!("{job} --time_based --runtime=1"));
-    let mut all = Vec::new();
-    let jobs = timed.chain(AMOUNTS.iter().map(|job| (*job).to_owned()));
-    for (index, job) in jobs.enumerate() {
-        let mut command = Command::new("fio");
-        command.current_dir(directory.path()).args(["--output-format=normal,terse,json", "--eta=never"]);
-        let terse = 2 + index % 4;
-        command.arg(format!("--terse-version={terse}"));
-        command.args(["--name=job", "--size=16m"]);
-        if !job.contains("--ioengine") {
-            command.arg("--ioengine=null");
-        }
-        let output = command.args(job.split_whitespace()).output().expect("fio was found");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{job}: {text}");
-        assert_eq!(detect(&text), Some(ImportFormat::FioJson), "{job}");
-        let exact = figures(ImportFormat::FioJson, &text);
-        assert!(exact.keys().any(|figure| is_essential(figure)), "{job}");
-        for format in [ImportFormat::FioTerse, ImportFormat::FioText] {
-            let mut found = differences(&exact, &figures(format, &text));
-            // Version 3 has no trims.
-            found.retain(|difference| {
-                format != ImportFormat::FioTerse || terse != 3 || !difference.contains("trim.")
-            });
-            all.extend(
-                found.into_iter().map(|difference| format!("{job}: {}: {difference}", format.title())),
-            );
-        }
-    }
+    let jobs: Vec<String> = timed.chain(AMOUNTS.iter().map(|job| (*job).to_owned())).collect();
+    let jobs = &jobs;
+    let all: Vec<String> = std::thread::scope(|scope| {
+        let run = |first| {
+            scope.spawn(move || {
+                let own = jobs.iter().enumerate().skip(first).step_by(AT_A_TIME);
+                own.flat_map(|(index, job)| differences_of(index, job)).collect::<Vec<_>>()
+            })
+        };
+        let running: Vec<_> = (0..AT_A_TIME).map(run).collect();
+        running.into_iter().flat_map(|run| run.join().expect("fio ran")).collect()
+    });
     assert!(all.is_empty(), "{}", all.join("\n"));
 }

@@ -89,8 +89,9 @@ fn each_program_accepts_what_the_other_has_written() {
     need!(tool "fio");
     let _loading = loading();
     let place = Place::new();
-    for method in METHODS {
-        for shape in SHAPES {
+    for (index, method) in METHODS.into_iter().enumerate() {
+        // Each with the plainest headers and one other shape, in turn: the method writes the sum, the shape places it.
+        for shape in [SHAPES[0], SHAPES[1 + index % (SHAPES.len() - 1)]] {
             // A second pattern would replace the first, and larger headers need larger intervals.
             let is_unfit = method.contains("pattern=") && shape.contains("pattern=")
                 || method.starts_with("sha512") && shape.contains("interval");

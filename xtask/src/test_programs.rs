@@ -13,8 +13,9 @@ use serde_json::Value;
 
 use crate::gate::cargo_command;
 
-/// Programs at a time, each on one thread.
+/// Programs at a time, each on so many threads: some tests wait, for other programs or for time to pass.
 const AT_A_TIME: usize = 2;
+const THREADS: &str = "--test-threads=3";
 
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +140,7 @@ impl TestPrograms {
 /// Runs one; fails with what it printed.
 fn run_one(test: &TestProgram, command: &mut Command) -> anyhow::Result<Vec<TestTime>> {
     // The time of each test is an option that rustc's test harness has not stabilised.
-    command.args(["--test-threads=1", "-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
+    command.args([THREADS, "-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
