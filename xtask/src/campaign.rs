@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 
+use crate::gate::{now, shown};
 use crate::{
     advise_devices, advise_speed, comparisons, contradictions, fio_corpus, fio_parser, fleet_failures,
     fleet_scale, fuzz, identify_devices, pages, planted_causes, twins,
@@ -93,16 +94,43 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         println!("{}", list());
         return Ok(());
     };
+    if *name == "all" {
+        return run_all(root, CAMPAIGNS, rest);
+    }
     match CAMPAIGNS.iter().find(|campaign| campaign.name == *name) {
         Some(campaign) => (campaign.run)(root, rest),
         None => bail!("there is no campaign {name}; there are:\n{}", list()),
     }
 }
 
+/// Runs one campaign after the other, as each is by itself, and says of each at the end whether it held. One that fails does
+/// not stop the next.
+fn run_all(root: &Path, campaigns: &[Campaign], arguments: &[&str]) -> anyhow::Result<()> {
+    ensure!(arguments.is_empty(), "all takes no arguments: each campaign runs as it does by itself");
+    let mut results = Vec::new();
+    for campaign in campaigns {
+        println!("campaign {} ...", campaign.name);
+        let began = now();
+        let result = (campaign.run)(root, &[]);
+        if let Err(error) = &result {
+            println!("{error:#}");
+        }
+        results.push((campaign.name, shown(began.elapsed()), result.err()));
+    }
+    for (name, took, error) in &results {
+        let verdict = error.as_ref().map_or("holds".to_owned(), |error| format!("FAILED: {error}"));
+        println!("{name:<17} {took:>8}  {}", verdict.lines().next().unwrap_or_default());
+    }
+    let failed = results.iter().filter(|(.., error)| error.is_some()).count();
+    ensure!(failed == 0, "{failed} of {} campaigns failed", results.len());
+    Ok(())
+}
+
 fn list() -> String {
-    let lines: Vec<String> =
-        CAMPAIGNS.iter().map(|campaign| format!("  {:<17} {}", campaign.name, campaign.doc)).collect();
-    lines.join("\n")
+    let all =
+        "  all               run every campaign, for a night, and say of each whether it held".to_owned();
+    let each = CAMPAIGNS.iter().map(|campaign| format!("  {:<17} {}", campaign.name, campaign.doc));
+    each.chain([all]).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -117,5 +145,20 @@ mod tests {
         }
         let error = run(Path::new("/nonexistent"), &["picnic"]).unwrap_err();
         assert!(error.to_string().starts_with("there is no campaign picnic"), "{error}");
+    }
+
+    #[test]
+    fn a_campaign_that_fails_does_not_stop_the_others() {
+        fn held(_: &Path, _: &[&str]) -> anyhow::Result<()> {
+            Ok(())
+        }
+        fn failed(_: &Path, _: &[&str]) -> anyhow::Result<()> {
+            bail!("it found something")
+        }
+        let campaign = |run| Campaign { name: "a", doc: "", run };
+        let run = |campaigns: &[Campaign]| run_all(Path::new("/nonexistent"), campaigns, &[]);
+        assert!(run(&[campaign(held), campaign(held)]).is_ok());
+        let error = run(&[campaign(failed), campaign(held), campaign(failed)]).unwrap_err();
+        assert_eq!(error.to_string(), "2 of 3 campaigns failed");
     }
 }

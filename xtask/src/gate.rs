@@ -267,7 +267,8 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-fn shown(duration: Duration) -> String {
+/// A time in seconds, or in minutes from one on.
+pub(crate) fn shown(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
         format!("{:.1} s", duration.as_secs_f64())
