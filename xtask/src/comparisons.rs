@@ -12,7 +12,7 @@ const USUAL_TRIES: u64 = 1000;
 const TESTS: [&[&str]; 3] = [
     &["-p", "fathom-record", "--lib", "precision"],
     &["-p", "fathom-analysis", "--lib", "compare::ratio"],
-    &["-p", "fathom-assess", "--test", "comparisons"],
+    &["-p", "fathom-assess", "--test", "suite", "comparisons::"],
 ];
 
 fn tries(arguments: &[&str]) -> anyhow::Result<u64> {

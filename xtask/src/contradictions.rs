@@ -1,5 +1,5 @@
 //! `cargo xtask campaign contradictions`: draws simulated volumes and fails where two runs of one of them contradict each other
-//! (`crates/assess/tests/contradictions.rs`, of which the gate draws a few).
+//! (`crates/assess/tests/suite/contradictions.rs`, of which the gate draws a few).
 
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,7 @@ pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let seeds = seeds(arguments)?;
     let mut test = Command::new("cargo");
     test.current_dir(root)
-        .args(["test", "--release", "-p", "fathom-assess", "--test", "contradictions"])
+        .args(["test", "--release", "-p", "fathom-assess", "--test", "suite", "contradictions::"])
         .env("FATHOM_VOLUMES", format!("{}..{}", seeds.start, seeds.end));
     let status = test.status().context("cannot run cargo")?;
     if !status.success() {

@@ -5,7 +5,7 @@
 
 #[path = "../../../benches/case.rs"]
 mod case;
-#[path = "../tests/plans/mod.rs"]
+#[path = "../tests/suite/plans.rs"]
 mod plans;
 mod volumes;
 

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout)] // The result goes to standard output.
 
-#[path = "../tests/plans/mod.rs"]
+#[path = "../tests/suite/plans.rs"]
 mod plans;
 mod volumes;
 
