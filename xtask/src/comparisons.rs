@@ -2,9 +2,10 @@
 //! often verdicts are right, over many tries. The tests are those of the gate, which makes a few.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, bail};
+
+use crate::process::run_tests;
 
 /// Tries of each kind in a full campaign.
 const USUAL_TRIES: u64 = 1000;
@@ -26,20 +27,7 @@ fn tries(arguments: &[&str]) -> anyhow::Result<u64> {
 /// Runs the campaign.
 pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let tries = tries(arguments)?;
-    for test in TESTS {
-        let mut command = Command::new("cargo");
-        command
-            .current_dir(root)
-            .args(["test", "--release"])
-            .args(test)
-            .args(["--", "--nocapture"])
-            .env("FATHOM_TRIES", tries.to_string());
-        let status = command.status().context("cannot run cargo")?;
-        if !status.success() {
-            bail!("{} fails: see above", test.join(" "));
-        }
-    }
-    Ok(())
+    TESTS.iter().try_for_each(|test| run_tests(root, test, ("FATHOM_TRIES", &tries.to_string())))
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //! (`crates/assess/tests/suite/contradictions.rs`, of which the gate draws a few).
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, bail};
+
+use crate::process::run_tests;
 
 /// Volumes of a full campaign.
 const USUAL_VOLUMES: u64 = 300;
@@ -29,15 +30,9 @@ fn seeds(arguments: &[&str]) -> anyhow::Result<std::ops::Range<u64>> {
 /// Runs the campaign.
 pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let seeds = seeds(arguments)?;
-    let mut test = Command::new("cargo");
-    test.current_dir(root)
-        .args(["test", "--release", "-p", "fathom-assess", "--test", "suite", "contradictions::"])
-        .env("FATHOM_VOLUMES", format!("{}..{}", seeds.start, seeds.end));
-    let status = test.status().context("cannot run cargo")?;
-    if !status.success() {
-        bail!("runs contradict each other: see above");
-    }
-    Ok(())
+    let which = ["-p", "fathom-assess", "--test", "suite", "contradictions::"];
+    run_tests(root, &which, ("FATHOM_VOLUMES", &format!("{}..{}", seeds.start, seeds.end)))
+        .context("runs contradict each other")
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Programs that are run to their end.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
+
+use crate::gate::cargo_command;
 
 /// Runs `command` and returns what it printed, trimmed. Fails with its messages if it does.
 pub fn output(command: &mut Command) -> anyhow::Result<String> {
@@ -25,6 +28,20 @@ pub fn watch(command: &mut Command) -> anyhow::Result<()> {
     let status = command.stdin(Stdio::null()).status().with_context(|| format!("cannot run {command:?}"))?;
     ensure!(status.success(), "{command:?} failed ({status}): its messages are above");
     Ok(())
+}
+
+/// Runs the tests that `which` names to cargo, in the profile of the release and with a variable set, with their messages on the
+/// terminal. Fails if one of them does, or if there are none: a filter that matches nothing is no success.
+pub fn run_tests(root: &Path, which: &[&str], (variable, value): (&str, &str)) -> anyhow::Result<()> {
+    let command = |argument: &str| {
+        let mut command = cargo_command(root, &["test", "--release"]);
+        command.args(which).args(["--", argument]).env(variable, value);
+        command
+    };
+    let list = output(&mut command("--list"))?;
+    let names_some = list.lines().any(|line| line.ends_with(": test"));
+    ensure!(names_some, "`cargo test {}` names no test", which.join(" "));
+    watch(&mut command("--nocapture"))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The range that sums leave, in virtual time: the tests of the gate, which draw a few loads and volumes.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, bail};
+
+use crate::process::run_tests;
 
 /// Loads of a full campaign.
 const USUAL_LOADS: u64 = 300;
@@ -21,15 +22,8 @@ fn loads(arguments: &[&str]) -> anyhow::Result<u64> {
 /// Runs the campaign.
 pub fn campaign(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let loads = loads(arguments)?;
-    let mut test = Command::new("cargo");
-    test.current_dir(root)
-        .args(["test", "--release", "-p", "fathom-predict", "--lib", TEST, "--", "--nocapture"])
-        .env("FATHOM_LOADS", loads.to_string());
-    let status = test.status().context("cannot run cargo")?;
-    if !status.success() {
-        bail!("the truth lies outside of too many ranges: see above");
-    }
-    Ok(())
+    run_tests(root, &["-p", "fathom-predict", "--lib", TEST], ("FATHOM_LOADS", &loads.to_string()))
+        .context("the truth lies outside of too many ranges")
 }
 
 #[cfg(test)]
