@@ -24,7 +24,7 @@ fn requests_are_traced_after(prepare: &str, has_tracefs: bool) {
     ended.assert_code(0);
     let seen: Value = serde_json::from_str(&ended.stdout).expect("one interval of one device");
     assert!(seen["requests"].is_object(), "{ended}");
-    // Of these kinds alone: a mount of another test leaves this list too when its directory is removed.
+    // Other mounts are left out: that of another test disappears here too when its directory is removed.
     let [before, after] = ["before", "after"].map(|name| {
         let mounted = std::fs::read_to_string(home.path().join(name));
         let mounted = mounted.expect("the script has written what is mounted");
