@@ -9,6 +9,11 @@ pub fn test_name() -> String {
     std::thread::current().name().unwrap_or("test").to_owned()
 }
 
+/// Whether tests run in their whole length, of which the gate runs a part (`cargo xtask campaign long-tests`).
+pub fn is_long() -> bool {
+    std::env::var_os("FATHOM_LONG_TESTS").is_some()
+}
+
 /// Says on stderr that `test` failed and is tried again, and why.
 pub fn retried(test: &str, why: &str) {
     tell("FATHOM_TEST_RETRIES", &format!("RETRIED {test}: {why}"));

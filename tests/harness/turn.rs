@@ -25,18 +25,25 @@ impl Kind {
         match self {
             Kind::Alone => 1,
             // Each takes a few percent of one processor; more of them would wake later than their devices answer.
-            Kind::Capped => 5,
+            Kind::Capped => 7,
             // Most wait for a device or for a second to pass.
             Kind::Loading => 6,
         }
     }
 }
 
+/// Where a test enters the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    First,
+    Last,
+}
+
 /// Held by a test whose numbers depend on the disk or the processors that all tests share, or that changes or counts
 /// something of the whole machine (a kernel's switch, its traces): it runs by itself. A test that failed while holding it
 /// does not fail the others.
 pub fn measuring_alone() -> Turn {
-    Turn::of(Kind::Alone)
+    Turn::of(Kind::Alone, Place::Last)
 }
 
 /// For a test that measures its own device, in memory and capped far below the limits of the machine (a throttled
@@ -44,13 +51,18 @@ pub fn measuring_alone() -> Turn {
 /// asserts nothing that its neighbours' few requests could move: no time of a processor, no latency to less than a ms,
 /// no counter of the whole machine. It runs only with others of its kind.
 pub fn measuring_capped() -> Turn {
-    Turn::of(Kind::Capped)
+    Turn::of(Kind::Capped, Place::Last)
+}
+
+/// As [`measuring_capped`], before all others of its kind: for the longest, which would else keep the rest waiting for it.
+pub fn measuring_capped_first() -> Turn {
+    Turn::of(Kind::Capped, Place::First)
 }
 
 /// For a test that asserts no number that depends on the load of the machine: it may load the machine, and runs with
 /// others of its like only.
 pub fn loading() -> Turn {
-    Turn::of(Kind::Loading)
+    Turn::of(Kind::Loading, Place::Last)
 }
 
 /// A test's turn; over on drop. It stays in the thread that asked for it.
@@ -67,9 +79,9 @@ thread_local! {
 }
 
 impl Turn {
-    fn of(kind: Kind) -> Self {
+    fn of(kind: Kind, place: Place) -> Self {
         assert!(!HELD.replace(true), "a test that asks for a second turn would wait for itself");
-        TURNS.wait(kind);
+        TURNS.wait(kind, place);
         Turn { kind, began: now(), _of_this_thread: PhantomData }
     }
 }
@@ -107,9 +119,9 @@ struct Turns {
 }
 
 impl Turns {
-    fn wait(&self, kind: Kind) {
+    fn wait(&self, kind: Kind, place: Place) {
         let mut queue = self.locked();
-        let ticket = queue.ask(kind);
+        let ticket = queue.ask(kind, place);
         while !queue.is_let_in(ticket) {
             queue = self.moved.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
@@ -130,7 +142,7 @@ impl Turns {
 struct Queue {
     /// Those that run; all of one kind.
     running: Vec<Kind>,
-    /// Those that wait, in the order in which they asked.
+    /// Those that wait, in the order in which they asked but for those that asked to be first.
     waiting: Vec<(u64, Kind)>,
     next_ticket: u64,
 }
@@ -141,10 +153,11 @@ impl Queue {
     }
 
     /// Requests a turn; the ticket later shows whether it has begun.
-    fn ask(&mut self, kind: Kind) -> u64 {
+    fn ask(&mut self, kind: Kind, place: Place) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.waiting.push((ticket, kind));
+        let index = if place == Place::First { 0 } else { self.waiting.len() };
+        self.waiting.insert(index, (ticket, kind));
         self.let_in();
         ticket
     }
@@ -174,7 +187,7 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// Plays `script`, where `a`, `c` and `l` ask for a turn of their kind and `.` ends one of the running kind; says who
+    /// Plays `script`, where `a`, `c` and `l` ask for a turn of their kind, `C` for the first one, and `.` ends one of the running kind; says who
     /// ran after each step.
     fn played(script: &str) -> Vec<String> {
         let mut queue = Queue::new();
@@ -188,9 +201,10 @@ mod tests {
         };
         let step = |asked| {
             match asked {
-                'a' => drop(queue.ask(Kind::Alone)),
-                'c' => drop(queue.ask(Kind::Capped)),
-                'l' => drop(queue.ask(Kind::Loading)),
+                'a' => drop(queue.ask(Kind::Alone, Place::Last)),
+                'c' => drop(queue.ask(Kind::Capped, Place::Last)),
+                'C' => drop(queue.ask(Kind::Capped, Place::First)),
+                'l' => drop(queue.ask(Kind::Loading, Place::Last)),
                 _ => queue.end(queue.running[0]),
             }
             word(&queue)
@@ -202,10 +216,12 @@ mod tests {
     fn kinds_of_turns_never_overlap() {
         let check = |script, expected: &[&str]| assert_eq!(played(script), expected, "{script}");
         check("aa..", &["a", "a", "a", ""]);
-        check("cccccc.", &["c", "cc", "ccc", "cccc", "ccccc", "ccccc", "ccccc"]);
+        check("cccccccc.", &["c", "cc", "ccc", "cccc", "ccccc", "cccccc", "ccccccc", "ccccccc", "ccccccc"]);
         check("lllllll.", &["l", "ll", "lll", "llll", "lllll", "llllll", "llllll", "llllll"]);
         // Who comes later joins its kind, past one that waits for another.
         check("cac..", &["c", "c", "cc", "c", "a"]);
+        // One that asks to be first passes those that wait.
+        check("lacC....", &["l", "l", "l", "l", "cc", "c", "a", ""]);
         // The longest-waiting test decides the next kind.
         check("alclc....", &["a", "a", "a", "a", "a", "ll", "l", "cc", "c"]);
     }
@@ -218,7 +234,7 @@ mod tests {
                 .map(|place| [Kind::Alone, Kind::Capped, Kind::Loading][order / 3_usize.pow(place) % 3])
                 .collect();
             let mut queue = Queue::new();
-            let tickets: Vec<u64> = kinds.iter().map(|&kind| queue.ask(kind)).collect();
+            let tickets: Vec<u64> = kinds.iter().map(|&kind| queue.ask(kind, Place::Last)).collect();
             for _ in &kinds {
                 let kind = *queue.running.first().expect("somebody runs as long as somebody waits");
                 assert!(
@@ -238,7 +254,7 @@ mod tests {
             for kind in [Kind::Alone, Kind::Loading, Kind::Capped].repeat(20) {
                 let (turns, ran) = (&turns, &ran);
                 scope.spawn(move || {
-                    turns.wait(kind);
+                    turns.wait(kind, Place::Last);
                     ran.lock().expect("nobody failed").push(kind);
                     turns.end(kind);
                 });

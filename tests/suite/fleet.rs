@@ -104,7 +104,7 @@ fn a_host_that_fails_ends_the_job_and_the_other_records_are_kept() {
             let directory = scratch();
             let out = directory.path().join("out");
             let options = format!(
-                "--fleet --fleet-out={} --fleet-prepare=20s --fleet-grace=1s --time_based --runtime=20 --rate_iops=400 \
+                "--fleet --fleet-out={} --fleet-prepare=20s --fleet-grace=1s --time_based --runtime=8 --rate_iops=50 \
                  --filename=data-${{fathom_RANK}}",
                 out.display()
             );

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fathom_tests::{LoopDevice, Program, fathom, loading, must_run, need, run, scratch, wait_for};
+use fathom_tests::{LoopDevice, Program, fathom, is_long, loading, must_run, need, run, scratch, wait_for};
 use rustix::process::Signal;
 
 const MIB: u64 = 1 << 20;
@@ -50,7 +50,7 @@ fn disturb(link: &Path, free: &Path, protected: &Path, point: &Path, is_over: &A
 fn nothing_reaches_a_protected_device_while_links_and_mounts_change() {
     need!(root, tool "losetup", tool "mkfs.ext4", tool "mount");
     let _loading = loading();
-    const RUNS: usize = 200;
+    let runs = if is_long() { 1000 } else { 100 };
     let (free, protected) = (LoopDevice::new(32 * MIB), LoopDevice::new(32 * MIB));
     let (home, directory, point) = (scratch(), scratch(), scratch());
     ext4(protected.path());
@@ -63,7 +63,7 @@ fn nothing_reaches_a_protected_device_while_links_and_mounts_change() {
         let thread = scope.spawn(|| {
             disturb(&link, free.path(), protected.path(), point.path(), &is_over);
         });
-        for number in 0..RUNS {
+        for number in 0..runs {
             let mut command = fathom(home.path());
             if number % 25 == 0 {
                 // Consent for the free device does not extend to what the link leads to.

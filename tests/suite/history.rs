@@ -7,7 +7,7 @@ use fathom_tests::{
 };
 use serde_json::Value;
 
-use crate::ours::steadily;
+use crate::ours::{filename, steadily};
 
 const MIB: u64 = 1 << 20;
 /// Runs before the cap changes, and after it.
@@ -16,13 +16,21 @@ const RUNS: usize = 8;
 /// One run of random reads, kept in the history of `home`.
 fn keep(throttle: &Throttle, device: &Path, home: &Path) {
     let mut command = fathom_under(throttle, home);
-    command.args(["bench", "--quick", "--only=rand-read", "--runtime=2s", "--size=64m", "--json"]);
-    run(command.arg(device)).assert_code(0);
+    command.args([
+        "fio",
+        "--keep",
+        "--name=rand-read",
+        "--rw=randread",
+        "--bs=4k",
+        "--direct=1",
+        "--iodepth=8",
+    ]);
+    command.args(["--ioengine=libaio", "--time_based", "--runtime=1"]).arg(filename(device));
+    run(&mut command).assert_code(0);
 }
 
 fn trend(home: &Path) -> Value {
-    let ended =
-        run(fathom(home).args(["history", "trend", "rand-read.read.iops", "--by", "device", "--json"]));
+    let ended = run(fathom(home).args(["history", "trend", "fio.read.iops", "--by", "device", "--json"]));
     ended.assert_code(0);
     ended.document()["series"][0].clone()
 }

@@ -150,7 +150,7 @@ fn three_formats_of_one_run_import_to_the_same_figures() {
     const AT_A_TIME: usize = 4;
     let _turn = loading();
     need!(tool "fio");
-    let timed = JOBS.iter().map(|job| format!("{job} --time_based --runtime=1"));
+    let timed = JOBS.iter().map(|job| format!("{job} --time_based --runtime=400ms"));
     let jobs: Vec<String> = timed.chain(AMOUNTS.iter().map(|job| (*job).to_owned())).collect();
     let jobs = &jobs;
     let all: Vec<String> = std::thread::scope(|scope| {

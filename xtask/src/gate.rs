@@ -117,21 +117,14 @@ impl Gate {
 
     fn test_devices(&mut self, programs: &TestPrograms, notes: &NoteFiles) -> anyhow::Result<()> {
         let suite = programs.find(DEVICE_TESTS)?;
-        let command = |arguments: &[&str]| {
-            let mut command = programs.command(suite);
-            notes.tell(command.arg("--format=pretty").args(arguments));
-            command
-        };
-        let alone = |name: &str| command(&["--exact", name]);
-        let failed_first = self.step("device tests", || {
+        let mut command = programs.command(suite);
+        notes.tell(command.args(["--format=pretty", ALL_AT_ONCE]));
+        self.step("device tests", || {
             #[expect(clippy::disallowed_methods, reason = "the rule is for what users run")]
             let out = std::io::stdout();
-            let failed_first = device_tests::run(&mut command(&[ALL_AT_ONCE]), alone, &mut out.lock())?;
-            Ok((String::new(), failed_first))
-        })?;
-        self.retried
-            .extend(failed_first.iter().map(|name| format!("{name}: failed beside others, passed alone")));
-        Ok(())
+            device_tests::run(&mut command, &mut out.lock())?;
+            Ok((String::new(), ()))
+        })
     }
 
     /// The last lines: skips and retries, the time of each step, the slowest tests, and the verdict.

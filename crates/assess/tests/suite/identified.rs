@@ -195,14 +195,21 @@ fn on_two_threads(
     all
 }
 
+/// Seeds without optimisation, which makes them slow, in the gate, and in the campaign of long tests.
+fn count(unoptimised: u64, gate: u64, long: u64) -> u64 {
+    match std::env::var_os("FATHOM_LONG_TESTS") {
+        Some(_) => long,
+        None if cfg!(debug_assertions) => unoptimised,
+        None => gate,
+    }
+}
+
 #[test]
 fn truth_of_volumes_drawn_at_random() {
     let seeds = std::env::var("SEEDS").ok();
     let seeds: Vec<u64> = match &seeds {
         Some(seeds) => seeds.split(',').map(|seed| seed.parse().unwrap()).collect(),
-        // As users run it; without optimisation it would take minutes.
-        None if cfg!(debug_assertions) => (0..4).collect(),
-        None => (0..200).collect(),
+        None => (0..count(4, 60, 200)).collect(),
     };
     hold(&seeds, identified);
 }
@@ -212,15 +219,14 @@ fn truth_of_devices_that_take_seconds_for_a_rate() {
     let seeds = std::env::var("DEVICES").ok();
     let seeds: Vec<u64> = match &seeds {
         Some(seeds) => seeds.split(',').map(|seed| seed.parse().unwrap()).collect(),
-        None if cfg!(debug_assertions) => (0..8).collect(),
-        None => (0..100).collect(),
+        None => (0..count(8, 30, 100)).collect(),
     };
     hold(&seeds, identified_slowly);
 }
 
 #[test]
 fn bounds_from_a_budget_that_ended_early_hold() {
-    let seeds: Vec<u64> = if cfg!(debug_assertions) { (0..6).collect() } else { (0..300).collect() };
+    let seeds: Vec<u64> = (0..count(6, 100, 300)).collect();
     let verdicts: Vec<Judged> = on_two_threads(&seeds, identified_in_haste)
         .into_iter()
         .flat_map(|(_, (_, verdicts))| verdicts)
