@@ -76,7 +76,7 @@ fn a_cap_on_each() -> Result<(), String> {
     let device = LoopDevice::in_memory(64 * MIB);
     let cap = Cap { read_iops: Some(900), write_iops: Some(500), ..Cap::default() };
     let destroy = format!("--destroy-data={}", device.path().display());
-    let document = identified(&device, &cap, &["--budget=60s", &destroy])?;
+    let document = identified(&device, &cap, &["--budget=80s", &destroy])?;
     within("reads", number(&document, "/iops/read/value")?, 900.0, 5.0)?;
     within("writes", number(&document, "/iops/write/value")?, 500.0, 5.0)?;
     if document["shares_limits"] != false {

@@ -14,6 +14,8 @@ use crate::{device_tests, instructions, packages, readers, tidy};
 const ALL_AT_ONCE: &str = "--test-threads=1000";
 /// The device tests: a program of this package, and its name.
 const DEVICE_TESTS: (&str, &str) = ("fathom-tests", "suite");
+/// Those of the command line, likewise.
+const COMMAND_LINE_TESTS: (&str, &str) = ("fathom", "cli");
 
 /// What a run of the gate has to tell at its end.
 struct Gate {
@@ -45,7 +47,9 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         gate.step("packages", || Ok((installed.join().expect("no thread panics")?, ())))?;
         gate.count_instructions(root)?;
         times = gate.step("unit and crate tests", || {
-            let tests = programs.tests.iter().filter(|test| !test.is(DEVICE_TESTS)).collect();
+            let mut tests: Vec<_> = programs.tests.iter().filter(|test| !test.is(DEVICE_TESTS)).collect();
+            // The longest first: at the end nothing would run beside it.
+            tests.sort_by_key(|test| !test.is(COMMAND_LINE_TESTS));
             let (times, count) = programs.run_all(tests, |command| _ = notes.tell(command))?;
             Ok((format!("{count} tests"), times))
         })?;

@@ -15,7 +15,7 @@ use crate::gate::cargo_command;
 
 /// Programs at a time, each on so many threads: some tests wait, for other programs or for time to pass.
 const AT_A_TIME: usize = 2;
-const THREADS: &str = "--test-threads=3";
+const THREADS: &str = "--test-threads=4";
 
 /// A program of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]

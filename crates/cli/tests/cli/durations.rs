@@ -16,7 +16,7 @@ fn bench(target: &str, extra: &[&str]) -> Value {
 fn a_burst_is_never_called_sustained() {
     for (target, extra, label, sustained, seconds) in [
         ("sim:aws-gp2-2016?size=50GiB", &["--runtime", "10s"][..], "burst", 150.0, Some(1895)),
-        ("sim:aws-gp2-2016?size=50GiB", &["--runtime", "5m"], "burst", 150.0, Some(1895)),
+        ("sim:aws-gp2-2016?size=50GiB", &["--runtime", "1m"], "burst", 150.0, Some(1895)),
         (
             "sim:aws-gp2-2016?size=50GiB",
             &["--until-steady", "--only", "randread"],

@@ -203,8 +203,9 @@ fn null(depth: DepthPlan) -> Box<dyn Engine> {
 #[test]
 fn every_request_is_counted_once_at_depth_1() {
     let depth = DepthPlan::new(1);
-    let tally = audit(depth, AUDITED, null(depth));
-    assert_eq!(tally.whole, AUDITED);
+    let requests = AUDITED / 10;
+    let tally = audit(depth, requests, null(depth));
+    assert_eq!(tally.whole, requests);
 }
 
 #[test]
@@ -218,7 +219,7 @@ fn every_request_is_counted_once_at_depth_64() {
 fn every_request_is_counted_once_in_odd_batches() {
     for depth in depths().into_iter().skip(1) {
         // Not a multiple of any batch.
-        let blocks = AUDITED / 10 + 1;
+        let blocks = AUDITED / 20 + 1;
         assert_eq!(audit(depth, blocks, null(depth)).whole, blocks);
         let unruly = RandomOrderEngine { rng: Rng::new(7), accepted: VecDeque::new(), sent: Vec::new() };
         let tally = audit(depth, blocks, Box::new(unruly));
