@@ -9,11 +9,12 @@ use crate::process::run_tests;
 /// What tells a test to run in its whole length.
 const VARIABLE: (&str, &str) = ("FATHOM_LONG_TESTS", "1");
 /// The tests.
-const TESTS: [&[&str]; 5] = [
+const TESTS: [&[&str]; 6] = [
     &["-p", "fathom-assess", "--test", "suite", "identified::"],
     &["-p", "fathom-assess", "--test", "suite", "catalogued::"],
     &["-p", "fathom-tests", "--test", "suite", "against::"],
     &["-p", "fathom-tests", "--test", "suite", "guard_race::"],
+    &["-p", "fathom-tests", "--test", "suite", "identify::"],
     &["-p", "fathom-tests", "--test", "suite", "verify::"],
 ];
 
