@@ -181,7 +181,7 @@ fn no_file_is_created_among_device_nodes() {
 
 #[test]
 fn images_opened_by_other_processes_are_reported() {
-    need!(root, tool "losetup");
+    need!(root, tool "losetup", tool "python3");
     let _loading = loading();
     let (directory, home) = (scratch(), scratch());
     let image = image(directory.path(), "image");
@@ -213,6 +213,20 @@ fn images_opened_by_other_processes_are_reported() {
     attempt(&bench).assert_code(1).assert_told(&["refusing to write to", "open for writing"]);
     drop(writer);
     attempt(&bench).assert_code(0);
+    // Mapped, with no descriptor left.
+    let mapper = start(
+        "exec python3 -c '
+import ctypes, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+c = ctypes.CDLL(None)
+c.mmap.restype = ctypes.c_void_p
+assert c.mmap(None, ctypes.c_size_t(4096), 3, 1, file, ctypes.c_long(0)) not in (None, 2**64 - 1)
+os.close(file)
+print(\"ready\", flush=True)
+sys.stdin.readline()' \"$0\"",
+    );
+    attempt(&bench).assert_code(1).assert_told(&["refusing to write to", "open for writing"]);
+    drop(mapper);
     // Locked, as the owner of a running machine's image has it: neither writes.
     let owner = start("exec 8< \"$0\"; flock --shared 8; echo ready; read -r _");
     attempt(&fio).assert_code(1).assert_told(&["holds a lock on"]);

@@ -21,8 +21,8 @@ pub(super) struct DataOwner {
     pub locks: bool,
 }
 
-/// The other processes that have one of `shared` open for writing or locked. Descriptors of processes that this user
-/// may not inspect are not detected.
+/// The other processes that have one of `shared` open for writing, mapped for writing or locked. Those of processes that this
+/// user may not inspect are not detected.
 pub(super) fn owners(root: &SysRoot, shared: &[TargetIdentity]) -> Vec<DataOwner> {
     let own = std::process::id();
     let mut found: Vec<DataOwner> = Vec::new();
@@ -39,8 +39,36 @@ pub(super) fn owners(root: &SysRoot, shared: &[TargetIdentity]) -> Vec<DataOwner
                 found.push(DataOwner { of, process: process_of(root, id), writes, locks });
             }
         }
+        // A mapping outlives its descriptor.
+        for of in mapped(root, id).filter(|of| shared.contains(of)) {
+            if !found.iter().any(|owner| (owner.of, owner.process.id, owner.writes) == (of, id, true)) {
+                found.push(DataOwner { of, process: process_of(root, id), writes: true, locks: false });
+            }
+        }
     }
     found
+}
+
+/// What process `id` has mapped shared and writable.
+fn mapped(root: &SysRoot, id: u32) -> impl Iterator<Item = TargetIdentity> {
+    let maps = root.text(format!("/proc/{id}/maps")).unwrap_or_default();
+    let mappings: Vec<(String, TargetIdentity)> = maps.lines().filter_map(shared_mapping).collect();
+    mappings.into_iter().map(move |(range, of)| {
+        // The link leads to the object itself, and only root may follow it: a device has another identity than its node, and
+        // some file systems have another device in their listings.
+        leads_to(&root.path(format!("/proc/{id}/map_files/{range}"))).unwrap_or(of)
+    })
+}
+
+/// The addresses and the file of a line of `maps` such as `7f0c-7f0d rw-s 00000000 08:01 131   /srv/image`, if it is shared and writable.
+fn shared_mapping(line: &str) -> Option<(String, TargetIdentity)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (range, rights, _offset) = (fields.next()?, fields.next()?.as_bytes(), fields.next()?);
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let inode: u64 = fields.next()?.parse().ok()?;
+    let is_writing = rights.get(1) == Some(&b'w') && rights.get(3) == Some(&b's') && inode != 0;
+    let number = |text| u32::from_str_radix(text, 16).ok();
+    is_writing.then_some((range.to_owned(), TargetIdentity::File(number(major)?, number(minor)?, inode)))
 }
 
 /// The target of a descriptor.
@@ -150,6 +178,19 @@ mod tests {
         check("FLOCK", true, false);
         check("LEASE", false, false);
         assert!(!shows_lock("pos:\t0\nflags:\t02\n", TargetIdentity::Device(8, 1)));
+    }
+
+    #[test]
+    fn shared_and_writable_mappings_are_read() {
+        let check = |line: &str, expected: Option<TargetIdentity>| {
+            assert_eq!(shared_mapping(line).map(|(_, of)| of), expected, "{line}");
+        };
+        let file = TargetIdentity::File(0xfd, 1, 131);
+        check("7f0c00000000-7f0c00001000 rw-s 00000000 fd:01 131    /a b", Some(file));
+        check("7f0c00000000-7f0c00001000 rw-p 00000000 fd:01 131    /a", None);
+        check("7f0c00000000-7f0c00001000 r--s 00000000 fd:01 131    /a", None);
+        check("7f0c00000000-7f0c00001000 rw-s 00000000 00:00 0 ", None);
+        check("broken", None);
     }
 
     #[test]
