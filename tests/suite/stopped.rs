@@ -73,13 +73,19 @@ macro_rules! fio_sim {
 
 use Witness::{Full, Moved, Said, Thread, Worked};
 
-const FIO: [Case; 13] = [
+const FIO: [Case; 15] = [
     (fio!("--startdelay=9h"), Thread("waits"), 128),
     (fio!("--ramp_time=9h"), Thread("waits"), 128),
     (fio!("--thinktime=9h"), Thread("waits"), 128),
     (fio!("--rate_iops=1"), Thread("waits"), 128),
     (fio!("--rate=1", "--iodepth=8", "--ioengine=libaio"), Thread("waits"), 128),
     (fio!("--ioengine=null", "--thinktime=1h"), Thread("waits"), 128),
+    (fio!("--ioengine=null", "--exec_prerun=sleep 9h"), Thread("waits"), 128),
+    (
+        &["fio", "--name=waits", "--ioengine=null", "--size=1m", "--exec_postrun=sleep 9h"],
+        Thread("waits"),
+        128,
+    ),
     (&["fio", "--name=a", "--filename=f", "--size=3g", "--rw=read", "--direct=1"], Moved(8 * MIB), 128),
     (&["fio", "-"], Thread("signals"), 128),
     (fio_sim!("bandwidth=1GiB", "--rw=trim", "--runtime=100d"), Worked, 128),

@@ -12,7 +12,7 @@ use fathom_sys::files::{CATALOGUE, Input, PathRefusal, TRACE, make_private_direc
 use crate::AssessError;
 
 /// The file of the prices.
-const PRICES: Input = Input { noun: "price file", ..CATALOGUE };
+const PRICES: Input = Input { noun: "price file", is_state: true, ..CATALOGUE };
 /// A price list of a provider; that of all regions of AWS has several GB.
 const PRICE_LIST: Input = Input { noun: "price list", ..TRACE };
 /// Mode of the file: prices may be those of a contract.

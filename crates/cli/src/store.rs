@@ -12,6 +12,7 @@ use fathom_history::{
 use fathom_record::{ActivityKind, RunHeader, RunRecord, TestRecord};
 use fathom_report::formats::Format;
 use fathom_report::{Style, TextWriter};
+use fathom_sys::files::keep_history;
 
 use crate::commands::format_arguments::FormatArguments;
 use crate::commands::run_arguments::KeepArguments;
@@ -33,7 +34,10 @@ pub fn named(flag: Option<Location>) -> Option<Location> {
 
 /// The history to use: the one named, else the user's own.
 pub fn location(flag: Option<Location>) -> Option<Location> {
-    named(flag).or_else(|| default_path(variable).map(Location::File))
+    let found = named(flag).or_else(|| default_path(variable).map(Location::File));
+    // Whatever the command writes before it opens the history must leave that alone.
+    found.as_ref().and_then(Location::file).into_iter().for_each(keep_history);
+    found
 }
 
 /// The history to read.

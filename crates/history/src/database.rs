@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fathom_sys::files::HISTORY_OWNER;
 use fathom_sys::libpq::PqRows;
 
 use crate::error::Failure;
@@ -23,7 +24,7 @@ pub use sqlite::hurry;
 pub(crate) use sqlite::{Access, is_in_a_hurry};
 
 /// `fthm`, in every history, to distinguish it from other databases.
-pub(crate) const APPLICATION_ID: i32 = 0x6674_686d;
+pub(crate) const APPLICATION_ID: i32 = i32::from_be_bytes(HISTORY_OWNER);
 
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

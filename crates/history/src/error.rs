@@ -8,13 +8,17 @@ use fathom_sys::files::{InputError, PathRefusal};
 use fathom_sys::libpq::LOADS_LIBRARIES;
 use rusqlite::ErrorCode;
 
-use crate::{Location, RunId};
+use crate::{Location, OtherName, RunId};
 
 /// The remedy where the client library of a server cannot be loaded.
 const NO_CLIENT_HINT: &str = match LOADS_LIBRARIES {
     true => "install libpq (Debian and Ubuntu: libpq5; Fedora and RHEL: libpq; Arch: postgresql-libs)",
     false => "use a fathom that loads libraries: from a package, or built with cargo install",
 };
+
+/// The remedy where the history has gone from its place.
+const DISPLACED_HINT: &str =
+    "`fathom history import` adds the record to a history; move one only while nothing uses it";
 
 /// The error of a database.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,6 +104,20 @@ pub enum Error {
     Missing {
         /// The path given for the history.
         path: PathBuf,
+    },
+    /// The file has further names, by which another process may use it unseen.
+    #[error("history {}: {name}", path.display())]
+    OtherNames {
+        /// The path given for the history.
+        path: PathBuf,
+        /// By what.
+        name: OtherName,
+    },
+    /// Its name leads elsewhere now, so that what was written cannot be found.
+    #[error("history {at}: was removed, moved or replaced while it was in use")]
+    Displaced {
+        /// The history.
+        at: Location,
     },
     /// A file or directory could not be inspected, created or written.
     #[error("cannot {action} {}", path.display())]
@@ -284,6 +302,8 @@ impl Error {
                 format!("give fathom a database of its own, without another schema named fathom; or {ANOTHER}")
             }
             Error::Foreign { .. } => ANOTHER.to_owned(),
+            Error::OtherNames { name, .. } => format!("{}; or {ANOTHER}", name.remedy()),
+            Error::Displaced { .. } => DISPLACED_HINT.to_owned(),
             Error::Missing { .. } | Error::Empty { .. } => {
                 format!("run `fathom bench`, which creates it; or {ANOTHER}")
             }

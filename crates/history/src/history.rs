@@ -13,10 +13,13 @@ use fathom_analysis::criterion::CriterionVerdict;
 use fathom_analysis::verdict::verdict;
 use fathom_record::{Finding, RecordError, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
 
+use fathom_sys::files::keep_history;
+
 use crate::columns::{count_test, insert_metrics, insert_run, set_header};
 use crate::database::{Access, Database, MORE, Mode, Row, Transaction};
 use crate::error::{Failure, listed};
-use crate::{Error, Location, place};
+use crate::place::{self, OpenFiles};
+use crate::{Error, Location};
 
 /// Number of a run in its history. Numbers ascend and are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +50,8 @@ const REMOVED_AT_ONCE: usize = 200;
 pub struct History {
     database: Database,
     location: Location,
+    /// Of a history in a file.
+    files: Option<OpenFiles>,
 }
 
 impl History {
@@ -83,7 +88,10 @@ impl History {
             Location::File(path) => Location::File(place::absolute(path)?),
             Location::Server(_) => location.clone(),
         };
-        Ok(History { database: Database::open(&location, access, patience)?, location })
+        location.file().into_iter().for_each(keep_history);
+        let database = Database::open(&location, access, patience)?;
+        let files = location.file().map(OpenFiles::at);
+        Ok(History { database, location, files })
     }
 
     /// Where it is: a server, or the absolute path of a file.
@@ -238,7 +246,8 @@ impl History {
         action: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        self.database.transaction(Mode::Write, work).map_err(|failure| self.failed(action, failure))
+        let value = self.database.transaction(Mode::Write, work);
+        self.in_place(action, value)
     }
 
     /// Runs `work` in a transaction that writes much.
@@ -247,7 +256,16 @@ impl History {
         action: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        self.database.transaction(Mode::Long, work).map_err(|failure| self.failed(action, failure))
+        let value = self.database.transaction(Mode::Long, work);
+        self.in_place(action, value)
+    }
+
+    /// The value of a transaction whose changes can be found again.
+    fn in_place<T>(&mut self, action: &'static str, value: Result<T, Failure>) -> Result<T, Error> {
+        if self.files.as_mut().is_none_or(OpenFiles::are_in_place) {
+            return value.map_err(|failure| self.failed(action, failure));
+        }
+        Err(Error::Displaced { at: self.location.clone() })
     }
 
     /// The same for an existing run.

@@ -29,7 +29,7 @@ pub use import::ImportedRun;
 pub use list::{Filter, Listing};
 pub use location::{Location, ServerUri, without_password};
 pub use notes::is_tag;
-pub use place::default_path;
+pub use place::{OtherName, default_path};
 pub use side_file::SideFile;
 pub use size::HistorySize;
 pub use store::{HistoryPath, Kept, Store, Warning};

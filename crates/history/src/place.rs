@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -44,7 +45,72 @@ pub(crate) fn resolve(path: &Path, access: PrivateAccess) -> Result<PathBuf, Err
         resolve_private_file(&beside, PrivateAccess::Existing)
             .map_err(|error| refused(&beside, access, error))?;
     }
-    Ok(found)
+    match other_name(&found) {
+        Some(name) => Err(Error::OtherNames { path: path.to_path_buf(), name }),
+        None => Ok(found),
+    }
+}
+
+/// By what the file at the real path `path` may have further names.
+///
+/// SQLite finds the log of the latest changes by the name of the database: under two names there are two logs, and the runs of one
+/// are lost.
+fn other_name(path: &Path) -> Option<OtherName> {
+    if fs::metadata(path).is_ok_and(|file| file.nlink() > 1) {
+        return Some(OtherName::HardLink);
+    }
+    let mounts = fs::read("/proc/self/mountinfo").ok()?;
+    mount_points(&mounts).any(|(point, _)| point == path).then_some(OtherName::Mount)
+}
+
+/// Why a file may be in use under a name that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OtherName {
+    /// It has several hard links.
+    #[error("has several names (hard links)")]
+    HardLink,
+    /// It is mounted by itself, as `-v FILE:FILE` of a container does.
+    #[error("is mounted as a single file")]
+    Mount,
+}
+
+impl OtherName {
+    /// How it gets one name.
+    pub(crate) const fn remedy(self) -> &'static str {
+        match self {
+            OtherName::HardLink => "remove the other names, or make a copy and use that",
+            OtherName::Mount => "mount the directory that it lies in",
+        }
+    }
+}
+
+/// The files of an open history.
+#[derive(Debug)]
+pub(crate) struct OpenFiles {
+    path: PathBuf,
+    database: Option<(u64, u64)>,
+    /// Once there is one.
+    log: Option<(u64, u64)>,
+}
+
+impl OpenFiles {
+    /// Those at the absolute `path`, which have just been opened.
+    pub(crate) fn at(path: &Path) -> OpenFiles {
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        OpenFiles { database: inode_at(&path), log: None, path }
+    }
+
+    /// Whether their names still lead to them, asked after each change: what is written to a removed file is lost.
+    pub(crate) fn are_in_place(&mut self) -> bool {
+        let log = inode_at(&with_suffix(&self.path, "-wal"));
+        let is_same_log = self.log.is_none() || self.log == log;
+        self.log = log;
+        is_same_log && self.database.is_some() && inode_at(&self.path) == self.database
+    }
+}
+
+fn inode_at(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 fn refused(path: &Path, access: PrivateAccess, source: io::Error) -> Error {
@@ -84,14 +150,18 @@ pub(crate) fn is_shared(path: &Path) -> bool {
 
 /// The type of the file system of `path`: the longest mount point above it, the last one if several match.
 fn file_system(mountinfo: &[u8], path: &Path) -> Option<String> {
-    let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(|line| {
+    let above = mount_points(mountinfo).filter(|(point, _)| path.starts_with(point));
+    above.max_by_key(|(point, _)| point.components().count()).map(|(_, kind)| kind)
+}
+
+/// Each mount point, and the type of what is mounted there.
+fn mount_points(mountinfo: &[u8]) -> impl Iterator<Item = (PathBuf, String)> {
+    mountinfo.split(|&byte| byte == b'\n').filter_map(|line| {
         let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
-        let point = unescape(fields.get(4)?);
         let dash = fields.iter().position(|&field| field == b"-")?;
         let kind = String::from_utf8_lossy(fields.get(dash + 1)?).into_owned();
-        path.starts_with(&point).then(|| (point.components().count(), kind))
-    });
-    mounts.max_by_key(|&(depth, _)| depth).map(|(_, kind)| kind)
+        Some((unescape(fields.get(4)?), kind))
+    })
 }
 
 /// Undoes the octal escapes of `/proc/self/mountinfo` (`\040` for a space).

@@ -6,6 +6,7 @@ use fathom_model::units::grouped;
 use fathom_sys::device::{
     Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle, TargetIdentity, unknown_data_on,
 };
+use fathom_sys::files::own_use;
 
 use crate::RunError;
 
@@ -104,7 +105,9 @@ pub fn admit(permit: &WritePermit, targets: &[Written<'_>]) -> Result<Vec<String
     let mut notes = Vec::new();
     for (target, is_new) in targets.iter().zip(new) {
         let path = target.handle.path();
-        let obstacles = survey.obstacles(target.handle).map_err(|error| unknown(path, &error))?;
+        let mut obstacles: Vec<Obstacle> =
+            own_use(target.handle).map(|what| Obstacle::OwnUse { what }).into_iter().collect();
+        obstacles.extend(survey.obstacles(target.handle).map_err(|error| unknown(path, &error))?);
         notes.extend(permit.judge(target, &obstacles)?);
         // Own commands state it in their plan, before they write.
         if is_new && !permit.own_command {

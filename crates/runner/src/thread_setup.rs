@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use fathom_engine::OpenFile;
 use fathom_model::plan::{HostPlan, MemoryMode, ThreadPlan, WriteHint};
 use fathom_sys::affinity::pin_current_thread;
+use fathom_sys::child::run_until;
 use fathom_sys::control_group::IoHierarchy;
 use fathom_sys::device::SysRoot;
 use fathom_sys::files::create_output;
@@ -16,6 +17,7 @@ use fathom_sys::priority::{NumaMode, set_group, set_io_priority, set_memory_poli
 use fathom_sys::thread::thread_id;
 use fathom_sys::transfer;
 
+use crate::stop::StopHandle;
 use crate::worker::WorkerSpec;
 
 /// Why a thread cannot begin.
@@ -30,8 +32,8 @@ fn failure(attempted: &str, error: &io::Error, hint: &'static str) -> SetupFailu
     SetupFailure { message, errno: error.raw_os_error(), hint }
 }
 
-/// Applies the plan of the thread to the calling thread.
-pub(crate) fn apply(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailure> {
+/// Applies the plan of the thread to the calling thread, and prepares its files.
+pub(crate) fn apply(spec: &WorkerSpec, files: &[OpenFile], stop: &StopHandle) -> Result<(), SetupFailure> {
     let ThreadPlan { nice, io_priority, cpu_nodes, memory, prerun, .. } = &spec.threads;
     let mut cpus = spec.cpus.clone();
     for &node in cpu_nodes {
@@ -73,7 +75,8 @@ pub(crate) fn apply(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFa
     }
     join_control_group(&spec.threads.host)?;
     act_as(&spec.threads.host, files)?;
-    prerun.as_deref().map_or(Ok(()), |command| run_command(&spec.name, "prerun", command))
+    prerun.as_deref().map_or(Ok(()), |command| run_command(&spec.name, "prerun", command, stop))?;
+    prepare_files(spec, files)
 }
 
 /// Joins the group that the session has made, unless the whole process has.
@@ -130,22 +133,22 @@ fn cpus_of_node(node: u32) -> Option<Vec<usize>> {
     Some(ranges.flat_map(|(first, last): (usize, usize)| first..=last).collect())
 }
 
-/// Runs a command of the job in a shell, with its output in a file, as fio does. Its exit status means nothing.
-fn run_command(job: &str, when: &str, command: &str) -> Result<(), SetupFailure> {
+/// Runs a command of the job in a shell, with its output in a file, as fio does, until the run is asked to end. Its exit status means
+/// nothing.
+fn run_command(job: &str, when: &str, command: &str, stop: &StopHandle) -> Result<(), SetupFailure> {
     let path = PathBuf::from(format!("{}.{when}.txt", job.replace('/', "_")));
     let hint = "check that the current directory can be written to";
     let opened = create_output(&path).and_then(|file| Ok((file.try_clone()?, file)));
     let (out, err) = opened.map_err(|error| failure(&format!("create {}", path.display()), &error, hint))?;
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(out).stderr(err);
-    shell
-        .status()
+    run_until(&mut shell, || stop.is_requested())
         .map_err(|error| failure(&format!("run the command of exec_{when}"), &error, "check /bin/sh"))?;
     Ok(())
 }
 
 /// Prepares the files of a worker: hints, and what is in the page cache at the start.
-pub(crate) fn prepare_files(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailure> {
+fn prepare_files(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailure> {
     let opened = || files.iter().filter_map(|open| open.file.as_deref());
     if let Some(hint) = spec.usage.write_hint {
         let life_time = match hint {
@@ -186,7 +189,7 @@ pub(crate) fn prepare_files(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(),
 }
 
 /// What follows the last request and is not part of the measurement.
-pub(crate) fn finish(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailure> {
+pub(crate) fn finish(spec: &WorkerSpec, files: &[OpenFile], stop: &StopHandle) -> Result<(), SetupFailure> {
     if spec.usage.fsync_on_close {
         for file in files.iter().filter_map(|open| open.file.as_deref()) {
             file.sync_all()
@@ -199,5 +202,8 @@ pub(crate) fn finish(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupF
                 .map_err(|error| failure("sync the file system of a file", &error, "check the device"))?;
         }
     }
-    spec.threads.postrun.as_deref().map_or(Ok(()), |command| run_command(&spec.name, "postrun", command))
+    spec.threads
+        .postrun
+        .as_deref()
+        .map_or(Ok(()), |command| run_command(&spec.name, "postrun", command, stop))
 }

@@ -8,6 +8,7 @@ mod output;
 mod path_walk;
 mod private;
 mod refusal;
+mod taken;
 
 pub use input::{
     CATALOGUE, COMPRESSED_LOG, EXPECTATIONS, HOST_LIST, IMPORT, Input, InputCause, InputError, JOB_FILE,
@@ -19,3 +20,4 @@ pub use private::{
     resolve_private_file, try_directory,
 };
 pub use refusal::PathRefusal;
+pub use taken::{HISTORY_OWNER, keep_history, own_use};

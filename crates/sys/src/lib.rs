@@ -5,6 +5,7 @@
 pub mod affinity;
 pub mod aio;
 pub mod buffer;
+pub mod child;
 pub mod clock;
 pub mod control_group;
 pub mod device;

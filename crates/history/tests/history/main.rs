@@ -8,6 +8,7 @@ mod fixture;
 mod import;
 mod migrations;
 mod mounts;
+mod names;
 mod processes;
 mod runs;
 mod servers;

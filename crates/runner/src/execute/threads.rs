@@ -242,8 +242,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
     let mut setup = spec.setup.clone();
     use_own_descriptor_table(&mut setup.files);
     let files = setup.files.clone();
-    let prepared = thread_setup::apply(spec, &files).and_then(|()| thread_setup::prepare_files(spec, &files));
-    if let Err(SetupFailure { message, errno, hint }) = prepared {
+    if let Err(SetupFailure { message, errno, hint }) = thread_setup::apply(spec, &files, &shared.stop.run) {
         return ended_early(&message, errno, Some(hint));
     }
     let _locked = match thread_setup::lock_memory(spec) {
@@ -276,7 +275,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
     }
     let mut end = worker.into_end();
     shared.exits.ended(spec.exit, end.failure.is_some());
-    if let Err(SetupFailure { message, errno, hint }) = thread_setup::finish(spec, &files) {
+    if let Err(SetupFailure { message, errno, hint }) = thread_setup::finish(spec, &files, &shared.stop.run) {
         let failure = WorkerFailure {
             errno: errno.unwrap_or(0),
             message,

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -58,6 +58,12 @@ pub struct TargetHandle {
     /// The inode that was opened; of a block device that of its node.
     inode: TargetIdentity,
     claim: OnceLock<File>,
+}
+
+impl AsFd for TargetHandle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 impl TargetHandle {

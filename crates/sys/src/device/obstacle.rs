@@ -58,6 +58,11 @@ pub enum Obstacle {
         /// Node of the device.
         device: PathBuf,
     },
+    /// This process itself keeps something there, or reads it.
+    OwnUse {
+        /// What, as a sentence.
+        what: String,
+    },
     /// Another process holds a lock on the target, as the owner of a disk image does.
     Locked {
         /// The locked object: the target, or something that shares its data.
@@ -124,6 +129,7 @@ impl Obstacle {
             | Obstacle::SwapInUse { .. }
             | Obstacle::BackingFile { .. }
             | Obstacle::UnknownBackingFile { .. }
+            | Obstacle::OwnUse { .. }
             | Obstacle::Locked { .. }
             | Obstacle::Busy { .. } => ObstacleClass::InUse,
             Obstacle::OpenForWriting { .. } => ObstacleClass::Shared,
@@ -162,6 +168,7 @@ impl fmt::Display for Obstacle {
                 let device = device.display();
                 write!(f, "the loop device {device} may have its data there: its file cannot be identified")
             }
+            Obstacle::OwnUse { what } => f.write_str(what),
             Obstacle::Busy { device } => {
                 let device = device.display();
                 write!(f, "the kernel holds {device} for another user (an exclusive open is refused)")

@@ -11,6 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use super::path_walk::duplicate;
 use super::refusal::kind_of;
+use super::taken;
 
 /// A kind of input and the most that one may hold.
 #[derive(Debug)]
@@ -25,13 +26,21 @@ pub struct Input {
     pub most_line_bytes: usize,
     /// Entries that are kept in memory, where it is read line by line.
     pub most_entries: usize,
+    /// Whether its reader may replace it. Of others no output takes the place.
+    pub is_state: bool,
 }
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 const fn whole(noun: &'static str, takes_stdin: bool, most_bytes: u64) -> Input {
-    Input { noun, takes_stdin, most_bytes, most_line_bytes: usize::MAX, most_entries: usize::MAX }
+    let (most_line_bytes, most_entries) = (usize::MAX, usize::MAX);
+    Input { noun, takes_stdin, most_bytes, most_line_bytes, most_entries, is_state: false }
+}
+
+/// What the program itself writes, and reads before it writes it anew.
+const fn state(noun: &'static str, most_bytes: u64) -> Input {
+    Input { is_state: true, ..whole(noun, false, most_bytes) }
 }
 
 // All limits in one place. Nesting is limited by the parsers: 80 deep in TOML, 128 in JSON; the lines and sections of
@@ -40,9 +49,9 @@ const fn whole(noun: &'static str, takes_stdin: bool, most_bytes: u64) -> Input 
 /// A job file of fio, each included file by itself.
 pub const JOB_FILE: Input = whole("job file", true, MIB);
 /// The state that a job with `verify` has saved.
-pub const VERIFY_STATE: Input = whole("verify state", false, 4 * MIB);
+pub const VERIFY_STATE: Input = state("verify state", 4 * MIB);
 /// A twin of a volume.
-pub const TWIN: Input = whole("twin", false, 16 * MIB);
+pub const TWIN: Input = state("twin", 16 * MIB);
 /// Volume types of the user's own.
 pub const CATALOGUE: Input = whole("catalogue", false, 4 * MIB);
 /// A suite of tests.
@@ -66,6 +75,7 @@ pub const TRACE: Input = Input {
     most_bytes: 64 * KIB * MIB,
     most_line_bytes: 16 << 10,
     most_entries: 16 << 20,
+    is_state: false,
 };
 
 /// A compressed log of fio's form, which is printed line by line; one of histograms has 1,792 numbers in a line.
@@ -228,7 +238,13 @@ impl Input {
         };
         match given {
             Some(number) => Ok(duplicate(number).map_err(InputCause::Io)?.into()),
-            None => open_regular(path),
+            None => {
+                let file = open_regular(path)?;
+                if !self.is_state {
+                    taken::keep_input(&file, self.noun);
+                }
+                Ok(file)
+            }
         }
     }
 

@@ -6,13 +6,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::device::{Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use super::path_walk::{DirectoryEntry, MissingDirectories, Walked, duplicate, walk, walk_to_directory};
 use super::refusal::{PathRefusal, kind_of};
+use super::taken;
 
 /// Retries of inspecting a path whose target changed meanwhile.
 const ATTEMPTS: usize = 8;
@@ -47,7 +47,7 @@ pub fn create_output(path: &Path) -> io::Result<File> {
 pub fn check_output(path: &Path) -> io::Result<()> {
     match walk(path, MissingDirectories::Refuse)? {
         Walked::Descriptor(number) => given(number).map(drop),
-        Walked::Entry(entry) => entry.found.map_or(Ok(()), |found| check_existing(&entry, &found)),
+        Walked::Entry(entry) => check_entry(&entry),
     }
 }
 
@@ -64,9 +64,7 @@ pub fn replace_output(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     if let Walked::Entry(entry) = walk(path, MissingDirectories::Refuse)? {
-        if let Some(found) = &entry.found {
-            check_existing(&entry, found)?;
-        }
+        check_entry(&entry)?;
         let mode = match &entry.found {
             None => Some(mode),
             Some(found) => is_ours_alone(found).then_some(found.st_mode & 0o777),
@@ -111,13 +109,13 @@ pub(super) fn create_entry(entry: &DirectoryEntry, mode: Mode) -> io::Result<Fil
 
 /// Opens the target that was found; `None` if it has been replaced.
 fn open_entry(entry: &DirectoryEntry) -> io::Result<Option<File>> {
+    check_entry(entry)?;
     let Some(found) = &entry.found else {
         return match create_entry(entry, Mode::from_raw_mode(0o666)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             other => other.map(Some),
         };
     };
-    check_existing(entry, found)?;
     // Without O_NONBLOCK a FIFO would be waited for.
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(&entry.directory, &entry.name, flags | OFlags::LARGEFILE, Mode::empty());
@@ -134,27 +132,15 @@ fn open_entry(entry: &DirectoryEntry) -> io::Result<Option<File>> {
     rustix::fs::fcntl_setfl(&file, status - OFlags::NONBLOCK)?;
     if is(&now, FileType::RegularFile) {
         refuse_kernel_file(&file)?;
-        if now.st_size > 0 {
-            refuse_used_file(&file)?;
-        }
         rustix::fs::ftruncate(&file, 0)?;
     }
     Ok(Some(file.into()))
 }
 
-/// Refuses a file that a loop device, swap or a file system lives in. A lock is no reason: `flock FILE command` has one.
-fn refuse_used_file(file: &OwnedFd) -> io::Result<()> {
-    let handle = TargetHandle::of(file.try_clone()?.into(), Path::new("it"))?;
-    let root = SysRoot::real();
-    let Ok(survey) = Survey::of(&root, &[]) else { return Ok(()) };
-    let obstacles = survey.obstacles(&handle).unwrap_or_default();
-    let is_use = |obstacle: &&Obstacle| {
-        obstacle.class() == ObstacleClass::InUse && !matches!(obstacle, Obstacle::Locked { .. })
-    };
-    match obstacles.iter().find(is_use) {
-        Some(obstacle) => Err(PathRefusal::InUse(obstacle.to_string()).into()),
-        None => Ok(()),
-    }
+/// Refuses to write to `entry` if that could harm anybody or destroy what is in use.
+fn check_entry(entry: &DirectoryEntry) -> io::Result<()> {
+    entry.found.as_ref().map_or(Ok(()), |found| check_existing(entry, found))?;
+    taken::refuse(entry)
 }
 
 /// Refuses to write to `entry` if that could harm another user.

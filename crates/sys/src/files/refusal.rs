@@ -27,7 +27,7 @@ pub enum PathRefusal {
     /// A file by which the kernel is controlled.
     #[error("it is a file of the kernel, not of a disk")]
     KernelFile,
-    /// A device or file system that is in use has its data there.
+    /// Something else has its data there: a device or file system in use, a history, an input of the same command.
     #[error("{0}")]
     InUse(String),
     /// Nobody has the other end open, so opening it would wait.

@@ -260,7 +260,7 @@ fn follow(
                     }
                     if watched.requests.takes_trigger(elapsed) {
                         watched.stop.request("trigger");
-                        watched.requests.run_trigger();
+                        watched.requests.run_trigger(|| watched.caught.number().is_some());
                     }
                 }
             }

@@ -8,8 +8,14 @@ use std::path::{Path, PathBuf};
 use fathom_sys::files::{Input, InputError, Lines, SUITE, TRACE};
 use rustix::fs::{FileType, Mode};
 
-const SMALL: Input =
-    Input { noun: "thing", takes_stdin: false, most_bytes: 1 << 20, most_line_bytes: 8, most_entries: 2 };
+const SMALL: Input = Input {
+    noun: "thing",
+    takes_stdin: false,
+    most_bytes: 1 << 20,
+    most_line_bytes: 8,
+    most_entries: 2,
+    is_state: false,
+};
 
 #[track_caller]
 fn refused(input: &Input, path: &Path, expected: &str) {

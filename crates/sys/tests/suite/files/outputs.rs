@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use fathom_sys::files::{
-    PathRefusal, PrivateAccess, check_output, create_new, create_output, private_directory, replace_output,
-    resolve_private_file,
+    HISTORY_OWNER, PathRefusal, PrivateAccess, SUITE, VERIFY_STATE, check_output, create_new, create_output,
+    keep_history, private_directory, replace_output, resolve_private_file,
 };
 use rustix::fs::{FileType, Mode};
 
@@ -284,4 +284,85 @@ fn private_files_and_the_directories_above_them_are_private() {
     let own = private_directory().unwrap();
     assert_eq!(mode(&own), 0o700);
     fs::remove_dir(own).unwrap();
+}
+
+/// Every output to `path` must be refused with these words, and what lies there stays.
+#[track_caller]
+fn refused_in_use(path: &Path, words: &str) {
+    let before = fs::read(path).ok();
+    let refusals = [
+        refusal(check_output(path)),
+        refusal(create_output(path).map(drop)),
+        refusal(replace_output(path, 0o644, |out| out.write_all(b"x"))),
+    ];
+    for refusal in refusals {
+        let PathRefusal::InUse(why) = &refusal else { panic!("{refusal:?}") };
+        assert!(why.contains(words), "{why}");
+    }
+    assert_eq!(fs::read(path).ok(), before);
+}
+
+#[test]
+fn nothing_takes_the_place_of_the_history_or_its_side_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    keep_history(&at("h.db"));
+    for name in ["h.db", "h.db-wal", "h.db-shm", "h.db-journal"] {
+        refused_in_use(&at(name), "the history in use");
+        fs::write(at(name), "of the history").unwrap();
+        refused_in_use(&at(name), "the history in use");
+        for link in ["symbolic", "hard"] {
+            let link = at(&format!("{name}-{link}"));
+            match link.to_string_lossy().ends_with("hard") {
+                true => fs::hard_link(at(name), &link).unwrap(),
+                false => symlink(at(name), &link).unwrap(),
+            }
+            refused_in_use(&link, "the history in use");
+        }
+    }
+    fs::create_dir(at("d")).unwrap();
+    fs::write(at("d/h.db"), "another of this name").unwrap();
+    replace_output(&at("d/h.db"), 0o644, |out| out.write_all(b"x")).unwrap();
+    // The history that a link leads to.
+    symlink(at("d/other.db"), at("l.db")).unwrap();
+    keep_history(&at("l.db"));
+    refused_in_use(&at("d/other.db"), "the history in use");
+    fs::write(at("d/other.db"), "").unwrap();
+    fs::write(at("d/other.db-wal"), "").unwrap();
+    refused_in_use(&at("d/other.db-wal"), "the history in use");
+}
+
+#[test]
+fn nothing_takes_the_place_of_an_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, link) = (directory.path().join("input"), directory.path().join("link"));
+    fs::write(&input, "x").unwrap();
+    SUITE.read(&input).unwrap();
+    symlink(&input, &link).unwrap();
+    refused_in_use(&input, "it is the suite that this command reads");
+    refused_in_use(&link, "it is the suite that this command reads");
+    // A new file of the same name is another.
+    fs::rename(&input, directory.path().join("moved")).unwrap();
+    create_output(&input).unwrap();
+    // The program's own state is read and written anew.
+    fs::write(&input, "x").unwrap();
+    VERIFY_STATE.read(&input).unwrap();
+    create_output(&input).unwrap();
+}
+
+#[test]
+fn nothing_takes_the_place_of_any_history() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("h");
+    let mut database = b"SQLite format 3\0".to_vec();
+    database.resize(68, 0);
+    database.extend(HISTORY_OWNER);
+    database.resize(4096, 0);
+    fs::write(&path, &database).unwrap();
+    refused_in_use(&path, "it is a history");
+    fs::write(&path, [0x37, 0x7f, 0x06, 0x82, 0, 0]).unwrap();
+    refused_in_use(&path, "it is the log of a database");
+    database[68] = b'x';
+    fs::write(&path, &database).unwrap();
+    create_output(&path).unwrap();
 }

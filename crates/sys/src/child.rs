@@ -1,0 +1,101 @@
+//! Commands that a run waits for, and that end with it.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::clock::monotonic_ns;
+
+/// How often a command is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+/// A command that is nearly done may end by itself after the run was asked to end.
+const GRACE_NS: u64 = 700_000_000;
+/// From SIGTERM to SIGKILL, and from there to giving up: a process in the kernel cannot be ended.
+const STEP_NS: u64 = 300_000_000;
+
+/// Runs `command` to its end, in a process group of its own: once `is_over`, it has 0.7 s left, and then all that it has started is
+/// ended with it. `None` where it was.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run_until(command: &mut Command, is_over: impl Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+    let mut child = command.process_group(0).spawn()?;
+    if let Some(status) = ended(&mut child, is_over)? {
+        return Ok(Some(status));
+    }
+    if let Some(status) = ended_within(&mut child, GRACE_NS)? {
+        return Ok(Some(status));
+    }
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    for signal in [Signal::TERM, Signal::KILL] {
+        // Its processes may just have ended.
+        group.map(|group| kill_process_group(group, signal));
+        let has_ended = ended_within(&mut child, STEP_NS)?.is_some();
+        // The shell has ended, and what it had started may not have.
+        if has_ended && signal == Signal::TERM {
+            group.map(|group| kill_process_group(group, Signal::KILL));
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// How `child` ended, unless `is_over` comes first.
+fn ended(child: &mut Child, is_over: impl Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if is_over() {
+            return Ok(None);
+        }
+        // After an early wake-up it looks early.
+        std::thread::park_timeout(LOOK);
+    }
+}
+
+fn ended_within(child: &mut Child, limit_ns: u64) -> io::Result<Option<ExitStatus>> {
+    let until_ns = monotonic_ns() + limit_ns;
+    ended(child, || monotonic_ns() >= until_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]);
+        shell
+    }
+
+    #[test]
+    fn a_command_runs_to_its_end() {
+        assert_eq!(run_until(&mut shell("exit 3"), || false).unwrap().unwrap().code(), Some(3));
+        assert!(run_until(&mut Command::new("/nonexistent"), || false).is_err());
+        // What is done soon is not ended.
+        assert_eq!(run_until(&mut shell("sleep 0.1; exit 4"), || true).unwrap().unwrap().code(), Some(4));
+    }
+
+    #[test]
+    fn a_command_and_what_it_started_end_with_the_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let list = directory.path().join("started");
+        // One that heeds no SIGTERM, and a child of its own that outlives the shell.
+        let script = format!(
+            "sleep 9999 & echo $! >>'{0}'; trap '' TERM; sleep 9998 & echo $! >>'{0}'; wait; wait",
+            list.display()
+        );
+        assert!(run_until(&mut shell(&script), || list.exists()).unwrap().is_none());
+        for id in std::fs::read_to_string(&list).unwrap().lines() {
+            let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            // Reaped, or about to be by whoever inherited it.
+            let is_gone =
+                state.is_empty() || state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'));
+            assert!(is_gone, "{id}: {state}");
+        }
+    }
+}
