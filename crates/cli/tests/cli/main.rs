@@ -29,6 +29,7 @@ mod hostile;
 mod hostile_records;
 mod identify;
 mod inputs;
+mod kept_files;
 mod live;
 mod merge;
 mod outputs;
