@@ -73,7 +73,7 @@ macro_rules! fio_sim {
 
 use Witness::{Full, Moved, Said, Thread, Worked};
 
-const FIO: [Case; 15] = [
+const FIO: [Case; 17] = [
     (fio!("--startdelay=9h"), Thread("waits"), 128),
     (fio!("--ramp_time=9h"), Thread("waits"), 128),
     (fio!("--thinktime=9h"), Thread("waits"), 128),
@@ -91,6 +91,8 @@ const FIO: [Case; 15] = [
     (fio_sim!("bandwidth=1GiB", "--rw=trim", "--runtime=100d"), Worked, 128),
     (fio_sim!("latency_spread=1", "--rw=randread", "--runtime=100d"), Worked, 128),
     (fio_sim!("iops=1000000000000000", "--rw=randread", "--runtime=100d"), Worked, 128),
+    (fio_sim!("bandwidth=1", "--rw=randread", "--iodepth=64", "--runtime=1"), Worked, 128),
+    (fio_sim!("iops=1000&first_touch=1000000", "--rw=randread", "--iodepth=64", "--runtime=1"), Worked, 128),
     (fio_sim!("iops=100", "--rw=randread", "--startdelay=99999d", "--runtime=1"), Worked, 128),
     (fio_sim!("iops=1&stall=1s+inf", "--rw=randread", "--runtime=99999d"), Worked, 128),
 ];

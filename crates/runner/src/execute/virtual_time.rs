@@ -35,11 +35,16 @@ pub(super) fn run_phase(
     let mut next_tick = begin.plus(Nanos(TICK_NS));
     let mut unanswered = Vec::new();
     let mut wakes = Wakes::new();
-    let mut stopped = false;
+    // After a stop, when requests that are still in flight are abandoned, as in real time.
+    let mut patient_until: Option<Nanos> = None;
     let mut standstill = Standstill::default();
     let mut starts = Starts::of(&running);
     starts.start_due(&running, &mut workers, &mut wakes, begin);
     while let Some(Reverse((mut time, index))) = wakes.pop() {
+        if patient_until.is_some_and(|until| time > until) {
+            unanswered.push(index);
+            continue;
+        }
         while next_tick < time {
             world.advance_to(next_tick);
             run.tick(&mut watch, next_tick.0, observer);
@@ -47,8 +52,9 @@ pub(super) fn run_phase(
             if run.ends_phase(observer) {
                 stop.phase.request(ENDED_BY_OBSERVER);
             }
-            if stop.is_set() && !std::mem::replace(&mut stopped, true) {
+            if stop.is_set() && patient_until.is_none() {
                 time = next_tick;
+                patient_until = Some(time.plus(Nanos(GRACE_NS)));
                 wake_all(&mut wakes, time);
             }
             next_tick = next_tick.plus(Nanos(TICK_NS));
@@ -59,10 +65,9 @@ pub(super) fn run_phase(
             Turn::Until(wake) => wakes.push(Reverse((wake, index))),
             Turn::Unanswered => unanswered.push(index),
             Turn::Finished => {
-                let time = world.now();
-                running[index].live.close(time.0);
-                running[index].live.finish();
-                let spec = &running[index].spec;
+                let (time, Running { live, spec, .. }) = (world.now(), &running[index]);
+                live.close(time.0);
+                live.finish();
                 if exits.ended(spec.exit, workers[index].has_failed()) {
                     wake_all(&mut wakes, time);
                 }
@@ -73,20 +78,24 @@ pub(super) fn run_phase(
             }
         }
     }
-    // As long as in real time after a stop; then they are abandoned.
     let end = world.now().plus(Nanos(if unanswered.is_empty() { 0 } else { GRACE_NS }));
-    while next_tick < end {
-        world.advance_to(next_tick);
-        run.tick(&mut watch, next_tick.0, observer);
-        next_tick = next_tick.plus(Nanos(TICK_NS));
-    }
-    world.advance_to(end);
-    let now = end.0;
-    run.tick(&mut watch, now, observer);
+    tick_until(end, next_tick, |now| {
+        world.advance_to(now);
+        run.tick(&mut watch, now.0, observer);
+    });
     for (index, (running, worker)) in running.iter_mut().zip(workers).enumerate() {
         running.end = (!unanswered.contains(&index)).then(|| worker.into_end());
     }
-    run.collect(running, watch, now)
+    run.collect(running, watch, end.0)
+}
+
+/// Calls `tick` at each of the instants from `next` to `end`, and at `end`.
+fn tick_until(end: Nanos, mut next: Nanos, mut tick: impl FnMut(Nanos)) {
+    while next < end {
+        tick(next);
+        next = next.plus(Nanos(TICK_NS));
+    }
+    tick(end);
 }
 
 /// The workers that have not started, because their jobs wait for others.
