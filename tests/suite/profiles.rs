@@ -45,7 +45,16 @@ fn profiles_of_a_capped_device_are_checked_against_their_needs() {
     let path = device.path().to_str().expect("ASCII").to_owned();
     let bench = |more: &[&str]| {
         let mut command = fathom_under(&throttle, home.path());
-        let profiles = ["bench", "--profile", "oltp,web-server,streaming-read", "--runtime", "4s", "--json"];
+        let profiles = [
+            "bench",
+            "--profile",
+            "oltp,web-server,streaming-read",
+            "--runtime",
+            "4s",
+            "--seed",
+            "1",
+            "--json",
+        ];
         let document = must_run(command.args(profiles).args(more).arg(&path));
         serde_json::from_str::<Value>(&document).expect("one document")
     };
