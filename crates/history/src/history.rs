@@ -50,7 +50,7 @@ const REMOVED_AT_ONCE: usize = 200;
 pub struct History {
     database: Database,
     location: Location,
-    /// Of a history in a file.
+    /// `None` on a server.
     files: Option<OpenFiles>,
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use fathom_sys::files::{PathRefusal, PrivateAccess, resolve_private_file, try_directory};
+use fathom_sys::files::{DATABASE_FILES, PathRefusal, PrivateAccess, resolve_private_file, try_directory};
 
 use crate::Error;
 
@@ -40,7 +40,7 @@ pub(crate) fn resolve(path: &Path, access: PrivateAccess) -> Result<PathBuf, Err
         Err(error) => return Err(refused(path, access, error)),
     };
     // SQLite also reads and writes its side files.
-    for suffix in ["-wal", "-shm", "-journal"] {
+    for suffix in DATABASE_FILES {
         let beside = with_suffix(&found, suffix);
         resolve_private_file(&beside, PrivateAccess::Existing)
             .map_err(|error| refused(&beside, access, error))?;

@@ -250,7 +250,7 @@ const PAGE_HEAD: &str = "\
 - `fill_device=1` does not count the request that found the file system full; `exec_prerun` and `exec_postrun` write to
   `JOB.prerun.txt` and `JOB.postrun.txt` in the current directory, as in fio, and their exit status means nothing. A signal ends
   them, and the command of `trigger`, with all that they have started; fio waits for them.
-- A `trigger-file` that was there before the run does not end it and is never removed; fio removes it at the start.
+- A `trigger-file` that was there before the run does not end it unless it is touched, and is never removed; fio removes it at the start.
 - An error that `ignore_error` names is counted and does not fail the job; fio 3.33 also reports its number as that of the job.
 - A job with `stats=0` is left out of all reports, also if it is the only one; the JSON document of fio 3.33 has an entry without
   a name then.

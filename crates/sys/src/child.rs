@@ -12,9 +12,9 @@ use crate::clock::monotonic_ns;
 /// How often a command is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// A command that is nearly done may end by itself after the run was asked to end.
-const GRACE_NS: u64 = 700_000_000;
+const GRACE: Duration = Duration::from_millis(700);
 /// From SIGTERM to SIGKILL, and from there to giving up: a process in the kernel cannot be ended.
-const STEP_NS: u64 = 300_000_000;
+const STEP: Duration = Duration::from_millis(300);
 
 /// Runs `command` to its end, in a process group of its own: once `is_over`, it has 0.7 s left, and then all that it has started is
 /// ended with it. `None` where it was.
@@ -26,19 +26,14 @@ pub fn run_until(command: &mut Command, is_over: impl Fn() -> bool) -> io::Resul
     if let Some(status) = ended(&mut child, is_over)? {
         return Ok(Some(status));
     }
-    if let Some(status) = ended_within(&mut child, GRACE_NS)? {
+    if let Some(status) = ended_within(&mut child, GRACE)? {
         return Ok(Some(status));
     }
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     for signal in [Signal::TERM, Signal::KILL] {
-        // Its processes may just have ended.
+        // All may just have ended; what the shell had started may outlive it.
         group.map(|group| kill_process_group(group, signal));
-        let has_ended = ended_within(&mut child, STEP_NS)?.is_some();
-        // The shell has ended, and what it had started may not have.
-        if has_ended && signal == Signal::TERM {
-            group.map(|group| kill_process_group(group, Signal::KILL));
-            break;
-        }
+        ended_within(&mut child, STEP)?;
     }
     Ok(None)
 }
@@ -57,8 +52,12 @@ fn ended(child: &mut Child, is_over: impl Fn() -> bool) -> io::Result<Option<Exi
     }
 }
 
-fn ended_within(child: &mut Child, limit_ns: u64) -> io::Result<Option<ExitStatus>> {
-    let until_ns = monotonic_ns() + limit_ns;
+/// How `child` ended; `None` where it runs on after `limit`.
+///
+/// # Errors
+/// It cannot be waited for.
+pub fn ended_within(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let until_ns = monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
     ended(child, || monotonic_ns() >= until_ns)
 }
 
@@ -90,12 +89,18 @@ mod tests {
             list.display()
         );
         assert!(run_until(&mut shell(&script), || list.exists()).unwrap().is_none());
-        for id in std::fs::read_to_string(&list).unwrap().lines() {
+        let is_gone = |id: &str| {
             let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
             // Reaped, or about to be by whoever inherited it.
-            let is_gone =
-                state.is_empty() || state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'));
-            assert!(is_gone, "{id}: {state}");
+            state.is_empty() || state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+        };
+        // What was killed ends as soon as it has a processor.
+        for id in std::fs::read_to_string(&list).unwrap().lines() {
+            let gone_by_ns = monotonic_ns() + 20_000_000_000;
+            while !is_gone(id) {
+                assert!(monotonic_ns() < gone_by_ns, "{id} runs on");
+                std::thread::park_timeout(LOOK);
+            }
         }
     }
 }

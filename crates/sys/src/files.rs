@@ -20,4 +20,4 @@ pub use private::{
     resolve_private_file, try_directory,
 };
 pub use refusal::PathRefusal;
-pub use taken::{HISTORY_OWNER, keep_history, own_use};
+pub use taken::{DATABASE_FILES, HISTORY_OWNER, keep_history, own_use};

@@ -1,16 +1,14 @@
 //! Other programs that are run for their output, for a limited time.
 
 use std::io::{ErrorKind, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use fathom_sys::clock::monotonic_ns;
+use fathom_sys::child::ended_within;
 
 /// Most bytes of an output that are kept.
 const MOST_BYTES: u64 = 1 << 20;
-/// How often a program is looked at.
-const LOOK: Duration = Duration::from_millis(10);
 /// Time for the rest of an output of a program that has ended: a process that it left behind may keep the pipe open.
 const REST: Duration = Duration::from_millis(500);
 
@@ -43,7 +41,7 @@ pub(crate) fn output_of(command: &mut Command, limit: Duration) -> Result<Progra
     })?;
     let stdout = child.stdout.take().map(collected);
     let stderr = child.stderr.take().map(collected);
-    let Some(status) = wait(&mut child, limit) else {
+    let Ok(Some(status)) = ended_within(&mut child, limit) else {
         // It may have ended in the meantime.
         let _ = child.kill();
         let _ = child.wait();
@@ -66,22 +64,6 @@ fn collected(pipe: impl Read + Send + 'static) -> Receiver<String> {
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
-}
-
-/// How `child` ended; `None` where it runs on after `limit`.
-fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
-    let until_ns = monotonic_ns().saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-    // Nobody sends: this waits for the time alone.
-    let (_sender, never) = channel::<()>();
-    loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
-        }
-        if monotonic_ns() >= until_ns {
-            return None;
-        }
-        let _ = never.recv_timeout(LOOK);
-    }
 }
 
 #[cfg(test)]

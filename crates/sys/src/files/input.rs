@@ -26,7 +26,7 @@ pub struct Input {
     pub most_line_bytes: usize,
     /// Entries that are kept in memory, where it is read line by line.
     pub most_entries: usize,
-    /// Whether its reader may replace it. Of others no output takes the place.
+    /// Whether its reader may replace it. An output never replaces another input.
     pub is_state: bool,
 }
 

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::refusal::PathRefusal;
 
 /// Most links on a path, as in the kernel.
-const MOST_LINKS: usize = 40;
+pub(super) const MOST_LINKS: usize = 40;
 const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;

@@ -14,12 +14,12 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::path_walk::DirectoryEntry;
+use super::path_walk::{DirectoryEntry, MOST_LINKS};
 use super::refusal::PathRefusal;
 use crate::device::{Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle};
 
-/// The files of a history by the ends of their names.
-const HISTORY_FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+/// How the names of the files end that SQLite keeps beside a database.
+pub const DATABASE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// The identifier of the application in an SQLite database that is a history, at byte 68.
 pub const HISTORY_OWNER: [u8; 4] = *b"fthm";
 const OWNER_AT: usize = 68;
@@ -123,7 +123,7 @@ fn opened(entry: &DirectoryEntry) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// What lives in the file: a history, a loop device, swap, a file system. A lock is no use: `flock FILE command` has one.
+/// What lives in the file: a history, a loop device, swap, a file system. A lock does not count: `flock FILE command` has one.
 pub(super) fn use_of(file: &OwnedFd) -> io::Result<Option<String>> {
     let file: File = file.try_clone()?.into();
     if let Some(what) = content(&file) {
@@ -164,8 +164,8 @@ fn will_be_history(entry: &DirectoryEntry) -> bool {
 /// The paths of a history and of SQLite's files, which lie where its links lead.
 fn history_files(path: &Path) -> Vec<PathBuf> {
     let real = led_to(path);
-    HISTORY_FILES
-        .iter()
+    [""].iter()
+        .chain(&DATABASE_FILES)
         .map(|end| {
             let mut name: OsString = real.clone().into();
             name.push(end);
@@ -176,7 +176,6 @@ fn history_files(path: &Path) -> Vec<PathBuf> {
 
 /// Where the links of `path` lead, also where nothing is there yet.
 fn led_to(path: &Path) -> PathBuf {
-    const MOST_LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match (fs::canonicalize(&path), fs::read_link(&path)) {

@@ -23,7 +23,7 @@ pub struct Requests {
 /// Ends the run, and runs a command then.
 struct Trigger {
     file: Option<PathBuf>,
-    /// What was there before the run, which is none of its business.
+    /// What was there before the run; it stays.
     earlier: Option<FileState>,
     timeout: Option<Nanos>,
     command: Option<String>,
@@ -106,18 +106,16 @@ fn has_come(file: &Path, earlier: Option<FileState>) -> bool {
     let now = FileState::of(&found);
     let is_new = earlier.is_none_or(|earlier| (earlier.device, earlier.inode) != (now.device, now.inode));
     if is_new {
-        let is_plain = found.is_symlink() || found.is_file();
-        let refusal = if found.is_file() { check_output(file).err() } else { None };
-        let removed = match refusal {
-            Some(error) => Err(error),
-            None if is_plain => std::fs::remove_file(file),
-            None => Ok(()),
+        let removed = match found.file_type() {
+            kind if kind.is_file() => check_output(file).and_then(|()| std::fs::remove_file(file)),
+            kind if kind.is_symlink() => std::fs::remove_file(file),
+            _ => Ok(()),
         };
         if let Err(error) = removed {
             output::warn(&format!("fio: the trigger file {} stays: {}", file.display(), describe(&error)));
         }
     }
-    // One that was touched is a request, too, and was not made for it.
+    // An earlier one that was touched ends the run as well.
     is_new || earlier.is_some_and(|earlier| earlier != now)
 }
 
