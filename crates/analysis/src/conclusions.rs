@@ -107,6 +107,12 @@ impl Conclusion {
         let after = self.sustained_rate().map(|rate| format!(" ({})", rate.text())).unwrap_or_default();
         let duration = |ns: u64| units::duration(Nanos(ns));
         match (self.burst_ns, self.verdict) {
+            // What is left has its figure where it is that of the use's own I/Os.
+            (Some(_), _)
+                if self.verdict == self.sustained && self.point.is_some_and(|point| !point.computed) =>
+            {
+                format!("{now}, after the burst too{after}")
+            }
             _ if self.verdict == self.sustained => now.to_owned(),
             (Some(ns), Suitability::Inconclusive) => {
                 format!("inconclusive for {}, then {later}{after}", duration(ns))

@@ -159,6 +159,7 @@ impl ProfileNeed {
             load: Some(OfferedLoad {
                 blocks: purpose.blocks.iter().map(share).collect(),
                 sequential: purpose.sequential,
+                synced_after: purpose.synced.then_some(1),
                 read_fraction: Some(f64::from(purpose.read_percent) / 100.0),
             }),
             iops,
@@ -230,7 +231,12 @@ fn load(
         (None, Some(iops), Some(rate)) if asked.load.is_none() && iops > 0.0 => vec![(rate / iops, 1.0)],
         _ => usual.blocks,
     };
-    let load = OfferedLoad { blocks, sequential: is_sequential, read_fraction: reads };
+    let load = OfferedLoad {
+        blocks,
+        sequential: is_sequential,
+        synced_after: usual.synced_after,
+        read_fraction: reads,
+    };
     if load.blocks.iter().any(|(block, _)| *block < LEAST) {
         let reason = format!("a block size of {:.0} bytes is below the minimum of 512", load.mean_bytes());
         return Err(refuse(&reason, "use fewer IOPS or a higher bandwidth"));

@@ -164,6 +164,7 @@ pub(crate) fn offered_load(test: &TestRecord) -> Option<OfferedLoad> {
     Some(OfferedLoad {
         blocks: blocks.flat_map(|(size, share)| shares(size, share)).collect(),
         sequential: !job.plan.io.pattern.random,
+        synced_after: job.plan.io.synced_after(),
         read_fraction: Some(share),
     })
 }
@@ -194,7 +195,12 @@ fn imported_load(load: &ImportedLoad, summary: &TestSummary) -> Option<OfferedLo
             blocks.push((size(op)?, share));
         }
     }
-    Some(OfferedLoad { blocks, sequential: !pattern.random, read_fraction: Some(share) })
+    Some(OfferedLoad {
+        blocks,
+        sequential: !pattern.random,
+        synced_after: load.synced_after(),
+        read_fraction: Some(share),
+    })
 }
 
 /// Sizes in bytes with their shares of all requests.

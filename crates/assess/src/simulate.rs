@@ -163,6 +163,7 @@ fn offered_load(forecast: &Forecast) -> Option<OfferedLoad> {
     (ios > 0).then(|| OfferedLoad {
         blocks: [of(read), of(write)].into_iter().flatten().collect(),
         sequential: false,
+        synced_after: None,
         read_fraction: Some(read.ios as f64 / ios as f64),
     })
 }

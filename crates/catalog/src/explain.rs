@@ -211,7 +211,7 @@ fn unit(wire: &Wire, sheet: &Sheet) -> String {
     if sheet.merges_sequential {
         let count = unit_bytes / 4096;
         text.push_str(&format!(
-            " Adjacent sequential I/Os count together: {} of 4 KiB are one.",
+            " Adjacent sequential I/Os count together: {} of 4 KiB are one, unless the client waits for a sync between them.",
             grouped(count.max(1))
         ));
     }

@@ -10,6 +10,9 @@ pub struct OfferedLoad {
     pub blocks: Vec<(f64, f64)>,
     /// Sequential offsets.
     pub sequential: bool,
+    /// Writes after which the client waits for a sync, so that only these can be merged with each other; `None` = it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub synced_after: Option<u32>,
     /// The share of reads; `None` = any, so that results apply to all reads and to all writes.
     pub read_fraction: Option<f64>,
 }
@@ -24,7 +27,12 @@ pub(crate) struct MeanCharge {
 impl OfferedLoad {
     /// Requests of one size, reads or writes.
     pub fn of(block_bytes: f64, is_sequential: bool) -> Self {
-        OfferedLoad { blocks: vec![(block_bytes, 1.0)], sequential: is_sequential, read_fraction: None }
+        OfferedLoad {
+            blocks: vec![(block_bytes, 1.0)],
+            sequential: is_sequential,
+            synced_after: None,
+            read_fraction: None,
+        }
     }
 
     /// Mean bytes of a request.
@@ -37,9 +45,18 @@ impl OfferedLoad {
         self.read_fraction.map_or(vec![1.0, 0.0], |share| vec![share])
     }
 
+    /// Requests that can be merged with each other: in order, and between two syncs.
+    fn merged(&self) -> f64 {
+        match (self.sequential, self.synced_after) {
+            (false, _) => 1.0,
+            (true, Some(writes)) if self.read_fraction != Some(1.0) => f64::from(writes.max(1)),
+            (true, _) => f64::INFINITY,
+        }
+    }
+
     pub(crate) fn cost(&self, accounting: Accounting) -> MeanCharge {
-        let costs =
-            self.blocks.iter().map(|(bytes, share)| (cost(accounting, *bytes, self.sequential), share));
+        let merged = self.merged();
+        let costs = self.blocks.iter().map(|(bytes, share)| (cost(accounting, *bytes, merged), share));
         costs.fold(MeanCharge { ios: 0.0, bytes: 0.0 }, |sum, (cost, share)| MeanCharge {
             ios: sum.ios + cost.ios * share,
             bytes: sum.bytes + cost.bytes * share,
@@ -47,12 +64,14 @@ impl OfferedLoad {
     }
 }
 
-fn cost(accounting: Accounting, bytes: f64, is_sequential: bool) -> MeanCharge {
+/// The mean charge of a request of `bytes` that can be merged with others, `merged` of them in all.
+fn cost(accounting: Accounting, bytes: f64, merged: f64) -> MeanCharge {
     let Some(unit) = accounting.unit_bytes.map(f64::from) else { return MeanCharge { ios: 1.0, bytes } };
-    if is_sequential && accounting.merges_sequential {
+    let together = if accounting.merges_sequential { merged } else { 1.0 };
+    if together.is_infinite() {
         return MeanCharge { ios: bytes / unit, bytes };
     }
-    let ios = (bytes / unit).ceil().max(1.0);
+    let ios = (bytes * together / unit).ceil().max(1.0) / together;
     MeanCharge { ios, bytes: if accounting.whole_units { ios * unit } else { bytes } }
 }
 
@@ -81,6 +100,16 @@ mod tests {
             let found = OfferedLoad::of(block, is_sequential).cost(accounting);
             assert_eq!(found, MeanCharge { ios, bytes }, "{accounting:?} {block} {is_sequential}");
         }
+        // A log of 4 KiB with a sync after each write, after each hundredth, and one that is only read.
+        let log = |synced_after, read_fraction| OfferedLoad {
+            synced_after,
+            read_fraction: Some(read_fraction),
+            ..OfferedLoad::of(4.0 * kib, true)
+        };
+        let ios = |load: OfferedLoad| load.cost(unit(256, true, false)).ios;
+        assert_eq!(ios(log(Some(1), 0.0)), 1.0);
+        assert_eq!(ios(log(Some(100), 0.0)), 0.02);
+        assert_eq!(ios(log(Some(1), 1.0)), 1.0 / 64.0);
         // Half of 4 KiB, half of 512 KiB: 1.5 units of 256 KiB, 258 KiB.
         let mixed =
             OfferedLoad { blocks: vec![(4.0 * kib, 0.5), (512.0 * kib, 0.5)], ..OfferedLoad::of(0.0, false) };

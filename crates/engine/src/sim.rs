@@ -130,6 +130,8 @@ pub struct SimEngine {
     world: Rc<World>,
     /// The volume behind each of the worker's files.
     volumes: Vec<usize>,
+    /// Each write is on the medium when it completes, as with O_SYNC.
+    writes_through: bool,
     queued: Vec<(u32, Request)>,
     /// In the order of completion. Volumes complete requests nearly in order, so a new one belongs at the end or close
     /// to it.
@@ -137,9 +139,10 @@ pub struct SimEngine {
 }
 
 impl SimEngine {
-    /// Connects a worker to `world`; `volumes` are the indices of the volumes behind its files.
-    pub fn new(world: Rc<World>, volumes: Vec<usize>) -> Self {
-        SimEngine { world, volumes, queued: Vec::new(), in_flight: VecDeque::new() }
+    /// Connects a worker to `world`; `volumes` are the indices of the volumes behind its files, and `writes_through` says that
+    /// it opens them with O_SYNC or O_DSYNC.
+    pub fn new(world: Rc<World>, volumes: Vec<usize>, writes_through: bool) -> Self {
+        SimEngine { world, volumes, writes_through, queued: Vec::new(), in_flight: VecDeque::new() }
     }
 
     /// The next completion; `None` if nothing is in flight.
@@ -159,8 +162,11 @@ impl SimEngine {
     /// Issues one request at the current time.
     #[inline]
     pub fn issue(&mut self, slot: u32, request: &Request) {
-        let SimEngine { world, volumes, in_flight, .. } = self;
+        let SimEngine { world, volumes, writes_through, in_flight, .. } = self;
         let volume = &mut world.volumes.borrow_mut()[volumes[request.file as usize]];
+        if *writes_through {
+            volume.flushed();
+        }
         insert(in_flight, answer(volume, world.now.get(), slot, request));
     }
 }
@@ -211,10 +217,13 @@ impl Engine for SimEngine {
 
     fn submit(&mut self) -> Result<u32, EngineError> {
         let count = self.queued.len() as u32;
-        let SimEngine { world, volumes, queued, in_flight } = self;
+        let SimEngine { world, volumes, writes_through, queued, in_flight } = self;
         let mut world_volumes = world.volumes.borrow_mut();
         for (slot, request) in queued.drain(..) {
             let volume = &mut world_volumes[volumes[request.file as usize]];
+            if *writes_through {
+                volume.flushed();
+            }
             insert(in_flight, answer(volume, world.now.get(), slot, &request));
         }
         Ok(count)

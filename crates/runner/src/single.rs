@@ -97,7 +97,7 @@ impl Session {
             Time::Real(_) => (entry.open)(setup)?,
             Time::Virtual { world, .. } => {
                 let volumes = setup.files.iter().map(|file| file.volume).collect();
-                Box::new(SimEngine::new(Rc::clone(world), volumes))
+                Box::new(SimEngine::new(Rc::clone(world), volumes, false))
             }
         };
         let (time, control) = (self.time.clone(), self.control.clone());

@@ -29,6 +29,8 @@ pub(crate) struct WorkerSpec {
     pub payload: Payload,
     pub verify: Option<VerifySpec>,
     pub depth: DepthPlan,
+    /// Its files are opened with O_SYNC or O_DSYNC.
+    pub writes_through: bool,
     pub time: TimePlan,
     /// Requests that overlap wait for each other.
     pub serialize_overlap: bool,

@@ -94,6 +94,11 @@ impl Passage {
         RequestCharge { ios: cost.ios * request.weight, bytes: cost.bytes }
     }
 
+    /// Ends the units of writes, see [`Counter::flushed`].
+    pub(crate) fn flushed(&mut self) {
+        self.writes.flushed();
+    }
+
     /// Counts a request at `arrival` without holding it up; its latency is a measured one.
     pub(crate) fn count(&mut self, arrival: u64, request: &StageRequest) -> RequestCharge {
         let cost = self.cost(request);

@@ -7,7 +7,7 @@
 pub struct Accounting {
     /// Most bytes that count as one I/O; `None` = any request is one I/O.
     pub unit_bytes: Option<u32>,
-    /// A request that begins at the end of an earlier one shares its unit, until that is full.
+    /// A request that begins at the end of an earlier one shares its unit, until that is full or a flush comes between.
     pub merges_sequential: bool,
     /// Bytes are counted in whole units, as for disks, where a short random read costs as much as a long one.
     pub whole_units: bool,
@@ -59,6 +59,11 @@ impl Counter {
         };
         let bytes = if self.accounting.whole_units { ios * u64::from(unit) } else { u64::from(bytes) };
         RequestCharge { ios, bytes }
+    }
+
+    /// The client waited for a flush: what it writes next cannot share a unit with what is already written.
+    pub(crate) fn flushed(&mut self) {
+        self.streams.ends = [u64::MAX; STREAMS];
     }
 }
 
@@ -125,6 +130,16 @@ mod tests {
         let many: Vec<(u64, u64)> = (0..=8).map(|index| (index * 1000, 64)).collect();
         let costs: Vec<u64> = vec![1; 10];
         check(unit(256, true), &[&many[..], &[(64, 64)]].concat(), &costs);
+    }
+
+    #[test]
+    fn a_flush_ends_the_unit_of_a_stream() {
+        let mut counter = Counter::new(unit(256, true));
+        let mut cost = |at: u64| counter.cost(at * KIB, (4 * KIB) as u32).ios;
+        assert_eq!([cost(0), cost(4), cost(8)], [1, 0, 0]);
+        counter.flushed();
+        let mut cost = |at: u64| counter.cost(at * KIB, (4 * KIB) as u32).ios;
+        assert_eq!([cost(12), cost(16)], [1, 0]);
     }
 
     #[test]

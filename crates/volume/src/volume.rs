@@ -174,6 +174,11 @@ impl Volume {
         VolumeCompletion { at_ns: at.saturating_add(self.origin_ns), outcome }
     }
 
+    /// Writes until now are on the medium before the client issues the next one, so none of them is merged with it.
+    pub fn flushed(&mut self) {
+        self.shared.iter_mut().chain(&mut self.writes.passages).for_each(Passage::flushed);
+    }
+
     /// The model.
     pub fn model(&self) -> &VolumeModel {
         &self.model
@@ -233,6 +238,7 @@ impl Volume {
         }
         arrival = self.faults.resumed(arrival);
         if request.op.is_sync() {
+            self.flushed();
             let written = self.cached.as_ref().map_or(0, Cached::written);
             let begin = arrival.max(written);
             return (self.faults.end(begin, self.sync_latency.sample(0)), self.faults.failure(begin));

@@ -19,7 +19,7 @@ pub struct Curves {
     pub depths: Vec<CurveSet>,
     /// Latencies by percentile.
     pub latencies: Vec<LatencyCurves>,
-    /// Rates over a day at full load.
+    /// Rates over a day at full load, those first that fall most.
     pub days: Vec<DayCurves>,
     /// Surfaces.
     pub surfaces: Vec<SourceSurface>,
@@ -118,7 +118,7 @@ pub fn curves(sources: &[ComparedSource], rows: &[ComparedRow]) -> Curves {
         ladders: rate_curves(rows, block, |work| Work { block_size: None, ..work.clone() }),
         depths: rate_curves(rows, depth, |work| Work { iodepth: None, jobs: None, ..work.clone() }),
         latencies: rows.iter().flat_map(latencies).collect(),
-        days: rows.iter().filter_map(day).collect(),
+        days: days(rows),
         surfaces: sources
             .iter()
             .enumerate()
@@ -233,6 +233,20 @@ fn percentiles(latency: &LatencySummary) -> Vec<(f64, f64)> {
 }
 
 /// The rates of a test over a day at full load; `None` where no source runs on burst credits.
+/// The rates that fall most first.
+fn days(rows: &[ComparedRow]) -> Vec<DayCurves> {
+    let fall = |day: &DayCurves| {
+        let of_curve = |curve: &DayCurve| match (curve.stretches.first(), curve.stretches.last()) {
+            (Some((_, _, first)), Some((_, _, last))) => first / last,
+            _ => 1.0,
+        };
+        day.curves.iter().map(of_curve).fold(1.0, f64::max)
+    };
+    let mut days: Vec<DayCurves> = rows.iter().filter_map(day).collect();
+    days.sort_by(|one, other| fall(other).total_cmp(&fall(one)));
+    days
+}
+
 fn day(row: &ComparedRow) -> Option<DayCurves> {
     let curve = |source: usize| {
         let run = row.usable(source).next()?;

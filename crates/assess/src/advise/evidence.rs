@@ -255,7 +255,8 @@ fn stated_demand(need: &VolumeNeed) -> LoadDemand {
     LoadDemand {
         steps,
         length_ns,
-        is_sequential: Some(need.load.sequential),
+        // What waits for a sync each time is never merged.
+        is_sequential: Some(need.load.sequential && need.load.synced_after.is_none()),
         has_directions: share.is_some(),
         notes: Vec::new(),
     }

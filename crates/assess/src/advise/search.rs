@@ -9,7 +9,7 @@ use fathom_predict::PredictionSet;
 use super::Asker;
 
 /// Rates, of the peak of the load, that are tried one after the other.
-const FACTORS: [f64; 3] = [1.25, 2.0, 6.0];
+const FACTORS: [f64; 4] = [1.0, 1.25, 2.0, 6.0];
 /// Steps of a search between two rates.
 const STEPS: u32 = 7;
 /// Published IOPS apply to requests of at most about this many bytes.
@@ -78,6 +78,7 @@ impl TypeSearch<'_> {
             load: OfferedLoad {
                 blocks: vec![(mean, 1.0)],
                 sequential: evidence.demand.is_sequential.unwrap_or(false),
+                synced_after: None,
                 read_fraction: evidence.demand.read_share(),
             },
             iops: rate,

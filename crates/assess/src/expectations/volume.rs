@@ -5,7 +5,7 @@
 
 use fathom_catalog::{CatalogEntry, INSTANCE_STAGE};
 use fathom_model::BlockSize;
-use fathom_model::plan::{JobPlan, Mix, OpenSync};
+use fathom_model::plan::{JobPlan, Mix};
 use fathom_record::{CreditRecord, ExpectationConditions, ExpectationRecord, ShareRecord};
 use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeModel};
 
@@ -36,7 +36,7 @@ impl Shape {
             BlockSize::Fixed(bytes) => Some(*bytes),
             BlockSize::Split(_) | BlockSize::Range(_) => None,
         };
-        let is_synced = io.fsync_every > 0 || io.fdatasync_every > 0 || io.open_sync != OpenSync::None;
+        let is_synced = io.synced_after().is_some();
         let (direction, share) = match io.pattern.mix {
             Mix::Read => ("read", 1.0),
             Mix::Write if !is_synced => ("write", 0.0),

@@ -2,7 +2,8 @@
 //! published rules and needs (`verdicts/uses.csv`: a row for each volume, a column for each use).
 //!
 //! A verdict is worked out so. The use's own I/Os (`docs/profiles.md`: sizes, share of reads, order) cost each limit of the volume
-//! tokens: one for an I/O, or one for each begun unit (`io_unit_kib_max`; a part of a unit where sequential I/Os are merged), and
+//! tokens: one for an I/O, or one for each begun unit (`io_unit_kib_max`; a part of a unit where sequential I/Os are merged: not those
+//! of a log, where each waits for the sync of the one before), and
 //! its bytes (whole units with `io_whole_units`). The rate is the least of limit / tokens, with bursts first, then with baselines;
 //! a log issues one I/O after another, at most 1 / (latency of the write + latency of the sync), and at most 32 MiB are
 //! outstanding where no latency is needed. A latency is the published typical one, else that of the medium (5 ms for disks, 0.2

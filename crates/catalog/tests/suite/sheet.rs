@@ -135,7 +135,7 @@ fn rules_are_explained_in_sentences() {
              While credits remain, the limit is 3,000 IOPS, afterwards 150 IOPS. A full bucket lasts 31 min 35 s at this rate \
              and refills in 10 h when idle.",
             "An I/O of up to 256 KiB counts as one, a larger one as several. Adjacent sequential I/Os count together: 64 of \
-             4 KiB are one.",
+             4 KiB are one, unless the client waits for a sync between them.",
             "50.0 GiB cost 5.00 USD per month (5.00 for size).",
         ],
     );

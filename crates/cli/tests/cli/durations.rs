@@ -56,3 +56,17 @@ fn bursts_by_the_clock_are_explained_by_their_rule() {
     assert!(claim.starts_with("IOPS changed between 7,500 and 5,000 by the published rule of"), "{claim}");
     assert!(findings.iter().all(|found| found["id"] != "not-steady"), "{document:#}");
 }
+
+#[test]
+fn a_log_that_waits_for_syncs_is_not_merged() {
+    let dir = scratch();
+    let ran = run(dir.path(), &["bench", "--json", "--seed", "1", "sim:aws-gp2-2016?size=50GiB"]);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let commit = document["tests"].as_array().unwrap().iter().find(|test| test["id"] == "commit").unwrap();
+    let duration = &commit["rate_duration"];
+    assert_eq!(duration["sustained_iops"].as_f64(), Some(150.0), "{duration:#}");
+    assert_eq!(duration["label"], "burst", "{duration:#}");
+    let uses = document["conclusions"].as_array().unwrap();
+    let etcd = uses.iter().find(|entry| entry["id"] == "etcd").unwrap();
+    assert_eq!(etcd["sustained_iops"].as_f64(), Some(150.0), "{etcd:#}");
+}

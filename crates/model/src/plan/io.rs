@@ -200,6 +200,13 @@ impl IoPlan {
     pub fn modifies(&self) -> bool {
         self.pattern.modifies() && !self.verify.as_ref().is_some_and(|verify| verify.only)
     }
+
+    /// Writes after which the job waits until they are on the medium; `None` = it does not.
+    pub fn synced_after(&self) -> Option<u32> {
+        let through = (self.open_sync != OpenSync::None).then_some(1);
+        let synced = [self.fsync_every, self.fdatasync_every].into_iter().filter(|&writes| writes > 0);
+        synced.chain(through).min()
+    }
 }
 
 /// For serde, which passes a reference.

@@ -101,6 +101,21 @@ pub struct ImportedLoad {
     pub options: BTreeMap<String, String>,
 }
 
+impl ImportedLoad {
+    /// Writes after which the job waited until they were on the medium, by its options.
+    pub fn synced_after(&self) -> Option<u32> {
+        let of = |option: &String| {
+            let (name, value) = option.split_once('=').unwrap_or((option, "1"));
+            match name {
+                "fsync" | "fdatasync" => value.parse().ok(),
+                "sync" => Some(1),
+                _ => None,
+            }
+        };
+        self.sync.iter().filter_map(of).min()
+    }
+}
+
 /// Smallest and largest request, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockRange {

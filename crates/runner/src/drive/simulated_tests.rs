@@ -29,6 +29,7 @@ fn spec(rng: &mut Rng) -> WorkerSpec {
     WorkerSpec {
         job: 0,
         clone: 0,
+        writes_through: false,
         name: String::new(),
         entry: registry::find("sim").expect("it is registered"),
         setup: fathom_engine::EngineSetup {
@@ -139,7 +140,7 @@ fn run(spec: &WorkerSpec, model: &VolumeModel, stride_ns: Option<u64>) -> (Count
     let world = World::new(vec![Volume::beginning_at(model, 1, BEGIN_NS).expect("the model is sound")]);
     let live = spec.live();
     let stop = StopSignal { run: StopHandle::default(), phase: StopHandle::default() };
-    let engine = SimEngine::new(world.clone(), vec![0]);
+    let engine = SimEngine::new(world.clone(), vec![0], false);
     let mut worker = Worker::simulated(spec, engine, VirtualClock(Rc::clone(&world)), live.clone(), stop);
     worker.start(spec);
     let mut turns = 0;

@@ -98,6 +98,7 @@ pub(crate) fn spec(mix: Mix, iodepth: u32, blocks: u64) -> WorkerSpec {
     WorkerSpec {
         job: 0,
         clone: 0,
+        writes_through: false,
         name: String::new(),
         entry: registry::find("null").expect("it is registered"),
         setup: fathom_engine::EngineSetup {

@@ -152,7 +152,7 @@ fn build(
     // And a wake-up takes no time.
     spec.time.rate.coalescing = Nanos::ZERO;
     let volumes = spec.setup.files.iter().map(|file| file.volume).collect();
-    let (live, engine) = (spec.live(), SimEngine::new(world.clone(), volumes));
+    let (live, engine) = (spec.live(), SimEngine::new(world.clone(), volumes, spec.writes_through));
     let worker = Worker::simulated(&spec, engine, VirtualClock(world.clone()), live.clone(), stop);
     (Running { spec: Arc::new(spec), live, stop: ended_alone, started_unix_ms: 0, end: None }, worker)
 }

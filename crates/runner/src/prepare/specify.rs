@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fathom_engine::{EngineEntry, EngineSetup, NameUse, OpenFile, RawEngineOptions};
-use fathom_model::plan::{AccessPlan, DepthPlan};
+use fathom_model::plan::{AccessPlan, DepthPlan, OpenSync};
 use fathom_model::{BlockSize, JobPlan, PerOp, RunPlan};
 use fathom_stats::live::Recorded;
 use fathom_workload::{Extent, SourcePlan};
@@ -46,6 +46,7 @@ pub(super) fn specify(
     Ok(WorkerSpec {
         job: job_index,
         clone,
+        writes_through: io.open_sync != OpenSync::None,
         name: job.name.clone(),
         entry,
         setup: EngineSetup {
