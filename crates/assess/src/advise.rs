@@ -134,13 +134,12 @@ fn named(name: &str, instance: Option<&str>, types: &VolumeTypes) -> Result<Simu
 fn objective(settings: &AdviseSettings, evidence: &Evidence, has_current: bool) -> AdviseObjective {
     let mut objective = match () {
         () if !settings.expectations.is_empty() => AdviseObjective::given(&settings.expectations),
-        () if !evidence.stated.is_empty() => {
-            AdviseObjective { source: ObjectiveSource::Given, requirements: Vec::new() }
-        }
+        () if !evidence.stated.is_empty() => AdviseObjective::of(ObjectiveSource::Given, Vec::new()),
         () if has_current => AdviseObjective::current(),
         () => AdviseObjective::observed(evidence.latencies.iter().copied()),
     };
     objective.requirements.extend(evidence.stated.iter().copied());
+    objective.is_endless = evidence.is_stated;
     objective
 }
 

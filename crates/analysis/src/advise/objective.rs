@@ -3,7 +3,7 @@
 //! A volume meets its objective where every prediction does, and misses it where none does. Where some do, what is known of the load
 //! cannot decide.
 
-use fathom_model::units::{UnitSystem, grouped, latency};
+use fathom_model::units::{Nanos, UnitSystem, duration, grouped, latency};
 use fathom_record::{Metric, MetricDirection, MetricKind};
 use serde::Serialize;
 
@@ -13,6 +13,8 @@ use fathom_predict::{LatencyLimit, Prediction, PredictionSet};
 /// Share of the rate of a load that has to be served: what comes by itself piles up, clients that wait slow down.
 const LEAST_SERVED: f64 = 0.99;
 const LEAST_SERVED_CLOSED: f64 = 0.9;
+/// The same of a load without end, where whatever piles up grows without bound: all but the rounding of a month to whole I/Os.
+const LEAST_SERVED_ENDLESS: f64 = 1.0 - 1e-6;
 /// By how much a volume may be worse than the present one.
 const MOST_WORSE: f64 = 1.1;
 /// Bins of histograms are a part of their value wide; equal latencies may lie in neighbouring ones.
@@ -50,6 +52,8 @@ pub struct AdviseObjective {
     pub source: ObjectiveSource,
     /// The bounds; of [`ObjectiveSource::Current`] they follow from the prediction for the present volume.
     pub requirements: Vec<Requirement>,
+    /// The load goes on like this, as a stated one does: a volume that falls behind never catches up.
+    pub is_endless: bool,
 }
 
 /// Whether a volume meets its objective.
@@ -85,6 +89,11 @@ fn compared() -> impl Iterator<Item = Metric> {
 }
 
 impl AdviseObjective {
+    /// Bounds of a load that has an end.
+    pub fn of(source: ObjectiveSource, requirements: Vec<Requirement>) -> AdviseObjective {
+        AdviseObjective { source, requirements, is_endless: false }
+    }
+
     /// What was given.
     pub fn given(criteria: &[Criterion]) -> AdviseObjective {
         let of = |criterion: &Criterion| Requirement {
@@ -92,12 +101,12 @@ impl AdviseObjective {
             comparison: criterion.comparison,
             bound: criterion.bound(),
         };
-        AdviseObjective { source: ObjectiveSource::Given, requirements: criteria.iter().map(of).collect() }
+        AdviseObjective::of(ObjectiveSource::Given, criteria.iter().map(of).collect())
     }
 
     /// Not worse than the present volume.
     pub fn current() -> AdviseObjective {
-        AdviseObjective { source: ObjectiveSource::Current, requirements: Vec::new() }
+        AdviseObjective::of(ObjectiveSource::Current, Vec::new())
     }
 
     /// Not worse than observed: these latencies.
@@ -109,7 +118,7 @@ impl AdviseObjective {
         };
         let requirements: Vec<Requirement> = latencies.into_iter().map(of).collect();
         let source = if requirements.is_empty() { ObjectiveSource::Rate } else { ObjectiveSource::Observed };
-        AdviseObjective { source, requirements }
+        AdviseObjective::of(source, requirements)
     }
 
     /// The bounds of its latencies that are the same for every way of arrival.
@@ -176,6 +185,13 @@ impl AdviseObjective {
             let percent = found.served_share * 100.0;
             let cause = cause_text(found);
             return Some(Problem::known(format!("serves {percent:.0} % of the rate of the load{cause}")));
+        }
+        if self.is_endless && !found.is_closed && found.served_share < LEAST_SERVED_ENDLESS {
+            let behind = duration(Nanos(found.backlog_ns));
+            let cause = cause_text(found);
+            return Some(Problem::known(format!(
+                "falls behind: its queue grows without bound, and is {behind} long at the end{cause}"
+            )));
         }
         let relative: Vec<Requirement> = match (self.source, current) {
             (ObjectiveSource::Current, Some(current)) => compared()
@@ -282,6 +298,14 @@ mod tests {
         assert!(open.verdict.is_inconclusive() && open.verdict.reason().unwrap().1.is_some(), "{open:?}");
         assert!(verdict(vec![prediction(None, 1.0)]).verdict.is_inconclusive());
         assert!(verdict(vec![prediction(Some(1), 0.5)]).why.starts_with("serves 50 % of the rate"));
+        // A part of a percent is missed at the end of a recording; of a load without end it piles up.
+        let (kept_up, behind) = (prediction(Some(1), 1.0), prediction(Some(1), 0.997));
+        assert!(objective.verdict(&set([behind.clone()]), None).verdict.is_met());
+        let endless = AdviseObjective { is_endless: true, ..objective.clone() };
+        assert!(endless.verdict(&set([kept_up]), None).verdict.is_met());
+        let missed = endless.verdict(&set([Prediction { backlog_ns: 60_000_000_000, ..behind }]), None);
+        assert!(missed.verdict.is_missed());
+        assert_eq!(missed.why, "falls behind: its queue grows without bound, and is 1 min long at the end");
         // No writes: nothing to miss.
         assert!(given("write.lat_ns.p99<5ms").verdict(&set([good]), None).verdict.is_met());
     }

@@ -93,3 +93,25 @@ fn what_makes_no_sense_is_refused() {
         assert!(ended.stderr.contains(expected), "{args:?}: {}", ended.stderr);
     }
 }
+
+/// A stated load has no end: what meets it never falls behind, and is what `catalog fit` offers.
+#[test]
+fn a_stated_rate_is_met_by_what_sustains_it() {
+    let dir = scratch();
+    for iops in ["3000", "777", "12345"] {
+        let (advice, _) = document(dir.path(), &["--iops", iops, "--provider", "aws"]);
+        let fit = run(dir.path(), &["catalog", "fit", "--iops", iops, "--provider", "aws", "--json"]);
+        let fit: Value = serde_json::from_str(&fit.stdout).unwrap();
+        let offers = fit["priced"][0]["offers"].as_array().unwrap();
+        let met = advice["candidates"].as_array().unwrap().iter().filter(|one| one["meets"] == true);
+        for candidate in met {
+            let (p99, target) = (&candidate["predicted"]["lat_ns"]["p99"], &candidate["target"]);
+            assert!(p99.as_f64().unwrap() < 1e9, "{iops}: {target} {p99}");
+            let offer = offers.iter().find(|offer| offer["id"] == candidate["id"]);
+            let offer = &offer.unwrap_or_else(|| panic!("{iops}: {target} is no offer"))["parameters"];
+            for key in ["size_bytes", "iops"] {
+                assert_eq!(candidate["parameters"][key], offer[key], "{iops}: {key} of {target}");
+            }
+        }
+    }
+}

@@ -16,6 +16,8 @@ use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHe
 const MOST_LISTED: usize = 12;
 /// What every volume has to give.
 const RATE: &str = "99 % of the rate (in a closed loop 90 %)";
+/// The same of a stated load, which has no end.
+const ENDLESS_RATE: &str = "the whole rate";
 /// Runners-up that are named.
 const RUNNERS_UP: usize = 2;
 
@@ -100,16 +102,17 @@ fn pace_text(pace: LoadPace) -> &'static str {
 
 fn objective_text(advice: &Advice) -> String {
     let bounds = advice.objective.join(", ");
+    let rate = if advice.observed.text.is_some() { ENDLESS_RATE } else { RATE };
     match advice.source {
-        ObjectiveSource::Given => format!("{bounds}, and {RATE}"),
+        ObjectiveSource::Given => format!("{bounds}, and {rate}"),
         ObjectiveSource::Current => {
             "not more than 10 % worse than the prediction for the present volume: rate, mean latency and p99"
                 .to_owned()
         }
         ObjectiveSource::Observed => {
-            format!("not more than 10 % worse than observed: {bounds}; {RATE}")
+            format!("not more than 10 % worse than observed: {bounds}; {rate}")
         }
-        ObjectiveSource::Rate => format!("{RATE}; no latency is known or asked for"),
+        ObjectiveSource::Rate => format!("{rate}; no latency is known or asked for"),
     }
 }
 
