@@ -111,9 +111,6 @@ fn a_cap_is_reported_with_its_value() {
         let document: Value = serde_json::from_str(&must_run(&mut command)).expect("one document");
         let cap = found(&document, "iops-cap")?;
         within("the cap", number(cap, "iops"), 2000.0, 3.0)?;
-        if told(&document, "cpu-wait").is_some() {
-            return Err("the machine was busy with something else".to_owned());
-        }
         assert_eq!(cap["evidence"]["group_limit_iops"], 2000);
         assert!(told(&document, "bandwidth-cap").is_none());
         let uses = document["conclusions"].as_array().expect("conclusions");

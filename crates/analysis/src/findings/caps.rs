@@ -4,6 +4,7 @@
 //! A plateau of one point is no plateau: two points of the run have to agree, or one with a limit that is known.
 
 mod across;
+mod after_burst;
 mod plateaus;
 
 use fathom_model::units;
@@ -11,6 +12,7 @@ use fathom_record::{Finding, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
 
 use self::across::{across_directions, of_other_direction};
+use self::after_burst::AfterBurst;
 use self::plateaus::DirectionCaps;
 use crate::accounting::{Charge, IoUnit, deciding_block};
 use crate::plateau::AGREE;
@@ -96,18 +98,26 @@ pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
     caps
 }
 
-/// True where a row can tell of a limit of the device: even, of one kind, held back by nothing on this side.
-fn is_point(row: &RecordRow<'_>, kind: RowKind) -> bool {
-    let Some(spread) = settled_spread(row) else { return false };
-    // So few requests a second that their count moves by one.
-    let even = EVEN + 1.5 / row.iops().max(1.0);
+/// True where a row can be held back by a limit of the device alone: of one kind, and by nothing on this side.
+fn can_reach(row: &RecordRow<'_>, kind: RowKind) -> bool {
     row.kind() == Some(kind)
+        && row.settled().len() >= LEAST_SECONDS
         && row.block_bytes().is_some()
         && row.is_direct()
-        && spread <= even
         && !row.is_paced()
         && !row.is_synced()
         && !crate::findings::client::is_bound(row)
+}
+
+/// True where a row can tell of a limit that nobody set: as even as one holds a rate.
+fn is_point(row: &RecordRow<'_>, kind: RowKind) -> bool {
+    can_reach(row, kind) && is_even(row)
+}
+
+/// True where a rate is as even as a limit holds it.
+fn is_even(row: &RecordRow<'_>) -> bool {
+    // So few requests a second that their count moves by one.
+    settled_spread(row).is_some_and(|spread| spread <= EVEN + 1.5 / row.iops().max(1.0))
 }
 
 /// Standard deviation over mean of the settled seconds; `None` where there are too few.
@@ -168,6 +178,9 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     if most > least * DEEPER * 0.9 {
         claim += &format!(" at QD {} and at QD {}", count(least), count(most));
     }
+    let after = AfterBurst::of(cap, rows, |_, iops| iops);
+    claim +=
+        &after.as_ref().map_or_else(String::new, |after| after.text(&format!("{} IOPS", count(after.rate))));
     if let Some(limit) = cap.group_limit {
         claim += &format!("; the limit of the control group is {}", units::grouped(limit));
     }
@@ -183,6 +196,7 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         .with("iops", iops)
         .with("depth_least", least)
         .with("depth_most", most)
+        .with("sustained_iops", after.map(|after| after.rate))
         .with("io_unit_bytes", cap.io_unit_bytes())
         .with("group_limit_iops", cap.group_limit)
 }
@@ -208,6 +222,8 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     let bytes = measured(cap, rows, RecordRow::bytes_per_second);
     let mut claim =
         format!("{} {} are limited to {}", blocks(cap, rows), cap.kind.plural(), mebibytes(bytes));
+    let after = AfterBurst::of(cap, rows, |row, iops| iops * row.block_bytes().unwrap_or(0) as f64);
+    claim += &after.as_ref().map_or_else(String::new, |after| after.text(&mebibytes(after.rate)));
     if let Some(limit) = cap.group_limit {
         claim += &format!("; the limit of the control group is {}", mebibytes(limit as f64));
     }
@@ -242,6 +258,7 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     of(found, cap.rows.iter().map(|&at| &rows[at]))
         .with("direction", direction(cap.kind))
         .with("bytes_per_second", bytes)
+        .with("sustained_bytes_per_second", after.map(|after| after.rate))
         .with("crossover_block_size_bytes", crossover)
         .with("io_unit_bytes", cap.io_unit_bytes())
         .with("group_limit_bytes_per_second", cap.group_limit)

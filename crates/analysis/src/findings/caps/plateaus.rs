@@ -2,7 +2,7 @@
 
 use fathom_record::RunRecord;
 
-use super::{Cap, DEEPER, group_limits, is_point};
+use super::{Cap, DEEPER, can_reach, group_limits, is_even};
 use crate::accounting::{BlockRate, Charge, charge};
 use crate::plateau::{AGREE, RunRate, at_the_top, mean};
 use crate::rows::{RecordRow, RowKind};
@@ -19,10 +19,14 @@ pub(super) struct DirectionCaps {
 
 impl DirectionCaps {
     pub(super) fn of(record: &RunRecord, rows: &[RecordRow<'_>], kind: RowKind) -> DirectionCaps {
-        let points: Vec<usize> = (0..rows.len()).filter(|&at| is_point(&rows[at], kind)).collect();
-        let iops = plateau(rows, &points, |row| row.settled_iops(), &group_limits(record, kind, "iops"));
-        let limits = group_limits(record, kind, "bytes_per_second");
-        let bytes = plateau(rows, &points, |row| row.settled_bytes_per_second(), &limits);
+        let able: Vec<usize> = (0..rows.len()).filter(|&at| can_reach(&rows[at], kind)).collect();
+        let points: Vec<usize> = able.iter().copied().filter(|&at| is_even(&rows[at])).collect();
+        let cap = |rate: fn(&RecordRow<'_>) -> f64, unit: &str| {
+            set_limit(rows, &able, rate, &group_limits(record, kind, unit))
+                .or_else(|| plateau(rows, &points, rate))
+        };
+        let iops = cap(|row| row.settled_iops(), "iops");
+        let bytes = cap(|row| row.settled_bytes_per_second(), "bytes_per_second");
         // Where one block size makes a plateau of both, its size decides which.
         let is_large_row = |at: &&usize| rows[**at].block_bytes() >= Some(LARGE_BYTES);
         let is_large = |cap: &Cap| cap.rows.iter().all(|at| is_large_row(&at));
@@ -56,17 +60,26 @@ impl DirectionCaps {
     }
 }
 
-/// The highest rate that two points of different depth or block size share, or one point and a known limit.
-fn plateau(
+/// One of the limits that are set, where rows reach it. Their seconds may be uneven: a busy host makes them so, and nothing else
+/// explains this very rate.
+fn set_limit(
     rows: &[RecordRow<'_>],
-    points: &[usize],
+    able: &[usize],
     rate: fn(&RecordRow<'_>) -> f64,
     limits: &[u64],
 ) -> Option<Cap> {
-    let is_at = |at: usize, limit: u64| (rate(&rows[at]) / limit as f64 - 1.0).abs() <= AGREE;
-    let limit = limits.iter().copied().find(|&limit| points.iter().any(|&at| is_at(at, limit)));
-    let limited: Vec<usize> =
-        limit.map_or_else(Vec::new, |limit| points.iter().copied().filter(|&at| is_at(at, limit)).collect());
+    let at_limit = |limit: u64| -> Vec<usize> {
+        let is_at = |at: &usize| (rate(&rows[*at]) / limit as f64 - 1.0).abs() <= AGREE;
+        able.iter().copied().filter(is_at).collect()
+    };
+    let (limit, limited) =
+        limits.iter().map(|&limit| (limit, at_limit(limit))).find(|(_, limited)| !limited.is_empty())?;
+    let value = mean_rate(rows, &limited, rate);
+    Some(Cap { kind: RowKind::Read, value, group_limit: Some(limit), rows: limited, counted: None })
+}
+
+/// The highest rate that two points of different depth or block size share.
+fn plateau(rows: &[RecordRow<'_>], points: &[usize], rate: fn(&RecordRow<'_>) -> f64) -> Option<Cap> {
     let agree: Vec<usize> =
         at_the_top(points.iter().map(|&at| rate(&rows[at]))).into_iter().map(|place| points[place]).collect();
     let differ = |one: &RecordRow<'_>, other: &RecordRow<'_>| {
@@ -77,13 +90,8 @@ fn plateau(
         most >= least * DEEPER * (1.0 - AGREE) || one.block_bytes() != other.block_bytes()
     };
     let is_plateau = agree.iter().any(|&one| agree.iter().any(|&other| differ(&rows[one], &rows[other])));
-    let (found, group_limit) = match () {
-        () if !limited.is_empty() => (limited, limit),
-        () if is_plateau => (agree, None),
-        () => return None,
-    };
-    let value = mean_rate(rows, &found, rate);
-    Some(Cap { kind: RowKind::Read, value, group_limit, rows: found, counted: None })
+    let value = mean_rate(rows, &agree, rate);
+    is_plateau.then_some(Cap { kind: RowKind::Read, value, group_limit: None, rows: agree, counted: None })
 }
 
 /// The rates that limits held, by block size: of the rows of `caps`, and of block sizes that are on a plateau of their own.
@@ -100,7 +108,7 @@ fn held(rows: &[RecordRow<'_>], points: &[usize], caps: [Option<&Cap>; 2]) -> Ve
     let rate = |(block, alike): (u64, Vec<usize>)| {
         let known: Vec<usize> = alike.iter().copied().filter(is_of_cap).collect();
         let iops = match known.is_empty() {
-            true => plateau(rows, &alike, |row| row.settled_iops(), &[])?.value,
+            true => plateau(rows, &alike, |row| row.settled_iops())?.value,
             false => mean_rate(rows, &known, |row| row.settled_iops()),
         };
         Some(BlockRate { block, iops })
