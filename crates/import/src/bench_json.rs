@@ -24,7 +24,7 @@ pub(crate) fn is_document(text: &str) -> bool {
 /// Reads the last document of a text.
 pub(crate) fn read(text: &str, file: &str) -> Result<RunRecord, ImportError> {
     let is_bench = |document: &Value| document["schema"] == SCHEMA && document["tests"].is_array();
-    let document = json::last_document(text, '{', is_bench)?;
+    let document = json::last_document(text, is_bench)?;
     let started = document["run"]["started_unix_ms"].as_u64().filter(|&ms| ms < 1 << 48);
     let tests = document["tests"].as_array().into_iter().flatten().enumerate();
     let version = json::text(&document["run"], "tool_version");
@@ -84,7 +84,7 @@ fn source_test(test: &Value, index: usize, version: &str) -> SourceTest {
         places,
         ..ImportedTest::default()
     };
-    SourceTest { name, group: index as u32, imported }
+    SourceTest { name, group: index as u32, imported, ..SourceTest::default() }
 }
 
 fn operation(object: &Value, test: &Value) -> Option<ImportedOp> {

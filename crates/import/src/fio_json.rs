@@ -12,22 +12,48 @@ use fathom_record::import::{
 use serde_json::{Map, Value};
 
 use crate::json::{self, JsonDigits};
+use crate::load;
 use crate::report::SourceReport;
-use crate::{ImportError, load};
 
 const KIB: f64 = 1024.0;
 const EXACT: JsonDigits = JsonDigits::EXACT;
 
-/// Reads the last document of a text.
-pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
-    let is_fio = |document: &Value| jobs(document).is_some();
-    let document = json::last_document(text, '{', is_fio)?;
+/// What every document of fio has.
+pub(crate) const MARK: &str = "\"fio version\"";
+
+/// True for a document of fio.
+pub(crate) fn is_fio(document: &Value) -> bool {
+    jobs(document).is_some()
+}
+
+/// True if `next` is a later state of the run that `earlier` is of.
+pub(crate) fn is_of_same_run(earlier: &Value, next: &Value) -> bool {
+    let each = |document: &Value| jobs(document).map_or(&[][..], Vec::as_slice).to_vec();
+    let done = |job: &Value| -> u64 {
+        let of = |op: Op| job[op.name()]["total_ios"].as_u64().unwrap_or(0);
+        Op::DATA.into_iter().map(of).sum()
+    };
+    let (one, other) = (each(earlier), each(next));
+    let mut pairs = one.iter().zip(&other);
+    let is_later = |(one, other): (&Value, &Value)| {
+        one["jobname"] == other["jobname"]
+            && done(one) <= done(other)
+            && one["elapsed"].as_u64() <= other["elapsed"].as_u64()
+    };
+    let has_grown = one.iter().map(done).sum::<u64>() < other.iter().map(done).sum();
+    // Whole seconds of elapsed time are taken from the time of the report.
+    let is_same_start = started(earlier).abs_diff(started(next)) <= 2000;
+    one.len() == other.len() && is_same_start && has_grown && pairs.all(is_later)
+}
+
+/// Reads a document.
+pub(crate) fn read(document: &Value) -> SourceReport {
     let mut report = SourceReport::default();
-    let version = json::text(&document, "fio version");
+    let version = json::text(document, "fio version");
     let version = version.trim_start_matches("fio").trim_start_matches(['-', ' ']).to_owned();
-    let disks: Vec<ImportedDisk> = members(&document, "disk_util").iter().map(disk).collect();
+    let disks: Vec<ImportedDisk> = members(document, "disk_util").iter().map(disk).collect();
     let global = options(&document["global options"]);
-    for (index, job) in jobs(&document).into_iter().flatten().enumerate() {
+    for (index, job) in jobs(document).into_iter().flatten().enumerate() {
         let name = json::text(job, "jobname");
         // A server adds one up for all its clients.
         if name == "All clients" {
@@ -40,8 +66,8 @@ pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
         (test.tool, test.tool_version) = ("fio".to_owned(), version.clone());
         test.disks.clone_from(&disks);
     }
-    report.started_unix_ms = started(&document);
-    Ok(report)
+    report.started_unix_ms = started(document);
+    report
 }
 
 /// The entries of a document of fio.

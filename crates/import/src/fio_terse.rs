@@ -6,7 +6,6 @@ use fathom_record::import::{
     ImportedOp, ImportedPercentile, LatencyShare, MissingFigure, MissingReason, RateWindows,
 };
 
-use crate::ImportError;
 use crate::number::Number;
 use crate::report::{SourceReport, miss};
 use crate::text::excerpt;
@@ -62,18 +61,15 @@ pub(crate) fn is_line(line: &str) -> bool {
     Layout::of(line).is_some()
 }
 
-/// Reads every line of the format.
-pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
+/// Reads lines of the format, with their numbers.
+pub(crate) fn read(lines: &[(u64, &str)]) -> SourceReport {
     let mut report = SourceReport::default();
-    for (index, line) in text.lines().enumerate() {
-        if let Some(layout) = Layout::of(line.trim()) {
-            Fields::new(line.trim(), index as u64 + 1).entry(layout, &mut report);
+    for (number, line) in lines {
+        if let Some(layout) = Layout::of(line) {
+            Fields::new(line, *number).entry(layout, &mut report);
         }
     }
-    match report.tests.is_empty() {
-        true => Err(ImportError::unknown(text)),
-        false => Ok(report),
-    }
+    report
 }
 
 /// The fields of a line, taken one after the other.

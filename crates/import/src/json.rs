@@ -1,50 +1,68 @@
 //! Finds a JSON document among other lines, and reads its members.
 
+use std::ops::Range;
+
 use fathom_record::import::{Figure, FigureNumber};
 use serde_json::{Deserializer, Value};
 
 use crate::ImportError;
 
-/// The last document of `text` that `accepts`, whatever stands before or after it; of programs that print one for each
-/// interval, the last is the result.
-pub(crate) fn last_document(
-    text: &str,
-    opening: char,
-    accepts: impl Fn(&Value) -> bool,
-) -> Result<Value, ImportError> {
-    let (mut found, mut broken) = (None, None);
-    let mut from = 0;
-    while let Some(start) = text[from..].find(opening).map(|at| at + from) {
-        from = start + 1;
-        // A document begins a line.
-        if !text[..start].lines().next_back().unwrap_or_default().trim().is_empty()
-            && !text[..start].ends_with('\n')
-        {
+/// A document in a text.
+pub(crate) struct FoundDocument {
+    /// Its bytes.
+    pub range: Range<usize>,
+    /// The line of its beginning.
+    pub line: u64,
+    pub value: Value,
+}
+
+/// What begins like a document and is none.
+pub(crate) struct BrokenDocument {
+    pub start: usize,
+    pub error: ImportError,
+}
+
+/// The documents of a text, whatever stands before or after them: each begins a line.
+pub(crate) fn documents(text: &str) -> Vec<Result<FoundDocument, BrokenDocument>> {
+    let mut found = Vec::new();
+    let (mut at, mut line) = (0, 0);
+    let mut end = 0;
+    for text_line in text.split_inclusive('\n') {
+        line += 1;
+        let start = at + text_line.len() - text_line.trim_start().len();
+        at += text_line.len();
+        if start < end || !text_line.trim_start().starts_with(['{', '[']) {
             continue;
         }
         let mut documents = Deserializer::from_str(&text[start..]).into_iter::<Value>();
         match documents.next() {
-            Some(Ok(document)) => {
-                from = start + documents.byte_offset();
-                if accepts(&document) {
-                    found = Some(document);
-                }
+            Some(Ok(value)) => {
+                end = start + documents.byte_offset();
+                found.push(Ok(FoundDocument { range: start..end, line, value }));
             }
-            Some(Err(error)) if broken.is_none() => {
-                let line = text[..start].matches('\n').count() + error.line();
-                broken = Some((line as u64, error));
+            Some(Err(error)) => {
+                let why = format!("the JSON document is cut off or damaged: {error}");
+                let hint = "import the whole output, from the first brace to the last";
+                let error = ImportError::new(line + error.line() as u64 - 1, why, hint);
+                found.push(Err(BrokenDocument { start, error }));
             }
-            _ => {}
+            None => {}
         }
     }
-    found.ok_or_else(|| match broken {
-        Some((line, error)) => ImportError::new(
-            line,
-            format!("the JSON document is cut off or damaged: {error}"),
-            "import the whole output, from the first brace to the last",
-        ),
-        None => ImportError::unknown(text),
-    })
+    found
+}
+
+/// The last document of `text` that `accepts`.
+pub(crate) fn last_document(text: &str, accepts: impl Fn(&Value) -> bool) -> Result<Value, ImportError> {
+    let (mut last, mut broken) = (None, None);
+    for found in documents(text) {
+        match found {
+            Ok(found) if accepts(&found.value) => last = Some(found.value),
+            Ok(_) => {}
+            Err(found) => broken = broken.or(Some(found.error)),
+        }
+    }
+    last.ok_or_else(|| broken.unwrap_or_else(|| ImportError::unknown(text)))
 }
 
 /// How exactly numbers are printed.

@@ -17,6 +17,7 @@ mod ioping;
 mod json;
 mod load;
 mod number;
+mod page;
 mod report;
 mod table;
 mod text;
@@ -25,9 +26,6 @@ pub use detect::detect;
 pub use error::ImportError;
 
 use fathom_record::{ImportFormat, RunRecord};
-
-use report::SourceReport;
-use text::SourceText;
 
 /// Reads the output of another program; `file` is its name, for the record.
 ///
@@ -75,17 +73,16 @@ const OWN_SCHEMA: &str = "\"fathom.record/";
 /// # Errors
 /// As [`import`].
 pub fn import_as(format: ImportFormat, text: &str, file: &str) -> Result<RunRecord, ImportError> {
-    let source = SourceText::new(text);
-    let report: SourceReport = match format {
+    let report = match format {
         ImportFormat::BenchJson => return bench_json::read(text, file),
-        ImportFormat::FioJson => fio_json::read(text)?,
-        ImportFormat::FioTerse => fio_terse::read(text)?,
-        ImportFormat::FioText => fio_text::read(&source)?,
-        ImportFormat::IopingText => ioping::text::read(&source)?,
         ImportFormat::IopingRaw => ioping::raw::read(text)?,
-        ImportFormat::IopingJson => ioping::json::read(text)?,
         ImportFormat::Csv => table::read_csv(text)?,
         ImportFormat::Toml => table::read_toml(text)?,
+        // The others may stand beside one another.
+        _ => {
+            let (format, report) = page::read(text)?;
+            return report.record(format, file);
+        }
     };
     report.record(format, file)
 }

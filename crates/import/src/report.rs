@@ -22,7 +22,20 @@ pub(crate) struct SourceTest {
     pub name: String,
     /// The number of its group.
     pub group: u32,
+    /// The number of its output, of several in one text.
+    pub output: u32,
+    /// The first line of that output, where it is known.
+    pub line: u64,
+    /// Start of the output, where that is not the run's.
+    pub started_unix_ms: u64,
     pub imported: ImportedTest,
+}
+
+impl SourceTest {
+    /// Tests of the same output and group ran together.
+    fn ran_with(&self) -> (u32, u32) {
+        (self.output, self.group)
+    }
 }
 
 impl SourceReport {
@@ -34,6 +47,27 @@ impl SourceReport {
             self.tests.len() - 1
         });
         &mut self.tests[index]
+    }
+
+    /// As an output that begins at a line.
+    pub fn at(mut self, line: u64) -> SourceReport {
+        self.tests.iter_mut().for_each(|test| test.line = line);
+        self
+    }
+
+    /// The line that it begins at.
+    pub fn line(&self) -> u64 {
+        self.tests.first().map_or(0, |test| test.line)
+    }
+
+    /// Adds the tests of another output.
+    pub fn append(&mut self, other: SourceReport) {
+        let output = self.tests.last().map_or(0, |test| test.output + 1);
+        let started_unix_ms = other.started_unix_ms;
+        self.tests.extend(other.tests.into_iter().map(|test| SourceTest { output, started_unix_ms, ..test }));
+        self.notes.extend(other.notes);
+        let known = [self.started_unix_ms, started_unix_ms].into_iter().filter(|&ms| ms > 0);
+        self.started_unix_ms = known.min().unwrap_or(0);
     }
 
     /// Gives the figures of a group to its tests.
@@ -60,8 +94,8 @@ impl SourceReport {
                 "import the whole output of the program, with the lines of its results",
             ));
         }
-        let names: Vec<(String, u32)> =
-            self.tests.iter().map(|test| (test.name.clone(), test.group)).collect();
+        let groups: Vec<(String, (u32, u32))> =
+            self.tests.iter().map(|test| (test.name.clone(), test.ran_with())).collect();
         let target = self.tests.iter().find_map(|test| {
             let disk = test.imported.disks.first().map(|disk| disk.name.clone());
             test.imported.load.target.clone().or(disk)
@@ -78,13 +112,20 @@ impl SourceReport {
         };
         let mut record = RunRecord { header, status: TestStatus::Complete, ..RunRecord::default() };
         for mut test in self.tests {
-            let beside = names.iter().filter(|(name, group)| *group == test.group && *name != test.name);
+            let ran_with = test.ran_with();
+            let beside = groups.iter().filter(|(name, group)| *group == ran_with && *name != test.name);
             test.imported.beside = beside.map(|(name, _)| name.clone()).collect();
-            let test = test_record(test, self.started_unix_ms);
+            let started_unix_ms =
+                if test.started_unix_ms > 0 { test.started_unix_ms } else { self.started_unix_ms };
+            let test = test_record(test, started_unix_ms);
             if test.status == TestStatus::Failed {
                 record.status = TestStatus::Failed;
             }
-            record.push(test);
+            let id = record.push(test).id.clone();
+            // Of several tests of one name, all but the first have a number.
+            if let Some(test) = record.tests.last_mut().filter(|test| !test.title.is_empty()) {
+                test.title = id;
+            }
         }
         Ok(record)
     }

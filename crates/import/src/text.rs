@@ -28,9 +28,19 @@ pub(crate) struct SourceText {
 impl SourceText {
     /// `text` with plain characters.
     pub fn new(text: &str) -> SourceText {
-        let text = plain(text);
+        SourceText::of_plain(plain(text))
+    }
+
+    fn of_plain(text: String) -> SourceText {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         SourceText { text, starts }
+    }
+
+    /// The text with an empty line in place of each that `is_left_out`.
+    pub fn without(&self, is_left_out: fn(&str) -> bool) -> SourceText {
+        let kept = |line| if is_left_out(line) { "" } else { line };
+        let lines: Vec<&str> = self.text.split('\n').map(kept).collect();
+        SourceText::of_plain(lines.join("\n"))
     }
 
     /// All of it.
@@ -41,6 +51,12 @@ impl SourceText {
     /// The number of the line at a byte, from 1.
     pub fn line_of(&self, at: usize) -> u64 {
         self.starts.partition_point(|&start| start <= at) as u64
+    }
+
+    /// Lines by their numbers, from 1, the last one included.
+    pub fn lines(&self, from: u64, to: u64) -> &str {
+        let start = |index: u64| self.starts.get(index as usize).copied().unwrap_or(self.text.len());
+        &self.text[start(from - 1)..start(to)]
     }
 
     /// The line at a byte.

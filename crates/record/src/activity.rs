@@ -120,6 +120,9 @@ pub enum ImportFormat {
     /// The same in TOML.
     #[serde(rename = "toml")]
     Toml,
+    /// Outputs of several formats in one text.
+    #[serde(rename = "page")]
+    Page,
 }
 
 /// The objectives of a ping.
@@ -233,6 +236,7 @@ impl ImportFormat {
             ImportFormat::IopingJson => "ioping JSON",
             ImportFormat::Csv => "CSV",
             ImportFormat::Toml => "TOML",
+            ImportFormat::Page => "outputs of several formats",
         }
     }
 }

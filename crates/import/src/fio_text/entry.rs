@@ -42,10 +42,8 @@ impl EntryReader {
         reader.entry.name = name.to_owned();
         reader.entry.jobs = whole("jobs");
         reader.entry.error = taker.fields.get("err").and_then(|text| text.parse().ok());
-        let behind = context.segment.body.split_once("pid=").and_then(|(_, rest)| rest.split_once(':'));
-        reader.entry.reported = behind
-            .map(|(_, date)| date.lines().next().unwrap_or_default().trim().to_owned())
-            .unwrap_or_default();
+        reader.entry.reported =
+            context.segment.process().map(|(_, reported)| reported.to_owned()).unwrap_or_default();
         let description =
             context.segment.body.split_once("Description").and_then(|(_, rest)| rest.split_once('['));
         if let Some((_, description)) = description {

@@ -3,10 +3,12 @@
 mod entry;
 mod fields;
 mod group;
+mod outputs;
 mod progress;
 mod segment;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use fathom_model::{Op, PerOp};
 use fathom_record::import::{BlockRange, ImportedDisk, ImportedLoad, MissingFigure, MissingReason};
@@ -24,18 +26,44 @@ pub(crate) fn is_fio_text(source: &SourceText) -> bool {
     segment::segments(source).iter().any(|segment| segment.kind.has_results())
 }
 
-/// Reads a text.
-pub(crate) fn read(source: &SourceText) -> Result<SourceReport, ImportError> {
+/// What fio printed in a text.
+pub(crate) struct FioOutputs {
+    pub outputs: Vec<SourceReport>,
+    /// Lines of earlier states of the same runs, as `--status-interval` prints them.
+    pub earlier: Vec<u64>,
+}
+
+/// Reads every output of a text.
+pub(crate) fn read(source: &SourceText) -> Result<FioOutputs, ImportError> {
     let segments = segment::segments(source);
-    let version = segment::version(source.as_str());
+    let outputs = outputs::divide(&segments);
+    let mut found = FioOutputs { outputs: Vec::new(), earlier: Vec::new() };
+    for (at, range) in outputs.iter().enumerate() {
+        let own = &segments[range.clone()];
+        let (first, next) = (own[0].line, outputs.get(at + 1).map(|next| segments[next.start].line));
+        let lines = (if at == 0 { 1 } else { first }, next.map_or(u64::MAX, |next| first.max(next - 1)));
+        let processes = outputs::processes(own);
+        let is_same = |other: &Range<usize>| processes == outputs::processes(&segments[other.clone()]);
+        if !processes.is_empty() && outputs[at + 1..].iter().any(is_same) {
+            found.earlier.push(first);
+            continue;
+        }
+        found.outputs.push(output(source, own, lines)?.at(first));
+    }
+    Ok(found)
+}
+
+/// Reads an output that stands on these lines.
+fn output(source: &SourceText, segments: &[Segment], lines: (u64, u64)) -> Result<SourceReport, ImportError> {
+    let text = source.lines(lines.0, lines.1);
+    // A page that shows the version once has one version.
+    let version = segment::version(text).or_else(|| segment::only_version(source.as_str()));
     let mut reader = TextReader {
-        style: style(source.as_str(), version.as_deref()),
+        style: style(text, version.as_deref()),
         version: version.unwrap_or_default(),
         ..TextReader::default()
     };
-    for segment in &segments {
-        reader.take(segment);
-    }
+    segments.iter().for_each(|segment| reader.take(segment));
     reader.finish()
 }
 

@@ -74,6 +74,17 @@ pub(super) struct Segment {
     pub body: String,
 }
 
+impl Segment {
+    /// The process of a job, and when it was reported: `1` and `Mon Jun 13 10:03:45 2016` of
+    /// `(groupid=0, jobs=1): err= 0: pid=1: Mon Jun 13 10:03:45 2016`.
+    pub fn process(&self) -> Option<(&str, &str)> {
+        let (_, behind) = self.body.rsplit_once("pid=")?;
+        let line = behind.lines().next().unwrap_or_default();
+        let (pid, reported) = line.split_once(':').unwrap_or((line, ""));
+        Some((pid.trim(), reported.trim()))
+    }
+}
+
 /// How a line begins: words that may stand apart or not, perhaps a unit in parentheses, a colon.
 struct Anchor {
     words: &'static [&'static str],
@@ -260,12 +271,22 @@ fn disk_at(line: &str, at: usize) -> Option<(usize, SegmentKind)> {
     })
 }
 
-/// The version of fio in a line of its own: `fio-2.1.3`, `fio 1.59`.
+/// The first version of fio in a line of its own: `fio-2.1.3`, `fio 1.59`.
 pub(super) fn version(text: &str) -> Option<String> {
-    text.lines().find_map(|line| {
+    versions(text).next().map(str::to_owned)
+}
+
+/// The version that all such lines have.
+pub(super) fn only_version(text: &str) -> Option<String> {
+    let first = versions(text).next()?;
+    versions(text).all(|version| version == first).then(|| first.to_owned())
+}
+
+fn versions(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
         let version = line.trim().strip_prefix("fio")?.strip_prefix(['-', ' '])?;
         let is_version = version.starts_with(|c: char| c.is_ascii_digit())
             && version.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
-        is_version.then(|| version.to_owned())
+        is_version.then_some(version)
     })
 }

@@ -4,7 +4,6 @@ use fathom_model::Op;
 use fathom_record::import::{Figure, ImportedLatency, ImportedOp, PacedLoad};
 use serde_json::Value;
 
-use crate::ImportError;
 use crate::json::{self, JsonDigits};
 use crate::report::SourceReport;
 
@@ -22,11 +21,10 @@ pub(crate) fn is_ioping(document: &Value) -> bool {
 }
 
 /// Reads the statistics of the list; where a run was killed, its requests alone.
-pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
-    let document = json::last_document(text, '[', is_ioping)?;
+pub(crate) fn read(document: &Value) -> SourceReport {
     let mut report = SourceReport::default();
     let mut requests = Requests::default();
-    for entry in entries(&document) {
+    for entry in entries(document) {
         if report.started_unix_ms == 0 {
             let ms = entry["timestamp"].as_f64().map(|seconds| seconds * 1e3);
             report.started_unix_ms = ms.filter(|ms| (0.0..2.8e14).contains(ms)).map_or(0, |ms| ms as u64);
@@ -50,7 +48,7 @@ pub(crate) fn read(text: &str) -> Result<SourceReport, ImportError> {
         report.tests.push(super::test(super::load(requests.size, op, None), op, figures, None));
         report.notes.push("the list has no statistics: the run was ended early".to_owned());
     }
-    Ok(report)
+    report
 }
 
 /// The requests before their statistics.

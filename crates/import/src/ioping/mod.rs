@@ -35,7 +35,7 @@ fn test(load: ImportedLoad, op: Option<Op>, figures: ImportedOp, paced: Option<P
     }
     let imported =
         ImportedTest { tool: NAME.to_owned(), load, entries: vec![entry], ..ImportedTest::default() };
-    SourceTest { name: NAME.to_owned(), group: 0, imported }
+    SourceTest { name: NAME.to_owned(), imported, ..SourceTest::default() }
 }
 
 const NAME: &str = "ioping";

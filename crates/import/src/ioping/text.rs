@@ -7,39 +7,41 @@ use fathom_record::import::{
     Figure, FigureNumber, FigurePlace, ImportedOp, MissingFigure, MissingReason, PacedLoad,
 };
 
-use crate::ImportError;
 use crate::number::{self, Number, ReadResult, Reading};
-use crate::report::{SourceReport, SourceTest, miss};
+use crate::report::{SourceReport, miss};
 use crate::text::{SourceText, excerpt};
 
 /// True for a line of ioping.
 pub(crate) fn is_ioping_line(line: &str) -> bool {
     line.contains("ioping statistics")
+        || is_count(line)
         || line.contains("min/avg/max/mdev")
         || (line.contains("request=") && line.contains("time="))
 }
 
-/// Reads the pings of a text; each ends with the line of its latencies.
-pub(crate) fn read(source: &SourceText) -> Result<SourceReport, ImportError> {
-    let mut report = SourceReport::default();
+/// The lines before that of the latencies.
+fn is_count(line: &str) -> bool {
+    let is_completed = line.contains("requests completed in") || line.contains("request completed in");
+    is_completed || (line.contains("generated ") && line.contains(" requests in "))
+}
+
+/// Reads the pings of a text, each an output of its own; each ends with the line of its latencies.
+pub(crate) fn read(source: &SourceText) -> Vec<SourceReport> {
+    let mut pings = Vec::new();
     let mut ping = PingReader::default();
     for (index, line) in source.as_str().lines().enumerate() {
         let line_number = index as u64 + 1;
-        if line.contains("ioping statistics") && ping.is_complete {
-            report.tests.push(std::mem::take(&mut ping).finish());
-        }
-        if line.contains("request=") && ping.has_statistics() {
-            report.tests.push(std::mem::take(&mut ping).finish());
+        let is_next = (line.contains("ioping statistics") && ping.is_complete)
+            || (line.contains("request=") && ping.has_statistics());
+        if is_next {
+            pings.push(std::mem::take(&mut ping).finish());
         }
         ping.take(line, line_number);
     }
     if ping.has_statistics() || !ping.figures.lat.requests.is_empty() {
-        report.tests.push(ping.finish());
+        pings.push(ping.finish());
     }
-    match report.tests.is_empty() {
-        true => Err(ImportError::unknown(source.as_str())),
-        false => Ok(report),
-    }
+    pings
 }
 
 /// A ping being read.
@@ -56,6 +58,8 @@ struct PingReader {
     /// Lines of the rates and of the latencies.
     places: Vec<FigurePlace>,
     is_complete: bool,
+    /// Its first line.
+    line: u64,
 }
 
 impl PingReader {
@@ -64,14 +68,17 @@ impl PingReader {
     }
 
     fn take(&mut self, line: &str, number: u64) {
+        if self.line == 0 && is_ioping_line(line) {
+            self.line = number;
+        }
         if line.contains("request=") {
             self.request(line, number);
         } else if let Some((head, _)) = line.split_once(" ioping statistics") {
             let target = head.trim_start_matches(['-', ' ']).split(" (").next().unwrap_or_default().trim();
             self.target = Some(target.to_owned()).filter(|target| !target.is_empty());
-        } else if line.contains("requests completed in") || line.contains("request completed in") {
+        } else if line.contains(" completed in") && is_count(line) {
             self.completed(line, number);
-        } else if line.contains("generated ") && line.contains(" requests in ") {
+        } else if is_count(line) {
             self.generated(line, number);
         } else if let Some((_, values)) = line.split_once("min/avg/max/mdev") {
             self.latencies(values.trim_start_matches([' ', '=']), line, number);
@@ -190,7 +197,7 @@ impl PingReader {
         (lat.min, lat.mean, lat.max, lat.stddev) = (min, mean, max, stddev);
     }
 
-    fn finish(mut self) -> SourceTest {
+    fn finish(mut self) -> SourceReport {
         match &mut self.paced {
             Some(_) => self.figures.runtime_ns = self.completed_ns,
             None => {
@@ -206,7 +213,7 @@ impl PingReader {
         for place in &mut test.imported.places {
             place.figures.insert_str(0, &format!("{op}."));
         }
-        test
+        SourceReport { tests: vec![test], ..SourceReport::default() }.at(self.line)
     }
 }
 

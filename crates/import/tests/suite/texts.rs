@@ -99,7 +99,7 @@ fn clones_are_one_test_and_other_jobs_of_the_group_are_beside_it() {
         .tests
         .iter()
         .map(|test| {
-            let imported = test.imported().unwrap();
+            let imported = test.imported().expect("it is imported");
             (test.id.as_str(), imported.entries.len(), imported.beside.clone())
         })
         .collect();
@@ -219,4 +219,111 @@ fn json_of_fio_2_counts_in_kib_and_microseconds() {
         [(1.0, 9_000), (99.0, 22_000)]
     );
     assert_eq!((read.slat.mean, read.bandwidth_windows.is_some()), (None, false));
+}
+
+/// An output of fio 3.x of one job that read, as fio prints it.
+fn output(name: &str, pid: u32, time: &str, ios: u64) -> String {
+    format!(
+        "{name}: (g=0): rw=randread, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=libaio, iodepth=8\n\
+         fio-3.33\nStarting 1 process\n\n\
+         {name}: (groupid=0, jobs=1): err= 0: pid={pid}: Sat Nov 28 {time} 2026\n  \
+         read: IOPS={}, BW={}KiB/s (1000kB/s)(9MiB/10000msec)\n  \
+         IO depths    : 1=0.1%, 2=0.1%, 4=0.1%, 8=99.9%, 16=0.0%, 32=0.0%, >=64=0.0%\n     \
+         issued rwts: total={ios},0,0,0 short=0,0,0,0 dropped=0,0,0,0\n\n\
+         Run status group 0 (all jobs):\n   READ: bw={}KiB/s (1000kB/s), run=10000-10000msec\n",
+        ios / 10,
+        ios / 10 * 4,
+        ios / 10 * 4
+    )
+}
+
+fn json_output(name: &str, start_ms: u64, elapsed: u64, ios: u64) -> String {
+    format!(
+        "{{\n  \"fio version\" : \"fio-3.33\",\n  \"jobs\" : [ {{ \"jobname\" : \"{name}\", \"groupid\" : 0, \"error\" : 0,\n  \
+         \"job_start\" : {start_ms}, \"elapsed\" : {elapsed},\n  \
+         \"read\" : {{ \"total_ios\" : {ios}, \"io_bytes\" : {}, \"iops\" : {}.5, \"runtime\" : 10000 }} }} ]\n}}\n",
+        ios * 4096,
+        ios / 10
+    )
+}
+
+const PING: &str = "4 KiB <<< . (ext4 /dev/vda 252.0 GiB): request=1 time=339.0 us\n\n\
+                    --- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n\
+                    9 requests completed in 2.71 ms, 36 KiB read, 3.32 k iops, 13.0 MiB/s\n\
+                    generated 10 requests in 9.00 s, 40 KiB, 1 iops, 4.44 KiB/s\n\
+                    min/avg/max/mdev = 200 us / 300 us / 600 us / 100 us\n";
+
+/// The tests of a text: title, and IOPS of reads rounded.
+fn tests_of(text: &str) -> (Vec<(String, u64)>, RunRecord) {
+    let record = import(text, "t").unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let iops = |test: &ImportedTest| value(test, "read.iops").unwrap_or(0.0) as u64;
+    let tests =
+        record.tests.iter().map(|test| (test.title.clone(), iops(test.imported().expect("it is imported"))));
+    (tests.collect(), record)
+}
+
+fn named(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
+    expected.iter().map(|(name, iops)| ((*name).to_owned(), *iops)).collect()
+}
+
+#[test]
+fn each_output_of_a_page_is_a_test_in_its_place() {
+    let fio = |pid, time, ios| output("test", pid, time, ios);
+    let three = [fio(1, "09:00:00", 30_000), fio(2, "09:10:00", 20_000), fio(3, "09:20:00", 10_000)];
+    let (found, record) = tests_of(&three.concat());
+    assert_eq!(found, named(&[("test", 3000), ("test (2)", 2000), ("test (3)", 1000)]));
+    assert!(record.tests.iter().all(|test| test.imported().expect("it is imported").beside.is_empty()));
+    assert_eq!(record.header.notes, ["3 outputs at lines 1, 12, 23: each is imported as tests of its own"]);
+    // As pages cut them: results alone, without the lines before or after.
+    let results = |text: &String| {
+        let lines = text.lines().skip(4).take(4).map(|line| format!("{line}\n"));
+        lines.collect::<String>()
+    };
+    let parts: Vec<String> = three.iter().map(results).collect();
+    assert_eq!(tests_of(&parts.concat()).0, found);
+    let rates = "read : io=1000KB, bw=12000KB/s, iops=3000 , runt= 1000msec\n\
+                 read : io=1000KB, bw=8000KB/s, iops=2000 , runt= 1000msec\n";
+    assert_eq!(tests_of(rates).0.iter().map(|(_, iops)| *iops).collect::<Vec<_>>(), [3000, 2000]);
+    // Among each other, in the order of the page.
+    let json = json_output("json", 1_700_000_000_000, 11, 50_000);
+    let page =
+        ["We ran:\n", &three[0], PING, &three[1], "and then\n", &json, "again\n", PING, &three[2]].concat();
+    let (found, record) = tests_of(&page);
+    let expected = [("test", 3000), ("ioping", 3320), ("test (2)", 2000), ("json", 5000)];
+    assert_eq!(found[..4], named(&expected));
+    assert_eq!(found[4..], named(&[("ioping (2)", 3320), ("test (3)", 1000)]));
+    assert_eq!(record.header.activity.kind().name(), "import");
+}
+
+#[test]
+fn states_and_formats_of_one_run_are_one_test() {
+    // `--status-interval`, in text and in JSON.
+    let states = [output("test", 7, "09:00:00", 10_000), output("test", 7, "09:00:10", 20_000)].concat();
+    let (found, record) = tests_of(&states);
+    assert_eq!(found, named(&[("test", 2000)]));
+    assert_eq!(record.header.notes, ["line 1: an earlier state of the run whose last state was imported"]);
+    let state = |elapsed, ios| json_output("test", 1_700_000_000_000, elapsed, ios);
+    assert_eq!(tests_of(&[state(5, 10_000), state(10, 20_000)].concat()).0, named(&[("test", 2000)]));
+    // Two runs of one job file.
+    let runs = [state(11, 20_000), json_output("test", 1_700_000_060_000, 11, 30_000)];
+    assert_eq!(tests_of(&runs.concat()).0, named(&[("test", 2000), ("test (2)", 3000)]));
+    // `--output-format=normal,json`.
+    let both = [output("test", 7, "09:00:00", 20_000), state(11, 20_000)].concat();
+    let (found, record) = tests_of(&both);
+    assert_eq!(found, named(&[("test", 2000)]));
+    assert_eq!(record.header.notes, ["line 1: the run at line 12 in another format"]);
+    // Clones that are reported one by one are one test.
+    let clones = [output("test", 7, "09:00:00", 20_000), output("test", 8, "09:00:01", 20_000)]
+        .map(|text| text.lines().skip(4).take(4).map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(tests_of(&clones.concat()).0, named(&[("test", 4000)]));
+}
+
+#[test]
+fn a_damaged_output_is_named_beside_the_others() {
+    let cut = json_output("json", 1_700_000_000_000, 11, 50_000);
+    let text = [&output("test", 7, "09:00:00", 20_000), &cut[..cut.len() / 2]].concat();
+    let (found, record) = tests_of(&text);
+    assert_eq!(found, named(&[("test", 2000)]));
+    let [note] = record.header.notes.as_slice() else { panic!("{:?}", record.header.notes) };
+    assert!(note.starts_with("not imported: ") && note.contains("cut off or damaged"), "{note}");
 }

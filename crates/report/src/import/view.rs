@@ -137,7 +137,8 @@ fn notes(record: &RunRecord) -> Vec<String> {
         let tools = imported(record).map(|(_, test)| format!("{} {}", test.tool, test.tool_version));
         let mut tools: Vec<String> =
             tools.map(|tool| tool.trim().to_owned()).filter(|tool| !tool.is_empty()).collect();
-        tools.dedup();
+        let mut seen = std::collections::BTreeSet::new();
+        tools.retain(|tool| seen.insert(tool.clone()));
         let by =
             if tools.is_empty() { String::new() } else { format!(", measured with {}", tools.join(", ")) };
         let file = if source.file == "-" { "the standard input" } else { &source.file };

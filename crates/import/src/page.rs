@@ -1,0 +1,209 @@
+//! A text with any number of outputs of fio and ioping, as a page or the log of several runs has them: each is read by itself, in
+//! its format, and they stay in their order.
+
+use fathom_record::ImportFormat;
+use fathom_record::import::{Figure, FigureNumber, ImportedTest};
+
+use crate::report::SourceReport;
+use crate::text::SourceText;
+use crate::{ImportError, fio_json, fio_terse, fio_text, ioping, json};
+
+/// Reads every output of a text.
+///
+/// # Errors
+/// There is none, or the only one is damaged.
+pub(crate) fn read(text: &str) -> Result<(ImportFormat, SourceReport), ImportError> {
+    let mut page = Page::default();
+    let rest = page.take_documents(text);
+    let rest = page.take_terse(rest);
+    page.take_text(&SourceText::new(&rest));
+    page.report(text)
+}
+
+/// One output.
+struct Output {
+    format: ImportFormat,
+    report: SourceReport,
+}
+
+#[derive(Default)]
+struct Page {
+    outputs: Vec<Output>,
+    notes: Vec<String>,
+    /// Why a part could not be read.
+    broken: Option<ImportError>,
+}
+
+impl Page {
+    fn add(&mut self, format: ImportFormat, read: Result<SourceReport, ImportError>) {
+        match read {
+            Ok(report) => self.outputs.push(Output { format, report }),
+            Err(error) => self.broken = self.broken.take().or(Some(error)),
+        }
+    }
+
+    /// Takes the JSON documents; the rest has empty lines in their place.
+    fn take_documents(&mut self, text: &str) -> String {
+        let mut rest = String::with_capacity(text.len());
+        let mut end = 0;
+        let mut fio: Vec<(u64, serde_json::Value)> = Vec::new();
+        for found in json::documents(text) {
+            let (line, document) = match found {
+                Ok(found) => {
+                    rest.push_str(&text[end..found.range.start]);
+                    rest.extend(text[found.range.clone()].matches('\n'));
+                    end = found.range.end;
+                    (found.line, found.value)
+                }
+                Err(broken) if text[broken.start..].contains(fio_json::MARK) => {
+                    self.broken = self.broken.take().or(Some(broken.error));
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            if fio_json::is_fio(&document) {
+                fio.push((line, document));
+            } else if ioping::json::is_ioping(&document) {
+                self.add(ImportFormat::IopingJson, Ok(ioping::json::read(&document).at(line)));
+            }
+        }
+        rest.push_str(&text[end..]);
+        // `--status-interval` prints a document again and again, each with what was done until then.
+        for (at, (line, document)) in fio.iter().enumerate() {
+            match fio.get(at + 1) {
+                Some((_, next)) if fio_json::is_of_same_run(document, next) => self.leave_out(*line),
+                _ => self.add(ImportFormat::FioJson, Ok(fio_json::read(document).at(*line))),
+            }
+        }
+        rest
+    }
+
+    fn leave_out(&mut self, line: u64) {
+        self.notes.push(format!("line {line}: an earlier state of the run whose last state was imported"));
+    }
+
+    /// Takes the lines of fio's terse format: those that follow each other are one output.
+    fn take_terse(&mut self, text: String) -> String {
+        if !text.lines().any(|line| fio_terse::is_line(line.trim())) {
+            return text;
+        }
+        let mut rest = String::with_capacity(text.len());
+        let mut lines: Vec<(u64, &str)> = Vec::new();
+        for (index, line) in text.split_inclusive('\n').enumerate() {
+            if fio_terse::is_line(line.trim()) {
+                lines.push((index as u64 + 1, line.trim()));
+                rest.push('\n');
+                continue;
+            }
+            if !line.trim().is_empty() {
+                self.end_terse(&mut lines);
+            }
+            rest.push_str(line);
+        }
+        self.end_terse(&mut lines);
+        rest
+    }
+
+    fn end_terse(&mut self, lines: &mut Vec<(u64, &str)>) {
+        if let Some(&(first, _)) = lines.first() {
+            self.add(ImportFormat::FioTerse, Ok(fio_terse::read(lines).at(first)));
+            lines.clear();
+        }
+    }
+
+    /// Takes what fio and ioping print for people.
+    fn take_text(&mut self, source: &SourceText) {
+        if source.as_str().lines().any(ioping::text::is_ioping_line) {
+            for ping in ioping::text::read(source) {
+                self.add(ImportFormat::IopingText, Ok(ping));
+            }
+        }
+        let source = source.without(ioping::text::is_ioping_line);
+        if !fio_text::is_fio_text(&source) {
+            return;
+        }
+        match fio_text::read(&source) {
+            Ok(found) => {
+                found.earlier.into_iter().for_each(|line| self.leave_out(line));
+                found.outputs.into_iter().for_each(|report| self.add(ImportFormat::FioText, Ok(report)));
+            }
+            Err(error) => self.add(ImportFormat::FioText, Err(error)),
+        }
+    }
+
+    fn report(mut self, text: &str) -> Result<(ImportFormat, SourceReport), ImportError> {
+        self.outputs.sort_by_key(|output| output.report.line());
+        self.drop_repeated();
+        let Some(first) = self.outputs.first() else {
+            return Err(self.broken.unwrap_or_else(|| ImportError::unknown(text)));
+        };
+        if let Some(broken) = &self.broken {
+            self.notes.push(format!("not imported: {broken}"));
+        }
+        let is_mixed = self.outputs.iter().any(|output| output.format != first.format);
+        let format = if is_mixed { ImportFormat::Page } else { first.format };
+        if self.outputs.len() > 1 {
+            let lines: Vec<String> =
+                self.outputs.iter().map(|output| output.report.line().to_string()).collect();
+            self.notes.push(format!(
+                "{} outputs at lines {}: each is imported as tests of its own",
+                lines.len(),
+                lines.join(", ")
+            ));
+        }
+        let mut report = SourceReport::default();
+        self.outputs.into_iter().for_each(|output| report.append(output.report));
+        report.notes.extend(self.notes);
+        Ok((format, report))
+    }
+
+    /// fio prints one run in several formats if it is asked to (`normal,json`): the most exact stays.
+    fn drop_repeated(&mut self) {
+        let mut at = 0;
+        while at < self.outputs.len() {
+            let own = &self.outputs[at];
+            let is_better = |other: &&Output| {
+                exactness(other.format) > exactness(own.format) && is_same_run(&own.report, &other.report)
+            };
+            match self.outputs.iter().find(is_better) {
+                Some(better) => {
+                    self.notes.push(format!(
+                        "line {}: the run at line {} in another format",
+                        own.report.line(),
+                        better.report.line()
+                    ));
+                    self.outputs.remove(at);
+                }
+                None => at += 1,
+            }
+        }
+    }
+}
+
+fn exactness(format: ImportFormat) -> u8 {
+    match format {
+        ImportFormat::FioJson => 2,
+        ImportFormat::FioTerse => 1,
+        _ => 0,
+    }
+}
+
+/// The same jobs with the same number of I/Os, or the same runtime where a format has no numbers.
+fn is_same_run(one: &SourceReport, other: &SourceReport) -> bool {
+    let is_alike = |one: &ImportedTest, other: &ImportedTest| {
+        let (Some(one), Some(other)) = (one.total(), other.total()) else { return false };
+        match (one.ios.zip(other.ios), one.runtime_ns.zip(other.runtime_ns)) {
+            (Some((one, other)), _) => is_equal(one, other),
+            (None, Some((one, other))) => is_equal(one, other),
+            (None, None) => false,
+        }
+    };
+    let mut pairs = one.tests.iter().zip(&other.tests);
+    one.tests.len() == other.tests.len()
+        && pairs.all(|(one, other)| one.name == other.name && is_alike(&one.imported, &other.imported))
+}
+
+fn is_equal<T: FigureNumber>(one: Figure<T>, other: Figure<T>) -> bool {
+    let apart = (one.value.as_real() - other.value.as_real()).abs();
+    apart <= one.resolution.as_real() + other.resolution.as_real()
+}
