@@ -150,6 +150,8 @@ impl SignalWatch {
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             // These are signals, so it cannot fail.
             let _ = fathom_sys::signals::unblock(&watched);
+            // Most users may not; then a signal is late if thousands of workers compute.
+            let _ = fathom_sys::thread::run_first();
             signals.forever().for_each(|signal| self.take(signal));
         })?;
         self.is_installed.store(true, Ordering::Release);

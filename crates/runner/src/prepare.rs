@@ -103,6 +103,7 @@ pub(crate) fn prepare<'a>(
         flows: Flows::default(),
     };
     let jobs = plan.jobs.iter().map(|job| entry_of(session, job)).collect::<Result<Vec<_>, _>>()?;
+    check_in_flight(plan, &jobs)?;
     check_memory(session, plan, &jobs)?;
     // Each file is open for its worker; those that are inspected and laid out, briefly also by themselves.
     let (workers, files) = counts(plan);
@@ -258,6 +259,29 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
         });
     }
     offloaded(job, entry)
+}
+
+/// Most requests in flight of a phase: half a gigabyte is kept of them, and no device has as many.
+const MAX_IN_FLIGHT: u64 = 1 << 22;
+
+/// Refuses more requests in flight than are worth their memory.
+fn check_in_flight(plan: &RunPlan, entries: &[&'static EngineEntry]) -> Result<(), RunError> {
+    let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
+    for (job, entry) in plan.jobs.iter().zip(entries) {
+        let depth = if entry.traits.synchronous { 1 } else { job.depth.iodepth };
+        let in_flight = phases.entry(job.phase).or_default();
+        *in_flight = in_flight.saturating_add(u64::from(depth) * job.clones.len() as u64);
+        if *in_flight > MAX_IN_FLIGHT {
+            return Err(RunError::Plan {
+                job: job.name.clone(),
+                reason: format!(
+                    "has iodepth={depth}: at most {MAX_IN_FLIGHT} requests in flight are supported over all jobs"
+                ),
+                hint: "lower iodepth or numjobs".to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Refuses buffers that exceed the available memory: filling them would make the kernel kill this process or another.

@@ -1,7 +1,5 @@
 //! Spans in which nothing completed although requests were in flight.
 
-use std::collections::BTreeSet;
-
 use fathom_model::units;
 use fathom_record::{
     Finding, FindingId, Interval, JobRecord, OpSummary, RunRecord, Severity, SlowRequest, Stall, TestSummary,
@@ -82,16 +80,18 @@ fn spans(record: &RunRecord, row: &RecordRow<'_>) -> Vec<StalledSpan> {
     let mut cuts: Vec<u64> = intervals.iter().flat_map(|(span, _)| [span.start_ns, span.end_ns]).collect();
     cuts.sort_unstable();
     cuts.dedup();
-    let busy: BTreeSet<u64> = intervals
-        .iter()
-        .filter(|(_, idle)| !idle)
-        .flat_map(|(span, _)| {
-            let from = cuts.partition_point(|&cut| cut < span.start_ns);
-            cuts[from..].iter().copied().take_while(|&cut| cut < span.end_ns)
-        })
-        .collect();
+    let mut busy: Vec<StalledSpan> =
+        intervals.iter().filter(|(_, idle)| !idle).map(|(span, _)| *span).collect();
+    busy.sort_unstable_by_key(|span| span.start_ns);
+    let (mut busy, mut busy_until_ns) = (busy.into_iter().peekable(), 0);
     let mut idle: Vec<StalledSpan> = Vec::new();
-    for pair in cuts.windows(2).filter(|pair| !busy.contains(&pair[0])) {
+    for pair in cuts.windows(2) {
+        while let Some(span) = busy.next_if(|span| span.start_ns <= pair[0]) {
+            busy_until_ns = span.end_ns.max(busy_until_ns);
+        }
+        if pair[0] < busy_until_ns {
+            continue;
+        }
         match idle.last_mut() {
             Some(span) if span.end_ns == pair[0] => span.end_ns = pair[1],
             _ => idle.push(StalledSpan { start_ns: pair[0], end_ns: pair[1] }),

@@ -72,6 +72,8 @@ fn fio_says_what_is_wrong_with_a_target() {
             &["--filename=f", "--size=1m", "--ioengine=libaio", "--iodepth=10000000"],
             &["job 'a'", "lower iodepth"],
         ),
+        (&["--ioengine=null", "--size=1m", "--iodepth=2147483648"], &["at most 4194304", "lower iodepth"]),
+        (&["--filename=sim:aws-gp3", "--size=1m", "--iodepth=2147483648"], &["at most 4194304"]),
     ] {
         let mut line = vec!["fio", "--name=a"];
         line.extend(args);
