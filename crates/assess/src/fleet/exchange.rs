@@ -6,6 +6,7 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use fathom_sys::clock::monotonic_ns;
 use fathom_sys::process_manager::{ProcessManager, ProcessManagerError};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -30,12 +31,31 @@ pub(super) struct Exchange {
     manager: Box<dyn ProcessManager>,
     /// What the ranks are about to do, for errors.
     pub phase: &'static str,
+    joining: Option<Joining>,
+}
+
+/// While a rank joins, all calls together have a limit: a launcher that answers each in time may have no end of answers.
+#[derive(Clone, Copy, Debug)]
+struct Joining {
+    limit: Duration,
+    until_ns: u64,
 }
 
 impl Exchange {
     /// Texts over `manager`.
     pub fn new(manager: Box<dyn ProcessManager>) -> Exchange {
-        Exchange { manager, phase: "joining the job" }
+        Exchange { manager, phase: "joining the job", joining: None }
+    }
+
+    /// From `since_ns` of the monotonic clock all calls together take `limit` at most, until the rank [has joined](Self::joined).
+    pub fn joins(&mut self, since_ns: u64, limit: Duration) {
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.joining = Some(Joining { limit, until_ns: since_ns.saturating_add(limit_ns) });
+    }
+
+    /// From now on each call has its own limit alone.
+    pub fn joined(&mut self) {
+        self.joining = None;
     }
 
     /// The launcher's interface.
@@ -68,9 +88,10 @@ impl Exchange {
             .chunks(room)
             .map(|chunk| std::str::from_utf8(chunk).unwrap_or_default())
             .collect();
-        self.call(|manager| manager.put(&key(name, rank, 0), &format!("{}.{first}", rest.len() + 1), CALL))?;
+        let first = format!("{}.{first}", rest.len() + 1);
+        self.call("put", CALL, |manager, limit| manager.put(&key(name, rank, 0), &first, limit))?;
         for (place, chunk) in rest.iter().enumerate() {
-            self.call(|manager| manager.put(&key(name, rank, place + 1), chunk, CALL))?;
+            self.call("put", CALL, |manager, limit| manager.put(&key(name, rank, place + 1), chunk, limit))?;
         }
         Ok(())
     }
@@ -82,12 +103,15 @@ impl Exchange {
     pub fn get(&mut self, rank: u32, name: &str) -> Result<Vec<u8>, FleetError> {
         let phase = self.phase;
         let wrong = |reason: String| FleetError::Message { phase, rank, reason };
-        let first = self.call(|manager| manager.get(rank, &key(name, rank, 0), CALL))?;
+        let mut get = |place| {
+            self.call("get", CALL, |manager, limit| manager.get(rank, &key(name, rank, place), limit))
+        };
+        let first = get(0)?;
         let (count, first) = first.split_once('.').ok_or_else(|| wrong("no count".to_owned()))?;
         let count: usize = count.parse().map_err(|_| wrong("no count".to_owned()))?;
         let mut packed = first.to_owned();
         for place in 1..count {
-            packed.push_str(&self.call(|manager| manager.get(rank, &key(name, rank, place), CALL))?);
+            packed.push_str(&get(place)?);
         }
         unpack(&packed).map_err(wrong)
     }
@@ -97,12 +121,12 @@ impl Exchange {
     /// # Errors
     /// One does not come within `limit`.
     pub fn fence(&mut self, limit: Duration) -> Result<(), FleetError> {
-        self.call(|manager| manager.fence(limit))
+        self.call("fence", limit, |manager, limit| manager.fence(limit))
     }
 
     /// Leaves the job.
     pub fn finish(&mut self) -> Result<(), FleetError> {
-        self.call(|manager| manager.finish(CALL))
+        self.call("finalize", CALL, |manager, limit| manager.finish(limit))
     }
 
     /// Has the launcher end the job.
@@ -112,10 +136,24 @@ impl Exchange {
 
     fn call<T>(
         &mut self,
-        call: impl FnOnce(&mut dyn ProcessManager) -> Result<T, ProcessManagerError>,
+        asked: &'static str,
+        most: Duration,
+        call: impl FnOnce(&mut dyn ProcessManager, Duration) -> Result<T, ProcessManagerError>,
     ) -> Result<T, FleetError> {
         let phase = self.phase;
-        call(self.manager.as_mut()).map_err(|source| FleetError::Manager { phase, source })
+        let left = |joining: Joining| Duration::from_nanos(joining.until_ns.saturating_sub(monotonic_ns()));
+        let joining = self.joining.map(|joining| (left(joining), joining.limit));
+        let (limit, shown) = joining.filter(|(left, _)| *left < most).unwrap_or((most, most));
+        let done = match limit.is_zero() {
+            true => Err(ProcessManagerError::Deadline { asked, limit }),
+            false => call(self.manager.as_mut(), limit),
+        };
+        done.map_err(|source| match source {
+            ProcessManagerError::Deadline { asked, .. } => {
+                FleetError::Manager { phase, source: ProcessManagerError::Deadline { asked, limit: shown } }
+            }
+            source => FleetError::Manager { phase, source },
+        })
     }
 }
 
@@ -156,7 +194,61 @@ fn unpack(packed: &str) -> Result<Vec<u8>, String> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Nanos;
+    use fathom_sys::process_manager::TextLimits;
+
+    use super::super::{FleetFiles, FleetJob, FleetSettings};
     use super::*;
+
+    /// A launcher that answers at once, and every text has a further value.
+    #[derive(Debug)]
+    struct Endless;
+
+    impl ProcessManager for Endless {
+        fn name(&self) -> &'static str {
+            "endless"
+        }
+
+        fn rank(&self) -> u32 {
+            0
+        }
+
+        fn size(&self) -> u32 {
+            1
+        }
+
+        fn limits(&self) -> TextLimits {
+            TextLimits { key: 64, value: 1024 }
+        }
+
+        fn put(&mut self, _: &str, _: &str, _: Duration) -> Result<(), ProcessManagerError> {
+            Ok(())
+        }
+
+        fn get(&mut self, _: u32, _: &str, _: Duration) -> Result<String, ProcessManagerError> {
+            Ok(format!("{}.", usize::MAX))
+        }
+
+        fn fence(&mut self, _: Duration) -> Result<(), ProcessManagerError> {
+            Ok(())
+        }
+
+        fn finish(&mut self, _: Duration) -> Result<(), ProcessManagerError> {
+            Ok(())
+        }
+
+        fn abort(&mut self, _: i32, _: &str) {}
+    }
+
+    #[test]
+    fn a_text_that_never_ends_holds_no_rank_that_joins() {
+        let settings = FleetSettings { join: Nanos::from_millis(50), ..FleetSettings::default() };
+        let job =
+            FleetJob::on(Box::new(Endless), settings, "h".to_owned(), "boot".to_owned(), monotonic_ns());
+        let met = job.meet(&[], Ok(FleetFiles::default()), |_| {});
+        let stop = met.map(drop).unwrap_err();
+        assert!(stop.error.to_string().contains("did not answer 'get' within 50ms"), "{}", stop.error);
+    }
 
     #[test]
     fn texts_of_any_length_come_back() {

@@ -159,7 +159,7 @@ impl FleetJob {
         settings: FleetSettings,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<FleetJob, FleetError> {
-        let limit = Duration::from_nanos(settings.join.0);
+        let (began_ns, limit) = (monotonic_ns(), Duration::from_nanos(settings.join.0));
         let joined = process_manager::join(variable, limit)
             .map_err(|source| FleetError::Manager { phase: "joining the job", source })?;
         let promised = promised_size(variable).filter(|(_, size)| *size > 1);
@@ -173,22 +173,25 @@ impl FleetJob {
             (Some(manager), _) => {
                 let facts = HostFacts::read();
                 let host = facts.hostname.unwrap_or_else(|| "unknown".to_owned());
-                Ok(FleetJob::on(manager, settings, host, facts.boot_id.unwrap_or_default()))
+                Ok(FleetJob::on(manager, settings, host, facts.boot_id.unwrap_or_default(), began_ns))
             }
         }
     }
 
-    /// A job over `manager`, of a rank on `host`.
+    /// A job over `manager`, of a rank on `host` that has been joining since `began_ns`.
     pub(super) fn on(
         manager: Box<dyn ProcessManager>,
         settings: FleetSettings,
         host: String,
         boot_id: String,
+        began_ns: u64,
     ) -> FleetJob {
         let clock = fathom_sys::clock::wall_clock_state().map(clock_state);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let hello = Hello { version, host, boot_id, clock, ..Hello::default() };
-        FleetJob { exchange: Exchange::new(manager), settings, hello }
+        let mut exchange = Exchange::new(manager);
+        exchange.joins(began_ns, Duration::from_nanos(settings.join.0));
+        FleetJob { exchange, settings, hello }
     }
 
     /// Number of this rank.
@@ -271,7 +274,10 @@ impl FleetJob {
         self.hello.problem = problem.or(earlier);
         let hello = serde_json::to_vec(&self.hello).unwrap_or_default();
         self.exchange.put("hello", &hello)?;
-        self.exchange.fence(Duration::from_nanos(self.settings.join.0))?;
+        let join = Duration::from_nanos(self.settings.join.0);
+        self.exchange.fence(join)?;
+        // The last rank may have come late: what they have to tell each other takes as long again at most.
+        self.exchange.joins(monotonic_ns(), join);
         if self.rank() == 0 {
             let hellos = (0..self.exchange.size()).map(|rank| self.read(rank, "hello"));
             let hellos: Vec<Hello> = hellos.collect::<Result<_, _>>()?;
@@ -281,8 +287,10 @@ impl FleetJob {
             let welcome = serde_json::to_vec(&welcome).unwrap_or_default();
             self.exchange.put("welcome", &welcome)?;
         }
-        self.exchange.fence(Duration::from_nanos(self.settings.join.0))?;
-        self.read(0, "welcome")
+        self.exchange.fence(join)?;
+        let welcome = self.read(0, "welcome")?;
+        self.exchange.joined();
+        Ok(welcome)
     }
 
     fn read<T: serde::de::DeserializeOwned>(&mut self, rank: u32, name: &str) -> Result<T, FleetError> {

@@ -163,7 +163,7 @@ fn run(ranks: &[Rank], settings: &FleetSettings) -> Ran {
 
 fn be(manager: MemoryManager, rank: &Rank, settings: FleetSettings, lines: Arc<Mutex<Vec<String>>>) -> Left {
     let host = rank.host.map_or_else(|| format!("h{}", manager.rank), str::to_owned);
-    let mut job = FleetJob::on(Box::new(manager), settings, host, "boot".to_owned());
+    let mut job = FleetJob::on(Box::new(manager), settings, host, "boot".to_owned(), monotonic_ns());
     if let Some(version) = rank.version {
         job = job.of_version(version);
     }

@@ -80,6 +80,11 @@ impl Asked {
         Asked { name, limit, until_ns: monotonic_ns().saturating_add(limit_ns) }
     }
 
+    /// A further request, which has to be answered within the same time.
+    pub(super) fn then(self, name: &'static str) -> Asked {
+        Asked { name, ..self }
+    }
+
     /// The time left.
     pub(super) fn left(self) -> Result<Duration, ProcessManagerError> {
         let left = Duration::from_nanos(self.until_ns.saturating_sub(monotonic_ns()));

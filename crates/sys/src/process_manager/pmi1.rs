@@ -31,14 +31,14 @@ impl Pmi1 {
         if greeting.get("pmi_version") != Some("1") {
             return Err(greeting.unexpected(asked));
         }
-        let asked = Asked::new("get_maxes", limit);
+        let asked = asked.then("get_maxes");
         let maxes = pmi.ask("cmd=get_maxes", "maxes", asked)?;
         // The launcher counts the byte that ends a text in C.
         let most = |name: &str| maxes.get(name)?.parse::<usize>().ok()?.checked_sub(1);
         let limits = most("keylen_max").zip(most("vallen_max"));
         let (key, value) = limits.ok_or_else(|| maxes.unexpected(asked))?;
         pmi.limits = TextLimits { key, value };
-        let asked = Asked::new("get_my_kvsname", limit);
+        let asked = asked.then("get_my_kvsname");
         let mut space = pmi.ask("cmd=get_my_kvsname", "my_kvsname", asked)?;
         pmi.space = space.take("kvsname").ok_or_else(|| space.unexpected(asked))?;
         Ok(pmi)

@@ -32,8 +32,9 @@ impl Pmi2 {
         let job = job.ok_or(ProcessManagerError::Environment("PMI_JOBID"))?;
         let Inherited { stream, rank, size } = inherited;
         let mut pmi = Pmi2 { connection: Connection::new(stream), rank, size };
-        pmi.agree_on_version(Asked::new("init", limit))?;
-        let asked = Asked::new("fullinit", limit);
+        let asked = Asked::new("init", limit);
+        pmi.agree_on_version(asked)?;
+        let asked = asked.then("fullinit");
         let body = format!("cmd=fullinit;pmijobid={job};pmirank={rank};threaded=FALSE;");
         let answer = pmi.ask(&body, "fullinit-response", asked)?;
         let is_place =

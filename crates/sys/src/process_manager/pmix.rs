@@ -40,7 +40,7 @@ impl Pmix {
         let asked = Asked::new("PMIx_Init", limit);
         let place = done(functions, asked, within(asked, move || functions.init())?)?;
         let mut pmix = Pmix { functions, place, size: 0, is_stuck: false };
-        let asked = Asked::new("PMIx_Get(pmix.job.size)", limit);
+        let asked = asked.then("PMIx_Get(pmix.job.size)");
         let everybody = place.of_rank(abi::ANY_RANK);
         let value = pmix.call(asked, move |functions| functions.get(&everybody, abi::JOB_SIZE))?;
         let is_inside = |size: &u32| place.rank() < *size;

@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use super::connection::MOST_MESSAGE;
 use super::fake_launcher::{FakeLauncher, Version};
 use super::*;
+use crate::clock::monotonic_ns;
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
@@ -84,6 +85,64 @@ fn a_fence_ends_at_its_limit_and_then_only_abort_is_sent() {
         manager.abort(75, "rank 1 is missing; h1");
         drop(manager);
         assert_eq!(served.join().unwrap(), abort);
+    }
+}
+
+fn let_pass(time: Duration) {
+    let ends_ns = monotonic_ns() + time.as_nanos() as u64;
+    while monotonic_ns() < ends_ns {
+        thread::yield_now();
+    }
+}
+
+/// A launcher that takes more than half of the limit for each answer.
+fn answer_slowly(launcher: UnixStream, version: Version, limit: Duration) {
+    let answers: &[&str] = match version {
+        Version::One => &[
+            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
+            "cmd=maxes keylen_max=64 vallen_max=32\n",
+            "cmd=my_kvsname kvsname=kvs_1\n",
+        ],
+        Version::Two => &[
+            "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n",
+            "30    cmd=fullinit-response;rc=0;;;;;",
+        ],
+    };
+    let mut launcher = BufReader::new(launcher);
+    for answer in answers {
+        let asked = launcher.fill_buf().map_or(0, <[u8]>::len);
+        launcher.consume(asked);
+        let_pass(limit * 6 / 10);
+        let _ = launcher.get_mut().write_all(answer.as_bytes());
+    }
+}
+
+#[test]
+fn all_answers_at_joining_share_one_limit() {
+    let limit = Duration::from_millis(500);
+    for version in BOTH {
+        let (stream, theirs) = UnixStream::pair().unwrap();
+        let served = thread::spawn(move || answer_slowly(theirs, version, limit));
+        let late = connect(version, Inherited { stream, rank: 1, size: 2 }, limit).map(drop).unwrap_err();
+        assert!(matches!(late, ProcessManagerError::Deadline { limit: told, .. } if told == limit), "{late}");
+        served.join().unwrap();
+    }
+}
+
+#[test]
+fn an_answer_that_never_ends_is_given_up_at_its_limit() {
+    for version in BOTH {
+        let (stream, mut theirs) = UnixStream::pair().unwrap();
+        let trickle = move || {
+            while theirs.write_all(b" ").is_ok() {
+                let_pass(Duration::from_millis(1));
+            }
+        };
+        let served = thread::spawn(trickle);
+        let inherited = Inherited { stream, rank: 1, size: 2 };
+        let late = connect(version, inherited, SHORT).map(drop).unwrap_err();
+        assert!(matches!(late, ProcessManagerError::Deadline { asked: "init", .. }), "{late}");
+        served.join().unwrap();
     }
 }
 
