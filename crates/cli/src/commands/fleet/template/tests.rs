@@ -99,6 +99,7 @@ const COMMAND: Schema = Schema(&[("!argv", "[]text", &[])]);
 const ASSERTION: Schema = Schema(&[("!that", "text", &[]), ("fail_msg", "text", &[])]);
 const FILE: Schema =
     Schema(&[("!path", "text", &[]), ("state", "one of directory|absent", &[]), ("mode", "text", &[])]);
+const TEMPORARY: Schema = Schema(&[("state", "one of directory|file", &[]), ("prefix", "text", &[])]);
 const FETCH: Schema = Schema(&[("!src", "text", &[]), ("!dest", "text", &[]), ("flat", "bool", &[])]);
 const MESSAGE: Schema = Schema(&[("!msg", "text", &[])]);
 const TASK: Schema = Schema(&[
@@ -106,6 +107,7 @@ const TASK: Schema = Schema(&[
     ("ansible.builtin.command", "fields", &[&COMMAND]),
     ("ansible.builtin.assert", "fields", &[&ASSERTION]),
     ("ansible.builtin.file", "fields", &[&FILE]),
+    ("ansible.builtin.tempfile", "fields", &[&TEMPORARY]),
     ("ansible.builtin.set_fact", "map", &[]),
     ("ansible.builtin.fetch", "fields", &[&FETCH]),
     ("ansible.builtin.debug", "fields", &[&MESSAGE]),
@@ -116,8 +118,7 @@ const TASK: Schema = Schema(&[
     ("delegate_to", "text", &[]),
     ("run_once", "bool", &[]),
 ]);
-const VARIABLES: Schema =
-    Schema(&[("fathom", "text", &[]), ("work", "text", &[]), ("lead_seconds", "int", &[])]);
+const VARIABLES: Schema = Schema(&[("fathom", "text", &[]), ("lead_seconds", "int", &[])]);
 const ANSIBLE_PLAY: Schema = Schema(&[
     ("!name", "text", &[]),
     ("!hosts", "text", &[]),
@@ -280,6 +281,8 @@ fn nothing_is_left_to_fill_in() {
             "{kind}: {text}"
         );
         assert!(text.lines().all(|line| line.len() <= 160), "{kind}");
+        // What lies there under a fixed name may be another user's.
+        assert!(!text.contains("/tmp/"), "{kind}: {text}");
     }
     assert_eq!(filled("a@b @X@ @Y", &[("X", "@Y@")]), "a@b @Y@ @Y");
 }
