@@ -6,6 +6,7 @@
 
 mod answer;
 mod connection;
+pub mod own_names;
 mod socket;
 
 use std::io;

@@ -99,9 +99,9 @@ impl LiveOutputs {
         for stream in &arguments.streams {
             match stream {
                 LiveStream::Lines(path) => streams.push(open_lines(path.as_deref())?),
-                LiveStream::Metrics(address) => {
+                LiveStream::Metrics { address, host_names } => {
                     let refused = |error| unavailable(&address.to_string(), &error);
-                    let endpoint = Endpoint::listen(*address).map_err(refused)?;
+                    let endpoint = Endpoint::listen(*address, host_names).map_err(refused)?;
                     endpoints.push((endpoint.address().map_err(refused)?, endpoint));
                 }
             }

@@ -26,6 +26,7 @@ use self::places::HistoryServer;
 use self::token::Token;
 use super::run_arguments::location;
 use crate::exit::{Complaint, Exit};
+use crate::http::own_names::host_name;
 use crate::http::{Limits, Server};
 use crate::{output, store};
 
@@ -105,7 +106,7 @@ fn announcement(
     can_write: bool,
 ) -> Vec<String> {
     let host = match address.ip() {
-        ip if ip.is_unspecified() => access::host_name(),
+        ip if ip.is_unspecified() => host_name(),
         _ => None,
     };
     let place = host.map_or(address.to_string(), |name| format!("{name}:{}", address.port()));

@@ -161,7 +161,7 @@ fn the_endpoint_has_the_figures_of_a_run_that_goes_on() {
     let figure =
         "fathom_live_iops{device=\"f\",target=\"f\",command=\"fio\",test=\"fio\",direction=\"read\"} ";
     let answer = loop {
-        let answer = get(&address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        let answer = get(&address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         if answer.contains(figure) {
             break answer;
         }
@@ -172,7 +172,9 @@ fn the_endpoint_has_the_figures_of_a_run_that_goes_on() {
     assert!(head.contains("Content-Type: application/openmetrics-text; version=1.0.0"), "{head}");
     let iops = body.lines().find_map(|line| line.strip_prefix(figure)).unwrap();
     assert!(iops.parse::<f64>().unwrap() > 0.0 && body.ends_with("# EOF\n"), "{body}");
-    assert!(get(&address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    let other = |host: &str| get(&address, &format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    assert!(other(&address).starts_with("HTTP/1.1 404 "));
+    assert!(other("evil.example").starts_with("HTTP/1.1 421 "));
     // Its address is taken as long as it runs.
     let option = format!("--live=openmetrics={address}");
     let second = run(dir.path(), &["bench", VOLUME, &option]);

@@ -265,7 +265,7 @@ pub(crate) const ROWS: &[CommandRow] = &[
         ..row(
             "live",
             OptionArity::Value("STREAM"),
-            "Stream live figures: ndjson[=FILE] to standard error or a file, openmetrics[=ADDR:PORT] over HTTP.",
+            "Stream live figures: ndjson[=FILE] to standard error or a file, openmetrics[=ADDR:PORT[,NAME...]] over HTTP.",
             |command, text| {
                 command.live.push(needed(text)?.to_owned());
                 Ok(())

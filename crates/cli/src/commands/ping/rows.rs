@@ -67,7 +67,11 @@ const OWN: &[PingOption] = &[
     ours("units", "UNITS", "units of the report: iec (MiB/s) or si (MB/s) [default: iec]"),
     ours("events", "", "print a line of JSON per request, stall and period, and a summary"),
     ours("tui", "", "show a full-screen view while it runs; press ? for its keys"),
-    ours("live", "STREAM", "stream live figures: ndjson[=FILE], openmetrics[=ADDR:PORT] (repeatable)"),
+    ours(
+        "live",
+        "STREAM",
+        "stream live figures: ndjson[=FILE], openmetrics[=ADDR:PORT[,NAME...]] (repeatable)",
+    ),
     ours("buffered", "", "use the page cache instead of direct I/O"),
     ours("engine", "NAME", "I/O engine: io_uring, libaio, psync, ... [default: io_uring if direct]"),
     ours("schedule", "fixed", "issue requests at fixed times and measure latency from them"),

@@ -1,38 +1,24 @@
-//! Who is answered: the host that a request names, the site that it comes from, its token, and what it may change.
-//!
-//! A page of another site can make a browser ask this server. It cannot read the answer, so it must not be able to change anything,
-//! nor to reach the server under a name of its own, which would make the answer its own.
-
-use std::net::{IpAddr, SocketAddr};
+//! Who is answered: the host that a request names and the site that it comes from ([`OwnNames`]), its token, and what it may change.
 
 use fathom_history::RunId;
 use fathom_report::html::site::FormValues;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, ORIGIN};
 use hyper::{Method, StatusCode};
 
 use super::token::Token;
 use crate::http::Request;
+use crate::http::own_names::{FETCH_SITE, OwnNames, only, text};
 
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-const FETCH_DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// Where a token is given.
 pub const LOGIN: &str = "/login";
 /// The first part of the paths of shared reports.
 pub const SHARED: &str = "shared";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The name of this machine, where it has one.
-pub fn host_name() -> Option<String> {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    (!name.is_empty() && name != "(none)").then_some(name)
-}
-
 /// Decides about requests.
 pub struct Access {
     token: Option<Token>,
-    /// In lower case.
-    host_names: Vec<String>,
+    names: OwnNames,
     cookie: String,
     allow_write: bool,
 }
@@ -54,10 +40,10 @@ pub enum Refusal {
 impl Access {
     /// Readers need `token`, where there is one, and reach the server by `names`, its own or an address, on `port`.
     pub fn new(token: Option<Token>, names: Vec<String>, port: u16, allow_write: bool) -> Access {
-        let own = host_name().into_iter().chain(["localhost".to_owned()]);
-        let host_names = names.into_iter().chain(own).map(|name| name.to_ascii_lowercase()).collect();
+        let unknown = "This server is not known by that name. `fathom serve --host-name NAME` adds one.";
+        let names = OwnNames::new(&names, unknown);
         // Servers on other ports of the host get the same cookies.
-        Access { token, host_names, cookie: format!("fathom-{port}"), allow_write }
+        Access { token, names, cookie: format!("fathom-{port}"), allow_write }
     }
 
     /// Whether `request` may be answered.
@@ -70,19 +56,8 @@ impl Access {
         if !matches!(head.method, Method::GET | Method::HEAD | Method::POST) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "The methods are GET, HEAD and POST.");
         }
-        let Some(host) = only(&head.headers, &HOST).filter(|_| head.uri.authority().is_none()) else {
-            return refuse(StatusCode::BAD_REQUEST, "A request names its host once, in the header Host.");
-        };
-        if !self.is_ours(host) {
-            return refuse(
-                StatusCode::MISDIRECTED_REQUEST,
-                "This server is not known by that name. `fathom serve --host-name NAME` adds one.",
-            );
-        }
+        let host = self.names.admit(head).map_err(|(status, reason)| Refusal::Status(status, reason))?;
         let is_post = head.method == Method::POST;
-        if is_cross_site(&head.headers, is_post) {
-            return refuse(StatusCode::FORBIDDEN, "The request comes from another site.");
-        }
         let (has_bearer, is_login) = (self.has_bearer(&head.headers), head.uri.path() == LOGIN);
         if is_post && !has_bearer && !is_of_own_page(&head.headers, host) {
             return refuse(
@@ -141,14 +116,6 @@ impl Access {
         token.is_seal(seal, &shared_text(run))
     }
 
-    /// A name that others give to a server of their own, which they then point here, is not ours; an address is always.
-    fn is_ours(&self, host: &str) -> bool {
-        let is_address = host.parse::<SocketAddr>().is_ok()
-            || host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
-        let name = host.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-        is_address || self.host_names.contains(&name)
-    }
-
     /// The token of a program; one that needs none has none.
     fn has_bearer(&self, headers: &HeaderMap) -> bool {
         let given = only(headers, &AUTHORIZATION).and_then(|text| text.split_once(' '));
@@ -170,29 +137,8 @@ fn shared_text(run: RunId) -> String {
     format!("{SHARED} {run}")
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
-}
-
-/// The value of a header that is there once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    let mut values = headers.get_all(name).into_iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then_some(value)
-}
-
 fn is_form(content_type: &str) -> bool {
     content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(FORM))
-}
-
-/// Whether a browser says that a page of another site asks for it. A reader may follow a link from there, to read.
-fn is_cross_site(headers: &HeaderMap, is_post: bool) -> bool {
-    let Some(site) = text(headers, &FETCH_SITE) else { return false };
-    let is_own = matches!(site, "same-origin" | "none");
-    let is_link = text(headers, &FETCH_MODE) == Some("navigate")
-        && text(headers, &FETCH_DESTINATION) == Some("document")
-        && !is_post;
-    !is_own && !is_link
 }
 
 /// Whether a browser says that a page of this server sends it. Browsers always tell the origin of what they post.
