@@ -1,23 +1,23 @@
 //! An HTTP server for pages and streams, on threads of low priority. hyper reads and writes the protocol; a loop over poll(2) for each
 //! client takes the place of a runtime.
 //!
-//! A client has a thread, limited sizes and a limited time; beyond a number of clients, further ones are turned away. What is answered
-//! is the business of a [`Handler`].
+//! A client has a thread, limited sizes, a limited time and a place ([`clients`]). What is answered is the business of a [`Handler`].
 
 mod answer;
+mod clients;
 mod connection;
 pub mod own_names;
 mod socket;
 
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fathom_sys::priority::set_nice;
 use hyper::http::request::Parts;
 
+use self::clients::{Clients, Place};
 pub use answer::{Answer, EventStream, StreamPiece};
 
 /// Pause after a connection could not be accepted.
@@ -40,7 +40,7 @@ pub trait Handler: Send + Sync + 'static {
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Clients that are served at the same time.
+    /// Clients that are served at the same time, half of them from one address.
     pub clients: usize,
     /// Longest body of a request.
     pub body_bytes: usize,
@@ -79,13 +79,18 @@ impl Server {
     /// # Errors
     /// The thread cannot be started.
     pub fn serve(self, handler: Arc<dyn Handler>, limits: Limits) -> io::Result<()> {
-        let clients = Arc::new(AtomicUsize::new(0));
+        let clients = Arc::new(Clients::new(limits.clients));
         let accept = move || {
             // Measurements have the CPUs first; threads started here inherit it.
             let _ = set_nice(limits.nice);
-            for client in self.listener.incoming() {
-                match client {
-                    Ok(client) => admit(client, &handler, limits, &clients),
+            loop {
+                match self.listener.accept() {
+                    // One that finds no place is turned away: its connection is closed, which says enough.
+                    Ok((stream, address)) => {
+                        if let Some(place) = clients.admit(stream, address) {
+                            serve(place, &handler, limits);
+                        }
+                    }
                     // There are no more descriptors.
                     Err(_) => std::thread::park_timeout(PAUSE),
                 }
@@ -99,29 +104,12 @@ fn thread(name: &str, limits: Limits) -> std::thread::Builder {
     std::thread::Builder::new().name(name.to_owned()).stack_size(limits.stack_bytes)
 }
 
-/// One of those that are served; counts itself out.
-struct Place(Arc<AtomicUsize>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// Serves `client` on a thread of its own, if there is room.
-fn admit(client: TcpStream, handler: &Arc<dyn Handler>, limits: Limits, clients: &Arc<AtomicUsize>) {
-    let others = clients.fetch_add(1, Ordering::AcqRel);
-    let place = Place(clients.clone());
-    if others >= limits.clients {
-        // That says enough, and costs no wait.
-        let _ = client.shutdown(Shutdown::Both);
-        return;
-    }
+/// Serves the client of `place` on a thread of its own.
+fn serve(place: Place, handler: &Arc<dyn Handler>, limits: Limits) {
     let handler = handler.clone();
     let serve = move || {
-        let _place = place;
         // A client that has gone, or is too slow, gets no answer.
-        let _ = connection::serve(client, handler, limits);
+        let _ = connection::serve(&place.client, &handler, limits);
     };
     let _ = thread("http-client", limits).spawn(serve);
 }

@@ -18,6 +18,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::clients::Client;
 use super::socket::{Pulse, Socket, Stage};
 use super::{Answer, Handler, Limits, Request};
 
@@ -30,21 +31,20 @@ const TICK_NS: u64 = 500_000_000;
 const LEFT_BYTES: usize = 256 << 10;
 const LEFT_WAIT: Duration = Duration::from_millis(200);
 
-/// Serves `stream` until the client leaves, or its time is up.
+/// Serves `client` until it leaves, has to, or its time is up.
 ///
 /// # Errors
 /// The socket fails, or its time is up.
-pub(super) fn serve(stream: TcpStream, handler: Arc<dyn Handler>, limits: Limits) -> io::Result<()> {
+pub(super) fn serve(client: &Arc<Client>, handler: &Arc<dyn Handler>, limits: Limits) -> io::Result<()> {
+    let stream = &client.stream;
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
-    let (stream, pulse) = (Rc::new(stream), Rc::new(Pulse::new()));
-    let ended = converse(&stream, &pulse, &handler, limits);
+    let ended = converse(&Rc::new(Pulse::new(client.clone())), handler, limits);
     let _ = stream.shutdown(Shutdown::Write);
     if ended.is_ok() {
-        drain(&stream);
+        drain(stream);
     }
-    // Closing would not do: a worker that began meanwhile has a descriptor table of its own, with this connection in it.
-    let _ = stream.shutdown(Shutdown::Both);
+    client.end();
     ended
 }
 
@@ -58,12 +58,7 @@ impl Wake for Woken {
     }
 }
 
-fn converse(
-    stream: &Rc<TcpStream>,
-    pulse: &Rc<Pulse>,
-    handler: &Arc<dyn Handler>,
-    limits: Limits,
-) -> io::Result<()> {
+fn converse(pulse: &Rc<Pulse>, handler: &Arc<dyn Handler>, limits: Limits) -> io::Result<()> {
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let (handler, pulse) = (handler.clone(), pulse.clone());
         async move {
@@ -83,7 +78,7 @@ fn converse(
         .keep_alive(limits.keeps_alive)
         .max_header_size(HEAD_BYTES)
         .max_headers(MOST_HEADERS)
-        .serve_connection(Socket::new(stream.clone(), pulse.clone()), service);
+        .serve_connection(Socket::new(pulse.clone()), service);
     let mut connection = pin!(connection);
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(woken.clone());
@@ -92,13 +87,13 @@ fn converse(
         match connection.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(ended) => return ended.map_err(io::Error::other),
             Poll::Pending if woken.0.swap(false, Ordering::AcqRel) => {}
-            Poll::Pending => wait(stream, pulse)?,
+            Poll::Pending => wait(pulse)?,
         }
     }
 }
 
 /// Waits until the socket is ready, or a stream is to be asked.
-fn wait(stream: &TcpStream, pulse: &Pulse) -> io::Result<()> {
+fn wait(pulse: &Pulse) -> io::Result<()> {
     let now = monotonic_ns();
     let deadline = pulse.deadline_ns();
     if deadline.is_some_and(|deadline| deadline <= now) {
@@ -109,7 +104,7 @@ fn wait(stream: &TcpStream, pulse: &Pulse) -> io::Result<()> {
     let mut flags = PollFlags::empty();
     flags.set(PollFlags::IN, pulse.wants_read.get());
     flags.set(PollFlags::OUT, pulse.wants_write());
-    let mut sockets = [PollFd::new(stream, flags)];
+    let mut sockets = [PollFd::new(pulse.stream(), flags)];
     let timeout = Timespec {
         tv_sec: (wait_ns / 1_000_000_000).min(3600) as i64,
         tv_nsec: (wait_ns % 1_000_000_000) as _,

@@ -5,10 +5,13 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use fathom_sys::clock::monotonic_ns;
 use hyper::rt::ReadBufCursor;
+
+use super::clients::Client;
 
 /// Longest time for a request, from the first wait for it to the end of its body.
 const REQUEST_NS: u64 = 10_000_000_000;
@@ -32,6 +35,7 @@ pub(super) enum Stage {
 
 /// Where a connection stands, and since when; shared by the socket, the answers and the loop of one thread.
 pub(super) struct Pulse {
+    client: Arc<Client>,
     stage: Cell<Stage>,
     since_ns: Cell<u64>,
     /// When the last answer was begun.
@@ -43,9 +47,10 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    pub(super) fn new() -> Pulse {
+    pub(super) fn new(client: Arc<Client>) -> Pulse {
         let now = monotonic_ns();
         Pulse {
+            client,
             stage: Cell::new(Stage::Reading),
             since_ns: Cell::new(now),
             answering_ns: Cell::new(now),
@@ -60,6 +65,14 @@ impl Pulse {
         if stage == Stage::Answering {
             self.answering_ns.set(self.since_ns.get());
         }
+        match stage {
+            Stage::Reading => self.client.waited_for(self.since_ns.get()),
+            Stage::Answering | Stage::Streaming => self.client.answered(),
+        }
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.client.stream
     }
 
     /// Something waits for the client to take it.
@@ -85,7 +98,7 @@ impl Pulse {
         self.stalled_ns.set(None);
         if self.stage.get() == Stage::Reading {
             // The client had no time for the next request while it took this answer.
-            self.since_ns.set(monotonic_ns());
+            self.enter(Stage::Reading);
         }
     }
 
@@ -97,14 +110,11 @@ impl Pulse {
 }
 
 /// The socket, which does not block.
-pub(super) struct Socket {
-    stream: Rc<TcpStream>,
-    pulse: Rc<Pulse>,
-}
+pub(super) struct Socket(Rc<Pulse>);
 
 impl Socket {
-    pub(super) fn new(stream: Rc<TcpStream>, pulse: Rc<Pulse>) -> Socket {
-        Socket { stream, pulse }
+    pub(super) fn new(pulse: Rc<Pulse>) -> Socket {
+        Socket(pulse)
     }
 }
 
@@ -116,9 +126,9 @@ impl hyper::rt::Read for Socket {
     ) -> Poll<io::Result<()>> {
         let mut piece = [0; PIECE];
         let most = buffer.remaining().min(PIECE);
-        match again(|| (&*self.stream).read(&mut piece[..most])) {
+        match again(|| self.0.stream().read(&mut piece[..most])) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.pulse.wants_read.set(true);
+                self.0.wants_read.set(true);
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(error)),
@@ -132,13 +142,13 @@ impl hyper::rt::Read for Socket {
 
 impl hyper::rt::Write for Socket {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match again(|| (&*self.stream).write(bytes)) {
+        match again(|| self.0.stream().write(bytes)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.pulse.stalled();
+                self.0.stalled();
                 Poll::Pending
             }
             written => {
-                self.pulse.wrote();
+                self.0.wrote();
                 Poll::Ready(written)
             }
         }
@@ -166,11 +176,16 @@ fn again(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
     use super::*;
 
     #[test]
     fn a_client_has_a_limited_time_for_everything_but_a_stream_that_it_follows() {
-        let pulse = Pulse::new();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(address).unwrap();
+        let pulse = Pulse::new(Arc::new(Client::new(stream, address.ip())));
         let begun = pulse.since_ns.get();
         assert_eq!(pulse.deadline_ns(), Some(begun + REQUEST_NS));
         pulse.enter(Stage::Answering);

@@ -1,7 +1,9 @@
 //! The server from the outside, by a client that says what it likes.
 
 use std::io::{Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpStream};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use hyper::body::Bytes;
 use hyper::{Method, StatusCode};
@@ -25,13 +27,22 @@ impl EventStream for Pieces {
     }
 }
 
-struct Echo;
+/// Answers at once, but for `/wait`, which begins by `begun` and ends by `go_on`.
+struct Echo {
+    begun: Sender<()>,
+    go_on: Mutex<Receiver<()>>,
+}
 
 impl Handler for Echo {
     fn answer(&self, request: &Request) -> Answer {
         match request.head.uri.path() {
             "/events" => Answer::events(Box::new(Pieces(0))),
             "/large" => Answer::whole(StatusCode::OK, "text/plain", vec![b'x'; 4 << 20]),
+            "/wait" => {
+                self.begun.send(()).unwrap();
+                self.go_on.lock().unwrap().recv().unwrap();
+                Answer::shared("text/plain", Arc::new(b"waited".to_vec()))
+            }
             "/shared" => Answer::shared("text/plain", Arc::new(b"shared".to_vec())),
             _ if request.head.method == Method::POST => {
                 Answer::whole(StatusCode::OK, "text/plain", request.body.clone())
@@ -42,10 +53,16 @@ impl Handler for Echo {
 }
 
 fn server() -> SocketAddr {
+    waiting_server().0
+}
+
+/// A server; the sender lets a `/wait` end, after the receiver has told that it began.
+fn waiting_server() -> (SocketAddr, Sender<()>, Receiver<()>) {
+    let ((begun, has_begun), (go, go_on)) = (channel(), channel());
     let server = Server::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let address = server.address().unwrap();
-    server.serve(Arc::new(Echo), LIMITS).unwrap();
-    address
+    server.serve(Arc::new(Echo { begun, go_on: Mutex::new(go_on) }), LIMITS).unwrap();
+    (address, go, has_begun)
 }
 
 /// What the server says to `request`, until it closes the connection.
@@ -98,7 +115,7 @@ fn sizes_are_limited() {
 }
 
 #[test]
-fn a_connection_takes_several_requests_and_clients_beyond_the_limit_are_turned_away() {
+fn a_connection_takes_several_requests() {
     let address = server();
     let mut kept = TcpStream::connect(address).unwrap();
     for _ in 0..3 {
@@ -111,12 +128,61 @@ fn a_connection_takes_several_requests_and_clients_beyond_the_limit_are_turned_a
             text.extend_from_slice(&piece[..count]);
         }
     }
-    // They say nothing, and are served.
-    let silent: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).unwrap()).collect();
-    let mut turned_away = TcpStream::connect(address).unwrap();
+}
+
+/// What a connection has to say until it is closed, or reset.
+fn rest(mut client: TcpStream) -> String {
     let mut text = String::new();
-    // Either is what a closed connection looks like.
-    let _ = turned_away.read_to_string(&mut text);
-    assert_eq!(text, "");
-    drop((kept, silent));
+    let _ = client.read_to_string(&mut text);
+    text
+}
+
+#[test]
+fn those_who_say_nothing_make_room_the_oldest_first() {
+    let address = server();
+    let mut silent: Vec<TcpStream> = (0..3 * LIMITS.clients)
+        .map(|number| {
+            let mut client = TcpStream::connect(address).unwrap();
+            // A request that does not end is none.
+            client.write_all(if number % 2 == 0 { b"" } else { b"GET / HTTP/1.1\r\nHost: x" }).unwrap();
+            client
+        })
+        .collect();
+    assert!(get(address, "/shared").ends_with("\r\n\r\nshared"));
+    let mut last = silent.pop().unwrap();
+    silent.into_iter().for_each(|client| assert_eq!(rest(client), ""));
+    last.write_all(b"\r\nConnection: close\r\n\r\n").unwrap();
+    assert!(rest(last).starts_with("HTTP/1.1 404 "), "the youngest has a place");
+}
+
+#[test]
+fn those_who_get_answers_stay_and_one_address_has_half_of_the_places() {
+    let (address, go, has_begun) = waiting_server();
+    let ask = |from: [u8; 4]| {
+        let mut client = connect_from(from.into(), address);
+        client.write_all(b"GET /wait HTTP/1.1\r\nConnection: close\r\n\r\n").unwrap();
+        client
+    };
+    let (one, other) = ([127, 0, 0, 1], [127, 0, 0, 2]);
+    let mut served = Vec::new();
+    for from in [one, one, other, other] {
+        // Before the share of the address is taken, and after.
+        served.push(ask(from));
+        has_begun.recv().unwrap();
+        if served.len() == 2 {
+            assert_eq!(rest(ask(one)), "");
+        }
+    }
+    assert_eq!(rest(ask([127, 0, 0, 3])), "", "all places are taken");
+    served.iter().for_each(|_| go.send(()).unwrap());
+    served.into_iter().for_each(|client| assert!(rest(client).ends_with("\r\n\r\nwaited")));
+}
+
+/// A connection from an address of this machine.
+fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let client = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&client, &SocketAddr::from((from, 0))).unwrap();
+    connect(&client, &to).unwrap();
+    client.into()
 }

@@ -356,7 +356,8 @@ fn clients_that_send_too_much_or_nothing_disturb_nobody() {
     let dir = scratch();
     bench(dir.path(), &["--seed=1"]);
     let served = Served::start(dir.path(), &["--listen=127.0.0.1:0", "--allow-write"]);
-    let silent: Vec<TcpStream> = (0..20)
+    // More than there are places.
+    let silent: Vec<TcpStream> = (0..300)
         .map(|_| {
             let mut client = TcpStream::connect(&served.address).unwrap();
             client.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
