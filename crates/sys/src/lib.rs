@@ -2,6 +2,7 @@
 //!
 //! All interfaces are safe types that own the memory they point to. Imports no other fathom crate.
 
+pub mod abstract_socket;
 pub mod affinity;
 pub mod aio;
 pub mod buffer;
