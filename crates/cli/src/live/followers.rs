@@ -6,18 +6,23 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fathom_history::{Location, RunId};
 use fathom_report::live::LiveState;
 use fathom_report::live::json::LiveLine;
+use fathom_sys::abstract_socket::is_trusted;
+use rustix::net::RecvFlags;
 
 use super::lines::LineStream;
-use super::run_socket::{is_trusted, listen};
+use super::run_socket::listen;
 
 /// Processes that follow a run at the same time; further ones are turned away.
 const MOST: usize = 8;
+
+/// Connections that are looked at at once: any user can make them, also faster than they are refused.
+const ADMITTED_AT_ONCE: usize = 64;
 
 /// The followers of the run that goes on, if it can be followed.
 #[derive(Default)]
@@ -34,7 +39,7 @@ impl Followers {
     /// From now on `run` of `history` can be followed.
     ///
     /// # Errors
-    /// Its place is taken.
+    /// There are no sockets for this process.
     pub fn open(&self, history: &Location, run: RunId) -> io::Result<()> {
         let listener = listen(history, run)?;
         self.runs().push(OpenRun { run, listener, streams: Vec::new() });
@@ -64,8 +69,8 @@ impl Followers {
 
 impl OpenRun {
     fn admit(&mut self, state: &LiveState) {
-        while let Ok((stream, _)) = self.listener.accept() {
-            if self.streams.len() >= MOST || !is_trusted(&stream) {
+        for (stream, _) in (0..ADMITTED_AT_ONCE).map_while(|_| self.listener.accept().ok()) {
+            if self.streams.len() >= MOST || !is_trusted(&stream) || has_left(&stream) {
                 continue;
             }
             // Who cannot have a thread cannot follow.
@@ -75,6 +80,12 @@ impl OpenRun {
             }
         }
     }
+}
+
+/// Whether the other end is closed already: it only asked whether the run goes on.
+fn has_left(stream: &UnixStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    matches!(rustix::net::recv(stream, &mut [0_u8; 1][..], flags), Ok((0, _)))
 }
 
 #[cfg(test)]
@@ -100,9 +111,19 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
         assert!(lines[0].contains("\"type\":\"state\"") && lines[1].contains("after"), "{text}");
-        // One that has gone is forgotten.
+        // One that only asked whether it goes on is no follower.
         drop(connect(&history, RunId(2)).unwrap());
         followers.tell(None, &state);
+        assert!(followers.runs()[0].streams.is_empty());
+        // Many who ask hold up neither the run nor, in the end, a follower.
+        (0..ADMITTED_AT_ONCE).for_each(|_| drop(connect(&history, RunId(2)).unwrap()));
+        let follower = connect(&history, RunId(2)).unwrap();
+        followers.tell(None, &state);
+        assert!(followers.runs()[0].streams.is_empty());
+        // One that has gone is forgotten.
+        followers.tell(None, &state);
+        assert_eq!(followers.runs()[0].streams.len(), 1);
+        drop(follower);
         while !followers.runs()[0].streams.is_empty() {
             followers.tell(Some(LiveLine::Snapshot), &state);
             std::thread::yield_now();

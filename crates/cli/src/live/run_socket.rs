@@ -1,25 +1,21 @@
 //! Where other processes find a run that goes on: a socket in the abstract namespace of Unix sockets, named by the history and the
 //! number of the run.
 //!
-//! Such a name is no file: nothing is written to a disk, and it is gone with the process that had it, however that ended. It is
-//! visible in one network namespace, to every user; who connects is therefore asked for its user.
+//! Every user can take such a name. So it ends in a random number, lest another user takes it before the run does, and it marks a run
+//! only if this user or root has it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 
 use fathom_history::{Location, RunId};
-use rustix::net::sockopt::socket_peercred;
+use fathom_sys::abstract_socket;
+use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest, Sha256};
 
 /// How the names begin.
 const PREFIX: &str = "fathom-run";
-/// The sockets of this network namespace.
-const SOCKETS: &str = "/proc/net/unix";
-/// The flag of a socket that listens, in its fourth column.
-const LISTENS: &str = "00010000";
 
 /// What the names of the runs of a history have in common.
 fn prefix(history: &Location) -> String {
@@ -32,16 +28,15 @@ fn prefix(history: &Location) -> String {
     format!("{PREFIX}-{hex}-")
 }
 
-fn address(history: &Location, run: RunId) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("{}{run}", prefix(history)))
-}
-
-/// Takes the place of `run`. Accepting from it does not wait.
+/// Makes a place for `run`. Accepting from it does not wait.
 ///
 /// # Errors
-/// It is taken.
+/// There are no sockets for this process.
 pub fn listen(history: &Location, run: RunId) -> io::Result<UnixListener> {
-    let listener = UnixListener::bind_addr(&address(history, run)?)?;
+    let mut random = [0; 8];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    let name = format!("{}{run}-{:016x}", prefix(history), u64::from_ne_bytes(random));
+    let listener = abstract_socket::listen(&name)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -49,65 +44,59 @@ pub fn listen(history: &Location, run: RunId) -> io::Result<UnixListener> {
 /// Connects to `run`.
 ///
 /// # Errors
-/// It does not go on, or another user has its place.
+/// It does not go on, or not as this user or root.
 pub fn connect(history: &Location, run: RunId) -> io::Result<UnixStream> {
-    let stream = UnixStream::connect_addr(&address(history, run)?)?;
-    match is_trusted(&stream) {
-        true => Ok(stream),
-        false => Err(io::ErrorKind::PermissionDenied.into()),
-    }
+    let names = abstract_socket::names(&format!("{}{run}-", prefix(history)));
+    let mut streams = names.iter().filter_map(|name| abstract_socket::connect(name).ok());
+    streams.next().ok_or_else(|| io::ErrorKind::ConnectionRefused.into())
 }
 
-/// Whether the process at the other end is of this user, or of root.
-pub fn is_trusted(stream: &UnixStream) -> bool {
-    socket_peercred(stream).is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::geteuid())
-}
-
-/// The runs of `history` that go on on this machine, without disturbing them.
+/// The runs of `history` that go on on this machine, as this user or root.
 pub fn running(history: &Location) -> BTreeSet<RunId> {
-    // Names of others need not be text.
-    let sockets = fs::read(SOCKETS).unwrap_or_default();
-    runs_in(&String::from_utf8_lossy(&sockets), &prefix(history))
-}
-
-fn runs_in(sockets: &str, prefix: &str) -> BTreeSet<RunId> {
-    let run = |line: &str| {
-        let mut columns = line.split_ascii_whitespace();
-        let is_listening = columns.nth(3) == Some(LISTENS);
-        let name = columns.nth(3)?.strip_prefix('@')?.strip_prefix(prefix)?;
-        name.parse().ok().filter(|_| is_listening)
+    let prefix = prefix(history);
+    let run = |name: &String| {
+        let (run, _) = name.strip_prefix(&prefix)?.split_once('-')?;
+        let run = run.parse().ok()?;
+        abstract_socket::connect(name).is_ok().then_some(run)
     };
-    sockets.lines().filter_map(run).collect()
+    abstract_socket::names(&prefix).iter().filter_map(run).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::Uid;
+
     use super::*;
 
-    #[test]
-    fn sockets_that_listen_are_runs() {
-        let sockets = "Num       RefCount Protocol Flags    Type St Inode Path\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 17 @fathom-run-ab-7\n\
-            0000000000000000: 00000003 00000000 00000000 0001 03 18 @fathom-run-ab-8\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 19 @fathom-run-cd-9\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 20 /run/x\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 21\n\
-            0000000000000000: 00000002 00000000 00010000 0001 01 22 @fathom-run-ab-12x\n";
-        assert_eq!(runs_in(sockets, "fathom-run-ab-"), BTreeSet::from([RunId(7)]));
-        assert_eq!(runs_in("", "fathom-run-ab-"), BTreeSet::new());
+    fn history(end: &str) -> Location {
+        Location::new(format!("/no/such/{}/{end}.db", std::process::id()))
     }
 
     #[test]
     fn a_run_is_found_while_it_listens() {
-        let history = Location::new(format!("/no/such/{}/h.db", std::process::id()));
+        let history = history("h");
         assert_eq!(connect(&history, RunId(3)).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
         let listener = listen(&history, RunId(3)).unwrap();
         assert_eq!(running(&history), BTreeSet::from([RunId(3)]));
-        assert!(listen(&history, RunId(3)).is_err(), "it is taken");
-        let client = connect(&history, RunId(3)).unwrap();
-        let (server, _) = listener.accept().unwrap();
-        assert!(is_trusted(&client) && is_trusted(&server));
+        assert!(connect(&history, RunId(3)).is_ok() && connect(&history, RunId(30)).is_err());
         drop(listener);
         assert_eq!(running(&history), BTreeSet::new());
+    }
+
+    #[test]
+    fn another_user_marks_no_run_and_takes_the_place_of_none() {
+        let history = history("foreign");
+        let other = Uid::from_raw(65_534);
+        let squat = || {
+            // Root alone can be another user; the kernel changes that of this thread only.
+            rustix::thread::set_thread_res_uid(other, other, other).ok()?;
+            Some(listen(&history, RunId(3)).unwrap())
+        };
+        let Some(_foreign) = std::thread::scope(|scope| scope.spawn(squat).join().unwrap()) else { return };
+        assert_eq!(running(&history), BTreeSet::new());
+        assert!(connect(&history, RunId(3)).is_err());
+        let _own = listen(&history, RunId(3)).unwrap();
+        assert_eq!(running(&history), BTreeSet::from([RunId(3)]));
+        assert!(connect(&history, RunId(3)).is_ok());
     }
 }

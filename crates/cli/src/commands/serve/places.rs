@@ -23,7 +23,7 @@ use super::follow::{Follows, ended};
 use super::forms;
 use super::reply::{Failure, Reply};
 use crate::http::{Answer, Handler, Request};
-use crate::live::run_socket::running;
+use crate::live::run_socket::{connect, running};
 
 /// Runs on a page of the list.
 const ON_A_PAGE: usize = 100;
@@ -155,7 +155,7 @@ impl HistoryServer {
 
     /// Whether `run` goes on on this machine.
     pub fn goes_on(&self, run: RunId) -> bool {
-        running(&self.history).contains(&run)
+        connect(&self.history, run).is_ok()
     }
 
     fn sign_in(&self, is_post: bool, values: &FormValues) -> Result<Reply, Failure> {
