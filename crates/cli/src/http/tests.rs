@@ -13,6 +13,9 @@ use super::*;
 const LIMITS: Limits =
     Limits { clients: 4, body_bytes: 64, stack_bytes: 512 << 10, nice: 1, keeps_alive: true };
 
+/// How long something may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A stream of three pieces, the second of which lets its client wait.
 struct Pieces(u32);
 
@@ -132,8 +135,10 @@ fn a_connection_takes_several_requests() {
 
 /// What a connection has to say until it is closed, or reset.
 fn rest(mut client: TcpStream) -> String {
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut text = String::new();
-    let _ = client.read_to_string(&mut text);
+    let ended = client.read_to_string(&mut text).map_err(|error| error.kind());
+    assert_ne!(ended, Err(io::ErrorKind::WouldBlock), "it is neither answered nor closed");
     text
 }
 
