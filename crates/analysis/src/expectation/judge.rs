@@ -106,7 +106,9 @@ fn after_fall(case: &ExpectationCase<'_>, result: &ExpectationResult) -> Option<
     let rates: Vec<f64> = timed.iter().map(|(rate, _)| *rate).collect();
     let (before, after) = timed.split_at(fall(&rates)?.before.length);
     let rate = mean(&after.iter().map(|(rate, _)| *rate).collect::<Vec<_>>());
-    let judged = compare(case, interval::of_timed_rates(after, rate)?, result.clone());
+    // The interval is that of what remained, so the value is too: the mean of both is the rate of neither.
+    let remained = ExpectationResult { measured: Some(rate), ..result.clone() };
+    let judged = compare(case, interval::of_timed_rates(after, rate)?, remained);
     if judged.verdict != CriterionVerdict::Missed {
         return None;
     }

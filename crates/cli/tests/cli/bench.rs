@@ -178,6 +178,37 @@ fn expectations_are_checked_and_a_missed_one_decides_the_exit() {
     }
 }
 
+/// The rows of the expectations of a bench on a simulated volume.
+#[track_caller]
+fn expectation_rows(volume: &str, runtime: &str, expected: &[&str]) -> Vec<String> {
+    let dir = scratch();
+    let line = ["bench", "--no-history", volume, "--only=rand-read", "--runtime", runtime];
+    let expected = expected.iter().flat_map(|text| ["--expect", text]);
+    let text = run(dir.path(), &line.into_iter().chain(expected).collect::<Vec<_>>()).stdout;
+    let rows = text.split("\nExpectations\n").nth(1).unwrap_or_default().lines();
+    let rows = rows.filter(|row| row.trim_start().starts_with("rand-read  IOPS"));
+    rows.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn a_missed_rate_stands_beside_its_own_interval_and_deviation() {
+    let volume = "sim:custom?iops=150&burst_iops=3000&bucket_ios=171000&latency=500us";
+    let rows = expectation_rows(volume, "120", &["rand-read.iops>=2000"]);
+    assert_eq!(rows, ["rand-read IOPS >= 2,000 5 % 150 missed, -92 %"]);
+}
+
+#[test]
+fn what_meets_an_expectation_is_seen_to_meet_it() {
+    let expected = ["rand-read.iops>6000", "rand-read.iops>=6000", "rand-read.iops>=6200"];
+    let rows = expectation_rows("sim:custom?iops=6000&latency=500us", "20", &expected);
+    let expected = [
+        "rand-read IOPS > 6,000 5 % 6,000.05 5,970-6,030 met",
+        "rand-read IOPS >= 6,000 5 % 6,000 5,970-6,030 met",
+        "rand-read IOPS >= 6,200 5 % 6,000 5,970-6,030 met within 5 %",
+    ];
+    assert_eq!(rows, expected);
+}
+
 #[test]
 fn a_suite_of_ones_own_runs() {
     let dir = scratch();

@@ -2,7 +2,7 @@
 
 use fathom_model::units::{self, UnitSystem, grouped};
 
-use super::{Metric, MetricKind, Statistic};
+use super::{Comparison, Metric, MetricKind, Statistic};
 
 impl Statistic {
     /// `p99.9`, `mean`.
@@ -47,6 +47,35 @@ impl MetricKind {
             MetricKind::BytesPerSecond => format!("{} {}", tenths(value / mega), system.rate_unit()),
             MetricKind::Latency(..) => units::latency(value.max(0.0).round() as u64),
         }
+    }
+
+    /// The same, with as many digits as show whether the comparison with `promised` holds: `6,000.3` is above 6,000.
+    pub fn figure_against(self, value: f64, is: Comparison, promised: f64) -> String {
+        let text = self.figure_beside(value, promised);
+        let is_hidden =
+            text == self.figure(promised) && is.holds(value, promised) != is.holds(promised, promised);
+        if is_hidden { self.in_digits(value, promised).unwrap_or(text) } else { text }
+    }
+
+    /// `value` in the unit of `promised`, with the digits that tell them apart; `None` where a billionth does not.
+    fn in_digits(self, value: f64, promised: f64) -> Option<String> {
+        const MOST_DIGITS: usize = 9;
+        let system = UnitSystem::of(promised);
+        let (scale, unit) = match self {
+            MetricKind::Iops => (1.0, ""),
+            MetricKind::BytesPerSecond => (system.mega(), system.rate_unit()),
+            MetricKind::Latency(..) => match promised {
+                ..1e3 => (1.0, "ns"),
+                ..1e6 => (1e3, "µs"),
+                ..1e9 => (1e6, "ms"),
+                _ => (1e9, "s"),
+            },
+        };
+        let shown = |value: f64, digits: usize| format!("{:.digits$}", value / scale);
+        let digits = (1..=MOST_DIGITS).find(|digits| shown(value, *digits) != shown(promised, *digits))?;
+        let number = shown(value, digits);
+        let (whole, fraction) = number.split_once('.')?;
+        Some(format!("{}.{fraction} {unit}", grouped(whole.parse().ok()?)).trim_end().to_owned())
     }
 
     /// A value of a criterion for a sentence, with its unit: `5,000 IOPS`, `200 MB/s`.
@@ -112,6 +141,24 @@ mod tests {
         ] {
             let metric = Metric::parse(text).unwrap();
             assert_eq!((metric.label(), metric.kind.figure(value)), (name.to_owned(), shown.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_relation_is_not_hidden_by_rounding() {
+        let latency = MetricKind::Latency(LatencySpan::Total, Statistic::Mean);
+        for (kind, value, is, promised, shown) in [
+            (MetricKind::Iops, 6000.3, Comparison::Above, 6000.0, "6,000.3"),
+            (MetricKind::Iops, 6_000.000_2, Comparison::Above, 6000.0, "6,000.0002"),
+            (MetricKind::Iops, 6000.3, Comparison::AtLeast, 6000.0, "6,000"),
+            (MetricKind::Iops, 5999.8, Comparison::AtLeast, 6000.0, "5,999.8"),
+            (MetricKind::Iops, 6000.0, Comparison::Above, 6000.0, "6,000"),
+            (MetricKind::Iops, 6013.0, Comparison::Above, 6000.0, "6,013"),
+            (MetricKind::BytesPerSecond, 200_001_000.0, Comparison::Above, 2e8, "200.001 MB/s"),
+            (latency, 4_999_000.0, Comparison::Below, 5e6, "4.999 ms"),
+            (latency, 556_400.0, Comparison::AtMost, 556_000.0, "556.4 µs"),
+        ] {
+            assert_eq!(kind.figure_against(value, is, promised), shown, "{value} {} {promised}", is.sign());
         }
     }
 

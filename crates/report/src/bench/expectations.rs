@@ -63,9 +63,10 @@ fn all_cells(record: &RunRecord, judged: &ExpectationResult) -> [Cell; 9] {
     let ExpectationResult { expectation, measured, interval, .. } = judged;
     let quantity = Metric::parse(&expectation.metric);
     let measure = quantity.map_or(MetricKind::Iops, |quantity| quantity.kind);
+    let comparison = Comparison::of(&expectation.is).unwrap_or(Comparison::AtLeast);
     let shown = |value: f64| match expectation.share {
         Some(_) => Cell::real(value, format!("{} %", digits(value * 100.0))),
-        None => Cell::real(value, measure.figure_beside(value, expectation.value)),
+        None => Cell::real(value, measure.figure_against(value, comparison, expectation.value)),
     };
     let range = interval.and_then(|interval| match expectation.share {
         Some(_) => Some(format!("{}-{}", digits(interval.low * 100.0), shown(interval.high).text)),
@@ -92,24 +93,33 @@ pub(crate) fn cells(record: &RunRecord, judged: &ExpectationResult) -> [Cell; 5]
     [test, metric, expected, measured, verdict]
 }
 
-/// The verdict, and by how much an expectation was missed.
+/// The verdict, and by how much an expectation was missed, or within which tolerance it is met.
 fn verdict_text(judged: &ExpectationResult) -> String {
     let ExpectationResult { expectation, measured, verdict, .. } = judged;
-    // What is missed after a burst was met by what was measured.
-    let is_off = |measured: &f64| {
-        let ExpectationRecord { share, value, tolerance_percent, .. } = expectation;
-        let holds = |is: Comparison| is.holds(*measured, is.bound(*value, *tolerance_percent));
-        share.is_none() && !Comparison::of(&expectation.is).is_some_and(holds)
+    let ExpectationRecord { share, value, tolerance_percent, .. } = expectation;
+    let holds_within = |measured: f64, tolerance: f64| {
+        Comparison::of(&expectation.is).is_some_and(|is| is.holds(measured, is.bound(*value, tolerance)))
     };
-    let off = measured.filter(is_off).map(|measured| measured / expectation.value - 1.0);
-    match (verdict, off) {
-        (CriterionVerdict::Missed, Some(off)) => {
-            // -99.6 % is not -100 %, and -0.4 % is not 0 %.
-            let digits = usize::from(off.abs() > 0.99 && off < 0.0 || off.abs() < 0.1);
-            format!("{}, {:+.digits$} %", verdict.name(), off * 100.0)
+    let name = verdict.name();
+    match (verdict, measured.filter(|_| share.is_none())) {
+        // What is missed after a burst was met by what was measured.
+        (CriterionVerdict::Missed, Some(measured)) if !holds_within(measured, *tolerance_percent) => {
+            deviation(measured / value - 1.0).map_or_else(|| name.to_owned(), |off| format!("{name}, {off}"))
         }
-        _ => verdict.name().to_owned(),
+        (CriterionVerdict::Met, Some(measured)) if !holds_within(measured, 0.0) => {
+            format!("{name} within {} %", digits(*tolerance_percent))
+        }
+        _ => name.to_owned(),
     }
+}
+
+/// A share that a value is off: `-58 %`; `None` where it is off by nothing that three decimals show.
+fn deviation(off: f64) -> Option<String> {
+    // -99.6 % is not -100 %, and -0.04 % is not 0 %.
+    let least = usize::from(off.abs() > 0.99 && off < 0.0 || off.abs() < 0.1);
+    let is_shown = |digits: &usize| (off * 100.0).abs() * 10_f64.powi(*digits as i32) >= 0.5;
+    let digits = (least..=3).find(is_shown)?;
+    Some(format!("{:+.digits$} %", off * 100.0))
 }
 
 /// `IOPS`, `IOPS for 99.9 %`, `IOPS in bursts`. The direction is shown where the test has several.

@@ -84,6 +84,18 @@ fn a_rate_that_fell_below_the_expectation_misses_it() {
     check(&mut run(), expectation("iops", ">=", 100.0, 5.0), "met", "");
 }
 
+/// The mean over burst and remainder is 1,575, which no second had.
+#[test]
+fn value_interval_and_deviation_of_a_fallen_rate_are_those_of_what_remained() {
+    let fell = [vec![1.0; 60], vec![0.05; 60]].concat();
+    let run = &mut record(&[TestLoad { seconds: fell, ..deep(3000.0) }]);
+    let found = judged(run, expectation("iops", ">=", 2000.0, 5.0));
+    let interval = found.interval.unwrap();
+    assert!(interval.low <= 150.0 && 150.0 <= interval.high && interval.high < 160.0, "{interval:?}");
+    assert_eq!(found.measured.map(f64::round), Some(150.0));
+    assert!(found.basis.as_ref().is_some_and(|basis| basis.contains("92 % below")), "{found:?}");
+}
+
 #[test]
 fn verdicts_do_not_depend_on_the_unit_of_things() {
     let seconds: Vec<f64> = (0..20).map(|second| [0.97, 1.0, 1.02, 0.99, 1.02][second * 3 % 5]).collect();
