@@ -224,6 +224,30 @@ fn output_of_other_programs_is_imported_shown_and_listed(dir: &Path) {
 }
 
 #[test]
+fn imported_tests_ran_together_only_where_the_output_says_so() {
+    let dir = scratch();
+    let notes = |file: &str, text: &str| {
+        std::fs::write(dir.path().join(file), text).unwrap();
+        let import = ["history", "import", file, "--history", "h.db"];
+        run(dir.path(), &import).quietly();
+        run(dir.path(), &["history", "show", "--history", "h.db"]).quietly().stdout
+    };
+    let job = |name: &str, group: u32| {
+        format!(
+            "{name}: (groupid={group}, jobs=1): err= 0: pid=7: Fri Apr 20 17:14:19 2018\n  \
+             read: IOPS=1000, BW=4000KiB/s (4096kB/s)(39.1MiB/10000msec)\n"
+        )
+    };
+    let together = notes("one.txt", &[job("first", 0), job("second", 0)].concat());
+    assert!(together.contains("first ran together with second."), "{together}");
+    let apart = notes("two.txt", &[job("first", 0), job("second", 1)].concat());
+    assert!(!apart.contains("ran together"), "{apart}");
+    let table = "test,metric,value,unit\nrand-read,read.iops,1828,IOPS\nseq-read,read.bw,52,MiB/s\n";
+    let table = notes("sheet.csv", table);
+    assert!(table.contains("seq-read") && !table.contains("ran together"), "{table}");
+}
+
+#[test]
 fn an_import_that_fails_names_line_and_remedy_and_keeps_nothing() {
     let dir = scratch();
     std::fs::write(dir.path().join("good.csv"), "test,metric,value,unit\na,iops,5,\n").unwrap();

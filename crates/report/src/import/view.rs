@@ -4,7 +4,7 @@ use fathom_model::Op;
 use fathom_record::import::{
     Figure, FigureNumber, FigureOrigin, ImportedLoad, ImportedOp, ImportedTest, NamedFigure,
 };
-use fathom_record::{Activity, RunRecord, TestRecord, TestStatus};
+use fathom_record::{Activity, ImportFormat, RunRecord, TestRecord, TestStatus};
 
 use crate::run_view;
 use crate::view::{Block, Cell, Column, Row, Table, Tone, View};
@@ -149,13 +149,21 @@ fn notes(record: &RunRecord) -> Vec<String> {
     if imported(record).any(|(_, test)| sums(test) || test.figures().into_iter().any(is_derived)) {
         notes.push(format!("{DERIVED} follows from other figures of the source, which does not have it."));
     }
-    for (test, imported) in imported(record).filter(|(_, test)| !test.beside.is_empty()) {
+    for (test, imported) in
+        imported(record).filter(|(_, test)| states_groups(record) && !test.beside.is_empty())
+    {
         notes.push(format!("{} ran together with {}.", run_view::name(test), imported.beside.join(", ")));
     }
     let reasons = record.tests.iter().filter_map(|test| Some((test, test.reason.as_ref()?)));
     notes.extend(reasons.map(|(test, reason)| format!("{}: {reason}.", run_view::name(test))));
     notes.extend(record.header.notes.iter().map(|note| format!("{note}.")));
     notes
+}
+
+/// True where the source says which tests ran at the same time: only fio's outputs number the groups of their jobs.
+fn states_groups(record: &RunRecord) -> bool {
+    let Activity::Import(source) = &record.header.activity else { return false };
+    matches!(source.format, ImportFormat::FioJson | ImportFormat::FioTerse | ImportFormat::FioText)
 }
 
 fn imported(record: &RunRecord) -> impl Iterator<Item = (&TestRecord, &ImportedTest)> {
