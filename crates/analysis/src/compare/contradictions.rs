@@ -79,8 +79,10 @@ mod tests {
     use super::*;
     use crate::compare::rows::{RunTest, matched_rows};
     use crate::compare::source::SourceRun;
+    use crate::compare::work::Work;
     use crate::fixture::{TestLoad, record};
     use fathom_record::OpSummary;
+    use fathom_record::import::{Figure, ImportedEntry, ImportedOp, ImportedTest, RateWindows};
 
     fn source(loads: &[TestLoad]) -> ComparedSource {
         let runs = vec![SourceRun { origin: "a run".to_owned(), record: record(loads) }];
@@ -130,5 +132,67 @@ mod tests {
         assert_eq!(of(source(&[small(2000.0), large("read", 60.5), large("write", 59.5)])), [SharedLimit]);
         assert_eq!(of(source(&[small(1000.0), large("read", 60.5), large("write", 59.5)])), []);
         assert_eq!(of(source(&[small(2000.0), large("read", 60.5), large("write", 99.5)])), []);
+    }
+
+    /// The claim on a sequential read at `rate` MiB/s beside a surface whose fastest place has 15.8 MiB/s with one I/O of 64 KiB
+    /// in flight.
+    fn beside_surface(rate: f64, surface: impl Fn(&mut Work), file: impl Fn(&mut Work)) -> Option<String> {
+        const MIB: f64 = 1_048_576.0;
+        let load = |id| TestLoad { id, rw: "read", bs: 65_536, ..TestLoad::default() };
+        let sources = [source(&[load("surface"), load("file")])];
+        let mut rows = matched_rows(&sources);
+        let max = Some(Figure { value: 15.8 * MIB, ..Figure::default() });
+        let windows = Some(RateWindows { max, ..RateWindows::default() });
+        let op = Some(ImportedOp { bandwidth_windows: windows, ..ImportedOp::default() });
+        let entries = vec![ImportedEntry { read: op, ..ImportedEntry::default() }];
+        rows[0].runs[0][0].imported = Some(ImportedTest { entries, ..ImportedTest::default() });
+        read(&mut rows[1].runs[0][0]).bytes_per_second = rate * MIB;
+        surface(&mut rows[0].runs[0][0].work);
+        file(&mut rows[1].runs[0][0].work);
+        let mut found = contradictions(&sources, &rows);
+        found.retain(|one| one.kind == ContradictionKind::FasterThanMaximum);
+        found.pop().map(|one| one.claim)
+    }
+
+    #[test]
+    fn a_cache_is_named_only_where_bytes_in_flight_do_not_explain_the_rate() {
+        let as_it_is = |_: &mut Work| {};
+        let cached = beside_surface(57.4, as_it_is, as_it_is).unwrap();
+        assert!(cached.contains("A cache, or a burst, answered it"), "{cached}");
+        let deeper = |work: &mut Work| work.iodepth = Some(4);
+        assert_eq!(beside_surface(57.4, as_it_is, deeper), None, "four times the bytes in flight");
+        assert!(beside_surface(157.4, as_it_is, deeper).is_some_and(|claim| claim.contains("A cache")));
+        let larger = |work: &mut Work| work.block_size = Some("1m".to_owned());
+        assert_eq!(beside_surface(157.4, as_it_is, larger), None);
+        for (unknown, name) in [
+            ((|work| work.block_size = None) as fn(&mut Work), "block size of surface"),
+            (|work| work.iodepth = None, "queue depth of surface"),
+            (|work| work.cache_mode = None, "readahead of surface"),
+            (|work| work.cache_mode = Some("buffered".to_owned()), "readahead of surface"),
+        ] {
+            let claim = beside_surface(57.4, unknown, as_it_is).unwrap();
+            assert!(claim.contains(name) && !claim.contains("answered it"), "{claim}");
+            assert!(claim.contains("run both with the same block size and queue depth"), "{claim}");
+        }
+    }
+
+    #[test]
+    fn a_latency_of_larger_requests_does_not_contradict_the_rate_of_smaller_ones() {
+        let found = |change: fn(&mut Work)| {
+            let load = |id| TestLoad { id, ..TestLoad::default() };
+            let sources = [source(&[load("access"), load("rand-read")])];
+            let mut rows = matched_rows(&sources);
+            let access = &mut rows[0].runs[0][0];
+            change(&mut access.work);
+            let total = access.summary.total.as_mut().unwrap();
+            (total.iops, total.lat_ns.mean) = (0.0, Some(6e6));
+            let all = contradictions(&sources, &rows);
+            let claim = all.into_iter().find(|one| one.kind == ContradictionKind::LatencyAndRate);
+            claim.map_or_else(String::new, |one| one.claim)
+        };
+        assert!(found(|_| {}).contains("A cache or a small test file"));
+        assert_eq!(found(|work| work.block_size = Some("64k".to_owned())), "");
+        let unknown = found(|work| work.block_size = None);
+        assert!(unknown.contains("block size of access is unknown"), "{unknown}");
     }
 }

@@ -46,7 +46,8 @@ fn is_single(run: &RunTest) -> bool {
     is_random && run.work.iodepth == Some(1) && run.work.jobs.unwrap_or(1) == 1
 }
 
-/// A latency of single requests, stated without a rate, against the rate of single requests of another test.
+/// A latency of single requests, stated without a rate, against the rate of single requests of another test. Larger I/Os may take
+/// longer in proportion to their size.
 fn latency_and_rate([(one, first), (other, second)]: TestPair<'_>) -> Option<(ContradictionKind, String)> {
     if !is_single(first) || !is_single(second) || first.work.operation != second.work.operation {
         return None;
@@ -55,21 +56,31 @@ fn latency_and_rate([(one, first), (other, second)]: TestPair<'_>) -> Option<(Co
     let (latency, rate) = (total(first)?, total(second)?);
     let mean = latency.lat_ns.mean.or(latency.clat_ns.mean).filter(|_| latency.iops == 0.0)?;
     let possible = 1e9 / mean;
-    (rate.iops > possible * SAME_PATH).then(|| {
+    let larger = block_bytes(first).zip(block_bytes(second)).map(|(first, second)| (first / second).max(1.0));
+    (rate.iops > possible * larger.unwrap_or(1.0) * SAME_PATH).then(|| {
+        let cause = match larger {
+            Some(_) => " A cache or a small test file answered one of them".to_owned(),
+            None => unknown_cause(
+                [(one, first), (other, second)],
+                |run| block_bytes(run).is_none().then_some("block size"),
+                "larger I/Os, a small test file or a cache",
+                "block size and range",
+            ),
+        };
         let claim = format!(
-            "{}: {} IOPS with one request at a time cannot go with the latency of {} in {}, which allows {}: a cache or \
-             a small test file answered one of them",
+            "{}: {} IOPS with one request at a time exceed the {} that the latency of {} in {} allows.{cause}",
             other.test,
             count(rate.iops),
+            count(possible),
             units::latency(mean.round() as u64),
             one.test,
-            count(possible),
         );
         (ContradictionKind::LatencyAndRate, claim)
     })
 }
 
-/// A sequential read faster than the fastest place of the volume in another sequential read.
+/// A sequential read faster than the fastest place of the volume in another sequential read. At the latency of that place the rate
+/// grows in proportion to the bytes in flight (Little), so only what is beyond that tells of a cache or a burst.
 fn faster_than_maximum([(one, first), (other, second)]: TestPair<'_>) -> Option<(ContradictionKind, String)> {
     let is_read = |run: &RunTest| run.work.operation.as_deref() == Some("read");
     if !is_read(first) || !is_read(second) {
@@ -78,9 +89,25 @@ fn faster_than_maximum([(one, first), (other, second)]: TestPair<'_>) -> Option<
     let windows = first.imported.as_ref()?.entries.first()?.read.as_ref()?.bandwidth_windows.as_ref()?;
     let most = windows.max?.value;
     let rate = second.summary.read.as_ref()?.bytes_per_second;
-    (most > 0.0 && rate > most * SAME_SURFACE).then(|| {
+    let more =
+        bytes_in_flight(first).zip(bytes_in_flight(second)).map(|(first, second)| (second / first).max(1.0));
+    (most > 0.0 && rate > most * more.unwrap_or(1.0) * SAME_SURFACE).then(|| {
+        let cause = match more {
+            Some(_) => " A cache, or a burst, answered it".to_owned(),
+            None => unknown_cause(
+                [(one, first), (other, second)],
+                |run| match (block_bytes(run), run.work.iodepth, run.work.cache_mode.as_deref()) {
+                    (None, ..) => Some("block size"),
+                    (_, None, _) => Some("queue depth"),
+                    (.., Some("direct")) => None,
+                    _ => Some("readahead"),
+                },
+                "more bytes in flight, readahead, a cache or a burst",
+                "block size and queue depth, with direct I/O",
+            ),
+        };
         let claim = format!(
-            "{}: {} is more than {}, the maximum of {}: a cache, or a burst, answered it",
+            "{}: {} is more than {}, the maximum of {}.{cause}",
             other.test,
             mebibytes(rate),
             mebibytes(most),
@@ -88,6 +115,32 @@ fn faster_than_maximum([(one, first), (other, second)]: TestPair<'_>) -> Option<
         );
         (ContradictionKind::FasterThanMaximum, claim)
     })
+}
+
+/// That the cause is unknown, since a condition of one of the tests is, with the candidates and the test that would decide.
+fn unknown_cause(
+    tests: TestPair<'_>,
+    lacks: impl Fn(&RunTest) -> Option<&'static str>,
+    candidates: &str,
+    alike: &str,
+) -> String {
+    let lacking = tests.iter().find_map(|(row, run)| Some(format!("{} of {}", lacks(run)?, row.test)));
+    let lacking = lacking.unwrap_or_default();
+    format!(
+        " The {lacking} is unknown, so the cause may be {candidates}. To decide, run both with the same {alike}"
+    )
+}
+
+/// Bytes of each request; `None` where they differ, or the source does not say.
+fn block_bytes(run: &RunTest) -> Option<f64> {
+    units::parse_bytes(run.work.block_size.as_deref()?).ok().map(|bytes| bytes as f64)
+}
+
+/// Bytes in flight; `None` where they are unknown, as they are behind a readahead.
+fn bytes_in_flight(run: &RunTest) -> Option<f64> {
+    let jobs = run.work.jobs.unwrap_or(1);
+    let requests = f64::from(run.work.iodepth? * jobs);
+    (run.work.cache_mode.as_deref() == Some("direct")).then_some(block_bytes(run)? * requests)
 }
 
 /// How a test tells of a shared limit.
@@ -157,8 +210,7 @@ fn is_large(run: &RunTest) -> Option<bool> {
     if total.ios > 0 && total.bytes > 0 {
         return Some(total.bytes as f64 / total.ios as f64 >= LARGE_BLOCK);
     }
-    let stated = run.work.block_size.as_deref().and_then(|size| units::parse_bytes(size).ok());
-    stated.map(|size| size as f64 >= LARGE_BLOCK).or_else(|| {
+    block_bytes(run).map(|size| size >= LARGE_BLOCK).or_else(|| {
         // Sequential I/Os are merged, or made large enough.
         let operation = run.work.operation.as_deref()?;
         (!operation.starts_with("rand")).then_some(true)
