@@ -120,12 +120,14 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
     let (pairs, ranking) =
         (pairs(sources, &rows, *base, *deltas), ranking(sources, &rows, *base, deltas.rate));
     let evidence = Evidence {
+        sources,
+        rows: &rows,
+        deltas: *deltas,
         volumes: &volumes,
         ranking: &ranking,
         pairs: &pairs,
         uses: &uses,
         base: *base,
-        has_tests: !rows.is_empty(),
     };
     let mut conclusion = conclusion(&evidence);
     let curves = curves(sources, &rows);

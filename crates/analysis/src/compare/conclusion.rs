@@ -1,26 +1,30 @@
 //! The conclusion in words, five sentences at most: who leads and by how much, because of which limit and for how long, for
 //! which uses, at what price, and what would reverse it.
 
+mod order;
+
 use fathom_model::{Nanos, units};
 
-use super::figure::ratio_text;
+use super::figure::Deltas;
 use super::pairs::Pair;
 use super::ranking::Ranked;
 use super::ratio::RatioVerdict;
-use super::source::{LABELS, SourceKind, VolumePrice};
+use super::rows::ComparedRow;
+use super::source::{ComparedSource, LABELS, SourceKind, VolumePrice};
 use super::volumes::{UseRow, UseVerdict, VolumeSummary};
 use crate::conclusions::Suitability;
 use crate::say::count;
 
 /// What the sentences rest on.
 pub(super) struct Evidence<'a> {
+    pub(super) sources: &'a [ComparedSource],
+    pub(super) rows: &'a [ComparedRow],
+    pub(super) deltas: Deltas,
     pub(super) volumes: &'a [VolumeSummary],
     pub(super) ranking: &'a [Ranked],
     pub(super) pairs: &'a [Pair],
     pub(super) uses: &'a [UseRow],
     pub(super) base: usize,
-    /// Some source has a test; surfaces alone have none.
-    pub(super) has_tests: bool,
 }
 
 /// Most sentences.
@@ -51,108 +55,6 @@ impl Evidence<'_> {
         let name = volume.map(|volume| volume.volume_type.as_ref().unwrap_or(&volume.name));
         let name = name.filter(|name| name.chars().count() <= LONGEST_NAME);
         name.map_or_else(|| source.to_owned(), |name| format!("{source} ({name})"))
-    }
-
-    fn ranked(&self) -> impl Iterator<Item = &Ranked> {
-        self.ranking.iter().filter(|one| one.rank.is_some())
-    }
-
-    /// The first by the rates that can be held, and the next that it is ahead of.
-    fn leader(&self) -> Option<String> {
-        let first = self.ranked().next().filter(|_| self.has_tests)?;
-        let stalled = self.stalled();
-        let Some(next) = self.ranked().find(|one| one.rank != first.rank) else {
-            return Some(format!("{}{stalled}.", self.tie()));
-        };
-        let with_first: Vec<String> =
-            self.ranked().filter(|one| one.rank == first.rank).map(|one| self.name(one.source)).collect();
-        let by = ratio_text(first.score? / next.score?);
-        let (verb, has) = if with_first.len() > 1 { ("lead", "have") } else { ("leads", "has") };
-        let rates = if first.rates == 1 { "1 rate".to_owned() } else { format!("{} rates", first.rates) };
-        let mark = match (first.ephemeral, self.ranked().find(|one| !one.ephemeral)) {
-            (true, Some(kept)) => format!(
-                "; it is ephemeral, and of the volumes that outlive their instance {} leads",
-                self.name(kept.source)
-            ),
-            (true, None) => "; it is ephemeral: its data are lost with its instance".to_owned(),
-            (false, _) => String::new(),
-        };
-        let verdicts = self.verdicts_between(first.source, next.source);
-        let (sure, is_open) =
-            (self.certainty((first.source, next.source), &verdicts), is_undecided(&verdicts));
-        let (what, measured) = match (first.is_sustained(), next.is_sustained()) {
-            (true, true) => ("sustained rate", String::new()),
-            (false, true) => ("sustained rate", self.measured_for(first)),
-            (false, false) if has_known_burst(next) => ("sustained rate", self.measured_for(first)),
-            _ => ("measured rate", String::new()),
-        };
-        let (first_names, next) = (list(&with_first), self.name(next.source));
-        let lead = match is_open {
-            true => format!("No order is shown: {first_names} {has} {by} times the {what} of {next}"),
-            false => format!("{first_names} {verb} with {by} times the {what} of {next}"),
-        };
-        Some(format!("{lead} (geometric mean of {rates}, {sure}){measured}{mark}{stalled}."))
-    }
-
-    /// `; A was measured for 24 s, and a burst is not ruled out`.
-    fn measured_for(&self, one: &Ranked) -> String {
-        let longest = self.volume(one.source).map_or(0, |volume| volume.longest_test_ns);
-        let time =
-            if longest > 0 { format!(" for {}", units::duration(Nanos(longest))) } else { String::new() };
-        format!("; {} was measured{time}, and its burst is not ruled out", one.source)
-    }
-
-    /// `; E stalled in rand-read-32 and is not ranked`.
-    fn stalled(&self) -> String {
-        let stalled = self.ranking.iter().filter(|one| !one.stalled.is_empty());
-        stalled
-            .map(|one| {
-                format!(
-                    "; {} stalled in {} and is not ranked",
-                    self.name(one.source),
-                    one.stalled.join(" and ")
-                )
-            })
-            .collect()
-    }
-
-    fn tie(&self) -> String {
-        let all: Vec<String> = self.ranked().map(|one| self.name(one.source)).collect();
-        if all.len() < 2 {
-            return "No order: the sources have too few tests in common".to_owned();
-        }
-        let verdicts = self.rate_verdicts(None);
-        match verdicts.iter().all(|verdict| *verdict == RatioVerdict::Equivalent) && !verdicts.is_empty() {
-            true => format!("{} are equivalent in IOPS", list(&all)),
-            false => format!("{} do not differ in IOPS on average ({})", list(&all), sure_text(&verdicts)),
-        }
-    }
-
-    /// The verdicts on rates: of the pairs of `source` with the base, or of all.
-    fn rate_verdicts(&self, source: Option<&str>) -> Vec<RatioVerdict> {
-        let is_meant =
-            |pair: &&Pair| pair.figure.is_rate() && source.is_none_or(|source| pair.source_b == source);
-        self.pairs.iter().filter(is_meant).filter_map(|pair| pair.verdict).collect()
-    }
-
-    /// The verdicts on rates that tell the order of two sources, as far as the pairs with the base do.
-    fn verdicts_between(&self, one: &str, other: &str) -> Vec<RatioVerdict> {
-        let base = LABELS[self.base];
-        match (one == base, other == base) {
-            (true, _) => self.rate_verdicts(Some(other)),
-            (_, true) => self.rate_verdicts(Some(one)),
-            _ => [self.rate_verdicts(Some(one)), self.rate_verdicts(Some(other))].concat(),
-        }
-    }
-
-    /// How sure the order of two sources is.
-    fn certainty(&self, (one, other): (&str, &str), verdicts: &[RatioVerdict]) -> String {
-        let simulated =
-            |source: &str| self.volume(source).is_some_and(|volume| volume.kind == SourceKind::Simulated);
-        if simulated(one) && simulated(other) && verdicts.contains(&RatioVerdict::Single) {
-            return "both simulated".to_owned();
-        }
-        sure_text(verdicts)
     }
 
     /// The bursts with their ends, else the limits of sustained rates.
@@ -252,24 +154,6 @@ impl Evidence<'_> {
         Some(format!("The cheapest sustained IOPS per month: {}.", text(cheapest)))
     }
 
-    /// The nearest sources whose order is another one while bursts last.
-    fn turned(&self) -> Option<String> {
-        let ranked: Vec<(&Ranked, f64)> =
-            self.ranked().filter_map(|one| Some((one, one.measured_score?))).collect();
-        let (ahead, behind) = (0..ranked.len())
-            .flat_map(|at| ranked[at + 1..].iter().map(move |behind| (at, behind)))
-            .map(|(at, behind)| (ranked[at], *behind))
-            .find(|(ahead, behind)| ahead.0.rank != behind.0.rank && behind.1 > ahead.1)?;
-        let burst = self.volume(behind.0.source).and_then(|volume| volume.burst.as_ref()?.lasts_ns);
-        let time = burst.map(|ns| format!(", for {}", units::duration(Nanos(ns)))).unwrap_or_default();
-        Some(format!(
-            "While burst credits last the order reverses{time}: {} then reaches {} times the rate of {}.",
-            self.name(behind.0.source),
-            ratio_text(behind.1 / ahead.1),
-            self.name(ahead.0.source)
-        ))
-    }
-
     /// What would turn the order round.
     fn reversal(&self) -> Option<String> {
         if let Some(turned) = self.turned() {
@@ -343,31 +227,6 @@ fn serves_use(verdict: Option<&UseVerdict>) -> UseOutcome {
     }
 }
 
-/// True where a burst that is known makes the measured rates others than those that count.
-fn has_known_burst(one: &Ranked) -> bool {
-    one.score != one.measured_score
-}
-
-/// Repeated runs show no difference in any rate.
-fn is_undecided(verdicts: &[RatioVerdict]) -> bool {
-    let is_open =
-        |verdict: &RatioVerdict| matches!(verdict, RatioVerdict::Inconclusive | RatioVerdict::Equivalent);
-    !verdicts.is_empty() && verdicts.iter().all(is_open)
-}
-
-/// How sure verdicts are in one phrase.
-fn sure_text(verdicts: &[RatioVerdict]) -> String {
-    let of = |verdict: RatioVerdict| verdicts.iter().filter(|one| **one == verdict).count();
-    let decided = of(RatioVerdict::Better) + of(RatioVerdict::Worse) + of(RatioVerdict::Equivalent);
-    match (of(RatioVerdict::Single), decided) {
-        (0, decided) if decided == verdicts.len() && decided > 0 => {
-            "each decided by repeated runs".to_owned()
-        }
-        (0, decided) => format!("{decided} of {} decided by repeated runs", verdicts.len()),
-        _ => "one run each".to_owned(),
-    }
-}
-
 /// `A`, `A and B`, `A, B and C`.
 fn list(names: &[String]) -> String {
     match names {
@@ -383,6 +242,7 @@ mod tests {
     use crate::compare::source::SourceRun;
     use crate::compare::{CompareSettings, ComparedSource, compare};
     use crate::fixture::{TestLoad, record};
+    use fathom_record::{BurstRate, OwnRates, PublishedRates};
 
     /// The first sentence on two sources of runs with these IOPS.
     fn leader(rates: [&[f64]; 2]) -> String {
@@ -405,6 +265,68 @@ mod tests {
         assert!(decided.starts_with("B () leads with 1.5"), "{decided}");
         let single = leader([&[1000.0], &[1500.0]]);
         assert!(single.starts_with("B () leads with 1.5") && single.contains("one run each"), "{single}");
+    }
+
+    fn simulated(own: OwnRates, load: &TestLoad) -> ComparedSource {
+        let mut record = record(std::slice::from_ref(load));
+        record.tests[0].published = Some(PublishedRates { own: Some(own), ..PublishedRates::default() });
+        let runs = vec![SourceRun { origin: "a run".to_owned(), record }];
+        ComparedSource { runs, kind: SourceKind::Simulated, ..ComparedSource::default() }
+    }
+
+    /// What is said of bursts: A has 3,000 IOPS until its credits are exhausted, B `iops` for ever.
+    fn while_bursts_last(iops: f64) -> String {
+        let burst = BurstRate { iops: 3000.0, lasts_ns: Some(60_000_000_000), ..BurstRate::default() };
+        let own = |sustained: f64, burst| OwnRates {
+            volume: "v".to_owned(),
+            sustained_iops: Some(sustained),
+            burst,
+            ..OwnRates::default()
+        };
+        let load = |iops| TestLoad { depth: 64, iops, ..TestLoad::default() };
+        let sources =
+            [simulated(own(150.0, Some(burst)), &load(3000.0)), simulated(own(iops, None), &load(iops))];
+        let all = compare(&sources, &CompareSettings::default()).unwrap().conclusion;
+        all.into_iter().find(|sentence| sentence.starts_with("While")).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_reversal_is_stated_only_if_it_counts() {
+        let reversed = while_bursts_last(2000.0);
+        assert!(reversed.contains("reverses, for 1 min: A () then reaches 1.50 times"), "{reversed}");
+        for iops in [2970.0, 3000.0, 3030.0] {
+            let equal = while_bursts_last(iops);
+            assert_eq!(
+                equal,
+                "While burst credits last, for 1 min, the rates of B and A differ by no more than 3 %."
+            );
+        }
+        assert_eq!(while_bursts_last(4000.0), "");
+    }
+
+    /// A measured rate of a burst does not say whether the rates afterwards differ.
+    #[test]
+    fn an_order_by_held_rates_is_decided_by_held_rates() {
+        let fallen = [vec![20.0; 30], vec![1.0; 90]].concat();
+        let source = |base: f64| {
+            let load = |iops| TestLoad { depth: 64, iops, seconds: fallen.clone(), ..TestLoad::default() };
+            let run =
+                |noise: f64| SourceRun { origin: "a run".to_owned(), record: record(&[load(base * noise)]) };
+            ComparedSource { runs: [1.0, 1.001, 0.999].map(run).to_vec(), ..ComparedSource::default() }
+        };
+        let steady = TestLoad { depth: 64, iops: 575.0, seconds: vec![1.0; 120], ..TestLoad::default() };
+        let run = |iops: f64| SourceRun {
+            origin: "a run".to_owned(),
+            record: record(&[TestLoad { iops, ..steady.clone() }]),
+        };
+        let steady =
+            ComparedSource { runs: [575.0, 575.5, 574.5].map(run).to_vec(), ..ComparedSource::default() };
+        let sources = [source(100.0), steady];
+        let found = compare(&sources, &CompareSettings::default()).unwrap();
+        assert_eq!(found.pairs[0].verdict, Some(RatioVerdict::Equivalent), "the means are alike");
+        let leader = &found.conclusion[0];
+        assert!(leader.starts_with("B () leads with 5.75 times the sustained rate of A ()"), "{leader}");
+        assert!(leader.contains("each decided by repeated runs"), "{leader}");
     }
 
     #[test]

@@ -69,13 +69,15 @@ impl Figure {
     /// The figures that any source has of `row`, in the order of reports.
     pub fn all_of(row: &ComparedRow) -> Vec<Figure> {
         // Figures of all operations together count where a source does not tell them apart.
-        let has_direction = |direction: MetricDirection| {
+        let has = |run: &RunTest, direction: MetricDirection| {
             let metric = move |kind| Figure::Metric(Metric { direction: Some(direction), kind });
-            let figures = KINDS.into_iter().chain(KINDS.map(completion)).map(metric);
-            figures.into_iter().any(|figure| row.runs.iter().flatten().any(|run| figure.value(run).is_some()))
+            let mut figures = KINDS.into_iter().chain(KINDS.map(completion)).map(metric);
+            figures.any(|figure| figure.value(run).is_some())
         };
-        let is_told_apart = DIRECTIONS.into_iter().any(has_direction);
-        let total = (!is_told_apart).then_some(MetricDirection::Total);
+        let is_told_apart = |run: &RunTest| DIRECTIONS.into_iter().any(|direction| has(run, direction));
+        let mut runs = row.runs.iter().flatten();
+        let is_together = runs.any(|run| has(run, MetricDirection::Total) && !is_told_apart(run));
+        let total = is_together.then_some(MetricDirection::Total);
         let metrics = DIRECTIONS.into_iter().chain(total).flat_map(|direction| {
             let metric = move |kind| Metric { direction: Some(direction), kind };
             KINDS.map(metric).into_iter().chain(KINDS.map(completion).map(metric))

@@ -67,7 +67,8 @@ pub fn pairs(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, delt
     all.map(|(row, other, figure)| pair(sources, row, [base, other], figure, deltas)).collect()
 }
 
-fn pair(
+/// `figure` of `other` beside that of `base`.
+pub(super) fn pair(
     sources: &[ComparedSource],
     row: &ComparedRow,
     [base, other]: [usize; 2],

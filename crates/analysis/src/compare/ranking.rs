@@ -5,7 +5,9 @@ use fathom_record::import::FigureBound;
 use serde::Serialize;
 
 use super::cell::CellState;
-use super::figure::Figure;
+use super::figure::{Deltas, Figure};
+use super::pairs::pair;
+use super::ratio::{RatioVerdict, RunValue, ratio};
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS};
 use crate::criterion::{Metric, MetricDirection, MetricKind};
@@ -30,6 +32,9 @@ pub struct Ranked {
     pub sustained_score: Option<f64>,
     /// The rates that the scores rest on: tests and directions.
     pub rates: u32,
+    /// A burst of one of these rates is known, so that the measured rates are not those that count.
+    #[serde(skip)]
+    pub has_burst: bool,
     /// Its data are lost with its instance.
     pub ephemeral: bool,
     /// Tests in which I/Os were issued and none completed.
@@ -46,34 +51,104 @@ impl Ranked {
 }
 
 /// A rate of all sources: one direction of a test.
+#[derive(Clone, Copy)]
 struct RateRow<'a> {
     row: &'a ComparedRow,
     figure: Figure,
 }
 
+/// What the order rests on.
+pub(super) struct Basis<'a> {
+    sources: &'a [ComparedSource],
+    /// The rates that all ranked sources have.
+    shared: Vec<RateRow<'a>>,
+    /// The places of the ranked sources.
+    ranked: Vec<usize>,
+    /// Rates of the base that each source has.
+    counted: Vec<usize>,
+    /// Why there is no order at all.
+    pub(super) no_order: Option<&'static str>,
+}
+
+/// The rates that two sources are ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderedRates {
+    /// Those that can be held where a burst is known, else the measured ones.
+    Held,
+    /// The measured ones.
+    Measured,
+}
+
+impl<'a> Basis<'a> {
+    pub(super) fn new(sources: &'a [ComparedSource], rows: &'a [ComparedRow], base: usize) -> Basis<'a> {
+        let (paced, loading): (Vec<_>, Vec<_>) =
+            rows.iter().partition(|row| row.runs.iter().flatten().any(|run| run.is_paced));
+        let rates: Vec<RateRow<'_>> = loading.iter().flat_map(|row| rates_of(sources, row, base)).collect();
+        let has = |rate: &RateRow<'_>, source: usize| {
+            (source == base || rate.row.is_comparable(base, source)) && value(sources, rate, source).is_some()
+        };
+        let of_base: Vec<&RateRow<'_>> = rates.iter().filter(|rate| has(rate, base)).collect();
+        let counted: Vec<usize> = (0..sources.len())
+            .map(|source| of_base.iter().filter(|rate| has(rate, source)).count())
+            .collect();
+        // Two sources with more than half of the rates of the base have some in common; one with fewer would leave little to rank
+        // the others by. One that stalled serves nobody.
+        let is_ranked = |source: &usize| {
+            counted[*source] * 2 > of_base.len() && (*source == base || stalled(rows, *source).is_empty())
+        };
+        let ranked: Vec<usize> = (0..sources.len()).filter(is_ranked).collect();
+        let is_shared = |rate: &RateRow<'_>| ranked.iter().all(|source| has(rate, *source));
+        let is_paced = || paced.iter().any(|row| !rates_of(sources, row, base).is_empty());
+        let no_order = match (of_base.is_empty(), of_base.iter().any(|rate| is_shared(rate))) {
+            (true, _) if is_paced() => Some(
+                "tests that wait between I/Os do not reach the limit of a volume, and no other has a rate",
+            ),
+            (true, _) if !rates.is_empty() => Some("the base states only bounds of its rates"),
+            (true, _) => Some("the base states no rate"),
+            (false, false) => Some("no rate is common to the sources"),
+            (false, true) => None,
+        };
+        let shared = rates.iter().filter(|rate| has(rate, base) && is_shared(rate)).copied().collect();
+        Basis { sources, shared, ranked, counted, no_order }
+    }
+
+    /// The verdicts on the rates of `other` compared with `one`.
+    pub(super) fn verdicts(
+        &self,
+        [one, other]: [usize; 2],
+        deltas: Deltas,
+        rates: OrderedRates,
+    ) -> Vec<RatioVerdict> {
+        let verdict = |rate: &RateRow<'_>| {
+            let is_held = |source: usize| rates == OrderedRates::Held && held(rate, source).is_some();
+            if !is_held(one) && !is_held(other) {
+                return pair(self.sources, rate.row, [one, other], rate.figure, deltas).verdict;
+            }
+            let samples = |source: usize| match is_held(source) {
+                true => held_samples(rate, source),
+                false => rate.figure.samples(rate.row, source),
+            };
+            let found = ratio(&samples(one), &samples(other), rate.figure.threshold(deltas))?;
+            Some(found.verdict)
+        };
+        self.shared.iter().filter_map(verdict).collect()
+    }
+
+    /// What the rates are called.
+    pub(super) fn rate_name(&self) -> &'static str {
+        if self.shared.iter().all(|rate| rate.figure.is_rate()) { "IOPS" } else { "rate" }
+    }
+}
+
+/// True where `score` is behind `first` by more than the smallest difference that counts.
+pub(super) fn is_behind(score: f64, first: f64, delta: f64) -> bool {
+    score < first * (1.0 - delta)
+}
+
 /// The sources in their order, unranked ones last.
 pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, delta: f64) -> Vec<Ranked> {
-    let is_paced = |row: &&ComparedRow| row.runs.iter().flatten().any(|run| run.is_paced);
-    let loading = rows.iter().filter(|row| !is_paced(row));
-    let rates: Vec<RateRow<'_>> = loading.flat_map(|row| rates_of(sources, row, base)).collect();
-    let has = |rate: &RateRow<'_>, source: usize| {
-        (source == base || rate.row.is_comparable(base, source)) && value(sources, rate, source).is_some()
-    };
-    let of_base: Vec<&RateRow<'_>> = rates.iter().filter(|rate| has(rate, base)).collect();
-    // Two sources with more than half of the rates of the base have some in common; one with fewer would leave little to rank the
-    // others by. One that stalled serves nobody.
-    let counted = |source: usize| of_base.iter().filter(|rate| has(rate, source)).count();
-    let is_ranked = |source: usize| {
-        counted(source) * 2 > of_base.len() && (source == base || stalled(rows, source).is_empty())
-    };
-    let ranked: Vec<usize> = (0..sources.len()).filter(|source| is_ranked(*source)).collect();
-    let shared: Vec<&RateRow<'_>> =
-        of_base.iter().copied().filter(|rate| ranked.iter().all(|source| has(rate, *source))).collect();
-    let why_not = match (of_base.is_empty(), shared.is_empty()) {
-        (true, _) => "the base states no rate",
-        (_, true) => "no rate is common to the sources",
-        (_, false) => "it has no more than half of the base's rates",
-    };
+    let Basis { shared, ranked, counted, no_order, .. } = Basis::new(sources, rows, base);
+    let why_not = no_order.unwrap_or("it has no more than half of the base's rates");
     let mut all: Vec<Ranked> = (0..sources.len())
         .map(|source| {
             let stalled = stalled(rows, source);
@@ -90,7 +165,8 @@ pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, de
                 score: score(&|rate, source| held(rate, source).or_else(|| measured(rate, source))),
                 measured_score: score(&measured),
                 sustained_score: score(&sustained),
-                rates: if is_in { shared.len() as u32 } else { counted(source) as u32 },
+                rates: if is_in { shared.len() } else { counted[source] } as u32,
+                has_burst: shared.iter().any(|rate| held(rate, source).is_some()),
                 ephemeral: sources[source].volume.persistent == Some(false),
                 note: note(&sources[source], &stalled, (!is_in).then_some(why_not)),
                 stalled,
@@ -108,7 +184,7 @@ fn set_ranks(all: &mut [Ranked], delta: f64) {
     for (place, one) in all.iter_mut().enumerate() {
         let Some(score) = one.score else { continue };
         let rank = match best {
-            Some((rank, first)) if score >= first * (1.0 - delta) => rank,
+            Some((rank, first)) if !is_behind(score, first, delta) => rank,
             _ => place as u32 + 1,
         };
         if best.is_none_or(|(known, _)| known != rank) {
@@ -118,9 +194,14 @@ fn set_ranks(all: &mut [Ranked], delta: f64) {
     }
 }
 
-/// The rates of a test: its IOPS, or its bandwidth where the base states no IOPS, or only a bound.
+/// The rates of a test: its IOPS, or its bandwidth where the base states no IOPS, or only a bound; those of all operations together
+/// where a source does not tell them apart.
 fn rates_of<'a>(sources: &[ComparedSource], row: &'a ComparedRow, base: usize) -> Vec<RateRow<'a>> {
-    let all = Figure::all_of(row);
+    let is_total = |figure: &Figure| figure.direction() == Some(MetricDirection::Total.name());
+    let mut all = Figure::all_of(row);
+    if all.iter().any(is_total) {
+        all.retain(is_total);
+    }
     let is_bandwidth = |figure: &Figure| {
         matches!(figure, Figure::Metric(Metric { kind: MetricKind::BytesPerSecond, direction })
             if *direction != Some(MetricDirection::Sync))
@@ -143,12 +224,24 @@ fn value(sources: &[ComparedSource], rate: &RateRow<'_>, source: usize) -> Optio
 }
 
 /// The rate that can be held, where it is known: its part of one direction is that of the measured rate.
+fn sustained_in(rate: &RateRow<'_>, run: &RunTest) -> Option<f64> {
+    let total = run.summary.total.as_ref()?.iops;
+    Some(run.sustained_iops()? * rate.figure.value(run)? / total)
+}
+
+/// The least of its runs.
 fn sustained(rate: &RateRow<'_>, source: usize) -> Option<f64> {
-    let of_run = |run: &RunTest| {
-        let total = run.summary.total.as_ref()?.iops;
-        Some(run.sustained_iops()? * rate.figure.value(run)? / total)
-    };
+    let of_run = |run: &RunTest| sustained_in(rate, run);
     rate.row.usable(source).map(of_run).collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
+}
+
+/// The same of each run, as samples of a ratio.
+fn held_samples(rate: &RateRow<'_>, source: usize) -> Vec<RunValue> {
+    let sample = |run: &RunTest| {
+        let RunTest { started_unix_ms, block, .. } = *run;
+        Some(RunValue { value: sustained_in(rate, run)?, started_unix_ms, block, within_fraction: None })
+    };
+    rate.row.usable(source).filter_map(sample).collect()
 }
 
 /// The rate after a known burst; `None` where no burst is known.
@@ -183,6 +276,7 @@ mod tests {
     use crate::compare::rows::matched_rows;
     use crate::compare::source::SourceRun;
     use crate::fixture::{TestLoad, record};
+    use fathom_record::import::{Figure as ImportedFigure, ImportedEntry, ImportedOp, ImportedTest};
 
     fn source(tests: &[&'static str]) -> ComparedSource {
         let loads: Vec<TestLoad> = tests.iter().map(|id| TestLoad { id, ..TestLoad::default() }).collect();
@@ -203,12 +297,30 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_of_the_base_the_note_says_so() {
-        let sources = [source(&["t"]), source(&["t"])];
-        let mut rows = matched_rows(&sources);
-        rows.iter_mut().for_each(|row| row.runs[0].clear());
-        let ranked = ranking(&sources, &rows, 0, 0.03);
-        let notes: Vec<Option<&str>> = ranked.iter().map(|one| one.note.as_deref()).collect();
-        assert_eq!(notes, [Some("not ranked: the base states no rate"); 2]);
+    fn the_note_says_why_there_is_no_order() {
+        let check = |change: fn(&mut ComparedRow), expected: &str| {
+            let sources = [source(&["t"]), source(&["t"])];
+            let mut rows = matched_rows(&sources);
+            rows.iter_mut().for_each(change);
+            let ranked = ranking(&sources, &rows, 0, 0.03);
+            let notes: Vec<Option<&str>> = ranked.iter().map(|one| one.note.as_deref()).collect();
+            assert_eq!(notes, [Some(format!("not ranked: {expected}").as_str()); 2]);
+        };
+        check(|row| row.runs[0].clear(), "the base states no rate");
+        let paced = |row: &mut ComparedRow| row.runs.iter_mut().flatten().for_each(|run| run.is_paced = true);
+        check(
+            paced,
+            "tests that wait between I/Os do not reach the limit of a volume, and no other has a rate",
+        );
+        let bounded = |row: &mut ComparedRow| {
+            let figure =
+                ImportedFigure { value: 2000.0, bound: FigureBound::Below, ..ImportedFigure::default() };
+            let op = ImportedOp { iops: Some(figure), ..ImportedOp::default() };
+            let entries = vec![ImportedEntry { read: Some(op), ..ImportedEntry::default() }];
+            let run = &mut row.runs[0][0];
+            run.imported = Some(ImportedTest { entries, ..ImportedTest::default() });
+            run.summary.read.as_mut().unwrap().bytes_per_second = 0.0;
+        };
+        check(bounded, "the base states only bounds of its rates");
     }
 }

@@ -165,6 +165,69 @@ fn the_output_of_another_program_is_a_source() {
     insta::assert_snapshot!("compare_imported", text);
 }
 
+/// The conclusion on two sources.
+#[track_caller]
+fn conclusion(dir: &Path, args: &[&str]) -> Vec<String> {
+    let text = run(dir, &[&["compare"], args, &["--json"]].concat()).quietly().stdout;
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let sentences = document["conclusion"].as_array().unwrap().iter();
+    sentences.map(|sentence| sentence.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_order_that_differs_by_less_than_counts_does_not_reverse() {
+    let dir = scratch();
+    let of = |other: &str, runs: &str| {
+        conclusion(dir.path(), &["--quick", "--only=rand-read", runs, "sim:aws-gp2-2016?size=50GiB", other])
+    };
+    let near = of("sim:custom?iops=2970&latency=500us", "--runs=1");
+    assert!(near.iter().all(|sentence| !sentence.contains("reverses")), "{near:?}");
+    let equal = "While burst credits last, for 31 min 35 s, the rates of B and A differ by no more than 3 %.";
+    assert_eq!(near.last().map(String::as_str), Some(equal));
+    let far = of("sim:custom?iops=2500&latency=500us", "--runs=1");
+    assert!(far.iter().any(|sentence| sentence.contains("reverses, for 31 min 35 s: A")), "{far:?}");
+    // Repeated bursts of the same rate do not put in doubt what remains of one of them.
+    let repeated = of("sim:aws-gp3", "--runs=3");
+    assert!(repeated[0].starts_with("B (aws-gp3) leads with 20.0 times the sustained rate"), "{repeated:?}");
+    assert!(repeated.iter().all(|sentence| !sentence.contains("reverses")), "{repeated:?}");
+}
+
+#[test]
+fn tests_that_wait_have_no_order_by_rate() {
+    let dir = scratch();
+    let columns = "test,metric,value,unit,rw,bs,iodepth,tool";
+    let table = |iops: u32, us: u32| {
+        format!(
+            "{columns}\np,read.iops,{iops},,randread,4k,1,ioping\np,read.lat_ns.mean,{us},us,randread,4k,1,ioping\n"
+        )
+    };
+    std::fs::write(dir.path().join("a.csv"), table(1828, 540)).unwrap();
+    std::fs::write(dir.path().join("b.csv"), table(900, 1100)).unwrap();
+    let found = conclusion(dir.path(), &["a.csv", "b.csv"]);
+    let why = "tests that wait between I/Os do not reach the limit of a volume, and no other has a rate";
+    assert_eq!(found[0], format!("No order: {why}."));
+    let text = run(dir.path(), &["compare", "a.csv", "b.csv"]).quietly().stdout;
+    assert!(text.contains("1,828") && !text.contains("states no rate"), "{text}");
+}
+
+/// One source has the sum of reads and writes, the other has both.
+#[test]
+fn a_mix_whose_operations_one_source_does_not_tell_apart_is_compared_by_its_total() {
+    let dir = scratch();
+    let columns = "test,metric,value,unit,rw,bs,iodepth";
+    let apart = format!("{columns}\nm,read.iops,1500,,randrw,4k,32\nm,write.iops,500,,randrw,4k,32\n");
+    std::fs::write(dir.path().join("a.csv"), apart).unwrap();
+    let together = format!("{columns}\nm,total.iops,4000,,randrw,4k,32\n");
+    std::fs::write(dir.path().join("b.csv"), together).unwrap();
+    for (sources, by) in [(["a.csv", "b.csv"], "B (b.csv) leads"), (["b.csv", "a.csv"], "A (b.csv) leads")] {
+        let found = conclusion(dir.path(), &sources);
+        assert!(
+            found[0].starts_with(by) && found[0].contains("with 2.00 times the measured rate"),
+            "{found:?}"
+        );
+    }
+}
+
 /// Two sources over block sizes and depths, one of them with an interval and a hang.
 const GRID: &str = "\
 test,metric,value,unit,rw,bs,iodepth,numjobs
