@@ -304,6 +304,34 @@ mod tests {
         assert_eq!(while_bursts_last(4000.0), "");
     }
 
+    /// The first sentence on two sources with these IOPS of one I/O at a time, and of 64.
+    fn with_latency(rates: [[f64; 2]; 2]) -> String {
+        let sources = rates.map(|[single, deep]| {
+            let single = TestLoad { id: "lat", iops: single, ..TestLoad::default() };
+            // Most of the rates are those of deep queues.
+            let deep =
+                ["s", "t", "u"].map(|id| TestLoad { id, iops: deep, depth: 64, ..TestLoad::default() });
+            let record = record(&[&[single][..], &deep].concat());
+            let runs = vec![SourceRun { origin: "a run".to_owned(), record }];
+            ComparedSource { runs, ..ComparedSource::default() }
+        });
+        compare(&sources, &CompareSettings::default()).unwrap().conclusion.remove(0)
+    }
+
+    #[test]
+    fn the_leader_is_told_with_its_latency() {
+        let lower = with_latency([[1000.0, 3000.0], [4000.0, 9000.0]]);
+        assert!(lower.starts_with("B () leads with 3.22 times"), "{lower}");
+        assert!(lower.contains("; the mean latency of B at QD 1 is 0.25 times that of A (lat)"), "{lower}");
+        let higher = with_latency([[2000.0, 3000.0], [1000.0, 9000.0]]);
+        assert!(
+            higher.contains(", but the mean latency of B at QD 1 is 2.00 times that of A (lat)"),
+            "{higher}"
+        );
+        let same = with_latency([[2000.0, 3000.0], [2000.0, 9000.0]]);
+        assert!(same.starts_with("B () leads") && !same.contains("latency"), "{same}");
+    }
+
     /// A measured rate of a burst does not say whether the rates afterwards differ.
     #[test]
     fn an_order_by_held_rates_is_decided_by_held_rates() {

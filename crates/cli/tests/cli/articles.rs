@@ -207,7 +207,7 @@ fn eight_disks_in_one_matrix() {
     let ranked = document["ranking"].as_array().unwrap().iter().find(|one| one["source"] == "E").unwrap();
     assert!(ranked["rank"].is_null() && ranked["stalled"][0] == "rand-read-32", "{ranked}");
     let headline = document["conclusion"][0].as_str().unwrap();
-    for part in ["stalled in rand-read-32 and is not ranked", "it is ephemeral"] {
+    for part in ["stalled in rand-read-32 and is not ranked", "F is ephemeral"] {
         assert!(headline.contains(part), "{headline}");
     }
     let found = contradictions(&document);

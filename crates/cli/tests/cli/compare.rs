@@ -193,7 +193,7 @@ fn an_order_that_differs_by_less_than_counts_does_not_reverse() {
 }
 
 #[test]
-fn tests_that_wait_have_no_order_by_rate() {
+fn tests_that_wait_have_no_order_by_rate_and_one_by_latency() {
     let dir = scratch();
     let columns = "test,metric,value,unit,rw,bs,iodepth,tool";
     let table = |iops: u32, us: u32| {
@@ -205,7 +205,8 @@ fn tests_that_wait_have_no_order_by_rate() {
     std::fs::write(dir.path().join("b.csv"), table(900, 1100)).unwrap();
     let found = conclusion(dir.path(), &["a.csv", "b.csv"]);
     let why = "tests that wait between I/Os do not reach the limit of a volume, and no other has a rate";
-    assert_eq!(found[0], format!("No order: {why}."));
+    let latency = "the mean latency of B at QD 1 is 2.04 times that of A (p)";
+    assert_eq!(found[0], format!("No order: {why}; {latency}."));
     let text = run(dir.path(), &["compare", "a.csv", "b.csv"]).quietly().stdout;
     assert!(text.contains("1,828") && !text.contains("states no rate"), "{text}");
 }

@@ -2,11 +2,26 @@
 
 use fathom_model::{Nanos, units};
 
-use super::super::figure::ratio_text;
+use super::super::figure::{Figure, ratio_text};
+use super::super::pairs::{Pair, pair};
 use super::super::ranking::{Basis, OrderedRates, Ranked, is_behind};
 use super::super::ratio::RatioVerdict;
+use super::super::rows::{ComparedRow, RunTest};
 use super::super::source::{LABELS, SourceKind};
-use super::{Evidence, list};
+use super::{Evidence, MOST_NAMED, list};
+use crate::criterion::{Metric, MetricDirection, MetricKind, Statistic};
+use crate::steady::rate_duration::Lasting;
+
+const P99: Statistic = Statistic::Percentile(990_000);
+
+/// A latency of two sources over the tests of one kind.
+struct LatencyRatio {
+    /// Geometric mean of the ratios of the first to the second.
+    ratio: f64,
+    tests: Vec<String>,
+    /// Some of the tests ran on burst credits.
+    is_burst: bool,
+}
 
 impl Evidence<'_> {
     pub(super) fn ranked(&self) -> impl Iterator<Item = &Ranked> {
@@ -49,24 +64,25 @@ impl Evidence<'_> {
             (false, false) if next.has_burst => ("sustained rate", self.measured_for(first)),
             _ => ("measured rate", String::new()),
         };
+        let latency = self.latency_clause([first.source, next.source], !is_open);
         let (first_names, next) = (list(&with_first), self.name(next.source));
         let lead = match is_open {
             true => format!("No order is shown: {first_names} {has} {by} times the {what} of {next}"),
             false => format!("{first_names} {verb} with {by} times the {what} of {next}"),
         };
-        let mark = if first.ephemeral { self.ephemeral() } else { String::new() };
-        Some(format!("{lead} (geometric mean of {rates}, {sure}){measured}{mark}{stalled}."))
+        let mark = if first.ephemeral { self.ephemeral(first.source) } else { String::new() };
+        Some(format!("{lead} (geometric mean of {rates}, {sure}){latency}{measured}{mark}{stalled}."))
     }
 
     /// What to know of a leader whose data are lost with its instance: who leads without it.
-    fn ephemeral(&self) -> String {
+    fn ephemeral(&self, first: &str) -> String {
         let kept: Vec<&Ranked> = self.ranked().filter(|one| !one.ephemeral).collect();
         let is_behind_first = |one: &&&Ranked| {
             let scores = one.score.zip(kept[0].score);
             scores.is_some_and(|(score, first)| self.is_behind(score, first))
         };
         if kept.is_empty() {
-            return "; it is ephemeral: its data are lost with its instance".to_owned();
+            return format!("; {first} is ephemeral: its data are lost with its instance");
         }
         let next = kept.iter().find(is_behind_first);
         let is_open =
@@ -79,7 +95,7 @@ impl Evidence<'_> {
             (_, all) if all == kept.len() => format!("{} do not differ", list(&leads)),
             _ => format!("{} lead", list(&leads)),
         };
-        format!("; it is ephemeral, and of the volumes that outlive their instance {lead}")
+        format!("; {first} is ephemeral, and of the volumes that outlive their instance {lead}")
     }
 
     /// `; A was measured for 24 s, and a burst is not ruled out`.
@@ -104,24 +120,32 @@ impl Evidence<'_> {
             .collect()
     }
 
-    /// That the sources have no order by their rates.
+    /// That the sources have no order by their rates; of two what their latencies say.
     fn tie(&self) -> String {
         let basis = self.basis();
         let ranked: Vec<&Ranked> = self.ranked().collect();
+        let latency = match (self.sources.len(), self.base) {
+            (2, base) => self.latency_clause([LABELS[1 - base], LABELS[base]], false),
+            _ => String::new(),
+        };
         let [first, others @ ..] = ranked.as_slice() else {
             let why = basis.no_order.unwrap_or("the sources have too few tests in common");
-            return format!("No order: {why}");
+            return format!("No order: {why}{latency}");
         };
         if others.is_empty() {
-            return format!("No order: the sources have too few tests in common");
+            return format!("No order: the sources have too few tests in common{latency}");
         }
         let all: Vec<String> = ranked.iter().map(|one| self.name(one.source)).collect();
         let verdicts = others.iter().flat_map(|other| self.verdicts(other, first, OrderedRates::Held));
         let verdicts: Vec<RatioVerdict> = verdicts.collect();
         let rate = basis.rate_name();
         match verdicts.iter().all(|verdict| *verdict == RatioVerdict::Equivalent) && !verdicts.is_empty() {
-            true => format!("{} are equivalent in {rate}", list(&all)),
-            false => format!("{} do not differ in {rate} on average ({})", list(&all), sure_text(&verdicts)),
+            true => format!("{} are equivalent in {rate}{latency}", list(&all)),
+            false => format!(
+                "{} do not differ in {rate} on average ({}){latency}",
+                list(&all),
+                sure_text(&verdicts)
+            ),
         }
     }
 
@@ -173,6 +197,87 @@ impl Evidence<'_> {
             )
         })
     }
+
+    /// The latency of single I/Os of `one` beside that of `other`, if the difference counts, and under load the p99 if it is worse
+    /// although `one` is ahead: there the mean follows from the rate and the queue depth.
+    fn latency_clause(&self, [one, other]: [&str; 2], is_ahead: bool) -> String {
+        let places = [place(one), place(other)];
+        let at_depth_1 = self.latency(places, Statistic::Mean, is_single);
+        let under_load = self.latency(places, P99, |run| !is_single(run) && !run.is_paced);
+        let under_load = under_load.filter(|found| is_ahead && found.ratio > 1.0);
+        let text = |name: &str, load: &str, found: &LatencyRatio| {
+            let tests = match found.tests.len() {
+                ..=MOST_NAMED => list(&found.tests),
+                many => format!("{many} tests"),
+            };
+            let burst = if found.is_burst { " while burst credits last" } else { "" };
+            let times = ratio_text(found.ratio);
+            format!("the {name} of {one} {load} is {times} times that of {other}{burst} ({tests})")
+        };
+        let is_worse = |found: &LatencyRatio| is_ahead && found.ratio > 1.0;
+        let parts = [
+            at_depth_1.map(|found| (is_worse(&found), text("mean latency", "at QD 1", &found))),
+            under_load.map(|found| (true, text("p99 latency", "under load", &found))),
+        ];
+        let parts = parts.into_iter().flatten();
+        parts.map(|(is_worse, text)| format!("{}{text}", if is_worse { ", but " } else { "; " })).collect()
+    }
+
+    /// The ratio of a latency in the tests that both have and of which `is_meant`, if it counts and the intervals show it.
+    fn latency(
+        &self,
+        [one, other]: [usize; 2],
+        statistic: Statistic,
+        is_meant: impl Fn(&RunTest) -> bool,
+    ) -> Option<LatencyRatio> {
+        let (mut pairs, mut tests): (Vec<Pair>, Vec<&ComparedRow>) = (Vec::new(), Vec::new());
+        let is_like = |row: &&ComparedRow| {
+            let mut both = row.usable(one).chain(row.usable(other));
+            row.is_comparable(other, one) && both.any(&is_meant)
+        };
+        for row in self.rows.iter().filter(is_like) {
+            let found = latencies_of(row, statistic).into_iter();
+            let found = found.map(|figure| pair(self.sources, row, [other, one], figure, self.deltas));
+            let mut found: Vec<Pair> = found.filter(|pair| pair.verdict.is_some()).collect();
+            // Of total and completion latency of one direction the first that both have.
+            found.dedup_by_key(|pair| pair.direction);
+            if !found.is_empty() {
+                tests.push(row);
+            }
+            pairs.extend(found);
+        }
+        let logs: Vec<f64> = pairs.iter().filter_map(|pair| Some(pair.ratio?.ln())).collect();
+        let ratio = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
+        let counts = (ratio.ln().abs() > self.deltas.latency.ln_1p()) && !logs.is_empty();
+        let verdicts: Vec<RatioVerdict> = pairs.iter().filter_map(|pair| pair.verdict).collect();
+        let shows = if ratio < 1.0 { RatioVerdict::Better } else { RatioVerdict::Worse };
+        let is_shown = verdicts.iter().any(|verdict| [shows, RatioVerdict::Single].contains(verdict));
+        let is_burst = |row: &&ComparedRow| {
+            let mut both = row.usable(one).chain(row.usable(other));
+            both.any(|run| run.duration.label == Lasting::Burst)
+        };
+        (counts && is_shown).then(|| LatencyRatio {
+            ratio,
+            is_burst: tests.iter().any(is_burst),
+            tests: tests.iter().map(|row| row.test.clone()).collect(),
+        })
+    }
+}
+
+/// This latency of each direction, total before completion.
+fn latencies_of(row: &ComparedRow, statistic: Statistic) -> Vec<Figure> {
+    let mut all = Figure::all_of(row);
+    all.retain(|figure| {
+        matches!(figure, Figure::Metric(Metric { kind: MetricKind::Latency(_, of), direction })
+            if *of == statistic && *direction != Some(MetricDirection::Sync))
+    });
+    all.sort_by_key(Figure::direction);
+    all
+}
+
+/// True of one I/O at a time.
+fn is_single(run: &RunTest) -> bool {
+    run.work.iodepth == Some(1) && run.work.jobs.unwrap_or(1) == 1
 }
 
 /// The place of a source among them.
