@@ -70,6 +70,13 @@ impl FigureCell {
             bound => bound.prefix(),
         }
     }
+
+    /// True where the intervals of repeated runs have values in common, so that no order of the two is shown.
+    pub(super) fn overlaps(&self, other: &FigureCell) -> bool {
+        let interval = |cell: &FigureCell| cell.low.zip(cell.high).filter(|_| cell.runs > 1);
+        let both = interval(self).zip(interval(other));
+        both.is_some_and(|((low, high), (other_low, other_high))| low <= other_high && other_low <= high)
+    }
 }
 
 pub(super) fn is_exact(bound: &FigureBound) -> bool {

@@ -7,7 +7,7 @@ use fathom_model::{Nanos, units};
 
 use super::figure::Deltas;
 use super::pairs::Pair;
-use super::ranking::Ranked;
+use super::ranking::{Ranked, is_behind};
 use super::ratio::RatioVerdict;
 use super::rows::ComparedRow;
 use super::source::{ComparedSource, LABELS, SourceKind, VolumePrice};
@@ -144,14 +144,17 @@ impl Evidence<'_> {
             return (!texts.is_empty()).then(|| format!("A month costs: {}.", texts.join("; ")));
         }
         let is_one_currency = priced.windows(2).all(|pair| pair[0].1.currency == pair[1].1.currency);
-        let cheapest = priced
+        let mut by_price: Vec<(f64, String)> = priced
             .iter()
-            .filter(|(volume, _)| is_one_currency && volume.price_per_1000_iops.is_some())
-            .min_by(|one, other| {
-                let per = |volume: &VolumeSummary| volume.price_per_1000_iops.unwrap_or(f64::INFINITY);
-                per(one.0).total_cmp(&per(other.0))
-            })?;
-        Some(format!("The cheapest sustained IOPS per month: {}.", text(cheapest)))
+            .filter(|_| is_one_currency)
+            .filter_map(|one| Some((one.0.price_per_1000_iops?, text(one))))
+            .collect();
+        by_price.sort_by(|one, other| one.0.total_cmp(&other.0));
+        // A price per IOPS differs by no less than the rate that it rests on.
+        let least = by_price.first()?.0;
+        let cheapest = by_price.into_iter().filter(|(per, _)| !is_behind(least, *per, self.deltas.rate));
+        let cheapest: Vec<String> = cheapest.map(|(_, text)| text).take(MOST_NAMED).collect();
+        Some(format!("The cheapest sustained IOPS per month: {}.", cheapest.join("; ")))
     }
 
     /// What would turn the order round.
@@ -302,6 +305,28 @@ mod tests {
             );
         }
         assert_eq!(while_bursts_last(4000.0), "");
+    }
+
+    #[test]
+    fn prices_per_iops_that_differ_by_less_than_counts_are_cheapest_together() {
+        let priced = |iops: f64| {
+            let own = OwnRates { sustained_iops: Some(iops), ..OwnRates::default() };
+            let mut source = simulated(own, &TestLoad { depth: 64, iops, ..TestLoad::default() });
+            source.volume.price =
+                Some(VolumePrice { per_month: 10.0, currency: "USD".to_owned(), ..VolumePrice::default() });
+            source
+        };
+        let prices = |rates: [f64; 4]| {
+            let all = compare(&rates.map(priced), &CompareSettings::default()).unwrap().conclusion;
+            all.into_iter().find(|sentence| sentence.starts_with("The cheapest")).unwrap()
+        };
+        let alike = prices([1000.0, 2000.0, 2020.0, 500.0]);
+        assert!(
+            alike.contains("C 10.00 USD, 4.95 per 1,000 sustained IOPS; B 10.00 USD, 5.00 per"),
+            "{alike}"
+        );
+        let alone = prices([1000.0, 2000.0, 2200.0, 500.0]);
+        assert!(alone.contains("C 10.00 USD") && !alone.contains("B 10.00 USD"), "{alone}");
     }
 
     /// The first sentence on two sources with these IOPS of one I/O at a time, and of 64.

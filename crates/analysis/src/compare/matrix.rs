@@ -87,18 +87,25 @@ fn figure(
         .collect();
     let resolution = cells.iter().map(|cell| cell.resolution).fold(0.0, f64::max);
     let threshold = of_figure.threshold(deltas);
-    let least = values.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
-    let most = values.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+    let least = values.iter().min_by(|one, other| one.1.total_cmp(&other.1)).copied().unwrap_or_default();
+    let most = values.iter().max_by(|one, other| one.1.total_cmp(&other.1)).copied().unwrap_or_default();
     // Shares differ by points, everything else in proportion; a higher share of a published rate is a burst.
     let slack =
         |of: f64| if of_figure.is_share() { SHARE_POINTS } else { of * (threshold.delta + resolution) };
-    let differ = values.len() > 1 && most > least + slack(least) && of_figure != Figure::PublishedShare;
-    let near_most = |value: f64| value >= most - slack(most);
-    let near_least = |value: f64| value <= least + slack(least);
-    let places = |is_it: &dyn Fn(f64) -> bool| -> Vec<usize> {
-        values.iter().filter(|(_, value)| differ && is_it(*value)).map(|(at, _)| *at).collect()
+    let overlaps = |(one, _): (usize, f64), (other, _): (usize, f64)| cells[one].overlaps(&cells[other]);
+    let differ = values.len() > 1
+        && most.1 > least.1 + slack(least.1)
+        && !overlaps(least, most)
+        && of_figure != Figure::PublishedShare;
+    let near_most = |one: (usize, f64)| one.1 >= most.1 - slack(most.1) || overlaps(one, most);
+    let near_least = |one: (usize, f64)| one.1 <= least.1 + slack(least.1) || overlaps(one, least);
+    let places = |is_it: &dyn Fn((usize, f64)) -> bool| -> Vec<usize> {
+        values.iter().filter(|one| differ && is_it(**one)).map(|(at, _)| *at).collect()
     };
-    let (top, bottom) = (places(&near_most), places(&near_least));
+    let (top, bottom) = (
+        places(&|one| near_most(one) && !near_least(one)),
+        places(&|one| near_least(one) && !near_most(one)),
+    );
     let (best, mut worst) = if threshold.more_is_better { (top, bottom) } else { (bottom, top) };
     let stalled: Vec<usize> = (0..cells.len()).filter(|at| cells[*at].state == CellState::Stalled).collect();
     if !stalled.is_empty() {
@@ -111,5 +118,34 @@ fn figure(
         best,
         worst,
         figure: of_figure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::rows::matched_rows;
+    use crate::compare::source::SourceRun;
+    use crate::fixture::{TestLoad, record};
+
+    #[test]
+    fn best_and_worst_are_shown_by_the_intervals_of_repeated_runs() {
+        let marks = |rates: [&[f64]; 3]| {
+            let sources = rates.map(|rates| {
+                let run = |iops: &f64| SourceRun {
+                    origin: "a run".to_owned(),
+                    record: record(&[TestLoad { iops: *iops, ..TestLoad::default() }]),
+                };
+                ComparedSource { runs: rates.iter().map(run).collect(), ..ComparedSource::default() }
+            });
+            let tests = matrix(&sources, &matched_rows(&sources), 0, Deltas::default());
+            let rate = tests[0].figures.iter().find(|figure| figure.metric == "iops").unwrap();
+            (rate.best.clone(), rate.worst.clone())
+        };
+        assert_eq!(marks([&[1000.0], &[1100.0], &[2000.0]]), (vec![2], vec![0]));
+        let (near, apart) = ([900.0, 1300.0, 1000.0], [1500.0, 1000.0, 1400.0]);
+        assert_eq!(marks([&near, &apart, &[1100.0, 1120.0, 1110.0]]), (vec![], vec![]));
+        let fast = [4000.0, 4010.0, 4005.0];
+        assert_eq!(marks([&near, &apart, &fast]), (vec![2], vec![0, 1]));
     }
 }
