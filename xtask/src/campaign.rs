@@ -7,7 +7,7 @@ use anyhow::{bail, ensure};
 use crate::gate::{now, shown};
 use crate::{
     advise_devices, advise_speed, comparisons, contradictions, fio_corpus, fio_parser, fleet_failures,
-    fleet_scale, fuzz, identify_devices, long_tests, pages, planted_causes, twins,
+    fleet_scale, fuzz, identify_devices, kernels, long_tests, pages, planted_causes, twins,
 };
 
 /// One campaign.
@@ -70,6 +70,11 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "identify-devices",
         doc: "identify capped devices, and go on where it ended [--cases 120] [--jobs 4, at once] [--only NAME] [--fresh]",
         run: identify_devices::campaign,
+    },
+    Campaign {
+        name: "kernels",
+        doc: "boot Debian's kernels in QEMU and run every command and the guard there [--only STACK] [--kernel 6.12]",
+        run: kernels::campaign,
     },
     Campaign {
         name: "long-tests",

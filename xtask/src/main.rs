@@ -22,6 +22,7 @@ mod fuzz;
 mod gate;
 mod identify_devices;
 mod instructions;
+mod kernels;
 mod long_tests;
 mod packages;
 mod pages;

@@ -1,7 +1,7 @@
 //! The programs that the tests, the instruction counts and the fuzz targets use, and the Debian packages they come in.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -199,11 +199,17 @@ fn effective_user(status: &str) -> Option<&str> {
 }
 
 fn is_on_path(program: &str) -> bool {
+    program_path(program).is_some()
+}
+
+/// Where a program is: on the search path, or where Debian keeps those of the superuser.
+pub fn program_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
         .chain(server_versions())
-        .any(|directory| Path::new(&directory).join(program).is_file())
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
 }
 
 /// Where Debian keeps the programs of each version of PostgreSQL, off the search path.
