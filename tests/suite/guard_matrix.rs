@@ -143,7 +143,7 @@ mod never_written {
     use super::*;
 
     case! {
-        mounted mounted_in_another_namespace mounted_through_another_node external_log external_journal swap
+        mounted mounted_in_another_namespace mounted_through_another_node external_log external_journal swap swap_file_elsewhere
         held_exclusively loop_chain hard_link removed blanks_in_the_name bind_mounts partition_of_a_mounted_disk
         disk_of_a_mounted_partition member_of_several_devices mounted_by_a_server locked_partition
     }

@@ -54,15 +54,18 @@ pub(super) struct Elsewhere(pub(super) Child);
 
 impl Elsewhere {
     pub(super) fn mount(device: &Path, point: &Path) -> Self {
-        // It says when it has mounted, and then waits for its standard input to end.
-        let script = "mount -o ro,noload \"$0\" \"$1\" && echo mounted && read -r _";
+        Elsewhere::start("mount -o ro,noload \"$0\" \"$1\" && echo ready && read -r _", &[device, point])
+    }
+
+    /// Runs a script that says when it is ready, and then waits for its standard input to end.
+    fn start(script: &str, arguments: &[&Path]) -> Self {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-c", script]).arg(device).arg(point);
+        command.args(["--mount", "--propagation", "private", "sh", "-c", script]).args(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
         let mut line = String::new();
         let out = child.stdout.as_mut().expect("it is a pipe");
         BufReader::new(out).read_line(&mut line).expect("it writes a line");
-        assert_eq!(line, "mounted\n");
+        assert_eq!(line, "ready\n");
         Elsewhere(child)
     }
 }
@@ -204,6 +207,27 @@ pub(super) fn swap() -> InUse {
     let off = undo("swapoff", &[device.path()]);
     in_use.keep(device);
     in_use.keep(off);
+    in_use
+}
+
+/// Swap in a file whose path in the other mount namespace leads nowhere here, where the file has another one.
+pub(super) fn swap_file_elsewhere() -> InUse {
+    let mut in_use = InUse::default();
+    let (device, elsewhere) = (LoopDevice::new(64 * MIB), scratch());
+    ext4(device.path());
+    let mount = Mount::of(device.path(), &[]);
+    let file = mount.path().join("pages");
+    std::fs::write(&file, vec![0; 16 * MIB as usize]).expect("there is room");
+    tool("mkswap", &["--quiet"], &file);
+    let script =
+        "mount \"$0\" \"$1\" && swapon \"$1/pages\" && echo ready && read -r _; swapoff \"$1/pages\"";
+    let elsewhere_active = Elsewhere::start(script, &[device.path(), elsewhere.path()]);
+    in_use.is_alive = true;
+    in_use.target(file);
+    in_use.keep(elsewhere);
+    in_use.keep(device);
+    in_use.keep(mount);
+    in_use.keep(elsewhere_active);
     in_use
 }
 

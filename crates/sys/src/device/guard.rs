@@ -181,6 +181,10 @@ impl Survey<'_> {
 
     fn of_file(&self, target: &TargetHandle) -> Vec<Obstacle> {
         let mut found = self.users_of_file(target.identity(), &mut BTreeSet::new());
+        // `/proc/swaps` has the path in the mount namespace of whoever activated it, which leads elsewhere here, or nowhere.
+        if found.is_empty() && target.is_swap_file() {
+            found.push(Obstacle::SwapInUse { path: target.path().to_path_buf() });
+        }
         let name = target.path().canonicalize().ok().and_then(|path| path.file_name().map(ToOwned::to_owned));
         for mount in self.mounts().unwrap_or_default() {
             let is_it = match &mount.file {

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, StatxFlags};
 
 use super::filesystem;
 use super::root::SysRoot;
@@ -149,6 +149,16 @@ impl TargetHandle {
         stat.is_ok_and(|stat| stat.stx_attributes.contains(rustix::fs::StatxAttributes::MOUNT_ROOT))
     }
 
+    /// Whether swap is active in this file, under whatever path it was activated; false if it cannot be opened for writing.
+    pub fn is_swap_file(&self) -> bool {
+        const BEYOND_ANY_FILE: u64 = i64::MAX.cast_unsigned();
+        let flags = OpenFlags { write: true, ..OpenFlags::default() };
+        let Ok(file) = self.reopen(flags) else { return false };
+        // The kernel looks for swap first, and then refuses a range that no file can have: nothing is allocated.
+        let refused = rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, BEYOND_ANY_FILE, 1);
+        refused == Err(rustix::io::Errno::TXTBSY)
+    }
+
     /// Reopens the target with separate flags and position. Needs `/proc`.
     ///
     /// # Errors
@@ -259,6 +269,17 @@ mod tests {
         symlink(&elsewhere, &link).unwrap();
         assert_eq!(TargetHandle::create(&link).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(!elsewhere.exists());
+    }
+
+    #[test]
+    fn the_question_for_swap_changes_no_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let handle = TargetHandle::open(file.path()).unwrap();
+        assert!(!handle.is_swap_file());
+        let metadata = std::fs::metadata(file.path()).unwrap();
+        use std::os::unix::fs::MetadataExt as _;
+        assert_eq!((metadata.len(), metadata.blocks()), (1 << 20, 0));
     }
 
     #[test]
