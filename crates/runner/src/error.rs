@@ -114,6 +114,10 @@ fn target_hint(source: &io::Error, direct: bool) -> Option<&'static str> {
     }
 }
 
+/// The remedy for writes that a host-managed zoned device refuses.
+pub(crate) const HOST_MANAGED_HINT: &str = "reset its zones (`blkzone reset`) and write them in order with rw=write, direct=1 and \
+     iodepth=1, or limit offset and size to conventional zones; zonemode=zbd is not supported";
+
 /// The remedy for an errno of a target.
 pub(crate) fn errno_hint(errno: i32) -> Option<&'static str> {
     Some(match errno {

@@ -9,6 +9,7 @@ use fathom_sys::device::{
 use fathom_sys::files::own_use;
 
 use crate::RunError;
+use crate::error::HOST_MANAGED_HINT;
 
 /// The targets that the user permits to be written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -133,7 +134,7 @@ impl WritePermit {
         let (path, is_named) = (target.handle.path(), self.allows(target.handle));
         let stands = |class| match class {
             ObstacleClass::InUse => self.own_command || !target.allow_mounted_write,
-            ObstacleClass::Shared => self.own_command,
+            ObstacleClass::Shared | ObstacleClass::Ordered => self.own_command,
             ObstacleClass::Data => !is_named,
             ObstacleClass::Impossible => true,
         };
@@ -152,8 +153,9 @@ impl WritePermit {
             let reasons = against.iter().map(ToString::to_string).collect();
             return Err(RunError::Refused { path: path.to_owned(), reasons, hint });
         }
-        let shared = overruled.iter().filter(|obstacle| obstacle.class() == ObstacleClass::Shared);
-        Ok(shared.map(|obstacle| format!("{}: {obstacle}", path.display())).collect())
+        let is_noted = |class| matches!(class, ObstacleClass::Shared | ObstacleClass::Ordered);
+        let noted = overruled.iter().filter(|obstacle| is_noted(obstacle.class()));
+        Ok(noted.map(|obstacle| format!("{}: {obstacle}", path.display())).collect())
     }
 
     fn hint(&self, path: &Path, classes: Vec<ObstacleClass>) -> String {
@@ -162,6 +164,9 @@ impl WritePermit {
         let release = "unmount it first (or swapoff, losetup -d, vgchange -an, mdadm --stop)";
         if has(ObstacleClass::Impossible) {
             return "choose a target that can be written".to_owned();
+        }
+        if has(ObstacleClass::Ordered) {
+            return format!("measure reads only, or use `fathom fio`: {HOST_MANAGED_HINT}");
         }
         match (has(ObstacleClass::InUse) || has(ObstacleClass::Shared), has(ObstacleClass::Data)) {
             (true, _) if self.own_command => format!("{release}; no option overrules this"),

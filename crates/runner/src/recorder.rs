@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fathom_engine::OpenFile;
 use fathom_model::plan::{EndPlan, OnError, RequestPriorities};
 use fathom_model::{Op, Request};
 use fathom_stats::live::{LivePhase, LiveWorker};
-use fathom_stats::{LoggedIo, SlowRequest, WorkerFailure};
+use fathom_stats::{FailedRequest, FailureCause, LoggedIo, SlowRequest, WorkerFailure};
 
+use crate::error::HOST_MANAGED_HINT;
 use crate::logging::LogBuffer;
 use crate::responses::Responses;
 use crate::slots::{Slots, Stamp};
@@ -17,6 +19,8 @@ use crate::worker::WorkerSpec;
 
 /// errno of a request that the kernel finds invalid.
 const EINVAL: i32 = 22;
+/// errno of a request that the device refuses.
+const EIO: i32 = 5;
 
 /// The phase that completions count for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +92,8 @@ pub(crate) struct Recorder {
     /// A full file system ends the work, not the job.
     fills_device: bool,
     is_direct: bool,
+    /// It writes to a device that takes writes only in the order of its zones.
+    is_host_managed: bool,
     errors: BTreeMap<(Op, i32), u64>,
     failure: Option<WorkerFailure>,
     /// When the worker last had no request to wait for, session ns.
@@ -114,6 +120,10 @@ pub(crate) struct Kept {
     pub failure: Option<WorkerFailure>,
 }
 
+fn is_host_managed(file: &OpenFile) -> bool {
+    file.file.as_deref().is_some_and(fathom_sys::device::is_host_managed_file)
+}
+
 impl Recorder {
     pub fn new(spec: &WorkerSpec, live: Arc<LiveWorker>) -> Self {
         let scheduled = spec.recorded.scheduled;
@@ -136,6 +146,7 @@ impl Recorder {
             end: spec.end.clone(),
             fills_device: spec.usage.fill_device,
             is_direct: spec.setup.direct,
+            is_host_managed: spec.setup.writes && spec.setup.files.iter().any(is_host_managed),
             errors: BTreeMap::new(),
             failure: None,
         }
@@ -346,12 +357,19 @@ impl Recorder {
 
     /// Stores why the worker ends, unless that is known.
     pub fn fail(&mut self, failure: impl FnOnce() -> WorkerFailure) {
-        let is_direct = self.is_direct;
+        let (is_direct, is_host_managed) = (self.is_direct, self.is_host_managed);
         self.failure.get_or_insert_with(|| {
             let failure = failure();
             // Its remedy is that of direct I/O.
             let is_of_direct = failure.errno == EINVAL && !is_direct;
-            WorkerFailure { hint: failure.hint.filter(|_| !is_of_direct), ..failure }
+            let is_write =
+                matches!(failure.cause, FailureCause::Request(FailedRequest { op: Op::Write, .. }));
+            let is_of_zones = is_host_managed && is_write && failure.errno == EIO;
+            let hint = match is_of_zones {
+                true => Some(format!("the device is host-managed zoned: {HOST_MANAGED_HINT}")),
+                false => failure.hint.filter(|_| !is_of_direct),
+            };
+            WorkerFailure { hint, ..failure }
         });
     }
 

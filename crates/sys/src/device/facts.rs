@@ -2,9 +2,12 @@
 //!
 //! A partition takes queue, model and the like from its disk. Unknown values are `None`.
 
+use std::fs::File;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::error::DeviceError;
+use super::handle::numbers_of;
 use super::host;
 use super::kind::{self, DeviceKind};
 use super::locality::{self, Evidence, Locality};
@@ -103,6 +106,22 @@ pub fn device_facts(root: &SysRoot, name: &str) -> Result<DeviceFacts, DeviceErr
         kind,
         locality,
     })
+}
+
+/// Whether the device takes writes only at the write pointers of its zones, but for conventional ones.
+pub(super) fn is_host_managed(root: &SysRoot, name: &str) -> bool {
+    let disk = topology::disk_of(root, name);
+    let queue = root.block_dir(disk.as_deref().unwrap_or(name)).join("queue");
+    root.text(queue.join("zoned")).as_deref() == Some("host-managed")
+}
+
+/// The same of an open file; false if it is no block device.
+pub fn is_host_managed_file(file: &File) -> bool {
+    let root = SysRoot::real();
+    let Ok(metadata) = file.metadata() else { return false };
+    let (major, minor) = numbers_of(metadata.rdev());
+    metadata.file_type().is_block_device()
+        && root.block_name(major, minor).is_some_and(|name| is_host_managed(&root, &name))
 }
 
 fn start_bytes(root: &SysRoot, dir: &Path, kind: &DeviceKind) -> Option<u64> {

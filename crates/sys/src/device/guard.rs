@@ -19,6 +19,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::error::DeviceError;
+use super::facts;
 use super::filesystem;
 use super::handle::{HandleKind, TargetHandle, TargetIdentity};
 use super::obstacle::{Obstacle, ObstacleClass, Relation};
@@ -223,7 +224,10 @@ impl Survey<'_> {
             found.push(Obstacle::Busy { device: device.clone() });
         }
         if self.root.switch(self.root.block_dir(&name).join("ro")) == Some(true) {
-            found.push(Obstacle::ReadOnly { device });
+            found.push(Obstacle::ReadOnly { device: device.clone() });
+        }
+        if facts::is_host_managed(self.root, &name) {
+            found.push(Obstacle::HostManaged { device });
         }
         match signatures_of(target) {
             Ok(signatures) => {

@@ -31,7 +31,7 @@ pub mod tuning;
 pub use block_trace::{BlockTrace, TraceError};
 pub use diskstats::{DiskSampler, DiskStats};
 pub use error::DeviceError;
-pub use facts::DeviceFacts;
+pub use facts::{DeviceFacts, is_host_managed_file};
 pub use filesystem::{FilesystemFacts, filesystem_of};
 pub use guard::{Process, Survey, in_use, unknown_data_on};
 pub use handle::{HandleKind, TargetHandle, TargetIdentity, numbers_of, unfit_for_a_new_file};

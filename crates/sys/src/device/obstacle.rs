@@ -92,6 +92,11 @@ pub enum Obstacle {
         /// Node of the device.
         device: PathBuf,
     },
+    /// The device takes writes only at the write pointers of its zones, but for conventional ones.
+    HostManaged {
+        /// Node of the device.
+        device: PathBuf,
+    },
 }
 
 /// How a device in use stands to the target.
@@ -115,6 +120,9 @@ pub enum ObstacleClass {
     Shared,
     /// Data lies there that nothing uses now: consent to destroy it is enough.
     Data,
+    /// Only writes in the order of the device's zones succeed. Own commands write in another order, so they never do; a
+    /// job under fio's grammar may keep to it.
+    Ordered,
     /// The system does not permit it.
     Impossible,
 }
@@ -134,6 +142,7 @@ impl Obstacle {
             | Obstacle::Busy { .. } => ObstacleClass::InUse,
             Obstacle::OpenForWriting { .. } => ObstacleClass::Shared,
             Obstacle::Signature { .. } | Obstacle::Partitioned { .. } => ObstacleClass::Data,
+            Obstacle::HostManaged { .. } => ObstacleClass::Ordered,
             Obstacle::ReadOnly { .. } => ObstacleClass::Impossible,
         }
     }
@@ -189,6 +198,13 @@ impl fmt::Display for Obstacle {
                 write!(f, "it is divided into {}", names.join(", "))
             }
             Obstacle::ReadOnly { device } => write!(f, "{} is read-only", device.display()),
+            Obstacle::HostManaged { device } => {
+                let device = device.display();
+                write!(
+                    f,
+                    "{device} is a host-managed zoned device, which takes writes only in the order of its zones"
+                )
+            }
         }
     }
 }
@@ -251,6 +267,11 @@ mod tests {
         );
         let what = Signature { name: "ext4", class: SignatureClass::FileSystem, offset: 1080 };
         check(Obstacle::Signature { what }, "it bears a signature: ext4 file system", ObstacleClass::Data);
+        check(
+            Obstacle::HostManaged { device: "/dev/nvme0n2".into() },
+            "/dev/nvme0n2 is a host-managed zoned device, which takes writes only in the order of its zones",
+            ObstacleClass::Ordered,
+        );
         check(
             Obstacle::ReadOnly { device: "/dev/sda".into() },
             "/dev/sda is read-only",

@@ -73,6 +73,22 @@ fn swap() {
     check(&fixture, "sdb", &[]);
 }
 
+#[test]
+fn host_managed_zones() {
+    let check = |zoned: &str, expected: bool| {
+        let fixture = disks();
+        let queue = "sys/devices/a/block/sda/queue/zoned";
+        fixture.write(queue, &format!("{zoned}\n"));
+        for name in ["sda", "sda1"] {
+            assert_eq!(facts::is_host_managed(&fixture.root(), name), expected, "{name}: {zoned}");
+        }
+        assert!(!facts::is_host_managed(&fixture.root(), "sdb"));
+    };
+    check("host-managed", true);
+    check("host-aware", false);
+    check("none", false);
+}
+
 fn backing(fixture: &Fixture, name: &str, file: &str) {
     let number = format!("7:{}", name.trim_start_matches("loop"));
     fixture.disk("virtual", name, &number, &[]);
