@@ -12,6 +12,7 @@ mod machine;
 mod tally;
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{bail, ensure};
 
@@ -19,7 +20,7 @@ use crate::gate::{cargo_command, target_directory};
 use crate::packages::{Tool, require_all};
 use crate::process::watch;
 use image::Image;
-use kernel::{KERNELS, Kernel};
+use kernel::{DebianKernel, KERNELS, Kernel};
 use tally::Tally;
 
 /// What the campaign runs on the host; [`image::PROGRAMS`] has those of the guest.
@@ -66,24 +67,45 @@ fn boot_all(root: &Path, arguments: &KernelsArguments<'_>) -> anyhow::Result<()>
     require_all(image::PROGRAMS)?;
     watch(&mut cargo_command(root, &["build", "--quiet", "--release", "--package", "fathom"]))?;
     let directory = target_directory(root).join("kernels");
-    let mut tally = Tally::default();
-    for debian in KERNELS.iter().filter(|kernel| kernel.version.contains(arguments.kernel)) {
-        let kernel = Kernel::unpacked(debian, &directory)?;
-        println!("kernel {} ({}) ...", debian.version, kernel.release);
-        let image = Image::made(&kernel, &target_directory(root).join("release/fathom"), &directory)?;
-        let result = machine::run(&kernel, &image, arguments.only, &mut |line| {
-            if let Some(failure) = &line.failure {
-                println!("  FAILED {}: {}: {failure}", line.stack, line.name);
-            }
-            tally.add(debian.version, line);
-        });
-        if let Err(error) = result {
-            tally.break_off(debian.version, &format!("{error:#}"));
+    let tally = Mutex::new(Tally::default());
+    // Guests wait for their devices most of the time.
+    std::thread::scope(|scope| {
+        for debian in KERNELS.iter().filter(|kernel| kernel.version.contains(arguments.kernel)) {
+            let (tally, directory) = (&tally, &directory);
+            scope.spawn(move || {
+                if let Err(error) = boot(root, debian, directory, arguments.only, tally) {
+                    locked(tally).break_off(debian.version, &format!("{error:#}"));
+                }
+            });
         }
-    }
+    });
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{tally}");
     ensure!(tally.holds(), "a check failed, a guest ended early, or nothing was checked");
     Ok(())
+}
+
+fn locked(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Boots one kernel, and counts its checks.
+fn boot(
+    root: &Path,
+    debian: &DebianKernel,
+    directory: &Path,
+    only: &str,
+    tally: &Mutex<Tally>,
+) -> anyhow::Result<()> {
+    let kernel = Kernel::unpacked(debian, directory)?;
+    let image = Image::made(&kernel, &target_directory(root).join("release/fathom"), directory)?;
+    println!("kernel {} boots ...", kernel.release);
+    machine::run(&kernel, &image, only, &mut |line| {
+        if let Some(failure) = &line.failure {
+            println!("FAILED under {}: {}: {}: {failure}", debian.version, line.stack, line.name);
+        }
+        locked(tally).add(debian.version, line);
+    })
 }
 
 #[cfg(test)]

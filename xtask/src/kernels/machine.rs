@@ -22,8 +22,8 @@ const CONSOLE_LINES: usize = 30;
 const NAMESPACES: &[(u64, &str)] = &[
     (32, ""),
     (32, ",zoned=true,zoned.zone_size=4M,zoned.zone_capacity=4M,zoned.max_open=8,zoned.max_active=8"),
-    (24, ""),
-    (24, ""),
+    (40, ""),
+    (40, ""),
 ];
 
 /// Ends the machine however its reader ends.

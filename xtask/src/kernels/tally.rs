@@ -54,13 +54,16 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for row in &self.rows {
+        // Kernels run at once; a stable sort keeps the order of the stacks.
+        let mut rows: Vec<&TallyRow> = self.rows.iter().collect();
+        rows.sort_by_key(|row| row.kernel);
+        for row in &rows {
             for failure in &row.failures {
                 writeln!(f, "FAILED on {} under {}: {failure}", row.stack, row.kernel)?;
             }
         }
         writeln!(f, "kernel  stack            commands  refused  written  failed")?;
-        for TallyRow { kernel, stack, commands, refusals, writes, failures } in &self.rows {
+        for TallyRow { kernel, stack, commands, refusals, writes, failures } in rows {
             let failed = failures.len();
             writeln!(f, "{kernel:<7} {stack:<16} {commands:>8} {refusals:>8} {writes:>8} {failed:>7}")?;
         }

@@ -37,10 +37,9 @@ const COMMANDS: &[SmokeCommand] = &[
     reading("doctor --json @", &[]),
     reading("monitor --json -c 2 -i 300ms @", &[]),
     reading("bench --json --no-history --only=rand-read,seq-read --runtime=200ms @", RATES),
-    reading("sweep --json --no-history --bs=4k,16k --iodepth=1,4 --budget=8s @", RATES),
-    reading("surface --json --no-history --points=10 --budget=5s @", RATES),
+    reading("sweep --json --no-history --bs=4k,16k --iodepth=1,4 --budget=10s @", RATES),
+    reading("surface --json --no-history --points=10 --budget=3s @", RATES),
     reading("surface --json --no-history --scan @", RATES),
-    reading("identify --json --no-history --read-only --budget=30s @", RATES),
     reading("prepare --json --no-history --touch @", RATES),
     SmokeCommand { device: &["device"], ..reading("ping --json -c 3 -i 10ms @", RATES) },
     reading(
@@ -52,10 +51,10 @@ const COMMANDS: &[SmokeCommand] = &[
         RATES,
     ),
     writing(
-        "sweep --json --no-history --rw=randwrite --bs=4k --iodepth=1,4 --budget=8s --destroy-data=@ @",
+        "sweep --json --no-history --rw=randwrite --bs=4k --iodepth=1,4 --budget=10s --destroy-data=@ @",
         RATES,
     ),
-    writing("surface --json --no-history --write --points=10 --budget=5s --destroy-data=@ @", RATES),
+    writing("surface --json --no-history --write --points=10 --budget=3s --destroy-data=@ @", RATES),
     writing("identify --json --no-history --budget=30s --destroy-data=@ @", RATES),
     writing("prepare --json --no-history --fill --destroy-data=@ @", RATES),
     SmokeCommand {
@@ -101,12 +100,13 @@ fn measures(stack: &Stack, command: &SmokeCommand) -> anyhow::Result<()> {
     ensure!(!String::from_utf8_lossy(&ended.stderr).contains("panicked"), "{}", shown(&ended));
     let documents = serde_json::Deserializer::from_slice(&ended.stdout).into_iter::<Value>();
     let document = Value::Array(documents.collect::<Result<_, _>>().context("its output is not JSON")?);
-    let names = [stack.device.to_string_lossy().into_owned(), kernel_name(&stack.device)?];
+    let kernel_name = kernel_name(&stack.device)?;
+    let names = [stack.device.to_string_lossy().into_owned(), format!("/dev/{kernel_name}"), kernel_name];
     let is_named = |field: &str| {
         let found = values(&document, field);
         found.iter().any(|value| value.as_str().is_some_and(|text| names.iter().any(|name| name == text)))
     };
-    ensure!(command.device.iter().any(|field| is_named(field)), "its document does not name {}", names[1]);
+    ensure!(command.device.iter().any(|field| is_named(field)), "its document does not name {}", names[0]);
     let kinds = values(&document, "kind");
     let has_kinds = kinds.iter().any(|kind| *kind == "block_device");
     let has_kind = kinds.iter().any(|kind| *kind == stack.kind);

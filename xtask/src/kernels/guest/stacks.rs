@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+
 use super::device::{clear, size_of};
 use super::shell::{Undo, sh, wait_until};
 
@@ -54,9 +56,9 @@ pub const STACKS: &[StackKind] = &[
 ];
 
 /// The namespaces of the controller that stacks are built on, and one for the device under test itself.
-const NVME: &str = "/dev/nvme0n1";
-const ZONED_NVME: &str = "/dev/nvme0n2";
-const LOWER: [&str; 2] = ["/dev/nvme0n3", "/dev/nvme0n4"];
+const NVME: u32 = 1;
+const ZONED_NVME: u32 = 2;
+const LOWER: [u32; 2] = [3, 4];
 const KEY: &str = "/run/key";
 /// LVM without udev, and with the devices of this stack alone.
 const LVM_SETTINGS: &str = "activation/udev_sync=0\nactivation/udev_rules=0\n\
@@ -73,20 +75,34 @@ fn over(below: &[&str], device: &str, kind: &'static str, undo: Undo) -> anyhow:
     Ok(Stack { below: below.iter().map(PathBuf::from).collect(), is_disk: false, ..stack })
 }
 
-fn cleared_lower() -> anyhow::Result<[u64; 2]> {
-    for device in LOWER {
-        wait_until(device, || Path::new(device).exists())?;
-        clear(Path::new(device))?;
-    }
-    Ok([size_of(Path::new(LOWER[0]))? / 512, size_of(Path::new(LOWER[1]))? / 512])
+/// The node of a namespace. Kernels that scan several at once number the nodes in another order.
+fn namespace(id: u32) -> anyhow::Result<String> {
+    let mut found = None;
+    wait_until(&format!("namespace {id}"), || {
+        let blocks = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+        let is_it = |path: &Path| {
+            std::fs::read_to_string(path.join("nsid")).is_ok_and(|text| text.trim() == id.to_string())
+        };
+        let block = blocks.map(|entry| entry.path()).find(|path| is_it(path));
+        found = block.and_then(|path| Some(format!("/dev/{}", path.file_name()?.to_string_lossy())));
+        found.as_deref().is_some_and(|node| Path::new(node).exists())
+    })?;
+    found.context("it was there")
+}
+
+/// The two devices to build on, without the data of an earlier stack.
+fn cleared_lower() -> anyhow::Result<[String; 2]> {
+    let lower = [namespace(LOWER[0])?, namespace(LOWER[1])?];
+    lower.iter().try_for_each(|device| clear(Path::new(device)))?;
+    Ok(lower)
 }
 
 fn nvme() -> anyhow::Result<Stack> {
-    disk(NVME, "nvme", WriteAccess::Free, Undo::default())
+    disk(&namespace(NVME)?, "nvme", WriteAccess::Free, Undo::default())
 }
 
 fn nvme_zns() -> anyhow::Result<Stack> {
-    disk(ZONED_NVME, "nvme", WriteAccess::HostManaged, Undo::default())
+    disk(&namespace(ZONED_NVME)?, "nvme", WriteAccess::HostManaged, Undo::default())
 }
 
 /// The first four of its zones are conventional.
@@ -94,10 +110,10 @@ fn null_blk_zoned() -> anyhow::Result<Stack> {
     let mut undo = Undo::default();
     undo.now("modprobe null_blk nr_devices=0", "modprobe -r null_blk")?;
     undo.now("mount -t configfs configfs /sys/kernel/config", "umount /sys/kernel/config")?;
-    let directory = "/sys/kernel/config/nullb/zoned";
+    let directory = "/sys/kernel/config/nullb/nullz0";
     undo.now(&format!("busybox mkdir {directory}"), &format!("busybox rmdir {directory}"))?;
     for (attribute, value) in [
-        ("size", "64"),
+        ("size", "32"),
         ("memory_backed", "1"),
         ("zoned", "1"),
         ("zone_size", "4"),
@@ -111,11 +127,11 @@ fn null_blk_zoned() -> anyhow::Result<Stack> {
     disk(&format!("/dev/{}", name.unwrap_or_default()), "disk", WriteAccess::HostManaged, undo)
 }
 
+/// Over 16 MiB of each.
 fn dm_linear() -> anyhow::Result<Stack> {
-    let [first, second] = cleared_lower()?;
-    let table = format!("0 {first} linear {} 0\n{first} {second} linear {} 0\n", LOWER[0], LOWER[1]);
-    let undo = mapped("linear", &table)?;
-    over(&LOWER, "/dev/mapper/linear", "dm", undo)
+    let [first, second] = &cleared_lower()?;
+    let undo = mapped("linear", &format!("0 32768 linear {first} 0\n32768 32768 linear {second} 0\n"))?;
+    over(&[first, second], "/dev/mapper/linear", "dm", undo)
 }
 
 fn mapped(name: &str, table: &str) -> anyhow::Result<Undo> {
@@ -127,36 +143,36 @@ fn mapped(name: &str, table: &str) -> anyhow::Result<Undo> {
 
 /// Iterations so few that an emulated processor has no work with them.
 fn dm_crypt() -> anyhow::Result<Stack> {
-    cleared_lower()?;
+    let [first, _] = &cleared_lower()?;
     std::fs::write(KEY, "a key of the campaign")?;
     let format = "cryptsetup luksFormat --batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000";
-    sh(&format!("{format} {} {KEY}", LOWER[0]))?;
+    sh(&format!("{format} {first} {KEY}"))?;
     let mut undo = Undo::default();
-    undo.now(&format!("cryptsetup open --key-file {KEY} {} crypt", LOWER[0]), "cryptsetup close crypt")?;
+    undo.now(&format!("cryptsetup open --key-file {KEY} {first} crypt"), "cryptsetup close crypt")?;
     // What decrypts to noise would be data of an unknown format.
     clear(Path::new("/dev/mapper/crypt"))?;
-    over(&LOWER[..1], "/dev/mapper/crypt", "dm", undo)
+    over(&[first], "/dev/mapper/crypt", "dm", undo)
 }
 
 fn lvm() -> anyhow::Result<Stack> {
-    cleared_lower()?;
-    let [first, second] = LOWER;
+    let [first, second] = &cleared_lower()?;
     std::fs::create_dir_all("/etc/lvm")?;
     std::fs::write("/etc/lvm/lvm.conf", LVM_SETTINGS)?;
     let mut undo = Undo::default();
     sh(&format!("lvm pvcreate --yes {first} {second}"))?;
     sh(&format!("lvm vgcreate group {first} {second}"))?;
-    undo.now("lvm lvcreate --yes --extents 100%FREE --name volume group", "lvm vgchange --activate n group")?;
-    over(&LOWER, "/dev/group/volume", "dm", undo)
+    let create = "lvm lvcreate --yes --stripes 2 --extents 8 --name volume group";
+    undo.now(create, "lvm vgchange --activate n group")?;
+    over(&[first, second], "/dev/group/volume", "dm", undo)
 }
 
 /// Its members are equal already: a resync would write meanwhile.
 fn md_raid1() -> anyhow::Result<Stack> {
-    cleared_lower()?;
+    let [first, second] = &cleared_lower()?;
     let create = "mdadm --create /dev/md0 --run --level=1 --raid-devices=2 --metadata=1.2 --assume-clean";
     let mut undo = Undo::default();
-    undo.now(&format!("{create} --bitmap=none {} {}", LOWER[0], LOWER[1]), "mdadm --stop /dev/md0")?;
-    over(&LOWER, "/dev/md0", "md", undo)
+    undo.now(&format!("{create} --bitmap=none {first} {second}"), "mdadm --stop /dev/md0")?;
+    over(&[first, second], "/dev/md0", "md", undo)
 }
 
 fn scsi_debug(options: &str) -> anyhow::Result<Undo> {

@@ -18,6 +18,8 @@ pub struct UseCase {
     pub applies: fn(&Stack) -> bool,
     /// Which writes it stands against.
     pub against: Against,
+    /// Whether it is tried with every command.
+    pub is_thorough: bool,
 }
 
 /// Which writes a use stands against.
@@ -46,13 +48,21 @@ const THIS: &str = "/proc/self/exe";
 
 /// All uses.
 pub const USES: &[UseCase] = &[
-    UseCase { name: "held", says: "is built on", arrange: held, applies: is_stacked, against: Against::All },
+    UseCase {
+        name: "held",
+        says: "is built on",
+        arrange: held,
+        applies: is_stacked,
+        against: Against::All,
+        is_thorough: true,
+    },
     UseCase {
         name: "mounted",
         says: "is mounted at",
         arrange: mounted,
         applies: is_free,
         against: Against::All,
+        is_thorough: true,
     },
     UseCase {
         name: "mounted elsewhere",
@@ -60,6 +70,7 @@ pub const USES: &[UseCase] = &[
         arrange: mounted_elsewhere,
         applies: is_free,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "swap",
@@ -67,6 +78,7 @@ pub const USES: &[UseCase] = &[
         arrange: swap,
         applies: is_free,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "swap file elsewhere",
@@ -74,6 +86,7 @@ pub const USES: &[UseCase] = &[
         arrange: swap_file_elsewhere,
         applies: is_free,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "partition mounted",
@@ -81,6 +94,7 @@ pub const USES: &[UseCase] = &[
         arrange: partition_mounted,
         applies: |stack| stack.is_disk,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "partition held",
@@ -88,6 +102,7 @@ pub const USES: &[UseCase] = &[
         arrange: partition_held,
         applies: |stack| stack.is_disk,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "loop",
@@ -95,6 +110,7 @@ pub const USES: &[UseCase] = &[
         arrange: behind_loop,
         applies: is_free,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "exclusive",
@@ -102,6 +118,7 @@ pub const USES: &[UseCase] = &[
         arrange: |stack| held_by(stack, "exclusive"),
         applies: |stack| stack.access != WriteAccess::Protected,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "locked",
@@ -109,6 +126,7 @@ pub const USES: &[UseCase] = &[
         arrange: |stack| held_by(stack, "locked"),
         applies: |stack| stack.access != WriteAccess::Protected,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "open for writing",
@@ -116,6 +134,7 @@ pub const USES: &[UseCase] = &[
         arrange: |stack| held_by(stack, "writing"),
         applies: is_free,
         against: Against::OwnCommands,
+        is_thorough: false,
     },
     UseCase {
         name: "read-only",
@@ -123,6 +142,7 @@ pub const USES: &[UseCase] = &[
         arrange: set_read_only,
         applies: |stack| stack.access != WriteAccess::Protected,
         against: Against::All,
+        is_thorough: false,
     },
     UseCase {
         name: "write-protected",
@@ -130,6 +150,7 @@ pub const USES: &[UseCase] = &[
         arrange: as_it_is,
         applies: |stack| stack.access == WriteAccess::Protected,
         against: Against::All,
+        is_thorough: true,
     },
     UseCase {
         name: "host-managed",
@@ -137,6 +158,7 @@ pub const USES: &[UseCase] = &[
         arrange: as_it_is,
         applies: |stack| stack.access == WriteAccess::HostManaged,
         against: Against::OwnCommands,
+        is_thorough: true,
     },
     UseCase {
         name: "file system",
@@ -144,6 +166,7 @@ pub const USES: &[UseCase] = &[
         arrange: file_system,
         applies: is_free,
         against: Against::WithoutConsent,
+        is_thorough: false,
     },
 ];
 
