@@ -25,6 +25,7 @@ use tally::Tally;
 
 /// What the campaign runs on the host; [`image::PROGRAMS`] has those of the guest.
 const HOST_TOOLS: &[Tool] = &[
+    Tool { program: kernel::KEYS, package: "debian-archive-keyring" },
     Tool { program: "cpio", package: "cpio" },
     Tool { program: "depmod", package: "kmod" },
     Tool { program: "dpkg-deb", package: "dpkg" },

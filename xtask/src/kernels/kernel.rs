@@ -21,7 +21,8 @@ pub const KERNELS: &[DebianKernel] =
 
 /// The archive, whatever the sources of this machine are.
 const ARCHIVE: &str = "http://deb.debian.org/debian";
-const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// The keys that its lists are signed with.
+pub const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// The package that depends on the newest kernel.
 const NEWEST: &str = "linux-image-amd64";
 
