@@ -52,9 +52,6 @@ pub struct StatedNeed {
 const SMALL: u64 = 4096;
 const LARGE: u64 = 1 << 20;
 const P99_PER_MILLION: u32 = 990_000;
-/// A hundred times what any volume serves: a month of it can still be counted in bytes.
-const MAX_IOPS: f64 = 1e8;
-const MAX_BYTES_PER_SECOND: f64 = 1e12;
 /// The least that a request moves.
 const LEAST: f64 = 512.0;
 
@@ -89,12 +86,6 @@ pub fn need(settings: &NeedSettings) -> Result<StatedNeed, AssessError> {
     let mean = load.mean_bytes();
     let by_bytes = rate.map(|rate| rate / mean);
     let requests = iops.unwrap_or(0.0).max(by_bytes.unwrap_or(0.0));
-    if requests > MAX_IOPS || requests * mean > MAX_BYTES_PER_SECOND {
-        return Err(refuse(
-            "the need exceeds 100,000,000 IOPS or 1 TB/s, which no volume serves",
-            "use a lower rate or a smaller block size",
-        ));
-    }
     let between = settings.baseline_iops.map_or(0.0, |iops| iops as f64);
     if between > requests {
         return Err(refuse(

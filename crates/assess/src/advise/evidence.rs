@@ -17,6 +17,9 @@ use crate::AssessError;
 use crate::need::{StatedNeed, need};
 use crate::observed_load::RepeatableLoad;
 
+/// Ten times what any volume serves: a month of it can still be counted in bytes.
+const MAX_IOPS: f64 = 1e8;
+const MAX_BYTES_PER_SECOND: f64 = 1e12;
 /// Requests of a recording that are kept in memory, 32 MiB of them: more are read anew for each pass.
 const MOST_KEPT: usize = 1 << 20;
 /// Parts of an interval that a finer recording shapes.
@@ -57,7 +60,15 @@ impl Evidence {
     /// Reads the recordings, or the stated need.
     pub(super) fn read(settings: &AdviseSettings) -> Result<Evidence, AssessError> {
         if let Some(stated) = &settings.stated {
-            return Ok(Evidence::of_need(&need(stated)?, stated.size.or(settings.size)));
+            let asked = need(stated)?;
+            let iops = asked.need.iops * settings.growth;
+            if iops > MAX_IOPS || iops * asked.need.load.mean_bytes() > MAX_BYTES_PER_SECOND {
+                return Err(AssessError::Need {
+                    reason: "the load exceeds 100,000,000 IOPS or 1 TB/s, which no volume serves".to_owned(),
+                    hint: "use a lower rate or a smaller block size".to_owned(),
+                });
+            }
+            return Ok(Evidence::of_need(&asked, stated.size.or(settings.size)));
         }
         let mut loads: Vec<(String, RepeatableLoad)> = Vec::new();
         for path in &settings.files {
