@@ -111,12 +111,13 @@ fn blocks_too_small_for_the_bandwidth() -> Result<(), String> {
     only(&record, &["iops-cap", "bandwidth-cap", "small-block-for-bandwidth", "low-sample"])
 }
 
-/// The record of 12 s on a device whose cap changes after a number of reads.
-fn under_changing_caps(caps: &[(u64, u64)]) -> Value {
+/// The record of 12 s on a device whose cap changes after a number of reads, and what stood on standard error.
+fn under_changing_caps(caps: &[(u64, u64)]) -> (Value, String) {
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(64 * MIB));
     let throttle = Throttle::new(device.path(), &Cap::iops(caps[0].0));
     let words = format!("--name=q {} --iodepth=16 --runtime=12", filename(device.path()));
-    let mut child = load(&ours, Some(&throttle), &words).spawn().expect("the program runs");
+    let mut command = load(&ours, Some(&throttle), &words);
+    let child = command.stderr(Stdio::piped()).spawn().expect("the program runs");
     let mut at = device.stat()[0];
     for pair in caps.windows(2) {
         at += pair[0].1;
@@ -124,12 +125,15 @@ fn under_changing_caps(caps: &[(u64, u64)]) -> Value {
         assert!(is_there, "{} of {at} reads", device.stat()[0]);
         throttle.set(&Cap::iops(pair[1].0));
     }
-    assert!(child.wait().expect("a child can be waited for").success());
-    newest(&ours)
+    let ended = child.wait_with_output().expect("a child can be waited for");
+    assert!(ended.status.success());
+    (newest(&ours), String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
 fn a_falling_cap_gives_burst_suspected() -> Result<(), String> {
-    let record = under_changing_caps(&[(2000, 11_500), (500, 0)]);
+    let (record, stderr) = under_changing_caps(&[(2000, 11_500), (500, 0)]);
+    // Also where no terminal shows the notes: the mean is the rate of neither.
+    assert!(stderr.starts_with("fathom: the rate fell from "), "{stderr}");
     let burst = found(&record, "burst-suspected")?;
     within("burst", number(burst, "burst_iops"), 2000.0, 5.0)?;
     within("baseline", number(burst, "baseline_iops"), 500.0, 5.0)?;
@@ -138,7 +142,7 @@ fn a_falling_cap_gives_burst_suspected() -> Result<(), String> {
 }
 
 fn a_cap_that_falls_and_rises_is_not_steady() -> Result<(), String> {
-    let record = under_changing_caps(&[(1000, 4000), (500, 2000), (1000, 0)]);
+    let (record, _) = under_changing_caps(&[(1000, 4000), (500, 2000), (1000, 0)]);
     let course = found(&record, "not-steady")?;
     let windows = course["evidence"]["windows_iops"].as_array().expect("windows are listed");
     let rates = || windows.iter().filter_map(Value::as_f64);

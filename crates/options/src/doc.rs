@@ -256,6 +256,8 @@ const PAGE_HEAD: &str = "\
   a name then.
 - `--idle-prof` reads the idle time of the CPUs from the kernel, which counts in ticks of 10 ms, instead of running threads that
   compete with the jobs.
+- A rate that fell for good while it was measured is named in a line on standard error, unless the document is JSON: the mean that
+  fio prints is the rate of neither part.
 - Advice on the jobs, such as buffered I/O that fits into the memory, goes to standard error if a terminal shows both streams, or
   with `--advise`; never to the streams of a script.
 - The zones of `zoned_abs` that are beyond the range are cut to it, with a note; a size of 0 is one block, and none is the rest.

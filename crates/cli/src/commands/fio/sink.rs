@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use fathom_options::{CommandOptions, OutputFormat};
-use fathom_record::RunRecord;
+use fathom_record::{FindingId, RunRecord};
 use fathom_report::fio::idleness::CpuIdleness;
 use fathom_report::fio::json::Bins;
 use fathom_report::{
@@ -97,8 +97,11 @@ impl Sink {
             return Ok(());
         }
         let has_json = [OutputFormat::Json, OutputFormat::JsonPlus].iter().any(|json| formats.contains(json));
-        if is_for_programs && !has_json && output::stderr_is_seen() {
-            fio_normal::notes(&report).iter().for_each(|note| output::warn(note));
+        if is_for_programs && !has_json {
+            match output::stderr_is_seen() {
+                true => fio_normal::notes(&report).iter().for_each(|note| output::warn(note)),
+                false => burst_notes(record).for_each(|note| output::warn(&note)),
+            }
         }
         self.write(|out| {
             if formats.contains(&OutputFormat::Terse) {
@@ -119,4 +122,13 @@ impl Sink {
             Ok(())
         })
     }
+}
+
+/// A mean over a burst and what remained after it is the rate of neither: that is said even if nobody watches, for whoever reads the log.
+fn burst_notes(record: &RunRecord) -> impl Iterator<Item = String> {
+    let falls = record.findings.iter().filter(|finding| finding.id == FindingId::BurstSuspected);
+    falls.map(|finding| match &finding.remedy {
+        Some(remedy) => format!("fathom: {} {remedy}", finding.claim),
+        None => format!("fathom: {}", finding.claim),
+    })
 }
