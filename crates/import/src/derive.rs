@@ -35,7 +35,8 @@ fn fill_op(op: &mut ImportedOp, block_size: Option<u64>) {
     if op.lat != ImportedLatency::default() {
         op.lat.mean = op.lat.mean.or_else(|| {
             let (slat, clat) = (op.slat.mean?.real(), op.clat.mean?.real());
-            Figure::derived(slat.value + clat.value, slat.resolution + clat.resolution)
+            let sum = Figure::derived(slat.value + clat.value, slat.resolution + clat.resolution)?;
+            Some(sum.bounded(slat.bound.with(clat.bound)?))
         });
     }
 }
@@ -48,7 +49,8 @@ fn quotient<A: FigureNumber, B: FigureNumber, C: FigureNumber>(
 ) -> Option<Figure<C>> {
     let (one, other) = (one.real(), other.real());
     let value = one.value / other.value * scale;
-    Figure::derived(value, value * (share(one) + share(other))).filter(|_| other.value > 0.0)
+    let found = Figure::derived(value, value * (share(one) + share(other))).filter(|_| other.value > 0.0)?;
+    Some(found.bounded(one.bound.with(other.bound.reversed())?))
 }
 
 fn product<A: FigureNumber, B: FigureNumber, C: FigureNumber>(
@@ -57,7 +59,8 @@ fn product<A: FigureNumber, B: FigureNumber, C: FigureNumber>(
 ) -> Option<Figure<C>> {
     let (one, other) = (one.real(), other.real());
     let value = one.value * other.value;
-    Figure::derived(value, value * (share(one) + share(other)))
+    let found = Figure::derived(value, value * (share(one) + share(other)))?;
+    Some(found.bounded(one.bound.with(other.bound)?))
 }
 
 /// The resolution as a share of the figure.

@@ -1,7 +1,7 @@
 //! Texts that pages, translations and people have changed, and tables of figures.
 
 use fathom_import::{detect, import, records};
-use fathom_record::import::{ImportedTest, MissingReason};
+use fathom_record::import::{FigureBound, ImportedTest, MissingReason};
 use fathom_record::{ImportFormat, Metric, RunRecord, TestStatus};
 
 const LEGACY: &str = "test: (groupid=0, jobs=1): err= 0: pid=22615\n  read : io=4096.0MB, bw=346522KB/s, iops=86630 , runt= 12104msec\n";
@@ -326,4 +326,16 @@ fn a_damaged_output_is_named_beside_the_others() {
     assert_eq!(found, named(&[("test", 2000)]));
     let [note] = record.header.notes.as_slice() else { panic!("{:?}", record.header.notes) };
     assert!(note.starts_with("not imported: ") && note.contains("cut off or damaged"), "{note}");
+}
+
+#[test]
+fn what_follows_from_a_bound_is_a_bound() {
+    let table = "test,metric,value,unit,bs,rw\na,read.iops,>1828,IOPS,4k,read\nb,read.bytes_per_second,<8,MiB/s,4k,read\n";
+    let record = import(table, "t").unwrap_or_else(|error| panic!("{error}"));
+    let bound = |test: usize, metric: &str| {
+        let test = record.tests[test].imported().expect("it is imported");
+        test.figure(Metric::parse(metric).expect("a metric")).map(|figure| figure.bound)
+    };
+    assert_eq!(bound(0, "read.bytes_per_second"), Some(FigureBound::Above));
+    assert_eq!(bound(1, "read.iops"), Some(FigureBound::Below));
 }

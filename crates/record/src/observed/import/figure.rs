@@ -43,6 +43,25 @@ impl FigureBound {
             FigureBound::Above => "above ",
         }
     }
+
+    /// What a sum or a product of two figures is with these bounds; `None` if it is bounded in no direction.
+    pub const fn with(self, other: FigureBound) -> Option<FigureBound> {
+        match (self, other) {
+            (FigureBound::Exact, bound) | (bound, FigureBound::Exact) => Some(bound),
+            (FigureBound::Below, FigureBound::Below) => Some(FigureBound::Below),
+            (FigureBound::Above, FigureBound::Above) => Some(FigureBound::Above),
+            (FigureBound::Below, FigureBound::Above) | (FigureBound::Above, FigureBound::Below) => None,
+        }
+    }
+
+    /// The bound of what the figure divides.
+    pub const fn reversed(self) -> FigureBound {
+        match self {
+            FigureBound::Exact => FigureBound::Exact,
+            FigureBound::Below => FigureBound::Above,
+            FigureBound::Above => FigureBound::Below,
+        }
+    }
 }
 
 /// Where a figure is from.
