@@ -6,8 +6,8 @@ use anyhow::{bail, ensure};
 
 use crate::gate::{now, shown};
 use crate::{
-    advise_devices, advise_speed, comparisons, contradictions, fio_corpus, fio_parser, fleet_failures,
-    fleet_scale, fuzz, identify_devices, kernels, long_tests, pages, planted_causes, twins,
+    advise_devices, advise_speed, comparisons, contradictions, extremes, fio_corpus, fio_parser,
+    fleet_failures, fleet_scale, fuzz, identify_devices, kernels, long_tests, pages, planted_causes, twins,
 };
 
 /// One campaign.
@@ -40,6 +40,11 @@ const CAMPAIGNS: &[Campaign] = &[
         name: "contradictions",
         doc: "compare verdicts of runs on simulated volumes drawn at random [--volumes 300] [--from SEED]",
         run: contradictions::campaign,
+    },
+    Campaign {
+        name: "extremes",
+        doc: "try extreme numbers in every option of every command [--cases 10000] [--program PATH]",
+        run: extremes::campaign,
     },
     Campaign {
         name: "fio-corpus",

@@ -14,6 +14,7 @@ mod device_campaign;
 mod device_tests;
 mod dist;
 mod docs;
+mod extremes;
 mod fio_corpus;
 mod fio_parser;
 mod fleet_failures;
