@@ -204,6 +204,8 @@ pub struct Identified {
     pub first_touch: Option<FirstTouchCost>,
     /// Why nothing was seen of first accesses.
     pub first_touch_why: Option<String>,
+    /// First accesses were measured, and cost nothing.
+    pub has_no_first_touch: bool,
     /// Other explanations of what was seen.
     pub confounders: Vec<OtherCause>,
     /// What it took.

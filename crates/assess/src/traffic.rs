@@ -242,7 +242,7 @@ impl PlannedTraffic {
 
     /// `Moves at most 22.5 GiB (3 min at 128 MiB/s, the limit of aws-gp2-2016), writes at most 7.5 GiB of it.`; `None` where
     /// nothing is moved.
-    fn amount_text(&self) -> Option<String> {
+    pub fn amount_text(&self) -> Option<String> {
         let OfferedTraffic { sized_bytes, sized_written_bytes, timed_ns, writing_ns, reads, .. } =
             self.offered;
         let bytes_at = |rate: u64, sized: u64, ns: u64| bytes(sized + (rate as f64 * ns as f64 / 1e9) as u64);

@@ -30,9 +30,9 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
     let columns = [
         Column::right("run"),
         Column::left("date"),
-        Column::left("kind").dispensable(3),
+        Column::left("kind").dispensable(5),
         Column::left("target"),
-        Column::left("host").dispensable(5),
+        Column::left("host").dispensable(3),
         Column::right("read IOPS"),
         Column::right("write IOPS").dispensable(4),
         Column::right("MiB/s").dispensable(2),

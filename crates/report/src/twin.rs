@@ -279,7 +279,7 @@ pub fn show_view(name: &str, twin: &Twin) -> View {
         Row::new([
             Cell::from(format!("{} {op}", block_name(latency.block_bytes.into()))),
             Cell::count(latency.depth.into()),
-            if latency.is_limited { "at the limit" } else { "at rest" }.into(),
+            if latency.is_limited { "at the limit" } else { "below the limits" }.into(),
             at(500_000),
             at(990_000),
             at(999_000),

@@ -44,11 +44,11 @@ pub(crate) fn places(targets: &BTreeMap<PathBuf, Target>) -> Vec<PathBuf> {
 }
 
 /// Makes the directories of the files that `plan` names, as fio does. Not below `/dev`, where a name that does not exist is
-/// refused. It may hang with a file system, so it is called where signals are handled already.
+/// refused. It may hang with a file system, so it is called where signals are handled already. Returns those that it made.
 ///
 /// # Errors
 /// One of `required` does not exist, or a directory cannot be made.
-pub fn make_directories(plan: &RunPlan, required: &[PathBuf]) -> Result<(), RunError> {
+pub fn make_directories(plan: &RunPlan, required: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
     if let Some(missing) = required.iter().find(|directory| !directory.is_dir()) {
         return Err(RunError::Unsuitable {
             path: missing.clone(),
@@ -62,6 +62,7 @@ pub fn make_directories(plan: &RunPlan, required: &[PathBuf]) -> Result<(), RunE
     };
     let paths =
         plan.jobs.iter().filter(uses_files).flat_map(|job| &job.clones).flat_map(|clone| &clone.paths);
+    let mut made = Vec::new();
     for path in paths.filter(|path| !path.starts_with("/dev")) {
         let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) else {
             continue;
@@ -72,8 +73,9 @@ pub fn make_directories(plan: &RunPlan, required: &[PathBuf]) -> Result<(), RunE
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|source| {
             RunError::Target { attempted: "create", path: directory.to_owned(), source, direct: false }
         })?;
+        made.push(directory.to_owned());
     }
-    Ok(())
+    Ok(made)
 }
 
 /// The targets that the run writes to, in jobs or before them.

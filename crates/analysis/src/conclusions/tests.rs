@@ -34,7 +34,7 @@ fn every_use_is_listed_for_any_measurement() {
         &[
             (
                 "streaming-write",
-                "inconclusive: writes not measured (needs 118 MB/s); run --profile streaming-write",
+                "inconclusive: writes not measured (needs 112.5 MiB/s); run --profile streaming-write",
             ),
             ("etcd", "inconclusive: commits not measured (needs 50 IOPS at p99 <= 10.0 ms)"),
             ("oltp", "inconclusive: writes not measured (needs 1,000 IOPS at p99 <= 5.00 ms)"),
@@ -49,8 +49,8 @@ fn every_use_is_listed_for_any_measurement() {
 #[test]
 fn what_would_decide_is_named() {
     let stream = |iops| load("seq-read", "read", (1 << 20, 32), iops);
-    // 210 MB/s of 220.
-    let close = "inconclusive: 210 MB/s at p99 160 ms, QD 32, for a small installation (needs 220 MB/s at p99 <= 200 ms); \
+    // 200 MiB/s of 209.8.
+    let close = "inconclusive: 200 MiB/s at p99 160 ms, QD 32, for a small installation (needs 209.8 MiB/s at p99 <= 200 ms); \
                  the rate is too close to the need";
     check(&[stream(200.0)], &[("video", close)]);
     // Sequential writes show nothing of random ones.
@@ -96,12 +96,12 @@ fn latency_in_a_queue_disproves_nothing_at_a_rate_that_meets_the_need() {
 fn a_shallower_queue_bounds_the_bandwidth_of_a_deeper_one() {
     // 32 I/Os outstanding give at most four times as much as 8.
     let reads = |iops| load("seq-read", "read", (1 << 20, 8), iops);
-    check(&[reads(6.0)], &[("streaming-read", "no: 6.3 MB/s, QD 8 (needs >= 40 MB/s)")]);
-    check(&[reads(10.0)], &[("streaming-read", "inconclusive: 11 MB/s, QD 8 (needs >= 118 MB/s)")]);
+    check(&[reads(6.0)], &[("streaming-read", "no: 6 MiB/s, QD 8 (needs >= 38.1 MiB/s)")]);
+    check(&[reads(10.0)], &[("streaming-read", "inconclusive: 10 MiB/s, QD 8 (needs >= 112.5 MiB/s)")]);
     check(&[reads(30.0)], &[("streaming-read", "inconclusive")]);
     // Smaller blocks: I/Os count, not bytes.
     let small = load("seq-jobs", "read", (128 << 10, 8), 20.0);
-    check(&[small], &[("streaming-read", "inconclusive: 2.6 MB/s, QD 8 (needs >= 118 MB/s)")]);
+    check(&[small], &[("streaming-read", "inconclusive: 2.5 MiB/s, QD 8 (needs >= 112.5 MiB/s)")]);
 }
 
 /// The run on a volume of a known type: 150 IOPS, and `burst` while credits last.

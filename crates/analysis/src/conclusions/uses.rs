@@ -6,7 +6,7 @@
 use fathom_model::units;
 use serde::Serialize;
 
-use crate::say::count;
+use crate::say::{count, mebibytes};
 
 /// What a use needs of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -41,11 +41,11 @@ pub enum NeededRate {
 }
 
 impl NeededRate {
-    /// `1,000 IOPS`, `118 MB/s`.
+    /// `1,000 IOPS`, `113 MiB/s`.
     pub fn text(&self) -> String {
         match self {
             NeededRate::Iops(iops) => format!("{} IOPS", count(*iops)),
-            NeededRate::Bytes(bytes) => format!("{} MB/s", count(bytes / 1e6)),
+            NeededRate::Bytes(bytes) => mebibytes(*bytes),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::stretches::{LONG_SPAN, spans};
 use super::trend::Trend;
 use crate::identified::{BucketUnit, Confounder, IoScope, OtherCause};
 use crate::pattern::block_name;
+use crate::say::mebibytes;
 
 /// Share of the CPU time that was withheld from this machine or process at the least where that explains a low rate, and how
 /// many times what was withheld before.
@@ -43,7 +44,7 @@ impl Script<'_> {
         let Account { scope, base, .. } = bucket.account;
         let rate = |value: f64| match bucket.account.kind {
             BucketUnit::Ios => format!("{value:.0} IOPS"),
-            BucketUnit::Bytes => format!("{:.1} MB/s", value / 1e6),
+            BucketUnit::Bytes => mebibytes(value),
         };
         let fell = format!("the rate fell from {} to {}", rate(bucket.high), rate(base));
         let cause = |id, text: String| Some(OtherCause { id, text });
@@ -103,10 +104,10 @@ impl Script<'_> {
         let most =
             disturbed.iter().max_by(|one, other| one.2.others.share.total_cmp(&other.2.others.share))?.2;
         let text = format!(
-            "other processes issued up to {:.0} IOPS and {:.1} MB/s on {} during {} of {} measurements: limits that were \
+            "other processes issued up to {:.0} IOPS and {} on {} during {} of {} measurements: limits that were \
              measured meanwhile are bounds",
             most.others.ios,
-            most.others.bytes / 1e6,
+            mebibytes(most.others.bytes),
             most.device,
             disturbed.len(),
             self.answers().count()

@@ -11,6 +11,7 @@ use super::script::Script;
 use super::sharing::DirectionSharing;
 use crate::estimate::Estimate;
 use crate::identified::{BucketUnit, Burst, EachWay, Figure, FirstTouchCost, Identified};
+use crate::say::mebibytes;
 
 /// A share of the capacity that is little to be wrong by.
 const LITTLE: f64 = 0.05;
@@ -289,6 +290,7 @@ impl Script<'_> {
                 false => "repeated reads of the same offsets took as long as the first",
             };
             result.first_touch_why = Some(why.to_owned());
+            result.has_no_first_touch = !touch.has_changed;
             return;
         }
         let share = if touch.share.is_nan() { touch.again.mean / touch.first.mean } else { touch.share };
@@ -339,7 +341,7 @@ fn with_others(figure: &Figure, level: &RateLevel, kind: BucketUnit) -> Figure {
         }
         BucketUnit::Bytes => {
             let theirs = level.others.bytes;
-            (format!("{:.1} MB/s", theirs / 1e6), format!("{:.1} MB/s", (level.bytes() + theirs) / 1e6))
+            (mebibytes(theirs), mebibytes(level.bytes() + theirs))
         }
     };
     let why = format!("other processes had {theirs} of the {total} that the device delivered");

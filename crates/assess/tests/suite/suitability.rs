@@ -109,7 +109,7 @@ fn a_computed_rate_lasts_as_long_as_every_test_that_it_rests_on() {
         let one = all.iter().find(|one| one.id == id).unwrap();
         format!("{}: {}", one.verdict_text(), one.reason)
     };
-    let lasts = "yes for 1 min 08 s, then marginal (52 MB/s): ";
+    let lasts = "yes for 1 min 08 s, then marginal (50 MiB/s): ";
     assert!(text("streaming-read").starts_with(lasts), "{}", text("streaming-read"));
     let backup = text("backup");
     assert!(backup.starts_with(lasts) && backup.contains("(computed from "), "{backup}");

@@ -13,7 +13,7 @@ use fathom_assess::{
     AssessError, TwinStore, VolumeTypes, candidates, check_twin_name, is_simulated, volume_size,
 };
 use fathom_model::Nanos;
-use fathom_model::units::{bytes, duration, grouped, parse_capacity};
+use fathom_model::units::{bytes, duration, parse_capacity};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
 use fathom_report::identify::{IdentifyReport, json, view};
@@ -179,12 +179,10 @@ fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
     let limits = &plan.spec.limits;
     let ways = if limits.writes { "reads and writes" } else { "reads only" };
     let what = format!(
-        "Identifying {}: {ways}; at most {}{}, {} I/Os and {} moved.",
+        "Identifying {}: {ways}; at most {}{}.",
         plan.site.name,
         duration(Nanos(limits.budget_ns)),
         plan.site.target.time_note(),
-        grouped(limits.budget_ios),
-        bytes(limits.budget_bytes)
     );
     output::paragraph(&what, out)?;
     if plan.site.lays_out() {
@@ -194,6 +192,7 @@ fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
         output::paragraph(&format!("No writes: this {why}."), out)?;
     }
     let traffic = plan.traffic();
+    traffic.amount_text().map_or(Ok(()), |amount| output::paragraph(&amount, out))?;
     let credit = match traffic.volume_type {
         Some(_) => traffic.credit_texts().join(" "),
         None => "Exhausts the burst credits of the volume, if any: the volume is slow until they refill."

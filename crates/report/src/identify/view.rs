@@ -36,7 +36,9 @@ pub fn view(report: &IdentifyReport<'_>, show_fio: bool) -> View {
         push_first_touch(found, &mut view);
         push_candidates(report.candidates, &mut view);
         view.push("Expected performance at full load", [predictions(report)]);
-        view.push("Not determined", [Block::KeyFigures(not_determined(found))]);
+        let [bounds, unknown] = without_value(found);
+        view.push("Bounds", [Block::KeyFigures(bounds)]);
+        view.push("Not determined", [Block::KeyFigures(unknown)]);
     }
     view.push("Findings", [run_view::brief_findings(record)]);
     view.push("", [Block::Notes(notes(report))]);
@@ -208,10 +210,11 @@ fn predictions(report: &IdentifyReport<'_>) -> Block {
     Block::KeyFigures(lines)
 }
 
-/// What is unknown, and why.
-fn not_determined(found: &Identified) -> Vec<KeyFigure> {
-    let mut lines: Vec<KeyFigure> = Vec::new();
+/// Figures that have no value, by name, with the reason: those of which a bound is known, or that they do not apply, and the others.
+fn without_value(found: &Identified) -> [Vec<KeyFigure>; 2] {
+    let (mut bounds, mut unknown): (Vec<KeyFigure>, Vec<KeyFigure>) = Default::default();
     let mut of = |name: String, figure: &Figure| {
+        let lines = if figure.estimate.is_some() { &mut bounds } else { &mut unknown };
         let why = figure.why.as_ref().filter(|_| figure.value().is_none());
         lines.extend(why.map(|why| KeyFigure::new(name, format!("{why}."))));
     };
@@ -235,12 +238,15 @@ fn not_determined(found: &Identified) -> Vec<KeyFigure> {
     }
     let has_writes = found.iops.write.is_some() || found.bytes_per_second.write.is_some();
     if found.iops.read.is_some() && !has_writes {
-        lines.push(KeyFigure::new("writes", "not measured."));
+        unknown.push(KeyFigure::new("writes", "not measured."));
     }
     if let Some(why) = found.first_touch_why.as_ref().filter(|_| found.first_touch.is_none()) {
-        lines.push(KeyFigure::new("first-touch penalty", format!("{why}.")));
+        match found.has_no_first_touch {
+            true => bounds.push(KeyFigure::new("first-touch penalty", format!("none: {why}."))),
+            false => unknown.push(KeyFigure::new("first-touch penalty", format!("{why}."))),
+        }
     }
-    lines
+    [bounds, unknown]
 }
 
 fn notes(report: &IdentifyReport<'_>) -> Vec<String> {

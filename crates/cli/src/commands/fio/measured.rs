@@ -1,6 +1,7 @@
 //! A run of fio's jobs: begun, followed to its end, and reported.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fathom_assess::{MeasurementEvent, PlanTargets, StepObserver, is_simulated, stuck_note};
@@ -49,7 +50,7 @@ fn begin(
     let controlled = control.clone();
     let run = move |events: &mut EventSender<_, _>| {
         if !targets.is_simulated() {
-            make_directories(&plan, &directories)?;
+            make_directories(&plan, &directories)?.iter().for_each(|made| note_made(made));
         }
         let mut session = targets.session().controlled(controlled);
         session.set_permit(permit);
@@ -67,6 +68,17 @@ fn begin(
     RunHandle::begin(control, run).map_err(|error| {
         FioRefusal::new(format!("fio: cannot start a thread: {}", output::plain(&error)), None)
     })
+}
+
+/// A directory that was made on the root file system may be a mount point without its volume.
+fn note_made(directory: &Path) {
+    let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
+    if directory.is_absolute() && device(directory) == device(Path::new("/")) {
+        output::warn(&format!(
+            "fio: created {} on the root file system; if a volume is to be mounted there, mount it first",
+            directory.display()
+        ));
+    }
 }
 
 /// Measures alone, or as a rank.
