@@ -111,14 +111,18 @@ fn act_as(host: &HostPlan, files: &[OpenFile]) -> Result<(), SetupFailure> {
     Ok(())
 }
 
-/// Locks the memory that the plan of the thread takes from the machine, until it is dropped.
-pub(crate) fn lock_memory(spec: &WorkerSpec) -> Result<Option<LockedMemory>, SetupFailure> {
+/// Locks the memory that the plan of the thread takes from the machine, until it is dropped; less if the run is to end.
+pub(crate) fn lock_memory(
+    spec: &WorkerSpec,
+    stop: &StopHandle,
+) -> Result<Option<LockedMemory>, SetupFailure> {
     let bytes = spec.threads.locked_memory;
     if bytes == 0 {
         return Ok(None);
     }
     let hint = "lower lockmem, or raise `ulimit -l`";
-    let locked = usize::try_from(bytes).map_err(io::Error::other).and_then(LockedMemory::new);
+    let lock = |len| LockedMemory::new(len, || !stop.is_requested());
+    let locked = usize::try_from(bytes).map_err(io::Error::other).and_then(lock);
     locked.map(Some).map_err(|error| failure(&format!("lock {bytes} bytes of memory"), &error, hint))
 }
 

@@ -10,10 +10,13 @@ pub struct LockedMemory {
     len: usize,
 }
 
+/// What is locked between two looks at whether to go on: the kernel clears it first, which takes some 10 ms.
+const PIECE_BYTES: usize = 64 << 20;
+
 impl LockedMemory {
-    /// Allocates and locks `len` bytes, more than 0. Fails with EAGAIN or ENOMEM above the limits of the process or the
-    /// memory there is.
-    pub fn new(len: usize) -> io::Result<Self> {
+    /// Allocates and locks `len` bytes, more than 0, as long as `goes_on` says so. Fails with EAGAIN or ENOMEM above the limits of
+    /// the process or the memory there is.
+    pub fn new(len: usize, goes_on: impl Fn() -> bool) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
         let start = unsafe {
@@ -24,9 +27,18 @@ impl LockedMemory {
             _ => return Err(io::Error::last_os_error()),
         };
         let memory = LockedMemory { start, len };
-        // SAFETY: the range is the mapping made above; locking faults it in.
-        let result = unsafe { libc::mlock(memory.start.as_ptr(), len) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(memory) }
+        for offset in (0..len).step_by(PIECE_BYTES) {
+            if !goes_on() {
+                break;
+            }
+            // SAFETY: the piece lies in the mapping made above; locking faults it in.
+            let result =
+                unsafe { libc::mlock(memory.start.as_ptr().byte_add(offset), PIECE_BYTES.min(len - offset)) };
+            if result < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(memory)
     }
 }
 
@@ -50,9 +62,14 @@ mod tests {
 
     #[test]
     fn memory_is_locked_until_it_is_dropped() {
-        let Ok(memory) = LockedMemory::new(64 << 10) else { return };
+        let Ok(memory) = LockedMemory::new(64 << 10, || true) else { return };
         assert!(locked_kib() >= 64);
         drop(memory);
-        assert!(LockedMemory::new(0).is_err() && LockedMemory::new(usize::MAX / 2).is_err());
+        let new = |len| LockedMemory::new(len, || true);
+        assert!(new(0).is_err() && new(usize::MAX / 2).is_err());
+        // A run that is to end locks no more.
+        let before = locked_kib();
+        let stopped = LockedMemory::new(8 << 20, || false);
+        assert!(stopped.is_ok() && locked_kib() <= before);
     }
 }

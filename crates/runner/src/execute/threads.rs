@@ -245,7 +245,7 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
     if let Err(SetupFailure { message, errno, hint }) = thread_setup::apply(spec, &files, &shared.stop.run) {
         return ended_early(&message, errno, Some(hint));
     }
-    let _locked = match thread_setup::lock_memory(spec) {
+    let _locked = match thread_setup::lock_memory(spec, &shared.stop.run) {
         Ok(locked) => locked,
         Err(SetupFailure { message, errno, hint }) => return ended_early(&message, errno, Some(hint)),
     };
