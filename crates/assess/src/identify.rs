@@ -140,8 +140,8 @@ fn spec(site: &Site, budget_ns: u64, writes: bool) -> IdentifySpec {
         writes,
         probe_ns: if is_simulated { virtual_ns } else { real_ns },
         budget_ns,
-        budget_ios: MOST_IOPS * seconds,
-        budget_bytes: of(MOST_RATE) * seconds,
+        budget_ios: MOST_IOPS.saturating_mul(seconds),
+        budget_bytes: of(MOST_RATE).saturating_mul(seconds),
     };
     IdentifySpec { size, limits }
 }

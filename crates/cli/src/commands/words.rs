@@ -6,6 +6,9 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
+/// Beyond the refill of any burst bucket, and the time that any device takes to be read.
+const MAX_BUDGET: Nanos = Nanos::from_secs(30 * 86_400);
+
 /// A time that is enough for `what`, which needs `least_s` seconds.
 pub fn time_for(
     what: &'static str,
@@ -14,6 +17,7 @@ pub fn time_for(
     let least = Nanos::from_secs(least_s);
     move |text| match parse_duration(text) {
         Ok(time) if time < least => Err(format!("{what} needs at least {}", duration(least))),
+        Ok(time) if time > MAX_BUDGET => Err("the longest time budget is 30 days".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
     }
@@ -62,6 +66,8 @@ mod tests {
         {
             assert_eq!(time_for("it", 30)(text).ok(), expected.map(Nanos::from_secs), "{text}");
         }
+        assert_eq!(time_for("it", 5)("30d"), Ok(Nanos::from_secs(30 * 86_400)));
+        assert_eq!(time_for("it", 5)("721h"), Err("the longest time budget is 30 days".to_owned()));
         assert_eq!(time_for("a sweep", 5)("4s"), Err("a sweep needs at least 5 s".to_owned()));
         assert!(positive_duration("0").is_err() && positive_duration("1ms").is_ok());
     }
