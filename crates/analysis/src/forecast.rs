@@ -67,6 +67,11 @@ impl ForecastCourse {
         }
     }
 
+    /// Length of a slice, ns.
+    pub fn slice_ns(&self) -> u64 {
+        self.slice_ns
+    }
+
     /// How far it has come, ns.
     pub fn at_ns(&self) -> u64 {
         self.at_ns

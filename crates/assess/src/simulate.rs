@@ -6,6 +6,7 @@
 mod jobs;
 mod load;
 mod replay;
+mod stretches;
 mod trace;
 
 use std::collections::BTreeMap;

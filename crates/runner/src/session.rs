@@ -175,6 +175,13 @@ impl Session {
         world.inspect(names.find(path)?, |volume| inspect(volume, world.now().0))
     }
 
+    /// Advances virtual time by a span in which the volumes stay as they are, between two runs. Real time is not skipped.
+    pub fn skip(&self, span: Nanos) {
+        if let Time::Virtual { world, .. } = &self.time {
+            world.skip(span);
+        }
+    }
+
     /// Sets the permit to write.
     pub fn set_permit(&mut self, permit: WritePermit) {
         self.permit = permit;

@@ -179,6 +179,11 @@ impl Volume {
         self.shared.iter_mut().chain(&mut self.writes.passages).for_each(Passage::flushed);
     }
 
+    /// Lets time pass by on the caller's clock in which nothing changes: it is as before, later. No request may be in flight.
+    pub fn skip(&mut self, span_ns: u64) {
+        self.origin_ns = self.origin_ns.saturating_add(span_ns);
+    }
+
     /// The model.
     pub fn model(&self) -> &VolumeModel {
         &self.model

@@ -8,6 +8,7 @@ use fathom_runner::{RunControl, RunError, RunObserver, Session, StopHandle};
 use fathom_stats::{DATA_OPS, Latency, PhaseOutcome, RunOutcome, Snapshot};
 use fathom_volume::Volume;
 
+use super::stretches::Stretches;
 use super::{JobLoad, Predicted, SimulateObserver};
 use crate::AssessError;
 use crate::machine::{engine_rows, host_facts};
@@ -39,10 +40,25 @@ pub(super) fn predict(
     let mut watch =
         VolumeWatch { session: &session, volume, begin: session.now(), course, ends_at: asked, observer };
     let mut gathered = RunTotals::default();
+    let mut stretches = Stretches::of(load, &plan, volume, asked, watch.course.slice_ns());
     loop {
         let from = watch.elapsed();
-        match session.run(&plan, &mut watch) {
-            Ok(outcome) => gathered.add(&outcome, from, &mut watch.course),
+        let ran = match &mut stretches {
+            Some(stretches) => stretches.run(&mut watch, &mut gathered),
+            None => {
+                session.run(&plan, &mut watch).map(|outcome| gathered.add(&outcome, from, &mut watch.course))
+            }
+        };
+        match ran {
+            Ok(())
+                if stretches.is_some() && watch.elapsed() < asked.unwrap_or(0) && !gathered.has_failed() =>
+            {
+                if stop.is_requested() {
+                    break;
+                }
+                continue;
+            }
+            Ok(()) => {}
             Err(RunError::Stopped { .. }) => break,
             Err(error) => return Err(unfit(volume, &error)),
         }
@@ -84,19 +100,19 @@ fn unfit(volume: &SimulatedVolume, error: &RunError) -> AssessError {
 }
 
 /// Looks at the volume at each tick.
-struct VolumeWatch<'a> {
-    session: &'a Session,
-    volume: &'a SimulatedVolume,
+pub(super) struct VolumeWatch<'a> {
+    pub(super) session: &'a Session,
+    pub(super) volume: &'a SimulatedVolume,
     begin: u64,
-    course: ForecastCourse,
+    pub(super) course: ForecastCourse,
     /// When everything is to end.
-    ends_at: Option<u64>,
-    observer: &'a mut dyn SimulateObserver,
+    pub(super) ends_at: Option<u64>,
+    pub(super) observer: &'a mut dyn SimulateObserver,
 }
 
 impl VolumeWatch<'_> {
     /// ns since the load began.
-    fn elapsed(&self) -> u64 {
+    pub(super) fn elapsed(&self) -> u64 {
         self.session.now() - self.begin
     }
 }
@@ -126,7 +142,7 @@ pub(super) fn stage_states(volume: &Volume, now: u64) -> Vec<u64> {
 
 /// What the runs amount to.
 #[derive(Default)]
-struct RunTotals {
+pub(super) struct RunTotals {
     ops: PerOp<ForecastOp>,
     syncs: Latency,
     own_pace: Option<OwnPace>,
@@ -136,8 +152,16 @@ struct RunTotals {
 }
 
 impl RunTotals {
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// Adds a run that began at `from`.
-    fn add(&mut self, outcome: &RunOutcome, from: u64, course: &mut ForecastCourse) {
+    pub(super) fn add(&mut self, outcome: &RunOutcome, from: u64, course: &mut ForecastCourse) {
         // A backlog is that of the end.
         let mut backlog = 0;
         for worker in &outcome.workers {
@@ -247,6 +271,32 @@ mod tests {
         let mean = late.lat.moments.mean();
         assert!((mean / 80e6 - 1.0).abs() < 0.02, "{mean}");
         assert_eq!(forecast.ops.read.ios, forecast.ops.read.lat.moments.count);
+    }
+
+    #[test]
+    fn what_goes_on_alike_is_counted_and_not_simulated() {
+        // 300 a second for 2,000 s, then 100; slices of a day are longer than a minute.
+        let volume = "sim:custom?iops=100&burst_iops=300&bucket_ios=400000&latency=1ms&size=1GiB";
+        let job = "[a]\nrw=randread\niodepth=8\nioengine=libaio";
+        let Predicted { forecast, notes, .. } = predicted(volume, job, Some(86_400));
+        let told: Vec<&String> =
+            notes.iter().filter(|note| note.contains("counted, not simulated")).collect();
+        assert_eq!(told.len(), 1, "{notes:?}");
+        let total = forecast.total().ios as f64;
+        assert!((total / (2_000.0 * 300.0 + 84_400.0 * 100.0) - 1.0).abs() < 0.002, "{total}");
+        assert!(
+            (86_400_000_000_000..86_402_000_000_000).contains(&forecast.elapsed_ns),
+            "{}",
+            forecast.elapsed_ns
+        );
+        let late: Vec<f64> = forecast.slices.iter().skip(10).map(|slice| slice.iops()).collect();
+        assert!(late.len() > 40 && late.iter().all(|iops| (99.5..=100.5).contains(iops)), "{late:?}");
+        let credit = &forecast.credits[0];
+        assert_eq!(credit.first_exhausted_ns.map(|at| at / 10_000_000_000), Some(200), "{credit:?}");
+        assert!((84_390.0..=84_410.0).contains(&(credit.exhausted_ns as f64 / 1e9)), "{credit:?}");
+        // A fault comes at its time.
+        let Predicted { notes, .. } = predicted(&format!("{volume}&stall=5h+10s"), job, Some(86_400));
+        assert!(!notes.iter().any(|note| note.contains("counted, not simulated")), "{notes:?}");
     }
 
     #[test]
