@@ -46,128 +46,53 @@ const OTHER_POINT: &str = "/mnt/b";
 const READ_ONLY: &str = "mount -t ext4 -o ro,noload";
 const THIS: &str = "/proc/self/exe";
 
+/// A use that stands against every write, tried with some of the commands.
+const fn refused(
+    name: &'static str,
+    says: &'static str,
+    arrange: fn(&Stack) -> anyhow::Result<Arranged>,
+    applies: fn(&Stack) -> bool,
+) -> UseCase {
+    UseCase { name, says, arrange, applies, against: Against::All, is_thorough: false }
+}
+
 /// All uses.
 pub const USES: &[UseCase] = &[
+    UseCase { is_thorough: true, ..refused("held", "is built on", held, is_stacked) },
+    UseCase { is_thorough: true, ..refused("mounted", "is mounted at", mounted, is_free) },
+    refused("mounted elsewhere", "is mounted at", mounted_elsewhere, is_free),
+    refused("swap", "is active swap space", swap, is_free),
+    refused("swap file elsewhere", "is active swap space", swap_file_elsewhere, is_free),
+    refused("partition mounted", "is mounted at", partition_mounted, |stack| stack.is_disk),
+    refused("partition held", "is built on", partition_held, |stack| stack.is_disk),
+    refused("loop", "has its data there", behind_loop, is_free),
+    refused(
+        "exclusive",
+        "an exclusive open is refused",
+        |stack| held_by(stack, "exclusive"),
+        |stack| stack.access != WriteAccess::Protected,
+    ),
+    refused(
+        "locked",
+        "holds a lock",
+        |stack| held_by(stack, "locked"),
+        |stack| stack.access != WriteAccess::Protected,
+    ),
     UseCase {
-        name: "held",
-        says: "is built on",
-        arrange: held,
-        applies: is_stacked,
-        against: Against::All,
-        is_thorough: true,
-    },
-    UseCase {
-        name: "mounted",
-        says: "is mounted at",
-        arrange: mounted,
-        applies: is_free,
-        against: Against::All,
-        is_thorough: true,
-    },
-    UseCase {
-        name: "mounted elsewhere",
-        says: "is mounted at",
-        arrange: mounted_elsewhere,
-        applies: is_free,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "swap",
-        says: "is active swap space",
-        arrange: swap,
-        applies: is_free,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "swap file elsewhere",
-        says: "is active swap space",
-        arrange: swap_file_elsewhere,
-        applies: is_free,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "partition mounted",
-        says: "is mounted at",
-        arrange: partition_mounted,
-        applies: |stack| stack.is_disk,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "partition held",
-        says: "is built on",
-        arrange: partition_held,
-        applies: |stack| stack.is_disk,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "loop",
-        says: "has its data there",
-        arrange: behind_loop,
-        applies: is_free,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "exclusive",
-        says: "an exclusive open is refused",
-        arrange: |stack| held_by(stack, "exclusive"),
-        applies: |stack| stack.access != WriteAccess::Protected,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "locked",
-        says: "holds a lock",
-        arrange: |stack| held_by(stack, "locked"),
-        applies: |stack| stack.access != WriteAccess::Protected,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "open for writing",
-        says: "open for writing",
-        arrange: |stack| held_by(stack, "writing"),
-        applies: is_free,
         against: Against::OwnCommands,
-        is_thorough: false,
+        ..refused("open for writing", "open for writing", |stack| held_by(stack, "writing"), is_free)
     },
+    refused("read-only", "is read-only", set_read_only, |stack| stack.access != WriteAccess::Protected),
     UseCase {
-        name: "read-only",
-        says: "is read-only",
-        arrange: set_read_only,
-        applies: |stack| stack.access != WriteAccess::Protected,
-        against: Against::All,
-        is_thorough: false,
-    },
-    UseCase {
-        name: "write-protected",
-        says: "is read-only",
-        arrange: as_it_is,
-        applies: |stack| stack.access == WriteAccess::Protected,
-        against: Against::All,
         is_thorough: true,
+        ..refused("write-protected", "is read-only", as_it_is, |stack| stack.access == WriteAccess::Protected)
     },
     UseCase {
-        name: "host-managed",
-        says: "host-managed",
-        arrange: as_it_is,
-        applies: |stack| stack.access == WriteAccess::HostManaged,
         against: Against::OwnCommands,
         is_thorough: true,
+        ..refused("host-managed", "host-managed", as_it_is, |stack| stack.access == WriteAccess::HostManaged)
     },
-    UseCase {
-        name: "file system",
-        says: "ext4",
-        arrange: file_system,
-        applies: is_free,
-        against: Against::WithoutConsent,
-        is_thorough: false,
-    },
+    UseCase { against: Against::WithoutConsent, ..refused("file system", "ext4", file_system, is_free) },
 ];
 
 fn is_free(stack: &Stack) -> bool {
