@@ -51,6 +51,14 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The claim and the remedy as one text.
+    pub fn text(&self) -> String {
+        match &self.remedy {
+            Some(remedy) => format!("{} {remedy}", self.claim),
+            None => self.claim.clone(),
+        }
+    }
+
     /// The same with one more piece of evidence; its name ends in its unit where it has one.
     pub fn with(mut self, name: &str, value: impl Into<serde_json::Value>) -> Finding {
         self.evidence.insert(name.to_owned(), value.into());

@@ -6,8 +6,8 @@ use super::idleness::CpuIdleness;
 use fathom_model::plan::{FigureForm, UnifiedReporting};
 use fathom_model::{Nanos, Op, units};
 use fathom_record::{
-    DiskOutcome, FleetTest, JobRecord, ReportEntry, RunRecord, Severity, TestRecord, TestStatus, TestSummary,
-    entries,
+    DiskOutcome, Finding, FleetTest, JobRecord, ReportEntry, RunRecord, Severity, TestRecord, TestStatus,
+    TestSummary, entries,
 };
 
 use crate::fleet;
@@ -65,10 +65,7 @@ impl FioReport {
         }
         // Where fio's own words are expected only what puts a number in question is added; what failed fio tells itself.
         let reported = record.findings.iter().filter(|finding| finding.severity == Severity::Warning);
-        report.notes.extend(reported.map(|finding| match &finding.remedy {
-            Some(remedy) => format!("{} {remedy}", finding.claim),
-            None => finding.claim.clone(),
-        }));
+        report.notes.extend(reported.map(Finding::text));
         report
     }
 

@@ -124,11 +124,8 @@ impl Sink {
     }
 }
 
-/// A mean over a burst and what remained after it is the rate of neither: that is said even if nobody watches, for whoever reads the log.
+/// The mean over a burst and what follows is the rate of neither. A log has to say so too, although no terminal shows the notes.
 fn burst_notes(record: &RunRecord) -> impl Iterator<Item = String> {
     let falls = record.findings.iter().filter(|finding| finding.id == FindingId::BurstSuspected);
-    falls.map(|finding| match &finding.remedy {
-        Some(remedy) => format!("fathom: {} {remedy}", finding.claim),
-        None => format!("fathom: {}", finding.claim),
-    })
+    falls.map(|finding| format!("fathom: {}", finding.text()))
 }
