@@ -50,19 +50,12 @@ pub(super) fn predict(
             }
         };
         match ran {
-            Ok(())
-                if stretches.is_some() && watch.elapsed() < asked.unwrap_or(0) && !gathered.has_failed() =>
-            {
-                if stop.is_requested() {
-                    break;
-                }
-                continue;
-            }
             Ok(()) => {}
             Err(RunError::Stopped { .. }) => break,
             Err(error) => return Err(unfit(volume, &error)),
         }
-        let is_over = !load.is_in_turn() || asked.is_none_or(|end| watch.elapsed() >= end);
+        let repeats = stretches.is_some() || load.is_in_turn();
+        let is_over = !repeats || asked.is_none_or(|end| watch.elapsed() >= end);
         if is_over || watch.elapsed() == from || gathered.failure.is_some() || stop.is_requested() {
             break;
         }
@@ -154,10 +147,6 @@ pub(super) struct RunTotals {
 impl RunTotals {
     pub(super) fn note(&mut self, note: String) {
         self.notes.push(note);
-    }
-
-    pub(super) fn has_failed(&self) -> bool {
-        self.failure.is_some()
     }
 
     /// Adds a run that began at `from`.
@@ -274,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_alike_is_counted_and_not_simulated() {
+    fn steady_jobs_are_extrapolated() {
         // 300 a second for 2,000 s, then 100; slices of a day are longer than a minute.
         let volume = "sim:custom?iops=100&burst_iops=300&bucket_ios=400000&latency=1ms&size=1GiB";
         let job = "[a]\nrw=randread\niodepth=8\nioengine=libaio";
         let Predicted { forecast, notes, .. } = predicted(volume, job, Some(86_400));
         let told: Vec<&String> =
-            notes.iter().filter(|note| note.contains("counted, not simulated")).collect();
+            notes.iter().filter(|note| note.contains("extrapolated, not simulated")).collect();
         assert_eq!(told.len(), 1, "{notes:?}");
         let total = forecast.total().ios as f64;
         assert!((total / (2_000.0 * 300.0 + 84_400.0 * 100.0) - 1.0).abs() < 0.002, "{total}");
@@ -296,7 +285,7 @@ mod tests {
         assert!((84_390.0..=84_410.0).contains(&(credit.exhausted_ns as f64 / 1e9)), "{credit:?}");
         // A fault comes at its time.
         let Predicted { notes, .. } = predicted(&format!("{volume}&stall=5h+10s"), job, Some(86_400));
-        assert!(!notes.iter().any(|note| note.contains("counted, not simulated")), "{notes:?}");
+        assert!(!notes.iter().any(|note| note.contains("extrapolated, not simulated")), "{notes:?}");
     }
 
     #[test]

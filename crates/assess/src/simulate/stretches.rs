@@ -1,5 +1,4 @@
-//! Jobs that go on alike for days: stretches of them are simulated until two in a row are the same, and those that follow are
-//! counted without being simulated.
+//! Steady jobs: stretches of them are simulated until two in a row are the same, and the rest is extrapolated from the last.
 
 use fathom_model::units::duration;
 use fathom_model::{Nanos, RunPlan};
@@ -68,7 +67,7 @@ impl Stretches {
         is_eligible.then(|| Stretches { plan: plan.clone(), length_ns, ends_at, previous: None })
     }
 
-    /// Simulates the next stretch, and counts those after it that are the same.
+    /// Simulates the next stretch, and extrapolates the rest if the load is steady.
     pub(super) fn run(
         &mut self,
         watch: &mut VolumeWatch<'_>,
@@ -88,8 +87,7 @@ impl Stretches {
             let more = (self.ends_at.saturating_sub(watch.elapsed())) / took.max(1);
             if more > 0 {
                 let since = duration(Nanos(from));
-                gathered
-                    .note(format!("from {since} on nothing changes: what follows is counted, not simulated"));
+                gathered.note(format!("steady from {since} on: the rest is extrapolated, not simulated"));
             }
             for _ in 0..more {
                 let from = watch.course.at_ns();
