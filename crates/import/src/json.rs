@@ -16,7 +16,7 @@ pub(crate) struct FoundDocument {
     pub value: Value,
 }
 
-/// What begins like a document and is none.
+/// The beginning of a document that cannot be parsed.
 pub(crate) struct BrokenDocument {
     pub start: usize,
     pub error: ImportError,

@@ -11,7 +11,7 @@ use crate::{ImportError, fio_json, fio_terse, fio_text, ioping, json};
 /// Reads every output of a text.
 ///
 /// # Errors
-/// There is none, or the only one is damaged.
+/// The text has no output, or the only one is damaged.
 pub(crate) fn read(text: &str) -> Result<(ImportFormat, SourceReport), ImportError> {
     let mut page = Page::default();
     let rest = page.take_documents(text);
@@ -79,7 +79,9 @@ impl Page {
     }
 
     fn leave_out(&mut self, line: u64) {
-        self.notes.push(format!("line {line}: an earlier state of the run whose last state was imported"));
+        self.notes.push(format!(
+            "line {line} skipped: intermediate output of a run whose final output was imported"
+        ));
     }
 
     /// Takes the lines of fio's terse format: those that follow each other are one output.
@@ -168,7 +170,7 @@ impl Page {
             match self.outputs.iter().find(is_better) {
                 Some(better) => {
                     self.notes.push(format!(
-                        "line {}: the run at line {} in another format",
+                        "line {} skipped: the same run as at line {}, in another format",
                         own.report.line(),
                         better.report.line()
                     ));

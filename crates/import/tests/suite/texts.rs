@@ -301,7 +301,10 @@ fn states_and_formats_of_one_run_are_one_test() {
     let states = [output("test", 7, "09:00:00", 10_000), output("test", 7, "09:00:10", 20_000)].concat();
     let (found, record) = tests_of(&states);
     assert_eq!(found, named(&[("test", 2000)]));
-    assert_eq!(record.header.notes, ["line 1: an earlier state of the run whose last state was imported"]);
+    assert_eq!(
+        record.header.notes,
+        ["line 1 skipped: intermediate output of a run whose final output was imported"]
+    );
     let state = |elapsed, ios| json_output("test", 1_700_000_000_000, elapsed, ios);
     assert_eq!(tests_of(&[state(5, 10_000), state(10, 20_000)].concat()).0, named(&[("test", 2000)]));
     // Two runs of one job file.
@@ -311,7 +314,7 @@ fn states_and_formats_of_one_run_are_one_test() {
     let both = [output("test", 7, "09:00:00", 20_000), state(11, 20_000)].concat();
     let (found, record) = tests_of(&both);
     assert_eq!(found, named(&[("test", 2000)]));
-    assert_eq!(record.header.notes, ["line 1: the run at line 12 in another format"]);
+    assert_eq!(record.header.notes, ["line 1 skipped: the same run as at line 12, in another format"]);
     // Clones that are reported one by one are one test.
     let clones = [output("test", 7, "09:00:00", 20_000), output("test", 8, "09:00:01", 20_000)]
         .map(|text| text.lines().skip(4).take(4).map(|line| format!("{line}\n")).collect::<String>());
