@@ -128,8 +128,8 @@ fn check_death(launcher: Launcher, ended: &Ended, written: &[(String, Value)]) {
     let are_all = |expected: &str| !errors.is_empty() && errors.iter().all(|error| error.contains(expected));
     let late = "did not answer 'fence' within 1.5s";
     match launcher {
-        // Of the versions of hydra, some fail over the end of a process that others of its host outlive: with 255, or by a signal
-        // when they write to what is gone.
+        // Some versions of hydra fail when a process ends that others of its host outlive: with 255, or by a signal if they write to
+        // the connection that is gone.
         Launcher::Mpiexec => {
             let code = ended.status.code();
             assert!(code != Some(75) || are_all(late), "{errors:?}\n{ended}");

@@ -111,7 +111,7 @@ impl Conclusion {
             (Some(_), _)
                 if self.verdict == self.sustained && self.point.is_some_and(|point| !point.computed) =>
             {
-                format!("{now}, after the burst too{after}")
+                format!("{now}, also after the burst{after}")
             }
             _ if self.verdict == self.sustained => now.to_owned(),
             (Some(ns), Suitability::Inconclusive) => {

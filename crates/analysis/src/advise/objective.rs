@@ -11,10 +11,10 @@ use crate::criterion::{Comparison, Criterion, CriterionVerdict};
 use fathom_predict::{LatencyLimit, Prediction, PredictionSet};
 
 /// Share of the rate of a load that has to be served: what comes by itself piles up, clients that wait slow down.
-const LEAST_SERVED: f64 = 0.99;
-const LEAST_SERVED_CLOSED: f64 = 0.9;
+const MIN_SERVED: f64 = 0.99;
+const MIN_SERVED_CLOSED: f64 = 0.9;
 /// The same of a load without end, where whatever piles up grows without bound: all but the rounding of a month to whole I/Os.
-const LEAST_SERVED_ENDLESS: f64 = 1.0 - 1e-6;
+const MIN_SERVED_ENDLESS: f64 = 1.0 - 1e-6;
 /// By how much a volume may be worse than the present one.
 const MOST_WORSE: f64 = 1.1;
 /// Bins of histograms are a part of their value wide; equal latencies may lie in neighbouring ones.
@@ -176,7 +176,7 @@ impl AdviseObjective {
 
     /// What a prediction misses first.
     fn problem(&self, found: &Prediction, current: Option<&Prediction>) -> Option<Problem> {
-        let least = if found.is_closed { LEAST_SERVED_CLOSED } else { LEAST_SERVED };
+        let least = if found.is_closed { MIN_SERVED_CLOSED } else { MIN_SERVED };
         let least = match (self.source, current) {
             (ObjectiveSource::Current, Some(current)) => least * current.served_share,
             _ => least,
@@ -186,7 +186,7 @@ impl AdviseObjective {
             let cause = cause_text(found);
             return Some(Problem::known(format!("serves {percent:.0} % of the rate of the load{cause}")));
         }
-        if self.is_endless && !found.is_closed && found.served_share < LEAST_SERVED_ENDLESS {
+        if self.is_endless && !found.is_closed && found.served_share < MIN_SERVED_ENDLESS {
             let behind = duration(Nanos(found.backlog_ns));
             let cause = cause_text(found);
             return Some(Problem::known(format!(

@@ -277,7 +277,7 @@ mod tests {
         ComparedSource { runs, kind: SourceKind::Simulated, ..ComparedSource::default() }
     }
 
-    /// What is said of bursts: A has 3,000 IOPS until its credits are exhausted, B `iops` for ever.
+    /// How long the rates last: A has 3,000 IOPS until its credits are exhausted, B `iops` indefinitely.
     fn while_bursts_last(iops: f64) -> String {
         let burst = BurstRate { iops: 3000.0, lasts_ns: Some(60_000_000_000), ..BurstRate::default() };
         let own = |sustained: f64, burst| OwnRates {

@@ -148,7 +148,7 @@ fn those_who_say_nothing_make_room_the_oldest_first() {
     let mut silent: Vec<TcpStream> = (0..3 * LIMITS.clients)
         .map(|number| {
             let mut client = TcpStream::connect(address).unwrap();
-            // A request that does not end is none.
+            // Also with a request that does not end.
             client.write_all(if number % 2 == 0 { b"" } else { b"GET / HTTP/1.1\r\nHost: x" }).unwrap();
             client
         })

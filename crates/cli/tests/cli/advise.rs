@@ -108,7 +108,7 @@ fn a_stated_rate_is_met_by_what_sustains_it() {
             let (p99, target) = (&candidate["predicted"]["lat_ns"]["p99"], &candidate["target"]);
             assert!(p99.as_f64().unwrap() < 1e9, "{iops}: {target} {p99}");
             let offer = offers.iter().find(|offer| offer["id"] == candidate["id"]);
-            let offer = &offer.unwrap_or_else(|| panic!("{iops}: {target} is no offer"))["parameters"];
+            let offer = &offer.unwrap_or_else(|| panic!("{iops}: {target} is not offered"))["parameters"];
             for key in ["size_bytes", "iops"] {
                 assert_eq!(candidate["parameters"][key], offer[key], "{iops}: {key} of {target}");
             }

@@ -59,7 +59,7 @@ impl MetricKind {
 
     /// `value` in the unit of `promised`, with the digits that tell them apart; `None` where a billionth does not.
     fn in_digits(self, value: f64, promised: f64) -> Option<String> {
-        const MOST_DIGITS: usize = 9;
+        const MAX_DIGITS: usize = 9;
         let system = UnitSystem::of(promised);
         let (scale, unit) = match self {
             MetricKind::Iops => (1.0, ""),
@@ -72,7 +72,7 @@ impl MetricKind {
             },
         };
         let shown = |value: f64, digits: usize| format!("{:.digits$}", value / scale);
-        let digits = (1..=MOST_DIGITS).find(|digits| shown(value, *digits) != shown(promised, *digits))?;
+        let digits = (1..=MAX_DIGITS).find(|digits| shown(value, *digits) != shown(promised, *digits))?;
         let number = shown(value, digits);
         let (whole, fraction) = number.split_once('.')?;
         Some(format!("{}.{fraction} {unit}", grouped(whole.parse().ok()?)).trim_end().to_owned())
