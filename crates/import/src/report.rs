@@ -96,15 +96,17 @@ impl SourceReport {
         }
         let groups: Vec<(String, (u32, u32))> =
             self.tests.iter().map(|test| (test.name.clone(), test.ran_with())).collect();
-        let target = self.tests.iter().find_map(|test| {
-            let disk = test.imported.disks.first().map(|disk| disk.name.clone());
-            test.imported.load.target.clone().or(disk)
-        });
+        let mut targets: Vec<String> = Vec::new();
+        for SourceTest { imported, .. } in &self.tests {
+            let disk = imported.disks.first().map(|disk| disk.name.clone());
+            let target = imported.load.target.clone().or(disk);
+            targets.extend(target.filter(|target| !targets.contains(target)));
+        }
         let activity = Activity::Import(ImportActivity { format, file: file.to_owned() });
         let header = RunHeader {
             command: ["fathom", "history", "import", file].map(str::to_owned).to_vec(),
             activity,
-            target: target.unwrap_or_default(),
+            target: targets.join(","),
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_ms: self.started_unix_ms,
             notes: self.notes,

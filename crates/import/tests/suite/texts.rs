@@ -293,6 +293,12 @@ fn each_output_of_a_page_is_a_test_in_its_place() {
     assert_eq!(found[..4], named(&expected));
     assert_eq!(found[4..], named(&[("ioping (2)", 3320), ("test (3)", 1000)]));
     assert_eq!(record.header.activity.kind().name(), "import");
+    // Outputs of two devices are not those of the first.
+    let on = |disk: &str, output: &String| {
+        format!("{output}\nDisk stats (read/write):\n  {disk}: ios=1/0, util=9.00%\n")
+    };
+    let (_, record) = tests_of(&[on("vda", &three[0]), on("sdb", &three[1]), on("vda", &three[2])].concat());
+    assert_eq!(record.header.target, "vda,sdb");
 }
 
 #[test]
