@@ -209,7 +209,7 @@ fn truth_of_volumes_drawn_at_random() {
     let seeds = std::env::var("SEEDS").ok();
     let seeds: Vec<u64> = match &seeds {
         Some(seeds) => seeds.split(',').map(|seed| seed.parse().unwrap()).collect(),
-        None => (0..count(4, 40, 200)).collect(),
+        None => (0..count(4, 24, 200)).collect(),
     };
     hold(&seeds, identified);
 }
@@ -219,14 +219,14 @@ fn truth_of_devices_that_take_seconds_for_a_rate() {
     let seeds = std::env::var("DEVICES").ok();
     let seeds: Vec<u64> = match &seeds {
         Some(seeds) => seeds.split(',').map(|seed| seed.parse().unwrap()).collect(),
-        None => (0..count(8, 30, 100)).collect(),
+        None => (0..count(8, 18, 100)).collect(),
     };
     hold(&seeds, identified_slowly);
 }
 
 #[test]
 fn bounds_from_a_budget_that_ended_early_hold() {
-    let seeds: Vec<u64> = (0..count(6, 60, 300)).collect();
+    let seeds: Vec<u64> = (0..count(6, 40, 300)).collect();
     let verdicts: Vec<Judged> = on_two_threads(&seeds, identified_in_haste)
         .into_iter()
         .flat_map(|(_, (_, verdicts))| verdicts)

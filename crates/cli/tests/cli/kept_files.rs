@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use fathom_tests::{LoopDevice, need};
+
 use crate::{run, scratch};
 
 /// Arguments with which a command gets to where it writes, without those that name it. Paths are of [`inputs`].
@@ -101,6 +103,28 @@ fn no_option_of_any_command_replaces_the_history_or_an_input() {
     let dir = scratch();
     let dir = dir.path();
     inputs(dir);
+    // The history, and what the command reads.
+    let is_kept = |name: &str, base: &[&str]| name == "h.db" || base.iter().any(|word| word.ends_with(name));
+    let (tried, refused) = try_all(dir, is_kept);
+    assert!(tried > 60 && refused > 20, "{refused} of {tried} refused");
+}
+
+/// A file that a loop device uses loses nothing, whether or not anybody uses the device.
+#[test]
+fn no_option_of_any_command_replaces_the_file_of_a_loop_device() {
+    need!(root, tool "losetup");
+    let dir = scratch();
+    let dir = dir.path();
+    inputs(dir);
+    let device = LoopDevice::over(&dir.join("load.iolog"));
+    let (tried, refused) = try_all(dir, |name, _| name == "load.iolog");
+    drop(device);
+    assert!(tried > 30 && refused > 15, "{refused} of {tried} refused");
+}
+
+/// Tries to write to each of the files that `is_kept` names, for a command with these arguments, by every option that names a
+/// file, through a link. Returns how often that was tried, and refused.
+fn try_all(dir: &Path, is_kept: impl Fn(&str, &[&str]) -> bool) -> (usize, usize) {
     let contents = || INPUTS.map(|name| fs::read(dir.join(name)).unwrap());
     let before = contents();
     let mut all = Vec::new();
@@ -117,13 +141,7 @@ fn no_option_of_any_command_replaces_the_history_or_an_input() {
         let keeps = if *has_history { &["--history=h.db"][..] } else { &[] };
         for (option, placeholder) in options {
             let ending = if placeholder.contains("svg") { "svg" } else { "html" };
-            // The history, and what the command reads.
-            let reads = |input: &&str| base.iter().any(|word| word.ends_with(*input));
-            let kept = ["h.db"]
-                .iter()
-                .chain(&INPUTS)
-                .enumerate()
-                .filter(|(number, name)| *number == 0 || reads(name));
+            let kept = ["h.db"].iter().chain(&INPUTS).enumerate().filter(|(_, name)| is_kept(name, base));
             for (number, _) in kept {
                 let link = format!("link-{number}.{ending}");
                 let value = if placeholder == "STREAM" { format!("ndjson={link}") } else { link };
@@ -131,15 +149,16 @@ fn no_option_of_any_command_replaces_the_history_or_an_input() {
                 let ended = run(dir, &[&words[..], base, keeps, &[option.as_str()]].concat());
                 tried += 1;
                 refused += usize::from(
-                    ended.stderr.contains("belongs to the history")
-                        || ended.stderr.contains("that this command reads"),
+                    ["belongs to the history", "that this command reads", "it holds the data of /dev/loop"]
+                        .iter()
+                        .any(|why| ended.stderr.contains(why)),
                 );
                 assert_eq!(contents(), before, "{command} {option}: {ended:?}");
             }
         }
         run(dir, &["history", "show", "1", "--history=h.db"]).succeeded();
     }
-    assert!(tried > 60 && refused > 20, "{refused} of {tried} refused");
+    (tried, refused)
 }
 
 #[test]

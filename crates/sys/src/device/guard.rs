@@ -156,6 +156,12 @@ impl Survey<'_> {
         Ok(found)
     }
 
+    /// The loop device whose data lies in `file`, in use or not.
+    pub fn loop_device_over(&self, file: &TargetHandle) -> Option<PathBuf> {
+        let is_here = |one: &&Loop| one.backing == Backing::File(file.identity());
+        self.loops.iter().find(is_here).map(|one| node_of(&one.name))
+    }
+
     /// Open files and locks of other processes on the target and on all objects that share its data.
     fn owners_of(&self, target: &TargetHandle, found: &mut Vec<Obstacle>) {
         let shared = self.shared_with(target);

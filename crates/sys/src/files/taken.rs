@@ -132,6 +132,9 @@ pub(super) fn use_of(file: &OwnedFd) -> io::Result<Option<String>> {
     let handle = TargetHandle::of(file, Path::new("it"))?;
     let root = SysRoot::real();
     let Ok(survey) = Survey::of(&root, &[]) else { return Ok(None) };
+    if let Some(device) = survey.loop_device_over(&handle) {
+        return Ok(Some(format!("it holds the data of {}", device.display())));
+    }
     let obstacles = survey.obstacles(&handle).unwrap_or_default();
     let is_use = |obstacle: &&Obstacle| {
         obstacle.class() == ObstacleClass::InUse && !matches!(obstacle, Obstacle::Locked { .. })
