@@ -219,7 +219,7 @@ fn truth_of_devices_that_take_seconds_for_a_rate() {
     let seeds = std::env::var("DEVICES").ok();
     let seeds: Vec<u64> = match &seeds {
         Some(seeds) => seeds.split(',').map(|seed| seed.parse().unwrap()).collect(),
-        None => (0..count(8, 18, 100)).collect(),
+        None => (0..count(8, 30, 100)).collect(),
     };
     hold(&seeds, identified_slowly);
 }
