@@ -132,14 +132,12 @@ pub(super) fn use_of(file: &OwnedFd) -> io::Result<Option<String>> {
     let handle = TargetHandle::of(file, Path::new("it"))?;
     let root = SysRoot::real();
     let Ok(survey) = Survey::of(&root, &[]) else { return Ok(None) };
-    if let Some(device) = survey.loop_device_over(&handle) {
-        return Ok(Some(format!("it holds the data of {}", device.display())));
-    }
     let obstacles = survey.obstacles(&handle).unwrap_or_default();
     let is_use = |obstacle: &&Obstacle| {
         obstacle.class() == ObstacleClass::InUse && !matches!(obstacle, Obstacle::Locked { .. })
     };
-    Ok(obstacles.iter().find(is_use).map(ToString::to_string))
+    let of_loop = || Some(format!("it holds the data of {}", survey.loop_device_over(&handle)?.display()));
+    Ok(obstacles.iter().find(is_use).map(ToString::to_string).or_else(of_loop))
 }
 
 /// What the first bytes say.
