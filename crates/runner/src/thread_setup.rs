@@ -2,12 +2,12 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use fathom_engine::OpenFile;
 use fathom_model::plan::{HostPlan, MemoryMode, ThreadPlan, WriteHint};
 use fathom_sys::affinity::pin_current_thread;
-use fathom_sys::child::run_until;
+use fathom_sys::child::{self, run_until};
 use fathom_sys::control_group::IoHierarchy;
 use fathom_sys::device::SysRoot;
 use fathom_sys::files::create_output;
@@ -144,7 +144,7 @@ fn run_command(job: &str, when: &str, command: &str, stop: &StopHandle) -> Resul
     let hint = "check that the current directory can be written to";
     let opened = create_output(&path).and_then(|file| Ok((file.try_clone()?, file)));
     let (out, err) = opened.map_err(|error| failure(&format!("create {}", path.display()), &error, hint))?;
-    let mut shell = Command::new("/bin/sh");
+    let mut shell = child::command("/bin/sh");
     shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(out).stderr(err);
     run_until(&mut shell, || stop.is_requested())
         .map_err(|error| failure(&format!("run the command of exec_{when}"), &error, "check /bin/sh"))?;

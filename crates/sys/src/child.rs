@@ -1,5 +1,6 @@
-//! Commands that a run waits for, and that end with it.
+//! Other programs: each takes the signals that end it, and those that a run waits for end with it.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::clock::monotonic_ns;
+use crate::signals;
 
 /// How often a command is looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -15,6 +17,15 @@ const LOOK: Duration = Duration::from_millis(10);
 const GRACE: Duration = Duration::from_millis(700);
 /// From SIGTERM to SIGKILL, and from there to giving up: a process in the kernel cannot be ended.
 const STEP: Duration = Duration::from_millis(300);
+
+/// A command that takes all signals. The threads of this program leave those that end it to one of them, and a program that is
+/// started inherits that: it would be deaf to whoever ends it.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    // SAFETY: what runs between fork and exec calls only sigemptyset and sigprocmask, which are async-signal-safe.
+    unsafe { command.pre_exec(signals::take_all) };
+    command
+}
 
 /// Runs `command` to its end, in a process group of its own: once `is_over`, it has 0.7 s left, and then all that it has started is
 /// ended with it. `None` where it was.
@@ -63,10 +74,12 @@ pub fn ended_within(child: &mut Child, limit: Duration) -> io::Result<Option<Exi
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Seek};
+
     use super::*;
 
     fn shell(script: &str) -> Command {
-        let mut shell = Command::new("sh");
+        let mut shell = command("sh");
         shell.args(["-c", script]);
         shell
     }
@@ -77,6 +90,20 @@ mod tests {
         assert!(run_until(&mut Command::new("/nonexistent"), || false).is_err());
         // What is done soon is not ended.
         assert_eq!(run_until(&mut shell("sleep 0.1; exit 4"), || true).unwrap().unwrap().code(), Some(4));
+    }
+
+    #[test]
+    fn a_command_takes_the_signals_that_this_thread_does_not() {
+        let mut file = tempfile::tempfile().unwrap();
+        signals::block(&[libc::SIGTERM, libc::SIGHUP]).unwrap();
+        let mut cat = command("cat");
+        run_until(cat.arg("/proc/self/status").stdout(file.try_clone().unwrap()), || false).unwrap().unwrap();
+        signals::unblock(&[libc::SIGTERM, libc::SIGHUP]).unwrap();
+        let mut status = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut status).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        assert_eq!(u64::from_str_radix(mask.trim(), 16).unwrap(), 0);
     }
 
     #[test]

@@ -22,6 +22,17 @@ pub fn unblock(signals: &[i32]) -> io::Result<()> {
     change(libc::SIG_UNBLOCK, signals)
 }
 
+/// From now on this thread takes every signal. Async-signal-safe.
+pub(crate) fn take_all() -> io::Result<()> {
+    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is a local and large enough; it is initialised before it is read, and the old mask is not asked for.
+    let failed = unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Whether the process ignores `signal`, as one started by `nohup` ignores SIGHUP.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
 //! What the checks of a run on many hosts rest on: this host, its launchers, and what the other hosts say over ssh.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,6 +9,7 @@ use fathom_analysis::doctor::LockedMemory;
 use fathom_analysis::fleet_check::{FleetCheckFacts, FleetHostFacts, HostFailure, LauncherFacts};
 use fathom_model::text::shell_quoted;
 use fathom_record::ClockState;
+use fathom_sys::child;
 use fathom_sys::clock::{monotonic_ns, unix_us, wall_clock_state};
 use fathom_sys::library::find_library;
 use fathom_sys::open_files::open_files_limit;
@@ -163,7 +163,7 @@ fn ask_all(
 
 /// What `host` says over ssh.
 fn ask(host: &str, program: &str, limit: Duration) -> Result<FleetHostFacts, HostFailure> {
-    let mut command = Command::new("ssh");
+    let mut command = child::command("ssh");
     command.args(["-o", "BatchMode=yes", "-o"]);
     command.arg(format!("ConnectTimeout={}", limit.as_secs().max(1)));
     command.args(["--", host]);

@@ -1,8 +1,8 @@
 //! The launchers of parallel jobs on this machine: which they are, and which one starts a job.
 
-use std::process::Command;
 use std::time::Duration;
 
+use fathom_sys::child;
 use serde::Serialize;
 
 use super::process::{ProgramFailure, output_of};
@@ -70,7 +70,7 @@ impl Launcher {
     /// There is a program of this name that does not say which launcher it is.
     pub fn find(program: &str) -> Result<Option<Launcher>, LauncherError> {
         let error = |message: String| LauncherError { message, hint: INSTALL.to_owned() };
-        let output = match output_of(Command::new(program).arg("--version"), PATIENCE) {
+        let output = match output_of(child::command(program).arg("--version"), PATIENCE) {
             Ok(output) => output,
             Err(ProgramFailure::Absent) => return Ok(None),
             Err(ProgramFailure::NotStarted(cause)) => {
@@ -153,7 +153,7 @@ fn identified(text: &str) -> Option<(LauncherFamily, String)> {
 
 /// The plugins that `srun --mpi=list` names.
 fn plugins(program: &str) -> Vec<String> {
-    match output_of(Command::new(program).arg("--mpi=list"), PATIENCE) {
+    match output_of(child::command(program).arg("--mpi=list"), PATIENCE) {
         Ok(output) => listed_plugins(&format!("{}\n{}", output.stdout, output.stderr)),
         Err(_) => Vec::new(),
     }

@@ -11,6 +11,7 @@ use std::process::Command;
 use clap::Args;
 use fathom_model::text::shell_quoted;
 use fathom_report::TextWriter;
+use fathom_sys::child;
 
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
@@ -137,7 +138,7 @@ pub fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
 
 /// This program with the arguments of a step; whatever the user keeps runs in, this one is not kept.
 fn command_of(step: &DemoStep) -> Command {
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = child::command("/proc/self/exe");
     command.arg0("fathom").args(step.arguments.iter().map(OsString::from)).env_remove(store::VARIABLE);
     command
 }

@@ -3,11 +3,11 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use fathom_model::Nanos;
 use fathom_options::CommandOptions;
-use fathom_sys::child::run_until;
+use fathom_sys::child::{self, run_until};
 use fathom_sys::files::check_output;
 use fathom_sys::io::describe;
 
@@ -75,7 +75,7 @@ impl Requests {
         let Some(command) = self.trigger.as_ref().and_then(|trigger| trigger.command.as_ref()) else {
             return;
         };
-        let mut shell = Command::new("sh");
+        let mut shell = child::command("sh");
         if let Err(error) = run_until(shell.args(["-c", command]).stdin(Stdio::null()), is_over) {
             output::warn(&format!("fio: cannot run the trigger {command}: {}", output::plain(&error)));
         }

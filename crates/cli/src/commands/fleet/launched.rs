@@ -5,13 +5,14 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use fathom_assess::launcher::LauncherFamily;
+use fathom_sys::child;
 use fathom_sys::clock::monotonic_ns;
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
@@ -63,7 +64,7 @@ pub fn launch(
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let mut command = Command::new(program);
+    let mut command = child::command(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
     let passing = child.stdout.take().map(|pipe| passed_on(pipe, shown));
