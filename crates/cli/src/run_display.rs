@@ -49,7 +49,7 @@ impl RunDisplay {
         let left = self.left.show(left);
         self.left_shown.set(Some(left));
         let spent = self.spent_ns();
-        self.bar.set_length(((spent + left.0) / 1_000_000).max(1));
+        self.bar.set_length((spent.saturating_add(left.0) / 1_000_000).max(1));
         self.bar.set_position(spent / 1_000_000);
         duration(left)
     }
@@ -86,5 +86,16 @@ impl RunDisplay {
             self.bar.set_message(stall_note::describe(snapshot));
         }
         is_stalled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_an_end_in_sight_is_shown() {
+        let mut display = RunDisplay::new(UnitSystem::default());
+        assert!(!display.time_left(Nanos(u64::MAX)).is_empty());
     }
 }
