@@ -10,7 +10,7 @@ use super::figure::Figure;
 use super::pairs::Pair;
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS};
-use crate::compare::figure::ratio_text;
+use crate::compare::figure::{ratio_interval_text, ratio_text};
 use crate::compare::ratio::IntervalBasis;
 use crate::criterion::{Metric, MetricKind, Statistic};
 use crate::say::{count, mebibytes};
@@ -196,7 +196,7 @@ fn from(figure: Figure, run: &RunTest, value: f64) -> String {
     }
 }
 
-/// `1.94 (95 % CI 1.92 to 1.96, 3 and 3 runs), better`.
+/// `1.94 (95 % CI 1.92-1.96, 3 and 3 runs), better`.
 fn ratio(pair: &Pair) -> Option<String> {
     let basis = match pair.interval {
         Some(IntervalBasis::WithinRun) => ", from the seconds within one run of each",
@@ -205,7 +205,7 @@ fn ratio(pair: &Pair) -> Option<String> {
     let interval = pair
         .low
         .zip(pair.high)
-        .map(|(low, high)| format!("95 % CI {} to {}{basis}, ", ratio_text(low), ratio_text(high)));
+        .map(|(low, high)| format!("95 % CI {}{basis}, ", ratio_interval_text(low, high)));
     let verdict = pair.verdict.map(|verdict| format!(", {}", verdict.name())).unwrap_or_default();
     Some(format!(
         "{} to {} ({}{} and {} runs){verdict}",

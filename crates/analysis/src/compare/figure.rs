@@ -337,3 +337,24 @@ pub fn ratio_text(ratio: f64) -> String {
         _ => count(ratio),
     }
 }
+
+/// The interval of a ratio: `1.92-1.98`. One of a few runs that differ much has bounds that nobody can use.
+pub fn ratio_interval_text(low: f64, high: f64) -> String {
+    const MAX_FOLD: f64 = 1000.0;
+    match high > low * MAX_FOLD {
+        true => "over 1,000-fold".to_owned(),
+        false => format!("{}-{}", ratio_text(low), ratio_text(high)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_that_says_nothing_has_no_bounds() {
+        assert_eq!(ratio_interval_text(0.693, 1.187), "0.69-1.19");
+        assert_eq!(ratio_interval_text(0.5, 500.0), "0.50-500");
+        assert_eq!(ratio_interval_text(0.0, f64::MAX), "over 1,000-fold");
+    }
+}

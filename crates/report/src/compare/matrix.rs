@@ -2,7 +2,7 @@
 
 use fathom_analysis::compare::VolumeComparison;
 use fathom_analysis::compare::cell::{CellState, FigureCell};
-use fathom_analysis::compare::figure::{Figure, ratio_text};
+use fathom_analysis::compare::figure::{Figure, ratio_interval_text, ratio_text};
 use fathom_analysis::compare::matrix::{MatrixFigure, MatrixTest};
 use fathom_analysis::compare::pairs::Pair;
 use fathom_analysis::compare::ratio::{IntervalBasis, RatioVerdict};
@@ -159,8 +159,7 @@ fn pair_of<'a>(
 
 /// `1.92-1.98`, with a mark where it is from within one run each.
 fn interval(pair: &Pair) -> String {
-    let range =
-        pair.low.zip(pair.high).map(|(low, high)| format!("{}-{}", ratio_text(low), ratio_text(high)));
+    let range = pair.low.zip(pair.high).map(|(low, high)| ratio_interval_text(low, high));
     let mark = if pair.interval == Some(IntervalBasis::WithinRun) { " w" } else { "" };
     range.map(|range| range + mark).unwrap_or_default()
 }
