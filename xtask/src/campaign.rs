@@ -58,7 +58,7 @@ const CAMPAIGNS: &[Campaign] = &[
     },
     Campaign {
         name: "fleet-scale",
-        doc: "gather 200 ranks under mpiexec, and merge generated records, beside the limits of both [--records 10000]",
+        doc: "gather 200 ranks under mpiexec, and merge 10,000 records, beside the limits of both [--records 10000]",
         run: fleet_scale::campaign,
     },
     Campaign {

@@ -1,16 +1,18 @@
-//! `cargo xtask campaign fleet-scale`: 200 ranks under `mpiexec`, whose records rank 0 gathers, and `fathom fleet simulate` with 10,000
-//! records; prints what both take beside the limits.
+//! `cargo xtask campaign fleet-scale`: 200 ranks under `mpiexec`, whose records rank 0 gathers, and `fathom merge` of 10,000 records;
+//! prints what both take beside the limits.
 //!
 //! Times are printed and not judged: they are those of the machine, and of an idle one only where it is. Results are judged.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use fathom_tests::{Cluster, Launcher, Program, fathom, fathom_path, loading, scratch};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::versus::resident::{Count, peak_mib};
 
 /// Ranks, on so many hosts.
 const RANKS: usize = 200;
@@ -20,36 +22,53 @@ const IOPS: u64 = 50;
 const RUNTIME_S: u64 = 5;
 /// Longest time to gather and to report, and the most memory.
 const LIMIT_S: f64 = 10.0;
-const MEMORY_LIMIT: u64 = 1 << 30;
+const MEMORY_LIMIT_MIB: f64 = 1024.0;
 /// Longest wait for a job that is not meant to hang.
 const PATIENCE: Duration = Duration::from_secs(300);
-const MIB: u64 = 1 << 20;
 
 /// Runs the campaign.
 pub fn campaign(_root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let records = match arguments {
-        [] => "10000",
-        ["--records", count] => count,
+        [] => 10_000,
+        ["--records", count] => count.parse().context("--records is a whole number")?,
         _ => bail!("the only argument is --records COUNT"),
     };
     let _loading = loading();
-    simulate(records)?;
+    merge(records)?;
     gather()
 }
 
-/// Merges and reports generated records.
-fn simulate(records: &str) -> anyhow::Result<()> {
+/// Merges and reports copies of the record of a simulated minute, each with a rank and a host of its own.
+fn merge(records: u64) -> anyhow::Result<()> {
     let home = scratch();
-    let text = finished(fathom(home.path()).args(["fleet", "simulate", "--json", "--ranks", records]))?;
-    let result: Value = serde_json::from_str(&text).context("fleet simulate prints no document")?;
-    let number = |name: &str| result[name].as_u64().with_context(|| format!("no {name} in {result}"));
-    let took_ns = number("merge_ns")? + number("assess_ns")? + number("report_ns")?;
-    println!("{records} generated records of {} MiB", number("records_bytes")? / MIB);
-    println!("  merged and reported in {}", beside_limit(took_ns as f64 / 1e9));
-    let memory = number("peak_memory_bytes")?;
-    println!("  with {} MiB of memory (limit {} MiB)", memory / MIB, MEMORY_LIMIT / MIB);
-    ensure!(number("ios")? == number("merged_ios")?, "I/Os are lost: {result}");
-    ensure!(memory <= MEMORY_LIMIT, "merging takes too much memory");
+    let path = |name: &str| home.path().join(name);
+    let job =
+        ["fio", "--keep", "--name=randread", "--filename=sim\\:custom?iops=3000&latency=300us&size=10GiB"];
+    let load =
+        ["--rw=randread", "--bs=4k", "--iodepth=8", "--ioengine=io_uring", "--time_based=1", "--runtime=60"];
+    finished(fathom(home.path()).args(job).args(load))?;
+    let text = finished(fathom(home.path()).args(["history", "export", "last"]))?;
+    let mut record: Value = serde_json::from_str(&text).context("the history exports no record")?;
+    let ios = record["tests"][0]["jobs"][0]["measured"]["read"]["ios"].as_u64().context("no I/Os")?;
+    fs::create_dir(path("records"))?;
+    for rank in 0..records {
+        let header = &mut record["header"];
+        header["labels"] = json!({ "rank": rank.to_string(), "ranks": records.to_string() });
+        header["hosts"] = json!([{ "hostname": format!("h{rank:05}") }]);
+        fs::write(path("records").join(format!("rank-{rank:05}.json")), record.to_string())?;
+    }
+    let mut command = fathom(home.path());
+    command.args(["merge", "--no-history", "--json", "--report"]).args([path("page.html"), path("records")]);
+    let begun = crate::gate::now();
+    let child = command.stdout(File::create(path("merged.json"))?).spawn()?;
+    let mib = peak_mib(child, Count::Process)?;
+    println!("{records} records of {} KiB each", text.len() / 1024);
+    println!("  merged and reported in {}", beside_limit(begun.elapsed().as_secs_f64()));
+    println!("  with {mib:.0} MiB of memory (limit {MEMORY_LIMIT_MIB:.0} MiB)");
+    let merged: Value = serde_json::from_str(&fs::read_to_string(path("merged.json"))?)?;
+    let total = &merged["jobs"][0]["read"]["total_ios"];
+    ensure!(*total == records * ios, "the records have {} I/Os, and the merged one {total}", records * ios);
+    ensure!(mib <= MEMORY_LIMIT_MIB, "merging takes too much memory");
     Ok(())
 }
 

@@ -23,7 +23,6 @@ mod expectations;
 mod findings;
 pub mod fleet;
 mod flush;
-pub mod generated_fleet;
 mod header;
 pub mod identify;
 mod inspection;

@@ -1,19 +1,76 @@
 //! Scaling curves over generated fleets whose limits are known.
 
 use fathom_analysis::scaling::{ScalingOutcome, ScalingRun, ScalingTest, scaling};
-use fathom_assess::generated_fleet::GeneratedFleet;
-use fathom_model::Nanos;
-use fathom_record::{FleetMerger, MergeRules, RunRecord};
+use fathom_model::PerOp;
+use fathom_model::plan::{DepthPlan, IoPlan, Pattern, TimePlan};
+use fathom_record::{
+    Activity, FleetMerger, HostRecord, Interval, IntervalOp, JobRecord, Latency, LaunchRecord, MergeRules,
+    OpOutcome, PhaseOutcome, PlanRecord, RunHeader, RunRecord, TestRecord, TestStatus,
+};
 
 /// What a rank reaches alone.
 const ALONE: f64 = 1000.0;
+const TICK_NS: u64 = 500_000_000;
+const BLOCK_BYTES: u64 = 4096;
+const LATENCY_NS: u64 = 300_000;
+
+/// A number from -1 to 1 that depends on rank and tick and looks random.
+fn noise(rank: u32, tick: u64) -> f64 {
+    let mut state = u64::from(rank) << 32 ^ tick;
+    for _ in 0..3 {
+        state = (state ^ state >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(0x1234_5678_9abc_def1);
+    }
+    (state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+}
+
+/// The record of a rank that reads at random: `iops` with 2 % of noise in every half second, and 1 % between ranks.
+fn record(rank: u32, ranks: u32, seconds: u64, iops: f64) -> RunRecord {
+    let mut read = OpOutcome::default();
+    let own_iops = iops * (1.0 + 0.01 * noise(rank, 0));
+    let series = (0..2 * seconds).map(|tick| {
+        let ios = (own_iops * (1.0 + 0.02 * noise(rank, tick + 1)) / 2.0) as u64;
+        let (bytes, clat_sum_ns) = (ios * BLOCK_BYTES, ios * LATENCY_NS);
+        read.lat.merge(&Latency::repeated(ios, LATENCY_NS));
+        read.ios += ios;
+        read.bytes += bytes;
+        let op = IntervalOp { ios, bytes, clat_sum_ns, ..IntervalOp::default() };
+        let (start_ns, end_ns) = (tick * TICK_NS, (tick + 1) * TICK_NS);
+        Interval { tick: tick as u32, start_ns, end_ns, read: op, ..Interval::default() }
+    });
+    let series = series.collect();
+    read.clat = read.lat.clone();
+    let job = JobRecord {
+        name: "randread".to_owned(),
+        plan: PlanRecord {
+            io: IoPlan {
+                pattern: Pattern::named("randread").unwrap(),
+                block_size: PerOp::splat(BLOCK_BYTES.into()),
+                ..IoPlan::default()
+            },
+            depth: DepthPlan::new(8),
+            time: TimePlan { time_based: true, ..TimePlan::default() },
+            ..PlanRecord::default()
+        },
+        measured: PhaseOutcome { end_ns: 2 * seconds * TICK_NS, read, series, ..PhaseOutcome::default() },
+        ..JobRecord::default()
+    };
+    let (launcher, hostname) = ("generated".to_owned(), format!("h{rank}"));
+    let header = RunHeader {
+        activity: Activity::Fio,
+        hosts: vec![HostRecord { boot_id: hostname.clone(), hostname, ..HostRecord::default() }],
+        launch: Some(LaunchRecord { launcher, rank, ranks: Some(ranks), ..LaunchRecord::default() }),
+        ..RunHeader::default()
+    };
+    let status = TestStatus::Complete;
+    let test = TestRecord { id: "fio".to_owned(), status, jobs: vec![job], ..TestRecord::default() };
+    RunRecord { status, header, tests: vec![test], ..RunRecord::default() }
+}
 
 /// The merged record of so many ranks, of which each reaches `iops`.
 fn merged(ranks: u32, seconds: u64, iops: f64) -> RunRecord {
-    let fleet = GeneratedFleet { ranks, runtime: Nanos::from_secs(seconds) };
     let mut merger = FleetMerger::new(MergeRules::default());
     for rank in 0..ranks {
-        merger.add(&format!("rank-{rank}.json"), fleet.record_at(rank, iops)).unwrap();
+        merger.add(&format!("rank-{rank}.json"), record(rank, ranks, seconds, iops)).unwrap();
     }
     let mut record = merger.finish().unwrap();
     record.findings = fathom_analysis::findings(&record);

@@ -6,7 +6,6 @@ mod launched;
 mod ranks;
 mod run;
 mod scaling;
-mod simulate;
 mod template;
 
 use std::ffi::OsString;
@@ -30,7 +29,6 @@ Examples:
   fathom fleet run --hosts=h[1-64] --fleet-scale bench --only rand-read /mnt/shared
   fathom fleet scaling results/                    where more ranks stop helping
   fathom fleet template sbatch > fleet.sbatch      a script for Slurm, to change and submit
-  fathom fleet simulate --ranks 10000              time and memory of merging so many records
 
 `fathom merge` makes one report from the records of many hosts.";
 
@@ -44,9 +42,6 @@ enum Action {
     Scaling(scaling::ScalingArguments),
     /// Print a batch script, manifest or play to start ranks with
     Template(template::TemplateArguments),
-    /// Merge and report generated records of many ranks; show time and memory
-    #[command(after_help = simulate::EXAMPLES)]
-    Simulate(simulate::SimulateFleetArguments),
 }
 
 /// Does what was asked.
@@ -59,6 +54,5 @@ pub fn run(arguments: FleetArguments, command: &[OsString]) -> Result<Exit, Comp
         Action::Check(arguments) => check::run(&arguments),
         Action::Scaling(arguments) => scaling::run(&arguments, command),
         Action::Template(arguments) => template::run(&arguments),
-        Action::Simulate(arguments) => simulate::run(&arguments),
     }
 }

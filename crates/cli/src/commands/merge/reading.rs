@@ -113,18 +113,6 @@ pub fn read_files(
     in_order(files, threads, |file| of_file(file), &mut take)
 }
 
-/// Reads the records of texts, of which each is one file, in their order.
-///
-/// # Errors
-/// Those of `take`.
-pub fn read_texts(
-    texts: &[(String, String)],
-    mut take: impl FnMut(ReadRecord) -> Result<(), Complaint>,
-) -> Result<(), Complaint> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
-    in_order(texts, threads, |(name, text)| records(name, text), &mut take)
-}
-
 /// Applies `read` on several threads and `take` to the results in order.
 fn in_order<T: Sync>(
     inputs: &[T],
@@ -202,14 +190,14 @@ mod tests {
 
     #[test]
     fn records_come_in_the_order_of_their_files() {
-        let text = |number: usize| (format!("{number}"), "{\"schema\":\"fathom.record/2\"}".to_owned());
-        let texts: Vec<(String, String)> = (0..57).map(text).collect();
+        let files: Vec<String> = (0..57).map(|number: usize| number.to_string()).collect();
+        let read = |name: &String| records(name, "{\"schema\":\"fathom.record/2\"}");
         let mut names = Vec::new();
-        read_texts(&texts, |read| {
+        in_order(&files, 3, read, &mut |read| {
             names.push(read.source);
             Ok(())
         })
         .unwrap();
-        assert_eq!(names, (0..57).map(|number| number.to_string()).collect::<Vec<_>>());
+        assert_eq!(names, files);
     }
 }
