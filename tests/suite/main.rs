@@ -34,7 +34,6 @@ mod launchers;
 mod live_view;
 mod monitor;
 mod monitor_mounts;
-mod notebooks;
 mod open_loop;
 mod ours;
 mod ping;

@@ -34,10 +34,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     std::thread::scope(|scope| {
         let installed = scope.spawn(|| {
             let packages = packages::install_missing()?;
-            Ok::<_, anyhow::Error>(format!(
-                "{packages}; Python readers of exports: {}",
-                readers::install(root)?
-            ))
+            Ok::<_, anyhow::Error>(format!("{packages}; Python packages: {}", readers::install(root)?))
         });
         gate.check_source(root)?;
         let programs = gate.step("release build of programs and tests", || {

@@ -1,4 +1,4 @@
-//! The Python packages that read exports and notebooks, and drive `fio`, in the device tests: Debian has none.
+//! The Python packages that drive `fio` in the device tests: Debian has none.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,14 +8,7 @@ use anyhow::Context as _;
 use crate::process::output;
 
 /// Packages with their versions.
-const PACKAGES: &[&str] = &[
-    "duckdb==2.0.0",
-    "pandas==3.1.1",
-    "pyarrow==26.0.1",
-    "fio-plot==1.1.21",
-    "nbformat==5.10.4",
-    "six==1.17.0",
-];
+const PACKAGES: &[&str] = &["fio-plot==1.1.21", "six==1.17.0"];
 
 /// Where the tests look for them.
 fn directory(root: &Path) -> PathBuf {

@@ -2,7 +2,6 @@
 
 mod hlog;
 mod openmetrics;
-mod parquet;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +10,6 @@ use fathom_record::{HistoryRow, RunRecord, TestSummary};
 
 pub use hlog::render as hlog;
 pub use openmetrics::render as openmetrics;
-pub use parquet::render as parquet;
 
 use crate::view::{Cell, Column, Row, Table, View};
 

@@ -6,7 +6,6 @@ pub mod chart;
 pub mod csv;
 pub mod jsonl;
 pub mod markdown;
-pub mod notebook;
 pub mod picture;
 pub mod png;
 pub mod svg;

@@ -1,4 +1,4 @@
-//! `fathom report`: past runs as a page with charts, or as a notebook, Markdown, CSV, JSON, or a chart of its own.
+//! `fathom report`: past runs as a page with charts, or as Markdown, CSV, JSON, or a chart of its own.
 
 mod format;
 
@@ -14,7 +14,7 @@ use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::compare::{self as compare_report, ChartKind, Layout};
 use fathom_report::formats::chart::Chart;
 use fathom_report::formats::picture::PictureFormat;
-use fathom_report::formats::{Format, notebook};
+use fathom_report::formats::Format;
 use fathom_report::page::{self, RunChart};
 use fathom_report::view::{Block, Section, View};
 use fathom_report::{Style, html};
@@ -40,7 +40,7 @@ pub struct ReportArguments {
     /// [default: standard output of a pipe, else fathom-report.html]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Format: html, notebook, text, markdown, csv, jsonl or json; of a chart svg or png [default: as the file ends, else html
+    /// Format: html, text, markdown, csv, jsonl or json; of a chart svg or png [default: as the file ends, else html
     /// or svg]
     #[arg(long, value_name = "FORMAT")]
     format: Option<ReportFormat>,
@@ -63,7 +63,6 @@ Examples:
   fathom report 12 17 -o before.html     both, compared first
   fathom report last -o issue.md         Markdown, to paste into an issue or a chat
   fathom report 17 --chart latency -o latency.png
-  fathom report 17 -o volume.ipynb       a Jupyter notebook with the charts and all values
   fathom report result.json -o fio.html  the JSON that fio wrote
   fathom report 'sim:aws-gp3?size=100GiB' 'sim:aws-io2-block-express?iops=3000' -o types.html
 
@@ -86,7 +85,6 @@ impl ReportArguments {
             None => Destination::File(PathBuf::from(match (self.format, self.is_chart()) {
                 (Some(ReportFormat::Chart(PictureFormat::Png)), _) => "fathom-chart.png",
                 (_, true) => "fathom-chart.svg",
-                (Some(ReportFormat::Notebook), _) => "fathom-report.ipynb",
                 _ => "fathom-report.html",
             })),
         }
@@ -108,8 +106,7 @@ impl ReportArguments {
             && path.extension().is_some()
         {
             let message = format!("the ending of {} is no format", path.display());
-            let hint =
-                "end it in .html, .ipynb, .md, .csv, .json, .jsonl, .txt, .svg or .png, or use --format";
+            let hint = "end it in .html, .md, .csv, .json, .jsonl, .txt, .svg or .png, or use --format";
             return Err(Complaint::usage(message, Some(hint.to_owned())));
         }
         match (format.unwrap_or(usual), &self.chart) {
@@ -151,7 +148,6 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
     let report = Report::new(&sources)?;
     let text = match (format, &arguments.chart) {
         (ReportFormat::Html, _) => html::render(&report.page(), &style).into_bytes(),
-        (ReportFormat::Notebook, _) => notebook::render(&report.page(), &style).into_bytes(),
         (ReportFormat::Chart(format), Some(kind)) => picture(&report.chart(kind, &style)?, format)?,
         (ReportFormat::Chart(_), None) => Vec::new(),
         (ReportFormat::Other(format), _) => report.other(format, &style)?,
@@ -188,7 +184,6 @@ pub fn file_of(
     let report = Report::new(sources)?;
     Ok(match ReportFormat::of_file(&Path::new("report").with_extension(ending)) {
         Some(ReportFormat::Html) => Some(html::render(&report.page(), style).into_bytes()),
-        Some(ReportFormat::Notebook) => Some(notebook::render(&report.page(), style).into_bytes()),
         Some(ReportFormat::Other(format)) => Some(report.other(format, style)?),
         Some(ReportFormat::Chart(_)) | None => None,
     })

@@ -208,28 +208,6 @@ fn a_chart_in_pixels_is_twice_the_one_in_svg() {
 }
 
 #[test]
-fn a_notebook_has_the_report_the_charts_of_the_page_and_all_rows() {
-    let dir = scratch();
-    run(dir.path(), &["bench", "--quick", "--only=lat-read,rand-mixed", "--keep", VOLUME]).succeeded();
-    let text = run(dir.path(), &["report", "--format", "notebook"]).quietly().stdout;
-    run(dir.path(), &["report", "-o", "run.ipynb"]).succeeded();
-    assert_eq!(std::fs::read_to_string(dir.path().join("run.ipynb")).unwrap(), text);
-    let notebook: Value = serde_json::from_str(&text).unwrap();
-    let cells = notebook["cells"].as_array().unwrap();
-    let pictures = cells.iter().filter(|cell| cell.pointer("/outputs/0/data/image~1png").is_some());
-    // Maps of few cells are tables on the page.
-    let page = page(dir.path(), &[]);
-    assert_eq!(pictures.count(), charts(&page).len() + page.matches("<table class=\"map\">").count());
-    let source = |place: usize| cells[place]["source"].as_str().unwrap();
-    assert!(source(0).starts_with("# sim:aws-gp2-2016"), "{}", source(0));
-    let rows = run(dir.path(), &["report", "--format", "jsonl"]).quietly().stdout;
-    for row in rows.lines() {
-        assert!(source(1).contains(&serde_json::to_string(row).unwrap()), "{row}");
-    }
-    assert!(cells.iter().any(|cell| cell["source"].as_str().unwrap().starts_with("## Conditions")));
-}
-
-#[test]
 fn the_page_of_an_imported_test_has_its_percentiles_or_says_why_it_has_no_chart() {
     let dir = scratch();
     let job = ["fio", "--name=t", "--ioengine=null", "--size=64m", "--rw=randread", "--output-format=json"];
@@ -270,8 +248,6 @@ fn names_of_others_are_text_in_every_format() {
         run(dir.path(), &["report", selection, "--chart", "time", "-o", "chart.svg"]).succeeded();
         run(dir.path(), &["report", selection, "--chart", "time", "-o", "chart.png"]).succeeded();
         let svg = std::fs::read_to_string(dir.path().join("chart.svg")).unwrap();
-        let notebook = run(dir.path(), &["report", selection, "--format", "notebook"]).quietly().stdout;
-        assert!(!notebook.contains(['\u{1b}', '\u{202e}']), "{selection}");
         for text in [&page, &svg] {
             assert!(!text.contains("<script>alert") && !text.contains("<img"), "{selection}");
             assert!(!text.contains(['\u{1b}', '\u{202e}']), "{selection}");

@@ -19,7 +19,7 @@ pub fn render(view: &View, out: &mut TextWriter) -> io::Result<()> {
 }
 
 /// One row as an object, in the order of the columns, which a `Map` would not keep.
-pub(super) fn object(columns: &[Column], row: &Row) -> String {
+fn object(columns: &[Column], row: &Row) -> String {
     let named = columns.iter().zip(&row.cells).filter(|(column, _)| !column.id.is_empty());
     let fields = named.filter_map(|(column, cell)| Some((column.id, value(cell)?)));
     let mut text = Vec::new();

@@ -4,7 +4,7 @@ use std::io;
 
 use super::text;
 use crate::view::{Align, Block, Cell, Column, HeatMap, Plot, Section, Table, Tone, View};
-use crate::{Style, TextWriter, text_writer};
+use crate::{Style, TextWriter};
 
 /// Writes all sections.
 ///
@@ -27,21 +27,6 @@ fn render_head(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<(
     writeln!(out, "# {}", escaped(&head.target.join(", ")))?;
     writeln!(out)?;
     writeln!(out, "{}", escaped(&head.host_line(style)))
-}
-
-/// The head alone.
-pub(super) fn head_text(view: &View, style: &Style) -> String {
-    text_of(|out| render_head(view, style, out))
-}
-
-/// A section alone.
-pub(super) fn section_text(section: &Section) -> String {
-    text_of(|out| render_section(section, out))
-}
-
-fn text_of(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> String {
-    let text = text_writer::text(|out| write(&mut out.verbatim())).unwrap_or_default();
-    text.trim_end_matches('\n').to_owned()
 }
 
 fn render_section(section: &Section, out: &mut TextWriter) -> io::Result<()> {
@@ -177,6 +162,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text_writer;
     use crate::view::{KeyFigure, Row, ViewHead};
 
     fn written(view: &View) -> String {

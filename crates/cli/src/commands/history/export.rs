@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use fathom_history::{Error, Filter, History, Location, PATIENCE, RunId};
 use fathom_report::TextWriter;
-use fathom_report::export::{ExportedRun, figure_view, hlog, openmetrics, parquet};
+use fathom_report::export::{ExportedRun, figure_view, hlog, openmetrics};
 use fathom_report::formats::csv;
 use fathom_sys::files::{PathRefusal, replace_output};
 
@@ -38,8 +38,6 @@ enum ExportFormat {
     Jsonl,
     /// A row for each figure of each test
     Csv,
-    /// The same rows as Parquet, for DuckDB, pandas, ...
-    Parquet,
     /// OpenMetrics text for node_exporter's textfile collector; of runs of the same test the newest
     Openmetrics,
     /// HdrHistogram log of the completion latencies, ns
@@ -93,41 +91,25 @@ pub fn run(arguments: &ExportArguments, location: &Location) -> Result<Exit, Com
         }
     }
     store::tell_of_unreadable(&unreadable);
-    let write: TextExport<'_> = match arguments.format {
+    let write: Export<'_> = match arguments.format {
         ExportFormat::Jsonl => {
             Box::new(|out| records.iter().try_for_each(|record| writeln!(out.json(), "{record}")))
         }
         ExportFormat::Csv => Box::new(|out| csv::render(&figure_view(&exported), out)),
         ExportFormat::Openmetrics => Box::new(|out| openmetrics(&exported, &mut out.json())),
         ExportFormat::Hlog => Box::new(|out| hlog(&exported, &mut out.json())),
-        ExportFormat::Parquet => {
-            write_parquet(&exported, arguments.output.as_deref())?;
-            return Ok(ended(&unreadable));
-        }
     };
     match &arguments.output {
         None => output::print(write)?,
         Some(file) => replace_output(file, NEW_FILE_MODE, |out| output::write_to(out, write))
             .map_err(|error| unwritable(file, &error))?,
     }
-    Ok(ended(&unreadable))
+    // The exit code shows that an export is incomplete.
+    Ok(if unreadable.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Writes an export that is text.
-type TextExport<'a> = Box<dyn FnOnce(&mut TextWriter) -> io::Result<()> + 'a>;
-
-/// The exit code shows that an export is incomplete.
-fn ended(unreadable: &[Error]) -> Exit {
-    if unreadable.is_empty() { Exit::Done } else { Exit::Failed }
-}
-
-fn write_parquet(runs: &[ExportedRun], file: Option<&Path>) -> Result<(), Complaint> {
-    let file = file.ok_or_else(|| {
-        let hint = "name a file: -o figures.parquet".to_owned();
-        Complaint::usage("Parquet is not text and needs a file", Some(hint))
-    })?;
-    replace_output(file, NEW_FILE_MODE, |out| parquet(runs, out)).map_err(|error| unwritable(file, &error))
-}
+/// Writes an export.
+type Export<'a> = Box<dyn FnOnce(&mut TextWriter) -> io::Result<()> + 'a>;
 
 fn unwritable(file: &Path, error: &io::Error) -> Complaint {
     let hint = PathRefusal::of(error).map(|refusal| refusal.hint().to_owned());

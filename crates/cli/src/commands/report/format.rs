@@ -12,8 +12,6 @@ use fathom_report::formats::picture::PictureFormat;
 pub enum ReportFormat {
     /// A page with charts.
     Html,
-    /// A Jupyter notebook.
-    Notebook,
     /// One chart.
     Chart(PictureFormat),
     /// As other commands have it.
@@ -23,7 +21,7 @@ pub enum ReportFormat {
 impl ReportFormat {
     /// The names of all, in the order of help.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let ours = ["html", "notebook"].into_iter();
+        let ours = ["html"].into_iter();
         ours.chain(Format::ALL.map(Format::name)).chain(PictureFormat::ALL.map(PictureFormat::name))
     }
 
@@ -35,7 +33,6 @@ impl ReportFormat {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match ending.as_str() {
             "html" | "htm" => ReportFormat::Html,
-            "ipynb" => ReportFormat::Notebook,
             "md" | "markdown" => ReportFormat::Other(Format::Markdown),
             "csv" => ReportFormat::Other(Format::Csv),
             "json" => ReportFormat::Other(Format::Json),
@@ -50,7 +47,6 @@ impl fmt::Display for ReportFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ReportFormat::Html => f.write_str("html"),
-            ReportFormat::Notebook => f.write_str("notebook"),
             ReportFormat::Chart(format) => format.fmt(f),
             ReportFormat::Other(format) => format.fmt(f),
         }
@@ -67,7 +63,6 @@ impl FromStr for ReportFormat {
         match text {
             "html" => Ok(ReportFormat::Html),
             // The endings of such files.
-            "notebook" | "ipynb" => Ok(ReportFormat::Notebook),
             "md" => Ok(ReportFormat::Other(Format::Markdown)),
             "txt" => Ok(ReportFormat::Other(Format::Text)),
             other => other.parse().map(ReportFormat::Other).map_err(|_: String| {
@@ -91,7 +86,7 @@ mod tests {
             ("a.csv", Some(ReportFormat::Other(Format::Csv))),
             ("a.svg", Some(ReportFormat::Chart(PictureFormat::Svg))),
             ("a.PNG", Some(ReportFormat::Chart(PictureFormat::Png))),
-            ("a.ipynb", Some(ReportFormat::Notebook)),
+            ("a.ipynb", None),
             ("a.jpg", None),
             ("html", None),
         ] {

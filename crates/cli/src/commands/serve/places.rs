@@ -266,7 +266,6 @@ impl HistoryServer {
             "csv" => "text/csv; charset=utf-8",
             "json" => "application/json",
             "jsonl" => "application/x-ndjson",
-            "ipynb" => "application/x-ipynb+json",
             "txt" => "text/plain; charset=utf-8",
             _ => return Err(Failure::no_page()),
         };
