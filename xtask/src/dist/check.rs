@@ -262,6 +262,7 @@ fn has_documents(root: &Root, zsh: &str) -> anyhow::Result<()> {
         &format!("zsh/{zsh}/_fathom"),
         "doc/fathom/third-party-licences.txt",
         "doc/fathom/kubernetes/measure-pvc.yaml",
+        "doc/fathom/fleet/fleet.sbatch",
     ] {
         let path = root.path(&format!("usr/share/{path}"));
         ensure!(path.metadata().is_ok_and(|file| file.len() > 0), "{} is not there", path.display());

@@ -17,6 +17,9 @@ const TEXTS: [&str; 4] = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "READ
 pub const MANIFESTS: [&str; 2] = ["measure-pvc.yaml", "measure-storage-class.yaml"];
 /// Where they are in the source.
 pub const KUBERNETES: &str = "packaging/kubernetes";
+/// What starts ranks on many hosts, below [`FLEET`].
+const FLEET_FILES: [&str; 4] = ["fleet.sbatch", "indexed-job.yaml", "mpijob.yaml", "play.yaml"];
+pub const FLEET: &str = "packaging/fleet";
 
 /// What the binary prints, and the texts of the source.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +41,9 @@ impl Texts {
             anyhow::Ok(format!("{script}\n"))
         };
         let manifests = MANIFESTS.iter().map(|name| format!("{KUBERNETES}/{name}"));
-        let documents = TEXTS.iter().map(|name| (*name).to_owned()).chain(manifests).map(|path| {
+        let fleet = FLEET_FILES.iter().map(|name| format!("{FLEET}/{name}"));
+        let texts = TEXTS.iter().map(|name| (*name).to_owned());
+        let documents = texts.chain(manifests).chain(fleet).map(|path| {
             let from = place.root.join(&path);
             let bytes = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
             anyhow::Ok((path.replace("packaging/", ""), bytes))

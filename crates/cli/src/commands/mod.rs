@@ -117,7 +117,7 @@ enum Command {
     Report(Box<report::ReportArguments>),
     /// Merge the records of many hosts into one report: totals, variation, outliers, stragglers, shared limits
     Merge(Box<merge::MergeArguments>),
-    /// Measure from many hosts at once: start ranks, check hosts, scaling, templates
+    /// Measure from many hosts at once: start ranks, check hosts, scaling
     Fleet(fleet::FleetArguments),
     /// List, show, export and remove past runs
     History(history::HistoryArguments),

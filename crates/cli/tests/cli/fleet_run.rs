@@ -281,22 +281,6 @@ fn what_would_stop_a_run_is_found_before() {
 }
 
 #[test]
-fn templates_are_printed() {
-    let dir = scratch();
-    for (kind, said) in [
-        ("sbatch", "#SBATCH --nodes=4"),
-        ("mpijob", "kind: MPIJob"),
-        ("indexed-job", "completionMode: Indexed"),
-        ("ansible", "ansible.builtin.command"),
-    ] {
-        let printed = run(dir.path(), &["fleet", "template", kind]).quietly();
-        assert!(printed.stdout.contains(said), "{kind}: {}", printed.stdout);
-    }
-    let refused = run(dir.path(), &["fleet", "template", "ansible", "fio", "job.fio"]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("hint: "), "{refused:?}");
-}
-
-#[test]
 fn hosts_of_a_merged_run_are_compared() {
     let cluster = Cluster::new();
     let merged = |name: &str, ranks: &[u32]| {

@@ -31,8 +31,6 @@ const BASES: &[(&str, &[&str])] = &[
     ("report", &["one.json"]),
     ("merge", &["one.json", "two.json"]),
     ("fleet scaling", &["one.json", "two.json"]),
-    ("fleet template sbatch", &["fio", "job.fio"]),
-    ("fleet template ansible", &["fio", "job.fio"]),
     ("history export", &[]),
     ("man", &[]),
 ];

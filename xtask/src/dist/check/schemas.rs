@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use super::super::build::Place;
-use super::super::contents::MANIFESTS;
+use super::super::contents::{FLEET, MANIFESTS};
 use crate::process::output;
 use crate::readers;
 
@@ -13,6 +13,8 @@ use crate::readers;
 const PACKAGES: &[&str] = &["cyclonedx-python-lib[json-validation]==11.12.0", "kubernetes-validate==1.37.0"];
 /// The oldest and the newest version of Kubernetes that the manifests are checked for.
 const KUBERNETES: [&str; 2] = ["1.27", "1.37"];
+/// The oldest whose Jobs count failures by index.
+const INDEXED_FAILURES: &str = "1.29";
 const BILLS: &str = "
 import sys
 from cyclonedx.schema import SchemaVersion
@@ -34,11 +36,18 @@ pub fn check(place: &Place, bills: &[&str]) -> anyhow::Result<String> {
         python
     };
     output(python().args(["-c", BILLS]).args(bills))?;
-    for version in KUBERNETES {
+    let validate = |version| {
         let mut validate = python();
         validate.arg(directory.join("bin/kubernetes-validate"));
-        output(validate.args(["--strict", "--kubernetes-version", version]).args(MANIFESTS))?;
-    }
+        validate.args(["--strict", "--kubernetes-version", version]);
+        validate
+    };
     let [oldest, newest] = KUBERNETES;
+    for version in KUBERNETES {
+        output(validate(version).args(MANIFESTS))?;
+    }
+    for version in [INDEXED_FAILURES, newest] {
+        output(validate(version).arg(place.root.join(FLEET).join("indexed-job.yaml")))?;
+    }
     Ok(format!("bills of materials by CycloneDX 1.6, manifests by Kubernetes {oldest} and {newest}"))
 }
