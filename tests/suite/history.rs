@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use fathom_tests::{
-    Cap, LoopDevice, Throttle, fathom, fathom_under, measuring_capped, need, run, scratch,
-};
+use fathom_tests::{Cap, LoopDevice, Throttle, fathom, fathom_under, measuring_capped, need, run, scratch};
 use serde_json::Value;
 
 use crate::ours::{filename, steadily};

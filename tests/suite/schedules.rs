@@ -1,5 +1,6 @@
-//! Schedules on a real device: `kill -9`, `--resume`, a slow device whose runs exceed the interval, and two schedules at once.
+//! Schedules on a real device: `kill -9`, going on, and a slow device whose runs exceed the interval.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -14,34 +15,34 @@ const MIB: u64 = 1 << 20;
 /// How long something may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A schedule of short runs on `target`.
-fn schedule(mut command: Command, target: &Path, name: &str, lasts: &str) -> Command {
-    command.args([
-        "bench",
-        "--quick",
-        "--every=4s",
-        lasts,
-        "--schedule",
-        name,
-        "--only=rand-read",
-        "--runtime=300ms",
-    ]);
-    command.args(["--json", "--seed=7"]).arg(target);
-    command
+/// A schedule of eight short runs on `target`.
+fn schedule(home: &Path, target: &Path) -> Program {
+    let mut command = fathom(home);
+    command.args(["bench", "--quick", "--every=4s", "--for=32s", "--only=rand-read", "--runtime=300ms"]);
+    Program::start(command.args(["--json", "--seed=7"]).arg(target))
 }
 
-/// The complete runs in the history of `home`.
-fn complete(home: &Path) -> usize {
+/// The records in the history of `home`.
+fn records(home: &Path) -> Vec<Value> {
     if !home.join(".local/share/fathom/history.db").exists() {
-        return 0;
+        return Vec::new();
     }
-    let listed = run(fathom(home).args(["history", "list", "--status=complete", "--json"]));
-    if listed.status.success() { listed.document().as_array().map_or(0, Vec::len) } else { 0 }
+    let exported = run(fathom(home).args(["history", "export"]));
+    exported.stdout.lines().map(|line| serde_json::from_str(line).expect("a line is a record")).collect()
 }
 
-fn slots_of(document: &Value) -> Vec<u64> {
-    let runs = document["runs"].as_array().expect("runs are a list");
-    runs.iter().map(|run| run["slot"].as_u64().expect("a slot is a number")).collect()
+fn complete(home: &Path) -> usize {
+    records(home).iter().filter(|record| record["status"] == "complete").count()
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The slots that `missed` names.
+fn missed_slots(missed: &Value) -> Vec<u64> {
+    let ranges = missed.as_array().into_iter().flatten();
+    ranges.flat_map(|one| number(&one["first"])..number(&one["first"]) + number(&one["count"])).collect()
 }
 
 #[test]
@@ -49,34 +50,35 @@ fn a_killed_schedule_goes_on_and_accounts_for_every_slot() {
     need!(root, limits, tool "losetup", tool "sqlite3", path "/dev/shm");
     let _loading = loading();
     let (home, device) = (scratch(), LoopDevice::in_memory(64 * MIB));
-    let start = |command: &mut Command| Program::start(command);
-    let mut killed = start(&mut schedule(fathom(home.path()), device.path(), "nightly", "--for=32s"));
+    let mut killed = schedule(home.path(), device.path());
     assert!(wait_for(PATIENCE, || killed.has_ended() || complete(home.path()) >= 2), "no run was kept");
     killed.signal(Signal::KILL);
     assert_eq!(killed.finish_within(PATIENCE).status.code(), None);
     let kept = complete(home.path());
-    // A second process cannot follow the schedule beside the first.
-    let mut first = start(fathom(home.path()).args(["bench", "--resume", "--json"]).arg(device.path()));
-    assert!(wait_for(PATIENCE, || first.has_ended() || complete(home.path()) > kept), "it did not go on");
-    let second = run(fathom(home.path()).args(["bench", "--resume", "--json"]).arg(device.path()));
-    second.assert_code(1).assert_told(&["schedule nightly is already running on this host"]);
-    first.signal(Signal::INT);
-    let interrupted = first.finish_within(PATIENCE);
+    let mut again = schedule(home.path(), device.path());
+    assert!(wait_for(PATIENCE, || again.has_ended() || complete(home.path()) > kept), "it did not go on");
+    again.signal(Signal::INT);
+    let interrupted = again.finish_within(PATIENCE);
     interrupted.assert_code(130);
-    let document = interrupted.document();
-    assert_eq!(document["resume"], "fathom bench --resume --schedule nightly", "{document:#}");
-    let last = run(fathom(home.path()).args(["bench", "--resume", "--schedule=nightly", "--json"]));
+    assert!(number(&interrupted.document()["slots_left"]) > 0, "{interrupted}");
+    let last = schedule(home.path(), device.path()).finish_within(PATIENCE);
     last.assert_code(0);
     let document = last.document();
-    let missed: u64 = document["missed_slots"].as_u64().expect("a number");
-    let slots = slots_of(&document);
-    assert!(slots.windows(2).all(|pair| pair[0] < pair[1]), "each slot once, in order: {slots:?}");
-    assert_eq!((slots.len() as u64 + missed, &document["slots_left"]), (8, &0.into()), "{document:#}");
-    assert!(slots.len() >= kept, "no finished run is lost");
     for run in document["runs"].as_array().expect("runs are a list") {
-        let [due, started] = ["due_unix_ms", "started_unix_ms"].map(|key| run[key].as_u64().expect("a time"));
+        let [due, started] = ["due_unix_ms", "started_unix_ms"].map(|key| number(&run[key]));
         assert!((due..due + 1000).contains(&started), "a run begins at its slot: {run:#}");
     }
+    let records = records(home.path());
+    let scheduled = || records.iter().map(|record| &record["header"]["scheduled"]);
+    let names: BTreeSet<String> = scheduled().map(|slot| slot["schedule"].to_string()).collect();
+    assert_eq!(names.len(), 1, "all are runs of one schedule");
+    let run: Vec<u64> = scheduled().map(|slot| number(&slot["slot"])).collect();
+    let missed = scheduled().map(|slot| &slot["missed"]).chain([&document["missed"]]);
+    let missed: BTreeSet<u64> = missed.flat_map(missed_slots).collect();
+    assert!(run.iter().all(|slot| !missed.contains(slot)), "{run:?} {missed:?}");
+    let mut all: Vec<u64> = run.into_iter().chain(missed).collect();
+    all.sort_unstable();
+    assert_eq!(all, (0..8).collect::<Vec<u64>>(), "each slot once: {document:#}");
     let history = home.path().join(".local/share/fathom/history.db");
     assert_eq!(must_run(Command::new("sqlite3").arg(history).arg("PRAGMA integrity_check")), "ok");
 }
@@ -97,7 +99,8 @@ fn a_run_beyond_its_interval_skips_slots_and_says_so() {
     let reasons: Vec<&Value> =
         document["missed"].as_array().expect("a list").iter().map(|missed| &missed["reason"]).collect();
     assert!(reasons.contains(&&Value::from("overrun")), "{document:#}");
-    assert_eq!(slots_of(&document).len() as u64 + document["missed_slots"].as_u64().expect("a number"), 4);
+    let runs = document["runs"].as_array().map_or(0, Vec::len) as u64;
+    assert_eq!(runs + number(&document["missed_slots"]), 4, "{document:#}");
 }
 
 /// One test that reads every block once.

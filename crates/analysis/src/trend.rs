@@ -19,8 +19,9 @@ mod tests;
 
 use serde::Serialize;
 
-pub use groups::{GroupDifference, GroupSpread, difference};
-pub use series::{TrendPoint, TrendRow, TrendSeries, by_key, by_time, series, series_within};
+use groups::difference;
+pub use groups::{GroupDifference, GroupSpread};
+pub use series::{TrendPoint, TrendRow, TrendSeries, by_key, by_time, series};
 
 use self::partition::{CriticalValues, MOST_RELATED, PartitionSearch, beyond_noise};
 use self::rank::{median, ratio};

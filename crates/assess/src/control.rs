@@ -9,7 +9,6 @@ use fathom_runner::{EventSender, Progress, RunControl, RunEvent, RunHandle, RunS
 
 use crate::AssessError;
 use crate::findings::findings_of;
-use crate::schedule::SlotWait;
 use crate::steps::{MeasurementStep, StepObserver};
 
 /// What a measurement tells.
@@ -31,8 +30,8 @@ pub enum MeasurementEvent {
     Lane(usize),
     /// The run of the current lane has ended.
     RunEnded(Box<RunRecord>),
-    /// The next run of a schedule is waited for.
-    Waiting(SlotWait),
+    /// The next run of a schedule is waited for until this instant, ms since the epoch.
+    Waiting(u64),
     /// A run of a schedule could not begin.
     SlotFailed(MissedSlots),
 }
@@ -169,7 +168,7 @@ impl MeasurementEvent {
             MeasurementEvent::StepEnded(test) => observer.step_ended(test),
             MeasurementEvent::Lane(lane) => observer.lane(*lane),
             MeasurementEvent::RunEnded(record) => observer.run_ended(record),
-            MeasurementEvent::Waiting(wait) => observer.waiting(wait),
+            MeasurementEvent::Waiting(due_unix_ms) => observer.waiting(*due_unix_ms),
             MeasurementEvent::SlotFailed(failed) => observer.slot_failed(failed),
         }
     }
@@ -208,8 +207,8 @@ impl<T> StepObserver for EventSender<MeasurementEvent, T> {
         self.settle();
     }
 
-    fn waiting(&mut self, wait: &SlotWait) {
-        self.tell(MeasurementEvent::Waiting(*wait));
+    fn waiting(&mut self, due_unix_ms: u64) {
+        self.tell(MeasurementEvent::Waiting(due_unix_ms));
     }
 
     fn slot_failed(&mut self, failed: &MissedSlots) {

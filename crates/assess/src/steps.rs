@@ -5,7 +5,6 @@ use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord,
 use fathom_runner::{RunObserver, Session};
 
 use crate::published_rates;
-use crate::schedule::SlotWait;
 use crate::settings::RunSettings;
 
 /// A measurement that is about to begin.
@@ -37,8 +36,8 @@ pub trait StepObserver: RunObserver {
     fn lane(&mut self, _lane: usize) {}
     /// The run of the current lane has ended; another may begin there.
     fn run_ended(&mut self, _record: &RunRecord) {}
-    /// The next run of a schedule is waited for.
-    fn waiting(&mut self, _wait: &SlotWait) {}
+    /// The next run of a schedule is waited for until this instant.
+    fn waiting(&mut self, _due_unix_ms: u64) {}
     /// A run of a schedule could not begin.
     fn slot_failed(&mut self, _failed: &MissedSlots) {}
     /// A measurement has ended, been skipped or failed, or was made by the run that this one goes on with.

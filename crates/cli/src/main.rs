@@ -18,7 +18,6 @@ mod progress;
 mod ranks;
 mod row_printer;
 mod run_display;
-mod schedule_progress;
 mod screen;
 mod signals;
 mod simulate_progress;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use fathom_assess::{BenchPlan, MeasurementStep, PlannedTest, StepObserver};
 use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, grouped, latency};
-use fathom_record::{PrecisionRecord, RoundsRecord, RunHeader, TestRecord};
+use fathom_record::{MissedSlots, PrecisionRecord, RoundsRecord, RunHeader, TestRecord};
 use fathom_report::{pad, width};
 use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 
+use crate::output;
 use crate::row_printer::RowPrinter;
 use crate::run_display::RunDisplay;
 use crate::stall_note::{self, TOLD_FROM_NS};
@@ -175,6 +176,20 @@ impl StepObserver for BenchProgress {
         if let Some(test) = self.current {
             self.display.bar.set_prefix(self.prefix(test, Some(index)));
         }
+    }
+
+    fn waiting(&mut self, due_unix_ms: u64) {
+        self.done_ns = 0;
+        self.display.begin_again();
+        self.display.bar.set_prefix("");
+        let due = output::style().time(due_unix_ms, "%Y-%m-%d %H:%M:%S");
+        self.display.bar.set_message(format!("waiting until {due}"));
+    }
+
+    fn slot_failed(&mut self, failed: &MissedSlots) {
+        let (slot, error) = (failed.first + 1, failed.error.as_deref().unwrap_or_default());
+        let line = format!("warning: slot {slot} could not begin: {error}");
+        self.display.bar.suspend(|| output::warn(&line));
     }
 
     fn step_ended(&mut self, test: &TestRecord) {

@@ -39,6 +39,11 @@ impl RunDisplay {
         self.left_shown.clone()
     }
 
+    /// Another run begins.
+    pub fn begin_again(&mut self) {
+        self.left = TimeLeft::new();
+    }
+
     /// Since the run began, ns.
     pub fn spent_ns(&self) -> u64 {
         self.left.spent_ns()

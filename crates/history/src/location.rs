@@ -2,7 +2,6 @@
 //! are shown nowhere.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
@@ -51,14 +50,6 @@ impl Location {
         match self {
             Location::File(path) => std::path::absolute(path).map(Location::File),
             Location::Server(server) => Ok(Location::Server(server.clone())),
-        }
-    }
-
-    /// The words that name it where others can read them; `None` if a password is among them.
-    pub fn public_words(&self) -> Option<OsString> {
-        match self {
-            Location::File(path) => Some(path.into()),
-            Location::Server(server) => server.secrets.is_empty().then(|| server.uri.clone().into()),
         }
     }
 }
@@ -245,18 +236,6 @@ mod tests {
         check("postgres://ann:sesame/x", "postgres://***");
         check("postgres://ann:sesame%zz@db/x", "postgres://***");
         check("postgres://db/x?password=ses&ame", "postgres://***");
-    }
-
-    #[test]
-    fn only_locations_without_password_have_public_words() {
-        let words = |text: &str| Location::new(text).public_words();
-        assert_eq!(
-            words("postgres://ann@db/x?sslmode=require"),
-            Some("postgres://ann@db/x?sslmode=require".into())
-        );
-        assert_eq!(words("history.db"), Some("history.db".into()));
-        assert_eq!(words("postgres://ann:sesame@db/x"), None);
-        assert_eq!(words("postgres://db/x?password=sesame"), None);
     }
 
     #[test]

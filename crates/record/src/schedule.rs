@@ -11,14 +11,12 @@ pub const SCHEDULE_LABEL: &str = "schedule";
 pub struct RunSchedule {
     /// What its runs have in common, as their label `schedule`.
     pub name: String,
-    /// The instant of slot 0, ms since the epoch; of a simulated schedule in its virtual time.
+    /// The instant of slot 0, ms since the epoch; 0 of a simulated schedule.
     pub begins_unix_ms: u64,
     /// Time between two slots, ms.
     pub every_ms: u64,
     /// Time from slot 0 to the end, ms; no slot begins at the end or later.
     pub lasts_ms: u64,
-    /// The directory that relative paths of the command line start from.
-    pub directory: String,
 }
 
 /// A slot of a schedule, whose run this is.
@@ -59,10 +57,11 @@ pub enum MissedReason {
     NotRunning,
     /// The clock was set forward past the slot.
     ClockStep,
-    /// A run of another schedule used the target.
-    TargetInUse,
     /// The run could not begin.
     Failed,
+    /// A reason of another version.
+    #[serde(other)]
+    Other,
 }
 
 impl MissedReason {
@@ -73,8 +72,8 @@ impl MissedReason {
             MissedReason::Suspended => "the machine was suspended",
             MissedReason::NotRunning => "the machine was off, or fathom was not running",
             MissedReason::ClockStep => "the clock was set forward",
-            MissedReason::TargetInUse => "a run of another schedule used the target",
             MissedReason::Failed => "the run could not begin",
+            MissedReason::Other => "a reason of another version of fathom",
         }
     }
 }
@@ -87,23 +86,11 @@ impl RunSchedule {
 
     /// The instant of a slot, ms since the epoch; of a simulated schedule in its virtual time.
     pub const fn instant_of(&self, slot: u64) -> u64 {
-        self.begins_unix_ms.saturating_add(self.since_start_ms(slot))
-    }
-
-    /// The instant of a slot, ms after that of slot 0.
-    pub const fn since_start_ms(&self, slot: u64) -> u64 {
-        slot.saturating_mul(self.every_ms)
+        self.begins_unix_ms.saturating_add(slot.saturating_mul(self.every_ms))
     }
 
     /// The end, ms since the epoch.
     pub const fn ends_unix_ms(&self) -> u64 {
         self.begins_unix_ms.saturating_add(self.lasts_ms)
-    }
-}
-
-impl ScheduledSlot {
-    /// When its run is due, ms since the epoch.
-    pub const fn due_unix_ms(&self) -> u64 {
-        self.schedule.instant_of(self.slot)
     }
 }

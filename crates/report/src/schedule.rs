@@ -1,143 +1,216 @@
-//! A schedule: its runs and missed slots, how its figures vary, and the systemd units that run it.
+//! The report on a schedule: its runs with their leading figures, and the slots that have none.
 
-mod json;
-pub mod units;
-mod view;
+use std::io;
 
+use fathom_analysis::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 use fathom_analysis::expectation::{self, ExpectationResult};
-use fathom_analysis::schedule::{FigureVariation, VariationVerdict};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
-use fathom_record::{MissedSlots, RunRecord, RunSchedule, TestStatus};
+use fathom_record::{
+    MissedSlots, RunRecord, RunSchedule, ScheduledSlot, TestRecord, TestStatus, TestSummary,
+};
+use serde::Serialize;
 
-pub use json::render as render_json;
-pub use view::view;
-
-use crate::Style;
 use crate::bench::expectations;
-use crate::view::Cell;
+use crate::history::trend::value_cell;
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View};
+use crate::{Style, document};
+
+/// The figures of a run that are shown, over all I/Os of each test.
+const LEADING: [MetricKind; 4] = [
+    MetricKind::Iops,
+    MetricKind::BytesPerSecond,
+    MetricKind::Latency(LatencySpan::Total, Statistic::Mean),
+    MetricKind::Latency(LatencySpan::Total, Statistic::Percentile(990_000)),
+];
 
 /// A run of a schedule.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ScheduledRun {
     /// Number of its slot, from 0.
-    pub slot: u64,
-    /// Its number in the history; `None` where it is not kept there.
+    slot: u64,
+    /// When it was due, ms since the epoch; of a simulated run in its virtual time.
+    due_unix_ms: u64,
+    /// Its number in the history; null where it is not kept there.
     pub run: Option<u64>,
     /// When it began, ms since the epoch; 0 for simulated runs.
-    pub started_unix_ms: u64,
+    started_unix_ms: u64,
     /// How it ended.
     pub status: TestStatus,
-    /// The host it ran on; empty for simulated runs.
-    pub hostname: String,
+    figures: Vec<ScheduledFigure>,
+    /// Expectations that are missed or inconclusive.
+    unmet_expectations: Vec<ExpectationResult>,
+    /// Each of them: `; rand-read IOPS missed, -40 %`.
+    #[serde(skip)]
+    unmet: String,
 }
 
-/// An expectation that a run of a schedule did not meet.
-#[derive(Clone, Debug)]
-pub struct UnmetExpectation {
-    /// Number of the slot, from 0.
-    pub slot: u64,
-    /// The expectation and its result.
-    pub result: ExpectationResult,
-    /// Its test, metric, expected and measured value and verdict.
-    cells: [Cell; 5],
+/// A figure of one test.
+#[derive(Clone, Debug, Serialize)]
+struct ScheduledFigure {
+    test: String,
+    metric: String,
+    value: f64,
+    #[serde(skip)]
+    kind: MetricKind,
 }
 
-impl UnmetExpectation {
-    /// Those of the run of `slot`: missed and inconclusive ones.
-    pub fn all(record: &RunRecord, slot: u64) -> Vec<UnmetExpectation> {
-        let judged = expectation::judge(record).into_iter();
-        let unmet = judged.filter(|result| result.verdict.decided() != Some(true));
-        let cells = |result: &ExpectationResult| expectations::cells(record, result);
-        unmet.map(|result| UnmetExpectation { slot, cells: cells(&result), result }).collect()
+fn figures(test: &TestRecord) -> Vec<ScheduledFigure> {
+    let summary = TestSummary::new(test);
+    let figure = |kind| {
+        let metric = Metric { direction: Some(MetricDirection::Total), kind };
+        let value = metric.of(&summary)?;
+        Some(ScheduledFigure { test: test.id.clone(), metric: metric.to_string(), value, kind })
+    };
+    LEADING.into_iter().filter_map(figure).collect()
+}
+
+impl ScheduledRun {
+    /// The run of `scheduled`, which the history has under the number `run`.
+    pub fn new(record: &RunRecord, scheduled: &ScheduledSlot, run: Option<u64>) -> ScheduledRun {
+        let mut unmet_expectations = expectation::judge(record);
+        unmet_expectations.retain(|result| result.verdict.decided() != Some(true));
+        let unmet = unmet_expectations.iter().map(|result| {
+            let [test, metric, _, _, verdict] = expectations::cells(record, result);
+            format!("; {} {} {}", test.text, metric.text, verdict.text)
+        });
+        ScheduledRun {
+            slot: scheduled.slot,
+            due_unix_ms: scheduled.schedule.instant_of(scheduled.slot),
+            run,
+            started_unix_ms: record.header.started_unix_ms,
+            status: record.status,
+            figures: record.tests.iter().flat_map(figures).collect(),
+            unmet: unmet.collect(),
+            unmet_expectations,
+        }
     }
 
-    /// `rand-read IOPS missed, -40 %`.
-    pub fn text(&self) -> String {
-        let [test, metric, _, _, verdict] = &self.cells;
-        format!("{} {} {}", test.text, metric.text, verdict.text)
+    /// `2/168  2026-11-23 03:00:00  complete  run 17  rand-read 3,000 IOPS; rand-read IOPS missed, -40 %`.
+    pub fn line(&self, schedule: &RunSchedule, style: &Style) -> String {
+        let (slot, slots, due) = (self.slot + 1, schedule.slots(), instant(schedule, self.slot, style));
+        let kept = self.run.map(|run| format!("  run {run}")).unwrap_or_default();
+        let rates = self.figures.iter().filter(|figure| figure.kind == MetricKind::Iops);
+        let rates = rates.map(|figure| format!("{} {}", figure.test, figure.kind.quantity(figure.value)));
+        let rates = rates.collect::<Vec<String>>().join(", ");
+        format!("{slot}/{slots}  {due}  {}{kept}  {rates}{}", self.status.name(), self.unmet)
     }
 }
 
 /// What a report on a schedule is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ScheduleReport {
-    /// Name, instants and end.
-    pub schedule: RunSchedule,
-    /// The target.
-    pub target: String,
-    /// Its time is virtual.
-    pub is_simulated: bool,
-    /// The runs so far, by slot.
-    pub runs: Vec<ScheduledRun>,
-    /// The slots so far that have none.
-    pub missed: Vec<MissedSlots>,
-    /// The expectations that its runs did not meet, by slot.
-    pub unmet: Vec<UnmetExpectation>,
+    schema: &'static str,
+    schedule: RunSchedule,
+    target: String,
+    slots: u64,
     /// Slots that are still to come.
-    pub left: u64,
-    /// How the figures vary.
-    pub figures: Vec<FigureVariation>,
-    /// The command line that goes on with it, where slots are left.
-    pub resume: Option<String>,
+    pub slots_left: u64,
+    /// The runs of this call.
+    pub runs: Vec<ScheduledRun>,
+    missed_slots: u64,
+    /// The slots that were missed during this call or before its first run.
+    missed: Vec<MissedSlots>,
 }
 
 impl ScheduleReport {
-    /// Slots that have no run.
-    pub fn missed_count(&self) -> u64 {
-        self.missed.iter().map(|missed| missed.count).sum()
-    }
-
-    /// Runs with this status.
-    fn count(&self, status: TestStatus) -> usize {
-        self.runs.iter().filter(|run| run.status == status).count()
-    }
-}
-
-/// When a slot is due: a date, or the time since the start where that is virtual.
-pub fn instant(schedule: &RunSchedule, is_simulated: bool, slot: u64, style: &Style) -> String {
-    match (is_simulated, slot) {
-        (true, 0) => "at the start".to_owned(),
-        (true, slot) => {
-            let since = Nanos::from_millis(slot.saturating_mul(schedule.every_ms));
-            format!("{} after the start", duration(since))
+    /// The report on the runs and the missed slots from the slot `next` on.
+    pub fn new(
+        schedule: &RunSchedule,
+        target: String,
+        next: u64,
+        runs: Vec<ScheduledRun>,
+        missed: Vec<MissedSlots>,
+    ) -> ScheduleReport {
+        let ends = missed.iter().map(|missed| missed.first.saturating_add(missed.count));
+        let next = runs.iter().map(|run| run.slot + 1).chain(ends).chain([next]).max().unwrap_or(0);
+        ScheduleReport {
+            schema: "fathom.schedule/2",
+            schedule: schedule.clone(),
+            target,
+            slots: schedule.slots(),
+            slots_left: schedule.slots().saturating_sub(next),
+            runs,
+            missed_slots: missed.iter().map(|missed| missed.count).sum(),
+            missed,
         }
-        (false, slot) => style.time(schedule.instant_of(slot), "%Y-%m-%d %H:%M:%S"),
+    }
+
+    /// Writes the document.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn render_json(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        document::write(self, out)
+    }
+
+    /// The report, with the runs where `lists_runs` says so; times in the zone of `style`.
+    pub fn view(&self, lists_runs: bool, style: &Style) -> View {
+        let counts = [TestStatus::Complete, TestStatus::Failed, TestStatus::Incomplete].map(|status| {
+            let count = self.runs.iter().filter(|run| run.status == status).count();
+            (count > 0).then(|| format!("{} {}", grouped(count as u64), status.name()))
+        });
+        let counts: Vec<String> = counts.into_iter().flatten().collect();
+        let mut figures = vec![
+            KeyFigure::new("name", self.schedule.name.as_str()),
+            KeyFigure::new("target", self.target.as_str()),
+            KeyFigure::new("runs", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }),
+        ];
+        let others = [("missed slots", self.missed_slots), ("slots left", self.slots_left)];
+        let others = others.into_iter().filter(|(_, count)| *count > 0);
+        figures.extend(others.map(|(name, count)| KeyFigure::new(name, Cell::count(count))));
+        let missed = self.missed.iter().map(|missed| {
+            let due = instant(&self.schedule, missed.first, style);
+            let error = missed.error.iter().map(|error| format!(": {error}")).collect::<String>();
+            // Slots count from 1 for people.
+            let (first, last) = (missed.first + 1, missed.first.saturating_add(missed.count));
+            let slots =
+                if first < last { format!("slots {first} to {last}") } else { format!("slot {first}") };
+            format!("{slots} ({due}): {}{error}.", missed.reason.text())
+        });
+        let mut view = View { data: self.table(style), ..View::default() };
+        view.push("Schedule", [Block::KeyFigures(figures)]);
+        view.push("Missed slots", [Block::Notes(missed.collect())]);
+        if lists_runs {
+            view.push("Runs", [Block::Table(view.data.clone())]);
+        }
+        view
+    }
+
+    /// A row for each figure of each run.
+    fn table(&self, style: &Style) -> Table {
+        let columns = [
+            Column::right("slot"),
+            Column::left("due").id("due_unix_ms"),
+            Column::right("run"),
+            Column::left("status"),
+            Column::left("test"),
+            Column::left("metric"),
+            Column::right("value"),
+        ];
+        let rows = self.runs.iter().flat_map(|run| {
+            let due = instant(&self.schedule, run.slot, style);
+            run.figures.iter().map(move |figure| {
+                Row::new([
+                    Cell::integer(run.slot, grouped(run.slot + 1)),
+                    Cell::integer(run.due_unix_ms, due.as_str()),
+                    run.run.map(Cell::count).into(),
+                    run.status.name().into(),
+                    figure.test.as_str().into(),
+                    figure.metric.as_str().into(),
+                    value_cell(figure.kind, figure.value),
+                ])
+            })
+        });
+        Table::new(columns, rows)
     }
 }
 
-/// When its first and its last run are due.
-pub fn span(schedule: &RunSchedule, is_simulated: bool, style: &Style) -> String {
-    let at = |slot: u64| instant(schedule, is_simulated, slot, style);
-    match is_simulated {
-        true => "in simulated time".to_owned(),
-        false => format!("{} to {}", at(0), at(schedule.slots().saturating_sub(1))),
+/// When a slot is due: a date, or the time since the start of a simulated schedule.
+pub fn instant(schedule: &RunSchedule, slot: u64, style: &Style) -> String {
+    match (schedule.begins_unix_ms, slot) {
+        (0, 0) => "at the start".to_owned(),
+        (0, slot) => format!("{} after the start", duration(Nanos::from_millis(schedule.instant_of(slot)))),
+        (_, slot) => style.time(schedule.instant_of(slot), "%Y-%m-%d %H:%M:%S"),
     }
-}
-
-const DAY_MS: u64 = 86_400_000;
-
-/// `168 runs, one every 1 h for 7 days`.
-pub fn times(schedule: &RunSchedule) -> String {
-    let [every, lasts] = [schedule.every_ms, schedule.lasts_ms].map(|ms| match ms / DAY_MS {
-        1 if ms == DAY_MS => "day".to_owned(),
-        days if ms == days * DAY_MS => format!("{days} days"),
-        _ => duration(Nanos::from_millis(ms)),
-    });
-    let lasts = if lasts == "day" { "1 day" } else { &lasts };
-    format!("{} runs, one every {every} for {lasts}", grouped(schedule.slots()))
-}
-
-/// `slot 3`, `slots 3 to 5`; slots count from 1 for people.
-pub fn slots(missed: &MissedSlots) -> String {
-    match missed.count {
-        0 | 1 => format!("slot {}", missed.first + 1),
-        count => format!("slots {} to {}", missed.first + 1, missed.first.saturating_add(count)),
-    }
-}
-
-/// What a comparison of hours or hosts says where there are too few runs.
-fn too_few(verdict: VariationVerdict, groups: &str) -> Option<String> {
-    let is_open = verdict == VariationVerdict::Inconclusive;
-    is_open.then(|| format!("Inconclusive: fewer than two {groups} have 3 runs or more."))
 }

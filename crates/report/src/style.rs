@@ -49,7 +49,7 @@ impl Style {
     }
 
     /// `unix_ms` in this zone in the form of `format` (strftime).
-    pub(crate) fn time(&self, unix_ms: u64, format: &str) -> String {
+    pub fn time(&self, unix_ms: u64, format: &str) -> String {
         let timestamp = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
         let zoned = timestamp.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(self.time_zone.clone());
         zoned.strftime(format).to_string()

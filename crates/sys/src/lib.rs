@@ -20,7 +20,6 @@ pub mod libpq;
 pub mod library;
 pub mod memory;
 pub mod mmap;
-pub mod named_lock;
 pub mod names;
 pub mod open_files;
 pub mod priority;

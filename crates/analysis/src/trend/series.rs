@@ -59,23 +59,18 @@ impl TrendSeries {
 /// The series of `rows`, which are sorted by test, group and time. All together report a change where there is none with the
 /// probability [`ERROR`] at most.
 pub fn series(rows: Vec<TrendRow>) -> Vec<TrendSeries> {
-    series_within(rows, ERROR)
-}
-
-/// The same with the probability `error`.
-pub fn series_within(rows: Vec<TrendRow>, error: f64) -> Vec<TrendSeries> {
     let mut found: Vec<TrendSeries> = Vec::new();
     for TrendRow { test, key, point } in rows {
         match found.last_mut() {
             Some(series) if series.test == test && series.key == key => series.points.push(point),
-            _ => found.push(TrendSeries { test, key, points: vec![point], analysis: analyse(&[], error) }),
+            _ => found.push(TrendSeries { test, key, points: vec![point], analysis: analyse(&[], ERROR) }),
         }
     }
     let tested = found.iter().filter(|series| series.points.len() >= LEAST_RUNS).count().max(1);
     let mut critical = CriticalValues::default();
     for series in &mut found {
         let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
-        series.analysis = analyse_with(&mut critical, &values, error / tested as f64);
+        series.analysis = analyse_with(&mut critical, &values, ERROR / tested as f64);
     }
     found
 }

@@ -11,7 +11,6 @@ use fathom_stats::{RunOutcome, Snapshot};
 
 use super::meeting::RunPoint;
 use super::message::{GateAnswer, Request};
-use crate::schedule::SlotWait;
 use crate::steps::{MeasurementStep, StepObserver};
 
 /// How often a phase that waits looks whether it is to stop.
@@ -132,8 +131,8 @@ impl StepObserver for FleetSteps<'_> {
         self.observer.run_ended(record);
     }
 
-    fn waiting(&mut self, wait: &SlotWait) {
-        self.observer.waiting(wait);
+    fn waiting(&mut self, due_unix_ms: u64) {
+        self.observer.waiting(due_unix_ms);
     }
 
     fn slot_failed(&mut self, failed: &MissedSlots) {

@@ -138,9 +138,7 @@ Examples:
   fathom bench /mnt/a --against /mnt/b --budget 30m --fail-if 'rand-read.iops < 0.95'
   fathom bench --suite digitalocean-volumes --json /mnt/volume > volume.json
   fathom bench --suite digitalocean-volumes --class standard /mnt/volume
-  fathom bench --every 1h --for 7d --quick /mnt/data   how figures vary by hour
-  fathom bench --resume /mnt/data           the schedule that a reboot or Ctrl-C interrupted
-  fathom bench --every 6h --for 30d --systemd /mnt/data   units that run the schedule
+  fathom bench --every 1h --for 7d --quick /mnt/data   a run an hour, for `history trend --by hour`
   fathom bench --expect 'rand-read.iops>=5000' /mnt/data
   fathom bench --expect 'lat-read.lat_ns.p99<5ms+-2%' --quick /mnt/data
   fathom bench --expect 'aws-gp3?size=100GiB&iops=6000' /mnt/data
@@ -161,9 +159,6 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
         return Ok(Exit::Done);
     }
     check_fleet(&arguments)?;
-    if arguments.schedule.resume {
-        return schedule::resume(arguments);
-    }
     let mut measuring =
         Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
     let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
@@ -177,8 +172,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
             Some(hint),
         ));
     }
-    if arguments.schedule.is_asked_for() {
-        return schedule::begin(arguments, measuring, command);
+    if let Some(times) = arguments.schedule.times() {
+        return schedule::run(arguments, times, measuring, command);
     }
     let plan_as_json = dry_run && arguments.run.form.is_json("a plan")?;
     let page = arguments.run.report.as_deref();
@@ -245,8 +240,7 @@ fn check_fleet(arguments: &BenchArguments) -> Result<(), Complaint> {
             ("--until-steady", arguments.until_steady),
             ("--precision", arguments.precision.is_some()),
             ("--against", arguments.against.is_some()),
-            ("--every", schedule.is_asked_for()),
-            ("--resume", schedule.resume),
+            ("--every", schedule.times().is_some()),
             ("--expect", expects),
         ],
     )

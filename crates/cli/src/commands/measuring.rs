@@ -32,8 +32,6 @@ pub struct Measuring {
     pub place: HistoryPath,
     keeps: bool,
     is_simulated: bool,
-    /// The user named the history on the command line.
-    pub is_named: bool,
     /// The form of the report.
     pub form: FormatArguments,
     /// The command line that goes on with it where it did not come to its end.
@@ -58,7 +56,6 @@ impl Measuring {
             place,
             keeps,
             is_simulated,
-            is_named: arguments.names_history(),
             form: arguments.form,
             going_on: None,
             report: arguments.report.clone(),

@@ -100,16 +100,6 @@ impl RunArguments {
         }
     }
 
-    /// Repeats the random choices of an earlier run.
-    pub fn set_seed(&mut self, seed: Option<u64>) {
-        self.seed = seed;
-    }
-
-    /// True where the user named the history.
-    pub fn names_history(&self) -> bool {
-        self.keeping.history.is_some()
-    }
-
     /// Where the run is kept.
     pub fn place(&self, is_simulated: bool) -> HistoryPath {
         self.keeping.place(self.keeps(is_simulated))

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fathom_assess::schedule::SlotWait;
 use fathom_assess::{MeasurementStep, StepObserver, findings_of};
 use fathom_model::Nanos;
 use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
@@ -127,8 +126,8 @@ impl<O: StepObserver> StepObserver for LiveObserver<O> {
         self.progress.run_ended(record);
     }
 
-    fn waiting(&mut self, wait: &SlotWait) {
-        self.progress.waiting(wait);
+    fn waiting(&mut self, due_unix_ms: u64) {
+        self.progress.waiting(due_unix_ms);
         if let Some(hub) = &self.hub {
             hub.change(None, |state| state.enter(LiveStage::Waiting));
         }

@@ -50,7 +50,7 @@ fn row(record: &RunRecord, judged: &ExpectationResult) -> Row {
     Row::new(all_cells(record, judged)).toned(tone(&judged.verdict))
 }
 
-pub(crate) fn tone(verdict: &CriterionVerdict) -> Tone {
+fn tone(verdict: &CriterionVerdict) -> Tone {
     match verdict {
         CriterionVerdict::Missed => Tone::Alarm,
         CriterionVerdict::Inconclusive { .. } => Tone::Dim,

@@ -1,7 +1,7 @@
 //! A trend: the verdict on each series first, then a plot, the changes, the groups and the runs.
 
 mod json;
-pub(crate) mod words;
+mod words;
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn name(report: &TrendReport, series: &TrendSeries) -> String {
     }
 }
 
-pub(crate) fn runs_of(count: usize) -> String {
+fn runs_of(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn value_cell(kind: MetricKind, value: f64) -> Cell {
 }
 
 /// When it ran, or was stored; empty where both are unknown.
-pub(crate) fn date(point: &TrendPoint, style: &Style) -> String {
+fn date(point: &TrendPoint, style: &Style) -> String {
     match point.dated_unix_ms {
         0 => String::new(),
         ms => style.time(ms, "%Y-%m-%d %H:%M"),

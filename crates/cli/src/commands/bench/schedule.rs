@@ -1,245 +1,98 @@
-//! `fathom bench --every TIME --for TIME`: runs a bench at fixed instants, and shows how its figures vary by hour and by host.
-
-mod earlier;
-mod keeper;
-mod plan;
-mod systemd;
+//! `fathom bench --every TIME --for TIME`: a bench at fixed instants, each run of which is kept in the history as it ends.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use fathom_analysis::schedule::variation;
-use fathom_assess::schedule::{SchedulePlan, ScheduleSettings, check_times};
-use fathom_assess::{BenchSettings, MeasurementEnd, is_simulated};
-use fathom_history::Location;
+use fathom_analysis::expectation;
+use fathom_assess::schedule::SchedulePlan;
+use fathom_assess::{BenchSettings, MeasurementEnd, TestKeeper, is_simulated};
+use fathom_history::{Filter, History, HistoryPath, Location, RunId};
 use fathom_model::Nanos;
-use fathom_model::text::shell_quoted;
-use fathom_record::{MissedSlots, RunSchedule, TestStatus};
-use fathom_report::Style;
+use fathom_model::units::{duration, grouped};
+use fathom_record::{
+    ActivityKind, MissedSlots, RunHeader, RunRecord, RunSchedule, SCHEDULE_LABEL, ScheduledSlot, TestRecord,
+    TestStatus,
+};
 use fathom_report::formats::Format;
-use fathom_report::schedule::{ScheduleReport, render_json, view};
+use fathom_report::schedule::{ScheduleReport, ScheduledRun, instant};
+use fathom_report::{Style, TextWriter};
 use fathom_sys::clock::unix_ms;
-use fathom_sys::named_lock::NamedLock;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use fathom_sys::device::HostFacts;
 
-use self::earlier::{EarlierRuns, StoredRuns, unfinished};
-use self::keeper::ScheduleKeeper;
-use super::BenchArguments;
+use super::plan::{plan_json, plan_text};
+use super::{BenchArguments, settings};
 use crate::commands::measuring::Measuring;
-use crate::commands::words::{date_in, positive_duration};
-use crate::commands::{Arguments, Command};
-use crate::exit::{Complaint, Exit};
-use crate::output;
-use crate::schedule_progress::ScheduleProgress;
+use crate::commands::words::{positive_duration, time_for};
+use crate::exit::{Complaint, Exit, with_causes};
+use crate::output::{self, Bar};
+use crate::progress::BenchProgress;
+use crate::row_printer::RowPrinter;
 use crate::store::{self, HistoryKeeper};
 
 /// The options of a schedule.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Debug)]
 pub struct ScheduleArguments {
     /// Run the tests at fixed instants, so far apart: 15m, 1h, 1d
-    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "lasts", conflicts_with_all = ["against", "report"])]
+    #[arg(long, value_parser = time_for("an interval", 1), value_name = "TIME", requires = "lasts", conflicts_with_all = ["against", "report"])]
     every: Option<Nanos>,
-    /// End of the schedule, from its first run: 24h, 7d
+    /// End of the runs of --every, from the first one: 24h, 7d
     #[arg(long = "for", value_parser = positive_duration, value_name = "TIME", requires = "every")]
     lasts: Option<Nanos>,
-    /// First run: a date and time such as 2026-11-24T02:00 [default: now]
-    #[arg(long, value_parser = first_instant, value_name = "TIME", requires = "every")]
-    from: Option<u64>,
-    /// Name of the schedule, its label in the history [default: made of target and date]
-    #[arg(long, value_name = "NAME")]
-    schedule: Option<String>,
-    /// Run only the test run that is due now, then end (for timers)
-    #[arg(long, requires = "every", conflicts_with = "no_history")]
-    due: bool,
-    /// Print a systemd timer and service that run the schedule, without running it
-    #[arg(long, requires = "every", conflicts_with_all = ["due", "dry_run", "no_history", "tui", "streams"])]
-    systemd: bool,
-    /// Resume the unfinished schedule of the target, or the one named by --schedule, with its own options
-    #[arg(long, conflicts_with_all = [
-        "suite", "profiles", "quick", "thorough", "size", "runtime", "until_steady", "precision", "min_runtime", "against",
-        "delta", "conditions", "budget", "only", "expect", "expect_file", "tolerance", "strict", "class", "destroy_data",
-        "show_fio", "report", "every", "lasts", "from", "due", "systemd", "labels", "tags", "keep", "no_history", "buffered", "engine", "seed",
-    ])]
-    pub resume: bool,
 }
 
 impl ScheduleArguments {
-    /// True where a schedule is begun.
-    pub fn is_asked_for(&self) -> bool {
-        self.every.is_some() || self.schedule.is_some()
+    /// Interval and duration of the schedule that is asked for.
+    pub fn times(&self) -> Option<(Nanos, Nanos)> {
+        self.every.zip(self.lasts)
     }
 }
 
-fn first_instant(text: &str) -> Result<u64, String> {
-    date_in(text, &TimeZone::system())
-        .ok_or_else(|| format!("'{text}' is no time: write 2026-11-24T02:00 or 2026-11-24T02:00:00Z"))
-}
-
-/// Begins a schedule, or goes on with one of the same name and instants.
+/// Begins a schedule, or goes on with the unfinished one of the same command line.
 ///
 /// # Errors
 /// It could not begin.
-pub fn begin(
-    mut arguments: BenchArguments,
-    measuring: Measuring,
-    command: &[OsString],
-) -> Result<Exit, Complaint> {
-    let asked = std::mem::take(&mut arguments.schedule);
-    let (Some(every), Some(lasts)) = (asked.every, asked.lasts) else {
-        let hint = "add --every and --for to begin one, or --resume to go on with one";
-        return Err(Complaint::usage(
-            "--schedule names a schedule, and none is asked for",
-            Some(hint.to_owned()),
-        ));
-    };
-    check_times(every, lasts)?;
-    let target = arguments.targets.first().cloned().unwrap_or_else(|| ".".into());
-    let is_simulated = is_simulated(&target);
-    if is_simulated && (asked.due || asked.systemd) {
-        return Err(Complaint::usage(
-            "a timer cannot run a simulated schedule, whose time is virtual",
-            Some("omit --systemd and --due: the whole schedule takes seconds".to_owned()),
-        ));
-    }
-    // A whole second, and none that has passed: the first run would begin late.
-    let now = unix_ms().next_multiple_of(1000);
-    let begins_unix_ms = match (asked.from, is_simulated) {
-        (Some(from), _) => from,
-        (None, true) => 0,
-        (None, false) if asked.systemd => systemd::next_whole_interval(now, every.as_millis()),
-        (None, false) => now,
-    };
-    let schedule = RunSchedule {
-        name: asked.schedule.unwrap_or_else(|| default_name(&target, begins_unix_ms, every, lasts)),
-        begins_unix_ms,
-        every_ms: every.as_millis(),
-        lasts_ms: lasts.as_millis(),
-        directory: current_directory()?,
-    };
-    let stored = if is_simulated { StoredRuns::default() } else { StoredRuns::open(&measuring.place)? };
-    stored.tell_of_unreachable();
-    let mut earlier = EarlierRuns::of(&stored, &schedule.name)?;
-    if stored.unreachable.is_some() {
-        earlier.pass_unknown(&schedule, now);
-    }
-    if let Some(known) = &earlier.schedule
-        && (known.begins_unix_ms, known.every_ms, known.lasts_ms)
-            != (schedule.begins_unix_ms, schedule.every_ms, schedule.lasts_ms)
-    {
-        return Err(Complaint::usage(
-            format!("the history has a schedule {} with other instants", schedule.name),
-            Some(format!("resume it with --resume --schedule {}, or use another name", schedule.name)),
-        ));
-    }
-    let asked = FollowOptions { only_due: asked.due, prints_units: asked.systemd };
-    follow(arguments, measuring, command, Followed { schedule, earlier, asked })
-}
-
-/// Goes on with an unfinished schedule, by the command line that began it.
-///
-/// # Errors
-/// There is none, or several; its command line cannot be read; it could not begin.
-pub fn resume(arguments: BenchArguments) -> Result<Exit, Complaint> {
-    let measuring = Measuring::new(&arguments.run, false);
-    let target = arguments.targets.first();
-    if target.is_some_and(|target| is_simulated(target)) {
-        return Err(Complaint::usage(
-            "a simulated schedule cannot be resumed: its burst credits are not kept",
-            Some("run it again with --every and --for: it takes seconds".to_owned()),
-        ));
-    }
-    let mut stored = StoredRuns::open(&measuring.place)?;
-    let name = arguments.schedule.schedule.as_deref();
-    let found = unfinished(&mut stored, name, target.map(|it| it.as_path()))?;
-    stored.tell_of_unreachable();
-    let earlier = EarlierRuns::of(&stored, &found.schedule.name)?;
-    std::env::set_current_dir(&found.schedule.directory).map_err(|error| {
-        Complaint::failed(
-            format!("cannot resume in {}: {}", found.schedule.directory, output::plain(&error)),
-            Some("create the directory, or mount its file system".to_owned()),
-        )
-    })?;
-    let command: Vec<OsString> = found.command.iter().map(OsString::from).collect();
-    let parsed = <Arguments as clap::Parser>::try_parse_from(&command).map(|parsed| parsed.command);
-    let Ok(Command::Bench(mut began)) = parsed else {
-        return Err(Complaint::failed(
-            format!(
-                "cannot read the command line of schedule {}: {}",
-                found.schedule.name,
-                found.command.join(" ")
-            ),
-            Some("run it with this version of fathom under another name".to_owned()),
-        ));
-    };
-    began.dry_run = arguments.dry_run;
-    began.run.set_seed(found.seed);
-    let asked = FollowOptions { only_due: false, prints_units: false };
-    follow(*began, measuring, &command, Followed { schedule: found.schedule, earlier, asked })
-}
-
-/// How a schedule is followed.
-struct FollowOptions {
-    /// Only the slot that is due now is run.
-    only_due: bool,
-    /// Units are printed instead.
-    prints_units: bool,
-}
-
-/// A schedule and what is known of it.
-struct Followed {
-    schedule: RunSchedule,
-    earlier: EarlierRuns,
-    asked: FollowOptions,
-}
-
-/// Runs the slots that are left.
-fn follow(
+pub fn run(
     arguments: BenchArguments,
+    (every, lasts): (Nanos, Nanos),
     measuring: Measuring,
     command: &[OsString],
-    followed: Followed,
 ) -> Result<Exit, Complaint> {
-    let Followed { schedule, earlier, asked } = followed;
     let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
     let form = measuring.form;
-    let as_json = (dry_run || asked.prints_units) && form.is_json("a plan")?;
-    let settings: BenchSettings = super::settings(arguments, command);
-    let mut schedule_plan = SchedulePlan::make(ScheduleSettings {
-        bench: settings,
-        schedule: schedule.clone(),
-        next: earlier.next_slot,
-        missed: Vec::new(),
-        busy_until_unix_ms: earlier.busy_until_unix_ms,
-        only_due: asked.only_due,
-    })?;
-    if asked.prints_units {
-        return systemd::print(&schedule_plan, &measuring.place, command, as_json);
-    }
+    let as_json = dry_run && form.is_json("a plan")?;
+    let bench = settings(arguments, command);
+    let (schedule, next) = new_or_unfinished(&bench, every, lasts, &measuring.place)?;
+    let mut plan = SchedulePlan::make(bench, schedule, next)?;
     if dry_run {
         output::print(|out| match as_json {
-            true => plan::json(&schedule_plan, out),
-            false => plan::text(&schedule_plan, Some(show_fio), &form.style(), out),
+            true => plan_json(&plan.bench, out),
+            false => announce(&plan, Some(show_fio), &form.style(), out),
         })?;
         return Ok(Exit::Done);
     }
-    let is_simulated = schedule_plan.bench.targets[0].target.is_simulated();
-    let _alone = take_turn(&schedule, &measuring, is_simulated)?;
-    schedule_plan.bench.settings.run.earlier = store::identifications(&measuring.place);
-    measuring.announce(|out| plan::text(&schedule_plan, None, &form.style(), out))?;
-    let plan = Arc::new(schedule_plan);
-    let (shown, measured) = (plan.clone(), plan.clone());
+    plan.bench.settings.run.earlier = store::identifications(&measuring.place);
+    measuring.announce(|out| announce(&plan, None, &form.style(), out))?;
+    let plan = Arc::new(plan);
+    let (shown, measured) = (Arc::new(plan.bench.clone()), plan.clone());
+    let rows = RowPrinter::new(fathom_report::bench::ROWS, shown.outline(), &form).silent_if(true);
     let (place, style) = (measuring.place.clone(), form.style());
-    let prints_runs = form.format() == Format::Text && !is_simulated;
+    let prints_runs = form.format() == Format::Text;
     let (keeper, end, is_interrupted) = measuring.measured(
         move |control, observer| fathom_assess::schedule::run(&measured, &control, observer),
-        |bar, hub| {
-            let history = HistoryKeeper::new(place, Some(bar.clone())).followed(hub);
-            ScheduleKeeper::new(plan.clone(), history, bar, prints_runs.then_some(style))
+        |bar, hub| ScheduleKeeper {
+            plan: plan.clone(),
+            history: HistoryKeeper::new(place, Some(bar.clone())).followed(hub),
+            bar,
+            style: prints_runs.then_some(style),
+            runs: Vec::new(),
+            missed: Vec::new(),
+            is_missed: false,
+            is_inconclusive: false,
         },
-        |display| ScheduleProgress::new(shown, display),
+        |display| BenchProgress::new(shown, rows, display),
     )?;
     let (missed, is_given_up) = match end {
         MeasurementEnd::Ended(missed) => (missed, false),
@@ -248,114 +101,154 @@ fn follow(
             (Vec::new(), true)
         }
     };
-    let resume = resume_line(&schedule, &measuring);
-    let report =
-        report(plan.bench.target_name(), schedule, (earlier, &keeper, missed), resume, &form.style());
-    form.print(|| view(&report, &form.style()), |out| render_json(&report, out))?;
-    if form.format() == Format::Text {
-        let is_kept = report.runs.iter().any(|run| run.run.is_some());
-        output::print(|out| plan::write_kept(&report, is_kept, asked.only_due, out))?;
-    }
     let has_failed = keeper.runs.iter().any(|run| run.status == TestStatus::Failed);
-    Ok(match is_interrupted || is_given_up {
+    let exit = match is_interrupted || is_given_up {
         true => Exit::Interrupted,
         false if has_failed => Exit::Failed,
         false => Exit::Done.with_criteria(keeper.is_missed, strict && keeper.is_inconclusive),
-    })
-}
-
-/// The report on the runs so far; `resume` goes on with those that are left.
-fn report(
-    target: String,
-    schedule: RunSchedule,
-    (earlier, keeper, missed): (EarlierRuns, &ScheduleKeeper, Vec<MissedSlots>),
-    resume: String,
-    style: &Style,
-) -> ScheduleReport {
-    let is_simulated = is_simulated(Path::new(&target));
-    let hours = if is_simulated { Style::default() } else { style.clone() };
-    let values = [earlier.values, keeper.values.clone()].concat();
-    let runs = [earlier.runs, keeper.runs.clone()].concat();
-    let missed = [earlier.missed, keeper.missed.clone(), missed].concat();
-    let unmet = [earlier.unmet, keeper.unmet.clone()].concat();
-    let ends = missed.iter().map(|missed| missed.first.saturating_add(missed.count));
-    let next = runs.iter().map(|run| run.slot + 1).chain(ends).max().unwrap_or(0);
-    let left = schedule.slots().saturating_sub(next);
-    ScheduleReport {
-        target,
-        is_simulated,
-        left,
-        resume: (left > 0 && runs.iter().any(|run| run.run.is_some())).then_some(resume),
-        figures: variation(&values, |unix_ms| hours.hour(unix_ms)),
-        runs,
-        missed,
-        unmet,
-        schedule,
+    };
+    let (missed, name) = ([keeper.missed, missed].concat(), &plan.schedule.name);
+    let report =
+        ScheduleReport::new(&plan.schedule, plan.bench.target_name(), plan.next, keeper.runs, missed);
+    form.print(|| report.view(!prints_runs, &form.style()), |out| report.render_json(out))?;
+    if prints_runs && report.runs.iter().any(|run| run.run.is_some()) {
+        let goes_on = if report.slots_left > 0 { "\nThe same command line continues it." } else { "" };
+        let kept =
+            format!("\nKept with the label schedule={name}: fathom history list --label schedule={name}");
+        output::print(|out| format!("{kept}{goes_on}").lines().try_for_each(|line| writeln!(out, "{line}")))?;
     }
+    Ok(exit)
 }
 
-/// Keeps a second process from following the same schedule.
-fn take_turn(
-    schedule: &RunSchedule,
-    measuring: &Measuring,
-    is_simulated: bool,
-) -> Result<Option<NamedLock>, Complaint> {
-    let history = measuring.place.history.as_ref().map(absolute_location);
-    let Some(history) = history.filter(|_| !is_simulated) else { return Ok(None) };
-    match NamedLock::take(&format!("schedule {} {history}", schedule.name)) {
-        Ok(None) => Err(Complaint::failed(
-            format!("schedule {} is already running on this host", schedule.name),
-            Some("wait for it, or stop it first".to_owned()),
-        )),
-        Ok(lock) => Ok(lock),
-        // Without such locks nothing else is lost.
-        Err(_) => Ok(None),
+/// The schedule that the newest run of the same command line belongs to, if slots of it are left, and the first of them; else a new one.
+fn new_or_unfinished(
+    bench: &BenchSettings,
+    every: Nanos,
+    lasts: Nanos,
+    place: &HistoryPath,
+) -> Result<(RunSchedule, u64), Complaint> {
+    let target = &bench.run.target;
+    let is_simulated = is_simulated(target);
+    // A whole second, and none that has passed: the first run would begin late.
+    let now = if is_simulated { 0 } else { unix_ms().next_multiple_of(1000) };
+    let name = bench.run.labels.get(SCHEDULE_LABEL).cloned();
+    let schedule = RunSchedule {
+        name: name.unwrap_or_else(|| default_name(target, every, lasts)),
+        begins_unix_ms: now,
+        every_ms: every.as_millis(),
+        lasts_ms: lasts.as_millis(),
+    };
+    if is_simulated {
+        // The burst credits of its volume are not kept.
+        return Ok((schedule, 0));
     }
+    let newest = headers(place, &schedule.name)?
+        .into_iter()
+        .filter(|header| header.command == bench.run.command)
+        .filter_map(|header| header.scheduled)
+        .filter(|ScheduledSlot { schedule: known, slot, .. }| {
+            (known.every_ms, known.lasts_ms) == (schedule.every_ms, schedule.lasts_ms)
+                && known.ends_unix_ms() > now
+                && slot + 1 < known.slots()
+        })
+        .max_by_key(|found| found.slot);
+    Ok(newest.map_or((schedule, 0), |found| (found.schedule, found.slot + 1)))
 }
 
-fn absolute_location(location: &Location) -> String {
-    location.absolute().as_ref().unwrap_or(location).to_string()
+/// The headers of the newest run of the schedule `name` on this host in the history, and of runs that wait for its server.
+fn headers(place: &HistoryPath, name: &str) -> Result<Vec<RunHeader>, Complaint> {
+    let Some(location) = &place.history else { return Ok(Vec::new()) };
+    let filter = Filter {
+        kind: Some(ActivityKind::Bench),
+        labels: vec![(SCHEDULE_LABEL.to_owned(), Some(name.to_owned()))],
+        host: HostFacts::read().hostname,
+        newest: Some(1),
+        ..Filter::default()
+    };
+    let mut found: Vec<RunHeader> = place.unsent_records().into_iter().map(|record| record.header).collect();
+    match (History::open_if_there(location, place.patience), location) {
+        (Ok(history), _) => {
+            for history in history.iter() {
+                let newest = history.list(&filter)?.rows.pop();
+                found.extend(newest.and_then(|row| history.header(RunId(row.id as i64)).ok()));
+            }
+        }
+        // A server that cannot be read is no reason not to measure.
+        (Err(error), Location::Server(_)) => {
+            let text = with_causes(&error);
+            output::warn(&format!("warning: {text}; the runs that it has of this schedule are not known"));
+        }
+        (Err(error), Location::File(_)) => return Err(error.into()),
+    }
+    Ok(found)
 }
 
-fn absolute(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).to_string_lossy().into_owned()
-}
-
-fn current_directory() -> Result<String, Complaint> {
-    let directory = std::env::current_dir().map_err(|error| {
-        Complaint::failed(format!("cannot find the current directory: {}", output::plain(&error)), None)
-    })?;
-    Ok(directory.to_string_lossy().into_owned())
-}
-
-/// The command line that goes on with a schedule.
-fn resume_line(schedule: &RunSchedule, measuring: &Measuring) -> String {
-    let history = measuring.place.history.as_ref().filter(|_| measuring.is_named);
-    let history =
-        history.map(|location| format!(" --history {}", shell_quoted(&absolute_location(location))));
-    format!("fathom bench --resume --schedule {}{}", schedule.name, history.unwrap_or_default())
-}
-
-/// `data-20261123T031705`; of a simulated schedule, which begins at no date, `sim-aws-gp3-1h-7d` with its interval and duration.
-fn default_name(target: &Path, begins_unix_ms: u64, every: Nanos, lasts: Nanos) -> String {
-    const LONGEST: usize = 40;
-    let text = target.to_string_lossy();
-    let text = if is_simulated(target) { text.into_owned() } else { absolute(target) };
+/// Target, interval and duration in words: `mnt-data-1-h-7-d`.
+fn default_name(target: &Path, every: Nanos, lasts: Nanos) -> String {
+    let absolute = std::path::absolute(target).ok().filter(|_| !is_simulated(target));
+    let target = absolute.as_deref().unwrap_or(target).to_string_lossy();
+    let text = format!("{target} {} {}", duration(every), duration(lasts));
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    let slug: String = words.collect::<Vec<&str>>().join("-").chars().take(LONGEST).collect();
-    let slug = if slug.is_empty() { "root".to_owned() } else { slug };
-    let date = i64::try_from(begins_unix_ms).ok().filter(|&ms| ms > 0);
-    let date = date.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    let date = date.map(|date| date.strftime("-%Y%m%dT%H%M%S").to_string());
-    let times = date.unwrap_or_else(|| format!("-{}-{}", compact(every), compact(lasts)));
-    format!("{}{times}", slug.trim_end_matches('-'))
+    words.collect::<Vec<&str>>().join("-")
 }
 
-/// `1h`, `90m`, `1500ms`: in the largest unit that divides it.
-fn compact(time: Nanos) -> String {
-    const UNITS: [(&str, u64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-    let ms = time.as_millis();
-    let unit = UNITS.into_iter().find(|(_, unit)| ms.is_multiple_of(*unit));
-    let (name, unit) = unit.unwrap_or(("ms", 1));
-    format!("{}{name}", ms / unit)
+/// The plan; with the tests of a run, and their fio commands, where `in_full` says so.
+fn announce(
+    plan: &SchedulePlan,
+    in_full: Option<bool>,
+    style: &Style,
+    out: &mut TextWriter,
+) -> io::Result<()> {
+    let SchedulePlan { schedule, bench, next, .. } = plan;
+    let [every, lasts] = [schedule.every_ms, schedule.lasts_ms].map(|ms| duration(Nanos::from_millis(ms)));
+    let (name, slots, due) = (&schedule.name, schedule.slots(), instant(schedule, *next, style));
+    let text = format!(
+        "Schedule {name}: {} runs, one every {every} for {lasts}; run {} is due {due}.",
+        grouped(slots),
+        next + 1
+    );
+    output::paragraph(&text, out)?;
+    writeln!(out, "Each run:")?;
+    plan_text(bench, in_full.is_some(), in_full == Some(true), out)
+}
+
+/// Keeps the runs of a schedule: each in the history as it ends, and of each what the report needs.
+struct ScheduleKeeper {
+    plan: Arc<SchedulePlan>,
+    history: HistoryKeeper,
+    bar: Bar,
+    /// A line is printed for each run in this style.
+    style: Option<Style>,
+    runs: Vec<ScheduledRun>,
+    /// The slots that they name as missed.
+    missed: Vec<MissedSlots>,
+    /// A run missed an expectation.
+    is_missed: bool,
+    /// A run had an inconclusive one.
+    is_inconclusive: bool,
+}
+
+impl TestKeeper for ScheduleKeeper {
+    fn begin(&mut self, header: &RunHeader) {
+        self.history.begin(header);
+    }
+
+    fn append(&mut self, test: &TestRecord) {
+        self.history.append(test);
+    }
+
+    fn end(&mut self, record: &RunRecord) {
+        let kept = self.history.finish(record);
+        let Some(slot) = record.header.scheduled.clone() else { return };
+        let run = ScheduledRun::new(record, &slot, store::run_id(&kept));
+        self.is_missed |= expectation::is_missed(record);
+        self.is_inconclusive |= expectation::is_inconclusive(record);
+        self.missed.extend(slot.missed);
+        if let Some(style) = &self.style {
+            let line = run.line(&self.plan.schedule, style);
+            // What cannot be printed now cannot be printed at the end either, which fails then.
+            self.bar.suspend(|| drop(output::print(|out| writeln!(out, "{line}"))));
+        }
+        self.runs.push(run);
+    }
 }

@@ -6,7 +6,7 @@ use fathom_analysis::trend::{ChangePoint, ShiftRatio};
 const MULTIPLE: f64 = 2.0;
 
 /// `fell by 12 % (95 % confidence interval: 11 to 13 %)`, `rose to 3.1 times (95 % confidence interval: 3.0 to 3.2)`.
-pub(crate) fn change(found: &ChangePoint, quantity: impl Fn(f64) -> String) -> String {
+pub(super) fn change(found: &ChangePoint, quantity: impl Fn(f64) -> String) -> String {
     let Some(ratio) = found.ratio else {
         let difference = (found.after.median - found.before.median).abs();
         let verb = if found.after.median < found.before.median { "fell" } else { "rose" };
@@ -21,7 +21,7 @@ pub(crate) fn change(found: &ChangePoint, quantity: impl Fn(f64) -> String) -> S
 }
 
 /// The interval in the form of the ratio: `-13 to -11 %`, `3.0 to 3.2 times`.
-pub(crate) fn interval(ratio: &ShiftRatio) -> String {
+pub(super) fn interval(ratio: &ShiftRatio) -> String {
     if ratio.value >= MULTIPLE {
         return format!("{:.1} to {:.1} times", ratio.low, ratio.high);
     }
@@ -34,7 +34,7 @@ pub(crate) fn interval(ratio: &ShiftRatio) -> String {
 }
 
 /// `-12 %`, `+0.4 %`, `3.1 times`.
-pub(crate) fn percent_of(ratio: f64) -> String {
+pub(super) fn percent_of(ratio: f64) -> String {
     if ratio >= MULTIPLE { format!("{ratio:.1} times") } else { format!("{} %", signed(ratio - 1.0)) }
 }
 
