@@ -3,9 +3,10 @@
 use std::io;
 
 use fathom_catalog::{
-    Catalog, CatalogEntry, FitScope, ImportedPrices, MonthlyUse, OfferedLoad, Parameters, PriceListChoice,
+    Catalog, CatalogEntry, FitScope, ImportedPrices, MonthlyUse, Parameters, PriceListChoice,
     SimulatedTarget, VolumeNeed, read_price_list,
 };
+use fathom_predict::OfferedLoad;
 use fathom_report::catalog::{
     fit as catalog_fit, json as catalog_json, list as catalog_list, show as catalog_show,
 };

@@ -4,7 +4,7 @@ use fathom_analysis::identified::Identified;
 use fathom_analysis::identified::prediction::{LastPhase, Prediction, predict};
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::pattern::AccessPattern;
-use fathom_catalog::OfferedLoad;
+use fathom_predict::OfferedLoad;
 use fathom_record::{BurstRate, DeviceRecord, KnownBy, OwnRates, RunHeader, RunRecord};
 
 /// An earlier identification of a volume.

@@ -2,9 +2,10 @@
 
 use fathom_analysis::conclusions::{NeededRate, Use};
 use fathom_analysis::criterion::{LatencyObjective, Statistic};
-use fathom_catalog::{LatencyNeed, OfferedLoad, RecurringBurst, VolumeNeed};
+use fathom_catalog::{LatencyNeed, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, bytes, duration, grouped};
+use fathom_predict::{OfferedLoad, RecurringBurst};
 
 use crate::AssessError;
 use crate::machine::engine_rows;

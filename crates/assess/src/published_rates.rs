@@ -3,11 +3,11 @@
 use fathom_analysis::plateau::settled_iops;
 use fathom_analysis::steady::before_fall::before_fall;
 use fathom_catalog::{
-    BurstReach, INSTANCE_STAGE, Instances, LimitUnit, MeasuredRate, OfferedLoad, PublishedMatch,
-    PublishedMatches, SAME_RATE, SimulatedTarget, burst_lasts_ns, exhausted_rates, reach,
+    INSTANCE_STAGE, Instances, MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE, SimulatedTarget,
 };
 use fathom_model::plan::Pattern;
 use fathom_model::{BlockSize, Op};
+use fathom_predict::{BurstReach, LimitUnit, OfferedLoad, burst_lasts_ns, exhausted_rates, reach};
 use fathom_record::import::ImportedLoad;
 use fathom_record::{
     BurstRate, InstanceReach, JobRecord, OwnRates, PublishedRates, RateMatch, RunHeader, TestRecord,

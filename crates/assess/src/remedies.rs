@@ -3,9 +3,10 @@
 //! Findings themselves are functions of the record alone.
 
 use fathom_analysis::{REQUESTS_WAIT, instance_limit_of};
-use fathom_catalog::{Catalog, CatalogEntry, Lift, OfferedLoad, Parameters, VolumeNeed, VolumeOffer, reach};
+use fathom_catalog::{Catalog, CatalogEntry, Lift, Parameters, VolumeNeed, VolumeOffer};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
+use fathom_predict::{OfferedLoad, reach};
 use fathom_record::{Finding, FindingId, RunRecord};
 
 use crate::catalogue::VolumeTypes;

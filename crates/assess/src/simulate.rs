@@ -11,8 +11,9 @@ mod trace;
 
 use std::collections::BTreeMap;
 
-use fathom_catalog::{MonthlyUse, OfferedLoad};
+use fathom_catalog::MonthlyUse;
 use fathom_model::{MonthlyCost, Nanos};
+use fathom_predict::OfferedLoad;
 use fathom_record::forecast::{Forecast, ForecastOp};
 use fathom_record::{Activity, Observed, RunHeader, RunRecord, SimulateActivity, TestRecord, TestStatus};
 use fathom_runner::StopHandle;

@@ -313,10 +313,11 @@ fn invalid_volumes(entry: &CatalogEntry) -> Option<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_predict::OfferedLoad;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Catalog, FitScope, OfferedLoad, VolumeNeed};
+    use crate::{Catalog, FitScope, VolumeNeed};
 
     /// Fields that some models require.
     const NEEDED: [(&str, f64); 8] = [

@@ -2,10 +2,10 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
+use fathom_predict::LimitUnit;
 
 use crate::entry::CatalogEntry;
 use crate::levels::{chooses_bytes, chooses_iops};
-use crate::reach::LimitUnit;
 use crate::sheet::{LimitDirection, Rule, Sheet, SheetLimit};
 use crate::wire::{IopsModel, SharedBudget, ThroughputUnit, Wire};
 
@@ -227,7 +227,7 @@ fn sharing(wire: &Wire) -> Option<&'static str> {
 }
 
 fn latency_text(sheet: &Sheet) -> String {
-    let (read, write) = (latency(sheet.read_lat_mean_ns as u64), latency(sheet.write_lat_mean_ns as u64));
+    let (read, write) = (latency(sheet.read_lat_mean_ns), latency(sheet.write_lat_mean_ns));
     let times = if read == write {
         format!("An I/O takes {read}")
     } else {

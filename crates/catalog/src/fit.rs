@@ -2,8 +2,8 @@
 //! none does.
 
 use fathom_model::MonthlyCost;
+use fathom_predict::{OfferedLoad, ReachedRate, RecurringBurst, limits_bytes, reach};
 use fathom_volume::{VolumeLatency, VolumeModel};
-
 use serde::Serialize;
 
 use crate::amount::GIB;
@@ -12,8 +12,6 @@ use crate::cost::MonthlyUse;
 use crate::entry::{CatalogEntry, Lifecycle};
 use crate::fit_size;
 use crate::fit_why;
-use crate::load::OfferedLoad;
-use crate::reach::{ReachedRate, limits_bytes, mean_ns, quantile_ns, reach};
 use crate::resolve::Parameters;
 use crate::sheet::ASSUMED_LATENCY;
 
@@ -43,17 +41,6 @@ pub struct VolumeNeed {
     /// The instance that the volume is attached to, whose limits apply as well; `None` = one that limits nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-}
-
-/// A need that recurs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct RecurringBurst {
-    /// Length of a burst.
-    pub length_ns: u64,
-    /// From the start of one burst to the start of the next.
-    pub period_ns: u64,
-    /// Requests per second between bursts, like those of the need.
-    pub iops_between: f64,
 }
 
 /// A latency limit.
@@ -328,13 +315,13 @@ fn too_slow(model: &VolumeModel, assumptions: &[String], need: &VolumeNeed) -> O
     let is_assumed = assumptions.iter().any(|reported| reported.starts_with(ASSUMED_LATENCY));
     need.latency.iter().find_map(|asked| {
         let of = |latency: &VolumeLatency| {
-            asked.per_million.map_or(mean_ns(latency), |per_million| quantile_ns(latency, per_million))
+            asked.per_million.map_or(latency.mean_ns(), |per_million| latency.quantile_ns(per_million))
         };
         let reads = asked.of_reads.then(|| of(&model.read_latency));
         let writes = asked.of_writes.then(|| of(&model.write_latency));
-        let slowest = reads.into_iter().chain(writes).fold(0.0, f64::max);
-        let is_slow = slowest >= asked.most_ns as f64;
-        let time = fathom_model::units::latency(slowest as u64);
+        let slowest = reads.max(writes).unwrap_or(0);
+        let is_slow = slowest >= asked.most_ns;
+        let time = fathom_model::units::latency(slowest);
         let how = match (is_assumed, asked.per_million) {
             (true, _) => "assumed for its kind: none is published",
             (false, None) => "as published",

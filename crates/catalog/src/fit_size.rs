@@ -2,14 +2,13 @@
 //!
 //! Between two turning points of its rules a larger volume is never slower, so a binary search finds the smallest one.
 
-use fathom_volume::{Limit, VolumeModel};
+use fathom_predict::serves;
+use fathom_volume::VolumeModel;
 
 use crate::amount::{self, GIB};
 use crate::entry::CatalogEntry;
 use crate::fit::VolumeNeed;
 use crate::levels::{bytes_range, chooses_bytes, chooses_iops, iops_range};
-use crate::load::OfferedLoad;
-use crate::reach::{LoadLimit, met};
 use crate::resolve::Parameters;
 use crate::sheet::turning_points;
 use crate::wire::{IopsModel, ThroughputUnit};
@@ -96,7 +95,7 @@ pub(crate) fn choose(
     let with = |iops: Option<u64>, bytes_per_second: Option<u64>| {
         let chosen = Parameters { iops, bytes_per_second, ..base.clone() };
         let resolved = entry.resolve(&chosen).ok()?;
-        serves(&resolved.model, need).then_some(chosen)
+        meets(&resolved.model, need).then_some(chosen)
     };
     let besides = need.besides.iter().map(|(load, rate)| rate * load.mean_bytes());
     let most_bytes = besides.fold(need.iops * need.load.mean_bytes(), f64::max);
@@ -145,48 +144,7 @@ fn least_of((least, most): (u64, u64), does: impl Fn(u64) -> Option<Parameters>)
 }
 
 /// True if a volume meets the need, for any share of reads if that is open.
-pub(crate) fn serves(model: &VolumeModel, need: &VolumeNeed) -> bool {
-    let besides = need.besides.iter().map(|(load, rate)| VolumeNeed {
-        load: load.clone(),
-        iops: *rate,
-        burst: None,
-        besides: Vec::new(),
-        ..need.clone()
-    });
-    serves_load(model, need) && besides.into_iter().all(|need| serves_load(model, &need))
-}
-
-fn serves_load(model: &VolumeModel, need: &VolumeNeed) -> bool {
-    need.load.mixes().into_iter().all(|reads| {
-        let load = OfferedLoad { read_fraction: Some(reads), ..need.load.clone() };
-        met(model, &load, reads).iter().all(|met| holds(met, need))
-    })
-}
-
-/// True if one limit permits the need.
-pub(crate) fn holds(met: &LoadLimit, need: &VolumeNeed) -> bool {
-    let at_most = |rate: f64, level: f64| rate <= level * (1.0 + SAME);
-    let base = met.limit.baseline().as_f64();
-    let demand = need.iops * met.tokens;
-    if at_most(demand, base) {
-        return true;
-    }
-    let Some(burst) = need.burst else { return false };
-    let between = burst.iops_between * met.tokens;
-    if !at_most(between, base) || !met.limit.peak().is_none_or(|peak| at_most(demand, peak.as_f64())) {
-        return false;
-    }
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    let (length, rest) = (seconds(burst.length_ns), seconds(burst.period_ns.saturating_sub(burst.length_ns)));
-    match met.limit {
-        Limit::Credit { base, capacity, .. } => {
-            let base = base.as_f64();
-            let spent = (demand - base) * length;
-            at_most(spent, capacity as f64) && at_most(spent, (base - between) * rest)
-        }
-        Limit::Window { burst_ns, rest_ns, .. } => {
-            burst.length_ns <= burst_ns && at_most(seconds(rest_ns), rest)
-        }
-        Limit::Rate(_) | Limit::OnDemand { .. } => false,
-    }
+pub(crate) fn meets(model: &VolumeModel, need: &VolumeNeed) -> bool {
+    serves(model, &need.load, need.iops, need.burst)
+        && need.besides.iter().all(|(load, rate)| serves(model, load, *rate, None))
 }

@@ -2,13 +2,13 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
+use fathom_predict::{LimitUnit, ReachedRate, is_limited, limits_bytes, reach, serves};
 use fathom_volume::VolumeModel;
 
 use crate::amount::GIB;
 use crate::entry::{CatalogEntry, Lifecycle};
 use crate::fit::{UnsuitableReason, VolumeNeed};
 use crate::most::volumes;
-use crate::reach::{LimitUnit, ReachedRate, limits_bytes, met, reach};
 use crate::resolve::{Parameters, Resolved};
 use crate::sheet::ASSUMED_LATENCY;
 
@@ -84,20 +84,17 @@ fn decimal(figure: f64) -> String {
 
 /// A required figure that is not published, so that a volume cannot be shown to meet it.
 pub(crate) fn unpublished(model: &VolumeModel, need: &VolumeNeed) -> Option<String> {
-    // An open share of reads includes all reads and all writes.
-    let share = need.load.read_fraction;
-    let asked = [(1.0, share != Some(0.0)), (0.0, share != Some(1.0))];
-    let limits = |counted: LimitUnit| {
-        let mut directions = asked.into_iter().filter(|(_, is_asked)| *is_asked);
-        directions.all(|(reads, _)| met(model, &need.load, reads).iter().any(|met| met.counted == counted))
-    };
     let is_large = need.load.mean_bytes() > SMALL;
     match () {
         () if (need.in_bytes || is_large) && !limits_bytes(model) => {
             Some("its bandwidth is not published".to_owned())
         }
-        () if need.in_bytes && !limits(LimitUnit::Bytes) => Some("its bandwidth is not published".to_owned()),
-        () if need.in_ios && !limits(LimitUnit::Ios) => Some("its IOPS are not published".to_owned()),
+        () if need.in_bytes && !is_limited(model, &need.load, LimitUnit::Bytes) => {
+            Some("its bandwidth is not published".to_owned())
+        }
+        () if need.in_ios && !is_limited(model, &need.load, LimitUnit::Ios) => {
+            Some("its IOPS are not published".to_owned())
+        }
         () => None,
     }
 }
@@ -116,12 +113,7 @@ pub(crate) fn notes(entry: &CatalogEntry, need: &VolumeNeed, resolved: &Resolved
     if !entry.named_tiers().is_empty() {
         notes.push("its size depends on the instance and is not in the catalogue".to_owned());
     }
-    let leans = need.load.mixes().into_iter().any(|reads| {
-        let beyond = |met: &crate::reach::LoadLimit| {
-            need.iops * met.tokens > met.limit.baseline().as_f64() * (1.0 + 1e-9)
-        };
-        met(&resolved.model, &need.load, reads).iter().any(beyond)
-    });
+    let leans = !serves(&resolved.model, &need.load, need.iops, None);
     if leans && let Some(burst) = reach(&resolved.model, &need.load).burst {
         let lasts =
             burst.lasts_ns.map(|ns| format!("; the burst lasts {} at full rate", duration(Nanos(ns))));

@@ -23,7 +23,6 @@ mod instances;
 mod levels;
 mod lifts;
 mod limits;
-mod load;
 mod measured;
 mod misread;
 mod most;
@@ -31,7 +30,6 @@ mod parts;
 mod price_list;
 mod published;
 mod rate_match;
-mod reach;
 mod resolve;
 mod sheet;
 mod target;
@@ -42,21 +40,18 @@ pub use closest::{ClosestVolume, MeasuredVolume};
 pub use cost::MonthlyUse;
 pub use entry::{CatalogEntry, Confidence, Lifecycle};
 pub use fit::{
-    Fit, FitScope, LatencyNeed, PricedOffers, RecurringBurst, UnsuitableReason, UnsuitableType, VolumeNeed,
-    VolumeOffer,
+    Fit, FitScope, LatencyNeed, PricedOffers, UnsuitableReason, UnsuitableType, VolumeNeed, VolumeOffer,
 };
 pub use host_cache::{CachingMode, HostCaching};
 pub use imported_prices::ImportedPrices;
 pub use instances::{INSTANCE_STAGE, Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
 pub use lifts::Lift;
-pub use load::OfferedLoad;
 pub use price_list::{HOURS_OF_MONTH, PriceList, PriceListChoice, PriceListError, read_price_list};
 pub use published::{
     ComparedFigure, FigureVerdict, Published, PublishedArticle, PublishedFigure, PublishedRun,
     PublishedSheet, UnknownPublished,
 };
 pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};
-pub use reach::{BurstReach, LimitUnit, ReachedRate, burst_lasts_ns, exhausted_rates, reach};
 pub use resolve::{ModelRefusal, Parameters, Resolved};
 pub use sheet::{BlockRow, LimitDirection, Rule, Sheet, SheetLimit};
 pub use target::{SimulatedTarget, TargetError};

@@ -1,13 +1,12 @@
 //! Volumes that lift a limit which a measured volume has reached.
 
+use fathom_predict::{OfferedLoad, limits_bytes, reach};
 use fathom_volume::VolumeModel;
 
 use crate::catalog::Catalog;
 use crate::entry::CatalogEntry;
 use crate::fit::{FitScope, VolumeNeed, VolumeOffer};
-use crate::fit_size::least;
-use crate::load::OfferedLoad;
-use crate::reach::{limits_bytes, reach};
+use crate::fit_size::{least, meets};
 use crate::resolve::Parameters;
 
 /// A measured rate within this relative difference of a published limit counts as that limit.
@@ -35,7 +34,7 @@ impl Catalog {
         let level = own.as_ref().and_then(|own| own_level(&own.model, met)).unwrap_or(met.iops);
         let more = |factor: f64| VolumeNeed { iops: level * factor, ..met.clone() };
         let (tenth, next) = self.sustained_alternatives(entry, &more(1.1));
-        let is_below_own_limit = own.is_some_and(|own| crate::fit_size::serves(&own.model, &more(1.1)));
+        let is_below_own_limit = own.is_some_and(|own| meets(&own.model, &more(1.1)));
         Lift { is_below_own_limit, tenth, twice: least(entry, &more(2.0)), next }
     }
 
@@ -78,7 +77,6 @@ fn own_level(model: &VolumeModel, met: &VolumeNeed) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::OfferedLoad;
 
     #[test]
     fn what_takes_its_place_lacks_nothing_that_the_volume_sustains() {

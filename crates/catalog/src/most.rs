@@ -1,11 +1,11 @@
 //! The fastest volumes of a type, and their rates.
 
+use fathom_predict::{OfferedLoad, limits_bytes, reach};
+
 use crate::amount::GIB;
 use crate::entry::CatalogEntry;
 use crate::fit_size::MOST_GIB;
 use crate::levels::{bytes_range, chooses_bytes, chooses_iops, iops_range};
-use crate::load::OfferedLoad;
-use crate::reach::{limits_bytes, reach};
 use crate::resolve::Parameters;
 use crate::sheet::turning_points;
 use crate::wire::{BurstModel, IopsModel};

@@ -1,13 +1,12 @@
 //! The volumes that publish a measured rate, sustained or while burst credits remain.
 
+use fathom_predict::{OfferedLoad, ReachedRate, burst_lasts_ns, reach};
 use fathom_volume::VolumeModel;
 
 use crate::amount::GIB;
 use crate::catalog::Catalog;
 use crate::closest::MeasuredVolume;
 use crate::entry::{CatalogEntry, Lifecycle};
-use crate::load::OfferedLoad;
-use crate::reach::{self, ReachedRate, reach};
 use crate::resolve::Parameters;
 
 /// Rates closer than this are the same.
@@ -117,7 +116,7 @@ fn bursts_for_ns(model: &VolumeModel, measured: &MeasuredRate) -> Option<u64> {
     let burst = reached.burst?;
     let reaches = burst.iops >= measured.iops * (1.0 - SAME_RATE);
     let falls = reached.iops? < measured.iops * (1.0 - FALL);
-    if reaches && falls { reach::burst_lasts_ns(model, &measured.load, measured.iops) } else { None }
+    if reaches && falls { burst_lasts_ns(model, &measured.load, measured.iops) } else { None }
 }
 
 fn matched(

@@ -1,6 +1,7 @@
 //! The data sheet of a volume: limits, rates by block size and price; and the characteristic sizes of a type.
 
 use fathom_model::MonthlyCost;
+use fathom_predict::{LimitUnit, OfferedLoad, ReachedRate, limits_bytes, reach};
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
 use serde::Serialize;
 
@@ -8,8 +9,6 @@ use crate::amount::{self, GIB};
 use crate::cost::MonthlyUse;
 use crate::entry::CatalogEntry;
 use crate::levels::{self, chooses_bytes, chooses_iops};
-use crate::load::OfferedLoad;
-use crate::reach::{LimitUnit, ReachedRate, limits_bytes, mean_ns, reach};
 use crate::resolve::{ModelRefusal, Parameters};
 use crate::wire::{IopsModel, Wire};
 
@@ -104,9 +103,9 @@ pub struct Sheet {
     /// Sequential requests share a unit.
     pub merges_sequential: bool,
     /// Mean latency of a read, ns.
-    pub read_lat_mean_ns: f64,
+    pub read_lat_mean_ns: u64,
     /// Mean latency of a write, ns.
-    pub write_lat_mean_ns: f64,
+    pub write_lat_mean_ns: u64,
     /// The latency is not published.
     pub is_latency_assumed: bool,
     /// Rates by block size; only the smallest if its bandwidth is not published.
@@ -145,8 +144,8 @@ impl CatalogEntry {
             limits: levels_of(model),
             io_unit_bytes: accounting.unit_bytes.map(u64::from),
             merges_sequential: accounting.merges_sequential,
-            read_lat_mean_ns: mean_ns(&model.read_latency),
-            write_lat_mean_ns: mean_ns(&model.write_latency),
+            read_lat_mean_ns: model.read_latency.mean_ns(),
+            write_lat_mean_ns: model.write_latency.mean_ns(),
             is_latency_assumed: assumed.iter().any(|notes| notes.starts_with(ASSUMED_LATENCY)),
             blocks: blocks(model),
             month: self.cost_of_month(&parameters, MonthlyUse::default()).ok().flatten(),
@@ -278,9 +277,9 @@ fn blocks(model: &VolumeModel) -> Vec<BlockRow> {
         };
         let random = reach(model, &of(false));
         let latency = match direction {
-            LimitDirection::Write => mean_ns(&model.write_latency),
-            LimitDirection::Read => mean_ns(&model.read_latency),
-            LimitDirection::Total => mean_ns(&model.read_latency).max(mean_ns(&model.write_latency)),
+            LimitDirection::Write => model.write_latency.mean_ns(),
+            LimitDirection::Read => model.read_latency.mean_ns(),
+            LimitDirection::Total => model.read_latency.mean_ns().max(model.write_latency.mean_ns()),
         };
         let most = random.burst.map(|burst| burst.iops).or(random.iops);
         BlockRow {
@@ -288,7 +287,7 @@ fn blocks(model: &VolumeModel) -> Vec<BlockRow> {
             direction,
             random,
             sequential: reach(model, &of(true)),
-            iodepth: most.map(|most| ((most * latency / 1e9).ceil() as u64).max(1)),
+            iodepth: most.map(|most| ((most * latency as f64 / 1e9).ceil() as u64).max(1)),
         }
     };
     let sizes = if limits_bytes(model) { &BLOCKS_KIB[..] } else { &BLOCKS_KIB[..1] };

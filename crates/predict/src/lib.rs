@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod chunks;
+mod closed_form;
 mod demand;
 pub mod load_profile;
 mod pace;
@@ -17,6 +18,10 @@ mod sums;
 mod tally;
 
 pub use chunks::{GapCloser, RequestChunks};
+pub use closed_form::{
+    BurstReach, CoursePhase, CreditBucket, LimitUnit, LoadLimit, OfferedLoad, ReachedRate, RecurringBurst,
+    burst_lasts_ns, exhausted_rates, is_limited, limits_bytes, load_limits, rate_course, reach, serves,
+};
 pub use demand::{DemandNote, DemandStep, DemandTally, LoadDemand};
 pub use pace::{LoadPace, PaceCounter};
 pub use prediction::{

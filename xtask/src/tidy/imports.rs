@@ -13,7 +13,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("fathom-options", &["fathom-model"]),
     ("fathom-workload", &["fathom-model"]),
     ("fathom-volume", &["fathom-model"]),
-    ("fathom-catalog", &["fathom-model", "fathom-volume"]),
+    ("fathom-catalog", &["fathom-model", "fathom-predict", "fathom-volume"]),
     ("fathom-engine", &["fathom-model", "fathom-sys", "fathom-volume"]),
     ("fathom-runner", &["fathom-engine", "fathom-model", "fathom-stats", "fathom-sys", "fathom-workload"]),
     ("fathom-record", &["fathom-model", "fathom-stats"]),

@@ -3,8 +3,8 @@
 //! credits or a queue serve that.
 
 use fathom_analysis::criterion::CriterionVerdict;
-use fathom_catalog::{CatalogEntry, OfferedLoad, Parameters, VolumeNeed};
-use fathom_predict::PredictionSet;
+use fathom_catalog::{CatalogEntry, Parameters, VolumeNeed};
+use fathom_predict::{OfferedLoad, PredictionSet};
 
 use super::Asker;
 

@@ -1,9 +1,8 @@
 //! Volumes for a need, computed by hand; and a check that simulated volumes of the proposed types meet the need.
 
-use fathom_catalog::{
-    Catalog, Fit, FitScope, LatencyNeed, OfferedLoad, Parameters, RecurringBurst, VolumeNeed, VolumeOffer,
-};
+use fathom_catalog::{Catalog, Fit, FitScope, LatencyNeed, Parameters, VolumeNeed, VolumeOffer};
 use fathom_model::Op;
+use fathom_predict::{OfferedLoad, RecurringBurst, reach};
 use fathom_volume::{Limit, LimitStage, Volume, VolumeLatency, VolumeModel, VolumeRequest};
 use proptest::prelude::*;
 
@@ -459,7 +458,7 @@ proptest! {
                     continue;
                 }
                 let Ok(resolved) = entry.resolve(parameters) else { continue };
-                let rate = fathom_catalog::reach(&resolved.model, &need.load).iops.unwrap();
+                let rate = reach(&resolved.model, &need.load).iops.unwrap();
                 prop_assert!(rate < need.iops, "{} would do with {parameters:?}", offer.id);
             }
         }

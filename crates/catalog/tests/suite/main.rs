@@ -6,5 +6,6 @@
 mod fit;
 mod measured;
 mod published;
+mod rates;
 mod sheet;
 mod targets;

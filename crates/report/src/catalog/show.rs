@@ -1,12 +1,10 @@
 //! What `catalog show` tells of one type: where its rules come from, what its size decides, and what one volume gives by
 //! block size. Pure.
 
-use fathom_catalog::{
-    BlockRow, BurstReach, CatalogEntry, Lifecycle, LimitDirection, LimitUnit, ReachedRate, Rule, Sheet,
-    SheetLimit,
-};
+use fathom_catalog::{BlockRow, CatalogEntry, Lifecycle, LimitDirection, Rule, Sheet, SheetLimit};
 use fathom_model::units::{duration, grouped, latency};
 use fathom_model::{MonthlyCost, Nanos, Price, STALE};
+use fathom_predict::{BurstReach, LimitUnit, ReachedRate};
 
 use crate::catalog::list::{size, sizes, whole_iops};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal};
@@ -73,7 +71,7 @@ fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
         figures.push(KeyFigure::new("sizes", range));
     }
     if let Some(sheet) = shown.explained {
-        let (read, write) = (latency(sheet.read_lat_mean_ns as u64), latency(sheet.write_lat_mean_ns as u64));
+        let (read, write) = (latency(sheet.read_lat_mean_ns), latency(sheet.write_lat_mean_ns));
         let mean = if read == write { read } else { format!("{read} reads, {write} writes") };
         let text = if sheet.is_latency_assumed {
             format!("not published, assumed to be {mean}")
