@@ -6,8 +6,9 @@
 use fathom_catalog::{CatalogEntry, INSTANCE_STAGE};
 use fathom_model::BlockSize;
 use fathom_model::plan::{JobPlan, Mix};
+use fathom_predict::{LimitUnit, LoadLimit, OfferedLoad, load_limits};
 use fathom_record::{CreditRecord, ExpectationConditions, ExpectationRecord, ShareRecord};
-use fathom_volume::{Accounting, Limit, LimitStage, TokenRate, VolumeModel};
+use fathom_volume::{Limit, LimitStage, VolumeModel};
 
 /// ns of a year.
 const YEAR_NS: u64 = 365 * 86_400 * 1_000_000_000;
@@ -69,31 +70,6 @@ pub(super) struct PublishedSpecification<'a> {
     pub(super) is_rested: bool,
 }
 
-/// A limit that applies to a test.
-#[derive(Clone, Copy)]
-struct TestLimit {
-    limit: Limit,
-    /// Mean tokens per I/O.
-    cost: f64,
-    is_bytes: bool,
-    accounting: Accounting,
-}
-
-impl TestLimit {
-    /// IOPS that the limit allows.
-    fn requests(&self, level: RateAvailability) -> f64 {
-        let rate = match level {
-            RateAvailability::Always => Some(self.limit.baseline()),
-            // Bursts that are billed are not part of the specification.
-            RateAvailability::Burst => match self.limit {
-                Limit::OnDemand { base, .. } => Some(base),
-                limit => limit.peak(),
-            },
-        };
-        rate.map_or(f64::INFINITY, TokenRate::as_f64) / self.cost
-    }
-}
-
 #[derive(Clone, Copy, PartialEq)]
 enum RateAvailability {
     Always,
@@ -142,20 +118,20 @@ fn rates(
     shape: &Shape,
     usual: &dyn Fn(String, &str, f64) -> ExpectationRecord,
 ) -> Vec<ExpectationRecord> {
-    let limits = met(specification.model, shape, |stage| stage.name != INSTANCE_STAGE);
+    let limits = limits_of(specification.model, shape, |stage| stage.name != INSTANCE_STAGE);
     let Some((requests, binding)) = least(&limits, RateAvailability::Always) else { return Vec::new() };
     let machine = instance_limit(specification.model, shape);
-    let expectation = |requests: f64, binding: TestLimit, credit: Option<CreditRecord>| {
+    let expectation = |requests: f64, binding: LoadLimit<'_>, credit: Option<CreditRecord>| {
         let machine = machine.filter(|(limit, _)| *limit < requests);
-        let per_request = if binding.is_bytes { shape.bytes() } else { 1.0 };
-        let name = if binding.is_bytes { "bytes_per_second" } else { "iops" };
-        let asked =
-            specification.entry.and_then(CatalogEntry::asked_depth_per_iops).filter(|_| !binding.is_bytes);
+        let is_bytes = binding.unit == LimitUnit::Bytes;
+        let per_request = if is_bytes { shape.bytes() } else { 1.0 };
+        let name = if is_bytes { "bytes_per_second" } else { "iops" };
+        let asked = specification.entry.and_then(CatalogEntry::asked_depth_per_iops).filter(|_| !is_bytes);
         let plain = usual(format!("{}.{name}", shape.direction), ">=", requests * per_request);
         ExpectationRecord {
             conditions: ExpectationConditions {
                 block_size_bytes: Some(shape.reads.0.max(shape.writes.0)),
-                depth: asked.map(|per_iops| per_iops * requests * binding.cost),
+                depth: asked.map(|per_iops| per_iops * requests * binding.tokens),
                 instance_limit: machine.map(|(limit, _)| limit * per_request),
                 instance_maximum: machine.and_then(|(_, most)| most).map(|most| most * per_request),
                 sustained: credit.is_none(),
@@ -184,74 +160,56 @@ fn rates(
 /// The limit of the instance that `model` is attached to for I/Os of `shape`, IOPS, and its rate while burst credits last, where that
 /// is higher.
 pub(super) fn instance_limit(model: &VolumeModel, shape: &Shape) -> Option<(f64, Option<f64>)> {
-    let limits = met(model, shape, |stage| stage.name == INSTANCE_STAGE);
+    let limits = limits_of(model, shape, |stage| stage.name == INSTANCE_STAGE);
     let (limit, _) = least(&limits, RateAvailability::Always)?;
     let most = least(&limits, RateAvailability::Burst).map_or(f64::INFINITY, |(most, _)| most);
     Some((limit, (most > limit && most.is_finite()).then_some(most)))
 }
 
-/// The lowest limit.
-fn least(limits: &[TestLimit], level: RateAvailability) -> Option<(f64, TestLimit)> {
-    let all = limits.iter().map(|met| (met.requests(level), *met));
-    all.filter(|(requests, _)| requests.is_finite()).min_by(|one, other| one.0.total_cmp(&other.0))
+/// The lowest limit, and the IOPS that it allows.
+fn least<'a>(limits: &[LoadLimit<'a>], level: RateAvailability) -> Option<(f64, LoadLimit<'a>)> {
+    let rate = |limit: Limit| match (level, limit) {
+        (RateAvailability::Always, limit) => Some(limit.baseline()),
+        // Bursts that are billed are not part of the specification.
+        (RateAvailability::Burst, Limit::OnDemand { base, .. }) => Some(base),
+        (RateAvailability::Burst, limit) => limit.peak(),
+    };
+    let all = limits.iter().filter_map(|met| Some((rate(met.limit)?.as_f64() / met.tokens, *met)));
+    all.min_by(|one, other| one.0.total_cmp(&other.0))
 }
 
 /// The limits of the `wanted` stages that apply to a test.
-fn met(model: &VolumeModel, shape: &Shape, wanted: fn(&LimitStage) -> bool) -> Vec<TestLimit> {
-    let (reads, writes) = (vec![shape.reads], vec![shape.writes]);
-    let both = vec![shape.reads, shape.writes];
-    let groups = [(&model.shared, both), (&model.reads, reads), (&model.writes, writes)];
-    let mut all = Vec::new();
-    for (stages, parts) in groups {
-        for stage in stages.iter().filter(|stage| wanted(stage)) {
-            let accounting = stage.accounting;
-            let sum = |cost: fn(Accounting, u64, bool) -> f64| {
-                parts
-                    .iter()
-                    .map(|&(bytes, share)| share * cost(accounting, bytes, shape.sequential))
-                    .sum::<f64>()
-            };
-            let found = [(stage.ios, sum(ios), false), (stage.bytes, sum(bytes), true)];
-            let of = |(limit, cost, is_bytes): (Option<Limit>, f64, bool)| {
-                (cost > 0.0).then_some(TestLimit { limit: limit?, cost, is_bytes, accounting })
-            };
-            all.extend(found.into_iter().filter_map(of));
-        }
-    }
-    all
-}
-
-/// I/Os that an I/O of so many bytes is accounted as.
-fn ios(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
-    match accounting.unit_bytes.map(u64::from) {
-        Some(unit) if sequential && accounting.merges_sequential => bytes as f64 / unit as f64,
-        Some(unit) => bytes.div_ceil(unit) as f64,
-        None => 1.0,
-    }
-}
-
-/// Bytes that it is accounted as.
-fn bytes(accounting: Accounting, bytes: u64, sequential: bool) -> f64 {
-    match accounting.unit_bytes.map(u64::from) {
-        Some(unit) if accounting.whole_units && !(sequential && accounting.merges_sequential) => {
-            (bytes.div_ceil(unit) * unit) as f64
-        }
-        _ => bytes as f64,
-    }
+fn limits_of<'a>(
+    model: &'a VolumeModel,
+    shape: &Shape,
+    wanted: fn(&LimitStage) -> bool,
+) -> Vec<LoadLimit<'a>> {
+    let of = |sizes: &[(u64, f64)]| OfferedLoad {
+        blocks: sizes.iter().map(|&(bytes, share)| (bytes as f64, share)).collect(),
+        sequential: shape.sequential,
+        synced_after: None,
+        read_fraction: Some(shape.reads.1),
+    };
+    let loads = [of(&[shape.reads, shape.writes]), of(&[(shape.reads.0, 1.0)]), of(&[(shape.writes.0, 1.0)])];
+    let mut limits = load_limits(model, loads.each_ref(), shape.reads.1);
+    limits.retain(|limit| wanted(limit.stage));
+    limits
 }
 
 /// The burst credits of a limit, and how a rate spends them.
-fn credit(met: &TestLimit, requests: f64, is_rested: bool) -> Option<CreditRecord> {
-    let spends = requests * met.cost;
+fn credit(met: &LoadLimit<'_>, requests: f64, is_rested: bool) -> Option<CreditRecord> {
+    let spends = requests * met.tokens;
     let (base, full, window_ns) = match met.limit {
         Limit::Credit { base, initial, .. } => (base, initial as f64, None),
         Limit::Window { base, burst_ns, rest_ns, .. } => (base, 0.0, Some((burst_ns, rest_ns))),
         Limit::Rate(_) | Limit::OnDemand { .. } => return None,
     };
-    let unit = met.accounting.unit_bytes.map_or(0, u64::from);
-    let is_counted = !met.is_bytes || met.accounting.whole_units;
+    let accounting = met.stage.accounting;
+    let unit = accounting.unit_bytes.map_or(0, u64::from);
+    let is_bytes = met.unit == LimitUnit::Bytes;
+    let is_counted = !is_bytes || accounting.whole_units;
     (spends > base.as_f64()).then_some(CreditRecord {
-        is_bytes: met.is_bytes,
+        is_bytes,
         unit_bytes: if is_counted { unit } else { 0 },
         base: base.as_f64(),
         burst: spends,
