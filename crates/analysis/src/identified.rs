@@ -2,7 +2,6 @@
 //! first access take, and how sure each figure is.
 
 pub mod candidate;
-mod course;
 mod duration;
 pub mod prediction;
 

@@ -1,7 +1,7 @@
 //! Identifications in the history: what they found of a device applies to later runs on it.
 
 use fathom_analysis::identified::Identified;
-use fathom_analysis::identified::prediction::{LastPhase, Prediction, predict};
+use fathom_analysis::identified::prediction::{LastPhase, WorkloadPrediction, predict};
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::pattern::AccessPattern;
 use fathom_predict::OfferedLoad;
@@ -45,7 +45,7 @@ impl EarlierIdentification {
             (0.0, false) => AccessPattern::RandWrite,
             _ => return None,
         };
-        let Prediction { phases, seconds_to_refill, last_phase, .. } =
+        let WorkloadPrediction { phases, seconds_to_refill, last_phase, .. } =
             predict(&self.found, pattern, block as u64)?;
         let (last, first) = (phases.last()?, phases.first()?);
         let ns = |seconds: f64| (seconds * 1e9) as u64;

@@ -7,7 +7,7 @@ mod view;
 
 use fathom_analysis::identified::Identified;
 use fathom_analysis::identified::candidate::Candidate;
-use fathom_analysis::identified::prediction::Prediction;
+use fathom_analysis::identified::prediction::WorkloadPrediction;
 use fathom_record::RunRecord;
 use serde::Serialize;
 
@@ -25,5 +25,5 @@ pub struct IdentifyReport<'a> {
     /// The nearest types, the nearest first.
     pub candidates: &'a [Candidate],
     /// What workloads get.
-    pub predictions: &'a [Prediction],
+    pub predictions: &'a [WorkloadPrediction],
 }

@@ -2,10 +2,12 @@
 //!
 //! Only what its figures support: where the decisive limit is unknown, there is no prediction.
 
+use fathom_model::Nanos;
+use fathom_model::units::duration;
+use fathom_predict::{CreditBucket, rate_course};
 use serde::Serialize;
 
 use crate::estimate::Estimate;
-use crate::identified::course::RateCourse;
 use crate::identified::duration::{held_s, highest};
 use crate::identified::{BucketUnit, Burst, Figure, Identified};
 use crate::pattern::AccessPattern;
@@ -25,7 +27,7 @@ const WORKLOADS: [(AccessPattern, u64); 8] = [
 
 /// A workload and what it gets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Prediction {
+pub struct WorkloadPrediction {
     /// `4k random reads`.
     pub title: String,
     /// The workload.
@@ -80,10 +82,14 @@ pub enum LastPhase {
 
 /// How far rates and times may be apart to be called the same.
 const SAME: f64 = 0.01;
+/// A time that is known less precisely than this share is reported as an interval.
+const SURE: f64 = 0.9;
+/// A drain of less than this share of the baseline lies within the confidence interval of a rate.
+const NOISE: f64 = 1e-3;
 
-impl Prediction {
+impl WorkloadPrediction {
     /// True where both workloads get the same, but for what measuring is wrong by.
-    pub fn is_like(&self, other: &Prediction) -> bool {
+    pub fn is_like(&self, other: &WorkloadPrediction) -> bool {
         let near = |one: f64, other: f64| one == other || (one / other - 1.0).abs() <= SAME;
         let alike = |one: &RatePhase, other: &RatePhase| {
             let lasts = match (one.seconds, other.seconds) {
@@ -108,12 +114,12 @@ impl Prediction {
 }
 
 /// The predictions for every workload that has one.
-pub fn predictions(found: &Identified) -> Vec<Prediction> {
+pub fn predictions(found: &Identified) -> Vec<WorkloadPrediction> {
     WORKLOADS.iter().filter_map(|&(pattern, block)| predict(found, pattern, block)).collect()
 }
 
 /// One workload at full speed; `None` if its rate does not follow from what was found.
-pub fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<Prediction> {
+pub fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option<WorkloadPrediction> {
     let (units, most_units) = units(found, block)?;
     let load = RequestUnits { units, most_units, bytes: block as f64 };
     let writes = pattern.writes();
@@ -121,7 +127,7 @@ pub fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option
     let buckets: Vec<&Burst> = found.bursts.iter().filter(|burst| burst.scope.counts(writes)).collect();
     let known_s = known_s(found, writes, rate.0, &load);
     let course = RateCourse::of(rate, &buckets, &load, known_s);
-    Some(Prediction {
+    Some(WorkloadPrediction {
         title: format!("{} {}s", say::block(block), pattern.title()),
         rw: pattern,
         block_size_bytes: block,
@@ -150,17 +156,125 @@ fn known_s(found: &Identified, writes: bool, rate: f64, load: &RequestUnits) -> 
     unseen.map(of).fold(f64::INFINITY, f64::min)
 }
 
+/// Rates one after the other.
+struct RateCourse {
+    phases: Vec<RatePhase>,
+    /// Rest after which it is as at first, s.
+    refill_s: Option<f64>,
+    last: LastPhase,
+}
+
+impl RateCourse {
+    /// The rates of `load` from full buckets on, the highest of which is known to last for `known_s`, whatever else is exhausted.
+    fn of((rate, error): UncertainRate, bursts: &[&Burst], load: &RequestUnits, known_s: f64) -> RateCourse {
+        let mut last = LastPhase::Sustained;
+        let mut known: Vec<(&Burst, CreditBucket)> = Vec::new();
+        for burst in bursts {
+            let (capacity, base) = (burst.capacity.value(), burst.baseline_rate.value());
+            let bucket = base.map(|baseline| CreditBucket {
+                baseline,
+                capacity: capacity.unwrap_or_default(),
+                tokens: load.of(burst.unit),
+            });
+            // It is not known how long it lasts, or what comes then.
+            let may_run_dry = match bucket {
+                Some(bucket) if load.may_drain(rate, bucket.baseline, burst.unit) => true,
+                Some(bucket) if capacity.is_some() => {
+                    known.push((burst, bucket));
+                    false
+                }
+                bucket => bucket.is_none_or(|bucket| bucket.drain(rate, NOISE) > 0.0),
+            };
+            if may_run_dry {
+                last = LastPhase::WhileCredit;
+            }
+        }
+        let buckets: Vec<CreditBucket> = known.iter().map(|(_, bucket)| *bucket).collect();
+        let course = rate_course(rate, &buckets, NOISE);
+        let exhausted = course.iter().filter_map(|phase| Some(known[phase.until?.0].0));
+        let refill_s = exhausted.filter_map(|burst| burst.seconds_to_refill.value()).reduce(f64::max);
+        let phases = course.iter().map(|phase| RatePhase {
+            iops: phase.iops,
+            bytes_per_second: phase.iops * load.bytes,
+            seconds: phase.until.map(|(place, s)| lasts(known[place].0, s, phase.iops * error, load)),
+        });
+        let mut course = RateCourse { phases: phases.collect(), refill_s, last };
+        let known = (known_s > 0.0).then_some(known_s);
+        match course.phases.first_mut().and_then(|phase| phase.seconds.as_mut()) {
+            Some(lasts) if known_s < lasts.value => lasts.low = known,
+            None if course.last == LastPhase::Sustained && known_s.is_finite() => {
+                course.last = known.map_or(LastPhase::Unknown, LastPhase::AtLeastSeconds);
+            }
+            _ => {}
+        }
+        course
+    }
+
+    /// The rates in words.
+    fn text(&self, block: u64) -> String {
+        let rate = |phase: &RatePhase| match block {
+            0..=65_535 => format!("{} IOPS", say::count(phase.iops)),
+            _ => say::mebibytes(phase.iops * block as f64),
+        };
+        let time = |seconds: f64| duration(Nanos((seconds * 1e9) as u64));
+        let mut text = String::new();
+        for (index, phase) in self.phases.iter().enumerate() {
+            if index > 0 {
+                text.push_str(", then ");
+            }
+            text.push_str(&rate(phase));
+            match phase.seconds {
+                Some(PhaseSeconds { value: seconds, low: None, .. }) => {
+                    text.push_str(&format!(" for at most {}", time(seconds)));
+                }
+                Some(PhaseSeconds { value: seconds, low: Some(low), .. }) if low < seconds * SURE => {
+                    text.push_str(&format!(" for {} to {}", time(low), time(seconds)));
+                }
+                Some(PhaseSeconds { value: seconds, .. }) => {
+                    text.push_str(&format!(" for {}", time(seconds)))
+                }
+                None => {}
+            }
+        }
+        match self.last {
+            LastPhase::Sustained => {}
+            LastPhase::AtLeastSeconds(seconds) => text.push_str(&format!(" for at least {}", time(seconds))),
+            LastPhase::WhileCredit => text.push_str(" while burst credits remain (duration unknown)"),
+            LastPhase::Unknown => text.push_str(" initially (duration unknown)"),
+        }
+        if let Some(refill) = self.refill_s {
+            text.push_str(&format!("; refills in {} when idle", time(refill)));
+        }
+        text
+    }
+}
+
+/// The time that a bucket lasts, which is `seconds` as far as known, at a rate that may be wrong by so much.
+fn lasts(burst: &Burst, seconds: f64, error: f64, load: &RequestUnits) -> PhaseSeconds {
+    let half = |figure: &Figure| match figure.estimate {
+        Some(Estimate::Known { low, high, .. }) => (high - low) / 2.0,
+        _ => 0.0,
+    };
+    let credit = burst.capacity.value().unwrap_or_default();
+    let drain = credit / seconds;
+    let amiss = half(&burst.baseline_rate) + error * load.of(burst.unit);
+    let share = half(&burst.capacity) / credit + amiss / drain;
+    // A rate hardly above the baseline uses up credit so slowly that its duration is unknown.
+    let high = if share < 1.0 { seconds / (1.0 - share) } else { f64::INFINITY };
+    PhaseSeconds { value: seconds, low: Some(seconds / (1.0 + share)), high }
+}
+
 /// What one request counts.
-pub(super) struct RequestUnits {
+struct RequestUnits {
     /// As I/Os, at least.
-    pub(super) units: f64,
+    units: f64,
     /// And at most.
-    pub(super) most_units: f64,
-    pub(super) bytes: f64,
+    most_units: f64,
+    bytes: f64,
 }
 
 impl RequestUnits {
-    pub(super) fn of(&self, unit: BucketUnit) -> f64 {
+    fn of(&self, unit: BucketUnit) -> f64 {
         match unit {
             BucketUnit::Ios => self.units,
             BucketUnit::Bytes => self.bytes,
@@ -168,7 +282,7 @@ impl RequestUnits {
     }
 
     /// It is not known how much of a bucket it uses, and it may use it up.
-    pub(super) fn may_drain(&self, rate: f64, base: f64, unit: BucketUnit) -> bool {
+    fn may_drain(&self, rate: f64, base: f64, unit: BucketUnit) -> bool {
         unit == BucketUnit::Ios && self.most_units > self.units && rate * self.most_units > base
     }
 }
@@ -197,7 +311,7 @@ fn is_byte_limited(found: &Identified, block: u64) -> bool {
 }
 
 /// A rate, and by what share it may be wrong.
-pub(super) type UncertainRate = (f64, f64);
+type UncertainRate = (f64, f64);
 
 /// Requests a second while there is credit, where it is known which limit decides.
 fn full_rate(iops: &Figure, bytes: &Figure, load: &RequestUnits) -> Option<UncertainRate> {

@@ -2,7 +2,7 @@
 
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::identified::candidate::Candidate;
-use fathom_analysis::identified::prediction::{Prediction, RatePhase};
+use fathom_analysis::identified::prediction::{RatePhase, WorkloadPrediction};
 use fathom_analysis::identified::{BucketUnit, Burst, Figure, IoScope};
 
 use super::IdentifyReport;
@@ -94,7 +94,7 @@ fn candidate_rows(candidate: &Candidate) -> Vec<Row> {
 }
 
 /// Each rate on the way, and how long it lasts where it ends.
-fn prediction_rows(prediction: &Prediction) -> Vec<Row> {
+fn prediction_rows(prediction: &WorkloadPrediction) -> Vec<Row> {
     let of = || {
         let block = Cell::integer(prediction.block_size_bytes, prediction.block_size_bytes.to_string());
         [prediction.title.as_str().into(), prediction.rw.name().into(), block]
