@@ -4,12 +4,21 @@ use fathom_model::Op;
 use fathom_observed::{LoadCourse, ObservedInterval, ObservedLoad, ObservedRequest, ServedIo};
 use fathom_volume::FluidSum;
 
+use crate::closed_form::{OfferedLoad, RecurringBurst};
+
 /// A second, ns.
 const SECOND_NS: u64 = 1_000_000_000;
 /// Most windows that requests are added up in.
 const MOST_WINDOWS: u64 = 20_000;
 /// Shortest window, ns.
 const LEAST_WINDOW_NS: u64 = 10_000_000;
+/// A stated load is predicted over a month of 31 days: it goes on, and so has to hold without the credits of the beginning.
+const STATED_NS: u64 = 31 * 86_400_000_000_000;
+/// Intervals of a stated load.
+const STATED_STEPS: u64 = 48;
+/// Fewest and most bursts of a stated load that are predicted.
+const FEWEST_BURSTS: u64 = 4;
+const MOST_BURSTS: u64 = 1_000;
 /// Share of sequential I/Os from which a load is taken for sequential.
 const MOSTLY_SEQUENTIAL: f64 = 0.5;
 
@@ -127,6 +136,46 @@ impl LoadDemand {
             self.notes.push(DemandNote::Gaps);
         }
         (self.ops() > 0 && self.length_ns > 0).then_some(self)
+    }
+
+    /// The sums of `iops` requests per second of `load`, all the time or in bursts, as far as these are not too many.
+    pub fn stated(load: &OfferedLoad, iops: f64, burst: Option<RecurringBurst>) -> LoadDemand {
+        let bytes = load.mean_bytes();
+        let reads = load.read_fraction.unwrap_or(0.0);
+        // Bytes of whole I/Os: those of a part of one more would count as a further unit of each.
+        let sum =
+            |ops: f64| FluidSum { ops: ops.round() as u64, bytes: (ops.round() * bytes).round() as u64 };
+        let step = |start_ns: u64, length_ns: u64, iops: f64| {
+            let ops = iops * length_ns as f64 / 1e9;
+            let (reads, writes) = (sum(ops * reads), sum(ops * (1.0 - reads)));
+            DemandStep { start_ns, length_ns, reads, writes, ..DemandStep::default() }
+        };
+        let steps: Vec<DemandStep> = match burst {
+            None => {
+                let length = STATED_NS / STATED_STEPS;
+                (0..STATED_STEPS).map(|index| step(index * length, length, iops)).collect()
+            }
+            Some(burst) => {
+                let of_period = |index: u64| {
+                    let start = index * burst.period_ns;
+                    let rest = burst.period_ns - burst.length_ns;
+                    [
+                        step(start, burst.length_ns, iops),
+                        step(start + burst.length_ns, rest, burst.iops_between),
+                    ]
+                };
+                let bursts = (STATED_NS / burst.period_ns.max(1)).clamp(FEWEST_BURSTS, MOST_BURSTS);
+                (0..bursts).flat_map(of_period).collect()
+            }
+        };
+        LoadDemand {
+            length_ns: steps.last().map_or(1, |step| step.start_ns + step.length_ns),
+            steps,
+            // What waits for a sync each time is never merged.
+            is_sequential: Some(load.sequential && load.synced_after.is_none()),
+            has_directions: load.read_fraction.is_some(),
+            notes: Vec::new(),
+        }
     }
 
     fn of_intervals(intervals: &[ObservedInterval], length_ns: u64) -> LoadDemand {
@@ -321,6 +370,15 @@ mod tests {
         assert_eq!(demand.notes, [DemandNote::NoBytes, DemandNote::NoDirections]);
         assert_eq!((demand.read_share(), demand.mean_bytes(), demand.ops()), (None, None, 40));
         assert!(demand.notes.iter().all(|note| !note.text().ends_with('.')));
+    }
+
+    #[test]
+    fn stated_loads_consist_of_whole_ios() {
+        // 10.000008 in each second: 558,000.4 in each interval, which must not count as larger ones.
+        let load = OfferedLoad { read_fraction: Some(1.0), ..OfferedLoad::of(65_536.0, false) };
+        let demand = LoadDemand::stated(&load, 10.000_008, None);
+        let reads = FluidSum { ops: 558_000, bytes: 558_000 * 65_536 };
+        assert!(demand.steps.iter().all(|step| step.reads == reads), "{:?}", demand.steps[0]);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use fathom_record::{Comparison, Metric, OpSummary, SyncSummary, TestSummary};
 use fathom_stats::Latency;
 use serde::Serialize;
 
+use crate::tally::merge_latencies;
+
 /// Slices of time that a prediction has at most: a week has hours.
 pub const MOST_SLICES: u64 = 168;
 
@@ -183,7 +185,7 @@ pub(super) struct DirectionSums {
 
 impl DirectionSums {
     pub(super) fn merge(&mut self, other: &DirectionSums) {
-        self.lat.merge(&other.lat);
+        merge_latencies(&mut self.lat, &other.lat);
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
 

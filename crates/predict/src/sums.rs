@@ -136,22 +136,20 @@ fn factor_milli(step: &DemandStep, settings: &SumsSettings<'_>) -> u64 {
 /// Scales a load interval by interval. What is left of one is added to the next: intervals may be too short for one more I/O.
 #[derive(Debug, Default)]
 struct Scale {
-    /// I/Os and bytes of reads, then of writes, thousandths.
-    rest: [u64; 4],
+    /// I/Os of reads, then of writes, thousandths.
+    rest: [u64; 2],
 }
 
 impl Scale {
     /// The reads and writes that the next interval asks for.
     fn asked(&mut self, step: &DemandStep, settings: &SumsSettings<'_>) -> (FluidSum, FluidSum) {
         let factor = factor_milli(step, settings);
-        let counts = [step.reads.ops, step.reads.bytes, step.writes.ops, step.writes.bytes];
-        let mut scaled = [0; 4];
-        for ((scaled, rest), count) in scaled.iter_mut().zip(&mut self.rest).zip(counts) {
-            let sum = u128::from(count) * u128::from(factor) + u128::from(*rest);
-            (*scaled, *rest) = ((sum / 1000) as u64, (sum % 1000) as u64);
-        }
-        let reads = FluidSum { ops: scaled[0], bytes: scaled[1] };
-        let writes = FluidSum { ops: scaled[2], bytes: scaled[3] };
+        let [reads, writes] = [(step.reads, 0), (step.writes, 1)].map(|(sum, direction)| {
+            let rest = &mut self.rest[direction];
+            let ops = u128::from(sum.ops) * u128::from(factor) + u128::from(*rest);
+            *rest = (ops % 1000) as u64;
+            part_of(sum, (ops / 1000) as u64, (factor, 1000))
+        });
         if settings.all_reads { (writes, reads) } else { (reads, writes) }
     }
 }
@@ -215,8 +213,15 @@ fn each_part(
 /// Reads and writes of `share` in `total` of a step.
 fn whole_at(step: &FluidStep, share: u64, total: u64) -> (FluidSum, FluidSum) {
     let of = |count: u64| (u128::from(count) * u128::from(share) / u128::from(total)) as u64;
-    let sum = |sum: FluidSum| FluidSum { ops: of(sum.ops), bytes: of(sum.bytes) };
+    let sum = |sum: FluidSum| part_of(sum, of(sum.ops), (share, total));
     (sum(step.reads), sum(step.writes))
+}
+
+/// So many I/Os like those of `sum`, a `share` of them. Their mean size is the same: bytes of a part of one more I/O would count as a
+/// further unit of each.
+fn part_of(sum: FluidSum, ops: u64, share: (u64, u64)) -> FluidSum {
+    let (part, whole) = if sum.ops > 0 { (ops, sum.ops) } else { share };
+    FluidSum { ops, bytes: (u128::from(sum.bytes) * u128::from(part) / u128::from(whole)) as u64 }
 }
 
 /// The latency of requests that no limit delays.

@@ -116,6 +116,12 @@ fn growth_scales_the_load_until_the_volume_falls_behind() {
 }
 
 #[test]
+fn a_month_far_beyond_a_volume_can_be_counted() {
+    let found = predicted(&limited(1000), &demand(&[1 << 38; 48], 55_800), Arrivals::Evenly, 1000);
+    assert!(found.served_share < 1e-3 && found.summary.read.unwrap().ios == 48 << 38);
+}
+
+#[test]
 fn the_course_shows_what_arrived_even_where_it_is_served_later() {
     let behind = predicted(&limited(1000), &demand(&[20_000; 10], 10), Arrivals::Evenly, 1000);
     let found: Vec<f64> = behind.slices.iter().map(|slice| slice.iops).collect();

@@ -46,13 +46,26 @@ pub(super) fn add_latencies(lat: &mut Latency, count: u64, ns: u64, mean_ns: u64
     lat.histogram.add(histogram::bin(ns), count);
     let (ns, mean_ns) = (ns.min(LONGEST_NS), mean_ns.min(LONGEST_NS));
     let (samples, mean) = (u128::from(count), u128::from(mean_ns));
-    lat.moments.merge(&Moments {
+    let moments = Moments {
         count,
         sum: samples * mean,
         sum_squares: samples.saturating_mul(mean * mean),
         min: mean_ns.min(ns),
         max: ns.max(mean_ns),
-    });
+    };
+    merge_moments(&mut lat.moments, &moments);
+}
+
+/// Adds latencies.
+pub(super) fn merge_latencies(lat: &mut Latency, other: &Latency) {
+    lat.histogram.merge(&other.histogram);
+    merge_moments(&mut lat.moments, &other.moments);
+}
+
+/// The squares of what waits for most of a month may exceed every number: their sum ends at the highest.
+fn merge_moments(moments: &mut Moments, other: &Moments) {
+    let sum_squares = other.sum_squares.min(u128::MAX - moments.sum_squares);
+    moments.merge(&Moments { sum_squares, ..*other });
 }
 
 impl Tally {
@@ -117,7 +130,7 @@ impl Tally {
             self.above_ns += length_ns;
         }
         let mut total = Latency::default();
-        self.current[..3].iter().for_each(|sums| total.merge(&sums.lat));
+        self.current[..3].iter().for_each(|sums| merge_latencies(&mut total, &sums.lat));
         let bytes: u64 = self.current[..3].iter().map(|sums| sums.bytes).sum();
         let per_second = |count: u64| count as f64 * 1e9 / length_ns as f64;
         self.slices.push(PredictedSlice {
@@ -170,7 +183,7 @@ fn any_value(sums: &[DirectionSums; 4], limit: &LatencyLimit) -> Option<f64> {
         MetricDirection::Total => &[0, 1, 2],
         MetricDirection::Sync => &[3],
     };
-    places.iter().for_each(|&place| lat.merge(&sums[place].lat));
+    places.iter().for_each(|&place| merge_latencies(&mut lat, &sums[place].lat));
     if lat.samples() == 0 {
         return None;
     }

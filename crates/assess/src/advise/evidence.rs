@@ -2,14 +2,13 @@
 
 use fathom_analysis::advise::{AdvisedLoad, Requirement};
 use fathom_analysis::criterion::Comparison;
-use fathom_catalog::{LatencyNeed, VolumeNeed};
+use fathom_catalog::LatencyNeed;
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_observed::{LoadCourse, ObservedLoad};
 use fathom_predict::load_profile::LoadOutline;
-use fathom_predict::{DemandStep, LoadDemand, LoadPace};
+use fathom_predict::{LoadDemand, LoadPace, ReplayPace};
 use fathom_record::Metric;
-use fathom_volume::FluidSum;
 
 use super::AdviseSettings;
 use super::passes::{ObservedTrace, TraceRequests};
@@ -26,13 +25,6 @@ const MOST_KEPT: usize = 1 << 20;
 const PARTS: u64 = 60;
 /// Size of I/Os where nothing says it, bytes.
 const USUAL_BYTES: u64 = 4096;
-/// A stated load is predicted over a month of 31 days: it goes on, and so has to hold without the credits of the beginning.
-const STATED_NS: u64 = 31 * 86_400_000_000_000;
-/// Intervals of a stated load.
-const STATED_STEPS: u64 = 48;
-/// Fewest and most bursts of a stated load that are predicted.
-const FEWEST_BURSTS: u64 = 4;
-const MOST_BURSTS: u64 = 1_000;
 
 /// What is known of a load.
 pub(super) struct Evidence {
@@ -165,26 +157,33 @@ impl Evidence {
 
     /// The ways of arrival that are predicted.
     fn note_arrivals(&mut self) {
-        self.load.arrivals = match (&self.load.pace, self.requests.is_empty()) {
-            (_, true) if self.is_stated => vec!["evenly"],
-            (_, true) if self.shape.is_some() => {
-                vec!["evenly", "evenly and in order", "as in the finer recording"]
-            }
-            (_, true) => vec!["evenly", "evenly and in order", "at once"],
-            (LoadPace::Closed, false) => vec!["after the request that each followed"],
-            (LoadPace::Mixed, false) => vec!["at their times", "after the request that each followed"],
-            (LoadPace::Unknown, false) if self.load.mean_latency_ns.is_some() => {
-                vec!["at their times", "after the request that each followed"]
-            }
-            (LoadPace::Open | LoadPace::Unknown, false) => vec!["at their times"],
+        let text = |pace: &ReplayPace| match pace {
+            ReplayPace::Open => "at their times",
+            ReplayPace::Closed => "after the request that each followed",
         };
+        self.load.arrivals = match () {
+            () if !self.requests.is_empty() => self.paces().iter().map(text).collect(),
+            () if self.is_stated => vec!["evenly"],
+            () if self.shape.is_some() => vec!["evenly", "evenly and in order", "as in the finer recording"],
+            () => vec!["evenly", "evenly and in order", "at once"],
+        };
+    }
+
+    /// What requests wait for, of which each is predicted.
+    pub(super) fn paces(&self) -> &'static [ReplayPace] {
+        match self.load.pace {
+            LoadPace::Closed => &[ReplayPace::Closed],
+            LoadPace::Open => &[ReplayPace::Open],
+            LoadPace::Unknown if self.load.mean_latency_ns.is_none() => &[ReplayPace::Open],
+            LoadPace::Mixed | LoadPace::Unknown => &[ReplayPace::Open, ReplayPace::Closed],
+        }
     }
 
     fn of_need(stated: &StatedNeed, size: Option<u64>) -> Evidence {
         let need = &stated.need;
         let bytes = need.load.mean_bytes();
         let share = need.load.read_fraction;
-        let demand = stated_demand(need);
+        let demand = LoadDemand::stated(&need.load, need.iops, need.burst);
         let length_ns = demand.length_ns;
         let requirement = |asked: &LatencyNeed| {
             Metric::parse(&format!("lat_ns.{}", asked.statistic)).map(|metric| Requirement {
@@ -225,51 +224,6 @@ impl Evidence {
     /// Bytes of an I/O on average, as far as known.
     pub(super) fn mean_bytes(&self) -> f64 {
         self.demand.mean_bytes().unwrap_or(USUAL_BYTES as f64)
-    }
-}
-
-/// The sums of a stated load: a month at its rate, or with its bursts as far as these are not too many.
-fn stated_demand(need: &VolumeNeed) -> LoadDemand {
-    let bytes = need.load.mean_bytes();
-    let share = need.load.read_fraction;
-    let sum = |ops: f64| FluidSum { ops: ops.round() as u64, bytes: (ops * bytes).round() as u64 };
-    let step = |start_ns: u64, length_ns: u64, iops: f64| {
-        let ops = iops * length_ns as f64 / 1e9;
-        let reads = share.unwrap_or(0.0);
-        DemandStep {
-            start_ns,
-            length_ns,
-            reads: sum(ops * reads),
-            writes: sum(ops * (1.0 - reads)),
-            ..DemandStep::default()
-        }
-    };
-    let steps: Vec<DemandStep> = match need.burst {
-        None => {
-            let length = STATED_NS / STATED_STEPS;
-            (0..STATED_STEPS).map(|index| step(index * length, length, need.iops)).collect()
-        }
-        Some(burst) => {
-            let of_period = |index: u64| {
-                let start = index * burst.period_ns;
-                let rest = burst.period_ns - burst.length_ns;
-                [
-                    step(start, burst.length_ns, need.iops),
-                    step(start + burst.length_ns, rest, burst.iops_between),
-                ]
-            };
-            let bursts = (STATED_NS / burst.period_ns.max(1)).clamp(FEWEST_BURSTS, MOST_BURSTS);
-            (0..bursts).flat_map(of_period).collect()
-        }
-    };
-    let length_ns = steps.last().map_or(1, |step| step.start_ns + step.length_ns);
-    LoadDemand {
-        steps,
-        length_ns,
-        // What waits for a sync each time is never merged.
-        is_sequential: Some(need.load.sequential && need.load.synced_after.is_none()),
-        has_directions: share.is_some(),
-        notes: Vec::new(),
     }
 }
 

@@ -4,8 +4,7 @@ use std::cell::RefCell;
 
 use fathom_analysis::advise::AdviseObjective;
 use fathom_predict::{
-    Arrivals, LatencyLimit, LoadPace, PredictionSet, Replay, ReplayPace, ReplaySettings, SumsSettings,
-    predict_sums,
+    Arrivals, LatencyLimit, PredictionSet, Replay, ReplayPace, ReplaySettings, SumsSettings, predict_sums,
 };
 use fathom_volume::VolumeModel;
 
@@ -116,7 +115,7 @@ impl<'a> Predictor<'a> {
 
     /// Replays the requests on each of `volumes`, several at once.
     fn replayed(&self, volumes: &[VolumeUnderLoad]) -> Result<Vec<PredictionSet>, AssessError> {
-        let paces = self.paces();
+        let paces = self.evidence.paces();
         let each: Vec<(&VolumeUnderLoad, ReplayPace)> =
             volumes.iter().flat_map(|volume| paces.iter().map(move |pace| (volume, *pace))).collect();
         let mut found = Vec::with_capacity(each.len());
@@ -146,16 +145,6 @@ impl<'a> Predictor<'a> {
             PredictionSet { all: all.map(|one| one.with_causes_of_sums(&causes)).collect() }
         };
         Ok(volumes.iter().map(of).collect())
-    }
-
-    /// What requests wait for, of which each is predicted.
-    fn paces(&self) -> &'static [ReplayPace] {
-        match self.evidence.load.pace {
-            LoadPace::Closed => &[ReplayPace::Closed],
-            LoadPace::Open => &[ReplayPace::Open],
-            LoadPace::Unknown if self.evidence.load.mean_latency_ns.is_none() => &[ReplayPace::Open],
-            LoadPace::Mixed | LoadPace::Unknown => &[ReplayPace::Open, ReplayPace::Closed],
-        }
     }
 
     fn of_sums(&self, model: &VolumeModel, growth: f64) -> PredictionSet {
