@@ -5,7 +5,6 @@
 
 mod jobs;
 mod load;
-mod replay;
 mod stretches;
 mod trace;
 
@@ -114,7 +113,7 @@ pub fn simulate(
         observer.volume_begun(index);
         let mut predicted = match load {
             SimulatedLoad::Jobs(load) => jobs::predict(load, volume, *length, stop, observer)?,
-            SimulatedLoad::Trace(trace) => replay::predict(trace, volume, *length, stop, observer)?,
+            SimulatedLoad::Trace(trace) => trace::predict(trace, volume, *length, stop, observer)?,
         };
         predicted.forecast.monthly_cost = cost(volume, types, &predicted.forecast, predicted.billed)?;
         let test = record.push(test_of(volume, predicted));

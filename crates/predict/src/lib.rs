@@ -9,6 +9,7 @@
 mod chunks;
 mod closed_form;
 mod demand;
+pub mod forecast;
 pub mod load_profile;
 mod pace;
 mod prediction;

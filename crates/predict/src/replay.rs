@@ -9,7 +9,9 @@ use std::collections::BinaryHeap;
 
 use fathom_model::Op;
 use fathom_observed::ObservedRequest;
-use fathom_volume::{LimitState, ModelError, RequestOutcome, Volume, VolumeModel, VolumeRequest};
+use fathom_volume::{
+    LimitState, ModelError, RequestOutcome, Volume, VolumeCompletion, VolumeModel, VolumeRequest,
+};
 
 use crate::prediction::LatencyLimit;
 use crate::prediction::{LowestCredits, Prediction};
@@ -22,7 +24,7 @@ const LOOKS: u64 = 50_000;
 const LEAST_LOOK_NS: u64 = 1_000_000;
 const MOST_LOOK_NS: u64 = 10_000_000_000;
 /// More requests are not counted as outstanding.
-const MOST_IN_FLIGHT: usize = 1 << 22;
+pub(super) const MAX_IN_FLIGHT: usize = 1 << 22;
 /// Credits below this share of a bucket are exhausted: single requests may cost so much.
 const EXHAUSTED_PER_MILLE: u64 = 1;
 /// Of a million requests that no limit delays, so many are no slower than those at the end of a load are taken for.
@@ -122,9 +124,45 @@ impl Copies {
     }
 }
 
+/// A volume that requests are made on by their times.
+pub(super) struct ReplayedVolume {
+    pub(super) volume: Volume,
+    /// When the last request completes.
+    pub(super) last_end: u64,
+    /// Requests that never complete.
+    pub(super) never: u64,
+    /// Requests beyond the end of the volume, which may be smaller than the recorded one; they are moved into it.
+    pub(super) moved: u64,
+}
+
+impl ReplayedVolume {
+    pub(super) fn new(model: &VolumeModel, seed: u64) -> Result<ReplayedVolume, ModelError> {
+        Ok(ReplayedVolume { volume: Volume::new(model, seed)?, last_end: 0, never: 0, moved: 0 })
+    }
+
+    /// Makes a request at `at`, not before the one made last; `None` if it never completes.
+    #[inline]
+    pub(super) fn make(&mut self, at: u64, request: &ObservedRequest) -> Option<VolumeCompletion> {
+        let size = self.volume.model().size_bytes;
+        let mut offset = request.offset;
+        if offset.checked_add(u64::from(request.bytes)).is_none_or(|end| end > size) {
+            self.moved += 1;
+            let places = size.saturating_sub(u64::from(request.bytes)) + 1;
+            offset = offset % places / SECTOR * SECTOR;
+        }
+        let answer = self.volume.submit(at, &VolumeRequest { op: request.op, offset, bytes: request.bytes });
+        if answer.outcome == RequestOutcome::Never {
+            self.never += 1;
+            return None;
+        }
+        self.last_end = self.last_end.max(answer.at_ns);
+        Some(answer)
+    }
+}
+
 /// A volume and what requests got of it so far.
 pub(super) struct ReplayRun {
-    volume: Volume,
+    volume: ReplayedVolume,
     tally: Tally,
     pace: ReplayPace,
     length_ns: u64,
@@ -132,7 +170,6 @@ pub(super) struct ReplayRun {
     next_look_ns: u64,
     ends: BinaryHeap<Reverse<u64>>,
     most_in_flight: usize,
-    last_end: u64,
     /// What a request takes by itself, ns: the end of the load is no backlog.
     service_ns: u64,
     busy_until: u64,
@@ -140,7 +177,6 @@ pub(super) struct ReplayRun {
     lowest: Option<(u64, u64)>,
     exhausted_ns: Option<u64>,
     credits: Option<f64>,
-    never: u64,
 }
 
 /// Parts of a full bucket.
@@ -150,7 +186,7 @@ impl ReplayRun {
     fn new(model: &VolumeModel, settings: &ReplaySettings<'_>) -> Result<ReplayRun, ModelError> {
         let length_ns = settings.length_ns.max(1);
         Ok(ReplayRun {
-            volume: Volume::new(model, settings.seed)?,
+            volume: ReplayedVolume::new(model, settings.seed)?,
             tally: Tally::new(length_ns, 0, settings.limits),
             pace: settings.pace,
             length_ns,
@@ -158,7 +194,6 @@ impl ReplayRun {
             next_look_ns: 0,
             ends: BinaryHeap::new(),
             most_in_flight: 0,
-            last_end: 0,
             service_ns: [&model.read_latency, &model.write_latency, &model.sync_latency]
                 .map(|latency| latency.quantile_ns(SLOW_PER_MILLION))
                 .into_iter()
@@ -169,7 +204,6 @@ impl ReplayRun {
             lowest: None,
             exhausted_ns: None,
             credits: None,
-            never: 0,
         })
     }
 
@@ -178,21 +212,12 @@ impl ReplayRun {
     pub(super) fn make(&mut self, at: u64, request: &ObservedRequest) -> u64 {
         let credits = self.credits;
         self.tally.reach(at, || credits);
-        let made = VolumeRequest { op: request.op, offset: self.place(request), bytes: request.bytes };
-        let answer = self.volume.submit(at, &made);
-        match answer.outcome {
-            RequestOutcome::Done => {
-                let bytes = if request.op == Op::Trim { 0 } else { u64::from(request.bytes) };
-                self.tally.record(request.op, bytes, answer.at_ns - at);
-            }
-            RequestOutcome::Failed(_) => {}
-            RequestOutcome::Never => {
-                self.never += 1;
-                return answer.at_ns;
-            }
+        let Some(answer) = self.volume.make(at, request) else { return u64::MAX };
+        if answer.outcome == RequestOutcome::Done {
+            let bytes = if request.op == Op::Trim { 0 } else { u64::from(request.bytes) };
+            self.tally.record(request.op, bytes, answer.at_ns - at);
         }
-        self.last_end = self.last_end.max(answer.at_ns);
-        let busy = self.volume.limits_busy_until_ns();
+        let busy = self.volume.volume.limits_busy_until_ns();
         if busy > at {
             self.throttled_ns += busy.saturating_sub(at.max(self.busy_until));
             self.busy_until = busy.max(self.busy_until);
@@ -200,7 +225,7 @@ impl ReplayRun {
         while self.ends.peek().is_some_and(|end| end.0 <= at) {
             self.ends.pop();
         }
-        if self.ends.len() < MOST_IN_FLIGHT {
+        if self.ends.len() < MAX_IN_FLIGHT {
             self.ends.push(Reverse(answer.at_ns));
         }
         self.most_in_flight = self.most_in_flight.max(self.ends.len());
@@ -213,21 +238,11 @@ impl ReplayRun {
         answer.at_ns
     }
 
-    /// The offset on the volume, which may be smaller than the recorded one.
-    fn place(&self, request: &ObservedRequest) -> u64 {
-        let size = self.volume.model().size_bytes;
-        let end = request.offset.checked_add(u64::from(request.bytes));
-        if end.is_some_and(|end| end <= size) {
-            return request.offset;
-        }
-        let places = size.saturating_sub(u64::from(request.bytes)) + 1;
-        request.offset % places / SECTOR * SECTOR
-    }
-
     /// Looks at credits when the last request takes its own. Between requests they only rise.
     fn look(&mut self, at: u64) {
         let mut lowest: Option<u64> = None;
-        for state in self.volume.stage_states(at).flat_map(|state| [state.ios, state.bytes]).flatten() {
+        for state in self.volume.volume.stage_states(at).flat_map(|state| [state.ios, state.bytes]).flatten()
+        {
             let is_exhausted = match state {
                 LimitState::Credit { left, capacity } => {
                     let share = (u128::from(left) * u128::from(FULL) / u128::from(capacity.max(1))) as u64;
@@ -248,15 +263,16 @@ impl ReplayRun {
     }
 
     fn prediction(self) -> Prediction {
+        let last_end = self.volume.last_end;
         // Clients that wait are done earlier on a faster volume.
         let elapsed = match self.pace {
-            ReplayPace::Open => self.length_ns.max(self.last_end),
-            ReplayPace::Closed => self.last_end.max(1),
+            ReplayPace::Open => self.length_ns.max(last_end),
+            ReplayPace::Closed => last_end.max(1),
         };
         let (summary, above_objective_ns, slices) = self.tally.finish(elapsed, self.credits);
         let share = |ns: u64| ns as f64 / elapsed as f64;
-        let served_ns = self.last_end.saturating_sub(self.service_ns).max(1);
-        let served_share = match self.never {
+        let served_ns = last_end.saturating_sub(self.service_ns).max(1);
+        let served_share = match self.volume.never {
             0 => (self.length_ns as f64 / served_ns as f64).min(1.0),
             _ => 0.0,
         };
@@ -271,10 +287,10 @@ impl ReplayRun {
             exhausted_ns: self.exhausted_ns,
             exhausted_from_ns: None,
             longest_queue: self.most_in_flight as u64,
-            backlog_ns: self.last_end.saturating_sub(self.length_ns),
+            backlog_ns: last_end.saturating_sub(self.length_ns),
             above_objective_ns,
             causes: Vec::new(),
-            billed_transactions: self.volume.billed_transactions(),
+            billed_transactions: self.volume.volume.billed_transactions(),
             slices,
         }
     }

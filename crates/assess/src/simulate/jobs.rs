@@ -1,12 +1,11 @@
 //! Jobs on a simulated volume: the real runner in virtual time, watched tick by tick.
 
-use fathom_analysis::forecast::{ForecastCourse, credits, joined, left};
 use fathom_model::{Nanos, Op, PerOp};
 use fathom_options::resolve;
+use fathom_predict::forecast::{ForecastCourse, credits, credits_left, joined};
 use fathom_record::forecast::{CompletedRequests, Forecast, ForecastOp, ForecastStall, OwnPace};
 use fathom_runner::{RunControl, RunError, RunObserver, Session, StopHandle};
 use fathom_stats::{DATA_OPS, Latency, PhaseOutcome, RunOutcome, Snapshot};
-use fathom_volume::Volume;
 
 use super::stretches::Stretches;
 use super::{JobLoad, Predicted, SimulateObserver};
@@ -118,19 +117,13 @@ impl RunObserver for VolumeWatch<'_> {
         let count = |rates: [f64; DATA_OPS]| rates.map(|rate| (rate * seconds).round() as u64);
         let counted =
             CompletedRequests { ios: count(snapshot.iops), bytes: count(snapshot.bytes_per_second) };
-        let left = self.session.inspect_volume(&self.volume.path, stage_states).unwrap_or_default();
+        let left = self.session.inspect_volume(&self.volume.path, credits_left).unwrap_or_default();
         self.course.advance(now, &counted, &left);
         self.observer.progress(now, snapshot.iops.iter().sum());
         if self.ends_at.is_some_and(|end| now >= end) {
             self.session.stop_handle().request(TIME_IS_OVER);
         }
     }
-}
-
-/// What is left of each credit of a volume.
-pub(super) fn stage_states(volume: &Volume, now: u64) -> Vec<u64> {
-    let both = |state: fathom_volume::StageState<'_>| [state.ios, state.bytes];
-    volume.stage_states(now).flat_map(both).flatten().filter_map(|one| left(one, now)).collect()
 }
 
 /// What the runs amount to.

@@ -2,12 +2,13 @@
 
 use fathom_model::units::duration;
 use fathom_model::{Nanos, RunPlan};
+use fathom_predict::forecast::credits_left;
 use fathom_record::forecast::CompletedRequests;
 use fathom_runner::RunError;
 use fathom_stats::{DATA_OPS, RunOutcome};
 
 use super::JobLoad;
-use super::jobs::{RunTotals, VolumeWatch, stage_states};
+use super::jobs::{RunTotals, VolumeWatch};
 use crate::simulated::SimulatedVolume;
 
 /// Shorter ones are simulated as a whole.
@@ -113,7 +114,7 @@ impl Stretch {
                 count += op.lat.moments.count;
             }
         }
-        let left = watch.session.inspect_volume(&watch.volume.path, stage_states).unwrap_or_default();
+        let left = watch.session.inspect_volume(&watch.volume.path, credits_left).unwrap_or_default();
         Stretch { counted, mean_latency_ns: sum / count.max(1) as f64, left }
     }
 

@@ -53,7 +53,7 @@ pub fn credits(model: &VolumeModel) -> Vec<CreditCourse> {
 }
 
 /// What is left of a credit, where a limit has one: tokens; of a window the ns of burst, 0 while it rests.
-pub fn left(state: LimitState, now_ns: u64) -> Option<u64> {
+pub(super) fn left(state: LimitState, now_ns: u64) -> Option<u64> {
     match state {
         LimitState::Credit { left, .. } => Some(left),
         LimitState::Burst { until_ns } => Some(until_ns.saturating_sub(now_ns).max(1)),
