@@ -5,7 +5,6 @@
 //! word goes on), then two lines for each candidate: the whole word, and its meaning, which may be empty. Nothing is an error: a
 //! command line is judged when it is complete.
 
-mod grammar;
 mod line;
 mod values;
 
@@ -66,7 +65,7 @@ fn unquoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::grammar::Candidate;
+    use super::line::Candidate;
     use super::*;
 
     #[test]

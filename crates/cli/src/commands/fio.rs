@@ -24,11 +24,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::{Arg, ArgAction, ValueHint};
 use fathom_assess::{PlanTargets, VolumeTypes, engine_rows, host_facts};
 use fathom_model::RunPlan;
 use fathom_options::{
-    CommandOptions, DebugClass, EngineRow, Invocation, MachineNumbers, OptionError, ParseEnvironment,
-    command_help, engine_help, parse_command_line, show_command, usage,
+    CommandOptions, DebugClass, EngineRow, Invocation, MachineNumbers, OptionError, OptionSummary,
+    ParseEnvironment, command_help, command_summaries, engine_help, job_summaries, parse_command_line,
+    show_command, usage,
 };
 use fathom_report::FIO_VERSION;
 use fathom_runner::load_recordings;
@@ -43,6 +45,30 @@ use measured::measure;
 use ranks::{FioRank, Joined};
 use refusal::FioRefusal;
 use sink::Sink;
+
+/// The options of fio's command line and of jobs, as clap describes arguments.
+pub fn arguments() -> Vec<Arg> {
+    let argument = |row: OptionSummary| {
+        let default = match row.default {
+            "" => String::new(),
+            default => format!(" [default: {default}]"),
+        };
+        let arg = Arg::new(row.name).long(row.name).help(format!("{}{default}", row.doc));
+        match (row.value, row.words) {
+            ("", _) => arg.action(ArgAction::SetTrue),
+            (value, []) => arg.value_name(value).require_equals(true),
+            (value, words) => arg.value_name(value).require_equals(true).value_parser(words.to_vec()),
+        }
+    };
+    let files = Arg::new("job files").value_name("JOB FILE").num_args(0..).value_hint(ValueHint::FilePath);
+    let of_jobs = job_summaries()
+        .flat_map(|(category, rows)| rows.map(move |row| argument(row).help_heading(category)));
+    [files.help("Files of jobs")]
+        .into_iter()
+        .chain(command_summaries().map(argument))
+        .chain(of_jobs)
+        .collect()
+}
 
 /// Does what fio does with these words.
 pub fn run(args: &[OsString]) -> Exit {

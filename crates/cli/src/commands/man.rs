@@ -1,7 +1,6 @@
 //! `fathom man`: manual pages for `man`, made from the descriptions that `--help` is made from.
 
 mod page;
-mod roff;
 
 use std::path::{Path, PathBuf};
 
@@ -35,8 +34,7 @@ Examples:
 /// # Errors
 /// There is no such command; a page cannot be written.
 pub fn run(arguments: &ManArguments) -> Result<Exit, Complaint> {
-    let mut root = super::command();
-    root.build();
+    let root = root();
     if let Some(dir) = &arguments.dir {
         return write_all(&root, dir);
     }
@@ -60,9 +58,16 @@ pub fn run(arguments: &ManArguments) -> Result<Exit, Complaint> {
     Ok(Exit::Done)
 }
 
+/// The whole command line, without the commands that print help.
+fn root() -> Command {
+    let mut root = super::command().disable_help_subcommand(true);
+    root.build();
+    root
+}
+
 /// The commands below `command` that have a page.
 fn listed(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help")
+    command.get_subcommands().filter(|one| !one.is_hide_set())
 }
 
 /// Every command with a page, each with those above it.
@@ -101,8 +106,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_with_its_options() {
-        let mut root = crate::commands::command();
-        root.build();
+        let root = root();
         let paths = all_paths(&root);
         let names: Vec<String> = paths.iter().map(|path| page::name(path)).collect();
         for name in ["fathom", "fathom-bench", "fathom-history-list", "fathom-catalog-fit", "fathom-man"] {
@@ -119,7 +123,7 @@ mod tests {
             for long in
                 command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(clap::Arg::get_long)
             {
-                assert!(page.contains(&roff::escaped(&format!("--{long}"))), "{name}: {long}");
+                assert!(page.contains(&format!("--{long}").replace('-', "\\-")), "{name}: {long}");
             }
         }
     }

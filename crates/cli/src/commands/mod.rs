@@ -34,7 +34,8 @@ pub mod words;
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::builder::StyledStr;
+use clap::{Arg, CommandFactory, Parser, Subcommand};
 use fathom_model::text;
 
 use crate::exit::{Complaint, Exit};
@@ -92,6 +93,7 @@ enum Command {
     /// Map the device surface: transfer rate, access time, burst rate; file benchmark; scan for unreadable blocks
     Surface(Box<surface::SurfaceArguments>),
     /// Measure the latency of single requests, like ioping (also when invoked as `ioping`)
+    #[command(after_help = format!("Examples:\n  {}", ping::EXAMPLES.join("\n  ")))]
     Ping {
         /// ioping's options and more; see `fathom ping --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PING OPTIONS")]
@@ -133,9 +135,19 @@ enum Command {
     Man(man::ManArguments),
 }
 
-/// The description of the whole command line, for manual pages and completion.
+/// The description of the whole command line, for manual pages and completion; of the commands that read other programs'
+/// command lines it has the options of their tables.
 pub fn command() -> clap::Command {
     Arguments::command()
+        .mut_subcommand("fio", |fio| with_arguments(fio, "fio", fio::arguments()))
+        .mut_subcommand("ping", |ping| with_arguments(ping, "ping", ping::arguments()))
+}
+
+/// `command` with other arguments.
+fn with_arguments(command: clap::Command, name: &'static str, arguments: Vec<Arg>) -> clap::Command {
+    let text = |text: Option<&StyledStr>| text.cloned().unwrap_or_default();
+    let (about, end) = (text(command.get_about()), text(command.get_after_help()));
+    clap::Command::new(name).about(about).after_help(end).disable_help_flag(true).args(arguments)
 }
 
 /// Reads our own command line and does what it says.

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::Ordering;
 
+use clap::{Arg, ArgAction};
 use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::{Ping, verdicts};
 use fathom_assess::ping::{self, PingError};
@@ -24,7 +25,7 @@ use fathom_runner::StopHandle;
 
 use crate::exit::{Complaint, Exit};
 use crate::{keys, output, signals};
-pub use grammar::{PingOption, ValueUse};
+use grammar::{PingOption, ValueUse};
 use live::PingLive;
 use options::{PingInvocation, PingOutput, PingProgram};
 use printer::PingPrinter;
@@ -52,9 +53,19 @@ pub fn run_as_ioping(args: &[OsString]) -> Exit {
     start(args, PingProgram::Ioping)
 }
 
-/// The options of `fathom ping`.
-pub fn own_options() -> Vec<PingOption> {
-    rows::rows(PingProgram::Own)
+/// The options of `fathom ping`, as clap describes arguments.
+pub fn arguments() -> Vec<Arg> {
+    let argument = |row: PingOption| {
+        let arg = Arg::new(row.long).long(row.long).short(row.short).help(row.help);
+        match row.takes {
+            ValueUse::Nothing => arg.action(ArgAction::SetTrue),
+            ValueUse::Value => arg.value_name(row.value),
+            ValueUse::Glued => arg.value_name(row.value).num_args(0..=1).require_equals(true),
+        }
+    };
+    let target =
+        Arg::new("target").value_name("TARGET").help("Directory, file, block device or simulated volume");
+    rows::rows(PingProgram::Own).into_iter().map(argument).chain([target]).collect()
 }
 
 fn start(args: &[OsString], front: PingProgram) -> Exit {

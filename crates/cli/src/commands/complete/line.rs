@@ -1,10 +1,28 @@
-//! A command line up to the cursor: which command it has come to, and what its last word may become. Pure but for the values
-//! that are looked up.
+//! A command line up to the cursor: which command it has come to, and what its last word may become, from clap's description of
+//! the commands. Pure but for the values that are looked up.
+//!
+//! clap_complete's own reader of lines is unstable, and offers options where operands are meant.
 
-use clap::Command;
+use clap::builder::{StyledStr, ValueHint};
+use clap::{Arg, Command};
 
-use super::grammar::{Candidate, Grammar, OptionWord, Values};
-use super::values::ValueKind;
+use super::values::{ValueKind, value_kind};
+
+/// A word that fits, and what it means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// The whole word.
+    pub value: String,
+    /// One line; may be empty.
+    pub help: String,
+}
+
+impl Candidate {
+    /// A word and its meaning.
+    pub fn new(value: impl Into<String>, help: impl Into<String>) -> Candidate {
+        Candidate { value: value.into(), help: help.into() }
+    }
+}
 
 /// What the last word may become.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,8 +43,7 @@ pub trait Lookup {
 pub fn complete(mut root: Command, words: &[String], lookup: &dyn Lookup) -> Completion {
     root.build();
     let Some((current, before)) = words.split_last() else { return Completion::default() };
-    let mut place =
-        LinePlace { command: &root, path: Vec::new(), grammar: Grammar::of(&[], &root), operands: 0 };
+    let mut place = LinePlace { command: &root, path: Vec::new(), operands: 0, lookup };
     let (mut pending, mut is_closed) = (None, false);
     for word in before {
         if pending.take().is_some() {
@@ -35,32 +52,65 @@ pub fn complete(mut root: Command, words: &[String], lookup: &dyn Lookup) -> Com
         if !is_closed && word == "--" {
             is_closed = true;
         } else if !is_closed && word.len() > 1 && word.starts_with('-') {
-            pending = place.grammar.awaiting(word).cloned();
+            pending = awaiting(place.command, word);
         } else {
             place.pass(word);
         }
     }
     let mut found = match (pending, current.split_once('=')) {
-        (Some(option), _) => of_option(&option, "", current, lookup),
+        (Some(option), _) => place.value(option, "", current),
         (None, Some((name, value))) if !is_closed && name.starts_with("--") => {
-            match place.grammar.named(&name[2..]) {
-                Some(option) => of_option(option, &format!("{name}="), value, lookup),
+            match options(place.command).find(|option| option.get_long() == Some(&name[2..])) {
+                Some(option) => place.value(option, &format!("{name}="), value),
                 None => Completion::default(),
             }
         }
         (None, _) if !is_closed && current.starts_with('-') => place.options(current),
-        (None, _) => place.words(current, lookup),
+        (None, _) => place.words(current),
     };
     found.candidates.retain(|candidate| candidate.value.starts_with(current.as_str()));
     found
+}
+
+/// The options of a command that are shown.
+fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+    command.get_arguments().filter(|arg| !arg.is_hide_set() && !arg.is_positional())
+}
+
+/// The commands below one that are shown.
+pub fn commands_of(command: &Command) -> Vec<Candidate> {
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+    shown.map(|one| Candidate::new(one.get_name(), first_line(one.get_about()))).collect()
+}
+
+/// The option that `word` is, if the next word is its value.
+fn awaiting<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let option = match word.strip_prefix("--") {
+        Some(long) => options(command).find(|option| option.get_long() == Some(long))?,
+        None => {
+            // Of letters in one word the first that takes a value has the rest of the word, or else the next word.
+            let letters = word.strip_prefix('-')?;
+            let named = |letter| options(command).find(|option| option.get_short() == Some(letter));
+            let at =
+                letters.find(|letter| named(letter).is_none_or(|one| one.get_action().takes_values()))?;
+            let mut rest = letters[at..].chars();
+            named(rest.next()?).filter(|_| rest.as_str().is_empty())?
+        }
+    };
+    let is_optional = option.get_num_args().is_some_and(|range| range.min_values() == 0);
+    (option.get_action().takes_values() && !is_optional).then_some(option)
+}
+
+fn first_line(text: Option<&StyledStr>) -> String {
+    text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }
 
 /// The command that a line has come to.
 struct LinePlace<'a> {
     command: &'a Command,
     path: Vec<&'a str>,
-    grammar: Grammar,
     operands: usize,
+    lookup: &'a dyn Lookup,
 }
 
 impl LinePlace<'_> {
@@ -70,58 +120,69 @@ impl LinePlace<'_> {
             Some(command) => {
                 self.path.push(command.get_name());
                 self.command = command;
-                self.grammar = Grammar::of(&self.path, command);
             }
             None => self.operands += 1,
         }
     }
 
     fn options(&self, current: &str) -> Completion {
-        // fio's options are joined with their values.
-        let joins = self.path == ["fio"];
-        let long = |option: &OptionWord| {
-            let end = if option.needs_equals || joins && option.values.is_some() { "=" } else { "" };
-            Candidate::new(format!("--{}{end}", option.long), option.help.as_str())
+        let long = |option: &Arg| {
+            let end = if option.is_require_equals_set() { "=" } else { "" };
+            Some(Candidate::new(format!("--{}{end}", option.get_long()?), first_line(option.get_help())))
         };
-        let named = self.grammar.options.iter().filter(|option| !option.long.is_empty());
-        let mut candidates: Vec<Candidate> = named.map(long).collect();
+        let mut candidates: Vec<Candidate> = options(self.command).filter_map(long).collect();
         if current == "-" && candidates.is_empty() {
-            let short = |option: &OptionWord| {
-                Some(Candidate::new(format!("-{}", option.short?), option.help.as_str()))
+            let short = |option: &Arg| {
+                Some(Candidate::new(format!("-{}", option.get_short()?), first_line(option.get_help())))
             };
-            candidates.extend(self.grammar.options.iter().filter_map(short));
+            candidates.extend(options(self.command).filter_map(short));
         }
         Completion { candidates, paths: false }
     }
 
-    fn words(&self, current: &str, lookup: &dyn Lookup) -> Completion {
-        let place = self.grammar.operands.get(self.operands).or(self.grammar.operands.last());
-        let mut found = place.map(|values| of_values(values, current, lookup)).unwrap_or_default();
+    fn words(&self, current: &str) -> Completion {
+        let operands: Vec<&Arg> = self.command.get_positionals().collect();
+        let place = operands.get(self.operands).or(operands.last());
+        let mut found = place.map(|arg| self.values(arg, current)).unwrap_or_default();
         if self.operands == 0 {
-            found.candidates.splice(0..0, self.grammar.commands.iter().cloned());
+            found.candidates.splice(0..0, commands_of(self.command));
         }
         found
     }
-}
 
-/// The values of an option behind `prefix`; of several the last one is completed.
-fn of_option(option: &OptionWord, prefix: &str, current: &str, lookup: &dyn Lookup) -> Completion {
-    let Some(values) = &option.values else { return Completion::default() };
-    let last = option.delimiter.and_then(|delimiter| current.rfind(delimiter));
-    let (kept, begun) = current.split_at(last.map_or(0, |at| at + 1));
-    let mut found = of_values(values, begun, lookup);
-    for candidate in &mut found.candidates {
-        candidate.value = format!("{prefix}{kept}{}", candidate.value);
+    /// The values of an option behind `prefix`; of several the last one is completed.
+    fn value(&self, option: &Arg, prefix: &str, current: &str) -> Completion {
+        if !option.get_action().takes_values() {
+            return Completion::default();
+        }
+        let last = option.get_value_delimiter().and_then(|delimiter| current.rfind(delimiter));
+        let (kept, begun) = current.split_at(last.map_or(0, |at| at + 1));
+        let mut found = self.values(option, begun);
+        for candidate in &mut found.candidates {
+            candidate.value = format!("{prefix}{kept}{}", candidate.value);
+        }
+        found
     }
-    found
-}
 
-fn of_values(values: &Values, begun: &str, lookup: &dyn Lookup) -> Completion {
-    match values {
-        Values::Words(words) => Completion { candidates: words.clone(), paths: false },
-        Values::Paths => Completion { candidates: Vec::new(), paths: true },
-        Values::Known(kind) => lookup.values(*kind, begun),
-        Values::Free => Completion::default(),
+    /// What may stand for an argument: its own words, else what is looked up, else files where they are meant.
+    fn values(&self, arg: &Arg, begun: &str) -> Completion {
+        let possible = arg.get_possible_values();
+        let known = value_kind(&self.path, arg.get_id().as_str());
+        match known {
+            _ if !possible.is_empty() => {
+                let word = |value: &clap::builder::PossibleValue| {
+                    Candidate::new(value.get_name(), first_line(value.get_help()))
+                };
+                Completion { candidates: possible.iter().map(word).collect(), paths: false }
+            }
+            Some(ValueKind::File) => Completion { candidates: Vec::new(), paths: true },
+            Some(kind) => self.lookup.values(kind, begun),
+            None => {
+                use ValueHint::{AnyPath, DirPath, ExecutablePath, FilePath};
+                let paths = matches!(arg.get_value_hint(), AnyPath | FilePath | DirPath | ExecutablePath);
+                Completion { candidates: Vec::new(), paths }
+            }
+        }
     }
 }
 
@@ -157,7 +218,7 @@ mod tests {
         check("history t", &["trend", "tag"]);
         check("nonsense x", &[]);
         assert!(completed("").0.contains(&"doctor".to_owned()));
-        assert!(!completed("").0.contains(&super::super::NAME.to_owned()));
+        assert!(!completed("").0.contains(&crate::commands::complete::NAME.to_owned()));
     }
 
     #[test]

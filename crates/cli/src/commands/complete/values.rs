@@ -19,8 +19,7 @@ use fathom_report::compare::ChartKind;
 use fathom_report::formats::Format;
 use fathom_report::page::RunChart;
 
-use super::grammar::{Candidate, Grammar, Values};
-use super::line::{Completion, Lookup};
+use super::line::{Candidate, Completion, Lookup, commands_of};
 use crate::commands::report::ReportFormat;
 use crate::store;
 
@@ -141,10 +140,9 @@ const VALUES: &[(&str, &str, ValueKind)] = &[
 ];
 
 /// The values of the argument `name` of the command at `path`; `None` where the table has none.
-pub fn value_kind(path: &[&str], name: &str) -> Option<Values> {
+pub fn value_kind(path: &[&str], name: &str) -> Option<ValueKind> {
     let is_of = |command: &str| command.is_empty() || path.first() == Some(&command);
-    let (.., kind) = VALUES.iter().find(|(command, known, _)| is_of(command) && *known == name)?;
-    Some(if *kind == ValueKind::File { Values::Paths } else { Values::Known(*kind) })
+    VALUES.iter().find(|(command, known, _)| is_of(command) && *known == name).map(|(.., kind)| *kind)
 }
 
 /// Runs offered at most: the newest.
@@ -238,7 +236,7 @@ impl<'a> Sources<'a> {
         let root = crate::commands::command();
         let named = self.words.get(1..self.words.len().max(2) - 1).unwrap_or_default();
         let found = named.iter().try_fold(&root, |command, word| command.find_subcommand(word));
-        found.map(|command| Grammar::of(&[], command).commands).unwrap_or_default()
+        found.map(commands_of).unwrap_or_default()
     }
 
     fn run_names(&self) -> Vec<Candidate> {
@@ -362,10 +360,6 @@ mod tests {
         walk(&[], &crate::commands::command(), &mut |path, command| {
             command.get_arguments().for_each(|arg| note(path, arg.get_id().as_str()));
         });
-        for path in [&["fio"], &["ping"]] {
-            let grammar = Grammar::of(path, &Command::new("none"));
-            grammar.options.iter().for_each(|option| note(path, &option.long));
-        }
         let unused: Vec<_> = VALUES.iter().zip(used).filter(|(_, used)| !used).map(|(row, _)| row).collect();
         assert!(unused.is_empty(), "no argument is called so: {unused:?}");
     }

@@ -1,16 +1,16 @@
-//! The manual page of a command: the sections of its help, and the option tables of the commands that read other programs'
-//! command lines.
+//! The manual page of a command: clap_mangen writes options and commands, and the sections of the help follow.
 
+use clap::Command;
 use clap::builder::StyledStr;
-use clap::{Arg, Command};
-use fathom_options::{OptionSummary, command_summaries, job_summaries};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use super::listed;
-use super::roff::{Font, Roff};
-use crate::commands::ping;
 
 /// The version at the foot of every page.
 const VERSION: &str = concat!("fathom ", env!("CARGO_PKG_VERSION"));
+/// The heading of the exit codes, which are running text.
+const EXIT_STATUS: &str = "Exit status";
 
 /// The name of the page of the last command of `path`: `fathom-history-list`.
 pub fn name(path: &[&Command]) -> String {
@@ -20,49 +20,91 @@ pub fn name(path: &[&Command]) -> String {
 /// The page of the last command of `path`.
 pub fn page(path: &[&Command]) -> String {
     let Some(command) = path.last() else { return String::new() };
-    let name = name(path);
-    let about = plain(command.get_about());
-    let mut page = Roff::page(&name, VERSION);
-    page.section("Name");
-    page.text(&format!("{name} - {about}"));
-    page.section("Synopsis");
-    page.text(&synopsis(command));
-    let help = HelpParts::of(&plain(command.get_after_help()));
-    page.section("Description");
-    page.text(&format!("{}.", about.trim_end_matches('.')));
-    help.paragraphs.iter().for_each(|text| page.paragraph(text));
-    match name.as_str() {
-        "fathom-fio" => fio_options(&mut page),
-        "fathom-ping" => ping_options(&mut page),
-        _ => clap_options(command, &mut page),
+    let man = Man::new((*command).clone().subcommand_help_heading("COMMANDS"));
+    let mut page = Vec::new();
+    // Writing into a vector cannot fail.
+    let _ = man.render_name_section(&mut page);
+    let _ = described(command).to_writer(&mut page);
+    if command.get_arguments().any(|arg| !arg.is_hide_set()) {
+        let _ = man.render_options_section(&mut page);
     }
-    commands(command, &name, &mut page);
-    for (title, lines) in &help.sections {
-        page.section(title);
-        match lines.as_slice() {
-            [one] if title == EXIT_STATUS => page.text(one),
-            lines => page.literal(lines.iter().map(String::as_str)),
-        }
+    if listed(command).next().is_some() {
+        let _ = man.render_subcommands_section(&mut page);
     }
-    if name == "fathom-ping" {
-        page.section("Examples");
-        page.literal(ping::EXAMPLES);
-    }
-    see_also(path, &mut page);
-    page.finish()
+    let _ = closing(path).to_writer(&mut page);
+    let title = format!(".TH {} 1 \"\" \"{VERSION}\" \"User Commands\"\n", name(path).to_uppercase());
+    title + &plain_roff(&String::from_utf8_lossy(&page))
 }
 
-fn plain(text: Option<&StyledStr>) -> String {
+/// Synopsis and description. clap's usage is short; clap_mangen's would list every option.
+fn described(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let about = text_of(command.get_about());
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text([roman(usage.trim_start_matches("Usage:").split_whitespace().collect::<Vec<_>>().join(" "))]);
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([roman(format!("{}.", about.trim_end_matches('.')))]);
+    for text in HelpParts::of(&text_of(command.get_after_help())).paragraphs {
+        roff.control("PP", []);
+        roff.text([roman(text)]);
+    }
+    roff
+}
+
+/// The titled blocks at the end of the help, then the command above with its other commands.
+fn closing(path: &[&Command]) -> Roff {
+    let mut roff = Roff::new();
+    let [above @ .., own] = path else { return roff };
+    for (title, lines) in HelpParts::of(&text_of(own.get_after_help())).sections {
+        roff.control("SH", [title.to_uppercase().as_str()]);
+        let is_running = title == EXIT_STATUS;
+        if !is_running {
+            roff.control("nf", []);
+        }
+        for line in lines {
+            roff.text([roman(line)]);
+        }
+        if !is_running {
+            roff.control("fi", []);
+        }
+    }
+    if let Some(parent) = above.last() {
+        let siblings = listed(parent).filter(|one| one.get_name() != own.get_name());
+        let names = siblings.map(|one| format!("{}-{}", name(above), one.get_name()));
+        roff.control("SH", ["SEE ALSO"]);
+        let mut texts = vec![bold(name(above)), roman("(1)")];
+        texts.extend(names.flat_map(|name| [roman(", "), bold(name), roman("(1)")]));
+        roff.text(texts);
+    }
+    roff
+}
+
+fn text_of(text: Option<&StyledStr>) -> String {
     text.map(ToString::to_string).unwrap_or_default()
 }
 
-fn synopsis(command: &Command) -> String {
-    let usage = command.clone().render_usage().to_string();
-    usage.trim_start_matches("Usage:").split_whitespace().collect::<Vec<_>>().join(" ")
+/// The same page in ASCII, in which no formatter makes typographic marks of what is typed.
+fn plain_roff(page: &str) -> String {
+    let mut out = String::with_capacity(page.len());
+    // Each part defines the apostrophe again, and breaks twice where once is enough.
+    let is_kept = |line: &&str| !line.is_empty() && !line.starts_with(".ie ") && !line.starts_with(".el ");
+    let mut lines = page.lines().filter(is_kept).peekable();
+    while let Some(line) = lines.next() {
+        while line == ".br" && lines.next_if_eq(&line).is_some() {}
+        for letter in line.replace("\\*(Aq", "\\(aq").chars() {
+            match letter {
+                '`' => out.push_str("\\(ga"),
+                '^' => out.push_str("\\(ha"),
+                '~' => out.push_str("\\(ti"),
+                ' '..='~' => out.push(letter),
+                _ => out.push_str(&format!("\\[u{:04X}]", u32::from(letter))),
+            }
+        }
+        out.push('\n');
+    }
+    out
 }
-
-/// The heading of the exit codes.
-const EXIT_STATUS: &str = "Exit status";
 
 /// The text below the options of a help: paragraphs, and blocks of lines under a title.
 #[derive(Debug, Default, PartialEq)]
@@ -92,127 +134,6 @@ impl HelpParts {
     }
 }
 
-fn clap_options(command: &Command, page: &mut Roff) {
-    let visible: Vec<&Arg> = command.get_arguments().filter(|arg| !arg.is_hide_set()).collect();
-    let (operands, options): (Vec<&Arg>, Vec<&Arg>) =
-        visible.into_iter().partition(|arg| arg.is_positional());
-    if !operands.is_empty() {
-        page.section("Arguments");
-        for arg in operands {
-            page.item(&[(Font::Italic, &value_names(arg))], &described(arg));
-        }
-    }
-    if !options.is_empty() {
-        page.section("Options");
-        options.into_iter().for_each(|arg| clap_option(arg, page));
-    }
-}
-
-fn clap_option(arg: &Arg, page: &mut Roff) {
-    let short = arg.get_short().map(|letter| format!("-{letter}"));
-    let long = arg.get_long().map(|long| format!("--{long}"));
-    let names: Vec<String> = short.into_iter().chain(long).collect();
-    let value = if arg.get_action().takes_values() { value_names(arg) } else { String::new() };
-    let joined = if arg.is_require_equals_set() { "=" } else { " " };
-    let mut term: Vec<(Font, &str)> = Vec::new();
-    for (index, name) in names.iter().enumerate() {
-        if index > 0 {
-            term.push((Font::Roman, ", "));
-        }
-        term.push((Font::Bold, name));
-    }
-    if !value.is_empty() {
-        term.extend([(Font::Roman, joined), (Font::Italic, value.as_str())]);
-    }
-    page.item(&term, &described(arg));
-}
-
-fn value_names(arg: &Arg) -> String {
-    match arg.get_value_names() {
-        Some(names) => names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "),
-        None => arg.get_id().as_str().to_uppercase(),
-    }
-}
-
-/// The help of an argument with its default and its possible values, as `--help` shows them.
-fn described(arg: &Arg) -> String {
-    let mut text = plain(arg.get_long_help().or(arg.get_help()));
-    let defaults: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
-    if arg.get_action().takes_values() && !defaults.is_empty() && !arg.is_hide_default_value_set() {
-        text.push_str(&format!(" [default: {}]", defaults.join(" ")));
-    }
-    let possible = arg.get_possible_values();
-    let names: Vec<&str> =
-        possible.iter().filter(|one| !one.is_hide_set()).map(|one| one.get_name()).collect();
-    if arg.get_action().takes_values() && !names.is_empty() {
-        text.push_str(&format!(" [possible values: {}]", names.join(", ")));
-    }
-    text
-}
-
-fn fio_options(page: &mut Roff) {
-    let item = |page: &mut Roff, row: OptionSummary| {
-        let name = format!("--{}", row.name);
-        let mut term = vec![(Font::Bold, name.as_str())];
-        if !row.value.is_empty() {
-            term.extend([(Font::Roman, "="), (Font::Italic, row.value)]);
-        }
-        let default =
-            if row.default.is_empty() { String::new() } else { format!(" [default: {}]", row.default) };
-        let words = if row.words.is_empty() {
-            String::new()
-        } else {
-            format!(" [possible values: {}]", row.words.join(", "))
-        };
-        page.item(&term, &format!("{}{default}{words}", row.doc));
-    };
-    page.section("Options");
-    command_summaries().for_each(|row| item(page, row));
-    page.section("Job options");
-    for (category, rows) in job_summaries() {
-        page.subsection(category);
-        rows.for_each(|row| item(page, row));
-    }
-}
-
-fn ping_options(page: &mut Roff) {
-    page.section("Options");
-    for row in ping::own_options() {
-        let long = format!("--{}", row.long);
-        let short = row.short.map(|letter| format!("-{letter}")).unwrap_or_default();
-        let mut term = vec![(Font::Bold, long.as_str())];
-        if row.short.is_some() {
-            term.splice(0..0, [(Font::Bold, short.as_str()), (Font::Roman, ", ")]);
-        }
-        if !row.value.is_empty() {
-            term.extend([(Font::Roman, " "), (Font::Italic, row.value)]);
-        }
-        page.item(&term, row.help);
-    }
-}
-
-fn commands(command: &Command, name: &str, page: &mut Roff) {
-    if listed(command).next().is_none() {
-        return;
-    }
-    page.section("Commands");
-    for one in listed(command) {
-        let page_name = format!("{name}-{}", one.get_name());
-        page.item(&[(Font::Bold, &page_name), (Font::Roman, "(1)")], &plain(one.get_about()));
-    }
-}
-
-/// The command above, and its other commands; for the uppermost nothing, which lists all.
-fn see_also(path: &[&Command], page: &mut Roff) {
-    let [above @ .., own] = path else { return };
-    let Some(parent) = above.last() else { return };
-    let siblings = listed(parent).filter(|one| one.get_name() != own.get_name());
-    let names = siblings.map(|one| format!("{}-{}(1)", name(above), one.get_name()));
-    let all: Vec<String> = std::iter::once(format!("{}(1)", name(above))).chain(names).collect();
-    page.section("See also");
-    page.text(&all.join(", "));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,14 +151,20 @@ mod tests {
 
     #[test]
     fn commands_of_other_programs_have_their_tables() {
-        let mut root = crate::commands::command();
-        root.build();
+        let root = super::super::root();
         let page_of = |name: &str| page(&[&root, root.find_subcommand(name).unwrap()]);
         let fio = page_of("fio");
-        assert!(fio.contains("\n.SS I/O\n") && fio.contains("\\fB\\-\\-iodepth\\fR="), "{fio}");
+        assert!(fio.contains("\n.SH I/O\n") && fio.contains("\\fB\\-\\-iodepth\\fR="), "{fio}");
         let ping = page_of("ping");
-        assert!(ping.contains("\\fB\\-c\\fR, \\fB\\-\\-count\\fR \\fICOUNT\\fR"), "{ping}");
+        assert!(ping.contains("\\fB\\-c\\fR, \\fB\\-\\-count\\fR \\fI<COUNT>\\fR"), "{ping}");
         let bench = page_of("bench");
         assert!(bench.contains("[default: standard]") && bench.contains(".SH EXAMPLES\n.nf\n"), "{bench}");
+    }
+
+    #[test]
+    fn what_is_typed_is_shown_as_typed() {
+        let check = |line: &str, expected: &str| assert_eq!(plain_roff(line), expected);
+        check("~/.bashrc `a` ^b", "\\(ti/.bashrc \\(gaa\\(ga \\(hab\n");
+        check("50 µs\n\n.el .ds Aq '\n\\*(Aqx", "50 \\[u00B5]s\n\\(aqx\n");
     }
 }
