@@ -15,7 +15,7 @@ pub fn fathom_path() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| match std::env::var_os("FATHOM_BIN") {
         Some(path) => PathBuf::from(path),
-        None => build(&["--release", "--package=fathom"], "fathom"),
+        None => build(&["--release", "--package=fathom", "--all-features"], "fathom"),
     })
 }
 

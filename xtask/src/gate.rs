@@ -104,8 +104,8 @@ impl Gate {
         // With the profile of the build that follows: they share build scripts and procedural macros.
         self.step_if_possible("lints", || {
             let arguments =
-                ["clippy", "--quiet", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"];
-            component(root, "clippy", &arguments)
+                ["clippy", "--quiet", "--release", "--workspace", "--all-targets", "--all-features"];
+            component(root, "clippy", &[&arguments[..], &["--", "-D", "warnings"]].concat())
         })
     }
 

@@ -7,6 +7,7 @@ pub mod csv;
 pub mod jsonl;
 pub mod markdown;
 pub mod picture;
+#[cfg(feature = "png")]
 pub mod png;
 pub mod svg;
 pub mod text;

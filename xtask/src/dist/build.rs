@@ -80,7 +80,9 @@ impl Build {
         let target = place.work.join(self.name);
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&place.root).args(["build", "--profile", "dist", "--locked", "--package", PACKAGE]);
-        cargo.args(["--bin", PACKAGE, "--target", self.triple, "--target-dir"]).arg(&target);
+        cargo
+            .args(["--all-features", "--bin", PACKAGE, "--target", self.triple, "--target-dir"])
+            .arg(&target);
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_a_wish(&name.to_string_lossy())) {
             cargo.env_remove(name);
         }

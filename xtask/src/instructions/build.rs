@@ -95,6 +95,7 @@ fn programs(root: &Path) -> anyhow::Result<Vec<(String, PathBuf)>> {
         "--quiet",
         "--release",
         "--workspace",
+        "--all-features",
         "--bench",
         "instructions",
     ]);

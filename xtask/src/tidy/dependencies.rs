@@ -11,7 +11,8 @@ use super::TidyFinding;
 use super::tree::Tree;
 
 /// Licences compatible with this project's `MIT OR Apache-2.0`.
-const LICENCES: &[&str] = &["Apache-2.0", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
+const LICENCES: &[&str] =
+    &["Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT", "NCSA", "Unicode-3.0", "Zlib"];
 /// The only place that crates may come from.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Dependencies that no source names, and why they are there.

@@ -125,7 +125,7 @@ pub fn resolved_metadata(root: &Path, manifest: &str) -> anyhow::Result<serde_js
 fn metadata(root: &Path, arguments: &[&str]) -> anyhow::Result<serde_json::Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["metadata", "--format-version=1"]).args(arguments);
+    command.current_dir(root).args(["metadata", "--format-version=1", "--all-features"]).args(arguments);
     let output = command.output().context("cannot run cargo metadata")?;
     if !output.status.success() {
         bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));

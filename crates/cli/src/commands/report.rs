@@ -235,10 +235,9 @@ pub fn write_view(path: &Path, view: &View, style: &Style) -> Result<(), Complai
 /// The file of a chart.
 ///
 /// # Errors
-/// The form cannot hold it.
+/// The form cannot hold it, or the program was built without it.
 pub fn picture(chart: &Chart, format: PictureFormat) -> Result<Vec<u8>, Complaint> {
-    let hint = "write SVG, which has no such limit".to_owned();
-    format.render(chart).map_err(|error| Complaint::failed(error, Some(hint)))
+    format.render(chart).map_err(|error| Complaint::failed(error.message, Some(error.hint.to_owned())))
 }
 
 /// Replaces a file by `text`.

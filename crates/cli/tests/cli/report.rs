@@ -183,13 +183,25 @@ fn the_ending_of_the_file_chooses_the_format() {
     assert!(!dir.path().join("a.png").exists() && !dir.path().join("a.html").exists());
 }
 
+#[cfg(not(feature = "png"))]
+#[test]
+fn a_program_without_png_says_how_to_have_it() {
+    let dir = scratch();
+    run(dir.path(), &BENCH).succeeded();
+    let refused = run(dir.path(), &["report", "--chart", "time", "-o", "chart.png"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("hint: write SVG, or build fathom with `--features png`"), "{refused:?}");
+}
+
 /// Width and height in the header of a PNG file.
+#[cfg(feature = "png")]
 fn size(png: &[u8]) -> (u32, u32) {
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
     let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
     (number(16), number(20))
 }
 
+#[cfg(feature = "png")]
 #[test]
 fn a_chart_in_pixels_is_twice_the_one_in_svg() {
     let dir = scratch();
@@ -207,6 +219,7 @@ fn a_chart_in_pixels_is_twice_the_one_in_svg() {
     assert_eq!(size(&std::fs::read(dir.path().join("both.png")).unwrap()).0, 1920);
 }
 
+#[cfg(feature = "png")]
 #[test]
 fn the_page_of_an_imported_test_has_its_percentiles_or_says_why_it_has_no_chart() {
     let dir = scratch();
@@ -246,7 +259,9 @@ fn names_of_others_are_text_in_every_format() {
         run(dir.path(), &["report", selection, "-o", "page.html"]).succeeded();
         let page = std::fs::read_to_string(dir.path().join("page.html")).unwrap();
         run(dir.path(), &["report", selection, "--chart", "time", "-o", "chart.svg"]).succeeded();
-        run(dir.path(), &["report", selection, "--chart", "time", "-o", "chart.png"]).succeeded();
+        if cfg!(feature = "png") {
+            run(dir.path(), &["report", selection, "--chart", "time", "-o", "chart.png"]).succeeded();
+        }
         let svg = std::fs::read_to_string(dir.path().join("chart.svg")).unwrap();
         for text in [&page, &svg] {
             assert!(!text.contains("<script>alert") && !text.contains("<img"), "{selection}");

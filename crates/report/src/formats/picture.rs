@@ -4,7 +4,16 @@ use std::fmt;
 use std::path::Path;
 
 use super::chart::Chart;
-use super::{png, svg};
+use super::svg;
+
+/// Why a chart is not drawn, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PictureError {
+    /// The cause.
+    pub message: String,
+    /// The remedy.
+    pub hint: &'static str,
+}
 
 /// A form of a chart's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +45,17 @@ impl PictureFormat {
     /// The file of a chart.
     ///
     /// # Errors
-    /// The form cannot hold the chart; the message says why.
-    pub fn render(self, chart: &Chart) -> Result<Vec<u8>, String> {
+    /// The form cannot hold the chart, or the program was built without it.
+    pub fn render(self, chart: &Chart) -> Result<Vec<u8>, PictureError> {
         match self {
             PictureFormat::Svg => Ok(svg::render(chart).into_bytes()),
-            PictureFormat::Png => png::render(chart),
+            #[cfg(feature = "png")]
+            PictureFormat::Png => super::png::render(chart),
+            #[cfg(not(feature = "png"))]
+            PictureFormat::Png => Err(PictureError {
+                message: "this program was built without PNG".to_owned(),
+                hint: "write SVG, or build fathom with `--features png`",
+            }),
         }
     }
 }

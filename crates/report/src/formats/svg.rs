@@ -13,15 +13,28 @@ use crate::xml::escaped;
 
 /// The chart as a file.
 pub fn render(chart: &Chart) -> String {
-    written(&chart::draw(chart), &style())
+    written(&chart::draw(chart), &style(), &text_element)
 }
 
 /// The chart for a page that has the style of its classes.
 pub(crate) fn inline(chart: &Chart) -> String {
-    written(&chart::draw(chart), "")
+    written(&chart::draw(chart), "", &text_element)
 }
 
-fn written(drawing: &Drawing, style: &str) -> String {
+/// The chart on white ground, for programs without fonts: its texts are areas. What lies along the pixels has sharp edges.
+#[cfg(feature = "png")]
+pub(super) fn in_outlines(chart: &Chart) -> String {
+    let mut css = "rect, .grid, .axis, .mark".to_owned();
+    (1..=LEVELS).for_each(|level| css.push_str(&format!(", .h{level}")));
+    css.push_str(" { shape-rendering: crispEdges }\n");
+    let _ = push_forms(&mut css);
+    let _ = push_colours(&LIGHT, &mut css);
+    written(&chart::draw(chart), &css, &|text| {
+        super::png::outlined(text, text_class(text.look), &hex(text_colour(text.look, &LIGHT)))
+    })
+}
+
+fn written(drawing: &Drawing, style: &str, text: &dyn Fn(&PlacedText) -> String) -> String {
     let Drawing { width, height, title, description, shapes } = drawing;
     let style = if style.is_empty() { String::new() } else { format!("<style>{style}</style>\n") };
     let mut out = format!(
@@ -34,16 +47,16 @@ fn written(drawing: &Drawing, style: &str) -> String {
     );
     for shape in shapes {
         // A string takes everything.
-        let _ = element(shape, &mut out);
+        let _ = element(shape, text, &mut out);
         out.push('\n');
     }
     out.push_str("</svg>\n");
     out
 }
 
-fn element(shape: &Shape, out: &mut String) -> std::fmt::Result {
+fn element(shape: &Shape, text: &dyn Fn(&PlacedText) -> String, out: &mut String) -> std::fmt::Result {
     match shape {
-        Shape::Text(text) => text_element(text, out),
+        Shape::Text(placed) => out.write_str(&text(placed)),
         Shape::Lines(lines, look) => match lines.as_slice() {
             [line] if line.len() == 2 => {
                 let [(x1, y1), (x2, y2)] = [line[0], line[1]];
@@ -72,19 +85,19 @@ fn element(shape: &Shape, out: &mut String) -> std::fmt::Result {
     }
 }
 
-fn text_element(text: &PlacedText, out: &mut String) -> std::fmt::Result {
+fn text_element(text: &PlacedText) -> String {
     let (x, y) = text.at;
-    match text.is_upright {
-        true => write!(out, "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\"")?,
-        false => write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\"")?,
-    }
+    let place = match text.is_upright {
+        true => format!("transform=\"translate({x:.1} {y:.1}) rotate(-90)\""),
+        false => format!("x=\"{x:.1}\" y=\"{y:.1}\""),
+    };
     let anchor = match text.anchor {
         Anchor::Start => "start",
         Anchor::Middle => "middle",
         Anchor::End => "end",
     };
     let (class, text) = (text_class(text.look), escaped(&text.text));
-    write!(out, " text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>")
+    format!("<text {place} text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>")
 }
 
 fn rectangle_element(rectangles: &[Rectangle], look: AreaLook, out: &mut String) -> std::fmt::Result {
@@ -94,7 +107,8 @@ fn rectangle_element(rectangles: &[Rectangle], look: AreaLook, out: &mut String)
     }
     out.push_str("<path d=\"");
     for Rectangle { x, y, width, height } in rectangles {
-        write!(out, "M{x:.1} {y:.1}h{width:.1}v{height:.1}h-{width:.1}z")?;
+        // Edges, not widths: what is rounded apart would leave gaps between neighbours.
+        write!(out, "M{x:.1} {y:.1}H{:.1}V{:.1}H{x:.1}z", x + width, y + height)?;
     }
     write!(out, "\" class=\"{}\"/>", area_class(look))
 }
@@ -188,8 +202,7 @@ fn dasharray(dashes: &[f64]) -> String {
 fn push_colours(scheme: &Scheme, css: &mut String) -> std::fmt::Result {
     writeln!(css, ".paper {{ fill: {} }}", hex(scheme.paper))?;
     for look in TextLook::ALL {
-        let colour = if look.is_quiet() { scheme.quiet_text } else { scheme.text };
-        writeln!(css, ".{} {{ fill: {} }}", text_class(look), hex(colour))?;
+        writeln!(css, ".{} {{ fill: {} }}", text_class(look), hex(text_colour(look, scheme)))?;
     }
     for (class, look) in
         [("grid", LineLook::Grid), ("axis", LineLook::Axis), ("interval", LineLook::Interval)]
@@ -201,6 +214,10 @@ fn push_colours(scheme: &Scheme, css: &mut String) -> std::fmt::Result {
         let colour = hex(*colour);
         writeln!(css, ".c{place} {{ stroke: {colour} }} .f{place} {{ fill: {colour} }}")
     })
+}
+
+const fn text_colour(look: TextLook, scheme: &Scheme) -> Colour {
+    if look.is_quiet() { scheme.quiet_text } else { scheme.text }
 }
 
 fn hex(Colour { red, green, blue }: Colour) -> String {

@@ -143,15 +143,6 @@ impl LineLook {
         }
     }
 
-    /// Lengths of strokes and gaps by turns; empty for a line without gaps.
-    pub(crate) const fn dashes(self) -> &'static [f64] {
-        match self {
-            LineLook::Grid | LineLook::Axis | LineLook::Interval => &[],
-            LineLook::Limit(_) => LIMIT_DASHES,
-            LineLook::Curve(place) => CURVE_DASHES[dashes_of(place)],
-        }
-    }
-
     pub(crate) const fn colour(self, scheme: &Scheme) -> Colour {
         match self {
             LineLook::Grid => scheme.grid,
