@@ -6,6 +6,8 @@ pub mod before_fall;
 pub mod rate_duration;
 pub(crate) mod segments;
 
+use fathom_stats::sample::{mean, variance};
+
 /// Rounds that have to agree: those measured last.
 pub const ROUNDS: usize = 5;
 /// Rounds after which measuring ends, steady or not.
@@ -116,15 +118,10 @@ pub fn screening(seconds: &[f64]) -> Option<FigureSpread> {
     Some(FigureSpread::of(&fifths(last)))
 }
 
-pub(crate) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
 /// Standard deviation over mean; 0 of values that are 0.
 pub(crate) fn coefficient_of_variation(values: &[f64]) -> f64 {
     let mean = mean(values);
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    if mean > 0.0 { (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt() / mean } else { 0.0 }
+    if mean > 0.0 { variance(values).sqrt() / mean } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@ pub mod scan;
 mod touch;
 
 use fathom_record::{JobRecord, Latency, LatencySummary, RunRecord, TestRecord, TestStatus};
+use fathom_stats::sample::{mean, median};
 use serde::Serialize;
 
 use crate::plateau::SettledRate;
-use crate::steady::{coefficient_of_variation, mean};
+use crate::steady::coefficient_of_variation;
 use crate::surface::file::FileRow;
 use crate::surface::point::{ACCESS, State, SurfacePoint, TRANSFER, job, longest_stall, moved};
 use crate::surface::probes::{batches, is_held_up};
@@ -90,7 +91,7 @@ impl SaturatedRate {
         self.block_size_bytes = job.map(JobRecord::largest_blocks).map(|sizes| sizes.read.max(sizes.write));
         self.points.push(rate(test, settled_rate));
         let rates: Vec<f64> = self.points.iter().filter_map(|point| point.bytes_per_second).collect();
-        self.mean = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
+        self.mean = (!rates.is_empty()).then(|| mean(&rates));
     }
 }
 
@@ -207,21 +208,11 @@ fn name_the_unwritten(points: &mut [SurfacePoint]) {
     data.sort_by(f64::total_cmp);
     // Where data come at any rate, zeros that are quick are nothing special.
     let Some(quick) = data.get(data.len().saturating_sub(1) * 19 / 20).copied() else { return };
-    let Some(usual) = median(data) else { return };
+    let Some(usual) = median(&data) else { return };
     for point in points.iter_mut().filter(|point| point.is_zero) {
         if point.rate().is_some_and(|rate| rate >= quick.max(TOO_FAST * usual)) {
             point.state = State::Unwritten;
         }
-    }
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        count if count.is_multiple_of(2) => Some((values[middle - 1] + values[middle]) / 2.0),
-        _ => Some(values[middle]),
     }
 }
 
@@ -243,7 +234,7 @@ fn spread(points: &[SurfacePoint]) -> Option<RateSpread> {
         p5: rates[(count - 1) / 20],
         cv: coefficient_of_variation(&rates),
         weighted_mean: bytes * 1e9 / ns,
-        median: median(rates)?,
+        median: median(&rates)?,
     })
 }
 

@@ -5,6 +5,7 @@
 
 use fathom_record::stability::Second;
 use fathom_record::{RunRecord, TestStatus};
+use fathom_stats::sample::{mean, variance};
 use serde::Serialize;
 
 use crate::findings::client;
@@ -122,9 +123,8 @@ fn error(seconds: &[Second]) -> Option<f64> {
     if rates.len() < LEAST_SECONDS {
         return None;
     }
-    let mean = rates.iter().sum::<f64>() / count;
-    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    (mean > 0.0).then(|| (variance / count).sqrt() / mean)
+    let mean = mean(&rates);
+    (mean > 0.0).then(|| (variance(&rates) / count).sqrt() / mean)
 }
 
 #[cfg(test)]

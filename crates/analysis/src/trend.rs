@@ -17,6 +17,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
+use fathom_stats::sample::median;
 use serde::Serialize;
 
 use groups::difference;
@@ -24,7 +25,7 @@ pub use groups::{GroupDifference, GroupSpread};
 pub use series::{TrendPoint, TrendRow, TrendSeries, by_key, by_time, series};
 
 use self::partition::{CriticalValues, MOST_RELATED, PartitionSearch, beyond_noise};
-use self::rank::{median, ratio};
+use self::rank::ratio;
 
 /// Probability of reporting a change where there is none, for all series of a trend together.
 pub const ERROR: f64 = 0.05;

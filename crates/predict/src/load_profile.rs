@@ -15,6 +15,7 @@ use fathom_model::Op;
 use fathom_observed::{
     LoadCourse, LoadError, LoadGap, ObservedInterval, ObservedLoad, ObservedRequest, Requests,
 };
+use fathom_stats::sample::upper_median;
 use serde::Serialize;
 
 pub use access::{AccessOrder, STREAMS, SizeShare};
@@ -232,9 +233,7 @@ fn profile_of_operations(load: &ObservedLoad, operations: Vec<OperationProfile>)
 
 /// The median length of intervals, ns.
 fn resolution_ns(intervals: &[ObservedInterval]) -> Option<u64> {
-    let mut lengths: Vec<u64> = intervals.iter().map(|interval| interval.length_ns).collect();
-    lengths.sort_unstable();
-    lengths.get(lengths.len() / 2).copied()
+    upper_median(intervals.iter().map(|interval| interval.length_ns))
 }
 
 /// Depth, utilisation, limits and credits as the intervals have them.

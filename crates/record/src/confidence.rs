@@ -3,6 +3,9 @@
 //! Neighbouring seconds resemble each other, so they count for as many independent ones as their autocorrelation leaves, and
 //! for no more than five batches of them show. What several hours would add to that no run of minutes can know.
 
+use fathom_stats::sample::{mean, variance};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
 /// Fewest samples for an interval.
 pub const LEAST_SAMPLES: usize = 3;
 /// Limiters account in slices of up to this length, ns (blk-throttle; QEMU's and most providers' buckets hold as much). A run may begin
@@ -11,9 +14,6 @@ pub const LIMITER_SLICE_NS: u64 = 100_000_000;
 /// Batches of a series, and the samples that each has at least.
 const BATCHES: usize = 5;
 const LEAST_OF_BATCH: usize = 2;
-/// Panels of the sum over Student's density, and how many standard deviations it reaches: further out nothing is left that counts.
-const PANELS: usize = 96;
-const REACH: f64 = 12.0;
 /// The 97.5 % quantile of the normal distribution.
 pub const NORMAL_975: f64 = 1.96;
 
@@ -57,12 +57,11 @@ pub fn has_independent_batches(samples: &[f64]) -> bool {
 
 /// As many standard errors as so few independent samples take.
 fn standard_errors(samples: &[f64], independent: f64, looks: u32) -> f64 {
-    let mean = mean(samples);
-    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
-    if samples.len() < 2 || squares <= 0.0 {
+    let variance = variance(samples);
+    if variance <= 0.0 {
         return 0.0;
     }
-    student(looks, independent - 1.0) * (squares / (samples.len() as f64 - 1.0) / independent).sqrt()
+    student(looks, independent - 1.0) * (variance / independent).sqrt()
 }
 
 /// How many samples in a row stand for one: the sum of the autocorrelations, as far as pairs of them are positive (Geyer).
@@ -89,31 +88,8 @@ pub fn student_975(degrees: f64) -> f64 {
 pub fn student(looks: u32, degrees: f64) -> f64 {
     // Between two whole numbers the more careful one holds.
     let degrees = degrees.floor().max(1.0);
-    let inside = 1.0 - 0.05 / f64::from(looks.max(1));
-    // With t = sqrt(degrees) tan(angle) the density is a power of the cosine, which its own sum normalises.
-    let widest = (REACH / degrees.sqrt()).min(std::f64::consts::FRAC_PI_2);
-    let step = widest / PANELS as f64;
-    let density = |place: f64| (place * step).cos().max(0.0).powf(degrees - 1.0);
-    let panel = |place: usize| {
-        let place = place as f64;
-        (density(place) + 4.0 * density(place + 0.5) + density(place + 1.0)) / 6.0
-    };
-    let panels: Vec<f64> = (0..PANELS).map(panel).collect();
-    let mut left = inside * panels.iter().sum::<f64>();
-    let whole = panels.iter().take_while(|panel| {
-        let is_whole = left >= **panel;
-        left -= if is_whole { **panel } else { 0.0 };
-        is_whole
-    });
-    let place = whole.count() as f64;
-    // Within a panel the density is a straight line.
-    let (from, slope) = (density(place), density(place + 1.0) - density(place));
-    let part = 2.0 * left / (from + (from * from + 2.0 * slope * left).max(0.0).sqrt());
-    degrees.sqrt() * ((place + part) * step).tan()
-}
-
-fn mean(samples: &[f64]) -> f64 {
-    samples.iter().sum::<f64>() / samples.len().max(1) as f64
+    let beyond = 0.025 / f64::from(looks.max(1));
+    StudentsT::new(0.0, 1.0, degrees).map_or(f64::INFINITY, |student| student.inverse_cdf(1.0 - beyond))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A test that ends as soon as its rate is known precisely enough.
 
+use fathom_stats::sample::mean;
 use serde::{Deserialize, Serialize};
 
 use crate::JobRecord;
@@ -61,7 +62,7 @@ impl PrecisionRecord {
 
 /// True where the interval of `rates` is more than chance.
 fn is_established(rates: &[f64], measured_ns: u64, target_fraction: f64) -> bool {
-    let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+    let mean = mean(rates);
     let most = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let range = (most - least) / 2.0 / mean;

@@ -1,5 +1,6 @@
 //! How even the rate was: from the intervals of all workers together, second by second.
 
+use fathom_stats::sample::{mean, upper_median, variance};
 use fathom_stats::series;
 use serde::{Deserialize, Serialize};
 
@@ -49,9 +50,7 @@ const FULL_NS: u64 = 950_000_000;
 /// the cut intervals at the start and the end do not.
 pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
     let Some(merged) = merged_series(jobs) else { return Vec::new() };
-    let mut lengths: Vec<u64> = merged.iter().map(Interval::elapsed_ns).collect();
-    lengths.sort_unstable();
-    let Some(&usual) = lengths.get(lengths.len() / 2) else { return Vec::new() };
+    let Some(usual) = upper_median(merged.iter().map(Interval::elapsed_ns)) else { return Vec::new() };
     // Where workers start apart, the first common moment is the latest start, the last the earliest end.
     let from =
         jobs.iter().filter_map(|job| job.measured.series.first()).map(|i| i.start_ns).max().unwrap_or(0);
@@ -99,15 +98,14 @@ pub fn stability(jobs: &[&JobRecord], looks: u32) -> Option<Stability> {
     }
     let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
     let count = rates.len() as f64;
-    let mean = rates.iter().sum::<f64>() / count;
+    let mean = mean(&rates);
     if mean <= 0.0 {
         return None;
     }
-    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
     let measured_ns = seconds.iter().map(|second| second.elapsed_ns).sum();
     let near = rates.iter().filter(|&&rate| (rate - mean).abs() <= 0.1 * mean).count();
     Some(Stability {
-        cv: (squares / (count - 1.0)).sqrt() / mean,
+        cv: variance(&rates).sqrt() / mean,
         mean_ci95_fraction: half_width_of(&rates, looks) / mean + slice_fraction(measured_ns as f64),
         worst_second_iops: rates.iter().copied().fold(f64::INFINITY, f64::min),
         within_10_percent: near as f64 / count,

@@ -18,6 +18,7 @@ mod open_loop;
 mod outcome;
 mod phase;
 mod priority_latency;
+pub mod sample;
 pub mod series;
 mod stall;
 mod summary;

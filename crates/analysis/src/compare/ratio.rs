@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use fathom_record::InterleavedRecord;
 use fathom_record::confidence::{student, student_975};
+use fathom_stats::sample::{mean, variance};
 use serde::Serialize;
 
 /// One run's value of a figure.
@@ -202,15 +203,6 @@ fn logs(values: &[RunValue]) -> Option<Vec<f64>> {
     let is_valid = |value: f64| value > 0.0 && value.is_finite();
     (!values.is_empty() && values.iter().all(|run| is_valid(run.value)))
         .then(|| values.iter().map(|run| run.value.ln()).collect())
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-fn variance(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0).max(1.0)
 }
 
 /// How many looks at the verdict could end the measurement of `runs`.

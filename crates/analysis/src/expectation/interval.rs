@@ -7,10 +7,10 @@ use fathom_record::confidence::{LEAST_SAMPLES, NORMAL_975, half_width, slice_fra
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{Interval, IntervalOp, JobRecord, Latency, PhaseOutcome, TestRecord, merge_jobs};
 use fathom_stats::histogram;
+use fathom_stats::sample::mean;
 use serde::Serialize;
 
 use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
-use crate::steady::mean;
 
 /// Fewest full seconds for an interval.
 pub(super) const LEAST_SECONDS: usize = LEAST_SAMPLES;

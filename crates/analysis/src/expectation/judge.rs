@@ -1,6 +1,7 @@
 //! One expectation: its measured value, the confidence interval, and whether its conditions allow a verdict.
 
 use fathom_record::{ExpectationRecord, RunRecord, ShareRecord, TestStatus};
+use fathom_stats::sample::mean;
 
 use super::conditions::{self, Doubt, ExpectationCase};
 use super::interval::{self, ConfidenceInterval, LEAST_SECONDS};
@@ -10,7 +11,6 @@ use crate::criterion::{
 };
 use crate::rows::RecordRow;
 use crate::say::{percent, seconds};
-use crate::steady::mean;
 use crate::steady::segments::fall;
 
 /// Longer runs than this are not advised.

@@ -10,6 +10,7 @@ mod plateaus;
 use fathom_model::units;
 use fathom_record::{Finding, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
+use fathom_stats::sample::mean;
 
 use self::across::{across_directions, of_other_direction};
 use self::after_burst::AfterBurst;
@@ -18,7 +19,7 @@ use crate::accounting::{Charge, IoUnit, deciding_block};
 use crate::plateau::AGREE;
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes, of};
-use crate::steady::{coefficient_of_variation, mean};
+use crate::steady::coefficient_of_variation;
 
 /// Spread from second to second below which a rate is held by a limit: a busy device is less even.
 const EVEN: f64 = 0.02;

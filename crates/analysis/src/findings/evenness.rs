@@ -4,6 +4,7 @@ use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_record::{Finding, RunRecord, Severity};
 use fathom_record::{FindingId, stability::Second};
+use fathom_stats::sample::mean;
 
 use crate::findings::client;
 use crate::findings::passes;
@@ -11,7 +12,7 @@ use crate::findings::stalled;
 use crate::rows::{LEAST_SECONDS as LEAST_VARIED, RecordRow, RowKind};
 use crate::say::{count, finding, of, percent, seconds};
 use crate::steady::segments::{EVEN, FinalDrop, Segment, fall, segments};
-use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, coefficient_of_variation, fifths, mean};
+use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, coefficient_of_variation, fifths};
 
 /// Full seconds below which a fifth of a run is too short.
 const LEAST_SECONDS: usize = 10;

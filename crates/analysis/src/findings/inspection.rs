@@ -3,11 +3,11 @@
 
 use fathom_model::units;
 use fathom_record::{BlockRecord, Finding, FindingId, InspectionRecord, PassRecord, RunRecord, Severity};
+use fathom_stats::sample::{mean, upper_median};
 
 use super::passes;
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{count, finding, of, percent};
-use crate::steady::mean;
 
 /// Rate of later accesses over that of first ones from which on they differ.
 const SLOWER: f64 = 1.25;
@@ -105,10 +105,8 @@ fn unwritten(inspection: &InspectionRecord) -> Option<Finding> {
 
 /// Median latency of the blocks of a kind, ns; `None` where there are few.
 fn median(blocks: &[BlockRecord], is_zero: bool) -> Option<u64> {
-    let mut times: Vec<u64> =
-        blocks.iter().filter(|block| block.is_zero == is_zero).map(|block| block.lat_ns).collect();
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().filter(|_| times.len() >= LEAST_BLOCKS)
+    let times = || blocks.iter().filter(|block| block.is_zero == is_zero).map(|block| block.lat_ns);
+    upper_median(times()).filter(|_| times().count() >= LEAST_BLOCKS)
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@
 //! the number of hosts, and 5 of 100 samples of normal values exceed it. Fewer hosts do not show what is usual.
 
 use fathom_record::confidence::student;
+use fathom_stats::sample::{mean, median, variance};
 use serde::Serialize;
 
-use super::variation::{mean, median, variance};
 use super::{EQUIVALENT_LATENCY, EQUIVALENT_RATE, HostResult};
 
 /// Fewest hosts for either test.
@@ -142,7 +142,7 @@ fn outliers(metric: HostMetric, hosts: &[(&HostResult, f64)]) -> Vec<Outlier> {
         LEAST_HOSTS.. => modified_z_scores(&logarithms),
         _ => Vec::new(),
     };
-    let middle = median(values.clone());
+    let middle = median(&values).unwrap_or(0.0);
     let outlier = |(place, statistic, critical): (usize, f64, f64)| Outlier {
         host: hosts[place].0.host.clone(),
         metric,
@@ -193,10 +193,10 @@ fn critical_deviate(count: usize, number: usize) -> f64 {
 }
 
 fn modified_z_scores(values: &[f64]) -> Vec<(usize, f64, f64)> {
-    let center = median(values.to_vec());
+    let center = median(values).unwrap_or(0.0);
     let off: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
     // More than half of the values may be equal.
-    let (deviation, critical) = match median(off.clone()) {
+    let (deviation, critical) = match median(&off).unwrap_or(0.0) {
         0.0 => (PER_MEAN_DEVIATION * mean(&off), MEAN_Z),
         middle => (PER_MEDIAN_DEVIATION * middle, critical_z(values.len())),
     };

@@ -7,11 +7,11 @@
 //! a volume does.
 
 use fathom_record::FleetTest;
+use fathom_stats::sample::{mean, variance};
 use serde::Serialize;
 
 use super::HostResult;
 use super::blocks::RateBlocks;
-use super::variation::{mean, variance};
 
 /// Fewest hosts and blocks. Of 12 blocks or fewer not even a perfect exchange of many hosts lies far enough below zero.
 const LEAST_HOSTS: usize = 2;

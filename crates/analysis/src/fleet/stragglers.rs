@@ -6,10 +6,10 @@
 //! hosts and places. A stretch for which it is below 1 % is no chance.
 
 use fathom_record::FleetTest;
+use fathom_stats::sample::{mean, median};
 use serde::Serialize;
 
 use super::blocks::RateBlocks;
-use super::variation::{mean, median_of_sorted};
 use super::{EQUIVALENT_RATE, HostResult};
 
 /// Fewest hosts and blocks.
@@ -85,7 +85,7 @@ struct BlockLimit {
 impl BlockLimit {
     fn of(mut rates: Vec<f64>, slowest: usize) -> BlockLimit {
         rates.sort_by(f64::total_cmp);
-        BlockLimit { median: median_of_sorted(&rates), slowest: rates[slowest - 1] }
+        BlockLimit { median: median(&rates).unwrap_or(0.0), slowest: rates[slowest - 1] }
     }
 
     fn is_slow(&self, rate: f64) -> bool {

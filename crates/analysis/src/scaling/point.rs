@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use fathom_record::confidence::{NORMAL_975, student_975};
 use fathom_record::{RunRecord, TestRecord, TestSummary};
+use fathom_stats::sample;
 use serde::Serialize;
 
 use super::ScalingRun;
@@ -155,7 +156,7 @@ fn point(ranks: u32, runs: &[&Measured<'_>]) -> ScalingPoint {
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    (!values.is_empty()).then(|| sample::mean(values))
 }
 
 /// Half of the interval of the mean of runs, as a share of it: by how the rate varied within each, by what runs differ without a

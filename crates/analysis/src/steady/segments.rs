@@ -1,6 +1,8 @@
 //! Where a series of rates changes its level: binary segmentation by least squares on logarithms.
 
-use super::{coefficient_of_variation, mean};
+use fathom_stats::sample::{mean, upper_median};
+
+use super::coefficient_of_variation;
 
 /// Samples that a level holds for at least.
 const LEAST: usize = 5;
@@ -81,9 +83,7 @@ fn noise(logs: &[f64]) -> f64 {
 }
 
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    upper_median(values.iter().copied()).unwrap_or(0.0)
 }
 
 fn cost(logs: &[f64]) -> f64 {

@@ -4,13 +4,14 @@
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, latency};
 use fathom_record::{Finding, FindingId, RunRecord, Severity};
+use fathom_stats::sample::median;
 
 use crate::findings::TOUCH;
 use crate::say::{count, finding, mebibytes, percent, seconds};
 use crate::steady::segments::{Segment, segments};
+use crate::surface::Surface;
 use crate::surface::point::{State, SurfacePoint};
 use crate::surface::scan::Scan;
-use crate::surface::{Surface, median};
 
 /// Fewest points that show a trend.
 const LEAST_POINTS: usize = 16;
@@ -337,8 +338,8 @@ fn first_touch(surface: &Surface) -> Option<Finding> {
 
 /// Something that answers what was just read much faster than the rest.
 fn burst(surface: &Surface) -> Option<Finding> {
-    let rates = surface.points.iter().filter_map(SurfacePoint::rate).collect();
-    let (burst, usual) = (surface.burst_rate.as_ref()?.bytes_per_second?, median(rates)?);
+    let rates: Vec<f64> = surface.points.iter().filter_map(SurfacePoint::rate).collect();
+    let (burst, usual) = (surface.burst_rate.as_ref()?.bytes_per_second?, median(&rates)?);
     if burst < BURST_TIMES * usual {
         return None;
     }

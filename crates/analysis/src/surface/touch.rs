@@ -2,10 +2,11 @@
 //! changes with the time is no first-touch penalty.
 
 use fathom_record::{JobRecord, TestRecord};
+use fathom_stats::sample::{mean, median};
 use serde::Serialize;
 
 use crate::surface::point::{ACCESS, job, moved};
-use crate::surface::{AGAIN_ACCESS, AGAIN_SATURATED, SATURATED, median, settled_rate};
+use crate::surface::{AGAIN_ACCESS, AGAIN_SATURATED, SATURATED, settled_rate};
 
 /// What first accesses cost. At least one pair of figures is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -68,9 +69,9 @@ fn latencies(tests: &[TestRecord]) -> Option<(f64, f64)> {
         pairs.extend(same.map(|((_, first), (_, again))| (*first as f64, *again as f64)));
     }
     let slower = pairs.iter().filter(|(first, again)| first > again).count();
-    let first = median(pairs.iter().map(|pair| pair.0).collect())?;
-    let again = median(pairs.iter().map(|pair| pair.1).collect())?;
     let is_sure = pairs.len() >= LEAST_PAIRS && slower as f64 >= MOST * pairs.len() as f64;
+    let (first, again): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+    let (first, again) = (median(&first)?, median(&again)?);
     (is_sure && first >= SLOWER * again).then_some((first, again))
 }
 
@@ -84,7 +85,6 @@ fn rates(tests: &[TestRecord]) -> Option<(f64, f64)> {
     let most = first.iter().copied().fold(0.0, f64::max);
     let least = again.iter().copied().fold(f64::INFINITY, f64::min);
     let is_sure = first.len().min(again.len()) >= LEAST_RATES && least >= FASTER * most;
-    let mean = |rates: &[f64]| crate::steady::mean(rates);
     is_sure.then(|| (mean(&first), mean(&again)))
 }
 

@@ -1,8 +1,9 @@
 //! Whether groups of runs, such as those of each hour of the day, differ.
 
+use fathom_stats::sample::{median, quantile};
 use serde::Serialize;
 
-use super::rank::{centred_ranks, median, quantile};
+use super::rank::centred_ranks;
 
 /// The runs of one group.
 #[derive(Clone, Debug, PartialEq, Serialize)]

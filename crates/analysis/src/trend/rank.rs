@@ -1,7 +1,8 @@
-//! Ranks, medians, and the ratio of two samples.
+//! Ranks, and the ratio of two samples.
 
 use super::ShiftRatio;
 use fathom_record::confidence::student_975;
+use fathom_stats::sample::median;
 
 /// Runs on either side of a change that its ratio is estimated from: those nearest to it.
 const MOST_PAIRED: usize = 300;
@@ -22,21 +23,6 @@ pub(super) fn centred_ranks(values: &[f64]) -> Vec<f64> {
         start = end;
     }
     ranks
-}
-
-/// The value at `share` of the sorted values, between its neighbours; `None` of none.
-pub(super) fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let last = values.len().checked_sub(1)?;
-    let place = share * last as f64;
-    let mut rest = values.to_vec();
-    let (_, &mut low, above) = rest.select_nth_unstable_by(place.floor() as usize, f64::total_cmp);
-    let high = above.iter().copied().reduce(f64::min).unwrap_or(low);
-    Some(low + (high - low) * place.fract())
-}
-
-/// The median; `None` of none.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
-    quantile(values, 0.5)
 }
 
 /// How many times greater `after` is than `before`, with variances `inflation` times those of independent values.
@@ -68,14 +54,6 @@ mod tests {
         assert_eq!(centred_ranks(&[5.0, 1.0, 5.0, 9.0]), [0.0, -1.5, 0.0, 1.5]);
         assert_eq!(centred_ranks(&[2.0; 3]), [0.0; 3]);
         assert_eq!(centred_ranks(&[]), [0.0; 0]);
-    }
-
-    #[test]
-    fn quantiles_lie_between_their_neighbours() {
-        assert_eq!(median(&[4.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25), Some(2.0));
-        assert_eq!(median(&[]), None);
     }
 
     #[test]

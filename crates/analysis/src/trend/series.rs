@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fathom_stats::sample::median;
+
 use super::partition::{CriticalValues, autocorrelation};
-use super::rank::median;
 use super::{
     ERROR, GroupDifference, LEAST_RUNS, TrendAnalysis, TrendLevel, analyse, analyse_with, difference,
     inflation,

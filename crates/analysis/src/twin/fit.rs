@@ -2,6 +2,7 @@
 
 use fathom_record::{JobRecord, Latency, RunRecord, TestRecord, TestStatus};
 use fathom_stats::histogram;
+use fathom_stats::sample::upper_median;
 
 use super::probe::{LatencyProbe, ProbedLoad, REACHED, probes};
 use super::{SCHEMA, Twin, TwinBurst, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinScope, TwinSource};
@@ -128,9 +129,7 @@ impl Twin {
             let turn = length_s((moments.mean(), moments.stdev()), moments.min as f64);
             (is_limited && turn > 0.0).then_some(turn)
         };
-        let mut turns: Vec<f64> = tests.iter().filter_map(of).collect();
-        turns.sort_by(f64::total_cmp);
-        turns.get(turns.len() / 2).copied()
+        upper_median(tests.iter().filter_map(of))
     }
 
     /// True where `probe` reached a limit in `tests`.

@@ -1,5 +1,6 @@
 //! One time line for the records of several hosts, by their wall clocks.
 
+use fathom_stats::sample::upper_median;
 use fathom_stats::series;
 
 use crate::Interval;
@@ -121,9 +122,7 @@ impl SharedSeries {
 
 /// The median length of intervals, rounded; 0 without any.
 fn usual_ns(intervals: &[Interval]) -> u64 {
-    let mut lengths: Vec<u64> = intervals.iter().map(Interval::elapsed_ns).collect();
-    lengths.sort_unstable();
-    let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    let usual = upper_median(intervals.iter().map(Interval::elapsed_ns)).unwrap_or(0);
     let rounded = (usual + ROUNDED_NS / 2) / ROUNDED_NS * ROUNDED_NS;
     if rounded == 0 { usual } else { rounded }
 }
