@@ -9,7 +9,7 @@ pub fn test_name() -> String {
     std::thread::current().name().unwrap_or("test").to_owned()
 }
 
-/// Whether tests run in their whole length, of which the gate runs a part (`cargo xtask campaign long-tests`).
+/// Whether tests run in their whole length, of which the gate runs a part (`cargo lab long-tests`).
 pub fn is_long() -> bool {
     std::env::var_os("FATHOM_LONG_TESTS").is_some()
 }

@@ -192,7 +192,7 @@ fn credit_of_bytes() -> Result<(), String> {
 fn limits_and_burst_credits_are_identified_as_configured() {
     need!(root, limits, tool "losetup", path "/dev/shm");
     let _capped = measuring_capped_first();
-    // Causes beside limits (a limit that decays, other processes) are in `cargo xtask campaign identify-devices`.
+    // Causes beside limits (a limit that decays, other processes) are in `cargo lab identify-devices`.
     // Two directions and a credit of bytes take two minutes.
     let mut cases: Vec<Case> = vec![
         ("reads", a_cap_on_reads),

@@ -13,7 +13,6 @@ mod image;
 mod kubernetes;
 mod licences;
 mod linkage;
-mod options;
 mod release;
 mod reproducible;
 mod rpm;
@@ -24,16 +23,29 @@ mod tools;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 
 use crate::packages;
-pub use archive::sha256;
 use build::{Build, Place, SHARED_X86_64, STATIC_AARCH64, STATIC_X86_64};
 use contents::{KUBERNETES, Layout, MANIFESTS, OwnTexts, Texts};
 use linkage::Linkage;
-use options::Options;
 use release::{PACKAGE, Release};
 
+/// The usage text.
+const USAGE: &str = "\
+cargo xtask dist [--check] [--check-reproducible] [--without-aarch64]
+
+Builds what users install into target/dist: static binaries for x86-64 and aarch64 as archives and OCI images, a Debian
+and an RPM package for x86-64, manifests for Kubernetes, SBOMs and SHA256SUMS. Needs an x86-64 machine; as root on
+Debian it installs the tools that it needs.
+
+  --check               install and run every artefact: in chroots, namespaces and under qemu-user (as root)
+  --check-reproducible  build everything again from a copy of the source elsewhere, and compare the bytes
+  --without-aarch64     build for x86-64 only
+
+All times in the artefacts are those of SOURCE_DATE_EPOCH, or of the commit.";
+
+const OPTIONS: [&str; 3] = ["--check", "--check-reproducible", "--without-aarch64"];
 /// The file of the checksums.
 const CHECKSUMS: &str = "SHA256SUMS";
 
@@ -64,18 +76,21 @@ struct Made {
 /// Makes what `arguments` ask for of the workspace at `root`.
 pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     if matches!(arguments, ["--help" | "-h" | "help"]) {
-        println!("{}", options::USAGE);
+        println!("{USAGE}");
         return Ok(());
     }
-    let options = Options::parse(arguments)?;
+    if let Some(unknown) = arguments.iter().find(|argument| !OPTIONS.contains(argument)) {
+        bail!("unknown option {unknown}\n\n{USAGE}");
+    }
+    let [check, check_reproducible, without_aarch64] = OPTIONS.map(|option| arguments.contains(&option));
     ensure!(
         std::env::consts::ARCH == "x86_64",
         "dist runs on x86-64: packages for it have a binary of this machine"
     );
-    ensure!(!options.check || packages::is_root(), "--check runs as root: it installs packages in a chroot");
+    ensure!(!check || packages::is_root(), "--check runs as root: it installs packages in a chroot");
     packages::require_all(tools::MAKING)?;
     let mut builds = vec![&STATIC_X86_64, &SHARED_X86_64];
-    if !options.without_aarch64 {
+    if !without_aarch64 {
         packages::require_all(tools::CROSS)?;
         builds.push(&STATIC_AARCH64);
     }
@@ -83,10 +98,10 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let place = place(root)?;
     let made = make(&place, &release, &builds)?;
     println!("{}", list(&place.out)?);
-    if options.check {
+    if check {
         check::run(&place, &release, &made)?;
     }
-    if options.check_reproducible {
+    if check_reproducible {
         let other = reproducible::other_place(&place)?;
         make(&other, &release, &builds)?;
         let count = reproducible::compare(&place.out, &other.out)?;
@@ -96,7 +111,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> anyhow::Result<()> {
 }
 
 fn place(root: &Path) -> anyhow::Result<Place> {
-    let target = crate::gate::target_directory(root);
+    let target = crate::process::target_directory();
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"));
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(home);
     Ok(Place {

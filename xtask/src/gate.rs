@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::instructions::Compared;
+use crate::process::{cargo_command, now, shown_duration};
 use crate::test_programs::{TestPrograms, TestTime};
 use crate::{device_tests, instructions, packages, readers, tidy};
 
@@ -38,7 +39,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         });
         gate.check_source(root)?;
         let programs = gate.step("release build of programs and tests", || {
-            let programs = TestPrograms::build(root)?;
+            let programs = TestPrograms::build()?;
             Ok((format!("{} test programs", programs.tests.len()), programs))
         })?;
         gate.step("packages", || Ok((installed.join().expect("no thread panics")?, ())))?;
@@ -70,7 +71,7 @@ impl Gate {
         let started = now();
         let (note, result) = run().with_context(|| format!("the gate stops at \"{name}\""))?;
         let took = started.elapsed();
-        println!("      {}{}{note}", shown(took), if note.is_empty() { "" } else { ": " });
+        println!("      {}{}{note}", shown_duration(took), if note.is_empty() { "" } else { ": " });
         self.took.push((name, took));
         Ok(result)
     }
@@ -96,16 +97,16 @@ impl Gate {
     }
 
     fn check_source(&mut self, root: &Path) -> anyhow::Result<()> {
-        self.step_if_possible("format", || component(root, "rustfmt", &["fmt", "--all", "--check"]))?;
+        self.step_if_possible("format", || component("rustfmt", &["fmt", "--all", "--check"]))?;
         self.step_if_possible("format of the fuzz targets", || {
-            component(root, "rustfmt", &["fmt", "--manifest-path", "fuzz/targets/Cargo.toml", "--check"])
+            component("rustfmt", &["fmt", "--manifest-path", "fuzz/targets/Cargo.toml", "--check"])
         })?;
         self.step("tidy", || tidy::run(root).map(|()| (String::new(), ())))?;
         // With the profile of the build that follows: they share build scripts and procedural macros.
         self.step_if_possible("lints", || {
             let arguments =
                 ["clippy", "--quiet", "--release", "--workspace", "--all-targets", "--all-features"];
-            component(root, "clippy", &[&arguments[..], &["--", "-D", "warnings"]].concat())
+            component("clippy", &[&arguments[..], &["--", "-D", "warnings"]].concat())
         })
     }
 
@@ -135,19 +136,19 @@ impl Gate {
             all.iter().for_each(|line| text.push_str(&format!("{word}: {line}\n")));
         }
         for (name, took) in &self.took {
-            text.push_str(&format!("{:>8}  {name}\n", shown(*took)));
+            text.push_str(&format!("{:>8}  {name}\n", shown_duration(*took)));
         }
         times.sort_by_key(|test| std::cmp::Reverse(test.took));
         text.push_str("slowest tests:\n");
         for test in times.iter().take(SLOWEST) {
-            text.push_str(&format!("{:>8}  {}\n", shown(test.took), test.name));
+            text.push_str(&format!("{:>8}  {}\n", shown_duration(test.took), test.name));
         }
         let counted = |all: &[String], what: &str| match all.len() {
             0 => format!("nothing {what}"),
             n => format!("{n} {what} (listed above)"),
         };
         let (skipped, retried) = (counted(&self.not_tried, "skipped"), counted(&self.retried, "retried"));
-        let took = shown(self.started.elapsed());
+        let took = shown_duration(self.started.elapsed());
         text + &format!("all {} steps hold, {skipped}, {retried}, in {took}\n", self.took.len())
     }
 }
@@ -211,16 +212,11 @@ fn test_times(file: &Path) -> Vec<TestTime> {
     text.lines().filter_map(time).collect()
 }
 
-/// Cargo's build directory.
-pub fn target_directory(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target))
-}
-
 /// Runs a cargo command of a toolchain component; reports how to add a missing one.
-fn component(root: &Path, component: &str, arguments: &[&str]) -> anyhow::Result<StepResult> {
-    let mut probe = cargo_command(root, &[arguments[0], "--version"]);
+fn component(component: &str, arguments: &[&str]) -> anyhow::Result<StepResult> {
+    let mut probe = cargo_command(&[arguments[0], "--version"]);
     if probe.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return cargo(root, arguments);
+        return cargo(arguments);
     }
     skipped(format!("{component} is missing: `rustup component add {component}`"))
 }
@@ -235,15 +231,8 @@ fn skipped(why: String) -> anyhow::Result<StepResult> {
     Ok(StepResult::Skipped(why))
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<StepResult> {
-    run_cargo(&mut cargo_command(root, arguments))
-}
-
-pub(crate) fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.current_dir(root).args(arguments).stdin(Stdio::null());
-    command
+fn cargo(arguments: &[&str]) -> anyhow::Result<StepResult> {
+    run_cargo(&mut cargo_command(arguments))
 }
 
 fn run_cargo(command: &mut Command) -> anyhow::Result<StepResult> {
@@ -255,34 +244,9 @@ fn run_cargo(command: &mut Command) -> anyhow::Result<StepResult> {
     Ok(StepResult::Held(String::new()))
 }
 
-/// The time, for how long a step or a campaign took: for the developer, not for a record.
-#[allow(clippy::disallowed_methods, reason = "no session runs here")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-/// A time in seconds, or in minutes from one on.
-pub(crate) fn shown(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    if seconds < 60 {
-        format!("{:.1} s", duration.as_secs_f64())
-    } else {
-        format!("{}m{:02}s", seconds / 60, seconds % 60)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_shown_in_minutes_from_one_on() {
-        let check = |milliseconds, expected| assert_eq!(shown(Duration::from_millis(milliseconds)), expected);
-        check(0, "0.0 s");
-        check(59_900, "59.9 s");
-        check(60_000, "1m00s");
-        check(754_000, "12m34s");
-    }
 
     #[test]
     fn the_summary_has_skips_times_and_the_slowest_tests() {

@@ -2,9 +2,12 @@
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::LazyLock;
 
 use anyhow::{Context as _, bail};
+
+use crate::process::output;
 
 /// A program and its Debian package.
 pub struct Tool {
@@ -14,94 +17,17 @@ pub struct Tool {
     pub package: &'static str,
 }
 
-const fn tool(program: &'static str, package: &'static str) -> Tool {
+/// A program of this package.
+pub const fn tool(program: &'static str, package: &'static str) -> Tool {
     Tool { program, package }
 }
 
 /// The programs that the tests start, sorted; `cargo xtask tidy` compares the list with the tests.
-pub const TOOLS: &[Tool] = &[
-    tool("/usr/include/nbdkit-plugin.h", "nbdkit-plugin-dev"),
-    tool("addpart", "util-linux"),
-    tool("bash", "bash"),
-    tool("blkid", "util-linux"),
-    tool("chrt", "util-linux"),
-    tool("cryptsetup", "cryptsetup-bin"),
-    tool("dmsetup", "dmsetup"),
-    tool("fio", "fio"),
-    tool("fio2gnuplot", "fio"),
-    tool("fio_jsonplus_clat2csv", "fio"),
-    tool("fish", "fish"),
-    tool("fsfreeze", "util-linux"),
-    tool("fuse2fs", "fuse2fs"),
-    tool("fusermount3", "fuse3"),
-    tool("g++", "g++"),
-    tool("genfio", "fio"),
-    tool("genisoimage", "genisoimage"),
-    tool("genromfs", "genromfs"),
-    tool("gzip", "gzip"),
-    tool("hformat", "hfsutils"),
-    tool("ioping", "ioping"),
-    tool("iostat", "sysstat"),
-    tool("ip", "iproute2"),
-    tool("losetup", "mount"),
-    tool("make-bcache", "bcache-tools"),
-    tool("makefs", "makefs"),
-    tool("mandoc", "mandoc"),
-    tool("mkapfs", "apfsprogs"),
-    tool("mkfs.bfs", "util-linux"),
-    tool("mkfs.btrfs", "btrfs-progs"),
-    tool("mkfs.cramfs", "util-linux"),
-    tool("mkfs.erofs", "erofs-utils"),
-    tool("mkfs.exfat", "exfatprogs"),
-    tool("mkfs.ext2", "e2fsprogs"),
-    tool("mkfs.ext3", "e2fsprogs"),
-    tool("mkfs.ext4", "e2fsprogs"),
-    tool("mkfs.f2fs", "f2fs-tools"),
-    tool("mkfs.jfs", "jfsutils"),
-    tool("mkfs.minix", "util-linux"),
-    tool("mkfs.nilfs2", "nilfs-tools"),
-    tool("mkfs.ntfs", "ntfs-3g"),
-    tool("mkfs.reiserfs", "reiserfsprogs"),
-    tool("mkfs.ubifs", "mtd-utils"),
-    tool("mkfs.vfat", "dosfstools"),
-    tool("mkfs.xfs", "xfsprogs"),
-    tool("mksquashfs", "squashfs-tools"),
-    tool("mkswap", "util-linux"),
-    tool("mkudffs", "udftools"),
-    tool("mount", "mount"),
-    tool("mpiexec.mpich", "mpich"),
-    tool("mpirun.openmpi", "openmpi-bin"),
-    tool("munged", "munge"),
-    tool("nbdfuse", "libnbd-bin"),
-    tool("nbdkit", "nbdkit"),
-    tool("nice", "coreutils"),
-    tool("nsenter", "util-linux"),
-    tool("parted", "parted"),
-    tool("pg_ctl", "postgresql"),
-    tool("pip3", "python3-pip"),
-    tool("prlimit", "util-linux"),
-    tool("pvcreate", "lvm2"),
-    tool("python3", "python3"),
-    tool("script", "bsdutils"),
-    tool("setpriv", "util-linux"),
-    tool("setsid", "util-linux"),
-    tool("sfdisk", "fdisk"),
-    tool("slurmctld", "slurmctld"),
-    tool("slurmd", "slurmd"),
-    tool("sqlite3", "sqlite3"),
-    tool("srun", "slurm-client"),
-    tool("ssh", "openssh-client"),
-    tool("sshd", "openssh-server"),
-    tool("strace", "strace"),
-    tool("swapon", "mount"),
-    tool("taskset", "util-linux"),
-    tool("ubinize", "mtd-utils"),
-    tool("unshare", "util-linux"),
-    tool("valgrind", "valgrind"),
-    tool("veritysetup", "cryptsetup-bin"),
-    tool("wipefs", "util-linux"),
-    tool("zsh", "zsh"),
-];
+pub static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let lines = include_str!("../packages.txt").lines().filter(|line| !line.starts_with('#'));
+    let tools = lines.map(|line| line.split_once(' ').expect("a line is a program and its package"));
+    tools.map(|(program, package)| tool(program, package)).collect()
+});
 
 /// The tools that `is_there` does not find.
 fn absent(is_there: impl Fn(&str) -> bool) -> Vec<&'static Tool> {
@@ -169,23 +95,11 @@ fn install(missing: &[&Tool]) -> anyhow::Result<String> {
 
 fn apt_get(verb: &str, packages: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new("apt-get");
-    command
-        .args(["--quiet", "--yes"])
-        .arg(verb)
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .stdin(Stdio::null());
+    command.args(["--quiet", "--yes", verb]).env("DEBIAN_FRONTEND", "noninteractive");
     if verb == "install" {
         command.arg("--no-install-recommends").args(packages);
     }
-    let output = command.output().context("cannot run apt-get")?;
-    if !output.status.success() {
-        bail!(
-            "apt-get {verb} {} failed:\n{}",
-            packages.join(" "),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    Ok(())
+    output(&mut command).map(drop)
 }
 
 /// True for the superuser.

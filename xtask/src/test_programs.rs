@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-use crate::gate::cargo_command;
+use crate::process::cargo_command;
 
 /// Programs at a time, each on so many threads: some tests wait, for other programs or for time to pass.
 const AT_A_TIME: usize = 2;
@@ -58,12 +58,9 @@ pub struct TestPrograms {
 
 impl TestPrograms {
     /// Builds the workspace's programs, tests and examples.
-    pub fn build(root: &Path) -> anyhow::Result<TestPrograms> {
-        let mut command = cargo_command(root, &["test", "--quiet", "--release", "--workspace", "--no-run"]);
-        command
-            .arg("--all-features")
-            .arg("--message-format=json-render-diagnostics")
-            .stderr(Stdio::inherit());
+    pub fn build() -> anyhow::Result<TestPrograms> {
+        let mut command = cargo_command(&["test", "--quiet", "--release", "--workspace", "--no-run"]);
+        command.arg("--all-features").arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
         let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
         ensure!(output.status.success(), "the tests do not build: cargo's messages are above");
         let programs = TestPrograms::parse(&String::from_utf8_lossy(&output.stdout));

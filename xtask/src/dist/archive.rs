@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
-use sha2::{Digest as _, Sha256};
 
-use crate::process::output;
+use crate::process::{output, sha256};
 
 /// Packs what is in `directory` into `archive`, sorted, as root's.
 pub fn tar(directory: &Path, archive: &Path, epoch: i64) -> anyhow::Result<()> {
@@ -35,14 +34,6 @@ pub fn gzip(files: &[PathBuf]) -> anyhow::Result<()> {
     let mut gzip = Command::new("gzip");
     gzip.env_remove("GZIP").args(["-9", "--no-name", "--force", "--"]).args(files);
     output(&mut gzip).map(drop)
-}
-
-/// The SHA-256 of `bytes` in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The lines of `sha256sum` for every file in `directory`, sorted by name.

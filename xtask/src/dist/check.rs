@@ -281,7 +281,7 @@ fn codename() -> anyhow::Result<String> {
 fn start(binary: &Path) -> anyhow::Result<String> {
     let mut times = Vec::new();
     for _ in 0..STARTS {
-        let begun = crate::gate::now();
+        let begun = crate::process::now();
         output(Command::new(binary).arg("--version"))?;
         times.push(begun.elapsed());
     }

@@ -11,6 +11,7 @@ use super::archive;
 use super::build::{Build, Place};
 use super::release::{PACKAGE, Release};
 use super::stage::{self, PackedFile};
+use crate::process::sha256;
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
@@ -43,7 +44,7 @@ fn layer(place: &Place, release: &Release, files: &[PackedFile]) -> anyhow::Resu
         .context("cannot change the mode of the image's /tmp")?;
     let tar = place.work.join("layer.tar");
     archive::tar(&directory, &tar, release.epoch)?;
-    let plain_digest = archive::sha256(&read(&tar)?);
+    let plain_digest = sha256(&read(&tar)?);
     archive::gzip(std::slice::from_ref(&tar))?;
     Ok(Layer { plain_digest, compressed: read(&tar.with_extension("tar.gz"))? })
 }
@@ -80,7 +81,7 @@ fn layout(release: &Release, build: &Build, layer: &Layer) -> anyhow::Result<Vec
 
 /// The descriptor of `bytes`, and their file.
 fn blob(media_type: &str, bytes: Vec<u8>) -> (Value, PackedFile) {
-    let digest = archive::sha256(&bytes);
+    let digest = sha256(&bytes);
     let entry = json!({"mediaType": media_type, "digest": format!("sha256:{digest}"), "size": bytes.len()});
     (entry, PackedFile::data(format!("blobs/sha256/{digest}"), bytes))
 }
@@ -152,7 +153,7 @@ fn verified(directory: &Path, entry: &Value) -> anyhow::Result<PathBuf> {
     let digest = digest.context("a descriptor has no digest of SHA-256")?;
     let path = directory.join("blobs/sha256").join(digest);
     let bytes = read(&path)?;
-    ensure!(archive::sha256(&bytes) == digest, "the blob {digest} has another digest");
+    ensure!(sha256(&bytes) == digest, "the blob {digest} has another digest");
     ensure!(entry["size"].as_u64() == Some(bytes.len() as u64), "the blob {digest} has another size");
     Ok(path)
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::archive::sha256;
 use super::dependencies::{Part, PartId};
 use super::release::{PACKAGE, Release};
+use crate::process::sha256;
 
 /// The document of the parts of a binary.
 pub fn document(release: &Release, parts: &[Part]) -> anyhow::Result<String> {

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::TidyFinding;
-use super::tree::Tree;
+use super::{SourceFile, TidyFinding, Tree, has_ident};
 
 /// Licences compatible with this project's `MIT OR Apache-2.0`.
 const LICENCES: &[&str] =
@@ -16,10 +15,7 @@ const LICENCES: &[&str] =
 /// The only place that crates may come from.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 /// Dependencies that no source names, and why they are there.
-const UNNAMED: &[(&str, &str, &str)] = &[
-    ("fathom-workload", "md-5", "sources call its library md5"),
-    ("xtask", "proc-macro2", "its feature makes spans have lines"),
-];
+const UNNAMED: &[(&str, &str, &str)] = &[("fathom-workload", "md-5", "sources call its library md5")];
 
 /// Licences and sources of every crate in `metadata`, and crates in several versions.
 pub fn check(manifest: &str, metadata: &Value) -> Vec<TidyFinding> {
@@ -97,14 +93,14 @@ pub fn check_use(tree: &Tree) -> Vec<TidyFinding> {
         let directory = path.trim_end_matches("Cargo.toml");
         let package = manifest.get("package").and_then(|package| package.get("name")?.as_str());
         let tables = ["dependencies", "dev-dependencies", "build-dependencies"].map(|key| manifest.get(key));
-        for name in tables.into_iter().flatten().filter_map(toml::Value::as_table).flat_map(toml::Table::keys)
-        {
+        let tables = tables.into_iter().flatten().filter_map(toml::Value::as_table);
+        for name in tables.flat_map(toml::Table::keys) {
             used.insert(name.clone());
             let is_known = UNNAMED.iter().any(|(of, known, _)| Some(*of) == package && known == name);
             let ident = name.replace('-', "_");
             let names =
-                |file: &&super::tree::RustFile| file.path.starts_with(directory) && is_in(&file.text, &ident);
-            if !is_known && tree.rust.iter().find(names).is_none() {
+                |file: SourceFile<'_>| file.path.starts_with(directory) && has_ident(file.text, &ident);
+            if !is_known && !tree.rust().any(names) {
                 findings.push(TidyFinding::new(path, 0, format!("no source names {name}: leave it out")));
             }
         }
@@ -118,11 +114,6 @@ pub fn check_use(tree: &Tree) -> Vec<TidyFinding> {
     findings
 }
 
-/// True where `text` holds `ident` as a whole word.
-fn is_in(text: &str, ident: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == ident)
-}
-
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
@@ -131,7 +122,6 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 mod tests {
     use serde_json::json;
 
-    use super::super::tree::RustFile;
     use super::*;
 
     fn messages(findings: Vec<TidyFinding>) -> Vec<String> {
@@ -184,14 +174,12 @@ mod tests {
     fn unused_dependencies_are_reported() {
         let root = "[workspace.dependencies]\nleft-over = \"1\"\nin-use = \"1\"\n";
         let member = "[package]\nname = \"a\"\n[dependencies]\nin-use.workspace = true\nforgotten = \"1\"\n";
-        let texts = [("Cargo.toml", root), ("crates/a/Cargo.toml", member)];
-        let tree = Tree {
-            rust: vec![RustFile::parse("crates/a/src/lib.rs", "use in_use::Thing;").expect("it parses")],
-            texts: texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into(),
-            paths: Vec::new(),
-        };
+        let source = ("crates/a/src/lib.rs", "use in_use::Thing;");
+        let texts = [("Cargo.toml", root), ("crates/a/Cargo.toml", member), source];
+        let texts = texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+        let found: Vec<String> = messages(check_use(&Tree { texts, paths: Vec::new() }));
         assert_eq!(
-            messages(check_use(&tree)),
+            found,
             [
                 "crates/a/Cargo.toml: no source names forgotten: leave it out",
                 "Cargo.toml: no package uses left-over: take it out of the table",

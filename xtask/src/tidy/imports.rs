@@ -4,133 +4,51 @@ use serde_json::Value;
 
 use super::TidyFinding;
 
-/// Each crate of the workspace, and the workspace crates that it may import. `fathom` (the command line) may name them
-/// all.
-const IMPORTS: &[(&str, &[&str])] = &[
-    ("fathom-model", &[]),
-    ("fathom-stats", &["fathom-model"]),
-    ("fathom-sys", &[]),
-    ("fathom-options", &["fathom-model"]),
-    ("fathom-workload", &["fathom-model"]),
-    ("fathom-volume", &["fathom-model"]),
-    ("fathom-catalog", &["fathom-model", "fathom-predict", "fathom-volume"]),
-    ("fathom-engine", &["fathom-model", "fathom-sys", "fathom-volume"]),
-    ("fathom-runner", &["fathom-engine", "fathom-model", "fathom-stats", "fathom-sys", "fathom-workload"]),
-    ("fathom-record", &["fathom-model", "fathom-stats"]),
-    ("fathom-import", &["fathom-model", "fathom-options", "fathom-record"]),
-    ("fathom-observed", &["fathom-model", "fathom-workload"]),
+/// Each crate of the workspace, and the workspace crates that it may import, without the prefix of all crates. `fathom` (the command
+/// line) may name them all.
+const IMPORTS: &[(&str, &str)] = &[
+    ("model", ""),
+    ("stats", "model"),
+    ("sys", ""),
+    ("options", "model"),
+    ("workload", "model"),
+    ("volume", "model"),
+    ("catalog", "model predict volume"),
+    ("engine", "model sys volume"),
+    ("runner", "engine model stats sys workload"),
+    ("record", "model stats"),
+    ("import", "model options record"),
+    ("observed", "model workload"),
+    ("predict", "model observed record stats volume"),
+    ("analysis", "model predict record stats volume"),
+    ("assess", "analysis catalog engine model observed options predict record runner stats sys volume"),
+    ("report", "analysis catalog model observed predict record"),
+    ("history", "analysis record sys"),
     (
-        "fathom-predict",
-        &["fathom-model", "fathom-observed", "fathom-record", "fathom-stats", "fathom-volume"],
+        "fuzz",
+        "analysis assess catalog import model observed options predict record report runner sys volume workload",
     ),
-    (
-        "fathom-analysis",
-        &["fathom-model", "fathom-predict", "fathom-record", "fathom-stats", "fathom-volume"],
-    ),
-    (
-        "fathom-assess",
-        &[
-            "fathom-analysis",
-            "fathom-catalog",
-            "fathom-engine",
-            "fathom-model",
-            "fathom-observed",
-            "fathom-options",
-            "fathom-predict",
-            "fathom-record",
-            "fathom-runner",
-            "fathom-stats",
-            "fathom-sys",
-            "fathom-volume",
-        ],
-    ),
-    (
-        "fathom-report",
-        &[
-            "fathom-analysis",
-            "fathom-catalog",
-            "fathom-model",
-            "fathom-observed",
-            "fathom-predict",
-            "fathom-record",
-        ],
-    ),
-    ("fathom-history", &["fathom-analysis", "fathom-record", "fathom-sys"]),
-    (
-        "fathom-fuzz",
-        &[
-            "fathom-analysis",
-            "fathom-assess",
-            "fathom-catalog",
-            "fathom-import",
-            "fathom-model",
-            "fathom-observed",
-            "fathom-options",
-            "fathom-predict",
-            "fathom-record",
-            "fathom-report",
-            "fathom-runner",
-            "fathom-sys",
-            "fathom-volume",
-            "fathom-workload",
-        ],
-    ),
-    ("fathom-tests", &["fathom-sys"]),
-    ("xtask", &["fathom-model", "fathom-observed", "fathom-options", "fathom-tests"]),
+    ("tests", "sys"),
+    ("xtask", "options tests"),
+    ("lab", "model observed options tests xtask"),
 ];
-
 /// The package that may name every other.
 const TOP: &str = "fathom";
-
 /// Crates that measure: what they run must be readable end to end, so of others' crates they use these alone. `serde` is for
 /// the derives of `model` and `stats` ([`OWNED`]).
-const MEASURING: &[&str] =
-    &["fathom-model", "fathom-stats", "fathom-workload", "fathom-volume", "fathom-engine", "fathom-runner"];
-const MEASURING_MAY_USE: &[&str] =
-    &["serde", "thiserror", "crc32c", "twox-hash", "md-5", "sha1", "sha2", "sha3"];
-
+const MEASURING: &str = "model stats workload volume engine runner";
+const MEASURING_MAY_USE: &str = "serde thiserror crc32c twox-hash md-5 sha1 sha2 sha3";
 /// Third-party crates that only these workspace crates may use.
-const OWNED: &[(&str, &[&str])] = &[
-    ("clap", &["fathom"]),
-    ("indicatif", &["fathom"]),
-    ("io-uring", &["fathom-sys"]),
-    ("libc", &["fathom-sys"]),
-    ("rusqlite", &["fathom-history"]),
-    (
-        "serde",
-        &[
-            "fathom",
-            "fathom-analysis",
-            "fathom-assess",
-            "fathom-catalog",
-            "fathom-history",
-            "fathom-model",
-            "fathom-predict",
-            "fathom-record",
-            "fathom-report",
-            "fathom-stats",
-            "fathom-tests",
-            "xtask",
-        ],
-    ),
-    (
-        "serde_json",
-        &[
-            "fathom",
-            "fathom-assess",
-            "fathom-catalog",
-            "fathom-history",
-            "fathom-import",
-            "fathom-observed",
-            "fathom-record",
-            "fathom-report",
-            "fathom-tests",
-            "xtask",
-        ],
-    ),
-    ("signal-hook", &["fathom", "fathom-tests"]),
+const OWNED: &[(&str, &str)] = &[
+    ("clap", "fathom lab"),
+    ("indicatif", "fathom"),
+    ("io-uring", "sys"),
+    ("libc", "sys"),
+    ("rusqlite", "history"),
+    ("serde", "fathom analysis assess catalog history model predict record report stats tests lab"),
+    ("serde_json", "fathom assess catalog history import observed record report tests xtask lab"),
+    ("signal-hook", "fathom tests"),
 ];
-
 /// Checks what `cargo metadata` says against the tables. Dependencies for tests alone are free.
 pub fn check(metadata: &Value) -> Vec<TidyFinding> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -143,7 +61,7 @@ pub fn check(metadata: &Value) -> Vec<TidyFinding> {
         let wanted = dependencies.iter().filter(|dependency| dependency["kind"].as_str() != Some("dev"));
         let messages = wanted.filter_map(|dependency| refuse(name, dependency["name"].as_str()?, &ours));
         findings.extend(messages.map(|message| TidyFinding::new(&manifest(metadata, package), 0, message)));
-        if name != TOP && !IMPORTS.iter().any(|(known, _)| *known == name) {
+        if name != TOP && !IMPORTS.iter().any(|(known, _)| *known == short(name)) {
             findings.push(TidyFinding::new(
                 &manifest(metadata, package),
                 0,
@@ -154,20 +72,27 @@ pub fn check(metadata: &Value) -> Vec<TidyFinding> {
     findings
 }
 
-/// Why `name` may not depend on `dependency`; `None` where it may.
+/// A name without the prefix of all crates.
+fn short(name: &str) -> &str {
+    name.trim_start_matches("fathom-")
+}
+
+fn has(list: &str, name: &str) -> bool {
+    list.split(' ').any(|word| word == short(name))
+}
+
+/// Why `name` may not depend on `dependency`; `None` if it may.
 fn refuse(name: &str, dependency: &str, ours: &[&str]) -> Option<String> {
     if ours.contains(&dependency) {
-        let allowed =
-            IMPORTS.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, allowed)| allowed);
-        let is_allowed = name == TOP || allowed.contains(&dependency);
+        let row = IMPORTS.iter().find(|(known, _)| *known == short(name));
+        let is_allowed = name == TOP || row.is_some_and(|(_, allowed)| has(allowed, dependency));
         return (!is_allowed).then(|| format!("{name} may not import {dependency}"));
     }
-    if MEASURING.contains(&name) && !MEASURING_MAY_USE.contains(&dependency) {
+    if has(MEASURING, name) && !has(MEASURING_MAY_USE, dependency) {
         return Some(format!("{name} measures and may not use {dependency}"));
     }
-    let owners = OWNED.iter().find(|(known, _)| *known == dependency).map(|(_, owners)| *owners)?;
-    (!owners.contains(&name))
-        .then(|| format!("{dependency} is for {} alone, not for {name}", owners.join(", ")))
+    let (_, owners) = OWNED.iter().find(|(known, _)| *known == dependency)?;
+    (!has(owners, name)).then(|| format!("{dependency} is for {owners} alone, not for {name}"))
 }
 
 fn manifest(metadata: &Value, package: &Value) -> String {
@@ -201,11 +126,7 @@ mod tests {
         check("fathom", "fathom-runner", None);
         check("fathom-runner", "thiserror", None);
         check("fathom-runner", "log", Some("fathom-runner measures and may not use log"));
-        check(
-            "fathom-report",
-            "rusqlite",
-            Some("rusqlite is for fathom-history alone, not for fathom-report"),
-        );
+        check("fathom-report", "rusqlite", Some("rusqlite is for history alone, not for fathom-report"));
         check("fathom-report", "comfy-table", None);
     }
 
@@ -234,11 +155,9 @@ mod tests {
     fn the_table_has_no_cycle() {
         // Every row names only rows that stand above it.
         for (index, (name, allowed)) in IMPORTS.iter().enumerate() {
-            for dependency in *allowed {
-                assert!(
-                    IMPORTS[..index].iter().any(|(above, _)| above == dependency),
-                    "{name} -> {dependency}"
-                );
+            for dependency in allowed.split_whitespace() {
+                let is_above = IMPORTS[..index].iter().any(|(above, _)| *above == dependency);
+                assert!(is_above, "{name} -> {dependency}");
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Every relative link in Markdown leads to a file that is there, and to a heading that is in it.
 
-use super::TidyFinding;
-use super::tree::Tree;
+use super::{TidyFinding, Tree};
 
 /// Checks all Markdown of the workspace.
 pub fn check(tree: &Tree) -> Vec<TidyFinding> {

@@ -1,5 +1,5 @@
 //! Precision and comparisons on simulated volumes of known rates, through the whole loop: how often the interval holds the true
-//! rate, and how often verdicts are right. The gate makes a few tries, `cargo xtask campaign comparisons` many.
+//! rate, and how often verdicts are right. The gate makes a few tries, `cargo lab comparisons` many.
 
 use fathom_analysis::compare::figure::Deltas;
 use fathom_analysis::compare::interleaved::interleaved;

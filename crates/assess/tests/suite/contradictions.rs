@@ -1,7 +1,7 @@
 //! No two runs of one volume contradict each other: any tests of a suite and any profiles, of any length from 10 s to 3 h, on
 //! volumes with limits, burst buckets, I/O units, latencies and host caches drawn at random.
 //!
-//! The gate draws a few volumes; `cargo xtask campaign contradictions` draws as many as it is told.
+//! The gate draws a few volumes; `cargo lab contradictions` draws as many as it is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 
