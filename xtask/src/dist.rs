@@ -7,16 +7,12 @@ mod archive;
 mod build;
 mod check;
 mod contents;
-mod deb;
-mod dependencies;
+mod distribution;
 mod image;
 mod kubernetes;
-mod licences;
-mod linkage;
+mod parts;
 mod release;
 mod reproducible;
-mod rpm;
-mod sbom;
 mod stage;
 mod tools;
 
@@ -28,7 +24,7 @@ use anyhow::{Context as _, bail, ensure};
 use crate::packages;
 use build::{Build, Place, SHARED_X86_64, STATIC_AARCH64, STATIC_X86_64};
 use contents::{KUBERNETES, Layout, MANIFESTS, OwnTexts, Texts};
-use linkage::Linkage;
+use distribution::{Linkage, pack_deb, pack_rpm};
 use release::{PACKAGE, Release};
 
 /// The usage text.
@@ -166,10 +162,10 @@ impl<'a> Packer<'a> {
         build: &'static Build,
         binary: &Path,
     ) -> anyhow::Result<Self> {
-        let parts = dependencies::of(place, release, build)?;
+        let parts = parts::parts_of(place, release, build)?;
         let own = OwnTexts {
-            bill_of_materials: sbom::document(release, &parts)?,
-            licences: licences::text(&parts)?,
+            bill_of_materials: parts::bill_of_materials(release, &parts)?,
+            licences: parts::licence_texts(&parts)?,
         };
         let linkage = Linkage::read(build, binary)?;
         let binary = fs::read(binary).with_context(|| format!("cannot read {}", binary.display()))?;
@@ -187,9 +183,9 @@ impl<'a> Packer<'a> {
         } else {
             let (debian, usr) = (files(&Layout::DEBIAN), files(&Layout::USR));
             let documentation = Layout::USR.documentation();
-            let package = deb::pack(place, release, build, linkage, debian, &documentation)?;
+            let package = pack_deb(place, release, build, linkage, debian, &documentation)?;
             named.push((ArtefactKind::Debian, package));
-            let package = rpm::pack(place, release, build, linkage, &usr, &documentation)?;
+            let package = pack_rpm(place, release, build, linkage, &usr, &documentation)?;
             named.push((ArtefactKind::Rpm, package));
         }
         Ok(named.into_iter().map(|(kind, name)| Artefact { name, kind, build: self.build }).collect())

@@ -12,9 +12,10 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 
 use super::build::Place;
+use super::distribution::deb_fields;
 use super::kubernetes::{self, Job};
 use super::release::{PACKAGE, Release};
-use super::{Artefact, ArtefactKind, CHECKSUMS, Made, deb, image, tools};
+use super::{Artefact, ArtefactKind, CHECKSUMS, Made, image, tools};
 use crate::packages;
 use crate::process::{output, watch};
 use namespace::{ProcessUser, Root, SUPERUSER, unpack};
@@ -150,7 +151,7 @@ impl Checker<'_> {
         has_documents(&root, "vendor-completions")?;
         run(&["/usr/bin/dpkg", "--purge", PACKAGE])?;
         ensure!(!root.path("usr/bin/fathom").exists(), "dpkg --purge leaves the program behind");
-        let depends = deb::fields(&self.file(artefact))?;
+        let depends = deb_fields(&self.file(artefact))?;
         let depends = depends.lines().find_map(|line| line.strip_prefix("Depends: ")).unwrap_or_default();
         Ok(format!("{}: installed, verified, used and removed by dpkg; depends on {depends}", artefact.name))
     }
