@@ -60,7 +60,10 @@ impl TestPrograms {
     /// Builds the workspace's programs, tests and examples.
     pub fn build() -> anyhow::Result<TestPrograms> {
         let mut command = cargo_command(&["test", "--quiet", "--release", "--workspace", "--no-run"]);
-        command.arg("--all-features").arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+        command
+            .arg("--all-features")
+            .arg("--message-format=json-render-diagnostics")
+            .stderr(Stdio::inherit());
         let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
         ensure!(output.status.success(), "the tests do not build: cargo's messages are above");
         let programs = TestPrograms::parse(&String::from_utf8_lossy(&output.stdout));

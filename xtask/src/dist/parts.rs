@@ -66,7 +66,7 @@ pub fn parts_of(place: &Place, release: &Release, build: &Build) -> anyhow::Resu
     let cargo = |arguments: &[&str]| {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&place.root).env("CARGO_HOME", &place.cargo_home);
-        output(cargo.args(arguments).args(["--locked", "--offline"]))
+        output(cargo.args(arguments).args(["--all-features", "--locked", "--offline"]))
     };
     let triple = build.triple;
     let metadata = cargo(&["metadata", "--format-version=1", "--filter-platform", triple])?;
