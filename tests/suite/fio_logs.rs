@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fathom_tests::{loading, must_run, need, scratch};
+use fathom_tests::{loading, measuring_capped, must_run, need, scratch};
 
 use crate::ours::Ours;
 
@@ -100,7 +100,8 @@ fn logs_of_requests_are_fios() {
 #[test]
 fn logs_of_windows_are_fios() {
     need!(tool "fio");
-    let _loading = loading();
+    // Both keep a rate, by the clock.
+    let _capped = measuring_capped();
     for windows in WINDOWS {
         let arguments =
             format!("--name=a --ioengine=null --size=1g --rw=rw --rate_iops=400 --runtime=2 {windows}");
