@@ -7,15 +7,15 @@ use std::ops::Range;
 
 use fathom_record::{MissedReason, MissedSlots, RunSchedule};
 
-/// A run may begin late by this part of the interval at most, and by [`MOST_LATE_MS`].
+/// A run may begin late by this part of the interval at most, and by [`MAX_LATE_MS`].
 const LATE_PART: u64 = 4;
 /// Longest delay of a run, ms.
-const MOST_LATE_MS: u64 = 60_000;
+const MAX_LATE_MS: u64 = 60_000;
 
 /// How late a run may begin, ms; after that its slot is missed.
 pub const fn tolerance_ms(schedule: &RunSchedule) -> u64 {
     let part = schedule.every_ms / LATE_PART;
-    if part < MOST_LATE_MS { part } else { MOST_LATE_MS }
+    if part < MAX_LATE_MS { part } else { MAX_LATE_MS }
 }
 
 /// What a schedule does at a moment.
@@ -68,12 +68,12 @@ pub struct MissedCause {
 }
 
 /// How long a machine is suspended at least for it to count, ms: readings of two clocks are this close.
-const LEAST_SUSPENDED_MS: u64 = 500;
+const MIN_SUSPENDED_MS: u64 = 500;
 
 impl MissedCause {
     /// Why a slot at `unix_ms` was missed.
     pub const fn reason(&self, unix_ms: u64) -> MissedReason {
-        let is_suspended = self.suspended_ms >= LEAST_SUSPENDED_MS;
+        let is_suspended = self.suspended_ms >= MIN_SUSPENDED_MS;
         if unix_ms < self.follows_since_unix_ms {
             MissedReason::NotRunning
         } else if is_suspended {

@@ -391,6 +391,7 @@ mod tests {
         assert_eq!(mixed.cost(unit(256, true, false)), MeanCharge { ios: 1.5, bytes: 258.0 * kib });
         assert_eq!(mixed.mean_bytes(), 258.0 * kib);
     }
+
     #[test]
     fn credits_last_longer_where_parallelism_limits_the_burst() {
         let rate = |tokens| TokenRate::per_second(tokens).unwrap();

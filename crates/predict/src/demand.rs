@@ -17,8 +17,8 @@ const STATED_NS: u64 = 31 * 86_400_000_000_000;
 /// Intervals of a stated load.
 const STATED_STEPS: u64 = 48;
 /// Fewest and most bursts of a stated load that are predicted.
-const FEWEST_BURSTS: u64 = 4;
-const MOST_BURSTS: u64 = 1_000;
+const MIN_BURSTS: u64 = 4;
+const MAX_BURSTS: u64 = 1_000;
 /// Share of sequential I/Os from which a load is taken for sequential.
 const MOSTLY_SEQUENTIAL: f64 = 0.5;
 
@@ -164,7 +164,7 @@ impl LoadDemand {
                         step(start + burst.length_ns, rest, burst.iops_between),
                     ]
                 };
-                let bursts = (STATED_NS / burst.period_ns.max(1)).clamp(FEWEST_BURSTS, MOST_BURSTS);
+                let bursts = (STATED_NS / burst.period_ns.max(1)).clamp(MIN_BURSTS, MAX_BURSTS);
                 (0..bursts).flat_map(of_period).collect()
             }
         };

@@ -13,9 +13,9 @@ use credit::left;
 pub use trace::{TraceForecast, TraceObserver, credits_left, forecast_trace};
 
 /// Most slices of a span; rows of a table are made of several.
-const MOST_SLICES: u64 = 96;
+const MAX_SLICES: u64 = 96;
 /// Most rows of a table.
-const MOST_ROWS: u64 = 24;
+const MAX_ROWS: u64 = 24;
 /// Lengths of slices and rows, in seconds.
 const LENGTHS: [u64; 24] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400,
@@ -58,11 +58,11 @@ impl ForecastCourse {
     /// A course that is to be `length_ns` long, as far as that is known; what comes later has one slice.
     pub fn new(length_ns: Option<u64>, credits: Vec<CreditCourse>) -> ForecastCourse {
         let span_ns = length_ns.unwrap_or(UNKNOWN_NS);
-        let slice_ns = nice(span_ns, MOST_SLICES, SECOND);
+        let slice_ns = nice(span_ns, MAX_SLICES, SECOND);
         ForecastCourse {
             length_ns,
             slice_ns,
-            row_ns: nice(span_ns, MOST_ROWS, slice_ns),
+            row_ns: nice(span_ns, MAX_ROWS, slice_ns),
             at_ns: 0,
             slices: Vec::new(),
             credits,
@@ -131,7 +131,7 @@ impl ForecastCourse {
                 length.div_ceil(self.slice_ns).saturating_sub(1)
             }
             Some(length) => length.div_ceil(self.slice_ns),
-            None => 2 * MOST_SLICES,
+            None => 2 * MAX_SLICES,
         };
         (middle / self.slice_ns).min(most) as usize
     }

@@ -26,7 +26,7 @@ pub use closed_form::{
 pub use demand::{DemandNote, DemandStep, DemandTally, LoadDemand};
 pub use pace::{LoadPace, PaceCounter};
 pub use prediction::{
-    LatencyLimit, LowestCredits, MOST_SLICES, PredictedSlice, Prediction, PredictionRange, PredictionSet,
+    LatencyLimit, LowestCredits, MAX_SLICES, PredictedSlice, Prediction, PredictionRange, PredictionSet,
     ThrottleCause,
 };
 pub use replay::{Replay, ReplayPace, ReplaySettings};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::tally::merge_latencies;
 
 /// Slices of time that a prediction has at most: a week has hours.
-pub const MOST_SLICES: u64 = 168;
+pub const MAX_SLICES: u64 = 168;
 
 /// A latency that slices are compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]

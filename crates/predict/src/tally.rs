@@ -6,7 +6,7 @@ use fathom_stats::{Latency, Moments, histogram};
 use fathom_volume::FluidSum;
 
 use crate::prediction::LatencyLimit;
-use crate::prediction::{DirectionSums, MOST_SLICES, PredictedSlice, summary};
+use crate::prediction::{DirectionSums, MAX_SLICES, PredictedSlice, summary};
 
 /// Longer latencies count as this one, about 20 hours: histograms end before, and sums of squares stay exact.
 const LONGEST_NS: u64 = 1 << 46;
@@ -72,7 +72,7 @@ impl Tally {
     /// `least_ns` is the least length of a slice.
     pub(super) fn new(length_ns: u64, least_ns: u64, limits: &[LatencyLimit]) -> Tally {
         Tally {
-            slice_ns: length_ns.div_ceil(MOST_SLICES).max(LEAST_SLICE_NS).max(least_ns),
+            slice_ns: length_ns.div_ceil(MAX_SLICES).max(LEAST_SLICE_NS).max(least_ns),
             length_ns,
             limits: limits.to_vec(),
             current: Default::default(),

@@ -11,7 +11,7 @@ const LENGTHS_NS: [u64; 7] =
     [SECOND_NS / 100, SECOND_NS / 10, SECOND_NS, 10 * SECOND_NS, 60 * SECOND_NS, 600 * SECOND_NS, HOUR_NS];
 const HOUR_NS: u64 = 3_600 * SECOND_NS;
 /// Slices of less than an hour at most.
-const MOST_SLICES: u64 = 60;
+const MAX_SLICES: u64 = 60;
 /// Slices at most: hours of ten years.
 const MOST_HOURS: u64 = 90_000;
 
@@ -181,7 +181,7 @@ impl CourseTally {
         let hour = (request.at_ns + self.origin_ns) / HOUR_NS;
         slice_at(&mut self.hours, hour).take(request, second_iops);
         if request.at_ns < 2 * HOUR_NS {
-            while request.at_ns / LENGTHS_NS[self.level] >= MOST_SLICES {
+            while request.at_ns / LENGTHS_NS[self.level] >= MAX_SLICES {
                 self.coarsen();
             }
             slice_at(&mut self.slices, request.at_ns / LENGTHS_NS[self.level]).take(request, second_iops);
@@ -243,7 +243,7 @@ fn slice_at(slices: &mut Vec<SliceSums>, index: u64) -> &mut SliceSums {
 
 /// The length of the slices: hours where there are at least two, else the shortest that are not too many.
 fn slice_ns(length_ns: u64, finest_ns: u64) -> u64 {
-    let is_enough = |slice: &&u64| **slice >= finest_ns && length_ns / **slice < MOST_SLICES;
+    let is_enough = |slice: &&u64| **slice >= finest_ns && length_ns / **slice < MAX_SLICES;
     let slice = match length_ns >= 2 * HOUR_NS {
         true => HOUR_NS,
         false => LENGTHS_NS.iter().find(is_enough).copied().unwrap_or(HOUR_NS),

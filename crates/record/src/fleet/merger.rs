@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Slices of all hosts that are kept until their common time is known, and of one host in one test at most and at least.
-const MOST_SLICES: usize = 2 << 20;
+const MAX_SLICES: usize = 2 << 20;
 const HOST_SLICES: std::ops::RangeInclusive<usize> = 16..=240;
 /// Cells of the courses.
 const MOST_CELLS: u64 = 120;
@@ -138,7 +138,7 @@ impl FleetMerger {
         let host = place as u32;
         record.findings.into_iter().for_each(|finding| self.add_finding(finding, host));
         let tests = record.tests.len().max(1);
-        let slices = MOST_SLICES / tests / self.rules.records.max(1);
+        let slices = MAX_SLICES / tests / self.rules.records.max(1);
         let slices = slices.clamp(*HOST_SLICES.start(), *HOST_SLICES.end());
         record.tests.into_iter().for_each(|test| self.add_test(test, host, slices));
         Ok(())

@@ -7,7 +7,7 @@ use crate::run_view::{LATENCY_COLUMNS, latency_cells};
 use crate::view::{Cell, Column, Row, Table, Tone};
 
 /// Hosts of one table; of more the slowest and the quickest are shown.
-const MOST_ROWS: usize = 40;
+const MAX_ROWS: usize = 40;
 const SLOWEST: usize = 20;
 const QUICKEST: usize = 10;
 
@@ -38,7 +38,7 @@ pub(super) fn table(test: &FleetTestAssessment) -> (Table, Option<String>) {
 
 /// All hosts in their order, or where they are many the slowest and the quickest.
 fn shown(hosts: &[HostResult]) -> (Vec<&HostResult>, Option<String>) {
-    if hosts.len() <= MOST_ROWS {
+    if hosts.len() <= MAX_ROWS {
         return (hosts.iter().collect(), None);
     }
     let is_complete = |host: &&HostResult| host.outcome.status == TestStatus::Complete;

@@ -8,7 +8,7 @@ use crate::view::{Cell, HeatMap, MapTick};
 
 /// Columns and rows of a map at most.
 const MOST_COLUMNS: usize = 120;
-const MOST_ROWS: usize = 36;
+const MAX_ROWS: usize = 36;
 
 /// The columns: stretches of time of one length, or the slices themselves.
 struct Columns<'a> {
@@ -78,7 +78,7 @@ impl Rows {
     fn new(least: usize, most: usize) -> Option<Rows> {
         // Rows begin at bins that are multiples of one step: halves, quarters, ... of a power of two.
         let step =
-            [8, 16, 32, 64, 128, 256].into_iter().find(|step| most / step - least / step < MOST_ROWS)?;
+            [8, 16, 32, 64, 128, 256].into_iter().find(|step| most / step - least / step < MAX_ROWS)?;
         Some(Rows { step, bottom: least / step, top: most / step })
     }
 

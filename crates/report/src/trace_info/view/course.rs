@@ -11,7 +11,7 @@ use crate::trace_info::TraceInfo;
 use crate::view::{Axis, Block, Cell, Column, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries, Row, Table};
 
 /// Rows in text.
-const MOST_ROWS: usize = 24;
+const MAX_ROWS: usize = 24;
 /// Hours beyond which those of a day are shown.
 const MOST_HOURS: usize = 48;
 const HOUR_NS: u64 = 3_600_000_000_000;
@@ -98,7 +98,7 @@ fn row(from: Cell, slice: &LoadSlice) -> Row {
 
 /// Slices that share a row.
 fn together(profile: &LoadProfile) -> usize {
-    profile.course.slices.len().div_ceil(MOST_ROWS).max(1)
+    profile.course.slices.len().div_ceil(MAX_ROWS).max(1)
 }
 
 /// A row for each slice, or for several together where there are many.
