@@ -3,7 +3,7 @@
 use std::io;
 
 use fathom_catalog::{
-    Catalog, CatalogEntry, FitScope, ImportedPrices, MonthlyUse, Parameters, PriceListChoice,
+    Catalog, CatalogEntry, ImportedPrices, MonthlyUse, Parameters, PriceListChoice, SearchScope,
     SimulatedTarget, VolumeNeed, read_price_list,
 };
 use fathom_predict::OfferedLoad;
@@ -84,7 +84,10 @@ fn check_entry(catalog: &Catalog, entry: &CatalogEntry) {
 
 fn check_fit(catalog: &Catalog, entry: &CatalogEntry) {
     let need = need();
-    let fit = catalog.fit(&need, FitScope { historical: true, ..FitScope::of_provider(entry.provider()) });
+    let fit = catalog.fit(
+        &need,
+        SearchScope { historical: true, provider: Some(entry.provider()), ..SearchScope::default() },
+    );
     write(|| catalog_fit::view(&fit, "a need"), |out| catalog_json::fit(&fit, &need, "a need", out));
     catalog.lifts(entry, &Parameters::default(), &need);
 }

@@ -139,7 +139,7 @@ fn objective(settings: &AdviseSettings, evidence: &Evidence, has_current: bool) 
         () => AdviseObjective::observed(evidence.latencies.iter().copied()),
     };
     objective.requirements.extend(evidence.stated.iter().copied());
-    objective.is_endless = evidence.is_stated;
+    objective.is_endless = evidence.need.is_some();
     objective
 }
 

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use fathom_analysis::identified::candidate::{CHOSEN, Candidate, OTHER_SIZE, SizeImplied, distance};
 use fathom_analysis::identified::{EachWay, Identified};
-use fathom_catalog::{Catalog, CatalogEntry, ClosestVolume, Lifecycle, MeasuredVolume};
+use fathom_catalog::{
+    Catalog, CatalogEntry, Constraints, FoundVolume, Lifecycle, MeasuredVolume, Resemblance, SizeSteps,
+};
 use fathom_record::RunHeader;
 
 use crate::catalogue::VolumeTypes;
@@ -53,19 +55,22 @@ fn candidate(entry: &CatalogEntry, found: &Identified, size_bytes: Option<u64>) 
         bytes_per_second: known(&found.bytes_per_second),
     };
     let apart = |model: &fathom_volume::VolumeModel| distance(found, model);
-    let search = |measured: MeasuredVolume| entry.closest_volume(&measured, CHOSEN, &apart);
-    let cost = |alike: &ClosestVolume| alike.distance + f64::from(alike.chosen) * CHOSEN;
+    let search = |measured: MeasuredVolume| {
+        let asked = Resemblance { measured, distance: &apart, chosen: CHOSEN, steps: SizeSteps::Fine };
+        entry.search(Constraints::Resembles(&asked)).ok()
+    };
+    let cost = |alike: &FoundVolume| alike.distance + f64::from(alike.chosen) * CHOSEN;
     let at_the_targets = size_bytes.and_then(|_| search(measured));
     let any = || search(MeasuredVolume { size_bytes: None, ..measured });
     let is_near = at_the_targets.as_ref().is_some_and(|alike| cost(alike) <= OTHER_SIZE);
     let other = if is_near { None } else { any() };
-    let extra = |alike: &ClosestVolume| if fits(alike, size_bytes) { 0.0 } else { OTHER_SIZE };
+    let extra = |alike: &FoundVolume| if fits(alike, size_bytes) { 0.0 } else { OTHER_SIZE };
     let alike = at_the_targets
         .into_iter()
         .chain(other)
         .min_by(|one, other| (cost(one) + extra(one)).total_cmp(&(cost(other) + extra(other))))?;
     let size = SizeImplied {
-        bytes: alike.size_bytes,
+        bytes: alike.resolved.model.size_bytes,
         low_bytes: alike.sizes.0,
         high_bytes: alike.sizes.1,
         is_target_size: size_bytes.map(|_| fits(&alike, size_bytes)),
@@ -105,7 +110,7 @@ pub fn volume_size(header: &RunHeader, types: &VolumeTypes) -> Option<u64> {
 }
 
 /// True where the volume may have the target's size.
-fn fits(alike: &ClosestVolume, size_bytes: Option<u64>) -> bool {
+fn fits(alike: &FoundVolume, size_bytes: Option<u64>) -> bool {
     let Some(size) = size_bytes else { return true };
     let (low, high) = alike.sizes;
     (low as f64 * (1.0 - SAME_SIZE)..=high as f64 * (1.0 + SAME_SIZE)).contains(&(size as f64))

@@ -34,7 +34,7 @@ fn name(catalog: &Catalog, record: &mut RunRecord) {
         if instance_limit_of(&known, &finding.tests).is_some() {
             continue;
         }
-        let besides = || catalog.sustained_loads(entry, &parameters);
+        let besides = || entry.sustained_loads(&parameters);
         let Some(met) = met(record, finding, &parameters, besides) else { continue };
         finding.remedy = match finding.id {
             FindingId::BurstSuspected => lasting(catalog, entry, &parameters, &met).or(finding.remedy.take()),
@@ -68,18 +68,13 @@ fn met(
     let value = finding.evidence.get(value)?.as_f64()?;
     let test = record.tests.iter().find(|test| finding.tests.contains(&test.id))?;
     let load = offered_load(test)?;
-    let block = load.mean_bytes();
+    let iops = if in_bytes { value / load.mean_bytes() } else { value };
     Some(VolumeNeed {
-        size_bytes: parameters.size_bytes?,
-        iops: if in_bytes { value / block } else { value },
-        load,
         in_ios: !in_bytes,
         in_bytes,
-        burst: None,
         besides: besides(),
-        latency: Vec::new(),
-        persistent: true,
         instance: parameters.instance.clone(),
+        ..VolumeNeed::permanent(load, iops, parameters.size_bytes?)
     })
 }
 

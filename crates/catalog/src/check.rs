@@ -5,7 +5,7 @@ use fathom_model::IopsPrice;
 use crate::amount;
 use crate::entry::CatalogEntry;
 use crate::resolve::Parameters;
-use crate::wire::{BurstModel, IopsModel, ThroughputUnit, Wire};
+use crate::wire::{BurstModel, IopsModel, Wire};
 
 const MEDIA: [&str; 8] = ["hdd", "ssd", "nvme", "hybrid", "local", "local_ssd", "local_nvme", "unknown"];
 
@@ -287,8 +287,8 @@ fn invalid_volumes(entry: &CatalogEntry) -> Option<(&'static str, String)> {
     }
     let (least, most) = entry.size_range();
     let wire = &entry.wire;
-    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
-    let by_name = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
+    let unit = wire.unit_bytes();
+    let by_name = wire.iops_model.is_tiered_by_name();
     for size in [least, most].into_iter().flatten().chain([1 << 40]) {
         let size_bytes = size.clamp(least.unwrap_or(1), most.unwrap_or(u64::MAX));
         let mut parameters = Parameters { size_bytes: Some(size_bytes), ..Parameters::default() };
@@ -317,7 +317,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Catalog, FitScope, VolumeNeed};
+    use crate::{Catalog, SearchScope, VolumeNeed};
 
     /// Fields that some models require.
     const NEEDED: [(&str, f64); 8] = [
@@ -404,7 +404,7 @@ mod tests {
                         persistent: false,
                         instance: None,
                     };
-                    for offer in catalog.fit(&need, FitScope::default()).offers() {
+                    for offer in catalog.fit(&need, SearchScope::default()).offers() {
                         prop_assert!(offer.parameters.size_bytes >= Some(need.size_bytes));
                         prop_assert!(offer.reach.iops.is_none_or(|rate| rate >= need.iops * 0.999));
                     }

@@ -100,7 +100,7 @@ impl CatalogEntry {
         } else {
             0.0
         };
-        let unit = wire.throughput_unit.map_or(1, |unit| unit.bytes());
+        let unit = wire.unit_bytes();
         let included = wire.throughput_included.map_or(0, |included| amount::of(included, unit));
         let bytes = parameters.bytes_per_second.unwrap_or(included).saturating_sub(included);
         Ok((iops, bytes as f64 / unit as f64))

@@ -1,7 +1,7 @@
 //! The baselines of a volume by its size, tier or provisioning, without bursts.
 
 use crate::amount::{self, GIB, TIB};
-use crate::wire::{IopsModel, ThroughputUnit, Tier, Wire};
+use crate::wire::{IopsModel, Tier, Wire};
 
 /// A limit on both directions together, or on each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) struct Wanted<'a> {
 
 /// IOPS and bytes per second, or the reason why there are none.
 pub(crate) fn of(wire: &Wire, wanted: Wanted<'_>) -> Result<(Directions, Directions), String> {
-    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+    let unit = wire.unit_bytes();
     if let Some(per_throughput) = wire.iops_per_provisioned_throughput {
         if wanted.iops.is_some() {
             return Err("its IOPS follow from its bandwidth: omit the IOPS".to_owned());
@@ -149,7 +149,7 @@ fn provisioned_bytes(wire: &Wire, wanted: Wanted<'_>, unit: u64, iops: u64) -> R
 
 /// The range of bandwidth to choose from, at a size and with these IOPS.
 pub(crate) fn bytes_range(wire: &Wire, size_bytes: u64, iops: u64) -> (u64, u64) {
-    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+    let unit = wire.unit_bytes();
     let bytes = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
     let ratio =
         |figure: Option<f64>, of: u64| figure.map(|figure| amount::of(figure, of.saturating_mul(unit)));

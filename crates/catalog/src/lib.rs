@@ -9,49 +9,45 @@
 mod amount;
 mod catalog;
 mod check;
-mod closest;
 mod cost;
 mod custom;
 mod entry;
 mod explain;
-mod fit;
-mod fit_size;
-mod fit_why;
 mod host_cache;
 mod imported_prices;
 mod instances;
 mod levels;
-mod lifts;
 mod limits;
 mod measured;
 mod misread;
-mod most;
+mod offers;
 mod parts;
 mod price_list;
 mod published;
-mod rate_match;
 mod resolve;
+mod search;
 mod sheet;
 mod target;
 mod wire;
 
 pub use catalog::{Catalog, CatalogError};
-pub use closest::{ClosestVolume, MeasuredVolume};
 pub use cost::MonthlyUse;
 pub use entry::{CatalogEntry, Confidence, Lifecycle};
-pub use fit::{
-    Fit, FitScope, LatencyNeed, PricedOffers, UnsuitableReason, UnsuitableType, VolumeNeed, VolumeOffer,
-};
 pub use host_cache::{CachingMode, HostCaching};
 pub use imported_prices::ImportedPrices;
 pub use instances::{INSTANCE_STAGE, Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
-pub use lifts::Lift;
+pub use offers::{
+    Fit, Lift, MeasuredRate, PricedOffers, PublishedMatch, PublishedMatches, SAME_RATE, VolumeOffer,
+};
 pub use price_list::{HOURS_OF_MONTH, PriceList, PriceListChoice, PriceListError, read_price_list};
 pub use published::{
     ComparedFigure, FigureVerdict, Published, PublishedArticle, PublishedFigure, PublishedRun,
     PublishedSheet, UnknownPublished,
 };
-pub use rate_match::{MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE};
 pub use resolve::{ModelRefusal, Parameters, Resolved};
+pub use search::{
+    Constraints, FoundVolume, LatencyNeed, MeasuredVolume, Resemblance, SearchResult, SearchScope, SizeSteps,
+    UnsuitableReason, UnsuitableType, VolumeNeed,
+};
 pub use sheet::{BlockRow, LimitDirection, Rule, Sheet, SheetLimit};
 pub use target::{SimulatedTarget, TargetError};

@@ -4,7 +4,7 @@ use fathom_volume::{Billing, Limit, TokenRate};
 
 use crate::amount::{self, TIB};
 use crate::levels::Wanted;
-use crate::wire::{BurstKind, BurstModel, ThroughputUnit, Wire};
+use crate::wire::{BurstKind, BurstModel, Wire};
 
 /// Assumed length of a burst if it is not published.
 const USUAL_BURST_S: f64 = 60.0;
@@ -39,7 +39,7 @@ pub(crate) fn of(
     on_demand: bool,
 ) -> Result<AssumedLimits, String> {
     let mut limits = AssumedLimits { ios: plain(ios)?, bytes: plain(bytes)?, ..AssumedLimits::default() };
-    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+    let unit = wire.unit_bytes();
     match wire.burst_model {
         BurstModel::None => {}
         BurstModel::Unspecified => {
@@ -82,7 +82,7 @@ fn dual(
     on_demand: bool,
     limits: &mut AssumedLimits,
 ) -> Result<(), String> {
-    let unit = wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+    let unit = wire.unit_bytes();
     let Some(tier) = wanted.tier else { return Ok(()) };
     let burst_ios = tier.burst_iops.map(|burst| amount::of(burst, 1));
     let burst_bytes = tier.burst_throughput.map(|burst| amount::of(burst, unit));

@@ -9,7 +9,6 @@ use crate::amount::{self, GIB};
 use crate::entry::CatalogEntry;
 use crate::host_cache::limited;
 use crate::resolve::{Parameters, is_limited, stage};
-use crate::wire::ThroughputUnit;
 
 /// The measurements of a volume. Throughputs are in the unit of the entry.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -127,7 +126,7 @@ impl CatalogEntry {
             return Err("it is known as measured alone: omit tier and on_demand".to_owned());
         }
         assumptions.insert(0, AS_MEASURED.to_owned());
-        let unit = self.wire.throughput_unit.map_or(1, ThroughputUnit::bytes);
+        let unit = self.wire.unit_bytes();
         let whole = |figure: Option<f64>| figure.map(|figure| amount::of(figure, 1));
         let throughput = |figure: Option<f64>| figure.map(|figure| amount::of(figure, unit));
         let limits = |ios: Option<f64>, most: Option<f64>| {

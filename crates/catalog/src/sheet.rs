@@ -158,7 +158,7 @@ impl CatalogEntry {
     pub(crate) fn completed(&self, parameters: &Parameters, notes: &mut Vec<String>) -> Parameters {
         let wire = &self.wire;
         let mut whole = parameters.clone();
-        let is_named = matches!(wire.iops_model, IopsModel::TieredByInstance | IopsModel::TieredByCount);
+        let is_named = wire.iops_model.is_tiered_by_name();
         if let Some(tier) = wire.tiers.first().filter(|_| is_named && whole.tier.is_none()) {
             notes.push(format!("no instance given: shown for {}", tier.name));
             whole.tier = Some(tier.name.clone());

@@ -34,6 +34,13 @@ pub(crate) enum IopsModel {
     Unspecified,
 }
 
+impl IopsModel {
+    /// The instance determines the limits, so that a tier is chosen by its name.
+    pub(crate) fn is_tiered_by_name(self) -> bool {
+        matches!(self, IopsModel::TieredByInstance | IopsModel::TieredByCount)
+    }
+}
+
 /// The burst rule of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -68,15 +75,6 @@ pub(crate) enum ThroughputUnit {
     Mebibytes,
     #[serde(rename = "MB/s")]
     Megabytes,
-}
-
-impl ThroughputUnit {
-    pub(crate) fn bytes(self) -> u64 {
-        match self {
-            ThroughputUnit::Mebibytes => 1 << 20,
-            ThroughputUnit::Megabytes => 1_000_000,
-        }
-    }
 }
 
 /// The period that a published share of the time refers to.
@@ -245,4 +243,15 @@ pub(crate) struct Wire {
     pub(crate) price_ios_unknown: bool,
     pub(crate) price_source: Option<String>,
     pub(crate) price_confidence: Option<PriceConfidence>,
+}
+
+impl Wire {
+    /// Bytes of a unit of throughput.
+    pub(crate) fn unit_bytes(&self) -> u64 {
+        match self.throughput_unit {
+            Some(ThroughputUnit::Mebibytes) => 1 << 20,
+            Some(ThroughputUnit::Megabytes) => 1_000_000,
+            None => 1,
+        }
+    }
 }

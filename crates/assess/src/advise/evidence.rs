@@ -2,7 +2,7 @@
 
 use fathom_analysis::advise::{AdvisedLoad, Requirement};
 use fathom_analysis::criterion::Comparison;
-use fathom_catalog::LatencyNeed;
+use fathom_catalog::{LatencyNeed, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_observed::{LoadCourse, ObservedLoad};
@@ -36,8 +36,8 @@ pub(super) struct Evidence {
     pub(super) requests: TraceRequests,
     /// Shares of an interval, from a finer recording.
     pub(super) shape: Option<Vec<u64>>,
-    /// The rates of a stated load are what they are: nothing is hidden in its intervals.
-    pub(super) is_stated: bool,
+    /// The stated need, whose rates are what they are: nothing is hidden in its intervals.
+    pub(super) need: Option<VolumeNeed>,
     /// Latencies as observed.
     pub(super) latencies: Vec<(Metric, f64)>,
     /// Stated requirements.
@@ -123,7 +123,7 @@ impl Evidence {
             demand,
             requests,
             shape: None,
-            is_stated: false,
+            need: None,
             latencies,
             stated: Vec::new(),
             size_bytes: size.or(span),
@@ -163,7 +163,7 @@ impl Evidence {
         };
         self.load.arrivals = match () {
             () if !self.requests.is_empty() => self.paces().iter().map(text).collect(),
-            () if self.is_stated => vec!["evenly"],
+            () if self.need.is_some() => vec!["evenly"],
             () if self.shape.is_some() => vec!["evenly", "evenly and in order", "as in the finer recording"],
             () => vec!["evenly", "evenly and in order", "at once"],
         };
@@ -211,7 +211,7 @@ impl Evidence {
             demand,
             requests: TraceRequests::none(),
             shape: None,
-            is_stated: true,
+            need: Some(need.clone()),
             latencies: Vec::new(),
             stated: need.latency.iter().filter_map(requirement).collect(),
             size_bytes: size,

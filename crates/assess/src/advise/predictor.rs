@@ -149,7 +149,7 @@ impl<'a> Predictor<'a> {
 
     fn of_sums(&self, model: &VolumeModel, growth: f64) -> PredictionSet {
         let shape = self.evidence.shape.as_deref();
-        let is_known = self.evidence.is_stated || self.has_requests();
+        let is_known = self.evidence.need.is_some() || self.has_requests();
         let arrivals: Vec<Arrivals<'_>> = match (is_known, shape) {
             (true, _) => vec![Arrivals::Evenly],
             (false, Some(shape)) => vec![Arrivals::Evenly, Arrivals::Shaped(shape)],

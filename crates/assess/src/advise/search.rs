@@ -1,10 +1,11 @@
-//! The cheapest volume of a type that meets an objective. The size and the choices that sustain a rate are those of `catalog fit`; the
-//! search is for the lowest such rate whose prediction meets the objective. It may be far below the peak of the load, where burst
-//! credits or a queue serve that.
+//! The volume of a type to advise, by the search of the catalogue. A stated need is a constraint of that search, so that `advise` and
+//! `catalog fit` give one answer. For a recorded load it is the lowest sustained rate whose prediction meets the objective, which may
+//! be far below the peak of the load, where burst credits or a queue serve that.
 
+use fathom_analysis::advise::ObjectiveSource;
 use fathom_analysis::criterion::CriterionVerdict;
-use fathom_catalog::{CatalogEntry, Parameters, VolumeNeed};
-use fathom_predict::{OfferedLoad, PredictionSet};
+use fathom_catalog::{CatalogEntry, Constraints, FoundVolume, Parameters, VolumeNeed};
+use fathom_predict::{OfferedLoad, RecurringBurst};
 
 use super::Asker;
 
@@ -30,9 +31,13 @@ struct TriedVolume {
 }
 
 impl TypeSearch<'_> {
-    /// The parameters of the volume to show: the cheapest that meets the objective, else one that may, else the largest that was
-    /// tried. Or why the type has none.
+    /// The parameters of the volume to show, or why the type has none. Of a stated need it is that of `catalog fit`; of a recorded load
+    /// the cheapest that meets the objective, else one that may, else the largest that was tried, which shows by how much it fails.
     pub(super) fn best(&self) -> Result<Parameters, String> {
+        if let Some(need) = self.asker.decisive_need() {
+            let need = VolumeNeed { instance: self.instance.clone(), ..need };
+            return Ok(self.serving(&need)?.parameters);
+        }
         let smallest = self.at(0.0)?;
         if smallest.verdict.is_met() {
             return Ok(smallest.parameters);
@@ -42,10 +47,10 @@ impl TypeSearch<'_> {
         for factor in FACTORS {
             let rate = peak * factor;
             let Ok(volume) = self.at(rate) else {
-                let (from, _) = tried[tried.len() - 1];
                 // The type does not sustain this rate: the highest that it does.
-                let most = self.narrow(from, rate, |volume| volume.is_none());
-                tried.extend(most);
+                let (from, _) = tried[tried.len() - 1];
+                let (below, _) = self.bisect((from, rate), &|volume| volume.is_none());
+                tried.extend(below.and_then(|(rate, volume)| Some((rate, volume?))));
                 break;
             };
             let is_met = volume.verdict.is_met();
@@ -57,15 +62,12 @@ impl TypeSearch<'_> {
         let choose = |holds: &dyn Fn(&CriterionVerdict) -> bool| {
             let index = tried.iter().position(|(_, volume)| holds(&volume.verdict))?;
             let (rate, volume) = &tried[index];
-            let Some((below, _)) = index.checked_sub(1).map(|index| &tried[index]) else {
-                return Some(volume.parameters.clone());
-            };
-            let reached = |volume: Option<&TriedVolume>| volume.is_none_or(|volume| holds(&volume.verdict));
-            let found = self.least(*below, *rate, volume.clone(), &reached);
-            Some(found.parameters)
+            let below = index.checked_sub(1).map(|index| tried[index].0);
+            let reached = |volume: Option<&TriedVolume>| volume.is_some_and(|volume| holds(&volume.verdict));
+            let lower = below.and_then(|below| self.bisect((below, *rate), &reached).1);
+            Some(lower.as_ref().unwrap_or(volume).parameters.clone())
         };
         let found = choose(&CriterionVerdict::is_met).or_else(|| choose(&|verdict| !verdict.is_missed()));
-        // None does: the largest shows by how much.
         Ok(found.unwrap_or_else(|| tried[tried.len() - 1].1.parameters.clone()))
     }
 
@@ -73,82 +75,59 @@ impl TypeSearch<'_> {
     fn at(&self, rate: f64) -> Result<TriedVolume, String> {
         let evidence = self.asker.predictor.evidence;
         let mean = evidence.mean_bytes();
-        let need = VolumeNeed {
-            size_bytes: self.size_bytes(),
-            load: OfferedLoad {
-                blocks: vec![(mean, 1.0)],
-                sequential: evidence.demand.is_sequential.unwrap_or(false),
-                synced_after: None,
-                read_fraction: evidence.demand.read_share(),
-            },
-            iops: rate,
-            in_ios: mean <= SMALL,
-            in_bytes: false,
-            burst: None,
-            besides: Vec::new(),
-            latency: Vec::new(),
-            persistent: true,
-            instance: self.instance.clone(),
+        let load = OfferedLoad {
+            read_fraction: evidence.demand.read_share(),
+            ..OfferedLoad::of(mean, evidence.demand.is_sequential.unwrap_or(false))
         };
-        let offer = self.entry.offer(&need).map_err(|unsuitable| unsuitable.why)?;
-        let resolved = self.entry.resolve(&offer.parameters).map_err(|refusal| refusal.reason)?;
+        let need = VolumeNeed {
+            in_ios: mean <= SMALL,
+            instance: self.instance.clone(),
+            ..VolumeNeed::permanent(load, rate, self.asker.size_bytes())
+        };
+        let FoundVolume { parameters, resolved, .. } = self.serving(&need)?;
         let predicted = self.asker.predictor.screen(&resolved.model, 0, self.asker.settings.growth);
         let predicted = predicted.map_err(|error| error.to_string())?;
-        let verdict = self.compared(&predicted);
-        Ok(TriedVolume { parameters: offer.parameters, verdict })
+        // Of named types the search is by sums too, of many requests, and so is the present volume that these are compared with.
+        let verdict = self.asker.objective.verdict(&predicted, self.asker.screened.as_ref()).verdict;
+        Ok(TriedVolume { parameters, verdict })
     }
 
-    /// Of named types the search is by sums too, of many requests, and so is the present volume that these are compared with.
-    fn compared(&self, predicted: &PredictionSet) -> CriterionVerdict {
-        self.asker.objective.verdict(predicted, self.asker.screened.as_ref()).verdict
+    fn serving(&self, need: &VolumeNeed) -> Result<FoundVolume, String> {
+        self.entry.search(Constraints::Serves(need)).map_err(|unsuitable| unsuitable.why)
     }
 
-    fn size_bytes(&self) -> u64 {
-        self.asker.size_bytes()
-    }
-
-    /// The volume at the highest rate between `low` and `high` before `is_beyond`.
-    fn narrow(
+    /// Between two rates, the highest of those tried that does not hold, with its volume as far as there is one, and the volume at the
+    /// lowest that does.
+    fn bisect(
         &self,
-        mut low: f64,
-        mut high: f64,
-        is_beyond: impl Fn(Option<&TriedVolume>) -> bool,
-    ) -> Option<(f64, TriedVolume)> {
-        let mut best = None;
+        (mut low, mut high): (f64, f64),
+        holds: &dyn Fn(Option<&TriedVolume>) -> bool,
+    ) -> (Option<(f64, Option<TriedVolume>)>, Option<TriedVolume>) {
+        let (mut below, mut above) = (None, None);
         for _ in 0..STEPS {
             let middle = low + (high - low) / 2.0;
             let volume = self.at(middle).ok();
-            match is_beyond(volume.as_ref()) {
-                true => high = middle,
-                false => {
-                    low = middle;
-                    best = volume.map(|volume| (middle, volume));
-                }
+            match holds(volume.as_ref()) {
+                true => (high, above) = (middle, volume),
+                false => (low, below) = (middle, Some((middle, volume))),
             }
         }
-        best
-    }
-
-    /// The volume at the lowest rate between `low` and `high`, which has `found`, that has `reached` it.
-    fn least(
-        &self,
-        mut low: f64,
-        mut high: f64,
-        mut found: TriedVolume,
-        reached: &dyn Fn(Option<&TriedVolume>) -> bool,
-    ) -> TriedVolume {
-        for _ in 0..STEPS {
-            let middle = low + (high - low) / 2.0;
-            match self.at(middle).ok().filter(|volume| reached(Some(volume))) {
-                Some(volume) => (high, found) = (middle, volume),
-                None => low = middle,
-            }
-        }
-        found
+        (below, above)
     }
 }
 
 impl Asker<'_> {
+    /// The stated need, where it alone decides: nothing else is expected of volumes.
+    fn decisive_need(&self) -> Option<VolumeNeed> {
+        let is_decisive =
+            self.settings.expectations.is_empty() && self.objective.source != ObjectiveSource::Current;
+        let need = self.predictor.evidence.need.clone().filter(|_| is_decisive)?;
+        let growth = self.settings.growth;
+        let burst =
+            need.burst.map(|burst| RecurringBurst { iops_between: burst.iops_between * growth, ..burst });
+        Some(VolumeNeed { size_bytes: self.size_bytes(), iops: need.iops * growth, burst, ..need })
+    }
+
     /// Bytes to store: as asked, as the present volume, as the load touches, or the least there is.
     fn size_bytes(&self) -> u64 {
         let of_current = || Some(super::present(self.settings)?.ok()?.size());

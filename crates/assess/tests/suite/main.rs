@@ -11,6 +11,7 @@ mod contradictions;
 mod drawn;
 mod expectations;
 mod identified;
+mod one_answer;
 mod published;
 mod random;
 mod scaling;

@@ -1,6 +1,6 @@
 //! Volumes for a need, computed by hand; and a check that simulated volumes of the proposed types meet the need.
 
-use fathom_catalog::{Catalog, Fit, FitScope, LatencyNeed, Parameters, VolumeNeed, VolumeOffer};
+use fathom_catalog::{Catalog, Fit, LatencyNeed, Parameters, SearchScope, VolumeNeed, VolumeOffer};
 use fathom_model::Op;
 use fathom_predict::{OfferedLoad, RecurringBurst, reach};
 use fathom_volume::{Limit, LimitStage, Volume, VolumeLatency, VolumeModel, VolumeRequest};
@@ -34,7 +34,7 @@ fn burst(need: VolumeNeed, length_ns: u64, every_ns: u64) -> VolumeNeed {
 }
 
 fn fit(need: &VolumeNeed) -> Fit {
-    Catalog::shipped().fit(need, FitScope::default())
+    Catalog::shipped().fit(need, SearchScope::default())
 }
 
 /// The choice for `id`: GiB, IOPS, MiB/s; or the reason why there is none.
@@ -317,7 +317,9 @@ fn separate_limits_of_reads_and_writes() {
 #[test]
 fn offers_are_filtered_by_provider() {
     let need = random(1000.0, 4.0 * KIB, 100);
-    let of = |name: &str| Catalog::shipped().fit(&need, FitScope::of_provider(name));
+    let of = |name: &str| {
+        Catalog::shipped().fit(&need, SearchScope { provider: Some(name), ..SearchScope::default() })
+    };
     let all = of("aws");
     assert!(all.offers().count() > 3 && all.offers().all(|offer| offer.provider == "AWS"));
     assert_eq!(of("linode").offers().count(), 1);
@@ -380,7 +382,7 @@ fn turn(model: &VolumeModel, need: &VolumeNeed) -> u64 {
 fn types_that_are_no_longer_sold_are_asked_for_and_currencies_ordered() {
     let need = random(1000.0, 4096.0, 100);
     let with = |historical, currency| {
-        Catalog::shipped().fit(&need, FitScope { historical, currency, ..FitScope::default() })
+        Catalog::shipped().fit(&need, SearchScope { historical, currency, ..SearchScope::default() })
     };
     let ids = |fit: &Fit| fit.offers().map(|offer| offer.id.clone()).collect::<Vec<_>>();
     let (sold, all) = (with(false, None), with(true, None));
@@ -472,7 +474,7 @@ fn user_types_without_a_largest_size() {
                 iops_per_gib = 2\nburst_model = \"none\"\n";
     let own = Catalog::parse("mine.toml", text).unwrap();
     let of = |need: &VolumeNeed| {
-        let fit = own.fit(need, FitScope::default());
+        let fit = own.fit(need, SearchScope::default());
         let size = fit.offers().next().and_then(|offer| offer.parameters.size_bytes).map(|bytes| bytes / GIB);
         (size, fit.others.first().map(|other| other.why.clone()))
     };

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fathom_assess::need::need;
-use fathom_catalog::{FitScope, Instances};
+use fathom_catalog::{Instances, SearchScope};
 use fathom_model::units::UnitSystem;
 use fathom_report::view::View;
 use fathom_report::{catalog::fit as catalog_fit, catalog::json as catalog_json};
@@ -70,7 +70,8 @@ pub fn run(arguments: &FitArguments) -> Result<Exit, Complaint> {
     let provider =
         arguments.need.instance.as_deref().map(|id| provider_of(id, arguments.provider.as_deref()));
     let provider = provider.transpose()?.or(arguments.provider.as_deref());
-    let scope = FitScope { provider, historical: arguments.historical, currency: Some(&arguments.currency) };
+    let scope =
+        SearchScope { provider, historical: arguments.historical, currency: Some(&arguments.currency) };
     let fit = catalog.fit(&said.need, scope);
     arguments.form.print(
         || View {
