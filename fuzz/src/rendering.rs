@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use fathom_analysis::identified::prediction;
 use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::{conclusions, expectation, findings, prepare, surface, sweep, together};
+use fathom_analysis::{Analysis, prepare, surface, sweep};
 use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::{ActivityKind, RunRecord};
@@ -20,11 +20,12 @@ use fathom_report::{
 
 /// Makes all reports of a record of its kind.
 pub(crate) fn check(record: &RunRecord) {
-    for found in findings(record).iter().chain(&prepare::findings(record)) {
+    let analysis = Analysis::of(record);
+    for found in analysis.findings().iter().chain(&prepare::findings(record)) {
         assert!(!found.id.name().is_empty(), "{found:?}");
     }
-    conclusions::conclusions(record);
-    together::together(record);
+    analysis.conclusions();
+    analysis.together();
     // Records of a target whose name has an even length are shown on a wide page, the others on the narrowest.
     let style = match record.header.target.len() % 2 {
         0 => Style { show_fio: true, ..Style::default() },
@@ -43,8 +44,9 @@ pub(crate) fn check(record: &RunRecord) {
 
 /// Checks the expectations of a record.
 pub(crate) fn check_expectations(record: &RunRecord) {
-    expectation::is_missed(record);
-    bench::view(record, true);
+    let analysis = Analysis::of(record);
+    analysis.is_missed();
+    bench::view(&analysis, true);
 }
 
 /// The report of `fathom history show`, as text and as JSON.
@@ -54,8 +56,8 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
     match record.header.activity.kind() {
         ActivityKind::Sweep => {
             let swept = sweep::assess(record);
-            in_all_formats(style, out, || sweep_report::view(record, &swept, style.show_fio))?;
-            sweep_report::json::render(record, &swept, style, &mut out.json())
+            in_all_formats(style, out, || sweep_report::view(&Analysis::of(record), &swept, style.show_fio))?;
+            sweep_report::json::render(&Analysis::of(record), &swept, style, &mut out.json())
         }
         ActivityKind::Surface => {
             let went_over = surface::assess(record);
@@ -88,8 +90,9 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
         }
         ActivityKind::Identify => identify(record, style),
         ActivityKind::Bench | ActivityKind::Fio => {
-            in_all_formats(style, out, || bench::view(record, style.show_fio))?;
-            bench::json::render(record, style, &mut out.json())
+            let analysis = Analysis::of(record);
+            in_all_formats(style, out, || bench::view(&analysis, style.show_fio))?;
+            bench::json::render(&analysis, style, &mut out.json())
         }
     }
 }

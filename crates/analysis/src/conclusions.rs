@@ -10,9 +10,10 @@ mod samples;
 mod uses;
 
 use fathom_model::{Nanos, units};
-use fathom_record::{ActivityKind, RunRecord};
+use fathom_record::ActivityKind;
 use serde::Serialize;
 
+use crate::Analysis;
 use crate::doubt::FindingDoubt;
 use crate::say::{block, count};
 use crate::steady::rate_duration::Lasting;
@@ -124,14 +125,12 @@ impl Conclusion {
     }
 }
 
-/// The verdict on every use, from the tests of a bench or the points of a sweep; nothing for records of other commands, of several
-/// targets or hosts, and of no measurement.
-pub fn conclusions(record: &RunRecord) -> Vec<Conclusion> {
-    let kind = record.header.activity.kind();
+pub(crate) fn conclude(analysis: &Analysis<'_>) -> Vec<Conclusion> {
+    let header = &analysis.record.header;
+    let kind = header.activity.kind();
     let has_verdicts = matches!(kind, ActivityKind::Bench | ActivityKind::Sweep);
-    let rows = measured(record);
-    let is_of_many = record.header.fleet.is_some();
-    if !has_verdicts || is_of_many || rows.is_empty() || !crate::together::together(record).is_empty() {
+    let rows = measured(analysis);
+    if !has_verdicts || header.fleet.is_some() || rows.is_empty() || !analysis.together().is_empty() {
         return Vec::new();
     }
     let sustained: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::sustained).collect();

@@ -10,14 +10,14 @@ mod judge;
 mod share;
 mod share_text;
 
-use fathom_record::{ExpectationRecord, RunRecord};
+use fathom_record::ExpectationRecord;
 
 pub use interval::ConfidenceInterval;
 use serde::Serialize;
 pub use share::of_year;
 
+use crate::Analysis;
 use crate::criterion::CriterionVerdict;
-use crate::rows::rows;
 
 /// An expectation and its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,14 +43,9 @@ pub struct ExpectationResult {
 }
 
 /// Checks every expectation of a run.
-pub fn judge(record: &RunRecord) -> Vec<ExpectationResult> {
-    let rows = rows(record);
-    record
-        .header
-        .expectations
-        .iter()
-        .map(|expectation| judge::judge_one(record, &rows, expectation))
-        .collect()
+pub(crate) fn judge(analysis: &Analysis<'_>) -> Vec<ExpectationResult> {
+    let judge = |expectation| judge::judge_one(analysis.record, analysis.rows(), expectation);
+    analysis.record.header.expectations.iter().map(judge).collect()
 }
 
 /// The classes that expectations apply to, in their order.
@@ -62,19 +57,4 @@ pub fn classes(expectations: &[ExpectationRecord]) -> Vec<&str> {
         }
     }
     classes
-}
-
-/// True where an expectation is inconclusive.
-pub fn is_inconclusive(record: &RunRecord) -> bool {
-    judge(record).iter().any(|one| one.verdict.is_inconclusive())
-}
-
-/// True where an expectation is missed. Classes are alternatives, and a measurement cannot tell which one a volume has, so
-/// expectations of several classes count where every class misses one.
-pub fn is_missed(record: &RunRecord) -> bool {
-    let judged = judge(record);
-    let misses =
-        |class: &str| judged.iter().any(|one| one.expectation.class == class && one.verdict.is_missed());
-    let classes = classes(&record.header.expectations);
-    misses("") || !classes.is_empty() && classes.iter().all(|class| misses(class))
 }

@@ -24,26 +24,27 @@ use fathom_record::{ActivityKind, Finding, FindingId, RunRecord};
 pub use instance_cap::instance_limit_of;
 pub(crate) use passes::TOUCH;
 
-use crate::fleet;
-use crate::rows::{RecordRow, rows};
+use crate::rows::RecordRow;
+use crate::{Analysis, fleet};
 
 /// Everything that the record tells: what concerns single tests, in their order, then what several tell together.
-pub fn findings(record: &RunRecord) -> Vec<Finding> {
+pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
+    let record = analysis.record;
     if record.header.fleet.is_some() {
         // The rules below look at one host and its device; what they found is in the records of the hosts.
         return in_order(fleet::findings(record));
     }
     let words = Words::of(record);
-    let rows = rows(record);
+    let rows = analysis.rows();
     let mut found: Vec<Finding> = rows.iter().flat_map(|row| of_row(record, row)).collect();
     found.extend(record.tests.iter().flat_map(|test| async_is_not::findings(test, words)));
     found.extend(record.tests.iter().flat_map(open_loop::findings));
     found.extend(client::credit(record));
-    found.extend(memory_backed::findings(record, &rows));
-    found.extend(burst_possible::findings(&rows, words));
-    found.extend(inspection::findings(record, &rows));
+    found.extend(memory_backed::findings(record, rows));
+    found.extend(burst_possible::findings(rows, words));
+    found.extend(inspection::findings(record, rows));
     holes(&mut found);
-    let together = instance_cap::findings(&rows);
+    let together = instance_cap::findings(rows);
     let each = by_target(rows, words);
     found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));
     instance_cap::correct(&mut found, &together);
@@ -66,17 +67,16 @@ fn holes(found: &mut [Finding]) {
 
 /// The rows of each target by itself, for a plateau of several at once is a limit of none; of jobs under fio's grammar all of
 /// them, whose files may well lie on one device.
-fn by_target(rows: Vec<RecordRow<'_>>, words: Words) -> Vec<Vec<RecordRow<'_>>> {
+fn by_target<'a>(rows: &[RecordRow<'a>], words: Words) -> Vec<Vec<RecordRow<'a>>> {
     let names = |row: &RecordRow<'_>| instance_cap::targets(row).join("\n");
-    let is_one = |row: &RecordRow<'_>| instance_cap::targets(row).len() < 2;
     if words == Words::Fio {
-        return vec![rows];
+        return vec![rows.to_vec()];
     }
-    let mut each: Vec<Vec<RecordRow<'_>>> = Vec::new();
-    for row in rows.into_iter().filter(is_one) {
-        match each.iter_mut().find(|others| names(&others[0]) == names(&row)) {
-            Some(others) => others.push(row),
-            None => each.push(vec![row]),
+    let mut each: Vec<Vec<RecordRow<'a>>> = Vec::new();
+    for row in rows.iter().filter(|row| instance_cap::targets(row).len() < 2) {
+        match each.iter_mut().find(|others| names(&others[0]) == names(row)) {
+            Some(others) => others.push(row.clone()),
+            None => each.push(vec![row.clone()]),
         }
     }
     each
@@ -144,12 +144,16 @@ mod tests {
     use super::*;
     use crate::fixture::{TestLoad, ids, plan, record};
 
+    fn findings_of(run: &RunRecord) -> Vec<Finding> {
+        Analysis::of(run).findings()
+    }
+
     #[test]
     fn a_clean_run_tells_nothing() {
         for rw in ["randread", "randwrite", "read", "write"] {
-            assert_eq!(findings(&record(&[TestLoad { rw, ..TestLoad::default() }])), [], "{rw}");
+            assert_eq!(findings_of(&record(&[TestLoad { rw, ..TestLoad::default() }])), [], "{rw}");
         }
-        assert_eq!(findings(&RunRecord::default()), []);
+        assert_eq!(findings_of(&RunRecord::default()), []);
     }
 
     #[test]
@@ -165,7 +169,7 @@ mod tests {
             }
         }
         let caps = |run: &RunRecord| -> Vec<f64> {
-            let found = findings(run);
+            let found = findings_of(run);
             assert!(found.iter().all(|found| found.id != FindingId::QueueTooShallow), "{found:?}");
             let caps = found.iter().filter(|found| found.id == FindingId::IopsCap);
             caps.filter_map(|found| found.evidence["iops"].as_f64()).collect()
@@ -181,7 +185,7 @@ mod tests {
         let mut run = record(&[TestLoad { iops: 90_000.0, ..TestLoad::default() }]);
         run.tests[0].disks[0].counters = Default::default();
         let remedy = |run: &RunRecord| {
-            let found = findings(run).into_iter().find(|found| found.id == FindingId::CacheServed);
+            let found = findings_of(run).into_iter().find(|found| found.id == FindingId::CacheServed);
             found.and_then(|found| found.remedy).unwrap_or_default()
         };
         assert!(remedy(&run).starts_with("A layer in between caches data"));
@@ -198,7 +202,7 @@ mod tests {
         plan(&mut run, |plan| plan.io.direct = false);
         let error = ErrorCount { op: Op::Read, errno: 5, count: 1 };
         run.tests[1].jobs[0].errors = vec![error];
-        let found = findings(&run);
+        let found = findings_of(&run);
         assert_eq!(ids(&found), ["errors", "short-run", "short-run", "buffered", "buffered"]);
         assert_eq!(found[0].severity, Severity::Error);
     }

@@ -8,6 +8,7 @@
 mod accounting;
 mod advice;
 pub mod advise;
+mod analysis;
 mod bend;
 pub mod compare;
 pub mod conclusions;
@@ -44,4 +45,6 @@ pub mod twin;
 pub mod verdict;
 
 pub use advice::{AdviceDevice, AdviceFacts, advice};
-pub use findings::{REQUESTS_WAIT, findings, instance_limit_of};
+pub use analysis::Analysis;
+pub use findings::{REQUESTS_WAIT, instance_limit_of};
+pub use rows::RecordRow;

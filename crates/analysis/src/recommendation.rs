@@ -2,10 +2,10 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, duration};
-use fathom_record::{
-    Activity, BenchActivity, Recommendation, RunRecord, TestRecord, TestStatus, TestSummary,
-};
+use fathom_record::{Activity, BenchActivity, Recommendation, TestStatus};
 use serde::Serialize;
+
+use crate::{Analysis, RecordRow};
 
 /// Ranges are whole multiples of a MiB, and a run ends within this share of its time.
 const SIZE_SLACK: u64 = 1 << 20;
@@ -36,20 +36,21 @@ pub struct ShorterTest {
     pub measured_ns: u64,
 }
 
-/// How far `record` follows what the source of its suite recommends; `None` where it recommends nothing.
-pub fn followed(record: &RunRecord) -> Option<FollowedRecommendation> {
+/// How far a run follows what the source of its suite recommends; `None` where it recommends nothing.
+pub fn followed(analysis: &Analysis<'_>) -> Option<FollowedRecommendation> {
+    let record = analysis.record;
     let Activity::Bench(BenchActivity { recommended: Some(recommended), .. }) = record.header.activity else {
         return None;
     };
     let size = record.header.size_bytes;
     let is_smaller = size.saturating_add(SIZE_SLACK) <= recommended.size_bytes;
     let is_measured =
-        |test: &&TestRecord| matches!(test.status, TestStatus::Complete | TestStatus::Incomplete);
-    let measured = record
-        .tests
+        |row: &&RecordRow<'_>| matches!(row.test.status, TestStatus::Complete | TestStatus::Incomplete);
+    let measured = analysis
+        .tests()
         .iter()
         .filter(is_measured)
-        .map(|test| ShorterTest { test: test.id.clone(), measured_ns: TestSummary::new(test).measured_ns });
+        .map(|row| ShorterTest { test: row.test.id.clone(), measured_ns: row.summary.measured_ns });
     let least_ns = (recommended.runtime_ns as f64 * (1.0 - TIME_SLACK)) as u64;
     let shorter_tests: Vec<ShorterTest> = measured.filter(|test| test.measured_ns < least_ns).collect();
     Some(FollowedRecommendation {
@@ -104,7 +105,7 @@ mod tests {
         for (index, test) in run.tests.iter_mut().enumerate() {
             test.id = format!("t{index}");
         }
-        followed(&run).unwrap()
+        followed(&Analysis::of(&run)).unwrap()
     }
 
     #[test]
@@ -134,6 +135,6 @@ mod tests {
 
     #[test]
     fn a_suite_without_a_recommendation_says_nothing() {
-        assert_eq!(followed(&record(&[TestLoad::default()])), None);
+        assert_eq!(followed(&Analysis::of(&record(&[TestLoad::default()]))), None);
     }
 }

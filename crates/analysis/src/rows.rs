@@ -3,6 +3,8 @@
 //! Nothing here judges.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::rc::Rc;
 
 use fathom_model::plan::{IoPlan, OpenSync, TimePlan};
 use fathom_model::{Nanos, PerOp};
@@ -11,6 +13,7 @@ use fathom_record::{JobRecord, OpOutcome, RunRecord, TestRecord, TestSummary};
 
 use crate::findings::Words;
 use crate::plateau::SettledRate;
+use crate::steady::rate_duration::{RateDuration, rate_duration};
 
 /// Fewest full seconds that show whether a rate varies.
 pub(crate) const LEAST_SECONDS: usize = 3;
@@ -40,18 +43,26 @@ impl RowKind {
     }
 }
 
-/// Jobs that ran together: a test, or one phase of a test that has several.
-pub(crate) struct RecordRow<'a> {
-    pub(crate) test: Cow<'a, TestRecord>,
-    pub(crate) summary: TestSummary,
-    pub(crate) seconds: Vec<Second>,
+/// A test, or one phase of a test that has several, with its figures.
+#[derive(Clone)]
+pub struct RecordRow<'a> {
+    pub test: Cow<'a, TestRecord>,
+    pub summary: Rc<TestSummary>,
+    pub(crate) seconds: Rc<[Second]>,
+    duration: Rc<OnceCell<RateDuration>>,
     /// Counters of the devices belong to this row alone.
     pub(crate) has_device: bool,
     /// The options that remedies name.
     pub(crate) words: Words,
 }
 
-/// The rows of a record, in the order they ran.
+/// The tests of a record, in the order they ran.
+pub(crate) fn tests(record: &RunRecord) -> Vec<RecordRow<'_>> {
+    let words = Words::of(record);
+    record.tests.iter().map(|test| RecordRow::new(Cow::Borrowed(test), words)).collect()
+}
+
+/// What ran together, in order: the tests of a record, or their phases where a test has several.
 pub(crate) fn rows(record: &RunRecord) -> Vec<RecordRow<'_>> {
     let words = Words::of(record);
     let of_test = |test| phases(test).into_iter().map(move |test| RecordRow::new(test, words));
@@ -76,14 +87,31 @@ fn phases(test: &TestRecord) -> Vec<Cow<'_, TestRecord>> {
 
 impl<'a> RecordRow<'a> {
     /// The row of a test that has one, of one of fathom's own commands.
-    pub(crate) fn of(test: &'a TestRecord) -> RecordRow<'a> {
+    pub fn of(test: &'a TestRecord) -> RecordRow<'a> {
         RecordRow::new(Cow::Borrowed(test), Words::Own)
+    }
+
+    /// The same without what was measured.
+    pub fn without_figures(&self) -> RecordRow<'a> {
+        RecordRow { summary: Rc::default(), ..self.clone() }
+    }
+
+    /// How long its rate lasts.
+    pub fn duration(&self) -> &RateDuration {
+        self.duration.get_or_init(|| rate_duration(self))
     }
 
     fn new(test: Cow<'a, TestRecord>, words: Words) -> RecordRow<'a> {
         let jobs: Vec<&JobRecord> = test.jobs.iter().collect();
         let has_device = matches!(test, Cow::Borrowed(_)) && !test.disks.is_empty();
-        RecordRow { summary: TestSummary::new(&test), seconds: seconds(&jobs), has_device, words, test }
+        RecordRow {
+            summary: Rc::new(TestSummary::new(&test)),
+            seconds: seconds(&jobs).into(),
+            duration: Rc::default(),
+            has_device,
+            words,
+            test,
+        }
     }
 
     /// Of one of fathom's own commands, whose reports name the tests of a finding.

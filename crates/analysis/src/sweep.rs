@@ -205,7 +205,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
                 || matches!(found.id, FindingId::BurstPossible | FindingId::InstanceCap)
                 || is_doubt(&found.id))
     };
-    let mut found = crate::findings(record);
+    let mut found = crate::Analysis::of(record).findings();
     found.retain(counts);
     found
 }

@@ -8,9 +8,10 @@ use fathom_record::{RunRecord, TestStatus};
 use fathom_stats::sample::{mean, variance};
 use serde::Serialize;
 
+use crate::Analysis;
 use crate::findings::client;
 use crate::findings::instance_cap::apart;
-use crate::rows::{RecordRow, rows};
+use crate::rows::RecordRow;
 
 /// Share of the sum apart below which targets hold each other back.
 const INDEPENDENT: f64 = 0.95;
@@ -68,10 +69,10 @@ pub struct TogetherRatio {
 }
 
 /// What a record tells of targets that were measured apart and together, test by test.
-pub fn together(record: &RunRecord) -> Vec<Together> {
-    let mut rows = rows(record);
+pub(crate) fn compare_together(analysis: &Analysis<'_>) -> Vec<Together> {
+    let mut rows = analysis.rows().to_vec();
     rows.retain(|row| row.test.status == TestStatus::Complete);
-    rows.iter().filter_map(|row| of_row(record, row, &rows)).collect()
+    rows.iter().filter_map(|row| of_row(analysis.record, row, &rows)).collect()
 }
 
 fn of_row(record: &RunRecord, all: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Together> {
@@ -142,7 +143,7 @@ mod tests {
             }
         }
         change(&mut run);
-        together(&run)
+        Analysis::of(&run).together().to_vec()
     }
 
     fn reported(apart: [f64; 2], iops: f64) -> (TargetSharing, f64) {
@@ -173,7 +174,8 @@ mod tests {
     #[test]
     fn one_target_shares_nothing() {
         assert_eq!(
-            together(&record(&[TestLoad::default(), TestLoad { jobs: 2, ..TestLoad::default() }])),
+            Analysis::of(&record(&[TestLoad::default(), TestLoad { jobs: 2, ..TestLoad::default() }]))
+                .together(),
             []
         );
     }

@@ -3,16 +3,16 @@
 use fathom_record::{Activity, RunRecord};
 
 use crate::criterion::CriterionVerdict;
-use crate::{expectation, ping, sweep};
+use crate::{Analysis, ping, sweep};
 
 /// Missed where one criterion is missed, else inconclusive where one is; `None` where nothing was to be checked.
 pub fn verdict(record: &RunRecord) -> Option<CriterionVerdict> {
     let (is_checked, is_missed, is_inconclusive) = match &record.header.activity {
-        Activity::Bench(_) => (
-            !record.header.expectations.is_empty(),
-            expectation::is_missed(record),
-            expectation::is_inconclusive(record),
-        ),
+        Activity::Bench(_) => {
+            let analysis = Analysis::of(record);
+            let is_checked = !record.header.expectations.is_empty();
+            (is_checked, analysis.is_missed(), analysis.is_inconclusive())
+        }
         Activity::Sweep(asked) => {
             let sweep = sweep::assess(record);
             (asked.slo.is_some() || asked.reach.is_some(), sweep.is_missed(), sweep.is_inconclusive())

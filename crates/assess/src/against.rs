@@ -63,7 +63,7 @@ impl Lane<'_> {
         } else if run.tests.iter().any(|test| test.status == TestStatus::Failed) {
             run.status = TestStatus::Failed;
         }
-        run.findings = fathom_analysis::findings(&run);
+        run.findings = fathom_analysis::Analysis::of(&run).findings();
         crate::remedies::name_types(&mut run, &self.plan.settings.run.types);
         observer.run_ended(&run);
         self.runs.push(SourceRun { origin: format!("block {}", self.runs.len() + 1), record: run });

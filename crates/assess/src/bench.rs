@@ -274,7 +274,7 @@ mod tests {
         let read = TestSummary::new(test).read.unwrap();
         assert_eq!(read.lat_ns.mean, Some(1e6));
         assert!((read.iops - 1000.0).abs() < 0.01, "{}", read.iops);
-        let duration = fathom_analysis::steady::rate_duration::rate_duration(test);
+        let duration = fathom_analysis::RecordRow::of(test).duration().clone();
         assert_eq!(duration.label.name(), "inconclusive");
         assert_eq!(record.findings, []);
     }
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn expectations_are_judged_per_class() {
         let (record, _) = simulated("digitalocean-volumes", &["rand-r", "lat-read"]);
-        let results = fathom_analysis::expectation::judge(&record);
+        let results = fathom_analysis::Analysis::of(&record).expectations().to_vec();
         let verdicts = results.iter().map(|result| {
             let fathom_record::ExpectationRecord { test, metric, class, .. } = &result.expectation;
             (test.as_str(), metric.as_str(), class.as_str(), result.verdict.is_met())

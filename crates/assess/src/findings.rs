@@ -1,6 +1,6 @@
 //! The findings on a run, by the rules of its command; also on one that goes on.
 
-use fathom_analysis::{forecast, identify, prepare, surface, sweep};
+use fathom_analysis::{Analysis, forecast, identify, prepare, surface, sweep};
 use fathom_record::{ActivityKind, Finding, RunRecord, Severity};
 
 /// What the tests of `record` tell.
@@ -11,13 +11,13 @@ pub fn findings_of(record: &RunRecord) -> Vec<Finding> {
         ActivityKind::Prepare => prepare::findings(record),
         ActivityKind::Identify => {
             // Probes are short, and go past every limit on purpose: what a single one suffers from counts, not what it is.
-            let mut found = fathom_analysis::findings(record);
+            let mut found = Analysis::of(record).findings();
             found.retain(|finding| finding.severity >= Severity::Error);
             found.extend(identify::instance::findings(record));
             found
         }
         ActivityKind::Simulate => forecast::instance_findings(record),
-        _ => fathom_analysis::findings(record),
+        _ => Analysis::of(record).findings(),
     }
 }
 

@@ -178,7 +178,7 @@ mod tests {
         };
         let plan = BenchPlan::on(vec![target], settings).unwrap();
         let record = crate::bench::run(&plan, &mut plan.session(), &mut ()).unwrap();
-        let verdict = fathom_analysis::expectation::judge(&record)[0].verdict.name();
+        let verdict = fathom_analysis::Analysis::of(&record).expectations()[0].verdict.name();
         (record, verdict)
     }
 

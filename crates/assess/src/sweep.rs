@@ -279,7 +279,8 @@ mod tests {
     use fathom_volume::VolumeModel;
 
     use super::*;
-    use fathom_analysis::conclusions::{Suitability, USES, conclusions};
+    use fathom_analysis::Analysis;
+    use fathom_analysis::conclusions::{Suitability, USES};
     use fathom_analysis::estimate::Estimate;
     use fathom_analysis::sweep::assess;
     use fathom_analysis::sweep::knee::{curve, knee};
@@ -365,7 +366,7 @@ mod tests {
         let text = "burst for 31 min 35 s from full credits, then 150 IOPS (sim:aws-gp2?size=50GiB)";
         assert_eq!(duration.text(), text);
         // The short points of a sweep prove no use, and disprove some.
-        let all = conclusions(&record);
+        let all = Analysis::of(&record).conclusions().to_vec();
         assert_eq!(all.len(), USES.len());
         let oltp = all.iter().find(|one| one.id == "oltp").unwrap();
         assert_ne!(oltp.verdict, Suitability::Yes, "{oltp:?}");

@@ -1,12 +1,9 @@
 //! Reports of `bench`.
 
-mod durations;
+pub(crate) mod endings;
 pub(crate) mod expectations;
 pub mod json;
 mod notes;
-mod precision;
-pub(crate) mod rounds;
-mod together;
 mod view;
 
 pub use view::{ROWS, view};

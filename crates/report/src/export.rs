@@ -5,13 +5,14 @@ mod openmetrics;
 #[cfg(test)]
 mod tests;
 
+use fathom_analysis::Analysis;
 use fathom_analysis::criterion::{Metric, MetricKind};
-use fathom_record::{HistoryRow, RunRecord, TestSummary};
+use fathom_record::{HistoryRow, RunRecord};
 
 pub use hlog::render as hlog;
 pub use openmetrics::render as openmetrics;
 
-use crate::view::{Cell, Column, Row, Table, View};
+use crate::view::{Cell, Table, View};
 
 /// A run with what the history knows of it.
 #[derive(Clone, Debug)]
@@ -36,9 +37,9 @@ pub(crate) struct ExportedFigure<'a> {
 pub(crate) fn figures(runs: &[ExportedRun]) -> Vec<ExportedFigure<'_>> {
     let mut found = Vec::new();
     for run in runs {
-        for test in &run.record.tests {
+        for (test, row) in run.record.tests.iter().zip(Analysis::of(&run.record).tests()) {
             let figure = |(metric, value)| ExportedFigure { run: &run.row, test: &test.id, metric, value };
-            found.extend(Metric::all_of(&TestSummary::new(test)).into_iter().map(figure));
+            found.extend(Metric::all_of(&row.summary).into_iter().map(figure));
         }
     }
     found
@@ -53,43 +54,25 @@ fn unit(metric: &Metric) -> &'static str {
     }
 }
 
-/// The columns of the table of figures.
-const COLUMNS: [&str; 13] = [
-    "run",
-    "started_unix_ms",
-    "host",
-    "device",
-    "volume_type",
-    "target",
-    "command",
-    "status",
-    "tags",
-    "test",
-    "metric",
-    "value",
-    "unit",
-];
-
 /// Every figure as a row of a table, for CSV.
 pub fn figure_view(runs: &[ExportedRun]) -> View {
-    let row = |figure: ExportedFigure<'_>| {
-        let run = figure.run;
-        Row::new([
-            Cell::count(run.id),
-            Cell::count(run.started_unix_ms),
-            run.hostname.as_str().into(),
-            run.device.as_str().into(),
-            run.volume_type.as_deref().unwrap_or_default().into(),
-            run.target.as_str().into(),
-            run.kind.name().into(),
-            run.status.name().into(),
-            run.tags.join(",").into(),
-            figure.test.into(),
-            figure.metric.to_string().into(),
-            Cell::real(figure.value, ""),
-            unit(&figure.metric).into(),
-        ])
-    };
-    let data = Table::new(COLUMNS.map(Column::left), figures(runs).into_iter().map(row));
+    let data = Table::data::<ExportedFigure<'_>>(
+        &[
+            ("run", &|figure| Cell::count(figure.run.id)),
+            ("started_unix_ms", &|figure| Cell::count(figure.run.started_unix_ms)),
+            ("host", &|figure| figure.run.hostname.as_str().into()),
+            ("device", &|figure| figure.run.device.as_str().into()),
+            ("volume_type", &|figure| figure.run.volume_type.as_deref().into()),
+            ("target", &|figure| figure.run.target.as_str().into()),
+            ("command", &|figure| figure.run.kind.name().into()),
+            ("status", &|figure| figure.run.status.name().into()),
+            ("tags", &|figure| figure.run.tags.join(",").into()),
+            ("test", &|figure| figure.test.into()),
+            ("metric", &|figure| figure.metric.to_string().into()),
+            ("value", &|figure| Cell::real(figure.value, "")),
+            ("unit", &|figure| unit(&figure.metric).into()),
+        ],
+        figures(runs),
+    );
     View { data, ..View::default() }
 }

@@ -17,7 +17,7 @@ mod sweep_curves;
 use std::fmt;
 use std::str::FromStr;
 
-use fathom_analysis::sweep;
+use fathom_analysis::{Analysis, sweep};
 use fathom_model::units::UnitSystem;
 use fathom_record::{ActivityKind, Observed, RunRecord, TestRecord};
 
@@ -115,10 +115,11 @@ impl FromStr for RunChart {
 }
 
 /// `view` of `record` as a page shows it.
-pub fn view(record: &RunRecord, view: View) -> View {
+pub fn view(analysis: &Analysis<'_>, view: View) -> View {
+    let record = analysis.record;
     let head = view.head.or_else(|| run_view::of_run(record).head);
     let mut page = View { head, data: view.data, units: view.units, ..View::default() };
-    page.push(SUMMARY, summary::blocks(record));
+    page.push(SUMMARY, summary::blocks(analysis));
     let jobs = parts::jobs(record);
     let is_commands =
         |section: &Section| section.blocks.iter().all(|block| matches!(block, Block::Commands(_)));

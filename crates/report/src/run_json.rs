@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use fathom_record::{Activity, Finding, HostRecord, RunRecord, TargetRecord, TestStatus};
+use fathom_record::{Activity, Finding, HostRecord, RunRecord, TargetRecord, TestRecord, TestStatus};
 use serde::Serialize;
 
 use crate::{Style, document, history};
@@ -46,6 +46,24 @@ impl<'a> DocumentHead<'a> {
         let run = RunDocument::new(record, style);
         let conditions = ConditionsDocument { host: header.host(), target: &header.conditions.target };
         DocumentHead { schema, run, target: &header.target, conditions }
+    }
+}
+
+/// What a test begins with in every document.
+#[derive(Serialize)]
+pub(crate) struct TestHead<'a> {
+    id: &'a str,
+    title: &'a str,
+    status: TestStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    fio: &'a str,
+}
+
+impl TestHead<'_> {
+    pub(crate) fn of(test: &TestRecord) -> TestHead<'_> {
+        let TestRecord { id, title, status, reason, fio, .. } = test;
+        TestHead { id, title, status: *status, reason: reason.as_deref(), fio }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the views of all runs share: the head, findings, the columns of a latency and the fio commands.
 
-use fathom_analysis::conclusions::{Conclusion, conclusions};
+use fathom_analysis::Analysis;
+use fathom_analysis::conclusions::Conclusion;
 use fathom_model::units;
 use fathom_record::{ActivityKind, Finding, FindingId, LatencySummary, RunRecord, TestRecord, TestStatus};
 
@@ -107,12 +108,12 @@ pub(crate) fn brief_findings(record: &RunRecord) -> Block {
 }
 
 /// The verdict on every use, where the record has verdicts; those of a run that stopped before its end are qualified.
-pub(crate) fn suitability(record: &RunRecord) -> Vec<Block> {
-    let figure = |conclusion: Conclusion| {
+pub(crate) fn suitability(analysis: &Analysis<'_>) -> Vec<Block> {
+    let figure = |conclusion: &Conclusion| {
         KeyFigure::new(conclusion.purpose, format!("{}: {}.", conclusion.verdict_text(), conclusion.reason))
     };
-    let figures: Vec<KeyFigure> = conclusions(record).into_iter().map(figure).collect();
-    let qualification = unfinished(record).filter(|_| !figures.is_empty());
+    let figures: Vec<KeyFigure> = analysis.conclusions().iter().map(figure).collect();
+    let qualification = unfinished(analysis.record).filter(|_| !figures.is_empty());
     vec![Block::KeyFigures(figures), Block::Notes(qualification.into_iter().collect())]
 }
 

@@ -3,12 +3,11 @@
 use std::io;
 
 use fathom_analysis::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
-use fathom_analysis::expectation::{self, ExpectationResult};
+use fathom_analysis::expectation::ExpectationResult;
+use fathom_analysis::{Analysis, RecordRow};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
-use fathom_record::{
-    MissedSlots, RunRecord, RunSchedule, ScheduledSlot, TestRecord, TestStatus, TestSummary,
-};
+use fathom_record::{MissedSlots, RunSchedule, ScheduledSlot, TestStatus};
 use serde::Serialize;
 
 use crate::bench::expectations;
@@ -55,33 +54,30 @@ struct ScheduledFigure {
     kind: MetricKind,
 }
 
-fn figures(test: &TestRecord) -> Vec<ScheduledFigure> {
-    let summary = TestSummary::new(test);
+fn figures(row: &RecordRow<'_>) -> Vec<ScheduledFigure> {
     let figure = |kind| {
         let metric = Metric { direction: Some(MetricDirection::Total), kind };
-        let value = metric.of(&summary)?;
-        Some(ScheduledFigure { test: test.id.clone(), metric: metric.to_string(), value, kind })
+        let value = metric.of(&row.summary)?;
+        Some(ScheduledFigure { test: row.test.id.clone(), metric: metric.to_string(), value, kind })
     };
     LEADING.into_iter().filter_map(figure).collect()
 }
 
 impl ScheduledRun {
     /// The run of `scheduled`, which the history has under the number `run`.
-    pub fn new(record: &RunRecord, scheduled: &ScheduledSlot, run: Option<u64>) -> ScheduledRun {
-        let mut unmet_expectations = expectation::judge(record);
+    pub fn new(analysis: &Analysis<'_>, scheduled: &ScheduledSlot, run: Option<u64>) -> ScheduledRun {
+        let record = analysis.record;
+        let mut unmet_expectations = analysis.expectations().to_vec();
         unmet_expectations.retain(|result| result.verdict.decided() != Some(true));
-        let unmet = unmet_expectations.iter().map(|result| {
-            let [test, metric, _, _, verdict] = expectations::cells(record, result);
-            format!("; {} {} {}", test.text, metric.text, verdict.text)
-        });
+        let unmet = unmet_expectations.iter().map(|result| expectations::sentence(record, result));
         ScheduledRun {
             slot: scheduled.slot,
             due_unix_ms: scheduled.schedule.instant_of(scheduled.slot),
             run,
             started_unix_ms: record.header.started_unix_ms,
             status: record.status,
-            figures: record.tests.iter().flat_map(figures).collect(),
-            unmet: unmet.collect(),
+            figures: analysis.tests().iter().flat_map(figures).collect(),
+            unmet: unmet.map(|text| format!("; {text}")).collect(),
             unmet_expectations,
         }
     }

@@ -2,27 +2,26 @@
 
 use std::io;
 
+use fathom_analysis::Analysis;
 use fathom_model::units::UnitSystem;
 use fathom_record::{RunHeader, RunRecord, TestRecord};
 
 use crate::formats::text::{TableStream, render_head};
 use crate::formats::{Format, csv, jsonl};
-use crate::view::{Row, Table, View};
+use crate::view::{Table, View};
 use crate::{Style, TextWriter, run_view, text_writer};
 
 /// What the rows of an activity are made of.
 #[derive(Clone, Copy, Debug)]
 pub struct RowSource {
-    /// The table of a run, or of the outline of one.
+    /// The table of a run, or of the outline of one: a row for each test that has one.
     pub(crate) table: fn(&RunHeader, &[TestRecord]) -> Table,
-    /// The row of a test; `None` where it has none.
-    pub(crate) row: fn(&RunHeader, &TestRecord) -> Option<Row>,
     /// The values of a run; `None` where they are not a row for each test in their order.
     pub(crate) data: Option<fn(&RunRecord) -> Table>,
     /// The units of a run, where the run determines them.
     pub(crate) units: fn(&RunRecord) -> Option<UnitSystem>,
     /// What stands below the rows; the fio command of each test where that is asked for.
-    pub(crate) below: fn(&RunRecord, bool) -> View,
+    pub(crate) below: fn(&Analysis<'_>, bool) -> View,
     /// Rows are named by the titles of their tests, else by their ids.
     pub has_titles: bool,
 }
@@ -99,7 +98,7 @@ impl StreamedRows {
             }
             Format::Jsonl => jsonl::render(&self.values(vec![test.clone()]), out),
             _ => {
-                let mut table = Table::new([], (self.source.row)(&self.header, test));
+                let mut table = (self.source.table)(&self.header, std::slice::from_ref(test));
                 self.units.into_iter().for_each(|system| table.set_units(system));
                 table.rows.iter().try_for_each(|row| self.table.row(row, out))
             }
@@ -115,7 +114,8 @@ impl StreamedRows {
             return Ok(());
         }
         writeln!(out)?;
-        crate::formats::text::render(&(self.source.below)(record, style.show_fio), style, out)
+        let below = (self.source.below)(&Analysis::of(record), style.show_fio);
+        crate::formats::text::render(&below, style, out)
     }
 }
 

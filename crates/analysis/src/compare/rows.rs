@@ -14,7 +14,7 @@ use super::surfaces::is_place;
 use super::work::Work;
 use crate::doubt::{FigureEffect, doubts_of};
 use crate::rows::{RecordRow, rows};
-use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
+use crate::steady::rate_duration::{Lasting, RateDuration};
 
 /// A rate from this share of a published limit on is held by it.
 const AT_LIMIT: f64 = 0.97;
@@ -100,7 +100,7 @@ impl RunTest {
             started_unix_ms: started,
             block: record.header.interleaved.as_ref().map(BlockPlace::of),
             within_fraction: within_fraction(row),
-            duration: rate_duration(test),
+            duration: row.duration().clone(),
             flattered: doubt(false),
             impeded: doubt(true),
             in_memory,
@@ -116,7 +116,7 @@ impl RunTest {
             fio: test.fio.clone(),
             is_paced: is_paced(row),
             imported: imported.cloned(),
-            summary: row.summary.clone(),
+            summary: TestSummary::clone(&row.summary),
         }
     }
 

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS, SourceKind, VolumePrice};
-use crate::conclusions::{Suitability, USES, conclusions};
+use crate::Analysis;
+use crate::conclusions::{Suitability, USES};
 use crate::steady::rate_duration::Lasting;
 
 /// Rates, limits and price of a volume.
@@ -181,7 +182,9 @@ fn burst(row: &ComparedRow, run: &RunTest) -> Option<VolumeBurst> {
 pub fn use_rows(sources: &[ComparedSource]) -> Vec<UseRow> {
     let all: Vec<Vec<Vec<_>>> = sources
         .iter()
-        .map(|source| source.runs.iter().map(|run| conclusions(&run.record)).collect())
+        .map(|source| {
+            source.runs.iter().map(|run| Analysis::of(&run.record).conclusions().to_vec()).collect()
+        })
         .collect();
     let of_use = |purpose: &'static crate::conclusions::Use| {
         let verdict = |runs: &Vec<Vec<crate::conclusions::Conclusion>>| {

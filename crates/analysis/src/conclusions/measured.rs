@@ -5,11 +5,12 @@ use fathom_record::{FindingId, Latency, PhaseOutcome, RunRecord, TestStatus};
 
 use super::samples::LatencySamples;
 use super::uses::Use;
+use crate::Analysis;
 use crate::doubt::{FigureEffect, FindingDoubt, doubts_of, stolen_at_most};
 use crate::estimate::binomial_at_most;
-use crate::rows::{RecordRow, RowKind, rows};
+use crate::rows::{RecordRow, RowKind};
 use crate::steady::before_fall::before_fall;
-use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
+use crate::steady::rate_duration::{Lasting, RateDuration};
 
 /// Share of the I/Os that may be slower than a 99th percentile.
 const BEYOND_P99: f64 = 0.01;
@@ -251,11 +252,10 @@ fn withheld(record: &RunRecord, test: &str) -> Option<f64> {
 }
 
 /// The complete rows of a record that moved data.
-pub(super) fn measured(record: &RunRecord) -> Vec<MeasuredRow> {
-    let complete = |row: &RecordRow<'_>| row.test.status == TestStatus::Complete && row.is_uniform();
-    let rows = rows(record);
-    let complete = rows.iter().filter(|row| complete(row));
-    let mut all: Vec<MeasuredRow> = complete.filter_map(|row| measured_row(record, row)).collect();
+pub(super) fn measured(analysis: &Analysis<'_>) -> Vec<MeasuredRow> {
+    let is_whole = |row: &&RecordRow<'_>| row.test.status == TestStatus::Complete && row.is_uniform();
+    let whole = analysis.rows().iter().filter(is_whole);
+    let mut all: Vec<MeasuredRow> = whole.filter_map(|row| measured_row(analysis.record, row)).collect();
     let queues: Vec<bool> = all.iter().map(|row| is_queue(row, &all)).collect();
     let before = |row: &MeasuredRow| row.before_fall.as_ref().is_some_and(|before| is_queue(before, &all));
     let before: Vec<bool> = all.iter().map(before).collect();
@@ -283,7 +283,7 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
     let kind = row.kind()?;
     let doubt =
         |has: fn(FigureEffect) -> bool| doubts_of(record, &row.test.id, has).next().map(|(doubt, _)| doubt);
-    let duration = rate_duration(&row.test);
+    let duration = row.duration().clone();
     let before = before_fall(&row.test);
     let varies = before.is_some() || doubt(|effect| effect == FigureEffect::Varies).is_some();
     let io = &row.jobs().first()?.plan.io;

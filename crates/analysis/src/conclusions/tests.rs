@@ -1,6 +1,6 @@
 use fathom_model::plan::Mix;
 use fathom_model::{BlockSize, PerOp};
-use fathom_record::{BurstRate, Finding, FindingId, HostRecord, OwnRates, PublishedRates};
+use fathom_record::{BurstRate, Finding, FindingId, HostRecord, OwnRates, PublishedRates, RunRecord};
 
 use super::*;
 use crate::fixture::{self, TestLoad, record};
@@ -10,7 +10,7 @@ fn load(id: &'static str, rw: &'static str, (bs, depth): (u64, u32), iops: f64) 
 }
 
 fn of(run: &RunRecord, id: &str) -> Conclusion {
-    let all = conclusions(run);
+    let all = Analysis::of(run).conclusions().to_vec();
     assert_eq!(all.len(), USES.len());
     all.into_iter().find(|one| one.id == id).unwrap()
 }
@@ -42,8 +42,8 @@ fn every_use_is_listed_for_any_measurement() {
     );
     let mut other = record(&[one]);
     other.header.activity = fathom_record::Activity::Fio;
-    assert_eq!(conclusions(&other), []);
-    assert_eq!(conclusions(&record(&[])), []);
+    assert_eq!(Analysis::of(&other).conclusions(), []);
+    assert_eq!(Analysis::of(&record(&[])).conclusions(), []);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_latency_without_a_limit_holds_for_any_rate() {
     let deep = load("rand-read", "randread", (4096, 8), 1200.0);
     let run = record(&[single, deep]);
     let case_of = |need: &UseNeed| {
-        let rows = measured(&run);
+        let rows = measured(&Analysis::of(&run));
         let purpose = Use::named("oltp").unwrap();
         let kind = ActivityKind::Bench;
         Case { purpose, rows: &rows, kind, ignores_doubt: false }.disproved(need).map(|proof| proof.reason)
@@ -177,7 +177,7 @@ fn smaller_blocks_rule_out_no_bandwidth_limit() {
         ..USES[7]
     }));
     let run = record(&loads);
-    let rows = measured(&run);
+    let rows = measured(&Analysis::of(&run));
     let need = UseNeed { rate: NeededRate::Iops(100.0), ..purpose.full };
     let case = Case { purpose, rows: &rows, kind: ActivityKind::Bench, ignores_doubt: false };
     assert_eq!(case.disproved(&need), None);
@@ -289,5 +289,5 @@ fn a_mixed_load_of_which_one_operation_never_completed_shows_nothing() {
     let mut run = record(&[load("backup", "randread", (1 << 20, 32), 0.5)]);
     let no = of(&run, "web-server");
     fixture::plan(&mut run, |plan| plan.io.pattern.mix = Mix::ReadWrite { read_percent: 50 });
-    assert_eq!((no.verdict, conclusions(&run)), (Suitability::No, Vec::new()));
+    assert_eq!((no.verdict, Analysis::of(&run).conclusions()), (Suitability::No, [].as_slice()));
 }

@@ -10,7 +10,6 @@ use super::interval::{self, LEAST_SECONDS};
 use super::judge::compare;
 use crate::criterion::{CriterionVerdict, MetricKind};
 use crate::say::count;
-use crate::steady::rate_duration::rate_duration;
 
 pub(super) fn judge(
     case: &ExpectationCase<'_>,
@@ -67,7 +66,7 @@ pub(super) fn while_credits_remain(
     if !is_concerned || !result.verdict.is_met() {
         return result;
     }
-    let duration = rate_duration(&row.test);
+    let duration = row.duration();
     let (Some(after_iops), Some(measured), Some(total)) =
         (duration.after_burst(), quantity.of(&row.summary), row.summary.total.as_ref())
     else {

@@ -6,7 +6,7 @@ use fathom_record::{Finding, FindingId, RateMatch, Severity};
 use crate::findings::Words;
 use crate::rows::RecordRow;
 use crate::say::{count, finding, of};
-use crate::steady::rate_duration::{Lasting, rate_duration};
+use crate::steady::rate_duration::Lasting;
 
 /// Rates closer than this are one plateau.
 const SAME: f64 = 0.02;
@@ -45,7 +45,7 @@ fn is_plateau(row: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> bool {
 fn is_undecided(row: &RecordRow<'_>) -> bool {
     !row.is_paced()
         && matches(row).iter().any(|one| one.burst.is_some())
-        && rate_duration(&row.test).label == Lasting::Inconclusive
+        && row.duration().label == Lasting::Inconclusive
 }
 
 fn matches<'a>(row: &'a RecordRow<'_>) -> &'a [RateMatch] {

@@ -28,7 +28,7 @@ fn merge(runs: Vec<RunRecord>) -> RunRecord {
         merger.add(&format!("{place}.json"), run).unwrap();
     }
     let mut merged = merger.finish().unwrap();
-    merged.findings = crate::findings(&merged);
+    merged.findings = crate::Analysis::of(&merged).findings();
     merged
 }
 

@@ -5,11 +5,11 @@
 //! volume that gives such a rate.
 
 use fathom_model::units;
-use fathom_record::stability::{Second, seconds};
-use fathom_record::{OwnRates, TestRecord, TestSummary};
+use fathom_record::OwnRates;
+use fathom_record::stability::Second;
 use serde::Serialize;
 
-use crate::plateau::settled_iops;
+use crate::rows::RecordRow;
 use crate::say::count;
 use crate::steady::segments::{FinalDrop, fall};
 use crate::steady::{FigureSpread, fifths, is_worst_so_far};
@@ -84,19 +84,16 @@ const AS_PUBLISHED: f64 = 0.05;
 const FALLEN: f64 = 1.1;
 
 /// How long the rate of `test` lasts.
-pub fn rate_duration(test: &TestRecord) -> RateDuration {
-    let jobs: Vec<_> = test.jobs.iter().collect();
-    let seconds = seconds(&jobs);
-    let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
-    let summary = TestSummary::new(test);
-    let unknown = RateDuration { measured_ns: summary.measured_ns, ..RateDuration::default() };
-    let own = test.published.as_ref().and_then(|published| published.own.as_ref());
+pub(crate) fn rate_duration(row: &RecordRow<'_>) -> RateDuration {
+    let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
+    let unknown = RateDuration { measured_ns: row.summary.measured_ns, ..RateDuration::default() };
+    let own = row.test.published.as_ref().and_then(|published| published.own.as_ref());
     if let Some(drop) = fall(&rates) {
-        return after_fall(&drop, &seconds, own, unknown);
+        return after_fall(&drop, &row.seconds, own, unknown);
     }
     // What a limiter saved up before a short test is no part of the rate that a rule is about.
-    let iops = settled_iops(test).unwrap_or_default();
-    own.and_then(|own| by_rule(own, iops, &unknown)).unwrap_or_else(|| by_length(test, &seconds, unknown))
+    own.and_then(|own| by_rule(own, row.settled_iops(), &unknown))
+        .unwrap_or_else(|| by_length(row, &rates, unknown))
 }
 
 /// The rate of a whole test that includes a fall cannot be held.
@@ -162,14 +159,14 @@ fn by_rule(own: &OwnRates, iops: f64, unknown: &RateDuration) -> Option<RateDura
 }
 
 /// By what was measured alone.
-fn by_length(test: &TestRecord, seconds: &[Second], unknown: RateDuration) -> RateDuration {
-    let measured_ns: u64 = seconds.iter().map(|second| second.elapsed_ns).sum();
-    let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
+fn by_length(row: &RecordRow<'_>, rates: &[f64], unknown: RateDuration) -> RateDuration {
+    let test = &row.test;
+    let measured_ns: u64 = row.seconds.iter().map(|second| second.elapsed_ns).sum();
     let is_long = measured_ns as f64 >= SUSTAINED_SECONDS as f64 * 1e9 * MEASURED;
     let rounds = test.rounds.as_ref().filter(|rounds| rounds.steady);
     let is_even = match rounds {
         Some(rounds) => is_worst_so_far(&rounds.values, rounds.tracked == "lat_ns"),
-        None => FigureSpread::of(&fifths(&rates)).is_steady(),
+        None => FigureSpread::of(&fifths(rates)).is_steady(),
     };
     if !is_long || !is_even {
         return unknown;
@@ -186,7 +183,7 @@ fn by_length(test: &TestRecord, seconds: &[Second], unknown: RateDuration) -> Ra
         (false, true) => DurationBasis::LongerThanAnyBurst,
         (false, false) => return unknown,
     };
-    let sustained_iops = TestSummary::new(test).total.map(|total| total.iops);
+    let sustained_iops = row.summary.total.as_ref().map(|total| total.iops);
     RateDuration { label: Lasting::Sustained, basis: Some(basis), sustained_iops, ..unknown }
 }
 
@@ -235,7 +232,7 @@ mod tests {
     fn of(seconds: Vec<f64>, published: Option<PublishedRates>) -> RateDuration {
         let mut run = record(&[TestLoad { seconds, iops: 1000.0, ..TestLoad::default() }]);
         run.tests[0].published = published;
-        rate_duration(&run.tests[0])
+        RecordRow::of(&run.tests[0]).duration().clone()
     }
 
     fn unknown_type(longest_burst_s: Option<u64>) -> Option<PublishedRates> {
@@ -306,7 +303,7 @@ mod tests {
         let of = |ios: f64| {
             let mut run = record(&[TestLoad { seconds: vec![1.0; 2], iops: ios, ..TestLoad::default() }]);
             run.tests[0].published = known(Some(20.0), None);
-            rate_duration(&run.tests[0]).label
+            RecordRow::of(&run.tests[0]).duration().label
         };
         assert_eq!((of(20.9), of(23.0)), (Lasting::Sustained, Lasting::Inconclusive));
     }
@@ -320,7 +317,7 @@ mod tests {
                 ..TestLoad::default()
             }]);
             run.tests[0].published = known(Some(left), Some(1000.0));
-            rate_duration(&run.tests[0]).text()
+            RecordRow::of(&run.tests[0]).duration().text()
         };
         let by_rule = "burst for 1 min from full credits, then 150 IOPS (some-type)";
         // Credits that others had used in part make no difference.
@@ -336,7 +333,7 @@ mod tests {
             let (tracked, values) = ("iops".to_owned(), values.to_vec());
             run.tests[0].rounds =
                 Some(RoundsRecord { tracked, values, steady, counted: 5, ..RoundsRecord::default() });
-            assert_eq!(rate_duration(&run.tests[0]).label, expected);
+            assert_eq!(RecordRow::of(&run.tests[0]).duration().label, expected);
         };
         check(297, &[3000.0, 1000.0, 300.0, 300.0, 300.0, 300.0, 300.0], true, Lasting::Sustained);
         check(297, &[300.0; 5], true, Lasting::Inconclusive);

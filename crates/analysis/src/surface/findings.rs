@@ -48,7 +48,7 @@ fn of_tests(record: &RunRecord) -> Vec<Finding> {
         FindingId::HostCache,
         FindingId::FirstTouch,
     ];
-    let all = crate::findings(record);
+    let all = crate::Analysis::of(record).findings();
     let matters = |found: &&Finding| {
         found.severity >= Severity::Warning && !NOT_OF_POINTS.contains(&found.id)
             || found.id == FindingId::BurstPossible

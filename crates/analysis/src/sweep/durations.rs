@@ -3,9 +3,10 @@
 use fathom_record::TestRecord;
 use serde::Serialize;
 
+use crate::RecordRow;
 use crate::pattern::AccessPattern;
 use crate::plateau;
-use crate::steady::rate_duration::{Lasting, RateDuration, rate_duration};
+use crate::steady::rate_duration::{Lasting, RateDuration};
 use crate::sweep::point::SweepPoint;
 
 /// How long the highest rates of one direction last.
@@ -26,7 +27,9 @@ impl DirectionDurations {
         let sound: Vec<_> = measured.iter().filter(|(point, _)| is_of(point) && point.is_sound()).collect();
         let of_highest = |measure: fn(&SweepPoint) -> f64, order: fn(u64) -> i128| {
             let top = plateau::at_the_top(sound.iter().map(|(point, _)| measure(point)));
-            let of_point = |at: usize| (sound[at].0.spot.block_size_bytes, rate_duration(sound[at].1));
+            let of_point = |at: usize| {
+                (sound[at].0.spot.block_size_bytes, RecordRow::of(sound[at].1).duration().clone())
+            };
             // Points at one plateau have one duration: what is known of one holds for the others.
             top.into_iter()
                 .map(of_point)

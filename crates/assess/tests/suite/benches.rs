@@ -44,6 +44,6 @@ pub fn part(record: &RunRecord, keep: &dyn Fn(usize, &str) -> bool) -> RunRecord
         at += 1;
         keep(at - 1, &test.id)
     });
-    part.findings = fathom_analysis::findings(&part);
+    part.findings = fathom_analysis::Analysis::of(&part).findings();
     part
 }

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fathom_analysis::conclusions::{Conclusion, Suitability, USES, conclusions};
+use fathom_analysis::Analysis;
+use fathom_analysis::conclusions::{Conclusion, Suitability, USES};
 use fathom_assess::Effort;
 use fathom_model::Nanos;
 use fathom_record::{PublishedRates, RunRecord};
@@ -205,7 +206,7 @@ fn contradictions(seed: u64) -> Vec<String> {
             let longest_ns = jobs.map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
             let context = format!("{} s of {tests:?}", longest_ns / 1_000_000_000);
             for (verdicts, part) in [(&mut known, part.clone()), (&mut unknown, of_unknown_type(&part))] {
-                let all = conclusions(&part);
+                let all = Analysis::of(&part).conclusions().to_vec();
                 found.extend(all.iter().filter_map(|one| verdicts.add(one, &context)));
             }
         }

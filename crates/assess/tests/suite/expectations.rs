@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use fathom_analysis::expectation::{ExpectationResult, is_missed, judge};
+use fathom_analysis::Analysis;
+use fathom_analysis::expectation::ExpectationResult;
 use fathom_assess::{BenchPlan, BenchSettings, Effort, ExpectationSettings, RunSettings, run};
 use fathom_model::Nanos;
 use fathom_record::RunRecord;
@@ -28,6 +29,10 @@ fn bench(
     })?;
     let mut session = plan.session();
     Ok(run(&plan, &mut session, &mut ()).expect("a simulated volume is always there"))
+}
+
+fn judge(record: &RunRecord) -> Vec<ExpectationResult> {
+    Analysis::of(record).expectations().to_vec()
 }
 
 fn of_lines(lines: &[&str]) -> ExpectationSettings {
@@ -229,7 +234,7 @@ fn the_published_suite_is_judged_by_class() {
         let record = run(&plan, &mut plan.session(), &mut ()).unwrap();
         let judged = judge(&record);
         assert!(judged.iter().all(|one| one.verdict.name() != "inconclusive"), "{judged:?}");
-        (judged.len(), is_missed(&record))
+        (judged.len(), Analysis::of(&record).is_missed())
     };
     let (standard, fast) = ("sim:do-volume-standard-2018-04", "sim:do-volume-high-cpu-2018-04");
     assert_eq!(outcome(standard, None), (10, false));

@@ -73,7 +73,7 @@ fn merged(ranks: u32, seconds: u64, iops: f64) -> RunRecord {
         merger.add(&format!("rank-{rank}.json"), record(rank, ranks, seconds, iops)).unwrap();
     }
     let mut record = merger.finish().unwrap();
-    record.findings = fathom_analysis::findings(&record);
+    record.findings = fathom_analysis::Analysis::of(&record).findings();
     record
 }
 

@@ -1,6 +1,7 @@
 //! Suitability of simulated volumes: verdicts of single volumes, and of some of their tests.
 
-use fathom_analysis::conclusions::{Suitability, USES, conclusions};
+use fathom_analysis::Analysis;
+use fathom_analysis::conclusions::{Suitability, USES};
 use fathom_assess::Effort;
 use fathom_model::Nanos;
 use fathom_record::RunRecord;
@@ -12,7 +13,7 @@ const DEFAULT: RunLength = (Effort::Default, None);
 
 /// The verdicts of a run, and the reason where one differs.
 fn check(target: &str, record: &RunRecord, expected: &[(&str, &str)]) {
-    let all = conclusions(record);
+    let all = Analysis::of(record).conclusions().to_vec();
     assert_eq!(all.len(), USES.len(), "{target}");
     let amiss: Vec<String> = expected
         .iter()
@@ -88,7 +89,7 @@ fn a_run_that_outlasts_the_burst_has_both_answers() {
             ("workstation", "yes for 20 s, then marginal (150 IOPS)"),
         ] {
             let record = bench(target, BenchTests::Profiles(&[name]), length);
-            let all = conclusions(&record);
+            let all = Analysis::of(&record).conclusions().to_vec();
             let found = all.iter().find(|one| one.id == name).unwrap();
             assert_eq!(found.verdict_text(), expected, "{name}, {seconds} s: {found:?}");
             let told: Vec<&str> = record.findings.iter().map(|found| found.claim.as_str()).collect();
@@ -104,7 +105,7 @@ fn a_computed_rate_lasts_as_long_as_every_test_that_it_rests_on() {
     let target =
         "sim:custom?iops=3000&bandwidth=50MiB&burst_bandwidth=200MiB&bucket_bytes=10GiB&latency=500us";
     let record = bench(target, BenchTests::Suite(&[]), DEFAULT);
-    let all = conclusions(&record);
+    let all = Analysis::of(&record).conclusions().to_vec();
     let text = |id: &str| {
         let one = all.iter().find(|one| one.id == id).unwrap();
         format!("{}: {}", one.verdict_text(), one.reason)
@@ -124,7 +125,7 @@ fn a_burst_is_no_worse_than_what_remains() {
     let length = (Effort::Quick, Some(Nanos::from_millis(200_000)));
     let record =
         bench(target, BenchTests::Suite(&["rand-read", "rand-mixed", "lat-read", "lat-write"]), length);
-    for one in conclusions(&record) {
+    for one in Analysis::of(&record).conclusions() {
         let is_worse = one.sustained == Suitability::Yes && one.verdict != Suitability::Yes;
         assert!(!is_worse, "{}: {}", one.purpose, one.verdict_text());
     }

@@ -19,7 +19,8 @@
 //! - `arrivals`: it is met only if I/Os that arrive together do not wait for the limit, or it takes all that the limit gives;
 //! - `cache`: it depends on the share of the data that is in a cache.
 
-use fathom_analysis::conclusions::{Conclusion, Suitability, conclusions};
+use fathom_analysis::Analysis;
+use fathom_analysis::conclusions::{Conclusion, Suitability};
 use fathom_assess::Effort;
 use fathom_model::Nanos;
 use fathom_record::RunRecord;
@@ -101,7 +102,7 @@ fn faults(line: &str, header: &str) -> Vec<String> {
             None => bench(&target, BenchTests::Suite(&[]), (Effort::Quick, None)),
             Some(seconds) => longer(&target, &names, seconds),
         };
-        let all = conclusions(&record);
+        let all = Analysis::of(&record).conclusions().to_vec();
         for (expected, decided) in open.iter().zip(&mut decided) {
             let found = all.iter().find(|one| one.id == expected.purpose).unwrap();
             faults.extend(expected.fault(found).map(|fault| format!("{target} {fault}")));

@@ -1,7 +1,8 @@
 //! Volumes of the catalogue against figures that a separate calculation gave from the published rules (`verdicts/oracle.csv`): the
 //! sustained rate, the burst, its duration and its refill, by load.
 
-use fathom_analysis::steady::rate_duration::{Lasting, rate_duration};
+use fathom_analysis::RecordRow;
+use fathom_analysis::steady::rate_duration::Lasting;
 use fathom_assess::{BenchPlan, BenchSettings, RunSettings, run};
 use fathom_model::Nanos;
 use fathom_record::{RunRecord, TestSummary};
@@ -71,7 +72,7 @@ fn rates_last_as_the_published_rules_say() {
 fn check(expected: &Expected<'_>, record: &RunRecord) {
     let test = record.tests.iter().find(|test| test.id == expected.test).unwrap();
     let iops = TestSummary::new(test).total.unwrap().iops;
-    let found = rate_duration(test);
+    let found = RecordRow::of(test).duration().clone();
     let context = || format!("{} {} at {iops}: {found:?}", expected.target, expected.test);
     assert!(found.sustained_iops.is_some_and(|found| is_near(found, expected.sustained)), "{}", context());
     let seconds = |ns: Option<u64>| ns.unwrap_or_default() as f64 / 1e9;

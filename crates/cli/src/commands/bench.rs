@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use fathom_analysis::Analysis;
 use fathom_analysis::compare::figure::Deltas;
 use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::criterion::parse_percent;
-use fathom_analysis::expectation;
 use fathom_assess::{BenchPlan, BenchSettings, Effort, ExpectationSettings, PrecisionSettings, is_simulated};
 use fathom_model::Nanos;
 use fathom_model::units::parse_capacity;
@@ -212,8 +212,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
             if printed.finish(record, &style, out)? { Ok(()) } else { show(record, &style, format, out) }
         },
     )?;
-    let is_inconclusive = strict && expectation::is_inconclusive(&record);
-    Ok(exit.with_criteria(expectation::is_missed(&record), is_inconclusive))
+    let analysis = Analysis::of(&record);
+    Ok(exit.with_criteria(analysis.is_missed(), strict && analysis.is_inconclusive()))
 }
 
 /// What `--against` takes; `None` without it.
@@ -251,8 +251,9 @@ fn check_fleet(arguments: &BenchArguments) -> Result<(), Complaint> {
 /// # Errors
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    let document = |out: &mut JsonWriter<'_>| fathom_report::bench::json::render(record, style, out);
-    format.write(style, out, || fathom_report::bench::view(record, style.show_fio), document)
+    let analysis = Analysis::of(record);
+    let document = |out: &mut JsonWriter<'_>| fathom_report::bench::json::render(&analysis, style, out);
+    format.write(style, out, || fathom_report::bench::view(&analysis, style.show_fio), document)
 }
 
 fn settings(arguments: BenchArguments, command: &[OsString]) -> BenchSettings {

@@ -195,7 +195,7 @@ impl Merging {
             None => "there is no record to merge".to_owned(),
         };
         let mut record = self.merger.finish().ok_or_else(|| Complaint::usage(message, Some(hint)))?;
-        record.findings = fathom_analysis::findings(&record);
+        record.findings = fathom_analysis::Analysis::of(&record).findings();
         Ok(record)
     }
 }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fathom_analysis::Analysis;
 use fathom_analysis::compare::source::{ComparedSource, MOST_SOURCES, SourceRun};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_history::Location;
@@ -220,8 +221,7 @@ fn check(path: &Path) -> Result<(), Complaint> {
 /// # Errors
 /// The file cannot be written.
 pub fn write_page(path: &Path, record: &RunRecord, style: &Style) -> Result<(), Complaint> {
-    let view = page::view(record, shown::view(record, true));
-    write(path, html::render(&view, style).as_bytes())
+    write(path, html::render(&page_of_run(record), style).as_bytes())
 }
 
 /// Writes a view as a page.
@@ -274,7 +274,7 @@ impl Report<'_> {
     fn page(&self) -> View {
         match self {
             Report::One(record, runs) => {
-                let mut view = page::view(record, shown::view(record, true));
+                let mut view = page_of_run(record);
                 if *runs > 1 {
                     let note = format!("This is the newest of {runs} runs.");
                     view.sections
@@ -305,7 +305,7 @@ impl Report<'_> {
             Report::One(record, _)
                 if format == Format::Text && record.header.activity.kind() == ActivityKind::Fio =>
             {
-                format.write(style, out, || shown::view(record, style.show_fio), |_| Ok(()))
+                format.write(style, out, || shown::view(&Analysis::of(record), style.show_fio), |_| Ok(()))
             }
             Report::One(record, _) => shown::show(record, style, format, out),
             Report::Several(_, comparison) => format.write(
@@ -317,6 +317,12 @@ impl Report<'_> {
         })?;
         Ok(text)
     }
+}
+
+/// The page of one run.
+fn page_of_run(record: &RunRecord) -> View {
+    let analysis = Analysis::of(record);
+    page::view(&analysis, shown::view(&analysis, true))
 }
 
 fn newest(source: &ComparedSource) -> Option<&RunRecord> {
@@ -343,8 +349,7 @@ fn several(sources: &[ComparedSource], comparison: &VolumeComparison) -> View {
     }
     for (summary, source) in comparison.sources.iter().zip(sources) {
         let Some(record) = newest(source) else { continue };
-        let page = page::view(record, shown::view(record, true));
-        view.sections.extend(page.sections.into_iter().map(|section| {
+        view.sections.extend(page_of_run(record).sections.into_iter().map(|section| {
             let title = if section.title.is_empty() { "Results" } else { section.title.as_str() };
             Section { title: format!("{}: {title}", summary.source), ..section }
         }));

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_analysis::{surface, sweep};
+use fathom_analysis::{Analysis, surface, sweep};
 use fathom_assess::VolumeTypes;
 use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::fio::{json as fio_json, normal as fio_normal};
@@ -37,13 +37,14 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
     }
 }
 
-/// The view of `record`, with the fio command of each test where `show_fio` says so.
-pub fn view(record: &RunRecord, show_fio: bool) -> View {
+/// The view of a record, with the fio command of each test where `show_fio` says so.
+pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
+    let record = analysis.record;
     if record.header.fleet.is_some() {
-        return fleet_view(record, show_fio);
+        return fleet_view(analysis, show_fio);
     }
     match record.header.activity.kind() {
-        ActivityKind::Sweep => fathom_report::sweep::view(record, &sweep::assess(record), show_fio),
+        ActivityKind::Sweep => fathom_report::sweep::view(analysis, &sweep::assess(record), show_fio),
         ActivityKind::Identify => super::identify::view_of(record, &VolumeTypes::default(), show_fio),
         ActivityKind::Import => import_report::view(record),
         ActivityKind::Monitor => fathom_report::monitor::means(record),
@@ -51,7 +52,7 @@ pub fn view(record: &RunRecord, show_fio: bool) -> View {
         ActivityKind::Prepare => fathom_report::prepare::view(record),
         ActivityKind::Simulate => fathom_report::simulate::view(record),
         ActivityKind::Surface => fathom_report::surface::view(record, &surface::assess(record), show_fio),
-        ActivityKind::Bench | ActivityKind::Fio => fathom_report::bench::view(record, show_fio),
+        ActivityKind::Bench | ActivityKind::Fio => fathom_report::bench::view(analysis, show_fio),
     }
 }
 
@@ -64,7 +65,7 @@ fn show_fleet(record: &RunRecord, style: &Style, format: Format, out: &mut TextW
         _ => format.write(
             style,
             out,
-            || fleet_view(record, style.show_fio),
+            || fleet_view(&Analysis::of(record), style.show_fio),
             |out| fleet_report::json::render(record, style, out),
         ),
     }
@@ -72,12 +73,13 @@ fn show_fleet(record: &RunRecord, style: &Style, format: Format, out: &mut TextW
 
 /// The report of several hosts. A sweep has more points than anybody compares hosts at: it shows what it found for all of them, and
 /// its rows in CSV those of the hosts.
-fn fleet_view(record: &RunRecord, show_fio: bool) -> View {
+fn fleet_view(analysis: &Analysis<'_>, show_fio: bool) -> View {
+    let record = analysis.record;
     let of_hosts = fleet_report::view(record, show_fio);
     if record.header.activity.kind() != ActivityKind::Sweep {
         return of_hosts;
     }
-    let mut view = fathom_report::sweep::view(record, &sweep::assess(record), show_fio);
+    let mut view = fathom_report::sweep::view(analysis, &sweep::assess(record), show_fio);
     (view.head, view.data) = (of_hosts.head, of_hosts.data);
     let fleet = of_hosts.sections.into_iter().filter(|section| section.title == "Fleet");
     view.sections.extend(fleet);

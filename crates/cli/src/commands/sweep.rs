@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use fathom_analysis::Analysis;
 use fathom_analysis::criterion::{LatencyObjective, RateGoal};
 use fathom_analysis::pattern::{AccessPattern, block_name};
 use fathom_analysis::sweep::assess;
@@ -169,12 +170,12 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
 /// # Errors
 /// Those of `out`.
 pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    let result = assess(record);
+    let (analysis, result) = (Analysis::of(record), assess(record));
     format.write(
         style,
         out,
-        || view(record, &result, style.show_fio),
-        |out| json::render(record, &result, style, out),
+        || view(&analysis, &result, style.show_fio),
+        |out| json::render(&analysis, &result, style, out),
     )
 }
 

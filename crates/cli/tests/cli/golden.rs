@@ -1,5 +1,6 @@
 //! Whole outputs on virtual time, where every number is exact: from a command line to its text, JSON and table.
 
+use fathom_analysis::Analysis;
 use fathom_assess::{BenchPlan, BenchSettings, BenchTarget, Effort, RunSettings, engine_rows};
 use fathom_engine::sim::FixedLatency;
 use fathom_model::Nanos;
@@ -87,7 +88,7 @@ fn fio_documents() {
 }
 
 fn table(record: &RunRecord, style: &Style, out: &mut TextWriter) -> std::io::Result<()> {
-    format_text::render(&bench_view(record, style.show_fio), style, out)
+    format_text::render(&bench_view(&Analysis::of(record), style.show_fio), style, out)
 }
 
 #[test]
@@ -100,7 +101,12 @@ fn bench_tables() {
 
 #[test]
 fn bench_document() {
-    insta::assert_snapshot!("bench_json", json(&bench("standard", &["commit"]), bench_json::render));
+    insta::assert_snapshot!(
+        "bench_json",
+        json(&bench("standard", &["commit"]), |record, style, out| {
+            bench_json::render(&Analysis::of(record), style, out)
+        })
+    );
 }
 
 #[test]

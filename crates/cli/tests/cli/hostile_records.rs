@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use fathom_analysis::Analysis;
 use fathom_analysis::identified::prediction::predictions;
 use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::monitor::{
@@ -250,14 +251,14 @@ const VIEWS: [&str; 8] = ["bench", "identify", "monitor", "ping", "prepare", "si
 
 fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
     match activity {
-        "bench" => bench::view(record, show_fio),
+        "bench" => bench::view(&Analysis::of(record), show_fio),
         "identify" => of_identified(record, |report| identify::view(report, show_fio)),
         "monitor" => monitor::means(record),
         "ping" => ping_view(record),
         "prepare" => prepare::view(record),
         "simulate" => simulate::view(record),
         "surface" => surface::view(record, &fathom_analysis::surface::assess(record), show_fio),
-        "sweep" => sweep::view(record, &fathom_analysis::sweep::assess(record), show_fio),
+        "sweep" => sweep::view(&Analysis::of(record), &fathom_analysis::sweep::assess(record), show_fio),
         _ => panic!("{activity} has no view"),
     }
 }
@@ -281,7 +282,7 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
         "json+" => fio_json::render_plus(record, style, &mut out.json()),
         "normal" => fio_normal::render(record, style, out),
         "json" => fio_json::render(record, style, &mut out.json()),
-        "bench-json" => bench::json::render(record, style, &mut out.json()),
+        "bench-json" => bench::json::render(&Analysis::of(record), style, &mut out.json()),
         "monitor" => monitor::lines::render(record, style, out),
         "monitor-json" => {
             let mut intervals = monitor::intervals(record).into_iter();

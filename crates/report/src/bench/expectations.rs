@@ -1,23 +1,12 @@
 //! Expectations and their results: a table, and the reasons below it.
 
+use fathom_analysis::Analysis;
 use fathom_analysis::criterion::{Comparison, CriterionVerdict, Metric, MetricDirection, MetricKind};
-use fathom_analysis::expectation::{self, ExpectationResult, of_year};
+use fathom_analysis::expectation::{ConfidenceInterval, ExpectationResult, classes, of_year};
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{ExpectationRecord, RunRecord};
 
-use crate::view::{Block, Cell, Column, Row, Table, Tone};
-
-const COLUMNS: [Column; 9] = [
-    Column::left("test"),
-    Column::left("source").dispensable(0),
-    Column::left("class"),
-    Column::left(""),
-    Column::right("expected"),
-    Column::right("tolerance").dispensable(2),
-    Column::right("measured"),
-    Column::left("95 % interval").dispensable(1),
-    Column::left("verdict"),
-];
+use crate::view::{Block, Cell, Column, Table, Tone};
 
 /// The units of the bandwidths that are expected, where they are all in the same.
 pub(super) fn units(record: &RunRecord) -> Option<UnitSystem> {
@@ -31,8 +20,8 @@ pub(super) fn units(record: &RunRecord) -> Option<UnitSystem> {
 }
 
 /// A row per expectation, the counts and the reasons; nothing where there are none.
-pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
-    let judged = expectation::judge(record);
+pub(super) fn blocks(analysis: &Analysis<'_>) -> Vec<Block> {
+    let judged = analysis.expectations();
     let Some(first) = judged.first() else { return Vec::new() };
     let mut left_out = Vec::new();
     if judged.iter().all(|one| one.expectation.class.is_empty()) {
@@ -41,13 +30,29 @@ pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
     if judged.iter().all(|one| one.expectation.source == first.expectation.source) {
         left_out.push("source");
     }
-    let table = Table::new(COLUMNS, judged.iter().map(|one| row(record, one))).without(&left_out);
-    let notes = std::iter::once(counts(&judged)).chain(by_class(record, &judged)).chain(reasons(&judged));
+    let table = Table::of::<ExpectationResult>(
+        &[
+            (Column::left("test"), &|one| one.expectation.test.as_str().into()),
+            (Column::left("source").dispensable(0), &|one| one.expectation.source.as_str().into()),
+            (Column::left("class"), &|one| one.expectation.class.as_str().into()),
+            (Column::left(""), &|one| metric_name(analysis.record, &one.expectation).into()),
+            (Column::right("expected"), &|one| {
+                let ExpectationRecord { is, value, .. } = &one.expectation;
+                Cell::real(*value, format!("{is} {}", kind_of(&one.expectation).figure(*value)))
+            }),
+            (Column::right("tolerance").dispensable(2), &|one| {
+                let percent = Some(one.expectation.tolerance_percent).filter(|percent| *percent > 0.0);
+                percent.map(|percent| format!("{} %", digits(percent))).into()
+            }),
+            (Column::right("measured"), &|one| one.measured.map(|value| shown(one, value)).into()),
+            (Column::left("95 % interval").dispensable(1), &|one| interval_text(one).into()),
+            (Column::left("verdict"), &|one| verdict_text(one).into()),
+        ],
+        judged,
+    );
+    let table = table.toned(judged.iter().map(|one| tone(&one.verdict))).without(&left_out);
+    let notes = std::iter::once(counts(judged)).chain(by_class(analysis)).chain(reasons(judged));
     vec![Block::Table(table), Block::Notes(notes.collect())]
-}
-
-fn row(record: &RunRecord, judged: &ExpectationResult) -> Row {
-    Row::new(all_cells(record, judged)).toned(tone(&judged.verdict))
 }
 
 fn tone(verdict: &CriterionVerdict) -> Tone {
@@ -58,39 +63,33 @@ fn tone(verdict: &CriterionVerdict) -> Tone {
     }
 }
 
-/// A cell for each of [`COLUMNS`].
-fn all_cells(record: &RunRecord, judged: &ExpectationResult) -> [Cell; 9] {
-    let ExpectationResult { expectation, measured, interval, .. } = judged;
-    let quantity = Metric::parse(&expectation.metric);
-    let measure = quantity.map_or(MetricKind::Iops, |quantity| quantity.kind);
-    let comparison = Comparison::of(&expectation.is).unwrap_or(Comparison::AtLeast);
-    let shown = |value: f64| match expectation.share {
-        Some(_) => Cell::real(value, format!("{} %", digits(value * 100.0))),
-        None => Cell::real(value, measure.figure_against(value, comparison, expectation.value)),
-    };
-    let range = interval.and_then(|interval| match expectation.share {
-        Some(_) => Some(format!("{}-{}", digits(interval.low * 100.0), shown(interval.high).text)),
-        None => measure.range_beside(interval.low, interval.high, expectation.value),
-    });
-    let tolerance =
-        (expectation.tolerance_percent > 0.0).then(|| format!("{} %", digits(expectation.tolerance_percent)));
-    [
-        expectation.test.as_str().into(),
-        expectation.source.as_str().into(),
-        expectation.class.as_str().into(),
-        metric_name(record, expectation, quantity).into(),
-        Cell::real(expectation.value, format!("{} {}", expectation.is, measure.figure(expectation.value))),
-        tolerance.into(),
-        measured.map(shown).into(),
-        range.into(),
-        verdict_text(judged).into(),
-    ]
+fn kind_of(expectation: &ExpectationRecord) -> MetricKind {
+    Metric::parse(&expectation.metric).map_or(MetricKind::Iops, |metric| metric.kind)
 }
 
-/// The test and metric of an expectation, what is expected and measured, and the verdict.
-pub(crate) fn cells(record: &RunRecord, judged: &ExpectationResult) -> [Cell; 5] {
-    let [test, _, _, metric, expected, _, measured, _, verdict] = all_cells(record, judged);
-    [test, metric, expected, measured, verdict]
+/// A measured value: the share of the time where one is expected.
+fn shown(ExpectationResult { expectation, .. }: &ExpectationResult, value: f64) -> Cell {
+    let is = Comparison::of(&expectation.is).unwrap_or(Comparison::AtLeast);
+    Cell::real(
+        value,
+        match expectation.share {
+            Some(_) => format!("{} %", digits(value * 100.0)),
+            None => kind_of(expectation).figure_against(value, is, expectation.value),
+        },
+    )
+}
+
+fn interval_text(one: &ExpectationResult) -> Option<String> {
+    let ConfidenceInterval { low, high } = one.interval?;
+    match one.expectation.share {
+        Some(_) => Some(format!("{}-{} %", digits(low * 100.0), digits(high * 100.0))),
+        None => kind_of(&one.expectation).range_beside(low, high, one.expectation.value),
+    }
+}
+
+/// The test and the metric of an expectation, and its verdict.
+pub(crate) fn sentence(record: &RunRecord, one: &ExpectationResult) -> String {
+    format!("{} {} {}", one.expectation.test, metric_name(record, &one.expectation), verdict_text(one))
 }
 
 /// The verdict, and by how much an expectation was missed, or within which tolerance it is met.
@@ -123,7 +122,8 @@ fn deviation(off: f64) -> Option<String> {
 }
 
 /// `IOPS`, `IOPS for 99.9 %`, `IOPS in bursts`. The direction is shown where the test has several.
-fn metric_name(record: &RunRecord, expectation: &ExpectationRecord, quantity: Option<Metric>) -> String {
+fn metric_name(record: &RunRecord, expectation: &ExpectationRecord) -> String {
+    let quantity = Metric::parse(&expectation.metric);
     let jobs = record.tests.iter().filter(|test| test.id == expectation.test).flat_map(|test| &test.jobs);
     let is_mixed =
         jobs.into_iter().any(|job| matches!(job.rw(), "rw" | "randrw" | "trimwrite" | "randtrimwrite"));
@@ -161,8 +161,9 @@ fn counts(judged: &[ExpectationResult]) -> String {
 }
 
 /// Classes are alternatives, and a measurement cannot tell which one a volume has.
-fn by_class(record: &RunRecord, judged: &[ExpectationResult]) -> Option<String> {
-    let classes = expectation::classes(&record.header.expectations);
+fn by_class(analysis: &Analysis<'_>) -> Option<String> {
+    let judged = analysis.expectations();
+    let classes = classes(&analysis.record.header.expectations);
     if classes.len() < 2 {
         return None;
     }

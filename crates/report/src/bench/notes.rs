@@ -1,19 +1,19 @@
 //! The notes below the table of `bench`: what its columns mean, and what is to be known of its numbers.
 
-use fathom_analysis::recommendation;
+use fathom_analysis::{Analysis, RecordRow, recommendation};
 use fathom_model::units;
-use fathom_record::{RunRecord, TestRecord, TestSummary};
+use fathom_record::TestRecord;
 
 use crate::bench::view::{is_synced, row_latency};
 use crate::run_view::{self, id};
 
 /// The meaning of the columns that need an explanation.
-fn legend(summaries: &[TestSummary]) -> Option<String> {
+fn legend(tests: &[RecordRow<'_>]) -> Option<String> {
     let mut parts = Vec::new();
-    if summaries.iter().any(|summary| summary.stability.is_some()) {
+    if tests.iter().any(|row| row.summary.stability.is_some()) {
         parts.push("CI% is half the 95 % confidence interval of the rate, in percent".to_owned());
     }
-    let measured = summaries.iter().filter(|summary| summary.total.is_some());
+    let measured = tests.iter().map(|row| &row.summary).filter(|summary| summary.total.is_some());
     if let Some(device) = measured.filter_map(|summary| summary.device.as_ref()).next() {
         let columns = match device.lat_mean_ns {
             Some(_) => "device and device lat are the IOPS and the mean latency",
@@ -40,31 +40,32 @@ impl<'a> TestNotes<'a> {
 }
 
 /// What a reader must know to read the numbers.
-pub(super) fn notes(record: &RunRecord, summaries: &[TestSummary]) -> Vec<String> {
+pub(super) fn notes(analysis: &Analysis<'_>) -> Vec<String> {
+    let record = analysis.record;
     let mut notes = TestNotes::default();
-    if let Some(legend) = legend(summaries) {
+    if let Some(legend) = legend(analysis.tests()) {
         notes.add(legend, None);
     }
     for note in &record.header.notes {
         notes.add(note, None);
     }
-    for (test, summary) in record.tests.iter().zip(summaries) {
+    for (test, row) in record.tests.iter().zip(analysis.tests()) {
         for note in &test.notes {
             notes.add(note, Some(test));
         }
-        if is_synced(summary) {
+        if is_synced(&row.summary) {
             notes.add("latencies are those of the sync, without the write.", Some(test));
         }
-        if let Some(total) = summary.total.as_ref().filter(|_| !is_timed(test)) {
-            let span = units::duration(fathom_model::Nanos(summary.measured_ns));
+        if let Some(total) = row.summary.total.as_ref().filter(|_| !is_timed(test)) {
+            let span = units::duration(fathom_model::Nanos(row.summary.measured_ns));
             notes.add(format!("{} in {span}.", units::bytes(total.bytes)), Some(test));
         }
     }
-    if summaries.iter().any(shows_thin) {
+    if analysis.tests().iter().any(shows_thin) {
         notes.add("~ marks a percentile with fewer than ten samples beyond it.", None);
     }
     notes.0.extend(
-        recommendation::followed(record).and_then(|it| it.shortfall()).map(|note| (note, Vec::new())),
+        recommendation::followed(analysis).and_then(|it| it.shortfall()).map(|note| (note, Vec::new())),
     );
     notes.0.extend(run_view::interruption(record).map(|note| (note, Vec::new())));
     let line = |(text, tests): (String, Vec<&str>)| match tests.as_slice() {
@@ -80,7 +81,7 @@ fn is_timed(test: &TestRecord) -> bool {
 }
 
 /// True where the row of the table shows an uncertain percentile.
-fn shows_thin(summary: &TestSummary) -> bool {
-    let thin = row_latency(summary).thin;
+fn shows_thin(row: &RecordRow<'_>) -> bool {
+    let thin = row_latency(&row.summary).thin;
     thin.p50.or(thin.p99).or(thin.p999).is_some()
 }

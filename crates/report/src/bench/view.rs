@@ -1,171 +1,150 @@
 //! The report of `bench`: one row per test, and below it what is to be known of the numbers.
 
 use fathom_analysis::pattern::block_name;
+use fathom_analysis::steady::rate_duration::Lasting;
+use fathom_analysis::together::{TargetSharing, Together};
+use fathom_analysis::{Analysis, RecordRow};
 use fathom_model::plan::Mix;
-use fathom_record::{JobRecord, LatencySummary, RunHeader, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{JobRecord, LatencySummary, OpSummary, RunHeader, TestRecord, TestStatus, TestSummary};
 
-use crate::bench::{durations, expectations, notes, precision, rounds, together};
-use crate::run_view;
+use crate::bench::{endings, expectations, notes};
+use crate::run_view::{self, id};
 use crate::stream::RowSource;
-use crate::view::{Block, Cell, Column, Row, Table, View, iops_text};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, iops_text};
 
 /// Everything that a bench shows; the fio command of each test where `show_fio` says so.
-pub fn view(record: &RunRecord, show_fio: bool) -> View {
-    let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
-    let mut view = run_view::of_run(record);
-    view.data = data(record, &summaries);
-    view.units = expectations::units(record);
+pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
+    let record = analysis.record;
+    let mut view = View {
+        data: Table::of(COLUMNS, analysis.tests()),
+        units: expectations::units(record),
+        ..run_view::of_run(record)
+    };
     match record.tests.is_empty() {
         true => view.push("", [Block::note("No test was run.")]),
-        false => view.push("", [Block::Table(table(&record.header, &record.tests, &summaries))]),
+        false => view.push("", [Block::Table(table(&record.header, analysis.tests()))]),
     }
-    push_below_rows(record, &summaries, show_fio, &mut view);
+    push_below_rows(analysis, show_fio, &mut view);
     view
 }
 
 /// The rows of a bench.
 pub const ROWS: RowSource = RowSource {
-    table: |header, tests| {
-        let summaries: Vec<TestSummary> = tests.iter().map(TestSummary::new).collect();
-        table(header, tests, &summaries)
-    },
-    row: |header, test| Some(row(test, &TestSummary::new(test), columns(header))),
-    data: Some(|run| {
-        let summaries: Vec<TestSummary> = run.tests.iter().map(TestSummary::new).collect();
-        data(run, &summaries)
-    }),
+    table: |header, tests| table(header, &rows(tests)),
+    data: Some(|run| Table::of(COLUMNS, rows(&run.tests))),
     units: expectations::units,
-    below: view_below_rows,
+    below: |analysis, show_fio| {
+        let mut view = View { units: expectations::units(analysis.record), ..View::default() };
+        push_below_rows(analysis, show_fio, &mut view);
+        view
+    },
     has_titles: false,
 };
 
-/// What stands below the rows, where those were shown as the tests ended.
-fn view_below_rows(record: &RunRecord, show_fio: bool) -> View {
-    let summaries: Vec<TestSummary> = record.tests.iter().map(TestSummary::new).collect();
-    let mut view = View { units: expectations::units(record), ..View::default() };
-    push_below_rows(record, &summaries, show_fio, &mut view);
-    view
-}
-
-fn push_below_rows(record: &RunRecord, summaries: &[TestSummary], show_fio: bool, view: &mut View) {
-    view.push("Expectations", expectations::blocks(record));
-    view.push("", rounds::blocks(record));
-    view.push("", precision::blocks(record));
+fn push_below_rows(analysis: &Analysis<'_>, show_fio: bool, view: &mut View) {
+    let record = analysis.record;
+    view.push("Expectations", expectations::blocks(analysis));
+    view.push("", endings::rounds(record));
+    view.push("", endings::precision(analysis));
     view.push("Findings", [run_view::findings(record)]);
-    view.push("Separately and together", [together::figures(record)]);
-    view.push("Workload suitability", run_view::suitability(record));
-    view.push("Duration of the rates", [durations::lines(record)]);
-    view.push("Notes", [Block::Notes(notes::notes(record, summaries))]);
+    view.push("Separately and together", [together(analysis.together())]);
+    view.push("Workload suitability", run_view::suitability(analysis));
+    view.push("Duration of the rates", [durations(analysis)]);
+    view.push("Notes", [Block::Notes(notes::notes(analysis))]);
     if show_fio {
         view.push("Equivalent fio commands", [run_view::fio_commands(record)]);
     }
 }
 
-const COLUMNS: [Column; 11] = [
-    Column::left("test"),
-    Column::left("I/O").dispensable(11),
-    Column::right("IOPS").takes_remark().reserved(9),
-    Column::right("CI%").dispensable(5).reserved(4),
-    Column::right("MiB/s").reserved(6),
-    Column::right("mean").dispensable(1).reserved(7),
-    Column::right("p50").reserved(7),
-    Column::right("p99").reserved(7),
-    Column::right("p99.9").dispensable(4),
-    Column::right("device").dispensable(3),
-    Column::right("device lat").dispensable(0),
+/// Columns of the kernel's view: without a device they would only take room.
+const OF_DEVICE: [&str; 2] = ["device", "device lat"];
+
+/// A column, and its cell of a test.
+type TestColumn = (Column, &'static dyn Fn(&RecordRow<'_>) -> Cell);
+
+/// Every column of the table and of the values, each declared once.
+const COLUMNS: &[TestColumn] = &[
+    (Column::left("test").id(""), &|row| row_name(&row.test).into()),
+    (Column::data("test"), &|row| row.test.id.as_str().into()),
+    (Column::data("title"), &|row| row.test.title.as_str().into()),
+    (Column::data("status"), &|row| row.test.status.name().into()),
+    (Column::left("I/O").id("").dispensable(11), &|row| shape(&row.test.jobs).into()),
+    (Column::data("rw"), &|row| of_job(row, |job| job.rw().into())),
+    (Column::data("iodepth"), &|row| of_job(row, |job| Cell::count(job.iodepth().into()))),
+    (Column::data("numjobs"), &|row| Cell::count(row.test.jobs.len() as u64)),
+    (Column::data("block_size_bytes"), &|row| of_job(row, |job| Cell::bytes(largest_block(job)))),
+    (Column::right("IOPS").id("iops").takes_remark().reserved(9), &|row| iops(&row.summary).into()),
+    (Column::data("read_iops"), &|row| rate(&row.summary.read)),
+    (Column::data("write_iops"), &|row| rate(&row.summary.write)),
+    (Column::data("trim_iops"), &|row| rate(&row.summary.trim)),
+    (Column::right("CI%").id("").dispensable(5).reserved(4), &|row| {
+        let half = row.summary.stability.map(|stability| stability.mean_ci95_fraction);
+        half.map(|half| Cell::real(half, format!("{:.1}", half * 100.0))).into()
+    }),
+    (Column::right("MiB/s").id("bytes_per_second").reserved(6), &|row| {
+        row.summary.total.as_ref().map(|op| Cell::mebibytes(op.bytes_per_second)).into()
+    }),
+    (Column::data("iops_ci95_fraction"), &|row| {
+        row.summary.stability.map(|stability| Cell::percent(stability.mean_ci95_fraction)).into()
+    }),
+    (Column::data("iops_cv"), &|row| {
+        row.summary.stability.map(|stability| Cell::percent(stability.cv)).into()
+    }),
+    (Column::right("mean").id("lat_mean_ns").dispensable(1).reserved(7), &|row| {
+        row_latency(&row.summary).mean.map(Cell::mean_latency).into()
+    }),
+    (Column::data("lat_min_ns"), &|row| row_latency(&row.summary).min.map(Cell::latency).into()),
+    (Column::right("p50").id("lat_p50_ns").reserved(7), &|row| {
+        percentile(row, |lat| (lat.p50, lat.thin.p50))
+    }),
+    (Column::right("p99").id("lat_p99_ns").reserved(7), &|row| {
+        percentile(row, |lat| (lat.p99, lat.thin.p99))
+    }),
+    (Column::right("p99.9").id("lat_p999_ns").dispensable(4), &|row| {
+        percentile(row, |lat| (lat.p999, lat.thin.p999))
+    }),
+    (Column::data("lat_max_ns"), &|row| row_latency(&row.summary).max.map(Cell::latency).into()),
+    (Column::right("device").id("device_iops").dispensable(3), &|row| {
+        row.summary.device.as_ref().map(|device| Cell::iops(device.iops)).into()
+    }),
+    (Column::right("device lat").id("device_lat_mean_ns").dispensable(0), &|row| {
+        row.summary.device.as_ref().and_then(|device| device.lat_mean_ns).map(Cell::mean_latency).into()
+    }),
+    (Column::data("measured_ns"), &|row| Cell::duration(row.summary.measured_ns)),
 ];
 
-/// The last columns, which are the kernel's view of the device.
-const OF_DEVICE: usize = 2;
-
-/// The number of columns: without a device its own would only take room.
-fn columns(header: &RunHeader) -> usize {
+fn table(header: &RunHeader, tests: &[RecordRow<'_>]) -> Table {
+    // What completed before a failure is in the data, but it is no result of the test.
+    let is_result =
+        |row: &RecordRow<'_>| row.test.status != TestStatus::Failed && row.summary.total.is_some();
+    let shown = tests.iter().map(|row| if is_result(row) { row.clone() } else { row.without_figures() });
+    let mut table = Table { reserves: true, ..Table::of(COLUMNS, shown) };
+    for (row, test) in table.rows.iter_mut().zip(tests) {
+        *row = Row::ended(std::mem::take(&mut row.cells), &test.test);
+    }
     let has_device = !header.conditions.target.devices.is_empty();
-    if has_device { COLUMNS.len() } else { COLUMNS.len() - OF_DEVICE }
+    table.without(&[""]).without(if has_device { &[] } else { &OF_DEVICE })
 }
 
-fn table(header: &RunHeader, tests: &[TestRecord], summaries: &[TestSummary]) -> Table {
-    let columns = columns(header);
-    let rows = tests.iter().zip(summaries).map(|(test, summary)| row(test, summary, columns));
-    Table { reserves: true, ..Table::new(&COLUMNS[..columns], rows) }
+fn rows(tests: &[TestRecord]) -> Vec<RecordRow<'_>> {
+    tests.iter().map(RecordRow::of).collect()
 }
 
-/// The first `columns` cells of a test.
-fn row(test: &TestRecord, summary: &TestSummary, columns: usize) -> Row {
-    let latency = row_latency(summary);
-    let shown = |carried: Option<u64>, thin: Option<u64>| match (carried, thin) {
+fn of_job(row: &RecordRow<'_>, cell: fn(&JobRecord) -> Cell) -> Cell {
+    row.test.jobs.first().map(cell).into()
+}
+
+fn rate(op: &Option<OpSummary>) -> Cell {
+    op.as_ref().map(|op| Cell::iops(op.iops)).into()
+}
+
+/// A percentile, marked where too few samples lie beyond it.
+fn percentile(row: &RecordRow<'_>, of: fn(&LatencySummary) -> (Option<u64>, Option<u64>)) -> Cell {
+    match of(&row_latency(&row.summary)) {
         (Some(ns), _) => Cell::latency(ns),
         (None, Some(ns)) => Cell::integer(ns, format!("~{}", Cell::latency(ns).text)),
         (None, None) => Cell::default(),
-    };
-    let total = summary.total.as_ref();
-    let device = summary.device.as_ref().filter(|_| total.is_some());
-    let mut cells = [
-        row_name(test).into(),
-        shape(test.jobs.first(), test.jobs.len()).into(),
-        iops(summary).into(),
-        summary
-            .stability
-            .map(|stability| stability.mean_ci95_fraction)
-            .map(|half| Cell::real(half, format!("{:.1}", half * 100.0)))
-            .into(),
-        total.map(|op| Cell::mebibytes(op.bytes_per_second)).into(),
-        latency.mean.map(Cell::mean_latency).into(),
-        shown(latency.p50, latency.thin.p50),
-        shown(latency.p99, latency.thin.p99),
-        shown(latency.p999, latency.thin.p999),
-        device.map(|device| Cell::iops(device.iops)).into(),
-        device.and_then(|device| device.lat_mean_ns).map(Cell::mean_latency).into(),
-    ];
-    if test.status == TestStatus::Failed {
-        // What completed before the failure is in the data, but it is no result of the test.
-        cells[2..].fill(Cell::default());
     }
-    Row::ended(cells.into_iter().take(columns), test)
-}
-
-/// Every test with its values in base units.
-fn data(record: &RunRecord, summaries: &[TestSummary]) -> Table {
-    let rate = |iops: Option<f64>| Cell::from(iops.map(Cell::iops));
-    let ns = |summary: &TestSummary, of: fn(&LatencySummary) -> Option<u64>| {
-        Cell::from(of(&row_latency(summary)).map(Cell::latency))
-    };
-    Table::data::<(&TestRecord, &TestSummary)>(
-        &[
-            ("test", &|(test, _)| test.id.as_str().into()),
-            ("title", &|(test, _)| test.title.as_str().into()),
-            ("status", &|(test, _)| test.status.name().into()),
-            ("rw", &|(test, _)| test.jobs.first().map(JobRecord::rw).into()),
-            ("iodepth", &|(test, _)| test.jobs.first().map(|job| Cell::count(job.iodepth().into())).into()),
-            ("numjobs", &|(test, _)| Cell::count(test.jobs.len() as u64)),
-            ("block_size_bytes", &|(test, _)| test.jobs.first().map(largest_block).map(Cell::bytes).into()),
-            ("iops", &|(_, summary)| rate(summary.total.as_ref().map(|op| op.iops))),
-            ("read_iops", &|(_, summary)| rate(summary.read.as_ref().map(|op| op.iops))),
-            ("write_iops", &|(_, summary)| rate(summary.write.as_ref().map(|op| op.iops))),
-            ("trim_iops", &|(_, summary)| rate(summary.trim.as_ref().map(|op| op.iops))),
-            ("bytes_per_second", &|(_, summary)| {
-                summary.total.as_ref().map(|op| Cell::mebibytes(op.bytes_per_second)).into()
-            }),
-            ("iops_ci95_fraction", &|(_, summary)| {
-                summary.stability.map(|stability| Cell::percent(stability.mean_ci95_fraction)).into()
-            }),
-            ("iops_cv", &|(_, summary)| {
-                summary.stability.map(|stability| Cell::percent(stability.cv)).into()
-            }),
-            ("lat_mean_ns", &|(_, summary)| row_latency(summary).mean.map(Cell::mean_latency).into()),
-            ("lat_min_ns", &|(_, summary)| ns(summary, |lat| lat.min)),
-            ("lat_p50_ns", &|(_, summary)| ns(summary, |lat| lat.p50.or(lat.thin.p50))),
-            ("lat_p99_ns", &|(_, summary)| ns(summary, |lat| lat.p99.or(lat.thin.p99))),
-            ("lat_p999_ns", &|(_, summary)| ns(summary, |lat| lat.p999.or(lat.thin.p999))),
-            ("lat_max_ns", &|(_, summary)| ns(summary, |lat| lat.max)),
-            ("device_iops", &|(_, summary)| rate(summary.device.as_ref().map(|device| device.iops))),
-            ("device_lat_mean_ns", &|(_, summary)| {
-                summary.device.as_ref().and_then(|device| device.lat_mean_ns).map(Cell::mean_latency).into()
-            }),
-            ("measured_ns", &|(_, summary)| Cell::duration(summary.measured_ns)),
-        ],
-        record.tests.iter().zip(summaries),
-    )
 }
 
 /// The id; of one target among several with its path, which ends the title.
@@ -188,8 +167,7 @@ pub(super) fn row_latency(summary: &TestSummary) -> LatencySummary {
     if let Some(sync) = summary.sync.as_ref().filter(|_| is_synced(summary)) {
         return sync.lat_ns.clone();
     }
-    let total = summary.total.clone().unwrap_or_default();
-    total.latency().clone()
+    summary.total.as_ref().map(|total| total.latency().clone()).unwrap_or_default()
 }
 
 /// True where (nearly) every write was followed by a sync.
@@ -199,8 +177,8 @@ pub(super) fn is_synced(summary: &TestSummary) -> bool {
 }
 
 /// `4k d64 75/25`, `128k d1 x8`, `4k d1 +fdatasync`, `4k-64k d8`.
-fn shape(job: Option<&JobRecord>, workers: usize) -> String {
-    let Some(job) = job else { return String::new() };
+fn shape(jobs: &[JobRecord]) -> String {
+    let Some(job) = jobs.first() else { return String::new() };
     let io = &job.plan.io;
     let (least, most) = (job.smallest_blocks(), job.largest_blocks());
     let sizes = |least: u64, most: u64| match () {
@@ -215,8 +193,8 @@ fn shape(job: Option<&JobRecord>, workers: usize) -> String {
         _ => read,
     }];
     parts.push(format!("d{}", job.iodepth()));
-    if workers > 1 {
-        parts.push(format!("x{workers}"));
+    if jobs.len() > 1 {
+        parts.push(format!("x{}", jobs.len()));
     }
     if let Mix::ReadWrite { read_percent } = io.pattern.mix {
         parts.push(format!("{read_percent}/{}", 100u8.saturating_sub(read_percent)));
@@ -234,7 +212,53 @@ fn shape(job: Option<&JobRecord>, workers: usize) -> String {
 /// The rate of each direction: `3,001`, or `2,251+750` where there are two.
 fn iops(summary: &TestSummary) -> Option<Cell> {
     let ops = [&summary.read, &summary.write, &summary.trim].into_iter().flatten();
-    let rates: Vec<f64> = ops.map(|op| op.iops).collect();
-    let texts: Vec<String> = rates.iter().map(|rate| iops_text(*rate)).collect();
-    (!rates.is_empty()).then(|| Cell::real(rates.iter().sum(), texts.join("+")))
+    let texts: Vec<String> = ops.map(|op| iops_text(op.iops)).collect();
+    Some(Cell::real(summary.total.as_ref()?.iops, texts.join("+")))
+}
+
+/// What several targets do apart, what together, and whether they share a limit.
+fn together(all: &[Together]) -> Block {
+    let figure =
+        |found: &Together| KeyFigure::new(found.test.trim_end_matches("-together"), together_text(found));
+    Block::KeyFigures(all.iter().map(figure).collect())
+}
+
+fn together_text(found: &Together) -> String {
+    let verdict = match found.verdict {
+        TargetSharing::SharesLimit => "shared limit",
+        TargetSharing::Independent => "independent",
+        TargetSharing::Inconclusive => "inconclusive",
+    };
+    let each = found.targets.iter().zip(&found.iops_apart);
+    let apart: Vec<String> = each.map(|(target, iops)| format!("{target} {}", iops_text(*iops))).collect();
+    let percent = |share: f64| format!("{:.0}", share * 100.0);
+    let interval = found.ratio.low.zip(found.ratio.high);
+    let interval = interval.map(|(low, high)| format!(" ({}-{})", percent(low), percent(high)));
+    let why = found.reason.map(|why| format!(": {why}")).unwrap_or_default();
+    format!(
+        "{verdict}{why}. {} IOPS separately; {} IOPS together, {}{} % of the sum.",
+        apart.join(" and "),
+        iops_text(found.iops_together),
+        percent(found.ratio.value),
+        interval.unwrap_or_default()
+    )
+}
+
+/// How long the rates last: one line for all tests of the same duration, those that are known first.
+fn durations(analysis: &Analysis<'_>) -> Block {
+    let mut groups: Vec<(Lasting, String, Vec<&str>)> = Vec::new();
+    let complete =
+        |row: &&RecordRow<'_>| row.test.status == TestStatus::Complete && !row.test.jobs.is_empty();
+    for row in analysis.tests().iter().filter(complete) {
+        let text = row.duration().text();
+        match groups.iter_mut().find(|(_, known, _)| *known == text) {
+            Some((.., tests)) => tests.push(id(&row.test)),
+            None => groups.push((row.duration().label, text, vec![id(&row.test)])),
+        }
+    }
+    groups.sort_by_key(|(label, ..)| *label == Lasting::Inconclusive);
+    Block::Notes(match groups.as_slice() {
+        [(_, text, tests)] if tests.len() > 1 => vec![format!("all tests: {text}.")],
+        _ => groups.iter().map(|(_, text, tests)| format!("{}: {text}.", tests.join(", "))).collect(),
+    })
 }

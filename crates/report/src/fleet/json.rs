@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 
 use fathom_analysis::fleet::{FleetAssessment, assess};
-use fathom_record::{RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{RunRecord, TestRecord, TestSummary};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Style, run_json};
+use crate::Style;
+use crate::run_json::{self, TestHead};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.fleet/1";
@@ -21,12 +22,8 @@ struct FleetDocument<'a> {
 
 #[derive(Serialize)]
 struct Test<'a> {
-    id: &'a str,
-    title: &'a str,
-    status: TestStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    fio: &'a str,
+    #[serde(flatten)]
+    head: TestHead<'a>,
     #[serde(flatten)]
     summary: TestSummary,
     notes: &'a [String],
@@ -42,15 +39,7 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
 }
 
 fn test(test: &TestRecord) -> Test<'_> {
-    Test {
-        id: &test.id,
-        title: &test.title,
-        status: test.status,
-        reason: test.reason.as_deref(),
-        fio: &test.fio,
-        summary: TestSummary::new(test),
-        notes: &test.notes,
-    }
+    Test { head: TestHead::of(test), summary: TestSummary::new(test), notes: &test.notes }
 }
 
 /// What the hosts of a record tell, with the findings, as a member of another document; `None` where it is of one host.

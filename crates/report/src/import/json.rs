@@ -3,27 +3,24 @@
 use std::io::{self, Write};
 
 use fathom_record::import::ImportedTest;
-use fathom_record::{RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{RunRecord, TestRecord, TestSummary};
 use serde::Serialize;
 
-use crate::{Style, run_json};
+use crate::Style;
+use crate::run_json::{self, TestHead};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.import/1";
 
 #[derive(Serialize)]
-struct ImportDocument<'a> {
-    tests: Vec<ImportedTestDocument<'a>>,
+struct ImportedTests<'a> {
+    tests: Vec<TestResult<'a>>,
 }
 
 #[derive(Serialize)]
-struct ImportedTestDocument<'a> {
-    id: &'a str,
-    title: &'a str,
-    status: TestStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    fio: &'a str,
+struct TestResult<'a> {
+    #[serde(flatten)]
+    head: TestHead<'a>,
     summary: TestSummary,
     /// Every figure with its resolution, and what is missing.
     imported: Option<&'a ImportedTest>,
@@ -34,18 +31,11 @@ struct ImportedTestDocument<'a> {
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let document = ImportDocument { tests: record.tests.iter().map(test).collect() };
-    run_json::write(SCHEMA, record, &document, style, out)
-}
-
-fn test(test: &TestRecord) -> ImportedTestDocument<'_> {
-    ImportedTestDocument {
-        id: &test.id,
-        title: &test.title,
-        status: test.status,
-        reason: test.reason.as_deref(),
-        fio: &test.fio,
+    let result = |test| TestResult {
+        head: TestHead::of(test),
         summary: TestSummary::new(test),
-        imported: test.imported(),
-    }
+        imported: TestRecord::imported(test),
+    };
+    let tests = ImportedTests { tests: record.tests.iter().map(result).collect() };
+    run_json::write(SCHEMA, record, &tests, style, out)
 }

@@ -1,7 +1,8 @@
 //! The first screen: the verdict on each use, the most important findings, and the headline numbers; and at the end of the page
 //! the conditions.
 
-use fathom_analysis::conclusions::{Suitability, conclusions};
+use fathom_analysis::Analysis;
+use fathom_analysis::conclusions::Suitability;
 use fathom_analysis::sweep::{self, Sweep};
 use fathom_model::text::shell_quoted;
 use fathom_model::{Op, units};
@@ -15,8 +16,9 @@ use crate::view::{Block, Cell, FindingEntry, KeyFigure, Tone};
 const MOST_FINDINGS: usize = 3;
 
 /// The blocks of the first section.
-pub(super) fn blocks(record: &RunRecord) -> Vec<Block> {
-    let verdicts = verdicts(record);
+pub(super) fn blocks(analysis: &Analysis<'_>) -> Vec<Block> {
+    let record = analysis.record;
+    let verdicts = verdicts(analysis);
     let end = run_view::interruption(record);
     let qualification = run_view::unfinished(record).filter(|_| !verdicts.is_empty());
     let notes = end.into_iter().chain(qualification).chain(failed(record)).collect();
@@ -35,8 +37,9 @@ fn failed(record: &RunRecord) -> Option<String> {
 }
 
 /// The verdict on each use, without its reason, which stands further down.
-fn verdicts(record: &RunRecord) -> Vec<KeyFigure> {
-    conclusions(record)
+fn verdicts(analysis: &Analysis<'_>) -> Vec<KeyFigure> {
+    analysis
+        .conclusions()
         .iter()
         .map(|conclusion| {
             let tone = match conclusion.verdict {

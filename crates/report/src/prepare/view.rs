@@ -5,7 +5,7 @@ use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_record::{PrepareStage, RoundsRecord, RunRecord, TestStatus};
 
-use crate::bench::rounds::figure;
+use crate::bench::endings::figure;
 use crate::run_view;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 

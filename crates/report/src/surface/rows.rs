@@ -22,7 +22,7 @@ pub(super) fn table(header: &RunHeader, tests: &[TestRecord]) -> Table {
 }
 
 /// The row of a rate, of a row of the file benchmark or of a place that was not measured; `None` of others, which the plots show.
-pub(super) fn row(header: &RunHeader, test: &TestRecord) -> Option<Row> {
+fn row(header: &RunHeader, test: &TestRecord) -> Option<Row> {
     let run = RunRecord { header: header.clone(), tests: vec![test.clone()], ..RunRecord::default() };
     let surface = assess(&run);
     let (point, file) = (surface.points.first(), surface.file_benchmark.first());

@@ -26,12 +26,11 @@ pub fn view(record: &RunRecord, surface: &Surface, show_fio: bool) -> View {
 /// The rows of a surface, whose values are in the order of its parts.
 pub const ROWS: RowSource = RowSource {
     table: rows::table,
-    row: rows::row,
     data: None,
     units: |_| None,
-    below: |record, show_fio| {
+    below: |analysis, show_fio| {
         let mut view = View::default();
-        push_below_rows(record, &assess(record), show_fio, &mut view);
+        push_below_rows(analysis.record, &assess(analysis.record), show_fio, &mut view);
         view
     },
     has_titles: true,

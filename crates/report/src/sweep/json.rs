@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::conclusions::{Conclusion, conclusions};
+use fathom_analysis::Analysis;
+use fathom_analysis::conclusions::Conclusion;
 use fathom_analysis::sweep::Sweep;
-use fathom_record::RunRecord;
 use serde::Serialize;
 
 use crate::{Style, run_json};
@@ -16,14 +16,14 @@ pub const SCHEMA: &str = "fathom.sweep/1";
 struct SweepDocument<'a> {
     #[serde(flatten)]
     sweep: &'a Sweep,
-    conclusions: Vec<Conclusion>,
+    conclusions: &'a [Conclusion],
 }
 
 /// Writes the document, indented.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn render(record: &RunRecord, sweep: &Sweep, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let document = SweepDocument { sweep, conclusions: conclusions(record) };
-    run_json::write(SCHEMA, record, &document, style, out)
+pub fn render(analysis: &Analysis<'_>, sweep: &Sweep, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let document = SweepDocument { sweep, conclusions: analysis.conclusions() };
+    run_json::write(SCHEMA, analysis.record, &document, style, out)
 }

@@ -18,12 +18,12 @@ const COLUMNS: [Column; 6] = [
     Column::right("mean QD").dispensable(0),
 ];
 
-pub(super) fn table(header: &RunHeader, tests: &[TestRecord]) -> Table {
-    let rows = tests.iter().filter_map(|test| row(header, test));
+pub(super) fn table(_header: &RunHeader, tests: &[TestRecord]) -> Table {
+    let rows = tests.iter().filter_map(row);
     Table { reserves: true, ..Table::new(COLUMNS, rows) }
 }
 
-pub(super) fn row(_header: &RunHeader, test: &TestRecord) -> Option<Row> {
+fn row(test: &TestRecord) -> Option<Row> {
     let (rates, latency, depth) = if let Some(offered) = OfferedPoint::of(test) {
         let bytes = offered.iops * offered.offer.block_size_bytes as f64;
         ((offered.iops, bytes), offered.response_ns, None)

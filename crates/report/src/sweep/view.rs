@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use fathom_analysis::Analysis;
 use fathom_analysis::criterion::{Criterion, MetricKind};
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::pattern::block_name;
@@ -20,30 +21,31 @@ use crate::stream::RowSource;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal, iops_text};
 
 /// Everything that is known of a sweep; the fio command of each point where `show_fio` says so.
-pub fn view(record: &RunRecord, sweep: &Sweep, show_fio: bool) -> View {
+pub fn view(analysis: &Analysis<'_>, sweep: &Sweep, show_fio: bool) -> View {
+    let record = analysis.record;
     let mut view = run_view::of_run(record);
     view.data = data(record, sweep);
     view.push("", [Block::Table(rows::table(&record.header, &record.tests))]);
-    push_below_rows(record, sweep, show_fio, &mut view);
+    push_below_rows(analysis, sweep, show_fio, &mut view);
     view
 }
 
 /// The rows of a sweep.
 pub const ROWS: RowSource = RowSource {
     table: rows::table,
-    row: rows::row,
     data: Some(|run| data(run, &assess(run))),
     units: reach_units,
-    below: |record, show_fio| {
+    below: |analysis, show_fio| {
         let mut view = View::default();
-        push_below_rows(record, &assess(record), show_fio, &mut view);
+        push_below_rows(analysis, &assess(analysis.record), show_fio, &mut view);
         view
     },
     has_titles: false,
 };
 
 /// What stands below the rows.
-fn push_below_rows(record: &RunRecord, sweep: &Sweep, show_fio: bool, view: &mut View) {
+fn push_below_rows(analysis: &Analysis<'_>, sweep: &Sweep, show_fio: bool, view: &mut View) {
+    let record = analysis.record;
     if sweep.points.iter().all(|point| point.ios == 0) {
         view.push("", [Block::note("Nothing was measured.")]);
     } else {
@@ -53,7 +55,7 @@ fn push_below_rows(record: &RunRecord, sweep: &Sweep, show_fio: bool, view: &mut
         goals::push(sweep, view);
     }
     view.push("Findings", [run_view::brief_findings(record)]);
-    view.push("Workload suitability", run_view::suitability(record));
+    view.push("Workload suitability", run_view::suitability(analysis));
     view.push("", [Block::Notes(notes(record, sweep))]);
     view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
     view.units = reach_units(record);

@@ -1,5 +1,7 @@
 //! Tables of typed cells.
 
+use std::borrow::Borrow;
+
 use fathom_record::{TestRecord, TestStatus};
 
 use super::Cell;
@@ -47,6 +49,9 @@ pub struct Column {
     pub reserved: u8,
 }
 
+/// A column, declared once: its cell of a record is what people read and what programs do. One without a head is for programs
+/// alone, one without an id for people.
+pub type ColumnOf<'a, T> = (Column, &'a dyn Fn(&T) -> Cell);
 /// The id of a column of values, and the cell that it takes from a record.
 pub type DataColumn<'a, T> = (&'static str, &'a dyn Fn(&T) -> Cell);
 
@@ -93,6 +98,11 @@ impl Column {
     /// A column of numbers.
     pub const fn right(head: &'static str) -> Column {
         Column::new(head, Align::Right)
+    }
+
+    /// A column for programs alone.
+    pub const fn data(id: &'static str) -> Column {
+        Column { id, ..Column::left("") }
     }
 
     const fn new(head: &'static str, align: Align) -> Column {
@@ -158,11 +168,24 @@ impl Table {
         Table { columns: columns.into(), rows: rows.into_iter().collect(), ..Table::default() }
     }
 
+    /// A table of `records`, whose columns take their cells from each.
+    pub fn of<T>(columns: &[ColumnOf<'_, T>], records: impl IntoIterator<Item: Borrow<T>>) -> Table {
+        let row = |record: &T| Row::new(columns.iter().map(|(_, cell)| cell(record)));
+        let heads: Vec<Column> = columns.iter().map(|(column, _)| *column).collect();
+        Table::new(heads, records.into_iter().map(|record| row(record.borrow())))
+    }
+
     /// The values of `records`: the id of each column with the cell that it takes from a record.
     pub fn data<T>(columns: &[DataColumn<'_, T>], records: impl IntoIterator<Item = T>) -> Table {
-        let heads: Vec<Column> = columns.iter().map(|(id, _)| Column::left(id)).collect();
-        let row = |record: T| Row::new(columns.iter().map(|(_, cell)| cell(&record)));
-        Table::new(heads, records.into_iter().map(row))
+        let columns: Vec<ColumnOf<'_, T>> =
+            columns.iter().map(|(id, cell)| (Column::data(id), *cell)).collect();
+        Table::of(&columns, records)
+    }
+
+    /// The same with the tones of its rows.
+    pub(crate) fn toned(mut self, tones: impl IntoIterator<Item = Tone>) -> Table {
+        self.rows.iter_mut().zip(tones).for_each(|(row, tone)| row.tone = tone);
+        self
     }
 
     /// The same, divided where there is little room.

@@ -1,5 +1,6 @@
 //! Our own tables and documents, byte for byte, on a record made by hand.
 
+use fathom_analysis::Analysis;
 use fathom_record::RunRecord;
 use fathom_report::{
     Style, TextWriter, bench,
@@ -16,7 +17,7 @@ fn text(write: impl FnOnce(&mut TextWriter) -> std::io::Result<()>) -> String {
 }
 
 fn table(style: &Style) -> String {
-    text(|out| format_text::render(&bench::view(&sample::run(), style.show_fio), style, out))
+    text(|out| format_text::render(&bench::view(&Analysis::of(&sample::run()), style.show_fio), style, out))
 }
 
 #[test]
@@ -31,13 +32,13 @@ fn bench_table_at_200_columns_with_the_fio_commands() {
 
 #[test]
 fn bench_in_markdown() {
-    let view = bench::view(&sample::run(), true);
+    let view = bench::view(&Analysis::of(&sample::run()), true);
     insta::assert_snapshot!(text(|out| markdown::render(&view, &Style::default(), out)));
 }
 
 #[test]
 fn bench_in_csv() {
-    insta::assert_snapshot!(text(|out| csv::render(&bench::view(&sample::run(), false), out)));
+    insta::assert_snapshot!(text(|out| csv::render(&bench::view(&Analysis::of(&sample::run()), false), out)));
 }
 
 #[test]
@@ -64,7 +65,11 @@ fn colours_only_where_asked_for() {
 #[test]
 fn bench_document() {
     let style = Style { run_id: Some(17), ..Style::default() };
-    insta::assert_snapshot!(text(|out| bench::json::render(&sample::run(), &style, &mut out.json())));
+    insta::assert_snapshot!(text(|out| bench::json::render(
+        &Analysis::of(&sample::run()),
+        &style,
+        &mut out.json()
+    )));
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn groups_and_sectors_of_a_damaged_record_do_not_overflow() {
     }
     assert!(text(|out| fio_normal::render(&record, &Style::default(), out)).contains("groupid=4294967295"));
     assert!(
-        text(|out| bench::json::render(&record, &Style::default(), &mut out.json()))
+        text(|out| bench::json::render(&Analysis::of(&record), &Style::default(), &mut out.json()))
             .contains("18446744073709551615")
     );
 }

@@ -4,7 +4,8 @@ use fathom_record::{
     OwnRates, PublishedRates, RunRecord, ShareRecord,
 };
 
-use crate::expectation::{ExpectationResult, is_missed, judge};
+use crate::Analysis;
+use crate::expectation::ExpectationResult;
 use crate::fixture::{TestLoad, plan, record};
 
 fn expectation(metric: &str, is: &str, value: f64, tolerance_percent: f64) -> ExpectationRecord {
@@ -28,7 +29,7 @@ fn begin_without_queue(run: &mut RunRecord) {
 fn judged(run: &mut RunRecord, expectation: ExpectationRecord) -> ExpectationResult {
     begin_without_queue(run);
     run.header.expectations = vec![expectation];
-    judge(run).remove(0)
+    Analysis::of(run).expectations()[0].clone()
 }
 
 /// The verdict on a expectation of a run at depth 64, and a part of the reason.
@@ -115,7 +116,7 @@ fn what_straddles_the_bound_is_too_close() {
     let run = &mut record(std::slice::from_ref(&restless));
     check(run, expectation("iops", ">=", 1000.0, 0.0), "inconclusive", "too close to call");
     assert!(
-        judge(run)[0]
+        Analysis::of(run).expectations()[0]
             .verdict
             .reason()
             .and_then(|(_, remedy)| remedy)
@@ -245,7 +246,7 @@ fn findings_count_against_the_verdict_that_they_would_spoil() {
         );
         // Of another test it says nothing.
         run.findings[0].tests = vec!["other".to_owned()];
-        assert_ne!(judge(&run)[0].verdict.name(), "inconclusive");
+        assert_ne!(Analysis::of(&run).expectations()[0].verdict.name(), "inconclusive");
     };
     for doubt in crate::doubt::DOUBTS {
         let verdict = |is_in_doubt: bool, other| if is_in_doubt { "inconclusive" } else { other };
@@ -320,7 +321,7 @@ fn a_share_of_the_time_is_counted_in_seconds() {
         "inconclusive",
         "of a year",
     );
-    assert_eq!(judge(&run(0, 100)).len(), 0);
+    assert_eq!(Analysis::of(&run(0, 100)).expectations().len(), 0);
     // An expectation of a share that is not judged has no rate for its figure.
     let elsewhere =
         ExpectationConditions { instance: Some("m1.large".to_owned()), ..ExpectationConditions::default() };
@@ -393,7 +394,7 @@ fn classes_are_alternatives() {
         };
         begin_without_queue(&mut run);
         run.header.expectations = expectations.iter().map(of).collect();
-        is_missed(&run)
+        Analysis::of(&run).is_missed()
     };
     for (expectations, missed) in [
         (&[][..], false),

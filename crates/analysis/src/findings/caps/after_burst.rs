@@ -4,7 +4,7 @@ use fathom_model::units::{self, Nanos};
 
 use super::Cap;
 use crate::rows::RecordRow;
-use crate::steady::rate_duration::{DurationBasis, rate_duration};
+use crate::steady::rate_duration::DurationBasis;
 
 /// What is left of a limit that burst credits raise.
 pub(super) struct AfterBurst {
@@ -23,7 +23,7 @@ impl AfterBurst {
         rate: fn(&RecordRow<'_>, f64) -> f64,
     ) -> Option<AfterBurst> {
         let each = cap.rows.iter().map(|&at| {
-            let duration = rate_duration(&rows[at].test);
+            let duration = rows[at].duration();
             let rate = rate(&rows[at], duration.after_burst()?);
             let is_published = duration.basis == Some(DurationBasis::PublishedRule);
             Some(AfterBurst { rate, lasts_ns: duration.lasts_ns, is_published })

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use fathom_analysis::expectation;
+use fathom_analysis::Analysis;
 use fathom_assess::schedule::SchedulePlan;
 use fathom_assess::{BenchSettings, MeasurementEnd, TestKeeper, is_simulated};
 use fathom_history::{Filter, History, HistoryPath, Location, RunId};
@@ -240,9 +240,10 @@ impl TestKeeper for ScheduleKeeper {
     fn end(&mut self, record: &RunRecord) {
         let kept = self.history.finish(record);
         let Some(slot) = record.header.scheduled.clone() else { return };
-        let run = ScheduledRun::new(record, &slot, store::run_id(&kept));
-        self.is_missed |= expectation::is_missed(record);
-        self.is_inconclusive |= expectation::is_inconclusive(record);
+        let analysis = Analysis::of(record);
+        let run = ScheduledRun::new(&analysis, &slot, store::run_id(&kept));
+        self.is_missed |= analysis.is_missed();
+        self.is_inconclusive |= analysis.is_inconclusive();
         self.missed.extend(slot.missed);
         if let Some(style) = &self.style {
             let line = run.line(&self.plan.schedule, style);

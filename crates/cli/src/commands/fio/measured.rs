@@ -166,7 +166,7 @@ fn measure_on(
     watched.live.end(&test);
     let header = keeper.header.clone();
     let mut record = RunRecord { status: test.status, header, tests: vec![test], ..RunRecord::default() };
-    record.findings = fathom_analysis::findings(&record);
+    record.findings = fathom_analysis::Analysis::of(&record).findings();
     if rank.is_some() {
         record.header.notes = notes;
         let (interrupted, keeps) = (control.stop_handle().reason(), command.keep);
