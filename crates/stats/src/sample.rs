@@ -1,5 +1,7 @@
 //! Mean, variance, median and quantiles of values that are at hand one by one. Requests are counted in histograms instead.
 
+use std::ops::Range;
+
 /// The mean; 0 without values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
@@ -34,6 +36,22 @@ pub fn upper_median<T: Copy + PartialOrd>(values: impl IntoIterator<Item = T>) -
     sorted.get(sorted.len() / 2).copied()
 }
 
+/// Where a series of so many samples changes its level, by binary segmentation: the bounds of its levels, ascending, with both ends.
+/// `cut` says where a span is divided, or that it is one level.
+pub fn level_bounds(length: usize, cut: impl Fn(Range<usize>) -> Option<usize>) -> Vec<usize> {
+    let mut bounds = vec![0, length];
+    let mut open: Vec<Range<usize>> = std::iter::once(0..length).collect();
+    while let Some(span) = open.pop() {
+        if let Some(at) = cut(span.clone()) {
+            bounds.push(at);
+            open.extend([span.start..at, at..span.end]);
+        }
+    }
+    bounds.sort_unstable();
+    bounds.dedup();
+    bounds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +63,14 @@ mod tests {
         assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25), Some(2.0));
         assert_eq!((median(&[]), upper_median::<u64>([])), (None, None));
         assert_eq!((upper_median([4, 1, 3, 2]), upper_median([0.5])), (Some(3), Some(0.5)));
+    }
+
+    #[test]
+    fn spans_are_divided_until_each_is_one_level() {
+        let levels = [1, 1, 4, 4, 4, 9];
+        let cut = |span: Range<usize>| (span.start + 1..span.end).find(|&at| levels[at] != levels[at - 1]);
+        assert_eq!(level_bounds(levels.len(), cut), [0, 2, 5, 6]);
+        assert_eq!((level_bounds(0, cut), level_bounds(2, cut)), (vec![0], vec![0, 2]));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A series of counts as stretches of one rate each: where a rate falls, comes back or stays.
 
+use fathom_stats::sample::level_bounds;
+
 use super::probe::ProbeSlice;
 
 /// A span of one rate.
@@ -36,16 +38,10 @@ pub(crate) fn stretches(slices: &[ProbeSlice]) -> Vec<Stretch> {
         let (length, rate) = (slice.seconds(), slice.rate());
         sums.push((seconds + length, ios + slice.ios, squares + rate * rate * length));
     }
-    let mut bounds = vec![0, slices.len()];
     let cuts = Cuts { sums: &sums };
-    cuts.split(0, slices.len(), &mut bounds);
-    bounds.sort_unstable();
-    bounds.dedup();
+    let bounds = level_bounds(slices.len(), |span| cuts.cut(span.start, span.end));
     let mut found: Vec<Stretch> = Vec::new();
     for pair in bounds.windows(2) {
-        if pair[0] == pair[1] {
-            continue;
-        }
         let of = |from: usize, to: usize| Stretch {
             start_ns: slices[from].start_ns,
             end_ns: slices[to - 1].end_ns,
@@ -168,18 +164,15 @@ impl Cuts<'_> {
         (before - after).abs() * seconds > TURN_SECONDS * before.max(after)
     }
 
-    fn split(&self, from: usize, to: usize, bounds: &mut Vec<usize>) {
-        let gain = |cut: &usize| -(self.cost(from, *cut) + self.cost(*cut, to));
+    /// Where a span is divided into two rates; `None` of one rate.
+    fn cut(&self, from: usize, to: usize) -> Option<usize> {
+        let left = |cut: usize| self.cost(from, cut) + self.cost(cut, to);
         let cuts = (from + 1..to).filter(|&cut| self.is_long(from, cut) && self.is_long(cut, to));
-        let Some(cut) = cuts.max_by(|one, other| gain(one).total_cmp(&gain(other))) else { return };
-        let whole = self.cost(from, to);
-        let is_better = -gain(&cut) < 0.8 * whole;
+        let cut = cuts.max_by(|&one, &other| (-left(one)).total_cmp(&-left(other)))?;
+        let is_better = left(cut) < 0.8 * self.cost(from, to);
         let rates = [self.rate(from, cut), self.rate(cut, to)];
-        if is_better && is_apart(rates[0], rates[1]) && self.is_beyond_a_turn(from, cut, to) {
-            bounds.push(cut);
-            self.split(from, cut, bounds);
-            self.split(cut, to, bounds);
-        }
+        let is_cut = is_better && is_apart(rates[0], rates[1]) && self.is_beyond_a_turn(from, cut, to);
+        is_cut.then_some(cut)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a series of rates changes its level: binary segmentation by least squares on logarithms.
 
-use fathom_stats::sample::{mean, upper_median};
+use fathom_stats::sample::{level_bounds, mean, upper_median};
 
 use super::coefficient_of_variation;
 
@@ -29,12 +29,18 @@ pub(crate) struct Segment {
 /// The levels of a series of rates, in order. A series with a rate of zero is taken as one.
 pub(crate) fn segments(rates: &[f64]) -> Vec<Segment> {
     let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
-    let mut bounds = vec![0, rates.len()];
-    if logs.iter().all(|log| log.is_finite()) {
-        let penalty = 9.0 * noise(&logs).powi(2) * (logs.len().max(2) as f64).ln();
-        split(&logs, 0, penalty, &mut bounds);
-        bounds.sort_unstable();
-    }
+    let penalty = match logs.iter().all(|log| log.is_finite()) {
+        true => 9.0 * noise(&logs).powi(2) * (logs.len().max(2) as f64).ln(),
+        false => f64::INFINITY,
+    };
+    let bounds = level_bounds(logs.len(), |span| {
+        let (logs, whole) = (&logs[span.clone()], cost(&logs[span.clone()]));
+        let cuts = (LEAST..(logs.len() + 1).saturating_sub(LEAST))
+            .map(|cut| (span.start + cut, whole - cost(&logs[..cut]) - cost(&logs[cut..])));
+        cuts.max_by(|one, other| one.1.total_cmp(&other.1))
+            .filter(|(_, gain)| *gain > penalty)
+            .map(|(cut, _)| cut)
+    });
     merge(rates, bounds)
 }
 
@@ -89,19 +95,6 @@ fn median(values: &[f64]) -> f64 {
 fn cost(logs: &[f64]) -> f64 {
     let mean = mean(logs);
     logs.iter().map(|log| (log - mean).powi(2)).sum()
-}
-
-/// Adds the bounds of levels within `logs`, which begin at `offset`.
-fn split(logs: &[f64], offset: usize, penalty: f64, bounds: &mut Vec<usize>) {
-    let whole = cost(logs);
-    let cuts = (LEAST..(logs.len() + 1).saturating_sub(LEAST))
-        .map(|cut| (cut, whole - cost(&logs[..cut]) - cost(&logs[cut..])));
-    let Some((cut, gain)) = cuts.max_by(|one, other| one.1.total_cmp(&other.1)) else { return };
-    if gain > penalty {
-        bounds.push(offset + cut);
-        split(&logs[..cut], offset, penalty, bounds);
-        split(&logs[cut..], offset + cut, penalty, bounds);
-    }
 }
 
 /// Levels that differ by too little are one.
