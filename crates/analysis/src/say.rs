@@ -1,18 +1,27 @@
 //! How findings put numbers into words, and how they are put together.
 
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, Severity};
+use fathom_record::{Finding, FindingId};
 
 use crate::rows::RecordRow;
 
-/// A finding without evidence yet; its severity is one of those that its id allows.
-pub(crate) fn finding(id: FindingId, severity: Severity, claim: String, remedy: Option<String>) -> Finding {
-    debug_assert!(id.severities().contains(&severity), "{id} is never {}", severity.name());
-    Finding { id, severity, claim, remedy, ..Finding::default() }
+/// A finding on these rows without evidence yet, of the first severity that its id allows; an empty remedy is none. Under fio's name,
+/// where a test may be several jobs, the claim names a single row.
+pub(crate) fn finding<'a>(
+    id: FindingId,
+    rows: impl IntoIterator<Item = &'a RecordRow<'a>>,
+    claim: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Finding {
+    let (severity, remedy) = (id.severities()[0], Some(remedy.into()).filter(|text| !text.is_empty()));
+    on_rows(Finding { id, severity, claim: claim.into(), remedy, ..Finding::default() }, rows)
 }
 
-/// The same resting on these rows. Under fio's name, where a test may be several jobs, a single row is named.
-pub(crate) fn of<'a>(mut finding: Finding, rows: impl IntoIterator<Item = &'a RecordRow<'a>>) -> Finding {
+/// The same resting on these rows.
+pub(crate) fn on_rows<'a>(
+    mut finding: Finding,
+    rows: impl IntoIterator<Item = &'a RecordRow<'a>>,
+) -> Finding {
     let rows: Vec<&RecordRow<'_>> = rows.into_iter().collect();
     for row in &rows {
         if !finding.tests.contains(&row.test.id) {
@@ -83,8 +92,7 @@ mod tests {
         {
             let mut run = record(&[TestLoad::default()]);
             run.header.activity = activity.clone();
-            let reported =
-                of(finding(FindingId::Knee, Severity::Info, "slow.".to_owned(), None), &rows(&run));
+            let reported = finding(FindingId::Knee, &rows(&run), "slow.", "");
             assert_eq!(reported.claim, expected, "{activity:?}");
         }
     }

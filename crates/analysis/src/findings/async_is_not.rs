@@ -7,9 +7,8 @@ use fathom_model::units;
 use fathom_record::{Finding, FindingId, JobRecord, OpOutcome, PhaseOutcome, Severity, TestRecord};
 
 use super::Words;
+use crate::say::finding;
 
-/// Name of the finding.
-const ID: FindingId = FindingId::AsyncIsNot;
 /// Share of all CPU time, own and the kernel workers', from which on these are the way requests go and not the exception:
 /// targets that take nothing else are at 0.22 to 0.79, the odd page in the way or sync in between at 0.15 at most.
 const WORKERS_SHARE: f64 = 0.2;
@@ -69,7 +68,7 @@ pub(crate) fn findings(test: &TestRecord, words: Words) -> Vec<Finding> {
         let (job, sums) = (&clones[0], Sums::of(clones));
         // What a worker has used that never came back is not known.
         let way = if clones.iter().any(|clone| clone.stuck) { None } else { way(job, &sums) }?;
-        let mut finding = finding(way, job, &sums, words, !test.disks.is_empty());
+        let mut finding = of_job(way, job, &sums, words, !test.disks.is_empty());
         finding.tests.push(test.id.clone());
         if jobs.len() > 1 {
             finding.claim = format!("{}: {}", job.name, finding.claim);
@@ -136,7 +135,7 @@ impl Sums {
     }
 }
 
-fn finding(way: FallbackPath, job: &JobRecord, sums: &Sums, words: Words, on_disk: bool) -> Finding {
+fn of_job(way: FallbackPath, job: &JobRecord, sums: &Sums, words: Words, on_disk: bool) -> Finding {
     let finding = match way {
         FallbackPath::KernelWorkers => kernel_workers(job, sums, words, on_disk && job.plan.io.direct),
         FallbackPath::SubmissionWaits => submission_waits(job, sums, words),
@@ -182,7 +181,7 @@ fn kernel_workers(job: &JobRecord, sums: &Sums, words: Words, may_pass: bool) ->
         }
     };
     let remedy = if may_pass { format!("{PAGES_IN_THE_WAY} {psync}") } else { psync };
-    new(Severity::Warning, claim, Some(remedy))
+    new(claim, remedy)
         .with("kernel_workers", sums.workers)
         .with("kernel_workers_cpu_ns_per_request", rounded(theirs))
         .with("own_cpu_ns_per_request", rounded(own))
@@ -207,7 +206,7 @@ fn submission_waits(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
              it."
         )),
     };
-    submission(new(Severity::Warning, claim, remedy), sums)
+    submission(new(claim, remedy.unwrap_or_default()), sums)
 }
 
 fn submission_completes(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
@@ -222,7 +221,7 @@ fn submission_completes(job: &JobRecord, sums: &Sums, words: Words) -> Finding {
         (Words::Own | Words::Sweep, false) => Some("Omit --buffered to bypass the page cache.".to_owned()),
         (Words::Fio, false) => Some("--direct=1 bypasses the page cache.".to_owned()),
     };
-    submission(new(Severity::Info, claim, remedy), sums)
+    Finding { severity: Severity::Info, ..submission(new(claim, remedy.unwrap_or_default()), sums) }
 }
 
 /// The evidence that both ways of the submitting call rest on.
@@ -233,8 +232,8 @@ fn submission(finding: Finding, sums: &Sums) -> Finding {
         .with("waits_per_request", rounded(sums.per_request(sums.waits)))
 }
 
-fn new(severity: Severity, claim: String, remedy: Option<String>) -> Finding {
-    crate::say::finding(ID, severity, claim, remedy)
+fn new(claim: String, remedy: String) -> Finding {
+    Finding { severity: Severity::Warning, ..finding(FindingId::AsyncIsNot, [], claim, remedy) }
 }
 
 /// To three decimals, which is finer than anything here is known.
@@ -427,7 +426,10 @@ mod tests {
         let jobs = vec![with(TMPFS, 0, "a"), with(TMPFS, 0, "a"), with(CACHED_URING, 1, "b")];
         let found = findings(&test(jobs), Words::Fio);
         let ids: Vec<_> = found.iter().map(|finding| (finding.id.clone(), finding.severity)).collect();
-        assert_eq!(ids, [(ID, Severity::Warning), (ID, Severity::Info)]);
+        assert_eq!(
+            ids,
+            [(FindingId::AsyncIsNot, Severity::Warning), (FindingId::AsyncIsNot, Severity::Info)]
+        );
         assert!(found[0].claim.starts_with("a: io_uring did not run asynchronously: 4 kernel workers"));
         assert!(found[1].claim.starts_with("b: io_uring completed"), "{}", found[1].claim);
         assert_eq!(found[0].tests, ["t"]);

@@ -1,11 +1,11 @@
 //! Rates that are the burst of one volume type and sustained by another: which types they are, and what would decide.
 
 use fathom_model::{Nanos, units};
-use fathom_record::{Finding, FindingId, RateMatch, Severity};
+use fathom_record::{Finding, FindingId, RateMatch};
 
 use crate::findings::Words;
 use crate::rows::RecordRow;
-use crate::say::{count, finding, of};
+use crate::say::{count, finding};
 use crate::steady::rate_duration::Lasting;
 
 /// Rates closer than this are one plateau.
@@ -80,8 +80,9 @@ fn plateau_finding(rows: &[&RecordRow<'_>], words: Words) -> Finding {
          {}.",
         units::duration(Nanos(longest))
     );
-    let found = finding(FindingId::BurstPossible, Severity::Info, claim, Some(remedy));
-    of(found, rows.iter().copied()).with("iops", rows[0].iops()).with_all("types", all)
+    finding(FindingId::BurstPossible, rows.iter().copied(), claim, remedy)
+        .with("iops", rows[0].iops())
+        .with_all("types", all)
 }
 
 /// `aws-gp2 with 50.0 GiB reaches it for 31 min 35 s, then 150 IOPS`.

@@ -1,10 +1,10 @@
 //! Numbers that memory had a part in: the page cache of this machine, and working sets that fit into a cache elsewhere.
 
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, RunRecord};
 
 use crate::rows::RecordRow;
-use crate::say::{count, finding, of, percent};
+use crate::say::{count, finding, percent};
 
 /// Share of the bytes that may be missing at the device before a cache is behind it: the readings of both sides are
 /// taken a moment apart.
@@ -63,9 +63,8 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
         (false, true) => "Omit --buffered to bypass the page cache.",
         (false, false) => "--direct=1 bypasses the page cache; --end_fsync=1 includes writeback.",
     };
-    let found = finding(FindingId::CacheServed, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [row])
+        finding(FindingId::CacheServed, [row], claim, remedy)
             .with("read_fraction_unseen", read)
             .with("write_fraction_unseen", write)
             .with("device_read_bytes", device.read_bytes)
@@ -90,8 +89,7 @@ fn buffered(row: &RecordRow<'_>) -> Option<Finding> {
     } else {
         "--direct=1 bypasses it."
     };
-    let found = finding(FindingId::Buffered, Severity::Info, claim.to_owned(), Some(remedy.to_owned()));
-    Some(of(found, [row]).with("jobs", jobs))
+    Some(finding(FindingId::Buffered, [row], claim, remedy).with("jobs", jobs))
 }
 
 fn small_set(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
@@ -109,8 +107,11 @@ fn small_set(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         count(times),
     );
     let remedy = "Use a size of several GiB (--size) to exceed these caches.";
-    let found = finding(FindingId::SmallWorkingSet, Severity::Info, claim, Some(remedy.to_owned()));
-    Some(of(found, [row]).with("working_set_bytes", set).with("times_over", times))
+    Some(
+        finding(FindingId::SmallWorkingSet, [row], claim, remedy)
+            .with("working_set_bytes", set)
+            .with("times_over", times),
+    )
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod after_burst;
 mod plateaus;
 
 use fathom_model::units;
-use fathom_record::{Finding, RunRecord, Severity};
+use fathom_record::{Finding, RunRecord};
 use fathom_record::{FindingId, stability::Second};
 use fathom_stats::sample::mean;
 
@@ -18,7 +18,7 @@ use self::plateaus::DirectionCaps;
 use crate::accounting::{Charge, IoUnit, deciding_block};
 use crate::plateau::AGREE;
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
-use crate::say::{block, count, finding, mebibytes, of};
+use crate::say::{block, count, finding, mebibytes};
 use crate::steady::coefficient_of_variation;
 
 /// Spread from second to second below which a rate is held by a limit: a busy device is less even.
@@ -191,8 +191,7 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     }
     claim += &shared(cap, caps, rows);
     let asked = format!("--iops {:.0}", iops * 2.0);
-    let found = finding(FindingId::IopsCap, Severity::Info, claim + ".", remedy_of_cap(cap, &asked));
-    of(found, cap.rows.iter().map(|&at| &rows[at]))
+    finding(FindingId::IopsCap, cap.rows.iter().map(|&at| &rows[at]), claim + ".", remedy_of_cap(cap, &asked))
         .with("direction", direction(cap.kind))
         .with("iops", iops)
         .with("depth_least", least)
@@ -248,15 +247,14 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     let asked = format!("--throughput {:.0}MiB", bytes * 2.0 / f64::from(1 << 20));
     let deciding = cap.counted.and_then(|(unit, _)| deciding_block(unit.low, SECTOR));
     let remedy = match deciding {
-        Some(size) => Some(format!(
+        Some(size) => format!(
             "Measure blocks of {} as well: `fathom sweep` does, or `fathom sweep --bs {}`.",
             units::bytes(size),
             block(size)
-        )),
+        ),
         None => remedy_of_cap(cap, &asked),
     };
-    let found = finding(FindingId::BandwidthCap, Severity::Info, claim + ".", remedy);
-    of(found, cap.rows.iter().map(|&at| &rows[at]))
+    finding(FindingId::BandwidthCap, cap.rows.iter().map(|&at| &rows[at]), claim + ".", remedy)
         .with("direction", direction(cap.kind))
         .with("bytes_per_second", bytes)
         .with("sustained_bytes_per_second", after.map(|after| after.rate))
@@ -265,14 +263,14 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         .with("group_limit_bytes_per_second", cap.group_limit)
 }
 
-fn remedy_of_cap(cap: &Cap, asked: &str) -> Option<String> {
-    Some(match cap.group_limit {
+fn remedy_of_cap(cap: &Cap, asked: &str) -> String {
+    match cap.group_limit {
         Some(_) => "Raise the limit of the control group, or measure outside it.".to_owned(),
         None => format!(
             "{REQUESTS_WAIT}; a larger volume or another type has a higher limit. `fathom catalog fit {asked}` \
              lists types with twice the limit, `fathom identify` the types that match this volume."
         ),
-    })
+    }
 }
 
 fn direction(kind: RowKind) -> &'static str {
@@ -329,9 +327,8 @@ fn queueing(caps: &Caps, rows: &[RecordRow<'_>]) -> Option<Finding> {
     };
     let rates = if queues.len() > 1 { "these rates" } else { "this rate" };
     let remedy = format!("QD {} is enough for {rates}.", count(enough));
-    let found = finding(FindingId::Queueing, Severity::Info, claim, Some(remedy));
     Some(
-        of(found, queues.iter().map(|queue| queue.row))
+        finding(FindingId::Queueing, queues.iter().map(|queue| queue.row), claim, remedy)
             .with("lat_ns", worst.row.lat_ns())
             .with("lat_alone_ns", worst.alone_ns)
             .with("depth", worst.row.mean_queue_depth())
@@ -384,9 +381,8 @@ fn small_block(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Opti
         mebibytes(best.bytes_per_second()),
     );
     let remedy = format!("Use blocks of at least {}.", units::bytes(needed as u64));
-    let found = finding(FindingId::SmallBlockForBandwidth, Severity::Info, claim, Some(remedy));
     Some(
-        of(found, [row])
+        finding(FindingId::SmallBlockForBandwidth, [row], claim, remedy)
             .with("block_size_bytes", size)
             .with("block_size_needed_bytes", needed)
             .with("bytes_per_second", row.bytes_per_second()),

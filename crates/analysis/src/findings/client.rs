@@ -1,9 +1,9 @@
 //! A client that could not ask for more: its threads busy, its CPU time taken by the host or withheld by its group.
 
-use fathom_record::{Finding, FindingId, HostInterval, JobRecord, RunRecord, Severity};
+use fathom_record::{Finding, FindingId, HostInterval, JobRecord, RunRecord};
 
 use crate::rows::RecordRow;
-use crate::say::{count, finding, of, percent};
+use crate::say::{count, finding, percent};
 
 /// Share of a core from which on a thread has nothing left to give: the rest goes to waking up and to the clock.
 const BUSY_THREAD: f64 = 0.9;
@@ -91,9 +91,8 @@ fn waited(row: &RecordRow<'_>) -> Option<Finding> {
         true => CPU_WAIT_REMEDY,
         false => "Use fewer jobs, or a machine with more CPUs.",
     };
-    let found = finding(FindingId::CpuWait, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [row])
+        finding(FindingId::CpuWait, [row], claim, remedy)
             .with("longest_wait_fraction", share(longest))
             .with("other_processes_cpu_ns", host.saturating_sub(ours)),
     )
@@ -120,9 +119,8 @@ fn bound(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         (false, true) => "Use more jobs to spread the load over more CPUs (`fathom fio --numjobs=N`).",
         (false, false) => "Use --numjobs to spread the load over more CPUs.",
     };
-    let found = finding(FindingId::ClientCpuBound, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [row])
+        finding(FindingId::ClientCpuBound, [row], claim, remedy)
             .with("busiest_thread_fraction", most)
             .with("busy_threads", busy)
             .with("threads", shares.len())
@@ -166,8 +164,11 @@ fn steal(row: &RecordRow<'_>) -> Option<Finding> {
         percent(mean),
         percent(worst.max(mean)),
     );
-    let found = finding(FindingId::CpuSteal, Severity::Warning, claim, Some(STEAL_REMEDY.to_owned()));
-    Some(of(found, [row]).with("steal_fraction", mean).with("steal_fraction_worst", worst.max(mean)))
+    Some(
+        finding(FindingId::CpuSteal, [row], claim, STEAL_REMEDY)
+            .with("steal_fraction", mean)
+            .with("steal_fraction_worst", worst.max(mean)),
+    )
 }
 
 /// The share of the time for which the control group withheld CPUs.
@@ -192,9 +193,8 @@ fn throttled(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
          rate, not the target.",
         percent(share),
     );
-    let found = finding(FindingId::CgroupThrottled, Severity::Warning, claim, Some(QUOTA_REMEDY.to_owned()));
     Some(
-        of(found, [row])
+        finding(FindingId::CgroupThrottled, [row], claim, QUOTA_REMEDY)
             .with("throttled_fraction", share)
             .with(
                 "throttled_periods",
@@ -229,7 +229,7 @@ pub(crate) fn credit(record: &RunRecord) -> Option<Finding> {
         percent(mean(after)),
     );
     let remedy = "Let it idle until its credits refill, or use a machine type without credits.";
-    let mut found = finding(FindingId::CpuCreditSuspected, Severity::Warning, claim, Some(remedy.to_owned()))
+    let mut found = finding(FindingId::CpuCreditSuspected, [], claim, remedy)
         .with("steal_fraction_before", mean(before))
         .with("steal_fraction_after", mean(after));
     found.tests = tests.iter().map(|test| test.id.clone()).collect();

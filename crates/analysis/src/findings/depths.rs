@@ -1,13 +1,13 @@
 //! What several depths of the same load tell together: one too shallow, one that could go deeper, and where the bend is.
 
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, Severity};
+use fathom_record::{Finding, FindingId};
 
 use crate::bend::{DepthRate, bend};
 use crate::findings::client;
 use crate::findings::instance_cap::targets;
 use crate::rows::{RecordRow, RowKind};
-use crate::say::{block, count, finding, of};
+use crate::say::{block, count, finding};
 use crate::steady::before_fall::before_fall;
 
 /// Points are of different depths where one is this many times the other, but for what Little leaves open.
@@ -87,9 +87,8 @@ fn too_shallow(family: &[&RecordRow<'_>]) -> Option<Finding> {
         count(best.mean_queue_depth()),
     );
     let remedy = format!("Use at least QD {} (Little's law: rate times latency).", count(needed));
-    let found = finding(FindingId::QueueTooShallow, Severity::Info, claim, Some(remedy));
     Some(
-        of(found, [*row])
+        finding(FindingId::QueueTooShallow, [*row], claim, remedy)
             .with("depth", row.mean_queue_depth())
             .with("iops", row.iops())
             .with("iops_reached", best.iops())
@@ -115,9 +114,8 @@ fn not_saturated(family: &[&RecordRow<'_>]) -> Option<Finding> {
         count(last.iops()),
     );
     let remedy = "Use more depth or jobs to find its limit.";
-    let found = finding(FindingId::NotSaturated, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [*last])
+        finding(FindingId::NotSaturated, [*last], claim, remedy)
             .with("depth", last.mean_queue_depth())
             .with("latency_growth", growth)
             .with("iops", last.iops()),
@@ -152,9 +150,8 @@ fn knee(family: &[&RecordRow<'_>]) -> Option<Finding> {
         count(enough.mean_queue_depth()),
         count(frugal.mean_queue_depth()),
     );
-    let found = finding(FindingId::Knee, Severity::Info, claim, None);
     Some(
-        of(found, curve.iter().copied())
+        finding(FindingId::Knee, curve.iter().copied(), claim, "")
             .with("iodepth_throughput", enough.mean_queue_depth())
             .with("iodepth_latency", frugal.mean_queue_depth())
             .with("plateau_iops", plateau),

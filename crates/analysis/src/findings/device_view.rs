@@ -5,7 +5,7 @@ use fathom_model::{PerOp, units};
 use fathom_record::{Finding, FindingId, RunRecord, Severity, TargetRecord};
 
 use crate::rows::{RecordRow, RowKind};
-use crate::say::{block, count, finding, mebibytes, of, percent};
+use crate::say::{block, count, finding, mebibytes, percent};
 
 /// What to do about the I/O of others.
 pub(crate) const FOREIGN_REMEDY: &str = "Stop the other load, or measure while it is idle.";
@@ -74,9 +74,8 @@ fn foreign(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         found.device,
         percent(share),
     );
-    let finding = finding(FindingId::ForeignIo, Severity::Warning, claim, Some(FOREIGN_REMEDY.to_owned()));
     Some(
-        of(finding, [row])
+        finding(FindingId::ForeignIo, [row], claim, FOREIGN_REMEDY)
             .with("foreign_fraction", share)
             .with("foreign_requests", found.requests)
             .with("foreign_bytes", found.bytes)
@@ -219,8 +218,11 @@ fn splitting(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         device.name,
         count(pieces),
     );
-    let found = finding(FindingId::Splitting, Severity::Info, claim, None);
-    Some(of(found, [row]).with("pieces_per_request", pieces).with("max_request_bytes", largest))
+    Some(
+        finding(FindingId::Splitting, [row], claim, "")
+            .with("pieces_per_request", pieces)
+            .with("max_request_bytes", largest),
+    )
 }
 
 fn alignment(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
@@ -268,9 +270,9 @@ fn alignment(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
         ),
     };
     let severity = if writes { Severity::Warning } else { Severity::Info };
-    let found = finding(FindingId::Alignment, severity, claim, Some(remedy));
+    let found = Finding { severity, ..finding(FindingId::Alignment, [row], claim, remedy) };
     Some(
-        of(found, [row])
+        found
             .with("physical_block_size_bytes", physical)
             .with("start_bytes", shifted.map(|(_, start)| start))
             .with("device_reads", reads.filter(|_| kind == RowKind::Write)),

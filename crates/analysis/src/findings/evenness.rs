@@ -2,7 +2,7 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::duration;
-use fathom_record::{Finding, RunRecord, Severity};
+use fathom_record::{Finding, RunRecord};
 use fathom_record::{FindingId, stability::Second};
 use fathom_stats::sample::mean;
 
@@ -10,7 +10,7 @@ use crate::findings::client;
 use crate::findings::passes;
 use crate::findings::stalled;
 use crate::rows::{LEAST_SECONDS as LEAST_VARIED, RecordRow, RowKind};
-use crate::say::{count, finding, of, percent, seconds};
+use crate::say::{count, finding, percent, seconds};
 use crate::steady::segments::{EVEN, FinalDrop, Segment, fall, segments};
 use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, coefficient_of_variation, fifths};
 
@@ -65,10 +65,9 @@ fn by_published_rule(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
         own.volume,
     );
     let remedy = format!("Plan with {} IOPS, the sustained rate.", count(baseline));
-    let found = finding(FindingId::BurstSuspected, Severity::Warning, claim, Some(remedy));
     let windows: Vec<f64> = levels.iter().map(|level| level.median).collect();
     Some(
-        of(found, [row])
+        finding(FindingId::BurstSuspected, [row], claim, remedy)
             .with("burst_iops", burst.iops)
             .with("baseline_iops", baseline)
             .with("volume", own.volume.as_str())
@@ -96,8 +95,11 @@ fn varied(row: &RecordRow<'_>) -> Option<Finding> {
         percent(stability.mean_ci95_fraction),
     );
     let remedy = row.words.longer().to_owned();
-    let found = finding(FindingId::NotSteady, Severity::Warning, claim, Some(remedy));
-    Some(of(found, [row]).with("cv", cv).with("mean_ci95_fraction", stability.mean_ci95_fraction))
+    Some(
+        finding(FindingId::NotSteady, [row], claim, remedy)
+            .with("cv", cv)
+            .with("mean_ci95_fraction", stability.mean_ci95_fraction),
+    )
 }
 
 /// The whole run is judged, since its mean is what the row shows; one of 30 s is cut as the screening rule has it.
@@ -128,17 +130,14 @@ fn not_steady(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
     );
     let remedy = "Check for other load (snapshot, scrub, noisy neighbour), or run until the rate is steady: `fathom \
          bench --until-steady`.";
-    let found = finding(FindingId::NotSteady, Severity::Warning, claim, Some(remedy.to_owned()));
-    let found = match settled {
+    let found = finding(FindingId::NotSteady, [row], claim, remedy)
+        .with("range_fraction", spread.range_fraction)
+        .with("drift_fraction", spread.drift_fraction)
+        .with("windows_iops", spans);
+    Some(match settled {
         Some(last) => found.with("last_30_seconds_iops", last.mean),
         None => found,
-    };
-    Some(
-        of(found, [row])
-            .with("range_fraction", spread.range_fraction)
-            .with("drift_fraction", spread.drift_fraction)
-            .with("windows_iops", spans),
-    )
+    })
 }
 
 fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
@@ -162,9 +161,8 @@ fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
     );
     let remedy = "Let the volume idle and run again: burst credits end after the same number of I/Os, noisy \
          neighbours do not.";
-    let found = finding(FindingId::BurstSuspected, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [row])
+        finding(FindingId::BurstSuspected, [row], claim, remedy)
             .with("burst_iops", high.median)
             .with("baseline_iops", low.median)
             .with("credit_used_requests", used)

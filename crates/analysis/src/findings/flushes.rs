@@ -3,10 +3,10 @@
 //! Only a power cut proves that a device lies. The finding states that the figures do not fit a device that flushes.
 
 use fathom_model::units;
-use fathom_record::{DeviceRecord, Finding, FindingId, RunRecord, Severity};
+use fathom_record::{DeviceRecord, Finding, FindingId, RunRecord};
 
 use crate::rows::RecordRow;
-use crate::say::{finding, of, percent};
+use crate::say::{finding, percent};
 
 /// A flush of a volatile cache takes longer than this on flash; faster is a protected cache, or none at all.
 const QUICK_NS: u64 = 30_000;
@@ -67,9 +67,8 @@ fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
             "Ask the provider how acknowledged writes survive a power loss; only a power cut can prove it."
         }
     };
-    let found = finding(FindingId::FlushSuspicious, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [row])
+        finding(FindingId::FlushSuspicious, [row], claim, remedy)
             .with("syncs", sync.ios)
             .with("flushes", flushes)
             .with("sync_p50_ns", sync.lat_ns.p50)
@@ -95,9 +94,8 @@ fn cost(row: &RecordRow<'_>) -> Option<Finding> {
         if writes_per_sync < 1.5 { "each write" } else { "writes" },
     );
     let remedy = "Use fewer, larger commits (group commit).";
-    let found = finding(FindingId::FlushCost, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [row])
+        finding(FindingId::FlushCost, [row], claim, remedy)
             .with("sync_mean_ns", sync_ns)
             .with("write_mean_ns", write_ns)
             .with("sync_fraction", share)

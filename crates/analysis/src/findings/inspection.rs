@@ -2,12 +2,12 @@
 //! written.
 
 use fathom_model::units;
-use fathom_record::{BlockRecord, Finding, FindingId, InspectionRecord, PassRecord, RunRecord, Severity};
+use fathom_record::{BlockRecord, Finding, FindingId, InspectionRecord, PassRecord, RunRecord};
 use fathom_stats::sample::{mean, upper_median};
 
 use super::passes;
 use crate::rows::{RecordRow, RowKind};
-use crate::say::{count, finding, of, percent};
+use crate::say::{count, finding, on_rows, percent};
 
 /// Rate of later accesses over that of first ones from which on they differ.
 const SLOWER: f64 = 1.25;
@@ -36,7 +36,7 @@ pub(crate) fn findings(record: &RunRecord, rows: &[RecordRow<'_>]) -> Vec<Findin
     let touched = rows.iter().copied().filter(is_own).collect::<Vec<_>>();
     let found = [(first_touch(inspection), touched), (unwritten(inspection), rows)];
     let with_rows = found.into_iter().filter(|(_, rows)| !rows.is_empty());
-    with_rows.filter_map(|(found, rows)| Some(of(found?, rows))).collect()
+    with_rows.filter_map(|(found, rows)| Some(on_rows(found?, rows))).collect()
 }
 
 /// First accesses were slower in each pair of passes of one depth, by more than passes of one kind differ; the depth at which
@@ -52,7 +52,7 @@ fn first_touch(inspection: &InspectionRecord) -> Option<Finding> {
         count(rates.0),
         count(rates.1),
     );
-    let found = finding(FindingId::FirstTouch, Severity::Warning, claim, Some(passes::TOUCH.to_owned()));
+    let found = finding(FindingId::FirstTouch, [], claim, passes::TOUCH);
     Some(
         found
             .with("iodepth", depth)
@@ -99,7 +99,7 @@ fn unwritten(inspection: &InspectionRecord) -> Option<Finding> {
         units::grouped(blocks.len() as u64),
     );
     let remedy = "Write it once before measuring reads: `fathom prepare --fill`.";
-    let found = finding(FindingId::Unwritten, Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::Unwritten, [], claim, remedy);
     Some(found.with("zero_fraction", share).with("zero_p50_ns", zero_ns).with("other_p50_ns", other_ns))
 }
 

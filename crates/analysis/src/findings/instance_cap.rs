@@ -1,12 +1,12 @@
 //! Limits above the volume: targets that are slower together than apart, for the machine or a disk below both has a limit; and rates
 //! that an instance publishes while the volume would allow more.
 
-use fathom_record::{Finding, FindingId, JobRecord, Severity};
+use fathom_record::{Finding, FindingId, JobRecord};
 
 use crate::findings::client;
 use crate::findings::instance_limit::{self, InstanceHold};
 use crate::rows::RecordRow;
-use crate::say::{count, finding, of};
+use crate::say::{count, finding, on_rows};
 
 /// Share of what targets do apart that they keep together where they share nothing.
 const TOGETHER: f64 = 0.85;
@@ -28,7 +28,7 @@ fn known(rows: &[RecordRow<'_>]) -> Vec<Finding> {
     let all: Vec<(&RecordRow<'_>, InstanceHold<'_>)> = rows.iter().filter_map(held).collect();
     let of_limit = |alike: &[usize]| {
         let holds: Vec<InstanceHold<'_>> = alike.iter().map(|index| all[*index].1).collect();
-        of(instance_limit::finding(&holds), alike.iter().map(|index| all[*index].0))
+        on_rows(instance_limit::finding(&holds), alike.iter().map(|index| all[*index].0))
     };
     let holds: Vec<InstanceHold<'_>> = all.iter().map(|(_, hold)| *hold).collect();
     instance_limit::alike(&holds).iter().map(|alike| of_limit(alike)).collect()
@@ -117,9 +117,8 @@ fn shared(together: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Finding> {
     );
     let remedy =
         "Check the limits of the machine type, of a disk below the targets, and of the control group.";
-    let found = finding(FindingId::InstanceCap, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
-        of(found, apart.iter().copied().chain([together]))
+        finding(FindingId::InstanceCap, apart.iter().copied().chain([together]), claim, remedy)
             .with("iops_apart", sum)
             .with("iops_together", together.iops())
             .with("targets", targets),
@@ -197,7 +196,7 @@ mod tests {
     fn other_limits_at_the_same_rate_are_pointed_at_the_instance() {
         let together = reached(16, 4000.0, Some(16_000.0));
         let cap = |tests: &[&str]| {
-            let found = finding(FindingId::IopsCap, Severity::Info, String::new(), Some("larger".to_owned()));
+            let found = finding(FindingId::IopsCap, [], String::new(), "larger");
             Finding { tests: tests.iter().map(|test| (*test).to_owned()).collect(), ..found }
         };
         let mut caps = [cap(&["t"]), cap(&["other"])];

@@ -1,7 +1,7 @@
 //! A rate that is a limit of the instance, as it is published, while the volume would allow more: the rule that all commands share.
 
 use fathom_model::{Nanos, units};
-use fathom_record::{Finding, FindingId, InstanceReach, Severity};
+use fathom_record::{Finding, FindingId, InstanceReach};
 
 use crate::plateau::AGREE;
 use crate::say::{self, count, mebibytes};
@@ -102,7 +102,7 @@ pub(crate) fn finding(holds: &[InstanceHold<'_>]) -> Finding {
     if least.is_some() {
         remedy += " On this one a larger volume is not faster.";
     }
-    let found = say::finding(FindingId::InstanceCap, Severity::Info, claim + ".", Some(remedy))
+    let found = say::finding(FindingId::InstanceCap, [], claim + ".", remedy)
         .with("instance", reach.instance.as_str())
         .with("level", *level)
         .with("limit", if first.is_bandwidth { "bandwidth" } else { "iops" })

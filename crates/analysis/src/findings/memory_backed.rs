@@ -1,9 +1,9 @@
 //! Whether a storage device was measured at all: a file system or device may keep its data in memory.
 
-use fathom_record::{DeviceRecord, FilesystemRecord, Finding, FindingId, RunRecord, Severity, TargetRecord};
+use fathom_record::{DeviceRecord, FilesystemRecord, Finding, FindingId, RunRecord, TargetRecord};
 
 use crate::rows::RecordRow;
-use crate::say::{finding, of};
+use crate::say::finding;
 
 /// The locality of a device that keeps its data in memory.
 const MEMORY: &str = "memory";
@@ -31,8 +31,7 @@ pub(crate) fn findings(record: &RunRecord, rows: &[RecordRow<'_>]) -> Option<Fin
         return None;
     }
     let claim = format!("{claim}: these are figures of the host's memory, not of a storage device.");
-    let found = finding(FindingId::MemoryBacked, Severity::Warning, claim, Some(REMEDY.to_owned()));
-    Some(of(found, measured))
+    Some(finding(FindingId::MemoryBacked, measured, claim, REMEDY))
 }
 
 /// The first of the devices at the bottom of the stack, where all of them keep their data in memory.
@@ -50,6 +49,7 @@ mod tests {
     use super::*;
     use crate::fixture::{TestLoad, record};
     use crate::rows::rows;
+    use fathom_record::Severity;
 
     fn claim(record: &RunRecord) -> Option<String> {
         findings(record, &rows(record)).map(|finding| finding.claim)

@@ -4,7 +4,7 @@
 //! A driver that is late adds its own lateness to what it measures.
 
 use fathom_model::{Nanos, Op, units};
-use fathom_record::{Finding, FindingId, JobRecord, ScheduleSummary, Severity, TestRecord, merge_jobs};
+use fathom_record::{Finding, FindingId, JobRecord, ScheduleSummary, TestRecord, merge_jobs};
 
 /// Share of a request's usual service time that the driver may be late by.
 const LATE_SHARE: f64 = 0.1;
@@ -49,7 +49,7 @@ fn not_sustained(job: &JobRecord, op: Op, schedule: &ScheduleSummary) -> Option<
     let remedy = "Response times grow with the length of the run: offer a lower rate, or allow a higher queue depth \
          (iodepth).";
     Some(
-        new(FindingId::RateNotSustained, Severity::Warning, claim, remedy, job, op)
+        new(FindingId::RateNotSustained, claim, remedy, job, op)
             .with("offered_iops", rounded(schedule.offered_iops))
             .with("reached_iops", rounded(reached))
             .with("backlog", schedule.backlog)
@@ -76,15 +76,14 @@ fn late(job: &JobRecord, op: Op, schedule: &ScheduleSummary, service_ns: u64) ->
          jobs."
     };
     Some(
-        new(FindingId::GeneratorLate, Severity::Info, claim, remedy, job, op)
+        new(FindingId::GeneratorLate, claim, remedy, job, op)
             .with("late_p99_ns", late_ns)
             .with("service_p50_ns", service_ns),
     )
 }
 
-fn new(id: FindingId, severity: Severity, claim: String, remedy: &str, job: &JobRecord, op: Op) -> Finding {
-    let finding = crate::say::finding(id, severity, claim, Some(remedy.to_owned()));
-    finding.with("job", job.name.as_str()).with("op", op.name())
+fn new(id: FindingId, claim: String, remedy: &str, job: &JobRecord, op: Op) -> Finding {
+    crate::say::finding(id, [], claim, remedy).with("job", job.name.as_str()).with("op", op.name())
 }
 
 fn rounded(value: f64) -> f64 {

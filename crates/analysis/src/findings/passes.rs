@@ -5,7 +5,7 @@ use fathom_model::units;
 use fathom_record::{Finding, FindingId, Histogram, Interval, Latency, RunRecord, Severity};
 
 use crate::rows::{RecordRow, RowKind};
-use crate::say::{count, finding, of};
+use crate::say::{count, finding};
 
 /// Median of the first pass over that of the later ones from which on they are of two kinds.
 const SLOWER: f64 = 2.0;
@@ -51,9 +51,8 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
         let claim = format!("{times}: first-touch penalty (a volume created from a snapshot), or a cache.");
         (FindingId::FirstTouch, claim, TOUCH)
     };
-    let found = finding(id, Severity::Warning, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [row])
+        Finding { severity: Severity::Warning, ..finding(id, [row], claim, remedy) }
             .with("first_pass_p50_ns", first)
             .with("later_passes_p50_ns", later)
             .with("times_slower", ratio)

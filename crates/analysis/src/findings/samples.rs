@@ -2,11 +2,11 @@
 
 use fathom_model::text::errno_text;
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, Severity};
+use fathom_record::{Finding, FindingId};
 
 use crate::findings::Words;
 use crate::rows::RecordRow;
-use crate::say::{finding, of, seconds};
+use crate::say::{finding, seconds};
 
 /// Requests that carry a p99: ten lie beyond it.
 const CARRY_P99: u64 = 1000;
@@ -25,7 +25,7 @@ fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
         let requests = if error.count == 1 { "request" } else { "requests" };
         let claim = format!("{} {} {requests} failed: {text}.", units::grouped(error.count), error.op);
         let remedy = "Check the kernel log (dmesg) for device errors.";
-        of(finding(FindingId::Errors, Severity::Error, claim, Some(remedy.to_owned())), [row])
+        finding(FindingId::Errors, [row], claim, remedy)
             .with("op", error.op.name())
             .with("errno", error.errno)
             .with("failed", error.count)
@@ -47,9 +47,10 @@ fn short_run(row: &RecordRow<'_>) -> Option<Finding> {
         Words::Own => "Use a longer --runtime or a larger --size.",
         words => words.longer(),
     };
-    let found = finding(FindingId::ShortRun, Severity::Info, claim, Some(remedy.to_owned()));
     Some(
-        of(found, [row]).with("measured_ns", row.summary.measured_ns).with("full_seconds", row.seconds.len()),
+        finding(FindingId::ShortRun, [row], claim, remedy)
+            .with("measured_ns", row.summary.measured_ns)
+            .with("full_seconds", row.seconds.len()),
     )
 }
 
@@ -63,8 +64,7 @@ fn low_sample(row: &RecordRow<'_>) -> Option<Finding> {
         units::grouped(total.ios),
         units::grouped(CARRY_P99)
     );
-    let found = finding(FindingId::LowSample, Severity::Info, claim, Some("Run longer.".to_owned()));
-    Some(of(found, [row]).with("requests", total.ios))
+    Some(finding(FindingId::LowSample, [row], claim, "Run longer.").with("requests", total.ios))
 }
 
 #[cfg(test)]
@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::fixture::{TestLoad, ids, record};
     use crate::rows::rows;
+    use fathom_record::Severity;
 
     fn check(run: &RunRecord, expected: &[&str]) -> Vec<Finding> {
         let found: Vec<Finding> = rows(run).iter().flat_map(findings).collect();

@@ -6,7 +6,7 @@ use fathom_record::{
 };
 
 use crate::rows::RecordRow;
-use crate::say::{finding, of, seconds};
+use crate::say::{finding, seconds};
 
 /// Length of such a span from which on it is a stall.
 const LEAST_NS: u64 = 2_000_000_000;
@@ -60,9 +60,9 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
     let severity = if stuck > 0 { Severity::Error } else { Severity::Warning };
     let remedy =
         "Check the kernel log (dmesg) for timeouts and resets; for network storage, check the network path.";
-    let found = finding(FindingId::Stalled, severity, claim + ".", Some(remedy.to_owned()));
+    let found = Finding { severity, ..finding(FindingId::Stalled, [row], claim + ".", remedy) };
     Some(
-        of(found, [row])
+        found
             .with("start_ns", longest.start_ns)
             .with("length_ns", length)
             .with("depth", depth)

@@ -2,7 +2,7 @@
 
 use fathom_model::text::listed;
 use fathom_model::units;
-use fathom_record::{Finding, FindingId, FleetRecord, HostFinding, RunRecord, Severity, TestStatus};
+use fathom_record::{Finding, FindingId, FleetRecord, HostFinding, RunRecord, TestStatus};
 
 use super::{
     FleetAssessment, FleetTestAssessment, HostMetric, HostStall, Outlier, SharedLimitVerdict, Straggler,
@@ -51,7 +51,7 @@ fn incomplete(fleet: &FleetRecord, assessment: &FleetAssessment) -> Option<Findi
         claim += &format!("; unreadable: {}", named(sources.collect()));
     }
     let remedy = "The totals lack these hosts. Add their records, and merge again.";
-    let found = finding(FindingId::FleetIncomplete, Severity::Error, claim + ".", Some(remedy.to_owned()));
+    let found = finding(FindingId::FleetIncomplete, [], claim + ".", remedy);
     Some(
         found
             .with("merged", assessment.merged)
@@ -82,7 +82,7 @@ fn failed(test: &FleetTestAssessment) -> Option<Finding> {
     );
     let remedy = "Their I/Os count in the totals, their rates in no comparison of hosts.";
     let hosts: Vec<&str> = failed.iter().map(|host| host.host.as_str()).collect();
-    let found = finding(FindingId::FleetIncomplete, Severity::Error, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::FleetIncomplete, [], claim, remedy);
     Some(of_test(found, test).with("hosts", hosts))
 }
 
@@ -111,7 +111,7 @@ fn apart(test: &FleetTestAssessment, assessment: &FleetAssessment) -> Option<Fin
         return None;
     };
     let remedy = "Start all hosts together, with the same --runtime, and keep their clocks synchronized.";
-    let found = finding(FindingId::HostsApart, Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::HostsApart, [], claim, remedy);
     let found = of_test(found, test)
         .with("start_spread_ns", test.start_spread_ns)
         .with("window_ns", test.window_ns)
@@ -141,7 +141,7 @@ fn outliers(test: &FleetTestAssessment) -> Vec<Finding> {
             named(texts)
         );
         let remedy = "Compare their records with one of the others: `fathom compare`.";
-        let result = finding(FindingId::HostOutlier, Severity::Warning, claim, Some(remedy.to_owned()));
+        let result = finding(FindingId::HostOutlier, [], claim, remedy);
         let outliers: Vec<Outlier> = found.into_iter().cloned().collect();
         Some(of_test(result, test).with_all("outliers", &outliers))
     };
@@ -171,7 +171,7 @@ fn stragglers(test: &FleetTestAssessment) -> Option<Finding> {
     );
     let remedy =
         "Look at the findings on these hosts: a limit of their own, their CPU, or their path to the storage.";
-    let result = finding(FindingId::Straggler, Severity::Warning, claim, Some(remedy.to_owned()));
+    let result = finding(FindingId::Straggler, [], claim, remedy);
     Some(of_test(result, test).with_all("stragglers", found))
 }
 
@@ -198,7 +198,7 @@ fn stalled(test: &FleetTestAssessment) -> Option<Finding> {
     }
     let remedy =
         "Stalls at the same time have one cause: the storage or its network. Others lie with the host.";
-    let result = finding(FindingId::HostStalled, Severity::Warning, claim + ".", Some(remedy.to_owned()));
+    let result = finding(FindingId::HostStalled, [], claim + ".", remedy);
     Some(of_test(result, test).with("hosts", hosts).with("most_at_once", together).with_all("stalls", stalls))
 }
 
@@ -229,7 +229,7 @@ fn shared_limit(test: &FleetTestAssessment) -> Option<Finding> {
     };
     let claim = format!("the hosts share a limit of {} IOPS{rate}: {}", count(iops), limit.reason);
     let remedy = "More hosts do not raise the total; a higher limit does.";
-    let found = finding(FindingId::SharedLimit, Severity::Info, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::SharedLimit, [], claim, remedy);
     let found = of_test(found, test).with("iops", iops);
     let number = |found: Finding, name: &str, value: Option<f64>| match value {
         Some(value) => found.with(name, value),

@@ -6,7 +6,7 @@ use super::script::identified_of;
 use crate::findings::instance_limit::{self, InstanceHold};
 use crate::identified::EachWay;
 use crate::rows::{RecordRow, RowKind, rows};
-use crate::say::of;
+use crate::say::on_rows;
 
 /// A finding for each limit of the instance that was identified as one of the volume.
 pub fn findings(record: &RunRecord) -> Vec<Finding> {
@@ -22,7 +22,7 @@ pub fn findings(record: &RunRecord) -> Vec<Finding> {
     let holds: Vec<InstanceHold<'_>> = all.iter().map(|(_, hold)| *hold).collect();
     let of_limit = |alike: &Vec<usize>| {
         let alike_holds: Vec<InstanceHold<'_>> = alike.iter().map(|place| holds[*place]).collect();
-        of(instance_limit::finding(&alike_holds), alike.iter().map(|place| all[*place].0))
+        on_rows(instance_limit::finding(&alike_holds), alike.iter().map(|place| all[*place].0))
     };
     instance_limit::alike(&holds).iter().map(of_limit).collect()
 }

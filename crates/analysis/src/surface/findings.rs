@@ -89,7 +89,7 @@ fn stalled(surface: &Surface) -> Option<Finding> {
         if all.len() > 1 { format!("; {} stalls in total", all.len()) } else { String::new() },
     );
     let remedy = "Check the kernel log (dmesg) for timeouts and resets.".to_owned();
-    let found = finding(FindingId::Stalled, Severity::Warning, claim, Some(remedy));
+    let found = finding(FindingId::Stalled, [], claim, remedy);
     Some(found.with("length_ns", *longest).with("tests", all.len() as u64))
 }
 
@@ -107,7 +107,7 @@ fn content(surface: &Surface) -> Vec<Finding> {
             share(unwritten)
         );
         let remedy = "Write it once before measuring, if all of it will be used.".to_owned();
-        let what = finding(FindingId::Unwritten, Severity::Warning, claim, Some(remedy));
+        let what = finding(FindingId::Unwritten, [], claim, remedy);
         found.push(what.with("points", unwritten as u64).with("of_points", all as u64));
     }
     let cached = surface.count("cached");
@@ -117,13 +117,13 @@ fn content(surface: &Surface) -> Vec<Finding> {
             share(cached)
         );
         let remedy = "Omit --buffered to bypass the page cache.".to_owned();
-        let what = finding(FindingId::CacheServed, Severity::Warning, claim, Some(remedy));
+        let what = finding(FindingId::CacheServed, [], claim, remedy);
         found.push(what.with("points", cached as u64).with("of_points", all as u64));
     }
     if surface.is_all_zero() {
         let claim = "all data read are zeros. If nothing was ever written there, these are not the rates of the medium, \
              and there are no others to compare with.";
-        found.push(finding(FindingId::Unwritten, Severity::Warning, claim.to_owned(), None));
+        found.push(finding(FindingId::Unwritten, [], claim, ""));
     }
     found
 }
@@ -245,8 +245,8 @@ impl AxisLevels {
             "Let the volume idle and measure again: a rate that recovers had exhausted burst credits."
                 .to_owned();
         let found = match lasts {
-            true => finding(FindingId::BurstSuspected, Severity::Warning, claim, Some(remedy)),
-            false => finding(FindingId::RateFollowsTime, Severity::Warning, claim, None),
+            true => finding(FindingId::BurstSuspected, [], claim, remedy),
+            false => finding(FindingId::RateFollowsTime, [], claim, ""),
         };
         self.with_evidence(found)
     }
@@ -259,7 +259,7 @@ impl AxisLevels {
             _ => "parts of the volume on other media or not yet initialized are probable",
         };
         let claim = format!("the rate depends on the offset, not on the time: {words}; {what}.");
-        self.with_evidence(finding(FindingId::RateFollowsPlace, Severity::Info, claim, None))
+        self.with_evidence(finding(FindingId::RateFollowsPlace, [], claim, ""))
     }
 
     fn of_either(&self, command: &[String]) -> Finding {
@@ -271,7 +271,7 @@ impl AxisLevels {
             if said { ", as requested" } else { "" }
         );
         let remedy = "Use --order random to separate them.".to_owned();
-        self.with_evidence(finding(FindingId::RateChanges, Severity::Info, claim, Some(remedy)))
+        self.with_evidence(finding(FindingId::RateChanges, [], claim, remedy))
     }
 
     fn with_evidence(&self, found: Finding) -> Finding {
@@ -303,7 +303,7 @@ fn above_saturated(surface: &Surface) -> Option<Finding> {
         mebibytes(limit)
     );
     let remedy = "Use the saturated rate; `fathom identify` tells a limit from burst credits.";
-    let found = finding(FindingId::TransferAboveSaturated, Severity::Warning, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::TransferAboveSaturated, [], claim, remedy);
     Some(
         found
             .with("transfer_bytes_per_second", rate)
@@ -326,7 +326,7 @@ fn first_touch(surface: &Surface) -> Option<Finding> {
     let told: Vec<String> = times.into_iter().chain(rates).collect();
     let claim =
         format!("{}: first-touch penalty (a volume created from a snapshot), or a cache.", told.join("; "));
-    let found = finding(FindingId::FirstTouch, Severity::Warning, claim, Some(TOUCH.to_owned()));
+    let found = finding(FindingId::FirstTouch, [], claim, TOUCH);
     Some(
         found
             .with("first_lat_ns", touch.first_lat_ns)
@@ -349,7 +349,7 @@ fn burst(surface: &Surface) -> Option<Finding> {
         mebibytes(usual)
     );
     let remedy = "The rates of the surface exclude repeated reads.";
-    let found = finding(FindingId::HostCache, Severity::Info, claim, Some(remedy.to_owned()));
+    let found = finding(FindingId::HostCache, [], claim, remedy);
     Some(found.with("burst_bytes_per_second", burst).with("median_bytes_per_second", usual))
 }
 
@@ -366,7 +366,7 @@ fn scan(scan: &Scan) -> Vec<Finding> {
         );
         let remedy =
             "Back up the data and replace the device; writing to such a sector may make it readable again.";
-        let what = finding(FindingId::Unreadable, Severity::Error, claim, Some(remedy.to_owned()));
+        let what = finding(FindingId::Unreadable, [], claim, remedy);
         found.push(
             what.with("unreadable_bytes", unreadable)
                 .with("places", scan.unreadable.len() as u64)
@@ -387,7 +387,7 @@ fn scan(scan: &Scan) -> Vec<Finding> {
             }
         );
         let severity = if again > 0 { Severity::Warning } else { Severity::Info };
-        let what = finding(FindingId::SlowBlocks, severity, claim, None);
+        let what = Finding { severity, ..finding(FindingId::SlowBlocks, [], claim, "") };
         found.push(what.with("blocks", scan.slow.len() as u64).with("slow_again", again as u64));
     }
     found
