@@ -3,7 +3,8 @@
 
 use fathom_model::Nanos;
 use fathom_record::{
-    Activity, BenchActivity, InspectionRecord, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus,
+    Activity, BenchActivity, InspectionRecord, PrecisionRecord, RunHeader, RunRecord, TestMeta, TestRecord,
+    TestStatus,
 };
 use fathom_runner::{Session, WritePermit};
 
@@ -17,7 +18,7 @@ use crate::machine::engine_rows;
 use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
-use crate::precision::{self, PrecisionGoal, PrecisionWatch};
+use crate::precision::{self, PrecisionWatch};
 use crate::site::Site;
 use crate::steps::{StepObserver, Steps};
 use crate::together::PlannedTarget;
@@ -148,7 +149,7 @@ pub(crate) fn run_test(
 /// Runs `test` until its rate is known precisely enough.
 fn precisely(
     plan: &BenchPlan,
-    (test, goal): (&PlannedTest, PrecisionGoal),
+    (test, goal): (&PlannedTest, PrecisionRecord),
     size: u64,
     session: &Session,
     observer: &mut dyn StepObserver,

@@ -173,7 +173,7 @@ pub(crate) fn bounded<'a>(
         Some(BoundedJob { in_flight, earlier: earlier(target), words: words(target) })
     };
     let jobs: Option<Vec<BoundedJob<'_>>> = plan.jobs.iter().zip(&test.targets).map(job).collect();
-    let shortest = test.precision.map(|goal| goal.least).or(test.runtime);
+    let shortest = test.precision.map(|goal| Nanos(goal.least_ns)).or(test.runtime);
     let limit = Nanos(shortest.map_or(0, |runtime| runtime.0).max(LEAST_DRAIN_NS));
     match depth_bound(&jobs.unwrap_or_default(), limit, session) {
         None => (test.clone(), None),

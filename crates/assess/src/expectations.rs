@@ -356,15 +356,11 @@ fn of_volume(
 fn of_suite(tests: &Tests<'_>) -> Vec<ExpectationRecord> {
     let judged = tests.planned.iter().filter(|test| test.targets.len() == 1);
     let of_test = |test: &PlannedTest| {
-        let of = |expected: &crate::Expectation| ExpectationRecord {
+        let of = |expected: &ExpectationRecord| ExpectationRecord {
             source: format!("suite {}", tests.suite.name),
-            class: expected.class.clone(),
             test: test.id.clone(),
-            metric: expected.metric.clone(),
-            is: expected.is.sign().to_owned(),
-            value: expected.value,
             tolerance_percent: tests.suite.tolerance_percent,
-            ..ExpectationRecord::default()
+            ..expected.clone()
         };
         test.expected.iter().map(of).collect::<Vec<_>>()
     };

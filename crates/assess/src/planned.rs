@@ -4,13 +4,13 @@ use std::path::Path;
 
 use fathom_analysis::steady;
 use fathom_model::Nanos;
+use fathom_record::{ExpectationRecord, PrecisionRecord};
 
 use crate::AssessError;
 use crate::error::plain;
-use crate::expect::Expectation;
 use crate::machine::probe;
 use crate::plan::BenchSettings;
-use crate::precision::{PrecisionGoal, PrecisionSettings};
+use crate::precision::PrecisionSettings;
 use crate::suite::{Ending, Profile, Suite, SuiteTest};
 use crate::target::BenchTarget;
 use crate::until_steady::Rounds;
@@ -23,7 +23,7 @@ pub struct PlannedTest {
     /// The same for people.
     pub title: String,
     /// What it is expected to reach.
-    pub expected: Vec<Expectation>,
+    pub expected: Vec<ExpectationRecord>,
     /// Measured time; `None` where it ends with its size, however long that takes.
     pub runtime: Option<Nanos>,
     /// Unmeasured time before it.
@@ -31,7 +31,7 @@ pub struct PlannedTest {
     /// It is repeated until it is steady; the run time is that of a round then.
     pub rounds: Option<Rounds>,
     /// It ends as soon as its rate is known precisely enough; the run time is the longest then.
-    pub precision: Option<PrecisionGoal>,
+    pub precision: Option<PrecisionRecord>,
     /// It writes.
     pub writes: bool,
     /// Bytes it moves at most, where that is known without running it.
@@ -124,7 +124,7 @@ impl PlannedTest {
     pub fn least_time(&self) -> Option<Nanos> {
         let measured = match (&self.rounds, &self.precision) {
             (Some(rounds), _) => rounds.least()?,
-            (None, Some(precision)) => precision.least,
+            (None, Some(precision)) => Nanos(precision.least_ns),
             (None, None) => self.runtime?,
         };
         Some(Nanos(measured.0 + self.ramp.0))

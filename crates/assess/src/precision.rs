@@ -26,23 +26,12 @@ pub struct PrecisionSettings {
     pub least: Option<Nanos>,
 }
 
-/// The precision that a test is to reach.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PrecisionGoal {
-    /// Half of the 95 % confidence interval of the rate, as a share of the rate.
-    pub target_fraction: f64,
-    /// Shortest measured time.
-    pub least: Nanos,
-    /// Longest measured time.
-    pub most: Nanos,
-}
-
 impl PrecisionSettings {
     /// The goal of a test that measures for `most` at most.
     ///
     /// # Errors
     /// The time is too short.
-    pub(crate) fn goal(&self, most: Nanos) -> Result<PrecisionGoal, AssessError> {
+    pub(crate) fn goal(&self, most: Nanos) -> Result<PrecisionRecord, AssessError> {
         let Self { target_fraction, least } = *self;
         let needed = Nanos(PrecisionRecord::least_time_ns(target_fraction));
         let least = least.unwrap_or(needed).max(needed);
@@ -55,27 +44,18 @@ impl PrecisionSettings {
                 hint: "use a longer --runtime, or a larger --precision".to_owned(),
             });
         }
-        Ok(PrecisionGoal { target_fraction, least, most })
+        let (least_ns, most_ns) = (least.0, most.0);
+        Ok(PrecisionRecord { target_fraction, least_ns, most_ns, ..PrecisionRecord::default() })
     }
 }
 
-impl PrecisionGoal {
-    /// `2 %`.
-    pub fn target_text(&self) -> String {
-        percent_text(self.target_fraction)
-    }
-
-    /// What `test` reached of it.
-    fn reached(&self, test: &TestRecord) -> PrecisionRecord {
-        let Self { target_fraction, least, most } = *self;
-        let (least_ns, most_ns) = (least.0, most.0);
-        let asked = PrecisionRecord { target_fraction, least_ns, most_ns, ..PrecisionRecord::default() };
-        asked.reached_by(&test.jobs.iter().collect::<Vec<_>>())
-    }
+/// What `test` reached of `goal`.
+fn reached(goal: &PrecisionRecord, test: &TestRecord) -> PrecisionRecord {
+    goal.reached_by(&test.jobs.iter().collect::<Vec<_>>())
 }
 
 /// A share as people write it: `2 %`, `0.5 %`.
-fn percent_text(fraction: f64) -> String {
+pub fn percent_text(fraction: f64) -> String {
     format!("{} %", (fraction * 1e4).round() / 100.0)
 }
 
@@ -111,7 +91,7 @@ pub(crate) fn check(
 
 /// Watches a test, and passes on all that it sees.
 pub(crate) struct PrecisionWatch<'a> {
-    goal: PrecisionGoal,
+    goal: PrecisionRecord,
     plan: &'a RunPlan,
     /// Figures that need values before the test ends.
     needed: Vec<Metric>,
@@ -127,7 +107,7 @@ pub(crate) struct PrecisionWatch<'a> {
 impl<'a> PrecisionWatch<'a> {
     pub(crate) fn new(
         test: &PlannedTest,
-        goal: PrecisionGoal,
+        goal: PrecisionRecord,
         plan: &'a RunPlan,
         expectations: &[ExpectationRecord],
         observer: &'a mut dyn RunObserver,
@@ -140,7 +120,7 @@ impl<'a> PrecisionWatch<'a> {
             needed,
             observer,
             ramp_ns: test.ramp.0,
-            next_look_ns: test.ramp.0 + goal.least.0,
+            next_look_ns: test.ramp.0 + goal.least_ns,
             is_look: false,
             is_wanted: false,
             is_reached: false,
@@ -151,7 +131,7 @@ impl<'a> PrecisionWatch<'a> {
         let test = test_record(TestMeta::default(), self.plan, outcome.clone());
         let summary = TestSummary::new(&test);
         let has_all = self.needed.iter().all(|metric| metric.of(&summary).is_some());
-        self.is_reached = has_all && self.goal.reached(&test).reached;
+        self.is_reached = has_all && reached(&self.goal, &test).reached;
     }
 }
 
@@ -201,18 +181,18 @@ impl RunObserver for PrecisionWatch<'_> {
 }
 
 /// Enters into `test` what it reached. Where it ended early, its jobs have the runtime that they had in the end; returns it.
-pub(crate) fn enter(goal: &PrecisionGoal, test: &mut TestRecord) -> Option<Nanos> {
+pub(crate) fn enter(goal: &PrecisionRecord, test: &mut TestRecord) -> Option<Nanos> {
     const STEP_NS: u64 = 500_000_000;
-    let precision = goal.reached(test);
+    let precision = reached(goal, test);
     test.precision = Some(precision);
     let measured_ns = TestSummary::new(test).measured_ns;
-    let is_early = test.status == TestStatus::Complete && measured_ns + STEP_NS < goal.most.0;
+    let is_early = test.status == TestStatus::Complete && measured_ns + STEP_NS < goal.most_ns;
     if !is_early {
         if test.status == TestStatus::Complete && !precision.reached {
-            let most = duration(goal.most);
+            let most = duration(Nanos(goal.most_ns));
             test.notes.push(format!(
                 "the precision of {} was not reached in {most}; use a longer --runtime.",
-                goal.target_text()
+                percent_text(goal.target_fraction)
             ));
         }
         return None;

@@ -5,16 +5,16 @@
 
 use std::path::Path;
 
+use fathom_analysis::criterion::{Comparison, Metric, parse_value};
 use fathom_model::Nanos;
 use fathom_model::plan::SizeSpec;
 use fathom_model::units::{parse_bytes, parse_duration};
 use fathom_options::{EngineRow, Section};
-use fathom_record::Recommendation;
+use fathom_record::{ExpectationRecord, Recommendation};
 use fathom_sys::files::SUITE;
 use serde::{Deserialize, Serialize};
 
 use crate::AssessError;
-use crate::expect::{self, Expectation};
 
 /// The suites that come with the program: name and text.
 pub const SUITES: &[(&str, &str)] = &[
@@ -124,7 +124,7 @@ pub struct SuiteTest {
     /// Bytes it moves over all jobs, where that is set.
     pub io_bytes: Option<u64>,
     /// What it is expected to reach.
-    pub expected: Vec<Expectation>,
+    pub expected: Vec<ExpectationRecord>,
 }
 
 #[derive(Deserialize)]
@@ -191,8 +191,18 @@ struct RawExpectation {
 }
 
 impl RawExpectation {
-    fn read(&self) -> Result<Expectation, String> {
-        expect::read(&self.class, &self.metric, &self.is, &self.value)
+    /// The expectation without its source and its test; the error says what is wrong with which field.
+    fn read(&self) -> Result<ExpectationRecord, String> {
+        let RawExpectation { class, metric, is, value } = self;
+        Comparison::of(is).ok_or_else(|| format!("'{is}' is not a comparison: use >=, <=, > or <"))?;
+        let recorded =
+            Metric::parse(metric).filter(|metric| metric.direction.is_some() && metric.is_recorded());
+        let metric = recorded.ok_or_else(|| {
+            format!("'{metric}' is not a metric: write one such as read.iops or write.lat_ns.p99")
+        })?;
+        let value = parse_value(metric.kind, value)?;
+        let (class, metric, is) = (class.clone(), metric.to_string(), is.clone());
+        Ok(ExpectationRecord { class, metric, is, value, ..ExpectationRecord::default() })
     }
 }
 
@@ -460,5 +470,30 @@ mod tests {
         check("/no/such/file.toml", "/no/such/file.toml");
         check("/dev/zero", "it is a character device, not a regular file");
         check("/etc", "it is a directory, not a regular file");
+    }
+
+    #[test]
+    fn values_are_read_in_the_unit_of_their_metric() {
+        for (metric, value, expected) in [
+            ("read.iops", "5000", Some(5000.0)),
+            ("read.iops", "5k", None),
+            ("write.bytes_per_second", "200MB", Some(200e6)),
+            ("write.bytes_per_second", "200MiB", Some(209_715_200.0)),
+            ("read.lat_ns.p99", "5ms", Some(5e6)),
+            ("total.clat_ns.mean", "250us", Some(250e3)),
+            ("read.iops", "0", None),
+            ("read.iops", "nan", None),
+            ("read.lat_ns", "5ms", None),
+            ("iops", "1", None),
+            ("read.iops.mean", "1", None),
+        ] {
+            let [class, metric, is, value] = ["c", metric, ">=", value].map(str::to_owned);
+            let read = RawExpectation { class, metric: metric.clone(), is, value: value.clone() }.read();
+            assert_eq!(
+                read.as_ref().ok().map(|expectation| expectation.value),
+                expected,
+                "{metric} {value}: {read:?}"
+            );
+        }
     }
 }

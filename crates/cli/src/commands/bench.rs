@@ -3,7 +3,6 @@
 mod against;
 mod expected;
 pub(super) mod plan;
-mod precision;
 mod profile_list;
 mod schedule;
 
@@ -25,7 +24,7 @@ use fathom_report::formats::Format;
 use fathom_report::{JsonWriter, Style, TextWriter};
 
 use self::against::AgainstOptions;
-use self::plan::{plan_json, plan_text};
+use self::plan::{parse_precision, plan_json, plan_text};
 use self::schedule::ScheduleArguments;
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -66,7 +65,7 @@ pub struct BenchArguments {
     #[arg(long)]
     until_steady: bool,
     /// End each test once the 95 % interval of its rate is within this: 2%; --runtime is the longest time then
-    #[arg(long, value_parser = precision::parse, value_name = "PERCENT")]
+    #[arg(long, value_parser = parse_precision, value_name = "PERCENT")]
     precision: Option<f64>,
     /// Shortest measured time of each test with --precision [default: 5 s, or what the precision takes]
     #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "precision")]

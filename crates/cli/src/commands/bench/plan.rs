@@ -2,14 +2,15 @@
 
 use std::io;
 
-use fathom_assess::{BenchPlan, PlanCost, PlannedTest, PlannedTraffic, PrecisionGoal};
+use fathom_analysis::criterion::parse_percent;
+use fathom_assess::{BenchPlan, PlanCost, PlannedTest, PlannedTraffic, percent_text};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::ExpectationRecord;
 use fathom_report::{TextWriter, document, pad, width};
 use serde::Serialize;
 
-use super::{expected, precision};
+use super::expected;
 use crate::output;
 
 /// What is going to be done and what it costs.
@@ -25,7 +26,7 @@ pub(in crate::commands) fn plan_text(
     let what =
         format!("{title}: {tests} on {}, {time}{}.", plan.target_name(), plan.targets[0].target.time_note());
     output::paragraph(&what, out)?;
-    for text in [rounds_text(plan), precision::text(plan)].into_iter().flatten() {
+    for text in [rounds_text(plan), precision_text(plan)].into_iter().flatten() {
         output::paragraph(&text, out)?;
     }
     output::paragraph(&plan.traffic.text(plan.test_file()), out)?;
@@ -62,7 +63,7 @@ pub(super) fn describe(test: &PlannedTest) -> String {
     let at_most = test.rounds.map(|rounds| format!(", {} at most", precise(rounds.budget)));
     let time = match (test.runtime, test.io_bytes) {
         (Some(runtime), None) => match test.precision {
-            Some(PrecisionGoal { least, .. }) => format!("{} to {}", precise(least), precise(runtime)),
+            Some(goal) => format!("{} to {}", precise(Nanos(goal.least_ns)), precise(runtime)),
             None => precise(runtime),
         },
         (Some(limit), Some(size)) => format!("over all of {}, {} at most", bytes(size), precise(limit)),
@@ -80,6 +81,29 @@ pub(super) fn describe(test: &PlannedTest) -> String {
         (Some(_), Some(_)) => "rounds ",
     };
     format!("{}: {rounds}{time}{ramp}{}", test.title, at_most.unwrap_or_default())
+}
+
+/// Reads the precision of a rate.
+pub fn parse_precision(text: &str) -> Result<f64, String> {
+    let percent = parse_percent(text)?;
+    let is_useful = (LEAST_PRECISION..=MOST_PRECISION).contains(&percent);
+    is_useful
+        .then_some(percent)
+        .ok_or_else(|| format!("'{}' is not between {LEAST_PRECISION}% and {MOST_PRECISION}%", text.trim()))
+}
+
+/// No interval of a run is narrower, and a wider one says too little, percent.
+const LEAST_PRECISION: f64 = 0.1;
+const MOST_PRECISION: f64 = 20.0;
+
+/// When tests end, where a precision ends them.
+fn precision_text(plan: &BenchPlan) -> Option<String> {
+    let goal = plan.tests.iter().find_map(|test| test.precision.filter(|_| test.skip.is_none()))?;
+    let (least, most) = (precise(Nanos(goal.least_ns)), precise(Nanos(goal.most_ns)));
+    let target = percent_text(goal.target_fraction);
+    Some(format!(
+        "Ends each test once the 95 % interval of its rate is within {target}: after {least} to {most}."
+    ))
 }
 
 /// How long the tests are repeated, where they are.
@@ -145,7 +169,7 @@ pub(super) fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()
         ramp_ns: test.ramp.0,
         rounds_budget_ns: test.rounds.map(|rounds| rounds.budget.0),
         precision_fraction: test.precision.map(|goal| goal.target_fraction),
-        least_runtime_ns: test.precision.map(|goal| goal.least.0),
+        least_runtime_ns: test.precision.map(|goal| goal.least_ns),
         skipped: test.skip.as_deref(),
     });
     let document = BenchPlanDocument {
