@@ -13,7 +13,7 @@ use crate::target::CUSTOM;
 use crate::wire::File;
 
 /// The built-in files: name and text.
-const FILES: &[(&str, &str)] = &[
+pub(crate) const FILES: &[(&str, &str)] = &[
     ("alibaba.toml", include_str!("../data/alibaba.toml")),
     ("aws.toml", include_str!("../data/aws.toml")),
     ("azure.toml", include_str!("../data/azure.toml")),
@@ -61,38 +61,41 @@ impl Catalog {
     pub fn shipped() -> &'static Catalog {
         static SHIPPED: OnceLock<Catalog> = OnceLock::new();
         SHIPPED.get_or_init(|| {
-            let parsed = FILES.iter().map(|(file, text)| Catalog::parse(file, text));
-            parsed.fold(Catalog::default(), |all, catalog| match catalog {
-                Ok(catalog) => all.with(catalog),
-                // Unreachable: a test parses all of them.
-                Err(_) => all,
-            })
+            // A test checks all of them.
+            let parsed = FILES.iter().filter_map(|(file, text)| Catalog::read(file, text).ok());
+            parsed.fold(Catalog::default(), Catalog::with)
         })
     }
 
     /// Parses a file; one invalid entry refuses the whole file.
     pub fn parse(file: &str, text: &str) -> Result<Catalog, CatalogError> {
-        let at = |line, field: Option<&str>, reason: String| CatalogError {
-            file: file.to_owned(),
-            line,
-            field: field.map(str::to_owned),
-            reason,
-        };
+        let catalog = Catalog::read(file, text)?;
+        let raw: toml::Table = toml::from_str(text).unwrap_or_default();
+        let none = toml::Table::new();
+        for entry in catalog.entries() {
+            let id = entry.id();
+            let table = raw.get("volume").and_then(|all| all.get(id)?.as_table()).unwrap_or(&none);
+            let (field, reason) = match (unnameable(id), problem(entry, table)) {
+                (None, None) => continue,
+                (Some(reason), _) => (None, reason),
+                (None, Some((field, reason))) => (Some(field), format!("{field} {reason}")),
+            };
+            return Err(CatalogError {
+                file: file.to_owned(),
+                line: line_of(text, id, field.unwrap_or_default()),
+                field: field.map(str::to_owned),
+                reason: format!("{id}: {reason}"),
+            });
+        }
+        Ok(catalog)
+    }
+
+    fn read(file: &str, text: &str) -> Result<Catalog, CatalogError> {
         let parsed: File = toml::from_str(text).map_err(|error| {
             misread::refusal(file, text, error.message(), error.span().map_or(0, |span| span.start))
         })?;
-        let mut entries = BTreeMap::new();
-        for (id, wire) in parsed.volume {
-            if let Some(reason) = unnameable(&id) {
-                return Err(at(line_of(text, &id, ""), None, format!("{id}: {reason}")));
-            }
-            let entry = CatalogEntry::new(id.clone(), wire);
-            if let Some((field, reason)) = problem(&entry) {
-                return Err(at(line_of(text, &id, field), Some(field), format!("{id}: {field} {reason}")));
-            }
-            entries.insert(id, entry);
-        }
-        Ok(Catalog { entries })
+        let entries = parsed.volume.into_iter().map(|(id, wire)| (id.clone(), CatalogEntry::new(id, wire)));
+        Ok(Catalog { entries: entries.collect() })
     }
 
     /// The union; for an id in both, the entry of `other` applies.

@@ -1,6 +1,7 @@
 //! Validation of an entry: a source, a date and plausible numbers.
 
 use fathom_model::IopsPrice;
+use toml::Table;
 
 use crate::amount;
 use crate::entry::CatalogEntry;
@@ -12,13 +13,18 @@ const MEDIA: [&str; 8] = ["hdd", "ssd", "nvme", "hybrid", "local", "local_ssd", 
 /// Sizes that a volume can have.
 const SIZES_GIB: std::ops::RangeInclusive<f64> = 0.001..=1e9;
 
-/// The first invalid field of an entry, and the reason.
-pub(crate) fn problem(entry: &CatalogEntry) -> Option<(&'static str, String)> {
+/// Fields whose number may be 0.
+const MAY_BE_ZERO: [&str; 4] =
+    ["iops_intercept", "throughput_intercept", "burst_initial_ios", "burst_initial_fill_fraction"];
+
+/// The first invalid field of an entry, which `table` holds as written, and the reason.
+pub(crate) fn problem<'a>(entry: &CatalogEntry, table: &'a Table) -> Option<(&'a str, String)> {
     let wire = &entry.wire;
     text_fields(wire)
-        .or_else(|| numbers(wire))
+        .or_else(|| invalid_number(table))
+        .or_else(|| tiers(wire))
         .or_else(|| ordered(wire))
-        .or_else(|| present(wire))
+        .or_else(|| missing(wire, table))
         .or_else(|| priced(wire))
         .or_else(|| measured(wire))
         .or_else(|| invalid_volumes(entry))
@@ -38,93 +44,31 @@ fn text_fields(wire: &Wire) -> Option<(&'static str, String)> {
     (!is_known).then(|| ("media", format!("{:?} is not one of {}", wire.media, MEDIA.join(", "))))
 }
 
-/// A numeric field and its value.
-type NumberField = (&'static str, Option<f64>);
-
-/// All figures of an entry; those of the second list may be 0.
-fn figures(wire: &Wire) -> (Vec<NumberField>, Vec<NumberField>) {
-    macro_rules! named {
-        ($($field:ident),* $(,)?) => { vec![$((stringify!($field), wire.$field)),*] };
-    }
-    let positive = named![
-        size_min_gib,
-        size_max_gib,
-        iops_per_gib,
-        iops_read_per_gib,
-        iops_write_per_gib,
-        iops_min,
-        iops_max,
-        iops_read_max,
-        iops_write_max,
-        iops_included,
-        iops_provisioned_min,
-        iops_provisioned_max,
-        iops_provisioned_per_gib_max,
-        iops_per_provisioned_throughput,
-        throughput_per_gib,
-        throughput_per_tib,
-        throughput_min,
-        throughput_max,
-        throughput_read_max,
-        throughput_write_max,
-        throughput_included,
-        throughput_provisioned_min,
-        throughput_provisioned_max,
-        throughput_provisioned_per_tib_min,
-        throughput_provisioned_per_tib_max,
-        throughput_per_provisioned_iops_min,
-        throughput_per_provisioned_iops_max,
-        burst_iops,
-        burst_applies_below_gib,
-        burst_bucket_ios,
-        burst_bucket_mib_per_tib,
-        burst_duration_s,
-        burst_cooldown_s,
-        burst_throughput,
-        burst_throughput_per_tib,
-        burst_throughput_max,
-        burst_transaction_bytes,
-        io_unit_kib_max,
-        latency_typical_ms,
-        latency_read_ms_max,
-        latency_write_ms_max,
-        queue_depth_per_iops,
-        first_touch_penalty_fraction,
-        sla_iops_fraction,
-        sla_time_fraction,
-        price_per_gib_month,
-        price_per_iops_month,
-        price_iops_up_to,
-        price_per_throughput_month,
-        price_per_million_ios,
-    ];
-    let any = named![iops_intercept, throughput_intercept, burst_initial_ios, burst_initial_fill_fraction];
-    (positive, any)
+/// The numbers of an entry and their fields.
+fn numbers(table: &Table) -> impl Iterator<Item = (&str, f64)> {
+    table.iter().filter_map(|(field, value)| {
+        let whole = value.as_integer().map(|whole| whole as f64);
+        Some((field.as_str(), value.as_float().or(whole)?))
+    })
 }
 
-/// No figure is negative, no share above 1.
-fn numbers(wire: &Wire) -> Option<(&'static str, String)> {
-    let (positive, any) = figures(wire);
-    for (field, figure) in positive.iter().chain(&any) {
-        let reason = match figure {
-            Some(figure) if !figure.is_finite() => format!("{figure} is not a number"),
-            Some(figure) if *figure < 0.0 => format!("{figure} is below 0"),
-            Some(figure) if *figure > 1e12 => format!("{figure} is too large"),
-            Some(figure) if field.starts_with("size_") && !SIZES_GIB.contains(figure) => {
-                format!("{figure} is not between {} and {}", SIZES_GIB.start(), SIZES_GIB.end())
+/// No number is negative, no share above 1.
+fn invalid_number(table: &Table) -> Option<(&str, String)> {
+    numbers(table).find_map(|(field, number)| {
+        let reason = match number {
+            _ if !number.is_finite() => format!("{number} is not a number"),
+            _ if number < 0.0 => format!("{number} is below 0"),
+            _ if number > 1e12 => format!("{number} is too large"),
+            _ if field.starts_with("size_") && !SIZES_GIB.contains(&number) => {
+                format!("{number} is not between {} and {}", SIZES_GIB.start(), SIZES_GIB.end())
             }
-            Some(figure) if field.ends_with("_fraction") && *figure > 1.0 => {
-                format!("{figure} is above 1")
-            }
-            _ => continue,
+            _ if field.ends_with("_fraction") && number > 1.0 => format!("{number} is above 1"),
+            1.0 if field == "first_touch_penalty_fraction" => "must be below 1".to_owned(),
+            0.0 if !MAY_BE_ZERO.contains(&field) => "is 0: omit it instead".to_owned(),
+            _ => return None,
         };
-        return Some((field, reason));
-    }
-    if wire.first_touch_penalty_fraction.is_some_and(|lost| lost >= 1.0) {
-        return Some(("first_touch_penalty_fraction", "must be below 1".to_owned()));
-    }
-    let zero = positive.into_iter().find(|(_, figure)| *figure == Some(0.0));
-    zero.map(|(field, _)| (field, "is 0: omit it instead".to_owned())).or_else(|| tiers(wire))
+        Some((field, reason))
+    })
 }
 
 fn tiers(wire: &Wire) -> Option<(&'static str, String)> {
@@ -196,7 +140,7 @@ fn ordered(wire: &Wire) -> Option<(&'static str, String)> {
 }
 
 /// Fields that the models require.
-fn present(wire: &Wire) -> Option<(&'static str, String)> {
+fn missing(wire: &Wire, table: &Table) -> Option<(&'static str, String)> {
     let needed: &[(&'static str, bool)] = match wire.iops_model {
         IopsModel::Fixed => &[("iops_max", wire.iops_max.is_some())],
         IopsModel::LinearClamped | IopsModel::AffineClamped => {
@@ -225,11 +169,9 @@ fn present(wire: &Wire) -> Option<(&'static str, String)> {
         BurstModel::TimedWindow => &[("burst_iops", wire.burst_iops.or(wire.burst_throughput).is_some())],
         BurstModel::None | BurstModel::OnDemandBilled | BurstModel::Unspecified => &[],
     };
-    let (positive, any) = figures(wire);
-    let has_throughput =
-        positive.iter().chain(&any).any(|(field, figure)| field.contains("throughput") && figure.is_some());
-    let has_throughput =
-        has_throughput || !wire.throughput_by_size.is_empty() || !wire.throughput_by_iops.is_empty();
+    let has_throughput = numbers(table).any(|(field, _)| field.contains("throughput"))
+        || !wire.throughput_by_size.is_empty()
+        || !wire.throughput_by_iops.is_empty();
     let unit = [("throughput_unit", wire.throughput_unit.is_some() || !has_throughput)];
     let all = needed.iter().chain(bursts).chain(&unit);
     let missing = all.into_iter().find(|(_, is_there)| !is_there)?;
@@ -313,10 +255,13 @@ fn invalid_volumes(entry: &CatalogEntry) -> Option<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use fathom_predict::OfferedLoad;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::catalog::FILES;
     use crate::{Catalog, SearchScope, VolumeNeed};
 
     /// Fields that some models require.
@@ -333,9 +278,14 @@ mod tests {
 
     /// An entry with valid first lines and arbitrary numbers.
     fn any_entry() -> impl Strategy<Value = String> {
-        let shipped = Catalog::shipped().entries().next().expect("entries");
-        let (positive, any) = figures(&shipped.wire);
-        let fields: Vec<&str> = positive.iter().chain(&any).map(|(field, _)| *field).collect();
+        let tables = FILES.iter().map(|(_, text)| toml::from_str::<Table>(text).expect("it is valid"));
+        let entries = tables.flat_map(|file| file["volume"].as_table().expect("entries").clone());
+        let fields = entries.flat_map(|(_, entry)| {
+            numbers(entry.as_table().expect("an entry"))
+                .map(|(field, _)| field.to_owned())
+                .collect::<Vec<_>>()
+        });
+        let fields: Vec<String> = fields.collect::<BTreeSet<_>>().into_iter().collect();
         let models = [
             "fixed",
             "linear_clamped",
@@ -358,7 +308,7 @@ mod tests {
         (prop::sample::select(models.to_vec()), prop::sample::select(bursts.to_vec()), unit, figures).prop_map(
             |(model, burst, unit, mut figures)| {
                 for (field, figure) in NEEDED {
-                    figures.entry(field).or_insert(figure);
+                    figures.entry(field.to_owned()).or_insert(figure);
                 }
                 let head = "[volume.x]\nprovider = \"x\"\ntype_name = \"x\"\nmedia = \"ssd\"\nlifecycle = \"current\"\n\
                      source = \"x\"\nas_of = \"2026\"\nconfidence = \"quoted\"\nlimits_shared_read_write = true";
@@ -392,17 +342,10 @@ mod tests {
                     if let Ok(sheet) = entry.sheet(&parameters) {
                         prop_assert!(sheet.blocks.iter().all(|row| row.random.iops.is_none_or(|rate| rate > 0.0)));
                     }
+                    let load = OfferedLoad::of(8192.0, false);
                     let need = VolumeNeed {
-                        size_bytes: size_gib << 30,
-                        load: OfferedLoad::of(8192.0, false),
-                        iops: iops.unwrap_or(1) as f64,
-                        in_ios: true,
-                        in_bytes: false,
-                        burst: None,
-                        besides: Vec::new(),
-                        latency: Vec::new(),
                         persistent: false,
-                        instance: None,
+                        ..VolumeNeed::permanent(load, iops.unwrap_or(1) as f64, size_gib << 30)
                     };
                     for offer in catalog.fit(&need, SearchScope::default()).offers() {
                         prop_assert!(offer.parameters.size_bytes >= Some(need.size_bytes));

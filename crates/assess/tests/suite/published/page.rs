@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fathom_assess::published::CASES;
+use fathom_assess::published::cases;
 use fathom_catalog::{ComparedFigure, FigureVerdict, Published, PublishedRun};
 
 use super::conclusions::CONCLUSIONS;
@@ -183,7 +183,7 @@ fn commands(page: &mut String, run: &PublishedRun) {
         known == key
             || known.strip_prefix(key).is_some_and(|rest| key.ends_with(':') || rest.starts_with(':'))
     };
-    for case in CASES.iter().filter(|case| is_own(case.key)) {
+    for case in cases().iter().filter(|case| is_own(&case.key)) {
         let times = match case.scale {
             1.0 => String::new(),
             scale => format!("    # counts and times are multiplied by {scale}\n"),
