@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use fathom_engine::registry;
 use fathom_engine::{EngineError, EngineSetup, RawEngineOptions};
-use fathom_options::{EngineOption, EngineRow, PlanningHost};
+use fathom_options::{EngineRow, PlanningHost};
 use fathom_sys::device::SysRoot;
 use fathom_sys::device::host::count_cpus;
 
@@ -15,7 +15,7 @@ pub fn engine_rows() -> Vec<EngineRow> {
         aliases: entry.aliases,
         doc: entry.doc,
         synchronous: entry.traits.synchronous,
-        options: entry.options.iter().map(EngineOption::from_row).collect(),
+        options: entry.options,
     };
     registry::all().map(row).collect()
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fathom_model::plan::RequestPriorities;
-use fathom_model::{Nanos, Op, OptionRow, Request};
+use fathom_model::{EngineOption, Nanos, Op, Request};
 
 /// The result of [`Engine::queue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +197,7 @@ pub struct EngineEntry {
     /// Properties for the runner.
     pub traits: EngineTraits,
     /// Private option rows.
-    pub options: &'static [OptionRow<RawEngineOptions>],
+    pub options: &'static [EngineOption],
     /// Opens it for one worker, on the worker's own thread.
     pub open: fn(EngineSetup) -> Result<Box<dyn Engine>, EngineError>,
 }

@@ -3,17 +3,15 @@
 
 use std::io::ErrorKind;
 
-use fathom_model::{Nanos, Op, OptionRow, OptionValueKind, Request};
+use fathom_model::{EngineOption, Nanos, Op, Request};
 use fathom_sys::aio::{Context, ContextOptions};
 use fathom_sys::transfer::TransferFlags;
 use fathom_sys::{SetupError, SetupStep};
 
 use crate::prioritized::{Prioritized, TakesPriority};
-use crate::private::{ATOMIC, bool_row, flag_row, with_priorities};
+use crate::private::{ATOMIC, flag, switch, with_priorities};
 use crate::targets::{self, Targets};
-use crate::{
-    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
-};
+use crate::{Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, Reaped};
 
 /// The engine's entry.
 pub const ENTRY: EngineEntry = EngineEntry {
@@ -32,10 +30,10 @@ pub const ENTRY: EngineEntry = EngineEntry {
     open,
 };
 
-const OPTIONS: &[OptionRow<RawEngineOptions>] = with_priorities![
-    flag_row!("userspace_reap", "1", "Read completions from the mapped ring; 0 asks the kernel each time."),
-    bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
-];
+const OPTIONS: &[EngineOption] = &with_priorities::<7>(&[
+    flag("userspace_reap", "1", "Read completions from the mapped ring; 0 asks the kernel each time."),
+    switch("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
+]);
 
 struct Libaio {
     context: Context,

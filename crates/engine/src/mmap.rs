@@ -6,14 +6,14 @@
 use std::io;
 use std::sync::Arc;
 
-use fathom_model::{Op, OptionRow, OptionValueKind, Request};
+use fathom_model::{EngineOption, Op, Request};
 use fathom_sys::io::{OpenFlags, flags_of, reopen};
 use fathom_sys::mmap::{FileMap, MapAdvice};
 
 use crate::immediate::{Immediate, ImmediateEngine};
-use crate::private::bool_row;
+use crate::private::switch;
 use crate::targets::{self, EngineTarget};
-use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile, RawEngineOptions};
+use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, OpenFile};
 
 /// The engine's entry.
 pub const ENTRY: EngineEntry = EngineEntry {
@@ -32,10 +32,10 @@ pub const ENTRY: EngineEntry = EngineEntry {
     open,
 };
 
-const OPTIONS: &[OptionRow<RawEngineOptions>] = &[bool_row!(
+const OPTIONS: &[EngineOption] = &[switch(
     "thp",
     "0",
-    "Ask for huge pages (MADV_HUGEPAGE), which few file systems have; fail where the kernel refuses."
+    "Ask for huge pages (MADV_HUGEPAGE), which few file systems have; fail where the kernel refuses.",
 )];
 
 /// One mapping per file.

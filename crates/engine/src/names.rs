@@ -3,13 +3,12 @@
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 
-use fathom_model::{Nanos, OptionRow, OptionValueKind, Request};
+use fathom_model::{EngineOption, Nanos, OptionValueKind, Request};
 use fathom_sys::names;
 
 use crate::targets::EINVAL;
 use crate::{
-    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, NameUse, Queued,
-    RawEngineOptions, Reaped,
+    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, NameUse, Queued, Reaped,
 };
 
 const fn traits(names: NameUse) -> EngineTraits {
@@ -27,7 +26,7 @@ const fn entry(
     name: &'static str,
     doc: &'static str,
     names: NameUse,
-    options: &'static [OptionRow<RawEngineOptions>],
+    options: &'static [EngineOption],
     open: fn(EngineSetup) -> Result<Box<dyn Engine>, EngineError>,
 ) -> EngineEntry {
     EngineEntry { name, aliases: &[], doc, traits: traits(names), options, open }
@@ -78,17 +77,13 @@ pub const DIR_DELETE: EngineEntry = entry(
 
 const STAT_TYPES: &[&str] = &["statx", "stat", "lstat"];
 
-const STAT_OPTIONS: &[OptionRow<RawEngineOptions>] = &[OptionRow {
+const STAT_OPTIONS: &[EngineOption] = &[EngineOption {
     name: "stat_type",
-    aliases: &[],
     kind: OptionValueKind::Choice(STAT_TYPES),
     default: "stat",
     doc: "The system call that inspects a file.",
-    apply: |options, value| match STAT_TYPES.contains(&value) {
-        true => {
-            options.0.insert("stat_type".to_owned(), value.to_owned());
-            Ok(())
-        }
+    check: |value| match STAT_TYPES.contains(&value) {
+        true => Ok(()),
         false => Err(format!("use one of {}", STAT_TYPES.join(", "))),
     },
 }];

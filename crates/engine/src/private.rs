@@ -1,150 +1,115 @@
-//! Rows for the private options of engines: each stores the checked text under its own name.
+//! The private options of engines: an engine receives each as its text, under its name, once it is checked.
 
-use crate::RawEngineOptions;
+use fathom_model::{EngineOption, OptionValueKind};
 
 /// The option that requests atomic writes from an engine. It follows from the job and is no row of the engine.
 pub(crate) const ATOMIC: &str = "atomic";
 
-/// Stores 0 or 1.
-pub(crate) fn store_switch(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
+const fn option(
+    name: &'static str,
+    kind: OptionValueKind,
+    default: &'static str,
+    doc: &'static str,
+    check: fn(&str) -> Result<(), String>,
+) -> EngineOption {
+    EngineOption { name, kind, default, doc, check }
+}
+
+/// A switch that may be given without a value.
+pub(crate) const fn flag(name: &'static str, default: &'static str, doc: &'static str) -> EngineOption {
+    option(name, OptionValueKind::Flag, default, doc, is_switch)
+}
+
+pub(crate) const fn switch(name: &'static str, default: &'static str, doc: &'static str) -> EngineOption {
+    option(name, OptionValueKind::Bool, default, doc, is_switch)
+}
+
+pub(crate) const fn count(name: &'static str, default: &'static str, doc: &'static str) -> EngineOption {
+    option(name, OptionValueKind::Int, default, doc, |value| whole(value, u32::MAX))
+}
+
+pub(crate) const fn percent(name: &'static str, default: &'static str, doc: &'static str) -> EngineOption {
+    option(name, OptionValueKind::Int, default, doc, |value| whole(value, 100))
+}
+
+fn is_switch(value: &str) -> Result<(), String> {
     match value {
-        "0" | "1" => options.0.insert(name.to_owned(), value.to_owned()),
-        "" => return Err("it must be 0 or 1".to_owned()),
-        other => return Err(format!("`{other}` is neither 0 nor 1")),
-    };
-    Ok(())
-}
-
-/// Stores a list of numbers or sizes, which the grammar checks.
-pub(crate) fn store_list(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
-    if value.is_empty() {
-        return Err("a value is needed".to_owned());
+        "0" | "1" => Ok(()),
+        "" => Err("it must be 0 or 1".to_owned()),
+        other => Err(format!("`{other}` is neither 0 nor 1")),
     }
-    options.0.insert(name.to_owned(), value.to_owned());
-    Ok(())
 }
 
-/// Stores a whole number.
-pub(crate) fn store_count(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
-    let number: u32 =
-        value.parse().map_err(|_| format!("`{value}` is not a whole number below {}", 1_u64 << 32))?;
-    options.0.insert(name.to_owned(), number.to_string());
-    Ok(())
-}
-
-/// Stores a percentage.
-pub(crate) fn store_percent(options: &mut RawEngineOptions, name: &str, value: &str) -> Result<(), String> {
+fn whole(value: &str, max: u32) -> Result<(), String> {
     match value.parse::<u32>() {
-        Ok(percent) if percent <= 100 => store_count(options, name, value),
-        _ => Err(format!("`{value}` is not a whole number from 0 to 100")),
+        Ok(number) if number <= max => Ok(()),
+        _ if max == u32::MAX => Err(format!("`{value}` is not a whole number below {}", 1_u64 << 32)),
+        _ => Err(format!("`{value}` is not a whole number from 0 to {max}")),
     }
 }
 
-macro_rules! flag_row {
-    ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(OptionValueKind::Flag, $crate::private::store_switch, $name, $default, $doc)
-    };
+/// A list of numbers or sizes, which the grammar checks.
+const fn list(
+    name: &'static str,
+    kind: OptionValueKind,
+    default: &'static str,
+    doc: &'static str,
+) -> EngineOption {
+    option(name, kind, default, doc, |value| match value {
+        "" => Err("a value is needed".to_owned()),
+        _ => Ok(()),
+    })
 }
 
-macro_rules! bool_row {
-    ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(OptionValueKind::Bool, $crate::private::store_switch, $name, $default, $doc)
-    };
-}
+/// Priorities of single requests, which [`crate::prioritized`] draws.
+const PRIORITIES: [EngineOption; 5] = [
+    list(
+        "cmdprio_percentage",
+        OptionValueKind::Int,
+        "0",
+        "Percentage of the requests with the priority of cmdprio and cmdprio_class, for reads,writes.",
+    ),
+    list(
+        "cmdprio_class",
+        OptionValueKind::Int,
+        "1",
+        "I/O priority class of these requests: 1 realtime, 2 best effort, 3 idle.",
+    ),
+    list("cmdprio", OptionValueKind::Int, "0", "Their priority within the class, from 0 (highest) to 7."),
+    list("cmdprio_hint", OptionValueKind::Int, "0", "Their priority hint, from 0 to 1023."),
+    list(
+        "cmdprio_bssplit",
+        OptionValueKind::Text,
+        "",
+        "Percentages by request size, as 4k/20:64k/5, or with class and level as 4k/20/1/0; for reads,writes.",
+    ),
+];
 
-macro_rules! count_row {
-    ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(OptionValueKind::Int, $crate::private::store_count, $name, $default, $doc)
-    };
+/// The options of an engine, and behind them those of [`PRIORITIES`]; `N` is the number of both.
+pub(crate) const fn with_priorities<const N: usize>(own: &[EngineOption]) -> [EngineOption; N] {
+    let mut all = [PRIORITIES[0]; N];
+    let mut index = 0;
+    while index < N {
+        all[index] = if index < own.len() { own[index] } else { PRIORITIES[index - own.len()] };
+        index += 1;
+    }
+    all
 }
-
-macro_rules! percent_row {
-    ($name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!(OptionValueKind::Int, $crate::private::store_percent, $name, $default, $doc)
-    };
-}
-
-macro_rules! list_row {
-    ($kind:expr, $name:literal, $default:literal, $doc:literal) => {
-        $crate::private::row!($kind, $crate::private::store_list, $name, $default, $doc)
-    };
-}
-
-macro_rules! row {
-    ($kind:expr, $store:path, $name:literal, $default:literal, $doc:literal) => {
-        OptionRow {
-            name: $name,
-            aliases: &[],
-            kind: $kind,
-            default: $default,
-            doc: $doc,
-            apply: |options, value| $store(options, $name, value),
-        }
-    };
-}
-
-/// The rows of an engine, and behind them those of priorities of single requests, which [`crate::prioritized`] draws.
-macro_rules! with_priorities {
-    ($($row:expr),* $(,)?) => {
-        &[
-            $($row,)*
-            $crate::private::list_row!(
-                OptionValueKind::Int,
-                "cmdprio_percentage",
-                "0",
-                "Percentage of the requests with the priority of cmdprio and cmdprio_class, for reads,writes."
-            ),
-            $crate::private::list_row!(
-                OptionValueKind::Int,
-                "cmdprio_class",
-                "1",
-                "I/O priority class of these requests: 1 realtime, 2 best effort, 3 idle."
-            ),
-            $crate::private::list_row!(
-                OptionValueKind::Int,
-                "cmdprio",
-                "0",
-                "Their priority within the class, from 0 (highest) to 7."
-            ),
-            $crate::private::list_row!(
-                OptionValueKind::Int,
-                "cmdprio_hint",
-                "0",
-                "Their priority hint, from 0 to 1023."
-            ),
-            $crate::private::list_row!(
-                OptionValueKind::Text,
-                "cmdprio_bssplit",
-                "",
-                "Percentages by request size, as 4k/20:64k/5, or with class and level as 4k/20/1/0; for reads,writes."
-            ),
-        ]
-    };
-}
-
-pub(crate) use {bool_row, count_row, flag_row, list_row, percent_row, row, with_priorities};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn percentages_are_at_most_a_hundred() {
-        for (text, is_taken) in
-            [("0", true), ("30", true), ("100", true), ("101", false), ("", false), ("3%", false)]
-        {
-            let mut options = RawEngineOptions::default();
-            assert_eq!(store_percent(&mut options, "x", text).is_ok(), is_taken, "{text}");
-            assert_eq!(options.int("x", 7), if is_taken { text.parse().unwrap() } else { 7 });
-        }
-    }
-
-    #[test]
-    fn switches_are_0_or_1() {
-        for (text, expected) in [("0", Some("0")), ("1", Some("1")), ("2", None), ("", None)] {
-            let mut options = RawEngineOptions::default();
-            assert_eq!(store_switch(&mut options, "x", text).is_ok(), expected.is_some(), "{text}");
-            assert_eq!(options.0.get("x").map(String::as_str), expected);
+    fn values_are_checked() {
+        for (option, taken, refused) in [
+            (percent("x", "", ""), &["0", "30", "100"][..], &["101", "", "3%"][..]),
+            (switch("x", "", ""), &["0", "1"], &["2", ""]),
+            (count("x", "", ""), &["0", "4294967295"], &["4294967296", "4k", "", "-1"]),
+            (PRIORITIES[0], &["10,20"], &[""]),
+        ] {
+            assert!(taken.iter().all(|text| (option.check)(text).is_ok()), "{taken:?}");
+            assert!(refused.iter().all(|text| (option.check)(text).is_err()), "{refused:?}");
         }
     }
 }

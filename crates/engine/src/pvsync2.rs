@@ -1,13 +1,13 @@
 //! preadv2(2) and pwritev2(2) with one buffer, and their flags; `pvsync` is the same without flags.
 
-use fathom_model::{Op, OptionRow, OptionValueKind, Request};
+use fathom_model::{EngineOption, Op, Request};
 use fathom_sys::transfer::{self, TransferFlags};
 
 use crate::draws::Draws;
 use crate::immediate::{Immediate, ImmediateEngine};
-use crate::private::{ATOMIC, bool_row, flag_row, percent_row};
+use crate::private::{ATOMIC, flag, percent, switch};
 use crate::targets::EngineTarget;
-use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, RawEngineOptions};
+use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits};
 
 const TRAITS: EngineTraits = EngineTraits {
     synchronous: true,
@@ -48,15 +48,15 @@ pub const PVSYNC2: EngineEntry = EngineEntry {
     open: open_with_flags,
 };
 
-const OPTIONS: &[OptionRow<RawEngineOptions>] = &[
-    flag_row!("hipri", "0", "Poll for completions (RWF_HIPRI); needs direct=1 and a driver that can."),
-    percent_row!(
+const OPTIONS: &[EngineOption] = &[
+    flag("hipri", "0", "Poll for completions (RWF_HIPRI); needs direct=1 and a driver that can."),
+    percent(
         "hipri_percentage",
         "100",
-        "Percentage of the requests that poll, with hipri=1, chosen at random."
+        "Percentage of the requests that poll, with hipri=1, chosen at random.",
     ),
-    bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
-    bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
+    switch("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
+    switch("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
 ];
 
 struct Vectored(TransferFlags);

@@ -1,17 +1,15 @@
 //! io_uring. Uses by default what the kernel supports: registered files, buffers and ring, deferred task work, one
 //! system call per batch.
 
-use fathom_model::{Nanos, Op, OptionRow, OptionValueKind, Request};
+use fathom_model::{EngineOption, Nanos, Op, Request};
 use fathom_sys::transfer::TransferFlags;
 use fathom_sys::uring::{MAX_DEPTH, Ring, RingOptions, SqThread, Wish};
 use fathom_sys::{SetupError, SetupStep};
 
 use crate::prioritized::{Prioritized, TakesPriority};
-use crate::private::{ATOMIC, bool_row, count_row, flag_row, with_priorities};
+use crate::private::{ATOMIC, count, flag, switch, with_priorities};
 use crate::targets::{self, Targets};
-use crate::{
-    Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, RawEngineOptions, Reaped,
-};
+use crate::{Completion, Engine, EngineEntry, EngineError, EngineSetup, EngineTraits, Queued, Reaped};
 
 /// The engine's entry.
 pub const ENTRY: EngineEntry = EngineEntry {
@@ -30,29 +28,17 @@ pub const ENTRY: EngineEntry = EngineEntry {
     open,
 };
 
-const OPTIONS: &[OptionRow<RawEngineOptions>] = with_priorities![
-    flag_row!(
-        "fixedbufs",
-        "1",
-        "Register the buffers with the ring; if given, fail where the kernel refuses."
-    ),
-    flag_row!(
-        "registerfiles",
-        "1",
-        "Register the files with the ring; if given, fail where the kernel refuses."
-    ),
-    flag_row!(
-        "hipri",
-        "0",
-        "Poll for completions (IORING_SETUP_IOPOLL); needs direct=1 and a driver that can."
-    ),
-    flag_row!("sqthread_poll", "0", "Let a kernel thread submit (IORING_SETUP_SQPOLL)."),
-    count_row!("sqthread_poll_cpu", "", "The CPU that the submitting kernel thread is bound to."),
-    bool_row!("nonvectored", "1", "READ and WRITE; 0 means READV and WRITEV, without registered buffers."),
-    count_row!("force_async", "0", "Pass every Nth request to a kernel worker immediately; 0 means none."),
-    bool_row!("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
-    bool_row!("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
-];
+const OPTIONS: &[EngineOption] = &with_priorities::<14>(&[
+    flag("fixedbufs", "1", "Register the buffers with the ring; if given, fail where the kernel refuses."),
+    flag("registerfiles", "1", "Register the files with the ring; if given, fail where the kernel refuses."),
+    flag("hipri", "0", "Poll for completions (IORING_SETUP_IOPOLL); needs direct=1 and a driver that can."),
+    flag("sqthread_poll", "0", "Let a kernel thread submit (IORING_SETUP_SQPOLL)."),
+    count("sqthread_poll_cpu", "", "The CPU that the submitting kernel thread is bound to."),
+    switch("nonvectored", "1", "READ and WRITE; 0 means READV and WRITEV, without registered buffers."),
+    count("force_async", "0", "Pass every Nth request to a kernel worker immediately; 0 means none."),
+    switch("nowait", "0", "Fail with EAGAIN if a request would block (RWF_NOWAIT)."),
+    switch("uncached", "0", "Buffered requests that leave nothing in the page cache (RWF_DONTCACHE)."),
+]);
 
 struct Uring {
     ring: Ring,

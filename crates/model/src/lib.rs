@@ -18,7 +18,7 @@ pub mod units;
 pub use block_size::{BlockRange, BlockSize, BlockSplit};
 pub use cost::{CostPart, IopsPrice, MonthlyCost, Price, PriceConfidence, STALE, TierPrice};
 pub use op::{Op, Request};
-pub use option_row::{OptionRow, OptionValueKind};
+pub use option_row::{EngineOption, OptionValueKind};
 pub use per_op::PerOp;
 pub use plan::{JobPlan, RunPlan};
 pub use rate::{Rate, RatePlan, RateProcess};

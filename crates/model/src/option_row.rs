@@ -1,4 +1,4 @@
-//! The row of an option: everything that the parser, the help and the compatibility page need.
+//! What the grammar needs to know of options: the syntax of their values, and the private options of engines.
 
 /// The syntax of an option's value, and whether the value is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,18 +34,16 @@ impl OptionValueKind {
     }
 }
 
-/// A row of an option table. `T` is the type that stores the value.
-pub struct OptionRow<T: 'static> {
-    /// fio's canonical name.
+/// A private option of an engine.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineOption {
+    /// fio's name.
     pub name: &'static str,
-    /// Other names for the same option.
-    pub aliases: &'static [&'static str],
-    /// Syntax of its value.
     pub kind: OptionValueKind,
     /// The default, as a user would type it; empty if the option has none.
     pub default: &'static str,
     /// One sentence for help and the compatibility page.
     pub doc: &'static str,
-    /// Writes the parsed text into `T`; the error says what is wrong with the value.
-    pub apply: fn(&mut T, &str) -> Result<(), String>,
+    /// Checks a value; the error says what is wrong with it.
+    pub check: fn(&str) -> Result<(), String>,
 }

@@ -106,8 +106,8 @@ struct CommandLine<'a> {
     directory: Option<OptionError>,
 }
 
-/// Most bytes of options that all jobs together inherit from the options for all jobs.
-const MOST_INHERITED_BYTES: usize = 32 << 20;
+/// Limit of the bytes of options that all jobs together inherit from the options for all jobs.
+const MAX_INHERITED_BYTES: usize = 32 << 20;
 
 /// The meaning of an option name.
 #[derive(Clone, Copy)]
@@ -153,8 +153,8 @@ impl<'a> CommandLine<'a> {
         };
         match self.meaning(name, arg)? {
             Meaning::Command(row) => {
-                let text = value(row.takes, row.name)?;
-                self.command(row, text.as_deref())?;
+                let text = value(row.takes(), row.name)?;
+                row.apply(&mut self.found.command, text.as_deref())?;
                 Ok(!self.found.command.only_prints())
             }
             Meaning::RefusedCommand(name, takes, instead) => {
@@ -169,15 +169,6 @@ impl<'a> CommandLine<'a> {
                 Ok(true)
             }
         }
-    }
-
-    fn command(&mut self, row: &CommandRow, text: Option<&str>) -> Result<(), OptionError> {
-        (row.apply)(&mut self.found.command, text).map_err(|reason| OptionError::BadValue {
-            option: row.name.to_owned(),
-            value: text.unwrap_or_default().to_owned(),
-            reason,
-            place: None,
-        })
     }
 
     fn job_option(&mut self, name: &str, value: Option<&str>) -> Result<(), OptionError> {
@@ -212,8 +203,8 @@ impl<'a> CommandLine<'a> {
                 "define fewer jobs, or clone one with numjobs=",
             );
         }
-        if self.inherited_bytes > MOST_INHERITED_BYTES {
-            let most = MOST_INHERITED_BYTES >> 20;
+        if self.inherited_bytes > MAX_INHERITED_BYTES {
+            let most = MAX_INHERITED_BYTES >> 20;
             return refused(
                 format!("inherits the options of [global]: more than {most} MiB in all jobs so far"),
                 "define fewer jobs, or fewer options in [global]",

@@ -1,60 +1,46 @@
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use fathom_model::plan::Mix;
-use fathom_model::{Nanos, OptionRow, OptionValueKind, PerOp};
+use fathom_model::{EngineOption, Nanos, OptionValueKind, PerOp};
 use proptest::prelude::*;
 
 use super::*;
-use crate::command_values::{Eta, OutputFormat};
+use crate::command::{Eta, OutputFormat};
 use crate::show::show_command;
 use crate::value;
 
-type Raw = BTreeMap<String, String>;
+const fn engine_option(
+    name: &'static str,
+    kind: OptionValueKind,
+    doc: &'static str,
+    check: fn(&str) -> Result<(), String>,
+) -> EngineOption {
+    EngineOption { name, kind, default: "", doc, check }
+}
 
-static URING_ROWS: [OptionRow<Raw>; 3] = [
-    OptionRow {
-        name: "fixedbufs",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Register buffers.",
-        apply: |_, text| value::boolean(text).map(drop),
-    },
-    OptionRow {
-        name: "hipri",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Poll.",
-        apply: |_, text| value::boolean(text).map(drop),
-    },
-    OptionRow {
-        name: "sqthread_poll_cpu",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "CPU of the poller.",
-        apply: |_, text| value::count(text, 0).map(drop),
-    },
+const URING_OPTIONS: &[EngineOption] = &[
+    engine_option("fixedbufs", OptionValueKind::Flag, "Register buffers.", |text| {
+        value::boolean(text).map(drop)
+    }),
+    engine_option("hipri", OptionValueKind::Flag, "Poll.", |text| value::boolean(text).map(drop)),
+    engine_option("sqthread_poll_cpu", OptionValueKind::Int, "CPU of the poller.", |text| {
+        value::count(text, 0).map(drop)
+    }),
 ];
 
 /// A few engines, as the CLI describes them.
 pub(crate) fn engines() -> &'static [EngineRow] {
-    static ENGINES: OnceLock<Vec<EngineRow>> = OnceLock::new();
-    ENGINES.get_or_init(|| {
-        let row = |name, synchronous| EngineRow {
-            name,
-            aliases: &[],
-            doc: "An engine.",
-            synchronous,
-            options: Vec::new(),
-        };
-        let options = URING_ROWS.iter().map(crate::engines::EngineOption::from_row).collect();
-        let uring = EngineRow { options, ..row("io_uring", false) };
-        let sync = EngineRow { aliases: &["vsync"], ..row("sync", true) };
-        vec![row("psync", true), sync, row("null", false), row("libaio", false), uring]
-    })
+    const fn row(name: &'static str, synchronous: bool) -> EngineRow {
+        EngineRow { name, aliases: &[], doc: "An engine.", synchronous, options: &[] }
+    }
+    const ENGINES: &[EngineRow] = &[
+        row("psync", true),
+        EngineRow { aliases: &["vsync"], ..row("sync", true) },
+        row("null", false),
+        row("libaio", false),
+        EngineRow { options: URING_OPTIONS, ..row("io_uring", false) },
+    ];
+    ENGINES
 }
 
 /// An environment whose files are `files` and whose only variable is DIR.

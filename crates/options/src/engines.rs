@@ -1,68 +1,20 @@
 //! The properties of engines that the grammar needs. They are passed in, so that this crate does not import the
 //! engines.
 
-use std::fmt;
-
-use fathom_model::{OptionRow, OptionValueKind};
+use fathom_model::EngineOption;
 
 use crate::{refused_engines, table};
 
 /// One engine: its names and private options.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct EngineRow {
-    /// Registered name.
     pub name: &'static str,
-    /// Other names.
     pub aliases: &'static [&'static str],
     /// One line for `--enghelp`.
     pub doc: &'static str,
     /// Its queue depth is 1, whatever `iodepth` says.
     pub synchronous: bool,
-    /// Private options.
-    pub options: Vec<EngineOption>,
-}
-
-/// Checks a value; the error is the reason.
-type Check = dyn Fn(&str) -> Result<(), String> + Send + Sync;
-
-/// A private option of an engine.
-pub struct EngineOption {
-    /// Canonical name.
-    pub name: &'static str,
-    /// Other names.
-    pub aliases: &'static [&'static str],
-    /// Syntax of its value.
-    pub kind: OptionValueKind,
-    /// Its default.
-    pub default: &'static str,
-    /// One sentence for the help.
-    pub doc: &'static str,
-    check: Box<Check>,
-}
-
-impl EngineOption {
-    /// The option of an engine's row; values are checked by applying them to an empty `T`.
-    pub fn from_row<T: Default>(row: &'static OptionRow<T>) -> EngineOption {
-        EngineOption {
-            name: row.name,
-            aliases: row.aliases,
-            kind: row.kind,
-            default: row.default,
-            doc: row.doc,
-            check: Box::new(|text| (row.apply)(&mut T::default(), text)),
-        }
-    }
-
-    /// Checks a value of this option.
-    pub fn check(&self, text: &str) -> Result<(), String> {
-        (self.check)(text)
-    }
-}
-
-impl fmt::Debug for EngineOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EngineOption").field("name", &self.name).finish_non_exhaustive()
-    }
+    pub options: &'static [EngineOption],
 }
 
 /// The engine of this name or alias.
@@ -70,17 +22,14 @@ pub(crate) fn find<'a>(engines: &'a [EngineRow], name: &str) -> Option<&'a Engin
     engines.iter().find(|row| row.name == name || row.aliases.contains(&name))
 }
 
-/// The private option of this name or alias.
-pub(crate) fn find_option<'a>(engine: &'a EngineRow, name: &str) -> Option<&'a EngineOption> {
-    engine.options.iter().find(|option| option.name == name || option.aliases.contains(&name))
+/// The private option of this name.
+pub(crate) fn find_option(engine: &EngineRow, name: &str) -> Option<&'static EngineOption> {
+    engine.options.iter().find(|option| option.name == name)
 }
 
 /// All names of the private options of an engine.
 pub(crate) fn option_names(engine: &EngineRow) -> impl Iterator<Item = &'static str> {
-    engine
-        .options
-        .iter()
-        .flat_map(|option| std::iter::once(option.name).chain(option.aliases.iter().copied()))
+    engine.options.iter().map(|option| option.name)
 }
 
 /// The reason why an engine is unknown, and the remedy.

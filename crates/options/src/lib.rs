@@ -12,7 +12,6 @@ mod block_split;
 mod cli;
 mod clones;
 mod command;
-mod command_values;
 mod distribution;
 mod doc;
 mod engines;
@@ -36,18 +35,17 @@ pub mod value;
 mod verify;
 
 pub use cli::{Invocation, MachineNumbers, ParseEnvironment, parse_command_line};
-pub use command::CommandOptions;
-pub use command_values::{DebugClass, Eta, IdleProfile, OutputFormat};
+pub use command::{CommandOptions, DebugClass, Eta, IdleProfile, OutputFormat};
 pub use doc::{
     OptionSummary, command_help, command_summaries, compatibility_page, engine_help, job_summaries, usage,
 };
-pub use engines::{EngineOption, EngineRow};
+pub use engines::EngineRow;
 pub use error::{JobFilePosition, OptionError};
-pub use fathom_model::OptionValueKind;
+pub use fathom_model::{EngineOption, OptionValueKind};
 pub use fleet::FleetOptions;
 pub use job_options::{CpuPolicy, DedupeOption, JobOptions, RandomGenerator, ReadWriteOption, VerifyOptions};
 pub use jobfile::JOB_FILE_LIMIT;
 pub use resolve::{MAX_WORKERS, PlanningHost, resolve};
 pub use section::{RawOptions, Section};
 pub use show::{command_line, show_command};
-pub use table::{OPTION_TABLE, UNSUPPORTED, UnsupportedOption};
+pub use table::{JobOption, OPTION_TABLE, UNSUPPORTED, UnsupportedOption};

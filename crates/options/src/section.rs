@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use fathom_model::{OptionRow, OptionValueKind};
+use fathom_model::OptionValueKind;
 
 use crate::engines::{self, EngineRow};
 use crate::error::{JobFilePosition, OptionError};
 use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::show;
-use crate::table::{self, KnownOption};
+use crate::table::{self, JobOption, KnownOption};
 use crate::value;
 
 /// Options in the order given: canonical names, values as typed; a bare flag has an empty value.
@@ -171,7 +171,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The value of `row` in the units of the default base.
-    fn in_base<'t>(&self, row: &OptionRow<JobOptions>, text: &'t str) -> Cow<'t, str> {
+    fn in_base<'t>(&self, row: &JobOption, text: &'t str) -> Cow<'t, str> {
         let is_size = matches!(row.kind, OptionValueKind::Size | OptionValueKind::SizeOrPercent);
         match self.options.figures.decimal && (is_size || row.name == "bssplit") {
             true => Cow::Owned(value::in_default_base(text)),
@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
                 let typed = given(word, row.name, row.kind)?;
                 let text = self.in_base(row, typed);
                 let before = self.options.ioengine.clone();
-                (row.apply)(&mut self.options, &text).map_err(|reason| word.bad_value(row.name, reason))?;
+                row.apply(&mut self.options, &text).map_err(|reason| word.bad_value(row.name, reason))?;
                 if row.name == "ioengine" {
                     self.choose_engine(before, word)?;
                 }
@@ -232,7 +232,7 @@ impl<'a> Draft<'a> {
             return Err(self.unknown(word));
         };
         let text = given(word, option.name, option.kind)?;
-        option.check(text).map_err(|reason| word.bad_value(option.name, reason))?;
+        (option.check)(text).map_err(|reason| word.bad_value(option.name, reason))?;
         self.options.engine_options.retain(|(name, _)| name != option.name);
         self.options.engine_options.push((option.name.to_owned(), text.to_owned()));
         self.raw_options.push((option.name.to_owned(), word.value.unwrap_or_default().to_owned()));

@@ -1,21 +1,15 @@
 //! Options about what a job keeps up or waits for while it runs: rates, a steady state, a latency, its share of a flow.
 
+use fathom_model::OptionValueKind::{Int, Size, Text};
 use fathom_model::plan::{SteadyFigure, SteadyStatePlan};
-use fathom_model::{Nanos, Op, OptionRow, OptionValueKind, PerOp};
+use fathom_model::{Nanos, PerOp};
 
-use crate::job_options::JobOptions;
+use super::{JobOption, count, int, micros, per_op, row, seconds, set, switch};
 use crate::value;
 
-/// Parses the least rates of the operations.
+/// Stores the least rates of the operations.
 fn least(rates: &mut PerOp<u64>, text: &str) -> Result<(), String> {
-    let mut parsed = *rates;
-    for (op, entry) in Op::DATA.into_iter().zip(value::per_operation(text)?) {
-        if let Some(entry) = entry {
-            parsed[op] = value::integer(entry)?;
-        }
-    }
-    *rates = parsed;
-    Ok(())
+    per_op(rates, text, "", value::integer)
 }
 
 const CRITERIA: [(&str, (SteadyFigure, bool)); 6] = [
@@ -56,142 +50,85 @@ fn latency_limit(text: &str) -> Option<f64> {
     has_unit.then(|| value::micros(text).ok()).flatten().map(|limit| limit.0 as f64)
 }
 
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    OptionRow {
-        name: "rate_min",
-        aliases: &["ratemin"],
-        kind: OptionValueKind::Size,
-        default: "0",
-        doc: "Bytes per second below which the job fails, checked every rate_cycle after the first 2 s: one rate, or read,write,trim.",
-        apply: |options, text| least(&mut options.end.least_rates.bandwidth, text),
-    },
-    OptionRow {
-        name: "rate_iops_min",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Requests per second below which the job fails, checked every rate_cycle after the first 2 s: one rate, or read,write,trim.",
-        apply: |options, text| least(&mut options.end.least_rates.iops, text),
-    },
-    OptionRow {
-        name: "rate_cycle",
-        aliases: &["ratecycle"],
-        kind: OptionValueKind::Int,
-        default: "1000",
-        doc: "Milliseconds over which rate_min and rate_iops_min are checked.",
-        apply: |options, text| {
-            let cycle = value::count(text, 0)?;
-            options.end.least_rates.cycle = Nanos::from_millis(u64::from(cycle));
+pub(super) const ROWS: &[JobOption] = &[
+    row("rate_min", Size, |options, text| least(&mut options.end.least_rates.bandwidth, text))
+        .aliases(&["ratemin"])
+        .default("0")
+        .doc(
+            "Bytes per second below which the job fails, checked every rate_cycle after the first 2 s: \
+              one rate, or read,write,trim.",
+        ),
+    row("rate_iops_min", Int, |options, text| least(&mut options.end.least_rates.iops, text))
+        .default("0")
+        .doc(
+            "Requests per second below which the job fails, checked every rate_cycle after the first 2 \
+              s: one rate, or read,write,trim.",
+        ),
+    count("rate_cycle", 0, |options, millis| {
+        options.end.least_rates.cycle = Nanos::from_millis(u64::from(millis))
+    })
+    .aliases(&["ratecycle"])
+    .default("1000")
+    .doc("Milliseconds over which rate_min and rate_iops_min are checked."),
+    row("steadystate", Text, |options, text| set(&mut options.steady_state, steady(text)))
+        .aliases(&["ss"])
+        .default("iops_slope:0.01%")
+        .doc(
+            "What must be steady for steadystate_duration to end the job: iops, bw or lat (greatest \
+              deviation from the mean) or iops_slope, bw_slope or lat_slope, with a limit as a number or a \
+              percentage of the mean (iops:2%).",
+        ),
+    seconds("steadystate_duration", |options, time| options.end.steady_state.duration = time)
+        .aliases(&["ss_dur"])
+        .doc(
+            "Time over which steadystate is judged (plain number: seconds); 0 means that no steady state \
+              is waited for.",
+        ),
+    seconds("steadystate_ramp_time", |options, time| options.end.steady_state.ramp = time)
+        .aliases(&["ss_ramp"])
+        .doc("Time before the first sample of steadystate (plain number: seconds)."),
+    seconds("steadystate_check_interval", |options, time| options.end.steady_state.interval = time)
+        .aliases(&["ss_interval"])
+        .default("1")
+        .doc("Time of a sample of steadystate (plain number: seconds)."),
+    micros("latency_target", |options, time| options.end.latency_target.target = time).doc(
+        "Find the largest queue depth up to iodepth that keeps this latency, and report a last \
+              window at it (plain number: microseconds).",
+    ),
+    micros("latency_window", |options, time| options.end.latency_target.window = time).doc(
+        "Time at each queue depth that latency_target tries (plain number: microseconds); 0 means \
+              100 ms.",
+    ),
+    row("latency_percentile", Text, |options, text| match value::percentiles(text)?.as_slice() {
+        &[percentile] => {
+            options.end.latency_target.percentile = percentile;
             Ok(())
-        },
-    },
-    OptionRow {
-        name: "steadystate",
-        aliases: &["ss"],
-        kind: OptionValueKind::Text,
-        default: "iops_slope:0.01%",
-        doc: "What must be steady for steadystate_duration to end the job: iops, bw or lat (greatest deviation from the mean) or iops_slope, bw_slope or lat_slope, with a limit as a number or a percentage of the mean (iops:2%).",
-        apply: |options, text| {
-            options.steady_state = Some(steady(text)?);
-            Ok(())
-        },
-    },
-    OptionRow {
-        name: "steadystate_duration",
-        aliases: &["ss_dur"],
-        kind: OptionValueKind::Seconds,
-        default: "0",
-        doc: "Time over which steadystate is judged (plain number: seconds); 0 means that no steady state is waited for.",
-        apply: |options, text| value::seconds(text).map(|time| options.end.steady_state.duration = time),
-    },
-    OptionRow {
-        name: "steadystate_ramp_time",
-        aliases: &["ss_ramp"],
-        kind: OptionValueKind::Seconds,
-        default: "0",
-        doc: "Time before the first sample of steadystate (plain number: seconds).",
-        apply: |options, text| value::seconds(text).map(|time| options.end.steady_state.ramp = time),
-    },
-    OptionRow {
-        name: "steadystate_check_interval",
-        aliases: &["ss_interval"],
-        kind: OptionValueKind::Seconds,
-        default: "1",
-        doc: "Time of a sample of steadystate (plain number: seconds).",
-        apply: |options, text| value::seconds(text).map(|time| options.end.steady_state.interval = time),
-    },
-    OptionRow {
-        name: "latency_target",
-        aliases: &[],
-        kind: OptionValueKind::Micros,
-        default: "0",
-        doc: "Find the largest queue depth up to iodepth that keeps this latency, and report a last window at it (plain number: microseconds).",
-        apply: |options, text| value::micros(text).map(|time| options.end.latency_target.target = time),
-    },
-    OptionRow {
-        name: "latency_window",
-        aliases: &[],
-        kind: OptionValueKind::Micros,
-        default: "0",
-        doc: "Time at each queue depth that latency_target tries (plain number: microseconds); 0 means 100 ms.",
-        apply: |options, text| value::micros(text).map(|time| options.end.latency_target.window = time),
-    },
-    OptionRow {
-        name: "latency_percentile",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "100",
-        doc: "Percentage of the requests that must keep latency_target.",
-        apply: |options, text| match value::percentiles(text)?.as_slice() {
-            &[percentile] => {
-                options.end.latency_target.percentile = percentile;
-                Ok(())
-            }
-            _ => Err("one percentage is needed".to_owned()),
-        },
-    },
-    OptionRow {
-        name: "latency_run",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Go on adjusting the queue depth to latency_target until the job ends.",
-        apply: |options, text| value::boolean(text).map(|run| options.end.latency_target.run = run),
-    },
-    OptionRow {
-        name: "flow",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Weight of the job in the requests of all jobs with the same flow_id: weights of 3 and 1 give 3 requests for each one.",
-        apply: |options, text| {
-            value::integer_in(text, 0, 1_000).map(|weight| options.threads.flow.weight = weight as u32)
-        },
-    },
-    OptionRow {
-        name: "flow_id",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Number of the flow that flow belongs to.",
-        apply: |options, text| value::count(text, 0).map(|id| options.threads.flow.id = id),
-    },
-    OptionRow {
-        name: "flow_sleep",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Microseconds that a job waits when it is ahead of its share in a flow; 0 means as briefly as possible.",
-        apply: |options, text| {
-            value::count(text, 0).map(|time| options.threads.flow.sleep = Nanos::from_micros(u64::from(time)))
-        },
-    },
+        }
+        _ => Err("one percentage is needed".to_owned()),
+    })
+    .default("100")
+    .doc("Percentage of the requests that must keep latency_target."),
+    switch("latency_run", |options, run| options.end.latency_target.run = run)
+        .doc("Go on adjusting the queue depth to latency_target until the job ends."),
+    int("flow", 0..=1_000, |options, weight| options.threads.flow.weight = weight as u32).default("0").doc(
+        "Weight of the job in the requests of all jobs with the same flow_id: weights of 3 and 1 \
+              give 3 requests for each one.",
+    ),
+    count("flow_id", 0, |options, id| options.threads.flow.id = id)
+        .default("0")
+        .doc("Number of the flow that flow belongs to."),
+    count("flow_sleep", 0, |options, time| options.threads.flow.sleep = Nanos::from_micros(u64::from(time)))
+        .default("0")
+        .doc(
+            "Microseconds that a job waits when it is ahead of its share in a flow; 0 means as briefly \
+              as possible.",
+        ),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_options::JobOptions;
 
     #[test]
     fn values() {

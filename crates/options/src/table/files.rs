@@ -1,9 +1,9 @@
 //! Options about the targets: names, sizes, layout and removal.
 
+use fathom_model::OptionValueKind::{Choice, SizeOrPercent, Text};
 use fathom_model::plan::{Fallocate, FileAdvice, FileLocking, WriteHint};
-use fathom_model::{OptionRow, OptionValueKind};
 
-use super::set;
+use super::{ANY, JobOption, count, row, set, size, switch};
 use crate::job_options::JobOptions;
 use crate::value;
 
@@ -40,239 +40,92 @@ const LOCKS: [(&str, FileLocking); 3] = [
     ("readwrite", FileLocking::ReadWrite),
 ];
 
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    OptionRow {
-        name: "name",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Name of the job; on the command line it also starts a new job.",
-        apply: |options, text| set(&mut options.name, word(text)),
-    },
-    OptionRow {
-        name: "description",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Free text shown with the result.",
-        apply: |options, text| set(&mut options.description, Ok(text.to_owned())),
-    },
-    OptionRow {
-        name: "filename",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Files or devices to use, separated by colons (a colon in a name is written \\:), shared by all clones; sim:ID?size=50GiB is a simulated volume.",
-        apply: filename,
-    },
-    OptionRow {
-        name: "opendir",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Use all regular files in this directory and those below it, in the order of their names.",
-        apply: |options, text| {
-            options.opendir.push(word(text)?);
-            Ok(())
-        },
-    },
-    OptionRow {
-        name: "directory",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Directory put before the file names; of several, separated by colons, clone i uses the i-th.",
-        apply: |options, text| set(&mut options.directory, value::names(text)),
-    },
-    OptionRow {
-        name: "filename_format",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "$jobname.$jobnum.$filenum",
-        doc: "Template of file names without filename, with $jobname, $jobnum and $filenum.",
-        apply: |options, text| set(&mut options.filename_format, word(text)),
-    },
-    OptionRow {
-        name: "nrfiles",
-        aliases: &["nr_files"],
-        kind: OptionValueKind::Int,
-        default: "1",
-        doc: "Files per job, which share its size evenly.",
-        apply: |options, text| set(&mut options.nrfiles, value::count(text, 1)),
-    },
-    OptionRow {
-        name: "size",
-        aliases: &[],
-        kind: OptionValueKind::SizeOrPercent,
-        default: "",
-        doc: "Bytes of the target to use, over all files of the job, or a percentage of it.",
-        apply: |options, text| set(&mut options.size, value::size_or_percent(text)),
-    },
-    OptionRow {
-        name: "filesize",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Size of each file, or a range such as 64k-1m that each is drawn from; size then limits what a pass moves.",
-        apply: |options, text| set(&mut options.filesize, file_size(text)),
-    },
-    OptionRow {
-        name: "offset",
-        aliases: &["fileoffset"],
-        kind: OptionValueKind::SizeOrPercent,
-        default: "0",
-        doc: "Start of the range to use in the target.",
-        apply: |options, text| set(&mut options.offset, value::offset(text)),
-    },
-    OptionRow {
-        name: "offset_increment",
-        aliases: &[],
-        kind: OptionValueKind::SizeOrPercent,
-        default: "0",
-        doc: "Added to offset once for each clone before this one.",
-        apply: |options, text| set(&mut options.offset_increment, value::offset(text)),
-    },
-    OptionRow {
-        name: "fallocate",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]),
-        default: "native",
-        doc: "Method of preallocation in file layout.",
-        apply: |options, text| set(&mut options.fallocate, value::choice(text, &FALLOCATE)),
-    },
-    OptionRow {
-        name: "overwrite",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Lay out files also before a job that only writes.",
-        apply: |options, text| set(&mut options.overwrite, value::boolean(text)),
-    },
-    OptionRow {
-        name: "create_only",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Lay out files and issue no I/O.",
-        apply: |options, text| set(&mut options.create_only, value::boolean(text)),
-    },
-    OptionRow {
-        name: "allow_file_create",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Whether missing files may be created.",
-        apply: |options, text| set(&mut options.allow_file_create, value::boolean(text)),
-    },
-    OptionRow {
-        name: "allow_mounted_write",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Write to a device or file although it is in use (mounted, swap, held by another device).",
-        apply: |options, text| set(&mut options.allow_mounted_write, value::boolean(text)),
-    },
-    OptionRow {
-        name: "unlink",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Remove the files at the end.",
-        apply: |options, text| set(&mut options.unlink, value::boolean(text)),
-    },
-    OptionRow {
-        name: "unlink_each_loop",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Remove the files between two loops; refused with loops or time_based, because the files stay open.",
-        apply: |options, text| set(&mut options.unlink_each_loop, value::boolean(text)),
-    },
-    OptionRow {
-        name: "lockfile",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["none", "exclusive", "readwrite"]),
-        default: "none",
-        doc: "Lock the file of each request while it is in flight: alone, or reads together.",
-        apply: |options, text| value::choice(text, &LOCKS).map(|lock| options.usage.locking = lock),
-    },
-    OptionRow {
-        name: "create_on_open",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Lay out no files, but create them empty and let writes extend them.",
-        apply: |options, text| value::boolean(text).map(|given| options.usage.create_on_open = given),
-    },
-    OptionRow {
-        name: "file_append",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Begin at the end of the file.",
-        apply: |options, text| value::boolean(text).map(|given| options.usage.append = given),
-    },
-    OptionRow {
-        name: "fill_device",
-        aliases: &["fill_fs"],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Write until the file system is full, which ends the job without an error.",
-        apply: |options, text| value::boolean(text).map(|given| options.usage.fill_device = given),
-    },
-    OptionRow {
-        name: "pre_read",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Read the used range into the page cache before the start, instead of dropping it from there.",
-        apply: |options, text| value::boolean(text).map(|given| options.usage.pre_read = given),
-    },
-    OptionRow {
-        name: "fsync_on_close",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Call fsync on every file when it is closed, after the measurement.",
-        apply: |options, text| value::boolean(text).map(|given| options.usage.fsync_on_close = given),
-    },
-    OptionRow {
-        name: "end_syncfs",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Sync the file systems of the files (syncfs) after the measurement.",
-        apply: |options, text| value::boolean(text).map(|given| options.usage.end_syncfs = given),
-    },
-    OptionRow {
-        name: "fadvise_hint",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["0", "none", "1", "random", "sequential", "noreuse"]),
-        default: "1",
-        doc: "What posix_fadvise(2) tells the kernel about each file: 1 means the order of the offsets, 0 nothing.",
-        apply: |options, text| value::choice(text, &ADVICE).map(|advice| options.usage.advice = advice),
-    },
-    OptionRow {
-        name: "write_hint",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["none", "short", "medium", "long", "extreme"]),
-        default: "",
-        doc: "Life time of written data, as a hint to the device (F_SET_RW_HINT).",
-        apply: |options, text| {
-            value::choice(text, &WRITE_HINTS).map(|hint| options.usage.write_hint = Some(hint))
-        },
-    },
-    OptionRow {
-        name: "offset_align",
-        aliases: &[],
-        kind: OptionValueKind::Size,
-        default: "0",
-        doc: "An offset in percent is rounded up to a multiple of this, or at 0 of the smallest block.",
-        apply: |options, text| {
-            value::integer_in(text, 0, i64::MAX as u64).map(|bytes| options.offset_align = bytes)
-        },
-    },
+pub(super) const ROWS: &[JobOption] = &[
+    row("name", Text, |options, text| set(&mut options.name, word(text)))
+        .doc("Name of the job; on the command line it also starts a new job."),
+    row("description", Text, |options, text| set(&mut options.description, Ok(text.to_owned())))
+        .doc("Free text shown with the result."),
+    row("filename", Text, filename).doc(
+        "Files or devices to use, separated by colons (a colon in a name is written \\:), shared by \
+              all clones; sim:ID?size=50GiB is a simulated volume.",
+    ),
+    row("opendir", Text, |options, text| word(text).map(|name| options.opendir.push(name)))
+        .doc("Use all regular files in this directory and those below it, in the order of their names."),
+    row("directory", Text, |options, text| set(&mut options.directory, value::names(text)))
+        .doc("Directory put before the file names; of several, separated by colons, clone i uses the i-th."),
+    row("filename_format", Text, |options, text| set(&mut options.filename_format, word(text)))
+        .default("$jobname.$jobnum.$filenum")
+        .doc("Template of file names without filename, with $jobname, $jobnum and $filenum."),
+    count("nrfiles", 1, |options, count| options.nrfiles = Some(count))
+        .aliases(&["nr_files"])
+        .default("1")
+        .doc("Files per job, which share its size evenly."),
+    row("size", SizeOrPercent, |options, text| set(&mut options.size, value::size_or_percent(text)))
+        .doc("Bytes of the target to use, over all files of the job, or a percentage of it."),
+    row("filesize", Text, |options, text| set(&mut options.filesize, file_size(text))).doc(
+        "Size of each file, or a range such as 64k-1m that each is drawn from; size then limits what \
+              a pass moves.",
+    ),
+    row("offset", SizeOrPercent, |options, text| set(&mut options.offset, value::offset(text)))
+        .aliases(&["fileoffset"])
+        .default("0")
+        .doc("Start of the range to use in the target."),
+    row("offset_increment", SizeOrPercent, |options, text| {
+        set(&mut options.offset_increment, value::offset(text))
+    })
+    .default("0")
+    .doc("Added to offset once for each clone before this one."),
+    row("fallocate", Choice(&["none", "native", "posix", "keep", "truncate", "0", "1"]), |options, text| {
+        set(&mut options.fallocate, value::choice(text, &FALLOCATE))
+    })
+    .default("native")
+    .doc("Method of preallocation in file layout."),
+    switch("overwrite", |options, on| options.overwrite = Some(on))
+        .doc("Lay out files also before a job that only writes."),
+    switch("create_only", |options, on| options.create_only = Some(on))
+        .doc("Lay out files and issue no I/O."),
+    switch("allow_file_create", |options, on| options.allow_file_create = Some(on))
+        .default("1")
+        .doc("Whether missing files may be created."),
+    switch("allow_mounted_write", |options, on| options.allow_mounted_write = Some(on))
+        .doc("Write to a device or file although it is in use (mounted, swap, held by another device)."),
+    switch("unlink", |options, on| options.unlink = Some(on)).doc("Remove the files at the end."),
+    switch("unlink_each_loop", |options, on| options.unlink_each_loop = Some(on)).doc(
+        "Remove the files between two loops; refused with loops or time_based, because the files \
+              stay open.",
+    ),
+    row("lockfile", Choice(&["none", "exclusive", "readwrite"]), |options, text| {
+        value::choice(text, &LOCKS).map(|lock| options.usage.locking = lock)
+    })
+    .default("none")
+    .doc("Lock the file of each request while it is in flight: alone, or reads together."),
+    switch("create_on_open", |options, given| options.usage.create_on_open = given)
+        .doc("Lay out no files, but create them empty and let writes extend them."),
+    switch("file_append", |options, given| options.usage.append = given).doc("Begin at the end of the file."),
+    switch("fill_device", |options, given| options.usage.fill_device = given)
+        .aliases(&["fill_fs"])
+        .doc("Write until the file system is full, which ends the job without an error."),
+    switch("pre_read", |options, given| options.usage.pre_read = given)
+        .doc("Read the used range into the page cache before the start, instead of dropping it from there."),
+    switch("fsync_on_close", |options, given| options.usage.fsync_on_close = given)
+        .doc("Call fsync on every file when it is closed, after the measurement."),
+    switch("end_syncfs", |options, given| options.usage.end_syncfs = given)
+        .doc("Sync the file systems of the files (syncfs) after the measurement."),
+    row("fadvise_hint", Choice(&["0", "none", "1", "random", "sequential", "noreuse"]), |options, text| {
+        value::choice(text, &ADVICE).map(|advice| options.usage.advice = advice)
+    })
+    .default("1")
+    .doc(
+        "What posix_fadvise(2) tells the kernel about each file: 1 means the order of the offsets, 0 \
+              nothing.",
+    ),
+    row("write_hint", Choice(&["none", "short", "medium", "long", "extreme"]), |options, text| {
+        value::choice(text, &WRITE_HINTS).map(|hint| options.usage.write_hint = Some(hint))
+    })
+    .doc("Life time of written data, as a hint to the device (F_SET_RW_HINT)."),
+    size("offset_align", ANY, |options, bytes| options.offset_align = bytes)
+        .default("0")
+        .doc("An offset in percent is rounded up to a multiple of this, or at 0 of the smallest block."),
 ];
 
 fn word(text: &str) -> Result<String, String> {

@@ -1,84 +1,48 @@
 //! Options about users, control groups and the machine.
 
+use fathom_model::OptionValueKind::Text;
 use fathom_model::plan::ControlGroupPlan;
-use fathom_model::{OptionRow, OptionValueKind};
 
-use super::set;
+use super::{JobOption, count, int, row, set, switch};
 use crate::job_options::JobOptions;
-use crate::value;
 
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    OptionRow {
-        name: "uid",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "User, by number, that the clones act as from their commands on; files that it must not open end the job.",
-        apply: |options, text| set(&mut options.threads.host.user, value::count(text, 0)),
-    },
-    OptionRow {
-        name: "gid",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "Group, by number, that the clones act as.",
-        apply: |options, text| set(&mut options.threads.host.group, value::count(text, 0)),
-    },
-    OptionRow {
-        name: "cgroup",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Control group for I/O that the clones join, made if it is missing; with version 2 the whole process joins it.",
-        apply: |options, text| {
-            let name = text.trim().trim_matches('/');
-            if name.is_empty() || name.split('/').any(|part| matches!(part, "" | "." | "..")) {
-                return Err("the name of a control group is needed".to_owned());
-            }
-            group(options).name = name.to_owned();
-            Ok(())
-        },
-    },
-    OptionRow {
-        name: "cgroup_weight",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "Weight of the control group for I/O, from 100 to 1000; a job is refused where the kernel gives groups no weight.",
-        apply: |options, text| {
-            let weight = value::integer_in(text, 100, 1000)?;
-            set(&mut group(options).weight, Ok(weight as u32))
-        },
-    },
-    OptionRow {
-        name: "cgroup_nodelete",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Leave the control group in place at the end.",
-        apply: |options, text| value::boolean(text).map(|kept| group(options).is_kept = kept),
-    },
-    OptionRow {
-        name: "ioscheduler",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "I/O scheduler of the devices under the files, chosen before the start and not restored afterwards.",
-        apply: |options, text| match text.trim() {
-            "" => Err("the name of a scheduler is needed".to_owned()),
-            name if name.contains(char::is_whitespace) => Err("one scheduler is needed".to_owned()),
-            name => set(&mut options.threads.host.scheduler, Ok(name.to_owned())),
-        },
-    },
-    OptionRow {
-        name: "job_start_clock_id",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Number of the clock that job_start in the JSON report is a reading of; 0 is the time of day.",
-        apply: |options, text| set(&mut options.threads.host.start_clock, value::count(text, 0)),
-    },
+pub(super) const ROWS: &[JobOption] = &[
+    count("uid", 0, |options, count| options.threads.host.user = Some(count)).doc(
+        "User, by number, that the clones act as from their commands on; files that it must not open \
+              end the job.",
+    ),
+    count("gid", 0, |options, count| options.threads.host.group = Some(count))
+        .doc("Group, by number, that the clones act as."),
+    row("cgroup", Text, |options, text| {
+        let name = text.trim().trim_matches('/');
+        if name.is_empty() || name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err("the name of a control group is needed".to_owned());
+        }
+        group(options).name = name.to_owned();
+        Ok(())
+    })
+    .doc(
+        "Control group for I/O that the clones join, made if it is missing; with version 2 the whole \
+              process joins it.",
+    ),
+    int("cgroup_weight", 100..=1000, |options, weight| group(options).weight = Some(weight as u32)).doc(
+        "Weight of the control group for I/O, from 100 to 1000; a job is refused where the kernel \
+              gives groups no weight.",
+    ),
+    switch("cgroup_nodelete", |options, kept| group(options).is_kept = kept)
+        .doc("Leave the control group in place at the end."),
+    row("ioscheduler", Text, |options, text| match text.trim() {
+        "" => Err("the name of a scheduler is needed".to_owned()),
+        name if name.contains(char::is_whitespace) => Err("one scheduler is needed".to_owned()),
+        name => set(&mut options.threads.host.scheduler, Ok(name.to_owned())),
+    })
+    .doc(
+        "I/O scheduler of the devices under the files, chosen before the start and not restored \
+              afterwards.",
+    ),
+    count("job_start_clock_id", 0, |options, count| options.threads.host.start_clock = Some(count))
+        .default("0")
+        .doc("Number of the clock that job_start in the JSON report is a reading of; 0 is the time of day."),
 ];
 
 fn group(options: &mut JobOptions) -> &mut ControlGroupPlan {

@@ -1,9 +1,9 @@
 //! Options about the I/O: operations, block sizes, order, payload and syncs.
 
+use fathom_model::OptionValueKind::{Choice, Size, SizeOrPercent, Text};
 use fathom_model::plan::{OpenSync, Pattern, RangeSync};
-use fathom_model::{Op, OptionRow, OptionValueKind};
 
-use super::{MAX_BLOCK, set};
+use super::{ANY, JobOption, MAX_BLOCK, count, flag, int, per_op, percent, row, set, switch};
 use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::{block_split, value};
 
@@ -29,186 +29,82 @@ const SYNC: [(&str, OpenSync); 5] = [
     ("dsync", OpenSync::Dsync),
 ];
 
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    OptionRow {
-        name: "rw",
-        aliases: &["readwrite"],
-        kind: OptionValueKind::Choice(RW_WORDS),
-        default: "read",
-        doc: "Operations, and sequential or random order; randread:8 means 8 requests per random offset, read:4k a skip of 4k \
-              after each request.",
-        apply: direction,
-    },
-    OptionRow {
-        name: "bs",
-        aliases: &["blocksize"],
-        kind: OptionValueKind::Size,
-        default: "4096",
-        doc: "Bytes per request: one size, or read,write,trim, where the last one given is repeated.",
-        apply: block_size,
-    },
-    OptionRow {
-        name: "bssplit",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Mixed sizes and the percentage of requests that has each, as 4k/60:8k/40 or read,write,trim lists of it; empty \
-              shares divide the rest.",
-        apply: block_split,
-    },
-    OptionRow {
-        name: "rwmixread",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "50",
-        doc: "Percentage of reads in a mixed job.",
-        apply: |options, text| set(&mut options.rwmixread, value::percent(text)),
-    },
-    OptionRow {
-        name: "rwmixwrite",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "50",
-        doc: "Percentage of writes in a mixed job; the last of rwmixread and rwmixwrite applies.",
-        apply: |options, text| set(&mut options.rwmixread, value::percent(text).map(|writes| 100 - writes)),
-    },
-    OptionRow {
-        name: "io_size",
-        aliases: &["io_limit"],
-        kind: OptionValueKind::SizeOrPercent,
-        default: "",
-        doc: "Bytes to move, less or more than size; if more, the range is repeated.",
-        apply: |options, text| set(&mut options.io_size, value::size_or_percent(text)),
-    },
-    OptionRow {
-        name: "loops",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "1",
-        doc: "Repetitions of the job.",
-        apply: |options, text| set(&mut options.loops, value::count(text, 0)),
-    },
-    OptionRow {
-        name: "direct",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Bypass the page cache (O_DIRECT).",
-        apply: |options, text| set(&mut options.direct, value::boolean(text)),
-    },
-    OptionRow {
-        name: "buffered",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Use the page cache; the opposite of direct, and the last one given applies.",
-        apply: |options, text| set(&mut options.direct, value::boolean(text).map(|buffered| !buffered)),
-    },
-    OptionRow {
-        name: "invalidate",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Drop the files from the page cache before each pass.",
-        apply: |options, text| set(&mut options.invalidate, value::boolean(text)),
-    },
-    OptionRow {
-        name: "sync",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["none", "0", "sync", "1", "dsync"]),
-        default: "none",
-        doc: "Open files with O_SYNC or O_DSYNC.",
-        apply: |options, text| set(&mut options.sync, value::choice(text, &SYNC)),
-    },
-    OptionRow {
-        name: "fsync",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Call fsync after this many writes, or never at 0.",
-        apply: |options, text| set(&mut options.fsync, value::count(text, 0)),
-    },
-    OptionRow {
-        name: "fdatasync",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Call fdatasync after this many writes, or never at 0.",
-        apply: |options, text| set(&mut options.fdatasync, value::count(text, 0)),
-    },
-    OptionRow {
-        name: "sync_file_range",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Call sync_file_range(2) after every N writes on the range they wrote, as wait_before,write,wait_after:N.",
-        apply: |options, text| range_sync(text).map(|sync| options.usage.range_sync = Some(sync)),
-    },
-    OptionRow {
-        name: "atomic",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Write atomically with O_DIRECT (RWF_ATOMIC), by libaio, io_uring or pvsync2 on a kernel and device that can.",
-        apply: |options, text| value::boolean(text).map(|atomic| options.usage.atomic = atomic),
-    },
-    OptionRow {
-        name: "end_fsync",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Call fsync on every file after the last write.",
-        apply: |options, text| set(&mut options.end_fsync, value::boolean(text)),
-    },
-    OptionRow {
-        name: "randrepeat",
-        aliases: &["allrandrepeat"],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Use the same random sequence in every run.",
-        apply: |options, text| set(&mut options.randrepeat, value::boolean(text)),
-    },
-    OptionRow {
-        name: "randseed",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0x89",
-        doc: "Seed of all random choices, which makes runs repeatable whatever randrepeat says.",
-        apply: |options, text| set(&mut options.randseed, value::integer(text)),
-    },
-    OptionRow {
-        name: "norandommap",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Draw random offsets independently, so that blocks may repeat or be missed.",
-        apply: |options, text| set(&mut options.norandommap, value::boolean(text)),
-    },
-    OptionRow {
-        name: "refill_buffers",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Write fresh random data every time.",
-        apply: |options, text| set(&mut options.refill_buffers, value::boolean(text)),
-    },
-    OptionRow {
-        name: "scramble_buffers",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Make every written block differ from the others.",
-        apply: |options, text| set(&mut options.scramble_buffers, value::boolean(text)),
-    },
-    OptionRow {
-        name: "zero_buffers",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Write zeroes.",
-        apply: |options, text| set(&mut options.zero_buffers, value::boolean(text)),
-    },
+pub(super) const ROWS: &[JobOption] = &[
+    row("rw", Choice(RW_WORDS), direction).aliases(&["readwrite"]).default("read").doc(
+        "Operations, and sequential or random order; randread:8 means 8 requests per random offset, \
+              read:4k a skip of 4k after each request.",
+    ),
+    row("bs", Size, block_size)
+        .aliases(&["blocksize"])
+        .default("4096")
+        .doc("Bytes per request: one size, or read,write,trim, where the last one given is repeated."),
+    row("bssplit", Text, |options, text| {
+        per_op(&mut options.bssplit, text, block_split::NEEDED, |entry| {
+            block_split::parse(entry, MAX_BLOCK).map(Some)
+        })
+    })
+    .doc(
+        "Mixed sizes and the percentage of requests that has each, as 4k/60:8k/40 or read,write,trim \
+              lists of it; empty shares divide the rest.",
+    ),
+    percent("rwmixread", |options, percent| options.rwmixread = Some(percent))
+        .default("50")
+        .doc("Percentage of reads in a mixed job."),
+    percent("rwmixwrite", |options, percent| options.rwmixread = Some(100 - percent))
+        .default("50")
+        .doc("Percentage of writes in a mixed job; the last of rwmixread and rwmixwrite applies."),
+    row("io_size", SizeOrPercent, |options, text| set(&mut options.io_size, value::size_or_percent(text)))
+        .aliases(&["io_limit"])
+        .doc("Bytes to move, less or more than size; if more, the range is repeated."),
+    count("loops", 0, |options, count| options.loops = Some(count))
+        .default("1")
+        .doc("Repetitions of the job."),
+    switch("direct", |options, on| options.direct = Some(on)).doc("Bypass the page cache (O_DIRECT)."),
+    switch("buffered", |options, on| options.direct = Some(!on))
+        .default("1")
+        .doc("Use the page cache; the opposite of direct, and the last one given applies."),
+    switch("invalidate", |options, on| options.invalidate = Some(on))
+        .default("1")
+        .doc("Drop the files from the page cache before each pass."),
+    row("sync", Choice(&["none", "0", "sync", "1", "dsync"]), |options, text| {
+        set(&mut options.sync, value::choice(text, &SYNC))
+    })
+    .default("none")
+    .doc("Open files with O_SYNC or O_DSYNC."),
+    count("fsync", 0, |options, count| options.fsync = Some(count))
+        .default("0")
+        .doc("Call fsync after this many writes, or never at 0."),
+    count("fdatasync", 0, |options, count| options.fdatasync = Some(count))
+        .default("0")
+        .doc("Call fdatasync after this many writes, or never at 0."),
+    row("sync_file_range", Text, |options, text| {
+        range_sync(text).map(|sync| options.usage.range_sync = Some(sync))
+    })
+    .doc(
+        "Call sync_file_range(2) after every N writes on the range they wrote, as \
+              wait_before,write,wait_after:N.",
+    ),
+    switch("atomic", |options, atomic| options.usage.atomic = atomic).doc(
+        "Write atomically with O_DIRECT (RWF_ATOMIC), by libaio, io_uring or pvsync2 on a kernel and \
+              device that can.",
+    ),
+    switch("end_fsync", |options, on| options.end_fsync = Some(on))
+        .doc("Call fsync on every file after the last write."),
+    switch("randrepeat", |options, on| options.randrepeat = Some(on))
+        .aliases(&["allrandrepeat"])
+        .default("1")
+        .doc("Use the same random sequence in every run."),
+    int("randseed", ANY, |options, number| options.randseed = Some(number))
+        .default("0x89")
+        .doc("Seed of all random choices, which makes runs repeatable whatever randrepeat says."),
+    flag("norandommap", |options, on| options.norandommap = Some(on))
+        .doc("Draw random offsets independently, so that blocks may repeat or be missed."),
+    flag("refill_buffers", |options, on| options.refill_buffers = Some(on))
+        .doc("Write fresh random data every time."),
+    switch("scramble_buffers", |options, on| options.scramble_buffers = Some(on))
+        .default("1")
+        .doc("Make every written block differ from the others."),
+    flag("zero_buffers", |options, on| options.zero_buffers = Some(on)).doc("Write zeroes."),
 ];
 
 fn range_sync(text: &str) -> Result<RangeSync, String> {
@@ -251,33 +147,9 @@ fn block_size(options: &mut JobOptions, text: &str) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    let entries = value::per_operation(text)?;
-    if entries == [None; 3] {
-        return Err("a size is needed".to_owned());
-    }
-    let mut sizes = options.bs;
-    for (op, entry) in Op::DATA.into_iter().zip(entries) {
-        if let Some(entry) = entry {
-            sizes[op] = Some(value::integer_in(entry, 1, MAX_BLOCK)?);
-        }
-    }
-    options.bs = sizes;
-    Ok(())
-}
-
-fn block_split(options: &mut JobOptions, text: &str) -> Result<(), String> {
-    let entries = value::per_operation(text)?;
-    if entries == [None; 3] {
-        return Err(block_split::NEEDED.to_owned());
-    }
-    let mut splits = options.bssplit.clone();
-    for (op, entry) in Op::DATA.into_iter().zip(entries) {
-        if let Some(entry) = entry {
-            splits[op] = Some(block_split::parse(entry, MAX_BLOCK)?);
-        }
-    }
-    options.bssplit = splits;
-    Ok(())
+    per_op(&mut options.bs, text, "a size is needed", |entry| {
+        value::integer_in(entry, 1, MAX_BLOCK).map(Some)
+    })
 }
 
 #[cfg(test)]

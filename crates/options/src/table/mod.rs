@@ -18,9 +18,13 @@ mod time;
 mod unsupported;
 mod verify;
 
-use fathom_model::OptionRow;
+use std::ops::RangeInclusive;
+
+use fathom_model::OptionValueKind::{self, *};
+use fathom_model::{Nanos, Op, PerOp};
 
 use crate::job_options::JobOptions;
+use crate::value;
 
 pub use unsupported::{UNSUPPORTED, UnsupportedOption};
 
@@ -28,7 +32,7 @@ pub use unsupported::{UNSUPPORTED, UnsupportedOption};
 pub(crate) const HARMLESS: &str = "Accepted without effect";
 
 /// All supported job options by category, in the order of the help.
-pub const OPTION_TABLE: &[(&str, &[OptionRow<JobOptions>])] = &[
+pub const OPTION_TABLE: &[(&str, &[JobOption])] = &[
     ("Files and targets", files::ROWS),
     ("I/O", io::ROWS),
     ("Data and verification", verify::ROWS),
@@ -51,7 +55,7 @@ const MAX_BLOCK: u64 = u32::MAX as u64;
 #[derive(Clone, Copy)]
 pub(crate) enum KnownOption {
     /// Supported.
-    Supported(&'static OptionRow<JobOptions>),
+    Supported(&'static JobOption),
     /// Not supported yet.
     Unsupported(&'static UnsupportedOption),
 }
@@ -108,8 +112,162 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
     (near(&best) <= limit).then(|| best.to_owned())
 }
 
+/// A row of the table.
+pub struct JobOption {
+    /// fio's canonical name.
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    pub kind: OptionValueKind,
+    /// The default, as a user would type it; empty if the option has none.
+    pub default: &'static str,
+    /// One sentence for help and the compatibility page.
+    pub doc: &'static str,
+    setter: Setter,
+}
+
+/// Parses a value and stores it; the kinds that many options have are parsed here.
+enum Setter {
+    Bool(fn(&mut JobOptions, bool)),
+    Time(fn(&str) -> Result<Nanos, String>, fn(&mut JobOptions, Nanos)),
+    Integer(RangeInclusive<u64>, fn(&mut JobOptions, u64)),
+    /// 32 bits, from a least value.
+    Count(u32, fn(&mut JobOptions, u32)),
+    Percent(fn(&mut JobOptions, u8)),
+    Text(fn(&mut JobOptions, &str) -> Result<(), String>),
+    /// Checks the value by its kind and stores nothing.
+    Unused,
+}
+
+/// All whole numbers that fio knows.
+const ANY: RangeInclusive<u64> = 0..=u64::MAX;
+
+const fn new(name: &'static str, kind: OptionValueKind, default: &'static str, setter: Setter) -> JobOption {
+    JobOption { name, aliases: &[], kind, default, doc: "", setter }
+}
+
+const fn switch(name: &'static str, set: fn(&mut JobOptions, bool)) -> JobOption {
+    new(name, Bool, "0", Setter::Bool(set))
+}
+
+const fn flag(name: &'static str, set: fn(&mut JobOptions, bool)) -> JobOption {
+    new(name, Flag, "0", Setter::Bool(set))
+}
+
+const fn seconds(name: &'static str, set: fn(&mut JobOptions, Nanos)) -> JobOption {
+    new(name, Seconds, "0", Setter::Time(value::seconds, set))
+}
+
+const fn micros(name: &'static str, set: fn(&mut JobOptions, Nanos)) -> JobOption {
+    new(name, Micros, "0", Setter::Time(value::micros, set))
+}
+
+const fn int(name: &'static str, range: RangeInclusive<u64>, set: fn(&mut JobOptions, u64)) -> JobOption {
+    new(name, Int, "", Setter::Integer(range, set))
+}
+
+const fn size(name: &'static str, range: RangeInclusive<u64>, set: fn(&mut JobOptions, u64)) -> JobOption {
+    new(name, Size, "", Setter::Integer(range, set))
+}
+
+const fn count(name: &'static str, min: u32, set: fn(&mut JobOptions, u32)) -> JobOption {
+    new(name, Int, "", Setter::Count(min, set))
+}
+
+const fn percent(name: &'static str, set: fn(&mut JobOptions, u8)) -> JobOption {
+    new(name, Int, "", Setter::Percent(set))
+}
+
+const fn unused(name: &'static str, kind: OptionValueKind) -> JobOption {
+    new(name, kind, "", Setter::Unused)
+}
+
+/// An option with a syntax of its own.
+const fn row(
+    name: &'static str,
+    kind: OptionValueKind,
+    apply: fn(&mut JobOptions, &str) -> Result<(), String>,
+) -> JobOption {
+    new(name, kind, "", Setter::Text(apply))
+}
+
+impl JobOption {
+    const fn aliases(self, aliases: &'static [&'static str]) -> JobOption {
+        JobOption { aliases, ..self }
+    }
+
+    const fn default(self, default: &'static str) -> JobOption {
+        JobOption { default, ..self }
+    }
+
+    const fn doc(self, doc: &'static str) -> JobOption {
+        JobOption { doc, ..self }
+    }
+
+    /// Stores the parsed text; the error says what is wrong with the value.
+    pub fn apply(&self, options: &mut JobOptions, text: &str) -> Result<(), String> {
+        match &self.setter {
+            Setter::Bool(set) => set(options, value::boolean(text)?),
+            Setter::Time(parse, set) => set(options, parse(text)?),
+            Setter::Integer(range, set) => {
+                set(options, value::integer_in(text, *range.start(), *range.end())?)
+            }
+            Setter::Count(min, set) => set(options, value::count(text, *min)?),
+            Setter::Percent(set) => set(options, value::percent(text)?),
+            Setter::Text(apply) => apply(options, text)?,
+            Setter::Unused => check(self.kind, text)?,
+        }
+        Ok(())
+    }
+}
+
+/// Checks the value of an option that changes nothing.
+fn check(kind: OptionValueKind, text: &str) -> Result<(), String> {
+    match kind {
+        Bool => value::boolean(text).map(drop),
+        Size => value::integer(text).map(drop),
+        Int => value::count(text, 0).map(drop),
+        Floats => numbers(text, f64::MAX),
+        Choice(words) if !words.contains(&text.trim()) => {
+            Err(format!("valid values are {}", words.join(", ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks numbers from 0 to `max`, separated by colons.
+fn numbers(text: &str, max: f64) -> Result<(), String> {
+    let is_one =
+        |number: &str| number.trim().parse::<f64>().is_ok_and(|number| (0.0..=max).contains(&number));
+    match text.split(':').find(|number| !is_one(number)) {
+        None => Ok(()),
+        Some(other) if max == f64::MAX => Err(format!("'{other}' is not a number")),
+        Some(other) => Err(format!("value out of range: '{other}' is not a number from 0 to {max}")),
+    }
+}
+
+/// Stores the entries of a read,write,trim list, all or none; a list without any is refused by `needed`, unless that is empty.
+fn per_op<T: Clone>(
+    values: &mut PerOp<T>,
+    text: &str,
+    needed: &str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<(), String> {
+    let entries = value::per_operation(text)?;
+    if entries == [None; 3] && !needed.is_empty() {
+        return Err(needed.to_owned());
+    }
+    let mut parsed = values.clone();
+    for (op, entry) in Op::DATA.into_iter().zip(entries) {
+        if let Some(entry) = entry {
+            parsed[op] = parse(entry)?;
+        }
+    }
+    *values = parsed;
+    Ok(())
+}
+
 /// Stores a parsed value, or returns its error.
-fn set<T>(field: &mut Option<T>, parsed: Result<T, String>) -> Result<(), String> {
+pub(crate) fn set<T>(field: &mut Option<T>, parsed: Result<T, String>) -> Result<(), String> {
     *field = Some(parsed?);
     Ok(())
 }
@@ -117,8 +275,6 @@ fn set<T>(field: &mut Option<T>, parsed: Result<T, String>) -> Result<(), String
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use fathom_model::OptionValueKind;
 
     use super::*;
 
@@ -154,7 +310,7 @@ mod tests {
         for (_, rows) in OPTION_TABLE {
             for row in rows.iter().filter(|row| !row.default.is_empty()) {
                 let mut options = JobOptions::default();
-                assert_eq!((row.apply)(&mut options, row.default), Ok(()), "{}={}", row.name, row.default);
+                assert_eq!(row.apply(&mut options, row.default), Ok(()), "{}={}", row.name, row.default);
                 if let OptionValueKind::Choice(words) = row.kind {
                     assert!(words.contains(&row.default), "{}", row.name);
                 }
@@ -169,13 +325,13 @@ mod tests {
                 if let OptionValueKind::Choice(words) = row.kind {
                     for word in words {
                         assert_eq!(
-                            (row.apply)(&mut JobOptions::default(), word),
+                            row.apply(&mut JobOptions::default(), word),
                             Ok(()),
                             "{}={word}",
                             row.name
                         );
                     }
-                    let error = (row.apply)(&mut JobOptions::default(), "no-such-word").unwrap_err();
+                    let error = row.apply(&mut JobOptions::default(), "no-such-word").unwrap_err();
                     assert!(error.contains(words[0]), "{}: {error}", row.name);
                 }
             }

@@ -2,104 +2,55 @@
 
 use std::path::PathBuf;
 
-use fathom_model::{OptionRow, OptionValueKind};
+use fathom_model::OptionValueKind::{Size, Text};
 
-use super::set;
+use super::{ANY, JobOption, int, row, set, switch};
 use crate::job_options::JobOptions;
 use crate::value;
 
 /// The names of operations that can be left out, in the order of the plan.
 const SKIPPED: [&str; 4] = ["read", "write", "trim", "sync"];
 
-const fn row(
-    name: &'static str,
-    kind: OptionValueKind,
-    default: &'static str,
-    doc: &'static str,
-    apply: fn(&mut JobOptions, &str) -> Result<(), String>,
-) -> OptionRow<JobOptions> {
-    OptionRow { name, aliases: &[], kind, default, doc, apply }
-}
-
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    row(
-        "write_iolog",
-        OptionValueKind::Text,
-        "",
-        "Record the issued requests in this file as an iolog of version 3; further clones and jobs of the same name write FILE.N.",
-        |options, text| match text.trim() {
-            "" => Err("the name of a file is needed".to_owned()),
-            name => set(&mut options.logs.issued, Ok(name.to_owned())),
-        },
+pub(super) const ROWS: &[JobOption] = &[
+    row("write_iolog", Text, |options, text| match text.trim() {
+        "" => Err("the name of a file is needed".to_owned()),
+        name => set(&mut options.logs.issued, Ok(name.to_owned())),
+    })
+    .doc(
+        "Record the issued requests in this file as an iolog of version 3; further clones and jobs \
+              of the same name write FILE.N.",
     ),
-    row(
-        "read_iolog",
-        OptionValueKind::Text,
-        "",
-        "Replay this iolog (version 2 or 3, - is standard input) or recording of blktrace once; clones use the files of a : list in turn.",
-        logs,
+    row("read_iolog", Text, logs).doc(
+        "Replay this iolog (version 2 or 3, - is standard input) or recording of blktrace once; \
+              clones use the files of a : list in turn.",
     ),
-    row(
-        "read_iolog_chunked",
-        OptionValueKind::Bool,
-        "0",
-        "The log is read whole before the job starts in either case, so that reading it does not delay requests.",
-        |_, text| value::boolean(text).map(drop),
+    switch("read_iolog_chunked", |_, _| {}).doc(
+        "The log is read whole before the job starts in either case, so that reading it does not \
+              delay requests.",
     ),
-    row(
-        "replay_no_stall",
-        OptionValueKind::Bool,
-        "0",
-        "Replay without the recorded times, in order and as fast as the queue depth permits.",
-        |options, text| value::boolean(text).map(|no_stall| options.replay.no_stall = no_stall),
-    ),
-    row(
-        "replay_redirect",
-        OptionValueKind::Text,
-        "",
-        "Replay all requests on this file or device, whatever the recording names.",
-        |options, text| match text.trim() {
-            "" => Err("the name of a file or device is needed".to_owned()),
-            name => set(&mut options.replay.redirect, Ok(PathBuf::from(name))),
-        },
-    ),
-    row(
-        "replay_align",
-        OptionValueKind::Size,
-        "",
-        "Round offsets of the recording down to multiples of this power of two.",
-        |options, text| match value::integer(text)? {
-            align if align <= 1 << 40 && (align == 0 || align.is_power_of_two()) => {
-                options.replay.align = align.max(1);
-                Ok(())
-            }
-            _ => Err("a power of two up to 1t is needed".to_owned()),
-        },
-    ),
-    row(
-        "replay_scale",
-        OptionValueKind::Int,
-        "1",
-        "Divide offsets of the recording by this, for a smaller device.",
-        |options, text| value::integer(text).map(|scale| options.replay.scale = scale.max(1)),
-    ),
-    row(
-        "replay_time_scale",
-        OptionValueKind::Int,
-        "100",
-        "Speed of the replay in percent; 200 halves the recorded times.",
-        |options, text| {
-            value::integer_in(text, 1, u32::MAX.into()).map(|scale| options.replay.time_scale = scale)
-        },
-    ),
-    row(
-        "replay_skip",
-        OptionValueKind::Text,
-        "",
-        "Leave out these operations of the recording, a list of read, write, trim and sync.",
-        skip,
-    ),
+    switch("replay_no_stall", |options, no_stall| options.replay.no_stall = no_stall)
+        .doc("Replay without the recorded times, in order and as fast as the queue depth permits."),
+    row("replay_redirect", Text, |options, text| match text.trim() {
+        "" => Err("the name of a file or device is needed".to_owned()),
+        name => set(&mut options.replay.redirect, Ok(PathBuf::from(name))),
+    })
+    .doc("Replay all requests on this file or device, whatever the recording names."),
+    row("replay_align", Size, |options, text| match value::integer(text)? {
+        align if align <= 1 << 40 && (align == 0 || align.is_power_of_two()) => {
+            options.replay.align = align.max(1);
+            Ok(())
+        }
+        _ => Err("a power of two up to 1t is needed".to_owned()),
+    })
+    .doc("Round offsets of the recording down to multiples of this power of two."),
+    int("replay_scale", ANY, |options, scale| options.replay.scale = scale.max(1))
+        .default("1")
+        .doc("Divide offsets of the recording by this, for a smaller device."),
+    int("replay_time_scale", 1..=u32::MAX as u64, |options, scale| options.replay.time_scale = scale)
+        .default("100")
+        .doc("Speed of the replay in percent; 200 halves the recorded times."),
+    row("replay_skip", Text, skip)
+        .doc("Leave out these operations of the recording, a list of read, write, trim and sync."),
 ];
 
 /// A list of files, in which `\:` is a colon.

@@ -1,10 +1,9 @@
 //! Options about recorded latencies and the report.
 
+use fathom_model::OptionValueKind::{Choice, Floats};
 use fathom_model::plan::UnifiedReporting;
-use fathom_model::{OptionRow, OptionValueKind};
 
-use super::set;
-use crate::job_options::JobOptions;
+use super::{JobOption, flag, int, row, set, switch};
 use crate::value;
 
 const UNIFIED: [(&str, UnifiedReporting); 6] = [
@@ -16,152 +15,60 @@ const UNIFIED: [(&str, UnifiedReporting); 6] = [
     ("2", UnifiedReporting::Both),
 ];
 
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    OptionRow {
-        name: "group_reporting",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Report all clones and jobs of a group as one.",
-        apply: |options, text| set(&mut options.group_reporting, value::boolean(text)),
-    },
-    OptionRow {
-        name: "new_group",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Start a new reporting group with this job.",
-        apply: |options, text| set(&mut options.new_group, value::boolean(text)),
-    },
-    OptionRow {
-        name: "gtod_reduce",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Omit all latencies and bandwidth samples, and with them most clock reads.",
-        apply: |options, text| set(&mut options.gtod_reduce, value::boolean(text)),
-    },
-    OptionRow {
-        name: "disable_lat",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Omit total latencies.",
-        apply: |options, text| set(&mut options.disable_lat, value::boolean(text)),
-    },
-    OptionRow {
-        name: "disable_clat",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Omit completion latencies.",
-        apply: |options, text| set(&mut options.disable_clat, value::boolean(text)),
-    },
-    OptionRow {
-        name: "disable_slat",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Omit submission latencies.",
-        apply: |options, text| set(&mut options.disable_slat, value::boolean(text)),
-    },
-    OptionRow {
-        name: "disable_bw_measurement",
-        aliases: &["disable_bw"],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Omit bandwidth and IOPS samples.",
-        apply: |options, text| set(&mut options.disable_bw, value::boolean(text)),
-    },
-    OptionRow {
-        name: "clat_percentiles",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Report percentiles of completion latencies.",
-        apply: |options, text| set(&mut options.clat_percentiles, value::boolean(text)),
-    },
-    OptionRow {
-        name: "lat_percentiles",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Report percentiles of total latencies.",
-        apply: |options, text| set(&mut options.lat_percentiles, value::boolean(text)),
-    },
-    OptionRow {
-        name: "slat_percentiles",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Report percentiles of submission latencies.",
-        apply: |options, text| set(&mut options.slat_percentiles, value::boolean(text)),
-    },
-    OptionRow {
-        name: "percentile_list",
-        aliases: &[],
-        kind: OptionValueKind::Floats,
-        default: "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99",
-        doc: "Percentiles to report, at most 20 between 0 and 100, separated by colons.",
-        apply: |options, text| set(&mut options.percentile_list, value::percentiles(text)),
-    },
-    OptionRow {
-        name: "unified_rw_reporting",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["none", "mixed", "both", "0", "1", "2"]),
-        default: "none",
-        doc: "Report all operations as one (mixed), or both ways.",
-        apply: |options, text| set(&mut options.unified_rw_reporting, value::choice(text, &UNIFIED)),
-    },
-    OptionRow {
-        name: "kb_base",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["1024", "1000"]),
-        default: "1024",
-        doc: "Read k as 1024 and kib as 1000, or the other way round; report in powers of the same base first.",
-        apply: |options, text| {
-            value::choice(text, &[("1024", false), ("1000", true)])
-                .map(|decimal| options.figures.decimal = decimal)
-        },
-    },
-    OptionRow {
-        name: "unit_base",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["0", "8", "1"]),
-        default: "0",
-        doc: "Report rates in bytes (8, and 0 for all engines) or bits (1).",
-        apply: |options, text| {
-            value::choice(text, &[("0", false), ("8", false), ("1", true)])
-                .map(|bits| options.figures.bits = bits)
-        },
-    },
-    OptionRow {
-        name: "significant_figures",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "4",
-        doc: "Digits of rates and sizes in the normal output, 1 to 10.",
-        apply: |options, text| {
-            value::integer_in(text, 1, 10).map(|digits| options.figures.digits = digits as u8)
-        },
-    },
-    OptionRow {
-        name: "disk_util",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Report the counters of the devices under the targets.",
-        apply: |options, text| set(&mut options.disk_util, value::boolean(text)),
-    },
-    OptionRow {
-        name: "stats",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Report the job; 0 leaves it out of the report.",
-        apply: |options, text| set(&mut options.stats, value::boolean(text)),
-    },
+pub(super) const ROWS: &[JobOption] = &[
+    flag("group_reporting", |options, on| options.group_reporting = Some(on))
+        .doc("Report all clones and jobs of a group as one."),
+    flag("new_group", |options, on| options.new_group = Some(on))
+        .doc("Start a new reporting group with this job."),
+    switch("gtod_reduce", |options, on| options.gtod_reduce = Some(on))
+        .doc("Omit all latencies and bandwidth samples, and with them most clock reads."),
+    switch("disable_lat", |options, on| options.disable_lat = Some(on)).doc("Omit total latencies."),
+    switch("disable_clat", |options, on| options.disable_clat = Some(on)).doc("Omit completion latencies."),
+    switch("disable_slat", |options, on| options.disable_slat = Some(on)).doc("Omit submission latencies."),
+    switch("disable_bw_measurement", |options, on| options.disable_bw = Some(on))
+        .aliases(&["disable_bw"])
+        .doc("Omit bandwidth and IOPS samples."),
+    switch("clat_percentiles", |options, on| options.clat_percentiles = Some(on))
+        .default("1")
+        .doc("Report percentiles of completion latencies."),
+    switch("lat_percentiles", |options, on| options.lat_percentiles = Some(on))
+        .doc("Report percentiles of total latencies."),
+    switch("slat_percentiles", |options, on| options.slat_percentiles = Some(on))
+        .doc("Report percentiles of submission latencies."),
+    row("percentile_list", Floats, |options, text| {
+        set(&mut options.percentile_list, value::percentiles(text))
+    })
+    .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99")
+    .doc("Percentiles to report, at most 20 between 0 and 100, separated by colons."),
+    row("unified_rw_reporting", Choice(&["none", "mixed", "both", "0", "1", "2"]), |options, text| {
+        set(&mut options.unified_rw_reporting, value::choice(text, &UNIFIED))
+    })
+    .default("none")
+    .doc("Report all operations as one (mixed), or both ways."),
+    row("kb_base", Choice(&["1024", "1000"]), |options, text| {
+        value::choice(text, &[("1024", false), ("1000", true)])
+            .map(|decimal| options.figures.decimal = decimal)
+    })
+    .default("1024")
+    .doc(
+        "Read k as 1024 and kib as 1000, or the other way round; report in powers of the same base \
+              first.",
+    ),
+    row("unit_base", Choice(&["0", "8", "1"]), |options, text| {
+        value::choice(text, &[("0", false), ("8", false), ("1", true)])
+            .map(|bits| options.figures.bits = bits)
+    })
+    .default("0")
+    .doc("Report rates in bytes (8, and 0 for all engines) or bits (1)."),
+    int("significant_figures", 1..=10, |options, digits| options.figures.digits = digits as u8)
+        .default("4")
+        .doc("Digits of rates and sizes in the normal output, 1 to 10."),
+    switch("disk_util", |options, on| options.disk_util = Some(on))
+        .default("1")
+        .doc("Report the counters of the devices under the targets."),
+    switch("stats", |options, on| options.stats = Some(on))
+        .default("1")
+        .doc("Report the job; 0 leaves it out of the report."),
 ];
 
 #[cfg(test)]
@@ -169,6 +76,7 @@ mod tests {
     use fathom_model::plan::DEFAULT_PERCENTILES;
 
     use super::*;
+    use crate::job_options::JobOptions;
 
     #[test]
     fn values() {

@@ -1,114 +1,64 @@
 //! Options about the threads of a job: priorities, memory, CPUs, commands and waiting.
 
+use fathom_model::OptionValueKind::{Choice, Int, Text};
 use fathom_model::plan::{IoPriority, MemoryMode, MemoryPolicy};
-use fathom_model::{OptionRow, OptionValueKind};
 
-use super::set;
+use super::{ANY, JobOption, int, row, set, size};
 use crate::job_options::JobOptions;
 use crate::value;
 
 const CLASSES: &[&str] = &["0", "1", "2", "3"];
 
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    OptionRow {
-        name: "nice",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "CPU priority of the clones, from -20 to 19.",
-        apply: |options, text| {
-            let nice = value::signed_integer(text)?;
-            match i8::try_from(nice).ok().filter(|nice| (-20..=19).contains(nice)) {
-                Some(nice) => set(&mut options.threads.nice, Ok(nice)),
-                None => Err(format!("value out of range: {nice} (-20 to 19)")),
-            }
-        },
-    },
-    OptionRow {
-        name: "prio",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "I/O priority of all requests within their class, from 0 (highest) to 7.",
-        apply: |options, text| {
-            value::integer_in(text, 0, 7).map(|level| priority(options).level = level as u8)
-        },
-    },
-    OptionRow {
-        name: "prioclass",
-        aliases: &[],
-        kind: OptionValueKind::Choice(CLASSES),
-        default: "",
-        doc: "I/O priority class: 1 realtime, 2 best effort, 3 idle, 0 none.",
-        apply: |options, text| match text.trim() {
-            text if CLASSES.contains(&text) => {
-                value::integer(text).map(|class| priority(options).class = class as u8)
-            }
-            _ => Err(format!("valid values are {}", CLASSES.join(", "))),
-        },
-    },
-    OptionRow {
-        name: "priohint",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "I/O priority hint of all requests, from 0 to 1023.",
-        apply: |options, text| {
-            value::integer_in(text, 0, 1023).map(|hint| priority(options).hint = hint as u16)
-        },
-    },
-    OptionRow {
-        name: "lockmem",
-        aliases: &[],
-        kind: OptionValueKind::Size,
-        default: "0",
-        doc: "Memory that each clone allocates and locks during its run, to simulate a machine with less of it.",
-        apply: |options, text| value::integer(text).map(|bytes| options.threads.locked_memory = bytes),
-    },
-    OptionRow {
-        name: "cpumask",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "CPUs that the clones may run on, as a bit mask; the last one given of cpumask and cpus_allowed applies.",
-        apply: |options, text| match value::integer(text)? {
-            0 => Err("it names no CPU".to_owned()),
-            mask => set(&mut options.cpus_allowed, Ok((0..64).filter(|cpu| mask >> cpu & 1 == 1).collect())),
-        },
-    },
-    OptionRow {
-        name: "numa_cpu_nodes",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "NUMA nodes whose CPUs the clones may run on, such as 0,2-3.",
-        apply: |options, text| nodes(text).map(|nodes| options.threads.cpu_nodes = nodes),
-    },
-    OptionRow {
-        name: "numa_mem_policy",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "NUMA nodes on which buffers are allocated: default, local, prefer:NODE, bind:NODES or interleave:NODES.",
-        apply: |options, text| memory_policy(text).map(|policy| options.threads.memory = Some(policy)),
-    },
-    OptionRow {
-        name: "exec_prerun",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Shell command that each clone runs before its first request, with its output in JOB.prerun.txt.",
-        apply: |options, text| set(&mut options.threads.prerun, command(text)),
-    },
-    OptionRow {
-        name: "exec_postrun",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Shell command that each clone runs after its last request, with its output in JOB.postrun.txt.",
-        apply: |options, text| set(&mut options.threads.postrun, command(text)),
-    },
+pub(super) const ROWS: &[JobOption] = &[
+    row("nice", Int, |options, text| {
+        let nice = value::signed_integer(text)?;
+        match i8::try_from(nice).ok().filter(|nice| (-20..=19).contains(nice)) {
+            Some(nice) => set(&mut options.threads.nice, Ok(nice)),
+            None => Err(format!("value out of range: {nice} (-20 to 19)")),
+        }
+    })
+    .default("0")
+    .doc("CPU priority of the clones, from -20 to 19."),
+    int("prio", 0..=7, |options, level| priority(options).level = level as u8)
+        .doc("I/O priority of all requests within their class, from 0 (highest) to 7."),
+    row("prioclass", Choice(CLASSES), |options, text| match text.trim() {
+        text if CLASSES.contains(&text) => {
+            value::integer(text).map(|class| priority(options).class = class as u8)
+        }
+        _ => Err(format!("valid values are {}", CLASSES.join(", "))),
+    })
+    .doc("I/O priority class: 1 realtime, 2 best effort, 3 idle, 0 none."),
+    int("priohint", 0..=1023, |options, hint| priority(options).hint = hint as u16)
+        .doc("I/O priority hint of all requests, from 0 to 1023."),
+    size("lockmem", ANY, |options, bytes| options.threads.locked_memory = bytes).default("0").doc(
+        "Memory that each clone allocates and locks during its run, to simulate a machine with less \
+              of it.",
+    ),
+    row("cpumask", Int, |options, text| match value::integer(text)? {
+        0 => Err("it names no CPU".to_owned()),
+        mask => set(&mut options.cpus_allowed, Ok((0..64).filter(|cpu| mask >> cpu & 1 == 1).collect())),
+    })
+    .doc(
+        "CPUs that the clones may run on, as a bit mask; the last one given of cpumask and \
+              cpus_allowed applies.",
+    ),
+    row("numa_cpu_nodes", Text, |options, text| nodes(text).map(|nodes| options.threads.cpu_nodes = nodes))
+        .doc("NUMA nodes whose CPUs the clones may run on, such as 0,2-3."),
+    row("numa_mem_policy", Text, |options, text| {
+        memory_policy(text).map(|policy| options.threads.memory = Some(policy))
+    })
+    .doc(
+        "NUMA nodes on which buffers are allocated: default, local, prefer:NODE, bind:NODES or \
+              interleave:NODES.",
+    ),
+    row("exec_prerun", Text, |options, text| set(&mut options.threads.prerun, command(text))).doc(
+        "Shell command that each clone runs before its first request, with its output in \
+              JOB.prerun.txt.",
+    ),
+    row("exec_postrun", Text, |options, text| set(&mut options.threads.postrun, command(text))).doc(
+        "Shell command that each clone runs after its last request, with its output in \
+              JOB.postrun.txt.",
+    ),
 ];
 
 fn command(text: &str) -> Result<String, String> {

@@ -1,10 +1,10 @@
 //! Options about the start, pauses, rates, end and order of jobs.
 
+use fathom_model::OptionValueKind::{Choice, Int, Micros, Seconds, Size, Text};
 use fathom_model::plan::{ExitScope, OnError};
-use fathom_model::{Op, OptionRow, OptionValueKind, PerOp, RateProcess};
+use fathom_model::{PerOp, RateProcess};
 
-use super::set;
-use crate::job_options::JobOptions;
+use super::{ANY, JobOption, count, flag, int, micros, per_op, row, seconds, set, size, switch};
 use crate::value;
 
 const fn going_on(continue_read: bool, continue_write: bool, continue_verify: bool) -> OnError {
@@ -28,224 +28,110 @@ const PROCESS: [(&str, RateProcess); 2] =
 const EXIT_WHAT: [(&str, ExitScope); 3] =
     [("group", ExitScope::Group), ("stonewall", ExitScope::Stonewall), ("all", ExitScope::All)];
 
-/// Parses the rates of the operations.
+/// Stores the rates of the operations.
 fn rates(rates: &mut PerOp<Option<u64>>, text: &str) -> Result<(), String> {
-    let entries = value::per_operation(text)?;
-    if entries == [None; 3] {
-        return Err("a rate is needed".to_owned());
-    }
-    let mut read = *rates;
-    for (op, entry) in Op::DATA.into_iter().zip(entries) {
-        if let Some(entry) = entry {
-            read[op] = Some(value::integer_in(entry, 0, i64::MAX as u64)?);
-        }
-    }
-    *rates = read;
-    Ok(())
+    per_op(rates, text, "a rate is needed", |entry| value::integer_in(entry, 0, i64::MAX as u64).map(Some))
 }
 
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    OptionRow {
-        name: "runtime",
-        aliases: &["timeout"],
-        kind: OptionValueKind::Seconds,
-        default: "0",
-        doc: "Stop after this time (plain number: seconds); 0 means no time limit.",
-        apply: |options, text| set(&mut options.runtime, value::seconds(text)),
-    },
-    OptionRow {
-        name: "time_based",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Repeat the same range until runtime ends.",
-        apply: |options, text| set(&mut options.time_based, value::boolean(text)),
-    },
-    OptionRow {
-        name: "ramp_time",
-        aliases: &[],
-        kind: OptionValueKind::Seconds,
-        default: "0",
-        doc: "Run this long before the measured part (plain number: seconds), in addition to runtime.",
-        apply: |options, text| set(&mut options.ramp_time, value::seconds(text)),
-    },
-    OptionRow {
-        name: "ramp_size",
-        aliases: &[],
-        kind: OptionValueKind::Size,
-        default: "",
-        doc: "Move this many bytes before the measured part, checked every millisecond.",
-        apply: |options, text| set(&mut options.ramp_size, value::integer_in(text, 1, u64::MAX)),
-    },
-    OptionRow {
-        name: "startdelay",
-        aliases: &[],
-        kind: OptionValueKind::Seconds,
-        default: "0",
-        doc: "Wait this long before the start (plain number: seconds), or a time drawn from a range such as 1-5.",
-        apply: |options, text| set(&mut options.startdelay, value::seconds_range(text)),
-    },
-    OptionRow {
-        name: "thinktime",
-        aliases: &[],
-        kind: OptionValueKind::Micros,
-        default: "0",
-        doc: "Pause this long between requests (plain number: microseconds).",
-        apply: |options, text| value::micros(text).map(|pause| options.think_time.pause = pause),
-    },
-    OptionRow {
-        name: "thinktime_blocks",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "1",
-        doc: "Requests between two pauses of thinktime.",
-        apply: |options, text| set(&mut options.think_time.blocks, value::count(text, 1)),
-    },
-    OptionRow {
-        name: "thinktime_iotime",
-        aliases: &[],
-        kind: OptionValueKind::Seconds,
-        default: "0",
-        doc: "Time of issuing between two pauses of thinktime, or until thinktime_blocks if that is reached first.",
-        apply: |options, text| value::seconds(text).map(|time| options.think_time.io_time = time),
-    },
-    OptionRow {
-        name: "thinktime_spin",
-        aliases: &[],
-        kind: OptionValueKind::Micros,
-        default: "0",
-        doc: "Part of thinktime that keeps the CPU busy instead of sleeping (plain number: microseconds).",
-        apply: |options, text| value::micros(text).map(|spin| options.think_time.spin = spin),
-    },
-    OptionRow {
-        name: "thinkcycles",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Cycles of the CPU's time stamp counter that a job keeps the CPU busy between a completion and the next request.",
-        apply: |options, text| value::integer(text).map(|cycles| options.think_time.cycles = cycles),
-    },
-    OptionRow {
-        name: "rate_ignore_thinktime",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Delay the schedule of a rate by each pause of thinktime instead of catching up after it.",
-        apply: |options, text| value::boolean(text).map(|delays| options.think_time.delays_rate = delays),
-    },
-    OptionRow {
-        name: "rate",
-        aliases: &[],
-        kind: OptionValueKind::Size,
-        default: "0",
-        doc: "Bytes per second to issue, independent of the speed of the target: one rate, or read,write,trim.",
-        apply: |options, text| rates(&mut options.rate, text),
-    },
-    OptionRow {
-        name: "rate_iops",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Requests per second to issue, independent of the speed of the target: one rate, or read,write,trim.",
-        apply: |options, text| rates(&mut options.rate_iops, text),
-    },
-    OptionRow {
-        name: "rate_process",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["linear", "poisson"]),
-        default: "linear",
-        doc: "Whether the requests of a rate are evenly spaced or random (a Poisson process).",
-        apply: |options, text| set(&mut options.rate_process, value::choice(text, &PROCESS)),
-    },
-    OptionRow {
-        name: "stonewall",
-        aliases: &["wait_for_previous"],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Wait until all earlier jobs have ended, and start a new reporting group.",
-        apply: |options, text| set(&mut options.stonewall, value::boolean(text)),
-    },
-    OptionRow {
-        name: "exitall",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Stop the other jobs when the first one ends.",
-        apply: |options, text| set(&mut options.exitall, value::boolean(text)),
-    },
-    OptionRow {
-        name: "exitall_on_error",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Stop the other jobs when one fails.",
-        apply: |options, text| value::boolean(text).map(|given| options.end.exit_on_error = given),
-    },
-    OptionRow {
-        name: "exit_what",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["group", "stonewall", "all"]),
-        default: "group",
-        doc: "The jobs that exitall and exitall_on_error stop: those of the reporting group, all that run, or all of the run.",
-        apply: |options, text| value::choice(text, &EXIT_WHAT).map(|scope| options.end.exit_scope = scope),
-    },
-    OptionRow {
-        name: "wait_for",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Start when all clones of this earlier job have ended.",
-        apply: |options, text| match text {
-            "" => Err("the name of a job is needed".to_owned()),
-            name => set(&mut options.wait_for, Ok(name.to_owned())),
-        },
-    },
-    OptionRow {
-        name: "max_latency",
-        aliases: &[],
-        kind: OptionValueKind::Micros,
-        default: "0",
-        doc: "A request that takes longer ends the job with an error (plain number: microseconds): one time, or read,write,trim.",
-        apply: |options, text| {
-            let entries = value::per_operation(text)?;
-            for (op, entry) in Op::DATA.into_iter().zip(entries) {
-                if let Some(entry) = entry {
-                    options.end.max_latency[op] = Some(value::micros(entry)?).filter(|limit| limit.0 > 0);
-                }
+pub(super) const ROWS: &[JobOption] = &[
+    seconds("runtime", |options, time| options.runtime = Some(time))
+        .aliases(&["timeout"])
+        .doc("Stop after this time (plain number: seconds); 0 means no time limit."),
+    flag("time_based", |options, on| options.time_based = Some(on))
+        .doc("Repeat the same range until runtime ends."),
+    seconds("ramp_time", |options, time| options.ramp_time = Some(time))
+        .doc("Run this long before the measured part (plain number: seconds), in addition to runtime."),
+    size("ramp_size", 1..=u64::MAX, |options, number| options.ramp_size = Some(number))
+        .doc("Move this many bytes before the measured part, checked every millisecond."),
+    row("startdelay", Seconds, |options, text| set(&mut options.startdelay, value::seconds_range(text)))
+        .default("0")
+        .doc(
+            "Wait this long before the start (plain number: seconds), or a time drawn from a range such \
+              as 1-5.",
+        ),
+    micros("thinktime", |options, pause| options.think_time.pause = pause)
+        .doc("Pause this long between requests (plain number: microseconds)."),
+    count("thinktime_blocks", 1, |options, count| options.think_time.blocks = Some(count))
+        .default("1")
+        .doc("Requests between two pauses of thinktime."),
+    seconds("thinktime_iotime", |options, time| options.think_time.io_time = time).doc(
+        "Time of issuing between two pauses of thinktime, or until thinktime_blocks if that is \
+              reached first.",
+    ),
+    micros("thinktime_spin", |options, spin| options.think_time.spin = spin)
+        .doc("Part of thinktime that keeps the CPU busy instead of sleeping (plain number: microseconds)."),
+    int("thinkcycles", ANY, |options, cycles| options.think_time.cycles = cycles).default("0").doc(
+        "Cycles of the CPU's time stamp counter that a job keeps the CPU busy between a completion \
+              and the next request.",
+    ),
+    switch("rate_ignore_thinktime", |options, delays| options.think_time.delays_rate = delays)
+        .doc("Delay the schedule of a rate by each pause of thinktime instead of catching up after it."),
+    row("rate", Size, |options, text| rates(&mut options.rate, text)).default("0").doc(
+        "Bytes per second to issue, independent of the speed of the target: one rate, or \
+              read,write,trim.",
+    ),
+    row("rate_iops", Int, |options, text| rates(&mut options.rate_iops, text)).default("0").doc(
+        "Requests per second to issue, independent of the speed of the target: one rate, or \
+              read,write,trim.",
+    ),
+    row("rate_process", Choice(&["linear", "poisson"]), |options, text| {
+        set(&mut options.rate_process, value::choice(text, &PROCESS))
+    })
+    .default("linear")
+    .doc("Whether the requests of a rate are evenly spaced or random (a Poisson process)."),
+    flag("stonewall", |options, on| options.stonewall = Some(on))
+        .aliases(&["wait_for_previous"])
+        .doc("Wait until all earlier jobs have ended, and start a new reporting group."),
+    flag("exitall", |options, on| options.exitall = Some(on))
+        .doc("Stop the other jobs when the first one ends."),
+    flag("exitall_on_error", |options, given| options.end.exit_on_error = given)
+        .doc("Stop the other jobs when one fails."),
+    row("exit_what", Choice(&["group", "stonewall", "all"]), |options, text| {
+        value::choice(text, &EXIT_WHAT).map(|scope| options.end.exit_scope = scope)
+    })
+    .default("group")
+    .doc(
+        "The jobs that exitall and exitall_on_error stop: those of the reporting group, all that \
+              run, or all of the run.",
+    ),
+    row("wait_for", Text, |options, text| match text {
+        "" => Err("the name of a job is needed".to_owned()),
+        name => set(&mut options.wait_for, Ok(name.to_owned())),
+    })
+    .doc("Start when all clones of this earlier job have ended."),
+    row("max_latency", Micros, |options, text| {
+        per_op(&mut options.end.max_latency, text, "", |entry| {
+            value::micros(entry).map(|limit| Some(limit).filter(|limit| limit.0 > 0))
+        })
+    })
+    .default("0")
+    .doc(
+        "A request that takes longer ends the job with an error (plain number: microseconds): one \
+              time, or read,write,trim.",
+    ),
+    row("ignore_error", Text, |options, text| {
+        if text.trim().is_empty() {
+            return Err("errors are needed, for example ENOSPC:EIO".to_owned());
+        }
+        let lists = text.split(',').map(crate::errno::list).collect::<Result<Vec<_>, _>>()?;
+        let mut lists = lists.into_iter();
+        options.end.ignored_of_reads = lists.next().unwrap_or_default();
+        options.end.ignored_of_writes = lists.next().unwrap_or_default();
+        match lists.next() {
+            Some(of_verify) if !of_verify.is_empty() => {
+                Err("the third list, errors of verify, is not supported".to_owned())
             }
-            Ok(())
-        },
-    },
-    OptionRow {
-        name: "ignore_error",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Errors after which the job continues, as names or numbers separated by colons: those of reads, of writes.",
-        apply: |options, text| {
-            if text.trim().is_empty() {
-                return Err("errors are needed, for example ENOSPC:EIO".to_owned());
-            }
-            let lists = text.split(',').map(crate::errno::list).collect::<Result<Vec<_>, _>>()?;
-            let mut lists = lists.into_iter();
-            options.end.ignored_of_reads = lists.next().unwrap_or_default();
-            options.end.ignored_of_writes = lists.next().unwrap_or_default();
-            match lists.next() {
-                Some(of_verify) if !of_verify.is_empty() => {
-                    Err("the third list, errors of verify, is not supported".to_owned())
-                }
-                _ => Ok(()),
-            }
-        },
-    },
-    OptionRow {
-        name: "continue_on_error",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]),
-        default: "none",
-        doc: "Failed requests, and blocks with wrong data, that do not end the job.",
-        apply: |options, text| {
+            _ => Ok(()),
+        }
+    })
+    .doc(
+        "Errors after which the job continues, as names or numbers separated by colons: those of \
+              reads, of writes.",
+    ),
+    row(
+        "continue_on_error",
+        Choice(&["none", "read", "write", "io", "verify", "all", "0", "1"]),
+        |options, text| {
             let going_on: OnError = value::choice(text, &CONTINUE)?;
             // As in fio, where a list of errors continues, and the last of both options decides.
             if !going_on.continue_read {
@@ -257,7 +143,9 @@ pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
             options.continue_on_error = Some(going_on);
             Ok(())
         },
-    },
+    )
+    .default("none")
+    .doc("Failed requests, and blocks with wrong data, that do not end the job."),
 ];
 
 #[cfg(test)]
@@ -265,6 +153,7 @@ mod tests {
     use fathom_model::Nanos;
 
     use super::*;
+    use crate::job_options::JobOptions;
 
     #[test]
     fn values() {

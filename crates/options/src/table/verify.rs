@@ -1,10 +1,10 @@
 //! Options about the contents of writes and the check of what is read back.
 
+use fathom_model::OptionValueKind::{Choice, Text};
 use fathom_model::plan::VerifyMethod;
-use fathom_model::{OptionRow, OptionValueKind};
 
-use super::set;
-use crate::job_options::{DedupeOption, JobOptions};
+use super::{ANY, JobOption, flag, int, percent, row, set, size, switch};
+use crate::job_options::DedupeOption;
 use crate::{pattern, value};
 
 const METHODS: &[&str] = &[
@@ -36,235 +36,89 @@ const DEDUPE_MODES: [(&str, DedupeOption); 2] =
 /// The least offset of a header, as in fio: its own length, which is exchanged with the start of the block.
 const SHORTEST_HEADER: u64 = 40;
 
-/// The rows of this category.
-pub(super) const ROWS: &[OptionRow<JobOptions>] = &[
-    OptionRow {
-        name: "verify",
-        aliases: &[],
-        kind: OptionValueKind::Choice(METHODS),
-        default: "0",
-        doc: "Write blocks with a header and a checksum, and check them when they are read back.",
-        apply: |options, text| set(&mut options.verify.method, method(text)),
-    },
-    OptionRow {
-        name: "do_verify",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Read back and check what a job with verify has written.",
-        apply: |options, text| set(&mut options.verify.reads_back, value::boolean(text)),
-    },
-    OptionRow {
-        name: "verify_interval",
-        aliases: &[],
-        kind: OptionValueKind::Size,
-        default: "",
-        doc: "Bytes between two headers of a block, if they divide it; without it a block has one header.",
-        apply: |options, text| {
-            set(&mut options.verify.interval, value::integer_in(text, 80, MOST).map(|bytes| bytes as u32))
-        },
-    },
-    OptionRow {
-        name: "verify_offset",
-        aliases: &[],
-        kind: OptionValueKind::Size,
-        default: "",
-        doc: "Position of the header in its block or interval.",
-        apply: |options, text| {
-            set(
-                &mut options.verify.offset,
-                value::integer_in(text, SHORTEST_HEADER, MOST).map(|bytes| bytes as u32),
-            )
-        },
-    },
-    OptionRow {
-        name: "verify_pattern",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Data of blocks with verify: \"text\", 0xbytes, a number, %o for the block's offset, the name of a file in single quotes, or several of these.",
-        apply: |options, text| set(&mut options.verify.pattern, pattern::parse(text)),
-    },
-    OptionRow {
-        name: "verify_pattern_interval",
-        aliases: &[],
-        kind: OptionValueKind::Size,
-        default: "0",
-        doc: "Bytes after which verify_pattern begins anew, with the offset of that place; 0 = once per block.",
-        apply: |options, text| {
-            set(
-                &mut options.verify.pattern_interval,
-                value::integer_in(text, 0, MOST).map(|bytes| bytes as u32),
-            )
-        },
-    },
-    OptionRow {
-        name: "verify_fatal",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "End the job at the first bad header or checksum, whatever continue_on_error says.",
-        apply: |options, text| set(&mut options.verify.fatal, value::boolean(text)),
-    },
-    OptionRow {
-        name: "verify_dump",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Write bad blocks to FILE.OFFSET.received and what they should contain to FILE.OFFSET.expected.",
-        apply: |options, text| set(&mut options.verify.dump, value::boolean(text)),
-    },
-    OptionRow {
-        name: "verify_backlog",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "Read back and check blocks each time this many were written, and not only at the end.",
-        apply: |options, text| set(&mut options.verify.backlog, value::integer(text)),
-    },
-    OptionRow {
-        name: "verify_backlog_batch",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "Blocks to check at a time with verify_backlog; without it as many as were written.",
-        apply: |options, text| set(&mut options.verify.backlog_batch, value::integer(text)),
-    },
-    OptionRow {
-        name: "verify_only",
-        aliases: &[],
-        kind: OptionValueKind::Flag,
-        default: "0",
-        doc: "Write nothing, and check what an earlier run of the job has written.",
-        apply: |options, text| set(&mut options.verify.only, value::boolean(text)),
-    },
-    OptionRow {
-        name: "verify_header_seed",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Check by the seed in the header that a block has the data of its last write; with several writers to one file only \
-              the checksum is checked, because each knows its own writes alone.",
-        apply: |options, text| set(&mut options.verify.header_seed, value::boolean(text)),
-    },
-    OptionRow {
-        name: "verify_write_sequence",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Check the order of writes, which the seed of the header tells: 0 has the effect of verify_header_seed=0.",
-        apply: |options, text| set(&mut options.verify.write_sequence, value::boolean(text)),
-    },
-    OptionRow {
-        name: "verify_state_save",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Save the number of completed writes in local-JOB-N-verify.state in the working directory.",
-        apply: |options, text| set(&mut options.verify.state_save, value::boolean(text)),
-    },
-    OptionRow {
-        name: "verify_state_load",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "With verify_only, or in a job that reads alone, check only the writes that the saved state counts as complete.",
-        apply: |options, text| set(&mut options.verify.state_load, value::boolean(text)),
-    },
-    OptionRow {
-        name: "trim_percentage",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "0",
-        doc: "Percentage of the blocks written with verify that are trimmed, in batches by trim_backlog.",
-        apply: |options, text| set(&mut options.verify.trim_percent, value::percent(text)),
-    },
-    OptionRow {
-        name: "trim_backlog",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "Writes between two batches of trims; 0 means no trims.",
-        apply: |options, text| set(&mut options.verify.trim_backlog, value::integer(text)),
-    },
-    OptionRow {
-        name: "trim_backlog_batch",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "Most trims of a batch; without it as many as trim_backlog.",
-        apply: |options, text| set(&mut options.verify.trim_batch, value::integer(text)),
-    },
-    OptionRow {
-        name: "trim_verify_zero",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "1",
-        doc: "Check that trimmed blocks read as zeroes; 0 does not check them.",
-        apply: |options, text| set(&mut options.verify.trim_is_zero, value::boolean(text)),
-    },
-    OptionRow {
-        name: "buffer_pattern",
-        aliases: &[],
-        kind: OptionValueKind::Text,
-        default: "",
-        doc: "Data of writes, in the syntax of verify_pattern; with verify, only its compressible part.",
-        apply: |options, text| set(&mut options.buffer_pattern, pattern::parse(text)),
-    },
-    OptionRow {
-        name: "buffer_compress_percentage",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "Share of the data of writes that compresses to nothing.",
-        apply: |options, text| set(&mut options.compress_percent, value::percent(text)),
-    },
-    OptionRow {
-        name: "buffer_compress_chunk",
-        aliases: &[],
-        kind: OptionValueKind::Size,
-        default: "512",
-        doc: "Bytes of a chunk that has the share of buffer_compress_percentage.",
-        apply: |options, text| {
-            set(&mut options.compress_chunk, value::integer_in(text, 0, MOST).map(|bytes| bytes as u32))
-        },
-    },
-    OptionRow {
-        name: "dedupe_percentage",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "",
-        doc: "Share of the writes that repeat the data of others.",
-        apply: |options, text| set(&mut options.dedupe_percent, value::percent(text)),
-    },
-    OptionRow {
-        name: "dedupe_mode",
-        aliases: &[],
-        kind: OptionValueKind::Choice(&["repeat", "working_set"]),
-        default: "repeat",
-        doc: "Repeat the write before, or a block of a working set.",
-        apply: |options, text| set(&mut options.dedupe_mode, value::choice(text, &DEDUPE_MODES)),
-    },
-    OptionRow {
-        name: "dedupe_working_set_percentage",
-        aliases: &[],
-        kind: OptionValueKind::Int,
-        default: "5",
-        doc: "Size of the working set of dedupe_mode=working_set, in percent of the range of the job.",
-        apply: |options, text| set(&mut options.dedupe_set_percent, value::percent(text)),
-    },
-    OptionRow {
-        name: "dedupe_global",
-        aliases: &[],
-        kind: OptionValueKind::Bool,
-        default: "0",
-        doc: "Use the same working set in all jobs.",
-        apply: |options, text| set(&mut options.dedupe_global, value::boolean(text)),
-    },
+pub(super) const ROWS: &[JobOption] = &[
+    row("verify", Choice(METHODS), |options, text| set(&mut options.verify.method, method(text)))
+        .default("0")
+        .doc("Write blocks with a header and a checksum, and check them when they are read back."),
+    switch("do_verify", |options, on| options.verify.reads_back = Some(on))
+        .default("1")
+        .doc("Read back and check what a job with verify has written."),
+    size("verify_interval", 80..=MAX, |options, number| options.verify.interval = Some(number as u32))
+        .doc("Bytes between two headers of a block, if they divide it; without it a block has one header."),
+    size("verify_offset", SHORTEST_HEADER..=MAX, |options, bytes| options.verify.offset = Some(bytes as u32))
+        .doc("Position of the header in its block or interval."),
+    row("verify_pattern", Text, |options, text| set(&mut options.verify.pattern, pattern::parse(text))).doc(
+        "Data of blocks with verify: \"text\", 0xbytes, a number, %o for the block's offset, the \
+              name of a file in single quotes, or several of these.",
+    ),
+    size("verify_pattern_interval", 0..=MAX, |options, bytes| {
+        options.verify.pattern_interval = Some(bytes as u32)
+    })
+    .default("0")
+    .doc(
+        "Bytes after which verify_pattern begins anew, with the offset of that place; 0 = once per \
+              block.",
+    ),
+    switch("verify_fatal", |options, on| options.verify.fatal = Some(on))
+        .doc("End the job at the first bad header or checksum, whatever continue_on_error says."),
+    switch("verify_dump", |options, on| options.verify.dump = Some(on)).doc(
+        "Write bad blocks to FILE.OFFSET.received and what they should contain to \
+              FILE.OFFSET.expected.",
+    ),
+    int("verify_backlog", ANY, |options, number| options.verify.backlog = Some(number))
+        .doc("Read back and check blocks each time this many were written, and not only at the end."),
+    int("verify_backlog_batch", ANY, |options, number| options.verify.backlog_batch = Some(number))
+        .doc("Blocks to check at a time with verify_backlog; without it as many as were written."),
+    flag("verify_only", |options, on| options.verify.only = Some(on))
+        .doc("Write nothing, and check what an earlier run of the job has written."),
+    switch("verify_header_seed", |options, on| options.verify.header_seed = Some(on)).default("1").doc(
+        "Check by the seed in the header that a block has the data of its last write; with several \
+              writers to one file only the checksum is checked, because each knows its own writes alone.",
+    ),
+    switch("verify_write_sequence", |options, on| options.verify.write_sequence = Some(on)).default("1").doc(
+        "Check the order of writes, which the seed of the header tells: 0 has the effect of \
+              verify_header_seed=0.",
+    ),
+    switch("verify_state_save", |options, on| options.verify.state_save = Some(on))
+        .default("1")
+        .doc("Save the number of completed writes in local-JOB-N-verify.state in the working directory."),
+    switch("verify_state_load", |options, on| options.verify.state_load = Some(on)).doc(
+        "With verify_only, or in a job that reads alone, check only the writes that the saved state \
+              counts as complete.",
+    ),
+    percent("trim_percentage", |options, percent| options.verify.trim_percent = Some(percent))
+        .default("0")
+        .doc("Percentage of the blocks written with verify that are trimmed, in batches by trim_backlog."),
+    int("trim_backlog", ANY, |options, number| options.verify.trim_backlog = Some(number))
+        .doc("Writes between two batches of trims; 0 means no trims."),
+    int("trim_backlog_batch", ANY, |options, number| options.verify.trim_batch = Some(number))
+        .doc("Most trims of a batch; without it as many as trim_backlog."),
+    switch("trim_verify_zero", |options, on| options.verify.trim_is_zero = Some(on))
+        .default("1")
+        .doc("Check that trimmed blocks read as zeroes; 0 does not check them."),
+    row("buffer_pattern", Text, |options, text| set(&mut options.buffer_pattern, pattern::parse(text)))
+        .doc("Data of writes, in the syntax of verify_pattern; with verify, only its compressible part."),
+    percent("buffer_compress_percentage", |options, percent| options.compress_percent = Some(percent))
+        .doc("Share of the data of writes that compresses to nothing."),
+    size("buffer_compress_chunk", 0..=MAX, |options, number| options.compress_chunk = Some(number as u32))
+        .default("512")
+        .doc("Bytes of a chunk that has the share of buffer_compress_percentage."),
+    percent("dedupe_percentage", |options, percent| options.dedupe_percent = Some(percent))
+        .doc("Share of the writes that repeat the data of others."),
+    row("dedupe_mode", Choice(&["repeat", "working_set"]), |options, text| {
+        set(&mut options.dedupe_mode, value::choice(text, &DEDUPE_MODES))
+    })
+    .default("repeat")
+    .doc("Repeat the write before, or a block of a working set."),
+    percent("dedupe_working_set_percentage", |options, percent| options.dedupe_set_percent = Some(percent))
+        .default("5")
+        .doc("Size of the working set of dedupe_mode=working_set, in percent of the range of the job."),
+    switch("dedupe_global", |options, on| options.dedupe_global = Some(on))
+        .doc("Use the same working set in all jobs."),
 ];
 
 /// Lengths have 32 bits.
-const MOST: u64 = u32::MAX as u64 / 2;
+const MAX: u64 = u32::MAX as u64 / 2;
 
 /// The method of this name; `None` for 0.
 fn method(text: &str) -> Result<Option<VerifyMethod>, String> {
@@ -280,6 +134,7 @@ fn method(text: &str) -> Result<Option<VerifyMethod>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_options::JobOptions;
 
     #[test]
     fn values() {
