@@ -135,7 +135,7 @@ fn section(name: &str, text: &str, engines: &[EngineRow]) -> Result<Section, Opt
             machine: MachineNumbers::default(),
         },
     )?;
-    invocation.sections.into_iter().next().ok_or(OptionError::NoJobs)
+    invocation.sections.into_iter().next().ok_or_else(OptionError::no_jobs)
 }
 
 impl Suite {

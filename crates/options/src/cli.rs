@@ -141,15 +141,13 @@ impl<'a> CommandLine<'a> {
             None => (body, None),
         };
         let mut value = |takes: OptionArity, option: &str| match (takes, inline) {
-            (OptionArity::Nothing, Some(_)) => {
-                Err(OptionError::UnexpectedValue { option: option.to_owned() })
-            }
+            (OptionArity::Nothing, Some(_)) => Err(OptionError::unexpected_value(option)),
             (OptionArity::Nothing, None) | (OptionArity::MaybeValue(_), None) => Ok(None),
             (_, Some(text)) => Ok(Some(text.to_owned())),
             (OptionArity::Value(_), None) => rest
                 .next()
                 .map(|word| Some(word.clone()))
-                .ok_or_else(|| OptionError::MissingValue { option: format!("--{option}"), place: None }),
+                .ok_or_else(|| OptionError::missing_value(&format!("--{option}"))),
         };
         match self.meaning(name, arg)? {
             Meaning::Command(row) => {
@@ -159,8 +157,7 @@ impl<'a> CommandLine<'a> {
             }
             Meaning::RefusedCommand(name, takes, instead) => {
                 value(takes, name)?;
-                let option = format!("--{name}");
-                Err(OptionError::NotSupported { option, instead: instead.to_owned(), place: None })
+                Err(OptionError::not_supported(&format!("--{name}"), instead))
             }
             Meaning::Job { name, optional } => {
                 let takes = if optional { OptionArity::MaybeValue("") } else { OptionArity::Value("") };
@@ -194,9 +191,7 @@ impl<'a> CommandLine<'a> {
     fn count_job(&mut self, inherited_bytes: usize, name: &str) -> Result<(), OptionError> {
         self.jobs += 1;
         self.inherited_bytes = self.inherited_bytes.saturating_add(inherited_bytes);
-        let refused = |problem: String, remedy: &str| {
-            Err(OptionError::Job { job: name.to_owned(), problem, remedy: remedy.to_owned() })
-        };
+        let refused = |problem: String, remedy: &str| Err(OptionError::job(name, &problem, remedy));
         if self.jobs > MAX_WORKERS {
             return refused(
                 format!("exceeds the limit: maximum number of jobs ({MAX_WORKERS}) reached"),
@@ -264,10 +259,7 @@ impl<'a> CommandLine<'a> {
         match fits.as_slice() {
             [only] => exact(only).ok_or_else(|| self.unrecognized(arg, name, &known)),
             [] => Err(self.unrecognized(arg, name, &known)),
-            _ => Err(OptionError::Ambiguous {
-                word: arg.to_owned(),
-                candidates: fits.iter().map(|name| (*name).to_owned()).collect(),
-            }),
+            _ => Err(OptionError::ambiguous(arg, &fits)),
         }
     }
 
@@ -276,29 +268,27 @@ impl<'a> CommandLine<'a> {
         let has_option = |engine: &&EngineRow| engines::find_option(engine, name).is_some();
         if let Some(engine) = self.env.engines.iter().find(has_option) {
             let remedy = format!("--{name} must come after --ioengine={} of the same job", engine.name);
-            return OptionError::Unrecognized { word: arg.to_owned(), remedy: Some(remedy) };
+            return OptionError::unrecognized(arg, Some(remedy));
         }
         if engines::FIO_ENGINE_OPTIONS.contains(&name) {
-            let instead = engines::instead_of("ENGINE");
-            return OptionError::NotSupported { option: name.to_owned(), instead, place: None };
+            return OptionError::not_supported(name, &engines::instead_of("ENGINE"));
         }
         let nearest = table::nearest(name, known.iter().copied());
         let remedy = nearest.map(|name| format!("Did you mean {name}?"));
-        OptionError::Unrecognized { word: arg.to_owned(), remedy }
+        OptionError::unrecognized(arg, remedy)
     }
 
     /// Adds the jobs of a file. Its `[global]` applies to this file only; options of the command line apply to all.
     fn job_file(&mut self, index: usize) -> Result<(), OptionError> {
         let raw = match jobfile::parse(&self.found.files[index], self.env) {
             // As in fio, a directory among the job files has no jobs; one alone is a mistake.
-            Err(OptionError::OpenJobFile { file, source })
-                if source.kind() == io::ErrorKind::IsADirectory =>
-            {
+            Err(error) => {
+                let Some(file) = error.directory() else { return Err(error) };
                 self.found.messages.push(format!("note: {file} is a directory and has no jobs"));
-                self.directory.get_or_insert(OptionError::OpenJobFile { file, source });
+                self.directory.get_or_insert(error);
                 return Ok(());
             }
-            parsed => parsed?,
+            Ok(parsed) => parsed,
         };
         let mut global = self.global.child();
         let mut starts_file = index > 0;
@@ -342,7 +332,7 @@ impl<'a> CommandLine<'a> {
         found.global_options.splice(0..0, global_options);
         // As in fio, options alone can be checked.
         if found.sections.is_empty() && !found.command.parse_only {
-            return Err(self.directory.unwrap_or(OptionError::NoJobs));
+            return Err(self.directory.unwrap_or_else(OptionError::no_jobs));
         }
         if found.command.readonly {
             found.sections.iter().try_for_each(only_reads)?;

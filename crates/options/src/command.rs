@@ -165,12 +165,7 @@ impl CommandRow {
     /// # Errors
     /// The value is missing or wrong.
     pub(crate) fn apply(&self, command: &mut CommandOptions, text: Option<&str>) -> Result<(), OptionError> {
-        let refused = |reason| OptionError::BadValue {
-            option: self.name.to_owned(),
-            value: text.unwrap_or_default().to_owned(),
-            reason,
-            place: None,
-        };
+        let refused = |reason: String| OptionError::bad_value(self.name, text.unwrap_or_default(), &reason);
         match self.setter {
             Setter::Nothing(set) => set(command),
             Setter::MaybeValue(_, set) => set(command, text),

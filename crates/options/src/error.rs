@@ -46,174 +46,114 @@ impl fmt::Display for JobFilePosition {
     }
 }
 
-/// Why a command line or job file was refused.
+/// A command line, a job file or a job that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum OptionError {
-    /// A word of the command line is not an option.
-    #[error("fio: unrecognized option '{word}'")]
-    Unrecognized {
-        /// As typed.
-        word: String,
-        /// The closest name, or why the option is not known here.
-        remedy: Option<String>,
-    },
-    /// A shortened option is ambiguous.
-    #[error("fio: option '{word}' is ambiguous; possibilities: {}", quoted(candidates))]
-    Ambiguous {
-        /// As typed.
-        word: String,
-        /// The options with this prefix.
-        candidates: Vec<String>,
-    },
-    /// A required value is missing.
-    #[error("fio: option '{option}' requires an argument{}", at(place))]
-    MissingValue {
-        /// Its name.
-        option: String,
-        /// Its position in a job file.
-        place: Option<Box<JobFilePosition>>,
-    },
-    /// An option without a value has one.
-    #[error("fio: option '--{option}' doesn't allow an argument")]
-    UnexpectedValue {
-        /// Its name.
-        option: String,
-    },
-    /// A line of a job file is not an option.
-    #[error("Bad option <{text}>{}", at(place))]
-    BadOption {
-        /// The line.
-        text: String,
-        /// The remedy: the closest name, or the engine of the option.
-        remedy: Option<String>,
-        /// Its position.
-        place: Option<Box<JobFilePosition>>,
-    },
-    /// A value is invalid or out of range.
-    #[error("fio: failed parsing {option}={value}: {reason}{}", at(place))]
-    BadValue {
-        /// The option, canonical.
-        option: String,
-        /// As typed.
-        value: String,
-        /// The reason.
-        reason: String,
-        /// Its position in a job file.
-        place: Option<Box<JobFilePosition>>,
-    },
-    /// An option of fio that is not supported.
-    #[error("fio's option {option} is not supported yet{}", at(place))]
-    NotSupported {
-        /// The option, canonical.
-        option: String,
-        /// The remedy.
-        instead: String,
-        /// Its position in a job file.
-        place: Option<Box<JobFilePosition>>,
-    },
-    /// No such engine.
-    #[error("fio: engine {engine} not loadable: {reason}{}", at(place))]
-    Engine {
-        /// As typed.
-        engine: String,
-        /// Unknown, or known and not supported.
-        reason: String,
-        /// The remedy.
-        remedy: String,
-        /// Its position in a job file.
-        place: Option<Box<JobFilePosition>>,
-    },
-    /// A job file cannot be read.
-    #[error("fio: unable to open '{file}' job file")]
-    OpenJobFile {
-        /// As given.
-        file: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// A job file is not text, is too large, or does not consist of sections and options.
-    #[error("fio: job file {file}: {reason}{}", at(place))]
-    JobFile {
-        /// As given.
-        file: String,
-        /// The reason.
-        reason: String,
-        /// The remedy.
-        remedy: String,
-        /// Its position.
-        place: Option<Box<JobFilePosition>>,
-    },
-    /// A job's options contradict each other or the machine.
-    #[error("fio: job <{job}> {problem}")]
-    Job {
-        /// Its name.
-        job: String,
-        /// The reason.
-        problem: String,
-        /// The remedy.
-        remedy: String,
-    },
-    /// There is no job.
-    #[error("No job(s) defined")]
-    NoJobs,
+#[error("{problem}{}", place.as_ref().map(|place| format!("\n{place}")).unwrap_or_default())]
+pub struct OptionError {
+    problem: String,
+    /// The remedy, if there is one.
+    hint: Option<String>,
+    place: Option<Box<JobFilePosition>>,
+    is_no_jobs: bool,
+    /// The job file that cannot be opened, and why.
+    file: String,
+    source: Option<io::Error>,
 }
 
 impl OptionError {
-    /// The position in a job file, with which the message ends.
+    fn new(problem: String, hint: impl Into<Option<String>>) -> OptionError {
+        let (file, source) = (String::new(), None);
+        OptionError { problem, hint: hint.into(), place: None, is_no_jobs: false, file, source }
+    }
+
+    /// The same, at a place of a job file.
+    pub(crate) fn at(self, place: Option<Box<JobFilePosition>>) -> OptionError {
+        OptionError { place, ..self }
+    }
+
+    pub(crate) fn unrecognized(word: &str, remedy: Option<String>) -> OptionError {
+        OptionError::new(format!("fio: unrecognized option '{word}'"), remedy)
+    }
+
+    /// A shortened word that begins several names.
+    pub(crate) fn ambiguous(word: &str, candidates: &[&str]) -> OptionError {
+        let names: Vec<String> = candidates.iter().map(|name| format!("'--{name}'")).collect();
+        let problem = format!("fio: option '{word}' is ambiguous; possibilities: {}", names.join(" "));
+        OptionError::new(problem, "write the name in full".to_owned())
+    }
+
+    pub(crate) fn missing_value(option: &str) -> OptionError {
+        let problem = format!("fio: option '{option}' requires an argument");
+        OptionError::new(problem, format!("write {option}=VALUE"))
+    }
+
+    pub(crate) fn unexpected_value(option: &str) -> OptionError {
+        let problem = format!("fio: option '--{option}' doesn't allow an argument");
+        OptionError::new(problem, format!("write --{option} alone"))
+    }
+
+    /// A word of a section that is no option.
+    pub(crate) fn bad_option(text: &str, remedy: Option<String>) -> OptionError {
+        OptionError::new(format!("Bad option <{text}>"), remedy)
+    }
+
+    pub(crate) fn bad_value(option: &str, value: &str, reason: &str) -> OptionError {
+        let row = crate::doc::one_line(option);
+        let hint = row.unwrap_or_else(|| format!("--cmdhelp={option} describes it"));
+        OptionError::new(format!("fio: failed parsing {option}={value}: {reason}"), hint)
+    }
+
+    pub(crate) fn not_supported(option: &str, instead: &str) -> OptionError {
+        let hint = (!instead.is_empty()).then(|| instead.to_owned());
+        OptionError::new(format!("fio's option {option} is not supported yet"), hint)
+    }
+
+    pub(crate) fn engine(engine: &str, reason: &str, remedy: String) -> OptionError {
+        OptionError::new(format!("fio: engine {engine} not loadable: {reason}"), remedy)
+    }
+
+    pub(crate) fn open_job_file(file: String, error: io::Error) -> OptionError {
+        let hint = match error.kind() {
+            io::ErrorKind::NotFound => "words that are not options name job files: check the path".to_owned(),
+            _ => crate::listed::without_number(&error),
+        };
+        let problem = format!("fio: unable to open '{file}' job file");
+        OptionError { file, source: Some(error), ..OptionError::new(problem, hint) }
+    }
+
+    pub(crate) fn job_file(file: &str, reason: &str, remedy: &str) -> OptionError {
+        OptionError::new(format!("fio: job file {file}: {reason}"), remedy.to_owned())
+    }
+
+    /// A job whose options do not fit together.
+    pub fn job(job: &str, problem: &str, remedy: impl Into<String>) -> OptionError {
+        OptionError::new(format!("fio: job <{job}> {problem}"), remedy.into())
+    }
+
+    pub fn no_jobs() -> OptionError {
+        let hint = "start a job with --name=NAME, or name a job file that has a [section]".to_owned();
+        OptionError { is_no_jobs: true, ..OptionError::new("No job(s) defined".to_owned(), hint) }
+    }
+
+    pub fn is_no_jobs(&self) -> bool {
+        self.is_no_jobs
+    }
+
+    /// The name of the job file, if it is a directory.
+    pub(crate) fn directory(&self) -> Option<&str> {
+        let is_directory = self.source.as_ref()?.kind() == io::ErrorKind::IsADirectory;
+        is_directory.then_some(&self.file)
+    }
+
+    /// Where the error is, if it is in a file.
     pub fn place(&self) -> Option<&JobFilePosition> {
-        match self {
-            OptionError::MissingValue { place, .. }
-            | OptionError::BadOption { place, .. }
-            | OptionError::BadValue { place, .. }
-            | OptionError::NotSupported { place, .. }
-            | OptionError::Engine { place, .. }
-            | OptionError::JobFile { place, .. } => place.as_deref(),
-            OptionError::Unrecognized { .. }
-            | OptionError::Ambiguous { .. }
-            | OptionError::UnexpectedValue { .. }
-            | OptionError::OpenJobFile { .. }
-            | OptionError::Job { .. }
-            | OptionError::NoJobs => None,
-        }
+        self.place.as_deref()
     }
 
     /// The remedy, if there is one.
     pub fn hint(&self) -> Option<String> {
-        match self {
-            OptionError::Unrecognized { remedy, .. } | OptionError::BadOption { remedy, .. } => {
-                remedy.clone()
-            }
-            OptionError::Ambiguous { .. } => Some("write the name in full".to_owned()),
-            OptionError::MissingValue { option, .. } => Some(format!("write {option}=VALUE")),
-            OptionError::UnexpectedValue { option } => Some(format!("write --{option} alone")),
-            OptionError::BadValue { option, .. } => {
-                let row = crate::doc::one_line(option);
-                Some(row.unwrap_or_else(|| format!("--cmdhelp={option} describes it")))
-            }
-            OptionError::NotSupported { instead, .. } => (!instead.is_empty()).then(|| instead.clone()),
-            OptionError::Engine { remedy, .. }
-            | OptionError::JobFile { remedy, .. }
-            | OptionError::Job { remedy, .. } => Some(remedy.clone()),
-            OptionError::OpenJobFile { source, .. } => Some(match source.kind() {
-                io::ErrorKind::NotFound => {
-                    "words that are not options name job files: check the path".to_owned()
-                }
-                _ => crate::listed::without_number(source),
-            }),
-            OptionError::NoJobs => {
-                Some("start a job with --name=NAME, or name a job file that has a [section]".to_owned())
-            }
-        }
+        self.hint.clone()
     }
-}
-
-fn at(place: &Option<Box<JobFilePosition>>) -> String {
-    place.as_ref().map(|place| format!("\n{place}")).unwrap_or_default()
-}
-
-fn quoted(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("'--{name}'")).collect();
-    names.join(" ")
 }
 
 #[cfg(test)]
@@ -231,7 +171,7 @@ mod tests {
             prop_assert_eq!(shown.matches('\n').count(), 2, "{}", shown);
             prop_assert!(!shown.chars().any(|c| c != '\n' && is_hidden(c)), "{:?}", shown);
             // The message and the lines after it are separable.
-            let error = OptionError::BadOption { text: "a\nb".into(), remedy: None, place: Some(Box::new(place)) };
+            let error = OptionError::bad_option("a\nb", None).at(Some(Box::new(place)));
             prop_assert_eq!(error.to_string(), format!("Bad option <a\nb>\n{}", shown));
         }
     }

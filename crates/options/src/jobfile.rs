@@ -63,25 +63,16 @@ fn unreadable(path: &Path, source: io::Error) -> OptionError {
     if source.kind() == io::ErrorKind::FileTooLarge {
         return too_large(path.display().to_string());
     }
-    OptionError::OpenJobFile { file: path.display().to_string(), source }
+    OptionError::open_job_file(path.display().to_string(), source)
 }
 
 fn too_large(file: String) -> OptionError {
-    OptionError::JobFile {
-        file,
-        reason: format!("it is larger than {} MiB", JOB_FILE_LIMIT >> 20),
-        remedy: "check that this is a job file; a target is given with --filename".to_owned(),
-        place: None,
-    }
+    let reason = format!("it is larger than {} MiB", JOB_FILE_LIMIT >> 20);
+    OptionError::job_file(&file, &reason, "check that this is a job file; a target is given with --filename")
 }
 
 fn refused(place: JobFilePosition, reason: &str, remedy: &str) -> OptionError {
-    OptionError::JobFile {
-        file: place.file.clone(),
-        reason: reason.to_owned(),
-        remedy: remedy.to_owned(),
-        place: Some(Box::new(place)),
-    }
+    OptionError::job_file(&place.file, reason, remedy).at(Some(Box::new(place)))
 }
 
 impl JobFileParser<'_> {

@@ -32,12 +32,7 @@ impl Invocation {
         for section in &mut self.sections {
             let directories = std::mem::take(&mut section.options.opendir);
             for directory in directories {
-                let refused = |reason: String| OptionError::BadValue {
-                    option: "opendir".to_owned(),
-                    value: directory.clone(),
-                    reason,
-                    place: None,
-                };
+                let refused = |reason: String| OptionError::bad_value("opendir", &directory, &reason);
                 let files = list(Path::new(&directory)).map_err(|error| refused(without_number(&error)))?;
                 listed += files.len();
                 if files.is_empty() || listed > MOST_LISTED {

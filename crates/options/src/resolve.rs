@@ -75,7 +75,7 @@ fn waited_for(section: &Section, before: &[Section]) -> Result<Option<usize>, Op
 
 /// An error about one job.
 pub(crate) fn refused(section: &Section, problem: String, remedy: String) -> OptionError {
-    OptionError::Job { job: section.name.clone(), problem, remedy }
+    OptionError::job(&section.name, &problem, remedy)
 }
 
 fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobPlan, OptionError> {

@@ -99,12 +99,7 @@ impl Word<'_> {
     }
 
     fn bad_value(&self, option: &str, reason: String) -> OptionError {
-        OptionError::BadValue {
-            option: option.to_owned(),
-            value: self.value.unwrap_or_default().to_owned(),
-            reason,
-            place: self.place(),
-        }
+        OptionError::bad_value(option, self.value.unwrap_or_default(), &reason).at(self.place())
     }
 }
 
@@ -197,11 +192,7 @@ impl<'a> Draft<'a> {
                 let kind = if row.flag { OptionValueKind::Flag } else { OptionValueKind::Text };
                 let text = given(word, row.name, kind)?;
                 if !row.inert.contains(&text) {
-                    return Err(OptionError::NotSupported {
-                        option: row.name.to_owned(),
-                        instead: row.instead.to_owned(),
-                        place: word.place(),
-                    });
+                    return Err(OptionError::not_supported(row.name, row.instead).at(word.place()));
                 }
                 self.raw_options.push((row.name.to_owned(), word.value.unwrap_or_default().to_owned()));
                 Ok(())
@@ -218,7 +209,7 @@ impl<'a> Draft<'a> {
         }
         let Some(engine) = engines::find(self.engines, &typed) else {
             let (reason, remedy) = engines::why_missing(self.engines, &typed);
-            return Err(OptionError::Engine { engine: typed, reason, remedy, place: word.place() });
+            return Err(OptionError::engine(&typed, &reason, remedy).at(word.place()));
         };
         if before.as_deref() != Some(engine.name) {
             self.options.engine_options.clear();
@@ -246,23 +237,16 @@ impl<'a> Draft<'a> {
         if let Some(owner) = owner {
             let remedy =
                 format!("{} belongs to ioengine={}, and this job has {engine}", word.name, owner.name);
-            return OptionError::BadOption {
-                text: as_written(word),
-                remedy: Some(remedy),
-                place: word.place().map(at_the_name),
-            };
+            return OptionError::bad_option(&as_written(word), Some(remedy))
+                .at(word.place().map(at_the_name));
         }
         if engines::FIO_ENGINE_OPTIONS.contains(&word.name) {
-            return OptionError::NotSupported {
-                option: word.name.to_owned(),
-                instead: engines::instead_of(engine),
-                place: word.place(),
-            };
+            return OptionError::not_supported(word.name, &engines::instead_of(engine)).at(word.place());
         }
         let private = self.engine().into_iter().flat_map(engines::option_names);
         let nearest = table::nearest(word.name, table::names().chain(private));
         let remedy = nearest.map(|name| format!("Did you mean {name}?"));
-        OptionError::BadOption { text: as_written(word), remedy, place: word.place().map(at_the_name) }
+        OptionError::bad_option(&as_written(word), remedy).at(word.place().map(at_the_name))
     }
 }
 
@@ -272,7 +256,7 @@ fn given<'w>(word: &Word<'w>, option: &str, kind: OptionValueKind) -> Result<&'w
         (Some(text), _) => Ok(text),
         (None, OptionValueKind::Flag) => Ok("1"),
         (None, OptionValueKind::LogName) => Ok(""),
-        (None, _) => Err(OptionError::MissingValue { option: option.to_owned(), place: word.place() }),
+        (None, _) => Err(OptionError::missing_value(option).at(word.place())),
     }
 }
 
@@ -300,11 +284,7 @@ fn at_the_name(mut place: Box<JobFilePosition>) -> Box<JobFilePosition> {
 
 /// Refuses a job that changes data or names, for `--readonly`.
 pub(crate) fn only_reads(section: &Section) -> Result<(), OptionError> {
-    let refused = |problem: &str, remedy: &str| OptionError::Job {
-        job: section.name.clone(),
-        problem: problem.to_owned(),
-        remedy: remedy.to_owned(),
-    };
+    let refused = |problem, remedy: &str| OptionError::job(&section.name, problem, remedy);
     let engine = section.options.ioengine.as_deref().unwrap_or_default();
     match section.options.rw {
         Some(ReadWriteOption { mix, .. }) if mix != fathom_model::plan::Mix::Read => Err(refused(

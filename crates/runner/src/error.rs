@@ -1,9 +1,10 @@
 //! Errors of preparation. Failed requests are results and part of the outcome.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use fathom_engine::EngineError;
+use fathom_engine::{EngineError, registry};
+use fathom_model::JobPlan;
 use fathom_sys::io::describe;
 
 /// The reason why a run did not begin. Nothing was measured.
@@ -51,14 +52,6 @@ pub enum RunError {
         /// The flag that overrides the refusal, or another remedy.
         hint: String,
     },
-    /// No engine of this name.
-    #[error("job '{job}': unknown engine '{engine}'")]
-    UnknownEngine {
-        /// The job.
-        job: String,
-        /// The requested engine.
-        engine: String,
-    },
     /// An engine could not be opened.
     #[error("job '{job}': {source}")]
     Engine {
@@ -76,6 +69,25 @@ pub enum RunError {
 }
 
 impl RunError {
+    pub(crate) fn plan(job: &str, reason: impl Into<String>, hint: impl Into<String>) -> RunError {
+        RunError::Plan { job: job.to_owned(), reason: reason.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn unknown_engine(job: &JobPlan) -> RunError {
+        let names: Vec<&str> = registry::ENGINES.iter().map(|entry| entry.name).collect();
+        let reason = format!("unknown engine '{}'", job.engine.name);
+        RunError::plan(&job.name, reason, format!("choose one of: {}", names.join(", ")))
+    }
+
+    pub(crate) fn unsuitable(path: &Path, reason: impl Into<String>, hint: impl Into<String>) -> RunError {
+        RunError::Unsuitable { path: path.to_owned(), reason: reason.into(), hint: hint.into() }
+    }
+
+    /// Of a target that is not opened for direct I/O.
+    pub(crate) fn target(attempted: &'static str, path: &Path, source: io::Error) -> RunError {
+        RunError::Target { attempted, path: path.to_owned(), source, direct: false }
+    }
+
     /// The errno of the error, if there is one.
     pub fn errno(&self) -> Option<i32> {
         match self {
@@ -92,11 +104,6 @@ impl RunError {
             RunError::Unsuitable { hint, .. }
             | RunError::Plan { hint, .. }
             | RunError::Refused { hint, .. } => Some(hint.clone()),
-            RunError::UnknownEngine { .. } => {
-                let names: Vec<&str> =
-                    fathom_engine::registry::ENGINES.iter().map(|entry| entry.name).collect();
-                Some(format!("choose one of: {}", names.join(", ")))
-            }
             RunError::Engine { source, .. } => source.hint().map(str::to_owned),
             RunError::Stopped { .. } => None,
         }

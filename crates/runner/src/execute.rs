@@ -294,20 +294,14 @@ impl Run<'_> {
                     1 => "1 request".to_owned(),
                     requests => format!("{requests} requests"),
                 };
-                let stuck = format!("thread {thread} is stuck in the kernel with {requests} in flight");
-                let hint = "check the kernel log (dmesg): the device does not respond".to_owned();
-                outcome.failure = Some(match self.prepared.session.is_simulated() {
-                    false => WorkerFailure {
-                        errno: 0,
-                        message: stuck,
-                        hint: Some(hint),
-                        ..WorkerFailure::default()
-                    },
-                    true => {
-                        let message = format!("the volume stopped responding with {requests} in flight");
-                        WorkerFailure { errno: 0, message, ..WorkerFailure::default() }
-                    }
-                });
+                let (message, hint) = match self.prepared.session.is_simulated() {
+                    false => (
+                        format!("thread {thread} is stuck in the kernel with {requests} in flight"),
+                        Some("check the kernel log (dmesg): the device does not respond"),
+                    ),
+                    true => (format!("the volume stopped responding with {requests} in flight"), None),
+                };
+                outcome.failure = Some(WorkerFailure::new(0, message, hint));
             }
         }
         if spec.ramp_end() == RampEnd::Search

@@ -50,11 +50,11 @@ pub(crate) fn places(targets: &BTreeMap<PathBuf, Target>) -> Vec<PathBuf> {
 /// One of `required` does not exist, or a directory cannot be made.
 pub fn make_directories(plan: &RunPlan, required: &[PathBuf]) -> Result<Vec<PathBuf>, RunError> {
     if let Some(missing) = required.iter().find(|directory| !directory.is_dir()) {
-        return Err(RunError::Unsuitable {
-            path: missing.clone(),
-            reason: "is not a directory".to_owned(),
-            hint: "create it; only the directories of filename are created".to_owned(),
-        });
+        return Err(RunError::unsuitable(
+            missing,
+            "is not a directory",
+            "create it; only the directories of filename are created",
+        ));
     }
     let uses_files = |job: &&JobPlan| {
         job.files.allow_create
@@ -70,9 +70,11 @@ pub fn make_directories(plan: &RunPlan, required: &[PathBuf]) -> Result<Vec<Path
         if directory.exists() {
             continue;
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|source| {
-            RunError::Target { attempted: "create", path: directory.to_owned(), source, direct: false }
-        })?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(|source| RunError::target("create", directory, source))?;
         made.push(directory.to_owned());
     }
     Ok(made)
@@ -137,11 +139,11 @@ pub(crate) fn needs(plan: &RunPlan, targets: &mut BTreeMap<PathBuf, Target>) -> 
                 continue;
             }
             if target.kind == TargetKind::Missing && !job.files.allow_create {
-                return Err(RunError::Unsuitable {
-                    path: path.clone(),
-                    reason: "does not exist, and allow_file_create=0".to_owned(),
-                    hint: "name an existing file, or set allow_file_create=1".to_owned(),
-                });
+                return Err(RunError::unsuitable(
+                    path,
+                    "does not exist, and allow_file_create=0",
+                    "name an existing file, or set allow_file_create=1",
+                ));
             }
             let usage = job.files.usage;
             let grows = usage.create_on_open || usage.fill_device && !job.io.pattern.reads();
@@ -223,8 +225,7 @@ pub(crate) fn lay_out_all(
 /// Creates the file at `path`; returns whether it is new, because another program, or another name in this run, may
 /// have created it first.
 fn create(session: &Session, path: &Path) -> Result<(Arc<TargetHandle>, bool), RunError> {
-    let failed =
-        |source| RunError::Target { attempted: "create", path: path.to_owned(), source, direct: false };
+    let failed = |source| RunError::target("create", path, source);
     match TargetHandle::create(path) {
         Ok(handle) => return Ok((Arc::new(handle), true)),
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error)),
@@ -232,11 +233,11 @@ fn create(session: &Session, path: &Path) -> Result<(Arc<TargetHandle>, bool), R
     }
     let handle = session.handle(path).map_err(failed)?;
     if handle.kind() != HandleKind::File {
-        return Err(RunError::Unsuitable {
-            path: path.to_owned(),
-            reason: "was replaced during preparation".to_owned(),
-            hint: "find the process that replaces it, and retry".to_owned(),
-        });
+        return Err(RunError::unsuitable(
+            path,
+            "was replaced during preparation",
+            "find the process that replaces it, and retry",
+        ));
     }
     guard::admit(&session.permit, &[Written { handle: &handle, allow_mounted_write: false }])?;
     Ok((handle, false))

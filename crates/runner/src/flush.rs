@@ -34,8 +34,7 @@ impl Session {
     /// # Errors
     /// The target cannot be opened or flushed, or the run was asked to stop before.
     pub fn flush(&self, path: &Path) -> Result<Nanos, RunError> {
-        let failed =
-            |source| RunError::Target { attempted: "flush", path: path.to_owned(), source, direct: false };
+        let failed = |source| RunError::target("flush", path, source);
         let (file, volume) = match &self.time {
             Time::Real(_) => {
                 let opened = self.handle(path).and_then(|target| target.reopen(OpenFlags::default()));

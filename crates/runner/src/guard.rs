@@ -48,11 +48,11 @@ impl WritePermit {
         if !self.read_only {
             return Ok(());
         }
-        Err(RunError::Unsuitable {
-            path: path.to_owned(),
-            reason: format!("would have to be extended to {bytes} bytes, and --readonly refuses that"),
-            hint: "lay the file out before, or omit --readonly".to_owned(),
-        })
+        Err(RunError::unsuitable(
+            path,
+            format!("would have to be extended to {bytes} bytes, and --readonly refuses that"),
+            "lay the file out before, or omit --readonly",
+        ))
     }
 
     /// True if the user named the target at `path`.

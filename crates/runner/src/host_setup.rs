@@ -41,7 +41,7 @@ pub(crate) fn apply(
 }
 
 fn refused(job: &JobPlan, reason: String, hint: &str) -> RunError {
-    RunError::Plan { job: job.name.clone(), reason, hint: hint.to_owned() }
+    RunError::plan(&job.name, reason, hint)
 }
 
 fn choose_schedulers(plan: &RunPlan, targets: &BTreeMap<PathBuf, Target>) -> Result<Vec<String>, RunError> {

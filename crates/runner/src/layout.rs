@@ -48,7 +48,7 @@ pub(crate) struct Need {
 }
 
 fn error(attempted: &'static str, path: &Path, source: std::io::Error) -> RunError {
-    RunError::Target { attempted, path: path.to_owned(), source, direct: false }
+    RunError::target(attempted, path, source)
 }
 
 fn open_for_layout(target: &TargetHandle) -> Result<File, RunError> {

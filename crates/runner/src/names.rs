@@ -23,21 +23,12 @@ pub(crate) fn inspect(path: &Path, names: NameUse) -> Result<Option<Target>, Run
     if names.needs_file() {
         return Ok(None);
     }
-    let unsuitable = |reason: &str, hint: &str| RunError::Unsuitable {
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-        hint: hint.to_owned(),
-    };
+    let unsuitable = |reason: &str, hint: &str| RunError::unsuitable(path, reason, hint);
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => Some(found.file_type()),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(source) => {
-            return Err(RunError::Target {
-                attempted: "inspect",
-                path: path.to_owned(),
-                source,
-                direct: false,
-            });
+            return Err(RunError::target("inspect", path, source));
         }
     };
     let is_directory = |found: FileType| found.is_dir();
@@ -80,12 +71,7 @@ pub(crate) fn make_directories<'a>(
         match std::fs::create_dir(path) {
             // A job before may have it as well.
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(RunError::Target {
-                    attempted: "create",
-                    path: path.to_owned(),
-                    source: error,
-                    direct: false,
-                });
+                return Err(RunError::target("create", path, error));
             }
             _ => {}
         }

@@ -156,15 +156,15 @@ pub(crate) fn prepare<'a>(
 fn start_log(session: &Session, plan: &RunPlan) -> Result<Option<LogThread>, RunError> {
     let Some(mut log) = session.take_log() else { return Ok(None) };
     let Some(job) = plan.jobs.iter().find(|job| job.measure.logs.is_any()) else { return Ok(None) };
-    log.open().map_err(|reason| RunError::Plan {
-        job: job.name.clone(),
-        reason,
-        hint: "name a log in a directory that exists and can be written".to_owned(),
+    log.open().map_err(|reason| {
+        RunError::plan(&job.name, reason, "name a log in a directory that exists and can be written")
     })?;
-    LogThread::start(log, plan).map(Some).map_err(|error| RunError::Plan {
-        job: job.name.clone(),
-        reason: format!("cannot start a thread for the logs: {}", describe(&error)),
-        hint: "raise `ulimit -u`".to_owned(),
+    LogThread::start(log, plan).map(Some).map_err(|error| {
+        RunError::plan(
+            &job.name,
+            format!("cannot start a thread for the logs: {}", describe(&error)),
+            "raise `ulimit -u`",
+        )
     })
 }
 
@@ -194,25 +194,19 @@ fn offloaded(job: &JobPlan, entry: &'static EngineEntry) -> Result<&'static Engi
     if !job.threads.offload {
         return Ok(entry);
     }
-    registry::offloaded(entry).ok_or_else(|| RunError::Plan {
-        job: job.name.clone(),
-        reason: format!("engine {} cannot be used with io_submit_mode=offload", entry.name),
-        hint: "use ioengine=psync, sync, vsync, pvsync, pvsync2, libaio, posixaio or null, or io_submit_mode=inline"
-            .to_owned(),
-    })
+    registry::offloaded(entry).ok_or_else(|| RunError::plan(&job.name, format!("engine {} cannot be used with io_submit_mode=offload", entry.name), "use ioengine=psync, sync, vsync, pvsync, pvsync2, libaio, posixaio or null, or io_submit_mode=inline"))
 }
 
 /// The engine of a job, checked against the job's requirements.
 fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, RunError> {
-    let entry = registry::find(&job.engine.name)
-        .ok_or_else(|| RunError::UnknownEngine { job: job.name.clone(), engine: job.engine.name.clone() })?;
+    let entry = registry::find(&job.engine.name).ok_or_else(|| RunError::unknown_engine(job))?;
     let lacks = |op: &Op| entry.traits.lacks.contains(op) && !session.is_simulated();
     if let Some(op) = targets::ops_used(job).find(lacks) {
-        return Err(RunError::Plan {
-            job: job.name.clone(),
-            reason: format!("engine {} cannot {op}", entry.name),
-            hint: "use ioengine=libaio, io_uring or psync".to_owned(),
-        });
+        return Err(RunError::plan(
+            &job.name,
+            format!("engine {} cannot {op}", entry.name),
+            "use ioengine=libaio, io_uring or psync",
+        ));
     }
     let usage = job.files.usage;
     let unfit = match () {
@@ -227,14 +221,10 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
     if let Some(reason) = unfit {
         let hint =
             "use ioengine=libaio, io_uring or pvsync2 on a file or device, or omit the option".to_owned();
-        return Err(RunError::Plan { job: job.name.clone(), reason, hint });
+        return Err(RunError::plan(&job.name, reason, hint));
     }
     if job.replay.as_ref().is_some_and(|replay| replay.recorded.is_empty()) {
-        return Err(RunError::Plan {
-            job: job.name.clone(),
-            reason: "read_iolog is not available here".to_owned(),
-            hint: "use fathom fio".to_owned(),
-        });
+        return Err(RunError::plan(&job.name, "read_iolog is not available here", "use fathom fio"));
     }
     let zero = match () {
         () if job.depth.iodepth == 0 => Some("iodepth"),
@@ -242,21 +232,18 @@ fn entry_of(session: &Session, job: &JobPlan) -> Result<&'static EngineEntry, Ru
         () => None,
     };
     if let Some(what) = zero {
-        return Err(RunError::Plan {
-            job: job.name.clone(),
-            reason: format!("{what}=0 transfers no data"),
-            hint: format!("set {what} to 1 or more"),
-        });
+        return Err(RunError::plan(
+            &job.name,
+            format!("{what}=0 transfers no data"),
+            format!("set {what} to 1 or more"),
+        ));
     }
     if targets::largest_block(job) > u64::from(u32::MAX / 2) {
-        return Err(RunError::Plan {
-            job: job.name.clone(),
-            reason: format!(
-                "a block of {} bytes exceeds the maximum request size",
-                targets::largest_block(job)
-            ),
-            hint: "lower bs below 2g".to_owned(),
-        });
+        return Err(RunError::plan(
+            &job.name,
+            format!("a block of {} bytes exceeds the maximum request size", targets::largest_block(job)),
+            "lower bs below 2g",
+        ));
     }
     offloaded(job, entry)
 }
@@ -272,13 +259,13 @@ fn check_in_flight(plan: &RunPlan, entries: &[&'static EngineEntry]) -> Result<(
         let in_flight = phases.entry(job.phase).or_default();
         *in_flight = in_flight.saturating_add(u64::from(depth) * job.clones.len() as u64);
         if *in_flight > MAX_IN_FLIGHT {
-            return Err(RunError::Plan {
-                job: job.name.clone(),
-                reason: format!(
+            return Err(RunError::plan(
+                &job.name,
+                format!(
                     "has iodepth={depth}: at most {MAX_IN_FLIGHT} requests in flight are supported over all jobs"
                 ),
-                hint: "lower iodepth or numjobs".to_owned(),
-            });
+                "lower iodepth or numjobs",
+            ));
         }
     }
     Ok(())
@@ -308,15 +295,15 @@ fn check_memory(session: &Session, plan: &RunPlan, entries: &[&'static EngineEnt
         }
         let available = *known.get_or_insert_with(|| HostFacts::read().memory_available.unwrap_or(u64::MAX));
         if *phase > available {
-            return Err(RunError::Plan {
-                job: job.name.clone(),
-                reason: format!(
+            return Err(RunError::plan(
+                &job.name,
+                format!(
                     "buffers of {} MiB are needed, and {} MiB of memory are available",
                     *phase >> 20,
                     available >> 20
                 ),
-                hint: "lower iodepth, bs or numjobs".to_owned(),
-            });
+                "lower iodepth, bs or numjobs",
+            ));
         }
     }
     Ok(())
@@ -359,11 +346,11 @@ fn inspect_all(
             }
             if let Some(target) = targets.get_mut(path) {
                 if names == Some(NameUse::RemoveFile) && target.is_device() {
-                    return Err(RunError::Unsuitable {
-                        path: path.clone(),
-                        reason: "is a device, and filedelete would remove its name".to_owned(),
-                        hint: "name regular files".to_owned(),
-                    });
+                    return Err(RunError::unsuitable(
+                        path,
+                        "is a device, and filedelete would remove its name",
+                        "name regular files",
+                    ));
                 }
                 target.uses += 1;
             }

@@ -29,7 +29,7 @@ pub fn load_recordings(plan: &mut RunPlan) -> Result<(), RunError> {
     let mut known: BTreeMap<PathBuf, Recording> = BTreeMap::new();
     for job in &mut plan.jobs {
         let Some(mut replay) = job.replay.take() else { continue };
-        let refused = |Refusal { reason, hint }| RunError::Plan { job: job.name.clone(), reason, hint };
+        let refused = |Refusal { reason, hint }| RunError::plan(&job.name, reason, hint);
         replay.recorded.clear();
         for log in &replay.logs {
             if !known.contains_key(log) {

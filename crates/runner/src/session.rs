@@ -243,12 +243,7 @@ impl Session {
         deadline: Option<u64>,
         observer: &mut dyn FnMut(&LayoutProgress),
     ) -> Result<u64, RunError> {
-        let handle = self.handle(path).map_err(|source| RunError::Target {
-            attempted: "open",
-            path: path.to_owned(),
-            source,
-            direct: false,
-        })?;
+        let handle = self.handle(path).map_err(|source| RunError::target("open", path, source))?;
         self.control.lays_out(Some(path).filter(|_| self.own_file(path).is_none()));
         let filled = layout::fill(self, &handle, size, deadline, observer);
         self.control.prepares();

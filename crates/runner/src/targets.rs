@@ -94,7 +94,7 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
         let Some(volume) = names.find(path) else {
             let reason = "is not one of the simulated volumes of this run".to_owned();
             let hint = "run simulated and real volumes separately".to_owned();
-            return Err(RunError::Unsuitable { path: path.to_owned(), reason, hint });
+            return Err(RunError::unsuitable(path, reason, hint));
         };
         let (path, size) = (path.to_owned(), world.size_of(volume));
         return Ok(Target {
@@ -111,13 +111,8 @@ pub(crate) fn inspect(session: &Session, path: &Path, needs_file: bool) -> Resul
     if !needs_file {
         return target(TargetKind::Virtual, 0, None);
     }
-    let failed =
-        |source| RunError::Target { attempted: "open", path: path.to_owned(), source, direct: false };
-    let unsuitable = |reason: &str, hint: &str| RunError::Unsuitable {
-        path: path.to_owned(),
-        reason: reason.to_owned(),
-        hint: hint.to_owned(),
-    };
+    let failed = |source| RunError::target("open", path, source);
+    let unsuitable = |reason: &str, hint: &str| RunError::unsuitable(path, reason, hint);
     let handle = match session.handle(path) {
         Ok(handle) => handle,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -187,8 +182,7 @@ pub(crate) fn largest_block(job: &JobPlan) -> u64 {
 /// The bytes of `target` that clone number `clone` of `job` uses; the file may have to be extended.
 pub(crate) fn extent(job: &JobPlan, clone: usize, target: &Target) -> Result<Extent, RunError> {
     let io = &job.io;
-    let plan_error =
-        |reason: String, hint: &str| RunError::Plan { job: job.name.clone(), reason, hint: hint.to_owned() };
+    let plan_error = |reason: String, hint: &str| RunError::plan(&job.name, reason, hint);
     let files = job.clones[clone].paths.len().max(1) as u64;
     let block = largest_block(job);
     if let Some(extent) = extent_without_size(job, clone, target) {
@@ -280,11 +274,11 @@ fn extent_without_size(job: &JobPlan, clone: usize, target: &Target) -> Option<R
     let is_fixed = target.kind == TargetKind::BlockDevice || session_fixed(target);
     if is_fixed && file.end > target.size {
         let (name, size) = (target.path.display(), target.size);
-        return Some(Err(RunError::Plan {
-            job: job.name.clone(),
-            reason: format!("the recording uses {} bytes of {name}, which has {size}", file.end),
-            hint: "use replay_scale=, or a larger target".to_owned(),
-        }));
+        return Some(Err(RunError::plan(
+            &job.name,
+            format!("the recording uses {} bytes of {name}, which has {size}", file.end),
+            "use replay_scale=, or a larger target",
+        )));
     }
     Some(Ok(Extent { offset: 0, len: file.end.max(block) }))
 }

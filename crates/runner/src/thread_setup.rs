@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use fathom_engine::OpenFile;
 use fathom_model::plan::{HostPlan, MemoryMode, ThreadPlan, WriteHint};
+use fathom_stats::WorkerFailure;
 use fathom_sys::affinity::pin_current_thread;
 use fathom_sys::child::{self, run_until};
 use fathom_sys::control_group::IoHierarchy;
@@ -20,20 +21,13 @@ use fathom_sys::transfer;
 use crate::stop::StopHandle;
 use crate::worker::WorkerSpec;
 
-/// Why a thread cannot begin.
-pub(crate) struct SetupFailure {
-    pub message: String,
-    pub errno: Option<i32>,
-    pub hint: &'static str,
-}
-
-fn failure(attempted: &str, error: &io::Error, hint: &'static str) -> SetupFailure {
-    let message = format!("cannot {attempted}: {}", describe(error));
-    SetupFailure { message, errno: error.raw_os_error(), hint }
+fn failure(attempted: &str, error: &io::Error, hint: &str) -> WorkerFailure {
+    let errno = error.raw_os_error().unwrap_or(0);
+    WorkerFailure::new(errno, format!("cannot {attempted}: {}", describe(error)), Some(hint))
 }
 
 /// Applies the plan of the thread to the calling thread, and prepares its files.
-pub(crate) fn apply(spec: &WorkerSpec, files: &[OpenFile], stop: &StopHandle) -> Result<(), SetupFailure> {
+pub(crate) fn apply(spec: &WorkerSpec, files: &[OpenFile], stop: &StopHandle) -> Result<(), WorkerFailure> {
     let ThreadPlan { nice, io_priority, cpu_nodes, memory, prerun, .. } = &spec.threads;
     let mut cpus = spec.cpus.clone();
     for &node in cpu_nodes {
@@ -80,7 +74,7 @@ pub(crate) fn apply(spec: &WorkerSpec, files: &[OpenFile], stop: &StopHandle) ->
 }
 
 /// Joins the group that the session has made, unless the whole process has.
-fn join_control_group(host: &HostPlan) -> Result<(), SetupFailure> {
+fn join_control_group(host: &HostPlan) -> Result<(), WorkerFailure> {
     let Some(group) = &host.control_group else { return Ok(()) };
     let Some(groups) = IoHierarchy::find(&SysRoot::real()).filter(|groups| !groups.has_processes()) else {
         return Ok(());
@@ -92,7 +86,7 @@ fn join_control_group(host: &HostPlan) -> Result<(), SetupFailure> {
 
 /// Acts as the user and the group of the job from now on. The session has opened the files as its own user, so that this
 /// one is asked for by opening them again.
-fn act_as(host: &HostPlan, files: &[OpenFile]) -> Result<(), SetupFailure> {
+fn act_as(host: &HostPlan, files: &[OpenFile]) -> Result<(), WorkerFailure> {
     let hint = "run as root, or omit uid and gid";
     if let Some(group) = host.group {
         set_group(group).map_err(|error| failure(&format!("act as group {group}"), &error, hint))?;
@@ -115,7 +109,7 @@ fn act_as(host: &HostPlan, files: &[OpenFile]) -> Result<(), SetupFailure> {
 pub(crate) fn lock_memory(
     spec: &WorkerSpec,
     stop: &StopHandle,
-) -> Result<Option<LockedMemory>, SetupFailure> {
+) -> Result<Option<LockedMemory>, WorkerFailure> {
     let bytes = spec.threads.locked_memory;
     if bytes == 0 {
         return Ok(None);
@@ -139,7 +133,7 @@ fn cpus_of_node(node: u32) -> Option<Vec<usize>> {
 
 /// Runs a command of the job in a shell, with its output in a file, as fio does, until the run is asked to end. Its exit status means
 /// nothing.
-fn run_command(job: &str, when: &str, command: &str, stop: &StopHandle) -> Result<(), SetupFailure> {
+fn run_command(job: &str, when: &str, command: &str, stop: &StopHandle) -> Result<(), WorkerFailure> {
     let path = PathBuf::from(format!("{}.{when}.txt", job.replace('/', "_")));
     let hint = "check that the current directory can be written to";
     let opened = create_output(&path).and_then(|file| Ok((file.try_clone()?, file)));
@@ -152,7 +146,7 @@ fn run_command(job: &str, when: &str, command: &str, stop: &StopHandle) -> Resul
 }
 
 /// Prepares the files of a worker: hints, and what is in the page cache at the start.
-fn prepare_files(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailure> {
+fn prepare_files(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), WorkerFailure> {
     let opened = || files.iter().filter_map(|open| open.file.as_deref());
     if let Some(hint) = spec.usage.write_hint {
         let life_time = match hint {
@@ -193,7 +187,7 @@ fn prepare_files(spec: &WorkerSpec, files: &[OpenFile]) -> Result<(), SetupFailu
 }
 
 /// What follows the last request and is not part of the measurement.
-pub(crate) fn finish(spec: &WorkerSpec, files: &[OpenFile], stop: &StopHandle) -> Result<(), SetupFailure> {
+pub(crate) fn finish(spec: &WorkerSpec, files: &[OpenFile], stop: &StopHandle) -> Result<(), WorkerFailure> {
     if spec.usage.fsync_on_close {
         for file in files.iter().filter_map(|open| open.file.as_deref()) {
             file.sync_all()

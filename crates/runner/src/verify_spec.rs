@@ -65,10 +65,8 @@ pub(crate) fn writes_to_read(plan: &RunPlan, job: usize, clone: usize) -> Result
 
 /// The writes of a clone that were complete when its state was saved in `path`.
 fn saved_writes(job: &JobPlan, clone: usize, path: &Path) -> Result<u64, RunError> {
-    let refused = |reason: String, hint: &str| RunError::Plan {
-        job: job.name.clone(),
-        reason: format!("cannot load {}: {reason}", path.display()),
-        hint: hint.to_owned(),
+    let refused = |reason: String, hint: &str| {
+        RunError::plan(&job.name, format!("cannot load {}: {reason}", path.display()), hint)
     };
     let bytes = VERIFY_STATE
         .read(path)

@@ -163,7 +163,7 @@ impl WorkerSpec {
 }
 
 /// The results of a worker besides its counters.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct WorkerEnd {
     pub errors: BTreeMap<(Op, i32), u64>,
     pub slowest: Vec<SlowRequest>,

@@ -52,6 +52,14 @@ pub struct WorkerFailure {
     pub cause: FailureCause,
 }
 
+impl WorkerFailure {
+    /// A failure of something else than a request.
+    pub fn new(errno: i32, message: impl Into<String>, hint: Option<&str>) -> WorkerFailure {
+        let (message, hint) = (message.into(), hint.map(str::to_owned));
+        WorkerFailure { errno, message, hint, cause: FailureCause::Other }
+    }
+}
+
 /// What failed when a worker ended early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -143,7 +143,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
             machine: machine_numbers(host.cpus),
         },
     );
-    if matches!(parsed, Err(OptionError::NoJobs)) {
+    if parsed.as_ref().is_err_and(OptionError::is_no_jobs) {
         output::print(|out| out.own_lines(&format!("{FIO_VERSION}\n{}", usage())))?;
     }
     let mut invocation = parsed?;

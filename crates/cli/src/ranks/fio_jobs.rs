@@ -74,11 +74,8 @@ pub fn take_role(
     if let Some(unknown) =
         role.jobs.iter().find(|name| invocation.sections.iter().all(|section| section.name != **name))
     {
-        return Err(OptionError::Job {
-            job: unknown.clone(),
-            problem: format!("does not exist, and role '{}' runs it", role.name),
-            remedy: "name jobs of the job file in the role".to_owned(),
-        });
+        let problem = format!("does not exist, and role '{}' runs it", role.name);
+        return Err(OptionError::job(unknown, &problem, "name jobs of the job file in the role"));
     }
     if !role.jobs.is_empty() {
         invocation.sections.retain(|section| role.jobs.contains(&section.name));

@@ -47,11 +47,7 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
     let session = Session::simulated(UNUSED, target_size);
     let mut prepared = session.prepare(plan, &mut ())?;
     let mut specs = std::mem::take(&mut prepared.specs);
-    let refused = |job: &str, reason: String, hint: &str| RunError::Plan {
-        job: job.to_owned(),
-        reason,
-        hint: hint.to_owned(),
-    };
+    let refused = |job: &str, reason: String, hint: &str| RunError::plan(job, reason, hint);
     let Some(spec) = specs.pop().filter(|_| specs.is_empty()) else {
         let job = plan.jobs.first().map_or("", |job| job.name.as_str());
         return Err(refused(job, "a single worker is required".into(), "plan one worker"));
@@ -69,8 +65,7 @@ pub fn run_alone(plan: &RunPlan, target_size: u64) -> Result<WorkerOutcome, RunE
     let origin = session.now();
     worker.start(&spec);
     if let Err(error) = turn(&mut worker) {
-        let hint = error.hint().map(str::to_owned);
-        worker.fail(WorkerFailure { errno: 0, message: error.to_string(), hint, ..WorkerFailure::default() });
+        worker.fail(WorkerFailure::new(0, error.to_string(), error.hint()));
     }
     let now = clock.now();
     live.close(now);

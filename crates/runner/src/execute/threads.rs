@@ -23,7 +23,7 @@ use crate::drive::{Step, Worker};
 use crate::exits::Exits;
 use crate::observe::{Observer, RunObserver, TICK_NS};
 use crate::stop::StopSignal;
-use crate::thread_setup::{self, SetupFailure};
+use crate::thread_setup;
 use crate::worker::{WorkerEnd, WorkerSpec};
 
 /// Time for a worker to end after a stop request.
@@ -186,8 +186,9 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
     let body = move || {
         let messages = shared.messages.clone();
         let life = AssertUnwindSafe(|| run_worker(&thread_spec, &thread_live, shared));
-        let end = catch_unwind(life)
-            .unwrap_or_else(|_| ended_early("the worker panicked: this is a bug", None, None));
+        let end = catch_unwind(life).unwrap_or_else(|_| {
+            ended_early(WorkerFailure::new(0, "the worker panicked: this is a bug", None))
+        });
         thread_live.close(clock.now());
         thread_live.finish();
         ends.ended(thread_spec.job);
@@ -203,28 +204,20 @@ fn spawn(index: usize, spec: WorkerSpec, shared: &Shared) -> Running {
     let spawned = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body);
     let end = spawned.err().map(|error| {
         live.finish();
+        let message = format!("cannot start a thread: {}", describe(&error));
         let hint = Some("lower numjobs, or raise `ulimit -u`");
-        ended_early(&format!("cannot start a thread: {}", describe(&error)), error.raw_os_error(), hint)
+        ended_early(WorkerFailure::new(error.raw_os_error().unwrap_or(0), message, hint))
     });
     Running { spec, live, stop: ended_alone, started_unix_ms: 0, end }
 }
 
 /// A worker that ended before its first request.
-fn ended_early(message: &str, errno: Option<i32>, hint: Option<&str>) -> WorkerEnd {
-    WorkerEnd {
-        errors: Default::default(),
-        slowest: Vec::new(),
-        failure: Some(WorkerFailure {
-            errno: errno.unwrap_or(0),
-            message: message.to_owned(),
-            hint: hint.map(str::to_owned),
-            ..WorkerFailure::default()
-        }),
-        verified: None,
-        latency: None,
-        usage_of_ramp: CpuUsage::default(),
-        usage: CpuUsage::default(),
-    }
+fn ended_early(failure: WorkerFailure) -> WorkerEnd {
+    WorkerEnd { failure: Some(failure), ..WorkerEnd::default() }
+}
+
+fn engine_failure(error: &EngineError) -> WorkerFailure {
+    WorkerFailure::new(error.source.raw_os_error().unwrap_or(0), error.to_string(), error.hint())
 }
 
 /// Moves the calling thread and its files to its own descriptor table. Some containers refuse this; then system calls
@@ -242,16 +235,16 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
     let mut setup = spec.setup.clone();
     use_own_descriptor_table(&mut setup.files);
     let files = setup.files.clone();
-    if let Err(SetupFailure { message, errno, hint }) = thread_setup::apply(spec, &files, &shared.stop.run) {
-        return ended_early(&message, errno, Some(hint));
+    if let Err(failure) = thread_setup::apply(spec, &files, &shared.stop.run) {
+        return ended_early(failure);
     }
     let _locked = match thread_setup::lock_memory(spec, &shared.stop.run) {
         Ok(locked) => locked,
-        Err(SetupFailure { message, errno, hint }) => return ended_early(&message, errno, Some(hint)),
+        Err(failure) => return ended_early(failure),
     };
     let engine = match (spec.entry.open)(setup) {
         Ok(engine) => engine,
-        Err(error) => return ended_early(&error.to_string(), error.source.raw_os_error(), error.hint()),
+        Err(error) => return ended_early(engine_failure(&error)),
     };
     if spec.recorded.scheduled || spec.replay.is_some() {
         // Some sandboxes refuse this; then requests are about 50 us late.
@@ -269,19 +262,11 @@ fn run_worker(spec: &WorkerSpec, live: &Arc<LiveWorker>, shared: Shared) -> Work
     let outcome = drive(&mut worker, clock, &shared.stop);
     if let Err(error) = outcome {
         live.close(clock.now());
-        let errno = error.source.raw_os_error().unwrap_or(0);
-        let hint = error.hint().map(str::to_owned);
-        worker.fail(WorkerFailure { errno, message: error.to_string(), hint, ..WorkerFailure::default() });
+        worker.fail(engine_failure(&error));
     }
     let mut end = worker.into_end();
     shared.exits.ended(spec.exit, end.failure.is_some());
-    if let Err(SetupFailure { message, errno, hint }) = thread_setup::finish(spec, &files, &shared.stop.run) {
-        let failure = WorkerFailure {
-            errno: errno.unwrap_or(0),
-            message,
-            hint: Some(hint.to_owned()),
-            ..WorkerFailure::default()
-        };
+    if let Err(failure) = thread_setup::finish(spec, &files, &shared.stop.run) {
         end.failure.get_or_insert(failure);
     }
     end

@@ -214,13 +214,9 @@ fn turn(
     let mut requests = 0;
     loop {
         if standstill.is_reached(world.now(), requests) {
-            worker.fail(WorkerFailure {
-                errno: 0,
-                message: "simulated time does not advance: the volume completes requests in no time"
-                    .to_owned(),
-                hint: Some("set a latency for the volume, or a limit that counts these requests".to_owned()),
-                ..WorkerFailure::default()
-            });
+            let problem = "simulated time does not advance: the volume completes requests in no time";
+            let hint = "set a latency for the volume, or a limit that counts these requests";
+            worker.fail(WorkerFailure::new(0, problem, Some(hint)));
             return Turn::Finished;
         }
         let due = match worker.run_simulated(last) {
@@ -237,7 +233,7 @@ fn turn(
                 Ok(Step::Finished) => return Turn::Finished,
                 Err(error) => {
                     let message = error.to_string();
-                    worker.fail(WorkerFailure { errno: 0, message, ..WorkerFailure::default() });
+                    worker.fail(WorkerFailure::new(0, message, None));
                     return Turn::Finished;
                 }
             },

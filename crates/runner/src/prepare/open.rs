@@ -88,14 +88,14 @@ fn check_alignment(job: &JobPlan, target: &Target, file: &File, extent: Extent) 
     let others = [("offset", extent.offset), ("the skip of rw", job.io.access.skip.unsigned_abs())];
     for (what, value) in sizes.chain(steps).chain(aligns).chain(others) {
         if !value.is_multiple_of(unit) {
-            return Err(RunError::Plan {
-                job: job.name.clone(),
-                reason: format!(
+            return Err(RunError::plan(
+                &job.name,
+                format!(
                     "{what}={value} is not a multiple of {unit} bytes, as direct I/O on {} needs",
                     target.path.display()
                 ),
-                hint: format!("use multiples of {unit}, or direct=0"),
-            });
+                format!("use multiples of {unit}, or direct=0"),
+            ));
         }
     }
     Ok(())
@@ -103,9 +103,7 @@ fn check_alignment(job: &JobPlan, target: &Target, file: &File, extent: Extent) 
 
 /// The kernel refuses other writes with EINVAL.
 fn check_atomic(job: &JobPlan, target: &Target, sizes: Option<AtomicSizes>) -> Result<(), RunError> {
-    let refused = |reason: String, hint: &str| {
-        Err(RunError::Plan { job: job.name.clone(), reason, hint: hint.to_owned() })
-    };
+    let refused = |reason: String, hint: &str| Err(RunError::plan(&job.name, reason, hint));
     let path = target.path.display();
     let Some(AtomicSizes { min, max }) = sizes else {
         return refused(

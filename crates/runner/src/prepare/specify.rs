@@ -211,11 +211,11 @@ fn earlier_writes(plan: &RunPlan, job_index: usize, clone: usize) -> Result<Opti
     let writes = verify_spec::writes_to_read(plan, job_index, clone)?;
     let job = &plan.jobs[job_index];
     if writes.is_some() && only_size(job).is_none() {
-        return Err(RunError::Plan {
-            job: job.name.clone(),
-            reason: "verify_state_load counts requests of one size, and this job has several".to_owned(),
-            hint: "use verify_only=1 in the job that wrote the data, or omit verify_state_load".to_owned(),
-        });
+        return Err(RunError::plan(
+            &job.name,
+            "verify_state_load counts requests of one size, and this job has several",
+            "use verify_only=1 in the job that wrote the data, or omit verify_state_load",
+        ));
     }
     Ok(writes)
 }
