@@ -16,7 +16,6 @@ use fathom_analysis::advise::{
 };
 use fathom_analysis::criterion::Criterion;
 use fathom_catalog::{Catalog, CatalogEntry, Instances, Lifecycle, MonthlyUse, Parameters};
-use fathom_model::MonthlyCost;
 use fathom_predict::{Prediction, PredictionSet};
 
 use crate::AssessError;
@@ -58,8 +57,6 @@ pub struct AdviseSettings {
     pub types: VolumeTypes,
 }
 
-/// Seconds of a billing month: 730 hours.
-const MONTH_S: f64 = 730.0 * 3600.0;
 /// What a name says of the instance that its volume is attached to.
 const OWN_INSTANCE: [&str; 3] = ["instance=", "instance_iops=", "instance_bandwidth="];
 /// All providers.
@@ -120,14 +117,14 @@ fn present(settings: &AdviseSettings) -> Option<Result<SimulatedVolume, AssessEr
 
 /// The volume that is called so, with or without `sim:`, on the instance that is asked for unless its name says one.
 fn named(name: &str, instance: Option<&str>, types: &VolumeTypes) -> Result<SimulatedVolume, AssessError> {
-    let mut full = if name.starts_with("sim:") { name.to_owned() } else { format!("sim:{name}") };
+    let mut full = name.to_owned();
     let own = full.split_once('?').map(|(_, parts)| parts);
     let has_own = own
         .is_some_and(|own| own.split('&').any(|part| OWN_INSTANCE.iter().any(|key| part.starts_with(key))));
     if let Some(instance) = instance.filter(|_| !has_own) {
         full += &format!("{}instance={instance}", if own.is_some() { '&' } else { '?' });
     }
-    SimulatedVolume::named(Path::new(&full), types)
+    SimulatedVolume::of_name(&full, types)
 }
 
 /// What volumes have to give.
@@ -328,15 +325,19 @@ impl Asker<'_> {
         verdict: AdviseVerdict,
         is_replayed: bool,
     ) -> Result<AdvisedCandidate, AssessError> {
-        let price = predicted.first().map(|first| self.price(volume, first)).transpose()?.flatten();
+        let used = |first: &Prediction| {
+            let elapsed_s = first.summary.elapsed_ns.max(1) as f64 / 1e9;
+            let iops = first.summary.total.as_ref().map_or(0.0, |total| total.iops);
+            MonthlyUse::at_rates(iops, first.billed_transactions as f64 / elapsed_s)
+        };
+        let used = predicted.first().map(used);
+        let price = used.map(|used| volume.cost_of_month(&self.settings.types, used)).transpose()?.flatten();
         let (id, parameters) = match &volume.chosen {
             Some((id, parameters)) => (id.clone(), parameters.clone()),
             None => ("custom".to_owned(), Parameters::default()),
         };
         let target = volume.path.display().to_string();
-        let prefix = format!("{target}: ");
-        let strip = |note: &String| note.strip_prefix(&prefix).unwrap_or(note).to_owned();
-        let mut notes: Vec<String> = volume.notes.iter().map(strip).collect();
+        let mut notes = volume.own_notes();
         notes.extend(predictor::unconsidered(&volume.model, is_replayed));
         let size_bytes = parameters.size_bytes.or(volume.chosen.is_none().then_some(volume.model.size_bytes));
         Ok(AdvisedCandidate {
@@ -356,25 +357,6 @@ impl Asker<'_> {
             price,
             breaks: None,
             notes,
-        })
-    }
-
-    fn price(
-        &self,
-        volume: &SimulatedVolume,
-        predicted: &Prediction,
-    ) -> Result<Option<MonthlyCost>, AssessError> {
-        let Some((id, parameters)) = &volume.chosen else { return Ok(None) };
-        let Some(entry) = self.settings.types.catalogue()?.get(id) else { return Ok(None) };
-        let iops = predicted.summary.total.as_ref().map_or(0.0, |total| total.iops);
-        let used = MonthlyUse {
-            ios: iops * MONTH_S,
-            billed_transactions: predicted.billed_transactions as f64 * MONTH_S * 1e9
-                / predicted.summary.elapsed_ns.max(1) as f64,
-        };
-        entry.cost_of_month(parameters, used).map_err(|refusal| {
-            let hint = refusal.hint().map(str::to_owned);
-            AssessError::Simulated { target: volume.path.display().to_string(), reason: refusal.reason, hint }
         })
     }
 }

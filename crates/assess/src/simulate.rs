@@ -11,7 +11,7 @@ mod trace;
 use std::collections::BTreeMap;
 
 use fathom_catalog::MonthlyUse;
-use fathom_model::{MonthlyCost, Nanos};
+use fathom_model::Nanos;
 use fathom_predict::OfferedLoad;
 use fathom_record::forecast::{Forecast, ForecastOp};
 use fathom_record::{Activity, Observed, RunHeader, RunRecord, SimulateActivity, TestRecord, TestStatus};
@@ -73,16 +73,12 @@ pub trait SimulateObserver {
 
 impl SimulateObserver for () {}
 
-/// A month: 730 hours, as providers count it.
-const MONTH_NS: u64 = 730 * 3_600 * 1_000_000_000;
-
 /// The volumes that these names mean among `types`; each name may leave `sim:` out.
 ///
 /// # Errors
 /// One of them means none.
 pub fn volumes(names: &[String], types: &VolumeTypes) -> Result<Vec<SimulatedVolume>, AssessError> {
-    let full = |name: &String| if name.starts_with("sim:") { name.clone() } else { format!("sim:{name}") };
-    names.iter().map(|name| SimulatedVolume::named(full(name).as_ref(), types)).collect()
+    names.iter().map(|name| SimulatedVolume::of_name(name, types)).collect()
 }
 
 /// Puts the load on each volume: a test each. One that is stopped by `stop` ends with what it has, and none follows it.
@@ -115,7 +111,10 @@ pub fn simulate(
             SimulatedLoad::Jobs(load) => jobs::predict(load, volume, *length, stop, observer)?,
             SimulatedLoad::Trace(trace) => trace::predict(trace, volume, *length, stop, observer)?,
         };
-        predicted.forecast.monthly_cost = cost(volume, types, &predicted.forecast, predicted.billed)?;
+        let forecast = &predicted.forecast;
+        let rates = [forecast.total().ios, predicted.billed].map(|count| forecast.per_second(count));
+        let used = MonthlyUse::at_rates(rates[0], rates[1]);
+        predicted.forecast.monthly_cost = volume.cost_of_month(types, used)?;
         let test = record.push(test_of(volume, predicted));
         observer.volume_ended(test);
         if stop.is_requested() {
@@ -167,21 +166,4 @@ fn offered_load(forecast: &Forecast) -> Option<OfferedLoad> {
         synced_after: None,
         read_fraction: Some(read.ios as f64 / ios as f64),
     })
-}
-
-fn cost(
-    volume: &SimulatedVolume,
-    types: &VolumeTypes,
-    forecast: &Forecast,
-    billed: u64,
-) -> Result<Option<MonthlyCost>, AssessError> {
-    let Some((id, parameters)) = &volume.chosen else { return Ok(None) };
-    let Some(entry) = types.catalogue()?.get(id) else { return Ok(None) };
-    let in_a_month = |count: u64| forecast.per_second(count) * MONTH_NS as f64 / 1e9;
-    let used = MonthlyUse { ios: in_a_month(forecast.total().ios), billed_transactions: in_a_month(billed) };
-    let refused = |refusal: fathom_catalog::ModelRefusal| {
-        let hint = refusal.hint().map(str::to_owned);
-        AssessError::Simulated { target: volume.path.display().to_string(), reason: refusal.reason, hint }
-    };
-    entry.cost_of_month(parameters, used).map_err(refused)
 }

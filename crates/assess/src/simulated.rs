@@ -5,11 +5,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use fathom_catalog::{Parameters, SimulatedTarget};
+use fathom_catalog::{MonthlyUse, Parameters, SimulatedTarget};
 use fathom_engine::registry;
 use fathom_engine::sim::{self, BEGIN_NS, Volume};
-use fathom_model::RunPlan;
 use fathom_model::units::bytes;
+use fathom_model::{MonthlyCost, RunPlan};
 use fathom_runner::Session;
 use fathom_volume::{Limit, LimitStage, VolumeLatency, VolumeModel};
 
@@ -75,6 +75,35 @@ impl SimulatedVolume {
         // The cost of a flush is not published: it costs as much as a write and moves no bytes.
         volume.model.sync_latency = volume.model.write_latency.clone();
         Ok(volume)
+    }
+
+    /// The volume of a name that may leave `sim:` out.
+    ///
+    /// # Errors
+    /// As [`SimulatedVolume::named`].
+    pub(crate) fn of_name(name: &str, types: &VolumeTypes) -> Result<SimulatedVolume, AssessError> {
+        let full = if name.starts_with("sim:") { name.to_owned() } else { format!("sim:{name}") };
+        SimulatedVolume::named(Path::new(&full), types)
+    }
+
+    /// What a month of this use costs; `None` without a sourced price.
+    pub(crate) fn cost_of_month(
+        &self,
+        types: &VolumeTypes,
+        used: MonthlyUse,
+    ) -> Result<Option<MonthlyCost>, AssessError> {
+        let Some((id, parameters)) = &self.chosen else { return Ok(None) };
+        let Some(entry) = types.catalogue()?.get(id) else { return Ok(None) };
+        entry.cost_of_month(parameters, used).map_err(|refusal| {
+            let hint = refusal.hint().map(str::to_owned);
+            AssessError::Simulated { target: self.path.display().to_string(), reason: refusal.reason, hint }
+        })
+    }
+
+    /// Its notes, without its name before them.
+    pub(crate) fn own_notes(&self) -> Vec<String> {
+        let name = format!("{}: ", self.path.display());
+        self.notes.iter().map(|note| note.strip_prefix(&name).unwrap_or(note).to_owned()).collect()
     }
 
     /// A volume of one's own making.

@@ -17,6 +17,16 @@ pub struct MonthlyUse {
     pub billed_transactions: f64,
 }
 
+/// Seconds of a billing month: 730 hours.
+const MONTH_S: f64 = 730.0 * 3600.0;
+
+impl MonthlyUse {
+    /// A month at these rates per second.
+    pub fn at_rates(ios: f64, billed_transactions: f64) -> MonthlyUse {
+        MonthlyUse { ios: ios * MONTH_S, billed_transactions: billed_transactions * MONTH_S }
+    }
+}
+
 impl CatalogEntry {
     /// The cost of a month with this use; `None` without a sourced price.
     ///

@@ -20,8 +20,6 @@ use crate::search::{
 use crate::sheet::ASSUMED_LATENCY;
 use crate::wire::BurstModel;
 
-/// Seconds of a billing month: 730 hours.
-const MONTH_S: f64 = 730.0 * 3600.0;
 const MIB: f64 = 1_048_576.0;
 /// Measured and published rates closer than this are the same.
 pub const SAME_RATE: f64 = 0.02;
@@ -143,7 +141,7 @@ impl VolumeNeed {
                 self.iops * share + burst.iops_between * (1.0 - share)
             }
         };
-        MonthlyUse { ios: rate * MONTH_S, billed_transactions: 0.0 }
+        MonthlyUse::at_rates(rate, 0.0)
     }
 }
 

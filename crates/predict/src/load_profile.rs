@@ -8,7 +8,6 @@ mod burstiness;
 mod course;
 mod idle;
 mod operations;
-mod outline;
 mod working_set;
 
 use fathom_model::Op;
@@ -22,7 +21,6 @@ pub use access::{AccessOrder, STREAMS, SizeShare};
 pub use burstiness::BurstinessScale;
 pub use course::{LoadCourseSeries, LoadSlice, SliceCounts};
 pub use operations::OperationProfile;
-pub use outline::{LoadOutline, OutlineTally};
 pub(crate) use working_set::PlaceHasher;
 pub use working_set::{HotRegions, WorkingSet};
 
@@ -30,7 +28,7 @@ pub use working_set::{HotRegions, WorkingSet};
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What a load holds. Rates are per second of the time with data.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LoadProfile {
     /// From its beginning to its end, ns.
     pub length_ns: u64,
@@ -50,6 +48,9 @@ pub struct LoadProfile {
     pub order: Option<AccessOrder>,
     /// The part of the device that is used.
     pub working_set: Option<WorkingSet>,
+    /// From the first to the last byte in use, of several files together.
+    #[serde(skip)]
+    pub span_bytes: Option<u64>,
     /// How much rates vary, by the length of the windows.
     pub burstiness: Vec<BurstinessScale>,
     /// Mean number of outstanding I/Os.
@@ -70,10 +71,19 @@ pub struct LoadProfile {
 
 /// The profile of a load.
 pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
+    profile_with(load, ProfileTally::new)
+}
+
+/// What predictions need of the profile, at a fraction of its cost: of requests operations, order and span alone.
+pub fn brief_profile(load: &ObservedLoad) -> LoadProfile {
+    profile_with(load, |_, has_times| ProfileTally::brief(has_times))
+}
+
+fn profile_with(load: &ObservedLoad, tally: fn(Option<u64>, bool) -> ProfileTally) -> LoadProfile {
     match &load.course {
         LoadCourse::Requests(trace) => {
-            let mut tally = RequestTally::new(load.started_unix_ns, trace.has_times);
-            trace.requests.iter().for_each(|request| tally.take(request));
+            let mut tally = tally(load.started_unix_ns, trace.has_times);
+            tally.take_all(&trace.requests);
             tally.profile(load)
         }
         LoadCourse::Intervals(intervals) => profile_of_intervals(load, intervals),
@@ -87,11 +97,13 @@ pub fn load_profile(load: &ObservedLoad) -> LoadProfile {
 pub fn profile_of_requests(mut requests: Requests<'_>) -> Result<(ObservedLoad, LoadProfile), LoadError> {
     let load = requests.load();
     let has_times = matches!(&load.course, LoadCourse::Requests(trace) if trace.has_times);
-    let mut tally = RequestTally::new(load.started_unix_ns, has_times);
+    let mut tally = ProfileTally::new(load.started_unix_ns, has_times);
+    let mut count = 0_u64;
     for request in &mut requests {
         tally.take(&request?);
+        count += 1;
     }
-    if tally.requests == 0 {
+    if count == 0 {
         return Err(LoadError::empty("I/O"));
     }
     let load = requests.into_load();
@@ -101,11 +113,18 @@ pub fn profile_of_requests(mut requests: Requests<'_>) -> Result<(ObservedLoad, 
 
 /// What requests hold, one after the other.
 #[derive(Debug)]
-struct RequestTally {
-    requests: u64,
+pub struct ProfileTally {
+    has_times: bool,
     operations: operations::OperationTally,
-    sizes: access::SizeTally,
     order: access::OrderTally,
+    span: working_set::SpanTally,
+    details: Option<DetailTally>,
+}
+
+/// What a brief profile leaves out.
+#[derive(Debug)]
+struct DetailTally {
+    sizes: access::SizeTally,
     working_set: working_set::WorkingSetTally,
     /// Of requests that have times.
     times: Option<TimeTally>,
@@ -120,13 +139,11 @@ struct TimeTally {
     idle: idle::IdleTally,
 }
 
-impl RequestTally {
-    fn new(started_unix_ns: Option<u64>, has_times: bool) -> RequestTally {
-        RequestTally {
-            requests: 0,
-            operations: operations::OperationTally::default(),
+impl ProfileTally {
+    /// For the profile of requests that have times, or not.
+    pub fn new(started_unix_ns: Option<u64>, has_times: bool) -> ProfileTally {
+        let details = DetailTally {
             sizes: access::SizeTally::default(),
-            order: access::OrderTally::default(),
             working_set: working_set::WorkingSetTally::default(),
             times: has_times.then(|| TimeTally {
                 depth: operations::DepthTally::default(),
@@ -134,36 +151,58 @@ impl RequestTally {
                 course: course::CourseTally::new(started_unix_ns),
                 idle: idle::IdleTally::default(),
             }),
+        };
+        ProfileTally { details: Some(details), ..ProfileTally::brief(has_times) }
+    }
+
+    /// For [`brief_profile`].
+    pub fn brief(has_times: bool) -> ProfileTally {
+        ProfileTally {
+            has_times,
+            operations: operations::OperationTally::default(),
+            order: access::OrderTally::default(),
+            span: working_set::SpanTally::default(),
+            details: None,
         }
     }
 
+    /// Looks at the next requests.
+    pub fn take_all(&mut self, requests: &[ObservedRequest]) {
+        requests.iter().for_each(|request| self.take(request));
+    }
+
+    #[inline]
     fn take(&mut self, request: &ObservedRequest) {
-        self.requests += 1;
         self.operations.take(request);
-        if !request.op.is_sync() {
-            self.sizes.take(request);
-        }
-        if matches!(request.op, Op::Read | Op::Write) {
+        let is_placed = matches!(request.op, Op::Read | Op::Write);
+        if is_placed {
             self.order.take(request);
-            self.working_set.take(request);
+            self.span.take(request);
         }
-        if let Some(times) = &mut self.times {
+        let Some(details) = &mut self.details else { return };
+        if !request.op.is_sync() {
+            details.sizes.take(request);
+        }
+        if is_placed {
+            details.working_set.take(request);
+        }
+        if let Some(times) = &mut details.times {
             times.take(request);
         }
     }
 
     /// The profile of the load that these requests were of.
-    fn profile(self, load: &ObservedLoad) -> LoadProfile {
-        let times = self.times.filter(|_| load.length_ns > 0);
+    pub fn profile(self, load: &ObservedLoad) -> LoadProfile {
         let observed_ns = observed_ns(load);
-        let operations = self.operations.profiles(if times.is_some() { observed_ns } else { 0 });
-        let mut profile = LoadProfile {
-            sizes: self.sizes.sizes(),
-            order: self.order.order(),
-            working_set: self.working_set.working_set(),
-            ..profile_of_operations(load, operations)
-        };
-        if let Some(times) = times {
+        let has_rates = self.has_times && load.length_ns > 0;
+        let operations = self.operations.profiles(if has_rates { observed_ns } else { 0 });
+        let span_bytes = self.span.bytes();
+        let mut profile =
+            LoadProfile { order: self.order.order(), span_bytes, ..profile_of_operations(load, operations) };
+        let Some(details) = self.details else { return profile };
+        profile.sizes = details.sizes.sizes();
+        profile.working_set = span_bytes.map(|span_bytes| details.working_set.working_set(span_bytes));
+        if let Some(times) = details.times.filter(|_| has_rates) {
             profile.burstiness = times.bursts.scales(load.length_ns);
             let depths = times.depth.depths(observed_ns);
             (profile.mean_queue_depth, profile.highest_queue_depth) = depths;
@@ -213,21 +252,10 @@ fn profile_of_operations(load: &ObservedLoad, operations: Vec<OperationProfile>)
     LoadProfile {
         length_ns: load.length_ns,
         observed_ns: observed_ns(load),
-        resolution_ns: None,
         read_share: share(&|operation| operation.ops),
         read_bytes_share: share(&|operation| operation.bytes),
         operations,
-        sizes: Vec::new(),
-        order: None,
-        working_set: None,
-        burstiness: Vec::new(),
-        mean_queue_depth: None,
-        highest_queue_depth: None,
-        utilization: None,
-        limit_reached_share: None,
-        lowest_credits: None,
-        longest_idle_ns: None,
-        course: LoadCourseSeries::default(),
+        ..LoadProfile::default()
     }
 }
 
@@ -375,5 +403,36 @@ pub(crate) mod tests {
         {
             assert_eq!(gap_ns(&gaps, start, end), expected, "{start} to {end}");
         }
+    }
+
+    #[test]
+    fn a_brief_profile_is_a_part_of_the_whole() {
+        let check = |course: LoadCourse, length_ns: u64| {
+            let load = load(course, length_ns, Vec::new());
+            let (brief, whole) = (brief_profile(&load), load_profile(&load));
+            assert_eq!(brief.span_bytes, whole.working_set.as_ref().map(|set| set.span_bytes));
+            let expected = LoadProfile {
+                sizes: brief.sizes.clone(),
+                working_set: brief.working_set.clone(),
+                burstiness: brief.burstiness.clone(),
+                mean_queue_depth: brief.mean_queue_depth,
+                highest_queue_depth: brief.highest_queue_depth,
+                longest_idle_ns: brief.longest_idle_ns,
+                course: brief.course.clone(),
+                ..whole
+            };
+            assert_eq!(brief, expected);
+        };
+        let op = |index: u64| [Op::Read, Op::Write, Op::Sync, Op::Trim][index as usize % 4];
+        let requests: Vec<_> = (0..400)
+            .map(|index| request(index, op(index), index * index % 977 * 512, 512, index % 7))
+            .collect();
+        let syncs = vec![request(0, Op::Sync, 0, 0, 3)];
+        for requests in [requests.clone(), syncs, Vec::new()] {
+            check(LoadCourse::Requests(trace(requests)), 400_000_000);
+        }
+        let without_times = RequestTrace { has_times: false, ..trace(requests) };
+        check(LoadCourse::Requests(without_times), 0);
+        check(LoadCourse::Intervals(vec![minute(0, 60), minute(1, 6)]), 120_000_000_000);
     }
 }

@@ -6,7 +6,7 @@ use fathom_catalog::{LatencyNeed, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_observed::{LoadCourse, ObservedLoad};
-use fathom_predict::load_profile::LoadOutline;
+use fathom_predict::load_profile::LoadProfile;
 use fathom_predict::{LoadDemand, LoadPace, ReplayPace};
 use fathom_record::Metric;
 
@@ -89,7 +89,7 @@ impl Evidence {
     }
 
     fn of_trace(name: &str, trace: ObservedTrace, size: Option<u64>) -> Result<Evidence, AssessError> {
-        let ObservedTrace { load, outline, demand, pace, requests } = trace;
+        let ObservedTrace { load, profile, demand, pace, requests } = trace;
         let refused = |reason: &str, hint: &str| AssessError::Need {
             reason: format!("{name}: {reason}"),
             hint: hint.to_owned(),
@@ -101,12 +101,12 @@ impl Evidence {
             ),
             _ => refused("it has no numbers of I/Os over time", "use a recording that counts I/Os"),
         })?;
-        let latencies = latencies(&outline);
-        let mut observed = advised_load(&load, &outline, &demand);
+        let latencies = latencies(&profile);
+        let mut observed = advised_load(&load, &profile, &demand);
         observed.pace = pace;
         let mut notes = load.notes.clone();
         notes.extend(demand.notes.iter().map(|note| note.text()));
-        let span = outline.span_bytes;
+        let span = profile.span_bytes;
         if size.is_none() {
             notes.push(match span {
                 Some(_) => {
@@ -228,9 +228,9 @@ impl Evidence {
 }
 
 /// The latencies that the source has: of requests the mean and the 99th percentile, of intervals the mean.
-fn latencies(outline: &LoadOutline) -> Vec<(Metric, f64)> {
+fn latencies(profile: &LoadProfile) -> Vec<(Metric, f64)> {
     let mut found = Vec::new();
-    for operation in outline.operations.iter().filter(|of| ["read", "write"].contains(&of.operation)) {
+    for operation in profile.operations.iter().filter(|of| ["read", "write"].contains(&of.operation)) {
         let name = operation.operation;
         let mut add = |statistic: &str, value: Option<f64>| {
             let metric = Metric::parse(&format!("{name}.lat_ns.{statistic}"));
@@ -243,14 +243,14 @@ fn latencies(outline: &LoadOutline) -> Vec<(Metric, f64)> {
     found
 }
 
-fn has_flushes(outline: &LoadOutline) -> bool {
-    outline.operations.iter().any(|operation| operation.operation == "sync" && operation.ops != Some(0))
+fn has_flushes(profile: &LoadProfile) -> bool {
+    profile.operations.iter().any(|operation| operation.operation == "sync" && operation.ops != Some(0))
 }
 
 /// The mean latency of what is predicted: reads, writes and trims, but no flushes.
-fn mean_latency_ns(outline: &LoadOutline) -> Option<f64> {
-    let of = |name: &str| outline.operations.iter().find(|operation| operation.operation == name);
-    if !has_flushes(outline) {
+fn mean_latency_ns(profile: &LoadProfile) -> Option<f64> {
+    let of = |name: &str| profile.operations.iter().find(|operation| operation.operation == name);
+    if !has_flushes(profile) {
         return of("total")?.mean_latency_ns;
     }
     let (mut sum, mut count) = (0.0, 0.0);
@@ -264,8 +264,8 @@ fn mean_latency_ns(outline: &LoadOutline) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-fn advised_load(load: &ObservedLoad, outline: &LoadOutline, demand: &LoadDemand) -> AdvisedLoad {
-    let total = outline.operations.iter().find(|operation| operation.operation == "total");
+fn advised_load(load: &ObservedLoad, profile: &LoadProfile, demand: &LoadDemand) -> AdvisedLoad {
+    let total = profile.operations.iter().find(|operation| operation.operation == "total");
     AdvisedLoad {
         files: Vec::new(),
         format: load.format.name().to_owned(),
@@ -276,21 +276,21 @@ fn advised_load(load: &ObservedLoad, outline: &LoadOutline, demand: &LoadDemand)
             LoadCourse::Intervals(_) => "intervals",
         },
         started_unix_ns: load.started_unix_ns,
-        length_ns: outline.length_ns,
-        observed_ns: outline.observed_ns,
-        resolution_ns: outline.resolution_ns,
+        length_ns: profile.length_ns,
+        observed_ns: profile.observed_ns,
+        resolution_ns: profile.resolution_ns,
         ops: demand.ops(),
         iops: demand.mean_iops(),
         peak_iops: demand.peak_iops(),
         bytes_per_second: demand.mean_bytes().map(|bytes| bytes * demand.mean_iops()),
         mean_bytes: demand.mean_bytes(),
         read_share: demand.read_share(),
-        mean_latency_ns: mean_latency_ns(outline),
+        mean_latency_ns: mean_latency_ns(profile),
         // Percentiles of all operations together would be those of flushes too.
-        lat_ns: total.filter(|_| !has_flushes(outline)).and_then(|total| total.lat_ns.clone()),
+        lat_ns: total.filter(|_| !has_flushes(profile)).and_then(|total| total.lat_ns.clone()),
         pace: LoadPace::Unknown,
         arrivals: Vec::new(),
-        limit_reached_share: outline.limit_reached_share,
+        limit_reached_share: profile.limit_reached_share,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use fathom_observed::{LoadCourse, LoadError, LoadGap, ObservedLoad, ObservedRequest};
-use fathom_predict::load_profile::{LoadOutline, OutlineTally};
+use fathom_predict::load_profile::{LoadProfile, ProfileTally, brief_profile};
 use fathom_predict::{DemandTally, GapCloser, LoadDemand, LoadPace, PaceCounter, Replay, RequestChunks};
 
 use crate::AssessError;
@@ -30,7 +30,7 @@ pub(super) enum TraceRequests {
 pub(super) struct ObservedTrace {
     /// The load without its requests.
     pub(super) load: ObservedLoad,
-    pub(super) outline: LoadOutline,
+    pub(super) profile: LoadProfile,
     /// Its sums; `None` where it has none.
     pub(super) demand: Option<LoadDemand>,
     pub(super) pace: LoadPace,
@@ -101,16 +101,16 @@ impl ObservedTrace {
 
     /// What a load in memory holds.
     pub(super) fn of_whole(mut load: ObservedLoad) -> ObservedTrace {
-        let outline = LoadOutline::of(&load);
+        let profile = brief_profile(&load);
         close_gaps(&mut load);
-        let demand = LoadDemand::of(&load, outline.sequential);
+        let demand = LoadDemand::of(&load, sequential_share(&profile));
         let mut pace = PaceCounter::default();
         let requests = match &mut load.course {
             LoadCourse::Requests(trace) => std::mem::take(&mut trace.requests),
             LoadCourse::Intervals(_) => Vec::new(),
         };
         pace.take_all(&requests);
-        ObservedTrace { load, outline, demand, pace: pace.pace(), requests: TraceRequests::Kept(requests) }
+        ObservedTrace { load, profile, demand, pace: pace.pace(), requests: TraceRequests::Kept(requests) }
     }
 
     /// What a recording holds, of which `assumed` is known. Windows and gaps depend on its end: where that is another one than was
@@ -120,11 +120,11 @@ impl ObservedTrace {
         mut assumed: ObservedLoad,
     ) -> Result<ObservedTrace, AssessError> {
         loop {
-            let mut outline = OutlineTally::new(true);
+            let mut profile = ProfileTally::brief(true);
             let mut demand = DemandTally::new(GapCloser::length_ns(assumed.length_ns, &assumed.gaps));
             let mut pace = PaceCounter::default();
             let takers: Vec<Taker<'_>> = vec![
-                Box::new(|chunk| outline.take_all(chunk)),
+                Box::new(|chunk| profile.take_all(chunk)),
                 Box::new(|chunk| {
                     pace.take_all(chunk);
                     demand.take_all(chunk);
@@ -137,12 +137,17 @@ impl ObservedTrace {
                 assumed = load;
                 continue;
             }
-            let outline = outline.outline(&load);
-            let demand = demand.demand().completed(outline.sequential, !load.gaps.is_empty());
+            let profile = profile.profile(&load);
+            let demand = demand.demand().completed(sequential_share(&profile), !load.gaps.is_empty());
             let requests = TraceRequests::Recorded { recording, gaps: load.gaps.clone(), count };
-            return Ok(ObservedTrace { load, outline, demand, pace: pace.pace(), requests });
+            return Ok(ObservedTrace { load, profile, demand, pace: pace.pace(), requests });
         }
     }
+}
+
+/// The share of reads and writes that continue others, where offsets are known.
+fn sequential_share(profile: &LoadProfile) -> Option<f64> {
+    profile.order.as_ref().map(|order| order.sequential)
 }
 
 /// Leaves the stretches without data out of requests in memory. Intervals say themselves when they begin.
@@ -267,7 +272,7 @@ mod tests {
         let (kept, passed) = (observed(bytes, 1 << 20), observed(bytes, 1_000));
         assert!(!kept.requests.are_read_anew() && passed.requests.are_read_anew());
         assert_eq!(kept.requests.len(), passed.requests.len());
-        assert_eq!((kept.outline.clone(), kept.pace), (passed.outline.clone(), passed.pace));
+        assert_eq!((kept.profile.clone(), kept.pace), (passed.profile.clone(), passed.pace));
         assert_eq!(kept.demand, passed.demand);
         assert_eq!(kept.load.notes, passed.load.notes);
         assert_eq!(predictions(&kept), predictions(&passed));

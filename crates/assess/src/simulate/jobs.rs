@@ -60,7 +60,7 @@ pub(super) fn predict(
         }
     }
     let billed = session.inspect_volume(&volume.path, |volume, _| volume.billed_transactions()).unwrap_or(0);
-    let mut notes = volume_notes(volume);
+    let mut notes = volume.own_notes();
     notes.extend(load.notes(length));
     notes.append(&mut gathered.notes);
     gathered.bound(&mut watch.course);
@@ -78,12 +78,6 @@ pub(super) fn predict(
         monthly_cost: None,
     };
     Ok(Predicted { forecast, interrupted: stop.reason(), failure: gathered.failure, notes, billed })
-}
-
-/// What is to be known of a volume, under its name.
-pub(super) fn volume_notes(volume: &SimulatedVolume) -> Vec<String> {
-    let name = format!("{}: ", volume.path.display());
-    volume.notes.iter().map(|note| note.strip_prefix(&name).unwrap_or(note).to_owned()).collect()
 }
 
 fn unfit(volume: &SimulatedVolume, error: &RunError) -> AssessError {

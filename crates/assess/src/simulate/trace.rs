@@ -10,7 +10,6 @@ use fathom_predict::forecast::{TraceForecast, TraceObserver, forecast_trace};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{Input, TRACE};
 
-use super::jobs::volume_notes;
 use super::{Predicted, SimulateObserver};
 use crate::AssessError;
 use crate::observed_load::{no_trace, requests_of};
@@ -99,7 +98,7 @@ pub(super) fn predict(
     let TraceForecast { mut forecast, interrupted, never, moved, billed } =
         found.map_err(|error| refuse(error.to_string()))?;
     forecast.target = volume.path.display().to_string();
-    let mut notes = volume_notes(volume);
+    let mut notes = volume.own_notes();
     notes.extend(trace.notes.iter().cloned());
     if trace.length_ns == 0 && requests.has_times {
         notes.push("all I/Os of the trace have the same time, so the trace is replayed once".to_owned());

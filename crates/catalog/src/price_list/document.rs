@@ -18,7 +18,7 @@ pub(super) fn read_documents(input: impl Read) -> Result<PriceLines, PriceListEr
     let mut documents = 0;
     // Pages follow each other.
     while documents == 0 || reader.end().is_err() {
-        let read = TopLevel(&mut list).deserialize(&mut reader);
+        let read = Level { list: &mut list, is_terms: false }.deserialize(&mut reader);
         read.map_err(|error| refusal(&error, documents == 0))?;
         documents += 1;
     }
@@ -43,10 +43,16 @@ struct ListReader {
     aws: aws::AwsProducts,
 }
 
-/// A document: a map with the members of one of the lists.
-struct TopLevel<'a>(&'a mut ListReader);
+/// Takes the lines of one item of a list.
+type TakeItem = fn(&Value, &mut Vec<PriceLine>) -> Result<(), String>;
 
-impl<'de> DeserializeSeed<'de> for TopLevel<'_> {
+/// The object of a price list, or the terms in that of AWS.
+struct Level<'a> {
+    list: &'a mut ListReader,
+    is_terms: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Level<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -54,40 +60,51 @@ impl<'de> DeserializeSeed<'de> for TopLevel<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for TopLevel<'_> {
+impl<'de> Visitor<'de> for Level<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the object of a price list")
+        f.write_str(if self.is_terms { "the terms of a price list" } else { "the object of a price list" })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let ListReader { lines, aws } = self.0;
         while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
-                "publicationDate" => {
+            let ListReader { lines, aws } = &mut *self.list;
+            match (key.as_str(), self.is_terms) {
+                ("publicationDate", false) => {
                     let value: Value = map.next_value()?;
                     let date = value.as_str().and_then(|text| text.get(..10));
                     let date = date.ok_or_else(|| A::Error::custom("publicationDate: it is not a date"))?;
                     lines.date = Some(date.to_owned());
                 }
-                "products" => map.next_value_seed(Members(|sku: &str, product: &Value| {
-                    aws.take_product(sku, product);
-                    Ok::<(), String>(())
-                }))?,
-                "terms" => {
+                ("products", false) => map.next_value_seed(Each {
+                    is_map: true,
+                    take: |sku: &str, product: &Value| {
+                        aws.take_product(sku, product);
+                        Ok(())
+                    },
+                })?,
+                ("terms", false) => {
                     lines.title = aws::TITLE;
-                    map.next_value_seed(AwsTerms { products: aws, lines: &mut lines.lines })?;
+                    map.next_value_seed(Level { list: &mut *self.list, is_terms: true })?;
                 }
-                "Items" => {
-                    lines.title = azure::TITLE;
-                    let found = &mut lines.lines;
-                    map.next_value_seed(Elements("Items", |item: &Value| azure::take(item, found)))?;
-                }
-                "skus" => {
-                    lines.title = gcp::TITLE;
-                    let found = &mut lines.lines;
-                    map.next_value_seed(Elements("skus", |sku: &Value| gcp::take(sku, found)))?;
+                ("OnDemand", true) => map.next_value_seed(Each {
+                    is_map: true,
+                    take: |sku: &str, terms: &Value| {
+                        let taken = aws.take_terms(sku, terms, &mut lines.lines);
+                        taken.map_err(|reason| format!("terms.OnDemand.{sku}.{reason}"))
+                    },
+                })?,
+                ("Items" | "skus", false) => {
+                    let is_gcp = key == "skus";
+                    let take: TakeItem = if is_gcp { gcp::take } else { azure::take };
+                    lines.title = if is_gcp { gcp::TITLE } else { azure::TITLE };
+                    map.next_value_seed(Each {
+                        is_map: false,
+                        take: |index: &str, item: &Value| {
+                            take(item, &mut lines.lines).map_err(|reason| format!("{key}[{index}].{reason}"))
+                        },
+                    })?;
                 }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -98,92 +115,39 @@ impl<'de> Visitor<'de> for TopLevel<'_> {
     }
 }
 
-/// The members of an object, one at a time.
-struct Members<F>(F);
+/// Takes the members of an object by their names, or the elements of an array by their places.
+struct Each<F> {
+    is_map: bool,
+    take: F,
+}
 
-impl<'de, F: FnMut(&str, &Value) -> Result<(), String>> DeserializeSeed<'de> for Members<F> {
+impl<'de, F: FnMut(&str, &Value) -> Result<(), String>> DeserializeSeed<'de> for Each<F> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
+        if self.is_map { deserializer.deserialize_map(self) } else { deserializer.deserialize_seq(self) }
     }
 }
 
-impl<'de, F: FnMut(&str, &Value) -> Result<(), String>> Visitor<'de> for Members<F> {
+impl<'de, F: FnMut(&str, &Value) -> Result<(), String>> Visitor<'de> for Each<F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+        f.write_str(if self.is_map { "an object" } else { "an array" })
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some((key, value)) = map.next_entry::<String, Value>()? {
-            (self.0)(&key, &value).map_err(A::Error::custom)?;
+            (self.take)(&key, &value).map_err(A::Error::custom)?;
         }
         Ok(())
-    }
-}
-
-/// The elements of an array, one at a time, and the name of the array.
-struct Elements<F>(&'static str, F);
-
-impl<'de, F: FnMut(&Value) -> Result<(), String>> DeserializeSeed<'de> for Elements<F> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de, F: FnMut(&Value) -> Result<(), String>> Visitor<'de> for Elements<F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
         let mut index = 0_u64;
         while let Some(element) = elements.next_element::<Value>()? {
-            (self.1)(&element).map_err(|reason| A::Error::custom(format!("{}[{index}].{reason}", self.0)))?;
+            (self.take)(&index.to_string(), &element).map_err(A::Error::custom)?;
             index += 1;
-        }
-        Ok(())
-    }
-}
-
-/// The terms of AWS's offer file: of those on demand the prices of known products.
-struct AwsTerms<'a> {
-    products: &'a aws::AwsProducts,
-    lines: &'a mut Vec<PriceLine>,
-}
-
-impl<'de> DeserializeSeed<'de> for AwsTerms<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for AwsTerms<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the terms of a price list")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let AwsTerms { products, lines } = self;
-        while let Some(key) = map.next_key::<String>()? {
-            if key != "OnDemand" {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            map.next_value_seed(Members(|sku: &str, terms: &Value| {
-                let taken = products.take_terms(sku, terms, lines);
-                taken.map_err(|reason| format!("terms.OnDemand.{sku}.{reason}"))
-            }))?;
         }
         Ok(())
     }

@@ -36,34 +36,6 @@ struct SheetRow<'a> {
     figure: &'a PublishedFigure,
 }
 
-/// The figures of HD Tune by their names here: test and metric. Those of its file benchmark are of a file.
-const HD_TUNE: [(&str, &str, &str); 11] = [
-    ("min_transfer", "transfer-rate", "read transfer rate minimum"),
-    ("max_transfer", "transfer-rate", "read transfer rate maximum"),
-    ("avg_transfer", "transfer-rate", "read transfer rate average"),
-    ("access_time", "access-time", "read access time"),
-    ("burst_rate", "burst-rate", "read burst rate"),
-    ("seq_read", "file-read", "read.bytes_per_second"),
-    ("seq_write", "file-write", "write.bytes_per_second"),
-    ("rand4k_read_iops", "rand-read", "read.iops"),
-    ("rand4k_write_iops", "rand-write", "write.iops"),
-    ("rand4k_qd32_read_iops", "rand-read-32", "read.iops"),
-    ("rand4k_qd32_write_iops", "rand-write-32", "write.iops"),
-];
-
-/// The loads of those tests: option and value, by words.
-const HD_TUNE_LOADS: [(&str, &str); 9] = [
-    ("transfer-rate", "rw=read iodepth=1"),
-    ("access-time", "rw=randread iodepth=1"),
-    ("burst-rate", "iodepth=1"),
-    ("file-read", "rw=read"),
-    ("file-write", "rw=write"),
-    ("rand-read", "rw=randread bs=4k iodepth=1"),
-    ("rand-write", "rw=randwrite bs=4k iodepth=1"),
-    ("rand-read-32", "rw=randread bs=4k iodepth=32"),
-    ("rand-write-32", "rw=randwrite bs=4k iodepth=32"),
-];
-
 /// Columns of a table before those of the load.
 const HEAD: [&str; 8] = ["test", "metric", "value", "unit", "kind", "tool", "tool_version", "kb_base"];
 
@@ -172,10 +144,6 @@ fn of_run<'a>(run: &'a PublishedRun, figure: &'a PublishedFigure) -> Option<Shee
         let load = figure.load.as_ref().unwrap_or(&NONE);
         return Some(SheetRow { test, metric: metric.clone(), load, run, figure });
     }
-    if run.tool == "HD Tune" {
-        let (_, test, metric) = HD_TUNE.iter().find(|(name, ..)| *name == figure.metric)?;
-        return Some(SheetRow { test, metric: (*metric).to_owned(), load: &NONE, run, figure });
-    }
     let metric = fio_metric(run, &figure.metric)?;
     Some(SheetRow { test: test_name(run), metric, load: &run.load, run, figure })
 }
@@ -238,12 +206,12 @@ fn value_text(row: &SheetRow<'_>) -> String {
 }
 
 fn csv(rows: &[(SheetRow<'_>, bool)]) -> String {
-    let loads: Vec<BTreeMap<&str, &str>> = rows.iter().map(|(row, _)| load_of(row)).collect();
-    let mut options: Vec<&str> = loads.iter().flat_map(|load| load.keys().copied()).collect();
+    let mut options: Vec<&str> =
+        rows.iter().flat_map(|(row, _)| row.load.keys().map(String::as_str)).collect();
     options.sort_unstable();
     options.dedup();
     let mut text = [HEAD.to_vec(), options.clone()].concat().join(",") + "\n";
-    for ((row, is_statement), load) in rows.iter().zip(&loads) {
+    for (row, is_statement) in rows {
         // A count of I/Os that were not done is no figure.
         if row.figure.value == 0.0 && row.metric.ends_with(".ios") {
             continue;
@@ -257,20 +225,10 @@ fn csv(rows: &[(SheetRow<'_>, bool)]) -> String {
         let unit = if row.figure.unit == "1" { "" } else { &row.figure.unit };
         let value = value_text(row);
         let head = [row.test, &row.metric, &value, unit, kind, tool, version, kb_base(&row.figure.unit)];
-        let of_load = options.iter().map(|option| load.get(option).copied().unwrap_or_default());
+        let of_load = options.iter().map(|option| row.load.get(*option).map_or("", String::as_str));
         let cells: Vec<&str> = head.into_iter().chain(of_load).collect();
         text.push_str(&cells.join(","));
         text.push('\n');
     }
     text
-}
-
-/// fio's options of the load of a row.
-fn load_of<'a>(row: &SheetRow<'a>) -> BTreeMap<&'a str, &'a str> {
-    if let Some((_, words)) =
-        HD_TUNE_LOADS.iter().find(|(test, _)| row.run.tool == "HD Tune" && *test == row.test)
-    {
-        return words.split(' ').filter_map(|word| word.split_once('=')).collect();
-    }
-    row.load.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }

@@ -88,7 +88,6 @@ pub(super) struct WorkingSetTally {
     region_bytes: u64,
     /// Accesses that begin in a region.
     regions: PlaceMap<u64>,
-    span: SpanTally,
     accesses: u64,
 }
 
@@ -134,7 +133,6 @@ impl WorkingSetTally {
             most_regions,
             region_bytes: LEAST_REGION,
             regions: PlaceMap::default(),
-            span: SpanTally::default(),
             accesses: 0,
         }
     }
@@ -142,7 +140,6 @@ impl WorkingSetTally {
     /// Adds a read or write.
     pub fn take(&mut self, request: &ObservedRequest) {
         self.accesses += 1;
-        self.span.take(request);
         let end = request.offset.saturating_add(u64::from(request.bytes));
         *self.regions.entry(place(request.file, request.offset / self.region_bytes)).or_default() += 1;
         if self.regions.len() > self.most_regions {
@@ -196,11 +193,8 @@ impl WorkingSetTally {
         self.region_bytes *= 2;
     }
 
-    /// The part of the device in use; `None` without reads and writes.
-    pub fn working_set(self) -> Option<WorkingSet> {
-        if self.accesses == 0 {
-            return None;
-        }
+    /// The part of the device in use, which spans so many bytes.
+    pub fn working_set(self, span_bytes: u64) -> WorkingSet {
         let units: u64 = self.groups.values().flatten().map(|bits| u64::from(bits.count_ones())).sum();
         let mut regions: Vec<u64> = self.regions.into_values().collect();
         regions.sort_unstable_by(|one, other| other.cmp(one));
@@ -208,13 +202,13 @@ impl WorkingSetTally {
             share,
             bytes: fewest(&regions, share, self.accesses).saturating_mul(self.region_bytes),
         });
-        Some(WorkingSet {
+        WorkingSet {
             touched_bytes: units.saturating_mul(self.unit_bytes),
             unit_bytes: self.unit_bytes,
-            span_bytes: self.span.bytes().unwrap_or(0),
+            span_bytes,
             region_bytes: self.region_bytes,
             hot: hot.to_vec(),
-        })
+        }
     }
 }
 
@@ -251,31 +245,34 @@ mod tests {
     use super::super::tests::request;
     use super::*;
 
-    fn set(mut tally: WorkingSetTally, places: &[(u64, u32)]) -> Option<WorkingSet> {
-        places.iter().for_each(|&(offset, bytes)| tally.take(&request(0, Op::Read, offset, bytes, 0)));
-        tally.working_set()
+    fn set(mut tally: WorkingSetTally, places: &[(u64, u32)]) -> WorkingSet {
+        let mut span = SpanTally::default();
+        for request in places.iter().map(|&(offset, bytes)| request(0, Op::Read, offset, bytes, 0)) {
+            tally.take(&request);
+            span.take(&request);
+        }
+        tally.working_set(span.bytes().unwrap())
     }
 
     #[test]
     fn bytes_are_touched_once_and_regions_counted() {
         let mut places = vec![(0, 8192); 98];
         places.extend([(4096, 8192), (10 << 20, 4096)]);
-        let found = set(WorkingSetTally::default(), &places).unwrap();
+        let found = set(WorkingSetTally::default(), &places);
         assert_eq!((found.touched_bytes, found.span_bytes), (16_384, (10 << 20) + 4096));
         assert_eq!((found.unit_bytes, found.region_bytes), (512, 1 << 20));
         let hot: Vec<u64> = found.hot.iter().map(|hot| hot.bytes >> 20).collect();
         assert_eq!(hot, [1, 1, 1]);
         assert_eq!(fewest(&[98, 1, 1], 0.99, 100), 2);
-        assert!(set(WorkingSetTally::default(), &[]).is_none());
     }
 
     #[test]
     fn units_and_regions_grow_with_what_is_touched() {
         // Every second MiB of 64, 64 KiB each.
         let places: Vec<(u64, u32)> = (0..64).map(|place| (place << 21, 64 << 10)).collect();
-        let exact = set(WorkingSetTally::default(), &places).unwrap();
+        let exact = set(WorkingSetTally::default(), &places);
         assert_eq!((exact.touched_bytes, exact.hot[2].bytes), (4 << 20, 64 << 20));
-        let coarse = set(WorkingSetTally::within(4, 8), &places).unwrap();
+        let coarse = set(WorkingSetTally::within(4, 8), &places);
         // Groups of 32 MiB, regions of 16 MiB.
         assert_eq!((coarse.unit_bytes, coarse.region_bytes), (128 << 10, 16 << 20));
         assert_eq!((coarse.touched_bytes, coarse.hot[2].bytes), (64 * (128 << 10), 128 << 20));
@@ -287,10 +284,10 @@ mod tests {
         for (offset, bytes) in
             [(512, 4 << 20), (131_072 - 512, 1024), (0, 131_072), (1 << 62, u32::MAX - 511)]
         {
-            let found = set(WorkingSetTally::default(), &[(offset, bytes)]).unwrap();
+            let found = set(WorkingSetTally::default(), &[(offset, bytes)]);
             assert_eq!(found.touched_bytes, u64::from(bytes), "{offset} {bytes}");
         }
-        assert_eq!(set(WorkingSetTally::default(), &[(7, 1)]).unwrap().touched_bytes, 512);
+        assert_eq!(set(WorkingSetTally::default(), &[(7, 1)]).touched_bytes, 512);
     }
 
     #[test]
