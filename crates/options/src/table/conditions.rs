@@ -128,38 +128,6 @@ pub(super) const ROWS: &[JobOption] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job_options::JobOptions;
-
-    #[test]
-    fn values() {
-        let check = |pair, field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
-        };
-        check(("ratemin", "1m,,4k"), |o| {
-            o.end.least_rates.bandwidth == PerOp { read: 1 << 20, write: 0, trim: 4096 }
-        });
-        check(("rate_iops_min", "200"), |o| o.end.least_rates.iops == PerOp::splat(200));
-        check(("ratecycle", "500"), |o| o.end.least_rates.cycle == Nanos::from_millis(500));
-        check(("ss_dur", "4"), |o| o.end.steady_state.duration == Nanos::from_secs(4));
-        check(("ss_ramp", "500ms"), |o| o.end.steady_state.ramp == Nanos::from_millis(500));
-        check(("ss_interval", "2"), |o| o.end.steady_state.interval == Nanos::from_secs(2));
-        check(("latency_target", "2ms"), |o| o.end.latency_target.target == Nanos::from_millis(2));
-        check(("latency_window", "500"), |o| o.end.latency_target.window == Nanos::from_micros(500));
-        check(("latency_percentile", "99.9"), |o| o.end.latency_target.percentile == 99.9);
-        check(("latency_run", "1"), |o| o.end.latency_target.run);
-        check(("flow", "3"), |o| o.threads.flow.weight == 3);
-        check(("flow_id", "7"), |o| o.threads.flow.id == 7);
-        check(("flow_sleep", "50"), |o| o.threads.flow.sleep == Nanos::from_micros(50));
-        for bad in [
-            ("rate_min", "fast"),
-            ("rate_iops_min", "1,2,3,4"),
-            ("latency_percentile", "101"),
-            ("latency_percentile", "50:99"),
-            ("flow", "1001"),
-        ] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
-    }
 
     #[test]
     fn criteria_of_a_steady_state_have_a_limit() {

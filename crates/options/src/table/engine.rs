@@ -56,35 +56,3 @@ pub(super) const ROWS: &[JobOption] = &[
     .default("shared")
     .doc("Whether clones share the CPUs of cpus_allowed or get one each."),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::job_options::JobOptions;
-
-    #[test]
-    fn values() {
-        let check = |pair, field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
-        };
-        check(("ioengine", "null"), |o| o.ioengine.as_deref() == Some("null"));
-        check(("iodepth", "64"), |o| o.iodepth == Some(64));
-        check(("iodepth", "100000"), |o| o.iodepth == Some(100_000));
-        check(("iodepth_batch_submit", "8"), |o| o.iodepth_batch == Some(8));
-        check(("iodepth_batch_complete", "0"), |o| o.iodepth_batch_complete_min == Some(0));
-        check(("iodepth_batch_complete_max", "4"), |o| o.iodepth_batch_complete_max == Some(4));
-        check(("iodepth_low", "32"), |o| o.iodepth_low == Some(32));
-        check(("io_submit_mode", "offload"), |o| o.threads.offload);
-        check(("io_submit_mode", "inline"), |o| !o.threads.offload);
-        check(("numjobs", "8"), |o| o.numjobs == Some(8));
-        check(("thread", ""), |o| o.thread == Some(true));
-        check(("thread", "0"), |o| o.thread == Some(false));
-        check(("cpus_allowed", "0-1"), |o| o.cpus_allowed == Some(vec![0, 1]));
-        check(("cpus_allowed_policy", "split"), |o| o.cpus_allowed_policy == Some(CpuPolicy::Split));
-        for bad in
-            [("ioengine", ""), ("iodepth", "0"), ("numjobs", "0"), ("numjobs", "-1"), ("cpus_allowed", "x")]
-        {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
-    }
-}

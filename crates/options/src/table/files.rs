@@ -161,8 +161,6 @@ fn file_size(text: &str) -> Result<(u64, u64), String> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_model::plan::SizeSpec;
-
     use super::*;
 
     #[test]
@@ -173,44 +171,5 @@ mod tests {
         filename(&mut global, "d").unwrap();
         filename(&mut global, "e").unwrap();
         assert_eq!(global.filename.unwrap(), ["d", "e"]);
-    }
-
-    #[test]
-    fn values() {
-        let check = |pair, field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
-        };
-        check(("name", "x"), |o| o.name.as_deref() == Some("x"));
-        check(("description", "a b"), |o| o.description.as_deref() == Some("a b"));
-        check(("directory", "a:b"), |o| o.directory.as_ref().unwrap().len() == 2);
-        check(("filename_format", "f.$filenum"), |o| o.filename_format.as_deref() == Some("f.$filenum"));
-        check(("nr_files", "4"), |o| o.nrfiles == Some(4));
-        check(("size", "50%"), |o| o.size == Some(SizeSpec::Percent(50)));
-        check(("filesize", "1m"), |o| o.filesize == Some((1 << 20, 1 << 20)));
-        check(("filesize", "2m-1m"), |o| o.filesize == Some((1 << 20, 2 << 20)));
-        check(("fileoffset", "4k"), |o| o.offset == Some(SizeSpec::Bytes(4096)));
-        check(("offset_increment", "0%"), |o| o.offset_increment == Some(SizeSpec::Bytes(0)));
-        check(("fallocate", "1"), |o| o.fallocate == Some(Fallocate::Posix));
-        check(("overwrite", "1"), |o| o.overwrite == Some(true));
-        check(("create_only", "1"), |o| o.create_only == Some(true));
-        check(("allow_file_create", "0"), |o| o.allow_file_create == Some(false));
-        check(("allow_mounted_write", "1"), |o| o.allow_mounted_write == Some(true));
-        check(("unlink", "1"), |o| o.unlink == Some(true));
-        for bad in [
-            ("name", ""),
-            ("filename", ":"),
-            ("filename", "-"),
-            ("filesize", "1m-"),
-            ("filesize", "0-1m"),
-            ("filesize", "0"),
-            ("nrfiles", "0"),
-            ("size", "200%"),
-            ("size", "9223372036854775808"),
-            ("offset", "18446744073709551615"),
-            ("offset_align", "18446744073709551615"),
-            ("overwrite", "yes"),
-        ] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
     }
 }

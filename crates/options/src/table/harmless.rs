@@ -88,23 +88,3 @@ pub(super) const ROWS: &[JobOption] = &[
     unused("merge_blktrace_scalars", Floats).doc(MERGING),
     unused("merge_blktrace_iters", Floats).doc(MERGING),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::job_options::JobOptions;
-
-    #[test]
-    fn accepted_values_have_the_bounds_of_fio() {
-        let row = |name| ROWS.iter().find(|row| row.name == name).unwrap();
-        let check = |name, text, is_taken| {
-            let applied = row(name).apply(&mut JobOptions::default(), text);
-            assert_eq!(applied.is_ok(), is_taken, "{name}={text}");
-        };
-        check("max_open_zones", "4096", true);
-        check("max_open_zones", "4097", false);
-        check("job_max_open_zones", "1m", false);
-        check("zonecapacity", "9223372036854775807", true);
-        check("zonecapacity", "9223372036854775808", false);
-    }
-}

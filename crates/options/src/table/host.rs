@@ -48,34 +48,3 @@ pub(super) const ROWS: &[JobOption] = &[
 fn group(options: &mut JobOptions) -> &mut ControlGroupPlan {
     options.threads.host.control_group.get_or_insert_default()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values() {
-        let check = |pair, field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
-        };
-        check(("uid", "65534"), |o| o.threads.host.user == Some(65534));
-        check(("gid", "0"), |o| o.threads.host.group == Some(0));
-        check(("cgroup", "/a/b/"), |o| o.threads.host.control_group.as_ref().unwrap().name == "a/b");
-        check(("cgroup_weight", "250"), |o| {
-            o.threads.host.control_group.as_ref().unwrap().weight == Some(250)
-        });
-        check(("cgroup_nodelete", "1"), |o| o.threads.host.control_group.as_ref().unwrap().is_kept);
-        check(("ioscheduler", "mq-deadline"), |o| o.threads.host.scheduler.as_deref() == Some("mq-deadline"));
-        check(("job_start_clock_id", "1"), |o| o.threads.host.start_clock == Some(1));
-        for bad in [
-            ("uid", "nobody"),
-            ("cgroup", "../x"),
-            ("cgroup", "/"),
-            ("cgroup_weight", "99"),
-            ("ioscheduler", "a b"),
-            ("ioscheduler", ""),
-        ] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
-    }
-}

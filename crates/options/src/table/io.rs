@@ -155,7 +155,7 @@ fn block_size(options: &mut JobOptions, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use fathom_model::PerOp;
-    use fathom_model::plan::{Mix, SizeSpec};
+    use fathom_model::plan::Mix;
 
     use super::*;
 
@@ -211,48 +211,6 @@ mod tests {
             let mut options = JobOptions::default();
             assert!(block_size(&mut options, bad).is_err(), "{bad}");
             assert_eq!(options.bs, PerOp::default(), "{bad} changed the options");
-        }
-    }
-
-    #[test]
-    fn values() {
-        let check = |pairs: &[(&str, &str)], field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(pairs).unwrap()), "{pairs:?}");
-        };
-        check(&[("rwmixread", "70"), ("rwmixwrite", "20")], |o| o.rwmixread == Some(80));
-        check(&[("rwmixwrite", "20"), ("rwmixread", "70")], |o| o.rwmixread == Some(70));
-        check(&[("direct", "1"), ("buffered", "1")], |o| o.direct == Some(false));
-        check(&[("buffered", "0")], |o| o.direct == Some(true));
-        check(&[("io_limit", "10%")], |o| o.io_size == Some(SizeSpec::Percent(10)));
-        check(&[("loops", "3")], |o| o.loops == Some(3));
-        check(&[("invalidate", "0")], |o| o.invalidate == Some(false));
-        check(&[("sync", "dsync")], |o| o.sync == Some(OpenSync::Dsync));
-        check(&[("fsync", "32")], |o| o.fsync == Some(32));
-        check(&[("fdatasync", "1")], |o| o.fdatasync == Some(1));
-        check(&[("sync_file_range", "wait_before,write:3")], |o| {
-            let expected = RangeSync { every: 3, wait_before: true, write: true, wait_after: false };
-            o.usage.range_sync == Some(expected)
-        });
-        check(&[("sync_file_range", "wait_after")], |o| o.usage.range_sync.unwrap().every == 1);
-        check(&[("atomic", "1")], |o| o.usage.atomic);
-        check(&[("end_fsync", "1")], |o| o.end_fsync == Some(true));
-        check(&[("allrandrepeat", "0")], |o| o.randrepeat == Some(false));
-        check(&[("randseed", "0x10")], |o| o.randseed == Some(16));
-        check(&[("norandommap", "")], |o| o.norandommap == Some(true));
-        check(&[("norandommap", "0")], |o| o.norandommap == Some(false));
-        check(&[("refill_buffers", "")], |o| o.refill_buffers == Some(true));
-        check(&[("scramble_buffers", "0")], |o| o.scramble_buffers == Some(false));
-        check(&[("zero_buffers", "1")], |o| o.zero_buffers == Some(true));
-        for bad in [
-            ("rwmixread", "101"),
-            ("rwmixwrite", "-1"),
-            ("sync", "2"),
-            ("fsync", "x"),
-            ("direct", "2"),
-            ("sync_file_range", "foo:3"),
-            ("sync_file_range", "write:0"),
-        ] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
         }
     }
 }

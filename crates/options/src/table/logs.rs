@@ -90,42 +90,7 @@ pub(super) const ROWS: &[JobOption] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::job_options::JobOptions;
     use crate::section::Section;
-
-    #[test]
-    fn values() {
-        let options = JobOptions::from_pairs(&[
-            ("write_bw_log", "dir/a"),
-            ("write_lat_log", ""),
-            ("log_avg_msec", "1000"),
-            ("log_hist_coarseness", "6"),
-            ("log_max_value", "1"),
-            ("log_unix_epoch", "1"),
-            ("per_job_logs", "0"),
-            ("bwavgtime", "250"),
-        ])
-        .unwrap();
-        let logs = &options.logs;
-        assert_eq!((logs.bandwidth.as_deref(), logs.latency.as_deref()), (Some("dir/a"), Some("")));
-        assert_eq!((logs.window, logs.histogram_coarseness), (Nanos::from_secs(1), 6));
-        assert_eq!((logs.values, logs.shared), (WindowValues::Greatest, true));
-        assert_eq!(
-            (options.log_alternate_epoch, Some(logs.bandwidth_window)),
-            (Some(true), Some(Nanos::from_millis(250)))
-        );
-        for bad in [
-            ("log_hist_coarseness", "7"),
-            ("log_entries", "12"),
-            ("log_compression", "1"),
-            ("bwavgtime", "0"),
-            ("log_window_value", "median"),
-            ("log_avg_msec", ""),
-        ] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
-    }
 
     #[test]
     fn a_log_without_a_name_is_one_and_needs_a_value_on_a_command_line() {

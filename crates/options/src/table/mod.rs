@@ -318,6 +318,51 @@ mod tests {
         }
     }
 
+    /// What the values of a case change in the options of a job, or why one is refused.
+    fn effect(case: &str) -> String {
+        let pairs = case.split('\t').filter_map(|pair| pair.split_once('='));
+        let pairs: Vec<(&str, String)> =
+            pairs.map(|(name, value)| (name, value.replace('\u{2423}', " "))).collect();
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let options = match JobOptions::from_pairs(&pairs) {
+            Ok(options) => format!("{options:#?}"),
+            Err(error) => return format!("error: {error}"),
+        };
+        let before = format!("{:#?}", JobOptions::default());
+        let mut before: Vec<&str> = before.lines().collect();
+        let changed = options.lines().filter(|line| match before.iter().position(|known| known == line) {
+            Some(index) => {
+                before.remove(index);
+                false
+            }
+            None => true,
+        });
+        let changed: Vec<&str> = changed.map(str::trim).collect();
+        if changed.is_empty() { "nothing".to_owned() } else { changed.join(" ") }
+    }
+
+    #[test]
+    fn values_of_every_option_have_their_recorded_effects() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/table/values.txt");
+        let read = || std::fs::read_to_string(path).unwrap();
+        let recorded = read();
+        let cases: Vec<&str> = recorded.lines().filter(|line| !line.starts_with(' ')).collect();
+        let found: String = cases.iter().map(|case| format!("{case}\n  {}\n", effect(case))).collect();
+        if std::env::var_os("FATHOM_BLESS").is_some() {
+            std::fs::write(path, &found).unwrap();
+        }
+        for (recorded, found) in read().lines().zip(found.lines()) {
+            assert_eq!(recorded, found, "to renew it: FATHOM_BLESS=1");
+        }
+        assert_eq!(read().len(), found.len());
+        let names = cases.iter().flat_map(|case| case.split('\t')).filter_map(|pair| pair.split_once('='));
+        let names: BTreeSet<&str> = names.map(|(name, _)| name).collect();
+        for row in OPTION_TABLE.iter().flat_map(|(_, rows)| rows.iter()) {
+            let has_case = names.contains(row.name) || row.aliases.iter().any(|alias| names.contains(alias));
+            assert!(has_case, "{} has no case in values.txt", row.name);
+        }
+    }
+
     #[test]
     fn exactly_the_listed_choices_are_accepted() {
         for (_, rows) in OPTION_TABLE {

@@ -76,39 +76,3 @@ fn skip(options: &mut JobOptions, text: &str) -> Result<(), String> {
     options.replay.skip = skip;
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values() {
-        let check = |pair, field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
-        };
-        check(("write_iolog", "a"), |o| o.logs.issued.as_deref() == Some("a"));
-        check(("read_iolog", "a"), |o| o.replay.logs == [PathBuf::from("a")]);
-        check(("read_iolog", "a\\:b:c"), |o| o.replay.logs == ["a:b", "c"].map(PathBuf::from));
-        check(("read_iolog_chunked", "1"), |o| o.replay.logs.is_empty());
-        check(("replay_no_stall", "1"), |o| o.replay.no_stall);
-        check(("replay_redirect", "/dev/x"), |o| o.replay.redirect == Some(PathBuf::from("/dev/x")));
-        check(("replay_align", "4k"), |o| o.replay.align == 4096);
-        check(("replay_align", "0"), |o| o.replay.align == 1);
-        check(("replay_scale", "4"), |o| o.replay.scale == 4);
-        check(("replay_scale", "0"), |o| o.replay.scale == 1);
-        check(("replay_time_scale", "200"), |o| o.replay.time_scale == 200);
-        check(("replay_skip", "read,sync"), |o| o.replay.skip == [true, false, false, true]);
-        for bad in [
-            ("write_iolog", ""),
-            ("read_iolog", ""),
-            ("read_iolog", "a::b"),
-            ("replay_redirect", " "),
-            ("replay_align", "3"),
-            ("replay_time_scale", "0"),
-            ("replay_skip", "flush"),
-            ("replay_skip", ""),
-        ] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
-    }
-}

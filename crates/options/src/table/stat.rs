@@ -76,36 +76,6 @@ mod tests {
     use fathom_model::plan::DEFAULT_PERCENTILES;
 
     use super::*;
-    use crate::job_options::JobOptions;
-
-    #[test]
-    fn values() {
-        let check = |pair, field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
-        };
-        check(("group_reporting", ""), |o| o.group_reporting == Some(true));
-        check(("new_group", "1"), |o| o.new_group == Some(true));
-        check(("gtod_reduce", "1"), |o| o.gtod_reduce == Some(true));
-        check(("disable_lat", "1"), |o| o.disable_lat == Some(true));
-        check(("disable_clat", "1"), |o| o.disable_clat == Some(true));
-        check(("disable_slat", "1"), |o| o.disable_slat == Some(true));
-        check(("disable_bw", "1"), |o| o.disable_bw == Some(true));
-        check(("clat_percentiles", "0"), |o| o.clat_percentiles == Some(false));
-        check(("lat_percentiles", "1"), |o| o.lat_percentiles == Some(true));
-        check(("slat_percentiles", "1"), |o| o.slat_percentiles == Some(true));
-        check(("percentile_list", "99:50"), |o| o.percentile_list == Some(vec![50.0, 99.0]));
-        check(("percentile_list", "50,99"), |o| o.percentile_list == Some(vec![50.0, 99.0]));
-        check(("significant_figures", "6"), |o| o.figures.digits == 6);
-        check(("unit_base", "1"), |o| o.figures.bits);
-        check(("stats", "0"), |o| o.stats == Some(false));
-        let decimal =
-            JobOptions::from_pairs(&[("kb_base", "1000"), ("size", "4k"), ("bs", "1kib,2k")]).unwrap();
-        assert_eq!(decimal.size, Some(fathom_model::plan::SizeSpec::Bytes(4000)));
-        assert_eq!((decimal.bs.read, decimal.bs.write), (Some(1024), Some(2000)));
-        for bad in [("percentile_list", "99:101"), ("percentile_list", ""), ("gtod_reduce", "")] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
-    }
 
     #[test]
     fn the_default_percentiles_are_those_of_the_plan() {

@@ -93,39 +93,3 @@ fn memory_policy(text: &str) -> Result<MemoryPolicy, String> {
     }
     Ok(MemoryPolicy { mode, nodes })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values() {
-        let check = |pair, field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
-        };
-        check(("nice", "-5"), |o| o.threads.nice == Some(-5));
-        check(("prio", "7"), |o| o.threads.io_priority.is_some_and(|priority| priority.level == 7));
-        check(("prioclass", "3"), |o| o.threads.io_priority.is_some_and(|priority| priority.class == 3));
-        check(("priohint", "2"), |o| o.threads.io_priority.is_some_and(|priority| priority.hint == 2));
-        check(("lockmem", "16m"), |o| o.threads.locked_memory == 16 << 20);
-        check(("cpumask", "0x5"), |o| o.cpus_allowed == Some(vec![0, 2]));
-        check(("numa_cpu_nodes", "0,2-3"), |o| o.threads.cpu_nodes == [0, 2, 3]);
-        check(("numa_mem_policy", "bind:0-1"), |o| o.threads.memory.as_ref().unwrap().nodes == [0, 1]);
-        check(("numa_mem_policy", "local"), |o| o.threads.memory.as_ref().unwrap().mode == MemoryMode::Local);
-        check(("exec_prerun", "sync; echo 3"), |o| o.threads.prerun.as_deref() == Some("sync; echo 3"));
-        check(("exec_postrun", "true"), |o| o.threads.postrun.as_deref() == Some("true"));
-        for bad in [
-            ("nice", "20"),
-            ("prio", "8"),
-            ("exec_prerun", " "),
-            ("prioclass", "4"),
-            ("cpumask", "0"),
-            ("numa_mem_policy", "bind"),
-            ("numa_mem_policy", "local:0"),
-            ("numa_mem_policy", "prefer:0-1"),
-            ("numa_mem_policy", "near"),
-        ] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
-    }
-}

@@ -134,33 +134,6 @@ fn method(text: &str) -> Result<Option<VerifyMethod>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job_options::JobOptions;
-
-    #[test]
-    fn values() {
-        let check = |pair: (&str, &str), field: fn(&JobOptions) -> bool| {
-            assert!(field(&JobOptions::from_pairs(&[pair]).unwrap()), "{pair:?}");
-        };
-        check(("verify", "crc32c-intel"), |o| o.verify.method == Some(Some(VerifyMethod::Crc32c)));
-        check(("verify", "0"), |o| o.verify.method == Some(None));
-        check(("verify_interval", "1k"), |o| o.verify.interval == Some(1024));
-        check(("verify_pattern", "0x11"), |o| o.verify.pattern.as_ref().unwrap().bytes == [0x11]);
-        check(("verify_only", ""), |o| o.verify.only == Some(true));
-        check(("verify_backlog", "1k"), |o| o.verify.backlog == Some(1024));
-        check(("verify_async", "4"), |o| *o == JobOptions::default());
-        check(("buffer_compress_percentage", "50"), |o| o.compress_percent == Some(50));
-        check(("dedupe_mode", "working_set"), |o| o.dedupe_mode == Some(DedupeOption::WorkingSet));
-        for bad in [
-            ("verify", "sha2"),
-            ("verify_interval", "79"),
-            ("verify_pattern", "x"),
-            ("buffer_compress_percentage", "101"),
-            ("dedupe_mode", "x"),
-            ("verify_async", "x"),
-        ] {
-            assert!(JobOptions::from_pairs(&[bad]).is_err(), "{bad:?}");
-        }
-    }
 
     #[test]
     fn each_method_has_a_word() {
