@@ -152,6 +152,20 @@ pub struct EngineTraits {
     pub names: Option<NameUse>,
 }
 
+impl EngineTraits {
+    /// Moves data of files, one request at a time.
+    pub const SYNCHRONOUS: EngineTraits = EngineTraits {
+        synchronous: true,
+        needs_files: true,
+        moves_data: true,
+        lacks: &[],
+        synchronous_alone: false,
+        names: None,
+    };
+    /// Moves data of files, many requests at a time.
+    pub const ASYNCHRONOUS: EngineTraits = EngineTraits { synchronous: false, ..EngineTraits::SYNCHRONOUS };
+}
+
 /// What a request does with the name of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameUse {

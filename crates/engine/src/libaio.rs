@@ -18,14 +18,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "libaio",
     aliases: &["linuxaio"],
     doc: "Linux's native asynchronous I/O (io_submit); asynchronous only with direct=1.",
-    traits: EngineTraits {
-        synchronous: false,
-        needs_files: true,
-        moves_data: true,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits::ASYNCHRONOUS,
     options: OPTIONS,
     open,
 };

@@ -8,14 +8,7 @@ use crate::immediate::{Immediate, ImmediateEngine};
 use crate::targets::{EINVAL, EngineTarget};
 use crate::{EngineEntry, EngineTraits};
 
-const TRAITS: EngineTraits = EngineTraits {
-    synchronous: true,
-    needs_files: true,
-    moves_data: false,
-    lacks: &[],
-    synchronous_alone: false,
-    names: None,
-};
+const TRAITS: EngineTraits = EngineTraits { moves_data: false, ..EngineTraits::SYNCHRONOUS };
 
 /// The entry of `falloc`.
 pub const FALLOC: EngineEntry = EngineEntry {

@@ -20,14 +20,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "mmap",
     aliases: &[],
     doc: "Copies to and from a mapping of the file; syncs are msync(2).",
-    traits: EngineTraits {
-        synchronous: true,
-        needs_files: true,
-        moves_data: true,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits::SYNCHRONOUS,
     options: OPTIONS,
     open,
 };

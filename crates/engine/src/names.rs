@@ -12,14 +12,7 @@ use crate::{
 };
 
 const fn traits(names: NameUse) -> EngineTraits {
-    EngineTraits {
-        synchronous: true,
-        needs_files: true,
-        moves_data: false,
-        lacks: &[],
-        synchronous_alone: false,
-        names: Some(names),
-    }
+    EngineTraits { moves_data: false, names: Some(names), ..EngineTraits::SYNCHRONOUS }
 }
 
 const fn entry(

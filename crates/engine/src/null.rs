@@ -12,12 +12,10 @@ pub const ENTRY: EngineEntry = EngineEntry {
     aliases: &[],
     doc: "Completes every request immediately and moves nothing: measures fathom's own overhead.",
     traits: EngineTraits {
-        synchronous: false,
         needs_files: false,
         moves_data: false,
-        lacks: &[],
         synchronous_alone: true,
-        names: None,
+        ..EngineTraits::ASYNCHRONOUS
     },
     options: &[],
     open,

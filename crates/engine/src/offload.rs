@@ -14,14 +14,7 @@ pub(crate) const ENTRY: EngineEntry = EngineEntry {
     name: "offload",
     aliases: &[],
     doc: "A synchronous engine with a thread for each request in flight.",
-    traits: EngineTraits {
-        synchronous: false,
-        needs_files: true,
-        moves_data: true,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits::ASYNCHRONOUS,
     options: &[],
     open: |setup| ThreadedEngine::open(ENTRY.name, &setup, Threads::OfSlots, pvsync2::flags(&setup)),
 };

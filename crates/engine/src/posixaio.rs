@@ -11,14 +11,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "posixaio",
     aliases: &[],
     doc: "POSIX AIO as glibc has it: a thread per file, which executes one request after the other.",
-    traits: EngineTraits {
-        synchronous: false,
-        needs_files: true,
-        moves_data: true,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits::ASYNCHRONOUS,
     options: &[],
     open: |setup| ThreadedEngine::open(ENTRY.name, &setup, Threads::OfFiles, RequestFlags::default()),
 };

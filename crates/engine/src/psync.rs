@@ -12,14 +12,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "psync",
     aliases: &[],
     doc: "pread(2) and pwrite(2), one request at a time.",
-    traits: EngineTraits {
-        synchronous: true,
-        needs_files: true,
-        moves_data: true,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits::SYNCHRONOUS,
     options: &[],
     open: |setup| ImmediateEngine::open(ENTRY.name, &setup, Psync),
 };

@@ -9,14 +9,7 @@ use crate::private::{ATOMIC, flag, percent, switch};
 use crate::targets::EngineTarget;
 use crate::{Engine, EngineEntry, EngineError, EngineSetup, EngineTraits};
 
-const TRAITS: EngineTraits = EngineTraits {
-    synchronous: true,
-    needs_files: true,
-    moves_data: true,
-    lacks: &[],
-    synchronous_alone: false,
-    names: None,
-};
+const TRAITS: EngineTraits = EngineTraits::SYNCHRONOUS;
 
 /// The entry of `vsync`. fio's coalesces adjacent requests above queue depth 1.
 pub const VSYNC: EngineEntry = EngineEntry {

@@ -19,14 +19,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "sim",
     aliases: &[],
     doc: "Simulated volumes in virtual time, for filename=sim:ID?size=50GiB; replaces other engines there.",
-    traits: EngineTraits {
-        synchronous: false,
-        needs_files: false,
-        moves_data: false,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits { needs_files: false, moves_data: false, ..EngineTraits::ASYNCHRONOUS },
     options: &[],
     open,
 };

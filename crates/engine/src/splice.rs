@@ -12,14 +12,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "splice",
     aliases: &[],
     doc: "splice(2) between the file and a pipe, with vmsplice(2) for writes, one request at a time.",
-    traits: EngineTraits {
-        synchronous: true,
-        needs_files: true,
-        moves_data: true,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits::SYNCHRONOUS,
     options: &[],
     open,
 };

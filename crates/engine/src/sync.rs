@@ -15,14 +15,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "sync",
     aliases: &[],
     doc: "lseek(2), then read(2) or write(2), one request at a time.",
-    traits: EngineTraits {
-        synchronous: true,
-        needs_files: true,
-        moves_data: true,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits::SYNCHRONOUS,
     options: &[],
     open,
 };

@@ -16,14 +16,7 @@ pub const ENTRY: EngineEntry = EngineEntry {
     name: "io_uring",
     aliases: &["uring"],
     doc: "Linux's asynchronous rings: registered files and buffers, one system call per batch.",
-    traits: EngineTraits {
-        synchronous: false,
-        needs_files: true,
-        moves_data: true,
-        lacks: &[],
-        synchronous_alone: false,
-        names: None,
-    },
+    traits: EngineTraits::ASYNCHRONOUS,
     options: OPTIONS,
     open,
 };

@@ -52,62 +52,30 @@ pub enum SourceKind {
 }
 
 impl LoadFormat {
-    /// Every format.
-    pub const ALL: [LoadFormat; 14] = [
-        LoadFormat::IologTwo,
-        LoadFormat::IologThree,
-        LoadFormat::Blktrace,
-        LoadFormat::Blkparse,
-        LoadFormat::IostatJson,
-        LoadFormat::SadfJson,
-        LoadFormat::SarText,
-        LoadFormat::PrometheusRange,
-        LoadFormat::CloudwatchStatistics,
-        LoadFormat::CloudwatchData,
-        LoadFormat::CloudwatchCsv,
-        LoadFormat::AzureMonitor,
-        LoadFormat::GcpMonitoring,
-        LoadFormat::Recording,
+    /// Every format in the order of the variants: its name in documents, and what it is, for people.
+    pub const ALL: [(LoadFormat, &'static str, &'static str); 14] = [
+        (LoadFormat::IologTwo, "fio-iolog-2", "fio iolog version 2"),
+        (LoadFormat::IologThree, "fio-iolog-3", "fio iolog version 3"),
+        (LoadFormat::Blktrace, "blktrace", "blktrace events"),
+        (LoadFormat::Blkparse, "blkparse", "blkparse text"),
+        (LoadFormat::IostatJson, "iostat-json", "iostat JSON"),
+        (LoadFormat::SadfJson, "sadf-json", "sadf JSON"),
+        (LoadFormat::SarText, "sar-text", "sar text"),
+        (LoadFormat::PrometheusRange, "prometheus-range", "Prometheus query_range"),
+        (LoadFormat::CloudwatchStatistics, "cloudwatch-statistics", "CloudWatch get-metric-statistics"),
+        (LoadFormat::CloudwatchData, "cloudwatch-data", "CloudWatch get-metric-data"),
+        (LoadFormat::CloudwatchCsv, "cloudwatch-csv", "CloudWatch CSV"),
+        (LoadFormat::AzureMonitor, "azure-monitor", "Azure Monitor"),
+        (LoadFormat::GcpMonitoring, "gcp-monitoring", "GCP Monitoring"),
+        (LoadFormat::Recording, "fathom-recording", "fathom recording"),
     ];
 
-    /// Its name in documents.
     pub const fn name(self) -> &'static str {
-        match self {
-            LoadFormat::IologTwo => "fio-iolog-2",
-            LoadFormat::IologThree => "fio-iolog-3",
-            LoadFormat::Blktrace => "blktrace",
-            LoadFormat::Blkparse => "blkparse",
-            LoadFormat::IostatJson => "iostat-json",
-            LoadFormat::SadfJson => "sadf-json",
-            LoadFormat::SarText => "sar-text",
-            LoadFormat::PrometheusRange => "prometheus-range",
-            LoadFormat::CloudwatchStatistics => "cloudwatch-statistics",
-            LoadFormat::CloudwatchData => "cloudwatch-data",
-            LoadFormat::CloudwatchCsv => "cloudwatch-csv",
-            LoadFormat::AzureMonitor => "azure-monitor",
-            LoadFormat::GcpMonitoring => "gcp-monitoring",
-            LoadFormat::Recording => "fathom-recording",
-        }
+        LoadFormat::ALL[self as usize].1
     }
 
-    /// What it is, for people.
     pub const fn title(self) -> &'static str {
-        match self {
-            LoadFormat::IologTwo => "fio iolog version 2",
-            LoadFormat::IologThree => "fio iolog version 3",
-            LoadFormat::Blktrace => "blktrace events",
-            LoadFormat::Blkparse => "blkparse text",
-            LoadFormat::IostatJson => "iostat JSON",
-            LoadFormat::SadfJson => "sadf JSON",
-            LoadFormat::SarText => "sar text",
-            LoadFormat::PrometheusRange => "Prometheus query_range",
-            LoadFormat::CloudwatchStatistics => "CloudWatch get-metric-statistics",
-            LoadFormat::CloudwatchData => "CloudWatch get-metric-data",
-            LoadFormat::CloudwatchCsv => "CloudWatch CSV",
-            LoadFormat::AzureMonitor => "Azure Monitor",
-            LoadFormat::GcpMonitoring => "GCP Monitoring",
-            LoadFormat::Recording => "fathom recording",
-        }
+        LoadFormat::ALL[self as usize].2
     }
 }
 
@@ -199,9 +167,10 @@ mod tests {
 
     #[test]
     fn names_and_titles_are_unique() {
-        for (index, one) in LoadFormat::ALL.iter().enumerate() {
-            for other in &LoadFormat::ALL[index + 1..] {
-                assert!(one.name() != other.name() && one.title() != other.title());
+        for (index, (format, name, title)) in LoadFormat::ALL.into_iter().enumerate() {
+            assert_eq!(format as usize, index);
+            for (_, other_name, other_title) in &LoadFormat::ALL[index + 1..] {
+                assert!(name != *other_name && title != *other_title);
             }
         }
     }

@@ -128,7 +128,7 @@ fn texts_of_windows_programs_are_the_same() {
 #[test]
 fn every_format_has_a_fixture() {
     let binary = [LoadFormat::Blktrace, LoadFormat::Recording];
-    for format in LoadFormat::ALL.into_iter().filter(|format| !binary.contains(format)) {
+    for format in LoadFormat::ALL.into_iter().map(|row| row.0).filter(|format| !binary.contains(format)) {
         assert!(FIXTURES.iter().any(|fixture| fixture.1 == format), "{}", format.name());
     }
 }

@@ -164,7 +164,7 @@ pub fn read_diskstats(root: &SysRoot) -> Result<BTreeMap<String, DiskStats>, Dev
     let path = root.path("/proc/diskstats");
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(parse_diskstats(&text)),
-        Err(source) => Err(DeviceError::Read { path, source }),
+        Err(source) => Err(DeviceError::Io { attempted: "read", path, source }),
     }
 }
 
@@ -197,7 +197,7 @@ impl DiskSampler {
                 Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
                     Err(DeviceError::UnknownDevice { name })
                 }
-                Err(source) => Err(DeviceError::Open { path, source }),
+                Err(source) => Err(DeviceError::Io { attempted: "open", path, source }),
             }
         };
         Ok(DiskSampler { sources: names.iter().map(open_one).collect::<Result<_, _>>()? })
@@ -230,10 +230,11 @@ impl CounterSource {
     fn read(&self) -> Result<DiskStats, DeviceError> {
         let mut buffer = [0u8; 512];
         // A read from offset 0 makes sysfs print the counters anew.
-        let length = self
-            .stat
-            .read_at(&mut buffer, 0)
-            .map_err(|source| DeviceError::Read { path: self.path.clone(), source })?;
+        let length = self.stat.read_at(&mut buffer, 0).map_err(|source| DeviceError::Io {
+            attempted: "read",
+            path: self.path.clone(),
+            source,
+        })?;
         let text = std::str::from_utf8(&buffer[..length]).unwrap_or_default();
         DiskStats::parse(text).ok_or_else(|| DeviceError::Counters {
             path: self.path.clone(),

@@ -6,33 +6,9 @@ use std::path::PathBuf;
 /// Why something about a target could not be learnt.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The path could not be inspected.
-    #[error("cannot inspect {path}: {}", crate::io::describe(source), path = path.display())]
-    Stat {
-        /// The path as given.
-        path: PathBuf,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
-    },
-    /// A file could not be opened.
-    #[error("cannot open {path}: {}", crate::io::describe(source), path = path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
-    },
-    /// A file or device could not be read.
-    #[error("cannot read {path}: {}", crate::io::describe(source), path = path.display())]
-    Read {
-        /// The file or device.
-        path: PathBuf,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
-    },
+    /// A path could not be inspected, opened or read.
+    #[error("cannot {attempted} {path}: {}", crate::io::describe(source), path = path.display())]
+    Io { attempted: &'static str, path: PathBuf, source: io::Error },
     /// Counters that do not look like the kernel's.
     #[error("cannot parse the disk counters of {path}: {text:?}", path = path.display())]
     Counters {
@@ -58,27 +34,18 @@ pub enum DeviceError {
 impl DeviceError {
     /// The remedy, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
-        let kind = match self {
-            DeviceError::Stat { source, .. }
-            | DeviceError::Open { source, .. }
-            | DeviceError::Read { source, .. }
-                if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) =>
-            {
-                return Some("raise the number of open files (ulimit -n)");
-            }
-            DeviceError::Stat { source, .. }
-            | DeviceError::Open { source, .. }
-            | DeviceError::Read { source, .. } => source.kind(),
-            DeviceError::UnknownDevice { .. } => {
-                return Some("use a name listed by `ls /sys/class/block`");
-            }
-            DeviceError::NoMount { .. } => return Some("mount /proc"),
-            DeviceError::Counters { .. } => return None,
-        };
-        match kind {
-            io::ErrorKind::NotFound => Some("check the spelling, or create it first"),
-            io::ErrorKind::PermissionDenied => Some("run as root, or add yourself to the disk group"),
-            _ => None,
+        match self {
+            DeviceError::Io { source, .. } => match source.kind() {
+                _ if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                    Some("raise the number of open files (ulimit -n)")
+                }
+                io::ErrorKind::NotFound => Some("check the spelling, or create it first"),
+                io::ErrorKind::PermissionDenied => Some("run as root, or add yourself to the disk group"),
+                _ => None,
+            },
+            DeviceError::UnknownDevice { .. } => Some("use a name listed by `ls /sys/class/block`"),
+            DeviceError::NoMount { .. } => Some("mount /proc"),
+            DeviceError::Counters { .. } => None,
         }
     }
 }
@@ -89,8 +56,11 @@ mod tests {
 
     #[test]
     fn message_names_path_and_cause() {
-        let error =
-            DeviceError::Open { path: "/dev/sdz".into(), source: io::ErrorKind::PermissionDenied.into() };
+        let error = DeviceError::Io {
+            attempted: "open",
+            path: "/dev/sdz".into(),
+            source: io::ErrorKind::PermissionDenied.into(),
+        };
         assert_eq!(error.to_string(), "cannot open /dev/sdz: permission denied");
         assert!(error.hint().is_some_and(|hint| hint.contains("disk")));
     }

@@ -110,7 +110,7 @@ pub fn read_mounts(root: &SysRoot) -> Result<Vec<Mount>, DeviceError> {
     let path = root.path("/proc/self/mountinfo");
     let mut mounts = match std::fs::read(&path) {
         Ok(text) => parse_mountinfo(&text),
-        Err(source) => return Err(DeviceError::Read { path, source }),
+        Err(source) => return Err(DeviceError::Io { attempted: "read", path, source }),
     };
     if root.is_real() && !holds_root(&mounts) {
         let of_first = parse_mountinfo(&root.bytes("/proc/1/mountinfo").unwrap_or_default());
@@ -194,7 +194,7 @@ pub fn mount_of<'a>(root: &SysRoot, mounts: &'a [Mount], path: &Path) -> Result<
     let mut known = None;
     let mut resolved = path.to_path_buf();
     if root.is_real() {
-        let failed = |source| DeviceError::Stat { path: path.to_path_buf(), source };
+        let failed = |source| DeviceError::Io { attempted: "inspect", path: path.to_path_buf(), source };
         resolved = path.canonicalize().map_err(failed)?;
         known = mount_id(&resolved).and_then(|id| mounts.iter().find(|mount| mount.id == id));
     }
@@ -331,6 +331,6 @@ short line
         let slash = filesystem_of(Path::new("/")).unwrap();
         assert!(slash.is_root_filesystem && slash.total_bytes > 0 && slash.free_bytes <= slash.total_bytes);
         let missing = filesystem_of(Path::new("/no/such/path")).unwrap_err();
-        assert!(matches!(missing, DeviceError::Stat { .. }), "{missing}");
+        assert!(matches!(missing, DeviceError::Io { attempted: "inspect", .. }), "{missing}");
     }
 }

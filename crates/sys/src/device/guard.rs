@@ -43,7 +43,7 @@ impl fmt::Display for Process {
 /// # Errors
 /// The path, `/proc` or the device's contents cannot be read and nothing else was found against it.
 pub fn in_use(path: &Path) -> Result<Vec<Obstacle>, DeviceError> {
-    let stat = |source| DeviceError::Stat { path: path.to_path_buf(), source };
+    let stat = |source| DeviceError::Io { attempted: "inspect", path: path.to_path_buf(), source };
     let handle = TargetHandle::open(path).map_err(stat)?;
     // Whether it was refused is asked of the handle.
     let _ = handle.claim();
@@ -69,22 +69,30 @@ pub fn exclusive_open_fails(path: &Path) -> io::Result<bool> {
 /// # Errors
 /// It cannot be opened or read.
 pub fn signatures_on(path: &Path) -> Result<Vec<signature::Signature>, DeviceError> {
-    let handle =
-        TargetHandle::open(path).map_err(|source| DeviceError::Stat { path: path.to_path_buf(), source })?;
+    let handle = TargetHandle::open(path).map_err(|source| DeviceError::Io {
+        attempted: "inspect",
+        path: path.to_path_buf(),
+        source,
+    })?;
     signatures_of(&handle)
 }
 
 fn signatures_of(handle: &TargetHandle) -> Result<Vec<signature::Signature>, DeviceError> {
     let path = handle.path();
-    let file = handle
-        .reopen(OpenFlags::default())
-        .map_err(|source| DeviceError::Open { path: path.to_path_buf(), source })?;
+    let file = handle.reopen(OpenFlags::default()).map_err(|source| DeviceError::Io {
+        attempted: "open",
+        path: path.to_path_buf(),
+        source,
+    })?;
     let size = match handle.kind() {
         HandleKind::BlockDevice => block_device_size(&file),
         _ => handle.file_size(),
     };
-    size.and_then(|size| signature::probe(&file, size))
-        .map_err(|source| DeviceError::Read { path: path.to_path_buf(), source })
+    size.and_then(|size| signature::probe(&file, size)).map_err(|source| DeviceError::Io {
+        attempted: "read",
+        path: path.to_path_buf(),
+        source,
+    })
 }
 
 /// Where the first byte stands that is not zero, on a block device on which no format was recognised; `None` where it is

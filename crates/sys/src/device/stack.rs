@@ -91,10 +91,16 @@ fn classify(path: &Path) -> Result<(PathKind, PathBuf), DeviceError> {
                 path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match rustix::fs::stat(parent) {
                 Ok(_) => Ok((PathKind::Missing, parent.to_path_buf())),
-                Err(errno) => Err(DeviceError::Stat { path: parent.to_path_buf(), source: errno.into() }),
+                Err(errno) => Err(DeviceError::Io {
+                    attempted: "inspect",
+                    path: parent.to_path_buf(),
+                    source: errno.into(),
+                }),
             }
         }
-        Err(errno) => Err(DeviceError::Stat { path: path.to_path_buf(), source: errno.into() }),
+        Err(errno) => {
+            Err(DeviceError::Io { attempted: "inspect", path: path.to_path_buf(), source: errno.into() })
+        }
     }
 }
 
@@ -264,7 +270,13 @@ mod tests {
         check(Path::new("fathom-no-such-file"), PathKind::Missing, true);
         assert_eq!(check(Path::new("/dev/null"), PathKind::CharDevice, false).devices, []);
         assert_eq!(check(Path::new("/proc/self/stat"), PathKind::File, true).devices, []);
-        assert!(matches!(TargetStack::of(&dir.path().join("no/new")), Err(DeviceError::Stat { .. })));
-        assert!(matches!(TargetStack::of(&file.join("x")), Err(DeviceError::Stat { .. })));
+        assert!(matches!(
+            TargetStack::of(&dir.path().join("no/new")),
+            Err(DeviceError::Io { attempted: "inspect", .. })
+        ));
+        assert!(matches!(
+            TargetStack::of(&file.join("x")),
+            Err(DeviceError::Io { attempted: "inspect", .. })
+        ));
     }
 }

@@ -58,14 +58,17 @@ impl TraceEvents {
                 Some(place) => (place, ErrorKind::PermissionDenied),
                 None => (PathBuf::from(USUAL_PLACE), ErrorKind::NotFound),
             };
-            DeviceError::Open { path, source: kind.into() }
+            DeviceError::Io { attempted: "open", path, source: kind.into() }
         })
     }
 
     /// The text of a file, by its path below the events.
     pub fn text(&self, file: &str) -> Result<String, DeviceError> {
-        read_at(&self.directory, file)
-            .map_err(|source| DeviceError::Read { path: self.path.join(file), source })
+        read_at(&self.directory, file).map_err(|source| DeviceError::Io {
+            attempted: "read",
+            path: self.path.join(file),
+            source,
+        })
     }
 }
 

@@ -217,7 +217,7 @@ fn a_file_that_may_be_behind_a_loop_device_is_not_free() {
 fn without_proc_nothing_is_free() {
     let dir = tempfile::tempdir().unwrap();
     let root = SysRoot::at(dir.path());
-    assert!(matches!(Survey::of(&root, &[]), Err(DeviceError::Read { .. })));
+    assert!(matches!(Survey::of(&root, &[]), Err(DeviceError::Io { attempted: "read", .. })));
 }
 
 #[test]
@@ -230,6 +230,9 @@ fn loop_over_a_mounted_device() {
 
 #[test]
 fn missing_path() {
-    assert!(matches!(in_use(Path::new("/no/such/device")), Err(DeviceError::Stat { .. })));
+    assert!(matches!(
+        in_use(Path::new("/no/such/device")),
+        Err(DeviceError::Io { attempted: "inspect", .. })
+    ));
     assert_eq!(in_use(Path::new("/dev/null")).unwrap(), []);
 }

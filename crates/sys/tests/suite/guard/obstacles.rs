@@ -234,5 +234,8 @@ fn unreadable_device_is_not_free() {
     let device = LoopDevice::new(8);
     std::fs::File::options().write(true).open(&device.file).unwrap().set_len(0).unwrap();
     let error = in_use(Path::new(&device.node)).unwrap_err();
-    assert!(matches!(&error, DeviceError::Read { path, .. } if path == Path::new(&device.node)), "{error}");
+    assert!(
+        matches!(&error, DeviceError::Io { attempted: "read", path, .. } if path == Path::new(&device.node)),
+        "{error}"
+    );
 }
