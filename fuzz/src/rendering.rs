@@ -3,9 +3,7 @@
 use std::io;
 use std::sync::OnceLock;
 
-use fathom_analysis::identified::prediction;
-use fathom_analysis::identify::script::identified_of;
-use fathom_analysis::{Analysis, prepare, surface, sweep};
+use fathom_analysis::{Analysis, prepare as prepare_analysis};
 use fathom_assess::{VolumeTypes, candidates, volume_size};
 use fathom_catalog::Catalog;
 use fathom_record::{ActivityKind, RunRecord};
@@ -14,14 +12,13 @@ use fathom_report::identify::{self as identify_report, IdentifyReport};
 use fathom_report::view::View;
 use fathom_report::{
     Style, TextWriter, bench, fio::json as fio_json, fio::normal as fio_normal, fio::terse as fio_terse,
-    import, monitor, ping, prepare::json as prepare_json, prepare::view as prepare_view,
-    simulate as simulate_report, surface as surface_report, sweep as sweep_report,
+    import, monitor, ping, prepare, simulate as simulate_report, surface, sweep,
 };
 
 /// Makes all reports of a record of its kind.
 pub(crate) fn check(record: &RunRecord) {
     let analysis = Analysis::of(record);
-    for found in analysis.findings().iter().chain(&prepare::findings(record)) {
+    for found in analysis.findings().iter().chain(&prepare_analysis::findings(record)) {
         assert!(!found.id.name().is_empty(), "{found:?}");
     }
     analysis.conclusions();
@@ -55,18 +52,17 @@ fn show(record: &RunRecord, style: &Style) -> io::Result<()> {
     let out = &mut TextWriter::new(sink);
     match record.header.activity.kind() {
         ActivityKind::Sweep => {
-            let swept = sweep::assess(record);
-            in_all_formats(style, out, || sweep_report::view(&Analysis::of(record), &swept, style.show_fio))?;
-            sweep_report::json::render(&Analysis::of(record), &swept, style, &mut out.json())
+            let analysis = Analysis::of(record);
+            in_all_formats(style, out, || sweep::view(&analysis, style.show_fio))?;
+            sweep::document(&analysis, style, &mut out.json())
         }
         ActivityKind::Surface => {
-            let went_over = surface::assess(record);
-            in_all_formats(style, out, || surface_report::view(record, &went_over, style.show_fio))?;
-            surface_report::json::render(record, &went_over, style, &mut out.json())
+            in_all_formats(style, out, || surface::view(record, style.show_fio))?;
+            surface::document(record, style, &mut out.json())
         }
         ActivityKind::Prepare => {
-            prepare_json::render(record, style, &mut out.json())?;
-            in_all_formats(style, out, || prepare_view(record))
+            in_all_formats(style, out, || prepare::view(record))?;
+            prepare::document(record, style, &mut out.json())
         }
         ActivityKind::Monitor => {
             monitor::lines::render(record, style, out)?;
@@ -102,14 +98,12 @@ fn in_all_formats(style: &Style, out: &mut TextWriter, view: impl Fn() -> View) 
 }
 
 fn identify(record: &RunRecord, style: &Style) -> io::Result<()> {
-    let found = &identified_of(record).unwrap_or_default();
-    let near = candidates(few_types(), found, volume_size(&record.header, &VolumeTypes::default()));
-    let predictions = &prediction::predictions(found);
-    let report = IdentifyReport { record, found, candidates: &near, predictions };
+    let size = volume_size(&record.header, &VolumeTypes::default());
+    let report = IdentifyReport::new(record, |found| candidates(few_types(), found, size));
     let out = &mut io::sink();
     let out = &mut TextWriter::new(out);
     in_all_formats(style, out, || identify_report::view(&report, style.show_fio))?;
-    identify_report::json::render(&report, style, &mut out.json())
+    report.document(style, &mut out.json())
 }
 
 /// A part of the catalogue: to look through all of it takes long.

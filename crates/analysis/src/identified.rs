@@ -5,7 +5,7 @@ pub mod candidate;
 mod duration;
 pub mod prediction;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::estimate::{self, Estimate};
 
@@ -77,7 +77,7 @@ pub enum BucketUnit {
 }
 
 /// The direction of I/Os: of those that draw from a bucket, or of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoScope {
     /// Reads and writes.

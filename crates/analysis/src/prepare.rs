@@ -4,7 +4,7 @@
 //! Pure: the pieces that are done say everything, in whatever order they were done.
 
 use fathom_record::{
-    Activity, Finding, FindingId, PrepareStage, RunRecord, TestRecord, TestStatus, TestSummary,
+    Activity, Finding, FindingId, PrepareStage, RoundsRecord, RunRecord, TestRecord, TestStatus, TestSummary,
 };
 use serde::Serialize;
 
@@ -173,14 +173,36 @@ pub struct StageResult {
     pub elapsed_ns: u64,
     /// Requests that failed.
     pub errors: u64,
+    /// `None` where nothing was moved.
+    pub bytes_per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadResult>,
+    pub pieces: Vec<PieceResult>,
 }
 
-impl StageResult {
-    /// Bytes moved per second; `None` where nothing was.
-    pub fn bytes_per_second(&self) -> Option<f64> {
-        (self.elapsed_ns > 0 && self.moved_bytes > 0)
-            .then(|| self.moved_bytes as f64 * 1e9 / self.elapsed_ns as f64)
-    }
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkloadResult {
+    pub rw: String,
+    pub block_size_bytes: u64,
+    pub iodepth: u32,
+    /// Of the rounds that count; `None` where nothing completed.
+    pub iops: Option<f64>,
+    pub rounds: Option<RoundsRecord>,
+}
+
+/// A piece of a stage, or all rounds of the workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PieceResult {
+    /// `None` for the workload.
+    pub offset_bytes: Option<u64>,
+    /// Bytes of the piece; `None` where it did not come to its end.
+    pub bytes: Option<u64>,
+    pub elapsed_ns: u64,
+    pub bytes_per_second: Option<f64>,
+    pub status: TestStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub fio: String,
 }
 
 /// What became of each stage that was to be done.
@@ -201,19 +223,50 @@ fn result(record: &RunRecord, stage: PrepareStage) -> StageResult {
     let tests: Vec<&TestRecord> = record.tests.iter().filter(|test| stage_of(test) == Some(stage)).collect();
     let done: Vec<CompletedPiece> = tests.iter().filter_map(|test| CompletedPiece::of(test)).collect();
     let covered_bytes = (stage != PrepareStage::Workload).then(|| covered(stage, &done));
-    let mut result =
-        StageResult { stage, covered_bytes, complete: false, elapsed_ns: 0, moved_bytes: 0, errors: 0 };
+    let (mut elapsed_ns, mut moved_bytes, mut errors) = (0, 0, 0);
+    let (mut workload, mut pieces) = (None, Vec::new());
     for test in &tests {
         let summary = TestSummary::new(test);
-        result.elapsed_ns += summary.measured_ns;
-        result.moved_bytes += summary.total.map_or(0, |total| total.bytes);
-        result.errors += summary.errors.iter().map(|error| error.count).sum::<u64>();
+        elapsed_ns += summary.measured_ns;
+        moved_bytes += summary.total.as_ref().map_or(0, |total| total.bytes);
+        errors += summary.errors.iter().map(|error| error.count).sum::<u64>();
+        if covered_bytes.is_none() && workload.is_none() {
+            let job = test.jobs.first();
+            workload = Some(WorkloadResult {
+                rw: job.map_or("", |job| job.rw()).to_owned(),
+                block_size_bytes: job.map_or(0, |job| job.largest_blocks().write),
+                iodepth: job.map_or(0, |job| job.iodepth()),
+                iops: summary.total.as_ref().map(|total| total.iops),
+                rounds: test.rounds.clone(),
+            });
+        }
+        pieces.push(PieceResult {
+            offset_bytes: place(&test.id).map(|(_, offset)| offset),
+            bytes: CompletedPiece::of(test).map(|done| done.piece.length),
+            elapsed_ns: summary.measured_ns,
+            bytes_per_second: summary.total.map(|total| total.bytes_per_second),
+            status: test.status,
+            reason: test.reason.clone(),
+            fio: test.fio.clone(),
+        });
     }
-    result.complete = match covered_bytes {
+    let complete = match covered_bytes {
         None => tests.iter().any(|test| test.status == TestStatus::Complete),
         Some(covered) => record.header.size_bytes > 0 && covered >= record.header.size_bytes,
     };
-    result
+    let bytes_per_second =
+        (elapsed_ns > 0 && moved_bytes > 0).then(|| moved_bytes as f64 * 1e9 / elapsed_ns as f64);
+    StageResult {
+        stage,
+        complete,
+        covered_bytes,
+        moved_bytes,
+        elapsed_ns,
+        errors,
+        bytes_per_second,
+        workload,
+        pieces,
+    }
 }
 
 #[cfg(test)]

@@ -59,33 +59,11 @@ pub struct TwinSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TwinLimit {
     /// The I/Os that draw on it.
-    pub scope: TwinScope,
+    pub scope: IoScope,
     /// I/Os per second; `None` = no limit known.
     pub iops: Option<TwinRate>,
     /// Bytes per second; `None` = no limit known.
     pub bytes_per_second: Option<TwinRate>,
-}
-
-/// Directions of I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TwinScope {
-    /// Reads and writes.
-    Both,
-    /// Reads.
-    Reads,
-    /// Writes.
-    Writes,
-}
-
-impl From<TwinScope> for IoScope {
-    fn from(scope: TwinScope) -> IoScope {
-        match scope {
-            TwinScope::Both => IoScope::Both,
-            TwinScope::Reads => IoScope::Reads,
-            TwinScope::Writes => IoScope::Writes,
-        }
-    }
 }
 
 /// A rate that lasts, and the one before it while there are burst credits. Per second.
@@ -179,7 +157,7 @@ impl Twin {
         let (reads, writes) = (or(&reads, &writes), or(&writes, &reads));
         let unit_bytes = self.io_unit_bytes.map(u32::try_from).transpose();
         let unit_bytes = unit_bytes.map_err(|_| "io_unit_bytes is 4 GiB or more".to_owned())?;
-        let stages = |scope: TwinScope| -> Result<Vec<LimitStage>, String> {
+        let stages = |scope: IoScope| -> Result<Vec<LimitStage>, String> {
             let of = |(index, limit): (usize, &TwinLimit)| -> Result<LimitStage, String> {
                 let field = |name: &str| format!("limits[{index}].{name}");
                 let bytes = limit.bytes_per_second.map(|rate| rate.limit(&field("bytes_per_second")));
@@ -202,9 +180,9 @@ impl Twin {
         };
         let syncs = self.tables(TwinOp::Sync, false).into_iter().next().map(|table| table.quantiles);
         let model = VolumeModel {
-            shared: stages(TwinScope::Both)?,
-            reads: stages(TwinScope::Reads)?,
-            writes: stages(TwinScope::Writes)?,
+            shared: stages(IoScope::Both)?,
+            reads: stages(IoScope::Reads)?,
+            writes: stages(IoScope::Writes)?,
             parallelism: self.parallelism,
             read_latency: latency(first(&reads)),
             write_latency: latency(first(&writes)),
@@ -249,7 +227,7 @@ impl Twin {
                 rate.map(|rate| rate as f64 / cost as f64)
             };
             let of = |limit: &TwinLimit| [one(limit.iops, ios), one(limit.bytes_per_second, block)];
-            let scope = |limit: &&TwinLimit| way.is_in(limit.scope.into());
+            let scope = |limit: &&TwinLimit| way.is_in(limit.scope);
             rates.extend(self.limits.iter().filter(scope).flat_map(of).flatten().reduce(f64::min));
         }
         rates.dedup();

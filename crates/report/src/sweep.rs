@@ -1,9 +1,456 @@
-//! Reports of `sweep`.
+//! Reports of `sweep`: heat maps and curves (`grid`), the limits, the knees and the answers to what was asked.
 
-mod goals;
 mod grid;
-pub mod json;
-mod rows;
-mod view;
 
-pub use view::{ROWS, view};
+use std::cmp::Ordering;
+use std::io::{self, Write};
+
+use fathom_analysis::Analysis;
+use fathom_analysis::conclusions::Conclusion;
+use fathom_analysis::criterion::{Criterion, MetricKind};
+use fathom_analysis::estimate::Estimate;
+use fathom_analysis::pattern::{AccessPattern, block_name};
+use fathom_analysis::sweep::knee::Knee;
+use fathom_analysis::sweep::limits::UndecidedCharge;
+use fathom_analysis::sweep::offered::{Highest, OfferedPoint};
+use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
+use fathom_analysis::sweep::{Sweep, SweepAnswer, SweepGoal, assess};
+use fathom_model::Nanos;
+use fathom_model::units::{self, UnitSystem};
+use fathom_record::{Activity, RunHeader, RunRecord, SweepActivity, TestRecord, TestStatus};
+use serde::Serialize;
+
+use crate::run_view::{self, LATENCY_COLUMNS, latency_cells};
+use crate::stream::RowSource;
+use crate::view::{Block, Cell, Column, KeyFigure, NamedCell, Row, Table, View, decimal, iops_text};
+use crate::{Style, run_json};
+
+/// Writes the document of `sweep --json`, indented.
+///
+/// # Errors
+/// Those of `out`.
+pub fn document(analysis: &Analysis<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct SweepResult<'a> {
+        #[serde(flatten)]
+        sweep: Sweep,
+        conclusions: &'a [Conclusion],
+    }
+    let result = SweepResult { sweep: assess(analysis.record), conclusions: analysis.conclusions() };
+    run_json::write("fathom.sweep/1", analysis.record, &result, style, out)
+}
+
+/// The report; the fio command of each point where `show_fio` says so.
+pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
+    let record = analysis.record;
+    let sweep = assess(record);
+    let mut view = View { data: data(record, &sweep), ..run_view::of_run(record) };
+    view.push("", [Block::Table(table(&record.header, &record.tests))]);
+    push_below_rows(analysis, &sweep, show_fio, &mut view);
+    view
+}
+
+/// The rows of a sweep.
+pub const ROWS: RowSource = RowSource {
+    table,
+    data: Some(|run| data(run, &assess(run))),
+    units: reach_units,
+    below: |analysis, show_fio| {
+        let mut view = View::default();
+        push_below_rows(analysis, &assess(analysis.record), show_fio, &mut view);
+        view
+    },
+    has_titles: false,
+};
+
+fn push_below_rows(analysis: &Analysis<'_>, sweep: &Sweep, show_fio: bool, view: &mut View) {
+    let record = analysis.record;
+    if sweep.points.iter().all(|point| point.ios == 0) {
+        view.push("", [Block::note("Nothing was measured.")]);
+    } else {
+        grid::push(sweep, view);
+        view.push("Limits", [limits(sweep)]);
+        view.push("Recommended queue depth", [knees(&sweep.knees)]);
+        push_goals(sweep, view);
+    }
+    view.push("Findings", [run_view::brief_findings(record)]);
+    view.push("Workload suitability", run_view::suitability(analysis));
+    view.push("", [Block::Notes(notes(record, sweep))]);
+    view.push("Equivalent fio commands", show_fio.then(|| run_view::fio_commands(record)));
+    view.units = reach_units(record);
+}
+
+/// The units of the bandwidth that was to be reached.
+fn reach_units(record: &RunRecord) -> Option<UnitSystem> {
+    let Activity::Sweep(SweepActivity { reach: Some(reach), .. }) = &record.header.activity else {
+        return None;
+    };
+    let goal = Criterion::parse(reach).ok().filter(|goal| goal.metric.kind == MetricKind::BytesPerSecond)?;
+    Some(UnitSystem::of(goal.value))
+}
+
+fn limits(sweep: &Sweep) -> Block {
+    let mut figures = Vec::new();
+    let directions = [
+        ("read", &sweep.limits.read, &sweep.rate_durations.read),
+        ("write", &sweep.limits.write, &sweep.rate_durations.write),
+    ];
+    for (name, limits, durations) in directions {
+        let (Some(iops), Some(bytes)) = (limits.iops, limits.bytes_per_second) else { continue };
+        let mut figure =
+            |what: &str, cell: Cell| figures.push(KeyFigure::new(format!("{name} {what}"), cell));
+        let mebibytes = |rate| decimal(rate / f64::from(1 << 20));
+        figure("IOPS limit", estimate(iops, iops_text, "IOPS"));
+        if let Some(duration) = &durations.iops {
+            figure("IOPS duration", duration.text().into());
+        }
+        match &limits.undecided {
+            Some(undecided) => figure("bandwidth limit", undecided_charge(undecided).into()),
+            None => figure("bandwidth limit", estimate(bytes, mebibytes, "MiB/s")),
+        }
+        let duration = durations.bytes_per_second.as_ref().zip(durations.block_size_bytes);
+        if let Some((duration, block)) = duration.filter(|_| bytes.value().is_some()) {
+            let rate = |iops: f64| format!("{} MiB/s", mebibytes(iops * block as f64));
+            let text = format!("{}; blocks of {}", duration.text_with(rate), block_name(block));
+            figure("bandwidth duration", text.into());
+        }
+        if let Some(unit) = limits.io_unit_bytes {
+            let text = format!("{}: larger I/Os count as several", estimate(unit, kib, "KiB").text);
+            figure("I/O unit", Cell { text, ..estimate(unit, kib, "KiB") });
+        }
+        if let Some(cell) = limits.crossover_block_size_bytes.map(crossover) {
+            figure("crossover block size", cell);
+        }
+        if let Some(range) = limits.near_both_block_size_bytes {
+            figure("near both limits", near_both(sweep, name == "write", (range.low, range.high)).into());
+        }
+        if limits.is_client_bound {
+            let text = "The jobs kept their CPUs busy at the highest rate, so this host's CPUs are the limit there. \
+                        More --numjobs may reach more.";
+            figure("CPU limit", text.into());
+        }
+    }
+    Block::KeyFigures(figures)
+}
+
+fn estimate(estimate: Estimate, text: impl Fn(f64) -> String, unit: &str) -> Cell {
+    match estimate {
+        Estimate::Known { value, low, high } => {
+            Cell::real(value, format!("{} {unit} ({} to {} {unit})", text(value), text(low), text(high)))
+        }
+        Estimate::AtLeast(low) => format!("not reached; at least {} {unit}", text(low)).into(),
+        Estimate::AtMost(high) => format!("at most {} {unit}", text(high)).into(),
+    }
+}
+
+fn undecided_charge(undecided: &UndecidedCharge) -> String {
+    let rate = decimal(undecided.bytes_per_second / f64::from(1 << 20));
+    let unit = kib(undecided.io_unit_bytes.value().unwrap_or_default());
+    let remedy = undecided
+        .deciding_block_size_bytes
+        .map(|size| format!("; measure --bs {} as well", block_name(size)));
+    format!(
+        "inconclusive: a limit of {rate} MiB/s, or I/Os of more than {unit} KiB count as several{}",
+        remedy.unwrap_or_default()
+    )
+}
+
+fn kib(bytes: f64) -> String {
+    format!("{:.1}", bytes / 1024.0)
+}
+
+fn crossover(block: Estimate) -> Cell {
+    match block {
+        Estimate::Known { value, .. } => {
+            let text = estimate(block, kib, "KiB").text;
+            let meaning = "smaller blocks meet the IOPS limit, larger ones the bandwidth limit";
+            Cell::real(value, format!("{text}: {meaning}"))
+        }
+        Estimate::AtLeast(low) => format!("{} KiB or more", kib(low)).into(),
+        Estimate::AtMost(high) => format!("{} KiB or less", kib(high)).into(),
+    }
+}
+
+/// The range near both limits, with a point that was measured in it.
+fn near_both(sweep: &Sweep, writes: bool, (low, high): (f64, f64)) -> String {
+    let range = format!("blocks of {} to {} KiB reach at least 90 % of both", kib(low), kib(high));
+    let in_range = sweep.points.iter().filter(|point| {
+        (low..=high).contains(&(point.spot.block_size_bytes as f64))
+            && point.spot.rw.writes() == writes
+            && point.is_sound()
+    });
+    match in_range.max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second)) {
+        Some(point) => format!(
+            "{range}; measured at {}: {} IOPS and {} MiB/s",
+            block_name(point.spot.block_size_bytes),
+            iops_text(point.iops),
+            Cell::mebibytes(point.bytes_per_second).text
+        ),
+        None => range,
+    }
+}
+
+fn knees(knees: &[Knee]) -> Block {
+    let columns = [
+        Column::left("workload"),
+        Column::right("latency"),
+        Column::right("throughput"),
+        Column::right("plateau IOPS").dispensable(0),
+        Column::right("IOPS at QD 1 latency"),
+        Column::right("reached at"),
+    ];
+    let depth = |depth: u32| Cell::integer(u64::from(depth), format!("QD {depth}"));
+    let row = |knee: &Knee| {
+        let jobs = if knee.numjobs > 1 { format!(" x {} jobs", knee.numjobs) } else { String::new() };
+        let throughput = match knee.iodepth_throughput {
+            Some(of_plateau) if knee.rules_differ => {
+                Cell { text: format!("QD {of_plateau} (broad)"), ..depth(of_plateau) }
+            }
+            Some(of_plateau) => depth(of_plateau),
+            None => "not reached".into(),
+        };
+        Row::new([
+            format!("{} {}{jobs}", knee.rw.title(), block_name(knee.block_size_bytes)).into(),
+            depth(knee.iodepth_latency),
+            throughput,
+            knee.plateau_iops.map(Cell::iops).into(),
+            knee.low_latency.map(|rate| Cell::iops(rate.iops)).into(),
+            knee.low_latency.map(|rate| depth(rate.iodepth)).into(),
+        ])
+    };
+    Block::Table(Table::new(columns, knees.iter().map(row)))
+}
+
+fn notes(record: &RunRecord, sweep: &Sweep) -> Vec<String> {
+    let mut notes = record.header.notes.clone();
+    for point in &sweep.points {
+        let title = point.spot.title();
+        if let Some(ns) = point.stalled_ns {
+            let length = units::duration(Nanos(ns));
+            notes.push(format!(
+                "{title}: stalled, no completion for {length}; excluded from all conclusions."
+            ));
+        } else if let Some(reason) = point.reason.as_ref().filter(|_| point.status != TestStatus::Complete) {
+            notes.push(format!("{title}: {}: {reason}", point.status.name()));
+        }
+    }
+    notes.extend(depths_not_held(&sweep.points));
+    notes.extend(run_view::interruption(record));
+    notes
+}
+
+/// One line for all points whose mean queue depth was not the one asked for.
+fn depths_not_held(points: &[SweepPoint]) -> Option<String> {
+    let share =
+        |point: &SweepPoint| point.queue_depth_mean.map(|held| held / f64::from(point.spot.in_flight()));
+    let off = points.iter().filter(|point| point.ios > 0 && point.stalled_ns.is_none() && !point.is_sound());
+    let off: Vec<&SweepPoint> = off.filter(|point| point.status == TestStatus::Complete).collect();
+    let worst = off.iter().min_by(|a, b| share(a).partial_cmp(&share(b)).unwrap_or(Ordering::Equal))?;
+    let held = worst.queue_depth_mean.unwrap_or(0.0);
+    let points = if off.len() == 1 { "1 point".to_owned() } else { format!("{} points", off.len()) };
+    Some(format!(
+        "{points} did not hold the queue depth asked for (worst: {}, mean {held:.1}); excluded from all conclusions.",
+        worst.spot.title()
+    ))
+}
+
+/// A section for each question that was asked.
+fn push_goals(sweep: &Sweep, view: &mut View) {
+    if let Some(SweepGoal { criterion: objective, answers, .. }) = &sweep.slo {
+        let mut notes = vec![
+            "Measured at a fixed queue depth; I/Os that arrive at their own pace queue up and take longer."
+                .to_owned(),
+        ];
+        if sweep.offered.is_empty() {
+            let text = "No rate was offered: the time budget ended. Raise --budget to find the highest offered rate.";
+            notes.push(text.to_owned());
+        }
+        view.push(format!("Maximum under {objective}"), [answers_table(answers), Block::Notes(notes)]);
+        view.push(format!("Highest offered rate under {objective}"), offered(&sweep.offered));
+    }
+    if let Some(SweepGoal { criterion: goal, answers, .. }) = &sweep.reach {
+        view.push(format!("Lowest queue depth for {goal}"), [answers_table(answers)]);
+    }
+}
+
+fn workload(rw: AccessPattern, block: u64) -> Cell {
+    format!("{} {}", rw.title(), block_name(block)).into()
+}
+
+fn answers_table(answers: &[SweepAnswer]) -> Block {
+    let columns = [
+        Column::left("workload"),
+        Column::right("QD").takes_remark(),
+        Column::right("IOPS"),
+        Column::right("MiB/s").dispensable(0),
+        Column::right("mean"),
+        Column::right("p99").dispensable(1),
+        Column::left("CPU per I/O"),
+    ];
+    let row = |answer: &SweepAnswer| {
+        let name = workload(answer.rw, answer.block_size_bytes);
+        let Some(best) = &answer.best else {
+            let none = if answer.inconclusive { "inconclusive: too few samples" } else { "none" };
+            return Row { remark: Some(none.to_owned()), ..Row::new([name]) };
+        };
+        Row::new([
+            name,
+            depth(best.spot.iodepth, best.spot.numjobs),
+            Cell::iops(best.iops),
+            Cell::mebibytes(best.bytes_per_second),
+            best.lat_ns.mean.map(Cell::mean_latency).into(),
+            best.lat_ns.p99.map(Cell::latency).into(),
+            cpu_of_both(answer).into(),
+        ])
+    };
+    let table = Table::new(columns, answers.iter().map(row));
+    let is_compared = answers.iter().any(|answer| cpu_of_both(answer).is_some());
+    Block::Table(if is_compared { table } else { table.without(&["CPU per I/O"]) })
+}
+
+/// `8`, `8 x 4 jobs`.
+fn depth(depth: u32, jobs: u32) -> Cell {
+    let of_jobs = if jobs > 1 { format!(" x {jobs} jobs") } else { String::new() };
+    Cell::integer(u64::from(depth), format!("{depth}{of_jobs}"))
+}
+
+/// CPU time per I/O with all queue depth in one job, and spread over several.
+fn cpu_of_both(answer: &SweepAnswer) -> Option<String> {
+    let (best, jobs) = (answer.best.as_ref()?, answer.in_jobs.as_ref()?);
+    let cpu = |ns: f64| units::latency(ns as u64);
+    let (one, many) = (cpu(best.cpu_per_request_ns?), cpu(jobs.cpu_per_request_ns?));
+    Some(format!("{one}; {many} with {} jobs", jobs.spot.numjobs))
+}
+
+fn offered(highest: &[Highest]) -> [Block; 2] {
+    let columns = [
+        Column::left("workload"),
+        Column::right("IOPS"),
+        Column::right("mean").dispensable(0),
+        Column::right("p99"),
+        Column::right("tries").dispensable(1),
+        Column::right("missed at"),
+    ];
+    let row = |highest: &Highest| {
+        let too_much = highest.too_high_iops.map(|rate| Cell::count(u64::from(rate)));
+        let too_much = too_much.unwrap_or_else(|| "not found".into());
+        let name = workload(highest.rw, highest.block_size_bytes);
+        let Some(best) = &highest.best else {
+            let none = if highest.inconclusive { "inconclusive: too few samples" } else { "none" };
+            let empty = Cell::default;
+            return Row::new([name, none.into(), empty(), empty(), empty(), too_much]);
+        };
+        Row::new([
+            name,
+            Cell::count(u64::from(best.offer.rate_iops)),
+            best.response_ns.mean.map(Cell::mean_latency).into(),
+            best.response_ns.p99.map(Cell::latency).into(),
+            tries(highest, best).into(),
+            too_much,
+        ])
+    };
+    let mut notes = Vec::new();
+    if !highest.is_empty() {
+        notes.push("Response times count from when each I/O was due.".to_owned());
+    }
+    if highest.iter().any(|highest| highest.best.as_ref().is_some_and(|best| best.generator_late)) {
+        let text = "This host issued I/Os late; the response times include that delay.";
+        notes.push(text.to_owned());
+    }
+    [Block::Table(Table::new(columns, highest.iter().map(row))), Block::Notes(notes)]
+}
+
+/// How often and how long the rate was offered, and whether the search ended.
+fn tries(highest: &Highest, best: &OfferedPoint) -> String {
+    let text = format!("{} x {}", highest.times, units::duration(Nanos(best.measured_ns)));
+    if highest.search_complete { text } else { format!("{text}, unfinished") }
+}
+
+/// Room for `randwrite-256k-d256-x16`.
+const NAME: u8 = 24;
+
+const COLUMNS: [Column; 6] = [
+    Column::left("test").reserved(NAME),
+    Column::right("IOPS").takes_remark().reserved(9),
+    Column::right("MiB/s").reserved(8),
+    Column::right("mean"),
+    Column::right("p99").dispensable(1),
+    Column::right("mean QD").dispensable(0),
+];
+
+fn table(_header: &RunHeader, tests: &[TestRecord]) -> Table {
+    let rows = tests.iter().filter_map(row);
+    Table { reserves: true, ..Table::new(COLUMNS, rows) }
+}
+
+fn row(test: &TestRecord) -> Option<Row> {
+    let (rates, latency, depth) = if let Some(offered) = OfferedPoint::of(test) {
+        let bytes = offered.iops * offered.offer.block_size_bytes as f64;
+        ((offered.iops, bytes), offered.response_ns, None)
+    } else {
+        let point = SweepPoint::of(test)?;
+        ((point.iops, point.bytes_per_second), point.lat_ns, point.queue_depth_mean)
+    };
+    let is_measured = rates.0 > 0.0 && test.status != TestStatus::Failed;
+    let cells = [
+        test.id.as_str().into(),
+        Cell::iops(rates.0),
+        Cell::mebibytes(rates.1),
+        latency.mean.map(Cell::mean_latency).into(),
+        latency.p99.map(Cell::latency).into(),
+        depth.map(|depth| Cell::real(depth, decimal(depth))).into(),
+    ];
+    let cells = cells.into_iter().take(if is_measured { COLUMNS.len() } else { 1 });
+    Some(Row::ended(cells, test))
+}
+
+/// All points and offered rates.
+fn data(record: &RunRecord, sweep: &Sweep) -> Table {
+    let mut columns = ["rw", "block_size_bytes", "iodepth", "numjobs", "rate_iops", "status", "reason"]
+        .map(Column::data)
+        .to_vec();
+    columns.extend(["iops", "bytes_per_second"].map(Column::data));
+    columns.extend(LATENCY_COLUMNS);
+    columns.extend(["depth_mean", "cpu_per_request_ns", "stalled_ns"].map(Column::data));
+    columns.extend(["response_mean_ns", "response_p99_ns", "elapsed_ns"].map(Column::data));
+    let spot = |spot: SweepSpot| -> Vec<NamedCell> {
+        vec![
+            ("rw", spot.rw.name().into()),
+            ("block_size_bytes", Cell::bytes(spot.block_size_bytes)),
+            ("iodepth", Cell::count(spot.iodepth.into())),
+            ("numjobs", Cell::count(spot.numjobs.into())),
+        ]
+    };
+    let points = sweep.points.iter().map(|point| {
+        let mut row = spot(point.spot);
+        row.extend([("status", point.status.name().into()), ("reason", point.reason.clone().into())]);
+        if point.ios > 0 {
+            row.extend([
+                ("iops", Cell::iops(point.iops)),
+                ("bytes_per_second", Cell::mebibytes(point.bytes_per_second)),
+            ]);
+        }
+        row.extend(LATENCY_COLUMNS.iter().map(|column| column.id).zip(latency_cells(&point.lat_ns)));
+        row.extend([
+            ("depth_mean", point.queue_depth_mean.map(|depth| Cell::real(depth, decimal(depth))).into()),
+            ("cpu_per_request_ns", point.cpu_per_request_ns.map(Cell::mean_latency).into()),
+            ("stalled_ns", point.stalled_ns.map(Cell::duration).into()),
+            ("elapsed_ns", Cell::duration(point.elapsed_ns)),
+        ]);
+        row
+    });
+    let offered = record.tests.iter().filter_map(OfferedPoint::of).map(|point| {
+        let mut row = spot(point.offer.spot());
+        row.extend([
+            ("rate_iops", Cell::count(point.offer.rate_iops.into())),
+            ("status", point.status.name().into()),
+            ("iops", Cell::iops(point.iops)),
+            ("bytes_per_second", Cell::mebibytes(point.iops * point.offer.block_size_bytes as f64)),
+            ("response_mean_ns", point.response_ns.mean.map(Cell::mean_latency).into()),
+            ("response_p99_ns", point.response_ns.p99.map(Cell::latency).into()),
+            ("elapsed_ns", Cell::duration(point.elapsed_ns)),
+        ]);
+        row
+    });
+    Table::from_named(columns, points.chain(offered).collect())
+}

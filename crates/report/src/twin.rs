@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
+use fathom_analysis::identified::IoScope;
 use fathom_analysis::pattern::block_name;
 use fathom_analysis::twin::agreement::{DISTANCE_BELOW, LoadAgreement, RATE_WITHIN, TwinAgreement};
-use fathom_analysis::twin::{Twin, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinScope};
+use fathom_analysis::twin::{Twin, TwinLatency, TwinLimit, TwinOp, TwinRate};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
 use serde::Serialize;
@@ -80,68 +81,49 @@ fn verdict(name: &str, target: &str, agreement: &TwinAgreement) -> String {
 }
 
 fn load_row(load: &LoadAgreement) -> Row {
-    let latency = |ns: Option<u64>| ns.map_or_else(Cell::default, Cell::latency);
-    let iops = |iops: Option<f64>| iops.map_or_else(Cell::default, Cell::iops);
     let LoadAgreement { volume, twin, .. } = load;
     let (word, tone) = match load.agrees {
         Some(true) => ("agrees", Tone::Normal),
         Some(false) => ("differs", Tone::Alarm),
         None => ("inconclusive", Tone::Dim),
     };
+    let rate = load.rate_difference.map(|share| Cell::real(share, format!("{:+.1} %", 100.0 * share)));
     Row::new([
         Cell::from(format!("{} {}", block_name(load.block_bytes), load.op)),
         Cell::count(load.depth.into()),
-        iops(volume.iops),
-        iops(twin.iops),
-        load.rate_difference
-            .map_or_else(Cell::default, |share| Cell::real(share, format!("{:+.1} %", 100.0 * share))),
-        latency(volume.p50_ns),
-        latency(twin.p50_ns),
-        latency(volume.p99_ns),
-        latency(twin.p99_ns),
-        load.latency_distance.map_or_else(Cell::default, |share| Cell::real(share, format!("{share:.3}"))),
+        volume.iops.map(Cell::iops).into(),
+        twin.iops.map(Cell::iops).into(),
+        rate.into(),
+        volume.p50_ns.map(Cell::latency).into(),
+        twin.p50_ns.map(Cell::latency).into(),
+        volume.p99_ns.map(Cell::latency).into(),
+        twin.p99_ns.map(Cell::latency).into(),
+        load.latency_distance.map(|share| Cell::real(share, format!("{share:.3}"))).into(),
         word.into(),
     ])
     .toned(tone)
 }
 
 fn data(agreement: &TwinAgreement) -> Table {
-    let columns = [
-        "id",
-        "op",
-        "block_bytes",
-        "depth",
-        "iops",
-        "twin_iops",
-        "rate_difference",
-        "p50_ns",
-        "twin_p50_ns",
-        "p99_ns",
-        "twin_p99_ns",
-        "latency_distance",
-        "agrees",
-    ];
-    let number = |value: Option<u64>| value.map_or_else(Cell::default, Cell::count);
-    let real =
-        |value: Option<f64>| value.map_or_else(Cell::default, |value| Cell::real(value, value.to_string()));
-    let row = |load: &LoadAgreement| {
-        Row::new([
-            Cell::from(load.id.as_str()),
-            load.op.into(),
-            Cell::count(load.block_bytes),
-            Cell::count(load.depth.into()),
-            real(load.volume.iops),
-            real(load.twin.iops),
-            real(load.rate_difference),
-            number(load.volume.p50_ns),
-            number(load.twin.p50_ns),
-            number(load.volume.p99_ns),
-            number(load.twin.p99_ns),
-            real(load.latency_distance),
-            load.agrees.map(|agrees| if agrees { "true" } else { "false" }).into(),
-        ])
-    };
-    Table::new(columns.map(Column::left), agreement.loads.iter().map(row))
+    let real = |value: Option<f64>| value.map(|value| Cell::real(value, value.to_string())).into();
+    Table::data::<&LoadAgreement>(
+        &[
+            ("id", &|load| load.id.as_str().into()),
+            ("op", &|load| load.op.into()),
+            ("block_bytes", &|load| Cell::count(load.block_bytes)),
+            ("depth", &|load| Cell::count(load.depth.into())),
+            ("iops", &|load| real(load.volume.iops)),
+            ("twin_iops", &|load| real(load.twin.iops)),
+            ("rate_difference", &|load| real(load.rate_difference)),
+            ("p50_ns", &|load| load.volume.p50_ns.map(Cell::count).into()),
+            ("twin_p50_ns", &|load| load.twin.p50_ns.map(Cell::count).into()),
+            ("p99_ns", &|load| load.volume.p99_ns.map(Cell::count).into()),
+            ("twin_p99_ns", &|load| load.twin.p99_ns.map(Cell::count).into()),
+            ("latency_distance", &|load| real(load.latency_distance)),
+            ("agrees", &|load| load.agrees.map(|agrees| agrees.to_string()).into()),
+        ],
+        &agreement.loads,
+    )
 }
 
 #[derive(Serialize)]
@@ -298,11 +280,11 @@ fn duration_text(ns: u64) -> String {
     if ns < 1_000_000_000 { fathom_model::units::latency(ns) } else { duration(Nanos(ns)) }
 }
 
-fn scope(scope: TwinScope) -> &'static str {
+fn scope(scope: IoScope) -> &'static str {
     match scope {
-        TwinScope::Both => "Limits on reads and writes",
-        TwinScope::Reads => "Limits on reads",
-        TwinScope::Writes => "Limits on writes",
+        IoScope::Both => "Limits on reads and writes",
+        IoScope::Reads => "Limits on reads",
+        IoScope::Writes => "Limits on writes",
     }
 }
 

@@ -5,8 +5,8 @@ use fathom_stats::histogram;
 use fathom_stats::sample::upper_median;
 
 use super::probe::{LatencyProbe, ProbedLoad, REACHED, probes};
-use super::{SCHEMA, Twin, TwinBurst, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinScope, TwinSource};
-use crate::identified::{BucketUnit, Burst, Figure, Identified};
+use super::{SCHEMA, Twin, TwinBurst, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinSource};
+use crate::identified::{BucketUnit, Burst, Figure, Identified, IoScope};
 use crate::identify::probe::IoDirection;
 use crate::identify::script::{IdentifySpec, identified_of};
 use crate::identify::turns::length_s;
@@ -67,9 +67,9 @@ impl Twin {
         };
         let has_writes = found.iops.write.is_some() || found.bytes_per_second.write.is_some();
         let scopes = match found.shares_limits {
-            Some(true) => &[(TwinScope::Both, IoDirection::Read)][..],
-            _ if !has_writes => &[(TwinScope::Both, IoDirection::Read)],
-            _ => &[(TwinScope::Reads, IoDirection::Read), (TwinScope::Writes, IoDirection::Write)],
+            Some(true) => &[(IoScope::Both, IoDirection::Read)][..],
+            _ if !has_writes => &[(IoScope::Both, IoDirection::Read)],
+            _ => &[(IoScope::Reads, IoDirection::Read), (IoScope::Writes, IoDirection::Write)],
         };
         for &(scope, way) in scopes {
             let writes = way == IoDirection::Write;
@@ -89,7 +89,7 @@ impl Twin {
             let limit = TwinLimit { scope, iops, bytes_per_second };
             for (missing, what) in [(limit.iops, "IOPS"), (limit.bytes_per_second, "bandwidth")] {
                 if missing.is_none() {
-                    let of = if scope == TwinScope::Both { "" } else { way.name() };
+                    let of = if scope == IoScope::Both { "" } else { way.name() };
                     twin.notes.push(format!("no {of} {what} limit is known").replace("  ", " "));
                 }
             }

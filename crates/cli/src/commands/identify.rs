@@ -5,8 +5,6 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
-use fathom_analysis::identified::prediction::predictions;
-use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::twin::Twin;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{
@@ -16,8 +14,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_capacity};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
-use fathom_report::identify::{IdentifyReport, json, view};
-use fathom_report::view::View;
+use fathom_report::identify::{IdentifyReport, view};
 use fathom_report::{Style, TextWriter};
 
 use super::measuring::Measuring;
@@ -142,26 +139,16 @@ pub fn show(
     format: Format,
     out: &mut TextWriter,
 ) -> io::Result<()> {
-    with_report(record, types, |report| {
-        format.write(style, out, || view(report, style.show_fio), |out| json::render(report, style, out))
-    })
+    let report = report(record, types);
+    format.write(style, out, || view(&report, style.show_fio), |out| report.document(style, out))
 }
 
-/// The view of an identification that is kept.
-pub fn view_of(record: &RunRecord, types: &VolumeTypes, show_fio: bool) -> View {
-    with_report(record, types, |report| view(report, show_fio))
-}
-
-/// What `of` makes of the record with what was identified, the types nearest to it and its predictions.
-fn with_report<T>(record: &RunRecord, types: &VolumeTypes, of: impl FnOnce(&IdentifyReport<'_>) -> T) -> T {
-    let found = &identified_of(record).unwrap_or_default();
-    let near =
-        types.catalogue().map(|catalog| candidates(catalog, found, volume_size(&record.header, types)));
-    of(&IdentifyReport {
-        record,
-        found,
-        candidates: &near.unwrap_or_default(),
-        predictions: &predictions(found),
+/// What was identified, with the types nearest to it.
+pub fn report<'a>(record: &'a RunRecord, types: &VolumeTypes) -> IdentifyReport<'a> {
+    IdentifyReport::new(record, |found| {
+        let near =
+            types.catalogue().map(|catalog| candidates(catalog, found, volume_size(&record.header, types)));
+        near.unwrap_or_default()
     })
 }
 

@@ -14,15 +14,13 @@ use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::text::shell_quoted;
 use fathom_model::units::{bytes, duration, parse_capacity};
-use fathom_record::{ActivityKind, PrepareStage, RunRecord, TestRecord, TestStatus};
-use fathom_report::formats::Format;
-use fathom_report::{
-    JsonWriter, Style, TextWriter, document, prepare as report_prepare, prepare::json as prepare_json,
-};
+use fathom_record::{ActivityKind, PrepareStage, TestRecord, TestStatus};
+use fathom_report::{TextWriter, document};
 use serde::Serialize;
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
+use super::shown;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::prepare_progress::PrepareProgress;
@@ -97,7 +95,7 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
     let (_, exit) = measuring.run(
         move |control, observer| prepare(&plan, earlier, &mut plan.session().controlled(control), observer),
         |display| PrepareProgress::new(shown, display),
-        show,
+        shown::show,
     )?;
     Ok(exit)
 }
@@ -140,15 +138,6 @@ fn earlier(plan: &mut PreparePlan, place: &HistoryPath) -> Result<Vec<TestRecord
     let moved = tests.iter().filter_map(CompletedPiece::of).map(|done| done.piece.length).sum();
     plan.notes.push(format!("resumes run {run}, which completed {}", bytes(moved)));
     Ok(tests)
-}
-
-/// Shows what came out.
-///
-/// # Errors
-/// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    let document = |out: &mut JsonWriter<'_>| prepare_json::render(record, style, out);
-    format.write(style, out, || report_prepare::view(record), document)
 }
 
 /// The command line that goes on with this run.

@@ -2,13 +2,15 @@
 
 use std::io;
 
-use fathom_analysis::{Analysis, surface, sweep};
+use fathom_analysis::Analysis;
 use fathom_assess::VolumeTypes;
 use fathom_record::{ActivityKind, RunRecord};
 use fathom_report::fio::{json as fio_json, normal as fio_normal};
 use fathom_report::formats::Format;
 use fathom_report::view::View;
-use fathom_report::{Style, TextWriter, fleet as fleet_report, import as import_report};
+use fathom_report::{
+    Style, TextWriter, fleet as fleet_report, import as import_report, prepare, surface, sweep,
+};
 
 /// Writes the report of `record` in `format`.
 ///
@@ -18,8 +20,11 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
     if record.header.fleet.is_some() {
         return show_fleet(record, style, format, out);
     }
+    let shown = || view(&Analysis::of(record), style.show_fio);
     match record.header.activity.kind() {
-        ActivityKind::Sweep => super::sweep::show(record, style, format, out),
+        ActivityKind::Sweep => {
+            format.write(style, out, shown, |out| sweep::document(&Analysis::of(record), style, out))
+        }
         ActivityKind::Identify => super::identify::show(record, &VolumeTypes::default(), style, format, out),
         ActivityKind::Import => format.write(
             style,
@@ -29,9 +34,9 @@ pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWri
         ),
         ActivityKind::Monitor => super::monitor::show(record, style, format, out),
         ActivityKind::Ping => super::ping::show(record, style, format, out),
-        ActivityKind::Prepare => super::prepare::show(record, style, format, out),
+        ActivityKind::Prepare => format.write(style, out, shown, |out| prepare::document(record, style, out)),
         ActivityKind::Simulate => super::simulate::show(record, style, format, out),
-        ActivityKind::Surface => super::surface::show(record, style, format, out),
+        ActivityKind::Surface => format.write(style, out, shown, |out| surface::document(record, style, out)),
         ActivityKind::Bench => super::bench::show(record, style, format, out),
         ActivityKind::Fio => show_fio_run(record, style, format, out),
     }
@@ -44,14 +49,17 @@ pub fn view(analysis: &Analysis<'_>, show_fio: bool) -> View {
         return fleet_view(analysis, show_fio);
     }
     match record.header.activity.kind() {
-        ActivityKind::Sweep => fathom_report::sweep::view(analysis, &sweep::assess(record), show_fio),
-        ActivityKind::Identify => super::identify::view_of(record, &VolumeTypes::default(), show_fio),
+        ActivityKind::Sweep => sweep::view(analysis, show_fio),
+        ActivityKind::Identify => {
+            let report = super::identify::report(record, &VolumeTypes::default());
+            fathom_report::identify::view(&report, show_fio)
+        }
         ActivityKind::Import => import_report::view(record),
         ActivityKind::Monitor => fathom_report::monitor::means(record),
         ActivityKind::Ping => fathom_report::ping::view(record),
-        ActivityKind::Prepare => fathom_report::prepare::view(record),
+        ActivityKind::Prepare => prepare::view(record),
         ActivityKind::Simulate => fathom_report::simulate::view(record),
-        ActivityKind::Surface => fathom_report::surface::view(record, &surface::assess(record), show_fio),
+        ActivityKind::Surface => surface::view(record, show_fio),
         ActivityKind::Bench | ActivityKind::Fio => fathom_report::bench::view(analysis, show_fio),
     }
 }
@@ -79,7 +87,7 @@ fn fleet_view(analysis: &Analysis<'_>, show_fio: bool) -> View {
     if record.header.activity.kind() != ActivityKind::Sweep {
         return of_hosts;
     }
-    let mut view = fathom_report::sweep::view(analysis, &sweep::assess(record), show_fio);
+    let mut view = sweep::view(analysis, show_fio);
     (view.head, view.data) = (of_hosts.head, of_hosts.data);
     let fleet = of_hosts.sections.into_iter().filter(|section| section.title == "Fleet");
     view.sections.extend(fleet);

@@ -5,19 +5,18 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
-use fathom_analysis::surface::assess;
 use fathom_analysis::surface::plan::{SurfaceParts, VisitOrder};
 use fathom_assess::is_simulated;
 use fathom_assess::surface::{BLOCK, Content, DEPTH, SurfacePlan, SurfaceSettings, surface};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_bytes, parse_capacity};
 use fathom_record::RunRecord;
-use fathom_report::formats::Format;
-use fathom_report::surface::{ROWS, json, view};
-use fathom_report::{Style, TextWriter};
+use fathom_report::TextWriter;
+use fathom_report::surface::ROWS;
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
+use super::shown;
 use super::words::{one_of, time_for};
 use crate::exit::{Complaint, Exit};
 use crate::row_printer::RowPrinter;
@@ -114,20 +113,10 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
         |display| StepProgress::new(layout_time, budget, display).with_rows(rows),
         move |record, style, format, out| {
             let is_printed = printed.as_ref().map(|rows| rows.finish(record, style, out)).transpose()?;
-            if is_printed == Some(true) { Ok(()) } else { show(record, style, format, out) }
+            if is_printed == Some(true) { Ok(()) } else { shown::show(record, style, format, out) }
         },
     )?;
     Ok(exit)
-}
-
-/// Writes the report of `record`, of a surface that may have been measured long ago.
-///
-/// # Errors
-/// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    let surface = assess(record);
-    let view = || view(record, &surface, style.show_fio);
-    format.write(style, out, view, |out| json::render(record, &surface, style, out))
 }
 
 fn settings(arguments: SurfaceArguments, command: &[OsString]) -> SurfaceSettings {

@@ -5,7 +5,6 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
-use fathom_analysis::Analysis;
 use fathom_analysis::criterion::{LatencyObjective, RateGoal};
 use fathom_analysis::pattern::{AccessPattern, block_name};
 use fathom_analysis::sweep::assess;
@@ -17,12 +16,12 @@ use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_bytes, parse_capacity};
 use fathom_record::{ActivityKind, RunRecord, TestRecord, TestStatus};
-use fathom_report::formats::Format;
-use fathom_report::sweep::{ROWS, json, view};
-use fathom_report::{Style, TextWriter};
+use fathom_report::TextWriter;
+use fathom_report::sweep::ROWS;
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
+use super::shown;
 use super::words::{one_of, sorted_once, time_for};
 use crate::exit::{Complaint, Exit};
 use crate::ranks::arguments::FleetArguments;
@@ -158,25 +157,11 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
         },
         |display| StepProgress::new(layout_time, Some(budget), display).with_rows(Some(rows)),
         move |record, style, format, out| {
-            if printed.finish(record, style, out)? { Ok(()) } else { show(record, style, format, out) }
+            if printed.finish(record, style, out)? { Ok(()) } else { shown::show(record, style, format, out) }
         },
     )?;
     let result = assess(&record);
     Ok(exit.with_criteria(result.is_missed(), strict && result.is_inconclusive()))
-}
-
-/// Shows a sweep that is kept, with the answers to what its command line asked for.
-///
-/// # Errors
-/// Those of `out`.
-pub fn show(record: &RunRecord, style: &Style, format: Format, out: &mut TextWriter) -> io::Result<()> {
-    let (analysis, result) = (Analysis::of(record), assess(record));
-    format.write(
-        style,
-        out,
-        || view(&analysis, &result, style.show_fio),
-        |out| json::render(&analysis, &result, style, out),
-    )
 }
 
 fn settings(arguments: SweepArguments, command: &[OsString]) -> SweepSettings {

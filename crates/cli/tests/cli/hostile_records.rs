@@ -4,8 +4,6 @@
 use std::sync::LazyLock;
 
 use fathom_analysis::Analysis;
-use fathom_analysis::identified::prediction::predictions;
-use fathom_analysis::identify::script::identified_of;
 use fathom_analysis::monitor::{
     DeviceActivity, MonitorInterval, MonitoredDevice, OpActivity, ProcessActivity, WatchedDevice,
 };
@@ -252,22 +250,21 @@ const VIEWS: [&str; 8] = ["bench", "identify", "monitor", "ping", "prepare", "si
 fn view(activity: &str, record: &RunRecord, show_fio: bool) -> View {
     match activity {
         "bench" => bench::view(&Analysis::of(record), show_fio),
-        "identify" => of_identified(record, |report| identify::view(report, show_fio)),
+        "identify" => identify::view(&identified(record), show_fio),
         "monitor" => monitor::means(record),
         "ping" => ping_view(record),
         "prepare" => prepare::view(record),
         "simulate" => simulate::view(record),
-        "surface" => surface::view(record, &fathom_analysis::surface::assess(record), show_fio),
-        "sweep" => sweep::view(&Analysis::of(record), &fathom_analysis::sweep::assess(record), show_fio),
+        "surface" => surface::view(record, show_fio),
+        "sweep" => sweep::view(&Analysis::of(record), show_fio),
         _ => panic!("{activity} has no view"),
     }
 }
 
-fn of_identified<T>(record: &RunRecord, shown: impl FnOnce(&IdentifyReport<'_>) -> T) -> T {
-    let (found, types) = (&identified_of(record).unwrap_or_default(), VolumeTypes::default());
-    let near = candidates(types.catalogue().unwrap(), found, volume_size(&record.header, &types));
-    let predictions = &predictions(found);
-    shown(&IdentifyReport { record, found, candidates: &near, predictions })
+fn identified(record: &RunRecord) -> IdentifyReport<'_> {
+    let types = VolumeTypes::default();
+    let size = volume_size(&record.header, &types);
+    IdentifyReport::new(record, |found| candidates(types.catalogue().unwrap(), found, size))
 }
 
 fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -> std::io::Result<()> {
@@ -276,9 +273,7 @@ fn report(name: &str, record: &RunRecord, style: &Style, out: &mut TextWriter) -
         return format.write(style, out, || view(activity, record, style.show_fio), |_| Ok(()));
     }
     match name {
-        "identify-json" => {
-            of_identified(record, |report| identify::json::render(report, style, &mut out.json()))
-        }
+        "identify-json" => identified(record).document(style, &mut out.json()),
         "json+" => fio_json::render_plus(record, style, &mut out.json()),
         "normal" => fio_normal::render(record, style, out),
         "json" => fio_json::render(record, style, &mut out.json()),

@@ -7,7 +7,7 @@ use fathom_analysis::compare::curves::{
 use fathom_model::{Nanos, units};
 
 use crate::axis_text::{MIB, beyond, latency_text, percentile_text, rate_text};
-use crate::surface::plots::{rate_by_place, rate_by_time};
+use crate::surface::{rate_by_place, rate_by_time};
 use crate::view::{Axis, AxisEnds, Plot, PlotForm, PlotLimit, PlotPoint, PlotSeries};
 
 /// Tests of which one picture shows the latencies, and the course over a day.
