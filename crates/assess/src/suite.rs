@@ -370,7 +370,7 @@ impl SuiteTest {
         let given = &section.options;
         let jobs = given.numjobs.unwrap_or(1).max(1);
         let writes = given.rw.is_some_and(|rw| rw.mix != fathom_model::plan::Mix::Read);
-        let io_bytes = match given.io_size {
+        let io_bytes = match given.plan.io.io_size {
             Some(SizeSpec::Bytes(bytes)) => Some(bytes.saturating_mul(u64::from(jobs))),
             _ => None,
         };

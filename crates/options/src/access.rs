@@ -27,8 +27,9 @@ pub(crate) fn block_size(options: &JobOptions) -> PerOp<BlockSize> {
 /// Options that exclude each other, and the remedy.
 pub(crate) fn contradiction(options: &JobOptions) -> Option<(&'static str, &'static str)> {
     let is_strided = options.strided == Some(true);
-    let zone_size = options.access.zones.map_or(0, |zones| zones.size);
-    let is_partly_random = options.access.percentage_random != PerOp::splat(100) || options.access.run > 1;
+    let access = &options.plan.io.access;
+    let zone_size = access.zones.map_or(0, |zones| zones.size);
+    let is_partly_random = access.percentage_random != PerOp::splat(100) || access.run > 1;
     let is_given = |rates: &PerOp<Option<u64>>| rates.iter().any(|(_, rate)| rate.unwrap_or(0) > 0);
     let is_scheduled = is_given(&options.rate) || is_given(&options.rate_iops);
     match () {
@@ -38,11 +39,11 @@ pub(crate) fn contradiction(options: &JobOptions) -> Option<(&'static str, &'sta
         () if !is_strided && zone_size > 0 => {
             Some(("has a zonesize and no zonemode", "add zonemode=strided, or omit zonesize"))
         }
-        () if options.serialize_overlap == Some(true) && is_scheduled => Some((
+        () if options.plan.io.serialize_overlap && is_scheduled => Some((
             "has serialize_overlap=1 and a rate",
             "omit one of them: requests of a rate do not wait for each other",
         )),
-        () if options.think_time.spin > options.think_time.pause => Some((
+        () if options.plan.time.think_time.spin > options.plan.time.think_time.pause => Some((
             "has a thinktime_spin above its thinktime",
             "raise thinktime, of which thinktime_spin is a part",
         )),
@@ -50,7 +51,7 @@ pub(crate) fn contradiction(options: &JobOptions) -> Option<(&'static str, &'sta
             "has bs_is_seq_rand=1, and requests of both kinds",
             "omit percentage_random and the number in rw=, or use two jobs",
         )),
-        () if options.usage.range_sync.is_some() && options.fdatasync.unwrap_or(0) > 0 => Some((
+        () if options.plan.files.usage.range_sync.is_some() && options.plan.io.fdatasync_every > 0 => Some((
             "has sync_file_range and fdatasync",
             "omit one of them, or use fsync beside sync_file_range",
         )),
@@ -58,7 +59,7 @@ pub(crate) fn contradiction(options: &JobOptions) -> Option<(&'static str, &'sta
             "has unlink_each_loop=1 and loops or time_based",
             "use one job per loop, each with stonewall and unlink=1",
         )),
-        () if options.threads.host.control_group.as_ref().is_some_and(|group| group.name.is_empty()) => {
+        () if options.plan.threads.host.control_group.as_ref().is_some_and(|group| group.name.is_empty()) => {
             Some(("has a weight of a control group and no cgroup", "name the group with cgroup="))
         }
         () if !options.opendir.is_empty() => Some((
@@ -70,12 +71,12 @@ pub(crate) fn contradiction(options: &JobOptions) -> Option<(&'static str, &'sta
 }
 
 fn has_loops(options: &JobOptions) -> bool {
-    options.loops.unwrap_or(1) > 1 || options.time_based == Some(true)
+    options.plan.io.loops > 1 || options.plan.time.time_based
 }
 
 /// The choice of offsets and files, and whether each block is accessed once per pass.
 pub(crate) fn plan(options: &JobOptions) -> (AccessPlan, bool) {
-    let mut access = options.access.clone();
+    let mut access = options.plan.io.access.clone();
     let random = options.rw.is_some_and(|rw| rw.random);
     if random {
         access.skip = 0;

@@ -352,7 +352,7 @@ impl<'a> CommandLine<'a> {
 fn notes(section: &Section, engines: &[EngineRow]) -> Vec<String> {
     let options = &section.options;
     let mut notes = Vec::new();
-    if options.time_based == Some(true) && options.runtime.unwrap_or_default().0 == 0 {
+    if options.plan.time.time_based && options.plan.time.runtime.is_none() {
         notes.push("fio: time_based requires a runtime/timeout setting".to_owned());
     }
     let engine = engines::find(engines, resolve::engine_name(options));

@@ -98,7 +98,7 @@ fn a_published_command_line_is_parsed() {
     );
     // Options before -name apply to all jobs, so this job has them too.
     assert_eq!(section.options.ioengine.as_deref(), Some("libaio"));
-    assert_eq!(section.options.direct, Some(true));
+    assert!(section.options.plan.io.direct);
     assert_eq!(section.options.rw.unwrap().mix, Mix::ReadWrite { read_percent: 50 });
     assert_eq!(section.options.rwmixread, Some(75));
     assert_eq!(section.raw_options[0], ("name".to_owned(), "test".to_owned()));
@@ -107,8 +107,8 @@ fn a_published_command_line_is_parsed() {
 
 #[test]
 fn flags_take_a_value_only_after_an_equals_sign() {
-    assert_eq!(job("--name=a --thread").options.thread, Some(true));
-    assert_eq!(job("--name=a --thread=0").options.thread, Some(false));
+    assert!(job("--name=a --thread").options.plan.thread_wording);
+    assert!(!job("--name=a --thread=0").options.plan.thread_wording);
     let found = parse_with(&[("1", b"")], &["--name=a", "--thread", "1"]).unwrap();
     assert_eq!(found.files, [PathBuf::from("1")]);
     assert_eq!(found.sections[0].raw_options[1], ("thread".to_owned(), String::new()));

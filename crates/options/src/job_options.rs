@@ -2,11 +2,8 @@
 //!
 //! `resolve` turns them into a plan and applies defaults; here `None` means "not given".
 
-use fathom_model::plan::{
-    AccessPlan, EndPlan, Fallocate, FigureForm, FileUsage, FillPattern, LogPlan, Mix, OnError, OpenSync,
-    ReplayPlan, SizeSpec, SteadyStatePlan, ThinkTime, ThreadPlan, UnifiedReporting, VerifyMethod,
-};
-use fathom_model::{BlockSize, Nanos, PerOp, RateProcess};
+use fathom_model::plan::{FillPattern, Mix, ReplayPlan, SteadyStatePlan, VerifyMethod};
+use fathom_model::{BlockSize, JobPlan, PerOp, RateProcess};
 
 use crate::error::OptionError;
 use crate::section::apply_pair;
@@ -16,8 +13,6 @@ use crate::section::apply_pair;
 pub struct JobOptions {
     /// Reported name, if it differs from the section's.
     pub name: Option<String>,
-    /// Free text.
-    pub description: Option<String>,
     /// The targets.
     pub filename: Option<Vec<String>>,
     /// `filename` was given for all jobs; the job's own names replace it instead of adding to it.
@@ -42,24 +37,10 @@ pub struct JobOptions {
     pub bs_unaligned: Option<bool>,
     /// Sizes are those of sequential and random requests.
     pub bs_is_seq_rand: Option<bool>,
-    /// Choice of offsets and files.
-    pub access: AccessPlan,
-    /// Requests that overlap wait for each other.
-    pub serialize_overlap: Option<bool>,
     /// Generator of random numbers.
     pub random_generator: Option<RandomGenerator>,
     /// Zones are visited in turn.
     pub strided: Option<bool>,
-    /// Bytes of the target to use; 0 = all.
-    pub size: Option<SizeSpec>,
-    /// Bytes to move.
-    pub io_size: Option<SizeSpec>,
-    /// Bytes per file.
-    pub filesize: Option<(u64, u64)>,
-    /// Start of the used range.
-    pub offset: Option<SizeSpec>,
-    /// Added to the offset per clone.
-    pub offset_increment: Option<SizeSpec>,
     /// Requests in flight.
     pub iodepth: Option<u32>,
     /// Most requests per submission; 0 = the depth.
@@ -74,24 +55,8 @@ pub struct JobOptions {
     pub ioengine: Option<String>,
     /// The engine's private options, canonical names; a bare flag is `1`.
     pub engine_options: Vec<(String, String)>,
-    /// O_DIRECT.
-    pub direct: Option<bool>,
     /// Clones.
     pub numjobs: Option<u32>,
-    /// Threads instead of processes.
-    pub thread: Option<bool>,
-    /// Longest time to run; zero = no limit.
-    pub runtime: Option<Nanos>,
-    /// Continue until `runtime` ends.
-    pub time_based: Option<bool>,
-    /// Ramp before the measured part.
-    pub ramp_time: Option<Nanos>,
-    /// Bytes to move before the measured part.
-    pub ramp_size: Option<u64>,
-    /// Wait before the start, drawn from a range.
-    pub startdelay: Option<(Nanos, Nanos)>,
-    /// One report entry for the group.
-    pub group_reporting: Option<bool>,
     /// Start a new group.
     pub new_group: Option<bool>,
     /// Wait for all earlier jobs.
@@ -104,22 +69,12 @@ pub struct JobOptions {
     pub randseed: Option<u64>,
     /// Blocks may repeat.
     pub norandommap: Option<bool>,
-    /// fsync after this many writes.
-    pub fsync: Option<u32>,
-    /// fdatasync after this many writes.
-    pub fdatasync: Option<u32>,
-    /// fsync at the end.
-    pub end_fsync: Option<bool>,
-    /// O_SYNC or O_DSYNC.
-    pub sync: Option<OpenSync>,
     /// Fresh random data for every write.
     pub refill_buffers: Option<bool>,
     /// Stamp each block.
     pub scramble_buffers: Option<bool>,
     /// Write zeroes.
     pub zero_buffers: Option<bool>,
-    /// Drop the page cache first.
-    pub invalidate: Option<bool>,
     /// Omit latencies and bandwidth samples.
     pub gtod_reduce: Option<bool>,
     /// Omit total latencies.
@@ -130,70 +85,24 @@ pub struct JobOptions {
     pub disable_slat: Option<bool>,
     /// Omit bandwidth samples.
     pub disable_bw: Option<bool>,
-    /// The percentiles, ascending.
-    pub percentile_list: Option<Vec<f64>>,
-    /// Percentiles of completion latencies.
-    pub clat_percentiles: Option<bool>,
-    /// Percentiles of total latencies.
-    pub lat_percentiles: Option<bool>,
-    /// Percentiles of submission latencies.
-    pub slat_percentiles: Option<bool>,
-    /// Report operations together.
-    pub unified_rw_reporting: Option<UnifiedReporting>,
-    /// The form of figures.
-    pub figures: FigureForm,
-    /// Report devices.
-    pub disk_util: Option<bool>,
-    /// Report the job.
-    pub stats: Option<bool>,
-    /// The logs.
-    pub logs: LogPlan,
     /// Times in logs are those of a clock.
     pub log_alternate_epoch: Option<bool>,
     /// Number of that clock.
     pub log_clock_id: Option<u32>,
-    /// Repetitions; 0 counts as 1.
-    pub loops: Option<u32>,
-    /// The end of the first job stops the others.
-    pub exitall: Option<bool>,
-    /// What does not end the job.
-    pub continue_on_error: Option<OnError>,
     /// CPUs, ascending.
     pub cpus_allowed: Option<Vec<usize>>,
     /// How the clones share the CPUs.
     pub cpus_allowed_policy: Option<CpuPolicy>,
-    /// Remove the files at the end.
-    pub unlink: Option<bool>,
     /// Remove the files between two loops.
     pub unlink_each_loop: Option<bool>,
-    /// Method of preallocation.
-    pub fallocate: Option<Fallocate>,
-    /// Pauses between requests.
-    pub think_time: ThinkTime,
     /// Bytes per second; 0 = no limit.
     pub rate: PerOp<Option<u64>>,
     /// Requests per second; 0 = no limit.
     pub rate_iops: PerOp<Option<u64>>,
     /// Distribution of the due times of a rate.
     pub rate_process: Option<RateProcess>,
-    /// Lay out before writing as well.
-    pub overwrite: Option<bool>,
-    /// Lay out files only.
-    pub create_only: Option<bool>,
-    /// Files may be created.
-    pub allow_file_create: Option<bool>,
-    /// Write to a mounted device.
-    pub allow_mounted_write: Option<bool>,
-    /// How files are used.
-    pub usage: FileUsage,
-    /// Percentages of the start of the range are multiples of this; 0 = of a block.
-    pub offset_align: u64,
-    /// Properties of the threads.
-    pub threads: ThreadPlan,
     /// Name of the job to wait for.
     pub wait_for: Option<String>,
-    /// What ends the job early, and whose end that is.
-    pub end: EndPlan,
     /// What is steady when the job ends, without the times of `end.steady_state`.
     pub steady_state: Option<SteadyStatePlan>,
     /// The check of data that is read back.
@@ -214,6 +123,8 @@ pub struct JobOptions {
     pub dedupe_global: Option<bool>,
     /// Recorded requests that replace those of the job; without recordings, none.
     pub replay: ReplayPlan,
+    /// What the plan of the job takes as it is given, the rest being its default.
+    pub plan: JobPlan,
 }
 
 /// The options of the check of data that is read back.
@@ -323,8 +234,8 @@ mod tests {
             JobOptions::from_pairs(&[("readwrite", "randread"), ("bs", "4k"), ("time_based", "")]).unwrap();
         assert_eq!(options.rw, Some(ReadWriteOption { random: true, mix: Mix::Read }));
         assert_eq!(options.bs, PerOp::splat(Some(4096)));
-        assert_eq!(options.time_based, Some(true));
-        assert_eq!(options.size, None);
+        assert!(options.plan.time.time_based);
+        assert_eq!(options.plan.io.size, None);
         assert!(JobOptions::from_pairs(&[("iodpeth", "4")]).is_err());
         assert!(JobOptions::from_pairs(&[("direct", "")]).is_err());
     }

@@ -27,7 +27,7 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionErr
     let options = &section.options;
     let is_given = |rates: &PerOp<Option<u64>>| rates.iter().any(|(_, rate)| rate.unwrap_or(0) > 0);
     let (bytes, requests) = (is_given(&options.rate), is_given(&options.rate_iops));
-    let least = &options.end.least_rates;
+    let least = &options.plan.end.least_rates;
     let is_any = |rates: &PerOp<u64>| rates.iter().any(|(_, rate)| *rate > 0);
     if bytes && requests || is_any(&least.bandwidth) && is_any(&least.iops) {
         return Err(refused(

@@ -3,8 +3,8 @@
 //! This is the only place where fio's defaults are applied.
 
 use fathom_model::plan::{
-    DEFAULT_PERCENTILES, DepthPlan, EndPlan, EnginePlan, FilePlan, IoPlan, LogPlan, MeasurePlan, Mix,
-    OnError, Pattern, SizeSpec, SteadyFigure, SteadyStatePlan, ThreadPlan, TimePlan,
+    DepthPlan, EndPlan, EnginePlan, IoPlan, LogPlan, MeasurePlan, Mix, Pattern, SteadyFigure,
+    SteadyStatePlan, ThreadPlan, TimePlan,
 };
 use fathom_model::{JobPlan, Nanos, PerOp, RunPlan};
 
@@ -83,29 +83,29 @@ fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobP
     if let Some((problem, remedy)) = access::contradiction(options) {
         return Err(refused(section, problem.to_owned(), remedy.to_owned()));
     }
-    let mut io = io(options);
+    let (mut io, time) = (io(options), &options.plan.time);
     io.verify = verify::plan(section, &io)?;
     let replay = replay::plan(section, &io)?;
     Ok(JobPlan {
         name: options.name.clone().unwrap_or_else(|| section.name.clone()),
-        description: options.description.clone(),
-        group: 0,
-        phase: 0,
-        group_reporting: options.group_reporting.unwrap_or(false),
         engine: EnginePlan { name: engine_name(options).to_owned(), options: options.engine_options.clone() },
         depth: depth(options, &io),
-        time: TimePlan { rate: rate::plan(section, &io)?, ..time(options) },
+        time: TimePlan {
+            rate: rate::plan(section, &io)?,
+            time_based: time.time_based && time.runtime.is_some(),
+            ..*time
+        },
         io,
-        files: files(options),
         measure: measure(options),
         clones: clones::clones(section, first_worker, host)?,
-        threads: ThreadPlan { request_priorities: priorities::plan(section)?, ..options.threads.clone() },
+        threads: ThreadPlan {
+            request_priorities: priorities::plan(section)?,
+            ..options.plan.threads.clone()
+        },
         end: end(options),
         replay,
-        exit_all: options.exitall.unwrap_or(false),
-        on_error: on_error(options),
-        thread_wording: options.thread.unwrap_or(false),
         options: merged(&section.raw_options),
+        ..options.plan.clone()
     })
 }
 
@@ -129,29 +129,14 @@ fn io(options: &JobOptions) -> IoPlan {
         _ => mix,
     };
     let (access, random_map) = access::plan(options);
-    let some = |size: Option<SizeSpec>| size.filter(|size| *size != SizeSpec::Bytes(0));
     IoPlan {
         pattern: Pattern { mix, random },
         block_size: access::block_size(options),
-        size: some(options.size),
-        io_size: some(options.io_size),
-        file_size: options.filesize.map(|(least, _)| least),
-        file_size_most: options.filesize.filter(|(least, most)| most > least).map(|(_, most)| most),
-        offset: options.offset.unwrap_or(SizeSpec::Bytes(0)),
-        offset_align: options.offset_align,
-        offset_increment: options.offset_increment.unwrap_or(SizeSpec::Bytes(0)),
         random_map,
         access,
-        serialize_overlap: options.serialize_overlap.unwrap_or(false),
-        loops: options.loops.unwrap_or(1).max(1),
-        fsync_every: options.fsync.unwrap_or(0),
-        fdatasync_every: options.fdatasync.unwrap_or(0),
-        end_fsync: options.end_fsync.unwrap_or(false),
-        open_sync: options.sync.unwrap_or_default(),
-        direct: options.direct.unwrap_or(false) || options.usage.atomic,
-        invalidate: options.invalidate.unwrap_or(true),
+        direct: options.plan.io.direct || options.plan.files.usage.atomic,
         payload: verify::payload(options),
-        verify: None,
+        ..options.plan.io.clone()
     }
 }
 
@@ -197,22 +182,9 @@ fn depth(options: &JobOptions, io: &IoPlan) -> DepthPlan {
     }
 }
 
-fn time(options: &JobOptions) -> TimePlan {
-    let runtime = options.runtime.filter(|runtime| *runtime != Nanos::ZERO);
-    TimePlan {
-        runtime,
-        time_based: options.time_based.unwrap_or(false) && runtime.is_some(),
-        ramp: options.ramp_time.unwrap_or_default(),
-        ramp_bytes: options.ramp_size.unwrap_or(0),
-        start_delay: options.startdelay.unwrap_or_default(),
-        think_time: options.think_time,
-        ..TimePlan::default()
-    }
-}
-
 /// Conditions of the end, with fio's defaults for those that are used.
 fn end(options: &JobOptions) -> EndPlan {
-    let mut end = options.end.clone();
+    let mut end = options.plan.end.clone();
     if end.steady_state.duration > Nanos::ZERO {
         let default = SteadyStatePlan {
             figure: SteadyFigure::Iops,
@@ -238,20 +210,9 @@ fn end(options: &JobOptions) -> EndPlan {
     end
 }
 
-fn files(options: &JobOptions) -> FilePlan {
-    FilePlan {
-        fallocate: options.fallocate.unwrap_or_default(),
-        overwrite: options.overwrite.unwrap_or(false),
-        create_only: options.create_only.unwrap_or(false),
-        allow_create: options.allow_file_create.unwrap_or(true),
-        unlink: options.unlink.unwrap_or(false),
-        allow_mounted_write: options.allow_mounted_write.unwrap_or(false),
-        usage: options.usage,
-    }
-}
-
 /// Percentiles are shown only for recorded latencies; `gtod_reduce` omits all of them.
 fn measure(options: &JobOptions) -> MeasurePlan {
+    let asked = &options.plan.measure;
     let recorded = |disabled: Option<bool>| !disabled.or(options.gtod_reduce).unwrap_or(false);
     let (slat, clat) = (recorded(options.disable_slat), recorded(options.disable_clat));
     // As in fio, requests on names have a completion latency alone.
@@ -261,23 +222,15 @@ fn measure(options: &JobOptions) -> MeasurePlan {
         clat,
         lat,
         bandwidth: recorded(options.disable_bw),
-        slat_percentiles: slat && options.slat_percentiles.unwrap_or(false),
-        clat_percentiles: clat && options.clat_percentiles.unwrap_or(true),
-        lat_percentiles: lat && options.lat_percentiles.unwrap_or(false),
-        percentiles: options.percentile_list.clone().unwrap_or_else(|| DEFAULT_PERCENTILES.to_vec()),
-        unified: options.unified_rw_reporting.unwrap_or_default(),
-        figures: options.figures,
-        disk_util: options.disk_util.unwrap_or(true),
-        stats: options.stats.unwrap_or(true),
+        slat_percentiles: slat && asked.slat_percentiles,
+        clat_percentiles: clat && asked.clat_percentiles,
+        lat_percentiles: lat && asked.lat_percentiles,
         logs: LogPlan {
             clock: options.log_alternate_epoch.filter(|&on| on).map(|_| options.log_clock_id.unwrap_or(0)),
-            ..options.logs.clone()
+            ..asked.logs.clone()
         },
+        ..asked.clone()
     }
-}
-
-fn on_error(options: &JobOptions) -> OnError {
-    options.continue_on_error.unwrap_or_default()
 }
 
 /// Each name once, with its last value; file names add up and are joined.

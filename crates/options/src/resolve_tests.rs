@@ -1,5 +1,5 @@
 use fathom_model::PerOp;
-use fathom_model::plan::{Fallocate, OpenSync, Payload, ThinkTime};
+use fathom_model::plan::{Fallocate, FilePlan, OnError, OpenSync, Payload, SizeSpec, ThinkTime};
 
 use fathom_model::BlockSize;
 

@@ -168,7 +168,7 @@ impl<'a> Draft<'a> {
     /// The value of `row` in the units of the default base.
     fn in_base<'t>(&self, row: &JobOption, text: &'t str) -> Cow<'t, str> {
         let is_size = matches!(row.kind, OptionValueKind::Size | OptionValueKind::SizeOrPercent);
-        match self.options.figures.decimal && (is_size || row.name == "bssplit") {
+        match self.options.plan.measure.figures.decimal && (is_size || row.name == "bssplit") {
             true => Cow::Owned(value::in_default_base(text)),
             false => Cow::Borrowed(text),
         }

@@ -32,19 +32,21 @@ pub(super) const ROWS: &[JobOption] = &[
               reads and writes.",
         ),
     row("ba", Size, |options, text| {
-        per_op(&mut options.access.align, text, NEEDED, |size| value::integer_in(size, 1, u64::MAX / 2))
+        per_op(&mut options.plan.io.access.align, text, NEEDED, |size| {
+            value::integer_in(size, 1, u64::MAX / 2)
+        })
     })
     .aliases(&["blockalign"])
     .doc(
         "Random offsets are multiples of this instead of the smallest block, and are drawn \
               independently.",
     ),
-    int("number_ios", ANY, |options, count| options.access.number_ios = count).default("0").doc(
+    int("number_ios", ANY, |options, count| options.plan.io.access.number_ios = count).default("0").doc(
         "Stop after this many requests per loop, if the size does not end it earlier; 0 means no \
               limit.",
     ),
     row("random_distribution", Text, |options, text| {
-        distribution::per_operation(text).map(|parsed| options.access.distribution = parsed)
+        distribution::per_operation(text).map(|parsed| options.plan.io.access.distribution = parsed)
     })
     .default("random")
     .doc(
@@ -52,7 +54,7 @@ pub(super) const ROWS: &[JobOption] = &[
               :CENTER, or zones as zoned:60/10:40/90 and zoned_abs:60/1g:40/9g.",
     ),
     row("percentage_random", Int, |options, text| {
-        per_op(&mut options.access.percentage_random, text, NEEDED, value::percent)
+        per_op(&mut options.plan.io.access.percentage_random, text, NEEDED, value::percent)
     })
     .default("100")
     .doc(
@@ -68,15 +70,15 @@ pub(super) const ROWS: &[JobOption] = &[
               generator in any case.",
     ),
     row("rw_sequencer", Choice(&["sequential", "identical"]), |options, text| {
-        value::choice(text, &SEQUENCERS).map(|repeats| options.access.run_repeats = repeats)
+        value::choice(text, &SEQUENCERS).map(|repeats| options.plan.io.access.run_repeats = repeats)
     })
     .default("sequential")
     .doc("Whether the requests of rw=randread:N follow the random offset or repeat it."),
-    switch("serialize_overlap", |options, on| options.serialize_overlap = Some(on))
+    switch("serialize_overlap", |options, on| options.plan.io.serialize_overlap = on)
         .doc("A request that overlaps one in flight, of which one writes, waits for it."),
     row("file_service_type", Text, |options, text| {
         distribution::file_order(text).map(|(order, run)| {
-            (options.access.files, options.access.file_run) = (order, run);
+            (options.plan.io.access.files, options.plan.io.access.file_run) = (order, run);
         })
     })
     .default("roundrobin")
@@ -84,7 +86,7 @@ pub(super) const ROWS: &[JobOption] = &[
         "Order of the files: roundrobin, sequential or random, each with :N requests to a file \
               before the next, or zipf:THETA, pareto:H, normal:PERCENT.",
     ),
-    count("openfiles", 1, |options, files| options.access.open_files = files)
+    count("openfiles", 1, |options, files| options.plan.io.access.open_files = files)
         .doc("Files in use at a time; the next ones follow when these are finished."),
     row("zonemode", Choice(&["none", "strided"]), |options, text| match text.trim() {
         "zbd" => Err("zoned block devices are not supported: use none or strided".to_owned()),
@@ -107,7 +109,7 @@ pub(super) const ROWS: &[JobOption] = &[
 const NEEDED: &str = "a number is needed";
 
 fn zones(options: &mut JobOptions) -> &mut StridedZones {
-    options.access.zones.get_or_insert(StridedZones { size: 0, range: 0, skip: 0 })
+    options.plan.io.access.zones.get_or_insert(StridedZones { size: 0, range: 0, skip: 0 })
 }
 
 fn block_range(options: &mut JobOptions, text: &str) -> Result<(), String> {

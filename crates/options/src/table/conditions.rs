@@ -51,21 +51,21 @@ fn latency_limit(text: &str) -> Option<f64> {
 }
 
 pub(super) const ROWS: &[JobOption] = &[
-    row("rate_min", Size, |options, text| least(&mut options.end.least_rates.bandwidth, text))
+    row("rate_min", Size, |options, text| least(&mut options.plan.end.least_rates.bandwidth, text))
         .aliases(&["ratemin"])
         .default("0")
         .doc(
             "Bytes per second below which the job fails, checked every rate_cycle after the first 2 s: \
               one rate, or read,write,trim.",
         ),
-    row("rate_iops_min", Int, |options, text| least(&mut options.end.least_rates.iops, text))
+    row("rate_iops_min", Int, |options, text| least(&mut options.plan.end.least_rates.iops, text))
         .default("0")
         .doc(
             "Requests per second below which the job fails, checked every rate_cycle after the first 2 \
               s: one rate, or read,write,trim.",
         ),
     count("rate_cycle", 0, |options, millis| {
-        options.end.least_rates.cycle = Nanos::from_millis(u64::from(millis))
+        options.plan.end.least_rates.cycle = Nanos::from_millis(u64::from(millis))
     })
     .aliases(&["ratecycle"])
     .default("1000")
@@ -78,51 +78,55 @@ pub(super) const ROWS: &[JobOption] = &[
               deviation from the mean) or iops_slope, bw_slope or lat_slope, with a limit as a number or a \
               percentage of the mean (iops:2%).",
         ),
-    seconds("steadystate_duration", |options, time| options.end.steady_state.duration = time)
+    seconds("steadystate_duration", |options, time| options.plan.end.steady_state.duration = time)
         .aliases(&["ss_dur"])
         .doc(
             "Time over which steadystate is judged (plain number: seconds); 0 means that no steady state \
               is waited for.",
         ),
-    seconds("steadystate_ramp_time", |options, time| options.end.steady_state.ramp = time)
+    seconds("steadystate_ramp_time", |options, time| options.plan.end.steady_state.ramp = time)
         .aliases(&["ss_ramp"])
         .doc("Time before the first sample of steadystate (plain number: seconds)."),
-    seconds("steadystate_check_interval", |options, time| options.end.steady_state.interval = time)
+    seconds("steadystate_check_interval", |options, time| options.plan.end.steady_state.interval = time)
         .aliases(&["ss_interval"])
         .default("1")
         .doc("Time of a sample of steadystate (plain number: seconds)."),
-    micros("latency_target", |options, time| options.end.latency_target.target = time).doc(
+    micros("latency_target", |options, time| options.plan.end.latency_target.target = time).doc(
         "Find the largest queue depth up to iodepth that keeps this latency, and report a last \
               window at it (plain number: microseconds).",
     ),
-    micros("latency_window", |options, time| options.end.latency_target.window = time).doc(
+    micros("latency_window", |options, time| options.plan.end.latency_target.window = time).doc(
         "Time at each queue depth that latency_target tries (plain number: microseconds); 0 means \
               100 ms.",
     ),
     row("latency_percentile", Text, |options, text| match value::percentiles(text)?.as_slice() {
         &[percentile] => {
-            options.end.latency_target.percentile = percentile;
+            options.plan.end.latency_target.percentile = percentile;
             Ok(())
         }
         _ => Err("one percentage is needed".to_owned()),
     })
     .default("100")
     .doc("Percentage of the requests that must keep latency_target."),
-    switch("latency_run", |options, run| options.end.latency_target.run = run)
+    switch("latency_run", |options, run| options.plan.end.latency_target.run = run)
         .doc("Go on adjusting the queue depth to latency_target until the job ends."),
-    int("flow", 0..=1_000, |options, weight| options.threads.flow.weight = weight as u32).default("0").doc(
-        "Weight of the job in the requests of all jobs with the same flow_id: weights of 3 and 1 \
-              give 3 requests for each one.",
-    ),
-    count("flow_id", 0, |options, id| options.threads.flow.id = id)
-        .default("0")
-        .doc("Number of the flow that flow belongs to."),
-    count("flow_sleep", 0, |options, time| options.threads.flow.sleep = Nanos::from_micros(u64::from(time)))
+    int("flow", 0..=1_000, |options, weight| options.plan.threads.flow.weight = weight as u32)
         .default("0")
         .doc(
-            "Microseconds that a job waits when it is ahead of its share in a flow; 0 means as briefly \
-              as possible.",
+            "Weight of the job in the requests of all jobs with the same flow_id: weights of 3 and 1 \
+              give 3 requests for each one.",
         ),
+    count("flow_id", 0, |options, id| options.plan.threads.flow.id = id)
+        .default("0")
+        .doc("Number of the flow that flow belongs to."),
+    count("flow_sleep", 0, |options, time| {
+        options.plan.threads.flow.sleep = Nanos::from_micros(u64::from(time))
+    })
+    .default("0")
+    .doc(
+        "Microseconds that a job waits when it is ahead of its share in a flow; 0 means as briefly \
+              as possible.",
+    ),
 ];
 
 #[cfg(test)]

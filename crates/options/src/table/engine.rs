@@ -36,7 +36,7 @@ pub(super) const ROWS: &[JobOption] = &[
     count("iodepth_low", 0, |options, count| options.iodepth_low = Some(count))
         .doc("Refill the queue once no more than this many are in flight; without it, at iodepth."),
     row("io_submit_mode", Choice(&["inline", "offload"]), |options, text| {
-        value::choice(text, &SUBMISSION).map(|offload| options.threads.offload = offload)
+        value::choice(text, &SUBMISSION).map(|offload| options.plan.threads.offload = offload)
     })
     .default("inline")
     .doc(
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[JobOption] = &[
     count("numjobs", 1, |options, count| options.numjobs = Some(count))
         .default("1")
         .doc("Clones of the job that run at the same time."),
-    flag("thread", |options, on| options.thread = Some(on))
+    flag("thread", |options, on| options.plan.thread_wording = on)
         .doc("Write thread instead of process in reports; clones are always threads."),
     row("cpus_allowed", Text, |options, text| set(&mut options.cpus_allowed, value::cpus(text)))
         .doc("CPUs that the clones may run on, such as 0,2-5."),

@@ -7,11 +7,11 @@ use super::{JobOption, count, int, row, set, switch};
 use crate::job_options::JobOptions;
 
 pub(super) const ROWS: &[JobOption] = &[
-    count("uid", 0, |options, count| options.threads.host.user = Some(count)).doc(
+    count("uid", 0, |options, count| options.plan.threads.host.user = Some(count)).doc(
         "User, by number, that the clones act as from their commands on; files that it must not open \
               end the job.",
     ),
-    count("gid", 0, |options, count| options.threads.host.group = Some(count))
+    count("gid", 0, |options, count| options.plan.threads.host.group = Some(count))
         .doc("Group, by number, that the clones act as."),
     row("cgroup", Text, |options, text| {
         let name = text.trim().trim_matches('/');
@@ -34,17 +34,17 @@ pub(super) const ROWS: &[JobOption] = &[
     row("ioscheduler", Text, |options, text| match text.trim() {
         "" => Err("the name of a scheduler is needed".to_owned()),
         name if name.contains(char::is_whitespace) => Err("one scheduler is needed".to_owned()),
-        name => set(&mut options.threads.host.scheduler, Ok(name.to_owned())),
+        name => set(&mut options.plan.threads.host.scheduler, Ok(name.to_owned())),
     })
     .doc(
         "I/O scheduler of the devices under the files, chosen before the start and not restored \
               afterwards.",
     ),
-    count("job_start_clock_id", 0, |options, count| options.threads.host.start_clock = Some(count))
+    count("job_start_clock_id", 0, |options, count| options.plan.threads.host.start_clock = Some(count))
         .default("0")
         .doc("Number of the clock that job_start in the JSON report is a reading of; 0 is the time of day."),
 ];
 
 fn group(options: &mut JobOptions) -> &mut ControlGroupPlan {
-    options.threads.host.control_group.get_or_insert_default()
+    options.plan.threads.host.control_group.get_or_insert_default()
 }

@@ -3,7 +3,7 @@
 use fathom_model::OptionValueKind::{Choice, Size, SizeOrPercent, Text};
 use fathom_model::plan::{OpenSync, Pattern, RangeSync};
 
-use super::{ANY, JobOption, MAX_BLOCK, count, flag, int, per_op, percent, row, set, switch};
+use super::{ANY, JobOption, MAX_BLOCK, count, flag, int, per_op, percent, row, switch, unless_zero};
 use crate::job_options::{JobOptions, ReadWriteOption};
 use crate::{block_split, value};
 
@@ -53,42 +53,44 @@ pub(super) const ROWS: &[JobOption] = &[
     percent("rwmixwrite", |options, percent| options.rwmixread = Some(100 - percent))
         .default("50")
         .doc("Percentage of writes in a mixed job; the last of rwmixread and rwmixwrite applies."),
-    row("io_size", SizeOrPercent, |options, text| set(&mut options.io_size, value::size_or_percent(text)))
-        .aliases(&["io_limit"])
-        .doc("Bytes to move, less or more than size; if more, the range is repeated."),
-    count("loops", 0, |options, count| options.loops = Some(count))
+    row("io_size", SizeOrPercent, |options, text| {
+        value::size_or_percent(text).map(|size| options.plan.io.io_size = unless_zero(size))
+    })
+    .aliases(&["io_limit"])
+    .doc("Bytes to move, less or more than size; if more, the range is repeated."),
+    count("loops", 0, |options, count| options.plan.io.loops = count.max(1))
         .default("1")
         .doc("Repetitions of the job."),
-    switch("direct", |options, on| options.direct = Some(on)).doc("Bypass the page cache (O_DIRECT)."),
-    switch("buffered", |options, on| options.direct = Some(!on))
+    switch("direct", |options, on| options.plan.io.direct = on).doc("Bypass the page cache (O_DIRECT)."),
+    switch("buffered", |options, on| options.plan.io.direct = !on)
         .default("1")
         .doc("Use the page cache; the opposite of direct, and the last one given applies."),
-    switch("invalidate", |options, on| options.invalidate = Some(on))
+    switch("invalidate", |options, on| options.plan.io.invalidate = on)
         .default("1")
         .doc("Drop the files from the page cache before each pass."),
     row("sync", Choice(&["none", "0", "sync", "1", "dsync"]), |options, text| {
-        set(&mut options.sync, value::choice(text, &SYNC))
+        value::choice(text, &SYNC).map(|value| options.plan.io.open_sync = value)
     })
     .default("none")
     .doc("Open files with O_SYNC or O_DSYNC."),
-    count("fsync", 0, |options, count| options.fsync = Some(count))
+    count("fsync", 0, |options, count| options.plan.io.fsync_every = count)
         .default("0")
         .doc("Call fsync after this many writes, or never at 0."),
-    count("fdatasync", 0, |options, count| options.fdatasync = Some(count))
+    count("fdatasync", 0, |options, count| options.plan.io.fdatasync_every = count)
         .default("0")
         .doc("Call fdatasync after this many writes, or never at 0."),
     row("sync_file_range", Text, |options, text| {
-        range_sync(text).map(|sync| options.usage.range_sync = Some(sync))
+        range_sync(text).map(|sync| options.plan.files.usage.range_sync = Some(sync))
     })
     .doc(
         "Call sync_file_range(2) after every N writes on the range they wrote, as \
               wait_before,write,wait_after:N.",
     ),
-    switch("atomic", |options, atomic| options.usage.atomic = atomic).doc(
+    switch("atomic", |options, atomic| options.plan.files.usage.atomic = atomic).doc(
         "Write atomically with O_DIRECT (RWF_ATOMIC), by libaio, io_uring or pvsync2 on a kernel and \
               device that can.",
     ),
-    switch("end_fsync", |options, on| options.end_fsync = Some(on))
+    switch("end_fsync", |options, on| options.plan.io.end_fsync = on)
         .doc("Call fsync on every file after the last write."),
     switch("randrepeat", |options, on| options.randrepeat = Some(on))
         .aliases(&["allrandrepeat"])
@@ -136,7 +138,7 @@ fn direction(options: &mut JobOptions, text: &str) -> Result<(), String> {
         None => {}
     }
     options.rw = Some(ReadWriteOption { random, mix });
-    (options.access.run, options.access.skip) = (run, skip);
+    (options.plan.io.access.run, options.plan.io.access.skip) = (run, skip);
     Ok(())
 }
 
@@ -185,7 +187,7 @@ mod tests {
             [("randread:8", 8, 0), ("randwrite:0", 1, 0), ("read:4k", 1, 4096), ("write:-8k", 1, -8192)]
         {
             let options = JobOptions::from_pairs(&[("rw", text)]).unwrap();
-            assert_eq!((options.access.run, options.access.skip), (run, skip), "{text}");
+            assert_eq!((options.plan.io.access.run, options.plan.io.access.skip), (run, skip), "{text}");
         }
         assert!(JobOptions::from_pairs(&[("rw", "randread:-1")]).is_err());
     }

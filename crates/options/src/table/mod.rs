@@ -21,6 +21,7 @@ mod verify;
 use std::ops::RangeInclusive;
 
 use fathom_model::OptionValueKind::{self, *};
+use fathom_model::plan::SizeSpec;
 use fathom_model::{Nanos, Op, PerOp};
 
 use crate::job_options::JobOptions;
@@ -266,6 +267,11 @@ fn per_op<T: Clone>(
     Ok(())
 }
 
+/// A size of 0 means all.
+fn unless_zero(size: SizeSpec) -> Option<SizeSpec> {
+    Some(size).filter(|size| *size != SizeSpec::Bytes(0))
+}
+
 /// Stores a parsed value, or returns its error.
 pub(crate) fn set<T>(field: &mut Option<T>, parsed: Result<T, String>) -> Result<(), String> {
     *field = Some(parsed?);
@@ -324,21 +330,43 @@ mod tests {
         let pairs: Vec<(&str, String)> =
             pairs.map(|(name, value)| (name, value.replace('\u{2423}', " "))).collect();
         let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let options = match JobOptions::from_pairs(&pairs) {
-            Ok(options) => format!("{options:#?}"),
-            Err(error) => return format!("error: {error}"),
-        };
-        let before = format!("{:#?}", JobOptions::default());
-        let mut before: Vec<&str> = before.lines().collect();
-        let changed = options.lines().filter(|line| match before.iter().position(|known| known == line) {
-            Some(index) => {
-                before.remove(index);
-                false
+        match JobOptions::from_pairs(&pairs) {
+            Ok(options) => {
+                let before = leaves(&JobOptions::default());
+                let changed: Vec<String> =
+                    leaves(&options).into_iter().filter(|leaf| !before.contains(leaf)).collect();
+                if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") }
             }
-            None => true,
-        });
-        let changed: Vec<&str> = changed.map(str::trim).collect();
-        if changed.is_empty() { "nothing".to_owned() } else { changed.join(" ") }
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    /// Each value inside these options with its place.
+    fn leaves(options: &JobOptions) -> Vec<String> {
+        let (mut leaves, mut places) = (Vec::new(), Vec::<(String, usize)>::new());
+        for line in format!("{options:#?}").lines() {
+            let line = line.trim().trim_end_matches(',');
+            if line.starts_with(['}', ')', ']']) {
+                places.pop();
+                continue;
+            }
+            let place: String = places.iter().skip(1).map(|(name, _)| format!("{name}.")).collect();
+            let name = match line.split_once(": ") {
+                Some((name, _)) => name.to_owned(),
+                None => places.last().map_or(String::new(), |(_, items)| items.to_string()),
+            };
+            if let Some((_, items)) = places.last_mut() {
+                *items += 1;
+            }
+            match line.ends_with(['{', '(', '[']) {
+                true => places.push((name, 0)),
+                false => {
+                    let value = line.split_once(": ").map_or(line, |(_, value)| value);
+                    leaves.push(format!("{place}{name}={value}"));
+                }
+            }
+        }
+        leaves
     }
 
     #[test]

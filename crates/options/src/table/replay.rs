@@ -14,7 +14,7 @@ const SKIPPED: [&str; 4] = ["read", "write", "trim", "sync"];
 pub(super) const ROWS: &[JobOption] = &[
     row("write_iolog", Text, |options, text| match text.trim() {
         "" => Err("the name of a file is needed".to_owned()),
-        name => set(&mut options.logs.issued, Ok(name.to_owned())),
+        name => set(&mut options.plan.measure.logs.issued, Ok(name.to_owned())),
     })
     .doc(
         "Record the issued requests in this file as an iolog of version 3; further clones and jobs \

@@ -3,7 +3,7 @@
 use fathom_model::OptionValueKind::{Choice, Floats};
 use fathom_model::plan::UnifiedReporting;
 
-use super::{JobOption, flag, int, row, set, switch};
+use super::{JobOption, flag, int, row, switch};
 use crate::value;
 
 const UNIFIED: [(&str, UnifiedReporting); 6] = [
@@ -16,7 +16,7 @@ const UNIFIED: [(&str, UnifiedReporting); 6] = [
 ];
 
 pub(super) const ROWS: &[JobOption] = &[
-    flag("group_reporting", |options, on| options.group_reporting = Some(on))
+    flag("group_reporting", |options, on| options.plan.group_reporting = on)
         .doc("Report all clones and jobs of a group as one."),
     flag("new_group", |options, on| options.new_group = Some(on))
         .doc("Start a new reporting group with this job."),
@@ -28,26 +28,26 @@ pub(super) const ROWS: &[JobOption] = &[
     switch("disable_bw_measurement", |options, on| options.disable_bw = Some(on))
         .aliases(&["disable_bw"])
         .doc("Omit bandwidth and IOPS samples."),
-    switch("clat_percentiles", |options, on| options.clat_percentiles = Some(on))
+    switch("clat_percentiles", |options, on| options.plan.measure.clat_percentiles = on)
         .default("1")
         .doc("Report percentiles of completion latencies."),
-    switch("lat_percentiles", |options, on| options.lat_percentiles = Some(on))
+    switch("lat_percentiles", |options, on| options.plan.measure.lat_percentiles = on)
         .doc("Report percentiles of total latencies."),
-    switch("slat_percentiles", |options, on| options.slat_percentiles = Some(on))
+    switch("slat_percentiles", |options, on| options.plan.measure.slat_percentiles = on)
         .doc("Report percentiles of submission latencies."),
     row("percentile_list", Floats, |options, text| {
-        set(&mut options.percentile_list, value::percentiles(text))
+        value::percentiles(text).map(|value| options.plan.measure.percentiles = value)
     })
     .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99")
     .doc("Percentiles to report, at most 20 between 0 and 100, separated by colons."),
     row("unified_rw_reporting", Choice(&["none", "mixed", "both", "0", "1", "2"]), |options, text| {
-        set(&mut options.unified_rw_reporting, value::choice(text, &UNIFIED))
+        value::choice(text, &UNIFIED).map(|value| options.plan.measure.unified = value)
     })
     .default("none")
     .doc("Report all operations as one (mixed), or both ways."),
     row("kb_base", Choice(&["1024", "1000"]), |options, text| {
         value::choice(text, &[("1024", false), ("1000", true)])
-            .map(|decimal| options.figures.decimal = decimal)
+            .map(|decimal| options.plan.measure.figures.decimal = decimal)
     })
     .default("1024")
     .doc(
@@ -56,17 +56,17 @@ pub(super) const ROWS: &[JobOption] = &[
     ),
     row("unit_base", Choice(&["0", "8", "1"]), |options, text| {
         value::choice(text, &[("0", false), ("8", false), ("1", true)])
-            .map(|bits| options.figures.bits = bits)
+            .map(|bits| options.plan.measure.figures.bits = bits)
     })
     .default("0")
     .doc("Report rates in bytes (8, and 0 for all engines) or bits (1)."),
-    int("significant_figures", 1..=10, |options, digits| options.figures.digits = digits as u8)
+    int("significant_figures", 1..=10, |options, digits| options.plan.measure.figures.digits = digits as u8)
         .default("4")
         .doc("Digits of rates and sizes in the normal output, 1 to 10."),
-    switch("disk_util", |options, on| options.disk_util = Some(on))
+    switch("disk_util", |options, on| options.plan.measure.disk_util = on)
         .default("1")
         .doc("Report the counters of the devices under the targets."),
-    switch("stats", |options, on| options.stats = Some(on))
+    switch("stats", |options, on| options.plan.measure.stats = on)
         .default("1")
         .doc("Report the job; 0 leaves it out of the report."),
 ];

@@ -13,7 +13,7 @@ pub(super) const ROWS: &[JobOption] = &[
     row("nice", Int, |options, text| {
         let nice = value::signed_integer(text)?;
         match i8::try_from(nice).ok().filter(|nice| (-20..=19).contains(nice)) {
-            Some(nice) => set(&mut options.threads.nice, Ok(nice)),
+            Some(nice) => set(&mut options.plan.threads.nice, Ok(nice)),
             None => Err(format!("value out of range: {nice} (-20 to 19)")),
         }
     })
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[JobOption] = &[
     .doc("I/O priority class: 1 realtime, 2 best effort, 3 idle, 0 none."),
     int("priohint", 0..=1023, |options, hint| priority(options).hint = hint as u16)
         .doc("I/O priority hint of all requests, from 0 to 1023."),
-    size("lockmem", ANY, |options, bytes| options.threads.locked_memory = bytes).default("0").doc(
+    size("lockmem", ANY, |options, bytes| options.plan.threads.locked_memory = bytes).default("0").doc(
         "Memory that each clone allocates and locks during its run, to simulate a machine with less \
               of it.",
     ),
@@ -42,20 +42,22 @@ pub(super) const ROWS: &[JobOption] = &[
         "CPUs that the clones may run on, as a bit mask; the last one given of cpumask and \
               cpus_allowed applies.",
     ),
-    row("numa_cpu_nodes", Text, |options, text| nodes(text).map(|nodes| options.threads.cpu_nodes = nodes))
-        .doc("NUMA nodes whose CPUs the clones may run on, such as 0,2-3."),
+    row("numa_cpu_nodes", Text, |options, text| {
+        nodes(text).map(|nodes| options.plan.threads.cpu_nodes = nodes)
+    })
+    .doc("NUMA nodes whose CPUs the clones may run on, such as 0,2-3."),
     row("numa_mem_policy", Text, |options, text| {
-        memory_policy(text).map(|policy| options.threads.memory = Some(policy))
+        memory_policy(text).map(|policy| options.plan.threads.memory = Some(policy))
     })
     .doc(
         "NUMA nodes on which buffers are allocated: default, local, prefer:NODE, bind:NODES or \
               interleave:NODES.",
     ),
-    row("exec_prerun", Text, |options, text| set(&mut options.threads.prerun, command(text))).doc(
+    row("exec_prerun", Text, |options, text| set(&mut options.plan.threads.prerun, command(text))).doc(
         "Shell command that each clone runs before its first request, with its output in \
               JOB.prerun.txt.",
     ),
-    row("exec_postrun", Text, |options, text| set(&mut options.threads.postrun, command(text))).doc(
+    row("exec_postrun", Text, |options, text| set(&mut options.plan.threads.postrun, command(text))).doc(
         "Shell command that each clone runs after its last request, with its output in \
               JOB.postrun.txt.",
     ),
@@ -66,7 +68,7 @@ fn command(text: &str) -> Result<String, String> {
 }
 
 fn priority(options: &mut JobOptions) -> &mut IoPriority {
-    options.threads.io_priority.get_or_insert_default()
+    options.plan.threads.io_priority.get_or_insert_default()
 }
 
 fn nodes(text: &str) -> Result<Vec<u32>, String> {

@@ -2,7 +2,7 @@
 
 use fathom_model::OptionValueKind::{Choice, Int, Micros, Seconds, Size, Text};
 use fathom_model::plan::{ExitScope, OnError};
-use fathom_model::{PerOp, RateProcess};
+use fathom_model::{Nanos, PerOp, RateProcess};
 
 use super::{ANY, JobOption, count, flag, int, micros, per_op, row, seconds, set, size, switch};
 use crate::value;
@@ -34,37 +34,41 @@ fn rates(rates: &mut PerOp<Option<u64>>, text: &str) -> Result<(), String> {
 }
 
 pub(super) const ROWS: &[JobOption] = &[
-    seconds("runtime", |options, time| options.runtime = Some(time))
-        .aliases(&["timeout"])
-        .doc("Stop after this time (plain number: seconds); 0 means no time limit."),
-    flag("time_based", |options, on| options.time_based = Some(on))
+    seconds("runtime", |options, time| {
+        options.plan.time.runtime = Some(time).filter(|time| *time > Nanos::ZERO)
+    })
+    .aliases(&["timeout"])
+    .doc("Stop after this time (plain number: seconds); 0 means no time limit."),
+    flag("time_based", |options, on| options.plan.time.time_based = on)
         .doc("Repeat the same range until runtime ends."),
-    seconds("ramp_time", |options, time| options.ramp_time = Some(time))
+    seconds("ramp_time", |options, time| options.plan.time.ramp = time)
         .doc("Run this long before the measured part (plain number: seconds), in addition to runtime."),
-    size("ramp_size", 1..=u64::MAX, |options, number| options.ramp_size = Some(number))
+    size("ramp_size", 1..=u64::MAX, |options, number| options.plan.time.ramp_bytes = number)
         .doc("Move this many bytes before the measured part, checked every millisecond."),
-    row("startdelay", Seconds, |options, text| set(&mut options.startdelay, value::seconds_range(text)))
-        .default("0")
-        .doc(
-            "Wait this long before the start (plain number: seconds), or a time drawn from a range such \
+    row("startdelay", Seconds, |options, text| {
+        value::seconds_range(text).map(|delay| options.plan.time.start_delay = delay)
+    })
+    .default("0")
+    .doc(
+        "Wait this long before the start (plain number: seconds), or a time drawn from a range such \
               as 1-5.",
-        ),
-    micros("thinktime", |options, pause| options.think_time.pause = pause)
+    ),
+    micros("thinktime", |options, pause| options.plan.time.think_time.pause = pause)
         .doc("Pause this long between requests (plain number: microseconds)."),
-    count("thinktime_blocks", 1, |options, count| options.think_time.blocks = Some(count))
+    count("thinktime_blocks", 1, |options, count| options.plan.time.think_time.blocks = Some(count))
         .default("1")
         .doc("Requests between two pauses of thinktime."),
-    seconds("thinktime_iotime", |options, time| options.think_time.io_time = time).doc(
+    seconds("thinktime_iotime", |options, time| options.plan.time.think_time.io_time = time).doc(
         "Time of issuing between two pauses of thinktime, or until thinktime_blocks if that is \
               reached first.",
     ),
-    micros("thinktime_spin", |options, spin| options.think_time.spin = spin)
+    micros("thinktime_spin", |options, spin| options.plan.time.think_time.spin = spin)
         .doc("Part of thinktime that keeps the CPU busy instead of sleeping (plain number: microseconds)."),
-    int("thinkcycles", ANY, |options, cycles| options.think_time.cycles = cycles).default("0").doc(
+    int("thinkcycles", ANY, |options, cycles| options.plan.time.think_time.cycles = cycles).default("0").doc(
         "Cycles of the CPU's time stamp counter that a job keeps the CPU busy between a completion \
               and the next request.",
     ),
-    switch("rate_ignore_thinktime", |options, delays| options.think_time.delays_rate = delays)
+    switch("rate_ignore_thinktime", |options, delays| options.plan.time.think_time.delays_rate = delays)
         .doc("Delay the schedule of a rate by each pause of thinktime instead of catching up after it."),
     row("rate", Size, |options, text| rates(&mut options.rate, text)).default("0").doc(
         "Bytes per second to issue, independent of the speed of the target: one rate, or \
@@ -82,12 +86,12 @@ pub(super) const ROWS: &[JobOption] = &[
     flag("stonewall", |options, on| options.stonewall = Some(on))
         .aliases(&["wait_for_previous"])
         .doc("Wait until all earlier jobs have ended, and start a new reporting group."),
-    flag("exitall", |options, on| options.exitall = Some(on))
+    flag("exitall", |options, on| options.plan.exit_all = on)
         .doc("Stop the other jobs when the first one ends."),
-    flag("exitall_on_error", |options, given| options.end.exit_on_error = given)
+    flag("exitall_on_error", |options, given| options.plan.end.exit_on_error = given)
         .doc("Stop the other jobs when one fails."),
     row("exit_what", Choice(&["group", "stonewall", "all"]), |options, text| {
-        value::choice(text, &EXIT_WHAT).map(|scope| options.end.exit_scope = scope)
+        value::choice(text, &EXIT_WHAT).map(|scope| options.plan.end.exit_scope = scope)
     })
     .default("group")
     .doc(
@@ -100,7 +104,7 @@ pub(super) const ROWS: &[JobOption] = &[
     })
     .doc("Start when all clones of this earlier job have ended."),
     row("max_latency", Micros, |options, text| {
-        per_op(&mut options.end.max_latency, text, "", |entry| {
+        per_op(&mut options.plan.end.max_latency, text, "", |entry| {
             value::micros(entry).map(|limit| Some(limit).filter(|limit| limit.0 > 0))
         })
     })
@@ -115,8 +119,8 @@ pub(super) const ROWS: &[JobOption] = &[
         }
         let lists = text.split(',').map(crate::errno::list).collect::<Result<Vec<_>, _>>()?;
         let mut lists = lists.into_iter();
-        options.end.ignored_of_reads = lists.next().unwrap_or_default();
-        options.end.ignored_of_writes = lists.next().unwrap_or_default();
+        options.plan.end.ignored_of_reads = lists.next().unwrap_or_default();
+        options.plan.end.ignored_of_writes = lists.next().unwrap_or_default();
         match lists.next() {
             Some(of_verify) if !of_verify.is_empty() => {
                 Err("the third list, errors of verify, is not supported".to_owned())
@@ -135,12 +139,12 @@ pub(super) const ROWS: &[JobOption] = &[
             let going_on: OnError = value::choice(text, &CONTINUE)?;
             // As in fio, where a list of errors continues, and the last of both options decides.
             if !going_on.continue_read {
-                options.end.ignored_of_reads.clear();
+                options.plan.end.ignored_of_reads.clear();
             }
             if !going_on.continue_write {
-                options.end.ignored_of_writes.clear();
+                options.plan.end.ignored_of_writes.clear();
             }
-            options.continue_on_error = Some(going_on);
+            options.plan.on_error = going_on;
             Ok(())
         },
     )
