@@ -1,13 +1,17 @@
 //! Figures of one source that cannot all be right, and figures of several that tell of one limit.
 
-mod across;
-mod stated;
-mod within;
-
+use fathom_model::{Nanos, units};
+use fathom_record::import::{Figure as ImportedFigure, FigureBound, StatedFigure};
+use fathom_record::{LatencySummary, OpSummary};
 use serde::Serialize;
 
-use super::rows::ComparedRow;
+use super::figure::Figure;
+use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS, SourceKind};
+use super::work::Work;
+use crate::criterion::{Metric, MetricDirection, MetricKind};
+use crate::plateau::AGREE;
+use crate::say::{count, mebibytes, percent};
 
 /// A contradiction or a coincidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,7 +54,7 @@ pub fn contradictions(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<C
     for row in rows {
         for (source, runs) in row.runs.iter().enumerate() {
             for run in runs.iter().filter(|run| run.is_usable()) {
-                let of_run = within::of_run(run).into_iter().chain(stated::of_run(run));
+                let of_run = contradictions_within(run).into_iter().chain(contradicted_statements(run));
                 found.extend(of_run.map(|(kind, claim)| Contradiction {
                     kind,
                     sources: vec![LABELS[source]],
@@ -61,16 +65,419 @@ pub fn contradictions(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<C
         }
     }
     for source in 0..sources.len() {
-        found.extend(across::of_source(rows, source));
+        found.extend(of_source(rows, source));
     }
     for one in 0..sources.len() {
         // Models have nothing in common that they could share.
         let is_real = |source: &usize| sources[*source].kind != SourceKind::Simulated;
         let pairs =
             (one + 1..sources.len()).map(|other| [one, other]).filter(|pair| pair.iter().all(is_real));
-        found.extend(pairs.filter_map(|pair| across::shared_limit(rows, pair)));
+        found.extend(pairs.filter_map(|pair| shared_limit(rows, pair)));
     }
     found
+}
+
+/// Rates differ by at least this where no common limit holds them.
+const APART: f64 = 0.10;
+/// Tests in which rates have to agree before they tell of a common limit.
+const LEAST_TESTS: usize = 2;
+/// Requests from here on are held by limits on bandwidth.
+const LARGE_BLOCK: f64 = 65_536.0;
+/// The same requests are at most so many times faster in another test.
+const SAME_PATH: f64 = 2.0;
+/// A test of a file is at most so many times faster than the fastest place of the volume.
+const SAME_SURFACE: f64 = 1.5;
+
+/// Between the tests of one source.
+fn of_source(rows: &[ComparedRow], source: usize) -> Vec<Contradiction> {
+    let tests = || rows.iter().filter_map(|row| Some((row, row.usable(source).next()?)));
+    let pairs = tests().flat_map(|one| tests().map(move |other| (one, other)));
+    let pairs = pairs.filter(|((one, _), (other, _))| one.test != other.test);
+    let found = pairs.filter_map(|((one, first), (other, second))| {
+        let (kind, claim) = latency_and_rate([(one, first), (other, second)])
+            .or_else(|| faster_than_maximum([(one, first), (other, second)]))?;
+        let tests = vec![one.test.clone(), other.test.clone()];
+        Some(Contradiction {
+            kind,
+            sources: vec![LABELS[source]],
+            tests,
+            claim: format!("{}, {claim}", LABELS[source]),
+        })
+    });
+    found.collect()
+}
+
+type TestPair<'a> = [(&'a ComparedRow, &'a RunTest); 2];
+
+/// True of one random request at a time.
+fn is_single(run: &RunTest) -> bool {
+    let is_random = run.work.operation.as_ref().is_some_and(|operation| operation.starts_with("rand"));
+    is_random && run.work.iodepth == Some(1) && run.work.jobs.unwrap_or(1) == 1
+}
+
+/// A latency of single requests, stated without a rate, against the rate of single requests of another test. Larger I/Os may take
+/// longer in proportion to their size.
+fn latency_and_rate([(one, first), (other, second)]: TestPair<'_>) -> Option<(ContradictionKind, String)> {
+    if !is_single(first) || !is_single(second) || first.work.operation != second.work.operation {
+        return None;
+    }
+    let total = |run: &RunTest| run.summary.total.clone();
+    let (latency, rate) = (total(first)?, total(second)?);
+    let mean = latency.lat_ns.mean.or(latency.clat_ns.mean).filter(|_| latency.iops == 0.0)?;
+    let possible = 1e9 / mean;
+    let larger = block_bytes(first).zip(block_bytes(second)).map(|(first, second)| (first / second).max(1.0));
+    (rate.iops > possible * larger.unwrap_or(1.0) * SAME_PATH).then(|| {
+        let cause = match larger {
+            Some(_) => " A cache or a small test file answered one of them".to_owned(),
+            None => unknown_cause(
+                [(one, first), (other, second)],
+                |run| block_bytes(run).is_none().then_some("block size"),
+                "larger I/Os, a small test file or a cache",
+                "block size and range",
+            ),
+        };
+        let claim = format!(
+            "{}: {} IOPS with one request at a time exceed the {} that the latency of {} in {} allows.{cause}",
+            other.test,
+            count(rate.iops),
+            count(possible),
+            units::latency(mean.round() as u64),
+            one.test,
+        );
+        (ContradictionKind::LatencyAndRate, claim)
+    })
+}
+
+/// A sequential read faster than the fastest place of the volume in another sequential read. At the latency of that place the rate
+/// grows in proportion to the bytes in flight (Little), so only what is beyond that tells of a cache or a burst.
+fn faster_than_maximum([(one, first), (other, second)]: TestPair<'_>) -> Option<(ContradictionKind, String)> {
+    let is_read = |run: &RunTest| run.work.operation.as_deref() == Some("read");
+    if !is_read(first) || !is_read(second) {
+        return None;
+    }
+    let windows = first.imported.as_ref()?.entries.first()?.read.as_ref()?.bandwidth_windows.as_ref()?;
+    let most = windows.max?.value;
+    let rate = second.summary.read.as_ref()?.bytes_per_second;
+    let more =
+        bytes_in_flight(first).zip(bytes_in_flight(second)).map(|(first, second)| (second / first).max(1.0));
+    (most > 0.0 && rate > most * more.unwrap_or(1.0) * SAME_SURFACE).then(|| {
+        let cause = match more {
+            Some(_) => " A cache, or a burst, answered it".to_owned(),
+            None => unknown_cause(
+                [(one, first), (other, second)],
+                |run| match (block_bytes(run), run.work.iodepth, run.work.cache_mode.as_deref()) {
+                    (None, ..) => Some("block size"),
+                    (_, None, _) => Some("queue depth"),
+                    (.., Some("direct")) => None,
+                    _ => Some("readahead"),
+                },
+                "more bytes in flight, readahead, a cache or a burst",
+                "block size and queue depth, with direct I/O",
+            ),
+        };
+        let claim = format!(
+            "{}: {} is more than {}, the maximum of {}.{cause}",
+            other.test,
+            mebibytes(rate),
+            mebibytes(most),
+            one.test
+        );
+        (ContradictionKind::FasterThanMaximum, claim)
+    })
+}
+
+/// That the cause is unknown, since a condition of one of the tests is, with the candidates and the test that would decide.
+fn unknown_cause(
+    tests: TestPair<'_>,
+    lacks: impl Fn(&RunTest) -> Option<&'static str>,
+    candidates: &str,
+    alike: &str,
+) -> String {
+    let lacking = tests.iter().find_map(|(row, run)| Some(format!("{} of {}", lacks(run)?, row.test)));
+    let lacking = lacking.unwrap_or_default();
+    format!(
+        " The {lacking} is unknown, so the cause may be {candidates}. To decide, run both with the same {alike}"
+    )
+}
+
+/// Bytes of each request; `None` where they differ, or the source does not say.
+fn block_bytes(run: &RunTest) -> Option<f64> {
+    units::parse_bytes(run.work.block_size.as_deref()?).ok().map(|bytes| bytes as f64)
+}
+
+/// Bytes in flight; `None` where they are unknown, as they are behind a readahead.
+fn bytes_in_flight(run: &RunTest) -> Option<f64> {
+    let jobs = run.work.jobs.unwrap_or(1);
+    let requests = f64::from(run.work.iodepth? * jobs);
+    (run.work.cache_mode.as_deref() == Some("direct")).then_some(block_bytes(run)? * requests)
+}
+
+/// How a test tells of a shared limit.
+enum Evidence {
+    /// The same bandwidth of large or sequential I/Os.
+    Same(f64),
+    /// Other rates of small ones.
+    Apart,
+}
+
+/// Sources whose bandwidths agree in several tests of large blocks although their small I/Os do not: one limit holds both.
+fn shared_limit(rows: &[ComparedRow], [one, other]: [usize; 2]) -> Option<Contradiction> {
+    let (mut agree, mut apart, mut rates, mut is_single) = (Vec::new(), 0, Vec::new(), true);
+    for row in rows.iter().filter(|row| row.is_comparable(one, other)) {
+        let Some((first, second)) = row.usable(one).next().zip(row.usable(other).next()) else { continue };
+        match evidence(first, second) {
+            Some(Evidence::Same(rate)) => {
+                agree.push(row.test.clone());
+                rates.push(rate);
+                is_single &= first.work.iodepth.is_none_or(|depth| depth == 1);
+            }
+            Some(Evidence::Apart) => apart += 1,
+            None => {}
+        }
+    }
+    if agree.len() < LEAST_TESTS || apart == 0 {
+        return None;
+    }
+    let (least, most) = rates
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), rate| (least.min(*rate), most.max(*rate)));
+    let at =
+        if most <= least * (1.0 + APART) { format!(" at about {}", mebibytes(most)) } else { String::new() };
+    let alone = if is_single { ", or the latency of one request at a time" } else { "" };
+    Some(Contradiction {
+        kind: ContradictionKind::SharedLimit,
+        sources: vec![LABELS[one], LABELS[other]],
+        claim: format!(
+            "{} and {} have the same bandwidth within {:.0} % in {}{at}, although their small I/Os differ: one limit, of the \
+             instance or of both types{alone}, holds both",
+            LABELS[one],
+            LABELS[other],
+            AGREE * 100.0,
+            agree.join(" and ")
+        ),
+        tests: agree,
+    })
+}
+
+fn evidence(first: &RunTest, second: &RunTest) -> Option<Evidence> {
+    let (one, other) = (first.summary.total.as_ref()?, second.summary.total.as_ref()?);
+    let log = |one: f64, other: f64| (one > 0.0 && other > 0.0).then(|| (other / one).ln().abs());
+    match is_large(first)? {
+        true => log(one.bytes_per_second, other.bytes_per_second)
+            .filter(|log| *log <= AGREE)
+            .map(|_| Evidence::Same(one.bytes_per_second)),
+        // A single request at a time meets a latency, not a limit.
+        false => log(one.iops, other.iops)
+            .filter(|log| *log > APART && first.work.iodepth != Some(1))
+            .map(|_| Evidence::Apart),
+    }
+}
+
+/// Whether a limit on bandwidth holds the I/Os of a test; `None` where neither their size nor their order is known.
+fn is_large(run: &RunTest) -> Option<bool> {
+    let total = run.summary.total.as_ref()?;
+    if total.ios > 0 && total.bytes > 0 {
+        return Some(total.bytes as f64 / total.ios as f64 >= LARGE_BLOCK);
+    }
+    block_bytes(run).map(|size| size >= LARGE_BLOCK).or_else(|| {
+        // Sequential I/Os are merged, or made large enough.
+        let operation = run.work.operation.as_deref()?;
+        (!operation.starts_with("rand")).then_some(true)
+    })
+}
+
+/// Statements are rounded.
+const ROUNDING: f64 = 0.02;
+/// Factors between units that are taken for one another.
+const UNIT_FACTORS: [f64; 3] = [1e3, 1e6, 1024.0];
+
+/// The statements that contradict the output.
+fn contradicted_statements(run: &RunTest) -> Vec<(ContradictionKind, String)> {
+    let stated = run.imported.iter().flat_map(|imported| &imported.stated);
+    stated.filter_map(|stated| Some((ContradictionKind::Stated, contradicted(run, stated)?))).collect()
+}
+
+fn contradicted(run: &RunTest, stated: &StatedFigure) -> Option<String> {
+    let metric = Metric::parse(&stated.figure);
+    let measured = measured(run, metric, &stated.figure)?;
+    if stated.value.agrees_with(measured) || stated.value.value <= 0.0 || measured.value <= 0.0 {
+        return None;
+    }
+    let factor = measured.value / stated.value.value;
+    if factor.ln().abs() <= ROUNDING {
+        return None;
+    }
+    let apart = factor.max(1.0 / factor);
+    let is_unit = UNIT_FACTORS.iter().any(|unit| (apart / unit).ln().abs() <= ROUNDING);
+    let why = match is_unit {
+        true => format!(", {} times as {}: the unit of the statement is wrong", count(apart), word(factor)),
+        false => String::new(),
+    };
+    let (label, value) = match metric {
+        Some(metric) => {
+            let figure = Figure::Metric(metric);
+            (figure.label(), figure.quantity(measured.value))
+        }
+        None => {
+            let name = stated.figure.rsplit('.').next().unwrap_or_default().trim_end_matches("_ns");
+            (name.to_owned(), units::duration(Nanos(measured.value.round() as u64)))
+        }
+    };
+    let is_bound = stated.value.bound.prefix();
+    Some(format!(
+        "the text states {is_bound}{} as {label} ({}), and the output has {value}{why}",
+        stated.text,
+        stated.kind.name()
+    ))
+}
+
+fn word(factor: f64) -> &'static str {
+    if factor > 1.0 { "much" } else { "little" }
+}
+
+/// The figure of the output: a metric, or any other by its name.
+fn measured(run: &RunTest, metric: Option<Metric>, name: &str) -> Option<ImportedFigure<f64>> {
+    let imported = run.imported.as_ref()?;
+    match metric {
+        Some(metric) => imported.figure(metric),
+        None => imported.figures().into_iter().find(|found| found.name == name).map(|found| found.figure),
+    }
+}
+
+/// Printed figures are rounded, and a run ends with what is in flight.
+const PRINT_ROUNDING: f64 = 0.05;
+/// A mean number of outstanding I/Os above the depth by more than this is impossible.
+const LITTLE: f64 = 0.10;
+/// A job that only does I/O spends at least this share of its time waiting for it.
+const IDLE: f64 = 0.10;
+/// The same of a job that may have waited, as far as its source says.
+const LONG_IDLE: f64 = 0.01;
+
+/// What contradicts itself in one run of a test.
+fn contradictions_within(run: &RunTest) -> Vec<(ContradictionKind, String)> {
+    if run.hosts > 1 {
+        // Their counters are those of all the time, their rates those of the time they have in common.
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let summary = &run.summary;
+    let directions = [
+        ("reads", MetricDirection::Read, &summary.read),
+        ("writes", MetricDirection::Write, &summary.write),
+        ("trims", MetricDirection::Trim, &summary.trim),
+    ];
+    let is_told_apart = directions.iter().any(|(_, _, op)| op.is_some());
+    let total = (!is_told_apart).then_some(("I/Os", MetricDirection::Total, &summary.total));
+    let mut outstanding = 0.0;
+    for (name, direction, op) in directions.into_iter().chain(total) {
+        let Some(op) = op else { continue };
+        found.extend(rate_and_bandwidth(run, name, direction, op));
+        found.extend(bytes_and_runtime(summary.measured_ns, name, op));
+        found.extend(disordered(name, latency(op)));
+        outstanding += op.iops * latency(op).mean.unwrap_or(0.0) / 1e9;
+    }
+    found.extend(little(run, outstanding));
+    found
+}
+
+/// Rate times latency against the number of I/Os that the jobs can and do keep outstanding (Little's law).
+fn little(run: &RunTest, outstanding: f64) -> Option<(ContradictionKind, String)> {
+    let Work { iodepth, jobs, sync, rate, .. } = &run.work;
+    // A source that names no jobs has one.
+    let depth = iodepth.map(|depth| f64::from(depth) * f64::from(jobs.unwrap_or(1)));
+    let iops = count(run.summary.total.as_ref().map_or(0.0, |total| total.iops));
+    let at = format!("{iops} IOPS at the stated mean latency");
+    if let Some(depth) = depth.filter(|depth| outstanding > depth * (1.0 + LITTLE) + 0.05) {
+        let text =
+            format!("{at} take {} outstanding I/Os, and the test has {}", count(outstanding), count(depth));
+        return Some((ContradictionKind::Little, text));
+    }
+    // A job that neither waits nor syncs has an I/O outstanding nearly all the time.
+    let waits = [sync, rate].map(|part| part.as_deref().map(|part| part != "none"));
+    let least = match waits {
+        [Some(false), Some(false)] => IDLE,
+        [Some(true), _] | [_, Some(true)] => return None,
+        _ => LONG_IDLE,
+    };
+    let jobs = f64::from(jobs.unwrap_or(1));
+    (outstanding > 0.0 && outstanding < jobs * least).then(|| {
+        let share = percent(outstanding / jobs);
+        (
+            ContradictionKind::Little,
+            format!("{at} keep the device busy for {share} of the time: rate and latency do not go together"),
+        )
+    })
+}
+
+fn latency(op: &OpSummary) -> &LatencySummary {
+    if op.lat_ns.mean.is_some() { &op.lat_ns } else { &op.clat_ns }
+}
+
+/// The rate times the block size against the bandwidth, beyond the resolution of both.
+fn rate_and_bandwidth(
+    run: &RunTest,
+    name: &str,
+    direction: MetricDirection,
+    op: &OpSummary,
+) -> Option<(ContradictionKind, String)> {
+    let block = units::parse_bytes(run.work.block_size.as_deref()?).ok()? as f64;
+    let by_rate = op.iops * block;
+    let printed = |kind| Figure::Metric(Metric { direction: Some(direction), kind }).printed(run);
+    let printed = [printed(MetricKind::Iops), printed(MetricKind::BytesPerSecond)];
+    let is_bound = printed.iter().flatten().any(|figure| figure.bound != FigureBound::Exact);
+    let resolution: f64 =
+        printed.iter().flatten().map(|figure| figure.resolution / figure.value.max(1e-9)).sum();
+    let allowed = PRINT_ROUNDING + resolution;
+    let differs =
+        by_rate > 0.0 && op.bytes_per_second > 0.0 && (by_rate / op.bytes_per_second).ln().abs() > allowed;
+    // An end of the range may be a smaller request.
+    (differs && !is_bound).then(|| {
+        let claim = format!(
+            "{} IOPS of {} are {}, but the bandwidth of its {name} is {}",
+            count(op.iops),
+            run.work.block_size.as_deref().unwrap_or_default(),
+            mebibytes(by_rate),
+            mebibytes(op.bytes_per_second)
+        );
+        (ContradictionKind::RateAndBandwidth, claim)
+    })
+}
+
+/// Bytes over the runtime against the bandwidth.
+fn bytes_and_runtime(measured_ns: u64, name: &str, op: &OpSummary) -> Option<(ContradictionKind, String)> {
+    let by_runtime = op.bytes as f64 * 1e9 / measured_ns as f64;
+    let is_stated = op.bytes > 0 && measured_ns > 0 && op.bytes_per_second > 0.0;
+    (is_stated && (by_runtime / op.bytes_per_second).ln().abs() > PRINT_ROUNDING).then(|| {
+        let claim = format!(
+            "{} of {name} in {} are {}, but the stated bandwidth is {}",
+            units::bytes(op.bytes),
+            units::duration(fathom_model::Nanos(measured_ns)),
+            mebibytes(by_runtime),
+            mebibytes(op.bytes_per_second)
+        );
+        (ContradictionKind::BytesAndRuntime, claim)
+    })
+}
+
+/// Percentiles, and the mean, that are out of order.
+fn disordered(name: &str, latency: &LatencySummary) -> Option<(ContradictionKind, String)> {
+    let percentiles = [
+        ("min", latency.min),
+        ("p50", latency.p50),
+        ("p90", latency.p90),
+        ("p95", latency.p95),
+        ("p99", latency.p99),
+        ("p99.9", latency.p999),
+        ("max", latency.max),
+    ];
+    let known: Vec<(&str, f64)> =
+        percentiles.iter().filter_map(|(name, ns)| Some((*name, (*ns)? as f64))).collect();
+    let pair = known.windows(2).find(|pair| pair[0].1 > pair[1].1 * (1.0 + PRINT_ROUNDING))?;
+    let text = |(name, ns): (&str, f64)| format!("{name} {}", units::latency(ns as u64));
+    Some((
+        ContradictionKind::Percentiles,
+        format!("latency of {name}: {} is above {}", text(pair[0]), text(pair[1])),
+    ))
 }
 
 #[cfg(test)]

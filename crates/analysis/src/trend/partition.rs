@@ -6,7 +6,7 @@ use fathom_stats::sample::median;
 use statrs::function::erf::erfc;
 
 use super::LEAST_RUNS;
-use super::rank::centred_ranks;
+use super::centred_ranks;
 
 /// Fewest runs of a level.
 const LEAST: usize = 3;

@@ -1,24 +1,21 @@
 //! A trend: the verdict on each series first, then a plot, the changes, the groups and the runs.
 
-mod json;
-mod words;
-
+use std::io;
 use std::sync::Arc;
 
 use fathom_analysis::criterion::{Metric, MetricKind};
 use fathom_analysis::trend::{
-    GroupDifference, GroupSpread, LEAST_RUNS, TrendPoint, TrendSeries, TrendVerdict,
+    ChangePoint, ERROR, GroupDifference, GroupSpread, LEAST_RUNS, ShiftRatio, TrendLevel, TrendPoint,
+    TrendSeries, TrendVerdict,
 };
 use fathom_model::units::UnitSystem;
+use serde::Serialize;
 
-pub use json::render as render_json;
-
-use self::words::{change, interval, percent_of};
-use crate::Style;
 use crate::view::{
     Axis, Block, Cell, Column, Plot, PlotForm, PlotPoint, PlotSeries, Row, Table, Tone, View, decimal,
     iops_text,
 };
+use crate::{Style, document};
 
 /// What a trend shows.
 #[derive(Clone, Debug)]
@@ -314,4 +311,201 @@ pub fn data_view(report: &TrendReport) -> View {
         }
     }
     View { data: Table::new(COLUMNS.map(Column::left), rows), ..View::default() }
+}
+
+#[derive(Serialize)]
+struct TrendDocument<'a> {
+    schema: &'static str,
+    metric: String,
+    by: &'a str,
+    /// Probability of a change in any series where there is none.
+    error: f64,
+    series: Vec<SeriesDocument<'a>>,
+    groups: Vec<GroupsDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct SeriesDocument<'a> {
+    test: &'a str,
+    group: &'a str,
+    verdict: TrendVerdict,
+    autocorrelation: f64,
+    changes: Vec<ChangeDocument>,
+    levels: Vec<LevelDocument>,
+    points: Vec<PointDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChangeDocument {
+    /// The last run before it, and the first after it.
+    last_before: u64,
+    first_after: u64,
+    /// When the first run after it began; 0 for simulated runs.
+    started_unix_ms: u64,
+    median_before: f64,
+    median_after: f64,
+    ratio: Option<ShiftRatio>,
+}
+
+#[derive(Serialize)]
+struct LevelDocument {
+    first_run: u64,
+    last_run: u64,
+    runs: usize,
+    median: f64,
+}
+
+#[derive(Serialize)]
+struct PointDocument<'a> {
+    run: u64,
+    started_unix_ms: u64,
+    /// When it began, or was stored where that is unknown.
+    dated_unix_ms: u64,
+    target: &'a str,
+    value: f64,
+}
+
+#[derive(Serialize)]
+struct GroupsDocument<'a> {
+    test: &'a str,
+    /// Probability of such differences if there were none.
+    p: Option<f64>,
+    groups: &'a [GroupSpread],
+}
+
+/// Writes the trend.
+///
+/// # Errors
+/// Those of `out`.
+pub fn render_json(report: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
+    let groups = report
+        .groups
+        .iter()
+        .map(|(test, found)| GroupsDocument { test, p: found.p, groups: &found.groups })
+        .collect();
+    let written = TrendDocument {
+        schema: "fathom.trend/1",
+        metric: report.metric.to_string(),
+        by: &report.by,
+        error: ERROR,
+        series: report.series.iter().map(series).collect(),
+        groups,
+    };
+    document::write(&written, out)
+}
+
+fn series(series: &TrendSeries) -> SeriesDocument<'_> {
+    let run = |index: usize| series.points[index].run;
+    let changes = series.analysis.changes.iter().map(|found| ChangeDocument {
+        last_before: run(found.at - 1),
+        first_after: run(found.at),
+        started_unix_ms: series.points[found.at].started_unix_ms,
+        median_before: found.before.median,
+        median_after: found.after.median,
+        ratio: found.ratio,
+    });
+    let level = |level: &TrendLevel| LevelDocument {
+        first_run: run(level.from),
+        last_run: run(level.to - 1),
+        runs: level.to - level.from,
+        median: level.median,
+    };
+    SeriesDocument {
+        test: &series.test,
+        group: &series.key,
+        verdict: series.analysis.verdict,
+        autocorrelation: series.analysis.autocorrelation,
+        changes: changes.collect(),
+        levels: series.analysis.levels.iter().map(level).collect(),
+        points: series.points.iter().map(point).collect(),
+    }
+}
+
+fn point(point: &TrendPoint) -> PointDocument<'_> {
+    PointDocument {
+        run: point.run,
+        started_unix_ms: point.started_unix_ms,
+        dated_unix_ms: point.dated_unix_ms,
+        target: &point.target,
+        value: point.value,
+    }
+}
+
+/// Ratios from here on are said as multiples.
+const MULTIPLE: f64 = 2.0;
+
+/// `fell by 12 % (95 % confidence interval: 11 to 13 %)`, `rose to 3.1 times (95 % confidence interval: 3.0 to 3.2)`.
+fn change(found: &ChangePoint, quantity: impl Fn(f64) -> String) -> String {
+    let Some(ratio) = found.ratio else {
+        let difference = (found.after.median - found.before.median).abs();
+        let verb = if found.after.median < found.before.median { "fell" } else { "rose" };
+        return format!("{verb} by {}", quantity(difference));
+    };
+    let what = match ratio.value {
+        value if value < 1.0 => format!("fell by {}", percent(1.0 - value)),
+        value if value < MULTIPLE => format!("rose by {}", percent(value - 1.0)),
+        value => format!("rose to {value:.1} times"),
+    };
+    format!("{what} (95 % confidence interval: {})", interval(&ratio))
+}
+
+/// The interval in the form of the ratio: `-13 to -11 %`, `3.0 to 3.2 times`.
+fn interval(ratio: &ShiftRatio) -> String {
+    if ratio.value >= MULTIPLE {
+        return format!("{:.1} to {:.1} times", ratio.low, ratio.high);
+    }
+    let (low, high) = (ratio.low - 1.0, ratio.high - 1.0);
+    match (signed(low), signed(high)) {
+        // Two digits would show no interval.
+        (from, to) if from == to => format!("{:+.2} to {:+.2} %", low * 100.0, high * 100.0),
+        (from, to) => format!("{from} to {to} %"),
+    }
+}
+
+/// `-12 %`, `+0.4 %`, `3.1 times`.
+fn percent_of(ratio: f64) -> String {
+    if ratio >= MULTIPLE { format!("{ratio:.1} times") } else { format!("{} %", signed(ratio - 1.0)) }
+}
+
+fn signed(share: f64) -> String {
+    let text = digits(share.abs());
+    if text == "0.0" { text } else { format!("{}{text}", if share < 0.0 { '-' } else { '+' }) }
+}
+
+/// `12 %`, `0.4 %`.
+fn percent(share: f64) -> String {
+    format!("{} %", digits(share))
+}
+
+fn digits(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") }
+}
+
+#[cfg(test)]
+mod words_tests {
+    use fathom_analysis::trend::TrendLevel;
+
+    use super::*;
+
+    fn found(ratio: Option<(f64, f64, f64)>) -> String {
+        let level = |median: f64| TrendLevel { from: 0, to: 1, median };
+        let ratio = ratio.map(|(value, low, high)| ShiftRatio { value, low, high });
+        let point = ChangePoint { at: 1, before: level(3000.0), after: level(0.0), ratio };
+        change(&point, |value| format!("{value:.0} IOPS"))
+    }
+
+    #[test]
+    fn changes_are_said_in_percent_or_as_multiples() {
+        for (ratio, expected) in [
+            (Some((0.88, 0.87, 0.893)), "fell by 12 % (95 % confidence interval: -13 to -11 %)"),
+            (Some((1.004, 1.0, 1.008)), "rose by 0.4 % (95 % confidence interval: 0.0 to +0.8 %)"),
+            (Some((3.1, 3.02, 3.2)), "rose to 3.1 times (95 % confidence interval: 3.0 to 3.2 times)"),
+            (Some((0.88, 0.8799, 0.8801)), "fell by 12 % (95 % confidence interval: -12.01 to -11.99 %)"),
+            (None, "fell by 3000 IOPS"),
+        ] {
+            assert_eq!(found(ratio), expected);
+        }
+        assert_eq!((percent_of(0.88), percent_of(1.0)), ("-12 %".to_owned(), "0.0 %".to_owned()));
+    }
 }

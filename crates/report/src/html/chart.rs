@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::writer::HtmlWriter;
+use super::HtmlWriter;
 use crate::formats::chart::Chart;
 use crate::formats::svg;
 use crate::view::{Axis, AxisEnds, AxisScale, Cell, HeatMap, MapTick, Plot, PlotForm, PlotPoint};

@@ -4,8 +4,8 @@ use fathom_model::{Nanos, Op, units};
 use fathom_record::latency_bin;
 use serde::Deserialize;
 
-use super::series::{LivePoint, LiveSeries};
 use super::state::{LiveLatency, LiveStage, LiveTest, RUNNING, StepFigures};
+use super::{LivePoint, LiveSeries};
 use crate::axis_text::{MIB, latency_text, rate_text, time_axis};
 use crate::page::{SUMMARY, axes};
 use crate::view::{

@@ -7,11 +7,11 @@ use fathom_record::ping::ServedCounts;
 use fathom_record::{Finding, LatencySpan, TestRecord};
 use serde::Serialize;
 
-use super::devices::{DeviceLoad, HostShares};
-use super::monitor::LiveMonitor;
-use super::ping::LivePing;
-use super::series::LivePoint;
+use super::LiveMonitor;
+use super::LivePing;
+use super::LivePoint;
 use super::state::{LiveLatency, LiveStage, LiveState, LiveStep, LiveTest, StepFigures};
+use super::{DeviceLoad, HostShares};
 use crate::monitor::json::{MonitorLineDocument, document};
 
 /// The `schema` of each line.

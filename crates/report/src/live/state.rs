@@ -9,10 +9,10 @@ use fathom_record::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::devices::{DeviceLoad, HostShares};
-use super::monitor::{LiveMonitor, MonitorTick};
-use super::ping::LivePing;
-use super::series::{LivePoint, LiveSeries, histogram};
+use super::LivePing;
+use super::{DeviceLoad, HostShares};
+use super::{LiveMonitor, MonitorTick};
+use super::{LivePoint, LiveSeries, histogram};
 
 /// Nothing completes for this long, although requests are in flight: a stall, ns.
 pub const STALLED_FROM_NS: u64 = 1_000_000_000;

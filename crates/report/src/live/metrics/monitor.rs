@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use fathom_analysis::monitor::OpActivity;
 
-use super::super::monitor::{LiveDevice, LiveMonitor};
+use super::super::{LiveDevice, LiveMonitor};
 use super::{IN_FLIGHT, NS, STALLED, add_by_direction, add_latency, write_histogram};
 use crate::metrics_text::{Family, LabelSet, Samples};
 

@@ -1,6 +1,6 @@
 //! The metrics that only a ping has.
 
-use super::super::ping::LivePing;
+use super::super::LivePing;
 use super::{NS, add_latency};
 use crate::metrics_text::{Family, LabelSet, Samples};
 
