@@ -4,13 +4,14 @@
 use fathom_analysis::advise::{Advice, AdvisedCandidate, AdvisedLoad, GrowthBreak, ObjectiveSource};
 use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_model::{Nanos, STALE};
-use fathom_predict::{LoadPace, PredictionRange};
+use fathom_predict::{LoadPace, Prediction, PredictionRange};
+use fathom_record::OpSummary;
 
 use super::present::present;
 use super::{course, data};
 use crate::catalog::show::{mark_note, month};
 use crate::columns::capital;
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
+use crate::view::{Block, Cell, Column, KeyFigure, Table, Tone, View, ViewHead, decimal};
 
 /// Candidates that meet the objective, or may, that are listed.
 const MOST_LISTED: usize = 12;
@@ -212,55 +213,63 @@ fn listed(advice: &Advice) -> Vec<&AdvisedCandidate> {
 }
 
 fn candidates(listed: &[&AdvisedCandidate]) -> Table {
-    let columns = [
-        Column::left("volume"),
-        Column::left("meets"),
-        Column::right("per month"),
-        Column::left("").id("currency"),
-        Column::right("p50").dispensable(4),
-        Column::right("p99"),
-        Column::right("p99.9").dispensable(3),
-        Column::right("throttled").dispensable(5),
-        Column::right("lowest credits").dispensable(1),
-        Column::right("exhausted at").dispensable(2),
-        Column::right("holds up to").dispensable(0),
-    ];
-    Table::new(columns, listed.iter().map(|candidate| row(candidate))).without_empty()
-}
-
-fn row(candidate: &AdvisedCandidate) -> Row {
-    let set = &candidate.predicted;
-    let percentile = |figure: fn(&fathom_record::OpSummary) -> Option<u64>| {
-        latency_range(set.range(|one| figure(one.summary.total.as_ref()?).map(|ns| ns as f64)))
+    let percentile = |candidate: &AdvisedCandidate, figure: fn(&OpSummary) -> Option<u64>| {
+        let figure = |one: &Prediction| figure(one.summary.total.as_ref()?).map(|ns| ns as f64);
+        latency_range(candidate.predicted.range(figure))
     };
-    let meets = match candidate.verdict.verdict.decided() {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "maybe",
+    let percent = |candidate: &AdvisedCandidate, figure: fn(&Prediction) -> Option<f64>| {
+        percent_range(candidate.predicted.range(figure))
     };
-    let throttled = set.range(|one| Some(one.throttled_share));
-    let lowest = set.range(|one| Some(one.lowest_credits?.share));
-    let exhausted = set.all.iter().filter_map(|one| one.exhausted_ns).min();
-    let holds = candidate.breaks.as_ref().map(|breaks| {
+    let name = |candidate: &AdvisedCandidate| {
+        let name = candidate.target.strip_prefix("sim:").unwrap_or(&candidate.target);
+        format!("{name}{}", if candidate.is_current { " (present)" } else { "" })
+    };
+    let holds = |breaks: &GrowthBreak| {
         let from = if breaks.growth.is_none() { "≥ " } else { "" };
         Cell::real(breaks.met_at, format!("{from}{:.2} x", breaks.met_at))
-    });
-    let name = candidate.target.strip_prefix("sim:").unwrap_or(&candidate.target);
-    let current = if candidate.is_current { " (present)" } else { "" };
-    let row = Row::new([
-        format!("{name}{current}").into(),
-        meets.into(),
-        candidate.price.as_ref().map(month).into(),
-        candidate.price.as_ref().map(|bill| bill.price.currency.as_str()).into(),
-        percentile(|op| op.lat_ns.p50),
-        percentile(|op| op.lat_ns.p99),
-        percentile(|op| op.lat_ns.p999),
-        percent_range(throttled),
-        percent_range(lowest),
-        exhausted.map(Cell::duration).into(),
-        holds.into(),
-    ]);
-    if candidate.verdict.verdict.is_missed() { row.toned(Tone::Alarm) } else { row }
+    };
+    let table = Table::of::<&AdvisedCandidate>(
+        &[
+            (Column::left("volume"), &|candidate| name(candidate).into()),
+            (Column::left("meets"), &|candidate| match candidate.verdict.verdict.decided() {
+                Some(true) => "yes".into(),
+                Some(false) => "no".into(),
+                None => "maybe".into(),
+            }),
+            (Column::right("per month"), &|candidate| candidate.price.as_ref().map(month).into()),
+            (Column::left("").id("currency"), &|candidate| {
+                candidate.price.as_ref().map(|bill| bill.price.currency.as_str()).into()
+            }),
+            (Column::right("p50").dispensable(4), &|candidate| percentile(candidate, |op| op.lat_ns.p50)),
+            (Column::right("p99"), &|candidate| percentile(candidate, |op| op.lat_ns.p99)),
+            (Column::right("p99.9").dispensable(3), &|candidate| percentile(candidate, |op| op.lat_ns.p999)),
+            (Column::right("throttled").dispensable(5), &|candidate| {
+                percent(candidate, |one| Some(one.throttled_share))
+            }),
+            (Column::right("lowest credits").dispensable(1), &|candidate| {
+                percent(candidate, |one| Some(one.lowest_credits?.share))
+            }),
+            (Column::right("exhausted at").dispensable(2), &|candidate| {
+                candidate
+                    .predicted
+                    .all
+                    .iter()
+                    .filter_map(|one| one.exhausted_ns)
+                    .min()
+                    .map(Cell::duration)
+                    .into()
+            }),
+            (Column::right("holds up to").dispensable(0), &|candidate| {
+                candidate.breaks.as_ref().map(holds).into()
+            }),
+        ],
+        listed,
+    );
+    let tone = |candidate: &&AdvisedCandidate| match candidate.verdict.verdict.is_missed() {
+        true => Tone::Alarm,
+        false => Tone::Normal,
+    };
+    table.toned(listed.iter().map(tone)).without_empty()
 }
 
 /// `1.00 ms`, or `1.00 to 20.0 ms` where the load does not say more.

@@ -1,6 +1,7 @@
 //! What `catalog fit` answers: what serves a need, the cheapest first, and why the others do not. Pure.
 
-use fathom_catalog::{Fit, PricedOffers, VolumeOffer};
+use fathom_catalog::{Fit, Parameters, PricedOffers, UnsuitableType, VolumeOffer};
+use fathom_model::MonthlyCost;
 use fathom_model::units::grouped;
 
 use crate::catalog::list::whole_iops;
@@ -35,46 +36,42 @@ pub fn view(fit: &Fit, need: &str) -> View {
 const PRICES: [&str; 3] = ["per month", "/1,000 IOPS", "/100 MiB/s"];
 
 fn offer_table(offers: &[VolumeOffer]) -> Table {
-    let columns = [
-        Column::left("type"),
-        Column::right("GiB"),
-        Column::left("chosen"),
-        Column::right("IOPS"),
-        Column::right("MiB/s").dispensable(2),
-        Column::right(PRICES[0]),
-        Column::right(PRICES[1]).dispensable(1),
-        Column::right(PRICES[2]).dispensable(0),
-    ];
-    let table = Table::new(columns, offers.iter().map(row));
+    let size = |size: u64| -> Cell { Cell::integer(size, grouped(size.div_ceil(1 << 30))) };
+    let priced = |offer: &VolumeOffer, amount: Option<f64>| -> Cell {
+        let mark = |cell: Cell| offer.month.as_ref().map_or(cell.clone(), |bill| marked(cell, &bill.price));
+        amount.map(Cell::money).map(mark).into()
+    };
+    let table = Table::of::<VolumeOffer>(
+        &[
+            (Column::left("type"), &|offer| offer.id.as_str().into()),
+            (Column::right("GiB"), &|offer| offer.size_bytes.map_or_else(|| "?".into(), size)),
+            (Column::left("chosen"), &|offer| chosen(offer.tier.as_deref(), &offer.parameters).into()),
+            (Column::right("IOPS"), &|offer| offer.iops.map(whole_iops).into()),
+            (Column::right("MiB/s").dispensable(2), &|offer| {
+                offer.bytes_per_second.map(Cell::mebibytes).into()
+            }),
+            (Column::right(PRICES[0]), &|offer| offer.month.as_ref().map(month).into()),
+            (Column::right(PRICES[1]).dispensable(1), &|offer| priced(offer, offer.month_per_1000_iops)),
+            (Column::right(PRICES[2]).dispensable(0), &|offer| {
+                priced(offer, offer.month_per_100_mib_per_second)
+            }),
+        ],
+        offers,
+    );
     match table.rows.iter().all(|row| row.cells[2].text.is_empty()) {
         true => table.without(&["chosen"]),
         false => table,
     }
 }
 
-fn row(offer: &VolumeOffer) -> Row {
+/// What is chosen of a volume: tier, IOPS and bandwidth.
+pub(super) fn chosen(tier: Option<&str>, parameters: &Parameters) -> String {
     let chosen = [
-        offer.tier.clone(),
-        offer.parameters.iops.map(|iops| format!("{} IOPS", grouped(iops))),
-        offer.parameters.bytes_per_second.map(|rate| format!("{} MiB/s", Cell::mebibytes(rate as f64).text)),
+        tier.map(str::to_owned),
+        parameters.iops.map(|iops| format!("{} IOPS", grouped(iops))),
+        parameters.bytes_per_second.map(|rate| format!("{} MiB/s", Cell::mebibytes(rate as f64).text)),
     ];
-    let chosen: Vec<String> = chosen.into_iter().flatten().collect();
-    let priced = |amount| match &offer.month {
-        Some(bill) => marked(Cell::money(amount), &bill.price),
-        None => Cell::money(amount),
-    };
-    Row::new([
-        offer.id.as_str().into(),
-        offer
-            .size_bytes
-            .map_or_else(|| "?".into(), |size| Cell::integer(size, grouped(size.div_ceil(1 << 30)))),
-        chosen.join(", ").into(),
-        offer.iops.map(whole_iops).into(),
-        offer.bytes_per_second.map(Cell::mebibytes).into(),
-        offer.month.as_ref().map(month).into(),
-        offer.month_per_1000_iops.map(priced).into(),
-        offer.month_per_100_mib_per_second.map(priced).into(),
-    ])
+    chosen.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Each note once, with those whom it concerns.
@@ -107,54 +104,35 @@ fn notes(fit: &Fit) -> Vec<String> {
 
 /// Every type that was looked at: what it offers, or why it does not serve.
 fn data(fit: &Fit) -> Table {
-    let columns = [
-        Column::left("id"),
-        Column::left("provider"),
-        Column::left("serves"),
-        Column::left("reason"),
-        Column::left("why"),
-        Column::right("size_bytes"),
-        Column::left("tier"),
-        Column::right("iops_chosen"),
-        Column::right("bytes_per_second_chosen"),
-        Column::right("iops"),
-        Column::right("bytes_per_second"),
-        Column::right("monthly_cost"),
-        Column::left("cost_unknown"),
-        Column::left("currency"),
-        Column::left("price_is_stale"),
-        Column::left("region"),
-        Column::right("month_per_1000_iops"),
-        Column::right("month_per_100_mib_per_second"),
-        Column::left("notes"),
-    ];
-    let offer = |offer: &VolumeOffer| {
-        let bill = offer.month.as_ref();
-        Row::new([
-            offer.id.as_str().into(),
-            offer.provider.as_str().into(),
-            "true".into(),
-            Cell::default(),
-            Cell::default(),
-            offer.size_bytes.map(Cell::bytes).into(),
-            offer.tier.as_deref().into(),
-            offer.parameters.iops.map(Cell::count).into(),
-            offer.parameters.bytes_per_second.map(Cell::count).into(),
-            offer.iops.map(Cell::iops).into(),
-            offer.bytes_per_second.map(Cell::mebibytes).into(),
-            bill.map(|bill| Cell::money(bill.total)).into(),
-            bill.map(|bill| bill.unknown.join("; ")).into(),
-            bill.map(|bill| bill.price.currency.as_str()).into(),
-            bill.map(|bill| bill.price.is_stale.to_string()).into(),
-            bill.map(|bill| bill.price.region.as_str()).into(),
-            offer.month_per_1000_iops.map(Cell::money).into(),
-            offer.month_per_100_mib_per_second.map(Cell::money).into(),
-            offer.notes.join("; ").into(),
-        ])
-    };
-    let others = fit
-        .others
-        .iter()
-        .map(|other| Row::new([other.id.as_str(), "", "false", other.reason.name(), other.why.as_str()]));
-    Table::new(columns, fit.offers().map(offer).chain(others))
+    let bill = |offer: &VolumeOffer, of: fn(&MonthlyCost) -> Cell| Cell::from(offer.month.as_ref().map(of));
+    let mut table = Table::data::<&VolumeOffer>(
+        &[
+            ("id", &|offer| offer.id.as_str().into()),
+            ("provider", &|offer| offer.provider.as_str().into()),
+            ("serves", &|_| "true".into()),
+            ("reason", &|_| Cell::default()),
+            ("why", &|_| Cell::default()),
+            ("size_bytes", &|offer| offer.size_bytes.map(Cell::bytes).into()),
+            ("tier", &|offer| offer.tier.as_deref().into()),
+            ("iops_chosen", &|offer| offer.parameters.iops.map(Cell::count).into()),
+            ("bytes_per_second_chosen", &|offer| offer.parameters.bytes_per_second.map(Cell::count).into()),
+            ("iops", &|offer| offer.iops.map(Cell::iops).into()),
+            ("bytes_per_second", &|offer| offer.bytes_per_second.map(Cell::mebibytes).into()),
+            ("monthly_cost", &|offer| bill(offer, |bill| Cell::money(bill.total))),
+            ("cost_unknown", &|offer| bill(offer, |bill| bill.unknown.join("; ").into())),
+            ("currency", &|offer| bill(offer, |bill| bill.price.currency.as_str().into())),
+            ("price_is_stale", &|offer| bill(offer, |bill| bill.price.is_stale.to_string().into())),
+            ("region", &|offer| bill(offer, |bill| bill.price.region.as_str().into())),
+            ("month_per_1000_iops", &|offer| offer.month_per_1000_iops.map(Cell::money).into()),
+            ("month_per_100_mib_per_second", &|offer| {
+                offer.month_per_100_mib_per_second.map(Cell::money).into()
+            }),
+            ("notes", &|offer| offer.notes.join("; ").into()),
+        ],
+        fit.offers(),
+    );
+    let other =
+        |other: &UnsuitableType| Row::new([&other.id, "", "false", other.reason.name(), other.why.as_str()]);
+    table.rows.extend(fit.others.iter().map(other));
+    table
 }

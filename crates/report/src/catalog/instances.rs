@@ -6,22 +6,12 @@ use fathom_catalog::{Confidence, Instance, InstanceBurst, InstanceList, Instance
 use serde::Serialize;
 
 use crate::document::write;
-use crate::view::{Block, Cell, Column, Row, Table, View};
+use crate::view::{Block, Cell, Column, Table, View};
 
 /// A row for each instance; `is_one` where a single one is shown, with its sources.
 pub fn view(instances: &[&Instance], is_one: bool) -> View {
-    let columns = [
-        Column::left("instance"),
-        Column::left("volumes").dispensable(1),
-        Column::right("vCPUs").dispensable(2),
-        Column::right("IOPS"),
-        Column::right("burst IOPS"),
-        Column::right("MiB/s"),
-        Column::right("burst MiB/s"),
-        Column::left("as of").dispensable(0),
-    ];
     let mut view = View { data: data(instances), ..View::default() };
-    view.push("", [Block::Table(Table::new(columns, instances.iter().map(|instance| row(instance))))]);
+    view.push("", [Block::Table(table(instances))]);
     if instances.is_empty() {
         view.push("", [Block::note("No instance matches.")]);
     }
@@ -44,23 +34,23 @@ fn list_of(instance: &Instance) -> &'static InstanceList {
     Instances::shipped().list_of(instance)
 }
 
-fn row(instance: &Instance) -> Row {
-    let list = list_of(instance);
-    let InstanceRates { baseline, maximum } = instance.iops;
-    let bytes = instance.bytes_per_second;
+fn table(instances: &[&Instance]) -> Table {
     let burst = |rates: InstanceRates, cell: fn(f64) -> Cell| -> Cell {
         (rates.maximum > rates.baseline).then(|| cell(rates.maximum as f64)).into()
     };
-    Row::new([
-        instance.id.as_str().into(),
-        types_text(list).into(),
-        Cell::count(instance.vcpus),
-        Cell::count(baseline),
-        (maximum > baseline).then(|| Cell::count(maximum)).into(),
-        Cell::mebibytes(bytes.baseline as f64),
-        burst(bytes, Cell::mebibytes),
-        list.as_of.as_str().into(),
-    ])
+    Table::of::<&Instance>(
+        &[
+            (Column::left("instance"), &|instance| instance.id.as_str().into()),
+            (Column::left("volumes").dispensable(1), &|instance| types_text(list_of(instance)).into()),
+            (Column::right("vCPUs").dispensable(2), &|instance| Cell::count(instance.vcpus)),
+            (Column::right("IOPS"), &|instance| Cell::count(instance.iops.baseline)),
+            (Column::right("burst IOPS"), &|instance| burst(instance.iops, |rate| Cell::count(rate as u64))),
+            (Column::right("MiB/s"), &|instance| Cell::mebibytes(instance.bytes_per_second.baseline as f64)),
+            (Column::right("burst MiB/s"), &|instance| burst(instance.bytes_per_second, Cell::mebibytes)),
+            (Column::left("as of").dispensable(0), &|instance| list_of(instance).as_of.as_str().into()),
+        ],
+        instances,
+    )
 }
 
 /// The volume types that a list holds for: `aws-*`.

@@ -5,23 +5,12 @@ use fathom_model::units::grouped;
 use fathom_model::{Price, PriceConfidence};
 
 use crate::catalog::show::{mark_note, marked};
-use crate::view::{Block, Cell, Column, Row, Table, Tone, View};
+use crate::view::{Block, Cell, Column, Table, Tone, View};
 
 /// The types with the most that each gives.
 pub fn view(entries: &[&CatalogEntry]) -> View {
-    let columns = [
-        Column::left("type"),
-        Column::left("kind").dispensable(3),
-        Column::left("sizes").dispensable(1),
-        Column::right("IOPS"),
-        Column::right("MiB/s"),
-        Column::left("burst").dispensable(2),
-        Column::right("price"),
-        Column::left("as of").dispensable(0),
-        Column::left("state"),
-    ];
     let mut view = View { data: data(entries), ..View::default() };
-    view.push("", [Block::Table(Table::new(columns, entries.iter().map(|entry| row(entry))))]);
+    view.push("", [Block::Table(table(entries))]);
     if entries.is_empty() {
         view.push("", [Block::note("No type matches.")]);
     }
@@ -34,29 +23,34 @@ pub fn view(entries: &[&CatalogEntry]) -> View {
     view
 }
 
-fn row(entry: &CatalogEntry) -> Row {
-    let (iops, bytes) = entry.most();
-    let price = entry.price().and_then(|price| {
+fn table(entries: &[&CatalogEntry]) -> Table {
+    let price = |price: Price| {
         let tier = || price.tiers.first().map(|tier| (tier.month, format!(" ({})", tier.tier)));
         let (each, unit) = price.per_gib_month.map(|each| (each, String::new())).or_else(tier)?;
         Some(marked(Cell::real(each, format!("{each} {}{unit}", price.currency)), &price))
-    });
-    let iops: Cell = match entry.unmodelled() {
-        Some(_) => "no rule".into(),
-        None => iops.map(whole_iops).into(),
     };
-    let row = Row::new([
-        entry.id().into(),
-        entry.media().into(),
-        sizes(entry).into(),
-        iops,
-        bytes.map(Cell::mebibytes).into(),
-        entry.burst_rule().into(),
-        price.into(),
-        entry.as_of().split(['.', ' ']).next().into(),
-        state(entry).into(),
-    ]);
-    row.toned(if entry.lifecycle() == Lifecycle::Historical { Tone::Dim } else { Tone::Normal })
+    let table = Table::of::<&CatalogEntry>(
+        &[
+            (Column::left("type"), &|entry| entry.id().into()),
+            (Column::left("kind").dispensable(3), &|entry| entry.media().into()),
+            (Column::left("sizes").dispensable(1), &|entry| sizes(entry).into()),
+            (Column::right("IOPS"), &|entry| match entry.unmodelled() {
+                Some(_) => "no rule".into(),
+                None => entry.most().0.map(whole_iops).into(),
+            }),
+            (Column::right("MiB/s"), &|entry| entry.most().1.map(Cell::mebibytes).into()),
+            (Column::left("burst").dispensable(2), &|entry| entry.burst_rule().into()),
+            (Column::right("price"), &|entry| entry.price().and_then(price).into()),
+            (Column::left("as of").dispensable(0), &|entry| entry.as_of().split(['.', ' ']).next().into()),
+            (Column::left("state"), &|entry| state(entry).into()),
+        ],
+        entries,
+    );
+    let tone = |entry: &&CatalogEntry| match entry.lifecycle() {
+        Lifecycle::Historical => Tone::Dim,
+        _ => Tone::Normal,
+    };
+    table.toned(entries.iter().map(tone))
 }
 
 /// A limit in whole IOPS, rounded down: no more than that is allowed.

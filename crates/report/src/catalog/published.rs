@@ -2,7 +2,7 @@
 
 use fathom_catalog::{ComparedFigure, FigureVerdict, Published, PublishedRun};
 
-use crate::view::{Block, Cell, Column, Row, Table, View};
+use crate::view::{Block, Cell, Column, Table, View};
 
 /// The figures of `runs`, run by run.
 pub fn view(runs: &[&PublishedRun], compared: &[ComparedFigure]) -> View {
@@ -21,23 +21,16 @@ pub fn view(runs: &[&PublishedRun], compared: &[ComparedFigure]) -> View {
             let index = reasons.iter().position(|why| Some(*why) == one.why);
             index.map(|index| format!(" ({})", index + 1)).unwrap_or_default()
         };
-        let row = |one: &&ComparedFigure| {
-            Row::new([
-                one.figure.metric.as_str().into(),
-                Cell::real(one.figure.value, one.figure.text()),
-                simulated(one),
-                one.deviation_text().into(),
-                format!("{}{}", one.verdict.name(), number(one)).into(),
-            ])
-        };
-        let columns = [
-            Column::left("figure"),
-            Column::right("published"),
-            Column::right("model"),
-            Column::right("deviation").dispensable(0),
-            Column::left("explained"),
-        ];
-        let table = Table::new(columns, own.iter().map(row));
+        let table = Table::of::<&ComparedFigure>(
+            &[
+                (Column::left("figure"), &|one| one.figure.metric.as_str().into()),
+                (Column::right("published"), &|one| Cell::real(one.figure.value, one.figure.text())),
+                (Column::right("model"), &|one| simulated(one)),
+                (Column::right("deviation").dispensable(0), &|one| one.deviation_text().into()),
+                (Column::left("explained"), &|one| format!("{}{}", one.verdict.name(), number(one)).into()),
+            ],
+            &own,
+        );
         let article = Published::shipped().article_of(run);
         let mut notes: Vec<String> =
             reasons.iter().enumerate().map(|(index, why)| format!("({}) {why}.", index + 1)).collect();
@@ -72,43 +65,28 @@ fn simulated(one: &ComparedFigure) -> Cell {
 
 /// A row for each figure.
 fn data(runs: &[&PublishedRun], compared: &[ComparedFigure]) -> Table {
-    let columns = [
-        Column::left("run"),
-        Column::left("types"),
-        Column::left("volume"),
-        Column::left("tool"),
-        Column::left("workload"),
-        Column::left("figure"),
-        Column::right("published"),
-        Column::left("unit"),
-        Column::left("kind"),
-        Column::left("qualifier"),
-        Column::right("simulated"),
-        Column::right("deviation"),
-        Column::left("verdict"),
-        Column::left("why"),
-        Column::left("source"),
-    ];
-    let rows = compared.iter().filter_map(|one| {
-        let run = runs.iter().find(|run| run.id == one.run)?;
-        let article = Published::shipped().article_of(run);
-        Some(Row::new([
-            one.run.as_str().into(),
-            run.types.join(" ").into(),
-            run.volume.as_str().into(),
-            run.tool.as_str().into(),
-            run.workload.as_str().into(),
-            one.figure.metric.as_str().into(),
-            Cell::real(one.figure.value, one.figure.text()),
-            one.figure.unit.as_str().into(),
-            one.figure.kind.as_deref().into(),
-            one.figure.qualifier.as_deref().into(),
-            simulated(one),
-            one.deviation.map(|share| Cell::real(share, one.deviation_text())).into(),
-            one.verdict.name().into(),
-            one.why.into(),
-            article.map(|article| article.title.as_str()).into(),
-        ]))
-    });
-    Table::new(columns, rows)
+    let of_runs = compared.iter().filter_map(|one| Some((*runs.iter().find(|run| run.id == one.run)?, one)));
+    let article = |run| Published::shipped().article_of(run).map(|article| article.title.as_str());
+    Table::data::<(&PublishedRun, &ComparedFigure)>(
+        &[
+            ("run", &|(_, one)| one.run.as_str().into()),
+            ("types", &|(run, _)| run.types.join(" ").into()),
+            ("volume", &|(run, _)| run.volume.as_str().into()),
+            ("tool", &|(run, _)| run.tool.as_str().into()),
+            ("workload", &|(run, _)| run.workload.as_str().into()),
+            ("figure", &|(_, one)| one.figure.metric.as_str().into()),
+            ("published", &|(_, one)| Cell::real(one.figure.value, one.figure.text())),
+            ("unit", &|(_, one)| one.figure.unit.as_str().into()),
+            ("kind", &|(_, one)| one.figure.kind.as_deref().into()),
+            ("qualifier", &|(_, one)| one.figure.qualifier.as_deref().into()),
+            ("simulated", &|(_, one)| simulated(one)),
+            ("deviation", &|(_, one)| {
+                one.deviation.map(|share| Cell::real(share, one.deviation_text())).into()
+            }),
+            ("verdict", &|(_, one)| one.verdict.name().into()),
+            ("why", &|(_, one)| one.why.into()),
+            ("source", &|(run, _)| article(*run).into()),
+        ],
+        of_runs,
+    )
 }

@@ -6,6 +6,7 @@ use fathom_model::units::{duration, grouped, latency};
 use fathom_model::{MonthlyCost, Nanos, Price, STALE};
 use fathom_predict::{BurstReach, LimitUnit, ReachedRate};
 
+use crate::catalog::fit::chosen;
 use crate::catalog::list::{size, sizes, whole_iops};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal};
 
@@ -133,13 +134,8 @@ fn push_sizes(shown: &Shown<'_>, view: &mut View) {
 const MONTH: &str = "per month";
 
 fn push_blocks(entry: &CatalogEntry, sheet: &Sheet, view: &mut View) {
-    let chosen = [
-        sheet.parameters.iops.map(|iops| format!("{} IOPS", grouped(iops))),
-        sheet.parameters.bytes_per_second.map(|rate| format!("{} MiB/s", Cell::mebibytes(rate as f64).text)),
-        sheet.tier.clone(),
-    ];
-    let chosen: Vec<String> = chosen.into_iter().flatten().collect();
-    let with = if chosen.is_empty() { String::new() } else { format!(" with {}", chosen.join(", ")) };
+    let chosen = chosen(sheet.tier.as_deref(), &sheet.parameters);
+    let with = if chosen.is_empty() { String::new() } else { format!(" with {chosen}") };
     let what =
         if entry.size_range() == (None, None) { "any volume".to_owned() } else { size(sheet.size_bytes) };
     let is_merged = sheet.blocks.iter().any(|row| row.random != row.sequential);
@@ -253,37 +249,31 @@ pub(crate) fn mark_note<'a>(prices: impl Iterator<Item = &'a Price>) -> Option<S
 }
 
 fn by_block(sheet: &Sheet, of: fn(&BlockRow) -> &ReachedRate) -> Table {
-    let columns = [
-        Column::right("block"),
-        Column::left(""),
-        Column::right("IOPS"),
-        Column::right("MiB/s"),
-        Column::right("burst IOPS"),
-        Column::right("burst MiB/s").dispensable(0),
-        Column::right("lasts"),
-        Column::right("QD").dispensable(1),
-    ];
-    let row = |row: &BlockRow| {
-        let reach = of(row);
-        let lasts = |burst: BurstReach| burst.lasts_ns.map_or_else(|| "billed".into(), Cell::duration);
-        let direction = match row.direction {
-            LimitDirection::Total => "",
-            other => other.name(),
-        };
-        let [burst, burst_bandwidth] = rate_cells(row, reach.burst.map(|burst| burst.iops));
-        let [iops, bandwidth] = rate_cells(row, reach.iops);
-        Row::new([
-            fathom_analysis::pattern::block_name(row.block_size_bytes).into(),
-            direction.into(),
-            if reach.iops.is_some() { iops } else { "no limit".into() },
-            bandwidth,
-            burst,
-            burst_bandwidth,
-            reach.burst.map(lasts).into(),
-            row.iodepth.map(Cell::count).into(),
-        ])
-    };
-    Table::new(columns, sheet.blocks.iter().map(row)).without_empty()
+    let lasts = |burst: BurstReach| burst.lasts_ns.map_or_else(|| "billed".into(), Cell::duration);
+    let sustained = |row: &BlockRow| rate_cells(row, of(row).iops);
+    let burst = |row: &BlockRow| rate_cells(row, of(row).burst.map(|burst| burst.iops));
+    let table = Table::of::<BlockRow>(
+        &[
+            (Column::right("block"), &|row| {
+                fathom_analysis::pattern::block_name(row.block_size_bytes).into()
+            }),
+            (Column::left(""), &|row| match row.direction {
+                LimitDirection::Total => Cell::default(),
+                other => other.name().into(),
+            }),
+            (Column::right("IOPS"), &|row| match of(row).iops {
+                Some(_) => sustained(row)[0].clone(),
+                None => "no limit".into(),
+            }),
+            (Column::right("MiB/s"), &|row| sustained(row)[1].clone()),
+            (Column::right("burst IOPS"), &|row| burst(row)[0].clone()),
+            (Column::right("burst MiB/s").dispensable(0), &|row| burst(row)[1].clone()),
+            (Column::right("lasts"), &|row| of(row).burst.map(lasts).into()),
+            (Column::right("QD").dispensable(1), &|row| row.iodepth.map(Cell::count).into()),
+        ],
+        &sheet.blocks,
+    );
+    table.without_empty()
 }
 
 /// A rate of requests of one size, whole or with a decimal where there are few, and the same in bytes.

@@ -286,87 +286,82 @@ fn cost_cell(cost: &MonthlyCost) -> Cell {
 
 /// The volumes, a row each.
 fn comparison(volumes: &[VolumeForecast<'_>]) -> Table {
-    let columns = [
-        Column::left("volume"),
-        Column::right("IOPS"),
-        Column::right("MiB/s").dispensable(3),
-        Column::right("mean").dispensable(1),
-        Column::right("p50").dispensable(0),
-        Column::right("p99"),
-        Column::right("exhausted after"),
-        Column::right("exhausted").dispensable(2),
-        Column::right("monthly cost"),
-    ];
-    let row = |(_, forecast): &VolumeForecast<'_>| {
-        let credits = &forecast.credits;
-        let first = credits.iter().filter_map(|credit| credit.first_exhausted_ns).min();
-        let exhausted = credits.iter().map(|credit| credit.exhausted_ns).max().unwrap_or(0);
-        let cost = forecast.monthly_cost.as_ref();
-        let known = cost.filter(|cost| !cost.parts.is_empty()).map(|cost| {
-            let (total, more) = (Cell::money(cost.total), if cost.is_whole() { "" } else { "+" });
-            let cell = Cell { text: format!("{}{more} {}", total.text, cost.price.currency), ..total };
-            marked(cell, &cost.price)
-        });
-        let [iops, bandwidth, mean, p50, p99] = rates(forecast);
-        Row::new([
-            forecast.target.strip_prefix("sim:").unwrap_or(&forecast.target).into(),
-            iops,
-            bandwidth,
-            mean,
-            p50,
-            p99,
-            first.map_or_else(|| "never".into(), Cell::duration),
-            share(exhausted, forecast.elapsed_ns),
-            known.unwrap_or_else(|| "unknown".into()),
-        ])
+    let known = |cost: &MonthlyCost| {
+        let (total, more) = (Cell::money(cost.total), if cost.is_whole() { "" } else { "+" });
+        marked(Cell { text: format!("{}{more} {}", total.text, cost.price.currency), ..total }, &cost.price)
     };
-    Table::new(columns, volumes.iter().map(row))
+    let rate = |forecast: &Forecast, index: usize| rates(forecast)[index].clone();
+    Table::of::<VolumeForecast<'_>>(
+        &[
+            (Column::left("volume"), &|(_, forecast)| {
+                forecast.target.strip_prefix("sim:").unwrap_or(&forecast.target).into()
+            }),
+            (Column::right("IOPS"), &|(_, forecast)| rate(forecast, 0)),
+            (Column::right("MiB/s").dispensable(3), &|(_, forecast)| rate(forecast, 1)),
+            (Column::right("mean").dispensable(1), &|(_, forecast)| rate(forecast, 2)),
+            (Column::right("p50").dispensable(0), &|(_, forecast)| rate(forecast, 3)),
+            (Column::right("p99"), &|(_, forecast)| rate(forecast, 4)),
+            (Column::right("exhausted after"), &|(_, forecast)| {
+                let first = forecast.credits.iter().filter_map(|credit| credit.first_exhausted_ns).min();
+                first.map_or_else(|| "never".into(), Cell::duration)
+            }),
+            (Column::right("exhausted").dispensable(2), &|(_, forecast)| {
+                let longest = forecast.credits.iter().map(|credit| credit.exhausted_ns).max();
+                share(longest.unwrap_or(0), forecast.elapsed_ns)
+            }),
+            (Column::right("monthly cost"), &|(_, forecast)| {
+                let cost = forecast.monthly_cost.as_ref().filter(|cost| !cost.parts.is_empty());
+                cost.map_or_else(|| "unknown".into(), known)
+            }),
+        ],
+        volumes,
+    )
 }
 
 /// Every slice of every volume and, as `whole`, all of it together.
 fn data(volumes: &[VolumeForecast<'_>]) -> Table {
-    let columns = [
-        Column::left("target"),
-        Column::left("scope"),
-        Column::right("start_ns"),
-        Column::right("end_ns"),
-        Column::right("iops"),
-        Column::right("bytes_per_second"),
-        Column::right("lat_mean_ns"),
-        Column::right("lat_p50_ns"),
-        Column::right("lat_p99_ns"),
-        Column::right("credits_left_fraction"),
-        Column::right("credits_exhausted_ns"),
-        Column::right("monthly_cost"),
-        Column::left("currency"),
-        Column::left("price_is_stale"),
-    ];
-    let row = |target: &str, scope: &str, times: [u64; 2], rates: [Cell; 5], credits: [Cell; 2]| {
-        let [start, end] = times.map(Cell::duration);
-        let ([iops, bandwidth, mean, p50, p99], [left, exhausted]) = (rates, credits);
-        Row::new([target.into(), scope.into(), start, end, iops, bandwidth, mean, p50, p99, left, exhausted])
+    struct Stretch<'a> {
+        forecast: &'a Forecast,
+        /// `None` = the whole.
+        slice: Option<&'a ForecastSlice>,
+        rates: [Cell; 5],
+        left: Cell,
+    }
+    let of_slice = |forecast, slice| {
+        let cells = slice_row(forecast, slice, true).cells;
+        let rates = [1, 2, 3, 4, 5].map(|index: usize| cells[index].clone());
+        Stretch { forecast, slice: Some(slice), rates, left: cells[6].clone() }
     };
-    let of_volume = |(_, forecast): &VolumeForecast<'_>| {
-        let (slices, cost) = (&forecast.slices, forecast.monthly_cost.as_ref());
-        let mut rows: Vec<Row> = slices
-            .iter()
-            .map(|slice| {
-                let cells = slice_row(forecast, slice, true).cells;
-                let rates = [1, 2, 3, 4, 5].map(|index: usize| cells[index].clone());
-                let credits = [cells[6].clone(), Cell::duration(slice.longest_exhausted_ns())];
-                row(&forecast.target, "slice", [slice.start_ns, slice.end_ns], rates, credits)
-            })
-            .collect();
+    let stretches = volumes.iter().flat_map(|&(_, forecast)| {
         let left = least_share(forecast, forecast.credits.iter().map(|credit| credit.left));
-        let credits = [left, Cell::duration(exhausted_ns(slices))];
-        let mut whole = row(&forecast.target, "whole", [0, forecast.elapsed_ns], rates(forecast), credits);
-        whole.cells.push(cost.map(|cost| Cell::money(cost.total)).into());
-        whole.cells.push(cost.map(|cost| cost.price.currency.clone()).into());
-        whole.cells.push(cost.map(|cost| cost.price.is_stale.to_string()).into());
-        rows.push(whole);
-        rows
+        let whole = Stretch { forecast, slice: None, rates: rates(forecast), left };
+        forecast.slices.iter().map(move |slice| of_slice(forecast, slice)).chain([whole])
+    });
+    let cost = |of: &Stretch<'_>, cell: fn(&MonthlyCost) -> Cell| -> Cell {
+        of.forecast.monthly_cost.as_ref().filter(|_| of.slice.is_none()).map(cell).into()
     };
-    Table::new(columns, volumes.iter().flat_map(of_volume))
+    Table::data::<Stretch<'_>>(
+        &[
+            ("target", &|of| of.forecast.target.as_str().into()),
+            ("scope", &|of| if of.slice.is_some() { "slice" } else { "whole" }.into()),
+            ("start_ns", &|of| Cell::duration(of.slice.map_or(0, |slice| slice.start_ns))),
+            ("end_ns", &|of| Cell::duration(of.slice.map_or(of.forecast.elapsed_ns, |slice| slice.end_ns))),
+            ("iops", &|of| of.rates[0].clone()),
+            ("bytes_per_second", &|of| of.rates[1].clone()),
+            ("lat_mean_ns", &|of| of.rates[2].clone()),
+            ("lat_p50_ns", &|of| of.rates[3].clone()),
+            ("lat_p99_ns", &|of| of.rates[4].clone()),
+            ("credits_left_fraction", &|of| of.left.clone()),
+            ("credits_exhausted_ns", &|of| {
+                let whole = || exhausted_ns(&of.forecast.slices);
+                Cell::duration(of.slice.map_or_else(whole, ForecastSlice::longest_exhausted_ns))
+            }),
+            ("monthly_cost", &|of| cost(of, |cost| Cell::money(cost.total))),
+            ("currency", &|of| cost(of, |cost| cost.price.currency.as_str().into())),
+            ("price_is_stale", &|of| cost(of, |cost| cost.price.is_stale.to_string().into())),
+        ],
+        stretches,
+    )
 }
 
 #[cfg(test)]
