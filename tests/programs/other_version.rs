@@ -8,11 +8,11 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use fathom_assess::fleet::{FleetFiles, FleetJob, FleetSettings};
+use fathom_assess::fleet::{FleetFiles, FleetJob};
 
 fn main() -> ExitCode {
     let version = std::env::args().nth(1).expect("the version is the argument");
-    match FleetJob::join(FleetSettings::default(), &|name: &str| std::env::var(name).ok()) {
+    match FleetJob::join(Default::default(), &|name: &str| std::env::var(name).ok()) {
         Ok(job) => meet(job.of_version(&version)),
         Err(error) => {
             tell(&error.to_string());

@@ -69,7 +69,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let rank = manager.rank();
+    let rank = manager.place().rank;
     match meet(&task, manager.as_mut()) {
         Ok(seen) => {
             task.write(&format!("rank-{rank}"), &seen);
@@ -86,17 +86,17 @@ fn main() -> ExitCode {
 /// The longest value that is permitted, its own for each rank.
 fn long_value(manager: &dyn ProcessManager, rank: u32) -> String {
     let digit = char::from_digit(rank % 10, 10).unwrap_or_default();
-    std::iter::repeat_n(digit, manager.limits().value).collect()
+    std::iter::repeat_n(digit, manager.place().limits.value).collect()
 }
 
 fn meet(task: &Task, manager: &mut dyn ProcessManager) -> Result<Value, ProcessManagerError> {
-    let (rank, limit) = (manager.rank(), PATIENCE);
+    let (rank, limit) = (manager.place().rank, PATIENCE);
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     manager.put(&format!("host-{rank}"), &host, limit)?;
     let long = long_value(manager, rank);
     manager.put(&format!("long-{rank}"), &long, limit)?;
     manager.fence(limit)?;
-    let ranks = 0..manager.size();
+    let ranks = 0..manager.place().size;
     let hosts: Result<Vec<String>, _> =
         ranks.clone().map(|rank| manager.get(rank, &format!("host-{rank}"), limit)).collect();
     let mut are_whole = true;
@@ -122,7 +122,7 @@ fn meet(task: &Task, manager: &mut dyn ProcessManager) -> Result<Value, ProcessM
     let left_ns = monotonic_ns();
     manager.finish(limit)?;
     Ok(json!({
-        "interface": manager.name(), "rank": rank, "size": manager.size(), "hosts": hosts?,
+        "interface": manager.place().interface, "rank": rank, "size": manager.place().size, "hosts": hosts?,
         "are_whole": are_whole, "is_missing": is_missing, "entered_ns": entered_ns, "left_ns": left_ns,
     }))
 }

@@ -15,35 +15,31 @@ mod decider;
 mod directory;
 mod error;
 mod exchange;
-mod gate;
 mod hello;
 mod meeting;
-mod message;
 mod records;
 mod roles;
-mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use fathom_options::FleetOptions;
 use fathom_record::{LaunchRecord, RunRecord};
 use fathom_runner::RunControl;
 use fathom_sys::clock::{RealClock, monotonic_ns};
 
-use coordinator::Coordinator;
+use coordinator::{Coordinator, Ending, FleetGate, Request};
 use directory::RecordDirectory;
-use message::{Ending, Request};
+use meeting::RankState;
 
 pub use decider::{AloneDecider, LedDecider, PointDecider, SweepSoFar};
 pub use error::FleetError;
-pub use gate::{FleetGate, FleetSteps};
 pub use hello::{FleetFiles, FleetJob, FleetPlace, FleetStop};
 pub use records::{FleetReport, MissingRank};
 pub use roles::{FleetRole, FleetRoles};
-pub use settings::{FleetSettings, FleetSplit, FleetStart};
 
 /// The exit code of a job that ranks are missing from.
 pub const MISSING_EXIT: i32 = 75;
@@ -57,7 +53,7 @@ const ABORT: Duration = Duration::from_secs(1);
 /// A rank of a job whose ranks have met.
 pub struct Fleet {
     place: Arc<FleetPlace>,
-    settings: FleetSettings,
+    options: FleetOptions,
     directory: Option<Arc<RecordDirectory>>,
     requests: Sender<Request>,
     gate: Arc<FleetGate>,
@@ -107,20 +103,22 @@ fn leave_rank_0_last_words(rank: u32) {
 
 impl Fleet {
     /// Starts the thread that meets the other ranks. `tell` passes a line for standard error, when it is to be printed.
-    fn begin(
-        coordinator: Coordinator,
-        settings: FleetSettings,
-        tell: impl Fn(&str) + Send + 'static,
-    ) -> Result<Fleet, FleetError> {
+    fn begin(coordinator: Coordinator, tell: impl Fn(&str) + Send + 'static) -> Result<Fleet, FleetError> {
         let (requests, inbox) = channel();
-        let (place, directory) = (coordinator.place.clone(), coordinator.directory.clone());
-        let (launcher, refused) = (coordinator.launcher(), coordinator.refused());
+        let fleet = Fleet {
+            place: coordinator.place.clone(),
+            options: coordinator.options.clone(),
+            directory: coordinator.directory.clone(),
+            gate: Arc::new(FleetGate::new(requests.clone())),
+            requests,
+            refused: coordinator.refused.clone(),
+            launcher: coordinator.exchange.place.interface,
+        };
         std::thread::Builder::new()
             .name("fleet".to_owned())
             .spawn(move || coordinator.serve(&inbox, &tell))
             .map_err(|source| FleetError::Thread(crate::error::plain(&source)))?;
-        let gate = Arc::new(FleetGate::new(requests.clone()));
-        Ok(Fleet { place, settings, directory, requests, gate, refused, launcher })
+        Ok(fleet)
     }
 
     /// The place of this rank.
@@ -129,8 +127,8 @@ impl Fleet {
     }
 
     /// What was asked for.
-    pub fn settings(&self) -> &FleetSettings {
-        &self.settings
+    pub fn options(&self) -> &FleetOptions {
+        &self.options
     }
 
     /// True for the rank that reports.
@@ -141,11 +139,6 @@ impl Fleet {
     /// `control` with phases that start on all ranks together.
     pub fn control(&self, control: RunControl) -> RunControl {
         control.with_gate(self.gate.clone())
-    }
-
-    /// The gate before each phase.
-    pub fn gate(&self) -> Arc<FleetGate> {
-        self.gate.clone()
     }
 
     /// Asks rank 0 for the points of a sweep.
@@ -184,8 +177,7 @@ impl Fleet {
 
     /// Ends the part of a rank that could not begin to measure.
     pub fn fail(self, reason: &str) -> FleetEnd {
-        let (reply, answer) = channel();
-        self.await_end(Request::Failed { reason: reason.to_owned(), reply }, &answer, None)
+        self.part(RankState::Failed { reason: reason.to_owned() }, None)
     }
 
     /// Writes the record of this rank, meets the others, and collects their records where this is rank 0. `interrupted` is the reason
@@ -194,16 +186,17 @@ impl Fleet {
         self.enter(&mut record);
         // Where no rank measures, nothing is left behind.
         let directory = self.directory.as_ref().filter(|_| self.refused.get().is_none());
-        let written = directory.map_or(Ok(()), |directory| directory.write_record(&record));
-        let own = self.reports().then(|| record.clone());
-        let (reply, answer) = channel();
-        let (record, note) = (Box::new(record), written.err());
-        self.await_end(Request::Ended { record, note, interrupted, reply }, &answer, own)
+        let note = directory.and_then(|directory| directory.write_record(&record).err());
+        let text = record.to_json();
+        let state = RankState::Ended { bytes: text.len() as u64, note, interrupted };
+        self.part(state, Some(Box::new((record, text))))
     }
 
-    /// Waits until the ranks have met, or do not any more; `own` is the record of rank 0.
-    fn await_end(self, request: Request, answer: &Receiver<Ending>, own: Option<RunRecord>) -> FleetEnd {
-        let _ = self.requests.send(request);
+    /// Waits until the ranks have met, or do not any more.
+    fn part(self, state: RankState, own: Option<Box<(RunRecord, String)>>) -> FleetEnd {
+        let kept = own.as_ref().filter(|_| self.reports()).map(|own| own.0.clone());
+        let (reply, answer) = channel();
+        let _ = self.requests.send(Request::Part { state, own, reply });
         let ending = loop {
             match answer.recv_timeout(Duration::from_millis(500)) {
                 Ok(ending) => break ending,
@@ -213,15 +206,11 @@ impl Fleet {
         };
         match ending {
             Ending::Met(report) => {
-                if let Some(directory) = &self.directory {
-                    directory.clear_mark();
-                }
+                self.directory.iter().for_each(|directory| directory.clear_mark());
                 FleetEnd::Met(report)
             }
             Ending::Refused(reason) => {
-                if let Some(directory) = &self.directory {
-                    directory.clear_mark();
-                }
+                self.directory.iter().for_each(|directory| directory.clear_mark());
                 leave_rank_0_last_words(self.place.rank);
                 FleetEnd::Refused(reason)
             }
@@ -230,7 +219,7 @@ impl Fleet {
                 let not_before_ns = at_ns + wait_ns;
                 let report = self.reports().then(|| {
                     let (place, directory) = (&self.place, self.directory.as_deref());
-                    Box::new(records::found(place, directory, own, at_ns + LAST_WORDS_NS))
+                    Box::new(records::found(place, directory, kept, at_ns + LAST_WORDS_NS))
                 });
                 FleetEnd::Lost(report, FleetAbort { requests: self.requests.clone(), not_before_ns })
             }

@@ -73,6 +73,7 @@ impl<'a> Steps<'a> {
     pub fn next(&mut self, id: &str, title: &str, spent_ns: u64) {
         let (number, of) = (self.record.tests.len() + 1, self.of);
         let (id, title) = (id.to_owned(), title.to_owned());
+        self.session.enter_step(number as u32);
         self.observer.step_begun(&MeasurementStep { id, title, number, of, spent_ns });
     }
 

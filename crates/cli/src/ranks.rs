@@ -9,7 +9,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use arguments::FleetArguments;
-use fathom_assess::fleet::{Fleet, FleetEnd, FleetFiles, FleetJob, FleetReport, FleetSettings, FleetStop};
+use fathom_assess::fleet::{Fleet, FleetEnd, FleetFiles, FleetJob, FleetReport, FleetStop};
+use fathom_options::FleetOptions;
 use fathom_record::{RunRecord, TestStatus};
 
 use crate::commands::report;
@@ -20,9 +21,9 @@ use crate::output;
 ///
 /// # Errors
 /// No launcher did, or it cannot be asked.
-pub fn join(settings: FleetSettings) -> Result<FleetJob, Complaint> {
+pub fn join(options: FleetOptions) -> Result<FleetJob, Complaint> {
     let variable = |name: &str| std::env::var(name).ok();
-    FleetJob::join(settings, &variable).map_err(|error| Complaint::usage(error.to_string(), error.hint()))
+    FleetJob::join(options, &variable).map_err(|error| Complaint::usage(error.to_string(), error.hint()))
 }
 
 /// Refuses options that contradict `--fleet`, by whether they are given.
@@ -52,9 +53,9 @@ pub fn joined(
     page: Option<&Path>,
     command: &[OsString],
 ) -> Result<Result<Option<Fleet>, Exit>, Complaint> {
-    let Some(settings) = arguments.settings() else { return Ok(Ok(None)) };
+    let Some(options) = arguments.options() else { return Ok(Ok(None)) };
     page.map_or(Ok(()), report::check_page_name)?;
-    let job = join(settings)?;
+    let job = join(options)?;
     // Other hosts need no such directory.
     let unwritable = page.filter(|_| job.rank() == 0).and_then(|page| report::check_page(page).err());
     let files = match &unwritable {

@@ -1,6 +1,7 @@
 //! `--fleet` and what belongs to it: one job by the processes that a launcher started on many hosts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use fathom_model::Nanos;
 
@@ -20,7 +21,8 @@ pub struct FleetOptions {
     pub prepare: Option<Nanos>,
     /// Longest wait for all beyond the time that their jobs take.
     pub grace: Option<Nanos>,
-    /// Phases start at an instant of the clock.
+    /// Phases start at an instant of the wall clock, which is the same on all hosts to a millisecond, instead of when the launcher lets
+    /// the processes out of a fence.
     pub starts_by_clock: bool,
     /// Each process uses its share of the target.
     pub splits_by_offset: bool,
@@ -32,6 +34,21 @@ impl FleetOptions {
     /// Any of its options is given.
     pub fn is_given(&self) -> bool {
         *self != FleetOptions::default()
+    }
+
+    /// Longest wait for all processes to come [default: 60 s].
+    pub fn join(&self) -> Duration {
+        or_seconds(self.join, 60)
+    }
+
+    /// Longest wait for all to be ready to measure [default: 30 min].
+    pub fn prepare(&self) -> Duration {
+        or_seconds(self.prepare, 30 * 60)
+    }
+
+    /// Longest wait for all beyond the time that their jobs take [default: 30 s].
+    pub fn grace(&self) -> Duration {
+        or_seconds(self.grace, 30)
     }
 
     /// The options among the words of a command line, of which nothing else is read.
@@ -58,6 +75,10 @@ impl FleetOptions {
         }
         Ok(command.fleet)
     }
+}
+
+fn or_seconds(given: Option<Nanos>, usual: u64) -> Duration {
+    given.map_or(Duration::from_secs(usual), |time| Duration::from_nanos(time.0))
 }
 
 #[cfg(test)]

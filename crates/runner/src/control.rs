@@ -45,6 +45,9 @@ pub struct ReadyPhase {
 pub trait PhaseGate: Send + Sync {
     /// Returns when the phase may start, or after a stop request. Called on the thread of the run.
     fn pass(&self, phase: &ReadyPhase, stop: &StopHandle);
+
+    /// The measurement of this number begins, from 1, whose phases follow.
+    fn enter_step(&self, _number: u32) {}
 }
 
 /// A single request in flight, or the preparation of one.
@@ -253,6 +256,10 @@ impl RunControl {
             // A single request that hangs is noticed as in the preparation.
             self.prepares();
         }
+    }
+
+    pub(crate) fn enter_step(&self, number: u32) {
+        self.gate.iter().for_each(|gate| gate.enter_step(number));
     }
 
     /// The start time of the phase; `None` = immediately.

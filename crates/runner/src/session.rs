@@ -264,6 +264,11 @@ impl Session {
         self.control.pass_single(&self.time, longest_ns);
     }
 
+    /// The measurement of this number begins, from 1: where the control has a gate, it counts phases by measurements.
+    pub fn enter_step(&self, number: u32) {
+        self.control.enter_step(number);
+    }
+
     /// Prepares and starts immediately.
     pub fn run(&self, plan: &RunPlan, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
         Ok(self.prepare(plan, observer)?.start(observer))

@@ -10,26 +10,24 @@
 
 mod connection;
 mod error;
-#[cfg(test)]
-mod fake_launcher;
-mod pmi1;
-mod pmi2;
+mod pmi;
 mod pmix;
-mod promise;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::fmt::Debug;
 use std::time::Duration;
 
 pub use error::ProcessManagerError;
-pub use promise::promised_size;
 
 use connection::Inherited;
-use pmi1::Pmi1;
-use pmi2::Pmi2;
+use pmi::Pmi;
 use pmix::Pmix;
+
+/// Variables of launchers that started this process, with the number of processes of its job.
+const PROCESSES: &[&str] = &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
+/// The variable of an allocation: only a promise where no launcher runs in it.
+const ALLOCATION: &str = "SLURM_NTASKS";
 
 /// Longest texts that a process manager takes, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,22 +38,49 @@ pub struct TextLimits {
     pub value: usize,
 }
 
-/// A process's place in the job that a launcher started, and its connection to the launcher.
+impl TextLimits {
+    /// Refuses a key that is too long, or that a launcher would cut.
+    fn check_key(self, key: &str) -> Result<(), ProcessManagerError> {
+        check("key", key, self.key)
+    }
+
+    /// The same of a value.
+    fn check_value(self, value: &str) -> Result<(), ProcessManagerError> {
+        check("value", value, self.value)
+    }
+}
+
+fn check(what: &'static str, text: &str, max: usize) -> Result<(), ProcessManagerError> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b';');
+    let reason = match text.len() {
+        0 => "it is empty",
+        length if length > max => "it is longer than the launcher takes",
+        _ if !is_plain => "it is not printable ASCII without blanks and semicolons",
+        _ => return Ok(()),
+    };
+    Err(ProcessManagerError::Text { what, length: text.len(), reason })
+}
+
+/// A process's place in its job.
+#[derive(Clone, Copy, Debug)]
+pub struct JobPlace {
+    /// `PMI-1`, `PMI-2`, `PMIx`.
+    pub interface: &'static str,
+    /// Number of this process, from 0.
+    pub rank: u32,
+    /// Processes of the job.
+    pub size: u32,
+    /// The longest texts that can be put.
+    pub limits: TextLimits,
+}
+
+/// A process's connection to the launcher of its job.
 ///
 /// Keys are unique over all ranks and over time: no key is put twice. Keys and values are printable ASCII without blanks and
 /// semicolons, and not empty. After [`ProcessManagerError::Deadline`] the connection serves for [`ProcessManager::abort`] only.
 pub trait ProcessManager: Send + Debug {
-    /// The interface: `PMI-1`, `PMI-2`, `PMIx`.
-    fn name(&self) -> &'static str;
-
-    /// Number of this process, from 0.
-    fn rank(&self) -> u32;
-
-    /// Processes of the job.
-    fn size(&self) -> u32;
-
-    /// The longest texts that can be put.
-    fn limits(&self) -> TextLimits;
+    /// The place of this process.
+    fn place(&self) -> JobPlace;
 
     /// Makes a value known to all processes once all have entered the next fence.
     ///
@@ -101,8 +126,8 @@ pub fn join(
     // is left by the innermost one.
     if let Some(inherited) = Inherited::from_environment(variable)? {
         return Ok(Some(match is_of_slurm(variable) {
-            true => Box::new(Pmi2::connect(inherited, variable("PMI_JOBID"), limit)?),
-            false => Box::new(Pmi1::connect(inherited, limit)?),
+            true => Box::new(Pmi::connect_2(inherited, variable("PMI_JOBID"), limit)?),
+            false => Box::new(Pmi::connect_1(inherited, limit)?),
         }));
     }
     match variable("PMIX_RANK").is_some() && variable("PMIX_NAMESPACE").is_some() {
@@ -116,4 +141,15 @@ pub fn join(
 /// lets ranks out before the last has come.
 fn is_of_slurm(variable: &dyn Fn(&str) -> Option<String>) -> bool {
     variable("PMI_JOBID").is_some() && variable("MPI_LOCALNRANKS").is_none()
+}
+
+/// The largest number of processes that a launcher announces in the environment, with its variable; `None` where none does.
+/// `variable` looks up the environment.
+///
+/// A job of one process where this says more is one of several that did not find each other: they would all measure alone, and each
+/// would report as if it were the whole.
+pub fn promised_size(variable: &dyn Fn(&str) -> Option<String>) -> Option<(&'static str, u32)> {
+    let number = |name: &'static str| Some((name, variable(name)?.trim().parse::<u32>().ok()?));
+    let of_processes = PROCESSES.iter().filter_map(|name| number(name)).max_by_key(|(_, size)| *size);
+    of_processes.or_else(|| number(ALLOCATION))
 }

@@ -1,86 +1,174 @@
-//! The thread that meets the other ranks on behalf of this one.
+//! The thread that meets the other ranks on behalf of this one, and what the run asks of it.
 //!
 //! It alone uses the launcher's connection, whose fences block: the run waits for a start, and its holder for the end, by messages
 //! from here, and neither is held up where a signal ends this rank while others are waited for.
 
-mod collection;
-mod waits;
-
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use fathom_options::FleetOptions;
 use fathom_record::RunRecord;
+use fathom_runner::{PhaseGate, ReadyPhase, StopHandle};
 use fathom_sys::clock::{RealClock, monotonic_ns, unix_us};
 
 use super::decider::RankAnswers;
 use super::directory::RecordDirectory;
 use super::error::FleetError;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, to_json};
 use super::hello::FleetPlace;
 use super::meeting::{RankState, RunPoint, Verdict, verdict};
-use super::message::{Asked, Ending, GateAnswer, Request};
-use super::settings::{FleetSettings, FleetStart};
+use super::records::{self, FIRST_START, FleetReport, NEXT_START};
 
 /// From the decision to a start by the clock: every rank must know of it by then.
 const CLOCK_LEAD_US: u64 = 2_000_000;
 /// Most ranks, and most bytes of all records, that are collected through the launcher where a directory is shared.
-const MOST_RANKS_BY_LAUNCHER: u32 = 256;
-const MOST_BYTES_BY_LAUNCHER: u64 = 256 << 20;
+const MAX_RANKS_BY_LAUNCHER: u32 = 256;
+const MAX_BYTES_BY_LAUNCHER: u64 = 256 << 20;
+/// Bytes of records that a launcher passes on in a second, at the least.
+const LAUNCHER_BYTES_PER_SECOND: u64 = 1 << 20;
+/// Time for rank 0 to read one state, beside the grace.
+const PER_RANK: Duration = Duration::from_millis(10);
+/// How often a run that waits looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the run, or its holder, asks for.
+pub(super) enum Request {
+    /// This rank is in `state` until it is its turn.
+    Meet { state: RankState, question: Option<Question>, reply: Sender<Answer> },
+    /// Its run has ended, or could not begin; with its record, and the text of it.
+    Part { state: RankState, own: Option<Box<(RunRecord, String)>>, reply: Sender<Ending> },
+    /// The launcher is to end the job.
+    Abort(Sender<()>),
+}
+
+/// What a rank puts beside the question what to measure.
+pub(super) struct Question {
+    /// What it measured last.
+    pub result: Vec<u8>,
+    /// What rank 0 answers by.
+    pub answers: Option<RankAnswers>,
+}
+
+/// It is the rank's turn, with rank 0's answer to a question; or why its run goes no further. What rank 0 answered by comes back.
+pub(super) type Answer = (Result<Vec<u8>, String>, Option<RankAnswers>);
+
+/// How the ranks have parted.
+pub(super) enum Ending {
+    Met(Option<Box<FleetReport>>),
+    Refused(String),
+    /// They did not meet at this time, ns of the monotonic clock.
+    Lost(u64),
+}
+
+/// Has a rank meet the others in `state` until it is its turn, unless `stop` is requested; then there is no answer.
+pub(super) fn meet(
+    requests: &Sender<Request>,
+    state: RankState,
+    question: Option<Question>,
+    stop: &StopHandle,
+) -> Option<Answer> {
+    let (reply, answer) = channel();
+    let parted = || Some((Err("the ranks have parted".to_owned()), None));
+    if requests.send(Request::Meet { state, question, reply }).is_err() {
+        return parted();
+    }
+    while !stop.is_requested() {
+        match answer.recv_timeout(LOOK) {
+            Ok(answer) => return Some(answer),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return parted(),
+        }
+    }
+    None
+}
+
+/// Lets each phase start when it starts on all ranks.
+pub(super) struct FleetGate {
+    requests: Mutex<Sender<Request>>,
+    /// The test that runs, from 1.
+    step: AtomicU32,
+    /// The last phase that was ready.
+    last: Mutex<RunPoint>,
+}
+
+impl FleetGate {
+    pub(super) fn new(requests: Sender<Request>) -> FleetGate {
+        FleetGate { requests: Mutex::new(requests), step: AtomicU32::new(1), last: Mutex::default() }
+    }
+}
+
+impl PhaseGate for FleetGate {
+    fn pass(&self, phase: &ReadyPhase, stop: &StopHandle) {
+        let step = self.step.load(Ordering::Acquire);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let stage = if last.step == step { last.stage + 1 } else { 1 };
+        *last = RunPoint { step, stage };
+        let state = RankState::Ready { point: *last, longest_ns: phase.longest_ns };
+        drop(last);
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((Err(reason), _)) = meet(&requests, state, None, stop) {
+            stop.request(&reason);
+        }
+    }
+
+    fn enter_step(&self, number: u32) {
+        self.step.store(number, Ordering::Release);
+    }
+}
 
 /// What came of attending meetings in one state.
 enum Attended {
-    Start,
-    Answer(Vec<u8>),
-    Stopped(String),
-    Refused(String),
-    Collect { from_directory: bool, bytes: u64, states: Vec<RankState> },
+    /// It is this rank's turn, with the answer to its question.
+    Turn(Vec<u8>),
+    /// The run goes no further, for this reason.
+    Over(String),
+    Collect {
+        from_directory: bool,
+        bytes: u64,
+        states: Vec<RankState>,
+    },
+}
+
+impl Attended {
+    fn over(self) -> String {
+        match self {
+            Attended::Over(reason) => reason,
+            Attended::Turn(_) | Attended::Collect { .. } => "the ranks have parted".to_owned(),
+        }
+    }
 }
 
 pub(super) struct Coordinator {
     pub place: Arc<FleetPlace>,
     pub directory: Option<Arc<RecordDirectory>>,
-    exchange: Exchange,
-    settings: FleetSettings,
+    pub exchange: Exchange,
+    pub options: FleetOptions,
     /// Meetings so far.
     meetings: u64,
-    /// What started last.
-    started: Option<StartedPhase>,
+    /// What started last: when, ns of the monotonic clock, and how long it takes at the most, if runtimes determine that.
+    started: Option<(u64, Option<u64>)>,
     is_stopped: bool,
     /// No rank measures, for this reason.
-    refused: Arc<OnceLock<String>>,
-    lost: Option<Loss>,
-}
-
-/// What started on some of the ranks.
-#[derive(Clone, Copy)]
-struct StartedPhase {
-    /// When, ns of the monotonic clock.
-    at_ns: u64,
-    /// How long it takes at the most, if runtimes determine that.
-    longest_ns: Option<u64>,
-}
-
-/// The ranks do not meet any more.
-struct Loss {
-    /// Since when, ns of the monotonic clock.
-    at_ns: u64,
-    reason: String,
+    pub refused: Arc<OnceLock<String>>,
+    /// The ranks do not meet any more: since when, ns of the monotonic clock, and why.
+    lost: Option<(u64, String)>,
 }
 
 impl Coordinator {
     /// Meets the ranks of a job that have met once.
     pub fn new(
         exchange: Exchange,
-        place: Arc<FleetPlace>,
-        settings: FleetSettings,
-        directory: Option<Arc<RecordDirectory>>,
+        place: FleetPlace,
+        options: FleetOptions,
+        directory: Option<RecordDirectory>,
     ) -> Coordinator {
         Coordinator {
-            place,
-            directory,
+            place: Arc::new(place),
+            directory: directory.map(Arc::new),
             exchange,
-            settings,
+            options,
             meetings: 0,
             started: None,
             is_stopped: false,
@@ -89,59 +177,33 @@ impl Coordinator {
         }
     }
 
-    /// Why no rank measures, once that is known.
-    pub fn refused(&self) -> Arc<OnceLock<String>> {
-        self.refused.clone()
-    }
-
-    /// The launcher's interface.
-    pub fn launcher(&self) -> &'static str {
-        self.exchange.name()
-    }
-
     /// Serves the run of this rank until its holder has gone; `tell` gets the line on a fence that not all ranks came to.
     pub fn serve(mut self, inbox: &Receiver<Request>, tell: &dyn Fn(&str)) {
         for request in inbox {
             // Who asked may have gone meanwhile, after a signal.
             match request {
-                Request::Ready { point, longest_ns, reply } => {
-                    let state = RankState::Ready { point, longest_ns };
-                    let answer = match self.attend(&state, None, &mut None, tell) {
-                        Ok(Attended::Start) => GateAnswer::Start,
-                        Ok(other) => GateAnswer::Never(other.reason()),
-                        Err(reason) => GateAnswer::Never(reason),
-                    };
-                    let _ = reply.send(answer);
-                }
-                Request::Ask { point, result, mut answers, reply } => {
-                    let state = RankState::Asks { point };
-                    let answer = match self.attend(&state, Some(&result), &mut answers, tell) {
-                        Ok(Attended::Answer(answer)) => Ok(answer),
-                        Ok(other) => Err(other.reason()),
+                Request::Meet { state, mut question, reply } => {
+                    let answer = match self.attend(&state, &mut question, tell) {
+                        Ok(Attended::Turn(answer)) => Ok(answer),
+                        Ok(other) => Err(other.over()),
                         Err(reason) => Err(reason),
                     };
-                    let _ = reply.send(Asked { answer, answers });
+                    let _ = reply.send((answer, question.and_then(|question| question.answers)));
                 }
-                Request::Failed { reason, reply } => {
-                    // What others have measured since is not given up.
-                    let state = match self.started {
-                        None => RankState::Failed { reason },
-                        Some(_) => {
+                Request::Part { state, own, reply } => {
+                    let state = match state {
+                        // What others have measured since is not given up.
+                        RankState::Failed { reason } if self.started.is_some() => {
                             let (note, interrupted) = (Some(reason.clone()), Some(reason));
                             RankState::Ended { bytes: 0, note, interrupted }
                         }
+                        state => state,
                     };
-                    let ending = self.part(&state, None, tell);
-                    let _ = reply.send(ending);
-                }
-                Request::Ended { record, note, interrupted, reply } => {
-                    let text = record.to_json();
-                    let state = RankState::Ended { bytes: text.len() as u64, note, interrupted };
-                    let ending = self.part(&state, Some((*record, text)), tell);
+                    let ending = self.part(&state, own, tell);
                     let _ = reply.send(ending);
                 }
                 Request::Abort(done) => {
-                    let reason = self.lost.as_ref().map_or("the ranks did not meet", |lost| &lost.reason);
+                    let reason = self.lost.as_ref().map_or("the ranks did not meet", |(_, reason)| reason);
                     self.exchange.abort(super::MISSING_EXIT, reason);
                     let _ = done.send(());
                 }
@@ -150,54 +212,53 @@ impl Coordinator {
     }
 
     /// Meets until all ranks part.
-    fn part(&mut self, state: &RankState, own: Option<(RunRecord, String)>, tell: &dyn Fn(&str)) -> Ending {
-        let lost = |this: &Coordinator| {
-            Ending::Lost(this.lost.as_ref().map_or_else(monotonic_ns, |lost| lost.at_ns))
-        };
-        match self.attend(state, None, &mut None, tell) {
-            Err(_) => lost(self),
+    fn part(
+        &mut self,
+        state: &RankState,
+        own: Option<Box<(RunRecord, String)>>,
+        tell: &dyn Fn(&str),
+    ) -> Ending {
+        let reached = match self.attend(state, &mut None, tell) {
             Ok(Attended::Collect { from_directory, bytes, states }) => {
                 let collected = self.collect(from_directory, bytes, &states, own);
-                match collected {
-                    Ok(report) => Ending::Met(report.map(Box::new)),
-                    Err(error) => {
-                        self.lose(&error, tell);
-                        lost(self)
-                    }
-                }
+                collected
+                    .map(|report| Ending::Met(report.map(Box::new)))
+                    .map_err(|error| self.lose(&error, tell))
             }
             Ok(other) => {
                 // Leaving at once makes some launchers report a failure of their own.
                 let _ = self.exchange.finish();
-                Ending::Refused(other.reason())
+                Ok(Ending::Refused(other.over()))
             }
-        }
+            Err(reason) => Err(reason),
+        };
+        reached.unwrap_or_else(|_| {
+            Ending::Lost(self.lost.as_ref().map_or_else(monotonic_ns, |(at_ns, _)| *at_ns))
+        })
     }
 
-    /// Meets in `state` until it is this rank's turn, or the end of all. `result` is put beside a question, which rank 0 answers by
-    /// `answers`. The error is why the ranks do not meet any more.
+    /// Meets in `state` until it is this rank's turn, or the end of all. The error is why the ranks do not meet any more.
     fn attend(
         &mut self,
         state: &RankState,
-        result: Option<&[u8]>,
-        answers: &mut Option<RankAnswers>,
+        question: &mut Option<Question>,
         tell: &dyn Fn(&str),
     ) -> Result<Attended, String> {
-        if let Some(lost) = &self.lost {
-            return Err(lost.reason.clone());
+        if let Some((_, reason)) = &self.lost {
+            return Err(reason.clone());
         }
         if let Some(reason) = self.refused.get() {
-            return Ok(Attended::Refused(reason.clone()));
+            return Ok(Attended::Over(reason.clone()));
         }
-        self.meet_until(state, result, answers).map_err(|error| self.lose(&error, tell))
+        self.meet_until(state, question).map_err(|error| self.lose(&error, tell))
     }
 
     fn meet_until(
         &mut self,
         state: &RankState,
-        result: Option<&[u8]>,
-        answers: &mut Option<RankAnswers>,
+        question: &mut Option<Question>,
     ) -> Result<Attended, FleetError> {
+        let own = state.point();
         loop {
             let number = self.meetings;
             self.meetings += 1;
@@ -206,39 +267,34 @@ impl Coordinator {
             if let Some(directory) = &self.directory {
                 directory.mark(self.exchange.phase, self.meetings);
             }
-            if let Some(result) = result {
-                self.exchange.put(&format!("r{number}"), result)?;
+            if let Some(question) = question {
+                self.exchange.put(&format!("r{number}"), &question.result)?;
             }
             let (states, verdict) = self.meet(number, state, limit)?;
-            let own = match state {
-                RankState::Ready { point, .. } | RankState::Asks { point } => Some(*point),
-                RankState::Failed { .. } | RankState::Ended { .. } => None,
-            };
             match verdict {
                 Verdict::Start { point, longest_ns, at_unix_us } => {
                     self.start(at_unix_us)?;
-                    self.started = Some(StartedPhase { at_ns: monotonic_ns(), longest_ns });
+                    self.started = Some((monotonic_ns(), longest_ns));
                     if own == Some(point) {
-                        return Ok(Attended::Start);
+                        return Ok(Attended::Turn(Vec::new()));
                     }
                 }
                 Verdict::Answer { point } => {
-                    let answer = self.answer(number, point, &states, answers)?;
+                    let answer = self.answer(number, point, &states, question)?;
                     // What is asked takes no time of its own.
-                    let (at_ns, longest_ns) = (monotonic_ns(), Some(0));
-                    self.started = Some(StartedPhase { at_ns, longest_ns });
+                    self.started = Some((monotonic_ns(), Some(0)));
                     if own == Some(point) {
-                        return Ok(Attended::Answer(answer));
+                        return Ok(Attended::Turn(answer));
                     }
                 }
                 Verdict::Stop { reason } => {
                     self.is_stopped = true;
                     if own.is_some() {
-                        return Ok(Attended::Stopped(reason));
+                        return Ok(Attended::Over(reason));
                     }
                 }
                 Verdict::Refuse { reason } => {
-                    return Ok(Attended::Refused(self.refused.get_or_init(|| reason).clone()));
+                    return Ok(Attended::Over(self.refused.get_or_init(|| reason).clone()));
                 }
                 Verdict::Collect { from_directory, bytes } => {
                     return Ok(Attended::Collect { from_directory, bytes, states });
@@ -260,30 +316,27 @@ impl Coordinator {
         let mut states = Vec::new();
         if self.place.rank == 0 {
             for rank in 0..self.place.ranks {
-                states.push(self.read(rank, &states_name)?);
+                states.push(self.exchange.read(rank, &states_name)?);
             }
             let decided = self.decide(&states);
             self.exchange.put(&verdict_name, &to_json(&decided))?;
         }
         self.exchange.fence(self.short_limit())?;
-        let verdict = self.read(0, &verdict_name)?;
+        let verdict = self.exchange.read(0, &verdict_name)?;
         Ok((states, verdict))
     }
 
     fn decide(&self, states: &[RankState]) -> Verdict {
         let by_directory = |bytes: u64| {
-            let is_large = self.place.ranks > MOST_RANKS_BY_LAUNCHER || bytes > MOST_BYTES_BY_LAUNCHER;
+            let is_large = self.place.ranks > MAX_RANKS_BY_LAUNCHER || bytes > MAX_BYTES_BY_LAUNCHER;
             is_large && !states.iter().any(RankState::is_unwritten) && self.is_shared()
         };
-        let decided = verdict(states, |rank| self.place.name_of(rank as u32), self.is_stopped, by_directory);
-        match decided {
-            Verdict::Start { point, longest_ns, .. } => {
-                let by_clock = self.settings.start == FleetStart::Clock;
-                let at_unix_us = by_clock.then(|| unix_us() + CLOCK_LEAD_US);
-                Verdict::Start { point, longest_ns, at_unix_us }
-            }
-            other => other,
+        let mut decided =
+            verdict(states, |rank| self.place.name_of(rank as u32), self.is_stopped, by_directory);
+        if let Verdict::Start { at_unix_us, .. } = &mut decided {
+            *at_unix_us = self.options.starts_by_clock.then(|| unix_us() + CLOCK_LEAD_US);
         }
+        decided
     }
 
     /// True where rank 0 sees the directories of all ranks in its own.
@@ -312,10 +365,10 @@ impl Coordinator {
         number: u64,
         point: RunPoint,
         states: &[RankState],
-        answers: &mut Option<RankAnswers>,
+        question: &mut Option<Question>,
     ) -> Result<Vec<u8>, FleetError> {
         let name = format!("a{number}");
-        if let Some(answers) = answers {
+        if let Some(answers) = question.as_mut().and_then(|question| question.answers.as_mut()) {
             let mut results = Vec::new();
             for (rank, state) in states.iter().enumerate() {
                 if *state == (RankState::Asks { point }) {
@@ -332,14 +385,63 @@ impl Coordinator {
         self.exchange.get(0, &name)
     }
 
-    fn read<T: serde::de::DeserializeOwned>(&mut self, rank: u32, name: &str) -> Result<T, FleetError> {
-        let text = self.exchange.get(rank, name)?;
-        let phase = self.exchange.phase;
-        serde_json::from_slice(&text).map_err(|error| FleetError::Message {
-            phase,
-            rank,
-            reason: error.to_string(),
-        })
+    /// Brings all records to rank 0, which are so many bytes: no rank is done before the last.
+    fn collect(
+        &mut self,
+        from_directory: bool,
+        bytes: u64,
+        states: &[RankState],
+        own: Option<Box<(RunRecord, String)>>,
+    ) -> Result<Option<FleetReport>, FleetError> {
+        self.exchange.phase = "the records of all ranks";
+        let (record, text) = own.map(|own| *own).unzip();
+        let is_put = |text: &String| !from_directory && self.place.rank != 0 && !text.is_empty();
+        if let Some(text) = text.filter(is_put) {
+            self.exchange.put("record", text.as_bytes())?;
+        }
+        let passed = Duration::from_secs(bytes / LAUNCHER_BYTES_PER_SECOND);
+        self.exchange.fence(self.short_limit() + passed)?;
+        if self.place.rank != 0 {
+            self.exchange.finish()?;
+            return Ok(None);
+        }
+        let (place, directory) = (self.place.clone(), self.directory.clone());
+        let mut report = records::collect(&place, record, |rank| {
+            if from_directory {
+                return directory.as_ref().ok_or("no directory")?.read_record(rank);
+            }
+            let text = self.exchange.get(rank, "record").map_err(|error| error.to_string())?;
+            records::parse(&text)
+        });
+        report.notes.splice(0..0, records::notes_of(&place, states));
+        // The report is there, whatever the launcher says.
+        let _ = self.exchange.finish();
+        Ok(Some(report))
+    }
+
+    /// What a rank in `state` waits for.
+    fn phase(&self, state: &RankState) -> &'static str {
+        match state {
+            RankState::Ended { .. } => "the end of all runs",
+            _ if self.started.is_none() => FIRST_START,
+            RankState::Failed { .. } => "the other ranks, having failed",
+            RankState::Ready { .. } => NEXT_START,
+            RankState::Asks { .. } => "what to measure next",
+        }
+    }
+
+    /// Longest wait for the other ranks: until they have prepared, or for the rest of what they run, and the grace. Where runtimes do not
+    /// determine the length of a run, the others may take twice as long as this rank.
+    fn limit(&self) -> Duration {
+        let Some((at_ns, longest_ns)) = self.started else { return self.options.prepare() };
+        let spent_ns = monotonic_ns().saturating_sub(at_ns);
+        let left_ns = longest_ns.map_or(spent_ns, |longest_ns| longest_ns.saturating_sub(spent_ns));
+        Duration::from_nanos(left_ns) + self.options.grace()
+    }
+
+    /// Longest wait for ranks that have just met.
+    fn short_limit(&self) -> Duration {
+        self.options.grace() + PER_RANK * self.place.ranks
     }
 
     /// The ranks do not meet any more: keeps why, tells it and returns it.
@@ -350,24 +452,8 @@ impl Coordinator {
         };
         if self.lost.is_none() {
             tell(&format!("fathom: {}: {reason}", self.place.name()));
-            self.lost = Some(Loss { at_ns: monotonic_ns(), reason: reason.clone() });
+            self.lost = Some((monotonic_ns(), reason.clone()));
         }
         reason
     }
-}
-
-impl Attended {
-    /// Why the run of this rank goes no further.
-    fn reason(self) -> String {
-        match self {
-            Attended::Stopped(reason) | Attended::Refused(reason) => reason,
-            Attended::Start | Attended::Answer(_) | Attended::Collect { .. } => {
-                "the ranks have parted".to_owned()
-            }
-        }
-    }
-}
-
-fn to_json(value: &impl serde::Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("states have no maps and no values that cannot be written")
 }

@@ -1,7 +1,6 @@
 //! Who decides on the next point of a sweep: the run itself, or rank 0 for all ranks, from what all of them measured.
 
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::Sender;
 
 use fathom_analysis::sweep::offered::{OfferedPoint, next_offer};
 use fathom_analysis::sweep::plan::{NextPoint, next};
@@ -13,10 +12,9 @@ use fathom_record::{
 use fathom_runner::StopHandle;
 use serde::{Deserialize, Serialize};
 
-use super::meeting::RunPoint;
-use super::message::{Asked, Request};
-
-const LOOK: Duration = Duration::from_millis(20);
+use super::coordinator::{Question, Request, meet};
+use super::exchange::to_json;
+use super::meeting::{RankState, RunPoint};
 
 /// Rank 0's answer to the results of the ranks that ask.
 pub(super) type RankAnswers = Box<dyn FnMut(&[(u32, Vec<u8>)]) -> Vec<u8> + Send>;
@@ -95,25 +93,6 @@ impl LedDecider {
     pub(super) fn new(requests: Sender<Request>, leads: bool) -> LedDecider {
         LedDecider { requests, answers: None, leads, step: 0 }
     }
-
-    fn ask(&mut self, result: Vec<u8>, stop: &StopHandle) -> Result<Vec<u8>, String> {
-        let (reply, answer) = channel();
-        let point = RunPoint { step: self.step, stage: 0 };
-        let parted = || "the ranks have parted".to_owned();
-        let request = Request::Ask { point, result, answers: self.answers.take(), reply };
-        self.requests.send(request).map_err(|_| parted())?;
-        loop {
-            match answer.recv_timeout(LOOK) {
-                Ok(Asked { answer, answers }) => {
-                    self.answers = answers;
-                    return answer;
-                }
-                Err(RecvTimeoutError::Timeout) if stop.is_requested() => return Err(String::new()),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(parted()),
-            }
-        }
-    }
 }
 
 impl PointDecider for LedDecider {
@@ -129,15 +108,17 @@ impl PointDecider for LedDecider {
             self.answers = Some(answers(spec.clone()));
         }
         let result = RankResult { budget_ns: spec.budget_ns, last: last.cloned() };
-        let result = serde_json::to_vec(&result).unwrap_or_default();
-        let answered = self.ask(result, stop);
+        let state = RankState::Asks { point: RunPoint { step: self.step, stage: 0 } };
+        let question = Question { result: to_json(&result), answers: self.answers.take() };
+        let Some((answered, answers)) = meet(&self.requests, state, Some(question), stop) else {
+            return NextPoint::Done;
+        };
+        self.answers = answers;
         let parsed = answered.and_then(|answer| {
             serde_json::from_slice(&answer).map_err(|_| "rank 0 has ended its sweep".to_owned())
         });
         parsed.unwrap_or_else(|reason: String| {
-            if !reason.is_empty() {
-                stop.request(&reason);
-            }
+            stop.request(&reason);
             NextPoint::Done
         })
     }
@@ -158,7 +139,7 @@ fn answers(spec: SweepSpec) -> RankAnswers {
         if let Some(test) = merged(parsed) {
             so_far.add(&test);
         }
-        serde_json::to_vec(&so_far.next(&spec)).unwrap_or_default()
+        to_json(&so_far.next(&spec))
     })
 }
 

@@ -1,56 +1,60 @@
 //! Texts of any length in the launcher's space of short values.
 //!
-//! A text is compressed with its checksum (gzip), written in the 64 characters that every launcher takes, and divided into values
-//! of the length that this one takes. The first value begins with the number of values.
+//! A text is compressed with its checksum (gzip), written in characters that every launcher takes (base64 of RFC 4648, section 5), and
+//! divided into values of the length that this one takes. The first value begins with the number of values.
 
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fathom_sys::clock::monotonic_ns;
-use fathom_sys::process_manager::{ProcessManager, ProcessManagerError};
+use fathom_sys::process_manager::{JobPlace, ProcessManager, ProcessManagerError};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::error::FleetError;
 
 /// Longest wait for a launcher to take or give one value.
 const CALL: Duration = Duration::from_secs(20);
 /// Values need not be longer than this.
-const LONGEST_VALUE: usize = 32 << 10;
+const MAX_VALUE: usize = 32 << 10;
 /// Room in the first value for the number of values.
 const COUNT_ROOM: usize = 8;
 /// Most bytes that a text of a rank may have.
-const MOST_BYTES: u64 = 512 << 20;
-
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const MAX_BYTES: u64 = 512 << 20;
 
 /// The connection to the launcher, with texts of any length.
 #[derive(Debug)]
 pub(super) struct Exchange {
     manager: Box<dyn ProcessManager>,
+    /// The place of this rank.
+    pub place: JobPlace,
     /// What the ranks are about to do, for errors.
     pub phase: &'static str,
-    joining: Option<Joining>,
+    /// While a rank joins, all calls together have a limit, which ends at this time of the monotonic clock, ns: a launcher that answers
+    /// each in time may have no end of answers.
+    joining: Option<(Duration, u64)>,
 }
 
-/// While a rank joins, all calls together have a limit: a launcher that answers each in time may have no end of answers.
-#[derive(Clone, Copy, Debug)]
-struct Joining {
-    limit: Duration,
-    until_ns: u64,
+/// A message of the ranks.
+pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("messages have no maps with other keys than texts")
 }
 
 impl Exchange {
     /// Texts over `manager`.
     pub fn new(manager: Box<dyn ProcessManager>) -> Exchange {
-        Exchange { manager, phase: "joining the job", joining: None }
+        Exchange { place: manager.place(), manager, phase: "joining the job", joining: None }
     }
 
     /// From `since_ns` of the monotonic clock all calls together take `limit` at most, until the rank [has joined](Self::joined).
     pub fn joins(&mut self, since_ns: u64, limit: Duration) {
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        self.joining = Some(Joining { limit, until_ns: since_ns.saturating_add(limit_ns) });
+        self.joining = Some((limit, since_ns.saturating_add(limit_ns)));
     }
 
     /// From now on each call has its own limit alone.
@@ -58,29 +62,14 @@ impl Exchange {
         self.joining = None;
     }
 
-    /// The launcher's interface.
-    pub fn name(&self) -> &'static str {
-        self.manager.name()
-    }
-
-    /// Number of this rank.
-    pub fn rank(&self) -> u32 {
-        self.manager.rank()
-    }
-
-    /// Ranks of the job.
-    pub fn size(&self) -> u32 {
-        self.manager.size()
-    }
-
     /// Makes `text` known to all ranks behind the next fence, under a name that no rank uses twice.
     ///
     /// # Errors
     /// The launcher does not take it.
     pub fn put(&mut self, name: &str, text: &[u8]) -> Result<(), FleetError> {
-        let rank = self.rank();
+        let rank = self.place.rank;
         // Limits count a byte that ends a text in C.
-        let room = (self.manager.limits().value.saturating_sub(1)).clamp(COUNT_ROOM * 2, LONGEST_VALUE);
+        let room = (self.place.limits.value.saturating_sub(1)).clamp(COUNT_ROOM * 2, MAX_VALUE);
         let packed = pack(text);
         let (first, rest) = packed.split_at(packed.len().min(room - COUNT_ROOM));
         let rest: Vec<&str> = rest
@@ -116,6 +105,20 @@ impl Exchange {
         unpack(&packed).map_err(wrong)
     }
 
+    /// The same, as it was put by [`to_json`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read<T: DeserializeOwned>(&mut self, rank: u32, name: &str) -> Result<T, FleetError> {
+        let text = self.get(rank, name)?;
+        let wrong = |error: serde_json::Error| FleetError::Message {
+            phase: self.phase,
+            rank,
+            reason: error.to_string(),
+        };
+        serde_json::from_slice(&text).map_err(wrong)
+    }
+
     /// Waits for all ranks.
     ///
     /// # Errors
@@ -137,13 +140,13 @@ impl Exchange {
     fn call<T>(
         &mut self,
         asked: &'static str,
-        most: Duration,
+        max: Duration,
         call: impl FnOnce(&mut dyn ProcessManager, Duration) -> Result<T, ProcessManagerError>,
     ) -> Result<T, FleetError> {
         let phase = self.phase;
-        let left = |joining: Joining| Duration::from_nanos(joining.until_ns.saturating_sub(monotonic_ns()));
-        let joining = self.joining.map(|joining| (left(joining), joining.limit));
-        let (limit, shown) = joining.filter(|(left, _)| *left < most).unwrap_or((most, most));
+        let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+        let joining = self.joining.map(|(limit, until_ns)| (left(until_ns), limit));
+        let (limit, shown) = joining.filter(|(left, _)| *left < max).unwrap_or((max, max));
         let done = match limit.is_zero() {
             true => Err(ProcessManagerError::Deadline { asked, limit }),
             false => call(self.manager.as_mut(), limit),
@@ -165,29 +168,13 @@ fn pack(text: &[u8]) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     let written = encoder.write_all(text);
     let compressed = written.and_then(|()| encoder.finish()).expect("writing to memory does not fail");
-    let mut packed = String::with_capacity(compressed.len().div_ceil(3) * 4);
-    for bytes in compressed.chunks(3) {
-        let group =
-            bytes.iter().enumerate().fold(0_u32, |all, (at, byte)| all | u32::from(*byte) << (16 - 8 * at));
-        for at in 0..=bytes.len() {
-            packed.push(char::from(DIGITS[(group >> (18 - 6 * at) & 63) as usize]));
-        }
-    }
-    packed
+    URL_SAFE_NO_PAD.encode(compressed)
 }
 
 fn unpack(packed: &str) -> Result<Vec<u8>, String> {
-    let mut compressed = Vec::with_capacity(packed.len() / 4 * 3);
-    for digits in packed.as_bytes().chunks(4) {
-        let mut group = 0_u32;
-        for (at, digit) in digits.iter().enumerate() {
-            let value = DIGITS.iter().position(|known| known == digit);
-            group |= (value.ok_or_else(|| format!("the character {digit:#x}"))? as u32) << (18 - 6 * at);
-        }
-        compressed.extend_from_slice(&group.to_be_bytes()[1..][..digits.len().saturating_sub(1)]);
-    }
+    let compressed = URL_SAFE_NO_PAD.decode(packed).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
-    let read = GzDecoder::new(compressed.as_slice()).take(MOST_BYTES).read_to_end(&mut text);
+    let read = GzDecoder::new(compressed.as_slice()).take(MAX_BYTES).read_to_end(&mut text);
     read.map_err(|error| error.to_string())?;
     Ok(text)
 }
@@ -195,9 +182,10 @@ fn unpack(packed: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use fathom_model::Nanos;
+    use fathom_options::FleetOptions;
     use fathom_sys::process_manager::TextLimits;
 
-    use super::super::{FleetFiles, FleetJob, FleetSettings};
+    use super::super::{FleetFiles, FleetJob};
     use super::*;
 
     /// A launcher that answers at once, and every text has a further value.
@@ -205,20 +193,9 @@ mod tests {
     struct Endless;
 
     impl ProcessManager for Endless {
-        fn name(&self) -> &'static str {
-            "endless"
-        }
-
-        fn rank(&self) -> u32 {
-            0
-        }
-
-        fn size(&self) -> u32 {
-            1
-        }
-
-        fn limits(&self) -> TextLimits {
-            TextLimits { key: 64, value: 1024 }
+        fn place(&self) -> JobPlace {
+            let limits = TextLimits { key: 64, value: 1024 };
+            JobPlace { interface: "endless", rank: 0, size: 1, limits }
         }
 
         fn put(&mut self, _: &str, _: &str, _: Duration) -> Result<(), ProcessManagerError> {
@@ -242,9 +219,8 @@ mod tests {
 
     #[test]
     fn a_text_that_never_ends_holds_no_rank_that_joins() {
-        let settings = FleetSettings { join: Nanos::from_millis(50), ..FleetSettings::default() };
-        let job =
-            FleetJob::on(Box::new(Endless), settings, "h".to_owned(), "boot".to_owned(), monotonic_ns());
+        let options = FleetOptions { join: Some(Nanos::from_millis(50)), ..FleetOptions::default() };
+        let job = FleetJob::on(Box::new(Endless), options, "h".to_owned(), "boot".to_owned(), monotonic_ns());
         let met = job.meet(&[], Ok(FleetFiles::default()), |_| {});
         let stop = met.map(drop).unwrap_err();
         assert!(stop.error.to_string().contains("did not answer 'get' within 50ms"), "{}", stop.error);
@@ -255,7 +231,7 @@ mod tests {
         for length in [0, 1, 2, 3, 4, 1000, 100_000] {
             let text: Vec<u8> = (0..length).map(|at: u32| (at.wrapping_mul(at) >> 3) as u8).collect();
             let packed = pack(&text);
-            assert!(packed.bytes().all(|byte| DIGITS.contains(&byte)));
+            assert!(packed.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)));
             assert_eq!(unpack(&packed), Ok(text), "{length}");
         }
     }

@@ -1,9 +1,9 @@
 //! How the ranks of a job get to know each other: each says who it is, rank 0 compares, and hands out the job files.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
+use fathom_options::FleetOptions;
 use fathom_record::ClockState;
 use fathom_sys::clock::{RealClock, monotonic_ns};
 use fathom_sys::device::HostFacts;
@@ -14,14 +14,13 @@ use serde::{Deserialize, Serialize};
 use super::coordinator::Coordinator;
 use super::directory::RecordDirectory;
 use super::error::FleetError;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, to_json};
 use super::roles::{FleetRole, FleetRoles};
-use super::settings::{FleetSettings, FleetStart};
 use super::{Fleet, LAST_WORDS_NS, MISSING_EXIT, PATIENCE_WITH_RANK_0_NS, leave_rank_0_last_words};
 use crate::conditions::clock_state;
 
 /// Largest estimated error of a clock that phases may start by, ns.
-const MOST_CLOCK_ERROR_NS: u64 = 1_000_000;
+const MAX_CLOCK_ERROR_NS: u64 = 1_000_000;
 
 /// The variables that tell the place of a rank.
 const VARIABLES: [&str; 4] = ["fathom_RANK", "fathom_RANKS", "fathom_LOCAL_RANK", "fathom_HOST"];
@@ -95,7 +94,7 @@ pub struct FleetFiles {
 #[derive(Debug)]
 pub struct FleetJob {
     exchange: Exchange,
-    settings: FleetSettings,
+    options: FleetOptions,
     hello: Hello,
 }
 
@@ -156,24 +155,24 @@ impl FleetJob {
     /// # Errors
     /// No launcher started it, it started this process alone although it says more, or it cannot be asked.
     pub fn join(
-        settings: FleetSettings,
+        options: FleetOptions,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<FleetJob, FleetError> {
-        let (began_ns, limit) = (monotonic_ns(), Duration::from_nanos(settings.join.0));
+        let (began_ns, limit) = (monotonic_ns(), options.join());
         let joined = process_manager::join(variable, limit)
             .map_err(|source| FleetError::Manager { phase: "joining the job", source })?;
         let promised = promised_size(variable).filter(|(_, size)| *size > 1);
         match (joined, promised) {
             (None, None) => Err(FleetError::NoLauncher),
             (None, Some((variable, promised))) => Err(FleetError::Alone { variable, promised }),
-            (Some(manager), Some((variable, promised))) if manager.size() == 1 => {
+            (Some(manager), Some((variable, promised))) if manager.place().size == 1 => {
                 let _ = { manager }.finish(limit);
                 Err(FleetError::Alone { variable, promised })
             }
             (Some(manager), _) => {
                 let facts = HostFacts::read();
                 let host = facts.hostname.unwrap_or_else(|| "unknown".to_owned());
-                Ok(FleetJob::on(manager, settings, host, facts.boot_id.unwrap_or_default(), began_ns))
+                Ok(FleetJob::on(manager, options, host, facts.boot_id.unwrap_or_default(), began_ns))
             }
         }
     }
@@ -181,7 +180,7 @@ impl FleetJob {
     /// A job over `manager`, of a rank on `host` that has been joining since `began_ns`.
     pub(super) fn on(
         manager: Box<dyn ProcessManager>,
-        settings: FleetSettings,
+        options: FleetOptions,
         host: String,
         boot_id: String,
         began_ns: u64,
@@ -190,19 +189,19 @@ impl FleetJob {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let hello = Hello { version, host, boot_id, clock, ..Hello::default() };
         let mut exchange = Exchange::new(manager);
-        exchange.joins(began_ns, Duration::from_nanos(settings.join.0));
-        FleetJob { exchange, settings, hello }
+        exchange.joins(began_ns, options.join());
+        FleetJob { exchange, options, hello }
     }
 
     /// Number of this rank.
     pub fn rank(&self) -> u32 {
-        self.exchange.rank()
+        self.exchange.place.rank
     }
 
     /// The place of this rank, as far as it is known before the ranks have met. That of rank 0 is complete but for its role.
     pub fn place(&self) -> FleetPlace {
         let host = self.hello.host.clone();
-        FleetPlace { rank: self.rank(), ranks: self.exchange.size(), host, ..FleetPlace::default() }
+        FleetPlace { rank: self.rank(), ranks: self.exchange.place.size, host, ..FleetPlace::default() }
     }
 
     /// Says another version than this program's, as a rank of another release does: for tests of jobs with mixed versions.
@@ -247,10 +246,9 @@ impl FleetJob {
         });
         place.role = role;
         let open = |path| RecordDirectory::open(path, place.rank, &place.host, job);
-        let directory = self.settings.out.as_deref().map(open).map(Arc::new);
-        let FleetJob { exchange, settings, .. } = self;
-        let coordinator = Coordinator::new(exchange, Arc::new(place), settings.clone(), directory);
-        let fleet = Fleet::begin(coordinator, settings, tell).map_err(|error| stop(error, None))?;
+        let directory = self.options.out.as_deref().map(open);
+        let coordinator = Coordinator::new(self.exchange, place, self.options, directory);
+        let fleet = Fleet::begin(coordinator, tell).map_err(|error| stop(error, None))?;
         Ok((fleet, files))
     }
 
@@ -266,47 +264,34 @@ impl FleetJob {
             crc.update(b"\0");
         });
         self.hello.command = crc.sum();
-        let earlier = self.settings.out.as_deref().and_then(|out| RecordDirectory::earlier(out, self.rank()));
+        let earlier = self.options.out.as_deref().and_then(|out| RecordDirectory::earlier(out, self.rank()));
         let (files, problem) = match files {
             Ok(files) => (files, None),
             Err(problem) => (FleetFiles::default(), Some(problem)),
         };
         self.hello.problem = problem.or(earlier);
-        let hello = serde_json::to_vec(&self.hello).unwrap_or_default();
-        self.exchange.put("hello", &hello)?;
-        let join = Duration::from_nanos(self.settings.join.0);
+        self.exchange.put("hello", &to_json(&self.hello))?;
+        let join = self.options.join();
         self.exchange.fence(join)?;
         // The last rank may have come late: what they have to tell each other takes as long again at most.
         self.exchange.joins(monotonic_ns(), join);
         if self.rank() == 0 {
-            let hellos = (0..self.exchange.size()).map(|rank| self.read(rank, "hello"));
+            let hellos = (0..self.exchange.place.size).map(|rank| self.exchange.read(rank, "hello"));
             let hellos: Vec<Hello> = hellos.collect::<Result<_, _>>()?;
-            let refusal = refusal(&hellos, &self.settings, files.roles.as_deref());
+            let refusal = refusal(&hellos, self.options.starts_by_clock, files.roles.as_deref());
             let hosts = hellos.into_iter().map(|hello| hello.host).collect();
             let welcome = Welcome { refusal, hosts, job: crate::machine::random(), files };
-            let welcome = serde_json::to_vec(&welcome).unwrap_or_default();
-            self.exchange.put("welcome", &welcome)?;
+            self.exchange.put("welcome", &to_json(&welcome))?;
         }
         self.exchange.fence(join)?;
-        let welcome = self.read(0, "welcome")?;
+        let welcome = self.exchange.read(0, "welcome")?;
         self.exchange.joined();
         Ok(welcome)
-    }
-
-    fn read<T: serde::de::DeserializeOwned>(&mut self, rank: u32, name: &str) -> Result<T, FleetError> {
-        let text = self.exchange.get(rank, name)?;
-        let phase = self.exchange.phase;
-        let reason = |error: serde_json::Error| error.to_string();
-        serde_json::from_slice(&text).map_err(|error| FleetError::Message {
-            phase,
-            rank,
-            reason: reason(error),
-        })
     }
 }
 
 /// Why these ranks cannot measure together, and what to do about it.
-fn refusal(hellos: &[Hello], settings: &FleetSettings, roles: Option<&str>) -> Option<(String, String)> {
+fn refusal(hellos: &[Hello], starts_by_clock: bool, roles: Option<&str>) -> Option<(String, String)> {
     let first = hellos.first()?;
     let name = |rank: usize| format!("rank {rank} on {}", hellos[rank].host);
     let found = |reason: String, hint: &str| Some((reason, hint.to_owned()));
@@ -333,13 +318,13 @@ fn refusal(hellos: &[Hello], settings: &FleetSettings, roles: Option<&str>) -> O
     }
     let is_one_machine =
         hellos.iter().all(|hello| !hello.boot_id.is_empty() && hello.boot_id == first.boot_id);
-    if settings.start == FleetStart::Clock && !is_one_machine {
+    if starts_by_clock && !is_one_machine {
         let hint = "omit --fleet-start=clock, or have a time service (chrony, PTP) keep the clocks";
         for (rank, hello) in hellos.iter().enumerate() {
             let problem = match hello.clock {
                 None => "its clock's error is unknown".to_owned(),
                 Some(clock) if !clock.synchronized => "its clock is not synchronized".to_owned(),
-                Some(clock) if clock.estimated_error_ns >= MOST_CLOCK_ERROR_NS => {
+                Some(clock) if clock.estimated_error_ns >= MAX_CLOCK_ERROR_NS => {
                     let ms = clock.estimated_error_ns as f64 / 1e6;
                     format!(
                         "the error of its clock is {ms:.1} ms, and phases start by clocks below 1 ms only"
@@ -382,40 +367,38 @@ mod tests {
         }
     }
 
-    fn refused(hellos: &[Hello], settings: &FleetSettings, roles: Option<&str>) -> String {
-        refusal(hellos, settings, roles).map(|(reason, _)| reason).unwrap_or_default()
+    fn refused(hellos: &[Hello], starts_by_clock: bool, roles: Option<&str>) -> String {
+        refusal(hellos, starts_by_clock, roles).map(|(reason, _)| reason).unwrap_or_default()
     }
 
     #[test]
     fn ranks_that_cannot_measure_together_are_named() {
-        let settings = FleetSettings::default();
         let (a, b) = (hello("a"), hello("b"));
-        assert_eq!(refused(&[a.clone(), b.clone()], &settings, None), "");
+        assert_eq!(refused(&[a.clone(), b.clone()], false, None), "");
         let other = Hello { version: "2".to_owned(), ..b.clone() };
         assert_eq!(
-            refused(&[a.clone(), other], &settings, None),
+            refused(&[a.clone(), other], false, None),
             "rank 1 on b runs fathom 2, and rank 0 on a runs fathom 1"
         );
         let other = Hello { command: 7, ..b.clone() };
         assert!(
-            refused(&[a.clone(), other], &settings, None).starts_with("rank 1 on b was started with another")
+            refused(&[a.clone(), other], false, None).starts_with("rank 1 on b was started with another")
         );
         let other = Hello { problem: Some("no".to_owned()), ..b.clone() };
-        assert_eq!(refused(&[a.clone(), other], &settings, None), "rank 1 on b: no");
+        assert_eq!(refused(&[a.clone(), other], false, None), "rank 1 on b: no");
         let roles = "[[role]]\nname = 'r'\nranks = '0'\n";
-        assert_eq!(refused(&[a.clone(), b.clone()], &settings, Some(roles)), "rank 1 on b has no role");
+        assert_eq!(refused(&[a.clone(), b.clone()], false, Some(roles)), "rank 1 on b has no role");
     }
 
     #[test]
     fn phases_start_by_good_clocks_only() {
-        let settings = FleetSettings { start: FleetStart::Clock, ..FleetSettings::default() };
         let with = |state: Option<(bool, u64)>| {
             let clock = state.map(|(synchronized, estimated_error_ns)| ClockState {
                 synchronized,
                 estimated_error_ns,
                 ..ClockState::default()
             });
-            refused(&[hello("a"), Hello { clock, ..hello("b") }], &settings, None)
+            refused(&[hello("a"), Hello { clock, ..hello("b") }], true, None)
         };
         assert_eq!(with(Some((true, 999_999))), "");
         assert_eq!(
@@ -426,7 +409,7 @@ mod tests {
         assert_eq!(with(None), "rank 1 on b: its clock's error is unknown");
         // One clock needs no service.
         let one = Hello { clock: None, ..hello("a") };
-        assert_eq!(refused(&[one.clone(), one], &settings, None), "");
+        assert_eq!(refused(&[one.clone(), one], true, None), "");
     }
 
     #[test]

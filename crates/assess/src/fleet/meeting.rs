@@ -68,7 +68,8 @@ impl RankState {
         matches!(self, RankState::Ended { note: Some(_), bytes, .. } if *bytes > 0)
     }
 
-    fn point(&self) -> Option<RunPoint> {
+    /// Where in its course a rank is that waits for its turn.
+    pub fn point(&self) -> Option<RunPoint> {
         match self {
             RankState::Ready { point, .. } | RankState::Asks { point } => Some(*point),
             RankState::Failed { .. } | RankState::Ended { .. } => None,

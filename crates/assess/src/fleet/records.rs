@@ -7,11 +7,13 @@ use fathom_sys::clock::{RealClock, monotonic_ns};
 use super::directory::RecordDirectory;
 use super::hello::FleetPlace;
 use super::meeting::RankState;
-use super::message::{FIRST_START, NEXT_START};
 use crate::findings::findings_of;
 
+/// What ranks that are ready wait for.
+pub(super) const FIRST_START: &str = "all ranks to prepare";
+pub(super) const NEXT_START: &str = "the start of the next phase";
 /// Ranks that are named in one sentence.
-const MOST_NAMED: usize = 16;
+const MAX_NAMED: usize = 16;
 /// How often the records of ranks that still write them are looked for.
 const LOOK_NS: u64 = 100_000_000;
 
@@ -51,7 +53,7 @@ impl FleetReport {
         };
         let names: Vec<String> = self.missing.iter().map(name).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        Some(format!("{there} of {ranks} ranks; missing: {}", listed(&names, MOST_NAMED)))
+        Some(format!("{there} of {ranks} ranks; missing: {}", listed(&names, MAX_NAMED)))
     }
 }
 

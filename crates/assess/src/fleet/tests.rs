@@ -11,7 +11,7 @@ use fathom_model::Nanos;
 use fathom_options::Section;
 use fathom_record::{Activity, BenchActivity, RunHeader, TestMeta, TestStatus, TestSummary, test_record};
 use fathom_runner::Session;
-use fathom_sys::process_manager::{ProcessManager, ProcessManagerError, TextLimits};
+use fathom_sys::process_manager::{JobPlace, ProcessManager, ProcessManagerError, TextLimits};
 
 use super::*;
 use crate::machine::{engine_rows, host_facts};
@@ -43,20 +43,9 @@ struct MemoryManager {
 }
 
 impl ProcessManager for MemoryManager {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    fn size(&self) -> u32 {
-        self.size
-    }
-
-    fn limits(&self) -> TextLimits {
-        TextLimits { key: 64, value: 100 }
+    fn place(&self) -> JobPlace {
+        let limits = TextLimits { key: 64, value: 100 };
+        JobPlace { interface: "memory", rank: self.rank, size: self.size, limits }
     }
 
     fn put(&mut self, key: &str, value: &str, _limit: Duration) -> Result<(), ProcessManagerError> {
@@ -131,17 +120,17 @@ struct Ran {
     lines: Vec<String>,
 }
 
-fn settings(out: Option<&Path>) -> FleetSettings {
-    FleetSettings { out: out.map(Path::to_path_buf), ..FleetSettings::default() }
+fn options(out: Option<&Path>) -> FleetOptions {
+    FleetOptions { out: out.map(Path::to_path_buf), ..FleetOptions::default() }
 }
 
 /// With deadlines that a test can wait for.
-fn short(out: &Path) -> FleetSettings {
-    let time = Nanos::from_millis(1_500);
-    FleetSettings { join: time, prepare: time, grace: time, ..settings(Some(out)) }
+fn short(out: &Path) -> FleetOptions {
+    let time = Some(Nanos::from_millis(1_500));
+    FleetOptions { join: time, prepare: time, grace: time, ..options(Some(out)) }
 }
 
-fn run(ranks: &[Rank], settings: &FleetSettings) -> Ran {
+fn run(ranks: &[Rank], options: &FleetOptions) -> Ran {
     let launcher = Arc::new(Launcher::default());
     let lines = Arc::new(Mutex::new(Vec::new()));
     let size = ranks.len() as u32;
@@ -151,8 +140,8 @@ fn run(ranks: &[Rank], settings: &FleetSettings) -> Ran {
         .map(|(number, rank)| {
             let lives = rank.lives.unwrap_or(usize::MAX);
             let manager = MemoryManager { launcher: launcher.clone(), rank: number as u32, size, lives };
-            let (rank, settings, lines) = (rank.clone(), settings.clone(), lines.clone());
-            thread::spawn(move || be(manager, &rank, settings, lines))
+            let (rank, options, lines) = (rank.clone(), options.clone(), lines.clone());
+            thread::spawn(move || be(manager, &rank, options, lines))
         })
         .collect();
     let left = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
@@ -161,9 +150,9 @@ fn run(ranks: &[Rank], settings: &FleetSettings) -> Ran {
     Ran { left, aborted: state.aborted, finished: state.finished, lines }
 }
 
-fn be(manager: MemoryManager, rank: &Rank, settings: FleetSettings, lines: Arc<Mutex<Vec<String>>>) -> Left {
+fn be(manager: MemoryManager, rank: &Rank, options: FleetOptions, lines: Arc<Mutex<Vec<String>>>) -> Left {
     let host = rank.host.map_or_else(|| format!("h{}", manager.rank), str::to_owned);
-    let mut job = FleetJob::on(Box::new(manager), settings, host, "boot".to_owned(), monotonic_ns());
+    let mut job = FleetJob::on(Box::new(manager), options, host, "boot".to_owned(), monotonic_ns());
     if let Some(version) = rank.version {
         job = job.of_version(version);
     }
@@ -210,7 +199,7 @@ fn measured(rank: &Rank, fleet: Fleet) -> FleetEnd {
             stop.request("signal 15");
             break;
         }
-        fleet.gate().enter_step(*test);
+        session.enter_step(*test);
         let plan = fathom_options::resolve(&sections, &host_facts()).unwrap();
         let outcome = session.run(&plan, &mut ()).unwrap();
         let meta = TestMeta { id: format!("t{test}"), ..TestMeta::default() };
@@ -232,7 +221,7 @@ fn report(ran: &Ran) -> &FleetReport {
 
 #[test]
 fn all_ranks_start_together_and_rank_0_has_the_sum() {
-    let ran = run(&ranks(4), &settings(None));
+    let ran = run(&ranks(4), &options(None));
     let report = report(&ran);
     assert!(report.missing.is_empty() && report.notes.is_empty(), "{report:?}");
     let record = report.record.as_ref().unwrap();
@@ -251,7 +240,7 @@ fn a_rank_that_skips_a_test_joins_at_the_next() {
     let mut all = ranks(3);
     all.iter_mut().for_each(|rank| rank.tests = vec![1, 2, 3]);
     all[1].tests = vec![1, 3];
-    let ran = run(&all, &settings(None));
+    let ran = run(&all, &options(None));
     let record = report(&ran).record.as_ref().unwrap();
     let hosts: Vec<usize> =
         record.tests.iter().map(|test| test.fleet.as_ref().unwrap().hosts.len()).collect();
@@ -262,7 +251,7 @@ fn a_rank_that_skips_a_test_joins_at_the_next() {
 fn versions_and_failed_preparations_are_of_all() {
     let mut all = ranks(3);
     all[2].version = Some("9.9.9");
-    let ran = run(&all, &settings(None));
+    let ran = run(&all, &options(None));
     for left in &ran.left {
         let Left::Stopped(reason) = left else { panic!("{left:?}") };
         assert!(reason.starts_with("rank 2 on h2 runs fathom 9.9.9, and rank 0 on h0 runs "), "{reason}");
@@ -271,7 +260,7 @@ fn versions_and_failed_preparations_are_of_all() {
     let mut all = ranks(3);
     all[1].fails = true;
     let dir = tempfile::tempdir().unwrap();
-    let ran = run(&all, &settings(Some(dir.path())));
+    let ran = run(&all, &options(Some(dir.path())));
     for left in &ran.left {
         assert!(matches!(left, Left::Refused(reason) if reason == "rank 1 on h1: no space"), "{left:?}");
     }
@@ -285,7 +274,7 @@ fn an_interrupted_rank_ends_all_and_what_was_measured_is_kept() {
     let mut all = ranks(3);
     all.iter_mut().for_each(|rank| rank.tests = vec![1, 2]);
     all[2].is_interrupted = true;
-    let ran = run(&all, &settings(None));
+    let ran = run(&all, &options(None));
     let record = report(&ran).record.as_ref().unwrap();
     assert_eq!(record.header.fleet.as_ref().unwrap().members.len(), 3);
     assert_eq!((ran.finished, ran.aborted), (3, None));
@@ -376,7 +365,7 @@ fn a_process_without_a_launcher_is_no_rank() {
     let join = |set: &[(&str, &str)]| {
         let variable =
             |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        FleetJob::join(FleetSettings::default(), &variable).map(drop).unwrap_err()
+        FleetJob::join(FleetOptions::default(), &variable).map(drop).unwrap_err()
     };
     assert!(matches!(join(&[]), FleetError::NoLauncher));
     let alone = join(&[("SLURM_NTASKS", "64")]);

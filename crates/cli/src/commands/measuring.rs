@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fathom_assess::fleet::{Fleet, FleetSteps};
+use fathom_assess::fleet::Fleet;
 use fathom_assess::{AssessError, MeasurementEnd, StepObserver, TestKeeper, begin_measurement, follow};
 use fathom_history::{HistoryPath, Kept};
 use fathom_record::{RunRecord, TestStatus};
@@ -151,13 +151,10 @@ impl Measuring {
         observer: impl FnOnce(RunDisplay) -> O,
     ) -> Result<(RunRecord, Exit), Complaint> {
         let Some(fleet) = self.fleet.take() else { return Ok((RunRecord::default(), Exit::Failed)) };
-        let (gate, control) = (fleet.gate(), fleet.control(RunControl::default()));
+        let control = fleet.control(RunControl::default());
         let stop = control.stop_handle();
-        let stepped = move |control: RunControl, observer: &mut dyn StepObserver| {
-            measure(control, &mut FleetSteps::new(gate, observer))
-        };
         let keeper = |_, _| RankKeeper::new(&fleet);
-        let measured = self.measured_under(control, stepped, keeper, observer);
+        let measured = self.measured_under(control, measure, keeper, observer);
         let mut complaint = None;
         let (record, failure) = match measured {
             Ok((_, MeasurementEnd::Ended(record), _)) => (Some(record), String::new()),

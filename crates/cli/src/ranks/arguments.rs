@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use fathom_assess::fleet::{FleetSettings, FleetSplit, FleetStart};
 use fathom_model::Nanos;
 use fathom_options::FleetOptions;
 
@@ -45,42 +44,27 @@ enum StartWord {
 
 impl FleetArguments {
     /// What is asked for; `None` without `--fleet`.
-    pub fn settings(&self) -> Option<FleetSettings> {
-        self.fleet.then(|| {
-            of(&FleetOptions {
-                is_asked_for: true,
-                out: self.fleet_out.clone(),
-                join: self.fleet_join,
-                prepare: self.fleet_prepare,
-                grace: self.fleet_grace,
-                starts_by_clock: self.fleet_start == Some(StartWord::Clock),
-                ..FleetOptions::default()
-            })
+    pub fn options(&self) -> Option<FleetOptions> {
+        self.fleet.then(|| FleetOptions {
+            is_asked_for: true,
+            out: self.fleet_out.clone(),
+            join: self.fleet_join,
+            prepare: self.fleet_prepare,
+            grace: self.fleet_grace,
+            starts_by_clock: self.fleet_start == Some(StartWord::Clock),
+            ..FleetOptions::default()
         })
     }
 }
 
-/// What the options of a command line ask for; `None` without `--fleet`.
+/// True where a command line asks for a job of many processes.
 ///
 /// # Errors
-/// Others are given without it.
-pub fn settings(options: &FleetOptions) -> Result<Option<FleetSettings>, Complaint> {
+/// Its options are given without `--fleet`.
+pub fn is_asked(options: &FleetOptions) -> Result<bool, Complaint> {
     if !options.is_asked_for && options.is_given() {
         let hint = "add --fleet, and start it with srun, mpiexec or mpirun".to_owned();
         return Err(Complaint::usage("options of --fleet are given without it", Some(hint)));
     }
-    Ok(options.is_asked_for.then(|| of(options)))
-}
-
-fn of(options: &FleetOptions) -> FleetSettings {
-    let usual = FleetSettings::default();
-    FleetSettings {
-        out: options.out.clone(),
-        join: options.join.unwrap_or(usual.join),
-        prepare: options.prepare.unwrap_or(usual.prepare),
-        grace: options.grace.unwrap_or(usual.grace),
-        start: if options.starts_by_clock { FleetStart::Clock } else { FleetStart::Barrier },
-        split: options.splits_by_offset.then_some(FleetSplit::Offset),
-        plan: options.plan.clone(),
-    }
+    Ok(options.is_asked_for)
 }

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use fathom_assess::fleet::{
-    FleetError, FleetFiles, FleetPlace, FleetRole, FleetRoles, FleetSettings, FleetSplit,
-};
+use fathom_assess::fleet::{FleetError, FleetFiles, FleetPlace, FleetRole, FleetRoles};
 use fathom_model::plan::SizeSpec;
 use fathom_model::{JobPlan, RunPlan};
-use fathom_options::{EngineRow, Invocation, OptionError};
+use fathom_options::{EngineRow, FleetOptions, Invocation, OptionError};
 use fathom_sys::files::JOB_FILE;
 
 /// Options of fio that only print, or check what was written: nothing is measured, and no other rank is needed.
@@ -47,12 +45,12 @@ impl CapturedFiles {
         Ok(bytes)
     }
 
-    /// The files, and the roles of a job with these settings.
+    /// The files, and the roles of a job with these options.
     ///
     /// # Errors
     /// The file of roles cannot be read or used.
-    pub fn finish(self, settings: &FleetSettings) -> Result<FleetFiles, String> {
-        let roles = settings.plan.as_deref().map(|path| {
+    pub fn finish(self, options: &FleetOptions) -> Result<FleetFiles, String> {
+        let roles = options.plan.as_deref().map(|path| {
             let text = JOB_FILE.read_text(path).map_err(|error| error.to_string())?;
             let name = path.display().to_string();
             FleetRoles::parse(&name, &text).map_err(|error: FleetError| error.to_string())?;
@@ -92,12 +90,12 @@ pub fn take_role(
 ///
 /// # Errors
 /// A job has no size that can be divided, or something else decides its range.
-pub fn fit(plan: &mut RunPlan, place: &FleetPlace, settings: &FleetSettings) -> Result<(), FleetError> {
+pub fn fit(plan: &mut RunPlan, place: &FleetPlace, options: &FleetOptions) -> Result<(), FleetError> {
     for job in &mut plan.jobs {
         if let Some(role) = &place.role {
             job.name = format!("{role}/{}", job.name);
         }
-        if settings.split == Some(FleetSplit::Offset) {
+        if options.splits_by_offset {
             take_share(job, place)?;
         }
     }
@@ -148,12 +146,12 @@ mod tests {
     fn shares_follow_one_another() {
         let mut job = JobPlan { name: "a".to_owned(), ..Default::default() };
         job.io.size = Some(SizeSpec::Bytes(1 << 30));
-        let settings = FleetSettings { split: Some(FleetSplit::Offset), ..FleetSettings::default() };
+        let fleet = FleetOptions { splits_by_offset: true, ..FleetOptions::default() };
         let fitted = |rank: u32| {
             let mut plan = RunPlan { jobs: vec![job.clone()], ..RunPlan::default() };
             let role = Some("w".to_owned());
             let place = FleetPlace { rank, ranks: 4, role, ..FleetPlace::default() };
-            fit(&mut plan, &place, &settings).unwrap();
+            fit(&mut plan, &place, &fleet).unwrap();
             let job = plan.jobs.remove(0);
             (job.name, job.io.offset, job.io.size)
         };
@@ -162,7 +160,7 @@ mod tests {
         assert_eq!(fitted(3), ("w/a".to_owned(), SizeSpec::Bytes(3 << 28), share));
         job.io.size = None;
         let mut plan = RunPlan { jobs: vec![job], ..RunPlan::default() };
-        let error = fit(&mut plan, &FleetPlace::default(), &settings).unwrap_err();
+        let error = fit(&mut plan, &FleetPlace::default(), &fleet).unwrap_err();
         assert_eq!(error.to_string(), "--fleet-split=offset: job 'a' has no size in bytes");
     }
 

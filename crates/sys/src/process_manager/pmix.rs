@@ -13,7 +13,7 @@ use std::time::Duration;
 use abi::{Functions, Proc, Status, Value};
 
 use super::connection::Asked;
-use super::{ProcessManager, ProcessManagerError, TextLimits};
+use super::{JobPlace, ProcessManager, ProcessManagerError, TextLimits};
 
 /// The interface limits keys to 511 bytes, and values not at all; larger ones are of no use to callers that divide anyway.
 const LIMITS: TextLimits = TextLimits { key: 511, value: 16 << 10 };
@@ -91,20 +91,8 @@ fn done<T>(functions: &Functions, asked: Asked, result: Result<T, Status>) -> Re
 }
 
 impl ProcessManager for Pmix {
-    fn name(&self) -> &'static str {
-        "PMIx"
-    }
-
-    fn rank(&self) -> u32 {
-        self.place.rank()
-    }
-
-    fn size(&self) -> u32 {
-        self.size
-    }
-
-    fn limits(&self) -> TextLimits {
-        LIMITS
+    fn place(&self) -> JobPlace {
+        JobPlace { interface: "PMIx", rank: self.place.rank(), size: self.size, limits: LIMITS }
     }
 
     fn put(&mut self, key: &str, value: &str, limit: Duration) -> Result<(), ProcessManagerError> {

@@ -6,9 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 
 use super::connection::MOST_MESSAGE;
-use super::fake_launcher::{FakeLauncher, Version};
 use super::*;
 use crate::clock::monotonic_ns;
+use fake_launcher::{FakeLauncher, Version};
+
+mod fake_launcher;
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
@@ -20,8 +22,8 @@ fn connect(
     limit: Duration,
 ) -> Result<Box<dyn ProcessManager>, ProcessManagerError> {
     Ok(match version {
-        Version::One => Box::new(Pmi1::connect(inherited, limit)?),
-        Version::Two => Box::new(Pmi2::connect(inherited, Some("7.0".to_owned()), limit)?),
+        Version::One => Box::new(Pmi::connect_1(inherited, limit)?),
+        Version::Two => Box::new(Pmi::connect_2(inherited, Some("7.0".to_owned()), limit)?),
     })
 }
 
@@ -47,7 +49,7 @@ fn ranks_exchange_values_behind_a_fence() {
             let (inherited, _) = launcher.start(rank);
             thread::spawn(move || {
                 let mut manager = connect(version, inherited, LONG).unwrap();
-                assert_eq!((manager.rank(), manager.size()), (rank, 4));
+                assert_eq!((manager.place().rank, manager.place().size), (rank, 4));
                 manager.put(&format!("host-{rank}"), &format!("h{rank}=="), LONG).unwrap();
                 manager.fence(LONG).unwrap();
                 let found = (0..4).map(|other| manager.get(other, &format!("host-{other}"), LONG).unwrap());
@@ -151,7 +153,7 @@ fn texts_that_a_launcher_would_cut_are_refused() {
     for (version, key, value) in [(Version::One, 63, 31), (Version::Two, 63, 1023)] {
         let launcher = FakeLauncher::new(version, 1);
         let mut manager = connect(version, launcher.start(0).0, LONG).unwrap();
-        assert_eq!(manager.limits(), TextLimits { key, value });
+        assert_eq!(manager.place().limits, TextLimits { key, value });
         for text in ["a b", "", "line\n", "a;b", "\u{e4}", "\0", &"x".repeat(value + 1)] {
             let refused = manager.put("key", text, LONG).unwrap_err();
             assert!(matches!(refused, ProcessManagerError::Text { what: "value", .. }), "{text}");
@@ -235,7 +237,12 @@ fn the_environment_tells_which_interface_there_is() {
         let variable =
             |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         let joined = join(&variable, LONG).map_err(|error| error.to_string());
-        joined.map(|manager| manager.map(|manager| (manager.name(), manager.rank(), manager.size())))
+        joined.map(|manager| {
+            manager.map(|manager| {
+                let JobPlace { interface, rank, size, .. } = manager.place();
+                (interface, rank, size)
+            })
+        })
     };
     let invalid = |name: &str| Err(format!("the launcher's environment has no valid {name}"));
     assert_eq!(found(&[]), Ok(None));
@@ -271,4 +278,22 @@ fn the_environment_tells_which_interface_there_is() {
     let inner =
         [("PMI_FD", descriptor.as_str()), ("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("MPI_LOCALNRANKS", "1")];
     assert_eq!(found(&[&outer[..], &inner].concat()), Ok(Some(("PMI-1", 0, 2))));
+}
+
+#[test]
+fn the_largest_size_of_a_launcher_is_promised() {
+    let check = |set: &[(&str, &str)], expected| {
+        let variable =
+            |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        assert_eq!(promised_size(&variable), expected, "{set:?}");
+    };
+    check(&[], None);
+    check(&[("PMI_SIZE", "x")], None);
+    check(&[("SLURM_NTASKS", "64")], Some(("SLURM_NTASKS", 64)));
+    check(&[("OMPI_COMM_WORLD_SIZE", "6"), ("PMI_SIZE", "1")], Some(("OMPI_COMM_WORLD_SIZE", 6)));
+    // `srun -n 4 mpiexec -n 1`: four jobs of one process each.
+    check(&[("PMI_SIZE", "1"), ("SLURM_STEP_NUM_TASKS", "4")], Some(("SLURM_STEP_NUM_TASKS", 4)));
+    // `mpiexec -n 1` and `srun -n 1` in an allocation for more are meant so.
+    check(&[("PMI_SIZE", "1"), ("SLURM_NTASKS", "64")], Some(("PMI_SIZE", 1)));
+    check(&[("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "64")], Some(("SLURM_STEP_NUM_TASKS", 1)));
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use fathom_assess::fleet::{Fleet, FleetEnd, FleetFiles, FleetJob, FleetPlace, FleetSettings};
+use fathom_assess::fleet::{Fleet, FleetEnd, FleetFiles, FleetJob, FleetPlace};
 use fathom_assess::{TestKeeper, engine_rows, host_facts};
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{
@@ -72,12 +72,12 @@ impl From<Complaint> for FioRefusal {
 /// # Errors
 /// No launcher started this process, or the job files of rank 0 cannot be used.
 pub fn join(words: &[String]) -> Result<Joined, FioRefusal> {
-    let Some(settings) = arguments::settings(&FleetOptions::scan(words)?)?.filter(|_| !only_prints(words))
-    else {
+    let options = FleetOptions::scan(words)?;
+    if !arguments::is_asked(&options)? || only_prints(words) {
         return Ok(Joined::Alone);
-    };
-    let job = ranks::join(settings.clone())?;
-    let read = if job.rank() == 0 { read_files(words, &job, &settings) } else { Ok(FleetFiles::default()) };
+    }
+    let job = ranks::join(options.clone())?;
+    let read = if job.rank() == 0 { read_files(words, &job, &options) } else { Ok(FleetFiles::default()) };
     let (files, refusal) = match read {
         Ok(files) => (Ok(files), None),
         Err(refusal) => (Err(refusal.message.clone()), Some(refusal)),
@@ -91,7 +91,7 @@ pub fn join(words: &[String]) -> Result<Joined, FioRefusal> {
 }
 
 /// The files that rank 0 reads for all ranks.
-fn read_files(words: &[String], job: &FleetJob, settings: &FleetSettings) -> Result<FleetFiles, FioRefusal> {
+fn read_files(words: &[String], job: &FleetJob, options: &FleetOptions) -> Result<FleetFiles, FioRefusal> {
     let (captured, place) = (CapturedFiles::default(), job.place());
     parse_command_line(
         &expand(words, &place),
@@ -102,7 +102,7 @@ fn read_files(words: &[String], job: &FleetJob, settings: &FleetSettings) -> Res
             machine: machine_numbers(host_facts().cpus),
         },
     )?;
-    captured.finish(settings).map_err(|error| FioRefusal::new(format!("fio: {error}"), None))
+    captured.finish(options).map_err(|error| FioRefusal::new(format!("fio: {error}"), None))
 }
 
 fn expand(words: &[String], place: &FleetPlace) -> Vec<String> {
@@ -163,7 +163,7 @@ impl FioRank {
     /// # Errors
     /// The jobs cannot share their target.
     pub fn fit(&self, plan: &mut RunPlan) -> Result<(), FioRefusal> {
-        fit(plan, self.fleet.place(), self.fleet.settings()).map_err(refused)
+        fit(plan, self.fleet.place(), self.fleet.options()).map_err(refused)
     }
 
     /// Leaves the job without having measured.

@@ -26,9 +26,11 @@ pub fn run(invocation: PingInvocation) -> Exit {
 }
 
 fn ping(invocation: PingInvocation) -> Result<Exit, Complaint> {
-    let Some(settings) = arguments::settings(&invocation.fleet)? else { return Ok(Exit::Usage) };
+    if !arguments::is_asked(&invocation.fleet)? {
+        return Ok(Exit::Usage);
+    }
     check(&invocation)?;
-    let job = ranks::join(settings)?;
+    let job = ranks::join(invocation.fleet.clone())?;
     let met = ranks::meet(job, &invocation.settings.command, Ok(Default::default()));
     match met {
         Ok((fleet, _)) => measure(invocation, fleet),

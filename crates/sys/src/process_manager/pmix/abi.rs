@@ -253,4 +253,4 @@ unsafe fn take_text(text: *mut c_char) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod fake;
+pub(super) mod tests;

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{self, JoinHandle};
 
-use super::connection::Inherited;
-use super::words::Words;
+use super::super::connection::Inherited;
+use super::super::pmi::Words;
 
 /// The interface of a launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
