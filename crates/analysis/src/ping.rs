@@ -7,7 +7,7 @@ mod account;
 pub mod classes;
 mod course;
 
-use fathom_model::{Nanos, Op, PerOp, units};
+use fathom_model::{Nanos, Op, units};
 use fathom_record::{Activity, RunHeader};
 use fathom_stats::{Latency, Moments};
 use serde::Serialize;
@@ -98,7 +98,7 @@ pub struct PingSample {
 }
 
 /// What counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// So many requests at the start do not.
     pub warmup: u64,
@@ -136,40 +136,20 @@ pub struct PingTally {
     /// Since the last reading of a period.
     pub period: PingWindow,
     /// Since the beginning.
-    whole: PingLoad,
-    time: Latency,
-    response: Option<Latency>,
-    counts: PingCounts,
+    whole: PingAccount,
     course: PingCourse,
-    /// Answered requests and their bytes.
-    ios: PerOp<u64>,
-    bytes: PerOp<u64>,
-    /// Intervals of the schedule that had their request or burst, and when the latest request was made.
-    intervals: u64,
-    latest_ns: u64,
 }
 
 impl PingTally {
     /// An empty account; `scheduled` where requests have a time at which they are due.
     pub fn new(rules: Rules, scheduled: bool) -> PingTally {
-        PingTally {
-            rules,
-            period: PingWindow::default(),
-            whole: PingLoad::default(),
-            time: Latency::default(),
-            response: scheduled.then(Latency::default),
-            counts: PingCounts::default(),
-            course: PingCourse::new(),
-            ios: PerOp::default(),
-            bytes: PerOp::default(),
-            intervals: 0,
-            latest_ns: 0,
-        }
+        let whole = PingAccount { response_ns: scheduled.then(Latency::default), ..PingAccount::default() };
+        PingTally { rules, period: PingWindow::default(), whole, course: PingCourse::new() }
     }
 
     /// Counts one sample and returns the remark on it.
     pub fn take(&mut self, sample: &PingSample) -> Option<Note> {
-        let counts = &mut self.counts;
+        let counts = &mut self.whole.counts;
         counts.requests += 1;
         if sample.result == 0 && sample.size_bytes > 0 {
             // Beyond the end: nothing was asked of any device.
@@ -201,9 +181,9 @@ impl PingTally {
 
     fn count(&mut self, sample: &PingSample) -> Option<Note> {
         let (len, time) = (sample.result as u64, sample.lat_ns);
-        self.ios[sample.operation] += 1;
-        self.bytes[sample.operation] += len;
-        let note = if self.counts.requests <= self.rules.warmup {
+        self.whole.ios[sample.operation] += 1;
+        self.whole.bytes[sample.operation] += len;
+        let note = if self.whole.counts.requests <= self.rules.warmup {
             Some(Note::Warmup)
         } else if time < self.rules.least_ns {
             Some(Note::TooFast)
@@ -212,7 +192,7 @@ impl PingTally {
         } else {
             None
         };
-        for load in [&mut self.period.load, &mut self.whole] {
+        for load in [&mut self.period.load, &mut self.whole.load] {
             load.answered += 1;
             load.answered_bytes += len;
             load.end_ns = sample.elapsed_ns;
@@ -224,12 +204,12 @@ impl PingTally {
             return note;
         }
         self.period.lat_ns.record(time);
-        self.time.record(time);
+        self.whole.lat_ns.record(time);
         self.course.add(sample);
-        if let (Some(response), Some(ns)) = (&mut self.response, sample.response_ns) {
+        if let (Some(response), Some(ns)) = (&mut self.whole.response_ns, sample.response_ns) {
             response.record(ns);
         }
-        let Moments { count, sum, .. } = self.time.moments;
+        let Moments { count, sum, .. } = self.whole.lat_ns.moments;
         let mean = sum / u128::from(count);
         let time = u128::from(time);
         match count {
@@ -242,25 +222,15 @@ impl PingTally {
 
     /// Notes that a request was made `at_ns`, the first of its interval where it `begins` one.
     pub fn made(&mut self, at_ns: u64, begins: bool) {
-        self.latest_ns = at_ns;
-        self.intervals += u64::from(begins);
+        self.whole.latest_ns = at_ns;
+        self.whole.intervals += u64::from(begins);
     }
 
     /// What the requests so far add up to.
     pub fn account(&self) -> PingAccount {
-        let stalls = Vec::new();
-        let counts =
-            PingCounts { stalls, errors_by_errno: self.counts.errors_by_errno.clone(), ..self.counts };
-        PingAccount {
-            counts,
-            load: self.whole,
-            ios: self.ios,
-            bytes: self.bytes,
-            lat_ns: self.time.clone(),
-            response_ns: self.response.clone(),
-            intervals: self.intervals,
-            latest_ns: self.latest_ns,
-        }
+        let mut account = self.whole.clone();
+        account.counts.stalls.clear();
+        account
     }
 
     /// The period that ends at `now_ns`; the next one begins there.
@@ -272,10 +242,11 @@ impl PingTally {
 
     /// Notes that a request kept everybody waiting, or still does.
     pub fn stalled(&mut self, stall: PingStall) {
-        self.counts.stalled(stall);
+        let counts = &mut self.whole.counts;
+        counts.stalled(stall);
         if stall.unanswered {
-            self.counts.requests += 1;
-            self.counts.timeouts += 1;
+            counts.requests += 1;
+            counts.timeouts += 1;
         }
     }
 
@@ -283,10 +254,10 @@ impl PingTally {
     pub fn result(&self, how: PingHow) -> Ping {
         Ping {
             how,
-            counts: self.counts.clone(),
-            load: self.whole,
-            lat_ns: self.time.clone(),
-            response_ns: self.response.clone(),
+            counts: self.whole.counts.clone(),
+            load: self.whole.load,
+            lat_ns: self.whole.lat_ns.clone(),
+            response_ns: self.whole.response_ns.clone(),
             series: self.course.intervals(),
             ..Ping::default()
         }
@@ -401,7 +372,7 @@ mod tests {
         tally.take(&sample(4, 500));
         let second = tally.close_period(4_500);
         assert_eq!((second.load.answered, second.lat_ns.min, second.load.wall_ns()), (1, 500, 1_500));
-        assert_eq!((tally.whole.answered, tally.time.samples()), (4, 3));
+        assert_eq!((tally.whole.load.answered, tally.whole.lat_ns.samples()), (4, 3));
     }
 
     #[test]

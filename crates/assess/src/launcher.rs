@@ -7,6 +7,6 @@ mod process;
 mod program;
 
 pub use check::{FACTS_ARGUMENTS, check_facts, host_facts_text};
-pub use hosts::{HostListError, folded, hosts, hosts_of_file};
+pub use hosts::{folded, hosts, hosts_of_file};
 pub use plan::{HostOrigin, JobHosts, LaunchPlan, ScaleStep, is_in_slurm, scale_steps};
-pub use program::{LAUNCHERS, Launcher, LauncherError, LauncherFamily};
+pub use program::{LAUNCHERS, Launcher, LauncherFamily};

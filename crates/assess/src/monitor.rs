@@ -4,7 +4,6 @@
 //! up. Prints nothing: a [`MonitorObserver`] receives the events.
 
 mod devices;
-mod error;
 mod owners;
 mod recording;
 mod requests;
@@ -20,10 +19,9 @@ use fathom_runner::{ClockFacts, StopHandle};
 use fathom_sys::clock::{RealClock, unix_ms};
 use fathom_sys::device::SysRoot;
 
-pub use error::MonitorError;
 pub use recording::{RecordingBegun, RecordingProgress, RecordingSettings};
 
-use crate::enter_conditions;
+use crate::{Failure, enter_conditions};
 
 use devices::{DeviceSelection, DeviceWatch};
 use owners::Owners;
@@ -92,7 +90,7 @@ pub fn run(
     settings: &MonitorSettings,
     stop: &StopHandle,
     observer: &mut dyn MonitorObserver,
-) -> Result<RunRecord, MonitorError> {
+) -> Result<RunRecord, Failure> {
     let root = SysRoot::real();
     let choice = DeviceSelection::of(&root, &settings.devices)?;
     let clock = RealClock::start();

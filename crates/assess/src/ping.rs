@@ -4,7 +4,6 @@
 //! nothing: a [`PingObserver`] receives the events.
 
 mod engine;
-mod error;
 mod feed;
 mod random;
 mod settings;
@@ -22,12 +21,12 @@ use fathom_runner::{InFlight, MachineTick, MachineTicks, Progress, RunControl, R
 use fathom_sys::clock::unix_us;
 use fathom_sys::device::{DiskSampler, DiskStats};
 
-pub use error::PingError;
 pub use settings::{LatePolicy, Operation, PingSettings};
 
 use worker::{PingEvent, PingReady, SharedTally};
 
 use crate::simulated::is_simulated;
+use crate::{Failure, FailureKind};
 
 /// The id of the test that a ping is.
 pub const PING_TEST: &str = "ping";
@@ -70,7 +69,7 @@ pub fn run(
     settings: PingSettings,
     stop: &StopHandle,
     observer: &mut dyn PingObserver,
-) -> Result<RunRecord, PingError> {
+) -> Result<RunRecord, Failure> {
     run_under(RunControl::default().with_stop(stop.clone()), settings, observer)
 }
 
@@ -82,17 +81,20 @@ pub fn run_under(
     control: RunControl,
     settings: PingSettings,
     observer: &mut dyn PingObserver,
-) -> Result<RunRecord, PingError> {
+) -> Result<RunRecord, Failure> {
     let fixed = settings.schedule == LatePolicy::Fixed;
     let is_simulated = is_simulated(&settings.target);
     if is_simulated && settings.count.is_none() && settings.work_ns.is_none() {
-        return Err(PingError::Endless);
+        let message = "without a count or a time limit this would never end in virtual time";
+        return Err(Failure::usage(message, "set a count (-c 10) or a time (-w 1min)"));
     }
     let tally = SharedTally::new(Mutex::new(PingTally::new(settings.rules, fixed)));
     let (own, counted) = (control.clone(), tally.clone());
     let handle =
         RunHandle::begin(control.clone(), move |events| worker::work(settings, &own, &counted, events))
-            .map_err(|error| PingError::Thread(format!("cannot be started: {error}")))?;
+            .map_err(|error| {
+                Failure::run(format!("the thread that issues I/Os cannot be started: {error}"), None)
+            })?;
     let mut watcher = Watcher {
         control,
         tally,
@@ -135,8 +137,8 @@ impl Watcher<'_> {
     /// Until the worker has ended; with its end, session ns, or `None` where it was given up.
     fn watch(
         &mut self,
-        mut handle: RunHandle<PingEvent, Result<u64, PingError>>,
-    ) -> Result<Option<u64>, PingError> {
+        mut handle: RunHandle<PingEvent, Result<u64, Failure>>,
+    ) -> Result<Option<u64>, Failure> {
         loop {
             match handle.wait() {
                 Progress::Event(event) => self.take(event),
@@ -230,14 +232,15 @@ impl Watcher<'_> {
     }
 
     /// Everything that was measured.
-    fn account(mut self, end_ns: Option<u64>) -> Result<RunRecord, PingError> {
+    fn account(mut self, end_ns: Option<u64>) -> Result<RunRecord, Failure> {
         let interrupted = self.control.stop_handle().reason();
         // Without an end the thread is stuck in a request.
         let in_flight = self.control.waited().filter(|_| end_ns.is_none());
         let unanswered = in_flight.map(|(in_flight, length_ns)| self.stall(in_flight, length_ns));
         let Some(ready) = self.ready.take() else {
             let reason = interrupted.unwrap_or_else(|| "nobody".to_owned());
-            return Err(PingError::Stopped { reason });
+            let message = format!("interrupted by {reason} before the first request");
+            return Err(Failure { message, hint: None, kind: FailureKind::Stopped });
         };
         let PingReady { mut header, how, disk, begin_ns, thread, .. } = *ready;
         let stuck_thread = end_ns.is_none().then_some(thread);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use fathom_assess::AssessError;
+use fathom_assess::{AssessError, Failure, FailureKind};
 use fathom_runner::RunError;
 
 use crate::output;
@@ -126,6 +126,13 @@ impl From<AssessError> for Complaint {
         let exit = if error.is_usage() { Exit::Usage } else { Exit::Failed };
         let (message, excerpt) = without_excerpt(error.to_string(), error.excerpt());
         Complaint { message, excerpt, hint: error.hint(), exit }
+    }
+}
+
+impl From<Failure> for Complaint {
+    fn from(Failure { message, hint, kind }: Failure) -> Complaint {
+        let exit = if kind == FailureKind::Usage { Exit::Usage } else { Exit::Failed };
+        Complaint { message, excerpt: None, hint, exit }
     }
 }
 

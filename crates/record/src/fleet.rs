@@ -12,7 +12,6 @@ mod header;
 mod jobs;
 mod merger;
 mod pending;
-mod refusal;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use merger::{FleetMerger, MergeRules};
-pub use refusal::MergeRefusal;
+pub use shape::MergeRefusal;
 
 pub(crate) use capacity::Capacity;
 

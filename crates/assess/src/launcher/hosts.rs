@@ -2,28 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use crate::Failure;
+
 /// Most hosts of a list.
-const MOST_HOSTS: usize = 16_384;
+const MAX_HOSTS: usize = 16_384;
 /// Longest name of a host.
-const LONGEST_NAME: usize = 253;
+const MAX_NAME: usize = 253;
 /// Most digits of a number in brackets.
-const MOST_DIGITS: usize = 9;
-
-/// A list of hosts cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct HostListError {
-    /// The problem, with its place.
-    pub message: String,
-    /// What to do about it.
-    pub hint: &'static str,
-}
-
-impl HostListError {
-    fn new(message: impl Into<String>, hint: &'static str) -> HostListError {
-        HostListError { message: message.into(), hint }
-    }
-}
+const MAX_DIGITS: usize = 9;
 
 const BRACKETS: &str = "write h[1-4], h[01-16,20] or h1,h2";
 const NAMES: &str =
@@ -34,18 +20,18 @@ const TWICE: &str = "several ranks on a host: --per-host COUNT";
 ///
 /// # Errors
 /// It has a mistake, which is named with its place, or a host twice.
-pub fn hosts(list: &str) -> Result<Vec<String>, HostListError> {
+pub fn hosts(list: &str) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     for (from, entry) in entries(list)? {
         let at = |error: EntryError| {
             let column = list[..from + error.at].chars().count() + 1;
-            HostListError::new(format!("{} in '{list}' at character {column}", error.message), error.hint)
+            Failure::usage(format!("{} in '{list}' at character {column}", error.message), error.hint)
         };
         expand(entry, &mut found).map_err(at)?;
     }
     let mut known = BTreeSet::new();
     match found.iter().find(|host| !known.insert(host.as_str())) {
-        Some(host) => Err(HostListError::new(format!("host {host} is twice in '{list}'"), TWICE)),
+        Some(host) => Err(Failure::usage(format!("host {host} is twice in '{list}'"), TWICE)),
         None => Ok(found),
     }
 }
@@ -54,25 +40,23 @@ pub fn hosts(list: &str) -> Result<Vec<String>, HostListError> {
 ///
 /// # Errors
 /// A line has a mistake, which is named with its number; there is no host, or one twice.
-pub fn hosts_of_file(text: &str, name: &str) -> Result<Vec<String>, HostListError> {
+pub fn hosts_of_file(text: &str, name: &str) -> Result<Vec<String>, Failure> {
     let mut found: Vec<String> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let list = line.split('#').next().unwrap_or_default().trim();
         if list.is_empty() {
             continue;
         }
-        let at = |error: HostListError| HostListError {
-            message: format!("{name}:{}: {}", index + 1, error.message),
-            ..error
-        };
+        let at =
+            |error: Failure| Failure { message: format!("{name}:{}: {}", index + 1, error.message), ..error };
         found.extend(hosts(list).map_err(at)?);
     }
     if found.is_empty() {
-        return Err(HostListError::new(format!("{name} names no host"), "write a host a line"));
+        return Err(Failure::usage(format!("{name} names no host"), "write a host a line"));
     }
     let mut known = BTreeSet::new();
     match found.iter().find(|host| !known.insert(host.as_str())) {
-        Some(host) => Err(HostListError::new(format!("{name} names host {host} twice"), TWICE)),
+        Some(host) => Err(Failure::usage(format!("{name} names host {host} twice"), TWICE)),
         None => Ok(found),
     }
 }
@@ -118,7 +102,7 @@ fn split_number(host: &str) -> (&str, &str) {
     let prefix = host.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = &host[prefix.len()..];
     // A name of digits alone, and a number too long to count with, are names.
-    if prefix.is_empty() || digits.len() > MOST_DIGITS { (host, "") } else { (prefix, digits) }
+    if prefix.is_empty() || digits.len() > MAX_DIGITS { (host, "") } else { (prefix, digits) }
 }
 
 /// A mistake, and its place within an entry.
@@ -135,7 +119,7 @@ impl EntryError {
 }
 
 /// The parts between commas outside of brackets, with their places.
-fn entries(list: &str) -> Result<Vec<(usize, &str)>, HostListError> {
+fn entries(list: &str) -> Result<Vec<(usize, &str)>, Failure> {
     let mut found = Vec::new();
     let (mut from, mut is_inside) = (0, false);
     for (at, letter) in list.char_indices() {
@@ -151,10 +135,10 @@ fn entries(list: &str) -> Result<Vec<(usize, &str)>, HostListError> {
     }
     found.push((from, &list[from..]));
     match found.iter().find(|(_, entry)| entry.trim().is_empty()) {
-        Some(_) if list.trim().is_empty() => Err(HostListError::new("the list of hosts is empty", BRACKETS)),
+        Some(_) if list.trim().is_empty() => Err(Failure::usage("the list of hosts is empty", BRACKETS)),
         Some((at, _)) => {
             let column = list[..*at].chars().count() + 1;
-            Err(HostListError::new(format!("no host in '{list}' at character {column}"), BRACKETS))
+            Err(Failure::usage(format!("no host in '{list}' at character {column}"), BRACKETS))
         }
         None => Ok(found),
     }
@@ -184,8 +168,8 @@ fn expand(entry: &str, found: &mut Vec<String>) -> Result<(), EntryError> {
             return Err(EntryError::new(at, "[ without ]", BRACKETS));
         };
         let numbers = numbers(&inner[..close], at + 1)?;
-        if names.len().saturating_mul(numbers.len()).saturating_add(found.len()) > MOST_HOSTS {
-            return Err(EntryError::new(at, format!("more than {MOST_HOSTS} hosts"), "name fewer hosts"));
+        if names.len().saturating_mul(numbers.len()).saturating_add(found.len()) > MAX_HOSTS {
+            return Err(EntryError::new(at, format!("more than {MAX_HOSTS} hosts"), "name fewer hosts"));
         }
         let with = |name: &String| numbers.iter().map(|number| format!("{name}{number}")).collect::<Vec<_>>();
         names = names.iter().flat_map(with).collect();
@@ -194,7 +178,7 @@ fn expand(entry: &str, found: &mut Vec<String>) -> Result<(), EntryError> {
     for name in &names {
         // A name that begins with a hyphen would be an option of ssh.
         let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-        if !begins_well || name.len() > LONGEST_NAME {
+        if !begins_well || name.len() > MAX_NAME {
             return Err(EntryError::new(skipped, format!("'{name}' is no name of a host"), NAMES));
         }
     }
@@ -218,7 +202,7 @@ fn numbers(text: &str, at: usize) -> Result<Vec<String>, EntryError> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let read = |number: &str| {
             let is_number = !number.is_empty()
-                && number.len() <= MOST_DIGITS
+                && number.len() <= MAX_DIGITS
                 && number.bytes().all(|byte| byte.is_ascii_digit());
             number.parse::<u64>().ok().filter(|_| is_number)
         };
@@ -228,8 +212,8 @@ fn numbers(text: &str, at: usize) -> Result<Vec<String>, EntryError> {
         if high < low {
             return Err(EntryError::new(from, format!("the range {part} runs backwards"), BRACKETS));
         }
-        if (high - low) as usize >= MOST_HOSTS {
-            return Err(EntryError::new(from, format!("more than {MOST_HOSTS} hosts"), "name fewer hosts"));
+        if (high - low) as usize >= MAX_HOSTS {
+            return Err(EntryError::new(from, format!("more than {MAX_HOSTS} hosts"), "name fewer hosts"));
         }
         let width = if first.starts_with('0') { first.len() } else { 1 };
         found.extend((low..=high).map(|number| format!("{number:0width$}")));

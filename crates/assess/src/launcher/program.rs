@@ -6,6 +6,7 @@ use fathom_sys::child;
 use serde::Serialize;
 
 use super::process::{ProgramFailure, output_of};
+use crate::Failure;
 
 /// How long a launcher may take to say its version: `srun` asks its controller.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,16 +52,6 @@ pub struct Launcher {
     pub plugins: Vec<String>,
 }
 
-/// There is no launcher to use.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct LauncherError {
-    /// The problem.
-    pub message: String,
-    /// What to do about it.
-    pub hint: String,
-}
-
 const INSTALL: &str = "install MPICH (mpiexec) or Open MPI (mpirun), or use srun in an allocation of Slurm";
 
 impl Launcher {
@@ -68,8 +59,8 @@ impl Launcher {
     ///
     /// # Errors
     /// There is a program of this name that does not say which launcher it is.
-    pub fn find(program: &str) -> Result<Option<Launcher>, LauncherError> {
-        let error = |message: String| LauncherError { message, hint: INSTALL.to_owned() };
+    pub fn find(program: &str) -> Result<Option<Launcher>, Failure> {
+        let error = |message: String| Failure::usage(message, INSTALL);
         let output = match output_of(child::command(program).arg("--version"), PATIENCE) {
             Ok(output) => output,
             Err(ProgramFailure::Absent) => return Ok(None),
@@ -96,12 +87,9 @@ impl Launcher {
     ///
     /// # Errors
     /// There is none.
-    pub fn chosen(named: Option<&str>, is_in_slurm: bool) -> Result<Launcher, LauncherError> {
+    pub fn chosen(named: Option<&str>, is_in_slurm: bool) -> Result<Launcher, Failure> {
         if let Some(program) = named {
-            let absent = || LauncherError {
-                message: format!("cannot find the launcher {program}"),
-                hint: INSTALL.to_owned(),
-            };
+            let absent = || Failure::usage(format!("cannot find the launcher {program}"), INSTALL);
             return Launcher::find(program)?.ok_or_else(absent);
         }
         let outside = ["mpiexec", "mpirun"];
@@ -116,10 +104,8 @@ impl Launcher {
                 }
             }
         }
-        Err(first_error.unwrap_or_else(|| LauncherError {
-            message: "cannot find a launcher: neither mpiexec nor mpirun".to_owned(),
-            hint: INSTALL.to_owned(),
-        }))
+        let none = || Failure::usage("cannot find a launcher: neither mpiexec nor mpirun", INSTALL);
+        Err(first_error.unwrap_or_else(none))
     }
 
     /// The plugin of `srun` that ranks are started with; `None` where it has neither that fathom speaks.

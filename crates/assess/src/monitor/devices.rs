@@ -15,7 +15,8 @@ use fathom_sys::device::diskstats::SECTOR_BYTES;
 use fathom_sys::device::stack::beneath;
 use fathom_sys::device::{DiskSampler, DiskStats, PathKind, SysRoot, TargetStack, topology};
 
-use super::{MonitorError, MonitorObserver, STALL_NS};
+use super::{MonitorObserver, STALL_NS};
+use crate::Failure;
 use crate::simulated::is_simulated;
 
 /// What was asked for.
@@ -28,18 +29,25 @@ pub(super) enum DeviceSelection {
 
 impl DeviceSelection {
     /// What `words` name.
-    pub fn of(root: &SysRoot, words: &[PathBuf]) -> Result<DeviceSelection, MonitorError> {
+    pub fn of(root: &SysRoot, words: &[PathBuf]) -> Result<DeviceSelection, Failure> {
         if words.is_empty() {
-            return if disks(root).is_empty() {
-                Err(MonitorError::NoDisks)
-            } else {
-                Ok(DeviceSelection::Disks)
+            return match disks(root).is_empty() {
+                true => Err(Failure::preparation(
+                    "this machine has no visible disks",
+                    "check that /sys is mounted",
+                )),
+                false => Ok(DeviceSelection::Disks),
             };
         }
         let mut devices: Vec<WatchedDevice> = Vec::new();
         for word in words {
             if is_simulated(word) {
-                return Err(MonitorError::Simulated(word.clone()));
+                let message = format!(
+                    "{} is a simulated volume: the kernel has no counters for it, and its time is virtual",
+                    word.display()
+                );
+                let hint = "use `fathom fio` or `fathom bench` on it; they report each second";
+                return Err(Failure::usage(message, hint));
             }
             for device in named(root, word)? {
                 if !devices.iter().any(|known| known.name == device.name) {
@@ -87,17 +95,23 @@ fn disks(root: &SysRoot) -> Vec<String> {
 }
 
 /// The devices that a word means: a kernel name, a node, or what a file or directory lies on.
-fn named(root: &SysRoot, word: &Path) -> Result<Vec<WatchedDevice>, MonitorError> {
+fn named(root: &SysRoot, word: &Path) -> Result<Vec<WatchedDevice>, Failure> {
     let text = word.to_string_lossy();
     if !text.contains('/')
         && let Some(device) = watched(root, &text, None)
     {
         return Ok(vec![device]);
     }
-    let no_such = || MonitorError::NoSuch(word.to_owned());
+    let no_such = || {
+        let message = format!("no block device or path named {}", word.display());
+        Failure::preparation(message, "use a name from `ls /sys/class/block`, or none to show all disks")
+    };
+    let silent = || {
+        let message = format!("{} does not respond", word.display());
+        Failure::preparation(message, "use the device itself, which needs no response")
+    };
     let path = word.to_owned();
-    let stack =
-        in_time(move || TargetStack::of(&path)).ok_or_else(|| MonitorError::Silent(word.to_owned()))?;
+    let stack = in_time(move || TargetStack::of(&path)).ok_or_else(silent)?;
     let stack = stack.map_err(|_| no_such())?;
     // The stack of what is not there would be that of its directory.
     if stack.target == PathKind::Missing {
@@ -110,7 +124,9 @@ fn named(root: &SysRoot, word: &Path) -> Result<Vec<WatchedDevice>, MonitorError
     match (found.is_empty(), stack.target, stack.filesystem) {
         (false, ..) => Ok(found),
         (true, PathKind::Directory | PathKind::File, Some(filesystem)) => {
-            Err(MonitorError::NoDevice { path: word.to_owned(), fs_type: filesystem.fs_type })
+            let fs_type = filesystem.fs_type;
+            let message = format!("{} is on {fs_type}, which has no block device", word.display());
+            Err(Failure::preparation(message, "use a device, or a directory on a disk"))
         }
         _ => Err(no_such()),
     }

@@ -7,6 +7,7 @@ mod counters;
 mod files;
 mod traced;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,9 +19,10 @@ use fathom_observed::recording::{RecordingDetail, RecordingHeader};
 use fathom_runner::StopHandle;
 use fathom_sys::clock::{RealClock, monotonic_ns, unix_ms};
 use fathom_sys::device::{BlockTrace, SysRoot, TargetStack};
+use fathom_sys::files::PathRefusal;
 
-use super::MonitorError;
 use super::devices::{DeviceWatch, in_time};
+use crate::Failure;
 use files::RecordingFiles;
 
 /// Priority of the thread that records: below programs, above what runs only when nothing else does.
@@ -97,10 +99,14 @@ impl Recorder {
         watches: &[DeviceWatch],
         settings: &RecordingSettings,
         stop: &StopHandle,
-    ) -> Result<(Recorder, RecordingBegun), MonitorError> {
-        let [watch] = watches else { return Err(MonitorError::RecordsOne(watches.len())) };
+    ) -> Result<(Recorder, RecordingBegun), Failure> {
+        let [watch] = watches else {
+            let message = format!("a recording is of one device, not of {}", watches.len());
+            return Err(Failure::usage(message, "name one device; record others by further runs"));
+        };
         if !watch.is_there() {
-            return Err(MonitorError::NotThere(watch.device.name.clone()));
+            let message = format!("{} is not there", watch.device.name);
+            return Err(Failure::preparation(message, "attach the device, or name another one"));
         }
         let device = &watch.device;
         // The kernel begins to trace before the time 0, so nothing after it is missing.
@@ -113,7 +119,8 @@ impl Recorder {
         let header = header_of(root, device, trace.is_some(), &settings.path);
         let (detail, notes) = (header.detail, header.notes.clone());
         let files = RecordingFiles::create(settings.clone(), header);
-        let files = files.map_err(|error| MonitorError::Recording { path: settings.path.clone(), error })?;
+        let failed = |error| uncreated(&settings.path, &error);
+        let files = files.map_err(failed)?;
         let begun = RecordingBegun { path: files.path().to_owned(), detail, refused, notes };
         let shared = Arc::new(RecorderState::default());
         let mut work = RecorderWork { shared: shared.clone(), stop: stop.clone(), clock, started_ns, files };
@@ -127,9 +134,7 @@ impl Recorder {
             }
         };
         let thread = std::thread::Builder::new().name("record".to_owned()).spawn(record);
-        let thread =
-            thread.map_err(|error| MonitorError::Recording { path: settings.path.clone(), error })?;
-        Ok((Recorder { thread: Some(thread), shared, lost: 0 }, begun))
+        Ok((Recorder { thread: Some(thread.map_err(failed)?), shared, lost: 0 }, begun))
     }
 
     /// Events that were lost since the last call.
@@ -206,7 +211,7 @@ impl RecorderWork {
         self.report(written, 0, 0);
     }
 
-    fn report(&mut self, written: std::io::Result<()>, entries: u64, lost: u64) -> bool {
+    fn report(&mut self, written: io::Result<()>, entries: u64, lost: u64) -> bool {
         let failed = written.err().map(|error| {
             let path = self.files.path().display();
             format!("cannot write {path}: {}", fathom_sys::io::describe(&error))
@@ -224,6 +229,19 @@ impl RecorderWork {
         }
         is_well
     }
+}
+
+/// That the file of a recording cannot be made.
+fn uncreated(path: &Path, error: &io::Error) -> Failure {
+    let hint = match PathRefusal::of(error) {
+        Some(refusal) => refusal.hint(),
+        None if error.kind() == io::ErrorKind::AlreadyExists => {
+            "remove it or name a new file; no recording is overwritten"
+        }
+        None => "name a new file in an existing directory",
+    };
+    let cause = fathom_sys::io::describe(error);
+    Failure::preparation(format!("cannot create the recording {}: {cause}", path.display()), hint)
 }
 
 fn header_of(root: &SysRoot, device: &WatchedDevice, is_traced: bool, path: &Path) -> RecordingHeader {

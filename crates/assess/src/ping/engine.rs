@@ -6,17 +6,16 @@ use fathom_engine::registry::{self, ENGINES};
 use fathom_engine::{EngineEntry, EngineSetup, OpenFile, RawEngineOptions, sim};
 use fathom_runner::{Requester, Session};
 
-use super::error::PingError;
 use super::settings::PingSettings;
 use super::target::OpenedTarget;
-use crate::machine;
+use crate::{Failure, FailureKind, machine};
 
 /// Opens the engine of `settings` on `target`; with its name. A simulated volume answers whatever engine is named.
 pub(super) fn requester(
     settings: &PingSettings,
     target: &OpenedTarget,
     session: &Session,
-) -> Result<(String, Requester), PingError> {
+) -> Result<(String, Requester), Failure> {
     let (entry, max_block, options) = if session.is_simulated() {
         (&sim::ENTRY, 0, RawEngineOptions::default())
     } else {
@@ -38,14 +37,14 @@ pub(super) fn requester(
         options,
         priorities: Default::default(),
     };
-    let requester = session.requester(entry, setup).map_err(PingError::EngineFailed)?;
+    let requester = session.requester(entry, setup)?;
     Ok((entry.name.to_owned(), requester))
 }
 
 /// The engine, its largest request, and the options that it is opened with.
-fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEngineOptions), PingError> {
+fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEngineOptions), Failure> {
     let name = name_of(settings);
-    let refused = |reason: String, hint: Option<String>| PingError::Engine { reason, hint };
+    let refused = |message: String, hint: Option<String>| Failure { message, hint, kind: FailureKind::Usage };
     let entry = registry::find(name).filter(|entry| entry.traits.moves_data).ok_or_else(|| {
         let names = ENGINES.iter().filter(|entry| entry.traits.moves_data).map(|entry| entry.name);
         let hint = format!("use one of {}", names.collect::<Vec<_>>().join(", "));

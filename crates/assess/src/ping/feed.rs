@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn late_requests_move_a_waiting_schedule_and_not_a_fixed_one() {
         let check = |schedule, expected: [u64; 4]| {
-            let settings = PingSettings { schedule, interval_ns: 100, ..PingSettings::default() };
+            let settings = PingSettings { schedule, interval_ns: 100, ..PingSettings::new() };
             let due = requests(settings, &[(10, 4096), (350, 4096), (360, 4096)]);
             assert_eq!(due.iter().map(|(_, _, due)| *due).collect::<Vec<_>>(), expected, "{schedule:?}");
         };
@@ -128,8 +128,7 @@ mod tests {
 
     #[test]
     fn blocks_follow_each_other_and_operations_alternate() {
-        let settings =
-            PingSettings { operation: Operation::Mixed, interval_ns: 0, ..PingSettings::default() };
+        let settings = PingSettings { operation: Operation::Mixed, interval_ns: 0, ..PingSettings::new() };
         let made = requests(settings, &[(0, 4096); 4]);
         let made: Vec<(Op, u64)> = made.into_iter().map(|(op, block, _)| (op, block)).collect();
         assert_eq!(made, [(Op::Write, 0), (Op::Read, 1), (Op::Write, 2), (Op::Read, 3), (Op::Write, 0)]);
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_burst_ends_by_its_count_and_by_a_failure() {
-        let settings = PingSettings { burst: 2, interval_ns: 1_000_000_000, ..PingSettings::default() };
+        let settings = PingSettings { burst: 2, interval_ns: 1_000_000_000, ..PingSettings::new() };
         let due = requests(settings, &[(10, 4096), (20, 4096), (1_000_000_010, -5), (2_000_000_010, -11)]);
         let due: Vec<u64> = due.into_iter().map(|(_, _, due)| due).collect();
         assert_eq!(due, [0, 0, 1_000_000_000, 2_000_000_000, 3_000_000_000]);
@@ -145,7 +144,7 @@ mod tests {
 
     #[test]
     fn after_a_failure_the_next_request_waits_and_after_a_refusal_it_does_not() {
-        let settings = PingSettings { interval_ns: 0, ..PingSettings::default() };
+        let settings = PingSettings { interval_ns: 0, ..PingSettings::new() };
         let due = requests(settings, &[(10, -5), (20_000_000, -11)]);
         assert_eq!(due.into_iter().map(|(_, _, due)| due).collect::<Vec<_>>(), [0, 10_000_010, 20_000_000]);
     }
@@ -157,7 +156,7 @@ mod tests {
             let results: Vec<(u64, i64)> = at_ns.iter().map(|at_ns| (*at_ns, 4096)).collect();
             assert_eq!(requests(settings, &results).len(), expected);
         };
-        let settings = PingSettings::default;
+        let settings = PingSettings::new;
         check(PingSettings { count: Some(3), ..settings() }, &[10, 110, 210, 310], 3);
         // None is made that would be due at the end or later.
         check(PingSettings { work_ns: Some(200), ..settings() }, &[10, 110, 210], 2);

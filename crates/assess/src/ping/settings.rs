@@ -1,21 +1,21 @@
 //! What a ping is asked to do, in plain values: whoever reads a command line fills them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fathom_analysis::ping::Rules;
 use fathom_record::{Activity, PingActivity, RunHeader};
 use fathom_runner::Session;
 
-use super::error::PingError;
 use crate::catalogue::VolumeTypes;
-use crate::enter_conditions;
 use crate::target::absolute;
+use crate::{Failure, enter_conditions};
 
 /// What is asked of the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
     /// Reads.
+    #[default]
     Read,
     /// Writes.
     Write,
@@ -40,16 +40,17 @@ impl Operation {
 }
 
 /// What becomes of requests that are late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LatePolicy {
     /// The schedule waits: after a late answer the next request is due at once, and those missed are never made.
+    #[default]
     Waiting,
     /// The schedule stands: every request is due at its time, and its response time counts from there.
     Fixed,
 }
 
 /// What a ping is asked to do. Times in ns, sizes in bytes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PingSettings {
     /// A directory, file or block device.
     pub target: PathBuf,
@@ -125,60 +126,43 @@ pub struct PingSettings {
     pub enter_conditions: bool,
 }
 
-impl Default for PingSettings {
-    fn default() -> Self {
+impl PingSettings {
+    /// One read of 4 KiB a second that waits, each of which is told, without end.
+    pub fn new() -> PingSettings {
         PingSettings {
-            types: VolumeTypes::default(),
-            target: PathBuf::new(),
-            operation: Operation::Read,
             size: 4096,
-            range: None,
-            offset: 0,
-            linear: false,
-            direct: false,
-            cached: false,
-            drop_all: false,
-            sync: false,
-            dsync: false,
-            nowait: false,
-            poll: false,
-            keep: false,
-            engine: None,
-            schedule: LatePolicy::Waiting,
             interval_ns: 1_000_000_000,
-            burst: 0,
-            count: None,
-            work_ns: None,
             rules: Rules { warmup: 1, least_ns: 0, most_ns: u64::MAX, timeout_ns: u64::MAX },
-            seed: None,
-            print_count: 0,
-            print_interval_ns: 0,
             each: true,
-            progress: false,
-            label: false,
-            go_on: false,
-            destroy: false,
-            destroy_named: None,
             devices_by_name: true,
-            slo: Vec::new(),
-            labels: BTreeMap::new(),
-            command: Vec::new(),
-            enter_conditions: false,
+            ..PingSettings::default()
         }
     }
-}
 
-impl PingSettings {
     /// Bytes over which requests spread, of a target that has `size`.
-    pub(super) fn range_within(&self, size: u64) -> Result<u64, PingError> {
+    pub(super) fn range_within(&self, size: u64) -> Result<u64, Failure> {
+        let too_small = || {
+            Failure::preparation("target is too small for this", "use a smaller -S (range) or -o (offset)")
+        };
         let range = match self.range {
             Some(range) if self.offset.checked_add(range).is_none_or(|end| end > size) => {
-                return Err(PingError::TooSmall);
+                return Err(too_small());
             }
             Some(range) => range,
-            None => size.checked_sub(self.offset).ok_or(PingError::TooSmall)?,
+            None => size.checked_sub(self.offset).ok_or_else(too_small)?,
         };
-        if self.size > range { Err(PingError::TooBig) } else { Ok(range) }
+        if self.size > range {
+            let message = "request size is too big for this target";
+            return Err(Failure::preparation(message, "use a smaller -s (request) or a larger -S (range)"));
+        }
+        Ok(range)
+    }
+
+    /// That consent is for something that is not the target.
+    pub(super) fn other_named(&self, other: &Path) -> Failure {
+        let (path, other) = (self.target.display(), other.display());
+        let message = format!("{path} is not the target named by --destroy-data={other}");
+        Failure::usage(message, "use the path of the target, or omit --destroy-data")
     }
 
     /// The header of the run.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fathom_analysis::ping::PingTarget;
+use fathom_model::units::bytes;
 use fathom_runner::{WritePermit, Written, admit};
 use fathom_sys::device::{
     DiskSampler, FilesystemFacts, PathKind, TargetHandle, TargetIdentity, TargetStack, numbers_of,
@@ -14,15 +15,16 @@ use fathom_sys::device::{
 };
 use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, reopen};
 
-use super::error::PingError;
 use super::random::Random;
 use super::settings::PingSettings;
-use crate::{AssessError, working_file};
+use crate::error::plain;
+use crate::{AssessError, Failure, FailureKind, working_file};
 
 /// Working set in a directory where none is named.
 const DIRECTORY_RANGE: u64 = 1 << 20;
 /// Working sets up to this are made however little is free beside them.
 const SMALL: u64 = 16 << 20;
+pub(super) const EINVAL: i32 = 22;
 /// The name of the file that is kept.
 const KEPT: &str = "ioping.tmp";
 
@@ -47,20 +49,23 @@ pub(super) fn open(
     settings: &PingSettings,
     random: &mut Random,
     beat: &dyn Fn(),
-) -> Result<OpenedTarget, PingError> {
+) -> Result<OpenedTarget, Failure> {
     let path = &settings.target;
-    let unseen = |source| PingError::Stat { path: path.clone(), source };
-    std::fs::metadata(path).map_err(unseen)?;
-    let stack = TargetStack::of(path).map_err(|error| unseen(io::Error::other(error.to_string())))?;
+    let unseen = |error: &io::Error| {
+        let message = format!("stat \"{}\" failed: {}", path.display(), plain(error));
+        Failure::preparation(message, "use a directory, an existing file or a block device")
+    };
+    std::fs::metadata(path).map_err(|error| unseen(&error))?;
+    let stack = TargetStack::of(path).map_err(|error| unseen(&io::Error::other(error.to_string())))?;
     let filesystem = stack.filesystem.clone().unwrap_or_default();
     let mut held = None;
     let (file, size) = match stack.target {
         PathKind::Directory => {
             let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
             (
-                in_directory(settings, range, &filesystem, &mut |bytes| {
+                in_directory(settings, range, &filesystem, &mut |payload| {
                     beat();
-                    random.fill(bytes);
+                    random.fill(payload);
                 })?,
                 settings.offset.saturating_add(range),
             )
@@ -71,7 +76,7 @@ pub(super) fn open(
             let range = settings.range.unwrap_or(DIRECTORY_RANGE.max(settings.size));
             (existing(settings, false, &mut held)?.0, settings.offset.saturating_add(range))
         }
-        _ => return Err(PingError::Unsupported { path: path.clone() }),
+        _ => return Err(unsupported(path)),
     };
     let range = settings.range_within(size)?;
     let is_read_ahead = settings.linear && settings.cached;
@@ -126,10 +131,9 @@ fn existing(
     settings: &PingSettings,
     is_block_device: bool,
     held: &mut Option<TargetHandle>,
-) -> Result<(File, u64), PingError> {
+) -> Result<(File, u64), Failure> {
     let path = &settings.target;
-    let failed =
-        |source| PingError::Open { attempted: "open", path: path.clone(), direct: settings.direct, source };
+    let failed = |error| unopened("open", path, settings.direct, &error);
     let handle = held.insert(TargetHandle::open(path).map_err(failed)?);
     if settings.operation.writes() {
         may_be_overwritten(settings, handle, is_block_device)?;
@@ -145,23 +149,46 @@ fn may_be_overwritten(
     settings: &PingSettings,
     handle: &TargetHandle,
     is_block_device: bool,
-) -> Result<(), PingError> {
+) -> Result<(), Failure> {
     let path = &settings.target;
     match &settings.destroy_named {
         Some(other) if !WritePermit::own(std::slice::from_ref(other)).names(path) => {
-            return Err(PingError::OtherNamed { path: path.clone(), other: other.clone() });
+            return Err(settings.other_named(other));
         }
         None if is_block_device && settings.devices_by_name => {
-            return Err(PingError::Unnamed { path: path.clone() });
+            let path = path.display();
+            let message = format!("would overwrite the data on {path}: requires --destroy-data={path}");
+            return Err(Failure::usage(message, "omit -W and -G to read only"));
         }
-        None if !settings.destroy => return Err(PingError::ThinkTwice),
+        None if !settings.destroy => {
+            let message = "think twice, then use -WWW to shred this target";
+            return Err(Failure::usage(message, "this would overwrite the data on the target"));
+        }
         _ => {}
     }
     // Under the name ioping, -WWW is the consent.
-    let permit = WritePermit::own(std::slice::from_ref(path));
-    admit(&permit, &[Written { handle, allow_mounted_write: false }])
+    admitted(path, handle)
+}
+
+/// Refuses a target in use.
+fn admitted(path: &Path, handle: &TargetHandle) -> Result<(), Failure> {
+    admit(&WritePermit::own(&[path.to_owned()]), &[Written { handle, allow_mounted_write: false }])
         .map(drop)
-        .map_err(|error| PingError::Refused(AssessError::Run(error)))
+        .map_err(|error| Failure::of(FailureKind::Preparation, &AssessError::Run(error)))
+}
+
+fn unsupported(path: &Path) -> Failure {
+    let message = format!("unsupported destination: \"{}\"", path.display());
+    Failure::preparation(message, "use a directory, a regular file or a block device")
+}
+
+fn unopened(attempted: &str, path: &Path, direct: bool, error: &io::Error) -> Failure {
+    let message = format!("failed to {attempted} \"{}\": {}", path.display(), plain(error));
+    let hint = match error.raw_os_error() {
+        Some(EINVAL) if direct => "the file system does not support direct I/O: use --buffered",
+        _ => "check permissions, or run as root",
+    };
+    Failure::preparation(message, hint)
 }
 
 /// The working file: without a name, or `ioping.tmp` where it is to be kept.
@@ -170,15 +197,11 @@ fn in_directory(
     range: u64,
     filesystem: &FilesystemFacts,
     payload: &mut dyn FnMut(&mut [u8]),
-) -> Result<File, PingError> {
+) -> Result<File, Failure> {
     let size = settings.offset.saturating_add(range);
     let path = &settings.target;
-    let failed = |attempted, path: &Path, source| PingError::Open {
-        attempted,
-        path: path.to_owned(),
-        direct: settings.direct,
-        source,
-    };
+    let failed =
+        |attempted, path: &Path, error: io::Error| unopened(attempted, path, settings.direct, &error);
     // A few MiB hurt no system; more leave something on the one it lives on.
     let is_own_root = filesystem.is_root_filesystem && settings.devices_by_name && size > SMALL;
     let reserve = if is_own_root { working_file::ROOT_RESERVE } else { 0 };
@@ -190,11 +213,23 @@ fn in_directory(
         (file, has)
     } else {
         let file = working_file::make(path, settings.direct);
-        (file.map_err(|error| PingError::NoFile { path: path.clone(), source: Box::new(error) })?, 0)
+        let failed = |error: AssessError| {
+            let reason = match &error {
+                // The path stands before it.
+                AssessError::Target { reason, .. } => {
+                    reason.strip_prefix("cannot create the test file: ").unwrap_or(reason).to_owned()
+                }
+                other => other.to_string(),
+            };
+            let message = format!("failed to create temporary file at \"{}\": {reason}", path.display());
+            Failure { message, ..Failure::of(FailureKind::Preparation, &error) }
+        };
+        (file.map_err(failed)?, 0)
     };
     if has < size {
         if filesystem.total_bytes > 0 && size - has > free {
-            return Err(PingError::NoRoom { path: path.clone(), wanted: size, free });
+            let message = format!("{}: needs {}, {} available", path.display(), bytes(size), bytes(free));
+            return Err(Failure::preparation(message, "use a smaller -S, or free some space"));
         }
         fill(&file, has, size, payload).map_err(|error| failed("fill a file in", path, error))?;
     }
@@ -203,11 +238,11 @@ fn in_directory(
 
 /// The file that is kept, made where it is missing. One that is there is written to if it is free and has no other name: a
 /// link could lead anywhere.
-fn kept_file(path: &Path) -> Result<File, PingError> {
-    let failed = |source| PingError::Open { attempted: "open", path: path.to_owned(), direct: false, source };
+fn kept_file(path: &Path) -> Result<File, Failure> {
+    let failed = |error| unopened("open", path, false, &error);
     let write = OpenFlags { write: true, ..OpenFlags::default() };
     if !path.exists() && unfit_for_a_new_file(path).is_some() {
-        return Err(PingError::Unsupported { path: path.to_owned() });
+        return Err(unsupported(path));
     }
     match TargetHandle::create(path) {
         Ok(made) => {
@@ -225,9 +260,7 @@ fn kept_file(path: &Path) -> Result<File, PingError> {
     if !named.is_file() || !is_itself || named.nlink() > 1 {
         return Err(failed(io::ErrorKind::AlreadyExists.into()));
     }
-    let permit = WritePermit::own(&[path.to_owned()]);
-    admit(&permit, &[Written { handle: &there, allow_mounted_write: false }])
-        .map_err(|error| PingError::Refused(AssessError::Run(error)))?;
+    admitted(path, &there)?;
     there.reopen(write).map_err(failed)
 }
 

@@ -3,11 +3,11 @@
 use fathom_analysis::ping::PingTarget;
 use fathom_runner::Session;
 
-use super::error::PingError;
 use super::settings::PingSettings;
 use super::target::OpenedTarget;
 use crate::simulated::{SimulatedVolume, check_engine, notes_on, session_for};
 use crate::target::BenchTarget;
+use crate::{Failure, FailureKind};
 
 /// A simulated volume, ready.
 pub(super) struct OpenedVolume {
@@ -18,12 +18,13 @@ pub(super) struct OpenedVolume {
 }
 
 /// Makes the volume that is pinged.
-pub(super) fn open(settings: &PingSettings) -> Result<OpenedVolume, PingError> {
-    let volume = SimulatedVolume::named(&settings.target, &settings.types).map_err(PingError::Simulated)?;
+pub(super) fn open(settings: &PingSettings) -> Result<OpenedVolume, Failure> {
+    let refused = |error| Failure::of(FailureKind::Usage, &error);
+    let volume = SimulatedVolume::named(&settings.target, &settings.types).map_err(refused)?;
     let target = BenchTarget::Simulated(Box::new(volume.clone()));
-    check_engine(settings.engine.as_deref(), &target).map_err(PingError::Simulated)?;
+    check_engine(settings.engine.as_deref(), &target).map_err(refused)?;
     if let Some(other) = settings.destroy_named.iter().find(|other| **other != settings.target) {
-        return Err(PingError::OtherNamed { path: settings.target.clone(), other: other.clone() });
+        return Err(settings.other_named(other));
     }
     let notes = notes_on([&target]);
     let facts = PingTarget {

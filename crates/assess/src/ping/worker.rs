@@ -1,6 +1,7 @@
 //! Opens the target and makes the requests of the feed, on the thread of the run, which may get stuck in any of them, also in
 //! opening the target. Completions go to the tally and to the thread that watches.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fathom_analysis::ping::{
@@ -16,12 +17,13 @@ use fathom_sys::io::{Advice, fadvise};
 use fathom_sys::residency::{is_cached, is_hole};
 
 use super::engine::requester;
-use super::error::PingError;
 use super::feed::{EAGAIN, PingFeed};
 use super::random::Random;
 use super::settings::{LatePolicy, PingSettings};
-use super::target::{self, OpenedTarget};
+use super::target::{self, EINVAL, OpenedTarget};
 use super::{PROGRESS_NS, REMIND_NS, STALL_NS, volume};
+use crate::Failure;
+use crate::error::plain;
 
 /// The account, which the worker and its watcher share.
 pub(super) type SharedTally = Arc<Mutex<PingTally>>;
@@ -61,7 +63,7 @@ pub(super) enum PingEvent {
 }
 
 /// Ends with the time of the session's clock, ns.
-pub(super) type PingSender = EventSender<PingEvent, Result<u64, PingError>>;
+pub(super) type PingSender = EventSender<PingEvent, Result<u64, Failure>>;
 
 /// Makes the requests, on the thread of the run.
 pub(super) fn work(
@@ -69,7 +71,7 @@ pub(super) fn work(
     control: &RunControl,
     tally: &SharedTally,
     events: &PingSender,
-) -> Result<u64, PingError> {
+) -> Result<u64, Failure> {
     let (session, mut target, mut random, notes);
     if crate::is_simulated(&settings.target) {
         let opened = volume::open(&settings)?;
@@ -120,7 +122,7 @@ pub(super) fn work(
         told_ns,
         end: None,
     };
-    requester.run(&mut requests).map_err(PingError::EngineFailed)?;
+    requester.run(&mut requests)?;
     requests.tell_progress(session.now() - begin_ns, 0);
     requests.end.unwrap_or_else(|| Ok(session.now()))
 }
@@ -140,7 +142,7 @@ struct PingRequests<'a> {
     /// When it was last told how the ping stands, ns since the beginning; `None` on real time, or where nobody asks.
     told_ns: Option<u64>,
     /// How it ended before its time.
-    end: Option<Result<u64, PingError>>,
+    end: Option<Result<u64, Failure>>,
 }
 
 impl SingleFeed for PingRequests<'_> {
@@ -267,7 +269,10 @@ impl PingRequests<'_> {
         let period = by_count.then(|| tally.close_period(sample.elapsed_ns));
         drop(tally);
         if sample.result < 0 && -sample.result != EAGAIN && !settings.go_on {
-            self.end = Some(Err(PingError::Request { errno: -sample.result as i32 }));
+            let errno = -sample.result as i32;
+            let message = format!("request failed: {}", plain(&io::Error::from_raw_os_error(errno)));
+            let hint = "direct I/O requires sizes and offsets in whole sectors: use -s 4k, or --buffered";
+            self.end = Some(Err(Failure::run(message, (errno == EINVAL).then(|| hint.to_owned()))));
             return;
         }
         if settings.each {

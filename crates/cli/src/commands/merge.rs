@@ -172,8 +172,7 @@ impl Merging {
         let ReadRecord { source, record } = read;
         match record {
             Ok(record) => self.merger.add(&source, record).map_err(|refusal| {
-                let hint = refusal.hint().to_owned();
-                Complaint::usage(format!("cannot merge {source}: {refusal}"), Some(hint))
+                Complaint::usage(format!("cannot merge {source}: {refusal}"), Some(refusal.hint.to_owned()))
             }),
             Err(reason) => {
                 output::warn(&format!("warning: cannot read {source}: {reason}"));

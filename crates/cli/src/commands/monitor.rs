@@ -15,9 +15,7 @@ use clap::Args;
 use fathom_analysis::monitor::capture::Capture;
 use fathom_analysis::monitor::{MonitorInterval, WatchedDevice};
 use fathom_assess::TestKeeper;
-use fathom_assess::monitor::{
-    self, MonitorError, MonitorObserver, MonitorSettings, RecordingBegun, RecordingProgress,
-};
+use fathom_assess::monitor::{self, MonitorObserver, MonitorSettings, RecordingBegun, RecordingProgress};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, parse_duration};
 use fathom_record::{RunHeader, RunRecord};
@@ -90,14 +88,6 @@ fn interval(text: &str) -> Result<Nanos, String> {
         Ok(time) if time > Nanos::from_secs(86_400) => Err("the longest interval is one day".to_owned()),
         Ok(time) => Ok(time),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-impl From<MonitorError> for Complaint {
-    fn from(error: MonitorError) -> Complaint {
-        let hint = error.hint();
-        let exit = if error.is_usage() { Exit::Usage } else { Exit::Failed };
-        Complaint { message: error.to_string(), excerpt: None, hint, exit }
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use clap::{Arg, ArgAction};
 use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::{Ping, verdicts};
-use fathom_assess::ping::{self, PingError};
+use fathom_assess::{Failure, FailureKind, ping};
 use fathom_history::without_password;
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
@@ -145,7 +145,7 @@ fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
         Ok(record) => record,
         Err(error) => {
             printer.abandon();
-            return failed(front, &error, caught.number().is_some());
+            return failed(front, error, caught.number().is_some());
         }
     };
     drop(keys);
@@ -219,17 +219,17 @@ fn usage(front: PingProgram, sentence: &str, with_help: bool) -> Exit {
     usage_exit(front)
 }
 
-fn failed(front: PingProgram, error: &PingError, interrupted: bool) -> Exit {
-    let stopped = matches!(error, PingError::Stopped { .. }) && interrupted;
+fn failed(front: PingProgram, error: Failure, interrupted: bool) -> Exit {
+    let stopped = error.kind == FailureKind::Stopped && interrupted;
     let exit = match front {
         PingProgram::Own if stopped => Exit::Interrupted,
-        PingProgram::Own if error.is_usage() => Exit::Usage,
+        PingProgram::Own if error.kind == FailureKind::Usage => Exit::Usage,
         PingProgram::Own => Exit::Failed,
         PingProgram::Ioping if stopped => Exit::Done,
-        PingProgram::Ioping if error.is_of_the_run() => Exit::Ioping(3),
+        PingProgram::Ioping if error.kind == FailureKind::Run => Exit::Ioping(3),
         PingProgram::Ioping => Exit::Ioping(2),
     };
-    fail(front, &error.to_string(), error.hint(), exit)
+    fail(front, &error.message, error.hint, exit)
 }
 
 fn fail(front: PingProgram, message: &str, hint: Option<String>, exit: Exit) -> Exit {

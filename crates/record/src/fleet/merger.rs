@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::alignment::TimeLine;
 use super::jobs::MergedJob;
 use super::pending::{PendingHost, windows};
-use super::shape::{RunShape, ShapeDifference};
+use super::shape::{MergeRefusal, RunShape};
 use super::{Capacity, FleetMember, FleetRecord, FleetTest, HostFinding, HostOutcome, RankNumbers};
-use super::{LeftOutRecord, MergeRefusal, header};
+use super::{LeftOutRecord, header};
 use crate::{
     ActivityKind, DiskOutcome, Finding, FindingId, HostRecord, JobRecord, Observed, RunHeader, RunRecord,
     TestRecord, TestStatus,
@@ -99,7 +99,8 @@ impl FleetMerger {
         let jobs = || record.tests.iter().flat_map(|test| &test.jobs);
         let mut capacity = self.capacity;
         if !capacity.takes(jobs()) {
-            return Err(MergeRefusal::TooLarge);
+            let reason = "its counters cannot be added to those of the other records";
+            return Err(MergeRefusal::new(reason, "was the file edited? leave it out"));
         }
         self.capacity = capacity;
         let place = self.fleet.members.len();
@@ -183,62 +184,62 @@ impl FleetMerger {
             | ActivityKind::Ping
             | ActivityKind::Sweep
             | ActivityKind::Import => {}
-            kind => return Err(MergeRefusal::Kind { kind }),
+            kind => {
+                let hint = "records of bench, fio, ping and sweep, and imported figures, can be merged";
+                return Err(MergeRefusal::new(format!("records of `fathom {kind}` cannot be merged"), hint));
+            }
         }
         if record.header.fleet.is_some() {
-            return Err(MergeRefusal::Merged);
+            let hint = "merge the records of the hosts again, with those that are to be added";
+            return Err(MergeRefusal::new("it is a merged record", hint));
         }
         if record.tests.is_empty() {
-            return Err(MergeRefusal::Empty);
+            let hint = "was the run interrupted before its first test? leave the record out";
+            return Err(MergeRefusal::new("it has no tests", hint));
         }
         let Some(first) = &self.shape else { return Ok(()) };
-        let source_of = |place: usize| self.fleet.members[place].source.clone();
-        let differs = |subject: String, first: String, other: String| MergeRefusal::Job {
-            subject,
-            first,
-            other,
-            first_source: source_of(0),
-        };
+        let source_of = |place: usize| self.fleet.members[place].source.as_str();
+        let source = source_of(0);
         if shape.kind != first.kind {
-            let (first, other) = (first.kind.to_string(), shape.kind.to_string());
-            return Err(differs("the command".to_owned(), first, other));
+            let kinds = [first.kind.to_string(), shape.kind.to_string()];
+            return Err(MergeRefusal::job("the command", [&kinds[0], &kinds[1]], source));
         }
         if shape.suite != first.suite {
-            let name = |suite: &Option<String>| suite.clone().unwrap_or_else(|| "none".to_owned());
-            return Err(differs("the suite".to_owned(), name(&first.suite), name(&shape.suite)));
+            let [first, other] = [first, shape].map(|shape| shape.suite.as_deref().unwrap_or("none"));
+            return Err(MergeRefusal::job("the suite", [first, other], source));
         }
         // The ranks of a role do the same, and those of different roles do not.
         let alike = match launch_role(&record.header) {
             Some(role) => self.roles.get(&role).map(|(shape, place)| (shape, *place)),
             None => Some((first, 0)),
         };
-        if let Some((difference, place)) =
-            alike.and_then(|(alike, place)| Some((alike.difference(shape)?, place)))
-        {
-            let ShapeDifference { subject, first, other } = difference;
-            return Err(MergeRefusal::Job { subject, first, other, first_source: source_of(place) });
+        if let Some(refusal) = alike.and_then(|(alike, place)| alike.difference(shape, source_of(place))) {
+            return Err(refusal);
         }
-        let pair = (first.version.clone(), shape.version.clone());
-        if pair.0 != pair.1 && !self.rules.versions_may_differ {
-            let (first, other) = pair;
-            return Err(MergeRefusal::Version { first, other, first_source: source_of(0) });
+        if first.version != shape.version && !self.rules.versions_may_differ {
+            let (first, other) = (&first.version, &shape.version);
+            let reason = format!("it was written by fathom {other}, and {source} by fathom {first}");
+            return Err(MergeRefusal::new(reason, "use one version on every host, or add --allow version"));
         }
         if first.target_kind != shape.target_kind && !self.rules.targets_may_differ {
-            let words = |kind: &str| kind.replace('_', " ");
-            let (first, other) = (words(&first.target_kind), words(&shape.target_kind));
-            return Err(MergeRefusal::Target { first, other, first_source: source_of(0) });
+            let [first, other] = [first, shape].map(|shape| shape.target_kind.replace('_', " "));
+            let hint = "figures of different kinds of targets do not add up; --allow target merges them all the same";
+            return Err(MergeRefusal::new(
+                format!("its target is a {other}, and that of {source} a {first}"),
+                hint,
+            ));
         }
         if let Some(launch) = header::launch(&record.header) {
             // Ranks tell apart what one host began at the same time.
-            return match self.ranks.get(&launch.rank) {
-                Some(&place) => {
-                    Err(MergeRefusal::DuplicateRank { rank: launch.rank, first_source: source_of(place) })
-                }
-                None => Ok(()),
-            };
+            let Some(&place) = self.ranks.get(&launch.rank) else { return Ok(()) };
+            let reason = format!("it is of rank {}, and so is {}", launch.rank, source_of(place));
+            return Err(MergeRefusal::new(reason, "are records of two jobs in one directory?"));
         }
         match thread(record).and_then(|thread| self.threads.get(&thread)) {
-            Some(&place) => Err(MergeRefusal::SameRun { first_source: source_of(place) }),
+            Some(&place) => {
+                let reason = format!("it is the same run as {}", source_of(place));
+                Err(MergeRefusal::new(reason, "name each record once"))
+            }
             None => Ok(()),
         }
     }

@@ -1,5 +1,6 @@
-//! Whether two records are of the same job: what every host must have in common.
+//! Whether a record can be merged with those before it: what every host must have in common.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use crate::{ActivityKind, JobRecord, Observed, RunRecord, TestRecord, TestStatus};
@@ -27,12 +28,25 @@ struct JobShape {
     traits: Vec<(&'static str, String)>,
 }
 
-/// A difference: its subject, and what it is in the first record and in the other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ShapeDifference {
-    pub(super) subject: String,
-    pub(super) first: String,
-    pub(super) other: String,
+/// A record that cannot be merged with those before it, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct MergeRefusal {
+    reason: String,
+    /// The remedy.
+    pub hint: &'static str,
+}
+
+impl MergeRefusal {
+    pub(super) fn new(reason: impl Into<String>, hint: &'static str) -> MergeRefusal {
+        MergeRefusal { reason: reason.into(), hint }
+    }
+
+    /// Another command, suite or job than in the record of `source`.
+    pub(super) fn job(subject: &str, [first, other]: [&str; 2], source: &str) -> MergeRefusal {
+        let hint = "every host must run the same jobs; leave out the record, or merge it separately";
+        MergeRefusal::new(format!("{subject}: {first} in {source}, {other} here"), hint)
+    }
 }
 
 impl RunShape {
@@ -47,13 +61,12 @@ impl RunShape {
         }
     }
 
-    /// The first difference between the jobs of the tests that both have.
-    pub(super) fn difference(&self, other: &RunShape) -> Option<ShapeDifference> {
-        let mut both = self.tests.iter().filter_map(|test| {
+    /// The first difference between the jobs of the tests that both have, where this is the shape of the record of `source`.
+    pub(super) fn difference(&self, other: &RunShape, source: &str) -> Option<MergeRefusal> {
+        self.tests.iter().find_map(|test| {
             let theirs = other.tests.iter().find(|theirs| theirs.id == test.id)?;
-            Some((test, theirs))
-        });
-        both.find_map(|(test, theirs)| test.difference(theirs))
+            test.difference(theirs, source)
+        })
     }
 
     /// Takes in the tests that only another record has.
@@ -80,38 +93,26 @@ impl TestShape {
         TestShape { id: test.id.clone(), is_complete: test.status == TestStatus::Complete, jobs }
     }
 
-    fn difference(&self, other: &TestShape) -> Option<ShapeDifference> {
+    fn difference(&self, other: &TestShape, source: &str) -> Option<MergeRefusal> {
         for job in &self.jobs {
-            let Some(theirs) = other.jobs.iter().find(|theirs| theirs.name == job.name) else {
-                if self.is_complete && other.is_complete {
-                    return Some(self.jobs_differ(other));
-                }
-                continue;
-            };
+            let Some(theirs) = other.jobs.iter().find(|theirs| theirs.name == job.name) else { continue };
             for ((name, first), (_, second)) in job.traits.iter().zip(&theirs.traits) {
                 if first != second {
-                    return Some(ShapeDifference {
-                        subject: format!("{name} of job '{}' in test '{}'", job.name, self.id),
-                        first: first.clone(),
-                        other: second.clone(),
-                    });
+                    let subject = format!("{name} of job '{}' in test '{}'", job.name, self.id);
+                    return Some(MergeRefusal::job(&subject, [first, second], source));
                 }
             }
         }
-        let has_more = other.jobs.iter().any(|job| self.jobs.iter().all(|known| known.name != job.name));
-        (has_more && self.is_complete && other.is_complete).then(|| self.jobs_differ(other))
-    }
-
-    fn jobs_differ(&self, other: &TestShape) -> ShapeDifference {
-        let names = |jobs: &[JobShape]| {
-            let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
-            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-        };
-        ShapeDifference {
-            subject: format!("the jobs of test '{}'", self.id),
-            first: names(&self.jobs),
-            other: names(&other.jobs),
-        }
+        let names = |test: &TestShape| test.jobs.iter().map(|job| job.name.clone()).collect::<BTreeSet<_>>();
+        // A run that ended early may lack jobs.
+        (self.is_complete && other.is_complete && names(self) != names(other)).then(|| {
+            let subject = format!("the jobs of test '{}'", self.id);
+            let text = |test: &TestShape| {
+                let names: Vec<&str> = test.jobs.iter().map(|job| job.name.as_str()).collect();
+                if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+            };
+            MergeRefusal::job(&subject, [&text(self), &text(other)], source)
+        })
     }
 }
 
@@ -185,18 +186,19 @@ mod tests {
     fn the_first_difference_is_named() {
         let of = |jobs: &[(&str, u32)]| RunShape::of(&run(jobs));
         let first = of(&[("a", 4), ("b", 1)]);
-        assert_eq!(first.difference(&of(&[("a", 4), ("b", 1)])), None);
-        let depth = first.difference(&of(&[("a", 4), ("b", 8)])).unwrap();
+        assert_eq!(first.difference(&of(&[("a", 4), ("b", 1)]), "x"), None);
+        let named = |first: &RunShape, other: &RunShape| {
+            first.difference(other, "x").map(|refusal| refusal.to_string()).unwrap_or_default()
+        };
         assert_eq!(
-            (depth.subject.as_str(), depth.first.as_str(), depth.other.as_str()),
-            ("iodepth of job 'b' in test 't'", "1", "8")
+            named(&first, &of(&[("a", 4), ("b", 8)])),
+            "iodepth of job 'b' in test 't': 1 in x, 8 here"
         );
-        let fewer = first.difference(&of(&[("a", 4)])).unwrap();
-        assert_eq!((fewer.first.as_str(), fewer.other.as_str()), ("a, b", "a"));
-        assert!(of(&[("a", 4)]).difference(&first).is_some());
+        assert_eq!(named(&first, &of(&[("a", 4)])), "the jobs of test 't': a, b in x, a here");
+        assert_eq!(named(&of(&[("a", 4)]), &first), "the jobs of test 't': a in x, a, b here");
         // A run that died early may lack jobs.
         let mut died = run(&[("a", 4)]);
         died.tests[0].status = TestStatus::Incomplete;
-        assert_eq!(first.difference(&RunShape::of(&died)), None);
+        assert_eq!(first.difference(&RunShape::of(&died), "x"), None);
     }
 }

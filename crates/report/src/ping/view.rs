@@ -8,6 +8,7 @@ use fathom_record::{Latency, LatencySummary, RunRecord, ScheduleSummary};
 
 use super::PingReport;
 use super::text::{error, stuck};
+use crate::run_view::{LATENCY_COLUMNS, latency_cells};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text};
 use crate::{ioping, text_writer};
 
@@ -167,45 +168,21 @@ fn figures(ping: &Ping) -> Vec<KeyFigure> {
 
 /// The latencies of all requests and, as `class`, how many fell between two bounds.
 fn data(ping: &Ping) -> Table {
-    const COLUMNS: [&str; 19] = [
-        "scope",
-        "from_ns",
-        "below_ns",
-        "samples",
-        "lat_min_ns",
-        "lat_mean_ns",
-        "lat_max_ns",
-        "lat_stdev_ns",
-        "lat_p50_ns",
-        "lat_p90_ns",
-        "lat_p95_ns",
-        "lat_p99_ns",
-        "lat_p999_ns",
-        "lat_p9999_ns",
-        "requests",
-        "errors",
-        "timeouts",
-        "iops",
-        "bytes_per_second",
-    ];
+    const COUNTS: [&str; 5] = ["requests", "errors", "timeouts", "iops", "bytes_per_second"];
+    let scopes = ["scope", "from_ns", "below_ns"].map(Column::right);
+    let [_, latencies @ ..] = LATENCY_COLUMNS;
+    let columns = scopes.into_iter().chain([Column::right("samples")]).chain(latencies);
+    let columns = columns.chain(COUNTS.map(Column::right)).collect::<Vec<_>>();
     let (counts, load) = (&ping.counts, &ping.load);
-    let scope = |scope: &str, record: &Latency| {
-        let lat = record.summary();
-        let percentiles = [lat.p50, lat.p90, lat.p95, lat.p99, lat.p999, lat.p9999];
-        let mut cells = vec![scope.into(), Cell::default(), Cell::default(), Cell::count(lat.samples)];
-        cells.extend([
-            lat.min.map(Cell::latency).into(),
-            lat.mean.map(Cell::mean_latency).into(),
-            lat.max.map(Cell::latency).into(),
-            lat.stdev.map(Cell::mean_latency).into(),
-        ]);
-        cells.extend(percentiles.map(|ns| Cell::from(ns.map(Cell::latency))));
-        cells.extend([counts.requests, counts.errors, counts.timeouts].map(Cell::count));
-        cells.extend([
+    let scope = |scope: &str, latency: &Latency| {
+        let [_, latencies @ ..] = latency_cells(&latency.summary());
+        let cells = [scope.into(), Cell::default(), Cell::default(), Cell::count(latency.samples())];
+        let counted = [counts.requests, counts.errors, counts.timeouts].map(Cell::count);
+        let rates = [
             Cell::iops(load.per_second(load.answered)),
             Cell::mebibytes(load.per_second(load.answered_bytes)),
-        ]);
-        Row::new(cells)
+        ];
+        Row::new(cells.into_iter().chain(latencies).chain(counted).chain(rates))
     };
     let class = |LatencyClass { from_ns, below_ns, samples: count }| {
         Row::new(["class".into(), Cell::latency(from_ns), Cell::latency(below_ns), Cell::count(count)])
@@ -213,5 +190,5 @@ fn data(ping: &Ping) -> Table {
     let rows = std::iter::once(scope("time", &ping.lat_ns))
         .chain(ping.response_ns.as_ref().map(|response| scope("response", response)))
         .chain(classes(&ping.lat_ns).into_iter().map(class));
-    Table::new(COLUMNS.map(Column::right), rows)
+    Table::new(columns, rows)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fathom_assess::AssessError;
-use fathom_assess::launcher::{HostListError, hosts, hosts_of_file};
+use fathom_assess::launcher::{hosts, hosts_of_file};
 use fathom_sys::files::HOST_LIST;
 
 use crate::exit::Complaint;
@@ -27,12 +27,11 @@ impl HostArguments {
     /// # Errors
     /// A list has a mistake, or the file cannot be read.
     pub fn named(&self) -> Result<Vec<String>, Complaint> {
-        let complaint = |error: HostListError| Complaint::usage(error.message, Some(error.hint.to_owned()));
         match (&self.hosts, &self.hosts_file) {
-            (Some(list), _) => hosts(list).map_err(complaint),
+            (Some(list), _) => Ok(hosts(list)?),
             (None, Some(path)) => {
                 let text = HOST_LIST.read_text(path).map_err(AssessError::from)?;
-                hosts_of_file(&text, &path.display().to_string()).map_err(complaint)
+                Ok(hosts_of_file(&text, &path.display().to_string())?)
             }
             (None, None) => Ok(Vec::new()),
         }

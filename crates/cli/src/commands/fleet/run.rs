@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fathom_assess::launcher::{
-    HostListError, JobHosts, LaunchPlan, Launcher, LauncherError, ScaleStep, is_in_slurm, scale_steps,
-};
+use fathom_assess::launcher::{JobHosts, LaunchPlan, Launcher, ScaleStep, is_in_slurm, scale_steps};
 use fathom_model::text::shell_quoted;
 use fathom_report::formats::Format;
 use fathom_runner::StopHandle;
@@ -105,18 +103,6 @@ impl ScaleRequest {
                 counts.iter().map(|&ranks| ScaleStep::of(ranks, hosts, per_host)).collect()
             }
         }
-    }
-}
-
-impl From<LauncherError> for Complaint {
-    fn from(error: LauncherError) -> Complaint {
-        Complaint::usage(error.message, Some(error.hint))
-    }
-}
-
-impl From<HostListError> for Complaint {
-    fn from(error: HostListError) -> Complaint {
-        Complaint::usage(error.message, Some(error.hint.to_owned()))
     }
 }
 

@@ -121,7 +121,7 @@ pub fn invocation(said: &ParsedWords, front: PingProgram) -> Result<PingInvocati
         go_on: front == PingProgram::Own,
         devices_by_name: front == PingProgram::Own,
         engine: (front == PingProgram::Ioping).then(|| "psync".to_owned()),
-        ..PingSettings::default()
+        ..PingSettings::new()
     };
     settings.rules.timeout_ns = TIMEOUT_NS;
     let (mut gathered, mut stamp, mut keeping) = (PingValues::default(), None, KeepArguments::default());

@@ -1,7 +1,7 @@
 //! `fathom ping --fleet`: one rank of a job that a launcher started. Only rank 0 prints, a report of all ranks at the end.
 
 use fathom_assess::fleet::Fleet;
-use fathom_assess::ping::{self, PingError};
+use fathom_assess::{FailureKind, ping};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
 use fathom_runner::{RunControl, StopHandle};
@@ -78,16 +78,14 @@ fn measure(invocation: PingInvocation, fleet: Fleet) -> Result<Exit, Complaint> 
     let (end, own) = match ping::run_under(control, settings, &mut ()) {
         Ok(record) => (fleet.end(record, stop.reason()), None),
         // Where another rank was the reason, the report names it for all.
-        Err(error) => (fleet.fail(&error.to_string()), Some(error).filter(|error| !is_stop(error))),
+        Err(error) => {
+            (fleet.fail(&error.message), Some(error).filter(|error| error.kind != FailureKind::Stopped))
+        }
     };
     let exit = ranks::leave(end, ranks, reports && own.is_none(), |record, notes| {
         report(&invocation, record, notes)
     })?;
-    Ok(own.map_or(exit, |error| failed(PingProgram::Own, &error, caught.number().is_some())))
-}
-
-const fn is_stop(error: &PingError) -> bool {
-    matches!(error, PingError::Stopped { .. })
+    Ok(own.map_or(exit, |error| failed(PingProgram::Own, error, caught.number().is_some())))
 }
 
 fn report(invocation: &PingInvocation, mut record: RunRecord, notes: Vec<String>) -> Result<Exit, Complaint> {
