@@ -15,7 +15,7 @@ use fathom_model::{Nanos, RunPlan};
 use fathom_stats::{RunOutcome, Snapshot};
 use fathom_sys::clock::{RealClock, monotonic_ns};
 
-use crate::control::{InFlight, ReadyPhase, RunControl, RunState};
+use crate::control::{InFlight, RunControl, RunState};
 use crate::observe::RunObserver;
 use crate::session::{Session, Time};
 use crate::{LayoutProgress, RunError};
@@ -207,44 +207,14 @@ impl<E: Send + 'static, T: Send + 'static> RunHandle<E, T> {
         (now - since > patience_ns).then_some(state)
     }
 
-    /// What the run is doing.
-    pub fn state(&self) -> RunState {
-        self.control.state()
-    }
-
-    /// The phase that waits to be started, if any.
-    pub fn ready(&self) -> Option<ReadyPhase> {
-        self.control.ready()
-    }
-
-    /// ns of the session's clock, as [`RunControl::now_ns`].
-    pub fn now_ns(&self) -> Option<u64> {
-        self.control.now_ns()
-    }
-
-    /// Starts the waiting phase, as [`RunControl::start_at`].
-    pub fn start_at(&self, instant_ns: u64) -> bool {
-        self.control.start_at(instant_ns)
-    }
-
-    /// The latest snapshot of a running phase.
-    pub fn snapshot(&self) -> Option<Snapshot> {
-        self.control.snapshot()
+    /// What its phases, its stop and its snapshots are asked of.
+    pub fn control(&self) -> &RunControl {
+        &self.control
     }
 
     /// Requests the outcome so far, which the run sends at its next tick.
     pub fn ask_for_outcome(&self) {
         self.is_outcome_wanted.store(true, Ordering::Release);
-    }
-
-    /// Ends the running phase, as [`RunControl::end_phase`].
-    pub fn end_phase(&self, reason: &str) -> bool {
-        self.control.end_phase(reason)
-    }
-
-    /// Requests the run to stop and report.
-    pub fn stop(&self, reason: &str) {
-        self.control.stop_handle().request(reason);
     }
 
     /// The reason of the stop request, if there was one.

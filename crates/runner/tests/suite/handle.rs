@@ -47,7 +47,7 @@ fn finish(handle: &mut Handle) -> (RunOutcome, usize) {
 
 fn wait_until_ready(handle: &mut Handle, number: u64) -> u64 {
     loop {
-        if let Some(phase) = handle.ready().filter(|phase| phase.number == number) {
+        if let Some(phase) = handle.control().ready().filter(|phase| phase.number == number) {
             return phase.at_ns;
         }
         assert!(!matches!(handle.wait(), Progress::Ended(_) | Progress::Stuck(_)));
@@ -61,7 +61,7 @@ fn a_run_without_a_gate_ends_by_itself() {
     assert_eq!(outcome.workers.iter().map(|it| it.measured.read.ios).collect::<Vec<_>>(), [2000, 3000]);
     assert!(snapshots >= 10, "{snapshots} of 5 s");
     assert_eq!((outcome.interrupted, handle.stop_reason()), (None, None));
-    assert!(handle.snapshot().is_some_and(|snapshot| snapshot.elapsed_ns >= 5_000_000_000));
+    assert!(handle.control().snapshot().is_some_and(|snapshot| snapshot.elapsed_ns >= 5_000_000_000));
 }
 
 #[test]
@@ -69,27 +69,30 @@ fn every_phase_waits_until_it_is_started() {
     const SECOND: u64 = 1_000_000_000;
     let mut handle = begin(RunControl::holding_phases(), &[2, 3]);
     let at_ns = wait_until_ready(&mut handle, 0);
-    assert_eq!((at_ns, handle.now_ns(), handle.snapshot()), (BEGIN_NS, Some(BEGIN_NS), None));
-    assert!(matches!(handle.state(), RunState::Ready(_)));
-    assert!(handle.start_at(BEGIN_NS + 10 * SECOND));
+    assert_eq!(
+        (at_ns, handle.control().now_ns(), handle.control().snapshot()),
+        (BEGIN_NS, Some(BEGIN_NS), None)
+    );
+    assert!(matches!(handle.control().state(), RunState::Ready(_)));
+    assert!(handle.control().start_at(BEGIN_NS + 10 * SECOND));
     let at_ns = wait_until_ready(&mut handle, 1);
     assert_eq!(at_ns, BEGIN_NS + 12 * SECOND, "10 s of waiting and 2 s of running");
     // A time in the past means immediately.
-    assert!(handle.start_at(0));
+    assert!(handle.control().start_at(0));
     let (outcome, _) = finish(&mut handle);
     let measured = |index: usize| &outcome.workers[index].measured;
     assert_eq!([0, 1].map(|index| measured(index).read.ios), [2000, 3000]);
     assert_eq!(measured(1).start_ns, measured(0).end_ns);
-    assert!(!handle.start_at(0), "nothing is held");
+    assert!(!handle.control().start_at(0), "nothing is held");
 }
 
 #[test]
 fn a_stop_ends_a_waiting_phase_and_keeps_earlier_ones() {
     let mut handle = begin(RunControl::holding_phases(), &[2, 3]);
     wait_until_ready(&mut handle, 0);
-    assert!(handle.start_at(0));
+    assert!(handle.control().start_at(0));
     wait_until_ready(&mut handle, 1);
-    handle.stop("enough");
+    handle.control().stop_handle().request("enough");
     let (outcome, _) = finish(&mut handle);
     assert_eq!(outcome.interrupted.as_deref(), Some("enough"));
     assert_eq!(outcome.workers.iter().map(|it| it.measured.read.ios).collect::<Vec<_>>(), [2000, 0]);
@@ -99,10 +102,10 @@ fn a_stop_ends_a_waiting_phase_and_keeps_earlier_ones() {
 fn a_phase_that_is_ended_leaves_the_later_ones() {
     // Longer than it can have run before it is ended.
     let mut handle = begin(RunControl::default(), &[10_000, 3]);
-    while handle.snapshot().is_none() {
+    while handle.control().snapshot().is_none() {
         assert!(!matches!(handle.wait(), Progress::Ended(_)));
     }
-    assert!(handle.end_phase("next"));
+    assert!(handle.control().end_phase("next"));
     let (outcome, _) = finish(&mut handle);
     let ios = [0, 1].map(|index| outcome.workers[index].measured.read.ios);
     assert!(0 < ios[0] && ios[0] < 10_000_000, "{ios:?}");
@@ -135,17 +138,20 @@ fn snapshots_have_what_their_tick_measured() {
 fn a_stop_while_running_gives_the_partial_result() {
     // More snapshots than the queue can contain, so it cannot have ended before it is stopped.
     let mut handle = begin(RunControl::default(), &[10_000]);
-    while handle.snapshot().is_none() {
+    while handle.control().snapshot().is_none() {
         assert!(!matches!(handle.wait(), Progress::Ended(_)));
     }
-    assert_eq!(handle.snapshot().map(|snapshot| (snapshot.running, snapshot.workers)), Some((1, 1)));
+    assert_eq!(
+        handle.control().snapshot().map(|snapshot| (snapshot.running, snapshot.workers)),
+        Some((1, 1))
+    );
     handle.ask_for_outcome();
     let so_far = loop {
         if let Progress::Event(RunEvent::OutcomeSoFar(outcome)) = handle.wait() {
             break outcome;
         }
     };
-    handle.stop("enough");
+    handle.control().stop_handle().request("enough");
     let (outcome, _) = finish(&mut handle);
     let ios = |outcome: &RunOutcome| outcome.workers[0].measured.read.ios;
     assert!(0 < ios(&so_far) && ios(&so_far) <= ios(&outcome) && ios(&outcome) < 10_000_000);
@@ -159,10 +165,14 @@ fn two_runs_in_one_process_are_independent() {
         wait_until_ready(handle, 0);
     }
     let [short, long] = &mut handles;
-    assert!(short.start_at(0));
+    assert!(short.control().start_at(0));
     assert_eq!(finish(short).0.workers[0].measured.read.ios, 2000);
-    assert!(long.ready().is_some() && long.stop_reason().is_none() && long.snapshot().is_none());
-    long.stop("enough");
+    assert!(
+        long.control().ready().is_some()
+            && long.stop_reason().is_none()
+            && long.control().snapshot().is_none()
+    );
+    long.control().stop_handle().request("enough");
     let (outcome, _) = finish(long);
     assert_eq!((outcome.workers[0].measured.read.ios, short.stop_reason()), (0, None));
 }
@@ -177,7 +187,7 @@ fn a_thread_that_does_not_respond_is_abandoned_after_a_stop() {
         Ok(RunOutcome::default())
     })
     .expect("a thread");
-    handle.stop("signal 2");
+    handle.control().stop_handle().request("signal 2");
     let mut told = Vec::new();
     let state = loop {
         match handle.wait() {
