@@ -187,32 +187,10 @@ pub fn fallocate(file: &File, mode: FallocateMode, offset: u64, len: u64) -> io:
 }
 
 /// Advice to the kernel about future accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
-    /// Nothing special.
-    Normal,
-    /// In order: read further ahead.
-    Sequential,
-    /// In no order: do not read ahead.
-    Random,
-    /// Drop the cached pages of the range (written-back ones only).
-    DontNeed,
-    /// Read the range into the cache.
-    WillNeed,
-    /// Data is used once.
-    NoReuse,
-}
+pub use rustix::fs::Advice;
 
 /// posix_fadvise(2) on `offset..offset + len`; a `len` of 0 means up to the end.
 pub fn fadvise(file: &File, offset: u64, len: u64, advice: Advice) -> io::Result<()> {
-    let advice = match advice {
-        Advice::Normal => rustix::fs::Advice::Normal,
-        Advice::Sequential => rustix::fs::Advice::Sequential,
-        Advice::Random => rustix::fs::Advice::Random,
-        Advice::DontNeed => rustix::fs::Advice::DontNeed,
-        Advice::WillNeed => rustix::fs::Advice::WillNeed,
-        Advice::NoReuse => rustix::fs::Advice::NoReuse,
-    };
     Ok(rustix::fs::fadvise(file, offset, NonZeroU64::new(len), advice)?)
 }
 

@@ -1,12 +1,14 @@
 //! Memory that is taken from the rest of the machine.
 
+use std::ffi::c_void;
 use std::io;
-use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
 
 /// Memory that stays in RAM and is used for nothing until it is dropped.
 #[derive(Debug)]
 pub struct LockedMemory {
-    start: NonNull<libc::c_void>,
+    start: *mut c_void,
     len: usize,
 }
 
@@ -17,26 +19,17 @@ impl LockedMemory {
     /// Allocates and locks `len` bytes, more than 0, as long as `goes_on` says so. Fails with EAGAIN or ENOMEM above the limits of
     /// the process or the memory there is.
     pub fn new(len: usize, goes_on: impl Fn() -> bool) -> io::Result<Self> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
-        let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
-        };
-        let start = match NonNull::new(start) {
-            Some(start) if start.as_ptr() != libc::MAP_FAILED => start,
-            _ => return Err(io::Error::last_os_error()),
-        };
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, flags) }?;
         let memory = LockedMemory { start, len };
         for offset in (0..len).step_by(PIECE_BYTES) {
             if !goes_on() {
                 break;
             }
+            let piece = memory.start.wrapping_byte_add(offset);
             // SAFETY: the piece lies in the mapping made above; locking faults it in.
-            let result =
-                unsafe { libc::mlock(memory.start.as_ptr().byte_add(offset), PIECE_BYTES.min(len - offset)) };
-            if result < 0 {
-                return Err(io::Error::last_os_error());
-            }
+            unsafe { mlock(piece, PIECE_BYTES.min(len - offset)) }?;
         }
         Ok(memory)
     }
@@ -45,7 +38,7 @@ impl LockedMemory {
 impl Drop for LockedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is owned, and nothing refers to it.
-        unsafe { libc::munmap(self.start.as_ptr(), self.len) };
+        let _ = unsafe { munmap(self.start, self.len) };
     }
 }
 
