@@ -23,3 +23,8 @@ pub use per_op::PerOp;
 pub use plan::{JobPlan, RunPlan};
 pub use rate::{Rate, RatePlan, RateProcess};
 pub use units::Nanos;
+
+/// For `skip_serializing_if`: true if the value is the default, which a missing field means.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Nanos, RatePlan};
+use crate::{Nanos, RatePlan, is_default};
 
 mod access;
 mod conditions;
@@ -195,7 +195,7 @@ pub struct TimePlan {
     #[serde(rename = "ramp_time_ns")]
     pub ramp: Nanos,
     /// Move this many bytes before the measured part; 0 = none.
-    #[serde(rename = "ramp_size", skip_serializing_if = "is_zero")]
+    #[serde(rename = "ramp_size", skip_serializing_if = "is_default")]
     pub ramp_bytes: u64,
     /// Wait before the first request; drawn uniformly from the range by the worker's seed.
     #[serde(rename = "startdelay_ns")]
@@ -220,24 +220,14 @@ pub struct ThinkTime {
     #[serde(rename = "iotime_ns")]
     pub io_time: Nanos,
     /// Part of a pause that keeps the CPU busy.
-    #[serde(rename = "spin_ns", skip_serializing_if = "Nanos::is_zero")]
+    #[serde(rename = "spin_ns", skip_serializing_if = "is_default")]
     pub spin: Nanos,
     /// CPU cycles between two requests, in which the CPU is busy.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub cycles: u64,
     /// A pause delays the schedule of a rate, which is not caught up with.
-    #[serde(rename = "rate_ignore_thinktime", skip_serializing_if = "is_not")]
+    #[serde(rename = "rate_ignore_thinktime", skip_serializing_if = "is_default")]
     pub delays_rate: bool,
-}
-
-/// For serde, which passes a reference.
-fn is_zero(value: &u64) -> bool {
-    *value == 0
-}
-
-/// As [`is_zero`].
-fn is_not(value: &bool) -> bool {
-    !*value
 }
 
 impl ThinkTime {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockSize, Nanos, PerOp};
+use crate::{BlockSize, Nanos, PerOp, is_default};
 
 /// ns per second.
 const SECOND: u64 = 1_000_000_000;
@@ -86,7 +86,7 @@ pub struct RatePlan {
     pub process: RateProcess,
     /// A sleep may exceed a due time by this much, so that one wake-up serves several requests; 0 = it ends when the next
     /// request is due.
-    #[serde(rename = "coalescing_ns", skip_serializing_if = "Nanos::is_zero")]
+    #[serde(rename = "coalescing_ns", skip_serializing_if = "is_default")]
     pub coalescing: Nanos,
 }
 

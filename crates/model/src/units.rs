@@ -18,11 +18,6 @@ impl Nanos {
     /// Zero.
     pub const ZERO: Nanos = Nanos(0);
 
-    /// True for zero.
-    pub const fn is_zero(&self) -> bool {
-        self.0 == 0
-    }
-
     /// The latest time.
     pub const MAX: Nanos = Nanos(u64::MAX);
 

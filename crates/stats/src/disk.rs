@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::is_default;
+use fathom_model::is_default;
 
 /// The kernel's counters of one block device (`/proc/diskstats`); sectors are 512 bytes, ticks are ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

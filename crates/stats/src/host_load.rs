@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::is_default;
+use fathom_model::is_default;
 
 /// Counters of the machine and of the process's control groups, all cumulative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

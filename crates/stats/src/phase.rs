@@ -3,11 +3,11 @@
 use fathom_model::Op;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::is_default;
 use crate::{
     BatchCounts, DATA_OPS, DepthCounts, Interval, Latency, Moments, OpenLoop, PriorityLatency,
     priority_latency, series,
 };
+use fathom_model::is_default;
 
 /// One operation of one worker over one phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

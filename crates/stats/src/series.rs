@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::DATA_OPS;
-use crate::wire::is_default;
+use fathom_model::is_default;
 
 /// Counts of one operation in one interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

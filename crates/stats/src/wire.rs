@@ -5,11 +5,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Histogram;
 
-/// For `skip_serializing_if`: true if the value is the default, which a missing field means.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 /// `u128` as a decimal string, because JSON readers may keep only 53 bits of a number.
 pub(crate) mod wide {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

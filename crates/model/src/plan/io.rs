@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AccessPlan, FillPattern, VerifyPlan};
-use crate::{BlockSize, PerOp};
+use crate::{BlockSize, PerOp, is_default};
 
 /// Operations and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ pub struct IoPlan {
     /// Start of the range to use.
     pub offset: SizeSpec,
     /// An offset in percent is a multiple of this; 0 = of the smallest block.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub offset_align: u64,
     /// Added to `offset` once per clone index.
     pub offset_increment: SizeSpec,
@@ -141,7 +141,7 @@ pub struct IoPlan {
     #[serde(skip_serializing_if = "AccessPlan::is_uniform")]
     pub access: AccessPlan,
     /// Requests that overlap one in flight, of which one writes, wait for it.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub serialize_overlap: bool,
     /// Repetitions of the whole job.
     pub loops: u32,
@@ -207,16 +207,6 @@ impl IoPlan {
         let synced = [self.fsync_every, self.fdatasync_every].into_iter().filter(|&writes| writes > 0);
         synced.chain(through).min()
     }
-}
-
-/// For serde, which passes a reference.
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-/// For serde, which passes a reference.
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 /// The sync mode that files are opened with.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{FlowPlan, IoPriority, LatencyTarget, LeastRates, RequestPriorities, SteadyStatePlan};
-use crate::{Nanos, PerOp};
+use crate::{Nanos, PerOp, is_default};
 
 /// Properties of the threads of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,34 +110,34 @@ pub struct EndPlan {
 #[serde(default)]
 pub struct FileUsage {
     /// Files are created empty when they are opened, and grow as they are written.
-    #[serde(skip_serializing_if = "is_not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub create_on_open: bool,
     /// The range begins at the end of the file.
-    #[serde(rename = "file_append", skip_serializing_if = "is_not")]
+    #[serde(rename = "file_append", skip_serializing_if = "is_default")]
     pub append: bool,
     /// Write until the file system is full.
-    #[serde(skip_serializing_if = "is_not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub fill_device: bool,
     /// Read the range into the page cache before the start.
-    #[serde(skip_serializing_if = "is_not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub pre_read: bool,
     /// fsync every file when it is closed.
-    #[serde(skip_serializing_if = "is_not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub fsync_on_close: bool,
     /// Sync the file systems at the end.
-    #[serde(skip_serializing_if = "is_not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub end_syncfs: bool,
     /// Advice to the kernel on the use of files.
-    #[serde(rename = "fadvise_hint", skip_serializing_if = "FileAdvice::is_default")]
+    #[serde(rename = "fadvise_hint", skip_serializing_if = "is_default")]
     pub advice: FileAdvice,
     /// Life time of written data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_hint: Option<WriteHint>,
     /// Locks that each request takes.
-    #[serde(rename = "lockfile", skip_serializing_if = "FileLocking::is_default")]
+    #[serde(rename = "lockfile", skip_serializing_if = "is_default")]
     pub locking: FileLocking,
     /// Writes are atomic (RWF_ATOMIC).
-    #[serde(skip_serializing_if = "is_not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub atomic: bool,
     /// Write back ranges of the page cache.
     #[serde(rename = "sync_file_range", skip_serializing_if = "Option::is_none")]
@@ -157,12 +157,6 @@ pub enum FileLocking {
     ReadWrite,
 }
 
-impl FileLocking {
-    fn is_default(&self) -> bool {
-        *self == FileLocking::None
-    }
-}
-
 /// sync_file_range(2) on what was written since the last sync of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -175,11 +169,6 @@ pub struct RangeSync {
     pub write: bool,
     /// Wait for its end.
     pub wait_after: bool,
-}
-
-/// For serde, which passes a reference.
-fn is_not(value: &bool) -> bool {
-    !*value
 }
 
 /// Advice to the kernel on the use of a file.
@@ -197,12 +186,6 @@ pub enum FileAdvice {
     Sequential,
     /// Data that is used once.
     NoReuse,
-}
-
-impl FileAdvice {
-    fn is_default(&self) -> bool {
-        *self == FileAdvice::default()
-    }
 }
 
 /// The life time of written data, as a hint to the device.
