@@ -29,7 +29,7 @@ pub(crate) fn clones(
         return Err(refused(
             section,
             format!("has nrfiles={files} for each of {count} clones: more than {MAX_FILES} files"),
-            "lower nrfiles or numjobs".to_owned(),
+            "lower nrfiles or numjobs",
         ));
     }
     let bytes = name_bytes(section, files).saturating_mul(u64::from(count));
@@ -41,7 +41,7 @@ pub(crate) fn clones(
                 bytes >> 20,
                 MAX_NAME_BYTES >> 20
             ),
-            "lower nrfiles or numjobs, or shorten the names".to_owned(),
+            "lower nrfiles or numjobs, or shorten the names",
         ));
     }
     let cpus = options.cpus_allowed.as_deref().unwrap_or_default();

@@ -47,7 +47,7 @@ pub(crate) fn plan(section: &Section) -> Result<RequestPriorities, OptionError> 
     let Some(text) = given("cmdprio_bssplit") else { return Ok(RequestPriorities { shares }) };
     if percents.iter().any(|(_, percent)| percent.is_some_and(|percent| percent > 0)) {
         let problem = "has both cmdprio_percentage and cmdprio_bssplit".to_owned();
-        return Err(refused(section, problem, "keep one of them".to_owned()));
+        return Err(refused(section, problem, "keep one of them"));
     }
     let lists = value::per_operation(text).map_err(|reason| bad("cmdprio_bssplit", reason))?;
     for (op, list) in [Op::Read, Op::Write].into_iter().zip(lists) {

@@ -32,8 +32,8 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionErr
     if bytes && requests || is_any(&least.bandwidth) && is_any(&least.iops) {
         return Err(refused(
             section,
-            "has both: rate and rate_iops are mutually exclusive".to_owned(),
-            "keep one of them".to_owned(),
+            "has both: rate and rate_iops are mutually exclusive",
+            "keep one of them",
         ));
     }
     let exceeds = |op: Op| {
@@ -44,14 +44,14 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<RatePlan, OptionErr
         return Err(refused(
             section,
             format!("can never keep its least rate of {op}s: minimum rate exceeds rate"),
-            "lower rate_min or rate_iops_min, or raise the rate".to_owned(),
+            "lower rate_min or rate_iops_min, or raise the rate",
         ));
     }
     if (bytes || requests) && io.pattern.mix == Mix::TrimWrite {
         return Err(refused(
             section,
             format!("has a rate with rw={}, in which trims and writes alternate", io.pattern.name()),
-            "omit the rate, or use one job of trims and one of writes".to_owned(),
+            "omit the rate, or use one job of trims and one of writes",
         ));
     }
     let rate = |op: Op| {

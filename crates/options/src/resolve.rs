@@ -68,20 +68,20 @@ fn waited_for(section: &Section, before: &[Section]) -> Result<Option<usize>, Op
         None => Err(refused(
             section,
             format!("waits for job '{name}', which is not one of those before it"),
-            "name an earlier job in wait_for".to_owned(),
+            "name an earlier job in wait_for",
         )),
     }
 }
 
 /// An error about one job.
-pub(crate) fn refused(section: &Section, problem: String, remedy: String) -> OptionError {
-    OptionError::job(&section.name, &problem, remedy)
+pub(crate) fn refused(section: &Section, problem: impl AsRef<str>, remedy: impl Into<String>) -> OptionError {
+    OptionError::job(&section.name, problem.as_ref(), remedy)
 }
 
 fn job(section: &Section, first_worker: u32, host: &PlanningHost) -> Result<JobPlan, OptionError> {
     let options = &section.options;
     if let Some((problem, remedy)) = access::contradiction(options) {
-        return Err(refused(section, problem.to_owned(), remedy.to_owned()));
+        return Err(refused(section, problem, remedy));
     }
     let (mut io, time) = (io(options), &options.plan.time);
     io.verify = verify::plan(section, &io)?;

@@ -74,7 +74,7 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<Option<VerifyPlan>,
         return Err(refused(
             section,
             format!("verify={} has no pattern to check", method.name()),
-            "add verify_pattern=, for example verify_pattern=0xdeadbeef".to_owned(),
+            "add verify_pattern=, for example verify_pattern=0xdeadbeef",
         ));
     }
     let plan = VerifyPlan {
@@ -100,7 +100,7 @@ pub(crate) fn plan(section: &Section, io: &IoPlan) -> Result<Option<VerifyPlan>,
 
 fn contradicts(section: &Section, reason: &str) -> OptionError {
     let remedy = "omit verify_only to write, or name the check, for example verify=crc32c do_verify=1";
-    refused(section, reason.to_owned(), remedy.to_owned())
+    refused(section, reason, remedy)
 }
 
 fn backlog(options: &VerifyOptions) -> Option<VerifyBacklog> {
@@ -114,7 +114,7 @@ fn trims(section: &Section, io: &IoPlan) -> Result<Option<VerifyTrim>, OptionErr
     let Some(percent) = options.trim_percent.filter(|&percent| percent > 0) else { return Ok(None) };
     let refused = |problem: &str, remedy: &str| {
         let problem = format!("has trim_percentage={percent} and {problem}");
-        Err(refused(section, problem, remedy.to_owned()))
+        Err(refused(section, problem, remedy))
     };
     let Some(backlog) = options.trim_backlog.filter(|&backlog| backlog > 0) else {
         return refused(
@@ -181,8 +181,8 @@ fn check_dedupe(section: &Section, io: &IoPlan) -> Result<(), OptionError> {
     match &io.payload {
         Payload::Shaped(ShapedPayload { dedupe: Some(_), .. }) => Err(refused(
             section,
-            "has dedupe_percentage and verify: the headers of verify make all blocks differ".to_owned(),
-            "omit one of them".to_owned(),
+            "has dedupe_percentage and verify: the headers of verify make all blocks differ",
+            "omit one of them",
         )),
         _ => Ok(()),
     }
