@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use fathom_tests::{
-    Cap, LoopDevice, LoopOptions, Mount, NbdDisk, Need, Program, Throttle, fathom, fathom_path, fathom_under,
-    must_run, scratch,
+    Cap, LoopDevice, LoopOptions, MIB, Mount, NbdDisk, Need, Program, Throttle, fathom, fathom_path,
+    fathom_under, must_run, scratch, suite,
 };
 use serde_json::{Value, json};
 use xtask::process::now;
@@ -51,7 +51,6 @@ pub const CAMPAIGN: Campaign = Campaign {
 const PLANTED: u64 = CAUSES * 4;
 const REPEATED: u64 = REPEATED_CAPS.len() as u64 * 6;
 const CAUSES: u64 = 10;
-const MIB: u64 = 1 << 20;
 const SIZE: u64 = 256 * MIB;
 const LONGEST: Duration = Duration::from_secs(300);
 /// How often a limit is set anew, s.
@@ -320,13 +319,7 @@ fn fake_flush(size: u64, in_memory: bool) -> Value {
 fn by_suite(target: &Path, options: &str, more: &[&str]) -> Value {
     let home = scratch();
     let path = home.path().join("suite.toml");
-    let profile = "runtime = \"3s\"\nramp = \"0s\"\nsize = \"16MiB\"\n";
-    let profiles = ["quick", "default", "thorough"].map(|name| format!("[profile.{name}]\n{profile}"));
-    let suite = format!(
-        "title = \"One test\"\ndescription = \"One kind of I/O.\"\nsource = \"fathom\"\n[options]\nioengine = \"io_uring\"\n\
-         direct = 1\n{}[[test]]\nid = \"one\"\ntitle = \"one\"\noptions = {{ {options} }}\n",
-        profiles.concat()
-    );
+    let suite = suite("3s", &[("one", &format!("options = {{ {options} }}"))]);
     fs::write(&path, suite).expect("the scratch directory is ours");
     let named = format!("--suite={}", path.display());
     bench(fathom(home.path()), target, &[&[named.as_str()], more].concat())

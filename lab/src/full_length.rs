@@ -55,6 +55,7 @@ pub const LONG_TESTS: Campaign =
             &["-p", "fathom-tests", "--test", "suite", "against::"],
             &["-p", "fathom-tests", "--test", "suite", "guard_race::"],
             &["-p", "fathom-tests", "--test", "suite", "identify::"],
+            &["-p", "fathom-tests", "--test", "suite", "stopped::"],
             &["-p", "fathom-tests", "--test", "suite", "verify::"],
         ];
         Ok(plan(tests, "FATHOM_LONG_TESTS", "1".to_owned()))

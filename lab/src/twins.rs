@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fathom_tests::{Cap, CappedDisk, DiskLimits, Need, Program, Throttle, fathom, fathom_under, scratch};
+use fathom_tests::{
+    Cap, CappedDisk, DiskLimits, MIB, Need, Program, Throttle, fathom, fathom_under, scratch,
+};
 use serde_json::{Value, json};
 
 use crate::driver::{Campaign, Case, CaseResult, Plan};
@@ -32,7 +34,6 @@ enum TwinDevice {
     Capped(DiskLimits),
 }
 
-const MIB: u64 = 1 << 20;
 const SIZE: u64 = 256 * MIB;
 /// Reads and writes are identified within it; latencies are measured after it.
 const BUDGET_S: u64 = 360;

@@ -25,9 +25,6 @@ pub struct BlockTrace {
 
 impl BlockTrace {
     /// Traces every request to `devices` from here on, by `CLOCK_MONOTONIC` and to the µs.
-    ///
-    /// # Panics
-    /// When the kernel has no such trace.
     pub fn of(devices: &[LoopDevice]) -> Self {
         let mount = Mount::tracefs();
         let name = mount.path().file_name().expect("a mount point has a name");

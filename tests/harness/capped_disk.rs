@@ -73,9 +73,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl CappedDisk {
     /// A disk of `size` bytes without data.
-    ///
-    /// # Panics
-    /// When it cannot be made.
     pub fn new(size: u64, limits: &DiskLimits) -> Self {
         let directory = scratch();
         let path = directory.path().join("disk");
@@ -118,9 +115,6 @@ impl CappedDisk {
     }
 
     /// A loop device over it, past the page cache; it is to be dropped before the disk.
-    ///
-    /// # Panics
-    /// When it cannot be made.
     pub fn device(&self) -> LoopDevice {
         LoopDevice::over(&self.path)
     }

@@ -96,9 +96,6 @@ impl Cluster {
     }
 
     /// As [`Cluster::shared`], one for the test alone.
-    ///
-    /// # Panics
-    /// When it cannot be started, or may not be skipped.
     pub fn start() -> Option<Cluster> {
         is_possible().then(Cluster::with_services)
     }

@@ -56,9 +56,6 @@ const FIOS_KEYS: &[(&str, &str)] = &[
 ];
 
 /// All job files, in the order of the parts' names.
-///
-/// # Panics
-/// When the corpus cannot be read, or a line in it has another form.
 pub fn corpus() -> Vec<CorpusJob> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let mut parts: Vec<_> = std::fs::read_dir(&directory)
@@ -92,9 +89,6 @@ fn part(path: &Path) -> Vec<CorpusJob> {
 
 impl CorpusJob {
     /// What differs between both programs, a line each.
-    ///
-    /// # Panics
-    /// When one of them cannot be run, or prints a document that cannot be read.
     pub fn differences(&self, ours: Command, fio: Command) -> Vec<String> {
         let ours = self.run(ours);
         let failure = || {

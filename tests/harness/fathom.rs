@@ -8,9 +8,6 @@ use crate::Throttle;
 use crate::shell::must_run;
 
 /// The `fathom` binary: the one `FATHOM_BIN` names, else built once per test run with optimisation, as users run it.
-///
-/// # Panics
-/// When it does not build.
 pub fn fathom_path() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| match std::env::var_os("FATHOM_BIN") {
@@ -21,9 +18,6 @@ pub fn fathom_path() -> &'static Path {
 
 /// The program that joins a job as a rank of another version does: in the directory that `FATHOM_TEST_PROGRAMS` names, else
 /// built once.
-///
-/// # Panics
-/// When it does not build.
 pub(crate) fn other_version_path() -> &'static Path {
     const NAME: &str = "fathom-test-other-version";
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
@@ -44,9 +38,6 @@ pub fn fathom_under(throttle: &Throttle, home: &Path) -> Command {
 }
 
 /// The binary under another name (`fio`, `ioping`) in `directory`, as a link.
-///
-/// # Panics
-/// When the link cannot be made.
 pub fn fathom_named(directory: &Path, name: &str) -> PathBuf {
     let link = directory.join(name);
     std::os::unix::fs::symlink(fathom_path(), &link)
@@ -58,6 +49,19 @@ fn at_home(mut command: Command, home: &Path) -> Command {
     command.env("HOME", home).env_remove("XDG_DATA_HOME").env("NO_COLOR", "1");
     command.env_remove("FATHOM_HISTORY").env_remove("FATHOM_DESTROY_DATA");
     command
+}
+
+/// The text of a suite for `bench --suite`, all of whose profiles have one `runtime`; of each test its id, and its lines beside the title.
+pub fn suite(runtime: &str, tests: &[(&str, &str)]) -> String {
+    let profile =
+        |name| format!("[profile.{name}]\nruntime = \"{runtime}\"\nramp = \"0s\"\nsize = \"16MiB\"\n");
+    let test = |(id, lines): &(&str, &str)| format!("[[test]]\nid = \"{id}\"\ntitle = \"{id}\"\n{lines}\n");
+    format!(
+        "title = \"Tests\"\ndescription = \"Tests of known lengths.\"\nsource = \"fathom\"\n[options]\n\
+         ioengine = \"io_uring\"\ndirect = 1\n{}{}",
+        ["quick", "default", "thorough"].map(profile).concat(),
+        tests.iter().map(test).collect::<String>()
+    )
 }
 
 /// Builds a program of the workspace.

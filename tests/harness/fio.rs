@@ -19,9 +19,6 @@ pub struct FioReport {
 
 impl FioReport {
     /// The document in what a program that speaks fio's JSON wrote.
-    ///
-    /// # Panics
-    /// When there is no document in it.
     pub fn read(output: &std::process::Output) -> Self {
         let stdout = String::from_utf8_lossy(&output.stdout);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -32,9 +29,6 @@ impl FioReport {
     }
 
     /// The value at `path` of the first job, a JSON pointer such as `/read/iops`.
-    ///
-    /// # Panics
-    /// When there is none.
     pub fn job(&self, path: &str) -> &Value {
         self.document
             .pointer(&format!("/jobs/0{path}"))
@@ -42,9 +36,6 @@ impl FioReport {
     }
 
     /// The number at `path` of the first job.
-    ///
-    /// # Panics
-    /// When there is none.
     pub fn number(&self, path: &str) -> f64 {
         self.job(path).as_f64().unwrap_or_else(|| panic!("{path} of the first job is no number"))
     }
@@ -66,17 +57,11 @@ impl FioReport {
 }
 
 /// Runs Debian's fio with `arguments` and reads its JSON, ignoring its exit status.
-///
-/// # Panics
-/// When it cannot be run or prints no document.
 pub fn fio<'a>(arguments: impl IntoIterator<Item = &'a str>) -> FioReport {
     run(&mut Command::new("fio"), arguments)
 }
 
 /// As [`fio`], inside `throttle`'s group.
-///
-/// # Panics
-/// As [`fio`].
 pub fn fio_under<'a>(throttle: &Throttle, arguments: impl IntoIterator<Item = &'a str>) -> FioReport {
     run(&mut throttle.command("fio"), arguments)
 }

@@ -35,9 +35,6 @@ impl LoggedDisk {
     pub const WIDTH: usize = 10;
 
     /// A memory disk of `size` bytes that answers `delay` after a request has come.
-    ///
-    /// # Panics
-    /// If it does not start; the message has its output.
     pub fn new(size: u64, delay: Duration) -> Self {
         let directory = scratch();
         let within = |name: &str| directory.path().join(name);

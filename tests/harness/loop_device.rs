@@ -5,10 +5,12 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::shell::{must_run, scratch, scratch_in, try_run};
+use crate::wait::wait_for;
 
 /// How a loop device is made.
 #[derive(Clone, Copy, Debug)]
@@ -60,25 +62,16 @@ pub struct LoopDevice {
 
 impl LoopDevice {
     /// A device by [`LoopOptions::of_size`].
-    ///
-    /// # Panics
-    /// When it cannot be made.
     pub fn new(size: u64) -> Self {
         Self::with(&LoopOptions::of_size(size))
     }
 
     /// A device of `size` bytes whose every block has been written.
-    ///
-    /// # Panics
-    /// When it cannot be made.
     pub fn written(size: u64) -> Self {
         Self::with(&LoopOptions { written: true, ..LoopOptions::of_size(size) })
     }
 
     /// A device of `size` bytes over memory: as steady as the cap or the delay that a test puts on it.
-    ///
-    /// # Panics
-    /// When it cannot be made.
     pub fn in_memory(size: u64) -> Self {
         // Memory knows no direct I/O before Linux 6.6.
         let options = LoopOptions { in_memory: true, direct_io: false, ..LoopOptions::of_size(size) };
@@ -87,9 +80,6 @@ impl LoopDevice {
 
     /// A device over the file at `backing` through this machine's page cache, as a host that caches serves a guest; the
     /// file stays.
-    ///
-    /// # Panics
-    /// When it cannot be made.
     pub fn cached_over(backing: &Path) -> Self {
         let mut losetup = Command::new("losetup");
         losetup.args(["--find", "--show", "--sector-size=512"]).arg(backing);
@@ -97,19 +87,7 @@ impl LoopDevice {
         LoopDevice { path, backing: backing.to_owned(), usual_largest: None, _directory: None }
     }
 
-    /// Cuts the file beneath to `size` bytes: the device keeps its own, and what lies behind fails.
-    ///
-    /// # Panics
-    /// When it cannot be cut.
-    pub fn cut_backing_to(&self, size: u64) {
-        let backing = OpenOptions::new().write(true).open(&self.backing).expect("the file is ours");
-        backing.set_len(size).expect("a file of ours can be cut");
-    }
-
     /// A device by `options`.
-    ///
-    /// # Panics
-    /// When it cannot be made.
     pub fn with(options: &LoopOptions) -> Self {
         let directory = if options.in_memory { scratch_in(Path::new("/dev/shm")) } else { scratch() };
         let backing = directory.path().join("backing");
@@ -137,9 +115,6 @@ impl LoopDevice {
     }
 
     /// A device over the file at `backing`, past the page cache; the file stays.
-    ///
-    /// # Panics
-    /// When it cannot be made.
     pub fn over(backing: &Path) -> Self {
         let mut losetup = Command::new("losetup");
         losetup.args(["--find", "--show", "--direct-io=on"]).arg(backing);
@@ -174,9 +149,6 @@ impl LoopDevice {
 
     /// Cuts the backing file while the device keeps its size: reads past `size` bytes then fail with EIO. Writes past
     /// it do not: they extend the file again.
-    ///
-    /// # Panics
-    /// When the file cannot be cut.
     pub fn truncate_backing(&self, size: u64) {
         OpenOptions::new()
             .write(true)
@@ -187,13 +159,40 @@ impl LoopDevice {
 
     /// The counters of `/sys/block/NAME/stat` in the kernel's order (reads completed, reads merged, sectors read, ms
     /// reading, then the same of writes, ...).
-    ///
-    /// # Panics
-    /// When they cannot be read.
     pub fn stat(&self) -> Vec<u64> {
         let path = format!("/sys/block/{}/stat", self.name());
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"));
         text.split_whitespace().map(|field| field.parse().expect("the kernel writes integers")).collect()
+    }
+}
+
+/// A partition that was added to the kernel; removed on drop, because its disk could not be detached otherwise.
+#[derive(Debug)]
+pub struct Partition {
+    disk: PathBuf,
+    number: u32,
+    path: PathBuf,
+}
+
+impl Partition {
+    /// Partition `number` of `device`: `sectors` of 512 bytes from the sector `start` on.
+    pub fn add(device: &LoopDevice, number: u32, start: u32, sectors: u32) -> Self {
+        let span = [number, start, sectors].map(|value| value.to_string());
+        must_run(Command::new("addpart").arg(device.path()).args(span));
+        let part = Partition { disk: device.path().to_owned(), number, path: device.partition(number) };
+        assert!(wait_for(Duration::from_secs(10), || part.path.exists()), "no {}", part.path.display());
+        part
+    }
+
+    /// The device node.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Partition {
+    fn drop(&mut self) {
+        try_run(Command::new("delpart").arg(&self.disk).arg(self.number.to_string()));
     }
 }
 

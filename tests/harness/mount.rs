@@ -15,9 +15,6 @@ pub struct Mount {
 
 impl Mount {
     /// Makes a file system of `kind` (`ext4`, `xfs`) on `device` and mounts it. xfs needs 300 MiB.
-    ///
-    /// # Panics
-    /// When it cannot be made or mounted.
     pub fn made(device: &Path, kind: &str) -> Self {
         let force = if kind == "xfs" { "-f" } else { "-F" };
         must_run(Command::new(format!("mkfs.{kind}")).args(["-q", force]).arg(device));
@@ -25,25 +22,16 @@ impl Mount {
     }
 
     /// Mounts the file system on `device` with `options` (`ro`, `noatime`).
-    ///
-    /// # Panics
-    /// When it cannot be mounted.
     pub fn of(device: &Path, options: &[&str]) -> Self {
         Self::by(Command::new("mount").arg(device), options)
     }
 
     /// A memory file system of `size` bytes: a small one gives ENOSPC. It refuses O_DIRECT before Linux 6.6.
-    ///
-    /// # Panics
-    /// When it cannot be mounted.
     pub fn tmpfs(size: u64) -> Self {
         Self::by(Command::new("mount").args(["-t", "tmpfs", "fathom-test"]), &[&format!("size={size}")])
     }
 
     /// The kernel's traces.
-    ///
-    /// # Panics
-    /// When they cannot be mounted.
     pub fn tracefs() -> Self {
         Self::by(Command::new("mount").args(["-t", "tracefs", "fathom-test"]), &[])
     }

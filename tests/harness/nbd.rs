@@ -27,9 +27,6 @@ pub struct NbdDisk {
 impl NbdDisk {
     /// A memory disk of `size` bytes behind `filters` (outermost first), with their `parameters`:
     /// `NbdDisk::new(64 << 20, &["delay"], &["rdelay=20ms"])`.
-    ///
-    /// # Panics
-    /// If it does not start; the message has nbdkit's output.
     pub fn new(size: u64, filters: &[&str], parameters: &[&str]) -> Self {
         let mut words: Vec<String> = filters.iter().map(|filter| format!("--filter={filter}")).collect();
         words.extend(["memory".to_owned(), format!("size={size}")]);
@@ -37,9 +34,6 @@ impl NbdDisk {
     }
 
     /// A volume with known limits by the plugin at `source`, which nbdkit compiles, with its `parameters`.
-    ///
-    /// # Panics
-    /// If it does not start; the message has the output of nbdkit and the compiler.
     pub fn compiled(source: &Path, parameters: &[&str]) -> Self {
         Self::serving(&["cc".to_owned(), source.display().to_string()], parameters)
     }
@@ -77,9 +71,6 @@ impl NbdDisk {
 
     /// The disk hangs: requests are neither answered nor refused until [`NbdDisk::resume`]. A thread of the server goes on
     /// until it hears of it; this waits until the last has.
-    ///
-    /// # Panics
-    /// When the server is gone or does not stop.
     pub fn hang(&self) {
         self.signal(rustix::process::Signal::STOP);
         assert!(wait_for(LIMIT, || self.has_stopped()), "the server does not stop");
@@ -96,9 +87,6 @@ impl NbdDisk {
     }
 
     /// Ends a hang; what waited is answered.
-    ///
-    /// # Panics
-    /// When the server is gone.
     pub fn resume(&self) {
         self.signal(rustix::process::Signal::CONT);
     }

@@ -44,9 +44,6 @@ impl PostgresServer {
     }
 
     /// As [`PostgresServer::start`], the same server for all tests of a process, which must not stop it.
-    ///
-    /// # Panics
-    /// When it cannot be started, or may not be skipped.
     pub fn shared() -> Option<&'static PostgresServer> {
         static SHARED: OnceLock<PostgresServer> = OnceLock::new();
         installed().map(|programs| SHARED.get_or_init(|| PostgresServer::with(programs)))

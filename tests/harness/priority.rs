@@ -15,9 +15,6 @@ pub struct GoingFirst {
 
 impl GoingFirst {
     /// From here on.
-    ///
-    /// # Panics
-    /// When it is not allowed.
     pub fn new() -> Self {
         // A niceness would not do: it counts only among the programs of one session.
         let thread = rustix::thread::gettid().as_raw_nonzero().to_string();

@@ -31,9 +31,6 @@ pub struct Program {
 
 impl Program {
     /// Starts `command` with its output kept in files. Standard input is empty by default.
-    ///
-    /// # Panics
-    /// When it cannot be started.
     pub fn start(command: &mut Command) -> Program {
         let directory = scratch();
         let file =
@@ -43,9 +40,6 @@ impl Program {
     }
 
     /// Starts `command` with its standard output in a pipe without a reader; its standard error is kept.
-    ///
-    /// # Panics
-    /// When it cannot be started.
     pub fn start_unread(command: &mut Command) -> Program {
         let directory = scratch();
         let file = File::create(directory.path().join("stderr")).expect("the directory is new and ours");
@@ -54,9 +48,6 @@ impl Program {
     }
 
     /// Starts `command` on its own terminal, which disappears when the returned other end is dropped.
-    ///
-    /// # Panics
-    /// When it cannot be started.
     pub fn start_on_terminal(command: &mut Command) -> (Program, OwnedFd) {
         use rustix::fs::{Mode, OFlags, open};
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -104,6 +95,13 @@ impl Program {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Waits until `is_there` holds, which must be before it ends.
+    #[track_caller]
+    pub fn run_until(&mut self, limit: Duration, is_there: impl Fn(&Program) -> bool) {
+        let came = wait_for(limit, || self.has_ended() || is_there(self));
+        assert!(came && !self.has_ended(), "{}\n{}", self.stdout(), self.stderr());
+    }
+
     /// Waits for its end.
     ///
     /// # Panics
@@ -113,9 +111,6 @@ impl Program {
     }
 
     /// Waits for its end.
-    ///
-    /// # Panics
-    /// When it does not end within `limit`.
     pub fn finish_within(mut self, limit: Duration) -> Ended {
         let has_ended = wait_for(limit, || self.has_ended());
         let (stdout, stderr) = (self.stdout(), self.stderr());
@@ -182,9 +177,6 @@ pub struct Ended {
 
 impl Ended {
     /// Asserts that it ended by itself with `code`.
-    ///
-    /// # Panics
-    /// When it did not.
     #[track_caller]
     pub fn assert_code(&self, code: i32) -> &Self {
         assert_eq!(self.status.code(), Some(code), "{self}");
@@ -192,9 +184,6 @@ impl Ended {
     }
 
     /// Asserts that each of `parts` stands on stderr.
-    ///
-    /// # Panics
-    /// When one does not.
     #[track_caller]
     pub fn assert_told(&self, parts: &[&str]) -> &Self {
         for part in parts {
@@ -204,9 +193,6 @@ impl Ended {
     }
 
     /// Asserts that each of `parts` stands on stdout.
-    ///
-    /// # Panics
-    /// When one does not.
     #[track_caller]
     pub fn assert_shown(&self, parts: &[&str]) -> &Self {
         for part in parts {
@@ -216,9 +202,6 @@ impl Ended {
     }
 
     /// Asserts that stdout is one JSON document and nothing else, and returns it.
-    ///
-    /// # Panics
-    /// When it is not.
     #[track_caller]
     pub fn document(&self) -> Value {
         serde_json::from_str(&self.stdout)

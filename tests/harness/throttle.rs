@@ -75,9 +75,6 @@ pub struct Throttle {
 
 impl Throttle {
     /// A new group whose members get `cap` from the block device `device`.
-    ///
-    /// # Panics
-    /// When there is no such hierarchy, the path is no device, or the limits are refused.
     pub fn new(device: &Path, cap: &Cap) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let hierarchy = hierarchy().expect("a test that caps a device asks for `limits` in need!");
@@ -94,9 +91,6 @@ impl Throttle {
     }
 
     /// Gives another block device limits in the same group.
-    ///
-    /// # Panics
-    /// When the path is no device, or the kernel refuses the limits.
     pub fn with(mut self, device: &Path, cap: &Cap) -> Self {
         let device = major_minor(device);
         for (file, line) in self.settings(&device, cap) {
@@ -107,9 +101,6 @@ impl Throttle {
     }
 
     /// Replaces the limits, also while processes run in the group. A limit that is `None` is lifted.
-    ///
-    /// # Panics
-    /// When the kernel refuses them.
     pub fn set(&self, cap: &Cap) {
         for (file, line) in self.settings(&self.device, cap) {
             write(&self.group.join(file), &line);

@@ -101,9 +101,6 @@ fn now() -> Instant {
 }
 
 /// Fails the test that runs without having asked for its turn, which would disturb others unseen.
-///
-/// # Panics
-/// When it has not.
 pub(crate) fn must_have_come() {
     // A thread that a test started has no name, and goes by the turn of its test.
     let is_test = std::thread::current().name().is_some();

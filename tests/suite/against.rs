@@ -4,22 +4,19 @@
 use std::path::Path;
 
 use fathom_tests::{
-    Cap, LoopDevice, Throttle, fathom_under, is_long, measuring_capped, must_run, need, scratch,
+    Cap, LoopDevice, MIB, Throttle, document, fathom_under, is_long, measuring_capped, need, scratch,
 };
 use serde_json::Value;
 
 use crate::ours::steadily;
 
-const MIB: u64 = 1 << 20;
 const CAP: u64 = 1000;
 
 /// The document of `bench` with `arguments` under `throttle`, and of `after` in the same history.
 fn documents(throttle: &Throttle, arguments: &[&str], after: &[&str]) -> [Value; 2] {
     let home = scratch();
-    let run = |arguments: &[&str]| {
-        let document = must_run(fathom_under(throttle, home.path()).args(arguments).arg("--json"));
-        serde_json::from_str(&document).expect("one document")
-    };
+    let run =
+        |arguments: &[&str]| document(fathom_under(throttle, home.path()).args(arguments).arg("--json"));
     let measured = run(arguments);
     [measured, if after.is_empty() { Value::Null } else { run(after) }]
 }

@@ -10,15 +10,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    FioReport, LoopDevice, Mount, NbdDisk, fathom_path, measuring_alone, measuring_capped, need, scratch,
-    wait_for,
+    FioReport, LoopDevice, MIB, Mount, NbdDisk, fathom_path, measuring_alone, measuring_capped, need,
+    scratch, wait_for, with_environment,
 };
 use serde_json::Value;
 
-use crate::findings::with_environment;
 use crate::ours::{Ours, filename, steadily, within};
-
-const MIB: u64 = 1 << 20;
 
 /// A new file of `size` bytes in `directory`, all of it written, as words of a command.
 fn file(directory: &Path, size: u64) -> String {

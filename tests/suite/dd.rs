@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use fathom_tests::{
-    LoopDevice, Mount, NbdDisk, fathom, measuring_alone, measuring_capped, must_run, need, scratch,
+    LoopDevice, Mount, NbdDisk, document, fathom, measuring_alone, measuring_capped, must_run, need, number,
+    scratch,
 };
 use serde_json::Value;
 
@@ -49,16 +50,8 @@ impl Mounted {
             .args(["bench", "--json", "--no-history", "--quick"])
             .args(words.split(' '))
             .arg(self.mount.path());
-        serde_json::from_str(&must_run(&mut command)).expect("one document")
+        document(&mut command)
     }
-}
-
-/// A number of the first row.
-fn number(document: &Value, path: &str) -> f64 {
-    document["tests"][0]
-        .pointer(path)
-        .and_then(Value::as_f64)
-        .unwrap_or_else(|| panic!("no {path} in {document:#}"))
 }
 
 fn holds(what: &str, is_true: bool, figures: [f64; 2]) -> Result<(), String> {
@@ -88,11 +81,11 @@ fn dd_in_a_cache_does_not_measure_the_disk() {
     steadily(|| {
         let rate = volume.dd();
         let beyond = volume.bench("--only=rand-read --runtime=1s --size=112m");
-        let bytes = number(&beyond, "/read/bytes_per_second");
+        let bytes = number(&beyond, "/tests/0/read/bytes_per_second");
         holds("dd and random reads, bytes a second", rate > 10.0 * bytes, [rate, bytes])?;
         // As dd: what fits into the cache says nothing of the disk.
         let within = number(&volume.bench("--only=rand-read --runtime=700ms --size=16m"), "/read/iops");
-        let beyond = number(&beyond, "/read/iops");
+        let beyond = number(&beyond, "/tests/0/read/iops");
         holds("random reads within the cache and beyond", within > 3.0 * beyond, [within, beyond])
     });
 }
@@ -121,7 +114,7 @@ fn dd_ends_before_burst_credits_are_exhausted() {
         let rate = volume.dd();
         // Its test file uses the remaining burst credits.
         let document = volume.bench("--only=seq-write-jobs --runtime=1500ms --size=64m");
-        let lasts = number(&document, "/write/bytes_per_second");
+        let lasts = number(&document, "/tests/0/write/bytes_per_second");
         holds("dd and what lasts, bytes a second", rate > 2.0 * lasts, [rate, lasts])
     });
 }

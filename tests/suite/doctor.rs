@@ -12,7 +12,7 @@ use crate::ours::filename;
 /// The check `id` of `doctor` on `device`, by a command that has no arguments yet.
 fn check(command: &mut Command, device: &LoopDevice, id: &str) -> Value {
     let ended = run(command.args(["doctor", "--json"]).arg(device.path()));
-    let document: Value = serde_json::from_str(&ended.stdout).expect("a document");
+    let document = ended.document();
     let checks = document["checks"].as_array().expect("checks");
     checks.iter().find(|check| check["id"] == id).expect("the check").clone()
 }

@@ -4,19 +4,13 @@
 use std::process::{Command, Stdio};
 
 use fathom_tests::{
-    Cap, LoopDevice, LoopOptions, Throttle, fathom_under, measuring_alone, measuring_capped, must_run, need,
-    scratch,
+    Cap, LoopDevice, LoopOptions, MIB, Throttle, document, fathom_under, measuring_alone, measuring_capped,
+    need, scratch, with_environment,
 };
 use serde_json::Value;
 
-use crate::findings::{found, told, with_environment};
+use crate::findings::{found, told};
 use crate::ours::{Ours, steadily};
-
-const MIB: u64 = 1 << 20;
-
-fn document(command: &mut Command) -> Value {
-    serde_json::from_str(&must_run(command)).expect("one document")
-}
 
 /// No use gets a yes.
 fn no_yes(document: &Value) -> Result<(), String> {

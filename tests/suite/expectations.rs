@@ -2,15 +2,13 @@
 //! lie a quarter of the limit away from it, so that a second in which the host stood still decides nothing.
 
 use fathom_tests::{
-    Cap, LoopDevice, Throttle, fathom_under, loading, measuring_capped, must_run, need, run, scratch,
+    Cap, LoopDevice, MIB, Throttle, fathom_under, loading, measuring_capped, need, run, scratch,
 };
 use serde_json::Value;
 
 use crate::ours::{steadily, within};
 
 const CAP: u64 = 400;
-const MIB: u64 = 1 << 20;
-
 /// The exit of a bench of random reads, and of each expectation its verdict and measured value.
 fn judged(
     throttle: &Throttle,
@@ -34,8 +32,7 @@ fn judged(
     };
     // The stored run gives the same verdicts.
     let mut again = fathom_under(throttle, home.path());
-    let kept: Value =
-        serde_json::from_str(&must_run(again.args(["history", "show", "--json"]))).expect("one document");
+    let kept = fathom_tests::document(again.args(["history", "show", "--json"]));
     assert_eq!(kept["expectations"], document["expectations"]);
     (output.status.code().expect("it ended by itself"), all.iter().map(of).collect())
 }

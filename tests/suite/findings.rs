@@ -9,14 +9,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Mount, NbdDisk, Program, Throttle, fathom_path, fathom_under, loading, measuring_alone,
-    measuring_capped, must_run, need, scratch, test_name, wait_for,
+    Cap, LoopDevice, MIB, Mount, NbdDisk, Program, Throttle, document, fathom_path, fathom_under, loading,
+    measuring_alone, measuring_capped, must_run, need, scratch, test_name, wait_for, with_environment,
 };
 use serde_json::Value;
 
 use crate::ours::{Ours, filename, steadily, steadily_as, within};
-
-const MIB: u64 = 1 << 20;
 
 /// The findings of a record or a document, by name.
 pub(crate) fn told<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
@@ -76,12 +74,6 @@ fn reads<'a>(name: &'a str, more: &'a str) -> Vec<&'a str> {
     always.into_iter().chain([name]).chain(more.split_whitespace()).collect()
 }
 
-/// The newest record of `ours`.
-pub(crate) fn newest(ours: &Ours) -> Value {
-    let lines = must_run(ours.command().args(["history", "export"]));
-    serde_json::from_str(lines.lines().last().expect("the run was kept")).expect("a line of JSON")
-}
-
 #[test]
 fn a_normal_run_reports_only_that_its_device_is_in_memory() {
     need!(root, tool "losetup", path "/dev/shm");
@@ -108,7 +100,7 @@ fn a_cap_is_reported_with_its_value() {
     steadily(|| {
         let mut command = fathom_under(&throttle, home.path());
         command.args(["bench", "--json", "--no-history", "--quick", "--only=rand-read"]).arg(device.path());
-        let document: Value = serde_json::from_str(&must_run(&mut command)).expect("one document");
+        let document = document(&mut command);
         let cap = found(&document, "iops-cap")?;
         within("the cap", number(cap, "iops"), 2000.0, 3.0)?;
         assert_eq!(cap["evidence"]["group_limit_iops"], 2000);
@@ -119,17 +111,6 @@ fn a_cap_is_reported_with_its_value() {
         assert_eq!(web["verdict"], "inconclusive", "{web:#}");
         Ok(())
     });
-}
-
-/// `command` with the environment of `other`.
-pub(crate) fn with_environment(mut command: Command, other: &Command) -> Command {
-    for (name, value) in other.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
 }
 
 /// A group whose members get a fifth of a CPU; removed on drop.
@@ -175,7 +156,7 @@ fn a_cpu_quota_is_distinguished_from_a_slow_target() {
         "--rw=randread",
     ]);
     must_run(command.args(["--time_based", "--runtime=1500ms"]));
-    let record = newest(&ours);
+    let record = ours.newest_record();
     let found = found(&record, "cgroup-throttled").unwrap();
     assert!(number(found, "throttled_fraction") > 0.1, "{found:#}");
     assert_eq!(number(found, "cpu_limit"), 0.2);
@@ -256,36 +237,6 @@ fn failed_requests_give_an_error_finding() {
     assert_eq!((&found["severity"], &found["evidence"]["errno"]), (&"error".into(), &5.into()));
 }
 
-/// A partition that was added to the kernel; removed on drop, because its disk could not be detached otherwise.
-pub(crate) struct Part {
-    disk: PathBuf,
-    number: u32,
-    pub(crate) path: PathBuf,
-}
-
-impl Part {
-    /// One of 30 MiB, after those before it.
-    pub(crate) fn add(device: &LoopDevice, number: u32) -> Self {
-        const SECTORS: u32 = 30 << 11;
-        Part::at(device, number, (2048 + (number - 1) * SECTORS, SECTORS))
-    }
-
-    /// A partition from a sector on, of so many sectors.
-    pub(crate) fn at(device: &LoopDevice, number: u32, (start, sectors): (u32, u32)) -> Self {
-        let span = [number, start, sectors].map(|value| value.to_string());
-        must_run(Command::new("addpart").arg(device.path()).args(span));
-        let part = Part { disk: device.path().to_owned(), number, path: device.partition(number) };
-        assert!(wait_for(Duration::from_secs(10), || part.path.exists()), "no {}", part.path.display());
-        part
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        Command::new("delpart").arg(&self.disk).arg(self.number.to_string()).output().ok();
-    }
-}
-
 /// A bench of commits on a file system: its document.
 fn commits(ours: &Ours, place: &Path) -> Value {
     let mut command = ours.command();
@@ -298,7 +249,7 @@ fn commits(ours: &Ours, place: &Path) -> Value {
         "--runtime=600ms",
         "--size=32m",
     ]);
-    serde_json::from_str(&must_run(command.arg(place))).expect("one document")
+    document(command.arg(place))
 }
 
 #[test]
@@ -338,7 +289,7 @@ fn a_hanging_disk_is_stalled_and_not_slow() {
     wait_for(Duration::from_millis(2800), || false);
     disk.resume();
     assert!(child.wait().expect("a child can be waited for").success());
-    let record = newest(&ours);
+    let record = ours.newest_record();
     let found = found(&record, "stalled").unwrap();
     let length_s = number(found, "length_ns") / 1e9;
     assert!((2.0..4.5).contains(&length_s), "{found:#}");

@@ -4,14 +4,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoggedDisk, LoopDevice, NbdDisk, Throttle, fathom_path, measuring_alone, must_run, need, wait_for,
+    Cap, LoggedDisk, LoopDevice, MIB, NbdDisk, Partition, Throttle, fathom_path, measuring_alone, must_run,
+    need, wait_for, with_environment,
 };
 use serde_json::Value;
 
-use crate::findings::{Case, Part, found, newest, number, only, side_by_side, with_environment};
+use crate::findings::{Case, found, number, only, side_by_side};
 use crate::ours::{Ours, filename, within};
-
-const MIB: u64 = 1 << 20;
 
 /// Common to all loads: direct reads for a fixed time.
 const READS: [&str; 8] = [
@@ -39,7 +38,7 @@ fn load(ours: &Ours, throttle: Option<&Throttle>, words: &str) -> Command {
 /// The record of such a run.
 fn measured(ours: &Ours, throttle: Option<&Throttle>, words: &str) -> Value {
     must_run(load(ours, throttle, words).stdout(Stdio::piped()));
-    newest(ours)
+    ours.newest_record()
 }
 
 /// One request takes 8 ms and ten are served in parallel, but the limit is 400 IOPS.
@@ -127,7 +126,7 @@ fn under_changing_caps(caps: &[(u64, u64)]) -> (Value, String) {
     }
     let ended = child.wait_with_output().expect("a child can be waited for");
     assert!(ended.status.success());
-    (newest(&ours), String::from_utf8_lossy(&ended.stderr).into_owned())
+    (ours.newest_record(), String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
 fn a_falling_cap_gives_burst_suspected() -> Result<(), String> {
@@ -162,9 +161,10 @@ fn apart_and_together(names: &[String; 2], common: &str) -> String {
 
 fn two_partitions_share_the_limit_of_their_disk() -> Result<(), String> {
     let (ours, device) = (Ours::new(), LoopDevice::in_memory(64 * MIB));
-    let parts = [1, 2].map(|number| Part::add(&device, number));
+    // Of 30 MiB each.
+    let parts = [1, 2].map(|number| Partition::add(&device, number, 2048 + (number - 1) * 61_440, 61_440));
     let throttle = Throttle::new(device.path(), &Cap::iops(1000));
-    let names = parts.each_ref().map(|part| filename(&part.path));
+    let names = parts.each_ref().map(|part| filename(part.path()));
     let words = apart_and_together(&names, "--iodepth=8 --runtime=2700ms");
     let record = measured(&ours, Some(&throttle), &words);
     let shared = found(&record, "instance-cap")?;

@@ -7,22 +7,21 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    GoingFirst, LoopDevice, LoopOptions, Mount, NbdDisk, Program, measuring_alone, need, run, wait_for,
+    GoingFirst, LoopDevice, LoopOptions, MIB, Mount, NbdDisk, Partition, Program, measuring_alone, need, run,
+    wait_for,
 };
 use rustix::fs::{Advice, fadvise};
 use serde_json::Value;
 
-use crate::findings::{Case, found, newest, number, only, side_by_side, told};
+use crate::findings::{Case, found, number, only, side_by_side, told};
 use crate::ours::{Ours, filename, steadily, within};
-
-const MIB: u64 = 1 << 20;
 
 /// The record of a run past the page cache.
 fn measured(ours: &Ours, target: &Path, words: &str) -> Value {
     let mut command = ours.command();
     command.args(["fio", "--keep", "--eta=never", "--name=q", "--direct=1", "--time_based"]);
     run(command.arg(filename(target)).args(words.split_whitespace()));
-    newest(ours)
+    ours.newest_record()
 }
 
 /// 256 KiB a request, 64 KiB at most to the device.
@@ -74,9 +73,9 @@ fn requests_beside_the_blocks() -> Result<(), String> {
 
 fn a_partition_beside_the_blocks() -> Result<(), String> {
     let (ours, disk) = (Ours::new(), Emulated::new());
-    let part = crate::findings::Part::at(&disk.device, 1, (2049, 8192));
+    let part = Partition::add(&disk.device, 1, 2049, 8192);
     let words = "--rw=randwrite --bs=4k --ioengine=psync --rate_iops=500 --runtime=300ms";
-    let record = measured(&ours, &part.path, words);
+    let record = measured(&ours, part.path(), words);
     let beside = found(&record, "alignment")?;
     within("the start", number(beside, "start_bytes"), 2049.0 * 512.0, 0.0)?;
     only(&record, &["alignment", "short-run", "low-sample"])

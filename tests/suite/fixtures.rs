@@ -7,13 +7,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, FioReport, LoopDevice, LoopOptions, Mount, NbdDisk, Throttle, fio, fio_under, loading,
+    Cap, FioReport, LoopDevice, LoopOptions, MIB, Mount, NbdDisk, Throttle, fio, fio_under, loading,
     measuring_capped, need, wait_for,
 };
 
 use crate::ours::steadily;
-
-const MIB: u64 = 1 << 20;
 
 /// Runs direct random I/O on `device` under `cap` for `seconds`.
 fn capped(device: &LoopDevice, cap: &Cap, op: &str, bs: &str, depth: u32, seconds: u32) -> FioReport {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use fathom_record::{Histogram, RunRecord, latency_bin_midpoint};
 use fathom_tests::{
-    Cap, Cluster, Ended, Launcher, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_path, loading,
+    Cap, Cluster, Ended, Launcher, LoopDevice, MIB, NbdDisk, Program, Throttle, fathom, fathom_path, loading,
     measuring_capped, need, noted, run, scratch, test_name,
 };
 use serde_json::{Value, json};
@@ -21,7 +21,6 @@ const PER_HOST: usize = 2;
 const RANKS: usize = 6;
 /// I/Os of each.
 const IOS: usize = 1024;
-const MIB: u64 = 1 << 20;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// The limit of the disk that hosts share: a number of blocks per second.

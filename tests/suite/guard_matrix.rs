@@ -6,14 +6,12 @@
 
 mod in_use;
 
-use fathom_tests::{LoopDevice, LoopOptions, fathom_path, loading, must_run, need, run, scratch};
+use fathom_tests::{LoopDevice, LoopOptions, MIB, fathom_path, loading, must_run, need, run, scratch};
 use in_use::{Elsewhere, InUse, image, mounted_image};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-const MIB: u64 = 1 << 20;
 
 /// A name for the target, and what the program is started through so that it has that name.
 struct Way {
@@ -110,7 +108,9 @@ fn assert_never_written(in_use: &InUse) {
             for (arguments, is_refused) in attempts(&way.name, &free) {
                 let ended = run(&mut command(&way, target, &arguments, home.path()));
                 assert_eq!(ended.status.code().is_some_and(|code| code != 0), is_refused, "{ended}");
-                assert!(!is_refused || ended.stderr.contains("refusing to write to"), "{ended}");
+                if is_refused {
+                    ended.assert_told(&["refusing to write to", in_use.reason]);
+                }
             }
         }
         assert_eq!(content(target), before, "{} has changed", target.display());

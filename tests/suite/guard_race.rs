@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fathom_tests::{LoopDevice, Program, fathom, is_long, loading, must_run, need, run, scratch, wait_for};
+use fathom_tests::{
+    LoopDevice, MIB, Program, fathom, is_long, loading, must_run, need, run, scratch, wait_for,
+};
 use rustix::process::Signal;
-
-const MIB: u64 = 1 << 20;
 
 fn content(path: &Path) -> String {
     must_run(Command::new("md5sum").arg(path)).split(' ').next().unwrap_or_default().to_owned()

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use fathom_tests::{Cap, LoopDevice, Throttle, fathom, fathom_under, measuring_capped, need, run, scratch};
+use fathom_tests::{
+    Cap, LoopDevice, MIB, Throttle, fathom, fathom_under, measuring_capped, need, run, scratch,
+};
 use serde_json::Value;
 
 use crate::ours::{filename, steadily};
 
-const MIB: u64 = 1 << 20;
 /// Runs before the cap changes, and after it.
 const RUNS: usize = 8;
 

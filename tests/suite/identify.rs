@@ -5,24 +5,18 @@
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, is_long, loading, measuring_capped_first, need,
-    run, scratch,
+    Cap, LoopDevice, MIB, Program, Throttle, fathom, fathom_under, find_number, is_long, loading,
+    measuring_capped_first, need, run, scratch,
 };
 use serde_json::Value;
 
 use crate::findings::{Case, side_by_side};
 use crate::ours::within;
 
-const MIB: u64 = 1 << 20;
-
 /// A run that does not end by its budget does not end by this.
 const LONGEST: Duration = Duration::from_secs(260);
 /// The requests in flight when the budget ends take their time.
 const IN_FLIGHT_NS: f64 = 1e9;
-
-fn number(value: &Value, path: &str) -> Result<f64, String> {
-    value.pointer(path).and_then(Value::as_f64).ok_or_else(|| format!("no number at {path} in {value:#}"))
-}
 
 /// `fathom identify` of `device` under `throttle`.
 fn identifying(throttle: &Throttle, device: &LoopDevice, home: &std::path::Path, more: &[&str]) -> Program {
@@ -40,9 +34,11 @@ fn result(program: Program) -> Result<Value, String> {
     for (what, parts) in
         [("ns", &["time_ns"][..]), ("ios", &["ios"]), ("bytes", &["read_bytes", "written_bytes"])]
     {
-        let announced = number(&document, &format!("/run/budget_{what}"))?;
-        let spent =
-            parts.iter().map(|part| number(&document, &format!("/spent/{part}"))).sum::<Result<f64, _>>()?;
+        let announced = find_number(&document, &format!("/run/budget_{what}"))?;
+        let spent = parts
+            .iter()
+            .map(|part| find_number(&document, &format!("/spent/{part}")))
+            .sum::<Result<f64, _>>()?;
         let in_flight = if what == "ns" { IN_FLIGHT_NS } else { 0.0 };
         assert!(spent <= announced + in_flight && spent > 0.0, "{what}: {spent} of {announced}");
     }
@@ -66,7 +62,7 @@ fn a_cap_on_reads() -> Result<(), String> {
     let device = LoopDevice::in_memory(64 * MIB);
     let cap = Cap { read_iops: Some(800), ..Cap::default() };
     let document = identified(&device, &cap, &["--budget=60s"])?;
-    within("reads", number(&document, "/iops/read/value")?, 800.0, 5.0)?;
+    within("reads", find_number(&document, "/iops/read/value")?, 800.0, 5.0)?;
     let bandwidth = &document["bytes_per_second"]["read"]["value"];
     assert_eq!((&document["iops"]["write"], bandwidth), (&Value::Null, &Value::Null));
     no_bucket(&document)
@@ -77,8 +73,8 @@ fn a_cap_on_each() -> Result<(), String> {
     let cap = Cap { read_iops: Some(900), write_iops: Some(500), ..Cap::default() };
     let destroy = format!("--destroy-data={}", device.path().display());
     let document = identified(&device, &cap, &["--budget=110s", &destroy])?;
-    within("reads", number(&document, "/iops/read/value")?, 900.0, 5.0)?;
-    within("writes", number(&document, "/iops/write/value")?, 500.0, 5.0)?;
+    within("reads", find_number(&document, "/iops/read/value")?, 900.0, 5.0)?;
+    within("writes", find_number(&document, "/iops/write/value")?, 500.0, 5.0)?;
     if document["shares_limits"] != false {
         return Err(format!("the kernel counts them apart: {document:#}"));
     }
@@ -90,9 +86,14 @@ fn requests_and_bytes() -> Result<(), String> {
     let device = LoopDevice::in_memory(64 * MIB);
     let cap = Cap { read_iops: Some(1000), read_bps: Some(25 * MIB), ..Cap::default() };
     let document = identified(&device, &cap, &["--budget=60s"])?;
-    within("requests", number(&document, "/iops/read/value")?, 1000.0, 5.0)?;
-    within("bytes", number(&document, "/bytes_per_second/read/value")?, (25 * MIB) as f64, 5.0)?;
-    within("where they meet", number(&document, "/crossover_block_size_bytes/value")?, 25.6 * 1024.0, 5.0)?;
+    within("requests", find_number(&document, "/iops/read/value")?, 1000.0, 5.0)?;
+    within("bytes", find_number(&document, "/bytes_per_second/read/value")?, (25 * MIB) as f64, 5.0)?;
+    within(
+        "where they meet",
+        find_number(&document, "/crossover_block_size_bytes/value")?,
+        25.6 * 1024.0,
+        5.0,
+    )?;
     no_bucket(&document)
 }
 
@@ -148,7 +149,7 @@ fn credit_of_requests() -> Result<(), String> {
     let credit =
         Credit { full: reads(1000), dry: reads(200), base: 200.0, credit: 8_000.0, counted: (0, 1.0) };
     let document = with_credit(&credit, "--budget=60s")?;
-    within("reads", number(&document, "/iops/read/value")?, 1000.0, 5.0)?;
+    within("reads", find_number(&document, "/iops/read/value")?, 1000.0, 5.0)?;
     let burst = &document["bursts"][0];
     if (&burst["unit"], &burst["scope"]) != (&"ios".into(), &"reads".into()) {
         return Err(format!(
@@ -156,11 +157,11 @@ fn credit_of_requests() -> Result<(), String> {
             document["burst_why"], document["confounders"]
         ));
     }
-    within("burst", number(burst, "/burst_rate/value")?, 1000.0, 5.0)?;
-    within("baseline", number(burst, "/baseline_rate/value")?, 200.0, 5.0)?;
-    within("credit", number(burst, "/capacity/value")?, 8_000.0, 5.0)?;
-    within("to empty", number(burst, "/seconds_to_empty/value")?, 10.0, 5.0)?;
-    within("refill", number(burst, "/refill_rate/value")?, 200.0, 10.0)
+    within("burst", find_number(burst, "/burst_rate/value")?, 1000.0, 5.0)?;
+    within("baseline", find_number(burst, "/baseline_rate/value")?, 200.0, 5.0)?;
+    within("credit", find_number(burst, "/capacity/value")?, 8_000.0, 5.0)?;
+    within("to empty", find_number(burst, "/seconds_to_empty/value")?, 10.0, 5.0)?;
+    within("refill", find_number(burst, "/refill_rate/value")?, 200.0, 10.0)
 }
 
 /// 20 MiB a second for 20 s, then 5 MiB; 1,000 requests at the most.
@@ -174,8 +175,8 @@ fn credit_of_bytes() -> Result<(), String> {
         counted: (2, 512.0),
     };
     let document = with_credit(&credit, "--budget=100s")?;
-    within("reads", number(&document, "/iops/read/value")?, 1000.0, 5.0)?;
-    within("bytes", number(&document, "/bytes_per_second/read/value")?, (20 * MIB) as f64, 5.0)?;
+    within("reads", find_number(&document, "/iops/read/value")?, 1000.0, 5.0)?;
+    within("bytes", find_number(&document, "/bytes_per_second/read/value")?, (20 * MIB) as f64, 5.0)?;
     let burst = &document["bursts"][0];
     if (&burst["unit"], &burst["scope"]) != (&"bytes".into(), &"reads".into()) {
         return Err(format!(
@@ -183,9 +184,9 @@ fn credit_of_bytes() -> Result<(), String> {
             document["burst_why"], document["confounders"]
         ));
     }
-    within("burst", number(burst, "/burst_rate/value")?, (20 * MIB) as f64, 5.0)?;
-    within("baseline", number(burst, "/baseline_rate/value")?, (5 * MIB) as f64, 5.0)?;
-    within("credit", number(burst, "/capacity/value")?, (300 * MIB) as f64, 5.0)
+    within("burst", find_number(burst, "/burst_rate/value")?, (20 * MIB) as f64, 5.0)?;
+    within("baseline", find_number(burst, "/baseline_rate/value")?, (5 * MIB) as f64, 5.0)?;
+    within("credit", find_number(burst, "/capacity/value")?, (300 * MIB) as f64, 5.0)
 }
 
 #[test]

@@ -6,8 +6,8 @@ mod fio_runs;
 mod hanging;
 
 use fathom_tests::{
-    Cap, LoopDevice, Mount, Program, Throttle, fathom, fathom_under, loading, must_run, need, run, scratch,
-    wait_for,
+    Cap, LoopDevice, MIB, Mount, Program, Throttle, fathom, fathom_under, loading, must_run, need, run,
+    scratch, suite, wait_for,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -16,8 +16,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-const MIB: u64 = 1 << 20;
-
 /// How long something may take to begin: many times what a busy machine needs.
 const BEGIN: Duration = Duration::from_secs(60);
 
@@ -25,39 +23,12 @@ const BEGIN: Duration = Duration::from_secs(60);
 const END: Duration = Duration::from_secs(60);
 
 /// A test of a fraction of a second, then one that only a signal ends.
-const SUITE: &str = r#"
-title = "Two tests"
-description = "A short test and one without an end."
-source = "fathom"
-[options]
-ioengine = "io_uring"
-direct = 1
-[profile.quick]
-runtime = "300s"
-ramp = "0s"
-size = "16MiB"
-[profile.default]
-runtime = "300s"
-ramp = "0s"
-size = "16MiB"
-[profile.thorough]
-runtime = "300s"
-ramp = "0s"
-size = "16MiB"
-[[test]]
-id = "short"
-title = "short"
-options = { rw = "randread", bs = "4k" }
-time_share = 0.001
-[[test]]
-id = "endless"
-title = "endless"
-options = { rw = "randrw", bs = "4k", iodepth = 4 }
-[[test]]
-id = "never"
-title = "never"
-options = { rw = "randread", bs = "4k" }
-"#;
+fn two_tests(endless: &str) -> String {
+    let reads = "options = { rw = \"randread\", bs = \"4k\" }";
+    let endless = format!("options = {{ rw = \"{endless}\", bs = \"4k\", iodepth = 4 }}");
+    let short = format!("{reads}\ntime_share = 0.001");
+    suite("300s", &[("short", &short), ("endless", &endless), ("never", reads)])
+}
 
 /// A home with a suite, a history, and what to run there.
 struct Bench {
@@ -67,7 +38,8 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let home = scratch();
-        std::fs::write(home.path().join("suite.toml"), SUITE).expect("the directory is new and ours");
+        std::fs::write(home.path().join("suite.toml"), two_tests("randrw"))
+            .expect("the directory is new and ours");
         Bench { home }
     }
 
@@ -138,8 +110,7 @@ fn moved(program: &Program) -> u64 {
 /// Waits until `program` has moved `bytes` more than it has now.
 pub(crate) fn await_growth(program: &mut Program, bytes: u64) {
     let before = moved(program);
-    let came = wait_for(BEGIN, || program.has_ended() || moved(program) > before + bytes);
-    assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+    program.run_until(BEGIN, |program| moved(program) > before + bytes);
 }
 
 /// Processor time that `program` has used, hundredths of a second.
@@ -155,8 +126,7 @@ fn worked(program: &Program) -> u64 {
 /// Waits until `program` measures, with any engine.
 pub(crate) fn await_work(program: &mut Program) {
     let before = worked(program);
-    let came = wait_for(BEGIN, || program.has_ended() || worked(program) > before + 20);
-    assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+    program.run_until(BEGIN, |program| worked(program) > before + 20);
 }
 
 fn names_in(directory: &Path) -> Vec<String> {

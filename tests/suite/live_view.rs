@@ -5,10 +5,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use fathom_tests::{LoopDevice, Program, fathom, fathom_path, loading, need, run, scratch, wait_for};
+use fathom_tests::{LoopDevice, MIB, Program, fathom, fathom_path, loading, need, run, scratch, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
-const MIB: u64 = 1 << 20;
 /// The alternate screen, and back.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";

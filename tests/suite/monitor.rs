@@ -6,15 +6,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    FioReport, LoopDevice, LoopOptions, NbdDisk, Program, fathom, fathom_path, loading, measuring_alone,
-    measuring_capped, must_run, need, run, scratch, wait_for,
+    FioReport, LoopDevice, LoopOptions, MIB, NbdDisk, Program, fathom, fathom_path, loading, measuring_alone,
+    measuring_capped, must_run, need, number, run, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::ours::{Ours, filename, steadily, within};
-
-const MIB: u64 = 1 << 20;
 
 /// The lines of `monitor --json` of these arguments, which must end well.
 fn monitored(arguments: &[&str]) -> Vec<Value> {
@@ -26,10 +24,6 @@ fn monitored(arguments: &[&str]) -> Vec<Value> {
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("each line is a JSON object")).collect()
-}
-
-fn number(value: &Value, path: &str) -> f64 {
-    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value:#}"))
 }
 
 /// A sentence where something does not hold.

@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use fathom_tests::{LoopDevice, fathom_path, loading, need, run, scratch};
-use serde_json::Value;
 
 /// Traces one interval. All mounts are private to the script, so concurrent tests are not affected.
 const TRACED: &str = r#"set -e
@@ -22,7 +21,7 @@ fn requests_are_traced_after(prepare: &str, has_tracefs: bool) {
     command.env("PREPARE", prepare).env("FATHOM", fathom_path()).env("DEVICE", device.name());
     let ended = run(command.env("HOME", home.path()).current_dir(home.path()));
     ended.assert_code(0);
-    let seen: Value = serde_json::from_str(&ended.stdout).expect("one interval of one device");
+    let seen = ended.document();
     assert!(seen["requests"].is_object(), "{ended}");
     // Other mounts are left out: that of another test disappears here too when its directory is removed.
     let [before, after] = ["before", "after"].map(|name| {

@@ -5,13 +5,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Ended, NbdDisk, Program, fathom, fio, loading, measuring_capped, need, scratch, wait_for,
+    Ended, MIB, NbdDisk, Program, fathom, fio, loading, measuring_capped, need, scratch, wait_for,
 };
 use serde_json::Value;
 
 use crate::ours::{Ours, filename, steadily, within};
-
-const MIB: u64 = 1 << 20;
 
 /// How long the device stands still.
 const STALL: Duration = Duration::from_secs(2);

@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fathom_tests::{FioReport, Throttle, fathom, fathom_under, must_run, retried, scratch, test_name};
+use fathom_tests::{
+    FioReport, Throttle, fathom, fathom_under, newest_record, retried, scratch, test_name, with_environment,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,14 +48,8 @@ impl Ours {
     ) -> (FioReport, String) {
         let trace = self.home.path().join("trace");
         let plain = self.command();
-        let mut strace = Command::new("strace");
+        let mut strace = with_environment(Command::new("strace"), &plain);
         strace.arg("-f").arg("-o").arg(&trace).args(options).arg(plain.get_program());
-        for (name, value) in plain.get_envs() {
-            match value {
-                Some(value) => strace.env(name, value),
-                None => strace.env_remove(name),
-            };
-        }
         let report = well(run_fio(&mut strace, arguments));
         (report, std::fs::read_to_string(trace).expect("strace wrote its trace"))
     }
@@ -61,9 +57,12 @@ impl Ours {
     /// The record of a run of `fathom fio`, as `history export` gives it.
     pub fn record<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> (FioReport, Value) {
         let report = self.fio(arguments.into_iter().chain(["--keep"]));
-        let lines = must_run(self.command().args(["history", "export"]));
-        let newest = lines.lines().last().expect("the run was kept");
-        (report, serde_json::from_str(newest).expect("an exported record is one line of JSON"))
+        (report, self.newest_record())
+    }
+
+    /// The record of its newest run.
+    pub fn newest_record(&self) -> Value {
+        newest_record(self.home.path())
     }
 }
 
@@ -83,17 +82,11 @@ pub fn within(what: &str, measured: f64, expected: f64, percent: f64) -> Result<
 
 /// Tries `attempt` three times at most: a machine that stood still for a moment gives another rate the next time, a
 /// program that counts wrongly gives the same. The gate lists each retry in its last lines.
-///
-/// # Panics
-/// If all attempts fail.
 pub fn steadily(attempt: impl Fn() -> Result<(), String>) {
     steadily_as(&test_name(), attempt);
 }
 
 /// As [`steadily`], for a thread that `test` started.
-///
-/// # Panics
-/// If all attempts fail.
 pub fn steadily_as(test: &str, attempt: impl Fn() -> Result<(), String>) {
     let mut failures = Vec::new();
     while let Err(failure) = attempt() {

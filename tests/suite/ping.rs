@@ -8,14 +8,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Ended, LoopDevice, Mount, NbdDisk, Program, fathom, fathom_named, loading, measuring_capped, need, run,
-    scratch, wait_for,
+    Ended, LoopDevice, MIB, Mount, NbdDisk, Program, fathom, fathom_named, loading, measuring_capped, need,
+    run, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
-
-const MIB: u64 = 1 << 20;
 
 /// A directory with a file of 16 MiB that has been written.
 fn with_file() -> TempDir {
@@ -194,7 +192,7 @@ fn a_half_unreadable_device_gives_a_failure() {
     let _loading = loading();
     let home = scratch();
     let half = LoopDevice::in_memory(16 * MIB);
-    half.cut_backing_to(8 * MIB);
+    half.truncate_backing(8 * MIB);
     let path = half.path().display().to_string();
     let words = ["-L", "-s", "1m", "-c", "16", "-i", "0", &path];
     // In order: the first half is read, the second is past the end of the backing file.

@@ -3,24 +3,17 @@
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, LoopOptions, Mount, Program, Throttle, fathom, fathom_under, loading, measuring_capped,
-    need, run, scratch, wait_for,
+    Cap, LoopDevice, LoopOptions, MIB, Mount, Program, Throttle, fathom, fathom_path, fathom_under,
+    kept_runs, kept_tests, loading, measuring_capped, need, number, run, scratch, wait_for, with_environment,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::ours::{steadily, within};
-
-const MIB: u64 = 1 << 20;
-
-fn number(value: &Value, path: &str) -> f64 {
-    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value:#}"))
-}
 
 fn destroying(device: &LoopDevice) -> String {
     format!("--destroy-data={}", device.path().display())
@@ -227,7 +220,8 @@ fn a_hanging_device_is_reported_and_abandoned_after_a_signal() {
     let mut command = fathom_under(&held, home.path());
     command.args(["prepare", "--json", &destroying(&device)]).arg(device.path());
     let mut program = Program::start(&mut command);
-    let is_held = wait_for(Duration::from_secs(20), || program.has_ended() || runs(home.path()).len() == 1);
+    let is_held =
+        wait_for(Duration::from_secs(20), || program.has_ended() || kept_runs(home.path()).len() == 1);
     assert!(is_held && !wait_for(Duration::from_secs(3), || program.has_ended()), "{}", program.stderr());
     program.signal(Signal::INT);
     // Five seconds, and as many again for a machine that does much else.
@@ -239,18 +233,6 @@ fn a_hanging_device_is_reported_and_abandoned_after_a_signal() {
     let fill = stage(&document, "fill");
     assert_eq!((&fill["complete"], &fill["covered_bytes"]), (&false.into(), &0.into()));
     drop(held);
-}
-
-/// The runs in the history, oldest first.
-fn runs(home: &Path) -> Vec<Value> {
-    let ended = run(fathom(home).args(["history", "list", "--json"]));
-    let rows = if ended.status.success() { ended.document() } else { Value::Null };
-    rows.as_array().cloned().unwrap_or_default()
-}
-
-/// Pieces that the newest run has stored.
-fn stored(home: &Path) -> u64 {
-    runs(home).last().and_then(|row| row["tests"].as_u64()).unwrap_or(0)
 }
 
 #[test]
@@ -271,8 +253,7 @@ fn a_killed_preparation_is_resumed() {
         command
     };
     let mut program = Program::start(&mut command(fathom_under(&throttle, home.path()), &[]));
-    let came = wait_for(Duration::from_secs(60), || program.has_ended() || stored(home.path()) >= 1);
-    assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+    program.run_until(Duration::from_secs(60), |_| kept_tests(home.path()) >= 1);
     program.signal(Signal::KILL);
     program.finish_within(Duration::from_secs(20));
     drop(throttle);
@@ -312,8 +293,7 @@ fn an_interrupted_file_is_short_and_the_printed_command_completes_it() {
     let mut command = fathom_under(&throttle, home.path());
     command.args(["prepare", "--size=192m"]).arg(&file);
     let mut program = Program::start(&mut command);
-    let came = wait_for(Duration::from_secs(60), || program.has_ended() || stored(home.path()) >= 1);
-    assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+    program.run_until(Duration::from_secs(60), |_| kept_tests(home.path()) >= 1);
     program.signal(Signal::INT);
     let ended = program.finish_within(Duration::from_secs(20));
     ended.assert_code(130);
@@ -323,17 +303,9 @@ fn an_interrupted_file_is_short_and_the_printed_command_completes_it() {
     let told = ended.stdout.lines().find_map(|line| line.strip_prefix("To resume: fathom "));
     let told = told.unwrap_or_else(|| panic!("no command to go on in {}", ended.stdout));
     assert!(told.contains("'"), "a name with a space is quoted: {told}");
-    let mut shell = Command::new("sh");
+    let mut shell = with_environment(Command::new("sh"), &fathom(home.path()));
     shell.args(["-c", &format!("\"$FATHOM\" {told}")]);
-    let plain = fathom(home.path());
-    shell.env("FATHOM", plain.get_program());
-    for (name, value) in plain.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    run(&mut shell).assert_code(0);
+    run(shell.env("FATHOM", fathom_path())).assert_code(0);
     assert_eq!(std::fs::metadata(&file).expect("it was made").len(), 192 * MIB);
     let content = std::fs::read(&file).expect("the file can be read");
     assert_eq!(different_sectors(&content), (192 * MIB / 512) as usize);

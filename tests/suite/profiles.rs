@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use fathom_tests::{
-    Cap, LoopDevice, Throttle, fathom_under, loading, measuring_capped, must_run, need, run, scratch,
+    Cap, LoopDevice, Throttle, document, fathom_under, loading, measuring_capped, must_run, need, run,
+    scratch,
 };
 use serde_json::Value;
 
@@ -21,8 +22,7 @@ fn debians_fio_accepts_every_profile_unchanged() {
     need!(tool "fio");
     let _loading = loading();
     let (ours, directory) = (Ours::new(), scratch());
-    let listed = must_run(ours.command().args(["bench", "--profile", "list", "--json"]));
-    let listed: Value = serde_json::from_str(&listed).expect("one document");
+    let listed = document(ours.command().args(["bench", "--profile", "list", "--json"]));
     let listed = listed["profiles"].as_array().expect("profiles");
     assert_eq!(listed.len(), files().len(), "a file in profiles/ that is not listed, or the other way round");
     for file in files() {
@@ -55,8 +55,7 @@ fn profiles_of_a_capped_device_are_checked_against_their_needs() {
             "1",
             "--json",
         ];
-        let document = must_run(command.args(profiles).args(more).arg(&path));
-        serde_json::from_str::<Value>(&document).expect("one document")
+        document(command.args(profiles).args(more).arg(&path))
     };
     let is = |document: &Value, id: &str, verdict: &str, reason: &str| {
         let all = document["conclusions"].as_array().expect("conclusions");

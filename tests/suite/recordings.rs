@@ -5,13 +5,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fathom_tests::{LoopDevice, Program, fathom, loading, need, run, scratch, wait_for};
+use fathom_tests::{LoopDevice, MIB, Program, fathom, loading, need, run, scratch, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::ours::filename;
 
-const MIB: u64 = 1 << 20;
 /// I/Os of each run of fio.
 const IOS: usize = 4_000;
 

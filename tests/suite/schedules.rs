@@ -6,12 +6,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, loading, must_run, need, run, scratch, wait_for,
+    Cap, LoopDevice, MIB, Program, Throttle, fathom, fathom_under, loading, must_run, need, run, scratch,
+    suite, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 
-const MIB: u64 = 1 << 20;
 /// How long something may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -90,7 +90,9 @@ fn a_run_beyond_its_interval_skips_slots_and_says_so() {
     let (home, device) = (scratch(), LoopDevice::in_memory(64 * MIB));
     // A test of all blocks, whose time nobody knows before: 16 MiB at 4 MiB/s.
     let throttle = Throttle::new(device.path(), &Cap::bytes_per_second(4 * MIB));
-    std::fs::write(home.path().join("suite.toml"), SUITE).expect("the directory is new and ours");
+    let all_blocks = "options = { rw = \"read\", bs = \"1m\" }\nends = \"size\"";
+    std::fs::write(home.path().join("suite.toml"), suite("10s", &[("all", all_blocks)]))
+        .expect("the directory is new and ours");
     let mut command = fathom_under(&throttle, home.path());
     command.args(["bench", "--every=2s", "--for=8s", "--size=16m", "--json", "--suite"]);
     let ended = run(command.arg(home.path().join("suite.toml")).arg(device.path()));
@@ -102,30 +104,3 @@ fn a_run_beyond_its_interval_skips_slots_and_says_so() {
     let runs = document["runs"].as_array().map_or(0, Vec::len) as u64;
     assert_eq!(runs + number(&document["missed_slots"]), 4, "{document:#}");
 }
-
-/// One test that reads every block once.
-const SUITE: &str = r#"
-title = "One test"
-description = "Reads every block."
-source = "fathom"
-[options]
-ioengine = "psync"
-direct = 1
-[profile.quick]
-runtime = "10s"
-ramp = "0s"
-size = "16MiB"
-[profile.default]
-runtime = "10s"
-ramp = "0s"
-size = "16MiB"
-[profile.thorough]
-runtime = "10s"
-ramp = "0s"
-size = "16MiB"
-[[test]]
-id = "all"
-title = "all blocks"
-options = { rw = "read", bs = "1m" }
-ends = "size"
-"#;

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, Ended, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, measuring_capped,
-    must_run, need, run, scratch, wait_for,
+    Cap, Ended, LoopDevice, MIB, NbdDisk, Program, Throttle, fathom, fathom_under, kept_runs, loading,
+    measuring_capped, need, newest_record, scratch, suite, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -17,8 +17,6 @@ use serde_json::Value;
 use crate::findings::{found, number, told};
 use crate::killed::FuseMount;
 use crate::ours::filename;
-
-const MIB: u64 = 1 << 20;
 
 /// How long the device stands still.
 const STALL: Duration = Duration::from_secs(3);
@@ -37,10 +35,7 @@ fn reads(mut command: Command, target: &Path, engine: &str, runtime: &str) -> Co
 
 /// The stalls of the first job of the newest run kept in `home`.
 fn stalls(home: &Path) -> Vec<Value> {
-    let lines = must_run(fathom(home).args(["history", "export"]));
-    let newest = lines.lines().last().expect("the run was kept");
-    let record: Value = serde_json::from_str(newest).expect("an exported record is one line of JSON");
-    record["tests"][0]["jobs"][0]["stalls"].as_array().cloned().unwrap_or_default()
+    newest_record(home)["tests"][0]["jobs"][0]["stalls"].as_array().cloned().unwrap_or_default()
 }
 
 #[test]
@@ -102,33 +97,10 @@ fn a_run_with_stuck_requests_ends_after_a_signal() {
     drop(held);
 }
 
-/// One test of a given length.
-const SUITE: &str = r#"
-title = "Reads"
-description = "Random reads."
-source = "fathom"
-[options]
-ioengine = "io_uring"
-direct = 1
-[profile.quick]
-runtime = "24s"
-ramp = "0s"
-size = "16MiB"
-[profile.default]
-runtime = "24s"
-ramp = "0s"
-size = "16MiB"
-[profile.thorough]
-runtime = "24s"
-ramp = "0s"
-size = "16MiB"
-[[test]]
-id = "reads"
-title = "reads"
-options = { rw = "randread", bs = "4k", iodepth = 4 }
-"#;
+/// One test of the length that [`COMMANDS`] have.
+const READS: (&str, &str) = ("reads", "options = { rw = \"randread\", bs = \"4k\", iodepth = 4 }");
 
-/// The commands of fathom, each for its own disk; sizes and times as [`SUITE`] has them.
+/// The commands of fathom, each for its own disk; sizes and times as the suite has them.
 const COMMANDS: [(&str, &[&str]); 3] = [
     ("bench", &["--json", "--quick", "--size=16m", "--suite=suite.toml"]),
     ("sweep", &["--json", "--bs=4k", "--iodepth=4,8", "--budget=60"]),
@@ -153,7 +125,8 @@ impl Running {
         let disks: Vec<NbdDisk> = commands.iter().map(|_| disk()).collect();
         let homes: Vec<tempfile::TempDir> = commands.iter().map(|_| scratch()).collect();
         let start = |((name, words), (disk, home)): (&(&str, &[&str]), (&NbdDisk, &tempfile::TempDir))| {
-            std::fs::write(home.path().join("suite.toml"), SUITE).expect("the directory is new and ours");
+            let suite = suite("24s", &[READS]);
+            std::fs::write(home.path().join("suite.toml"), suite).expect("the directory is new and ours");
             let mut command = fathom(home.path());
             command.current_dir(home.path()).arg(name).args(*words).arg(disk.path());
             Program::start(&mut command)
@@ -284,9 +257,7 @@ fn a_target_that_hangs_between_tests_does_not_delay_the_report() {
     let (file, link) = (home.path().join("data"), names.path.join("link"));
     std::fs::write(&file, vec![7; 16 * MIB as usize]).expect("the directory is new and ours");
     std::os::unix::fs::symlink(&file, &link).expect("the file system has room");
-    let second =
-        "[[test]]\nid = \"again\"\ntitle = \"again\"\noptions = { rw = \"randread\", bs = \"4k\" }\n";
-    let suite = SUITE.replace("24s", "3s") + second;
+    let suite = suite("3s", &[READS, ("again", READS.1)]);
     std::fs::write(home.path().join("suite.toml"), suite).expect("the directory is new and ours");
     let mut command = fathom(home.path());
     command.current_dir(home.path()).args(["bench", "--json", "--quick", "--size=16m", "--suite=suite.toml"]);
@@ -294,11 +265,8 @@ fn a_target_that_hangs_between_tests_does_not_delay_the_report() {
     let ended_early = wait_for(Duration::from_millis(1500), || program.has_ended());
     // The data is elsewhere: the test continues and ends, and lookups of the name block.
     names.hang();
-    let is_kept = wait_for(Duration::from_secs(20), || {
-        let kept = run(fathom(home.path()).args(["history", "list", "--json"]));
-        kept.status.success()
-            && kept.document().as_array().is_some_and(|runs| runs.iter().any(|run| run["tests"] == 1))
-    });
+    let is_kept =
+        wait_for(Duration::from_secs(20), || kept_runs(home.path()).iter().any(|run| run["tests"] == 1));
     program.signal(Signal::INT);
     // Five seconds, and as many again for a machine that does much else.
     let is_reported =

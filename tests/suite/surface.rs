@@ -6,19 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, NbdDisk, Program, Throttle, fathom, fathom_under, loading, measuring_capped, must_run,
-    need, run, scratch, wait_for,
+    Cap, LoopDevice, MIB, NbdDisk, Program, Throttle, fathom, fathom_under, kept_tests, loading,
+    measuring_capped, need, newest_record, number, run, scratch, wait_for,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::ours::{steadily, within};
-
-const MIB: u64 = 1 << 20;
-
-fn number(value: &Value, path: &str) -> f64 {
-    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value:#}"))
-}
 
 /// A row of the file benchmark.
 fn file_row<'a>(document: &'a Value, id: &str) -> &'a Value {
@@ -161,9 +155,7 @@ fn a_scan_finds_all_unreadable_sectors() {
     );
     assert_eq!(ids(&document)[0], "unreadable");
     // It is in the record, and shown again.
-    let shown: Value =
-        serde_json::from_str(&must_run(fathom(home.path()).args(["history", "show", "--json"])))
-            .expect("one document");
+    let shown = run(fathom(home.path()).args(["history", "show", "--json"])).document();
     assert_eq!((&shown["scan"], &shown["run"]["id"]), (scan, &1.into()));
 }
 
@@ -176,7 +168,7 @@ fn a_hang_is_survived_and_excluded_from_the_rates() {
     let mut command = fathom(home.path());
     command.args(["surface", "--json", "--budget=12", "--points=64", "--bs=4k", "--only=transfer,access"]);
     let mut program = Program::start(command.arg(disk.path()));
-    let stored = || tests_stored(home.path()) >= 3;
+    let stored = || kept_tests(home.path()) >= 3;
     assert!(wait_for(Duration::from_secs(20), stored) && !program.has_ended(), "{}", program.stderr());
     disk.hang();
     wait_for(Duration::from_secs(4), || false);
@@ -199,16 +191,9 @@ fn a_hang_is_survived_and_excluded_from_the_rates() {
     assert!(states(&document, "measured") >= 50, "{document:#}");
 }
 
-fn tests_stored(home: &Path) -> u64 {
-    let ended = run(fathom(home).args(["history", "list", "--json"]));
-    let rows = if ended.status.success() { ended.document() } else { Value::Null };
-    rows.as_array().and_then(|rows| rows.last()).and_then(|row| row["tests"].as_u64()).unwrap_or(0)
-}
-
 /// The longest stall in the record of the newest run, ns.
 fn longest_stall(home: &Path) -> f64 {
-    let lines = must_run(fathom(home).args(["history", "export"]));
-    let record: Value = serde_json::from_str(lines.lines().last().expect("the run was kept")).expect("JSON");
+    let record = newest_record(home);
     let tests = record["tests"].as_array().expect("tests").iter();
     let jobs = tests.flat_map(|test| test["jobs"].as_array().into_iter().flatten());
     let stalls = jobs.flat_map(|job| job["stalls"].as_array().into_iter().flatten());

@@ -1,29 +1,17 @@
 //! `fathom sweep` on capped devices: limits, crossover and knees as they were set, bounds where a cap hides the other,
 //! and a sweep that is resumed after a kill.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    Cap, LoopDevice, Program, Throttle, fathom, fathom_under, loading, measuring_capped, need, run, scratch,
-    wait_for,
+    Cap, LoopDevice, MIB, Program, Throttle, fathom, fathom_under, find_number, kept_tests, loading,
+    measuring_capped, need, number, run, scratch,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::ours::{steadily, within};
-
-const MIB: u64 = 1 << 20;
-
-fn number(value: &Value, path: &str) -> f64 {
-    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value:#}"))
-}
-
-/// A number that a sweep leaves open where it was disturbed.
-fn found(value: &Value, path: &str) -> Result<f64, String> {
-    value.pointer(path).and_then(Value::as_f64).ok_or_else(|| format!("no number at {path} in {value:#}"))
-}
 
 fn points(document: &Value) -> &Vec<Value> {
     document["points"].as_array().expect("points")
@@ -79,9 +67,14 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
         let document = swept(&device, &cap, &arguments, 0)?;
         assert_eq!(document["schema"], "fathom.sweep/1");
         let limits = &document["limits"];
-        within("IOPS", found(limits, "/read/iops/value")?, 2000.0, 3.0)?;
-        within("bandwidth", found(limits, "/read/bytes_per_second/value")?, (50 * MIB) as f64, 3.0)?;
-        within("crossover", found(limits, "/read/crossover_block_size_bytes/value")?, 25.6 * 1024.0, 3.0)?;
+        within("IOPS", find_number(limits, "/read/iops/value")?, 2000.0, 3.0)?;
+        within("bandwidth", find_number(limits, "/read/bytes_per_second/value")?, (50 * MIB) as f64, 3.0)?;
+        within(
+            "crossover",
+            find_number(limits, "/read/crossover_block_size_bytes/value")?,
+            25.6 * 1024.0,
+            3.0,
+        )?;
         assert_eq!(limits["write"]["iops"], Value::Null, "writes were not asked for");
         for point in points(&document) {
             assert_eq!(point["rw"], "randread");
@@ -93,7 +86,7 @@ fn a_sweep_finds_the_caps_their_crossover_and_the_knee() {
         let knees = document["knees"].as_array().expect("knees");
         let small = knees.iter().find(|knee| knee["block_size_bytes"] == 4096).expect("the curve of 4k");
         for key in ["/iodepth_latency", "/iodepth_throughput"] {
-            if found(small, key)? > 2.0 {
+            if find_number(small, key)? > 2.0 {
                 return Err(format!("{key}: {small:#}"));
             }
         }
@@ -115,7 +108,7 @@ fn the_highest_rate_under_an_objective_is_the_cap() {
         assert_eq!(document["slo"]["verdict"], "met");
         let offered = &document["offered"][0];
         // To the 3 % between two rates.
-        let highest = found(offered, "/best/rate_iops")?;
+        let highest = find_number(offered, "/best/rate_iops")?;
         if !(1_900.0..=2_060.0).contains(&highest) || offered["search_complete"] != true {
             return Err(format!("the highest rate: {offered:#}"));
         }
@@ -136,10 +129,10 @@ fn a_hidden_cap_has_a_lower_bound_and_an_unreachable_rate_is_reported() {
         assert_eq!(points(&document).len(), 4);
         let limits = &document["limits"];
         assert_eq!(limits["read"]["iops"]["value"], Value::Null);
-        within("bound", found(limits, "/read/iops/low")?, 320.0, 3.0)?;
-        within("bandwidth", found(limits, "/read/bytes_per_second/value")?, (20 * MIB) as f64, 3.0)?;
+        within("bound", find_number(limits, "/read/iops/low")?, 320.0, 3.0)?;
+        within("bandwidth", find_number(limits, "/read/bytes_per_second/value")?, (20 * MIB) as f64, 3.0)?;
         assert_eq!(limits["read"]["crossover_block_size_bytes"]["value"], Value::Null);
-        let most = found(limits, "/read/crossover_block_size_bytes/high")?;
+        let most = find_number(limits, "/read/crossover_block_size_bytes/high")?;
         assert!((62_000.0..70_000.0).contains(&most), "{most}");
         assert_eq!(document["reach"]["verdict"], "missed");
         Ok(())
@@ -160,13 +153,6 @@ fn writes_need_a_request_and_a_permit() {
     }
 }
 
-/// Points of the newest run in the history.
-fn stored(home: &Path) -> u64 {
-    let ended = run(fathom(home).args(["history", "list", "--json"]));
-    let rows = if ended.status.success() { ended.document() } else { Value::Null };
-    rows.as_array().and_then(|rows| rows.last()).and_then(|row| row["tests"].as_u64()).unwrap_or(0)
-}
-
 #[test]
 fn a_killed_sweep_is_resumed() {
     need!(root, tool "losetup", path "/dev/shm");
@@ -180,11 +166,10 @@ fn a_killed_sweep_is_resumed() {
         command
     };
     let mut program = Program::start(&mut command(&[]));
-    let came = wait_for(Duration::from_secs(60), || program.has_ended() || stored(home.path()) >= 2);
-    assert!(came && !program.has_ended(), "{}\n{}", program.stdout(), program.stderr());
+    program.run_until(Duration::from_secs(60), |_| kept_tests(home.path()) >= 2);
     program.signal(Signal::KILL);
     program.finish_within(Duration::from_secs(20));
-    let kept = stored(home.path());
+    let kept = kept_tests(home.path());
     let ended = run(&mut command(&["--resume"]));
     ended.assert_code(0);
     let document = ended.document();

@@ -1,11 +1,9 @@
 //! `bench` on several targets: two loop devices over one limited disk share its limit, two over a disk each do not.
 
-use fathom_tests::{LoopDevice, NbdDisk, loading, measuring_capped, must_run, need};
+use fathom_tests::{LoopDevice, MIB, NbdDisk, document, loading, measuring_capped, need};
 use serde_json::Value;
 
 use crate::ours::{Ours, steadily, within};
-
-const MIB: u64 = 1 << 20;
 
 /// A disk that gives 4 MiB/s, which are 1024 reads of 4 KiB a second.
 fn disk() -> NbdDisk {
@@ -16,8 +14,7 @@ fn disk() -> NbdDisk {
 fn measured(devices: &[LoopDevice; 2]) -> Value {
     let ours = Ours::new();
     let arguments = ["bench", "--quick", "--only", "rand-read", "--runtime", "6s", "--json"];
-    let document = must_run(ours.command().args(arguments).args(devices.each_ref().map(LoopDevice::path)));
-    let document: Value = serde_json::from_str(&document).expect("one document");
+    let document = document(ours.command().args(arguments).args(devices.each_ref().map(LoopDevice::path)));
     let ids: Vec<&str> =
         document["tests"].as_array().expect("tests").iter().filter_map(|test| test["id"].as_str()).collect();
     assert_eq!(ids, ["rand-read-1", "rand-read-2", "rand-read-together"]);

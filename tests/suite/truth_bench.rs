@@ -1,16 +1,14 @@
 //! The document of `fathom bench` on a capped device: the cap, the device's own counts, and sums that agree.
 
-use fathom_tests::{Cap, LoopDevice, Throttle, fathom_under, measuring_capped, must_run, need, scratch};
+use fathom_tests::{
+    Cap, LoopDevice, Throttle, document, fathom_under, measuring_capped, need, number, scratch,
+};
 use serde_json::Value;
 
 use crate::ours::{steadily, within};
 
 /// Reads and writes per second, each.
 const CAP: u64 = 4000;
-
-fn number(value: &Value, path: &str) -> f64 {
-    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value:#}"))
-}
 
 /// Checks one test of the document, of 4 KiB blocks and `depth` requests in flight over all jobs.
 fn check(test: &Value, depth: f64) -> Result<(), String> {
@@ -74,8 +72,7 @@ fn bench(device: &LoopDevice, throttle: &Throttle) -> Value {
     command.args(["bench", "--quick", "--runtime=2s", "--json"]);
     command.arg("--only=rand-read,rand-write,rand-mixed,rand-read-jobs");
     let target = device.path();
-    let text = must_run(command.arg(format!("--destroy-data={}", target.display())).arg(target));
-    serde_json::from_str(&text).expect("one document and nothing else")
+    document(command.arg(format!("--destroy-data={}", target.display())).arg(target))
 }
 
 #[test]

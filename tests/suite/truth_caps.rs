@@ -4,11 +4,9 @@
 //! what is on the device before a run is such a request: `startdelay` lets that slice pass, so that a new one begins
 //! with the measured part and a run of whole seconds sees whole slices.
 
-use fathom_tests::{Cap, FioReport, LoopDevice, Throttle, fio_under, measuring_capped, need};
+use fathom_tests::{Cap, FioReport, LoopDevice, MIB, Throttle, fio_under, measuring_capped, need};
 
 use crate::ours::{Ours, filename, steadily, within};
-
-const MIB: u64 = 1 << 20;
 
 /// Seconds of a run at least.
 const RUNTIME: u64 = 2;

@@ -5,11 +5,9 @@
 
 use std::fs::File;
 
-use fathom_tests::{LoopDevice, Mount, loading, need};
+use fathom_tests::{LoopDevice, MIB, Mount, loading, need};
 
 use crate::ours::{Ours, filename};
-
-const MIB: u64 = 1 << 20;
 
 /// Places in `/sys/block/NAME/stat`.
 const READS: usize = 0;

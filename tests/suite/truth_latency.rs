@@ -1,12 +1,11 @@
 //! Latencies, compared with known delays and with another program's clock.
 
 use fathom_tests::{
-    Cap, FioReport, GoingFirst, LoopDevice, NbdDisk, Throttle, fio, measuring_alone, measuring_capped, need,
+    Cap, FioReport, GoingFirst, LoopDevice, MIB, NbdDisk, Throttle, fio, measuring_alone, measuring_capped,
+    need,
 };
 
 use crate::ours::{Ours, filename, steadily, within};
-
-const MIB: u64 = 1 << 20;
 
 #[test]
 fn the_reported_latency_is_the_configured_delay() {

@@ -1,10 +1,8 @@
 //! Shares of reads and writes are those asked for.
 
-use fathom_tests::{LoopDevice, loading, need};
+use fathom_tests::{LoopDevice, MIB, loading, need};
 
 use crate::ours::{Ours, filename};
-
-const MIB: u64 = 1 << 20;
 
 /// The share of reads must be `percent` of `ios` within half of one in a hundred, or one request where that is more.
 fn check(ours: &Ours, mix: &str, percent: f64, ios: u64) {

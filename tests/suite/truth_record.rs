@@ -1,11 +1,9 @@
 //! The parts of a stored record add up to its wholes, and the printed document says the same.
 
-use fathom_tests::{LoopDevice, NbdDisk, loading, need};
+use fathom_tests::{LoopDevice, MIB, NbdDisk, loading, need};
 use serde_json::Value;
 
 use crate::ours::{Ours, filename};
-
-const MIB: u64 = 1 << 20;
 
 /// An integer of a record; absent is 0, and sums are strings since they outgrow what JSON readers keep.
 fn int(value: &Value) -> u128 {

@@ -1,7 +1,9 @@
 //! What the machine and its permissions do not allow: targets, space, direct I/O, io_uring, limits, and devices that fail.
 
-use super::{MIB, NOBODY, Place, SHORT, assert_refused, names_in};
-use fathom_tests::{LoopDevice, Mount, fathom_path, loading, measuring_alone, must_run, need, run, scratch};
+use super::{NOBODY, Place, SHORT, assert_refused, names_in};
+use fathom_tests::{
+    LoopDevice, MIB, Mount, fathom_path, loading, measuring_alone, must_run, need, run, scratch,
+};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Histories that cannot be used: the run goes on without them.
 
-use super::{MIB, Place, assert_refused, names_in};
-use fathom_tests::{Mount, loading, must_run, need, run, scratch};
+use super::{Place, assert_refused, names_in};
+use fathom_tests::{MIB, Mount, loading, must_run, need, run, scratch};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,6 @@
 //! Everything that can be in use here, by every name it has.
 
-use super::MIB;
-use fathom_tests::{LoopDevice, Mount, must_run, scratch};
+use fathom_tests::{LoopDevice, MIB, Mount, Partition, must_run, scratch};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::any::Any;
 use std::io::{BufRead as _, BufReader};
@@ -14,13 +13,17 @@ use std::process::{Child, Command, Stdio};
 pub(super) struct InUse {
     /// The protected target.
     pub(super) targets: Vec<PathBuf>,
-    /// The kernel itself may write there meanwhile, so contents are not compared.
-    is_alive: bool,
+    /// A part of each refusal.
+    pub(super) reason: &'static str,
     /// Undone from the last to the first.
     kept: Vec<Box<dyn Any>>,
 }
 
 impl InUse {
+    fn because(reason: &'static str) -> Self {
+        InUse { targets: Vec::new(), reason, kept: Vec::new() }
+    }
+
     fn keep<T: 'static>(&mut self, thing: T) {
         self.kept.push(Box::new(thing));
     }
@@ -102,7 +105,7 @@ pub(super) fn image(directory: &Path, name: &str) -> PathBuf {
 
 /// A loop device over an image of this name, mounted: the image is the target.
 pub(super) fn mounted_image(name: &str) -> (InUse, PathBuf) {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("is mounted at");
     let directory = scratch();
     let image = image(directory.path(), name);
     in_use.keep(directory);
@@ -115,7 +118,7 @@ pub(super) fn mounted_image(name: &str) -> (InUse, PathBuf) {
 }
 
 pub(super) fn mounted() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("is mounted at");
     let device = LoopDevice::new(32 * MIB);
     ext4(device.path());
     let mount = read_only(device.path());
@@ -127,7 +130,7 @@ pub(super) fn mounted() -> InUse {
 }
 
 pub(super) fn mounted_in_another_namespace() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("is mounted at");
     let (device, point) = (LoopDevice::new(32 * MIB), scratch());
     ext4(device.path());
     let elsewhere = Elsewhere::mount(device.path(), point.path());
@@ -149,7 +152,7 @@ pub(super) fn node_of(device: &Path, directory: &Path) -> PathBuf {
 }
 
 pub(super) fn mounted_through_another_node() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("is mounted at");
     let (device, directory) = (LoopDevice::new(128 * MIB), scratch());
     tool("mkfs.btrfs", &["-q", "-f"], device.path());
     let node = node_of(device.path(), directory.path());
@@ -198,11 +201,10 @@ pub(super) fn external_journal() -> InUse {
 }
 
 pub(super) fn swap() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("active swap space");
     let device = LoopDevice::new(32 * MIB);
     tool("mkswap", &["--quiet"], device.path());
     tool("swapon", &[], device.path());
-    in_use.is_alive = true;
     in_use.target(device.path());
     let off = undo("swapoff", &[device.path()]);
     in_use.keep(device);
@@ -212,7 +214,7 @@ pub(super) fn swap() -> InUse {
 
 /// Swap in a file whose path in the other mount namespace leads nowhere here, where the file has another one.
 pub(super) fn swap_file_elsewhere() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("active swap space");
     let (device, elsewhere) = (LoopDevice::new(64 * MIB), scratch());
     ext4(device.path());
     let mount = Mount::of(device.path(), &[]);
@@ -222,7 +224,6 @@ pub(super) fn swap_file_elsewhere() -> InUse {
     let script =
         "mount \"$0\" \"$1\" && swapon \"$1/pages\" && echo ready && read -r _; swapoff \"$1/pages\"";
     let elsewhere_active = Elsewhere::start(script, &[device.path(), elsewhere.path()]);
-    in_use.is_alive = true;
     in_use.target(file);
     in_use.keep(elsewhere);
     in_use.keep(device);
@@ -232,7 +233,7 @@ pub(super) fn swap_file_elsewhere() -> InUse {
 }
 
 pub(super) fn held_exclusively() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("the kernel holds");
     let device = LoopDevice::new(32 * MIB);
     let exclusively = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
     let holder = rustix::fs::open(device.path(), exclusively, Mode::empty()).expect("it is free");
@@ -244,7 +245,7 @@ pub(super) fn held_exclusively() -> InUse {
 }
 
 pub(super) fn loop_chain() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("is mounted at");
     let lower = LoopDevice::new(32 * MIB);
     let middle = LoopDevice::over(lower.path());
     let upper = LoopDevice::over(middle.path());
@@ -281,7 +282,7 @@ pub(super) fn removed() -> InUse {
 }
 
 pub(super) fn blanks_in_the_name() -> InUse {
-    let mut all = InUse::default();
+    let mut all = InUse::because("is mounted at");
     for name in ["image ", " image", "image\n", "image (deleted)"] {
         let (in_use, image) = mounted_image(name);
         all.target(image);
@@ -312,44 +313,36 @@ pub(super) fn bind_mounts() -> InUse {
     in_use
 }
 
-/// Removes a partition that was added to the kernel.
-pub(super) fn partition(device: &LoopDevice, number: u32, first: u32, sectors: u32) -> (PathBuf, Undo) {
-    let [number_text, first, sectors] = [number, first, sectors].map(|value| value.to_string());
-    must_run(Command::new("addpart").arg(device.path()).args([&number_text, &first, &sectors]));
-    let forget = undo("delpart", &[device.path(), Path::new(&number_text)]);
-    (device.partition(number), forget)
-}
-
 pub(super) fn partition_of_a_mounted_disk() -> InUse {
     let mut in_use = InUse::default();
     let device = LoopDevice::new(64 * MIB);
     ext4(device.path());
-    let (node, forget) = partition(&device, 1, 2048, 65536);
+    let part = Partition::add(&device, 1, 2048, 65536);
     let mount = read_only(device.path());
-    in_use.target(node);
+    in_use.target(part.path());
     in_use.keep(device);
-    in_use.keep(forget);
+    in_use.keep(part);
     in_use.keep(mount);
     in_use
 }
 
 pub(super) fn disk_of_a_mounted_partition() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("is mounted at");
     let device = LoopDevice::new(64 * MIB);
-    let (node, forget) = partition(&device, 1, 2048, 65536);
-    ext4(&node);
-    let mount = read_only(&node);
-    in_use.target(&node);
+    let part = Partition::add(&device, 1, 2048, 65536);
+    ext4(part.path());
+    let mount = read_only(part.path());
+    in_use.target(part.path());
     in_use.target(device.path());
     in_use.target(device.backing());
     in_use.keep(device);
-    in_use.keep(forget);
+    in_use.keep(part);
     in_use.keep(mount);
     in_use
 }
 
 pub(super) fn member_of_several_devices() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("is mounted at");
     let (first, second) = (LoopDevice::new(128 * MIB), LoopDevice::new(128 * MIB));
     must_run(Command::new("mkfs.btrfs").args(["-q", "-f"]).args([first.path(), second.path()]));
     let other = format!("device={}", second.path().display());
@@ -382,16 +375,16 @@ pub(super) fn mounted_by_a_server() -> InUse {
 
 /// A partition that another process has locked, as a virtual machine its disk: the disk and the file behind it are in use.
 pub(super) fn locked_partition() -> InUse {
-    let mut in_use = InUse::default();
+    let mut in_use = InUse::because("holds a lock");
     let device = LoopDevice::new(64 * MIB);
-    let (node, forget) = partition(&device, 1, 2048, 65536);
-    let owner = std::fs::OpenOptions::new().read(true).write(true).open(&node).expect("it is ours");
+    let part = Partition::add(&device, 1, 2048, 65536);
+    let owner = std::fs::OpenOptions::new().read(true).write(true).open(part.path()).expect("it is ours");
     rustix::fs::fcntl_lock(&owner, FlockOperation::LockExclusive).expect("nobody else has locked it");
     // Not the partition itself by its own name: to read it for its sum would give the lock up.
     in_use.target(device.path());
     in_use.target(device.backing());
     in_use.keep(device);
-    in_use.keep(forget);
+    in_use.keep(part);
     in_use.keep(owner);
     in_use
 }

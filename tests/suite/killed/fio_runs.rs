@@ -1,8 +1,8 @@
 //! Runs of fio's command line that a signal ends: partial results, one document, and files that were being laid out.
 
-use super::{Bench, END, MIB, await_growth, await_work, names_in};
+use super::{Bench, END, await_growth, await_work, names_in};
 use fathom_tests::{
-    Cap, LoopDevice, Mount, Program, Throttle, fathom, fathom_under, loading, need, run, scratch,
+    Cap, LoopDevice, MIB, Mount, Program, Throttle, fathom, fathom_under, loading, need, run, scratch,
 };
 use rustix::process::Signal;
 use serde_json::Value;

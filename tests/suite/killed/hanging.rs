@@ -1,7 +1,7 @@
 //! Signals on a device that no longer responds.
 
-use super::{BEGIN, Bench, END, MIB, SUITE, await_work, moved, status_of};
-use fathom_tests::{Ended, NbdDisk, Program, fathom, loading, need, scratch, wait_for};
+use super::{BEGIN, Bench, END, await_work, moved, status_of, two_tests};
+use fathom_tests::{Ended, MIB, NbdDisk, Program, fathom, loading, need, scratch, wait_for};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
@@ -66,8 +66,7 @@ fn a_bench_on_a_hanging_device_ends_and_keeps_its_results() {
     let _loading = loading();
     let bench = Bench::new();
     let disk = NbdDisk::new(32 * MIB, &[], &[]);
-    let suite = SUITE.replace("randrw", "randread");
-    std::fs::write(bench.home.path().join("suite.toml"), suite).expect("it is ours");
+    std::fs::write(bench.home.path().join("suite.toml"), two_tests("randread")).expect("it is ours");
     let mut program = Program::start(&mut bench.command(&disk.path()));
     bench.await_endless(&mut program);
     disk.hang();
