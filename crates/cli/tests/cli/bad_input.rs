@@ -17,6 +17,9 @@ fn check(dir: &Path, args: &[&str], code: i32, parts: &[&str]) {
     for part in parts {
         assert!(ended.stderr.contains(part), "{args:?} lacks {part:?}: {}", ended.stderr);
     }
+    let lines = ended.stderr.lines().filter(|line| !line.is_empty()).count();
+    let is_short = lines <= 6 || ended.stderr.contains("Usage: fathom");
+    assert!(is_short, "{args:?}: more than a message and a remedy: {}", ended.stderr);
     for bug in ["panicked", "internal error", "RUST_BACKTRACE", "os error 2)\n\n"] {
         assert!(!ended.stderr.contains(bug), "{args:?}: {}", ended.stderr);
     }
@@ -36,9 +39,17 @@ fn fio_says_what_is_wrong_with_an_option() {
         (&["--numjobs=5000"], &["numjobs=5000", "4096"]),
         (&["--bs=0"], &["bs=0"]),
         (&["--direct"], &["--direct", "requires an argument"]),
-        (&["--rw=raed"], &["raed"]),
+        (&["--rw=raed"], &["raed", "randread"]),
+        (&["--bs=1t"], &["bs=1t"]),
+        (&["--size=much"], &["size=much", "It takes"]),
+        (&["--size=-1"], &["size=-1"]),
+        (&["--size"], &["--size", "requires an argument"]),
+        (&["--filename="], &["filename="]),
+        (&["--rwmixread=101"], &["rwmixread=101"]),
+        (&["--section=other", "--section"], &["section"]),
+        (&["--ioengine=sinc"], &["engine sinc", "Did you mean sync?"]),
         (&["--iodpeth=4"], &["unrecognized option '--iodpeth=4'", "Did you mean iodepth?"]),
-        (&["--ioengine=warp"], &["engine warp", "libaio"]),
+        (&["--ioengine=warp"], &["engine warp", "use one of", "libaio", "psync"]),
         (&["--ioengine=rbd"], &["rbd is not supported"]),
         (&["--output-format=xml"], &["xml", "json"]),
         (&["--rw=write", "--readonly"], &["read-only mode", "--readonly"]),
@@ -46,6 +57,16 @@ fn fio_says_what_is_wrong_with_an_option() {
         (&["--cpus_allowed=9999"], &["9999"]),
     ] {
         check(dir.path(), &job(extra), 1, parts);
+    }
+    for (args, parts) in [
+        (&["fio", "--"][..], &["No job(s) defined", "--name=NAME"][..]),
+        (&["fio", ""], &["'' job file"]),
+        (&["fio", "--nmae=t"], &["--nmae=t", "Did you mean name?"]),
+        (&["fio", "--name="], &["name=", "must not be empty"]),
+        (&["fio", "--cmdhelp=iodepht"], &["iodepht", "Did you mean iodepth?"]),
+        (&["fio", "--enghelp=nope"], &["nope"]),
+    ] {
+        check(dir.path(), args, 1, parts);
     }
     assert_eq!(files_in(dir.path()), [] as [&Path; 0], "nothing was made");
 }
@@ -64,6 +85,20 @@ fn fio_says_what_is_wrong_with_a_target() {
         (&["--filename=f", "--size=0"], &["you need to specify size="]),
         (&["--filename=f", "--size=1"], &["1 bytes", "smaller than the block size", "raise size"]),
         (&["--filename=f", "--size=4095"], &["smaller than the block size"]),
+        (&["--filename=f", "--size=18446744073709551615"], &["exceeds the maximum of 9223372036854775807"]),
+        (
+            &["--filename=f", "--rw=write", "--size=9223372036854775807", "--offset=4k"],
+            &["past the largest file", "lower size"],
+        ),
+        (&["--filename=f", "--rw=write", "--size=8000000t"], &["lower size"]),
+        (
+            &["--filename=f", "--size=1g", "--bs=1g", "--iodepth=4096", "--ioengine=libaio"],
+            &["MiB of memory", "lower iodepth"],
+        ),
+        (
+            &["--filename=/dev/fathom-test-none", "--size=64k", "--rw=randwrite"],
+            &["there is no such device", "lsblk"],
+        ),
         (&["--filename=f", "--size=1m", "--bs=1000", "--direct=1"], &["bs=1000", "512", "direct=0"]),
         (&["--directory=/no/such", "--size=1m"], &["/no/such"]),
         (&["--filename=f", "--size=1m", "--output=/no/such/out"], &["/no/such/out", "--output=FILE"]),
@@ -79,6 +114,11 @@ fn fio_says_what_is_wrong_with_a_target() {
         line.extend(args);
         check(dir.path(), &line, 1, parts);
     }
+    assert!(!Path::new("/dev/fathom-test-none").exists());
+    // An engine that waits for each request has a depth of one, and says so.
+    let capped = ["fio", "--name=a", "--filename=f", "--size=1m", "--iodepth=100000", "--ioengine=psync"];
+    let ended = run(dir.path(), &capped).quietly();
+    assert!(ended.stdout.contains("queue depth will be capped at 1"), "{}", ended.stdout);
 }
 
 #[test]
@@ -106,6 +146,7 @@ fn job_files_that_are_none() {
     write("loose.fio", b"size=1m\n[a]\n");
     write("unknown.fio", b"[a]\nsise=1m\n");
     write("global.fio", b"[global]\nsize=1m\n");
+    write("value.fio", b"[job]\nsize=much\n");
     std::fs::File::create(dir.path().join("huge.fio")).unwrap().set_len(100 << 20).unwrap();
     for (file, parts) in [
         ("binary.fio", &["binary.fio", "binary"][..]),
@@ -116,6 +157,9 @@ fn job_files_that_are_none() {
         ("loose.fio", &["loose.fio:1"]),
         ("unknown.fio", &["sise=1m", "unknown.fio:2", "Did you mean size?"]),
         (".", &["'.'"]),
+        ("value.fio", &["size=much", "value.fio:2:"]),
+        ("/dev/zero", &["character device, not a regular file"]),
+        ("-", &["No job(s) defined"]),
     ] {
         check(dir.path(), &["fio", file], 1, parts);
     }
@@ -179,6 +223,12 @@ fn bench_says_what_is_wrong_with_an_option() {
         (&["--label", "provider"], &["NAME=VALUE"]),
         (&["--quick", "--thorough"], &["cannot be used with"]),
         (&["--frobnicate"], &["--frobnicate"]),
+        (&["--quik"], &["--quik", "--quick"]),
+        (&["--suite=."], &["suite"]),
+        (&["--only="], &["''", "lat-read"]),
+        (&["--size=99999999999999999999t"], &["--size"]),
+        (&["--runtime=-3"], &["-3"]),
+        (&["--destroy-data="], &["--destroy-data"]),
         (&["--history", "h", "--no-history"], &["cannot be used with"]),
     ] {
         let mut line = vec!["bench"];
@@ -186,7 +236,11 @@ fn bench_says_what_is_wrong_with_an_option() {
         check(dir.path(), &line, BENCH_USAGE, parts);
     }
     check(dir.path(), &["benhc"], BENCH_USAGE, &["benhc", "bench"]);
-    check(dir.path(), &[], BENCH_USAGE, &["Usage: fathom"]);
+    check(dir.path(), &[""], BENCH_USAGE, &["''", "--help"]);
+    // Without arguments there is help, for people and not for scripts.
+    for words in [&[][..], &["--"], &["history"]] {
+        check(dir.path(), words, BENCH_USAGE, &["Usage: fathom", "Examples:"]);
+    }
 }
 
 #[test]

@@ -68,6 +68,7 @@ fn runs_are_listed_shown_exported_and_removed(dir: &Path) {
 fn what_is_no_history_is_said_so() {
     let dir = scratch();
     std::fs::write(dir.path().join("junk"), "this is no database, and long enough to be none").unwrap();
+    assert_eq!(run(dir.path(), &["history", "list", "--json"]).quietly().stdout, "[]\n");
     for (args, code, parts) in [
         (&["history", "list", "--history", "junk"][..], 1, &["junk", "not a fathom history", "hint: "][..]),
         (&["history", "show", "--history", "none"], 1, &["none", "no such file", "hint: "]),
@@ -76,6 +77,8 @@ fn what_is_no_history_is_said_so() {
         (&["history"], 2, &["Usage: fathom history"]),
         (&["history", "list", "--kind", "catalog"], 2, &["no command 'catalog' keeps runs"]),
         (&["history", "rm"], 2, &["<RUNS>"]),
+        (&["history", "rm", "7"], 1, &["history.db"]),
+        (&["history", "list", "--status=good"], 2, &["good", "complete"]),
     ] {
         let ended = run(dir.path(), args);
         assert_eq!(ended.code, Some(code), "{ended:?}");
