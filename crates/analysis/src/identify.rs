@@ -1,27 +1,17 @@
-//! The method that finds out what a volume is made of: what to measure next, and what the measurements so far tell.
+//! The method that identifies a volume: what to measure next, and what the measurements so far say.
+//!
+//! `script` is the method, `state` what it knows on the way; `level`, `curve`, `drain` and `credit` are its steps, and `causes` and
+//! `conclude` make the result. Steps call each other through the [`Script`](script::Script), and import its data alone.
 
 mod causes;
-mod conclude;
+pub mod conclude;
+mod credit;
 mod curve;
 mod drain;
-mod early;
-mod fall;
-mod figures;
-mod findings;
-mod floor;
-pub mod instance;
-mod join;
-mod ledger;
 mod level;
-mod method;
 #[cfg(test)]
 mod played;
 pub mod probe;
-mod refill;
-mod repeats;
 pub mod script;
-mod sharing;
-mod stretches;
-mod trend;
-pub(crate) mod turns;
-mod width;
+pub(crate) mod series;
+mod state;

@@ -13,7 +13,7 @@ pub fn findings_of(record: &RunRecord) -> Vec<Finding> {
             // Probes are short, and go past every limit on purpose: what a single one suffers from counts, not what it is.
             let mut found = Analysis::of(record).findings();
             found.retain(|finding| finding.severity >= Severity::Error);
-            found.extend(identify::instance::findings(record));
+            found.extend(identify::conclude::instance_findings(record));
             found
         }
         ActivityKind::Simulate => forecast::instance_findings(record),

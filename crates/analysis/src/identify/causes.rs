@@ -1,17 +1,17 @@
-//! What a rate that fell has fallen for: burst credits, where every other explanation is excluded (confounders): a limit by the
+//! The cause of a rate that fell: burst credits, where every other explanation is excluded (confounders): a limit by the
 //! clock, a drift, a cache that was full, throttling, other processes, and a machine whose processors others had.
 
-use super::findings::RateDrift;
-use super::ledger::{Account, EmptiedBucket};
-use super::level::ProbeLoad;
-use super::probe::{Cpu, IdentifyProbe, IoDirection, OtherIo, ProbeSlice};
+use super::drain::SETTLED_NS;
+use super::probe::{Cpu, IdentifyProbe, IoDirection, OtherIo, ProbeSlice, Seen};
 use super::script::Script;
-use super::stretches::{LONG_SPAN, spans};
-use super::trend::Trend;
+use super::series::{LONG_SPAN, Trend, spans};
+use super::state::{Account, DISTURBED, EmptiedBucket, ProbeLoad, RateDrift};
 use crate::identified::{BucketUnit, Confounder, IoScope, OtherCause};
 use crate::pattern::block_name;
 use crate::say::mebibytes;
 
+/// Least time at the rate before a fall that a rest restores where measurements take seconds, s.
+const MIN_RESTORED: f64 = 0.3;
 /// Share of the CPU time that was withheld from this machine or process at the least where that explains a low rate, and how
 /// many times what was withheld before.
 const WITHHELD: f64 = 0.1;
@@ -127,7 +127,7 @@ impl Script<'_> {
 
     /// Other processes had a considerable share of the device.
     pub(crate) fn is_disturbed(&self, others: OtherIo) -> bool {
-        others.share >= super::level::DISTURBED
+        others.share >= DISTURBED
     }
 
     /// True where other processes used the device while a limit was measured.
@@ -137,7 +137,7 @@ impl Script<'_> {
 
     /// The rate of one direction fell for another reason than burst credits: what it was before is not a limit that lasts.
     pub(crate) fn has_other_fall(&self, way: IoDirection) -> bool {
-        let mut of_way = self.found.buckets.iter().filter(|bucket| bucket.account.counts(way));
+        let mut of_way = self.found.buckets(way);
         // Where bytes limit as well, both limits together may leave a little less than each alone.
         let has_bulk = self.found.curves[way as usize].as_ref().is_some_and(|curve| curve.bulk.is_some());
         let is_unclear =
@@ -165,7 +165,7 @@ impl Script<'_> {
     /// What a rest has to restore at the least, s at the rate before the fall: more than a limiter releases in a turn.
     fn least_restored_s(&self) -> f64 {
         let turn_s = self.found.turns_s.iter().copied().fold(0.0, f64::max);
-        if self.found.is_long { (3.0 * turn_s).max(LEAST_RESTORED) } else { 0.0 }
+        if self.found.is_long { (3.0 * turn_s).max(MIN_RESTORED) } else { 0.0 }
     }
 
     /// Processors were withheld while the rate was low, far more than before.
@@ -232,11 +232,7 @@ impl Script<'_> {
     }
 
     /// What was measured while the rate of a bucket was low, or before: the time of each, s.
-    fn load_around(
-        &self,
-        bucket: &EmptiedBucket,
-        is_low: bool,
-    ) -> impl Iterator<Item = (f64, &super::probe::Seen)> {
+    fn load_around(&self, bucket: &EmptiedBucket, is_low: bool) -> impl Iterator<Item = (f64, &Seen)> {
         let (from, to) = bucket.dry;
         self.answers().filter_map(move |(probe, began, seen)| {
             let (start, end) = (began + probe.rest_ns, began + seen.elapsed_ns);
@@ -266,22 +262,15 @@ impl Script<'_> {
 
     /// The trend of the rate of `load` in `span` where it surely falls.
     pub(super) fn decline(&self, load: &ProbeLoad, span: (u64, u64)) -> Option<Trend> {
-        let (from, to) = (span.0 + super::fall::SETTLED_NS, span.1);
+        let (from, to) = (span.0 + SETTLED_NS, span.1);
         let is_as_deep =
             |probe: &IdentifyProbe| probe.depth(load.way()) >= load.depth && probe.rate.is_none();
         let slices = self.answers().filter(|(probe, ..)| probe.block == load.block && is_as_deep(probe));
         let slices = slices.flat_map(|(_, began, seen)| {
-            seen.done(load.way()).slices.iter().map(move |slice| ProbeSlice {
-                start_ns: began + slice.start_ns,
-                end_ns: began + slice.end_ns,
-                ios: slice.ios,
-            })
+            seen.done(load.way()).slices.iter().map(move |slice| slice.since(began))
         });
         let inside: Vec<ProbeSlice> =
             slices.filter(|slice| slice.start_ns > from && slice.end_ns <= to).collect();
         Trend::of_slices(&inside).filter(Trend::surely_falls)
     }
 }
-
-/// Least time at the rate before a fall that a rest restores where measurements take seconds, s.
-const LEAST_RESTORED: f64 = 0.3;

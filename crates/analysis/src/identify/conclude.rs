@@ -1,17 +1,18 @@
 //! From the measurements to the result: values where they are known, bounds where another limit hides them, and why.
 
-use super::curve::{Curve, ObservedUnit, SmallIoLimit};
-use super::fall::FALLEN;
-use super::figures::{bytes, crossover, iops, unit};
-use super::findings::{RestlessRate, UnclearFall};
-use super::ledger::EmptiedBucket;
-use super::level::RateLevel;
-use super::probe::IoDirection;
-use super::script::Script;
-use super::sharing::DirectionSharing;
+use fathom_record::{Finding, RunRecord};
+
+use super::probe::{Floor, IoDirection};
+use super::script::{Script, identified_of};
+use super::state::{
+    Curve, DISTURBED, DirectionSharing, EmptiedBucket, FALLEN, ObservedUnit, RateLevel, RestlessRate,
+    SmallIoLimit, UnclearFall,
+};
 use crate::estimate::Estimate;
+use crate::findings::instance_limit::{self, InstanceHold};
 use crate::identified::{BucketUnit, Burst, EachWay, Figure, FirstTouchCost, Identified};
-use crate::say::mebibytes;
+use crate::rows::{RecordRow, RowKind, rows};
+use crate::say::{mebibytes, on_rows};
 
 /// A share of the capacity that is little to be wrong by.
 const LITTLE: f64 = 0.05;
@@ -79,8 +80,8 @@ impl Script<'_> {
     /// A bound on a limit of one direction that was not established: the highest rate that was measured.
     fn highest_measured(&self, way: IoDirection, kind: BucketUnit) -> Option<Figure> {
         let highest = match kind {
-            BucketUnit::Ios => self.found.most_rate[way as usize],
-            BucketUnit::Bytes => self.found.most_bytes[way as usize],
+            BucketUnit::Ios => self.found.max_rate[way as usize],
+            BucketUnit::Bytes => self.found.max_bytes[way as usize],
         };
         let least = Estimate::AtLeast(highest * (1.0 - COARSE_ERROR));
         (highest > 0.0).then(|| Figure::bound(least, CUT_SHORT))
@@ -95,7 +96,7 @@ impl Script<'_> {
         let is_sure = |at_ns: u64| !self.found.buckets.is_empty() && !self.was_dry(curve.way, at_ns);
         let is_doubtful = self.found.is_doubtful[curve.way as usize];
         let is_lower =
-            self.found.is_long && curve.top.rate < FALLEN * self.found.most_rate[curve.way as usize];
+            self.found.is_long && curve.top.rate < FALLEN * self.found.max_rate[curve.way as usize];
         let by_itself = self.by_itself(curve.way, kind);
         let value = figure.value().unwrap_or(f64::INFINITY);
         match level {
@@ -280,7 +281,7 @@ impl Script<'_> {
             result.first_touch_why = Some("not measured".to_owned());
             return;
         };
-        let figure = |floor: &super::floor::Floor| {
+        let figure = |floor: &Floor| {
             let (low, high) = floor.interval();
             Figure::known(floor.mean, low, high)
         };
@@ -346,4 +347,163 @@ fn with_others(figure: &Figure, level: &RateLevel, kind: BucketUnit) -> Figure {
     };
     let why = format!("other processes had {theirs} of the {total} that the device delivered");
     Figure::bound(Estimate::AtLeast(low), why)
+}
+
+/// A limit holds a rate at least this even.
+const EVEN: f64 = 0.1;
+const UNEVEN: &str = "the rate varied more than it does at a limit";
+
+/// The limit on requests of one direction.
+fn iops(curve: &Curve) -> Figure {
+    let rate = curve.top.rate;
+    let least = Estimate::AtLeast(rate * (0.99 - curve.top.error));
+    match curve.small_limit {
+        SmallIoLimit::Count if is_varied(&curve.top) => Figure::bound(least, UNEVEN),
+        SmallIoLimit::Count => known(&curve.top, rate, curve.top.unreleased()),
+        SmallIoLimit::Bytes => Figure::bound(least, "the bandwidth limit applies even to the smallest I/Os"),
+        SmallIoLimit::Depth => Figure::bound(least, "the rate grew with the queue depth"),
+        SmallIoLimit::Client => Figure::bound(least, "the client was the limit"),
+        SmallIoLimit::Width(width) => Figure::bound(least, format!("{width} I/Os are served in parallel")),
+    }
+}
+
+/// The limit on bytes of one direction.
+fn bytes(curve: &Curve) -> Figure {
+    // The shortest measurements last for about a second, and a turn more or less counts in them.
+    let least = |bytes: f64| Estimate::AtLeast(bytes * (0.99 - curve.top.turn_s));
+    match curve.bulk {
+        Some(bulk) if bulk.is_busy => Figure::bound(least(bulk.least_bytes()), "the client was the limit"),
+        Some(bulk) if is_varied(&bulk) => Figure::bound(least(bulk.least_bytes()), UNEVEN),
+        Some(bulk) => known(&bulk, bulk.bytes(), 0.0),
+        None => {
+            let why = match curve.unit {
+                ObservedUnit::Exactly(_) => "larger I/Os count as several",
+                _ => "the IOPS limit applies even to the largest I/Os",
+            };
+            Figure::bound(least(curve.least_bytes), why)
+        }
+    }
+}
+
+fn is_varied(level: &RateLevel) -> bool {
+    level.uneven > EVEN || level.varies
+}
+
+/// `value` of `level` with its interval. The limit may be higher by `unreleased`, which it never admits.
+fn known(level: &RateLevel, value: f64, unreleased: f64) -> Figure {
+    let low = value * (1.0 - level.error);
+    // Other processes share the limit, or have their own.
+    let others = if level.others.share < DISTURBED { level.others.share } else { 0.0 };
+    Figure::known(value, low, (value + unreleased) * (1.0 + level.error + others))
+}
+
+/// The block size at which both limits meet.
+fn crossover(iops: &Figure, bytes: &Figure) -> Figure {
+    match (iops.estimate, bytes.estimate) {
+        (
+            Some(Estimate::Known { value: ios, low: ios_low, high: ios_high }),
+            Some(Estimate::Known { value, low, high }),
+        ) => Figure::known(value / ios, low / ios_high, high / ios_low),
+        (Some(Estimate::Known { low, .. }), Some(Estimate::AtLeast(bytes))) => {
+            Figure::bound(Estimate::AtLeast(bytes / low * 0.98), "no bandwidth limit was reached")
+        }
+        (Some(Estimate::AtLeast(ios)), Some(Estimate::Known { high, .. })) => {
+            Figure::bound(Estimate::AtMost(high / ios), "no IOPS limit was reached")
+        }
+        _ => Figure::unknown("no limit was reached"),
+    }
+}
+
+/// The largest request that counts as one.
+fn unit(unit: ObservedUnit) -> Figure {
+    match unit {
+        ObservedUnit::Exactly(bytes) => Figure::known(bytes as f64, bytes as f64, bytes as f64),
+        ObservedUnit::Above(bytes) => {
+            let why = "no larger I/O counted as several";
+            Figure::bound(Estimate::AtLeast(bytes as f64), why)
+        }
+        ObservedUnit::Hidden => Figure::unknown("another limit hides how I/Os are counted"),
+    }
+}
+
+/// A finding for each limit of the instance that was identified as one of the volume.
+pub fn instance_findings(record: &RunRecord) -> Vec<Finding> {
+    let has_instance = |row: &RecordRow<'_>| {
+        row.test.published.as_ref().is_some_and(|published| published.instance.is_some())
+    };
+    let rows: Vec<RecordRow<'_>> = rows(record).into_iter().filter(has_instance).collect();
+    let Some(found) = (if rows.is_empty() { None } else { identified_of(record) }) else {
+        return Vec::new();
+    };
+    let all: Vec<(&RecordRow<'_>, InstanceHold<'_>)> =
+        held(&rows, &found.iops, false).chain(held(&rows, &found.bytes_per_second, true)).collect();
+    let holds: Vec<InstanceHold<'_>> = all.iter().map(|(_, hold)| *hold).collect();
+    let of_limit = |alike: &Vec<usize>| {
+        let alike_holds: Vec<InstanceHold<'_>> = alike.iter().map(|place| holds[*place]).collect();
+        on_rows(instance_limit::finding(&alike_holds), alike.iter().map(|place| all[*place].0))
+    };
+    instance_limit::alike(&holds).iter().map(of_limit).collect()
+}
+
+/// The figures that are limits of the instance, each with the measurement that came nearest to it: of the smallest I/Os for IOPS, of
+/// the largest for bytes.
+fn held<'r, 'a>(
+    rows: &'r [RecordRow<'a>],
+    figures: &EachWay,
+    is_bandwidth: bool,
+) -> impl Iterator<Item = (&'r RecordRow<'a>, InstanceHold<'r>)> {
+    let hold = move |(kind, figure): (RowKind, Option<f64>)| {
+        let of_kind = rows.iter().filter(|row| row.kind() == Some(kind));
+        let sized = of_kind.filter_map(|row| Some((row, row.block_bytes()?)));
+        let order = |bytes: u64| if is_bandwidth { u64::MAX - bytes } else { bytes };
+        let figure = figure?;
+        let iops_of = |bytes: u64| if is_bandwidth { figure / bytes as f64 } else { figure };
+        let (row, bytes) = sized.min_by(|(one, one_bytes), (other, other_bytes)| {
+            let apart = |row: &RecordRow<'_>, bytes: u64| (row.iops() - iops_of(bytes)).abs();
+            order(*one_bytes)
+                .cmp(&order(*other_bytes))
+                .then(apart(one, *one_bytes).total_cmp(&apart(other, *other_bytes)))
+        })?;
+        let iops = iops_of(bytes);
+        let reach = row.test.published.as_ref()?.instance.as_ref()?;
+        InstanceHold::of(reach, iops, bytes as f64)
+            .filter(|hold| hold.is_bandwidth == is_bandwidth)
+            .map(|hold| (row, hold))
+    };
+    let value = |writes: bool| figures.of(writes).and_then(|figure| figure.value());
+    [(RowKind::Read, value(false)), (RowKind::Write, value(true))].into_iter().filter_map(hold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(block: u64, rate: f64, error: f64, uneven: f64) -> RateLevel {
+        RateLevel { block, depth: 4, rate, error, uneven, ios: 100, ..RateLevel::default() }
+    }
+
+    /// What is certain of the bytes a second is the low end of what was measured, however high that was.
+    #[test]
+    fn a_bound_on_bytes_allows_for_the_error_of_its_rate() {
+        let check = |bulk: Option<RateLevel>, most: RateLevel, at_most: f64| {
+            let curve = Curve {
+                way: IoDirection::Read,
+                top: level(4096, 1000.0, 0.002, 0.0),
+                small_limit: SmallIoLimit::Count,
+                bulk,
+                most_bytes: most.bytes(),
+                least_bytes: most.least_bytes(),
+                flat_to: Some(4096),
+                unit: ObservedUnit::Hidden,
+                both: 4096,
+            };
+            let figure = bytes(&curve);
+            let least = figure.estimate.and_then(|estimate| estimate.low()).expect("a bound");
+            assert!(figure.value().is_none() && least < at_most && least > 0.95 * at_most, "{figure:?}");
+        };
+        // 4 MiB/s, of which 4 % too many were counted.
+        let uneven = level(1 << 20, 4.16, 0.06, 0.2);
+        check(Some(uneven), uneven, 4.0 * 1048576.0);
+        check(None, level(1 << 20, 4.16, 0.06, 0.0), 4.0 * 1048576.0);
+    }
 }

@@ -1,68 +1,15 @@
-//! The rate over the block size in one direction, and which limits its shape tells of.
+//! The rate over the block size in one direction, and which limits its shape tells of;
+//! then whether reads and writes draw on the same limits.
 //!
 //! Under limits on I/Os and bytes it is `min(I / ceil(block / unit), B / block)`: flat as long as I/Os limit, then either
 //! falling as 1 / block, or in steps above the multiples of the unit. The unit may also lie between the crossover and twice
 //! it, where two I/Os take longer than the bytes.
 
-use super::level::{Care, ProbeLoad, RateLevel};
 use super::probe::IoDirection;
 use super::script::{Halt, Script};
-use crate::accounting::{BlockRate, Charge, charge};
+use super::state::{Care, Curve, DirectionSharing, ObservedUnit, ProbeLoad, RateLevel, SmallIoLimit};
+use crate::accounting::{BlockRate, Charge, IoUnit, charge};
 use crate::identified::BucketUnit;
-
-/// What the shape tells.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Curve {
-    pub(crate) way: IoDirection,
-    /// The rate of the smallest requests.
-    pub(crate) top: RateLevel,
-    /// What limits that rate.
-    pub(crate) small_limit: SmallIoLimit,
-    /// The rate of large requests, where bytes limit.
-    pub(crate) bulk: Option<RateLevel>,
-    /// The most bytes a second seen.
-    pub(crate) most_bytes: f64,
-    /// The low end of their interval.
-    pub(crate) least_bytes: f64,
-    /// The largest block with the rate of the smallest; `None` where bytes limit even those.
-    pub(crate) flat_to: Option<u64>,
-    pub(crate) unit: ObservedUnit,
-    /// The block that uses up I/Os and bytes at their fastest.
-    pub(crate) both: u64,
-}
-
-impl Curve {
-    /// The curve, where `level` may be the one with the most bytes a second.
-    pub(crate) fn with_bytes_of(self, level: &RateLevel) -> Curve {
-        let most_bytes = self.most_bytes.max(level.bytes());
-        Curve { most_bytes, least_bytes: self.least_bytes.max(level.least_bytes()), ..self }
-    }
-}
-
-/// What limits small requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SmallIoLimit {
-    /// The number of requests per second.
-    Count,
-    /// The bytes per second.
-    Bytes,
-    /// Only the queue depth of the test.
-    Depth,
-    /// The client.
-    Client,
-    /// The number of requests that are served in parallel.
-    Width(u64),
-}
-
-/// What was seen of the largest request that counts as one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum ObservedUnit {
-    Exactly(u64),
-    /// Not up to here.
-    Above(u64),
-    /// It could not show.
-    Hidden,
-}
 
 /// What rates of the same limit differ by at most. A limit that is exceeded by less holds later than a probe lasts.
 const ALIKE: f64 = 0.04;
@@ -71,11 +18,11 @@ const UNIT_SHOWS: f64 = 1.8;
 
 /// Blocks are made no larger where fewer requests come a second, or more bytes, than anybody wants to know of.
 const SLOWEST: f64 = 6.0;
-const MOST_BYTES: f64 = 32e9;
+const MAX_BYTES: f64 = 32e9;
 /// Requests a second that are asked for where bytes limit even the smallest, at the most.
 const USUAL_IOPS: f64 = 60_000.0;
 /// What bytes a second differ by at most where bytes limit.
-const EVEN: f64 = 0.008;
+const BYTES_DIFFER: f64 = 0.008;
 
 impl Script<'_> {
     /// Explores one direction.
@@ -102,7 +49,7 @@ impl Script<'_> {
             self.is_no_less(way, before.bytes(), &point)?;
             points.push(point);
             let has_levelled = (point.bytes() / before.bytes() - 1.0).abs() < 0.03;
-            let is_slow = point.rate < SLOWEST || point.bytes() > MOST_BYTES;
+            let is_slow = point.rate < SLOWEST || point.bytes() > MAX_BYTES;
             if is_slow || (point.rate < top.rate / 5.0 && has_levelled) {
                 break;
             }
@@ -277,7 +224,7 @@ impl Script<'_> {
             let block = whole(crossover * times) + least;
             let aim = "bandwidth or I/O size steps";
             let level = self.at(aim, way, block, bulk.bytes() / block as f64, Care::Fine)?;
-            let is_below = level.bytes() < bulk.bytes() * (1.0 - EVEN);
+            let is_below = level.bytes() < bulk.bytes() * (1.0 - BYTES_DIFFER);
             if is_below {
                 return Ok(Curve { bulk: None, unit: ObservedUnit::Hidden, ..curve });
             }
@@ -395,6 +342,121 @@ fn block_rate(level: RateLevel) -> BlockRate {
 
 /// Each `unit` that a request begins counts as one of `iops`, as `rates` show.
 fn is_unit(unit: u64, iops: f64, rates: [BlockRate; 2]) -> bool {
-    let is_in = |found: crate::accounting::IoUnit| found.low <= unit as f64 && (unit as f64) < found.high;
+    let is_in = |found: IoUnit| found.low <= unit as f64 && (unit as f64) < found.high;
     matches!(charge(iops, &rates), Charge::Units(found) if is_in(found))
+}
+
+/// How even rates have to be, to tell that limits are shared or apart, and that they are something in between.
+const EVEN: f64 = 0.1;
+const VERY_EVEN: f64 = 0.03;
+
+/// Part of the second direction's rate that comes on top where limits are shared, at the most, and where they are not, at the least.
+const NOTHING_ON_TOP: f64 = 0.12;
+const ALL_ON_TOP: f64 = 0.88;
+
+impl Script<'_> {
+    /// Small requests, then large ones.
+    pub(crate) fn sharing(&mut self) -> Result<(), Halt> {
+        let [Some(read), Some(write)] = self.found.curves.clone() else { return Ok(()) };
+        let small = (self.spec.unit_bytes, read.top, write.top);
+        let is_held = |curve: &Curve| matches!(curve.small_limit, SmallIoLimit::Count | SmallIoLimit::Bytes);
+        self.use_up(BucketUnit::Ios, self.spec.unit_bytes)?;
+        if is_held(&read) || is_held(&write) {
+            self.found.shares_ios = self.both(small, is_held(&read) && is_held(&write))?;
+        }
+        let large = match (read.bulk, write.bulk) {
+            (Some(one), Some(other)) => one.block.max(other.block),
+            (Some(one), None) | (None, Some(one)) => one.block,
+            (None, None) => return Ok(()),
+        };
+        let aim = "large I/Os at full rate";
+        let guess = |curve: &Curve| curve.bulk.map_or(curve.top.rate, |bulk| bulk.bytes() / large as f64);
+        self.use_up(BucketUnit::Bytes, large)?;
+        let one = self.at(aim, read.way, large, guess(&read), Care::Fine)?;
+        let other = self.at(aim, write.way, large, guess(&write), Care::Fine)?;
+        self.found.shares_bytes =
+            self.both((large, one, other), read.bulk.is_some() && write.bulk.is_some())?;
+        Ok(())
+    }
+
+    /// Both at once with requests of `block`, which came to `read` and `write` alone. Where limits hold both
+    /// directions, each may be held by its own; where they hold one, only that there is something on top tells anything.
+    fn both(
+        &mut self,
+        (block, read, write): (u64, RateLevel, RateLevel),
+        holds_both: bool,
+    ) -> Result<DirectionSharing, Halt> {
+        let depth = read.depth.max(write.depth);
+        let guess = Some(read.rate.min(write.rate) / 2.0);
+        let load = ProbeLoad { guess, ..ProbeLoad::both("reads and writes together", block, depth) };
+        let [one, other] = self.level(load, Care::Fine)?;
+        let on_top = RateOnTop::of([read.rate, write.rate], [one.rate, other.rate]);
+        let uneven = [one, other, read, write].iter().map(|level| level.uneven).fold(0.0, f64::max);
+        let is_dry = self.is_early(IoDirection::Read) || self.is_early(IoDirection::Write);
+        self.found.has_changed |= on_top.share < -NOTHING_ON_TOP && !is_dry;
+        Ok(on_top.sharing(uneven, holds_both))
+    }
+}
+
+/// What both directions came to together, beyond one of them alone.
+#[derive(Clone, Copy, Debug)]
+struct RateOnTop {
+    /// Shares of their rates alone that the directions kept, less 1: 0 where they draw on one limit, whatever each costs of it.
+    share: f64,
+    /// The same of the lower of the two rates alone, where the other lost nothing: less where a limit on both is met.
+    of_least: f64,
+    /// The lower rate alone of the higher one.
+    ratio: f64,
+}
+
+impl RateOnTop {
+    /// From the rates alone and together.
+    fn of(alone: [f64; 2], together: [f64; 2]) -> RateOnTop {
+        let [most, least] = [alone[0].max(alone[1]), alone[0].min(alone[1])];
+        let share = together[0] / alone[0] + together[1] / alone[1] - 1.0;
+        RateOnTop { share, of_least: (together[0] + together[1] - most) / least, ratio: least / most }
+    }
+
+    fn sharing(&self, uneven: f64, holds_both: bool) -> DirectionSharing {
+        match () {
+            () if uneven > EVEN || !self.share.is_finite() => DirectionSharing::Unknown,
+            // A little of the higher rate is many times the lower one, so that only the shares tell.
+            () if self.ratio < NOTHING_ON_TOP && holds_both && self.share > ALL_ON_TOP => {
+                DirectionSharing::Apart
+            }
+            () if self.of_least > ALL_ON_TOP && self.share > ALL_ON_TOP => DirectionSharing::Apart,
+            () if !holds_both => DirectionSharing::Unknown,
+            () if self.share < NOTHING_ON_TOP => DirectionSharing::Shared,
+            () if uneven > VERY_EVEN || self.share > ALL_ON_TOP => DirectionSharing::Unknown,
+            () => DirectionSharing::ApartUnderOne,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_share_a_limit_where_both_have_a_part_of_their_rates() {
+        use DirectionSharing::{Apart, ApartUnderOne, Shared, Unknown};
+        let check = |alone, together, uneven, holds_both, expected| {
+            let found = RateOnTop::of(alone, together).sharing(uneven, holds_both);
+            assert_eq!(found, expected, "{alone:?} {together:?} {uneven}");
+        };
+        check([1000.0, 1000.0], [500.0, 500.0], 0.01, true, Shared);
+        check([1000.0, 1000.0], [990.0, 1000.0], 0.01, true, Apart);
+        check([1000.0, 1000.0], [750.0, 750.0], 0.01, true, ApartUnderOne);
+        check([1000.0, 1000.0], [750.0, 750.0], 0.05, true, Unknown);
+        check([1000.0, 1000.0], [500.0, 500.0], 0.01, false, Unknown);
+        // A write costs twice as much of the one limit.
+        check([1000.0, 500.0], [333.0, 333.0], 0.01, true, Shared);
+        // Writes have a limit of their own below that of both together.
+        check([1000.0, 600.0], [500.0, 500.0], 0.01, true, ApartUnderOne);
+        // Reads vary by many times the rate of writes, which has a limit of its own.
+        check([355_700.0, 1850.0], [331_000.0, 1850.0], 0.05, true, Apart);
+        check([355_700.0, 1850.0], [400_000.0, 1850.0], 0.05, true, Apart);
+        // What the writes do comes out of what holds the reads.
+        check([1000.0, 100.0], [900.0, 100.0], 0.01, false, Unknown);
+    }
 }

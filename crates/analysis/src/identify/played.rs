@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use fathom_record::IdentifyActivity;
 
-use super::probe::{Cpu, IdentifyProbe, OtherIo, ProbeCounts, ProbeSlice, Seen};
+use super::probe::{Cpu, Floor, IdentifyProbe, OtherIo, ProbeCounts, ProbeSlice, Seen};
 use super::script::{IdentifySpec, IdentifyStep, identified, next};
 use crate::identified::{Confounder, Identified};
 
@@ -202,7 +202,12 @@ fn counted(probe: &IdentifyProbe, all: &[(u64, u64)], counts_from: u64) -> Probe
         ios: measured.len() as u64,
         start_ns: counts_from,
         end_ns,
-        lat: (mean, deviation, if least.is_finite() { least } else { 0.0 }),
+        lat: Floor {
+            mean,
+            deviation,
+            count: measured.len() as f64,
+            least: if least.is_finite() { least } else { 0.0 },
+        },
         slices: edges.windows(2).map(slice).collect(),
         busy: 0.1,
     }

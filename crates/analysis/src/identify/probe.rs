@@ -2,7 +2,7 @@
 
 use std::ops::Add;
 
-use fathom_record::{HostInterval, JobRecord, Latency, PhaseOutcome, TargetRecord, TestRecord, TestStatus};
+use fathom_record::{HostInterval, JobRecord, OpOutcome, PhaseOutcome, TargetRecord, TestRecord, TestStatus};
 
 use crate::findings::client::{cpu_ns, run_queue_wait_share};
 use crate::findings::device_view::{ForeignIo, foreign_io};
@@ -109,7 +109,7 @@ impl IdentifyProbe {
     }
 
     /// Time it takes at most, ns, but for what is in flight at its end.
-    pub fn most_ns(&self) -> u64 {
+    pub fn max_ns(&self) -> u64 {
         self.rest_ns + self.ramp_ns + self.runtime_ns
     }
 }
@@ -131,6 +131,46 @@ impl ProbeSlice {
     pub(crate) fn rate(&self) -> f64 {
         self.ios as f64 / self.seconds()
     }
+
+    /// The same where the probe began at `began`, ns.
+    pub(crate) fn since(&self, began: u64) -> ProbeSlice {
+        ProbeSlice { start_ns: began + self.start_ns, end_ns: began + self.end_ns, ..*self }
+    }
+}
+
+/// Latencies of requests, ns: of those at rest what a volume takes without load.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Floor {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+    pub(crate) count: f64,
+    /// Of the quickest.
+    pub(crate) least: f64,
+}
+
+impl Floor {
+    /// Between which values the mean lies, ns.
+    pub(crate) fn interval(&self) -> (f64, f64) {
+        let half = 2.1 * self.deviation / self.count.max(1.0).sqrt() + 0.005 * self.mean + 1.0;
+        ((self.mean - half).max(0.0), self.mean + half)
+    }
+
+    /// By how much a request may take longer than the quickest, ns.
+    pub(crate) fn tail_ns(&self) -> f64 {
+        self.mean - self.least + 2.0 * self.deviation
+    }
+
+    /// True where the mean is so many times that of `other`, and so many standard errors beyond it.
+    pub(crate) fn is_beyond(&self, other: &Floor, times: f64, errors: f64) -> bool {
+        let variance = |floor: &Floor| floor.deviation.powi(2) / floor.count.max(1.0);
+        let chance = (variance(self) + variance(other)).sqrt();
+        self.mean > times * other.mean && self.mean - other.mean > errors * chance
+    }
+
+    /// Spread of single requests over their mean.
+    pub(crate) fn spread(&self) -> f64 {
+        if self.mean > 0.0 { self.deviation / self.mean } else { 0.0 }
+    }
 }
 
 /// What one direction did.
@@ -141,8 +181,7 @@ pub(crate) struct ProbeCounts {
     pub(crate) ios: u64,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// Mean, standard deviation and least of the latencies, ns.
-    pub(crate) lat: (f64, f64, f64),
+    pub(crate) lat: Floor,
     /// All of it, the ramp included.
     pub(crate) slices: Vec<ProbeSlice>,
     /// Share of its time that the thread was busy.
@@ -161,7 +200,7 @@ impl ProbeCounts {
 
     /// Requests a second where it began at rest: from the first completion to the last.
     pub(crate) fn rate_between(&self) -> f64 {
-        let seconds = self.seconds() - self.lat.2 / 1e9;
+        let seconds = self.seconds() - self.lat.least / 1e9;
         if self.ios < 2 { 0.0 } else { (self.ios - 1) as f64 / seconds.max(1e-9) }
     }
 
@@ -382,19 +421,18 @@ fn done(job: &JobRecord, is_write: bool) -> ProbeCounts {
         ios: measured.ios,
         start_ns: job.measured.start_ns,
         end_ns: job.measured.end_ns,
-        lat: moments(&measured.lat),
+        lat: floor(&measured),
         slices,
         busy: cpu as f64 / elapsed,
     }
 }
 
-/// Mean, standard deviation, least.
-fn moments(latency: &Latency) -> (f64, f64, f64) {
-    let moments = &latency.moments;
+fn floor(op: &OpOutcome) -> Floor {
+    let (moments, count) = (&op.lat.moments, op.ios as f64);
     if moments.count == 0 {
-        return (0.0, 0.0, 0.0);
+        return Floor { count, ..Floor::default() };
     }
     let mean = moments.sum as f64 / moments.count as f64;
     let square = moments.sum_squares as f64 / moments.count as f64;
-    (mean, (square - mean * mean).max(0.0).sqrt(), moments.min as f64)
+    Floor { mean, deviation: (square - mean * mean).max(0.0).sqrt(), count, least: moments.min as f64 }
 }

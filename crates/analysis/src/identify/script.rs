@@ -6,7 +6,9 @@
 use fathom_record::{Activity, IdentifyActivity, RunRecord};
 
 use super::probe::{IdentifyProbe, IoDirection, Seen};
-use crate::identified::{Identified, Spent};
+use super::series::is_apart;
+use super::state::{Findings, ObservedUnit};
+use crate::identified::{BucketUnit, Identified, Spent};
 
 /// The range and the limits of an identification.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,10 +64,12 @@ pub fn identified_of(run: &RunRecord) -> Option<Identified> {
     Some(identified(&spec, &seen))
 }
 
+/// Where measurements are shorter, credit does not run dry unnoticed, and rests cost nothing: what matters is measured again.
+const LONG_NS: u64 = 1_000_000_000;
 /// What beginning and ending a measurement may take on a device, ns.
 const LAST_NS: u64 = 700_000_000;
 /// Nothing is begun that has less time, ns.
-const LEAST_NS: u64 = 200_000_000;
+const MIN_NS: u64 = 200_000_000;
 
 /// Why the script cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,13 +91,13 @@ pub(crate) struct Script<'a> {
     /// What was asked, each with when it began, ns.
     pub(crate) asked: Vec<(IdentifyProbe, u64)>,
     pub(crate) spent: Spent,
-    pub(crate) found: super::findings::Findings,
+    pub(crate) found: Findings,
 }
 
 impl<'a> Script<'a> {
     pub(crate) fn new(spec: &'a IdentifySpec, seen: &'a [Seen]) -> Self {
-        let is_long = spec.limits.probe_ns >= super::early::LONG_NS;
-        let found = super::findings::Findings { is_long, ..Default::default() };
+        let is_long = spec.limits.probe_ns >= LONG_NS;
+        let found = Findings { is_long, ..Default::default() };
         Script {
             spec: &spec.limits,
             size: spec.size,
@@ -110,7 +114,7 @@ impl<'a> Script<'a> {
             // It ends with its requests; its time is no more than a precaution.
             let left = self.left_ns().saturating_sub(probe.rest_ns);
             probe.runtime_ns = probe.runtime_ns.min(left / 1_000_000 * 1_000_000);
-            if probe.runtime_ns < LEAST_NS {
+            if probe.runtime_ns < MIN_NS {
                 return Err(Halt::OutOfBudget);
             }
         }
@@ -159,19 +163,91 @@ impl<'a> Script<'a> {
     /// A probe never begins that would break the budget. Its limit is a number of requests.
     fn fits(&self, probe: &IdentifyProbe) -> bool {
         let most = probe.ios.saturating_mul(probe.ways().count() as u64);
-        probe.most_ns() <= self.left_ns() && most > 0 && most <= self.left_ios(probe.block)
+        probe.max_ns() <= self.left_ns() && most > 0 && most <= self.left_ios(probe.block)
+    }
+}
+
+/// A bucket that holds less than this many times what finding the limits took may have run dry meanwhile: where it is known
+/// what each request cost, and where it is not.
+const SMALL: (f64, f64) = (1.1, 1.5);
+
+impl Script<'_> {
+    /// From the beginning to the end, or to what has not been measured yet.
+    pub(crate) fn run(&mut self) -> Result<(), Halt> {
+        self.first_touch_latency()?;
+        self.floor(IoDirection::Read)?;
+        if self.spec.writes {
+            self.floor(IoDirection::Write)?;
+        }
+        self.limits()?;
+        self.found.limits_ns = self.spent.time_ns;
+        self.drain()?;
+        if self.is_suspect() {
+            let full: Vec<_> = self.found.buckets.iter().map(|bucket| self.capacity(bucket)).collect();
+            for (bucket, full) in self.found.buckets.iter_mut().zip(full) {
+                bucket.full = full.map(|full| full.0);
+            }
+            self.found.is_resting = true;
+            let ways = [true, self.spec.writes];
+            self.found.is_doubtful = ways;
+            self.limits()?;
+        }
+        Ok(())
+    }
+
+    /// Credit may have run dry while the limits were measured: a bucket was dry before it was emptied, or nearly so.
+    pub(crate) fn is_suspect(&self) -> bool {
+        if self.found.is_long {
+            return false;
+        }
+        self.found.buckets.iter().filter(|bucket| !bucket.is_early).any(|bucket| {
+            let account = &bucket.account;
+            let Some((capacity, _)) = self.capacity(bucket) else { return true };
+            let way = account.way();
+            let level = self.found.curves[way as usize].as_ref().and_then(|curve| match account.kind {
+                BucketUnit::Ios => Some(curve.top.rate),
+                BucketUnit::Bytes => curve.bulk.map(|bulk| bulk.bytes()),
+            });
+            let is_dry = level.is_some_and(|level| !is_apart(level, account.base));
+            let missing = self.missing(account);
+            let before = missing.iter().filter(|one| one.0 <= self.found.limits_ns);
+            let before = before.map(|one| one.1).fold(0.0, f64::max);
+            let is_priced = account.kind == BucketUnit::Bytes
+                || matches!(self.found.unit(way), Some(ObservedUnit::Exactly(_)));
+            let (surely, maybe) = SMALL;
+            is_dry || capacity < before * if is_priced { surely } else { maybe }
+        })
+    }
+
+    /// The limits in each direction and whether they are shared.
+    fn limits(&mut self) -> Result<(), Halt> {
+        let explored = self.explore_all();
+        explored.and(self.join())
+    }
+
+    fn explore_all(&mut self) -> Result<(), Halt> {
+        let read = self.explore(IoDirection::Read)?;
+        if self.found.touch.is_some_and(|touch| touch.share.is_nan()) {
+            self.first_touch_rate(read.top.depth, read.top.rate)?;
+            if self.found.touch.is_some_and(|touch| touch.share < 1.0) {
+                self.explore(IoDirection::Read)?;
+            }
+        }
+        if self.spec.writes {
+            self.explore(IoDirection::Write)?;
+            self.sharing()?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::findings::RestlessRate;
-    use super::super::ledger::{Account, EmptiedBucket};
-    use super::super::level::ProbeLoad;
-    use super::super::probe::IoDirection;
-    use super::*;
+    use super::super::state::{Account, EmptiedBucket, ProbeLoad, RestlessRate};
     use crate::estimate::Estimate;
-    use crate::identified::{BucketUnit, EachWay, Figure, IoScope};
+    use crate::identified::{EachWay, Figure, IoScope};
+
+    use super::*;
 
     #[test]
     fn limits_that_were_not_established_are_bounded_by_the_highest_rates_measured() {
@@ -186,8 +262,8 @@ mod tests {
         };
         let spec = IdentifySpec { size: 1 << 30, limits };
         let mut script = Script::new(&spec, &[]);
-        script.found.most_rate = [100.0, 0.0];
-        script.found.most_bytes = [10e6, 0.0];
+        script.found.max_rate = [100.0, 0.0];
+        script.found.max_bytes = [10e6, 0.0];
         let result = script.conclude(true);
         let why = "the time budget ended before the limit was established";
         let reads = |least| EachWay { read: Some(Figure::bound(Estimate::AtLeast(least), why)), write: None };

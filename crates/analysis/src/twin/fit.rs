@@ -9,7 +9,7 @@ use super::{SCHEMA, Twin, TwinBurst, TwinLatency, TwinLimit, TwinOp, TwinRate, T
 use crate::identified::{BucketUnit, Burst, Figure, Identified, IoScope};
 use crate::identify::probe::IoDirection;
 use crate::identify::script::{IdentifySpec, identified_of};
-use crate::identify::turns::length_s;
+use crate::identify::series::length_s;
 
 /// Time whose I/Os a limiter admits at once that does not release them in turns, ns.
 const USUAL_TURN_NS: u64 = 10_000_000;

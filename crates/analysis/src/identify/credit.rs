@@ -2,28 +2,18 @@
 //! seconds.
 //!
 //! The fall is looked at at once, and then the limits are measured without credit: limits on I/Os and bytes have the same
-//! shape there, only lower, and no rest is needed (`join.rs` puts what held before together with that).
+//! shape there, only lower, and no rest is needed. What held before is put together with that in the end.
 
-use super::curve::{Curve, ObservedUnit, SmallIoLimit};
 use super::drain::DrainStream;
-use super::fall::{FALLEN, RateFall};
-use super::ledger::EmptiedBucket;
-use super::level::{Care, ProbeLoad, RateLevel};
 use super::probe::{IoDirection, ProbeCounts, ProbeSlice, Seen};
 use super::script::{Halt, Script};
-use super::stretches::stretches;
-use crate::identified::BucketUnit;
+use super::series::stretches;
+use super::state::{
+    Account, Care, Curve, DirectionSharing, EmptiedBucket, FALLEN, Fell, ObservedUnit, ProbeLoad, RateFall,
+    RateLevel, SmallIoLimit,
+};
+use crate::identified::{BucketUnit, IoScope};
 
-/// A rate that fell: under which load, what it was before, and the highest of that.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Fell {
-    pub(crate) load: ProbeLoad,
-    pub(crate) high: f64,
-    pub(crate) peak: f64,
-}
-
-/// Where measurements are shorter, credit does not run dry unnoticed, and rests cost nothing: what matters is measured again.
-pub(crate) const LONG_NS: u64 = 1_000_000_000;
 /// A fall is looked at for this share of the budget, and for no longer than so many s.
 const LOOK: (f64, f64) = (0.12, 16.0);
 /// How long it has to hold, s.
@@ -31,7 +21,7 @@ const LOOK_SECONDS: f64 = 8.0;
 /// What is let through ahead of a rate comes in this time, ns.
 pub(crate) const AHEAD_NS: u64 = 500_000_000;
 /// Shorter slices tell no rate, s.
-const LEAST_SLICE: f64 = 0.3;
+const MIN_SLICE: f64 = 0.3;
 /// Looks at the falls of one direction.
 const LOOKS: usize = 4;
 /// What bytes and requests limit at once differs by this share at the most.
@@ -73,10 +63,7 @@ impl Script<'_> {
         }
         let again = self.at("small I/Os again", way, top.block, top.rate, Care::Coarse)?;
         if again.rate < FALLEN * top.rate {
-            let load =
-                ProbeLoad { guess: Some(again.rate), ..ProbeLoad::of("", way, top.block, again.depth) };
-            self.found.fell = Some(Fell { load, high: top.rate, peak: top.rate });
-            return Err(Halt::Fell);
+            return self.fell_to(way, &again, top.rate);
         }
         Ok(())
     }
@@ -100,13 +87,11 @@ impl Script<'_> {
 
     /// The rate of small requests is no less than it was before, or credits were exhausted meanwhile.
     pub(crate) fn is_highest_top(&mut self, way: IoDirection, top: &RateLevel) -> Result<(), Halt> {
-        let high = self.found.most_rate[way as usize];
+        let high = self.found.max_rate[way as usize];
         if !self.found.is_watching || self.is_early(way) || top.rate >= FALLEN * high {
             return Ok(());
         }
-        let load = ProbeLoad { guess: Some(top.rate), ..ProbeLoad::of("", way, top.block, top.depth) };
-        self.found.fell = Some(Fell { load, high, peak: high });
-        Err(Halt::Fell)
+        self.fell_to(way, top, high)
     }
 
     /// Larger requests carry no fewer bytes than smaller ones, or the bytes were exhausted meanwhile.
@@ -123,7 +108,12 @@ impl Script<'_> {
         {
             return Ok(());
         }
-        let load = ProbeLoad { guess: Some(point.rate), ..ProbeLoad::of("", way, point.block, point.depth) };
+        self.fell_to(way, point, high)
+    }
+
+    /// The rate of one direction fell from `high` to `low`.
+    pub(crate) fn fell_to<T>(&mut self, way: IoDirection, low: &RateLevel, high: f64) -> Result<T, Halt> {
+        let load = ProbeLoad { guess: Some(low.rate), ..ProbeLoad::of("", way, low.block, low.depth) };
         self.found.fell = Some(Fell { load, high, peak: high });
         Err(Halt::Fell)
     }
@@ -139,7 +129,7 @@ impl Script<'_> {
         let load = ProbeLoad { aim: "a rate that fell", ..load };
         // What was seen of the rate before may have been seen in the middle of the fall: it was what small requests and the
         // most bytes make of it.
-        let by_bytes = self.found.most_bytes[way as usize] / load.block as f64;
+        let by_bytes = self.found.max_bytes[way as usize] / load.block as f64;
         let full = self.found.full[way as usize].map_or(0.0, |full| full.rate.min(by_bytes));
         let high = if full > 0.0 { full.max(high) } else { high };
         let watched = self.watch(load, &[high.max(peak)], until, LOOK_SECONDS)?;
@@ -170,7 +160,7 @@ impl Script<'_> {
 
     /// The bytes a second before they were exhausted, `seen` at the least: measured again after a rest, where that can be afforded.
     fn bytes_with_credit(&mut self, way: IoDirection, seen: f64, block: u64) -> Result<f64, Halt> {
-        let most = self.found.most_bytes[way as usize].max(seen);
+        let most = self.found.max_bytes[way as usize].max(seen);
         let Some(bucket) = self.found.buckets.last().cloned() else { return Ok(most) };
         match self.after_rest(way, &bucket, block) {
             Ok(level) if level.bytes() > FALLEN * seen => Ok(level.bytes()),
@@ -249,7 +239,7 @@ pub(crate) fn fall_in(done: &ProbeCounts, begins_ns: u64) -> Option<(f64, f64, f
     let [first, .., last] = &found[..] else { return None };
     let falls = found.windows(2).all(|pair| pair[1].rate() < pair[0].rate());
     let bound = FALLEN * first.rate();
-    let keeps = |slice: &ProbeSlice| slice.seconds() < LEAST_SLICE || slice.rate() < bound;
+    let keeps = |slice: &ProbeSlice| slice.seconds() < MIN_SLICE || slice.rate() < bound;
     // It fell in the first of them.
     let after = slices.iter().filter(|slice| slice.start_ns >= last.start_ns).skip(1);
     if !falls || last.rate() >= bound || !after.copied().all(|slice| keeps(&slice)) {
@@ -259,6 +249,184 @@ pub(crate) fn fall_in(done: &ProbeCounts, begins_ns: u64) -> Option<(f64, f64, f
     let before = slices.iter().take_while(|slice| slice.end_ns <= first.end_ns);
     let peak = before.map(ProbeSlice::rate).fold(first.rate(), f64::max);
     Some((first.rate(), peak, last.rate()))
+}
+
+/// Pieces in which credit is used up: how many at the most, and how long one of them is, ns.
+const MAX_PIECES: usize = 12;
+const PIECE_NS: u64 = 3_000_000_000;
+/// Credit that a rest brings, over what is needed.
+const AMPLE: f64 = 1.5;
+/// How long a rate is measured after a rest, s, at the most.
+const AFTER_REST_SECONDS: f64 = 3.0;
+/// Part of its credit that a rate is measured on after a rest, at the most.
+const PART: f64 = 0.7;
+/// A rate is the highest of its kind from this share of that on.
+const ENDED: f64 = 0.985;
+
+impl Script<'_> {
+    /// What was measured without credit, and what holds with it, as one.
+    pub(crate) fn join(&mut self) -> Result<(), Halt> {
+        let (shares, is_shared) = (self.shares(), self.found.is_shared() == Some(true));
+        for bucket in self.found.buckets.iter_mut().filter(|bucket| bucket.is_early) {
+            let share = shares[usize::from(bucket.account.kind == BucketUnit::Bytes)];
+            if share == DirectionSharing::Shared || (share == DirectionSharing::Unknown && is_shared) {
+                bucket.account.scope = IoScope::Both;
+            }
+        }
+        // What each direction was seen to use up is then one and the same.
+        let mut kinds = Vec::new();
+        self.found.buckets.retain(|bucket| {
+            let Account { kind, scope, .. } = bucket.account;
+            let is_again = bucket.is_early && scope == IoScope::Both && kinds.contains(&kind);
+            kinds.push(kind);
+            !is_again
+        });
+        let mut ended = Ok(());
+        for way in [IoDirection::Read, IoDirection::Write] {
+            let Some(curve) = self.found.curves[way as usize].clone() else { continue };
+            let Some(bucket) = self.early(way).cloned() else { continue };
+            if bucket.account.kind == BucketUnit::Bytes {
+                self.found.curves[way as usize] = Some(self.with_full_bulk(curve, &bucket));
+                continue;
+            }
+            self.base_at_least(&bucket, curve.top.rate);
+            match self.with_full_top(way, curve, &bucket) {
+                Ok(curve) => self.found.curves[way as usize] = Some(curve),
+                Err(halt) => {
+                    self.found.is_doubtful[way as usize] = true;
+                    ended = ended.and(Err(halt));
+                    continue;
+                }
+            }
+            ended = ended.and(self.with_full_bytes(way, &bucket));
+        }
+        ended
+    }
+
+    /// A baseline that was seen to be a little more: whatever else was going on made it less, if anything.
+    fn base_at_least(&mut self, bucket: &EmptiedBucket, seen: f64) {
+        let found = self.found.buckets.iter_mut().find(|one| *one == bucket);
+        let found = found.filter(|one| seen > one.account.base && seen * FALLEN < one.account.base);
+        if let Some(found) = found {
+            found.account.base = seen;
+        }
+    }
+
+    fn with_full_top(&mut self, way: IoDirection, dry: Curve, bucket: &EmptiedBucket) -> Result<Curve, Halt> {
+        let is_full = |top: &RateLevel| top.rate * FALLEN > dry.top.rate;
+        let top = match self.found.full[way as usize].filter(is_full) {
+            // Where credits were exhausted at its very end, another measurement has more information.
+            Some(top) if top.rate < ENDED * self.found.max_rate[way as usize] => {
+                RateLevel { rate: self.found.max_rate[way as usize], ..top }
+            }
+            Some(top) => top,
+            None => self.after_rest(way, bucket, self.spec.unit_bytes)?,
+        };
+        let small_limit = self.small_limit(way, &top);
+        Ok(self.whole(Curve { top, small_limit, ..dry }))
+    }
+
+    /// Looks for a limit on bytes where without credit so few came that bytes did not limit.
+    fn with_full_bytes(&mut self, way: IoDirection, bucket: &EmptiedBucket) -> Result<(), Halt> {
+        let Some(curve) = self.found.curves[way as usize].clone().filter(|curve| curve.bulk.is_none()) else {
+            return Ok(());
+        };
+        let block = self.spec.most_block_bytes;
+        let bulk = match self.after_rest(way, bucket, block) {
+            Err(Halt::Useless) => return Ok(()),
+            bulk => bulk?,
+        };
+        let cost = bucket.account.cost(&self.found, way, block);
+        let is_held = bulk.rate * cost < FALLEN * curve.top.rate && bulk.bytes() > curve.most_bytes / FALLEN;
+        if is_held {
+            self.found.curves[way as usize] = Some(self.whole(Curve { bulk: Some(bulk), ..curve }));
+        }
+        Ok(())
+    }
+
+    /// What was measured when bytes had run dry, with the bytes before.
+    fn with_full_bulk(&self, dry: Curve, bucket: &EmptiedBucket) -> Curve {
+        match dry.bulk {
+            Some(bulk) if bulk.bytes() < bucket.high * FALLEN => {
+                let bulk = RateLevel { rate: bucket.high / bulk.block as f64, ..bulk };
+                self.whole(Curve { bulk: Some(bulk), ..dry })
+            }
+            _ => dry,
+        }
+    }
+
+    /// `curve` with what follows from its two rates.
+    pub(crate) fn whole(&self, curve: Curve) -> Curve {
+        let Some(bulk) = curve.bulk else { return curve };
+        let least = self.spec.unit_bytes;
+        let meets = (bulk.bytes() / curve.top.rate * 0.98 / least as f64) as u64 * least;
+        // A larger request counts as several.
+        let most = if let ObservedUnit::Exactly(unit) = curve.unit { unit } else { u64::MAX };
+        let (flat_to, both) = ((meets >= least).then_some(meets.min(most)), meets.max(least).min(most));
+        Curve { flat_to, both, ..curve.with_bytes_of(&bulk) }
+    }
+
+    /// The rate with credit, once there is some again: as if there were none when the rest begins.
+    pub(crate) fn after_rest(
+        &mut self,
+        way: IoDirection,
+        bucket: &EmptiedBucket,
+        block: u64,
+    ) -> Result<RateLevel, Halt> {
+        let Some((full, _)) = self.capacity(bucket) else { return Err(Halt::Useless) };
+        // Of I/Os, the rate of small requests: large ones come no faster.
+        let cost = match bucket.account.kind {
+            BucketUnit::Ios => 1.0,
+            BucketUnit::Bytes => block as f64,
+        };
+        let (high, base, full) = (bucket.high / cost, bucket.account.base / cost, full / cost);
+        let beyond = (high - base).max(0.05 * base);
+        let longest = (PART * full / beyond).min(AFTER_REST_SECONDS);
+        let is_small = block == self.spec.unit_bytes;
+        let load = ProbeLoad {
+            guess: Some(high),
+            ..ProbeLoad::of("after idling", way, block, self.depth_for(way, high, block))
+        };
+        let mut probe = self.probe(load, high, Care::Coarse, longest);
+        let seconds = (probe.ramp_ns + probe.runtime_ns) as f64 / 1e9;
+        probe.rest_ns = (AMPLE * beyond * seconds / base * 1e3) as u64 * 1_000_000;
+        let seen = self.ask(probe)?;
+        let done = seen.done(way);
+        let level = self.level_of(&probe, way, seen);
+        if fall_in(done, done.start_ns + AHEAD_NS).is_some() {
+            return Err(Halt::Useless);
+        }
+        if is_small && level.rate < FALLEN * high { Err(Halt::Useless) } else { Ok(level) }
+    }
+
+    /// Uses up what came back of one kind of credit meanwhile, so that requests of `block` bytes are without it in both
+    /// directions.
+    pub(crate) fn use_up(&mut self, kind: BucketUnit, block: u64) -> Result<(), Halt> {
+        let base = |way: IoDirection| {
+            let bucket = self.early(way).filter(|bucket| bucket.account.kind == kind)?;
+            Some(bucket.account.base / bucket.account.cost(&self.found, way, block))
+        };
+        let bases = [base(IoDirection::Read), base(IoDirection::Write)];
+        if bases == [None, None] {
+            return Ok(());
+        }
+        let rate =
+            |way: IoDirection| bases[way as usize].unwrap_or_else(|| self.expected(way.scope(), block));
+        let (one, other) = (rate(IoDirection::Read), rate(IoDirection::Write));
+        let depth = self.depth_for(IoDirection::Read, one.max(other), block);
+        for _ in 0..MAX_PIECES {
+            let mut probe = self.plain(ProbeLoad::both("remaining burst credits", block, depth));
+            (probe.runtime_ns, probe.counts) = (PIECE_NS, true);
+            let seen = self.ask(probe)?;
+            let both = seen.read.rate() + seen.write.rate();
+            // Both together come to no more than one of them, or each comes to its own.
+            let is_together = both < one.max(other) * (1.0 + NEAR);
+            if is_together || (both / (one + other) - 1.0).abs() < NEAR {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

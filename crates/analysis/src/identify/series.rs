@@ -1,8 +1,14 @@
-//! A series of counts as stretches of one rate each: where a rate falls, comes back or stays.
+//! Series of counts: stretches of one rate each, trends of a rate, and the turns in which a limiter releases requests.
+//!
+//! The kernel's throttle admits the whole requests that a slice of 20 or 100 ms allows, and nothing until the next slice. A rate
+//! counted between two arbitrary instants is off by up to a turn's requests, and the last turn counts in full although only the
+//! requests that were waiting complete in it. Requests that begin at rest begin a turn, and the last ones end with one: between
+//! those instants there are whole turns only. What remains is the fraction of a request that no turn admits: the limit is up to
+//! one request per turn higher than the rate.
 
 use fathom_stats::sample::level_bounds;
 
-use super::probe::ProbeSlice;
+use super::probe::{IdentifyProbe, ProbeCounts, ProbeSlice};
 
 /// A span of one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,8 +30,8 @@ impl Stretch {
 /// Rates that differ by less are one.
 const APART: f64 = 0.06;
 /// A stretch has this many requests and lasts this long, at the least.
-const LEAST_IOS: u64 = 24;
-const LEAST_SECONDS: f64 = 0.9;
+const MIN_STRETCH_IOS: u64 = 24;
+const MIN_STRETCH_SECONDS: f64 = 0.9;
 /// What a limiter releases ahead of its rate after a rest, or in a turn more or less: in this time, at the rate, s.
 const TURN_SECONDS: f64 = 0.13;
 
@@ -154,7 +160,7 @@ impl Cuts<'_> {
 
     fn is_long(&self, from: usize, to: usize) -> bool {
         let (seconds, ios, _) = self.span(from, to);
-        ios >= LEAST_IOS && seconds >= LEAST_SECONDS
+        ios >= MIN_STRETCH_IOS && seconds >= MIN_STRETCH_SECONDS
     }
 
     /// The shorter of both parts has more requests too many, or too few, than one turn of a limiter makes.
@@ -180,8 +186,143 @@ pub(crate) fn is_apart(one: f64, other: f64) -> bool {
     (one - other).abs() > APART * one.max(other)
 }
 
+/// Fewest rates that show a trend.
+const MIN_RATES: usize = 6;
+/// Shorter slices carry no rate, s.
+pub(super) const MIN_RATE_SECONDS: f64 = 0.3;
+/// Standard errors of a slope that are no chance, and the change from the first rate to the last that matters, as a share.
+const SURE: f64 = 4.0;
+const DRIFTED: f64 = 0.04;
+/// The same of a slope that only confirms a fall, and the share of a fall that a drift explains at the least.
+const LIKELY: f64 = 2.5;
+const EXPLAINED: f64 = 0.5;
+
+/// A straight line through rates over time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Trend {
+    /// Middle of the rates, s, and their mean.
+    middle_s: f64,
+    mean: f64,
+    /// Change a second, and its standard error.
+    slope: f64,
+    error: f64,
+    /// From the first rate to the last, s.
+    seconds: f64,
+}
+
+impl Trend {
+    /// The trend of `(s, rate)` by least squares; `None` for too few.
+    pub(super) fn of(points: &[(f64, f64)]) -> Option<Trend> {
+        let count = points.len() as f64;
+        if points.len() < MIN_RATES {
+            return None;
+        }
+        let middle_s = points.iter().map(|point| point.0).sum::<f64>() / count;
+        let mean = points.iter().map(|point| point.1).sum::<f64>() / count;
+        let squares: f64 = points.iter().map(|point| (point.0 - middle_s).powi(2)).sum();
+        let slope = points.iter().map(|point| (point.0 - middle_s) * (point.1 - mean)).sum::<f64>() / squares;
+        let left: f64 =
+            points.iter().map(|point| (point.1 - mean - slope * (point.0 - middle_s)).powi(2)).sum();
+        let seconds = points[points.len() - 1].0 - points[0].0;
+        Some(Trend { middle_s, mean, slope, error: (left / (count - 2.0) / squares).sqrt(), seconds })
+    }
+
+    /// The trend of the rates of `slices`.
+    pub(super) fn of_slices(slices: &[ProbeSlice]) -> Option<Trend> {
+        let long = slices.iter().filter(|slice| slice.seconds() > MIN_RATE_SECONDS);
+        let points: Vec<(f64, f64)> =
+            long.map(|slice| ((slice.start_ns + slice.end_ns) as f64 / 2e9, slice.rate())).collect();
+        Trend::of(&points)
+    }
+
+    /// It falls by more than chance.
+    pub(super) fn surely_falls(&self) -> bool {
+        -self.slope > LIKELY * self.error
+    }
+
+    /// Continued back to `since_s`, it makes a considerable part of a `fall` since then.
+    pub(super) fn explains(&self, fall: f64, since_s: f64) -> bool {
+        -self.slope * (self.middle_s - since_s) > EXPLAINED * fall
+    }
+
+    /// The rates at its beginning and at its end where they differ by more than chance, and by enough to matter.
+    pub(super) fn drift(&self) -> Option<(f64, f64)> {
+        let change = self.slope * self.seconds;
+        let is_drift = self.slope.abs() > SURE * self.error && change.abs() > DRIFTED * self.mean;
+        is_drift.then_some((self.mean - change / 2.0, self.mean + change / 2.0))
+    }
+}
+
+/// Shorter turns make no difference to a rate that takes seconds, s.
+const SHORTEST: f64 = 0.004;
+/// Longer ones are no limiter's: the target stood still, s.
+const LONGEST: f64 = 0.25;
+/// Latencies of requests that wait for turns vary by more than this share of their mean, and are so many times as long as
+/// without load.
+const VARIED: f64 = 0.5;
+const WAITED: f64 = 2.0;
+/// The slices of the kernel's throttle, on disks and on others, s, and how near to one an estimate of a turn is that one.
+const KERNEL_SLICES: [f64; 2] = [0.1, 0.02];
+const NEAR: f64 = 0.15;
+/// Turns of rest after which a limiter begins anew, and the fewest turns that a rate is counted over.
+const REST_TURNS: f64 = 3.0;
+const FEWEST: f64 = 8.0;
+const TICK_SECONDS: f64 = 0.004;
+
+/// The length of a turn, s; 0 where requests are not released in turns. Of `q` requests in flight and `n` per turn, `q` wait for
+/// the next one, and the others complete immediately: the mean square of the latencies over their mean is the turn.
+pub(super) fn turn_s(done: &ProbeCounts, floor_ns: f64) -> f64 {
+    length_s((done.lat.mean, done.lat.deviation), floor_ns)
+}
+
+/// The same of the mean and standard deviation of latencies, ns.
+pub(crate) fn length_s((mean, deviation): (f64, f64), floor_ns: f64) -> f64 {
+    let turn = (mean + deviation * deviation / mean.max(1.0)) / 1e9;
+    let is_released = deviation > VARIED * mean && mean > WAITED * floor_ns;
+    if !is_released || !(SHORTEST..=LONGEST).contains(&turn) {
+        return 0.0;
+    }
+    let is_near = |slice: &f64| (turn / slice - 1.0).abs() < NEAR;
+    KERNEL_SLICES.into_iter().find(is_near).unwrap_or(turn)
+}
+
+/// The time nearest to `ns` that ends in the middle of a turn: at its beginning it is a matter of chance how many of its requests
+/// count.
+pub(super) fn runtime_of_turns_ns(ns: f64, turn_s: f64) -> f64 {
+    let turn_ns = turn_s * 1e9;
+    ((ns / turn_ns).floor() + 0.5) * turn_ns
+}
+
+/// By how many s a rate over whole turns may be wrong: the kernel ends a turn with one of its ticks; where the length of a turn
+/// is not known for sure, the last one may have been counted or not.
+pub(super) fn uncertain_s(turn_s: f64) -> f64 {
+    if KERNEL_SLICES.contains(&turn_s) { TICK_SECONDS } else { TICK_SECONDS + turn_s }
+}
+
+/// Rest that ends the turn of requests before, ns.
+pub(super) fn rest_of_turns_ns(turn_s: f64) -> u64 {
+    (turn_s * REST_TURNS * 1e3).ceil() as u64 * 1_000_000
+}
+
+/// Requests a second over whole turns, where `probe` began at rest and ended with its time; `None` where it did not. The requests
+/// that waited at the end complete in a turn of which the others are missing.
+pub(super) fn rate_of_turns(
+    probe: &IdentifyProbe,
+    depth: u32,
+    done: &ProbeCounts,
+    turn_s: f64,
+) -> Option<f64> {
+    let seconds = done.seconds() - done.lat.least / 1e9;
+    let has_ended_with_its_time = done.ios < probe.ios;
+    let is_long = turn_s > 0.0 && seconds > FEWEST * turn_s;
+    let ios = done.ios.saturating_sub(u64::from(depth)) as f64;
+    (probe.counts && has_ended_with_its_time && is_long).then(|| ios / seconds)
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::identify::played::{PlayedDevice, probe_of};
+
     use super::*;
 
     /// Half seconds of these rates.
@@ -228,5 +369,48 @@ mod tests {
         let by_turns = series(&[(70.0, 1), (64.0, 1), (50.0, 1), (62.0, 1)].repeat(4));
         assert!(unevenness(by_turns.iter(), SPAN) > 0.05);
         assert_eq!(unevenness(by_turns.iter(), LONG_SPAN), 0.0);
+    }
+
+    #[test]
+    fn a_drift_differs_from_noise() {
+        let check = |rate: fn(usize) -> f64, expected: Option<(f64, f64)>| {
+            let points: Vec<(f64, f64)> = (0..101).map(|at| (at as f64, rate(at))).collect();
+            let found = Trend::of(&points).and_then(|trend| trend.drift());
+            assert_eq!(found.map(|(from, to)| (from.round(), to.round())), expected);
+        };
+        check(|_| 1000.0, None);
+        check(|at| 1000.0 + if at % 2 == 0 { 80.0 } else { -80.0 }, None);
+        check(|at| 1000.0 - 0.2 * at as f64, None);
+        check(|at| 1000.0 - at as f64, Some((1000.0, 900.0)));
+        check(|at| 1000.0 + at as f64, Some((1000.0, 1100.0)));
+        assert_eq!(Trend::of(&[(0.0, 1.0), (1.0, 2.0)]), None);
+    }
+
+    #[test]
+    fn turns_are_recognised_by_the_latencies_of_what_waits_for_them() {
+        let check = |turn_s: f64, iops: f64, depth: u32, expected: f64| {
+            let device = PlayedDevice { turn_s, ..PlayedDevice::with_iops(move |_| iops) };
+            let mut probe = probe_of(4096, depth, 5.0);
+            probe.counts = true;
+            let seen = device.play(&probe, 0, 0);
+            let found = turn_s_of(&seen.read);
+            assert!((found - expected).abs() <= 0.1 * expected, "{turn_s} {iops} {depth}: {found}");
+            if expected > 0.0 {
+                let rate = rate_of_turns(&probe, depth, &seen.read, found).unwrap();
+                let released = (iops * turn_s).floor() / turn_s;
+                assert!((rate / released - 1.0).abs() < 0.003, "{rate} of {released}");
+            }
+        };
+        check(0.1, 1000.0, 5, 0.1);
+        check(0.02, 1000.0, 5, 0.02);
+        check(0.1, 1477.0, 8, 0.1);
+        check(0.02, 317.0, 1, 0.02);
+        // One by one, and a device that answers at once.
+        check(0.001, 1000.0, 5, 0.0);
+        check(0.1, 1e6, 4, 0.0);
+    }
+
+    fn turn_s_of(done: &ProbeCounts) -> f64 {
+        turn_s(done, 60_000.0)
     }
 }
