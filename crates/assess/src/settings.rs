@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use fathom_record::ScheduledSlot;
 
+use crate::AssessError;
 use crate::catalogue::VolumeTypes;
 use crate::earlier::EarlierIdentification;
 
@@ -33,4 +34,15 @@ pub struct RunSettings {
     pub scheduled: Option<ScheduledSlot>,
     /// The command line, for the record.
     pub command: Vec<String>,
+}
+
+impl RunSettings {
+    /// The target cannot be used, with a remedy.
+    pub(crate) fn refuse<T>(
+        &self,
+        reason: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Result<T, AssessError> {
+        Err(AssessError::target(&self.target, reason, hint))
+    }
 }

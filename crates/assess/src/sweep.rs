@@ -93,7 +93,7 @@ impl SweepPlan {
             target.write_refusal().filter(|_| settings.patterns.iter().any(|pattern| pattern.writes()))
         {
             let hint = "or sweep reads only: --rw randread";
-            return Err(AssessError::target(&settings.run.target, reason, hint));
+            return settings.run.refuse(reason, hint);
         }
         let site = Site::on(target, &settings.run, Nanos(settings.budget.0 / LAYOUT_SHARE))?;
         let spec = spec(&settings, site.unit)?;
@@ -166,11 +166,7 @@ fn spec(settings: &SweepSettings, unit: u64) -> Result<SweepSpec, AssessError> {
     };
     if let Some(odd) = given.iter().find(|block| !block.is_multiple_of(unit)) {
         let reason = format!("direct I/O requires multiples of {} bytes; got {}", bytes(unit), bytes(*odd));
-        return Err(AssessError::target(
-            &settings.run.target,
-            reason,
-            "use other block sizes, or --buffered",
-        ));
+        return settings.run.refuse(reason, "use other block sizes, or --buffered");
     }
     Ok(SweepSpec {
         patterns: settings.patterns.clone(),

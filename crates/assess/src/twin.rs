@@ -45,10 +45,9 @@ impl TwinStore {
     /// # Errors
     /// There is no such place.
     pub fn usual() -> Result<TwinStore, AssessError> {
-        let directory = directory(|name| std::env::var_os(name)).ok_or_else(|| AssessError::Twin {
-            name: "store".to_owned(),
-            problem: "there is no directory for it".to_owned(),
-            hint: format!("set {TWINS_VARIABLE}, XDG_DATA_HOME or HOME to an absolute path"),
+        let directory = directory(|name| std::env::var_os(name)).ok_or_else(|| {
+            let hint = format!("set {TWINS_VARIABLE}, XDG_DATA_HOME or HOME to an absolute path");
+            refused("store", "there is no directory for it", hint)
         })?;
         Ok(TwinStore { directory })
     }
@@ -62,15 +61,9 @@ impl TwinStore {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => {
-                return Err(AssessError::Twin {
-                    name: "store".to_owned(),
-                    problem: format!(
-                        "cannot read {}: {}",
-                        self.directory.display(),
-                        fathom_sys::io::describe(&error)
-                    ),
-                    hint: format!("make it readable, or set {TWINS_VARIABLE}"),
-                });
+                let problem =
+                    format!("cannot read {}: {}", self.directory.display(), fathom_sys::io::describe(&error));
+                return Err(refused("store", problem, format!("make it readable, or set {TWINS_VARIABLE}")));
             }
         };
         let name = |entry: std::fs::DirEntry| {
@@ -88,8 +81,6 @@ impl TwinStore {
     /// There is none, or its file makes no sense.
     pub fn load(&self, name: &str) -> Result<Twin, AssessError> {
         check_name(name)?;
-        let refuse =
-            |problem: String, hint: String| AssessError::Twin { name: name.to_owned(), problem, hint };
         let path = self.path(name);
         let text = match TWIN.read_text(&path) {
             Ok(text) => text,
@@ -102,12 +93,12 @@ impl TwinStore {
                         names.join(", ")
                     ),
                 };
-                return Err(refuse(format!("does not exist in {}", self.directory.display()), hint));
+                return Err(refused(name, format!("does not exist in {}", self.directory.display()), hint));
             }
             Err(error) => return Err(error.into()),
         };
         let again = format!("identify the volume again: fathom identify --save {name} TARGET");
-        read_twin(&text).map_err(|problem| refuse(format!("{}: {problem}", path.display()), again))
+        read_twin(&text).map_err(|problem| refused(name, format!("{}: {problem}", path.display()), again))
     }
 
     /// Refuses what [`TwinStore::save`] would refuse after a long run; makes the directory.
@@ -144,10 +135,9 @@ impl TwinStore {
     /// There is none, or its file cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), AssessError> {
         check_name(name)?;
-        std::fs::remove_file(self.path(name)).map_err(|error| AssessError::Twin {
-            name: name.to_owned(),
-            problem: format!("cannot be removed: {}", fathom_sys::io::describe(&error)),
-            hint: "list the twins: fathom twin list".to_owned(),
+        std::fs::remove_file(self.path(name)).map_err(|error| {
+            let problem = format!("cannot be removed: {}", fathom_sys::io::describe(&error));
+            refused(name, problem, "list the twins: fathom twin list")
         })
     }
 
@@ -157,13 +147,13 @@ impl TwinStore {
 }
 
 fn unwritable(name: &str, path: &Path, error: &std::io::Error) -> AssessError {
-    AssessError::Twin {
-        name: name.to_owned(),
-        problem: format!("cannot write {}: {}", path.display(), fathom_sys::io::describe(error)),
-        hint: PathRefusal::of(error)
-            .map_or("make the directory writable, or set FATHOM_TWINS", PathRefusal::hint)
-            .to_owned(),
-    }
+    let hint =
+        PathRefusal::of(error).map_or("make the directory writable, or set FATHOM_TWINS", PathRefusal::hint);
+    refused(name, format!("cannot write {}: {}", path.display(), fathom_sys::io::describe(error)), hint)
+}
+
+fn refused(name: &str, problem: impl Into<String>, hint: impl Into<String>) -> AssessError {
+    AssessError::Twin { name: name.to_owned(), problem: problem.into(), hint: hint.into() }
 }
 
 /// The twin in the text of a file.
@@ -189,11 +179,8 @@ pub fn check_name(name: &str) -> Result<(), AssessError> {
     if begins && name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
         return Ok(());
     }
-    Err(AssessError::Twin {
-        name: format!("'{name}'"),
-        problem: "is not a valid name".to_owned(),
-        hint: format!("use letters, digits, '.', '_' and '-', {LONGEST_NAME} at most: data-volume-1"),
-    })
+    let hint = format!("use letters, digits, '.', '_' and '-', {LONGEST_NAME} at most: data-volume-1");
+    Err(refused(&format!("'{name}'"), "is not a valid name", hint))
 }
 
 /// The directory of the twins; `None` where `env` knows none.

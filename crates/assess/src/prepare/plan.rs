@@ -233,25 +233,13 @@ fn stages(target: &PrepareTarget, settings: &PrepareSettings) -> Result<Vec<Prep
         let hint = format!(
             "use --destroy-data={path} if nothing on it is needed, or --touch alone, which only reads"
         );
-        return Err(AssessError::target(
-            &settings.run.target,
-            format!("this would destroy the data of the {}", target.noun()),
-            hint,
-        ));
+        return settings.run.refuse(format!("this would destroy the data of the {}", target.noun()), hint);
     }
     if target.kind == PrepareKind::NewFile && (settings.trim || !(fill || passes)) {
-        return Err(AssessError::target(
-            &settings.run.target,
-            "a new file can only be filled",
-            "use --fill or --precondition",
-        ));
+        return settings.run.refuse("a new file can only be filled", "use --fill or --precondition");
     }
     if settings.trim && target.kind == PrepareKind::BlockDevice && !discards(&settings.run.target) {
-        return Err(AssessError::target(
-            &settings.run.target,
-            "the device does not support discard",
-            "omit --trim, or use --fill",
-        ));
+        return settings.run.refuse("the device does not support discard", "omit --trim, or use --fill");
     }
     Ok(stages)
 }
@@ -271,20 +259,12 @@ fn check_workload(
     if workload.block > target.size {
         let reason =
             format!("a block of {} exceeds the size of {}", bytes(workload.block), bytes(target.size));
-        return Err(AssessError::target(
-            &settings.run.target,
-            reason,
-            "use a smaller block: --precondition=randwrite:4k",
-        ));
+        return settings.run.refuse(reason, "use a smaller block: --precondition=randwrite:4k");
     }
     if !settings.run.buffered && !workload.block.is_multiple_of(target.unit) {
         let (unit, block) = (bytes(target.unit), bytes(workload.block));
         let reason = format!("direct I/O requires multiples of {unit} bytes; got {block}");
-        return Err(AssessError::target(
-            &settings.run.target,
-            reason,
-            "use another block size, or --buffered",
-        ));
+        return settings.run.refuse(reason, "use another block size, or --buffered");
     }
     Ok(())
 }

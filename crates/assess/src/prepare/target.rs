@@ -11,6 +11,7 @@ use fathom_sys::device::{FilesystemFacts, PathKind, TargetStack, unfit_for_a_new
 use super::settings::PrepareSettings;
 use crate::AssessError;
 use crate::error::plain;
+use crate::settings::RunSettings;
 use crate::simulated::{SimulatedVolume, is_simulated};
 use crate::target::{BenchTarget, absolute, never_overruled};
 use crate::working_file::ROOT_RESERVE;
@@ -60,7 +61,7 @@ impl PrepareTarget {
     /// # Errors
     /// It is nothing that can be prepared, it may not be written to although the user allowed it, or there is no room.
     pub fn inspect(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
-        let path = &settings.run.target;
+        let (run, path) = (&settings.run, &settings.run.target);
         if is_simulated(path) {
             return simulated(settings);
         }
@@ -69,22 +70,14 @@ impl PrepareTarget {
             Err(error) if error.kind() == ErrorKind::NotFound => return new_file(settings),
             Err(error) => {
                 let hint = "check its permissions and those of the directories above it";
-                return Err(AssessError::target(
-                    path,
-                    format!("cannot be inspected: {}", plain(&error)),
-                    hint,
-                ));
+                return run.refuse(format!("cannot be inspected: {}", plain(&error)), hint);
             }
         };
         if metadata.is_dir() {
             let name = path.join("fathom.dat");
             let hint =
                 format!("use a file in it, which is created: fathom prepare {} --size 10g", name.display());
-            return Err(AssessError::target(
-                path,
-                "is a directory; only files and block devices can be prepared",
-                hint,
-            ));
+            return run.refuse("is a directory; only files and block devices can be prepared", hint);
         }
         if !metadata.is_file() {
             return device(settings);
@@ -122,14 +115,11 @@ impl PrepareTarget {
 }
 
 fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
-    let path = &settings.run.target;
+    let (run, path) = (&settings.run, &settings.run.target);
     let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let BenchTarget::BlockDevice { size: capacity, destroy, .. } = target else {
-        return Err(AssessError::target(
-            path,
-            "is neither a regular file nor a block device",
-            "use a regular file or a block device",
-        ));
+        return run
+            .refuse("is neither a regular file nor a block device", "use a regular file or a block device");
     };
     let unit = target.request_unit(path);
     let all = PrepareTarget::new(settings, PrepareKind::BlockDevice, absolute(path), (capacity, unit))?;
@@ -137,7 +127,7 @@ fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
 }
 
 fn simulated(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
-    let path = &settings.run.target;
+    let (run, path) = (&settings.run, &settings.run.target);
     if settings.resume {
         return Err(AssessError::Simulated {
             target: path.display().to_string(),
@@ -148,7 +138,7 @@ fn simulated(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let unit = target.request_unit(path);
     let BenchTarget::Simulated(volume) = target else {
-        return Err(AssessError::target(path, "is not a simulated volume", "use sim:ID?size=50GiB"));
+        return run.refuse("is not a simulated volume", "use sim:ID?size=50GiB");
     };
     let file = volume.path.clone();
     let all = PrepareTarget::new(settings, PrepareKind::Simulated, file, (volume.size(), unit))?;
@@ -157,52 +147,43 @@ fn simulated(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
 
 /// The part of `capacity` that is used.
 fn within(settings: &PrepareSettings, capacity: u64, unit: u64) -> Result<u64, AssessError> {
-    let path = &settings.run.target;
+    let run = &settings.run;
     let given = settings.run.size.unwrap_or(capacity);
     if given > capacity {
         let reason = format!("--size is {}, but the target has {}", bytes(given), bytes(capacity));
-        return Err(AssessError::target(path, reason, "omit --size to use all of it"));
+        return run.refuse(reason, "omit --size to use all of it");
     }
     let size = given - given % unit;
     if size < LEAST {
-        return Err(AssessError::target(
-            path,
-            format!("{} is too little to prepare", bytes(given)),
-            "use at least 1 MiB",
-        ));
+        return run.refuse(format!("{} is too little to prepare", bytes(given)), "use at least 1 MiB");
     }
     Ok(size)
 }
 
 fn new_file(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
-    let path = &settings.run.target;
+    let (run, path) = (&settings.run, &settings.run.target);
     let parent = absolute(path).parent().map(Path::to_path_buf).unwrap_or_default();
     if settings.resume || !settings.run.destroy.is_empty() {
         let option = if settings.resume { "--resume" } else { "--destroy-data" };
         let hint = format!("check the name, or omit {option} to create it");
-        return Err(AssessError::target(path, "no such file", hint));
+        return run.refuse("no such file", hint);
     }
     if !parent.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return Err(AssessError::target(
-            path,
-            "no such file or directory",
-            "create the directory first, or check the name",
-        ));
+        return run.refuse("no such file or directory", "create the directory first, or check the name");
     }
     if let Some(reason) = unfit_for_a_new_file(path) {
-        return Err(AssessError::target(
-            path,
+        return run.refuse(
             reason,
             "check the name (`lsblk` lists the devices); fathom creates no files among device nodes",
-        ));
+        );
     }
     if settings.run.size.is_none() {
         let hint = "give its size: --size 10g";
-        return Err(AssessError::target(path, "no such file, and no size to create it with", hint));
+        return run.refuse("no such file, and no size to create it with", hint);
     }
-    let filesystem = filesystem_of(path)?;
+    let filesystem = filesystem_of(run)?;
     let all = PrepareTarget::new(settings, PrepareKind::NewFile, absolute(path), (u64::MAX, 4096))?;
-    has_room(path, &filesystem, all.size)?;
+    has_room(run, &filesystem, all.size)?;
     Ok(PrepareTarget { capacity: all.size, filesystem: Some(filesystem), ..all })
 }
 
@@ -210,55 +191,51 @@ fn existing_file(
     settings: &PrepareSettings,
     metadata: &std::fs::Metadata,
 ) -> Result<PrepareTarget, AssessError> {
-    let path = &settings.run.target;
+    let (run, path) = (&settings.run, &settings.run.target);
     if path.to_str().is_none() {
-        return Err(AssessError::target(
-            path,
-            "its name is not valid UTF-8",
-            "rename it, or use a symbolic link with a valid name",
-        ));
+        return run
+            .refuse("its name is not valid UTF-8", "rename it, or use a symbolic link with a valid name");
     }
     let permit = WritePermit::own(&settings.run.destroy);
     if let Some(other) = settings.run.destroy.iter().find(|_| !permit.names(path)) {
         let reason = format!("is not the target named by --destroy-data={}", other.display());
-        return Err(AssessError::target(path, reason, "use the path of the target, or omit --destroy-data"));
+        return run.refuse(reason, "use the path of the target, or omit --destroy-data");
     }
     let may_write = !settings.run.destroy.is_empty();
     if may_write {
         never_overruled(path)?;
     }
-    let filesystem = filesystem_of(path)?;
+    let filesystem = filesystem_of(run)?;
     let (has, occupied) = (metadata.len(), metadata.blocks().saturating_mul(512));
     let capacity = if may_write { has.max(settings.run.size.unwrap_or(has)) } else { has };
     let unit = BenchTarget::File { path: path.clone(), size: has, destroy: may_write, sparse: false }
         .request_unit(path);
     let all = PrepareTarget::new(settings, PrepareKind::File, absolute(path), (capacity, unit))?;
     if may_write {
-        has_room(path, &filesystem, all.size.saturating_sub(occupied))?;
+        has_room(run, &filesystem, all.size.saturating_sub(occupied))?;
     }
     let sparse = occupied < has / 10 * 9;
     Ok(PrepareTarget { may_write, sparse, filesystem: Some(filesystem), ..all })
 }
 
-fn filesystem_of(path: &Path) -> Result<FilesystemFacts, AssessError> {
+fn filesystem_of(run: &RunSettings) -> Result<FilesystemFacts, AssessError> {
+    let path = &run.target;
     let stack = TargetStack::of(path).map_err(|error| {
         AssessError::target(path, error.to_string(), error.hint().unwrap_or("check the path"))
     })?;
     match stack.target {
         PathKind::File | PathKind::Missing => Ok(stack.filesystem.unwrap_or_default()),
-        _ => Err(AssessError::target(
-            path,
-            "is neither a regular file nor a block device",
-            "use a regular file or a block device",
-        )),
+        _ => {
+            run.refuse("is neither a regular file nor a block device", "use a regular file or a block device")
+        }
     }
 }
 
 /// Refuses what would fill a file system to the brim.
-fn has_room(path: &Path, filesystem: &FilesystemFacts, more: u64) -> Result<(), AssessError> {
+fn has_room(run: &RunSettings, filesystem: &FilesystemFacts, more: u64) -> Result<(), AssessError> {
     if filesystem.read_only {
         let reason = format!("its file system at {} is mounted read-only", filesystem.mount_point.display());
-        return Err(AssessError::target(path, reason, "choose a writable directory"));
+        return run.refuse(reason, "choose a writable directory");
     }
     let reserve = if filesystem.is_root_filesystem { ROOT_RESERVE } else { 0 };
     let usable = filesystem.free_bytes.saturating_sub(reserve);
@@ -267,13 +244,12 @@ fn has_room(path: &Path, filesystem: &FilesystemFacts, more: u64) -> Result<(), 
     }
     let kept = if reserve > 0 { ", of which 1.0 GiB is reserved for the system" } else { "" };
     let reason = format!("needs {} more, {} free{kept}", bytes(more), bytes(filesystem.free_bytes));
-    Err(AssessError::target(path, reason, "choose a smaller --size, or free some space"))
+    run.refuse(reason, "choose a smaller --size, or free some space")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::RunSettings;
 
     fn inspect(target: &Path, size: Option<u64>, destroy: &[&Path]) -> Result<PrepareTarget, AssessError> {
         PrepareTarget::inspect(&PrepareSettings {
