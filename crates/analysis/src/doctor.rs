@@ -1,6 +1,6 @@
 //! What a machine allows, and what would spoil figures measured on it: checks of facts gathered before any run.
 //!
-//! Each check is a row of [`CHECKS`]: a pure function of the facts. What the findings of a run judge as well is judged here by
+//! Each check is a row of [`CHECKS`] with a pure function of the facts. What the findings of a run judge as well is judged here by
 //! their thresholds and with their remedies, so that both agree. A fact that is missing makes a check unknown, never good.
 
 mod engines;
@@ -10,6 +10,7 @@ mod target;
 
 pub use facts::{DoctorFacts, LockedMemory, Refusal, SwapActivity, TargetLimit};
 
+use CheckGroup::{Engines, Machine, Permissions, Target};
 use fathom_record::FindingId;
 use serde::Serialize;
 
@@ -94,41 +95,39 @@ pub struct DoctorCheck {
     judge: fn(&DoctorFacts) -> Judgement,
 }
 
-impl DoctorCheck {
-    const fn new(
-        group: CheckGroup,
-        id: &'static str,
-        title: &'static str,
-        matters: &'static str,
-        finding: Option<FindingId>,
-        judge: fn(&DoctorFacts) -> Judgement,
-    ) -> DoctorCheck {
-        DoctorCheck { id, title, group, matters, finding, judge }
-    }
+const fn check(
+    group: CheckGroup,
+    id: &'static str,
+    title: &'static str,
+    matters: &'static str,
+    finding: Option<FindingId>,
+    judge: fn(&DoctorFacts) -> Judgement,
+) -> DoctorCheck {
+    DoctorCheck { id, title, group, matters, finding, judge }
 }
 
-/// A status with its reason.
-struct Judgement {
-    status: CheckStatus,
-    result: String,
-    remedy: Option<String>,
+/// A status with its reason, a sentence, and what to do about it.
+pub(crate) struct Judgement {
+    pub(crate) status: CheckStatus,
+    pub(crate) result: String,
+    pub(crate) remedy: Option<String>,
 }
 
 impl Judgement {
-    fn ok(result: impl Into<String>) -> Judgement {
+    pub(crate) fn ok(result: impl Into<String>) -> Judgement {
         Judgement { status: CheckStatus::Ok, result: result.into(), remedy: None }
     }
 
-    fn note(result: impl Into<String>, remedy: impl Into<String>) -> Judgement {
-        Judgement { status: CheckStatus::Note, result: result.into(), remedy: Some(remedy.into()) }
+    pub(crate) fn unknown(result: impl Into<String>) -> Judgement {
+        Judgement { status: CheckStatus::Unknown, ..Judgement::ok(result) }
     }
 
-    fn problem(result: impl Into<String>, remedy: impl Into<String>) -> Judgement {
-        Judgement { status: CheckStatus::Problem, result: result.into(), remedy: Some(remedy.into()) }
+    pub(crate) fn note(result: impl Into<String>, remedy: impl Into<String>) -> Judgement {
+        Judgement { status: CheckStatus::Note, ..Judgement::ok(result) }.with_remedy(remedy)
     }
 
-    fn unknown(result: impl Into<String>) -> Judgement {
-        Judgement { status: CheckStatus::Unknown, result: result.into(), remedy: None }
+    pub(crate) fn problem(result: impl Into<String>, remedy: impl Into<String>) -> Judgement {
+        Judgement { status: CheckStatus::Problem, ..Judgement::ok(result) }.with_remedy(remedy)
     }
 
     fn with_remedy(self, remedy: impl Into<String>) -> Judgement {
@@ -159,24 +158,143 @@ pub struct CheckResult {
 
 /// All checks, in the order of reports.
 pub const CHECKS: &[DoctorCheck] = &[
-    engines::IO_URING,
-    engines::LIBAIO,
-    engines::LOCKED_MEMORY,
-    target::ACCESS,
-    target::DIRECT_IO,
-    target::STORAGE,
-    target::BACKGROUND_IO,
-    target::IO_LIMITS,
-    target::SCHEDULER,
-    target::NUMA,
-    machine::CPUS,
-    machine::CPU_LOAD,
-    machine::CPU_STEAL,
-    machine::CPU_GOVERNOR,
-    machine::CLOCK,
-    machine::SWAP,
-    machine::PRIVILEGES,
-    machine::TRACING,
+    check(
+        Engines,
+        "io-uring",
+        "io_uring",
+        "io_uring reaches high queue depths with the least CPU time per I/O; fathom's own tests use it.",
+        None,
+        engines::io_uring,
+    ),
+    check(
+        Engines,
+        "libaio",
+        "libaio",
+        "libaio serves jobs that name it, and fathom's own tests where io_uring is not available.",
+        None,
+        engines::libaio,
+    ),
+    check(
+        Engines,
+        "locked-memory",
+        "Locked memory",
+        "io_uring registers its buffers within this limit; unregistered ones cost CPU time per I/O.",
+        None,
+        engines::locked_memory,
+    ),
+    check(
+        Target,
+        "access",
+        "Access",
+        "A target that cannot be opened, or holds no test file, cannot be measured.",
+        None,
+        target::access,
+    ),
+    check(
+        Target,
+        "direct-io",
+        "Direct I/O",
+        "Without O_DIRECT the page cache serves I/O, and figures are those of memory.",
+        Some(FindingId::Buffered),
+        target::direct_io,
+    ),
+    check(
+        Target,
+        "storage",
+        "Storage",
+        "Figures of a target that keeps its data in memory are those of memory.",
+        Some(FindingId::MemoryBacked),
+        target::storage,
+    ),
+    check(
+        Target,
+        "background-io",
+        "Background I/O",
+        "I/O of other processes shares the limits of the device and adds queueing delay.",
+        Some(FindingId::ForeignIo),
+        target::background_io,
+    ),
+    check(
+        Target,
+        "io-limits",
+        "I/O limits",
+        "A limit of the control group (io.max, blkio.throttle) is measured instead of that of the device.",
+        Some(FindingId::IopsCap),
+        target::io_limits,
+    ),
+    check(
+        Target,
+        "scheduler",
+        "I/O scheduler",
+        "A scheduler that reorders I/O or shares it fairly costs rate and CPU time on fast devices.",
+        None,
+        target::scheduler,
+    ),
+    check(
+        Target,
+        "numa",
+        "NUMA",
+        "I/O from CPUs of another node than the device's crosses the interconnect, which adds latency.",
+        None,
+        target::numa,
+    ),
+    check(
+        Machine,
+        "cpus",
+        "CPUs",
+        "A CPU quota of the control group (cpu.max) pauses the client, and its rate is measured.",
+        Some(FindingId::CgroupThrottled),
+        machine::cpus,
+    ),
+    check(
+        Machine,
+        "cpu-load",
+        "CPU load",
+        "Where other processes use the CPUs, rates and latencies include the waits for one.",
+        Some(FindingId::CpuWait),
+        machine::cpu_load,
+    ),
+    check(
+        Machine,
+        "cpu-steal",
+        "CPU steal",
+        "CPU time that the hypervisor gives to other guests pauses the client.",
+        Some(FindingId::CpuSteal),
+        machine::cpu_steal,
+    ),
+    check(
+        Machine,
+        "cpu-governor",
+        "CPU governor",
+        "At low load a governor that saves power lowers the frequency, which adds to latencies.",
+        None,
+        machine::cpu_governor,
+    ),
+    check(
+        Machine,
+        "clock",
+        "Clock",
+        "Latencies are differences of clock readings: a slow clock adds to them and costs CPU time.",
+        None,
+        machine::clock,
+    ),
+    check(Machine, "swap", "Swap", "Swapping delays the client and is I/O of its own.", None, machine::swap),
+    check(
+        Permissions,
+        "privileges",
+        "User",
+        "Block devices, dropping caches and tracing need root or capabilities.",
+        None,
+        machine::privileges,
+    ),
+    check(
+        Permissions,
+        "tracing",
+        "Tracing",
+        "`fathom monitor --trace` reads exact sizes, order and latencies from the kernel's tracepoints.",
+        None,
+        machine::tracing,
+    ),
 ];
 
 /// The results of all checks, in the order of reports.

@@ -4,25 +4,25 @@
 //! unknown, never good.
 
 use fathom_model::text::listed;
-use fathom_model::units;
+use fathom_model::units::{self, grouped};
 use fathom_record::ClockState;
 use serde::Serialize;
 
-use crate::doctor::{CheckStatus, LockedMemory};
+use crate::doctor::{CheckStatus, Judgement, LockedMemory};
 
 /// Descriptors that a launcher takes for each host, and for itself.
 const FILES_OF_HOST: u64 = 8;
 const FILES_OF_LAUNCHER: u64 = 64;
 /// Open files with which every job of the usual size runs.
-const ENOUGH_FILES: u64 = 1024;
+const MIN_FILES: u64 = 1024;
 /// Registered buffers of the usual tests fit into this.
-const ENOUGH_LOCKED: u64 = 8 << 20;
+const MIN_LOCKED: u64 = 8 << 20;
 /// Clock error from which on a start by the clock is refused, ns.
 const CLOSE_CLOCKS_NS: u64 = 1_000_000;
 /// Wall clocks that are further apart were set wrongly, ns.
 const WRONG_CLOCK_NS: i64 = 1_000_000_000;
 /// Hosts that are named in a result.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// A launcher that is here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -94,24 +94,31 @@ pub struct FleetCheckResult {
     pub remedy: Option<String>,
 }
 
-impl FleetCheckResult {
-    fn new(id: &'static str, title: &'static str, status: CheckStatus, result: String) -> FleetCheckResult {
-        FleetCheckResult { id, title, status, result, remedy: None }
-    }
+type Judge = fn(&FleetCheckFacts) -> Judgement;
 
-    fn with_remedy(self, remedy: impl Into<String>) -> FleetCheckResult {
-        FleetCheckResult { remedy: Some(remedy.into()), ..self }
-    }
-}
+/// The checks in the order of reports; the last ones are of other hosts, where there are any.
+const CHECKS: [(&str, &str, Judge); 9] = [
+    ("launcher", "Launcher", launcher),
+    ("process-manager", "Process manager", process_manager),
+    ("clock", "Clock", clock),
+    ("open-files", "Open files", open_files),
+    ("locked-memory", "Locked memory", locked_memory),
+    ("ssh", "Hosts over ssh", reachable),
+    ("version", "Versions of fathom", versions),
+    ("clocks", "Clocks of the hosts", clocks),
+    ("limits", "Limits of the hosts", limits),
+];
+/// Checks of this host.
+const CHECKS_HERE: usize = 5;
 
 /// The results of all checks, in the order of reports.
 pub fn check_fleet(facts: &FleetCheckFacts) -> Vec<FleetCheckResult> {
-    let mut results = vec![launcher(facts), process_manager(facts), clock(&facts.here)];
-    results.extend([open_files(facts), locked_memory(&facts.here)]);
-    if !facts.hosts.is_empty() {
-        results.extend([reachable(facts), versions(facts), clocks(facts), limits(facts)]);
-    }
-    results
+    let count = if facts.hosts.is_empty() { CHECKS_HERE } else { CHECKS.len() };
+    let result = |(id, title, judge): (&'static str, &'static str, Judge)| {
+        let Judgement { status, result, remedy } = judge(facts);
+        FleetCheckResult { id, title, status, result, remedy }
+    };
+    CHECKS.into_iter().take(count).map(result).collect()
 }
 
 /// True where something would stop a run.
@@ -119,98 +126,90 @@ pub fn stops_a_run(results: &[FleetCheckResult]) -> bool {
     results.iter().any(|result| result.status == CheckStatus::Problem)
 }
 
-fn launcher(facts: &FleetCheckFacts) -> FleetCheckResult {
-    let result = |status, text: String| FleetCheckResult::new("launcher", "Launcher", status, text);
+fn launcher(facts: &FleetCheckFacts) -> Judgement {
     let name = |launcher: &LauncherFacts| {
         let LauncherFacts { program, family, version, .. } = launcher;
         format!("{program} ({family} {version})").replace(" )", ")")
     };
     let problems = facts.launcher_problems.join("; ");
     match facts.launchers.as_slice() {
-        [] if problems.is_empty() => {
-            result(CheckStatus::Problem, "neither mpiexec nor mpirun nor srun is here.".to_owned())
-                .with_remedy("Install MPICH or Open MPI, or work on a host of the cluster that has srun.")
-        }
-        [] => result(CheckStatus::Problem, format!("{problems}."))
-            .with_remedy("Name a launcher that works: --launcher PROGRAM."),
+        [] if problems.is_empty() => Judgement::problem(
+            "neither mpiexec nor mpirun nor srun is here.",
+            "Install MPICH or Open MPI, or work on a host of the cluster that has srun.",
+        ),
+        [] => Judgement::problem(format!("{problems}."), "Name a launcher that works: --launcher PROGRAM."),
         [first, others @ ..] => {
             let others: Vec<String> = others.iter().map(name).collect();
             let others =
                 if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
             let problems = if problems.is_empty() { problems } else { format!("; {problems}") };
-            result(CheckStatus::Ok, format!("{} starts the ranks{others}{problems}.", name(first)))
+            Judgement::ok(format!("{} starts the ranks{others}{problems}.", name(first)))
         }
     }
 }
 
-fn process_manager(facts: &FleetCheckFacts) -> FleetCheckResult {
-    let result =
-        |status, text: String| FleetCheckResult::new("process-manager", "Process manager", status, text);
+fn process_manager(facts: &FleetCheckFacts) -> Judgement {
     let Some(launcher) = facts.launchers.first() else {
-        return result(CheckStatus::Unknown, "depends on the launcher.".to_owned());
+        return Judgement::unknown("depends on the launcher.");
     };
     if let Some(obstacle) = &launcher.obstacle {
-        return result(CheckStatus::Problem, format!("{obstacle}."))
-            .with_remedy("Use another launcher: --launcher mpiexec.");
+        return Judgement::problem(format!("{obstacle}."), "Use another launcher: --launcher mpiexec.");
     }
     if !launcher.needs_library {
-        return result(CheckStatus::Ok, format!("{} offers PMI, which needs no library.", launcher.program));
+        return Judgement::ok(format!("{} offers PMI, which needs no library.", launcher.program));
     }
     match &facts.pmix_library {
-        Some(Ok(())) => result(CheckStatus::Ok, "PMIx, whose library is here.".to_owned()),
-        Some(Err(cause)) => {
-            result(CheckStatus::Problem, format!("PMIx, whose library cannot be loaded: {cause}."))
-                .with_remedy("Install libpmix2, use a dynamically linked fathom, or mpiexec of MPICH.")
-        }
-        None => result(CheckStatus::Unknown, "PMIx; its library was not looked for.".to_owned()),
+        Some(Ok(())) => Judgement::ok("PMIx, whose library is here."),
+        Some(Err(cause)) => Judgement::problem(
+            format!("PMIx, whose library cannot be loaded: {cause}."),
+            "Install libpmix2, use a dynamically linked fathom, or mpiexec of MPICH.",
+        ),
+        None => Judgement::unknown("PMIx; its library was not looked for."),
     }
 }
 
-fn clock(here: &FleetHostFacts) -> FleetCheckResult {
-    let result = |status, text: String| FleetCheckResult::new("clock", "Clock", status, text);
+fn clock(facts: &FleetCheckFacts) -> Judgement {
     const REMEDY: &str =
         "Run chrony or systemd-timesyncd; a start at a barrier (--fleet-start=barrier) needs no clock.";
-    match here.clock {
-        None => result(CheckStatus::Unknown, "the kernel does not say how well it is known.".to_owned()),
-        Some(ClockState { synchronized: false, .. }) => result(
-            CheckStatus::Note,
-            "not synchronized: records of separate runs cannot be aligned.".to_owned(),
-        )
-        .with_remedy(REMEDY),
-        Some(state) if state.max_error_ns > CLOSE_CLOCKS_NS => {
+    match facts.here.clock {
+        None => Judgement::unknown("the kernel does not say how well it is known."),
+        Some(ClockState { synchronized: false, .. }) => {
+            Judgement::note("not synchronized: records of separate runs cannot be aligned.", REMEDY)
+        }
+        Some(state) => {
             let error = units::latency(state.max_error_ns);
-            result(CheckStatus::Note, format!("known to {error}; a start by the clock needs 1 ms."))
-                .with_remedy(REMEDY)
+            match state.max_error_ns > CLOSE_CLOCKS_NS {
+                true => {
+                    Judgement::note(format!("known to {error}; a start by the clock needs 1 ms."), REMEDY)
+                }
+                false => Judgement::ok(format!("known to {error}.")),
+            }
         }
-        Some(state) => result(CheckStatus::Ok, format!("known to {}.", units::latency(state.max_error_ns))),
     }
 }
 
-fn open_files(facts: &FleetCheckFacts) -> FleetCheckResult {
-    let result = |status, text: String| FleetCheckResult::new("open-files", "Open files", status, text);
-    let needed = (FILES_OF_LAUNCHER + FILES_OF_HOST * facts.hosts.len() as u64).max(ENOUGH_FILES);
+fn open_files(facts: &FleetCheckFacts) -> Judgement {
+    let needed = (FILES_OF_LAUNCHER + FILES_OF_HOST * facts.hosts.len() as u64).max(MIN_FILES);
     match facts.here.open_files {
-        Some(limit) if limit < needed => {
-            let text = format!("{} per process; the launcher needs {}.", grouped(limit), grouped(needed));
-            result(CheckStatus::Problem, text).with_remedy(format!("Raise the limit: ulimit -n {needed}."))
-        }
-        Some(limit) => result(CheckStatus::Ok, format!("{} per process.", grouped(limit))),
-        None => result(CheckStatus::Ok, "no limit.".to_owned()),
+        Some(limit) if limit < needed => Judgement::problem(
+            format!("{} per process; the launcher needs {}.", grouped(limit), grouped(needed)),
+            format!("Raise the limit: ulimit -n {needed}."),
+        ),
+        Some(limit) => Judgement::ok(format!("{} per process.", grouped(limit))),
+        None => Judgement::ok("no limit."),
     }
 }
 
-fn locked_memory(here: &FleetHostFacts) -> FleetCheckResult {
-    let result = |status, text: String| FleetCheckResult::new("locked-memory", "Locked memory", status, text);
-    match here.locked_memory {
-        None => result(CheckStatus::Unknown, "not known.".to_owned()),
-        Some(LockedMemory::Unlimited) => result(CheckStatus::Ok, "no limit.".to_owned()),
-        Some(LockedMemory::Bytes(bytes)) if bytes < ENOUGH_LOCKED => {
-            let text = format!("{}: io_uring may not register its buffers.", units::bytes(bytes));
-            result(CheckStatus::Note, text)
-                .with_remedy("Raise it where the ranks start (ulimit -l; PropagateResourceLimits of Slurm).")
-        }
+fn locked_memory(facts: &FleetCheckFacts) -> Judgement {
+    match facts.here.locked_memory {
+        None => Judgement::unknown("not known."),
+        Some(LockedMemory::Unlimited) => Judgement::ok("no limit."),
+        Some(LockedMemory::Bytes(bytes)) if bytes < MIN_LOCKED => Judgement::note(
+            format!("{}: io_uring may not register its buffers.", units::bytes(bytes)),
+            "Raise it where the ranks start (ulimit -l; PropagateResourceLimits of Slurm).",
+        ),
         Some(LockedMemory::Bytes(bytes)) => {
-            result(CheckStatus::Ok, format!("{} may be registered.", units::bytes(bytes)))
+            Judgement::ok(format!("{} may be registered.", units::bytes(bytes)))
         }
     }
 }
@@ -220,95 +219,85 @@ fn answered(facts: &FleetCheckFacts) -> impl Iterator<Item = (&str, &FleetHostFa
     facts.hosts.iter().filter_map(|(name, host)| Some((name.as_str(), host.as_ref().ok()?)))
 }
 
-fn reachable(facts: &FleetCheckFacts) -> FleetCheckResult {
-    let result = |status, text: String| FleetCheckResult::new("ssh", "Hosts over ssh", status, text);
-    let silent: Vec<(&str, &HostFailure)> =
-        facts.hosts.iter().filter_map(|(name, host)| Some((name.as_str(), host.as_ref().err()?))).collect();
+/// The names of those of which `is_so` holds.
+fn named(facts: &FleetCheckFacts, is_so: impl Fn(&FleetHostFacts) -> bool) -> Vec<&str> {
+    answered(facts).filter(|(_, host)| is_so(host)).map(|(name, _)| name).collect()
+}
+
+fn reachable(facts: &FleetCheckFacts) -> Judgement {
+    let silent = facts.hosts.iter().filter_map(|(name, host)| Some((name, host.as_ref().err()?)));
+    let silent: Vec<(&String, &HostFailure)> = silent.collect();
     let all = facts.hosts.len();
     let Some((_, first)) = silent.first() else {
-        let text = if all == 1 { "the host answers.".to_owned() } else { format!("all {all} hosts answer.") };
-        return result(CheckStatus::Ok, text);
+        return Judgement::ok(match all {
+            1 => "the host answers.".to_owned(),
+            _ => format!("all {all} hosts answer."),
+        });
     };
     let texts: Vec<String> =
         silent.iter().map(|(name, failure)| format!("{name}: {}", failure.reason)).collect();
-    let text = format!("{} of {all} hosts answer. {}.", all - silent.len(), listed(&texts, MOST_NAMED));
-    result(CheckStatus::Problem, text).with_remedy(first.remedy.clone())
+    Judgement::problem(
+        format!("{} of {all} hosts answer. {}.", all - silent.len(), listed(&texts, MAX_NAMED)),
+        first.remedy.clone(),
+    )
 }
 
-fn versions(facts: &FleetCheckFacts) -> FleetCheckResult {
-    let result = |status, text: String| FleetCheckResult::new("version", "Versions of fathom", status, text);
+fn versions(facts: &FleetCheckFacts) -> Judgement {
     let here = &facts.here.version;
     let others: Vec<String> = answered(facts)
         .filter(|(_, host)| host.version != *here)
         .map(|(name, host)| format!("{name}: {}", host.version))
         .collect();
     match (others.is_empty(), answered(facts).count()) {
-        (true, 0) => result(CheckStatus::Unknown, "no host answers.".to_owned()),
-        (true, _) => result(CheckStatus::Ok, format!("{here} on every host that answers.")),
-        (false, _) => {
-            let text =
-                format!("{here} here, others on {} hosts. {}.", others.len(), listed(&others, MOST_NAMED));
-            result(CheckStatus::Problem, text)
-                .with_remedy("Install the same version on all hosts, or name it: --program PATH.")
-        }
+        (true, 0) => Judgement::unknown("no host answers."),
+        (true, _) => Judgement::ok(format!("{here} on every host that answers.")),
+        (false, _) => Judgement::problem(
+            format!("{here} here, others on {} hosts. {}.", others.len(), listed(&others, MAX_NAMED)),
+            "Install the same version on all hosts, or name it: --program PATH.",
+        ),
     }
 }
 
-fn clocks(facts: &FleetCheckFacts) -> FleetCheckResult {
-    let result = |status, text: String| FleetCheckResult::new("clocks", "Clocks of the hosts", status, text);
-    let names = |of: &dyn Fn(&FleetHostFacts) -> bool| -> Vec<&str> {
-        answered(facts).filter(|(_, host)| of(host)).map(|(name, _)| name).collect()
-    };
+fn clocks(facts: &FleetCheckFacts) -> Judgement {
+    const REMEDY: &str = "Run chrony or systemd-timesyncd on every host.";
     let is_wrong = |host: &FleetHostFacts| {
         let beyond = |(offset, error): (i64, u64)| {
             offset.saturating_abs().saturating_sub(error as i64) > WRONG_CLOCK_NS
         };
         host.clock_offset_ns.is_some_and(beyond)
     };
-    const REMEDY: &str = "Run chrony or systemd-timesyncd on every host.";
-    let wrong = names(&is_wrong);
+    let wrong = named(facts, is_wrong);
     if !wrong.is_empty() {
-        let text = format!("more than 1 s from the clock here: {}.", listed(&wrong, MOST_NAMED));
-        return result(CheckStatus::Note, text).with_remedy(REMEDY);
+        let wrong = listed(&wrong, MAX_NAMED);
+        return Judgement::note(format!("more than 1 s from the clock here: {wrong}."), REMEDY);
     }
-    let free = names(&|host| host.clock.is_some_and(|state| !state.synchronized));
+    let free = named(facts, |host| host.clock.is_some_and(|state| !state.synchronized));
     if !free.is_empty() {
-        let text = format!("not synchronized: {}.", listed(&free, MOST_NAMED));
-        return result(CheckStatus::Note, text).with_remedy(REMEDY);
+        return Judgement::note(format!("not synchronized: {}.", listed(&free, MAX_NAMED)), REMEDY);
     }
     let worst = answered(facts).filter_map(|(_, host)| host.clock).map(|state| state.max_error_ns).max();
     match worst {
-        Some(ns) => result(CheckStatus::Ok, format!("known to {} or better.", units::latency(ns))),
-        None => result(CheckStatus::Unknown, "no host says how well its clock is known.".to_owned()),
+        Some(ns) => Judgement::ok(format!("known to {} or better.", units::latency(ns))),
+        None => Judgement::unknown("no host says how well its clock is known."),
     }
 }
 
-fn limits(facts: &FleetCheckFacts) -> FleetCheckResult {
-    let result = |status, text: String| FleetCheckResult::new("limits", "Limits of the hosts", status, text);
-    let files = |host: &FleetHostFacts| host.open_files.is_some_and(|limit| limit < ENOUGH_FILES);
-    let memory = |host: &FleetHostFacts| matches!(host.locked_memory, Some(LockedMemory::Bytes(bytes)) if bytes < ENOUGH_LOCKED);
-    let names = |of: &dyn Fn(&FleetHostFacts) -> bool| -> Vec<&str> {
-        answered(facts).filter(|(_, host)| of(host)).map(|(name, _)| name).collect()
-    };
-    let (few, little) = (names(&files), names(&memory));
-    let mut texts = Vec::new();
-    if !few.is_empty() {
-        texts.push(format!("fewer than 1,024 open files: {}", listed(&few, MOST_NAMED)));
-    }
-    if !little.is_empty() {
-        texts.push(format!("less than 8 MiB of locked memory: {}", listed(&little, MOST_NAMED)));
-    }
+fn limits(facts: &FleetCheckFacts) -> Judgement {
+    let few = named(facts, |host| host.open_files.is_some_and(|limit| limit < MIN_FILES));
+    let is_little = |memory: &LockedMemory| matches!(memory, LockedMemory::Bytes(..MIN_LOCKED));
+    let little = named(facts, |host| host.locked_memory.as_ref().is_some_and(is_little));
+    let texts = [("fewer than 1,024 open files", few), ("less than 8 MiB of locked memory", little)];
+    let texts = texts.into_iter().filter(|(_, names)| !names.is_empty());
+    let texts = texts.map(|(text, names)| format!("{text}: {}", listed(&names, MAX_NAMED)));
+    let texts: Vec<String> = texts.collect();
     match (texts.is_empty(), answered(facts).count()) {
-        (true, 0) => result(CheckStatus::Unknown, "no host answers.".to_owned()),
-        (true, _) => result(CheckStatus::Ok, "open files and locked memory suffice.".to_owned()),
-        (false, _) => result(CheckStatus::Note, format!("{}.", texts.join("; "))).with_remedy(
+        (true, 0) => Judgement::unknown("no host answers."),
+        (true, _) => Judgement::ok("open files and locked memory suffice."),
+        (false, _) => Judgement::note(
+            format!("{}.", texts.join("; ")),
             "Raise nofile and memlock in /etc/security/limits.conf, or in the unit that starts ranks.",
         ),
     }
-}
-
-fn grouped(value: u64) -> String {
-    units::grouped(value)
 }
 
 #[cfg(test)]

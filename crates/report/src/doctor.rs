@@ -25,12 +25,7 @@ pub fn view(header: &RunHeader, results: &[CheckResult], explains: bool) -> View
 /// The problems by name, or that there are none, and the count of the other results.
 fn summary(results: &[CheckResult]) -> String {
     let of = |status| results.iter().filter(move |result| result.status == status);
-    let problems: Vec<&str> = of(CheckStatus::Problem).map(|result| result.title).collect();
-    let found = match problems.as_slice() {
-        [] => "No problem found that would spoil figures".to_owned(),
-        [one] => format!("1 problem would spoil figures: {one}"),
-        several => format!("{} problems would spoil figures: {}", several.len(), several.join(", ")),
-    };
+    let found = problems(of(CheckStatus::Problem).map(|result| result.title), "would spoil figures");
     let notes = if of(CheckStatus::Note).count() == 1 { "note" } else { "notes" };
     let others = [(CheckStatus::Ok, "ok"), (CheckStatus::Note, notes), (CheckStatus::Unknown, "unknown")];
     let counted = others.into_iter().filter(|(status, _)| of(*status).next().is_some());
@@ -42,11 +37,28 @@ fn summary(results: &[CheckResult]) -> String {
 fn figure(result: &CheckResult, explains: bool) -> KeyFigure {
     let is_said = explains || matches!(result.status, CheckStatus::Problem | CheckStatus::Note);
     let matters = is_said.then_some(result.matters);
-    let said: Vec<&str> =
-        std::iter::once(result.result.as_str()).chain(matters).chain(result.remedy.as_deref()).collect();
-    let tone = if result.status == CheckStatus::Problem { Tone::Alarm } else { Tone::Normal };
-    let text = format!("{}: {}", result.status.name(), said.join(" "));
-    KeyFigure { tone, ..KeyFigure::new(result.title, text) }
+    let said = [Some(result.result.as_str()), matters, result.remedy.as_deref()];
+    checked(result.title, result.status, said)
+}
+
+/// The problems by name, of which each `would` do something.
+pub(crate) fn problems<'a>(titles: impl Iterator<Item = &'a str>, would: &str) -> String {
+    match titles.collect::<Vec<_>>().as_slice() {
+        [] => format!("No problem found that {would}"),
+        [one] => format!("1 problem {would}: {one}"),
+        several => format!("{} problems {would}: {}", several.len(), several.join(", ")),
+    }
+}
+
+/// A check with its status and what is said of it.
+pub(crate) fn checked<'a>(
+    title: &str,
+    status: CheckStatus,
+    said: impl IntoIterator<Item = Option<&'a str>>,
+) -> KeyFigure {
+    let said: Vec<&str> = said.into_iter().flatten().collect();
+    let tone = if status == CheckStatus::Problem { Tone::Alarm } else { Tone::Normal };
+    KeyFigure { tone, ..KeyFigure::new(title, format!("{}: {}", status.name(), said.join(" "))) }
 }
 
 /// A row for each check.

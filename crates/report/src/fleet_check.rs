@@ -8,8 +8,9 @@ use fathom_analysis::fleet_check::{
 };
 use serde::Serialize;
 
+use crate::doctor::{checked, problems};
 use crate::document;
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
+use crate::view::{Block, Cell, Column, Row, Table, View};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.fleet-check/1";
@@ -26,29 +27,15 @@ pub fn view(results: &[FleetCheckResult]) -> View {
         ])
     };
     let mut view = View { data: Table::new(columns, results.iter().map(row)), ..View::default() };
-    view.push("", [Block::note(summary(results))]);
+    let stopping = results.iter().filter(|result| result.status == CheckStatus::Problem);
+    let found = problems(stopping.map(|result| result.title), "would stop a run");
+    view.push("", [Block::note(format!("{found}."))]);
+    let figure = |result: &FleetCheckResult| {
+        let said = [Some(result.result.as_str()), result.remedy.as_deref()];
+        checked(result.title, result.status, said)
+    };
     view.push("Checks", [Block::KeyFigures(results.iter().map(figure).collect())]);
     view
-}
-
-fn summary(results: &[FleetCheckResult]) -> String {
-    let problems: Vec<&str> = results
-        .iter()
-        .filter(|result| result.status == CheckStatus::Problem)
-        .map(|result| result.title)
-        .collect();
-    match problems.as_slice() {
-        [] => "No problem found that would stop a run.".to_owned(),
-        [one] => format!("1 problem would stop a run: {one}."),
-        several => format!("{} problems would stop a run: {}.", several.len(), several.join(", ")),
-    }
-}
-
-fn figure(result: &FleetCheckResult) -> KeyFigure {
-    let said: Vec<&str> = std::iter::once(result.result.as_str()).chain(result.remedy.as_deref()).collect();
-    let tone = if result.status == CheckStatus::Problem { Tone::Alarm } else { Tone::Normal };
-    let text = format!("{}: {}", result.status.name(), said.join(" "));
-    KeyFigure { tone, ..KeyFigure::new(result.title, text) }
 }
 
 #[derive(Serialize)]
@@ -81,13 +68,17 @@ pub fn render(facts: &FleetCheckFacts, checks: &[FleetCheckResult], out: &mut dy
         checks,
         launchers: &facts.launchers,
         here: &facts.here,
-        hosts: facts.hosts.iter().map(|(name, answer)| host_document(name, answer)).collect(),
+        hosts: facts
+            .hosts
+            .iter()
+            .map(|(host, answer)| HostDocument {
+                host,
+                facts: answer.as_ref().ok(),
+                failure: answer.as_ref().err(),
+            })
+            .collect(),
     };
     document::write(&document, out)
-}
-
-fn host_document<'a>(host: &'a str, answer: &'a Result<FleetHostFacts, HostFailure>) -> HostDocument<'a> {
-    HostDocument { host, facts: answer.as_ref().ok(), failure: answer.as_ref().err() }
 }
 
 #[cfg(test)]

@@ -142,49 +142,37 @@ fn gain(fraction: f64) -> Cell {
 
 /// A row for each point.
 fn data(scaling: &Scaling) -> Table {
-    const HEADS: [&str; 16] = [
-        "test",
-        "work",
-        "ranks",
-        "hosts",
-        "missing",
-        "runs",
-        "iops",
-        "iops_low",
-        "iops_high",
-        "bytes_per_second",
-        "efficiency",
-        "gain_per_doubling",
-        "lat_mean_ns",
-        "lat_p50_ns",
-        "lat_p99_ns",
-        "start_spread_ns",
+    type Value = fn(&ScalingTest, &ScalingPoint) -> Cell;
+    const COLUMNS: [(&str, Value); 16] = [
+        ("test", |test, _| test.id.as_str().into()),
+        ("work", |test, _| test.work.as_str().into()),
+        ("ranks", |_, point| whole(Some(point.ranks.into()))),
+        ("hosts", |_, point| whole(Some(point.hosts.into()))),
+        ("missing", |_, point| whole(Some(point.missing.into()))),
+        ("runs", |_, point| whole(Some(point.runs.into()))),
+        ("iops", |_, point| raw(point.iops)),
+        ("iops_low", |_, point| raw(point.iops_interval.map(|interval| interval.low))),
+        ("iops_high", |_, point| raw(point.iops_interval.map(|interval| interval.high))),
+        ("bytes_per_second", |_, point| raw(point.bytes_per_second)),
+        ("efficiency", |_, point| raw(point.efficiency)),
+        ("gain_per_doubling", |_, point| raw(point.gain_per_doubling)),
+        ("lat_mean_ns", |_, point| raw(point.lat_mean_ns)),
+        ("lat_p50_ns", |_, point| whole(point.lat_p50_ns)),
+        ("lat_p99_ns", |_, point| whole(point.lat_p99_ns)),
+        ("start_spread_ns", |_, point| whole(Some(point.start_spread_ns))),
     ];
-    let raw = |value: Option<f64>| Cell::from(value.map(|value| Cell::real(value, value.to_string())));
-    let whole = |value: Option<u64>| Cell::from(value.map(|value| Cell::integer(value, value.to_string())));
-    let row = |test: &ScalingTest, point: &ScalingPoint| {
-        let cells: [Cell; HEADS.len()] = [
-            test.id.as_str().into(),
-            test.work.as_str().into(),
-            whole(Some(point.ranks.into())),
-            whole(Some(point.hosts.into())),
-            whole(Some(point.missing.into())),
-            whole(Some(point.runs.into())),
-            raw(point.iops),
-            raw(point.iops_interval.map(|interval| interval.low)),
-            raw(point.iops_interval.map(|interval| interval.high)),
-            raw(point.bytes_per_second),
-            raw(point.efficiency),
-            raw(point.gain_per_doubling),
-            raw(point.lat_mean_ns),
-            whole(point.lat_p50_ns),
-            whole(point.lat_p99_ns),
-            whole(Some(point.start_spread_ns)),
-        ];
-        Row::new(cells)
-    };
-    let rows = scaling.tests.iter().flat_map(|test| test.points.iter().map(move |point| row(test, point)));
-    Table::new(HEADS.map(Column::left), rows)
+    let points = scaling.tests.iter().flat_map(|test| test.points.iter().map(move |point| (test, point)));
+    let row =
+        |(test, point): (&ScalingTest, &ScalingPoint)| Row::new(COLUMNS.map(|(_, value)| value(test, point)));
+    Table::new(COLUMNS.map(|(head, _)| Column::left(head)), points.map(row))
+}
+
+fn raw(value: Option<f64>) -> Cell {
+    value.map(|value| Cell::real(value, value.to_string())).into()
+}
+
+fn whole(value: Option<u64>) -> Cell {
+    value.map(|value| Cell::integer(value, value.to_string())).into()
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use fathom_model::units;
 
+use super::Judgement;
 use super::facts::{DoctorFacts, LockedMemory, Refusal};
-use super::{CheckGroup, DoctorCheck, Judgement};
 
 /// Registered buffers of the usual tests fit into this.
 const ENOUGH_LOCKED: u64 = 8 << 20;
@@ -17,34 +17,7 @@ const ENABLE_IO_URING: &str = "Run `sysctl kernel.io_uring_disabled=0` as root."
 const ALLOW_LIBAIO: &str =
     "Raise fs.aio-max-nr (`sysctl fs.aio-max-nr=1048576`), or allow io_setup in the container.";
 
-pub(super) const IO_URING: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Engines,
-    "io-uring",
-    "io_uring",
-    "io_uring reaches high queue depths with the least CPU time per I/O; fathom's own tests use it.",
-    None,
-    io_uring,
-);
-
-pub(super) const LIBAIO: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Engines,
-    "libaio",
-    "libaio",
-    "libaio serves jobs that name it, and fathom's own tests where io_uring is not available.",
-    None,
-    libaio,
-);
-
-pub(super) const LOCKED_MEMORY: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Engines,
-    "locked-memory",
-    "Locked memory",
-    "io_uring registers its buffers within this limit; unregistered ones cost CPU time per I/O.",
-    None,
-    locked_memory,
-);
-
-fn io_uring(facts: &DoctorFacts) -> Judgement {
+pub(super) fn io_uring(facts: &DoctorFacts) -> Judgement {
     let refusal = match &facts.io_uring {
         None => return Judgement::unknown("not tested."),
         Some(Ok(())) => return Judgement::ok("available."),
@@ -65,7 +38,7 @@ fn io_uring(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn libaio(facts: &DoctorFacts) -> Judgement {
+pub(super) fn libaio(facts: &DoctorFacts) -> Judgement {
     let share = |(reserved, most): (u64, u64)| reserved as f64 / most.max(1) as f64;
     match (&facts.libaio, facts.aio_requests) {
         (None, _) => Judgement::unknown("not tested."),
@@ -88,7 +61,7 @@ fn libaio(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn locked_memory(facts: &DoctorFacts) -> Judgement {
+pub(super) fn locked_memory(facts: &DoctorFacts) -> Judgement {
     match facts.locked_memory {
         None => Judgement::unknown("the limit is unknown."),
         Some(LockedMemory::Unlimited) => Judgement::ok("no limit for this user."),

@@ -1,11 +1,10 @@
 //! CPUs, clock and memory of the machine, and the permissions of the user.
 
 use fathom_model::units;
-use fathom_record::FindingId;
 
+use super::Judgement;
 use super::facts::DoctorFacts;
 use super::target::observed;
-use super::{CheckGroup, DoctorCheck, Judgement};
 use crate::findings::client::{
     CPU_WAIT_REMEDY, LEAST_SPAN_NS, QUOTA_REMEDY, STEAL_REMEDY, STOLEN, THROTTLED, stolen, withheld,
 };
@@ -20,79 +19,7 @@ const SLOW_READING_NS: u64 = 250;
 /// Pages swapped in a second from which on the machine is short of memory.
 const SWAPPED_PAGES: f64 = 10.0;
 
-pub(super) const CPUS: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Machine,
-    "cpus",
-    "CPUs",
-    "A CPU quota of the control group (cpu.max) pauses the client, and its rate is measured.",
-    Some(FindingId::CgroupThrottled),
-    cpus,
-);
-
-pub(super) const CPU_LOAD: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Machine,
-    "cpu-load",
-    "CPU load",
-    "Where other processes use the CPUs, rates and latencies include the waits for one.",
-    Some(FindingId::CpuWait),
-    cpu_load,
-);
-
-pub(super) const CPU_STEAL: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Machine,
-    "cpu-steal",
-    "CPU steal",
-    "CPU time that the hypervisor gives to other guests pauses the client.",
-    Some(FindingId::CpuSteal),
-    cpu_steal,
-);
-
-pub(super) const CPU_GOVERNOR: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Machine,
-    "cpu-governor",
-    "CPU governor",
-    "At low load a governor that saves power lowers the frequency, which adds to latencies.",
-    None,
-    cpu_governor,
-);
-
-pub(super) const CLOCK: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Machine,
-    "clock",
-    "Clock",
-    "Latencies are differences of clock readings: a slow clock adds to them and costs CPU time.",
-    None,
-    clock,
-);
-
-pub(super) const SWAP: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Machine,
-    "swap",
-    "Swap",
-    "Swapping delays the client and is I/O of its own.",
-    None,
-    swap,
-);
-
-pub(super) const PRIVILEGES: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Permissions,
-    "privileges",
-    "User",
-    "Block devices, dropping caches and tracing need root or capabilities.",
-    None,
-    privileges,
-);
-
-pub(super) const TRACING: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Permissions,
-    "tracing",
-    "Tracing",
-    "`fathom monitor --trace` reads exact sizes, order and latencies from the kernel's tracepoints.",
-    None,
-    tracing,
-);
-
-fn cpus(facts: &DoctorFacts) -> Judgement {
+pub(super) fn cpus(facts: &DoctorFacts) -> Judgement {
     let host = facts.header.host();
     let (online, allowed) = (host.cpus_online, host.cpus_allowed);
     if online == 0 && allowed == 0 {
@@ -125,7 +52,7 @@ fn cpus(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn cpu_load(facts: &DoctorFacts) -> Judgement {
+pub(super) fn cpu_load(facts: &DoctorFacts) -> Judgement {
     let Some(load) = facts.host_load.first().filter(|load| load.end_ns > load.start_ns) else {
         return Judgement::unknown("the kernel does not report CPU times.");
     };
@@ -144,7 +71,7 @@ fn cpu_load(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn cpu_steal(facts: &DoctorFacts) -> Judgement {
+pub(super) fn cpu_steal(facts: &DoctorFacts) -> Judgement {
     if facts.host_load.is_empty() || facts.observed_ns < LEAST_SPAN_NS {
         return Judgement::unknown("not observed for long enough.");
     }
@@ -153,7 +80,7 @@ fn cpu_steal(facts: &DoctorFacts) -> Judgement {
     if share > STOLEN { Judgement::problem(seen, STEAL_REMEDY) } else { Judgement::ok(seen) }
 }
 
-fn cpu_governor(facts: &DoctorFacts) -> Judgement {
+pub(super) fn cpu_governor(facts: &DoctorFacts) -> Judgement {
     let is_slow = |governor: &&String| *governor != "performance";
     let Some(governor) = facts.governors.iter().find(is_slow) else {
         return match facts.governors.first() {
@@ -176,7 +103,7 @@ fn cpu_governor(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn clock(facts: &DoctorFacts) -> Judgement {
+pub(super) fn clock(facts: &DoctorFacts) -> Judgement {
     let host = facts.header.host();
     let Some(reading) = facts.clock_reading_ns else { return Judgement::unknown("not tested.") };
     let source = if host.clocksource.is_empty() { "unknown" } else { &host.clocksource };
@@ -195,7 +122,7 @@ fn clock(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn swap(facts: &DoctorFacts) -> Judgement {
+pub(super) fn swap(facts: &DoctorFacts) -> Judgement {
     let Some(swap) = facts.swap else { return Judgement::unknown("the kernel lists no swap.") };
     let seconds = facts.observed_ns.max(1) as f64 / 1e9;
     match swap.pages {
@@ -214,7 +141,7 @@ fn swap(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn privileges(facts: &DoctorFacts) -> Judgement {
+pub(super) fn privileges(facts: &DoctorFacts) -> Judgement {
     match facts.is_root {
         true => Judgement::ok("root."),
         false => Judgement::note(
@@ -224,7 +151,7 @@ fn privileges(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn tracing(facts: &DoctorFacts) -> Judgement {
+pub(super) fn tracing(facts: &DoctorFacts) -> Judgement {
     match &facts.tracing {
         None => Judgement::unknown("not tested."),
         Some(Ok(())) => Judgement::ok("available."),

@@ -1,79 +1,16 @@
 //! The target and the devices under it.
 
 use fathom_model::units;
-use fathom_record::{DeviceRecord, DiskOutcome, FindingId};
+use fathom_record::{DeviceRecord, DiskOutcome};
 
+use super::Judgement;
 use super::facts::{DoctorFacts, TargetLimit};
-use super::{CheckGroup, DoctorCheck, Judgement};
 use crate::findings::device_view::{FOREIGN, FOREIGN_REMEDY, ForeignIo};
 use crate::findings::memory_backed;
 use crate::say::{count, mebibytes, percent};
 
 /// Schedulers that reorder and hold back I/O, which costs rate and CPU time on fast devices.
 const FAIR_SCHEDULERS: [&str; 2] = ["bfq", "cfq"];
-
-pub(super) const ACCESS: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Target,
-    "access",
-    "Access",
-    "A target that cannot be opened, or holds no test file, cannot be measured.",
-    None,
-    access,
-);
-
-pub(super) const DIRECT_IO: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Target,
-    "direct-io",
-    "Direct I/O",
-    "Without O_DIRECT the page cache serves I/O, and figures are those of memory.",
-    Some(FindingId::Buffered),
-    direct_io,
-);
-
-pub(super) const STORAGE: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Target,
-    "storage",
-    "Storage",
-    "Figures of a target that keeps its data in memory are those of memory.",
-    Some(FindingId::MemoryBacked),
-    storage,
-);
-
-pub(super) const BACKGROUND_IO: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Target,
-    "background-io",
-    "Background I/O",
-    "I/O of other processes shares the limits of the device and adds queueing delay.",
-    Some(FindingId::ForeignIo),
-    background_io,
-);
-
-pub(super) const IO_LIMITS: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Target,
-    "io-limits",
-    "I/O limits",
-    "A limit of the control group (io.max, blkio.throttle) is measured instead of that of the device.",
-    Some(FindingId::IopsCap),
-    io_limits,
-);
-
-pub(super) const SCHEDULER: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Target,
-    "scheduler",
-    "I/O scheduler",
-    "A scheduler that reorders I/O or shares it fairly costs rate and CPU time on fast devices.",
-    None,
-    scheduler,
-);
-
-pub(super) const NUMA: DoctorCheck = DoctorCheck::new(
-    CheckGroup::Target,
-    "numa",
-    "NUMA",
-    "I/O from CPUs of another node than the device's crosses the interconnect, which adds latency.",
-    None,
-    numa,
-);
 
 /// A sentence from a part of one.
 fn sentence(part: &str) -> String {
@@ -82,7 +19,7 @@ fn sentence(part: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-fn access(facts: &DoctorFacts) -> Judgement {
+pub(super) fn access(facts: &DoctorFacts) -> Judgement {
     let is_directory = facts.header.conditions.target.kind == "directory";
     match &facts.access {
         None => Judgement::unknown("not tested."),
@@ -95,7 +32,7 @@ fn access(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn direct_io(facts: &DoctorFacts) -> Judgement {
+pub(super) fn direct_io(facts: &DoctorFacts) -> Judgement {
     match &facts.direct_io {
         None => Judgement::unknown("not tested, as the target cannot be opened."),
         Some(Ok(())) => {
@@ -113,7 +50,7 @@ fn direct_io(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn storage(facts: &DoctorFacts) -> Judgement {
+pub(super) fn storage(facts: &DoctorFacts) -> Judgement {
     let target = &facts.header.conditions.target;
     if let Some(claim) = memory_backed::claim(target) {
         return Judgement::problem(format!("{claim}."), memory_backed::REMEDY);
@@ -148,7 +85,7 @@ fn busy_ms(disk: &DiskOutcome) -> u64 {
     counters.busy_ms.max(counters.read_ticks_ms + counters.write_ticks_ms)
 }
 
-fn background_io(facts: &DoctorFacts) -> Judgement {
+pub(super) fn background_io(facts: &DoctorFacts) -> Judgement {
     if let Some(name) = facts.uncounted.first() {
         return Judgement::unknown(format!("the kernel does not count the I/O of {name}."))
             .with_remedy(format!("Run `echo 1 > /sys/block/{name}/queue/iostats` as root."));
@@ -182,7 +119,7 @@ pub(super) fn observed(facts: &DoctorFacts) -> String {
     crate::say::seconds(facts.observed_ns)
 }
 
-fn io_limits(facts: &DoctorFacts) -> Judgement {
+pub(super) fn io_limits(facts: &DoctorFacts) -> Judgement {
     if facts.header.conditions.target.devices.is_empty() {
         return Judgement::unknown("no block device is known under the target.");
     }
@@ -204,7 +141,7 @@ fn io_limits(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn scheduler(facts: &DoctorFacts) -> Judgement {
+pub(super) fn scheduler(facts: &DoctorFacts) -> Judgement {
     let scheduled = |device: &&DeviceRecord| !device.scheduler.is_empty();
     let devices: Vec<&DeviceRecord> =
         facts.header.conditions.target.devices.iter().filter(scheduled).collect();
@@ -224,7 +161,7 @@ fn scheduler(facts: &DoctorFacts) -> Judgement {
     }
 }
 
-fn numa(facts: &DoctorFacts) -> Judgement {
+pub(super) fn numa(facts: &DoctorFacts) -> Judgement {
     match (facts.numa_nodes, facts.device_node) {
         (None | Some(0 | 1), _) => Judgement::ok("one node."),
         (Some(nodes), Some(node)) => Judgement::note(

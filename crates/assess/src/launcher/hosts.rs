@@ -14,7 +14,6 @@ const MAX_DIGITS: usize = 9;
 const BRACKETS: &str = "write h[1-4], h[01-16,20] or h1,h2";
 const NAMES: &str =
     "names have letters, digits, dots, hyphens and underscores, and begin with a letter or digit";
-const TWICE: &str = "several ranks on a host: --per-host COUNT";
 
 /// The hosts of a list, in its order.
 ///
@@ -29,10 +28,14 @@ pub fn hosts(list: &str) -> Result<Vec<String>, Failure> {
         };
         expand(entry, &mut found).map_err(at)?;
     }
+    each_once(found, |host| format!("host {host} is twice in '{list}'"))
+}
+
+fn each_once(hosts: Vec<String>, twice: impl Fn(&str) -> String) -> Result<Vec<String>, Failure> {
     let mut known = BTreeSet::new();
-    match found.iter().find(|host| !known.insert(host.as_str())) {
-        Some(host) => Err(Failure::usage(format!("host {host} is twice in '{list}'"), TWICE)),
-        None => Ok(found),
+    match hosts.iter().find(|host| !known.insert(host.as_str())) {
+        Some(host) => Err(Failure::usage(twice(host), "several ranks on a host: --per-host COUNT")),
+        None => Ok(hosts),
     }
 }
 
@@ -54,11 +57,7 @@ pub fn hosts_of_file(text: &str, name: &str) -> Result<Vec<String>, Failure> {
     if found.is_empty() {
         return Err(Failure::usage(format!("{name} names no host"), "write a host a line"));
     }
-    let mut known = BTreeSet::new();
-    match found.iter().find(|host| !known.insert(host.as_str())) {
-        Some(host) => Err(Failure::usage(format!("{name} names host {host} twice"), TWICE)),
-        None => Ok(found),
-    }
+    each_once(found, |host| format!("{name} names host {host} twice"))
 }
 
 /// The hosts as one list: names in a row that differ by a number only share brackets.

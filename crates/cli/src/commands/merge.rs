@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use fathom_assess::TestKeeper;
 use fathom_history::Location;
 use fathom_record::{FleetMerger, MergeRules, RunRecord};
 use fathom_sys::files::check_output;
@@ -18,7 +17,7 @@ use super::run_arguments::{KeepArguments, words};
 use super::{report, shown};
 use crate::exit::{Complaint, Exit};
 use crate::output;
-use crate::store::HistoryKeeper;
+use crate::ranks::keeper;
 
 /// What `fathom merge` takes.
 #[derive(Args)]
@@ -119,12 +118,7 @@ const fn exit(is_whole: bool) -> Exit {
 fn keep_and_print(arguments: &MergeArguments, record: &RunRecord) -> Result<(), Complaint> {
     let is_simulated = record.header.started_unix_ms == 0;
     let keeps = !arguments.no_history && (arguments.keeping.is_asked_for() || !is_simulated);
-    let mut keeper = HistoryKeeper::new(arguments.keeping.place(keeps), None);
-    if keeps {
-        keeper.begin(&record.header);
-        record.tests.iter().for_each(|test| keeper.append(test));
-    }
-    keeper.finish_and_print(record, &arguments.form, shown::show)?;
+    keeper::keep_and_print(record, arguments.keeping.place(keeps), keeps, &arguments.form, shown::show)?;
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! Each host of a test beside the others.
 
+use std::borrow::Cow;
+
 use fathom_analysis::fleet::{FleetTestAssessment, HostResult};
-use fathom_record::{LatencySummary, TestStatus};
+use fathom_record::{HostOutcome, TestStatus};
 
 use crate::run_view::{LATENCY_COLUMNS, latency_cells};
 use crate::view::{Cell, Column, Row, Table, Tone};
@@ -97,73 +99,47 @@ fn start(ns: u64) -> Cell {
     Cell::integer(ns, text)
 }
 
-/// A host of a test for CSV, or all of them together.
+/// A test's id, a host of it or all of them together, and its rates.
 pub(super) struct DataRow<'a> {
     pub(super) test: &'a str,
-    pub(super) host: &'a str,
-    pub(super) rank: Option<u32>,
-    pub(super) status: TestStatus,
+    pub(super) host: Cow<'a, HostResult>,
     pub(super) iops: Option<f64>,
     pub(super) bytes_per_second: Option<f64>,
-    pub(super) ios: u64,
-    pub(super) bytes: u64,
-    pub(super) failed: u64,
-    pub(super) start_ns: u64,
-    pub(super) measured_ns: u64,
-    pub(super) latency: &'a LatencySummary,
 }
 
 impl<'a> DataRow<'a> {
     pub(super) fn of(test: &'a str, host: &'a HostResult) -> DataRow<'a> {
-        let outcome = &host.outcome;
-        DataRow {
-            test,
-            host: &host.host,
-            rank: host.rank,
-            status: outcome.status,
-            iops: Some(outcome.iops),
-            bytes_per_second: Some(outcome.bytes_per_second),
-            ios: outcome.ios.iter().sum(),
-            bytes: outcome.bytes.iter().sum(),
-            failed: outcome.failed,
-            start_ns: outcome.start_ns,
-            measured_ns: outcome.measured_ns(),
-            latency: &outcome.lat_ns,
-        }
+        let HostOutcome { iops, bytes_per_second, .. } = host.outcome;
+        let host = Cow::Borrowed(host);
+        DataRow { test, host, iops: Some(iops), bytes_per_second: Some(bytes_per_second) }
     }
 }
 
 /// The values of all rows.
 pub(super) fn data<'a>(rows: impl IntoIterator<Item = DataRow<'a>>) -> Table {
-    const HEADS: [&str; 11] = [
-        "test",
-        "host",
-        "rank",
-        "status",
-        "iops",
-        "bytes_per_second",
-        "ios",
-        "bytes",
-        "failed",
-        "start_ns",
-        "measured_ns",
+    type Value = fn(&DataRow<'_>) -> Cell;
+    const COLUMNS: [(&str, Value); 11] = [
+        ("test", |row| row.test.into()),
+        ("host", |row| row.host.host.as_str().into()),
+        ("rank", |row| row.host.rank.map(|rank| Cell::count(rank.into())).into()),
+        ("status", |row| row.host.outcome.status.name().into()),
+        ("iops", |row| row.iops.map(Cell::iops).into()),
+        ("bytes_per_second", |row| row.bytes_per_second.map(Cell::mebibytes).into()),
+        ("ios", |row| Cell::count(row.host.outcome.ios.iter().sum())),
+        ("bytes", |row| Cell::bytes(row.host.outcome.bytes.iter().sum())),
+        ("failed", |row| Cell::count(row.host.outcome.failed)),
+        ("start_ns", |row| raw(row.host.outcome.start_ns)),
+        ("measured_ns", |row| raw(row.host.outcome.measured_ns())),
     ];
-    let columns: Vec<Column> = HEADS.into_iter().map(Column::left).chain(LATENCY_COLUMNS).collect();
+    let columns: Vec<Column> =
+        COLUMNS.into_iter().map(|(head, _)| Column::left(head)).chain(LATENCY_COLUMNS).collect();
     let row = |row: DataRow<'_>| {
-        let cells: [Cell; HEADS.len()] = [
-            row.test.into(),
-            row.host.into(),
-            row.rank.map(|rank| Cell::count(rank.into())).into(),
-            row.status.name().into(),
-            row.iops.map(Cell::iops).into(),
-            row.bytes_per_second.map(Cell::mebibytes).into(),
-            Cell::count(row.ios),
-            Cell::bytes(row.bytes),
-            Cell::count(row.failed),
-            Cell::integer(row.start_ns, row.start_ns.to_string()),
-            Cell::integer(row.measured_ns, row.measured_ns.to_string()),
-        ];
-        Row::new(cells.into_iter().chain(latency_cells(row.latency)))
+        let cells = COLUMNS.into_iter().map(|(_, value)| value(&row));
+        Row::new(cells.chain(latency_cells(&row.host.outcome.lat_ns)).collect::<Vec<Cell>>())
     };
     Table::new(columns, rows.into_iter().map(row))
+}
+
+fn raw(ns: u64) -> Cell {
+    Cell::integer(ns, ns.to_string())
 }

@@ -1,14 +1,16 @@
 //! The view of a run of several hosts.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use fathom_analysis::fleet::{
-    FleetAssessment, FleetTestAssessment, OutlierTest, SharedLimitVerdict, Variation, assess, rank_ranges,
+    FleetAssessment, FleetTestAssessment, HostResult, OutlierTest, SharedLimitVerdict, Variation, assess,
+    rank_ranges,
 };
 use fathom_model::Nanos;
 use fathom_model::text::listed;
 use fathom_model::units::{self, grouped};
-use fathom_record::{LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{HostOutcome, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
 
 use super::hosts::{self, DataRow};
 use crate::run_view;
@@ -299,23 +301,25 @@ fn test_notes(record: &RunRecord) -> Vec<String> {
 
 /// All hosts together, and each of them.
 fn data(assessment: &FleetAssessment, summaries: &[TestSummary]) -> Table {
-    let none = LatencySummary::default();
     let mut rows: Vec<DataRow<'_>> = Vec::new();
     for (test, summary) in assessment.tests.iter().zip(summaries) {
         let total = summary.total.as_ref();
+        let start_ns = test.hosts.iter().map(|host| host.outcome.start_ns).max().unwrap_or(0);
+        let outcome = HostOutcome {
+            status: worst(test),
+            ios: [total.map_or(0, |total| total.ios), 0, 0],
+            bytes: [total.map_or(0, |total| total.bytes), 0, 0],
+            failed: test.hosts.iter().map(|host| host.outcome.failed).sum(),
+            start_ns,
+            end_ns: start_ns + test.window_ns,
+            lat_ns: total.map(|total| total.latency().clone()).unwrap_or_default(),
+            ..HostOutcome::default()
+        };
         rows.push(DataRow {
             test: &test.id,
-            host: "all",
-            rank: None,
-            status: worst(test),
+            host: Cow::Owned(HostResult { host: "all".to_owned(), rank: None, outcome }),
             iops: test.iops,
             bytes_per_second: test.bytes_per_second,
-            ios: total.map_or(0, |total| total.ios),
-            bytes: total.map_or(0, |total| total.bytes),
-            failed: test.hosts.iter().map(|host| host.outcome.failed).sum(),
-            start_ns: test.hosts.iter().map(|host| host.outcome.start_ns).max().unwrap_or(0),
-            measured_ns: test.window_ns,
-            latency: total.map_or(&none, |total| total.latency()),
         });
         rows.extend(test.hosts.iter().map(|host| DataRow::of(&test.id, host)));
     }
