@@ -3,10 +3,8 @@
 //! Each use is defined once, in [`uses`], and every run answers from that definition: a suite, some of its tests, a profile. A
 //! verdict holds for the volume, not for the depth of a test: it is yes or no where the rows prove it, and inconclusive otherwise.
 
-mod disproof;
 mod measured;
 mod proof;
-mod samples;
 mod uses;
 
 use fathom_model::{Nanos, units};
@@ -282,7 +280,7 @@ fn is_close(case: &Case<'_>) -> bool {
     let rates = || case.rows.iter().filter(|row| row.is_load_of(case.purpose)).map(MeasuredRow::iops);
     [case.purpose.full, case.purpose.small].iter().any(|need| {
         let missed = |rate: f64| 1.0 - rate / case.purpose.iops(need);
-        rates().any(|rate| (proof::MEETS..=disproof::CLEAR).contains(&missed(rate)))
+        rates().any(|rate| (proof::MEETS..=proof::CLEAR).contains(&missed(rate)))
     })
 }
 

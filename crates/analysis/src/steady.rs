@@ -2,9 +2,8 @@
 //!
 //! Pure arithmetic. Who measures the rounds, and what is watched in them, is the caller's business.
 
-pub mod before_fall;
+pub mod levels;
 pub mod rate_duration;
-pub(crate) mod segments;
 
 use fathom_stats::sample::{mean, variance};
 

@@ -1,7 +1,7 @@
 //! Looks up in the catalogue what providers publish of the rate that each test reached.
 
 use fathom_analysis::plateau::settled_iops;
-use fathom_analysis::steady::before_fall::before_fall;
+use fathom_analysis::steady::levels::before_fall;
 use fathom_catalog::{
     INSTANCE_STAGE, Instances, MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE, SimulatedTarget,
 };

@@ -164,7 +164,7 @@ fn is_stalled(row: &RecordRow<'_>) -> bool {
 /// The seconds of a run make an interval where they are independent of each other, and the rate has not fallen.
 fn within_fraction(row: &RecordRow<'_>) -> Option<f64> {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
-    let has_fallen = crate::steady::segments::fall(&rates).is_some();
+    let has_fallen = crate::steady::levels::fall(&rates).is_some();
     let stability = row.summary.stability.filter(|_| has_independent_batches(&rates) && !has_fallen)?;
     Some(stability.mean_ci95_fraction)
 }

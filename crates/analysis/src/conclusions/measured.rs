@@ -3,13 +3,12 @@
 use fathom_model::plan::{Mix, OpenSync};
 use fathom_record::{FindingId, Latency, PhaseOutcome, RunRecord, TestStatus};
 
-use super::samples::LatencySamples;
 use super::uses::Use;
 use crate::Analysis;
 use crate::doubt::{FigureEffect, FindingDoubt, doubts_of, stolen_at_most};
 use crate::estimate::binomial_at_most;
 use crate::rows::{RecordRow, RowKind};
-use crate::steady::before_fall::before_fall;
+use crate::steady::levels::before_fall;
 use crate::steady::rate_duration::{Lasting, RateDuration};
 
 /// Share of the I/Os that may be slower than a 99th percentile.
@@ -31,6 +30,25 @@ pub(super) enum SyncPattern {
     None,
     Each,
     Some,
+}
+
+/// Latencies, and how many there are of each.
+#[derive(Clone, Debug)]
+pub(super) struct LatencySamples {
+    all: Latency,
+    bins: Vec<(u64, u64)>,
+}
+
+impl LatencySamples {
+    fn of(all: Latency) -> LatencySamples {
+        LatencySamples { bins: all.fio_bins(), all }
+    }
+
+    /// Share of the samples beyond `limit_ns`.
+    fn share_beyond(&self, limit_ns: f64) -> f64 {
+        let beyond = self.bins.iter().rev().take_while(|(ns, _)| *ns as f64 > limit_ns);
+        beyond.map(|(_, count)| count).sum::<u64>() as f64 / self.all.samples().max(1) as f64
+    }
 }
 
 /// One operation of a row.
@@ -62,7 +80,7 @@ impl MeasuredOp {
 
     /// Mean latency, ns; a write's includes its sync.
     pub(super) fn mean_ns(&self) -> f64 {
-        self.latency.mean_ns() + self.sync.as_ref().map_or(0.0, LatencySamples::mean_ns)
+        self.parts().map(|part| part.all.moments.mean()).sum()
     }
 
     fn parts(&self) -> impl Iterator<Item = &LatencySamples> {
@@ -71,12 +89,12 @@ impl MeasuredOp {
 
     /// The 99th percentile, ns; the greater of those of a write and its sync.
     pub(super) fn p99_ns(&self) -> Option<u64> {
-        self.parts().filter_map(|part| part.percentile(99.0)).max()
+        self.parts().filter_map(|part| part.all.percentile(99.0)).max()
     }
 
     /// The median, ns; the greater of those of a write and its sync.
     pub(super) fn median_ns(&self) -> Option<u64> {
-        self.parts().filter_map(|part| part.percentile(50.0)).max()
+        self.parts().filter_map(|part| part.all.percentile(50.0)).max()
     }
 
     /// Share of the operations that took longer than `limit_ns`; of writes or of their syncs, the greater.
@@ -85,8 +103,7 @@ impl MeasuredOp {
     }
 
     fn samples(&self) -> u64 {
-        let syncs = self.sync.as_ref().map_or(u64::MAX, |sync| sync.count());
-        self.latency.count().min(syncs)
+        self.parts().map(|part| part.all.samples()).min().unwrap_or(0)
     }
 
     /// Whether the samples show that the 99th percentile of I/Os is within `limit_ns`, where an I/O of each of `sizes` takes

@@ -5,9 +5,9 @@ use fathom_model::{Nanos, Op, units};
 use fathom_record::{CreditRecord, JobRecord, PhaseOutcome, RunRecord, TestRecord};
 
 use super::ExpectationResult;
+use super::compare;
 use super::conditions::ExpectationCase;
 use super::interval::{self, LEAST_SECONDS};
-use super::judge::compare;
 use crate::criterion::{CriterionVerdict, MetricKind};
 use crate::say::count;
 

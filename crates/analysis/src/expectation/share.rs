@@ -7,8 +7,7 @@ use fathom_model::{Nanos, units};
 use fathom_record::ShareRecord;
 
 use super::interval::ConfidenceInterval;
-use super::judge::longer_run;
-use super::share_text::{share as percent, small_share};
+use super::longer_run;
 use crate::criterion::CriterionVerdict::{self, Met, Missed};
 use crate::estimate::binomial_at_most;
 
@@ -117,6 +116,19 @@ fn solve(is_so: impl Fn(f64) -> bool) -> f64 {
     low
 }
 
+/// A share in percent with three decimals at most, those that it has: `99.97 %`.
+fn percent(share: f64) -> String {
+    let text = format!("{:.3}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A small share in percent, two digits of it: `0.0038 %`.
+fn small_share(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
+    format!("{percent:.digits$} %")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +198,17 @@ mod tests {
         }
         let many = exact(30_000, 100_000);
         assert!(many.low > 0.697 && many.high < 0.703, "{many:?}");
+    }
+
+    #[test]
+    fn small_differences_from_the_whole_are_shown() {
+        for (value, expected) in
+            [(1.0, "100 %"), (0.5, "50 %"), (0.953, "95.3 %"), (0.999, "99.9 %"), (0.99991, "99.991 %")]
+        {
+            assert_eq!(percent(value), expected);
+        }
+        for (value, expected) in [(0.000_038, "0.0038 %"), (0.5, "50 %"), (1.0, "100 %"), (0.0, "0 %")] {
+            assert_eq!(small_share(value), expected);
+        }
     }
 }

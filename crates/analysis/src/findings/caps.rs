@@ -3,23 +3,16 @@
 //!
 //! A plateau of one point is no plateau: two points of the run have to agree, or one with a limit that is known.
 
-mod across;
-mod after_burst;
-mod plateaus;
-
-use fathom_model::units;
-use fathom_record::{Finding, RunRecord};
-use fathom_record::{FindingId, stability::Second};
+use fathom_model::units::{self, Nanos};
+use fathom_record::{Finding, FindingId, LatencySummary, RunRecord, stability::Second};
 use fathom_stats::sample::mean;
 
-use self::across::{across_directions, of_other_direction};
-use self::after_burst::AfterBurst;
-use self::plateaus::DirectionCaps;
-use crate::accounting::{Charge, IoUnit, deciding_block};
-use crate::plateau::AGREE;
+use crate::accounting::{BlockRate, Charge, IoUnit, charge, deciding_block};
+use crate::plateau::{self, AGREE, RunRate, at_the_top};
 use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes};
 use crate::steady::coefficient_of_variation;
+use crate::steady::rate_duration::DurationBasis;
 
 /// Spread from second to second below which a rate is held by a limit: a busy device is less even.
 const EVEN: f64 = 0.02;
@@ -387,6 +380,228 @@ fn small_block(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Opti
             .with("block_size_needed_bytes", needed)
             .with("bytes_per_second", row.bytes_per_second()),
     )
+}
+
+/// From here on a plateau of one block size alone is taken for one of bytes.
+const LARGE_BYTES: u64 = 64 << 10;
+
+/// The plateaus of one direction.
+struct DirectionCaps {
+    points: Vec<usize>,
+    iops: Option<Cap>,
+    bytes: Option<Cap>,
+}
+
+impl DirectionCaps {
+    fn of(record: &RunRecord, rows: &[RecordRow<'_>], kind: RowKind) -> DirectionCaps {
+        let able: Vec<usize> = (0..rows.len()).filter(|&at| can_reach(&rows[at], kind)).collect();
+        let points: Vec<usize> = able.iter().copied().filter(|&at| is_even(&rows[at])).collect();
+        let cap = |rate: fn(&RecordRow<'_>) -> f64, unit: &str| {
+            set_limit(rows, &able, rate, &group_limits(record, kind, unit))
+                .or_else(|| common_rate(rows, &points, rate))
+        };
+        let iops = cap(|row| row.settled_iops(), "iops");
+        let bytes = cap(|row| row.settled_bytes_per_second(), "bytes_per_second");
+        // Where one block size makes a plateau of both, its size decides which.
+        let is_large_row = |at: &&usize| rows[**at].block_bytes() >= Some(LARGE_BYTES);
+        let is_large = |cap: &Cap| cap.rows.iter().all(|at| is_large_row(&at));
+        let is_one_size =
+            |cap: &Cap| cap.rows.windows(2).all(|at| rows[at[0]].block_bytes() == rows[at[1]].block_bytes());
+        let by_bytes =
+            |cap: &Cap| cap.group_limit.is_some() || cap.rows.iter().filter(is_large_row).count() > 1;
+        let by_requests = |cap: &Cap| {
+            let same = bytes.as_ref().is_some_and(|bytes| bytes.rows == cap.rows);
+            cap.group_limit.is_some() || !(is_one_size(cap) && is_large(cap) && same)
+        };
+        let iops = iops.filter(by_requests).map(|cap| Cap { kind, ..cap });
+        let held_by_iops = |cap: &Cap| iops.as_ref().is_some_and(|iops| iops.rows == cap.rows);
+        let bytes = bytes.filter(|cap| by_bytes(cap) && !held_by_iops(cap)).map(|cap| Cap { kind, ..cap });
+        DirectionCaps { points, iops, bytes }
+    }
+
+    /// The IOPS that a limit holds in this direction: its own, or one of the other that the fastest row agrees with.
+    fn iops_reached(&self, rows: &[RecordRow<'_>], each: &[DirectionCaps]) -> Option<f64> {
+        let top = self.points.iter().map(|&at| rows[at].settled_iops()).fold(0.0, f64::max);
+        let own = self.iops.as_ref().map(|cap| cap.value);
+        own.or_else(|| {
+            let limits = each.iter().filter_map(|other| Some(other.iops.as_ref()?.value));
+            limits.into_iter().find(|limit| (top / limit - 1.0).abs() <= AGREE)
+        })
+    }
+
+    /// What counts of a large request, where those of small ones are `iops`.
+    fn charge(&self, rows: &[RecordRow<'_>], iops: f64) -> Charge {
+        charge(iops, &held(rows, &self.points, [self.iops.as_ref(), self.bytes.as_ref()]))
+    }
+}
+
+/// One of the limits that are set, where rows reach it. Their seconds may be uneven: a busy host makes them so, and nothing else
+/// explains this very rate.
+fn set_limit(
+    rows: &[RecordRow<'_>],
+    able: &[usize],
+    rate: fn(&RecordRow<'_>) -> f64,
+    limits: &[u64],
+) -> Option<Cap> {
+    let at_limit = |limit: u64| -> Vec<usize> {
+        let is_at = |at: &usize| (rate(&rows[*at]) / limit as f64 - 1.0).abs() <= AGREE;
+        able.iter().copied().filter(is_at).collect()
+    };
+    let (limit, limited) =
+        limits.iter().map(|&limit| (limit, at_limit(limit))).find(|(_, limited)| !limited.is_empty())?;
+    let value = mean_rate(rows, &limited, rate);
+    Some(Cap { kind: RowKind::Read, value, group_limit: Some(limit), rows: limited, counted: None })
+}
+
+/// The highest rate that two points of different depth or block size share.
+fn common_rate(rows: &[RecordRow<'_>], points: &[usize], rate: fn(&RecordRow<'_>) -> f64) -> Option<Cap> {
+    let agree: Vec<usize> =
+        at_the_top(points.iter().map(|&at| rate(&rows[at]))).into_iter().map(|place| points[place]).collect();
+    let differ = |one: &RecordRow<'_>, other: &RecordRow<'_>| {
+        let (least, most) = (
+            one.mean_queue_depth().min(other.mean_queue_depth()),
+            one.mean_queue_depth().max(other.mean_queue_depth()),
+        );
+        most >= least * DEEPER * (1.0 - AGREE) || one.block_bytes() != other.block_bytes()
+    };
+    let is_plateau = agree.iter().any(|&one| agree.iter().any(|&other| differ(&rows[one], &rows[other])));
+    let value = mean_rate(rows, &agree, rate);
+    is_plateau.then_some(Cap { kind: RowKind::Read, value, group_limit: None, rows: agree, counted: None })
+}
+
+/// The rates that limits held, by block size: of the rows of `caps`, and of block sizes that are on a plateau of their own.
+fn held(rows: &[RecordRow<'_>], points: &[usize], caps: [Option<&Cap>; 2]) -> Vec<BlockRate> {
+    let mut by_block: Vec<(u64, Vec<usize>)> = Vec::new();
+    for &at in points {
+        let Some(block) = rows[at].block_bytes() else { continue };
+        match by_block.iter_mut().find(|(other, _)| *other == block) {
+            Some((_, alike)) => alike.push(at),
+            None => by_block.push((block, vec![at])),
+        }
+    }
+    let is_of_cap = |at: &usize| caps.iter().flatten().any(|cap| cap.rows.contains(at));
+    let rate = |(block, alike): (u64, Vec<usize>)| {
+        let known: Vec<usize> = alike.iter().copied().filter(is_of_cap).collect();
+        let iops = match known.is_empty() {
+            true => common_rate(rows, &alike, |row| row.settled_iops())?.value,
+            false => mean_rate(rows, &known, |row| row.settled_iops()),
+        };
+        Some(BlockRate { block, iops })
+    };
+    by_block.into_iter().filter_map(rate).collect()
+}
+
+/// The mean of a rate over rows that agree.
+fn mean_rate(rows: &[RecordRow<'_>], places: &[usize], rate: fn(&RecordRow<'_>) -> f64) -> f64 {
+    plateau::mean(
+        places.iter().map(|&at| RunRate { rate: rate(&rows[at]), resolution: rows[at].resolution() }),
+    )
+}
+
+/// Latencies of a queue in front of a limiter differ by at most this share.
+const SAME_WAIT: f64 = 0.10;
+
+/// The limit that reads, writes and a mix of them share, from one row of each with the same blocks: their rates agree, and the
+/// latencies of each are those of a queue in front of a limiter.
+fn across_directions(rows: &[RecordRow<'_>]) -> Vec<Cap> {
+    let top = |kind| {
+        let points = (0..rows.len()).filter(|&at| is_point(&rows[at], kind) && is_limited(&rows[at]));
+        points.max_by(|&one, &other| rows[one].settled_iops().total_cmp(&rows[other].settled_iops()))
+    };
+    let Some([read, write, mixed]) =
+        top(RowKind::Read).zip(top(RowKind::Write)).zip(top(RowKind::Mixed)).map(|((r, w), m)| [r, w, m])
+    else {
+        return Vec::new();
+    };
+    let value = rows[mixed].settled_iops();
+    let is_alike = |at: usize| {
+        let row = &rows[at];
+        row.block_bytes() == rows[mixed].block_bytes()
+            && row.block_bytes() < Some(LARGE_BYTES)
+            && (row.settled_iops() / value - 1.0).abs() <= AGREE
+    };
+    if !is_alike(read) || !is_alike(write) {
+        return Vec::new();
+    }
+    let cap = |kind, at: usize| Cap {
+        kind,
+        value: rows[at].settled_iops(),
+        group_limit: None,
+        rows: vec![at],
+        counted: None,
+    };
+    vec![cap(RowKind::Read, read), cap(RowKind::Write, write)]
+}
+
+/// The limit of one direction in the other one, which one row reached: its rate is the same, and its latencies are those of a queue
+/// in front of a limiter.
+fn of_other_direction(cap: &Cap, rows: &[RecordRow<'_>], is_bytes: bool) -> Option<Cap> {
+    let kind = match cap.kind {
+        RowKind::Read => RowKind::Write,
+        RowKind::Write => RowKind::Read,
+        RowKind::Mixed => return None,
+    };
+    let rate = |at: usize| match is_bytes {
+        true => rows[at].settled_bytes_per_second(),
+        false => rows[at].settled_iops(),
+    };
+    let is_alike = |at: &usize| {
+        let row = &rows[*at];
+        (row.block_bytes() >= Some(LARGE_BYTES)) == is_bytes
+            && (rate(*at) / cap.value - 1.0).abs() <= AGREE
+            && is_point(row, kind)
+            && is_limited(row)
+    };
+    let found: Vec<usize> = (0..rows.len()).filter(is_alike).collect();
+    let value = found.iter().map(|&at| rate(at)).reduce(f64::max)?;
+    (cap.group_limit.is_none()).then(|| Cap { kind, value, rows: found, ..cap.clone() })
+}
+
+/// True where latencies are those of a queue in front of a limiter: all but a few I/Os wait for the same time, the depth over the
+/// rate, and the quickest, which found tokens, for much less. A device without a limit has no such gap.
+fn is_limited(row: &RecordRow<'_>) -> bool {
+    let Some(total) = &row.summary.total else { return false };
+    let LatencySummary { p50, p90, .. } = total.lat_ns;
+    let (Some(min), Some(p50), Some(p90)) = (row.least_lat_ns(), p50, p90) else { return false };
+    let waiting_ns = row.mean_queue_depth() * 1e9 / row.iops().max(1.0);
+    min * 2 <= p50
+        && p90 as f64 <= p50 as f64 * (1.0 + SAME_WAIT)
+        && (p50 as f64 / waiting_ns - 1.0).abs() <= SAME_WAIT
+}
+
+/// What is left of a limit that burst credits raise.
+struct AfterBurst {
+    /// I/Os or bytes per second.
+    rate: f64,
+    /// The shortest burst of its rows, ns.
+    lasts_ns: Option<u64>,
+    is_published: bool,
+}
+
+impl AfterBurst {
+    /// Of a limit all of whose rows are bursts; `rate` gives what is limited of a row's I/Os per second.
+    fn of(cap: &Cap, rows: &[RecordRow<'_>], rate: fn(&RecordRow<'_>, f64) -> f64) -> Option<AfterBurst> {
+        let each = cap.rows.iter().map(|&at| {
+            let duration = rows[at].duration();
+            let rate = rate(&rows[at], duration.after_burst()?);
+            let is_published = duration.basis == Some(DurationBasis::PublishedRule);
+            Some(AfterBurst { rate, lasts_ns: duration.lasts_ns, is_published })
+        });
+        let each: Vec<AfterBurst> = each.collect::<Option<_>>()?;
+        Some(AfterBurst {
+            rate: each.iter().map(|one| one.rate).reduce(f64::min)?,
+            lasts_ns: each.iter().filter_map(|one| one.lasts_ns).min(),
+            is_published: each.iter().all(|one| one.is_published),
+        })
+    }
+
+    fn text(&self, rate: &str) -> String {
+        match self.lasts_ns.map(|ns| units::duration(Nanos(ns))) {
+            Some(lasts) if self.is_published => format!(" in a burst of at most {lasts}, then to {rate}"),
+            Some(lasts) => format!(" for {lasts} as observed, then to {rate}"),
+            None => format!(" in a burst that is billed, then to {rate}"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::findings::client;
 use crate::findings::instance_cap::targets;
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{block, count, finding};
-use crate::steady::before_fall::before_fall;
+use crate::steady::levels::before_fall;
 
 /// Points are of different depths where one is this many times the other, but for what Little leaves open.
 const DEEPER: f64 = 1.9;

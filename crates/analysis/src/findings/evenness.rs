@@ -11,7 +11,7 @@ use crate::findings::passes;
 use crate::findings::stalled;
 use crate::rows::{LEAST_SECONDS as LEAST_VARIED, RecordRow, RowKind};
 use crate::say::{count, finding, percent, seconds};
-use crate::steady::segments::{EVEN, FinalDrop, Segment, fall, segments};
+use crate::steady::levels::{EVEN, FinalDrop, Segment, fall, segments};
 use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, coefficient_of_variation, fifths};
 
 /// Full seconds below which a fifth of a run is too short.

@@ -12,7 +12,7 @@ use super::state::{
     RateDrift, RateFall, Recovery, RestlessRate, SmallIoLimit, UnclearFall,
 };
 use crate::identified::{BucketUnit, IoScope};
-use crate::steady::segments::is_step;
+use crate::steady::levels::is_step;
 
 /// One of the streams that are watched: reads, writes, or both together.
 #[derive(Clone, Copy, Debug, PartialEq)]

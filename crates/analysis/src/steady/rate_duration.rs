@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::rows::RecordRow;
 use crate::say::count;
-use crate::steady::segments::{FinalDrop, fall};
+use crate::steady::levels::{FinalDrop, fall};
 use crate::steady::{FigureSpread, fifths, is_worst_so_far};
 
 /// How long a rate lasts.

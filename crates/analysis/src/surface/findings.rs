@@ -8,7 +8,7 @@ use fathom_stats::sample::median;
 
 use crate::findings::TOUCH;
 use crate::say::{count, finding, mebibytes, percent, seconds};
-use crate::steady::segments::{Segment, segments};
+use crate::steady::levels::{Segment, segments};
 use crate::surface::Surface;
 use crate::surface::point::{State, SurfacePoint};
 use crate::surface::scan::Scan;
