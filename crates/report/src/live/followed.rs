@@ -4,6 +4,7 @@ use fathom_model::{Nanos, Op, units};
 use fathom_record::latency_bin;
 use serde::Deserialize;
 
+use super::json::{LatencyLine, OpLine};
 use super::state::{LiveLatency, LiveStage, LiveTest, RUNNING, StepFigures};
 use super::{LivePoint, LiveSeries};
 use crate::axis_text::{MIB, latency_text, rate_text, time_axis};
@@ -73,30 +74,6 @@ struct SnapshotLine {
     write: OpLine,
     trim: OpLine,
     clat_ns: LatencyLine,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-struct OpLine {
-    ios: u64,
-    bytes: u64,
-    iops: f64,
-    bytes_per_second: f64,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct LatencyLine {
-    now: LatencyNowLine,
-    so_far: LiveLatency,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct LatencyNowLine {
-    #[serde(flatten)]
-    percentiles: LiveLatency,
-    bins: Vec<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
