@@ -116,41 +116,30 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
     let CompareSettings { base, deltas, only, conditions, explain: cells } = settings;
     let mut rows = matched_rows(sources);
     rows.retain(|row| only.is_empty() || only.contains(&row.test));
-    let (volumes, uses) = (volumes(sources, &rows), use_rows(sources));
-    let (pairs, ranking) =
-        (pairs(sources, &rows, *base, *deltas), ranking(sources, &rows, *base, deltas.rate));
-    let evidence = Evidence {
-        sources,
-        rows: &rows,
-        deltas: *deltas,
-        volumes: &volumes,
-        ranking: &ranking,
-        pairs: &pairs,
-        uses: &uses,
-        base: *base,
-    };
-    let mut conclusion = conclusion(&evidence);
+    let pairs = pairs(sources, &rows, *base, *deltas);
     let curves = curves(sources, &rows);
-    let surfaces = surface_summaries(sources, &curves.surfaces);
-    conclusion.extend(surface_sentence(&surfaces).filter(|_| conclusion.len() < MOST_SENTENCES));
-    Ok(VolumeComparison {
-        conclusion,
-        curves,
-        surfaces,
+    let mut found = VolumeComparison {
+        sources: volumes(sources, &rows),
+        base: *base,
+        deltas: *deltas,
+        differences: differences(sources, &rows),
+        tests: matrix(sources, &rows, *base, *deltas),
+        surfaces: surface_summaries(sources, &curves.surfaces),
+        interleaved: interleaved(sources, &pairs),
+        uses: use_rows(sources),
+        ranking: ranking(sources, &rows, *base, deltas.rate),
+        contradictions: contradictions(sources, &rows),
+        conclusion: Vec::new(),
         explanations: cells
             .iter()
             .map(|cell| explain(cell, sources, &rows, &pairs))
             .collect::<Result<_, _>>()?,
         conditions: gate::check(conditions, sources, &rows, *base)?,
-        differences: differences(sources, &rows),
-        tests: matrix(sources, &rows, *base, *deltas),
-        contradictions: contradictions(sources, &rows),
-        interleaved: interleaved(sources, &pairs),
-        sources: volumes,
-        base: *base,
-        deltas: *deltas,
+        curves,
         pairs,
-        uses,
-        ranking,
-    })
+    };
+    let mut sentences = conclusion(&Evidence { sources, rows: &rows, found: &found });
+    sentences.extend(surface_sentence(&found.surfaces).filter(|_| sentences.len() < MOST_SENTENCES));
+    found.conclusion = sentences;
+    Ok(found)
 }

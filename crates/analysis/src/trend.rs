@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 use fathom_record::confidence::student_975;
 use fathom_stats::sample::{median, quantile};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use statrs::function::gamma::gamma_ur;
 
 use partition::{CriticalValues, MOST_RELATED, PartitionSearch, autocorrelation, beyond_noise};
 
@@ -167,18 +168,23 @@ fn inflation(autocorrelation: f64) -> f64 {
 }
 
 /// The value of one run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrendPoint {
     /// Number of the run.
     pub run: u64,
-    /// When it ran, ms since the epoch; of a simulated run when it was stored; 0 where that is unknown.
-    pub dated_unix_ms: u64,
     /// When it began, ms since the epoch; 0 for simulated runs.
     pub started_unix_ms: u64,
+    /// When it ran, ms since the epoch; of a simulated run when it was stored; 0 where that is unknown.
+    pub dated_unix_ms: u64,
     /// The target as the user named it.
+    #[serde(serialize_with = "write_text")]
     pub target: Arc<str>,
     /// IOPS, bytes per second or ns.
     pub value: f64,
+}
+
+fn write_text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
 }
 
 /// A value with its test and group.
@@ -455,39 +461,9 @@ fn between_groups(groups: &[(String, Vec<f64>)]) -> Option<BetweenGroups> {
     Some(BetweenGroups { statistic: between * (runs - 1.0) / squares, degrees, runs, greatest })
 }
 
-/// The probability that a chi-square value with so many degrees of freedom exceeds `value`: one less the series of the
-/// incomplete gamma function.
+/// The probability that a chi-square value with so many degrees of freedom exceeds `value`.
 fn chi_square_tail(value: f64, degrees: f64) -> f64 {
-    let (half, shape) = (value / 2.0, degrees / 2.0);
-    if half <= 0.0 {
-        return 1.0;
-    }
-    // Each term in logarithms, so that none overflows.
-    let mut log_term = shape * half.ln() - half - log_gamma(shape + 1.0);
-    let mut sum = 0.0;
-    let mut at = shape;
-    for _ in 0..10_000 {
-        let term = log_term.exp();
-        sum += term;
-        if at > half && term < sum * 1e-15 {
-            break;
-        }
-        at += 1.0;
-        log_term += half.ln() - at.ln();
-    }
-    (1.0 - sum).clamp(0.0, 1.0)
-}
-
-/// The logarithm of the gamma function of a multiple of one half: by its recurrence from 1/2 or 1.
-fn log_gamma(value: f64) -> f64 {
-    let mut at = value;
-    let mut sum = 0.0;
-    while at > 1.0 {
-        at -= 1.0;
-        sum += at.ln();
-    }
-    let is_half = (at - 0.5).abs() < 1e-9;
-    sum + if is_half { std::f64::consts::PI.sqrt().ln() } else { 0.0 }
+    if value <= 0.0 { 1.0 } else { gamma_ur(degrees / 2.0, value / 2.0) }
 }
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! The conclusion in words, five sentences at most: who leads and by how much, because of which limit and for how long, for
 //! which uses, at what price, and what would reverse it.
 
+use std::borrow::Borrow;
+
 use fathom_model::{Nanos, units};
 
-use super::figure::{Deltas, Figure, ratio_text};
+use super::VolumeComparison;
+use super::figure::{Figure, ratio_text};
 use super::pairs::{Pair, pair};
 use super::ranking::{Basis, OrderedRates, Ranked, is_behind};
 use super::ratio::RatioVerdict;
 use super::rows::{ComparedRow, RunTest};
 use super::source::{ComparedSource, LABELS, SourceKind, VolumePrice};
-use super::volumes::{UseRow, UseVerdict, VolumeSummary};
+use super::volumes::{UseVerdict, VolumeSummary};
 use crate::conclusions::Suitability;
 use crate::criterion::{Metric, MetricDirection, MetricKind, Statistic};
 use crate::say::count;
@@ -19,12 +22,8 @@ use crate::steady::rate_duration::Lasting;
 pub(super) struct Evidence<'a> {
     pub(super) sources: &'a [ComparedSource],
     pub(super) rows: &'a [ComparedRow],
-    pub(super) deltas: Deltas,
-    pub(super) volumes: &'a [VolumeSummary],
-    pub(super) ranking: &'a [Ranked],
-    pub(super) pairs: &'a [Pair],
-    pub(super) uses: &'a [UseRow],
-    pub(super) base: usize,
+    /// All but the conclusion.
+    pub(super) found: &'a VolumeComparison,
 }
 
 /// Most sentences.
@@ -46,7 +45,7 @@ pub(super) fn conclusion(evidence: &Evidence<'_>) -> Vec<String> {
 
 impl Evidence<'_> {
     fn volume(&self, source: &str) -> Option<&VolumeSummary> {
-        self.volumes.iter().find(|volume| volume.source == source)
+        self.found.sources.iter().find(|volume| volume.source == source)
     }
 
     /// `B (aws-gp3)`.
@@ -59,7 +58,7 @@ impl Evidence<'_> {
 
     /// The bursts with their ends, else the limits of sustained rates.
     fn limits(&self) -> Option<String> {
-        let bursts = self.volumes.iter().filter_map(|volume| {
+        let bursts = self.found.sources.iter().filter_map(|volume| {
             let burst = volume.burst.as_ref()?;
             let then = burst.then_iops.map_or_else(
                 || ", then an unknown rate".to_owned(),
@@ -78,7 +77,7 @@ impl Evidence<'_> {
             let others = if more > 0 { format!("; {more} more run on burst credits") } else { String::new() };
             return Some(format!("On burst credits {shown}{others}."));
         }
-        let limits = self.volumes.iter().filter_map(|volume| {
+        let limits = self.found.sources.iter().filter_map(|volume| {
             let iops = count(volume.sustained_iops?);
             let by = volume.limited_by.map(|by| format!(", limited by {by}")).unwrap_or_default();
             Some(format!("{} sustains {iops} IOPS{by}", volume.source))
@@ -89,14 +88,14 @@ impl Evidence<'_> {
 
     /// The uses that some of the sources serve and others do not.
     fn uses(&self) -> Option<String> {
-        let benches: Vec<usize> = (0..self.volumes.len())
-            .filter(|at| self.uses.iter().any(|row| row.verdicts[*at].is_some()))
+        let benches: Vec<usize> = (0..self.found.sources.len())
+            .filter(|at| self.found.uses.iter().any(|row| row.verdicts[*at].is_some()))
             .collect();
         if benches.len() < 2 {
             return None;
         }
         let mut groups: Vec<UseGroup<'_>> = Vec::new();
-        for row in self.uses {
+        for row in &self.found.uses {
             let of = |outcome: UseOutcome| {
                 let sources = benches.iter().filter(|at| serves_use(row.verdicts[**at].as_ref()) == outcome);
                 sources.map(|at| LABELS[*at]).collect::<Vec<&str>>()
@@ -119,7 +118,7 @@ impl Evidence<'_> {
 
     fn prices(&self) -> Option<String> {
         let priced: Vec<(&VolumeSummary, &VolumePrice)> =
-            self.volumes.iter().filter_map(|volume| Some((volume, volume.price.as_ref()?))).collect();
+            self.found.sources.iter().filter_map(|volume| Some((volume, volume.price.as_ref()?))).collect();
         let text = |(volume, price): &(&VolumeSummary, &VolumePrice)| {
             let per = volume.price_per_1000_iops.map(|per| format!(", {per:.2} per 1,000 sustained IOPS"));
             let without = match price.excluded.is_empty() {
@@ -136,9 +135,9 @@ impl Evidence<'_> {
         };
         if priced.len() <= MOST_NAMED {
             let mut texts: Vec<String> = priced.iter().map(text).collect();
-            let unknown = self.volumes.iter().filter(|volume| volume.price.is_none());
-            let unknown: Vec<String> = unknown.map(|volume| volume.source.to_owned()).collect();
-            if !texts.is_empty() && !unknown.is_empty() && self.volumes.len() <= MOST_NAMED {
+            let unknown = self.found.sources.iter().filter(|volume| volume.price.is_none());
+            let unknown: Vec<&str> = unknown.map(|volume| volume.source).collect();
+            if !texts.is_empty() && !unknown.is_empty() && self.found.sources.len() <= MOST_NAMED {
                 texts.push(format!("{} unknown", list(&unknown)));
             }
             return (!texts.is_empty()).then(|| format!("A month costs: {}.", texts.join("; ")));
@@ -152,7 +151,8 @@ impl Evidence<'_> {
         by_price.sort_by(|one, other| one.0.total_cmp(&other.0));
         // A price per IOPS differs by no less than the rate that it rests on.
         let least = by_price.first()?.0;
-        let cheapest = by_price.into_iter().filter(|(per, _)| !is_behind(least, *per, self.deltas.rate));
+        let cheapest =
+            by_price.into_iter().filter(|(per, _)| !is_behind(least, *per, self.found.deltas.rate));
         let cheapest: Vec<String> = cheapest.map(|(_, text)| text).take(MOST_NAMED).collect();
         Some(format!("The cheapest sustained IOPS per month: {}.", cheapest.join("; ")))
     }
@@ -168,15 +168,15 @@ impl Evidence<'_> {
         };
         let unknown: Vec<&str> =
             self.ranked().map(|one| one.source).filter(|source| !is_known(source)).collect();
-        let all_simulated = self.volumes.iter().all(|volume| volume.kind == SourceKind::Simulated);
-        let open = self.pairs.iter().filter(|pair| pair.figure.is_rate());
+        let all_simulated = self.found.sources.iter().all(|volume| volume.kind == SourceKind::Simulated);
+        let open = self.found.pairs.iter().filter(|pair| pair.figure.is_rate());
         let more = open.clone().filter_map(|pair| pair.more_runs).max();
         let is_single = open.clone().any(|pair| pair.verdict == Some(RatioVerdict::Single));
         match (is_single && !all_simulated, more) {
             (true, _) if !unknown.is_empty() => Some(format!(
                 "A burst of {} is not ruled out, and one run each decides no small difference: repeat the runs, alternating, and \
                  longer.",
-                list(&unknown.iter().map(|source| (*source).to_owned()).collect::<Vec<_>>())
+                list(&unknown)
             )),
             (true, _) => {
                 Some("One run each decides no small difference: repeat the runs, alternating.".to_owned())
@@ -204,12 +204,11 @@ struct UseGroup<'a> {
 
 impl UseGroup<'_> {
     fn text(&self) -> String {
-        let listed = |names: &[&str]| list(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-        let text = format!("{} for {}", listed(&self.by), listed(&self.purposes));
+        let text = format!("{} for {}", list(&self.by), list(&self.purposes));
         match self.open.len() {
             0 => format!("only {text}"),
-            1 => format!("{text}, where {} is inconclusive", listed(&self.open)),
-            _ => format!("{text}, where {} are inconclusive", listed(&self.open)),
+            1 => format!("{text}, where {} is inconclusive", list(&self.open)),
+            _ => format!("{text}, where {} are inconclusive", list(&self.open)),
         }
     }
 }
@@ -231,11 +230,11 @@ fn serves_use(verdict: Option<&UseVerdict>) -> UseOutcome {
 }
 
 /// `A`, `A and B`, `A, B and C`.
-fn list(names: &[String]) -> String {
+fn list<S: Borrow<str>>(names: &[S]) -> String {
     match names {
         [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [one] => one.borrow().to_owned(),
+        [first @ .., last] => format!("{} and {}", first.join(", "), last.borrow()),
     }
 }
 
@@ -252,20 +251,20 @@ struct LatencyRatio {
 
 impl Evidence<'_> {
     fn ranked(&self) -> impl Iterator<Item = &Ranked> {
-        self.ranking.iter().filter(|one| one.rank.is_some())
+        self.found.ranking.iter().filter(|one| one.rank.is_some())
     }
 
     fn basis(&self) -> Basis<'_> {
-        Basis::new(self.sources, self.rows, self.base)
+        Basis::new(self.sources, self.rows, self.found.base)
     }
 
     /// The verdicts on the rates of `one` compared with `other`.
     fn verdicts(&self, one: &Ranked, other: &Ranked, rates: OrderedRates) -> Vec<RatioVerdict> {
-        self.basis().verdicts([place(other.source), place(one.source)], self.deltas, rates)
+        self.basis().verdicts([place(other.source), place(one.source)], self.found.deltas, rates)
     }
 
     fn is_behind(&self, score: f64, first: f64) -> bool {
-        is_behind(score, first, self.deltas.rate)
+        is_behind(score, first, self.found.deltas.rate)
     }
 
     /// The first by the rates that can be held, and the next that it is ahead of.
@@ -335,7 +334,7 @@ impl Evidence<'_> {
 
     /// `; E stalled in rand-read-32 and is not ranked`.
     fn stalled(&self) -> String {
-        let stalled = self.ranking.iter().filter(|one| !one.stalled.is_empty());
+        let stalled = self.found.ranking.iter().filter(|one| !one.stalled.is_empty());
         stalled
             .map(|one| {
                 format!(
@@ -351,7 +350,7 @@ impl Evidence<'_> {
     fn tie(&self) -> String {
         let basis = self.basis();
         let ranked: Vec<&Ranked> = self.ranked().collect();
-        let latency = match (self.sources.len(), self.base) {
+        let latency = match (self.sources.len(), self.found.base) {
             (2, base) => self.latency_clause([LABELS[1 - base], LABELS[base]], false),
             _ => String::new(),
         };
@@ -420,7 +419,7 @@ impl Evidence<'_> {
                 time(behind.0),
                 ahead.0.source,
                 behind.0.source,
-                (self.deltas.rate * 1000.0).round() / 10.0
+                (self.found.deltas.rate * 1000.0).round() / 10.0
             )
         })
     }
@@ -464,7 +463,7 @@ impl Evidence<'_> {
         };
         for row in self.rows.iter().filter(is_like) {
             let found = latencies_of(row, statistic).into_iter();
-            let found = found.map(|figure| pair(self.sources, row, [other, one], figure, self.deltas));
+            let found = found.map(|figure| pair(self.sources, row, [other, one], figure, self.found.deltas));
             let mut found: Vec<Pair> = found.filter(|pair| pair.verdict.is_some()).collect();
             // Of total and completion latency of one direction the first that both have.
             found.dedup_by_key(|pair| pair.direction);
@@ -475,7 +474,7 @@ impl Evidence<'_> {
         }
         let logs: Vec<f64> = pairs.iter().filter_map(|pair| Some(pair.ratio?.ln())).collect();
         let ratio = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
-        let counts = (ratio.ln().abs() > self.deltas.latency.ln_1p()) && !logs.is_empty();
+        let counts = (ratio.ln().abs() > self.found.deltas.latency.ln_1p()) && !logs.is_empty();
         let verdicts: Vec<RatioVerdict> = pairs.iter().filter_map(|pair| pair.verdict).collect();
         let shows = if ratio < 1.0 { RatioVerdict::Better } else { RatioVerdict::Worse };
         let is_shown = verdicts.iter().any(|verdict| [shows, RatioVerdict::Single].contains(verdict));

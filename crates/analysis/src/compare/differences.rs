@@ -46,13 +46,44 @@ pub fn differences(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<Diff
     all
 }
 
-/// The sources without the test.
-fn lacking(row: &ComparedRow) -> Vec<usize> {
-    (0..row.runs.len()).filter(|source| row.runs[*source].is_empty()).collect()
-}
-
 fn is_shared(row: &ComparedRow) -> bool {
     row.runs.iter().filter(|runs| !runs.is_empty()).count() > 1
+}
+
+/// When values make a difference.
+#[derive(Clone, Copy, PartialEq)]
+enum DiffersWhere {
+    /// The known ones differ.
+    Known,
+    /// They differ, or some of them are unknown.
+    PartlyUnknown,
+    /// One is known: there is one only where something went wrong.
+    Present,
+}
+
+/// The condition of one test, or of the whole run, with its `values`; `None` where they do not differ.
+fn difference(
+    condition: &'static str,
+    row: Option<&ComparedRow>,
+    values: Vec<Option<String>>,
+    differs: DiffersWhere,
+) -> Option<Difference> {
+    let lacks = |source: &usize| row.is_some_and(|row| row.runs[*source].is_empty());
+    let (lacking, having): (Vec<usize>, Vec<usize>) = (0..values.len()).partition(lacks);
+    let known: BTreeSet<&String> = values.iter().flatten().collect();
+    let (is_different, is_known) = (known.len() > 1, !known.is_empty());
+    let is_one = match differs {
+        DiffersWhere::Known => false,
+        DiffersWhere::PartlyUnknown => is_known && having.iter().any(|source| values[*source].is_none()),
+        DiffersWhere::Present => is_known,
+    };
+    (is_different || is_one).then(|| Difference {
+        condition,
+        tests: row.map(|row| row.test.clone()).into_iter().collect(),
+        prevents_verdict: is_different && differs == DiffersWhere::PartlyUnknown,
+        lacking,
+        values,
+    })
 }
 
 /// What the tests do: these differences prevent a verdict where the values are known.
@@ -66,26 +97,8 @@ fn of_loads(rows: &[ComparedRow]) -> Vec<Difference> {
             continue;
         };
         for (place, condition) in names.into_iter().enumerate() {
-            let values: Vec<Option<String>> = parts
-                .iter()
-                .map(|parts| parts.as_ref().and_then(|parts| parts[place].value.clone()))
-                .collect();
-            let has_row = || parts.iter().map(Option::is_some);
-            let known: BTreeSet<&String> = values.iter().flatten().collect();
-            let is_partly_unknown =
-                !known.is_empty() && has_row().zip(&values).any(|(has, value)| has && value.is_none());
-            if known.len() > 1 || is_partly_unknown {
-                add(
-                    &mut found,
-                    Difference {
-                        condition,
-                        tests: vec![row.test.clone()],
-                        prevents_verdict: known.len() > 1,
-                        lacking: lacking(row),
-                        values,
-                    },
-                );
-            }
+            let values = parts.iter().map(|parts| parts.as_ref()?[place].value.clone()).collect();
+            add(&mut found, difference(condition, Some(row), values, DiffersWhere::PartlyUnknown));
         }
     }
     found
@@ -93,30 +106,23 @@ fn of_loads(rows: &[ComparedRow]) -> Vec<Difference> {
 
 /// Other conditions of single tests.
 fn of_tests(rows: &[ComparedRow]) -> Vec<Difference> {
-    type Condition = (&'static str, fn(&RunTest) -> Option<String>);
+    type Condition = (&'static str, DiffersWhere, fn(&RunTest) -> Option<String>);
     const CONDITIONS: [Condition; 5] = [
-        ("status", |run| (!run.is_usable()).then(|| run.status.name().to_owned())),
-        ("runtime", |run| (run.runtime_ns > 0).then(|| runtime(run.runtime_ns))),
-        ("size", |run| (run.size_bytes > 0).then(|| units::bytes(run.size_bytes))),
-        ("engine", |run| run.engine.clone()),
-        ("burst credits", |run| match run.duration.label {
+        ("status", DiffersWhere::Present, |run| (!run.is_usable()).then(|| run.status.name().to_owned())),
+        ("runtime", DiffersWhere::Known, |run| (run.runtime_ns > 0).then(|| runtime(run.runtime_ns))),
+        ("size", DiffersWhere::Known, |run| (run.size_bytes > 0).then(|| units::bytes(run.size_bytes))),
+        ("engine", DiffersWhere::Known, |run| run.engine.clone()),
+        ("burst credits", DiffersWhere::Known, |run| match run.duration.label {
             Lasting::Burst => Some("in use".to_owned()),
             Lasting::Sustained => Some("not needed".to_owned()),
             Lasting::Inconclusive => None,
         }),
     ];
     let mut found = Vec::new();
-    for (condition, of) in CONDITIONS {
+    for (condition, differs, of) in CONDITIONS {
         for row in rows.iter().filter(|row| is_shared(row)) {
-            let values: Vec<Option<String>> =
-                row.runs.iter().map(|runs| joined(runs.iter().filter_map(of))).collect();
-            let known: BTreeSet<&String> = values.iter().flatten().collect();
-            let is_partly_known = condition == "status" && !known.is_empty();
-            if known.len() > 1 || is_partly_known {
-                let tests = vec![row.test.clone()];
-                let lacking = lacking(row);
-                add(&mut found, Difference { condition, tests, values, lacking, prevents_verdict: false });
-            }
+            let values = row.runs.iter().map(|runs| joined(runs.iter().filter_map(of))).collect();
+            add(&mut found, difference(condition, Some(row), values, differs));
         }
     }
     found
@@ -159,19 +165,10 @@ fn of_runs(sources: &[ComparedSource]) -> Vec<Difference> {
         ("first touch", first_touch),
         ("labels", |source| of_headers(source, labels)),
     ];
-    let differs = |(condition, of): Condition| {
-        let values: Vec<Option<String>> = sources.iter().map(of).collect();
-        let known: BTreeSet<&String> = values.iter().flatten().collect();
-        let is_one = known.len() > 1;
-        is_one.then_some(Difference {
-            condition,
-            tests: Vec::new(),
-            values,
-            lacking: Vec::new(),
-            prevents_verdict: false,
-        })
+    let of_run = |(condition, of): Condition| {
+        difference(condition, None, sources.iter().map(of).collect(), DiffersWhere::Known)
     };
-    CONDITIONS.into_iter().filter_map(differs).collect()
+    CONDITIONS.into_iter().filter_map(of_run).collect()
 }
 
 /// The word for a volume that outlives its instance, or does not.
@@ -249,7 +246,8 @@ fn joined(values: impl Iterator<Item = String>) -> Option<String> {
 }
 
 /// Adds a difference to the same one of other tests.
-fn add(found: &mut Vec<Difference>, one: Difference) {
+fn add(found: &mut Vec<Difference>, one: Option<Difference>) {
+    let Some(one) = one else { return };
     let same = found.iter_mut().find(|other| {
         (other.condition, &other.values, &other.lacking, other.prevents_verdict)
             == (one.condition, &one.values, &one.lacking, one.prevents_verdict)
