@@ -189,6 +189,12 @@ impl HtmlWriter {
         self.raw(">");
     }
 
+    /// The start of a part that is scrolled by itself, also with the keyboard.
+    fn open_scrolled(&mut self, label: &str) {
+        let attributes = [("class", "scroll"), ("tabindex", "0"), ("role", "group"), ("aria-label", label)];
+        self.open("div", &attributes);
+    }
+
     /// Its end.
     fn close(&mut self, name: &str) {
         self.raw("</");
@@ -234,8 +240,9 @@ fn write_block(block: &Block, title: &str, charts: &mut usize, out: &mut HtmlWri
                 out.close("ul");
             }
         },
-        Block::KeyFigures(figures) if title.ends_with(crate::page::SUMMARY) => tiles(figures, out),
-        Block::KeyFigures(figures) => key_figures(figures, out),
+        Block::KeyFigures(figures) => {
+            key_figures(figures, title.ends_with(crate::page::SUMMARY), out);
+        }
         Block::Findings(entries) => findings(entries, out),
         Block::Table(table) => {
             let is_of_runs = table.columns.first().is_some_and(|column| column.head == "run");
@@ -260,31 +267,28 @@ fn write_block(block: &Block, title: &str, charts: &mut usize, out: &mut HtmlWri
     }
 }
 
-fn tone_class(tone: Tone) -> &'static [(&'static str, &'static str)] {
+fn tone_class(tone: Tone) -> Option<&'static str> {
     match tone {
-        Tone::Normal => &[],
-        Tone::Dim => &[("class", "dim")],
-        Tone::Alarm => &[("class", "alarm")],
+        Tone::Normal => None,
+        Tone::Dim => Some("dim"),
+        Tone::Alarm => Some("alarm"),
     }
 }
 
-fn tiles(figures: &[KeyFigure], out: &mut HtmlWriter) {
-    out.raw("<dl class=\"tiles\">\n");
+/// Writes figures as a list, or as tiles.
+fn key_figures(figures: &[KeyFigure], are_tiles: bool, out: &mut HtmlWriter) {
+    out.raw(if are_tiles { "<dl class=\"tiles\">\n" } else { "<dl class=\"figures\">\n" });
     for figure in figures {
-        let is_long = figure.cell.text.chars().count() > LONG_FIGURE;
-        out.open("div", if is_long { &[("class", "long")] } else { &[] });
+        if are_tiles {
+            let is_long = figure.cell.text.chars().count() > LONG_FIGURE;
+            out.open("div", if is_long { &[("class", "long")] } else { &[] });
+        }
         out.element("dt", &[], &figure.label);
-        out.element("dd", tone_class(figure.tone), &figure.cell.text);
-        out.close("div");
-    }
-    out.close("dl");
-}
-
-fn key_figures(figures: &[KeyFigure], out: &mut HtmlWriter) {
-    out.raw("<dl class=\"figures\">\n");
-    for figure in figures {
-        out.element("dt", &[], &figure.label);
-        out.element("dd", tone_class(figure.tone), &figure.cell.text);
+        let class = tone_class(figure.tone).map(|class| ("class", class));
+        out.element("dd", class.as_slice(), &figure.cell.text);
+        if are_tiles {
+            out.close("div");
+        }
     }
     out.close("dl");
 }
@@ -320,15 +324,7 @@ fn link_run(_: usize, run: &str, out: &mut HtmlWriter) {
 /// Writes a table; `row_head` writes the first cell of each row.
 fn write_table(table: &Table, title: &str, row_head: Option<RowHead<'_>>, out: &mut HtmlWriter) {
     let label = if title.is_empty() { "Results" } else { title };
-    out.open(
-        "div",
-        &[
-            ("class", "scroll"),
-            ("tabindex", "0"),
-            ("role", "group"),
-            ("aria-label", &format!("Table: {label}")),
-        ],
-    );
+    out.open_scrolled(&format!("Table: {label}"));
     out.raw("<table>\n<thead><tr>");
     for column in &table.columns {
         let class = if column.align == Align::Left { "left" } else { "" };
@@ -364,14 +360,7 @@ fn row(
     head: Option<impl Fn(&str, &mut HtmlWriter)>,
     out: &mut HtmlWriter,
 ) {
-    let classes = [
-        row.begins_group.then_some("group"),
-        match row.tone {
-            Tone::Normal => None,
-            Tone::Dim => Some("dim"),
-            Tone::Alarm => Some("alarm"),
-        },
-    ];
+    let classes = [row.begins_group.then_some("group"), tone_class(row.tone)];
     out.open("tr", &[("class", &classes.into_iter().flatten().collect::<Vec<_>>().join(" "))]);
     for (index, column) in columns.iter().enumerate() {
         let text = row.cells.get(index).map_or("", |cell| cell.text.as_str());
@@ -399,15 +388,7 @@ fn row(
 /// A map of few cells as a table whose ground shows the values.
 fn heat_map(map: &HeatMap, title: &str, out: &mut HtmlWriter) {
     let label = map.name();
-    out.open(
-        "div",
-        &[
-            ("class", "scroll"),
-            ("tabindex", "0"),
-            ("role", "group"),
-            ("aria-label", &format!("{title}: {label}")),
-        ],
-    );
+    out.open_scrolled(&format!("{title}: {label}"));
     out.raw("<table class=\"map\">\n");
     out.element("caption", &[], &label);
     out.raw("<thead><tr><td></td>");
