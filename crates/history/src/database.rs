@@ -16,7 +16,7 @@ use fathom_sys::libpq::{Parameter, PqCell, PqRows};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use serde::de::Error as _;
 
-use crate::error::Failure;
+use crate::error::{ErrorKind, Failure};
 use crate::migrations::DatabaseOwner;
 use crate::{Error, Location, RunId, ServerUri, migrations};
 pub use postgres::SERVER_PATIENCE;
@@ -114,9 +114,9 @@ fn open_server(
     access: Access,
     patience: Duration,
 ) -> Result<Database, Error> {
-    let failed = |failure| Error::of(location, "open it", failure);
+    let failed = |failure| Error::from_failure(location, "open it", failure);
     if let Some(problem) = server.problem() {
-        return Err(Error::BadUri { at: location.clone(), problem });
+        return Err(Error::at(location, ErrorKind::Unusable, "the connection URI is malformed", problem));
     }
     let session = postgres::Session::connect(server, patience).map_err(failed)?;
     let database = Database::Server(session);
@@ -127,10 +127,12 @@ fn open_server(
     let found = migrations::permitted(found, location)?;
     let is_current = found == DatabaseOwner::Ours(migrations::FORMAT);
     match access {
-        Access::Existing if found == DatabaseOwner::Empty => Err(Error::Empty { at: location.clone() }),
-        Access::Create if is_read_only => Err(Error::ReadOnly { at: location.clone() }),
+        Access::Existing if found == DatabaseOwner::Empty => {
+            Err(Error::missing(location, "the database has none"))
+        }
+        Access::Create if is_read_only => Err(Error::read_only(location)),
         _ if is_current => Ok(database),
-        _ if is_read_only => Err(Error::ReadOnly { at: location.clone() }),
+        _ if is_read_only => Err(Error::read_only(location)),
         _ => migrations::migrate(&database, location, migrations::STEPS).map(|_| database),
     }
 }
@@ -340,32 +342,17 @@ pub(crate) enum Row<'a> {
     Server(&'a PqRows, usize),
 }
 
-/// A value of a row.
-enum Cell<'a> {
-    Null,
-    Int(i64),
-    Real(f64),
-    Text(&'a [u8]),
-    Other,
-}
-
 impl Row<'_> {
-    fn cell(&self, index: usize) -> Cell<'_> {
+    fn cell(&self, index: usize) -> PqCell<'_> {
         match self {
             Row::Sqlite(row) => match row.get_ref(index) {
-                Ok(ValueRef::Null) => Cell::Null,
-                Ok(ValueRef::Integer(number)) => Cell::Int(number),
-                Ok(ValueRef::Real(number)) => Cell::Real(number),
-                Ok(ValueRef::Text(text)) => Cell::Text(text),
-                Ok(ValueRef::Blob(_)) | Err(_) => Cell::Other,
+                Ok(ValueRef::Null) => PqCell::Null,
+                Ok(ValueRef::Integer(number)) => PqCell::Int(number),
+                Ok(ValueRef::Real(number)) => PqCell::Real(number),
+                Ok(ValueRef::Text(text)) => PqCell::Text(text),
+                Ok(ValueRef::Blob(_)) | Err(_) => PqCell::Other,
             },
-            Row::Server(rows, row) => match rows.cell(*row, index) {
-                PqCell::Null => Cell::Null,
-                PqCell::Int(number) => Cell::Int(number),
-                PqCell::Real(number) => Cell::Real(number),
-                PqCell::Text(text) => Cell::Text(text),
-                PqCell::Other => Cell::Other,
-            },
+            Row::Server(rows, row) => rows.cell(*row, index),
         }
     }
 
@@ -377,7 +364,7 @@ impl Row<'_> {
     /// The integer in a column.
     pub(crate) fn int(&self, index: usize) -> Option<i64> {
         match self.cell(index) {
-            Cell::Int(number) => Some(number),
+            PqCell::Int(number) => Some(number),
             _ => None,
         }
     }
@@ -385,8 +372,8 @@ impl Row<'_> {
     /// The number in a column.
     pub(crate) fn real(&self, index: usize) -> Option<f64> {
         match self.cell(index) {
-            Cell::Int(number) => Some(number as f64),
-            Cell::Real(number) => Some(number),
+            PqCell::Int(number) => Some(number as f64),
+            PqCell::Real(number) => Some(number),
             _ => None,
         }
     }
@@ -394,7 +381,7 @@ impl Row<'_> {
     /// The text in a column.
     pub(crate) fn text(&self, index: usize) -> Option<&str> {
         match self.cell(index) {
-            Cell::Text(text) => std::str::from_utf8(text).ok(),
+            PqCell::Text(text) => std::str::from_utf8(text).ok(),
             _ => None,
         }
     }
@@ -405,10 +392,10 @@ impl Row<'_> {
             RecordError::Malformed(serde_json::Error::custom(format!("the {name} is {what}, not a text")))
         };
         match self.cell(index) {
-            Cell::Text(text) => std::str::from_utf8(text).map_err(|_| wrong("no valid UTF-8")),
-            Cell::Null => Err(wrong("missing")),
-            Cell::Int(_) | Cell::Real(_) => Err(wrong("a number")),
-            Cell::Other => Err(wrong("of another type")),
+            PqCell::Text(text) => std::str::from_utf8(text).map_err(|_| wrong("no valid UTF-8")),
+            PqCell::Null => Err(wrong("missing")),
+            PqCell::Int(_) | PqCell::Real(_) => Err(wrong("a number")),
+            PqCell::Other => Err(wrong("of another type")),
         }
     }
 }

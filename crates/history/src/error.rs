@@ -1,14 +1,15 @@
-//! Errors of the history, with its location and the remedy.
+//! Errors of the history, with its location and the remedy. None of them stops a measurement.
 
+use std::fmt::Display;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
 use fathom_record::RecordError;
 use fathom_sys::files::{InputError, PathRefusal};
 use fathom_sys::libpq::LOADS_LIBRARIES;
 use rusqlite::ErrorCode;
 
-use crate::{Location, OtherName, RunId};
+use crate::{Location, RunId};
 
 /// The remedy where the client library of a server cannot be loaded.
 const NO_CLIENT_HINT: &str = match LOADS_LIBRARIES {
@@ -16,27 +17,25 @@ const NO_CLIENT_HINT: &str = match LOADS_LIBRARIES {
     false => "use a fathom that loads libraries: from a package, or built with cargo install",
 };
 
-/// The remedy where the history has gone from its place.
-const DISPLACED_HINT: &str =
-    "`fathom history import` adds the record to a history; move one only while nothing uses it";
+/// The remedy that is left where the history itself cannot be used.
+pub(crate) const ANOTHER: &str = "use another history with --history or FATHOM_HISTORY";
 
-/// The error of a database.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}{}", if code.is_empty() { String::new() } else { format!(" ({code})") })]
-pub struct DatabaseError {
-    /// Its message.
-    pub message: String,
-    /// Its code: SQLite's extended result code, or the server's SQLSTATE; empty if the failure was not the database's.
-    pub code: String,
-}
-
-/// The kinds of failures of a database.
+/// The kinds of failures that callers treat differently, and those that databases report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureKind {
+pub enum ErrorKind {
+    /// There is no history yet.
+    Missing,
+    /// Its path, its owner, its format or its URI is not one that can be used.
+    Unusable,
+    /// A file or directory could not be inspected, created or written.
+    Io,
+    /// Its name leads elsewhere now, so that what was written cannot be found.
+    Displaced,
     NotADatabase,
     Corrupt,
     Locked,
     ReadOnly,
+    /// This user of the server lacks a privilege.
     Denied,
     NoSpace,
     /// SQLite could not open the file and gives no reason.
@@ -44,20 +43,30 @@ pub(crate) enum FailureKind {
     Unreachable,
     /// The client library of a server is missing.
     NoClient,
+    /// Unknown runs were named. Nothing was changed.
+    UnknownRun,
+    /// A stored run, or a side file, is not a record.
+    Unreadable,
+    /// A file given as a record cannot be read.
+    Input,
+    /// A tag or a note that a run cannot have.
+    BadText,
     Other,
 }
 
 /// A failure of a database, before it is known what failed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}{}", if code.is_empty() { String::new() } else { format!(" ({code})") })]
 pub(crate) struct Failure {
-    pub(crate) kind: FailureKind,
+    pub(crate) kind: ErrorKind,
     pub(crate) message: String,
+    /// SQLite's extended result code, or the server's SQLSTATE; empty if the failure was not the database's.
     pub(crate) code: String,
 }
 
 impl Failure {
     /// A failure that is not the database's own.
-    pub(crate) fn new(kind: FailureKind, message: String) -> Failure {
+    pub(crate) fn new(kind: ErrorKind, message: String) -> Failure {
         Failure { kind, message, code: String::new() }
     }
 }
@@ -66,299 +75,144 @@ impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Failure {
         let code = error.sqlite_error().map(|error| (error.code, error.extended_code));
         let kind = match code {
-            Some((ErrorCode::NotADatabase, _)) => FailureKind::NotADatabase,
-            Some((ErrorCode::DatabaseCorrupt, _)) => FailureKind::Corrupt,
+            Some((ErrorCode::NotADatabase, _)) => ErrorKind::NotADatabase,
+            Some((ErrorCode::DatabaseCorrupt, _)) => ErrorKind::Corrupt,
             Some((
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
                 _,
-            )) => FailureKind::Locked,
-            Some((ErrorCode::ReadOnly | ErrorCode::PermissionDenied, _)) => FailureKind::ReadOnly,
+            )) => ErrorKind::Locked,
+            Some((ErrorCode::ReadOnly | ErrorCode::PermissionDenied, _)) => ErrorKind::ReadOnly,
             // The shared memory of a write-ahead log is a file too, and fails first on a full disk.
-            Some((ErrorCode::DiskFull, _) | (_, rusqlite::ffi::SQLITE_IOERR_SHMSIZE)) => FailureKind::NoSpace,
-            Some((_, code)) if code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN => FailureKind::CannotOpen,
-            _ => FailureKind::Other,
+            Some((ErrorCode::DiskFull, _) | (_, rusqlite::ffi::SQLITE_IOERR_SHMSIZE)) => ErrorKind::NoSpace,
+            Some((_, code)) if code & 0xff == rusqlite::ffi::SQLITE_CANTOPEN => ErrorKind::CannotOpen,
+            _ => ErrorKind::Other,
         };
         let code = code.map_or(String::new(), |(_, code)| format!("SQLite code {code}"));
         Failure { kind, message: error.to_string(), code }
     }
 }
 
-/// A failure of the history. None of them stops a measurement.
+/// A failure of the history.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The path names a directory.
-    #[error("history {}: is a directory, not a file", path.display())]
-    IsDirectory {
-        /// The path given for the history.
-        path: PathBuf,
-    },
-    /// The path names a device, a pipe or a socket.
-    #[error("history {}: is not a regular file", path.display())]
-    NotAFile {
-        /// The path given for the history.
-        path: PathBuf,
-    },
-    /// The file does not exist.
-    #[error("history {}: no such file", path.display())]
-    Missing {
-        /// The path given for the history.
-        path: PathBuf,
-    },
-    /// The file has further names, by which another process may use it unseen.
-    #[error("history {}: {name}", path.display())]
-    OtherNames {
-        /// The path given for the history.
-        path: PathBuf,
-        /// By what.
-        name: OtherName,
-    },
-    /// Its name leads elsewhere now, so that what was written cannot be found.
-    #[error("history {at}: was removed, moved or replaced while it was in use")]
-    Displaced {
-        /// The history.
-        at: Location,
-    },
-    /// A file or directory could not be inspected, created or written.
-    #[error("cannot {action} {}", path.display())]
-    Io {
-        /// The failed action, a verb.
-        action: &'static str,
-        /// Its object.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The file is not an SQLite database.
-    #[error("history {at}: is not a fathom history")]
-    NotADatabase {
-        /// The history.
-        at: Location,
-        /// The error of the database.
-        source: DatabaseError,
-    },
-    /// The database is that of another program.
-    #[error("history {at}: is the database of another program (application id {application_id:#x})")]
-    Foreign {
-        /// The history.
-        at: Location,
-        /// Its application id; 0 if it has none.
-        application_id: i32,
-    },
-    /// It was written by a newer fathom.
-    #[error("history {at}: has format {found}; this version of fathom supports formats up to {known}")]
-    Newer {
-        /// The history.
-        at: Location,
-        /// Its format.
-        found: i32,
-        /// The newest supported format.
-        known: i32,
-    },
-    /// The database is damaged.
-    #[error("history {at}: is damaged")]
-    Corrupt {
-        /// The history.
-        at: Location,
-        /// The error of the database.
-        source: DatabaseError,
-    },
-    /// Another process kept the lock for longer than the time limit.
-    #[error("history {at}: is locked by another process")]
-    Locked {
-        /// The history.
-        at: Location,
-        /// The error of the database.
-        source: DatabaseError,
-    },
-    /// The file, its directory or its file system cannot be written.
-    #[error("history {at}: cannot be written")]
-    ReadOnly {
-        /// The history.
-        at: Location,
-    },
-    /// The file system is full.
-    #[error("history {at}: no space left on its file system")]
-    NoSpace {
-        /// The history.
-        at: Location,
-        /// The error of the database.
-        source: DatabaseError,
-    },
-    /// Any other failure of the database.
-    #[error("history {at}: cannot {action}")]
-    Database {
-        /// The history.
-        at: Location,
-        /// The failed action, a verb.
-        action: &'static str,
-        /// The error of the database.
-        source: DatabaseError,
-    },
-    /// Unknown runs were named. Nothing was changed.
-    #[error("history {at}: no run {}", listed(ids))]
-    UnknownRun {
-        /// The history.
-        at: Location,
-        /// The unknown ids.
-        ids: Vec<RunId>,
-    },
-    /// The server has no history yet.
-    #[error("history {at}: the database has none")]
-    Empty {
-        /// The history.
-        at: Location,
-    },
-    /// The URI of a server is malformed.
-    #[error("history {at}: the connection URI is malformed")]
-    BadUri {
-        /// The history.
-        at: Location,
-        /// The remedy.
-        problem: &'static str,
-    },
-    /// PostgreSQL's client library is not installed.
-    #[error("history {at}: cannot load PostgreSQL's client library")]
-    NoClient {
-        /// The history.
-        at: Location,
-        /// The loader's message.
-        source: DatabaseError,
-    },
-    /// There is no connection to the server, or it is lost.
-    #[error("history {at}: no connection to the server")]
-    Unreachable {
-        /// The history.
-        at: Location,
-        /// The cause.
-        source: DatabaseError,
-    },
-    /// This user of the server lacks a privilege.
-    #[error("history {at}: cannot {action}")]
-    Denied {
-        /// The history.
-        at: Location,
-        /// The failed action, a verb.
-        action: &'static str,
-        /// The server's error.
-        source: DatabaseError,
-    },
-    /// A stored run, or a side file, cannot be read.
-    #[error("{at}: cannot read {what}")]
-    Unreadable {
-        /// The history or the side file.
-        at: Location,
-        /// The unreadable part.
-        what: String,
-        /// The cause.
-        source: RecordError,
-    },
-    /// A file given as a record cannot be read.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// A tag that cannot name runs: without a visible character, like a run id, or with a `,`, `~` or `:`.
-    #[error("cannot name a run `{tag}`")]
-    BadTag {
-        /// The tag.
-        tag: String,
-    },
-    /// A note without a visible character.
-    #[error("the note is empty")]
-    EmptyNote,
+#[error("{message}")]
+pub struct Error {
+    pub kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Error {
+        Error { kind, message: message.into(), hint: Some(hint.into()), source: None }
+    }
+
+    /// What is wrong with the history at `at`.
+    pub(crate) fn at(
+        at: impl Display,
+        kind: ErrorKind,
+        what: impl Display,
+        hint: impl Into<String>,
+    ) -> Error {
+        Error::new(kind, format!("history {at}: {what}"), hint)
+    }
+
+    pub(crate) fn missing(at: impl Display, what: &str) -> Error {
+        let hint = format!("run `fathom bench`, which creates it; or {ANOTHER}");
+        Error::at(at, ErrorKind::Missing, what, hint)
+    }
+
+    pub(crate) fn read_only(at: &Location) -> Error {
+        Error::from_failure(at, "", Failure::new(ErrorKind::ReadOnly, String::new()))
+    }
+
     /// The error of `action` on the history at `at`.
-    pub(crate) fn of(at: &Location, action: &'static str, failure: Failure) -> Error {
-        let at = at.clone();
-        let source = DatabaseError { message: failure.message, code: failure.code };
-        match failure.kind {
-            FailureKind::NotADatabase => Error::NotADatabase { at, source },
-            FailureKind::Corrupt => Error::Corrupt { at, source },
-            FailureKind::Locked => Error::Locked { at, source },
-            FailureKind::ReadOnly => Error::ReadOnly { at },
-            FailureKind::Denied => Error::Denied { at, action, source },
-            FailureKind::NoSpace => Error::NoSpace { at, source },
-            FailureKind::Unreachable => Error::Unreachable { at, source },
-            FailureKind::NoClient => Error::NoClient { at, source },
-            FailureKind::CannotOpen | FailureKind::Other => Error::Database { at, action, source },
+    pub(crate) fn from_failure(at: &Location, action: &str, failure: Failure) -> Error {
+        let what = match failure.kind {
+            ErrorKind::NotADatabase => "is not a fathom history",
+            ErrorKind::Corrupt => "is damaged",
+            ErrorKind::Locked => "is locked by another process",
+            ErrorKind::ReadOnly => "cannot be written",
+            ErrorKind::NoSpace => "no space left on its file system",
+            ErrorKind::Unreachable => "no connection to the server",
+            ErrorKind::NoClient => "cannot load PostgreSQL's client library",
+            _ => &format!("cannot {action}"),
+        };
+        let hint = match (failure.kind, at.file().map(Path::display)) {
+            (ErrorKind::NotADatabase | ErrorKind::Corrupt, Some(path)) => format!(
+                "move it away (mv '{path}' '{path}.damaged') to start a new one; recover it with `sqlite3 '{path}.damaged' .recover`"
+            ),
+            (ErrorKind::NotADatabase | ErrorKind::Corrupt, None) => {
+                "restore the database from a backup; the log of the server has details".to_owned()
+            }
+            (ErrorKind::Locked, Some(path)) => {
+                format!("wait for the other process (see `fuser '{path}'`), or {ANOTHER}")
+            }
+            (ErrorKind::Locked, None) => {
+                format!("wait for the other process (see pg_stat_activity), or {ANOTHER}")
+            }
+            (ErrorKind::ReadOnly, Some(path)) => {
+                format!("make '{path}' and its directory writable for this user, or {ANOTHER}")
+            }
+            (ErrorKind::ReadOnly, None) => {
+                format!("name the primary server: this one accepts no changes; or {ANOTHER}")
+            }
+            (ErrorKind::NoSpace, _) => format!("free some space, or {ANOTHER}"),
+            (ErrorKind::NoClient, _) => NO_CLIENT_HINT.to_owned(),
+            (ErrorKind::Unreachable, _) => {
+                format!("check that the server runs and accepts this user; or {ANOTHER}")
+            }
+            (ErrorKind::Denied, _) => {
+                "grant this user CREATE on the database, or on schema fathom USAGE and on its tables SELECT, INSERT, UPDATE and DELETE"
+                    .to_owned()
+            }
+            _ => ANOTHER.to_owned(),
+        };
+        let error = Error::at(at, failure.kind, what, hint);
+        // What databases say of a read-only one adds nothing.
+        let has_source = failure.kind != ErrorKind::ReadOnly;
+        Error { source: has_source.then(|| failure.into()), ..error }
+    }
+
+    pub(crate) fn io(action: &str, path: &Path, source: io::Error) -> Error {
+        let hint = match (PathRefusal::of(&source), source.kind()) {
+            (Some(refusal), _) => refusal.hint().to_owned(),
+            (None, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+                format!("make the directory writable for this user, or {ANOTHER}")
+            }
+            (None, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                format!("free some space, or {ANOTHER}")
+            }
+            _ => ANOTHER.to_owned(),
+        };
+        let error = Error::new(ErrorKind::Io, format!("cannot {action} {}", path.display()), hint);
+        Error { source: Some(source.into()), ..error }
+    }
+
+    /// `what` of the history or the side file at `at` is not a record.
+    pub(crate) fn unreadable(at: &Location, what: &str, source: RecordError) -> Error {
+        Error {
+            kind: ErrorKind::Unreadable,
+            message: format!("{at}: cannot read {what}"),
+            hint: source.hint().map(str::to_owned),
+            source: Some(source.into()),
         }
     }
 
     /// True where there is no history yet.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::Missing { .. } | Error::Empty { .. })
+        self.kind == ErrorKind::Missing
     }
 
     /// The remedy, if there is one.
     pub fn hint(&self) -> Option<String> {
-        const ANOTHER: &str = "use another history with --history or FATHOM_HISTORY";
-        Some(match self {
-            Error::IsDirectory { path } => {
-                format!("name a file in it: --history {}", path.join("history.db").display())
-            }
-            Error::NotAFile { .. } => ANOTHER.to_owned(),
-            Error::Foreign { at: Location::Server(_), .. } => {
-                format!("give fathom a database of its own, without another schema named fathom; or {ANOTHER}")
-            }
-            Error::Foreign { .. } => ANOTHER.to_owned(),
-            Error::OtherNames { name, .. } => format!("{}; or {ANOTHER}", name.remedy()),
-            Error::Displaced { .. } => DISPLACED_HINT.to_owned(),
-            Error::Missing { .. } | Error::Empty { .. } => {
-                format!("run `fathom bench`, which creates it; or {ANOTHER}")
-            }
-            Error::NotADatabase { at: Location::File(path), .. }
-            | Error::Corrupt { at: Location::File(path), .. } => format!(
-                "move it away (mv '{0}' '{0}.damaged') to start a new one; recover it with `sqlite3 '{0}.damaged' .recover`",
-                path.display()
-            ),
-            Error::NotADatabase { .. } | Error::Corrupt { .. } => {
-                "restore the database from a backup; the log of the server has details".to_owned()
-            }
-            Error::Newer { .. } => {
-                format!("use the version of fathom that wrote it or a newer one; or {ANOTHER}")
-            }
-            Error::Locked { at: Location::File(path), .. } => {
-                format!("wait for the other process (see `fuser '{}'`), or {ANOTHER}", path.display())
-            }
-            Error::Locked { .. } => {
-                format!("wait for the other process (see pg_stat_activity), or {ANOTHER}")
-            }
-            Error::ReadOnly { at: Location::File(path) } => {
-                format!("make '{}' and its directory writable for this user, or {ANOTHER}", path.display())
-            }
-            Error::ReadOnly { .. } => {
-                format!("name the primary server: this one accepts no changes; or {ANOTHER}")
-            }
-            Error::NoSpace { .. } => format!("free some space, or {ANOTHER}"),
-            Error::BadUri { problem, .. } => (*problem).to_owned(),
-            Error::NoClient { .. } => NO_CLIENT_HINT.to_owned(),
-            Error::Unreachable { .. } => {
-                format!("check that the server runs and accepts this user; or {ANOTHER}")
-            }
-            Error::Denied { .. } => {
-                "grant this user CREATE on the database, or on schema fathom USAGE and on its tables SELECT, INSERT, UPDATE and DELETE"
-                    .to_owned()
-            }
-            Error::Io { source, .. } if PathRefusal::of(source).is_some() => {
-                PathRefusal::of(source).map(|refusal| refusal.hint().to_owned())?
-            }
-            Error::Io { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    format!("make the directory writable for this user, or {ANOTHER}")
-                }
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    format!("free some space, or {ANOTHER}")
-                }
-                _ => ANOTHER.to_owned(),
-            },
-            Error::UnknownRun { .. } => "use a run listed by `fathom history list`".to_owned(),
-            Error::BadTag { .. } => "use a word that is not a number, without , ~ and :".to_owned(),
-            Error::EmptyNote => "write what is to be remembered of the run".to_owned(),
-            Error::Database { .. } => ANOTHER.to_owned(),
-            Error::Input(error) => error.hint(),
-            Error::Unreadable { source, .. } => return source.hint().map(str::to_owned),
-        })
+        self.hint.clone()
+    }
+}
+
+impl From<InputError> for Error {
+    fn from(error: InputError) -> Error {
+        Error::new(ErrorKind::Input, error.to_string(), error.hint())
     }
 }
 

@@ -17,7 +17,7 @@ use fathom_sys::files::keep_history;
 
 use crate::columns::{count_test, insert_metrics, insert_run, set_header};
 use crate::database::{Access, Database, MORE, Mode, Row, Transaction};
-use crate::error::{Failure, listed};
+use crate::error::{ErrorKind, Failure, listed};
 use crate::place::{self, OpenFiles};
 use crate::{Error, Location};
 
@@ -67,7 +67,7 @@ impl History {
     /// Opens an existing history; one on a read-only medium or server can be read.
     ///
     /// # Errors
-    /// As for [`History::open`]; [`Error::Missing`] or [`Error::Empty`] if there is none.
+    /// As for [`History::open`]; [`ErrorKind::Missing`] if there is none.
     pub fn open_existing(location: &Location, patience: Duration) -> Result<History, Error> {
         History::with_access(location, Access::Existing, patience)
     }
@@ -110,7 +110,7 @@ impl History {
     /// Adds a finished test to a run. When this returns, the test outlives a crash of the machine.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`] if the run was removed meanwhile.
+    /// Those of the database; [`ErrorKind::UnknownRun`] if the run was removed meanwhile.
     pub fn append(&mut self, run: RunId, test: &TestRecord) -> Result<(), Error> {
         let body = json(test);
         self.write_run(run, "store a test", |transaction| insert_test(transaction, run, test, &body))
@@ -119,7 +119,7 @@ impl History {
     /// Stores the end of a run: its status, final header and findings, and the result of its checks.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`] if the run was removed meanwhile.
+    /// Those of the database; [`ErrorKind::UnknownRun`] if the run was removed meanwhile.
     pub fn finish(
         &mut self,
         run: RunId,
@@ -152,7 +152,7 @@ impl History {
     /// The run as one JSON document on one line: a run record.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] where what is stored is no record.
+    /// Those of the database; [`ErrorKind::UnknownRun`]; [`ErrorKind::Unreadable`] where what is stored is no record.
     pub fn export(&self, run: RunId) -> Result<String, Error> {
         let text = self.stored(run)?;
         match RunRecord::from_json(&text) {
@@ -172,7 +172,7 @@ impl History {
     /// Reads a run back.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] if a newer version wrote it.
+    /// Those of the database; [`ErrorKind::UnknownRun`]; [`ErrorKind::Unreadable`] if a newer version wrote it.
     pub fn load(&self, run: RunId) -> Result<RunRecord, Error> {
         RunRecord::from_json(&self.stored(run)?).map_err(|error| self.unreadable(run, error))
     }
@@ -180,7 +180,7 @@ impl History {
     /// Reads the header of a run without its tests.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] if a newer version wrote it.
+    /// Those of the database; [`ErrorKind::UnknownRun`]; [`ErrorKind::Unreadable`] if a newer version wrote it.
     pub fn header(&self, run: RunId) -> Result<RunHeader, Error> {
         let read = |row: &Row<'_>| row.part(0, "header").and_then(RunHeader::from_json);
         let found = self.read("read a run", |transaction| {
@@ -192,7 +192,7 @@ impl History {
     /// Removes runs and releases their space to the file system. Removes none if one does not exist.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`] with the unknown ids.
+    /// Those of the database; [`ErrorKind::UnknownRun`] with the unknown ids.
     pub fn remove(&mut self, runs: &[RunId]) -> Result<(), Error> {
         let runs = {
             let mut runs = runs.to_vec();
@@ -265,7 +265,10 @@ impl History {
         if self.files.as_mut().is_none_or(OpenFiles::are_in_place) {
             return value.map_err(|failure| self.failed(action, failure));
         }
-        Err(Error::Displaced { at: self.location.clone() })
+        let what = "was removed, moved or replaced while it was in use";
+        let hint =
+            "`fathom history import` adds the record to a history; move one only while nothing uses it";
+        Err(Error::at(&self.location, ErrorKind::Displaced, what, hint))
     }
 
     /// The same for an existing run.
@@ -286,15 +289,16 @@ impl History {
     }
 
     pub(crate) fn failed(&self, action: &'static str, failure: Failure) -> Error {
-        Error::of(&self.location, action, failure)
+        Error::from_failure(&self.location, action, failure)
     }
 
     pub(crate) fn unknown(&self, ids: Vec<RunId>) -> Error {
-        Error::UnknownRun { at: self.location.clone(), ids }
+        let what = format!("no run {}", listed(&ids));
+        Error::at(&self.location, ErrorKind::UnknownRun, what, "use a run listed by `fathom history list`")
     }
 
     pub(crate) fn unreadable(&self, run: RunId, source: RecordError) -> Error {
-        Error::Unreadable { at: self.location.clone(), what: format!("run {run}"), source }
+        Error::unreadable(&self.location, &format!("run {run}"), source)
     }
 }
 

@@ -63,11 +63,8 @@ impl History {
     /// The file cannot be read or is not a record; those of the database.
     pub fn import_file(&mut self, path: &Path) -> Result<RunId, Error> {
         let text = RECORD.read_text(path)?;
-        let record = RunRecord::from_json(&text).map_err(|source| Error::Unreadable {
-            at: Location::File(path.to_path_buf()),
-            what: "the record".to_owned(),
-            source,
-        })?;
+        let record = RunRecord::from_json(&text)
+            .map_err(|source| Error::unreadable(&Location::File(path.to_path_buf()), "the record", source))?;
         self.import(&record)
     }
 }

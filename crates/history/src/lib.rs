@@ -23,13 +23,13 @@ mod trend;
 mod unsent;
 
 pub use database::{SERVER_PATIENCE, hurry};
-pub use error::{DatabaseError, Error};
+pub use error::{Error, ErrorKind};
 pub use history::{History, PATIENCE, RunId};
 pub use import::ImportedRun;
 pub use list::{Filter, Listing};
 pub use location::{Location, ServerUri, without_password};
 pub use notes::is_tag;
-pub use place::{OtherName, default_path};
+pub use place::default_path;
 pub use side_file::SideFile;
 pub use size::HistorySize;
 pub use store::{HistoryPath, Kept, Store, Warning};

@@ -74,7 +74,7 @@ fn mentions(row: &HistoryRow, text: &str) -> bool {
 pub struct Listing {
     /// The runs, oldest first.
     pub rows: Vec<HistoryRow>,
-    /// One [`Error::Unreadable`] for each run that cannot be listed, oldest first; whether the filter matches it is
+    /// One `ErrorKind::Unreadable` for each run that cannot be listed, oldest first; whether the filter matches it is
     /// unknown.
     pub unreadable: Vec<Error>,
 }
@@ -133,7 +133,7 @@ impl History {
     /// What the list says of one run.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::Unreadable`] if it cannot be listed.
+    /// Those of the database; `ErrorKind::UnknownRun`; `ErrorKind::Unreadable` if it cannot be listed.
     pub fn row(&self, run: RunId) -> Result<HistoryRow, Error> {
         let found = self.read("read a run", |transaction| {
             transaction.first(ROW, &[run.0.into()], |row| read_row(run, row))

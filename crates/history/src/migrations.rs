@@ -4,7 +4,7 @@
 //! released step is never edited: changes get the next number. Servers begin with format 4.
 
 use crate::database::{APPLICATION_ID, Database, Mode, Transaction};
-use crate::error::Failure;
+use crate::error::{ANOTHER, ErrorKind, Failure};
 use crate::{Error, Location, columns};
 
 /// One step from a format to the next.
@@ -67,12 +67,23 @@ pub(crate) fn permitted(found: DatabaseOwner, at: &Location) -> Result<DatabaseO
 }
 
 fn permitted_up_to(found: DatabaseOwner, at: &Location, known: i32) -> Result<DatabaseOwner, Error> {
-    let at = || at.clone();
-    match found {
-        DatabaseOwner::Ours(found) if found > known => Err(Error::Newer { at: at(), found, known }),
-        DatabaseOwner::Foreign { application_id } => Err(Error::Foreign { at: at(), application_id }),
-        DatabaseOwner::Empty | DatabaseOwner::Ours(_) => Ok(found),
-    }
+    let (what, remedy) = match found {
+        DatabaseOwner::Ours(found) if found > known => (
+            format!("has format {found}; this version of fathom supports formats up to {known}"),
+            "use the version of fathom that wrote it or a newer one; or ",
+        ),
+        DatabaseOwner::Foreign { application_id } => (
+            format!("is the database of another program (application id {application_id:#x})"),
+            match at {
+                Location::Server(_) => {
+                    "give fathom a database of its own, without another schema named fathom; or "
+                }
+                Location::File(_) => "",
+            },
+        ),
+        DatabaseOwner::Empty | DatabaseOwner::Ours(_) => return Ok(found),
+    };
+    Err(Error::at(at, ErrorKind::Unusable, what, format!("{remedy}{ANOTHER}")))
 }
 
 /// Runs the missing steps in one transaction: a killed process leaves the old format or the new one.
@@ -100,7 +111,7 @@ pub(crate) fn migrate(
         transaction.set_format(known)?;
         Ok(Ok(DatabaseOwner::Ours(known)))
     });
-    migrated.map_err(|failure| Error::of(at, "migrate it to the current format", failure))?
+    migrated.map_err(|failure| Error::from_failure(at, "migrate it to the current format", failure))?
 }
 
 #[cfg(test)]
@@ -148,10 +159,9 @@ mod tests {
             assert_eq!(number(&database, "SELECT count(*) FROM later").unwrap(), 1);
             drop(database);
             let newer = open(location).unwrap_err();
-            assert!(
-                matches!(newer, Error::Newer { found, known: FORMAT, .. } if found == FORMAT + 2),
-                "{newer}"
-            );
+            let expected =
+                format!("has format {}; this version of fathom supports formats up to {FORMAT}", FORMAT + 2);
+            assert!(newer.to_string().ends_with(&expected), "{newer}");
         });
     }
 

@@ -1,6 +1,7 @@
 //! What the user says about stored runs: tags, by which they are found, and notes.
 
 use crate::database::MORE;
+use crate::error::ErrorKind;
 use crate::{Error, History, RunId};
 
 pub(crate) const ADD_TAG: &str = "INSERT INTO tags (run_id, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
@@ -15,10 +16,11 @@ impl History {
     /// Adds a tag to a run; several runs may have the same tag.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::BadTag`] for one that is not [`is_tag`].
+    /// Those of the database; [`ErrorKind::UnknownRun`]; [`ErrorKind::BadText`] for one that is not [`is_tag`].
     pub fn tag(&mut self, run: RunId, tag: &str) -> Result<(), Error> {
         if !is_tag(tag) {
-            return Err(Error::BadTag { tag: tag.to_owned() });
+            let hint = "use a word that is not a number, without , ~ and :";
+            return Err(Error::new(ErrorKind::BadText, format!("cannot name a run `{tag}`"), hint));
         }
         self.write_run(run, "tag a run", |transaction| {
             transaction.execute(ADD_TAG, &[run.0.into(), tag.into()]).map(drop)
@@ -28,7 +30,7 @@ impl History {
     /// Removes a tag from a run; returns whether the run had it.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`].
+    /// Those of the database; [`ErrorKind::UnknownRun`].
     pub fn untag(&mut self, run: RunId, tag: &str) -> Result<bool, Error> {
         self.write_run(run, "untag a run", |transaction| {
             let delete = "DELETE FROM tags WHERE run_id = ?1 AND tag = ?2";
@@ -60,11 +62,12 @@ impl History {
     /// Adds a note to a run, written at `unix_ms`.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`]; [`Error::EmptyNote`] for one without a visible character.
+    /// Those of the database; [`ErrorKind::UnknownRun`]; [`ErrorKind::BadText`] for one without a visible character.
     pub fn add_note(&mut self, run: RunId, text: &str, unix_ms: u64) -> Result<(), Error> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(Error::EmptyNote);
+            let hint = "write what is to be remembered of the run";
+            return Err(Error::new(ErrorKind::BadText, "the note is empty", hint));
         }
         let written = i64::try_from(unix_ms).unwrap_or(i64::MAX);
         self.write_run(run, "add a note", |transaction| {
@@ -76,7 +79,7 @@ impl History {
     /// Removes all notes of a run; returns their number.
     ///
     /// # Errors
-    /// Those of the database; [`Error::UnknownRun`].
+    /// Those of the database; [`ErrorKind::UnknownRun`].
     pub fn remove_notes(&mut self, run: RunId) -> Result<usize, Error> {
         self.write_run(run, "remove notes", |transaction| {
             transaction.execute("DELETE FROM notes WHERE run_id = ?1", &[run.0.into()])

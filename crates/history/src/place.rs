@@ -9,6 +9,7 @@ use std::{fs, io};
 use fathom_sys::files::{DATABASE_FILES, PathRefusal, PrivateAccess, resolve_private_file, try_directory};
 
 use crate::Error;
+use crate::error::{ANOTHER, ErrorKind};
 
 /// The default path of the history: `$XDG_DATA_HOME/fathom/history.db`, or the same under `~/.local/share`. `None` if
 /// `env` has neither that directory nor a home.
@@ -21,11 +22,7 @@ pub fn default_path(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 
 /// The absolute form of `path`, because SQLite treats names such as `:memory:` and the empty one specially.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    std::path::absolute(path).map_err(|source| Error::Io {
-        action: "find the history",
-        path: path.to_path_buf(),
-        source,
-    })
+    std::path::absolute(path).map_err(|source| Error::io("find the history", path, source))
 }
 
 /// The real path of the history at `path`, through links that no other user can have made. The file is created if
@@ -33,9 +30,9 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
 pub(crate) fn resolve(path: &Path, access: PrivateAccess) -> Result<PathBuf, Error> {
     let found = match resolve_private_file(path, access) {
         Ok(found) if found.exists => found.path,
-        Ok(_) => return Err(Error::Missing { path: path.to_path_buf() }),
+        Ok(_) => return Err(Error::missing(path.display(), "no such file")),
         Err(error) if access == PrivateAccess::Existing && error.kind() == io::ErrorKind::NotFound => {
-            return Err(Error::Missing { path: path.to_path_buf() });
+            return Err(Error::missing(path.display(), "no such file"));
         }
         Err(error) => return Err(refused(path, access, error)),
     };
@@ -46,42 +43,27 @@ pub(crate) fn resolve(path: &Path, access: PrivateAccess) -> Result<PathBuf, Err
             .map_err(|error| refused(&beside, access, error))?;
     }
     match other_name(&found) {
-        Some(name) => Err(Error::OtherNames { path: path.to_path_buf(), name }),
+        Some((what, remedy)) => {
+            Err(Error::at(path.display(), ErrorKind::Unusable, what, format!("{remedy}; or {ANOTHER}")))
+        }
         None => Ok(found),
     }
 }
 
-/// By what the file at the real path `path` may have further names.
+/// Why the file at the real path `path` may have further names, and how it gets one name.
 ///
 /// SQLite finds the log of the latest changes by the name of the database: under two names there are two logs, and the runs of one
 /// are lost.
-fn other_name(path: &Path) -> Option<OtherName> {
+fn other_name(path: &Path) -> Option<(&'static str, &'static str)> {
+    const HARD_LINK: (&str, &str) =
+        ("has several names (hard links)", "remove the other names, or make a copy and use that");
+    // As `-v FILE:FILE` of a container does.
+    const MOUNT: (&str, &str) = ("is mounted as a single file", "mount the directory that it lies in");
     if fs::metadata(path).is_ok_and(|file| file.nlink() > 1) {
-        return Some(OtherName::HardLink);
+        return Some(HARD_LINK);
     }
     let mounts = fs::read("/proc/self/mountinfo").ok()?;
-    mount_points(&mounts).any(|(point, _)| point == path).then_some(OtherName::Mount)
-}
-
-/// Why a file may be in use under a name that is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OtherName {
-    /// It has several hard links.
-    #[error("has several names (hard links)")]
-    HardLink,
-    /// It is mounted by itself, as `-v FILE:FILE` of a container does.
-    #[error("is mounted as a single file")]
-    Mount,
-}
-
-impl OtherName {
-    /// How it gets one name.
-    pub(crate) const fn remedy(self) -> &'static str {
-        match self {
-            OtherName::HardLink => "remove the other names, or make a copy and use that",
-            OtherName::Mount => "mount the directory that it lies in",
-        }
-    }
+    mount_points(&mounts).any(|(point, _)| point == path).then_some(MOUNT)
 }
 
 /// The files of an open history.
@@ -114,13 +96,18 @@ fn inode_at(path: &Path) -> Option<(u64, u64)> {
 }
 
 fn refused(path: &Path, access: PrivateAccess, source: io::Error) -> Error {
-    let path = path.to_path_buf();
+    let at = path.display();
     match PathRefusal::of(&source) {
-        Some(PathRefusal::NotAFile(_) | PathRefusal::KernelFile) => Error::NotAFile { path },
-        None if source.kind() == io::ErrorKind::IsADirectory => Error::IsDirectory { path },
+        Some(PathRefusal::NotAFile(_) | PathRefusal::KernelFile) => {
+            Error::at(at, ErrorKind::Unusable, "is not a regular file", ANOTHER)
+        }
+        None if source.kind() == io::ErrorKind::IsADirectory => {
+            let hint = format!("name a file in it: --history {}", path.join("history.db").display());
+            Error::at(at, ErrorKind::Unusable, "is a directory, not a file", hint)
+        }
         _ => {
             let making = access == PrivateAccess::Create && PathRefusal::of(&source).is_none();
-            Error::Io { action: if making { "create the history" } else { "open the history" }, path, source }
+            Error::io(if making { "create the history" } else { "open the history" }, path, source)
         }
     }
 }

@@ -111,5 +111,5 @@ fn reserve(directory: &Path, started_unix_ms: u64) -> Result<PathBuf, Error> {
 }
 
 fn failed(path: &Path, source: io::Error) -> Error {
-    Error::Io { action: "write the record to", path: path.to_path_buf(), source }
+    Error::io("write the record to", path, source)
 }

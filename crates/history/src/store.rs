@@ -12,7 +12,7 @@ use fathom_sys::files::{is_own_directory, make_private_directories, private_dire
 
 use crate::database::SERVER_PATIENCE;
 use crate::unsent::{self, Sent};
-use crate::{Error, History, Location, PATIENCE, RunId, SideFile, default_path};
+use crate::{Error, ErrorKind, History, Location, PATIENCE, RunId, SideFile, default_path};
 
 /// The locations for a run's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,8 +125,8 @@ pub struct Warning {
 impl Warning {
     /// The remedy.
     pub fn hint(&self) -> Option<String> {
-        match (&self.error, &self.instead) {
-            (Error::Unreachable { .. }, Kept::File(path)) => Some(match unsent::is_sent_later(path) {
+        match (self.error.kind, &self.instead) {
+            (ErrorKind::Unreachable, Kept::File(path)) => Some(match unsent::is_sent_later(path) {
                 true => format!(
                     "a later run sends the record to the server; so does `fathom history import {}`",
                     path.display()

@@ -13,6 +13,7 @@ use fathom_sys::clock::monotonic_ns;
 use fathom_sys::files::RECORD;
 
 use crate::database::is_in_a_hurry;
+use crate::error::ErrorKind;
 use crate::location::DIRECTORY_PREFIX;
 use crate::{Error, History, HistoryPath, Location, RunId};
 
@@ -73,13 +74,15 @@ pub(crate) fn send(place: &HistoryPath, history: Option<&mut History>, own: Opti
                 let _ = fs::remove_file(&file);
                 sent.runs.push((file, run));
             }
-            Err(error @ (Error::Unreadable { .. } | Error::Input(_))) if file.exists() => {
-                sent.errors.push(error);
-            }
-            Err(Error::Input(_)) => {}
+            // Another process has sent it.
+            Err(error) if error.kind == ErrorKind::Input && !file.exists() => {}
             Err(error) => {
+                let is_of_file =
+                    matches!(error.kind, ErrorKind::Unreadable | ErrorKind::Input) && file.exists();
                 sent.errors.push(error);
-                break;
+                if !is_of_file {
+                    break;
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ pub mod trend;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fathom_history::{Error, Filter, History, Location, PATIENCE, RunId};
+use fathom_history::{ErrorKind, Filter, History, Location, PATIENCE, RunId};
 use fathom_record::RunRecord;
 use fathom_report::Style;
 use fathom_sys::clock::unix_ms;
@@ -227,7 +227,7 @@ fn newest(history: &History) -> Result<(RunId, RunRecord), Complaint> {
                 found = Some((run, record));
                 break;
             }
-            Err(error @ Error::Unreadable { .. }) => unreadable.push(error),
+            Err(error) if error.kind == ErrorKind::Unreadable => unreadable.push(error),
             Err(error) => return Err(error.into()),
         }
     }

@@ -16,7 +16,7 @@ use fathom_sys::libpq::{Connection, Parameter, PqError, PqRows};
 use super::sqlite::{self, HURRIED};
 use super::{APPLICATION_ID, Mode, RowFlow, Transaction, Value};
 use crate::ServerUri;
-use crate::error::{Failure, FailureKind};
+use crate::error::{ErrorKind, Failure};
 
 /// Longest wait for other users of a server during a run: the record can go to a side file instead.
 pub const SERVER_PATIENCE: Duration = Duration::from_secs(3);
@@ -68,7 +68,7 @@ impl Session {
         let uri = server.uri().to_owned();
         let thread = std::thread::Builder::new().name("history".to_owned());
         thread.spawn(move || serve(&uri, &asked, &answered)).map_err(|error| {
-            Failure::new(FailureKind::Unreachable, format!("cannot start a thread: {error}"))
+            Failure::new(ErrorKind::Unreachable, format!("cannot start a thread: {error}"))
         })?;
         let session = Session {
             server: server.clone(),
@@ -173,7 +173,7 @@ impl Session {
                     self.set_slow(true);
                     let waited = since(asked);
                     let text = format!("the server did not answer within {:.1} s", waited.as_secs_f64());
-                    Failure::new(FailureKind::Unreachable, text)
+                    Failure::new(ErrorKind::Unreachable, text)
                 }
             };
             return Err(self.give_up(failure));
@@ -201,8 +201,8 @@ impl Session {
     fn failure(&self, error: PqError) -> Failure {
         let message = self.server.redact(&error.to_string());
         match error {
-            PqError::Library(_) => Failure::new(FailureKind::NoClient, message),
-            PqError::Connection { .. } => Failure::new(FailureKind::Unreachable, message),
+            PqError::Library(_) => Failure::new(ErrorKind::NoClient, message),
+            PqError::Connection { .. } => Failure::new(ErrorKind::Unreachable, message),
             PqError::Statement { state, .. } => {
                 Failure { kind: kind_of(&state), message, code: format!("SQLSTATE {state}") }
             }
@@ -221,7 +221,7 @@ impl Drop for Session {
 }
 
 fn closed() -> Failure {
-    Failure::new(FailureKind::Unreachable, "the connection is closed".to_owned())
+    Failure::new(ErrorKind::Unreachable, "the connection is closed".to_owned())
 }
 
 /// Connects, and answers questions until nobody asks any more.
@@ -246,16 +246,16 @@ fn serve(uri: &str, questions: &Receiver<Question>, answers: &Sender<Answer>) {
 }
 
 /// What an error of the server is, by its code.
-fn kind_of(state: &str) -> FailureKind {
+fn kind_of(state: &str) -> ErrorKind {
     match state {
-        "55P03" | "57014" | "40P01" | "40001" => FailureKind::Locked,
-        "53100" => FailureKind::NoSpace,
-        "25006" => FailureKind::ReadOnly,
-        "42501" => FailureKind::Denied,
-        "57P01" | "57P02" | "57P03" => FailureKind::Unreachable,
-        _ if state.starts_with("XX0") => FailureKind::Corrupt,
-        _ if state.starts_with("08") => FailureKind::Unreachable,
-        _ => FailureKind::Other,
+        "55P03" | "57014" | "40P01" | "40001" => ErrorKind::Locked,
+        "53100" => ErrorKind::NoSpace,
+        "25006" => ErrorKind::ReadOnly,
+        "42501" => ErrorKind::Denied,
+        "57P01" | "57P02" | "57P03" => ErrorKind::Unreachable,
+        _ if state.starts_with("XX0") => ErrorKind::Corrupt,
+        _ if state.starts_with("08") => ErrorKind::Unreachable,
+        _ => ErrorKind::Other,
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) use fathom_sys::files::PrivateAccess as Access;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{APPLICATION_ID, Database, Mode, Transaction};
-use crate::error::{Failure, FailureKind};
+use crate::error::{ErrorKind, Failure};
 use crate::migrations::{self, DatabaseOwner, FORMAT};
 use crate::{Error, Location, PATIENCE, place};
 
@@ -54,13 +54,13 @@ pub(super) fn open(
     access: Access,
     patience: Duration,
 ) -> Result<Connection, Error> {
-    let failed = |error: rusqlite::Error| Error::of(at, "open it", error.into());
+    let failed = |error: rusqlite::Error| Error::from_failure(at, "open it", error.into());
     // SQLite gets a path without links, and must not follow any.
     let real = &place::resolve(path, access)?;
     let mut connection = connect(real).map_err(|error| explained(at, path, real, "open it", error.into()))?;
     let read_only = connection.is_readonly("main").map_err(failed)?;
     if read_only && access == Access::Create {
-        return Err(Error::ReadOnly { at: at.clone() });
+        return Err(Error::read_only(at));
     }
     if read_only && !has_log(real) {
         connection = connect_immutable(real).map_err(failed)?;
@@ -73,7 +73,7 @@ pub(super) fn open(
     let found = migrations::permitted(owner, at)?;
     if found != DatabaseOwner::Ours(FORMAT) {
         if read_only {
-            return Err(Error::ReadOnly { at: at.clone() });
+            return Err(Error::read_only(at));
         }
         release_pages_one_by_one(&database)
             .map_err(|failure| explained(at, path, real, "migrate it to the current format", failure))?;
@@ -107,10 +107,10 @@ fn connect_immutable(real: &Path) -> rusqlite::Result<Connection> {
 
 /// The error of `action`, with the reason in place of SQLite's "unable to open database file".
 fn explained(at: &Location, path: &Path, real: &Path, action: &'static str, failure: Failure) -> Error {
-    let cannot_open = failure.kind == FailureKind::CannotOpen;
+    let cannot_open = failure.kind == ErrorKind::CannotOpen;
     match cannot_open.then(|| place::why_not_writable(real)).flatten() {
-        Some(source) => Error::Io { action: "create the history", path: path.to_path_buf(), source },
-        None => Error::of(at, action, failure),
+        Some(source) => Error::io("create the history", path, source),
+        None => Error::from_failure(at, action, failure),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use fathom_history::{Error, History, RunId};
+use fathom_history::{ErrorKind, History, RunId};
 
 use crate::fixture::{PATIENCE, at, header, open, place, record};
 
@@ -72,7 +72,7 @@ fn damaged() {
         Ok(mut history) => history.begin(&header("/mnt")).unwrap_err(),
         Err(error) => error,
     };
-    assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+    assert_eq!(error.kind, ErrorKind::Corrupt, "{error:?}");
     assert!(error.hint().unwrap().contains("mv "), "{error}");
     // The tables are gone, the schema is not.
     fs::write(&path, &whole[..4096]).unwrap();
@@ -80,7 +80,7 @@ fn damaged() {
         Ok(history) => history.load(RunId(1)).unwrap_err(),
         Err(error) => error,
     };
-    assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+    assert_eq!(error.kind, ErrorKind::Corrupt, "{error:?}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn missing_directories_are_created_for_writing_only() {
     let (directory, _) = place();
     let path = directory.path().join("a/b c/ü%41?x#/history.db");
     let error = History::open_existing(&at(&path), PATIENCE).unwrap_err();
-    assert!(matches!(error, Error::Missing { .. }), "{error}");
+    assert_eq!(error.kind, ErrorKind::Missing, "{error}");
     assert!(!directory.path().join("a").exists());
     open(&path).begin(&header("/mnt")).unwrap();
     assert!(path.is_file());
@@ -110,7 +110,7 @@ fn names_special_to_sqlite_are_plain_file_names() {
         assert!(path.is_file(), "{name}");
     }
     let error = History::open(&at(Path::new("")), PATIENCE).unwrap_err();
-    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert_eq!(error.kind, ErrorKind::Io, "{error}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_file_in_place_of_a_directory_is_refused() {
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
     let error = History::open(&at(&file.join("deeper/history.db")), PATIENCE).unwrap_err();
-    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert_eq!(error.kind, ErrorKind::Io, "{error}");
     assert!(error.hint().is_some());
 }
 
@@ -128,7 +128,7 @@ fn too_long_names_are_refused() {
     let (directory, _) = place();
     let path = directory.path().join("x".repeat(300));
     let error = History::open(&at(&path), PATIENCE).unwrap_err();
-    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert_eq!(error.kind, ErrorKind::Io, "{error}");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_locked_history_is_refused_for_writing() {
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = history.begin(&header("/mnt")).unwrap_err();
-    assert!(matches!(error, Error::Locked { .. }), "{error:?}");
+    assert_eq!(error.kind, ErrorKind::Locked, "{error:?}");
     assert!(error.hint().unwrap().contains("fuser"), "{error}");
     // Reading still works.
     assert_eq!(history.load(run).unwrap().header, header("/mnt"));
@@ -155,5 +155,5 @@ fn a_locked_rollback_journal_is_refused() {
     other.query_row("PRAGMA journal_mode = delete", [], |_| Ok(())).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let error = History::open(&at(&path), Duration::ZERO).unwrap_err();
-    assert!(matches!(error, Error::Locked { .. }), "{error:?}");
+    assert_eq!(error.kind, ErrorKind::Locked, "{error:?}");
 }

@@ -4,24 +4,21 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use fathom_history::{Error, History, HistoryPath, Kept, OtherName, RunId, Store};
+use fathom_history::{ErrorKind, History, HistoryPath, Kept, RunId, Store};
 use fathom_record::{RunRecord, TestStatus};
 
 use crate::fixture::{PATIENCE, assert_sound, at, header, open, record, test};
 
-/// Why the history at `path` is not opened, for writing and for reading.
-fn other_name(path: &Path) -> OtherName {
+/// Why the history at `path` is not opened, for writing and for reading, with the remedy.
+fn refusal(path: &Path) -> String {
     let names =
         [History::open(&at(path), PATIENCE), History::open_existing(&at(path), PATIENCE)].map(|opened| {
             let error = opened.map(drop).unwrap_err();
-            assert!(error.hint().is_some(), "{error}");
-            match error {
-                Error::OtherNames { name, .. } => name,
-                other => panic!("{other:?}"),
-            }
+            assert_eq!(error.kind, ErrorKind::Unusable, "{error}");
+            format!("{error}; {}", error.hint().unwrap())
         });
     assert_eq!(names[0], names[1]);
-    names[0]
+    names[0].clone()
 }
 
 #[test]
@@ -30,7 +27,9 @@ fn hard_links_are_refused_under_each_name() {
     let [one, other] = ["one.db", "other.db"].map(|name| directory.path().join(name));
     open(&one).import(&record("/mnt", &["a"])).unwrap();
     fs::hard_link(&one, &other).unwrap();
-    assert_eq!([&one, &other].map(|path| other_name(path)), [OtherName::HardLink; 2]);
+    for path in [&one, &other] {
+        assert!(refusal(path).contains("several names (hard links); remove the other names"));
+    }
     fs::remove_file(&one).unwrap();
     assert_eq!(open(&other).load(RunId(1)).unwrap().tests.len(), 1);
 }
@@ -63,9 +62,9 @@ fn a_history_that_is_mounted_as_a_file_is_refused() {
     if !mount("mount", &[Path::new("--bind"), &outside, &inside]) {
         return fathom_tests::skip("mounting needs root");
     }
-    let name = std::panic::catch_unwind(|| other_name(&inside));
+    let name = std::panic::catch_unwind(|| refusal(&inside));
     assert!(mount("umount", &[&inside]));
-    assert_eq!(name.unwrap(), OtherName::Mount);
+    assert!(name.unwrap().contains("is mounted as a single file; mount the directory"));
     assert_eq!(open(&outside).load(RunId(1)).unwrap().tests.len(), 1);
 }
 
@@ -82,7 +81,7 @@ fn displaced(displace: impl Fn(&Path)) {
     assert!(store.append(&test("before")).is_none());
     displace(&path);
     let warning = store.append(&test("after")).unwrap();
-    assert!(matches!(warning.error, Error::Displaced { .. }), "{warning}");
+    assert_eq!(warning.error.kind, ErrorKind::Displaced, "{warning}");
     assert!(store.finish(TestStatus::Complete, &header("/mnt"), &[]).is_none());
     let Kept::File(file) = store.kept() else { panic!("{:?}", store.kept()) };
     let kept = RunRecord::from_json(&fs::read_to_string(file).unwrap()).unwrap();
@@ -113,6 +112,6 @@ fn a_history_that_is_displaced_before_the_end_does_not_keep_the_run() {
     assert!(store.append(&test("a")).is_none());
     fs::remove_file(&path).unwrap();
     let warning = store.finish(TestStatus::Complete, &header("/mnt"), &[]).unwrap();
-    assert!(matches!(warning.error, Error::Displaced { .. }), "{warning}");
+    assert_eq!(warning.error.kind, ErrorKind::Displaced, "{warning}");
     assert!(matches!(warning.instead, Kept::File(_)), "{warning}");
 }

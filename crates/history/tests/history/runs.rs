@@ -1,6 +1,6 @@
 //! One history, one user: stored runs are read back.
 
-use fathom_history::{Error, Filter, History, RunId};
+use fathom_history::{ErrorKind, Filter, History, RunId};
 use fathom_record::{ActivityKind, RunRecord, TestStatus};
 
 use crate::fixture::{PATIENCE, Place, findings, header, on_both, open, place, record, test, test_ids};
@@ -180,7 +180,7 @@ fn notes(place: &Place) {
     }
     assert_eq!(history.notes(run).unwrap(), ["first", "second"]);
     assert_eq!(history.list(&Filter::default()).unwrap().rows[0].notes, ["first", "second"]);
-    assert!(matches!(history.add_note(run, " \n", 7), Err(Error::EmptyNote)));
+    assert!(history.add_note(run, " \n", 7).is_err_and(|error| error.kind == ErrorKind::BadText));
     assert_eq!(history.remove_notes(run).unwrap(), 2);
     assert!(history.notes(run).unwrap().is_empty());
     history.add_note(run, "third", 7).unwrap();
@@ -216,7 +216,7 @@ fn tags(place: &Place) {
     assert_eq!(history.tags(run).unwrap(), ["a", "do volume"]);
     assert_eq!(history.list(&Filter::default()).unwrap().rows[0].tags, ["a", "do volume"]);
     for tag in ["", " ", "17", "-3", "a\nb", "a,b", "a~1", "host:a"] {
-        assert!(matches!(history.tag(run, tag), Err(Error::BadTag { .. })), "{tag:?}");
+        assert!(history.tag(run, tag).is_err_and(|error| error.kind == ErrorKind::BadText), "{tag:?}");
     }
 }
 
@@ -227,7 +227,7 @@ fn a_record_of_a_later_version_is_exported_as_it_is(place: &Place) {
     let exported = history.export(run).unwrap();
     assert!(exported.contains(r#""header":{"new":1}"#), "{exported}");
     let error = history.load(run).unwrap_err();
-    assert!(matches!(error, Error::Unreadable { .. }), "{error}");
+    assert_eq!(error.kind, ErrorKind::Unreadable, "{error}");
     assert!(error.hint().is_some());
 }
 

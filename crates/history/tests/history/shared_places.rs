@@ -1,10 +1,12 @@
 //! Histories and side files in directories that others may write to.
 
+use std::error::Error as _;
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use fathom_history::{Error, History, HistoryPath, Kept, SideFile, Store};
+use fathom_history::{History, HistoryPath, Kept, SideFile, Store};
 use fathom_record::RunRecord;
 use fathom_sys::files::PathRefusal;
 use tempfile::TempDir;
@@ -62,12 +64,9 @@ fn a_history_follows_no_planted_link() {
     let path = shared.join("h.db");
     symlink(&victim, &path).unwrap();
     for opened in [History::open(&at(&path), PATIENCE), History::open_existing(&at(&path), PATIENCE)] {
-        match opened.unwrap_err() {
-            Error::Io { source, .. } => {
-                assert!(matches!(PathRefusal::of(&source), Some(PathRefusal::Link { .. })))
-            }
-            other => panic!("{other:?}"),
-        }
+        let error = opened.unwrap_err();
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).unwrap();
+        assert!(matches!(PathRefusal::of(cause), Some(PathRefusal::Link { .. })));
     }
     // A link of a journal is one as well.
     let path = shared.join("fresh.db");

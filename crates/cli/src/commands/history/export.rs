@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use fathom_history::{Error, Filter, History, Location, PATIENCE, RunId};
+use fathom_history::{Error, ErrorKind, Filter, History, Location, PATIENCE, RunId};
 use fathom_report::TextWriter;
 use fathom_report::export::{ExportedRun, figure_view, hlog, openmetrics};
 use fathom_report::formats::csv;
@@ -64,12 +64,12 @@ pub fn run(arguments: &ExportArguments, location: &Location) -> Result<Exit, Com
         true => listing.rows.iter().map(|row| RunId(row.id as i64)).collect(),
         false => RunName::ids(&arguments.runs, &history)?,
     };
-    let mut keep = |error: Error| match error {
-        Error::Unreadable { .. } if is_all => {
+    let mut keep = |error: Error| match error.kind {
+        ErrorKind::Unreadable if is_all => {
             unreadable.push(error);
             Ok(())
         }
-        error => Err(error),
+        _ => Err(error),
     };
     // All are read before the first is written: half an export is worse than none.
     let mut records = Vec::new();

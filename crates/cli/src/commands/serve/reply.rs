@@ -1,6 +1,6 @@
 //! Replies, and the headers that every answer has.
 
-use fathom_history::Error;
+use fathom_history::{Error, ErrorKind};
 use fathom_report::html::site::SitePage;
 use hyper::StatusCode;
 use hyper::header::{
@@ -104,11 +104,10 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        let status = match error {
-            Error::UnknownRun { .. } => StatusCode::NOT_FOUND,
-            Error::BadTag { .. } | Error::EmptyNote => StatusCode::BAD_REQUEST,
-            Error::Missing { .. } | Error::Empty { .. } => StatusCode::NOT_FOUND,
-            Error::Locked { .. } | Error::Unreachable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        let status = match error.kind {
+            ErrorKind::UnknownRun | ErrorKind::Missing => StatusCode::NOT_FOUND,
+            ErrorKind::BadText => StatusCode::BAD_REQUEST,
+            ErrorKind::Locked | ErrorKind::Unreachable => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Failure { status, message: with_causes(&error), hint: error.hint() }
