@@ -18,7 +18,7 @@ use fathom_report::Style;
 use fathom_report::compare::{ChartKind, Layout, chart, json, junit, plots, view};
 use fathom_report::formats::picture::PictureFormat;
 
-use self::sources::{Asked, SourceReader};
+use self::sources::SourceReader;
 use super::catalog_arguments::CatalogArguments;
 use super::format_arguments::FormatArguments;
 use super::report;
@@ -234,7 +234,7 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
             return Err(Complaint::usage(message, Some(format!("use A to {}", LABELS[count - 1]))));
         }
     }
-    let reader = SourceReader::new(Asked {
+    let reader = SourceReader {
         names: arguments.sources,
         history: arguments.history,
         types: arguments.catalog.types(),
@@ -245,7 +245,7 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
         runs: arguments.runs,
         volume_types: arguments.volume_types,
         command: words(command),
-    });
+    };
     let mut sources = reader.read()?;
     if by_host {
         sources = hosts_of(sources)?;
@@ -331,7 +331,7 @@ fn hosts_of(sources: Vec<ComparedSource>) -> Result<Vec<ComparedSource>, Complai
 /// A run cannot be found or read.
 pub fn of_runs(runs: [&str; 2], history: Option<Location>) -> Result<VolumeComparison, Complaint> {
     let names = runs.map(str::to_owned).to_vec();
-    let reader = SourceReader::new(Asked::of(names, history, Vec::new()));
+    let reader = SourceReader::new(names, history, Vec::new());
     compare(&reader.read()?, &CompareSettings::default()).map_err(|error| Complaint::usage(error, None))
 }
 

@@ -11,7 +11,7 @@ use fathom_record::{FleetMerger, MergeRules, RunRecord};
 use fathom_sys::files::check_output;
 
 use self::reading::{ReadRecord, SourceName};
-use super::compare::sources::{Asked, SourceReader};
+use super::compare::sources::SourceReader;
 use super::format_arguments::FormatArguments;
 use super::run_arguments::{KeepArguments, words};
 use super::{report, shown};
@@ -130,7 +130,7 @@ fn merged(
     command: Vec<String>,
 ) -> Result<RunRecord, Complaint> {
     let mut merging = Merging::new(rules);
-    let runs = SourceReader::new(Asked::of(Vec::new(), history, command));
+    let runs = SourceReader::new(Vec::new(), history, command);
     let files: Vec<&Path> = names.iter().filter_map(SourceName::file).collect();
     reading::read_files(&files, |read| merging.add(read))?;
     for name in names.iter().filter_map(SourceName::run) {

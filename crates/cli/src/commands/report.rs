@@ -23,7 +23,7 @@ use fathom_sys::files::{PathRefusal, check_output, replace_output};
 
 pub use format::ReportFormat;
 
-use super::compare::sources::{Asked, SourceReader};
+use super::compare::sources::SourceReader;
 use super::monitor::NEW_FILE_MODE;
 use super::run_arguments::{location, words};
 use super::shown;
@@ -143,8 +143,8 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
     if let Destination::File(path) = &destination {
         check(path)?;
     }
-    let asked = Asked::of(arguments.sources.clone(), arguments.history.clone(), words(command));
-    let sources = SourceReader::new(asked).read()?;
+    let names = arguments.sources.clone();
+    let sources = SourceReader::new(names, arguments.history.clone(), words(command)).read()?;
     let style = Style { show_fio: true, units: arguments.units, ..output::style() };
     let report = Report::new(&sources)?;
     let text = match (format, &arguments.chart) {

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use super::plan::describe;
 use crate::against_progress::AgainstProgress;
-use crate::commands::compare::sources::{Asked, SourceReader};
+use crate::commands::compare::sources::SourceReader;
 use crate::commands::measuring::Measuring;
 use crate::exit::{Complaint, Exit};
 use crate::live::Hub;
@@ -110,7 +110,7 @@ fn opponent(name: &str, bench: &BenchSettings, place: &HistoryPath) -> Result<Op
     if is_simulated(&path) || (path.exists() && !is_records(&path)) {
         return Ok(Opponent::Target(path));
     }
-    let reader = SourceReader::new(Asked {
+    let reader = SourceReader {
         names: vec![name.to_owned()],
         history: place.history.clone(),
         types: bench.run.types.clone(),
@@ -121,7 +121,7 @@ fn opponent(name: &str, bench: &BenchSettings, place: &HistoryPath) -> Result<Op
         runs: 1,
         volume_types: Vec::new(),
         command: bench.run.command.clone(),
-    });
+    };
     let source = reader.read()?.remove(0);
     Ok(Opponent::Saved(Box::new(source)))
 }

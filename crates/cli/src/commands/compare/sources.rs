@@ -14,8 +14,8 @@ use fathom_sys::files::IMPORT;
 use crate::exit::Complaint;
 use crate::store;
 
-/// What was asked for.
-pub struct Asked {
+/// Reads the sources that are asked for.
+pub struct SourceReader {
     /// The sources, as typed.
     pub names: Vec<String>,
     /// The history, where it was named.
@@ -38,10 +38,10 @@ pub struct Asked {
     pub command: Vec<String>,
 }
 
-impl Asked {
+impl SourceReader {
     /// These sources, with everything else as by default.
-    pub fn of(names: Vec<String>, history: Option<Location>, command: Vec<String>) -> Asked {
-        Asked {
+    pub fn new(names: Vec<String>, history: Option<Location>, command: Vec<String>) -> SourceReader {
+        SourceReader {
             names,
             history,
             types: VolumeTypes::default(),
@@ -54,11 +54,6 @@ impl Asked {
             command,
         }
     }
-}
-
-/// Reads sources.
-pub struct SourceReader {
-    asked: Asked,
 }
 
 /// Most runs that a tag, a host or a label stands for: the newest.
@@ -78,17 +73,12 @@ enum Selection {
 }
 
 impl SourceReader {
-    /// Reads what is asked for.
-    pub fn new(asked: Asked) -> SourceReader {
-        SourceReader { asked }
-    }
-
     /// All sources, in their order: those that exist first, so that models run the same tests.
     ///
     /// # Errors
     /// One cannot be found, read or simulated.
     pub fn read(&self) -> Result<Vec<ComparedSource>, Complaint> {
-        let names = &self.asked.names;
+        let names = &self.names;
         if names.iter().filter(|name| *name == "-").count() > 1 {
             return Err(Complaint::usage("standard input can be one source only", None));
         }
@@ -106,14 +96,14 @@ impl SourceReader {
             sources.push(ComparedSource { name: name.clone(), kind, runs, ..ComparedSource::default() });
         }
         self.simulate(&mut sources)?;
-        for (place, volume_type) in &self.asked.volume_types {
+        for (place, volume_type) in &self.volume_types {
             for run in &mut sources[*place].runs {
-                set_volume_type(&mut run.record, volume_type, &self.asked.types)?;
+                set_volume_type(&mut run.record, volume_type, &self.types)?;
             }
         }
         for source in &mut sources {
             if let Some(run) = source.runs.first() {
-                source.volume = volume_facts(&run.record, &self.asked.types)?;
+                source.volume = volume_facts(&run.record, &self.types)?;
             }
         }
         Ok(sources)
@@ -126,7 +116,7 @@ impl SourceReader {
         }
         let records: Vec<RunRecord> =
             sources.iter().flat_map(|source| &source.runs).map(|run| run.record.clone()).collect();
-        let suite = match (&self.asked.suite, suite_of(&records)) {
+        let suite = match (&self.suite, suite_of(&records)) {
             (Some(name), _) => SimulatedRuns::suite(name)?,
             (None, Some(suite)) => suite,
             (None, None) if records.is_empty() => SimulatedRuns::suite("standard")?,
@@ -138,21 +128,21 @@ impl SourceReader {
         let size = records.iter().map(|record| record.header.size_bytes).find(|size| *size > 0);
         let ids = || suite.tests.iter().map(|test| &test.id);
         let only: Vec<String> =
-            self.asked.only.iter().filter(|id| ids().any(|known| known == *id)).cloned().collect();
-        if only.is_empty() && !self.asked.only.is_empty() {
+            self.only.iter().filter(|id| ids().any(|known| known == *id)).cloned().collect();
+        if only.is_empty() && !self.only.is_empty() {
             let known: Vec<&str> = ids().map(String::as_str).collect();
-            let message = format!("no test is named {}", self.asked.only.join(" or "));
+            let message = format!("no test is named {}", self.only.join(" or "));
             return Err(Complaint::usage(message, Some(format!("use one of {}", known.join(", ")))));
         }
         let settings = SimulatedRuns {
             size,
             suite,
-            effort: self.asked.effort,
-            runtime: self.asked.runtime,
+            effort: self.effort,
+            runtime: self.runtime,
             only,
-            runs: self.asked.runs,
-            types: self.asked.types.clone(),
-            command: self.asked.command.clone(),
+            runs: self.runs,
+            types: self.types.clone(),
+            command: self.command.clone(),
         };
         for source in sources.iter_mut().filter(|source| source.runs.is_empty()) {
             let records = settings.measure(&source.name)?;
@@ -203,13 +193,13 @@ impl SourceReader {
         record.header.target = sheet.volume;
         record.header.notes = sheet.notes;
         if !sheet.named.is_empty() {
-            set_volume_type(&mut record, &sheet.named, &self.asked.types)?;
+            set_volume_type(&mut record, &sheet.named, &self.types)?;
         }
         Ok(SourceRun { origin, record })
     }
 
     fn of_history(&self, text: &str) -> Result<Vec<SourceRun>, Complaint> {
-        let location = store::existing(self.asked.history.clone())?;
+        let location = store::existing(self.history.clone())?;
         let (selection, back) =
             selection(text).map_err(|error| Complaint::usage(error, Some(HINT.to_owned())))?;
         let Some(history) = History::open_if_there(&location, PATIENCE)? else {

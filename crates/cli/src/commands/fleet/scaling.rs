@@ -14,7 +14,7 @@ use fathom_report::html;
 use fathom_report::scaling::{chart, json, view};
 
 use super::ranks::RankFiles;
-use crate::commands::compare::sources::{Asked, SourceReader};
+use crate::commands::compare::sources::SourceReader;
 use crate::commands::format_arguments::FormatArguments;
 use crate::commands::merge::Merging;
 use crate::commands::merge::reading::{ReadRecord, SourceName, expand, read_files};
@@ -86,7 +86,7 @@ pub fn run(arguments: &ScalingArguments, command: &[OsString]) -> Result<Exit, C
     if let Some(path) = &arguments.report {
         report::check_page(path)?;
     }
-    let reader = SourceReader::new(Asked::of(Vec::new(), arguments.history.clone(), words(command)));
+    let reader = SourceReader::new(Vec::new(), arguments.history.clone(), words(command));
     let mut runs = Vec::new();
     for name in &arguments.sources {
         runs.extend(loaded(name, &reader)?);
