@@ -27,57 +27,63 @@ pub fn started(unix_ms: u64) -> String {
 
 /// The list as a table, or `none` where it is empty; times in the zone of `style`.
 pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
-    let columns = [
-        Column::right("run"),
-        Column::left("date"),
-        Column::left("kind").dispensable(5),
-        Column::left("target"),
-        Column::left("host").dispensable(3),
-        Column::right("read IOPS"),
-        Column::right("write IOPS").dispensable(4),
-        Column::right("MiB/s").dispensable(2),
-        Column::right("p50").dispensable(0),
-        Column::left("result"),
-        Column::right("findings").dispensable(1),
-        Column::left("tags"),
-        Column::left("labels"),
-        Column::left("notes").dispensable(6),
-    ];
     let is_one_host = rows.windows(2).all(|pair| pair[0].hostname == pair[1].hostname);
-    let row = |row: &HistoryRow| {
-        let date = match row.dated_unix_ms() {
-            0 => row.started.clone(),
-            ms => style.time(ms, "%Y-%m-%d %H:%M"),
-        };
-        let best = &row.best;
-        let tone = match (row.status, row.verdict.as_deref()) {
-            (TestStatus::Failed, _) | (_, Some("missed")) => Tone::Alarm,
-            (TestStatus::Incomplete, _) => Tone::Dim,
-            _ => Tone::Normal,
-        };
-        let cells = [
-            Cell::integer(row.id, row.id.to_string()),
-            date.into(),
-            row.kind.name().into(),
-            row.target.as_str().into(),
-            if is_one_host { Cell::default() } else { row.hostname.as_str().into() },
-            best.read_iops.map(Cell::iops).into(),
-            best.write_iops.map(Cell::iops).into(),
-            best.bytes_per_second.map(Cell::mebibytes).into(),
-            best.lat_p50_ns.map(Cell::mean_latency).into(),
-            result(row).into(),
-            (row.findings > 0).then(|| Cell::count(row.findings)).into(),
-            row.tags.join(", ").into(),
-            labels(row).into(),
-            row.notes.join("; ").into(),
-        ];
-        Row::new(cells).toned(tone)
+    let date = |row: &HistoryRow| match row.dated_unix_ms() {
+        0 => row.started.clone(),
+        ms => style.time(ms, "%Y-%m-%d %H:%M"),
     };
-    let mut view = View { data: data(rows), ..View::default() };
+    let host = |row: &HistoryRow| (!is_one_host).then_some(row.hostname.as_str()).into();
+    let all = Table::of::<HistoryRow>(
+        &[
+            (Column::right("run").id("id"), &|row| Cell::integer(row.id, row.id.to_string())),
+            (Column::data("started"), &|row| row.started.as_str().into()),
+            (Column::data("started_unix_ms"), &|row| Cell::count(row.started_unix_ms)),
+            (Column::data("stored_unix_ms"), &|row| Cell::count(row.stored_unix_ms)),
+            (Column::left("date").id(""), &|row| date(row).into()),
+            (Column::left("kind").id("").dispensable(5), &|row| row.kind.name().into()),
+            (Column::left("target"), &|row| row.target.as_str().into()),
+            (Column::data("kind"), &|row| row.kind.name().into()),
+            (Column::left("host").id("").dispensable(3), &host),
+            (Column::data("command"), &|row| row.command.as_str().into()),
+            (Column::data("status"), &|row| row.status.name().into()),
+            (Column::data("tests"), &|row| Cell::count(row.tests)),
+            (Column::right("read IOPS").id("read_iops"), &|row| row.best.read_iops.map(Cell::iops).into()),
+            (Column::right("write IOPS").id("write_iops").dispensable(4), &|row| {
+                row.best.write_iops.map(Cell::iops).into()
+            }),
+            (Column::right("MiB/s").id("bytes_per_second").dispensable(2), &|row| {
+                row.best.bytes_per_second.map(Cell::mebibytes).into()
+            }),
+            (Column::right("p50").id("lat_p50_ns").dispensable(0), &|row| {
+                row.best.lat_p50_ns.map(Cell::mean_latency).into()
+            }),
+            (Column::left("result").id(""), &|row| result(row).into()),
+            (Column::data("verdict"), &|row| row.verdict.as_deref().into()),
+            (Column::right("findings").id("").dispensable(1), &|row| {
+                (row.findings > 0).then(|| Cell::count(row.findings)).into()
+            }),
+            (Column::data("findings"), &|row| Cell::count(row.findings)),
+            (Column::data("hostname"), &|row| row.hostname.as_str().into()),
+            (Column::data("device"), &|row| row.device.as_str().into()),
+            (Column::data("volume_type"), &|row| row.volume_type.as_deref().into()),
+            (Column::left("tags").id(""), &|row| row.tags.join(", ").into()),
+            (Column::data("tags"), &|row| row.tags.join(",").into()),
+            (Column::left("labels"), &|row| labels(row).into()),
+            (Column::left("notes").dispensable(6), &|row| row.notes.join("; ").into()),
+            (Column::data("tool_version"), &|row| row.tool_version.as_str().into()),
+        ],
+        rows,
+    );
+    let tone = |row: &HistoryRow| match (row.status, row.verdict.as_deref()) {
+        (TestStatus::Failed, _) | (_, Some("missed")) => Tone::Alarm,
+        (TestStatus::Incomplete, _) => Tone::Dim,
+        _ => Tone::Normal,
+    };
+    let mut view = View { data: all.clone(), ..View::default() };
     match rows {
         [] => view.push("", [Block::note(none)]),
         _ => {
-            let table = Table::new(columns, rows.iter().map(row)).without_empty();
+            let table = all.without(&[""]).without_empty().toned(rows.iter().map(tone));
             let legend = "IOPS and MiB/s are the highest of a run's tests, p50 is the lowest.";
             view.push("", [Block::Table(table)]);
             if rows.iter().any(|row| row.best != BestFigures::default()) {
@@ -115,59 +121,4 @@ fn result(row: &HistoryRow) -> String {
 fn labels(row: &HistoryRow) -> String {
     let labels: Vec<String> = row.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
     labels.join(" ")
-}
-
-/// Every run with all that is listed of it.
-fn data(rows: &[HistoryRow]) -> Table {
-    const COLUMNS: [&str; 22] = [
-        "id",
-        "started",
-        "started_unix_ms",
-        "stored_unix_ms",
-        "target",
-        "kind",
-        "command",
-        "status",
-        "tests",
-        "read_iops",
-        "write_iops",
-        "bytes_per_second",
-        "lat_p50_ns",
-        "verdict",
-        "findings",
-        "hostname",
-        "device",
-        "volume_type",
-        "tags",
-        "labels",
-        "notes",
-        "tool_version",
-    ];
-    let row = |row: &HistoryRow| {
-        Row::new([
-            Cell::count(row.id),
-            row.started.as_str().into(),
-            Cell::count(row.started_unix_ms),
-            Cell::count(row.stored_unix_ms),
-            row.target.as_str().into(),
-            row.kind.name().into(),
-            row.command.as_str().into(),
-            row.status.name().into(),
-            Cell::count(row.tests),
-            row.best.read_iops.map(Cell::iops).into(),
-            row.best.write_iops.map(Cell::iops).into(),
-            row.best.bytes_per_second.map(Cell::mebibytes).into(),
-            row.best.lat_p50_ns.map(Cell::mean_latency).into(),
-            row.verdict.as_deref().unwrap_or_default().into(),
-            Cell::count(row.findings),
-            row.hostname.as_str().into(),
-            row.device.as_str().into(),
-            row.volume_type.as_deref().unwrap_or_default().into(),
-            row.tags.join(",").into(),
-            labels(row).into(),
-            row.notes.join("; ").into(),
-            row.tool_version.as_str().into(),
-        ])
-    };
-    Table::new(COLUMNS.map(Column::left), rows.iter().map(row))
 }

@@ -239,32 +239,23 @@ fn use_text(verdict: &UseVerdict) -> String {
 }
 
 fn ranked(comparison: &VolumeComparison) -> Table {
-    let columns = [
-        Column::right("rank"),
-        Column::left("source"),
-        Column::left("named"),
-        Column::right("rate"),
-        Column::right("measured"),
-        Column::left("note"),
-    ];
     let ratio = |score: Option<f64>| Cell::from(score.map(|score| Cell::real(score, ratio_text(score))));
     let name = |source: &str| {
         let volume = comparison.sources.iter().find(|volume| volume.source == source);
         volume.map(|volume| volume.name.clone()).unwrap_or_default()
     };
-    let row = |one: &ranking::Ranked| {
-        let rank = Cell::from(one.rank.map(|rank| Cell::count(u64::from(rank))));
-        let note = one.note.clone().unwrap_or_default();
-        Row::new([
-            rank,
-            one.source.into(),
-            short_name(&name(one.source)).into(),
-            ratio(one.score),
-            ratio(one.measured_score),
-            note.into(),
-        ])
-    };
-    Table::new(columns, comparison.ranking.iter().map(row)).without_empty()
+    let table = Table::of::<ranking::Ranked>(
+        &[
+            (Column::right("rank"), &|one| one.rank.map(|rank| Cell::count(u64::from(rank))).into()),
+            (Column::left("source"), &|one| one.source.into()),
+            (Column::left("named"), &|one| short_name(&name(one.source)).into()),
+            (Column::right("rate"), &|one| ratio(one.score)),
+            (Column::right("measured"), &|one| ratio(one.measured_score)),
+            (Column::left("note"), &|one| one.note.clone().into()),
+        ],
+        &comparison.ranking,
+    );
+    table.without_empty()
 }
 
 fn rule(comparison: &VolumeComparison) -> Vec<String> {

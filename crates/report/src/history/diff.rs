@@ -42,30 +42,28 @@ pub fn view(comparison: &VolumeComparison, [a, b]: [&str; 2]) -> View {
     );
     view.push("", [Block::note(summary)]);
     view.push("Differences in conditions", [Block::Table(conditions_table(comparison))]);
-    let columns = [
-        Column::left("test"),
-        Column::left("figure"),
-        Column::right("A"),
-        Column::right("B"),
-        Column::right("B/A"),
-        Column::left("verdict"),
-    ];
-    let row = |pair: &&Pair| {
-        let value = |value: Option<f64>, state: &'static str| match value {
-            Some(value) => Cell::real(value, pair.figure.quantity(value)),
-            None => state.into(),
-        };
-        let name = pair.direction.map(|direction| format!("{direction} ")).unwrap_or_default();
-        Row::new([
-            pair.test.as_str().into(),
-            format!("{name}{}", pair.metric).into(),
-            value(pair.a, pair.state_a.text()),
-            value(pair.b, pair.state_b.text()),
-            pair.ratio.map(|ratio| Cell::real(ratio, ratio_text(ratio))).into(),
-            pair.verdict.map(|verdict| verdict.name()).into(),
-        ])
+    let value = |pair: &Pair, value: Option<f64>, state: &'static str| match value {
+        Some(value) => Cell::real(value, pair.figure.quantity(value)),
+        None => state.into(),
     };
-    view.push("Figures", [Block::Table(Table::new(columns, differing.iter().map(row)))]);
+    let figure = |pair: &Pair| {
+        let direction = pair.direction.map(|direction| format!("{direction} ")).unwrap_or_default();
+        format!("{direction}{}", pair.metric).into()
+    };
+    let figures = Table::of::<Pair>(
+        &[
+            (Column::left("test"), &|pair| pair.test.as_str().into()),
+            (Column::left("figure"), &figure),
+            (Column::right("A"), &|pair| value(pair, pair.a, pair.state_a.text())),
+            (Column::right("B"), &|pair| value(pair, pair.b, pair.state_b.text())),
+            (Column::right("B/A"), &|pair| {
+                pair.ratio.map(|ratio| Cell::real(ratio, ratio_text(ratio))).into()
+            }),
+            (Column::left("verdict"), &|pair| pair.verdict.map(|verdict| verdict.name()).into()),
+        ],
+        differing,
+    );
+    view.push("Figures", [Block::Table(figures)]);
     view
 }
 

@@ -2,12 +2,13 @@
 
 use fathom_model::Op;
 use fathom_record::import::{
-    Figure, FigureNumber, FigureOrigin, ImportedLoad, ImportedOp, ImportedTest, NamedFigure,
+    Figure, FigureNumber, FigureOrigin, ImportedLatency, ImportedLoad, ImportedOp, ImportedTest,
+    MissingFigure, NamedFigure,
 };
 use fathom_record::{Activity, ImportFormat, RunRecord, TestRecord, TestStatus};
 
 use crate::run_view;
-use crate::view::{Block, Cell, Column, Row, Table, Tone, View};
+use crate::view::{Block, Cell, Column, Table, Tone, View};
 
 /// Behind a figure that the source does not have.
 const DERIVED: &str = "*";
@@ -15,76 +16,90 @@ const DERIVED: &str = "*";
 /// Everything that is known of an imported run.
 pub fn view(record: &RunRecord) -> View {
     let mut view = run_view::of_run(record);
-    let rows: Vec<Row> = record.tests.iter().flat_map(rows).collect();
-    if rows.is_empty() {
+    let lines: Vec<Line<'_>> = imported(record).flat_map(|(test, imported)| lines(test, imported)).collect();
+    if lines.is_empty() {
         view.push("", [Block::note("The source has no test.")]);
     }
-    let columns = [
-        Column::left("test"),
-        Column::left("I/O"),
-        Column::right("bs").dispensable(5),
-        Column::right("QD").dispensable(5),
-        Column::right("jobs").dispensable(3),
-        Column::right("IOPS").takes_remark(),
-        Column::right("MiB/s"),
-        Column::right("mean"),
-        Column::right("p50").dispensable(4),
-        Column::right("p99"),
-        Column::right("max").dispensable(2),
-        Column::right("time").dispensable(1),
-    ];
-    view.push("", [Block::Table(Table::new(columns, rows).without_empty())]);
+    view.push("", [Block::Table(table(&lines))]);
     view.data = data(record);
     view.push("Missing figures", [Block::Table(missing(record))]);
     view.push("Notes", [Block::Notes(notes(record))]);
     view
 }
 
-/// A row for each operation of a test.
-fn rows(test: &TestRecord) -> Vec<Row> {
-    let Some(imported) = test.imported() else { return Vec::new() };
-    let mut ops: Vec<(&str, ImportedOp)> =
+/// An operation of a test; without a name and figures where the test has none.
+struct Line<'a> {
+    test: &'a TestRecord,
+    load: &'a ImportedLoad,
+    name: &'static str,
+    op: ImportedOp,
+}
+
+/// A line for each operation of a test.
+fn lines<'a>(test: &'a TestRecord, imported: &'a ImportedTest) -> Vec<Line<'a>> {
+    let mut ops: Vec<(&'static str, ImportedOp)> =
         Op::DATA.into_iter().filter_map(|op| Some((op.name(), imported.op(op)?))).collect();
     if ops.is_empty() {
         ops.extend(imported.total().map(|total| ("total", total)));
     }
     ops.extend(imported.op(Op::Sync).map(|sync| ("sync", sync)));
-    let tone = if test.status == TestStatus::Failed { Tone::Alarm } else { Tone::Normal };
     if ops.is_empty() {
-        let remark = test.reason.clone().or_else(|| Some("no I/O".to_owned()));
-        return vec![Row { remark, ..Row::new([run_view::name(test)]).toned(Tone::Dim) }];
+        ops.push(("", ImportedOp::default()));
     }
-    ops.iter().map(|(name, op)| row(test, &imported.load, name, op).toned(tone)).collect()
+    ops.into_iter().map(|(name, op)| Line { test, load: &imported.load, name, op }).collect()
 }
 
-fn row(test: &TestRecord, load: &ImportedLoad, name: &str, op: &ImportedOp) -> Row {
-    // fio prints percentiles of clat unless asked for others.
-    let latency = [&op.lat, &op.clat].into_iter().find(|latency| latency.mean.is_some()).unwrap_or(&op.lat);
-    let tail = [&op.lat, &op.clat].into_iter().find(|of| !of.percentiles.is_empty()).unwrap_or(latency);
-    let percentile = |percent: f64| {
-        let found = tail.percentiles.iter().find(|found| found.percent == percent);
-        cell(found.map(|found| found.ns), Cell::latency)
-    };
-    let rw = load.rw.as_deref().filter(|rw| !rw.is_empty());
-    let io = match rw {
-        Some(rw) if rw == name => name.to_owned(),
-        Some(rw) => format!("{rw} {name}"),
-        None => name.to_owned(),
-    };
-    Row::new([
-        run_view::name(test).into(),
-        io.into(),
-        block(load, name),
-        load.queue_depth.map(|depth| Cell::count(depth.into())).into(),
-        load.jobs.map(|jobs| Cell::count(jobs.into())).into(),
-        cell(op.iops, Cell::iops),
-        cell(op.bytes_per_second, Cell::mebibytes),
-        cell(latency.mean, Cell::latency),
-        percentile(50.0),
-        percentile(99.0),
-        cell(latency.max, Cell::latency),
-        cell(op.runtime_ns, Cell::duration),
-    ])
+fn table(lines: &[Line<'_>]) -> Table {
+    let mut table = Table::of::<Line<'_>>(
+        &[
+            (Column::left("test"), &|line| run_view::name(line.test).into()),
+            (Column::left("I/O"), &|line| io(line).into()),
+            (Column::right("bs").dispensable(5), &|line| block(line.load, line.name)),
+            (Column::right("QD").dispensable(5), &|line| count(line, line.load.queue_depth)),
+            (Column::right("jobs").dispensable(3), &|line| count(line, line.load.jobs)),
+            (Column::right("IOPS").takes_remark(), &|line| cell(line.op.iops, Cell::iops)),
+            (Column::right("MiB/s"), &|line| cell(line.op.bytes_per_second, Cell::mebibytes)),
+            (Column::right("mean"), &|line| cell(latency(&line.op).mean, Cell::latency)),
+            (Column::right("p50").dispensable(4), &|line| cell(percentile(&line.op, 50.0), Cell::latency)),
+            (Column::right("p99"), &|line| cell(percentile(&line.op, 99.0), Cell::latency)),
+            (Column::right("max").dispensable(2), &|line| cell(latency(&line.op).max, Cell::latency)),
+            (Column::right("time").dispensable(1), &|line| cell(line.op.runtime_ns, Cell::duration)),
+        ],
+        lines,
+    );
+    for (row, line) in table.rows.iter_mut().zip(lines) {
+        match line.test.status {
+            _ if line.name.is_empty() => {
+                row.remark = line.test.reason.clone().or_else(|| Some("no I/O".to_owned()));
+                row.tone = Tone::Dim;
+            }
+            TestStatus::Failed => row.tone = Tone::Alarm,
+            _ => {}
+        }
+    }
+    table.without_empty()
+}
+
+/// `randread`, `randrw write`.
+fn io(line: &Line<'_>) -> String {
+    match line.load.rw.as_deref().filter(|rw| !rw.is_empty() && *rw != line.name) {
+        Some(rw) if !line.name.is_empty() => format!("{rw} {}", line.name),
+        _ => line.name.to_owned(),
+    }
+}
+
+fn count(line: &Line<'_>, count: Option<u32>) -> Cell {
+    count.filter(|_| !line.name.is_empty()).map(|count| Cell::count(count.into())).into()
+}
+
+fn latency(op: &ImportedOp) -> &ImportedLatency {
+    [&op.lat, &op.clat].into_iter().find(|latency| latency.mean.is_some()).unwrap_or(&op.lat)
+}
+
+/// fio prints percentiles of clat unless asked for others.
+fn percentile(op: &ImportedOp, percent: f64) -> Option<Figure<u64>> {
+    let tail = [&op.lat, &op.clat].into_iter().find(|of| !of.percentiles.is_empty()).unwrap_or(latency(op));
+    tail.percentiles.iter().find(|found| found.percent == percent).map(|found| found.ns)
 }
 
 /// A figure, marked where it follows from others.
@@ -109,26 +124,20 @@ fn block(load: &ImportedLoad, name: &str) -> Cell {
 }
 
 fn missing(record: &RunRecord) -> Table {
-    let columns = [
-        Column::right("line"),
-        Column::left("test"),
-        Column::left("figure"),
-        Column::left("state"),
-        Column::left("text"),
-    ];
-    let rows = imported(record).flat_map(|(test, imported)| {
-        imported.missing.iter().map(move |missing| {
-            let line = Some(missing.line).filter(|&line| line > 0);
-            Row::new([
-                line.map(Cell::count).into(),
-                run_view::name(test).into(),
-                missing.figure.as_str().into(),
-                missing.reason.text().into(),
-                Cell::from(missing.text.trim()),
-            ])
-        })
-    });
-    Table::new(columns, rows)
+    let missing = imported(record)
+        .flat_map(|(test, imported)| imported.missing.iter().map(move |missing| (test, missing)));
+    Table::of::<(&TestRecord, &MissingFigure)>(
+        &[
+            (Column::right("line"), &|(_, it)| {
+                Some(it.line).filter(|line| *line > 0).map(Cell::count).into()
+            }),
+            (Column::left("test"), &|(test, _)| run_view::name(test).into()),
+            (Column::left("figure"), &|(_, it)| it.figure.as_str().into()),
+            (Column::left("state"), &|(_, it)| it.reason.text().into()),
+            (Column::left("text"), &|(_, it)| it.text.trim().into()),
+        ],
+        missing,
+    )
 }
 
 fn notes(record: &RunRecord) -> Vec<String> {

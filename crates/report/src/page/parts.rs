@@ -1,10 +1,12 @@
 //! What a page has figures of: the tests of a run, or the jobs of a job file.
 
 use fathom_analysis::pattern::block_name;
-use fathom_record::{ActivityKind, ReportEntry, RunRecord, TestRecord, TestStatus, TestSummary, entries};
+use fathom_record::{
+    ActivityKind, OpSummary, ReportEntry, RunRecord, TestRecord, TestStatus, TestSummary, entries,
+};
 
 use crate::run_view;
-use crate::view::{Block, Cell, Column, Row, Table};
+use crate::view::{Block, Cell, Column, Table};
 
 /// The complete tests with their names; of fio's job file its entries, as fio reports them.
 pub(super) fn measured(record: &RunRecord) -> Vec<(String, TestSummary)> {
@@ -32,41 +34,39 @@ pub(super) fn jobs(record: &RunRecord) -> Option<Block> {
         return None;
     }
     let entries: Vec<ReportEntry> = record.tests.iter().flat_map(entries).collect();
-    let columns = [
-        Column::left("job"),
-        Column::left("rw"),
-        Column::right("block"),
-        Column::right("QD"),
-        Column::right("workers"),
-        Column::right("read IOPS"),
-        Column::right("write IOPS"),
-        Column::right("MiB/s"),
-        Column::right("mean"),
-        Column::right("p50"),
-        Column::right("p99"),
-        Column::right("max"),
-    ];
-    (entries.len() > 1).then(|| Block::Table(Table::new(columns, entries.iter().map(row))))
+    let jobs: Vec<Job> = entries.into_iter().map(|entry| Job { summary: summary(&entry), entry }).collect();
+    let latency = |job: &Job| job.summary.total.as_ref().map(OpSummary::latency).cloned().unwrap_or_default();
+    let table = Table::of::<Job>(
+        &[
+            (Column::left("job"), &|job| job.entry.job.name.as_str().into()),
+            (Column::left("rw"), &|job| job.entry.job.rw().into()),
+            (Column::right("block"), &|job| {
+                let largest = job.entry.job.largest_blocks();
+                block_name(largest.read.max(largest.write).max(largest.trim)).into()
+            }),
+            (Column::right("QD"), &|job| Cell::count(job.entry.job.iodepth().into())),
+            (Column::right("workers"), &|job| Cell::count(job.entry.workers.into())),
+            (Column::right("read IOPS"), &|job| {
+                job.summary.read.as_ref().map(|op| Cell::iops(op.iops)).into()
+            }),
+            (Column::right("write IOPS"), &|job| {
+                job.summary.write.as_ref().map(|op| Cell::iops(op.iops)).into()
+            }),
+            (Column::right("MiB/s"), &|job| {
+                job.summary.total.as_ref().map(|op| Cell::mebibytes(op.bytes_per_second)).into()
+            }),
+            (Column::right("mean"), &|job| latency(job).mean.map(Cell::mean_latency).into()),
+            (Column::right("p50"), &|job| latency(job).p50.map(Cell::latency).into()),
+            (Column::right("p99"), &|job| latency(job).p99.map(Cell::latency).into()),
+            (Column::right("max"), &|job| latency(job).max.map(Cell::latency).into()),
+        ],
+        &jobs,
+    );
+    (jobs.len() > 1).then_some(Block::Table(table))
 }
 
-fn row(entry: &ReportEntry) -> Row {
-    let summary = summary(entry);
-    let largest = entry.job.largest_blocks();
-    let total = summary.total.clone().unwrap_or_default();
-    let latency = total.latency();
-    let ns = |value: Option<u64>| -> Cell { value.map(Cell::latency).into() };
-    Row::new([
-        entry.job.name.as_str().into(),
-        entry.job.rw().into(),
-        block_name(largest.read.max(largest.write).max(largest.trim)).into(),
-        Cell::count(entry.job.iodepth().into()),
-        Cell::count(entry.workers.into()),
-        summary.read.as_ref().map(|op| Cell::iops(op.iops)).into(),
-        summary.write.as_ref().map(|op| Cell::iops(op.iops)).into(),
-        summary.total.as_ref().map(|op| Cell::mebibytes(op.bytes_per_second)).into(),
-        latency.mean.map(Cell::mean_latency).into(),
-        ns(latency.p50),
-        ns(latency.p99),
-        ns(latency.max),
-    ])
+/// An entry of fio's report with its figures.
+struct Job {
+    entry: ReportEntry,
+    summary: TestSummary,
 }

@@ -8,9 +8,11 @@ use fathom_observed::{GapReason, LoadClock, LoadCourse, LoadGap, ObservedLoad, R
 use fathom_predict::load_profile::{BurstinessScale, LoadProfile, OperationProfile, STREAMS, SizeShare};
 use jiff::Timestamp;
 
+use fathom_record::LatencySummary;
+
 use super::TraceInfo;
 use crate::columns::capital;
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, decimal};
+use crate::view::{Block, Cell, Column, KeyFigure, Table, Tone, View, ViewHead, decimal};
 
 /// The unit of the bytes that are touched, unless much is.
 const SECTOR: u64 = 512;
@@ -68,36 +70,29 @@ fn time_text(unix_ns: u64, format: &str) -> String {
 }
 
 fn operations(profiles: &[OperationProfile]) -> Table {
-    let columns = [
-        Column::left("operation"),
-        Column::right("I/Os").dispensable(0),
-        Column::right("IOPS"),
-        Column::right("MiB/s"),
-        Column::right("mean size"),
-        Column::right("mean"),
-        Column::right("p50"),
-        Column::right("p99"),
-        Column::right("p99.9").dispensable(1),
-        Column::right("worst interval").dispensable(2),
-    ];
-    let row = |profile: &OperationProfile| -> Row {
-        let lat = profile.lat_ns.as_ref();
-        let percentile = |value: Option<u64>| Cell::from(value.map(Cell::latency));
-        let size = profile.mean_bytes.map(|mean| Cell::real(mean, bytes(mean.round() as u64)));
-        Row::new([
-            profile.operation.into(),
-            profile.ops.map(Cell::count).into(),
-            profile.iops.map(Cell::iops).into(),
-            profile.bytes_per_second.map(Cell::mebibytes).into(),
-            size.into(),
-            profile.mean_latency_ns.map(Cell::mean_latency).into(),
-            percentile(lat.and_then(|lat| lat.p50)),
-            percentile(lat.and_then(|lat| lat.p99)),
-            percentile(lat.and_then(|lat| lat.p999)),
-            profile.highest_interval_latency_ns.map(Cell::mean_latency).into(),
-        ])
+    let percentile = |profile: &OperationProfile, of: fn(&LatencySummary) -> Option<u64>| {
+        profile.lat_ns.as_ref().and_then(of).map(Cell::latency).into()
     };
-    Table::new(columns, profiles.iter().map(row)).without_empty()
+    let table = Table::of::<OperationProfile>(
+        &[
+            (Column::left("operation"), &|it| it.operation.into()),
+            (Column::right("I/Os").dispensable(0), &|it| it.ops.map(Cell::count).into()),
+            (Column::right("IOPS"), &|it| it.iops.map(Cell::iops).into()),
+            (Column::right("MiB/s"), &|it| it.bytes_per_second.map(Cell::mebibytes).into()),
+            (Column::right("mean size"), &|it| {
+                it.mean_bytes.map(|mean| Cell::real(mean, bytes(mean.round() as u64))).into()
+            }),
+            (Column::right("mean"), &|it| it.mean_latency_ns.map(Cell::mean_latency).into()),
+            (Column::right("p50"), &|it| percentile(it, |lat| lat.p50)),
+            (Column::right("p99"), &|it| percentile(it, |lat| lat.p99)),
+            (Column::right("p99.9").dispensable(1), &|it| percentile(it, |lat| lat.p999)),
+            (Column::right("worst interval").dispensable(2), &|it| {
+                it.highest_interval_latency_ns.map(Cell::mean_latency).into()
+            }),
+        ],
+        profiles,
+    );
+    table.without_empty()
 }
 
 fn figures(load: &ObservedLoad, profile: &LoadProfile) -> Vec<KeyFigure> {
@@ -204,41 +199,29 @@ fn depth_text(profile: &LoadProfile) -> String {
 }
 
 fn sizes(sizes: &[SizeShare]) -> Table {
-    let columns = [
-        Column::left("operation"),
-        Column::right("size"),
-        Column::right("I/Os"),
-        Column::right("share").drawn(),
-    ];
-    let row = |size: &SizeShare| {
-        Row::new([
-            size.operation.into(),
-            Cell::integer(size.bytes, bytes(size.bytes)),
-            Cell::count(size.ops),
-            Cell::percent(size.share),
-        ])
-    };
-    Table::new(columns, sizes.iter().map(row))
+    Table::of::<SizeShare>(
+        &[
+            (Column::left("operation"), &|size| size.operation.into()),
+            (Column::right("size"), &|size| Cell::integer(size.bytes, bytes(size.bytes))),
+            (Column::right("I/Os"), &|size| Cell::count(size.ops)),
+            (Column::right("share").drawn(), &|size| Cell::percent(size.share)),
+        ],
+        sizes,
+    )
 }
 
 fn burstiness(scales: &[BurstinessScale]) -> Vec<Block> {
-    let columns = [
-        Column::right("window"),
-        Column::right("windows").dispensable(0),
-        Column::right("dispersion"),
-        Column::right("peak/mean"),
-        Column::right("peak IOPS"),
-    ];
-    let row = |scale: &BurstinessScale| {
-        Row::new([
-            Cell::integer(scale.window_ns, duration(Nanos(scale.window_ns))),
-            Cell::count(scale.windows),
-            Cell::real(scale.dispersion, decimal(scale.dispersion)),
-            Cell::real(scale.peak_to_mean, decimal(scale.peak_to_mean)),
-            Cell::iops(scale.peak_iops),
-        ])
-    };
-    let mut blocks = vec![Block::Table(Table::new(columns, scales.iter().map(row)))];
+    let table = Table::of::<BurstinessScale>(
+        &[
+            (Column::right("window"), &|it| Cell::integer(it.window_ns, duration(Nanos(it.window_ns)))),
+            (Column::right("windows").dispensable(0), &|it| Cell::count(it.windows)),
+            (Column::right("dispersion"), &|it| Cell::real(it.dispersion, decimal(it.dispersion))),
+            (Column::right("peak/mean"), &|it| Cell::real(it.peak_to_mean, decimal(it.peak_to_mean))),
+            (Column::right("peak IOPS"), &|it| Cell::iops(it.peak_iops)),
+        ],
+        scales,
+    );
+    let mut blocks = vec![Block::Table(table)];
     if !scales.is_empty() {
         blocks.push(Block::note(
             "Dispersion is the variance of the I/Os in a window over their mean: 0 at a constant rate, 1 for independent \
@@ -250,16 +233,20 @@ fn burstiness(scales: &[BurstinessScale]) -> Vec<Block> {
 
 fn gaps(load: &ObservedLoad) -> Vec<Block> {
     let total: u64 = load.gaps.iter().map(|gap| gap.length_ns).sum();
-    let columns = [Column::right("from"), Column::right("length"), Column::left("reason")];
-    let row = |gap: &LoadGap| {
-        let reason = match gap.reason {
-            GapReason::Missing => "no data: idle, detached or lost",
-            GapReason::CounterReset => "a counter was reset",
-            GapReason::Restart => "the host restarted",
-        };
-        Row::new([course::time_cell(load, gap.start_ns), Cell::duration(gap.length_ns), reason.into()])
+    let reason = |gap: &LoadGap| match gap.reason {
+        GapReason::Missing => "no data: idle, detached or lost",
+        GapReason::CounterReset => "a counter was reset",
+        GapReason::Restart => "the host restarted",
     };
-    let mut blocks = vec![Block::Table(Table::new(columns, load.gaps.iter().take(MOST_GAPS).map(row)))];
+    let table = Table::of::<LoadGap>(
+        &[
+            (Column::right("from"), &|gap| course::time_cell(load, gap.start_ns)),
+            (Column::right("length"), &|gap| Cell::duration(gap.length_ns)),
+            (Column::left("reason"), &|gap| reason(gap).into()),
+        ],
+        load.gaps.iter().take(MOST_GAPS),
+    );
+    let mut blocks = vec![Block::Table(table)];
     if !load.gaps.is_empty() {
         let listed = if load.gaps.len() > MOST_GAPS { "; the first are listed" } else { "" };
         let count = match load.gaps.len() {

@@ -179,7 +179,7 @@ impl Table {
     }
 
     /// The values of `records`: the id of each column with the cell that it takes from a record.
-    pub fn data<T>(columns: &[DataColumn<'_, T>], records: impl IntoIterator<Item = T>) -> Table {
+    pub fn data<T>(columns: &[DataColumn<'_, T>], records: impl IntoIterator<Item: Borrow<T>>) -> Table {
         let columns: Vec<ColumnOf<'_, T>> =
             columns.iter().map(|(id, cell)| (Column::data(id), *cell)).collect();
         Table::of(&columns, records)
