@@ -1,9 +1,7 @@
 //! From an observed or stated load to the cheapest volume that meets an objective: which volumes are predicted, in what order, and
 //! what the answer is. The predictions are those of `fathom_analysis::advise`.
 
-mod confirm;
 mod evidence;
-mod growth;
 mod passes;
 mod predictor;
 mod search;
@@ -11,10 +9,10 @@ mod search;
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::advise::{
-    Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, ObjectiveSource,
-    Requirement, UnsuitableCandidate,
+    Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, GrowthBreak,
+    ObjectiveSource, Requirement, UnsuitableCandidate,
 };
-use fathom_analysis::criterion::Criterion;
+use fathom_analysis::criterion::{Criterion, CriterionVerdict};
 use fathom_catalog::{Catalog, CatalogEntry, Instances, Lifecycle, MonthlyUse, Parameters};
 use fathom_predict::{Prediction, PredictionSet};
 
@@ -61,6 +59,18 @@ pub struct AdviseSettings {
 const OWN_INSTANCE: [&str; 3] = ["instance=", "instance_iops=", "instance_bandwidth="];
 /// All providers.
 const ALL: &str = "all";
+/// Volumes that are shown beside the answer.
+const RUNNERS_UP: usize = 3;
+/// The highest growth that is tried, times that of the prediction.
+const MAX_GROWTH: f64 = 64.0;
+/// The range between met and missed that is searched: 3 %.
+const GROWTH_PRECISION: f64 = 1.03;
+/// Candidates whose growth is searched.
+const GROWN_CANDIDATES: usize = 4;
+/// Requests that may be replayed for one candidate.
+const MAX_GROWN_REQUESTS: usize = 40_000_000;
+/// Predictions of a search, about.
+const GROWTH_PREDICTIONS: usize = 12;
 
 /// Gives the advice.
 ///
@@ -358,6 +368,99 @@ impl Asker<'_> {
             breaks: None,
             notes,
         })
+    }
+
+    /// Replays the requests on the best candidates, where sums chose them, until one and some runners-up hold.
+    fn confirm(&self, advice: &mut Advice) -> Result<(), AssessError> {
+        if self.predictor.replays(self.settings.candidates.is_empty()) || !self.predictor.has_requests() {
+            return Ok(());
+        }
+        // As many as are replayed in any case.
+        let mut first = Vec::new();
+        let may_hold = |candidate: &&AdvisedCandidate| !candidate.verdict.verdict.is_missed();
+        for candidate in advice.candidates.iter().filter(may_hold).take(RUNNERS_UP + 1) {
+            let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
+            let growth = self.settings.growth;
+            first.push(VolumeUnderLoad { model: volume.model, seed: volume.seed, growth });
+        }
+        self.predictor.prepare(first)?;
+        let mut held = 0;
+        for index in 0..advice.candidates.len() {
+            let candidate = &mut advice.candidates[index];
+            let may_hold = !candidate.verdict.verdict.is_missed();
+            let is_within_budget = index < self.predictor.affordable_replays();
+            if !may_hold || held > RUNNERS_UP || !is_within_budget {
+                if may_hold {
+                    let why = "sums of its requests meet the objective; cheaper volumes were replayed request by request";
+                    candidate.verdict.verdict = CriterionVerdict::inconclusive(
+                        why,
+                        Some(format!("replay it: --candidate '{}'", candidate.target)),
+                    );
+                    why.clone_into(&mut candidate.verdict.why);
+                }
+                continue;
+            }
+            let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
+            candidate.predicted = self.predictor.predict(&volume.model, volume.seed, self.settings.growth)?;
+            candidate.verdict = self.objective.verdict(&candidate.predicted, self.current.as_ref());
+            candidate.is_replayed = true;
+            held += usize::from(candidate.verdict.verdict.is_met());
+        }
+        advice.rank(&self.settings.currency);
+        Ok(())
+    }
+
+    /// Finds the growth at which the best candidates and the present volume break.
+    fn find_breaks(&self, advice: &mut Advice) -> Result<(), AssessError> {
+        let requests = self.predictor.evidence.requests.len();
+        if requests.saturating_mul(GROWTH_PREDICTIONS) > MAX_GROWN_REQUESTS {
+            advice.notes.push(
+                "the growth at which a volume breaks is not searched: there are too many requests".to_owned(),
+            );
+            return Ok(());
+        }
+        for candidate in advice.candidates.iter_mut().take(GROWN_CANDIDATES) {
+            candidate.breaks = self.break_of(candidate, self.settings.growth)?;
+        }
+        if let Some(current) = &mut advice.current {
+            current.breaks = self.break_of(current, 1.0)?;
+        }
+        Ok(())
+    }
+
+    fn break_of(
+        &self,
+        candidate: &AdvisedCandidate,
+        growth: f64,
+    ) -> Result<Option<GrowthBreak>, AssessError> {
+        if !candidate.verdict.verdict.is_met() {
+            return Ok(None);
+        }
+        let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
+        let why = |growth: f64| -> Result<Option<String>, AssessError> {
+            let predicted = self.predictor.predict(&volume.model, volume.seed, growth)?;
+            let verdict = self.objective.verdict(&predicted, self.current.as_ref());
+            Ok((!verdict.verdict.is_met()).then_some(verdict.why))
+        };
+        let (mut met, mut missed) = (growth, None);
+        while met < growth * MAX_GROWTH && missed.is_none() {
+            let next = met * 2.0;
+            match why(next)? {
+                Some(why) => missed = Some((next, why)),
+                None => met = next,
+            }
+        }
+        let Some((mut missed, mut reason)) = missed else {
+            return Ok(Some(GrowthBreak { growth: None, met_at: met, why: String::new() }));
+        };
+        while missed / met > GROWTH_PRECISION {
+            let middle = (met * missed).sqrt();
+            match why(middle)? {
+                Some(why) => (missed, reason) = (middle, why),
+                None => met = middle,
+            }
+        }
+        Ok(Some(GrowthBreak { growth: Some(missed), met_at: met, why: reason }))
     }
 }
 

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use fathom_analysis::compare::is_place;
 use fathom_analysis::compare::source::{ComparedSource, SourceKind, SourceRun, VolumeFacts, VolumePrice};
 use fathom_catalog::{CatalogEntry, MonthlyUse, Parameters};
+use fathom_model::LimitUnit;
 use fathom_model::Nanos;
-use fathom_predict::{LimitUnit, reach};
+use fathom_predict::reach;
 use fathom_record::{Activity, JobRecord, RunHeader, RunRecord, TYPE_LABEL, TestRecord};
 use fathom_volume::VolumeModel;
 

@@ -90,6 +90,6 @@ pub use steps::{MeasurementStep, StepObserver};
 pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
 pub use together::PlannedTarget;
-pub use traffic::{CreditUnit, CreditUse, OfferedTraffic, PlannedTraffic, TestFile};
+pub use traffic::{CreditUse, OfferedTraffic, PlannedTraffic, TestFile};
 pub use twin::{TWINS_VARIABLE, TwinStore, check_name as check_twin_name, read_twin};
 pub use until_steady::Rounds;

@@ -4,6 +4,7 @@ use fathom_analysis::conclusions::{NeededRate, Use};
 use fathom_analysis::criterion::{LatencyObjective, Statistic};
 use fathom_catalog::{LatencyNeed, VolumeNeed};
 use fathom_model::Nanos;
+use fathom_model::plan::Pattern;
 use fathom_model::units::{UnitSystem, bytes, duration, grouped};
 use fathom_predict::{OfferedLoad, RecurringBurst};
 
@@ -181,21 +182,6 @@ fn of_slo(slo: &LatencyObjective, load: &OfferedLoad) -> LatencyNeed {
     }
 }
 
-/// In order or not, and the share of reads: `None` = any.
-fn pattern(rw: &str, percent: Option<u8>) -> Option<(bool, Option<f64>)> {
-    let (is_sequential, what) = match rw.strip_prefix("rand") {
-        Some(what) => (false, what),
-        None => (true, rw),
-    };
-    let reads = match what {
-        "read" => Some(1.0),
-        "write" => Some(0.0),
-        "rw" | "readwrite" => percent.map(|percent| f64::from(percent) / 100.0),
-        _ => return None,
-    };
-    Some((is_sequential, reads))
-}
-
 fn load(
     settings: &NeedSettings,
     asked: &ProfileNeed,
@@ -212,12 +198,19 @@ fn load(
         return Err(refuse(reason, "use --rw rw or --rw randrw, or omit --rwmixread"));
     }
     let (is_sequential, reads) = match &settings.rw {
-        Some(rw) => pattern(rw, settings.read_percent).ok_or_else(|| {
-            refuse(
-                &format!("unknown pattern {rw}"),
-                "use one of randread, randwrite, randrw, read, write, rw",
-            )
-        })?,
+        Some(rw) => {
+            let pattern = Pattern::named(&rw.replace("readwrite", "rw")).filter(|pattern| !pattern.trims());
+            let pattern = pattern.ok_or_else(|| {
+                let reason = format!("unknown pattern {rw}");
+                refuse(&reason, "use one of randread, randwrite, randrw, read, write, rw")
+            })?;
+            let share = settings.read_percent.map(|percent| f64::from(percent) / 100.0);
+            let reads = match (pattern.reads(), pattern.writes()) {
+                (true, true) => share,
+                (is_read, _) => Some(f64::from(u8::from(is_read))),
+            };
+            (!pattern.random, reads)
+        }
         None => (
             usual.sequential,
             settings.read_percent.map(|percent| f64::from(percent) / 100.0).or(usual.read_fraction),

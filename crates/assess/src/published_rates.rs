@@ -5,9 +5,10 @@ use fathom_analysis::steady::levels::before_fall;
 use fathom_catalog::{
     INSTANCE_STAGE, Instances, MeasuredRate, PublishedMatch, PublishedMatches, SAME_RATE, SimulatedTarget,
 };
+use fathom_model::LimitUnit;
 use fathom_model::plan::Pattern;
 use fathom_model::{BlockSize, Op};
-use fathom_predict::{BurstReach, LimitUnit, OfferedLoad, burst_lasts_ns, exhausted_rates, reach};
+use fathom_predict::{BurstReach, OfferedLoad, burst_lasts_ns, exhausted_rates, reach};
 use fathom_record::import::ImportedLoad;
 use fathom_record::{
     BurstRate, InstanceReach, JobRecord, OwnRates, PublishedRates, RateMatch, RunHeader, TestRecord,

@@ -3,7 +3,7 @@
 
 use fathom_catalog::INSTANCE_STAGE;
 use fathom_model::units::{bytes, duration, grouped};
-use fathom_model::{Nanos, RunPlan};
+use fathom_model::{LimitUnit, Nanos, RunPlan};
 use fathom_record::ExpectationRecord;
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
 use serde::Serialize;
@@ -58,31 +58,11 @@ pub struct TestFile {
     pub limit: Option<Nanos>,
 }
 
-/// What the credits of a bucket are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CreditUnit {
-    /// I/Os.
-    Ios,
-    /// Bytes.
-    Bytes,
-}
-
-impl CreditUnit {
-    /// What follows an amount.
-    pub(crate) const fn words(self) -> &'static str {
-        match self {
-            CreditUnit::Ios => "I/O credits",
-            CreditUnit::Bytes => "of byte credits",
-        }
-    }
-}
-
 /// How much a run uses of a burst bucket at most.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CreditUse {
     /// What is counted.
-    pub unit: CreditUnit,
+    pub unit: LimitUnit,
     /// They are those of the instance in front of the volume.
     pub is_of_instance: bool,
     /// Credits that the run uses at most.
@@ -165,7 +145,7 @@ fn least_block(plan: &RunPlan) -> u64 {
 }
 
 /// What `sized` credits and `timed_ns` at full rate use of `limit`; `None` where it has no bucket.
-fn credit_use(limit: Limit, unit: CreditUnit, sized: u64, timed_ns: u64) -> Option<CreditUse> {
+fn credit_use(limit: Limit, unit: LimitUnit, sized: u64, timed_ns: u64) -> Option<CreditUse> {
     let Limit::Credit { base, burst, capacity, initial } = limit else { return None };
     let seconds = timed_ns as f64 / 1e9;
     let timed = burst.map(|burst| burst.as_f64() * seconds);
@@ -200,14 +180,14 @@ impl PlannedTraffic {
 
     fn of_type(name: String, model: &VolumeModel, offered: OfferedTraffic) -> PlannedTraffic {
         let stages = || model.shared.iter().chain(&model.reads).chain(&model.writes);
-        let used = |limit: &Option<Limit>, unit: CreditUnit, sized: u64| {
+        let used = |limit: &Option<Limit>, unit: LimitUnit, sized: u64| {
             credit_use((*limit)?, unit, sized, offered.timed_ns)
         };
         let of_stage = |stage: &LimitStage| {
             let is_of_instance = stage.name == INSTANCE_STAGE;
             [
-                used(&stage.ios, CreditUnit::Ios, offered.sized_ios),
-                used(&stage.bytes, CreditUnit::Bytes, offered.sized_bytes),
+                used(&stage.ios, LimitUnit::Ios, offered.sized_ios),
+                used(&stage.bytes, LimitUnit::Bytes, offered.sized_bytes),
             ]
             .map(|used| used.map(|used| CreditUse { is_of_instance, ..used }))
         };
@@ -292,7 +272,7 @@ impl PlannedTraffic {
 impl CreditUse {
     fn text(&self, name: &str) -> String {
         let (planned, available) = (self.amount(self.planned), self.amount(self.available));
-        let kind = self.unit.words();
+        let kind = self.kind();
         let name = if self.is_of_instance { "the instance" } else { name };
         if !self.may_exhaust {
             return format!("This run uses up to {planned} of {available} {kind} of {name}.");
@@ -307,21 +287,26 @@ impl CreditUse {
 
     /// The rate without credits: `150 IOPS`, `64 MiB/s`.
     pub(crate) fn baseline_text(&self) -> String {
+        self.unit.rate_text(self.baseline)
+    }
+
+    /// What the credits are.
+    pub(crate) const fn kind(&self) -> &'static str {
         match self.unit {
-            CreditUnit::Ios => format!("{} IOPS", grouped(self.baseline.round() as u64)),
-            CreditUnit::Bytes => format!("{}/s", bytes(self.baseline.round() as u64)),
+            LimitUnit::Ios => "I/O credits",
+            LimitUnit::Bytes => "of byte credits",
         }
     }
 
     /// `540,000`, `5.4 M`, `1.5 GiB`.
     pub(crate) fn amount(&self, credits: u64) -> String {
         match (self.unit, credits) {
-            (CreditUnit::Bytes, credits) => bytes(credits),
-            (CreditUnit::Ios, 1_000_000..) => {
+            (LimitUnit::Bytes, credits) => bytes(credits),
+            (LimitUnit::Ios, 1_000_000..) => {
                 let text = format!("{:.2}", credits as f64 / 1e6);
                 format!("{} M", text.trim_end_matches('0').trim_end_matches('.'))
             }
-            (CreditUnit::Ios, credits) => grouped(credits),
+            (LimitUnit::Ios, credits) => grouped(credits),
         }
     }
 }
@@ -338,7 +323,7 @@ mod tests {
             capacity: 5_400_000,
             initial: 5_400_000,
         };
-        credit_use(limit, CreditUnit::Ios, sized, timed_s * 1_000_000_000).unwrap()
+        credit_use(limit, LimitUnit::Ios, sized, timed_s * 1_000_000_000).unwrap()
     }
 
     #[test]
@@ -359,7 +344,7 @@ mod tests {
              full rate, and 150 IOPS remain."
         );
         let plain = Limit::Rate(TokenRate::per_second(9).unwrap());
-        assert_eq!(credit_use(plain, CreditUnit::Ios, 1, 1), None);
+        assert_eq!(credit_use(plain, LimitUnit::Ios, 1, 1), None);
     }
 
     #[test]

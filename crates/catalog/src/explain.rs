@@ -1,8 +1,8 @@
 //! The rules of a type and the limits of one volume in sentences.
 
+use fathom_model::LimitUnit;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped, latency};
-use fathom_predict::LimitUnit;
 
 use crate::entry::CatalogEntry;
 use crate::levels::{chooses_bytes, chooses_iops};
@@ -164,10 +164,7 @@ fn crossover(wire: &Wire, sheet: &Sheet) -> Option<String> {
 
 /// How its bursts work.
 fn burst(limit: &SheetLimit) -> Option<String> {
-    let rate = |level: u64| match limit.unit {
-        LimitUnit::Ios => format!("{} IOPS", grouped(level)),
-        LimitUnit::Bytes => format!("{}/s", bytes(level)),
-    };
+    let rate = |level: u64| limit.unit.rate_text(level as f64);
     let time = |ns: Option<u64>| ns.map(|ns| duration(Nanos(ns)));
     let (base, peak) = (rate(limit.baseline_rate), rate(limit.burst_rate?));
     Some(match limit.rule {

@@ -6,11 +6,10 @@
 
 use std::ops::RangeInclusive;
 
+use fathom_model::LimitUnit;
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
-use fathom_predict::{
-    LimitUnit, OfferedLoad, ReachedRate, RecurringBurst, is_limited, limits_bytes, reach, serves,
-};
+use fathom_predict::{OfferedLoad, ReachedRate, RecurringBurst, is_limited, limits_bytes, reach, serves};
 use fathom_volume::{VolumeLatency, VolumeModel};
 use serde::Serialize;
 

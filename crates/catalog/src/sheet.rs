@@ -1,7 +1,8 @@
 //! The data sheet of a volume: limits, rates by block size and price; and the characteristic sizes of a type.
 
+use fathom_model::LimitUnit;
 use fathom_model::MonthlyCost;
-use fathom_predict::{LimitUnit, OfferedLoad, ReachedRate, limits_bytes, reach};
+use fathom_predict::{OfferedLoad, ReachedRate, limits_bytes, reach};
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
 use serde::Serialize;
 

@@ -7,6 +7,7 @@
 
 mod block_size;
 mod cost;
+mod limit_unit;
 mod op;
 mod option_row;
 mod per_op;
@@ -17,6 +18,7 @@ pub mod units;
 
 pub use block_size::{BlockRange, BlockSize, BlockSplit};
 pub use cost::{CostPart, IopsPrice, MonthlyCost, Price, PriceConfidence, STALE, TierPrice};
+pub use limit_unit::LimitUnit;
 pub use op::{Op, Request};
 pub use option_row::{EngineOption, OptionValueKind};
 pub use per_op::PerOp;

@@ -1,5 +1,6 @@
 //! The rates that a volume reaches under a load without end, in closed form: sustained, and in a burst with its duration.
 
+use fathom_model::LimitUnit;
 use fathom_volume::{Accounting, Limit, LimitStage, VolumeModel};
 use serde::Serialize;
 
@@ -76,16 +77,6 @@ fn cost(accounting: Accounting, bytes: f64, merged: f64) -> MeanCharge {
     }
     let ios = (bytes * together / unit).ceil().max(1.0) / together;
     MeanCharge { ios, bytes: if accounting.whole_units { ios * unit } else { bytes } }
-}
-
-/// The unit of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LimitUnit {
-    /// I/Os.
-    Ios,
-    /// Bytes.
-    Bytes,
 }
 
 /// The rate that a volume reaches under a load, and its limit.

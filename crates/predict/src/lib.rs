@@ -20,7 +20,7 @@ mod tally;
 
 pub use chunks::{GapCloser, RequestChunks};
 pub use closed_form::{
-    BurstReach, CoursePhase, CreditBucket, LimitUnit, LoadLimit, OfferedLoad, ReachedRate, RecurringBurst,
+    BurstReach, CoursePhase, CreditBucket, LoadLimit, OfferedLoad, ReachedRate, RecurringBurst,
     burst_lasts_ns, exhausted_rates, is_limited, limits_bytes, load_limits, rate_course, reach, serves,
 };
 pub use demand::{DemandNote, DemandStep, DemandTally, LoadDemand};

@@ -5,8 +5,9 @@
 
 use fathom_catalog::{CatalogEntry, INSTANCE_STAGE};
 use fathom_model::BlockSize;
+use fathom_model::LimitUnit;
 use fathom_model::plan::{JobPlan, Mix};
-use fathom_predict::{LimitUnit, LoadLimit, OfferedLoad, load_limits};
+use fathom_predict::{LoadLimit, OfferedLoad, load_limits};
 use fathom_record::{CreditRecord, ExpectationConditions, ExpectationRecord, ShareRecord};
 use fathom_volume::{Limit, LimitStage, VolumeModel};
 

@@ -1,7 +1,7 @@
 //! Data sheets agree with the providers' published figures.
 
 use fathom_catalog::{Catalog, LimitDirection, Parameters, Rule, Sheet, SheetLimit};
-use fathom_predict::LimitUnit;
+use fathom_model::LimitUnit;
 
 const GIB: u64 = 1 << 30;
 const MIB: f64 = 1_048_576.0;

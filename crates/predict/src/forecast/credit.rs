@@ -1,6 +1,7 @@
 //! A volume's credit over time: what is left, when it was first exhausted, and for how long in sum.
 
-use fathom_record::forecast::{CreditCourse, CreditUnit};
+use fathom_model::LimitUnit;
+use fathom_record::forecast::CreditCourse;
 use fathom_volume::{Limit, LimitState, VolumeModel};
 
 /// With less than what the baseline brings in half a second, or than a hundredth of what is kept, the volume gives its
@@ -33,7 +34,7 @@ pub fn credits(model: &VolumeModel) -> Vec<CreditCourse> {
     for (direction, stage) in
         stages.into_iter().flat_map(|(word, all)| all.iter().map(move |one| (word, one)))
     {
-        for (unit, limit) in [(CreditUnit::Ios, stage.ios), (CreditUnit::Bytes, stage.bytes)] {
+        for (unit, limit) in [(LimitUnit::Ios, stage.ios), (LimitUnit::Bytes, stage.bytes)] {
             let (base, burst, capacity) = match limit {
                 Some(Limit::Credit { base, burst, capacity, .. }) => (base, burst, Some(capacity)),
                 Some(Limit::Window { base, burst, .. }) => (base, Some(burst), None),
@@ -87,8 +88,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                ("volume".to_owned(), CreditUnit::Ios, Some(5_400_000), Some(3000.0)),
-                ("volume writes".to_owned(), CreditUnit::Bytes, None, Some(7.0))
+                ("volume".to_owned(), LimitUnit::Ios, Some(5_400_000), Some(3000.0)),
+                ("volume writes".to_owned(), LimitUnit::Bytes, None, Some(7.0))
             ]
         );
     }

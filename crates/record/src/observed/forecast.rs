@@ -1,6 +1,6 @@
 //! What a load gets of a simulated volume: slices of time, the burst credits over them, the totals and the monthly cost.
 
-use fathom_model::{MonthlyCost, Op, PerOp};
+use fathom_model::{LimitUnit, MonthlyCost, Op, PerOp};
 use fathom_stats::{DATA_OPS, Latency};
 use serde::{Deserialize, Serialize};
 
@@ -100,17 +100,6 @@ pub struct ForecastSlice {
     pub credits_exhausted_ns: Vec<u64>,
 }
 
-/// What a credit counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CreditUnit {
-    /// I/Os, as the provider counts them.
-    #[default]
-    Ios,
-    /// Bytes.
-    Bytes,
-}
-
 /// One credit and its course. A window that bursts and rests is one as well: its credit is the burst that is left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -118,7 +107,7 @@ pub struct CreditCourse {
     /// Which limit: `volume`, or with its direction, `volume reads`.
     pub of: String,
     /// What it counts.
-    pub unit: CreditUnit,
+    pub unit: LimitUnit,
     /// The most that is kept, tokens; `None` for a window.
     pub capacity: Option<u64>,
     /// The rate it lets a load have, a second; `None` = no limit.

@@ -2,9 +2,10 @@
 //! block size. Pure.
 
 use fathom_catalog::{BlockRow, CatalogEntry, Lifecycle, LimitDirection, Rule, Sheet, SheetLimit};
+use fathom_model::LimitUnit;
 use fathom_model::units::{duration, grouped, latency};
 use fathom_model::{MonthlyCost, Nanos, Price, STALE};
-use fathom_predict::{BurstReach, LimitUnit, ReachedRate};
+use fathom_predict::{BurstReach, ReachedRate};
 
 use crate::catalog::fit::chosen;
 use crate::catalog::list::{size, sizes, whole_iops};

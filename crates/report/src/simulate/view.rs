@@ -2,8 +2,8 @@
 //! side by side.
 
 use fathom_model::units::{bytes, duration, grouped, latency};
-use fathom_model::{MonthlyCost, Nanos};
-use fathom_record::forecast::{CreditCourse, CreditUnit, Forecast, ForecastSlice, ForecastStall, OwnPace};
+use fathom_model::{LimitUnit, MonthlyCost, Nanos};
+use fathom_record::forecast::{CreditCourse, Forecast, ForecastSlice, ForecastStall, OwnPace};
 use fathom_record::{Activity, LatencySummary, RunRecord, TestRecord, TestStatus};
 
 use super::VolumeForecast;
@@ -222,12 +222,8 @@ fn time(ns: u64) -> String {
 /// When a burst was over, and for how long; where it never was, the least that was left.
 fn credit_figure(credit: &CreditCourse, elapsed_ns: u64) -> KeyFigure {
     let amount = |count: f64| match credit.unit {
-        CreditUnit::Ios => format!("{} I/Os", grouped(count.round() as u64)),
-        CreditUnit::Bytes => bytes(count.round() as u64),
-    };
-    let per_second = |level: f64| match credit.unit {
-        CreditUnit::Ios => format!("{} IOPS", grouped(level.round() as u64)),
-        CreditUnit::Bytes => format!("{}/s", bytes(level.round() as u64)),
+        LimitUnit::Ios => format!("{} I/Os", grouped(count.round() as u64)),
+        LimitUnit::Bytes => bytes(count.round() as u64),
     };
     let share = credit.exhausted_ns as f64 * 100.0 / elapsed_ns.max(1) as f64;
     let sum = match credit.exhausted_ns {
@@ -239,12 +235,15 @@ fn credit_figure(credit: &CreditCourse, elapsed_ns: u64) -> KeyFigure {
     };
     let (label, size) = match credit.capacity {
         Some(capacity) => (format!("{} burst credits", credit.of), amount(capacity as f64)),
-        None => (format!("{} burst", credit.of), credit.burst_rate.map(per_second).unwrap_or_default()),
+        None => (
+            format!("{} burst", credit.of),
+            credit.burst_rate.map(|rate| credit.unit.rate_text(rate)).unwrap_or_default(),
+        ),
     };
     let course = match (credit.first_exhausted_ns, credit.capacity) {
         (Some(first), _) => {
             let first = duration(Nanos(first));
-            format!("exhausted after {first}{sum}; then {}", per_second(credit.baseline_rate))
+            format!("exhausted after {first}{sum}; then {}", credit.unit.rate_text(credit.baseline_rate))
         }
         (None, Some(_)) => {
             format!("never exhausted; at least {} left", amount(credit.least.unwrap_or(0) as f64))
