@@ -43,15 +43,9 @@ pub fn test_record(meta: TestMeta, plan: &RunPlan, outcome: RunOutcome) -> TestR
         jobs,
         disks: outcome.disks,
         host_load: outcome.host_load,
-        rounds: None,
-        precision: None,
-        content: None,
-        scan: None,
-        observed: None,
-        published: None,
-        fleet: None,
         notes: outcome.notes,
         interrupted: outcome.interrupted,
+        ..TestRecord::default()
     }
 }
 
@@ -109,7 +103,6 @@ fn job_record(run: &RunPlan, mut worker: WorkerOutcome) -> Option<JobRecord> {
         group: plan.group,
         phase: plan.phase,
         group_reporting: plan.group_reporting,
-        host: 0,
         job: worker.job as u32,
         clone: worker.clone as u32,
         thread_id: worker.thread_id,
@@ -129,6 +122,6 @@ fn job_record(run: &RunPlan, mut worker: WorkerOutcome) -> Option<JobRecord> {
         errors: worker.errors,
         slowest: worker.slowest,
         stalls: worker.stalls,
-        workers: None,
+        ..JobRecord::default()
     })
 }

@@ -1,7 +1,6 @@
 //! `fathom bench`: says what it will do, does it, shows what came out, and keeps it.
 
 mod against;
-mod expected;
 pub(super) mod plan;
 mod profile_list;
 mod schedule;

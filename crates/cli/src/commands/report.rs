@@ -69,21 +69,14 @@ Examples:
 
 Exit status: 0 done, 1 failed, 2 usage.";
 
-/// Where a report goes.
-enum Destination {
-    Stdout,
-    File(PathBuf),
-}
-
 impl ReportArguments {
-    fn destination(&self) -> Destination {
+    /// The file that the report goes to; `None` for standard output.
+    fn destination(&self) -> Option<PathBuf> {
         match &self.output {
-            Some(path) if path.as_os_str() == "-" => Destination::Stdout,
-            Some(path) => Destination::File(path.clone()),
-            None if matches!(self.format, Some(ReportFormat::Other(_))) || !output::stdout_is_seen() => {
-                Destination::Stdout
-            }
-            None => Destination::File(PathBuf::from(match (self.format, self.is_chart()) {
+            Some(path) if path.as_os_str() == "-" => None,
+            Some(path) => Some(path.clone()),
+            None if matches!(self.format, Some(ReportFormat::Other(_))) || !output::stdout_is_seen() => None,
+            None => Some(PathBuf::from(match (self.format, self.is_chart()) {
                 (Some(ReportFormat::Chart(PictureFormat::Png)), _) => "fathom-chart.png",
                 (_, true) => "fathom-chart.svg",
                 _ => "fathom-report.html",
@@ -95,15 +88,12 @@ impl ReportArguments {
         self.chart.is_some() || matches!(self.format, Some(ReportFormat::Chart(_)))
     }
 
-    fn format_for(&self, destination: &Destination) -> Result<ReportFormat, Complaint> {
-        let of_file = match destination {
-            Destination::Stdout => None,
-            Destination::File(path) => ReportFormat::of_file(path),
-        };
+    fn format_for(&self, destination: Option<&Path>) -> Result<ReportFormat, Complaint> {
+        let of_file = destination.and_then(ReportFormat::of_file);
         let svg = ReportFormat::Chart(PictureFormat::Svg);
         let usual = if self.is_chart() { svg } else { ReportFormat::Html };
         let format = self.format.or(of_file);
-        if let (None, Destination::File(path)) = (format, destination)
+        if let (None, Some(path)) = (format, destination)
             && path.extension().is_some()
         {
             let message = format!("the ending of {} is no format", path.display());
@@ -115,7 +105,9 @@ impl ReportArguments {
                 "an SVG or PNG file holds one chart",
                 Some(format!("name it: --chart {}", RunChart::ALL.map(RunChart::name).join(" or --chart "))),
             )),
-            (ReportFormat::Chart(PictureFormat::Png), _) if self.is_for_terminal(destination) => {
+            (ReportFormat::Chart(PictureFormat::Png), _)
+                if destination.is_none() && output::stdout_is_seen() =>
+            {
                 let hint = "name a file: -o chart.png".to_owned();
                 Err(Complaint::usage("PNG is not text and needs a file or a pipe", Some(hint)))
             }
@@ -127,10 +119,6 @@ impl ReportArguments {
             (format, None) => Ok(format),
         }
     }
-
-    fn is_for_terminal(&self, destination: &Destination) -> bool {
-        matches!(destination, Destination::Stdout) && output::stdout_is_seen()
-    }
 }
 
 /// Makes the report.
@@ -139,10 +127,8 @@ impl ReportArguments {
 /// A run cannot be read, has nothing to show, or the file cannot be written.
 pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let destination = arguments.destination();
-    let format = arguments.format_for(&destination)?;
-    if let Destination::File(path) = &destination {
-        check(path)?;
-    }
+    let format = arguments.format_for(destination.as_deref())?;
+    destination.iter().try_for_each(|path| check(path))?;
     let names = arguments.sources.clone();
     let sources = SourceReader::new(names, arguments.history.clone(), words(command)).read()?;
     let style = Style { show_fio: true, units: arguments.units, ..output::style() };
@@ -154,8 +140,8 @@ pub fn run(arguments: ReportArguments, command: &[OsString]) -> Result<Exit, Com
         (ReportFormat::Other(format), _) => report.other(format, &style)?,
     };
     match &destination {
-        Destination::Stdout => output::print_whole(&text)?,
-        Destination::File(path) => {
+        None => output::print_whole(&text)?,
+        Some(path) => {
             write(path, &text)?;
             output::print(|out| {
                 writeln!(out, "Wrote {} ({}).", path.display(), units::bytes(text.len() as u64))

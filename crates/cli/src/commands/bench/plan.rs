@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fathom_analysis::criterion::parse_percent;
+use fathom_analysis::criterion::{Metric, parse_percent};
 use fathom_assess::{BenchPlan, PlanCost, PlannedTest, PlannedTraffic, percent_text};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
@@ -10,7 +10,6 @@ use fathom_record::ExpectationRecord;
 use fathom_report::{TextWriter, document, pad, width};
 use serde::Serialize;
 
-use super::expected;
 use crate::output;
 
 /// What is going to be done and what it costs.
@@ -30,7 +29,7 @@ pub(in crate::commands) fn plan_text(
         output::paragraph(&text, out)?;
     }
     output::paragraph(&plan.traffic.text(plan.test_file()), out)?;
-    expected::announce(plan, out)?;
+    announce_expected(plan, out)?;
     output::notes(&plan.notes, out)?;
     if in_full {
         let wide = plan.tests.iter().map(|test| width(&test.id)).max().unwrap_or(0);
@@ -40,7 +39,7 @@ pub(in crate::commands) fn plan_text(
                 writeln!(out.verbatim(), "  {:wide$}  {}", "", plan.fio_command(test, plan.size))?;
             }
         }
-        expected::list(plan, out)?;
+        list_expected(plan, out)?;
     }
     Ok(())
 }
@@ -81,6 +80,38 @@ pub(super) fn describe(test: &PlannedTest) -> String {
         (Some(_), Some(_)) => "rounds ",
     };
     format!("{}: {rounds}{time}{ramp}{}", test.title, at_most.unwrap_or_default())
+}
+
+/// How many expectations there are, in a sentence; nothing where there are none.
+fn announce_expected(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
+    match plan.expectations.as_slice() {
+        [] => Ok(()),
+        [expectation] => output::paragraph(&format!("Checks {}.", expectation_line(expectation)), out),
+        all => output::paragraph(&format!("Checks {} expectations.", all.len()), out),
+    }
+}
+
+/// All of them, a line each.
+fn list_expected(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
+    if !plan.expectations.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "Expectations:")?;
+    }
+    plan.expectations.iter().try_for_each(|expectation| writeln!(out, "  {}", expectation_line(expectation)))
+}
+
+/// `rand-read.iops >= 5,000 (5 %) for 99.9 % of the time (class standard)`.
+fn expectation_line(expectation: &ExpectationRecord) -> String {
+    let ExpectationRecord { test, metric, is, value, tolerance_percent, share, class, conditions, .. } =
+        expectation;
+    let value = Metric::parse(metric).map(|metric| metric.kind.figure(*value)).unwrap_or_default();
+    let mut text = format!("{test}.{metric} {is} {value} ±{tolerance_percent} %");
+    text.extend(share.map(|share| format!(" for {} % of the time", share.fraction * 100.0)));
+    text.extend(conditions.credit.map(|_| " while burst credits remain"));
+    if !class.is_empty() {
+        text.push_str(&format!(" (class {class})"));
+    }
+    text
 }
 
 /// Reads the precision of a rate.
