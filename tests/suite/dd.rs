@@ -66,9 +66,9 @@ fn dd_does_not_measure_an_iops_limit() {
     steadily(|| {
         let rates = volumes.each_ref().map(Mounted::dd);
         holds("dd", (0.6..1.7).contains(&(rates[1] / rates[0])), rates)?;
-        let iops = volumes
-            .each_ref()
-            .map(|volume| number(&volume.bench("--only=rand-read --runtime=700ms --size=16m"), "/read/iops"));
+        let iops = volumes.each_ref().map(|volume| {
+            number(&volume.bench("--only=rand-read --runtime=700ms --size=16m"), "/tests/0/read/iops")
+        });
         holds("random reads", iops[1] > 3.0 * iops[0], iops)
     });
 }
@@ -84,7 +84,8 @@ fn dd_in_a_cache_does_not_measure_the_disk() {
         let bytes = number(&beyond, "/tests/0/read/bytes_per_second");
         holds("dd and random reads, bytes a second", rate > 10.0 * bytes, [rate, bytes])?;
         // As dd: what fits into the cache says nothing of the disk.
-        let within = number(&volume.bench("--only=rand-read --runtime=700ms --size=16m"), "/read/iops");
+        let within =
+            number(&volume.bench("--only=rand-read --runtime=700ms --size=16m"), "/tests/0/read/iops");
         let beyond = number(&beyond, "/tests/0/read/iops");
         holds("random reads within the cache and beyond", within > 3.0 * beyond, [within, beyond])
     });
@@ -98,9 +99,9 @@ fn dd_does_not_measure_commit_latency() {
     steadily(|| {
         let rates = volumes.each_ref().map(Mounted::dd);
         holds("dd", (0.5..1.5).contains(&(rates[1] / rates[0])), rates)?;
-        let commits = volumes
-            .each_ref()
-            .map(|volume| number(&volume.bench("--only=commit --runtime=700ms --size=16m"), "/write/iops"));
+        let commits = volumes.each_ref().map(|volume| {
+            number(&volume.bench("--only=commit --runtime=700ms --size=16m"), "/tests/0/write/iops")
+        });
         holds("commits", commits[1] < 50.0 && commits[0] > 4.0 * commits[1], commits)
     });
 }
