@@ -17,7 +17,7 @@ use fathom_report::{JsonWriter, Style, TextWriter};
 use crate::{messages, serving};
 
 /// Most entries of one input that are followed to the end.
-const MOST_ENTRIES: usize = 4;
+const MAX_ENTRIES: usize = 4;
 
 /// Reads the text as a price list, and its prices from the file that they are kept in.
 fn check_price_list(text: &str) {
@@ -40,7 +40,7 @@ pub fn check(data: &[u8]) {
         Ok(catalog) => catalog,
         Err(error) => return messages::check(&error, error.hint()),
     };
-    let entries: Vec<&CatalogEntry> = catalog.entries().take(MOST_ENTRIES).collect();
+    let entries: Vec<&CatalogEntry> = catalog.entries().take(MAX_ENTRIES).collect();
     write(|| catalog_list::view(&entries), |out| catalog_json::list(&entries, out));
     for entry in entries {
         check_entry(&catalog, entry);

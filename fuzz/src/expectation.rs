@@ -10,7 +10,7 @@ use crate::{messages, rendering, suite};
 /// The record was measured by the suite of the expectations.
 const RECORD: &str = include_str!("../seeds/record/bench.json");
 /// Most lines of one input that are taken as `--expect`.
-const MOST_LINES: usize = 4;
+const MAX_LINES: usize = 4;
 
 /// Reads the text as a file, and its first lines as `--expect`; checks a record against the expectations.
 pub fn check(data: &[u8]) {
@@ -22,7 +22,7 @@ pub fn check(data: &[u8]) {
             Vec::new()
         }
     };
-    for line in text.lines().filter(|line| !line.is_empty()).take(MOST_LINES) {
+    for line in text.lines().filter(|line| !line.is_empty()).take(MAX_LINES) {
         let given = ExpectationSettings { lines: vec![line.to_owned()], ..ExpectationSettings::default() };
         match BenchPlan::of_suite(standard().clone(), vec![suite::target()], settings(given)) {
             Ok(plan) => expectations.extend(plan.expectations),

@@ -12,7 +12,7 @@ use fathom_report::{JsonWriter, Style, TextWriter};
 use crate::messages;
 
 /// Requests of an input at most: a request takes at least two bytes.
-const MOST_REQUESTS: usize = 1 << 24;
+const MAX_REQUESTS: usize = 1 << 24;
 
 /// Reads the recording, of several devices the first one, and shows it in every format.
 pub fn check(data: &[u8]) {
@@ -36,7 +36,7 @@ pub fn check(data: &[u8]) {
 
 /// The load in memory; `None` where its requests cannot be read to the end.
 fn whole(source: LoadSource<'_>) -> Option<ObservedLoad> {
-    match source.into_load(MOST_REQUESTS) {
+    match source.into_load(MAX_REQUESTS) {
         Ok(load) => Some(load),
         Err(error) => {
             messages::check(&error, Some(&error.hint));

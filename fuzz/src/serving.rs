@@ -4,7 +4,7 @@ use fathom_model::Op;
 use fathom_volume::{RequestOutcome, Volume, VolumeModel, VolumeRequest};
 
 /// Largest request, as engines make them.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// Puts `count` requests to a volume of `model`, advancing the clock as they complete, and reads its burst credits.
 pub(crate) fn check(model: &VolumeModel, seed: u64, count: u64) {
@@ -13,7 +13,7 @@ pub(crate) fn check(model: &VolumeModel, seed: u64, count: u64) {
     let mut now = 0_u64;
     for index in 0..count {
         let op = [Op::Read, Op::Write, Op::Trim, Op::Sync, Op::Datasync][draw.below(5) as usize];
-        let most = MOST_BYTES.min(model.size_bytes);
+        let most = MAX_BYTES.min(model.size_bytes);
         let bytes = if op.is_sync() { 0 } else { draw.below(most) + 1 };
         let offset = draw.below(model.size_bytes - bytes + 1);
         let answer = volume.submit(now, &VolumeRequest { op, offset, bytes: bytes as u32 });

@@ -24,7 +24,7 @@ pub mod work;
 
 use serde::Serialize;
 
-use conclusion::{Evidence, MOST_SENTENCES, conclusion};
+use conclusion::{Evidence, MAX_SENTENCES, conclusion};
 use contradictions::{Contradiction, contradictions};
 use curves::{Curves, curves};
 use differences::{Difference, differences};
@@ -139,7 +139,7 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
         pairs,
     };
     let mut sentences = conclusion(&Evidence { sources, rows: &rows, found: &found });
-    sentences.extend(surface_sentence(&found.surfaces).filter(|_| sentences.len() < MOST_SENTENCES));
+    sentences.extend(surface_sentence(&found.surfaces).filter(|_| sentences.len() < MAX_SENTENCES));
     found.conclusion = sentences;
     Ok(found)
 }

@@ -228,7 +228,7 @@ pub fn parse_percent(text: &str) -> Result<f64, String> {
 }
 
 /// Samples that must lie beyond a percentile before it is one.
-const LEAST_BEYOND: f64 = 10.0;
+const MIN_BEYOND: f64 = 10.0;
 /// A sample that is less probable than this where an objective is met shows that it is missed, and the other way round.
 const IMPROBABLE: f64 = 0.025;
 /// What gives a command that runs for a time more samples.
@@ -251,7 +251,7 @@ pub struct RateGoal {
 
 /// Why a percentile of a sample this small has no verdict.
 pub(crate) fn too_few_samples(statistic: Statistic, samples: u64, remedy: &str) -> CriterionVerdict {
-    let needed = (LEAST_BEYOND / statistic.share_beyond()).ceil() as u64;
+    let needed = (MIN_BEYOND / statistic.share_beyond()).ceil() as u64;
     let (samples, needed) = (units::grouped(samples), units::grouped(needed));
     let reason = format!("too few samples for {} ({samples}; needs {needed})", statistic.label());
     CriterionVerdict::inconclusive(reason, Some(remedy.to_owned()))
@@ -340,7 +340,7 @@ impl LatencyObjective {
 
     /// Samples that it takes to judge it.
     pub fn samples(&self) -> f64 {
-        LEAST_BEYOND / self.statistic.share_beyond()
+        MIN_BEYOND / self.statistic.share_beyond()
     }
 
     /// Judges `latency` and `lost` I/Os, which failed or were never answered. These count as slower than any objective, so a

@@ -23,7 +23,7 @@ use crate::rows::RecordRow;
 use crate::say::{percent, seconds};
 use crate::steady::levels::fall;
 use conditions::{Doubt, ExpectationCase};
-use interval::LEAST_SECONDS;
+use interval::MIN_SECONDS;
 
 /// An expectation and its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -122,7 +122,7 @@ fn of_case(
     if let Some(doubt) = conditions::elsewhere(case) {
         return inconclusive(doubt.reason, doubt.remedy);
     }
-    if row.seconds.len() < LEAST_SECONDS {
+    if row.seconds.len() < MIN_SECONDS {
         let reason = format!("{} is too short to determine the variation", seconds(row.summary.measured_ns));
         return inconclusive(reason, Some(longer_run()));
     }

@@ -51,7 +51,7 @@ const LATE_NS: u64 = 30_000_000;
 /// By how much intervals with the same number of slices differ beyond counting.
 const EVEN: f64 = 0.02;
 /// Less time than this carries no rate.
-const LEAST_NS: u64 = 300_000_000;
+const MIN_NS: u64 = 300_000_000;
 
 impl SettledRate {
     /// What `jobs`, which ran together, moved once the rate had settled; `None` where that is too short to tell.
@@ -93,7 +93,7 @@ impl SettledRate {
             && excess * settled.elapsed_ns as f64 <= (LIMITER_SLICE_NS + LATE_NS) as f64
             && !are_even(&each);
         let counted = if is_alike || are_slices { whole } else { settled };
-        (settled.elapsed_ns >= LEAST_NS).then_some(counted)
+        (settled.elapsed_ns >= MIN_NS).then_some(counted)
     }
 
     fn of_interval(interval: &Interval) -> SettledRate {

@@ -16,11 +16,11 @@ use crate::plateau::SettledRate;
 use crate::steady::rate_duration::{RateDuration, rate_duration};
 
 /// Fewest full seconds that show whether a rate varies.
-pub(crate) const LEAST_SECONDS: usize = 3;
+pub(crate) const MIN_SECONDS: usize = 3;
 
 /// A rate between these shares of one that exhausted credits leave may be that one: two limits together leave less.
-const LEAST_LEFT: f64 = 0.8;
-const MOST_LEFT: f64 = 1.05;
+const MIN_LEFT: f64 = 0.8;
+const MAX_LEFT: f64 = 1.05;
 /// A burst is faster than what remains by this share.
 const APART: f64 = 0.10;
 
@@ -183,7 +183,7 @@ impl<'a> RecordRow<'a> {
     /// first second is left out where there was no ramp and three more remain.
     pub(crate) fn settled(&self) -> &[Second] {
         let begins_cold = self.jobs().iter().any(|job| job.ramp.is_none());
-        if begins_cold && self.seconds.len() > LEAST_SECONDS { &self.seconds[1..] } else { &self.seconds }
+        if begins_cold && self.seconds.len() > MIN_SECONDS { &self.seconds[1..] } else { &self.seconds }
     }
 
     /// Requests per second once settled; over the whole run where that is too short to tell.
@@ -229,7 +229,7 @@ impl<'a> RecordRow<'a> {
         // A second holds whole I/Os.
         let is_left = |second: &Second| {
             let (iops, one) = (second.iops(), 1e9 / second.elapsed_ns.max(1) as f64);
-            left().any(|left| (LEAST_LEFT * left - one..=MOST_LEFT * left + one).contains(&iops))
+            left().any(|left| (MIN_LEFT * left - one..=MAX_LEFT * left + one).contains(&iops))
         };
         self.seconds.iter().any(is_left).then_some(burst)
     }

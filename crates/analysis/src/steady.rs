@@ -10,7 +10,7 @@ use fathom_stats::sample::{mean, variance};
 /// Rounds that have to agree: those measured last.
 pub const ROUNDS: usize = 5;
 /// Rounds after which measuring ends, steady or not.
-pub const MOST_ROUNDS: usize = 25;
+pub const MAX_ROUNDS: usize = 25;
 /// Default length of a round, ns.
 pub const ROUND_NS: u64 = 60_000_000_000;
 /// What the rounds may differ by: range, and drift from the first to the last, as shares of their mean.
@@ -86,7 +86,7 @@ pub fn of_rounds(figures: &[f64]) -> Option<FigureSpread> {
 pub fn verdict(figures: &[f64]) -> SteadyVerdict {
     match of_rounds(figures) {
         Some(spread) if spread.is_steady() => SteadyVerdict::Steady,
-        _ if figures.len() >= MOST_ROUNDS => SteadyVerdict::GiveUp,
+        _ if figures.len() >= MAX_ROUNDS => SteadyVerdict::GiveUp,
         _ => SteadyVerdict::GoOn,
     }
 }

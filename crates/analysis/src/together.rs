@@ -16,9 +16,9 @@ use crate::rows::RecordRow;
 /// Share of the sum apart below which targets hold each other back.
 const INDEPENDENT: f64 = 0.95;
 /// Seconds of even rate that an interval takes.
-const LEAST_SECONDS: usize = 5;
+const MIN_SECONDS: usize = 5;
 /// No two runs agree better than this, whatever their seconds say.
-const LEAST_ERROR: f64 = 0.01;
+const MIN_ERROR: f64 = 0.01;
 /// How the working file of a directory is called.
 const WORKING_FILE: &str = "/fathom.tmp";
 /// Standard errors to either side: about 95 %.
@@ -86,7 +86,7 @@ fn of_row(record: &RunRecord, all: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Op
     let of_sum: Option<f64> = apart.iter().map(weighted).sum();
     let relative = error(&all.seconds).zip(of_sum).map(|(own, sum)| (own.powi(2) + sum).sqrt());
     let interval = relative.map(|relative| {
-        let half = value * (WIDTH * relative).max(LEAST_ERROR);
+        let half = value * (WIDTH * relative).max(MIN_ERROR);
         (value - half, value + half)
     });
     let client = std::iter::once(&all).chain(&apart).any(|row| client::has_no_more(record, row));
@@ -121,7 +121,7 @@ fn of_row(record: &RunRecord, all: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Op
 fn error(seconds: &[Second]) -> Option<f64> {
     let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();
     let count = rates.len() as f64;
-    if rates.len() < LEAST_SECONDS {
+    if rates.len() < MIN_SECONDS {
         return None;
     }
     let mean = mean(&rates);

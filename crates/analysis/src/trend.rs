@@ -22,12 +22,12 @@ use fathom_stats::sample::{median, quantile};
 use serde::{Serialize, Serializer};
 use statrs::function::gamma::gamma_ur;
 
-use partition::{CriticalValues, MOST_RELATED, PartitionSearch, autocorrelation, beyond_noise};
+use partition::{CriticalValues, MAX_RELATED, PartitionSearch, autocorrelation, beyond_noise};
 
 /// Probability of reporting a change where there is none, for all series of a trend together.
 pub const ERROR: f64 = 0.05;
 /// Fewest runs in which a change can show.
-pub const LEAST_RUNS: usize = 8;
+pub const MIN_RUNS: usize = 8;
 
 /// Runs of one level: from `from` to before `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -118,14 +118,14 @@ fn analyse_with(critical: &mut CriticalValues, values: &[f64], error: f64) -> Tr
     let levels: Vec<TrendLevel> =
         if values.is_empty() { Vec::new() } else { bounds.windows(2).map(level).collect() };
     // The autocorrelation is estimated too: the interval allows for half its standard error.
-    let careful = (autocorrelation + 0.5 / (values.len().max(1) as f64).sqrt()).min(MOST_RELATED);
+    let careful = (autocorrelation + 0.5 / (values.len().max(1) as f64).sqrt()).min(MAX_RELATED);
     let change = |pair: &[TrendLevel]| {
         let (before, after) = (pair[0], pair[1]);
         let ratio = ratio(&values[before.from..before.to], &values[after.from..after.to], inflation(careful));
         ChangePoint { at: after.from, before, after, ratio }
     };
     let changes: Vec<ChangePoint> = levels.windows(2).map(change).collect();
-    let verdict = match (values.len() < LEAST_RUNS, changes.is_empty()) {
+    let verdict = match (values.len() < MIN_RUNS, changes.is_empty()) {
         (true, _) => TrendVerdict::Inconclusive,
         (false, true) => TrendVerdict::NoChange,
         (false, false) => TrendVerdict::Changed,
@@ -134,13 +134,13 @@ fn analyse_with(critical: &mut CriticalValues, values: &[f64], error: f64) -> Tr
 }
 
 /// Most rounds of estimating the autocorrelation within levels and the levels under it.
-const MOST_ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// The cuts between levels, and the autocorrelation within them. Each depends on the other: a shift of level looks like
 /// autocorrelation, and autocorrelation like shifts. The first cuts assume none. Those whose shift is greater than such noise can
 /// make stay; the others and the autocorrelation are made again until they agree.
 fn cuts(critical: &mut CriticalValues, values: &[f64], error: f64) -> (Vec<usize>, f64) {
-    if values.len() < LEAST_RUNS {
+    if values.len() < MIN_RUNS {
         return (Vec::new(), 0.0);
     }
     let mut search = PartitionSearch::new(values, critical);
@@ -151,7 +151,7 @@ fn cuts(critical: &mut CriticalValues, values: &[f64], error: f64) -> (Vec<usize
         return (cuts, related);
     }
     let certain = beyond_noise(values, &cuts, related);
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         cuts = search.partition_between(&certain, error, inflation(related));
         let found = search.autocorrelation(&cuts);
         if found <= related {
@@ -228,7 +228,7 @@ pub fn series(rows: Vec<TrendRow>) -> Vec<TrendSeries> {
             _ => found.push(TrendSeries { test, key, points: vec![point], analysis: analyse(&[], ERROR) }),
         }
     }
-    let tested = found.iter().filter(|series| series.points.len() >= LEAST_RUNS).count().max(1);
+    let tested = found.iter().filter(|series| series.points.len() >= MIN_RUNS).count().max(1);
     let mut critical = CriticalValues::default();
     for series in &mut found {
         let values: Vec<f64> = series.points.iter().map(|point| point.value).collect();
@@ -307,7 +307,7 @@ fn of_times(series: &[Vec<TimedRun>]) -> GroupDifference {
 }
 
 /// Runs on either side of a change that its ratio is estimated from: those nearest to it.
-const MOST_PAIRED: usize = 300;
+const MAX_PAIRED: usize = 300;
 
 /// The ranks of `values` less their mean; equal values share the mean of their ranks.
 fn centred_ranks(values: &[f64]) -> Vec<f64> {
@@ -330,7 +330,7 @@ fn centred_ranks(values: &[f64]) -> Vec<f64> {
 /// How many times greater `after` is than `before`, with variances `inflation` times those of independent values.
 fn ratio(before: &[f64], after: &[f64], inflation: f64) -> Option<ShiftRatio> {
     let (before, after) =
-        (&before[before.len().saturating_sub(MOST_PAIRED)..], &after[..after.len().min(MOST_PAIRED)]);
+        (&before[before.len().saturating_sub(MAX_PAIRED)..], &after[..after.len().min(MAX_PAIRED)]);
     if before.iter().chain(after).any(|value| *value <= 0.0) {
         return None;
     }
@@ -369,7 +369,7 @@ pub struct GroupSpread {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupDifference {
     /// Probability of groups as different as these if all had the same distribution; `None` with fewer than two groups of
-    /// [`LEAST_OF_GROUP`] runs.
+    /// [`MIN_OF_GROUP`] runs.
     pub p: Option<f64>,
     /// Share of the variance of the ranks that lies between the groups, corrected for their number (epsilon squared); `None`
     /// where `p` is.
@@ -379,7 +379,7 @@ pub struct GroupDifference {
 }
 
 /// Runs that a group needs to count in the test.
-pub const LEAST_OF_GROUP: usize = 3;
+pub const MIN_OF_GROUP: usize = 3;
 
 /// Compares groups of values, each under its key. Values that follow one another resemble each other, so that `inflation` of them
 /// stand for one.
@@ -433,11 +433,8 @@ impl BetweenGroups {
 }
 
 fn between_groups(groups: &[(String, Vec<f64>)]) -> Option<BetweenGroups> {
-    let counted: Vec<&[f64]> = groups
-        .iter()
-        .map(|(_, values)| &values[..])
-        .filter(|values| values.len() >= LEAST_OF_GROUP)
-        .collect();
+    let counted: Vec<&[f64]> =
+        groups.iter().map(|(_, values)| &values[..]).filter(|values| values.len() >= MIN_OF_GROUP).collect();
     let all: Vec<f64> = counted.concat();
     if counted.len() < 2 {
         return None;

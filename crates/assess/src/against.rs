@@ -22,7 +22,7 @@ use crate::plan::BenchPlan;
 use crate::published_rates;
 use crate::steps::{MeasurementStep, StepObserver};
 use crate::together::PlannedTarget;
-use plan::LEAST_BLOCKS;
+use plan::MIN_BLOCKS;
 
 /// One target while it is measured.
 struct Lane<'a> {
@@ -107,7 +107,7 @@ pub fn run(
         let next_ns = spent_ns.checked_div(block).unwrap_or(0);
         // Each block takes a little longer than planned, which is not held against the last one.
         let is_spent = plan.budget.is_some_and(|budget| spent_ns + next_ns > budget.0 + budget.0 / 50);
-        if open.is_empty() || session.stop_handle().is_requested() || (is_spent && block >= LEAST_BLOCKS) {
+        if open.is_empty() || session.stop_handle().is_requested() || (is_spent && block >= MIN_BLOCKS) {
             break;
         }
         let of = number + open.len() * lanes.len() * (expected.saturating_sub(block)) as usize;

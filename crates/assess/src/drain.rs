@@ -15,7 +15,7 @@ use crate::planned::{PlannedTest, pair, size_word, time_word};
 use crate::site::JobWords;
 
 /// Time for the requests in flight at the end of a test that is shorter.
-pub(crate) const LEAST_DRAIN_NS: u64 = 2_000_000_000;
+pub(crate) const MIN_DRAIN_NS: u64 = 2_000_000_000;
 /// Times that a deeper queue is tried before the depth is settled.
 const TRIES: u32 = 4;
 
@@ -174,7 +174,7 @@ pub(crate) fn bounded<'a>(
     };
     let jobs: Option<Vec<BoundedJob<'_>>> = plan.jobs.iter().zip(&test.targets).map(job).collect();
     let shortest = test.precision.map(|goal| Nanos(goal.least_ns)).or(test.runtime);
-    let limit = Nanos(shortest.map_or(0, |runtime| runtime.0).max(LEAST_DRAIN_NS));
+    let limit = Nanos(shortest.map_or(0, |runtime| runtime.0).max(MIN_DRAIN_NS));
     match depth_bound(&jobs.unwrap_or_default(), limit, session) {
         None => (test.clone(), None),
         Some(bound) => {

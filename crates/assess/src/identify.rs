@@ -56,13 +56,13 @@ const USUAL_PROBES: u64 = 40;
 /// of 20 to 100 ms.
 const PROBE_NS: (u64, (u64, u64)) = (150_000_000, (4_000_000_000, 6_000_000_000));
 /// Most requests in flight, and largest request: on a simulated volume, on a real one, where the kernel splits larger ones.
-const MOST_DEPTH: (u32, u32) = (4096, 256);
-const MOST_BLOCK: (u64, u64) = (64 << 20, 512 << 10);
+const MAX_DEPTH: (u32, u32) = (4096, 256);
+const MAX_BLOCK: (u64, u64) = (64 << 20, 512 << 10);
 /// Most bytes in flight.
-const MOST_IN_FLIGHT: (u64, u64) = (1 << 40, 128 << 20);
+const MAX_IN_FLIGHT: (u64, u64) = (1 << 40, 128 << 20);
 /// Requests and bytes a second that a budget of time allows for.
-const MOST_IOPS: u64 = 250_000;
-const MOST_RATE: (u64, u64) = (64 << 30, 8 << 30);
+const MAX_IOPS: u64 = 250_000;
+const MAX_RATE: (u64, u64) = (64 << 30, 8 << 30);
 
 impl IdentifyPlan {
     /// Plans what was asked for; looks at the target and changes nothing.
@@ -130,18 +130,18 @@ fn spec(site: &Site, budget_ns: u64, writes: bool) -> IdentifySpec {
     let (virtual_ns, (least, most)) = PROBE_NS;
     let real_ns = (budget_ns / USUAL_PROBES).clamp(least, most);
     let of = |(simulated, real): (u64, u64)| if is_simulated { simulated } else { real };
-    let largest = of(MOST_BLOCK).min(size / 8);
+    let largest = of(MAX_BLOCK).min(size / 8);
     let seconds = budget_ns / 1_000_000_000 + 1;
     let limits = IdentifyActivity {
         unit_bytes: unit,
         most_block_bytes: (largest / unit).max(1) * unit,
-        most_depth: if is_simulated { MOST_DEPTH.0 } else { MOST_DEPTH.1 },
-        most_in_flight_bytes: of(MOST_IN_FLIGHT),
+        most_depth: if is_simulated { MAX_DEPTH.0 } else { MAX_DEPTH.1 },
+        most_in_flight_bytes: of(MAX_IN_FLIGHT),
         writes,
         probe_ns: if is_simulated { virtual_ns } else { real_ns },
         budget_ns,
-        budget_ios: MOST_IOPS.saturating_mul(seconds),
-        budget_bytes: of(MOST_RATE).saturating_mul(seconds),
+        budget_ios: MAX_IOPS.saturating_mul(seconds),
+        budget_bytes: of(MAX_RATE).saturating_mul(seconds),
     };
     IdentifySpec { size, limits }
 }

@@ -47,7 +47,7 @@ pub(crate) fn lay_out(
     let got = session.lay_out(layout.file, layout.size, deadline, &mut report).map_err(AssessError::Run)?;
     let size = got - got % (1 << 20);
     let Some(limit) = layout.limit.filter(|_| size < layout.size) else { return Ok(size) };
-    if size < working_file::LEAST_SIZE {
+    if size < working_file::MIN_SIZE {
         let reason = format!("accepted only {} in {}, too little for the tests", bytes(got), duration(limit));
         let hint = "use --size 16m and more time (--runtime, --budget)";
         return Err(AssessError::target(path, reason, hint));

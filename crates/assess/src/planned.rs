@@ -145,7 +145,7 @@ impl PlannedTest {
 
     /// Most bytes that it moves, in all of its rounds; `None` where it ends with its time.
     pub(crate) fn most_bytes(&self) -> Option<u64> {
-        let rounds = if self.rounds.is_some() { steady::MOST_ROUNDS as u64 } else { 1 };
+        let rounds = if self.rounds.is_some() { steady::MAX_ROUNDS as u64 } else { 1 };
         Some(self.io_bytes? * rounds)
     }
 

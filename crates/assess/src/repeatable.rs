@@ -13,7 +13,7 @@ use crate::error::plain;
 use crate::working_file::make_unnamed;
 
 /// Bytes of a pipe that are kept in memory; beyond that they are copied to a file.
-const MOST_IN_MEMORY: u64 = 8 << 20;
+const MAX_IN_MEMORY: u64 = 8 << 20;
 /// Bytes that are copied at once.
 const COPIED: u64 = 1 << 20;
 /// Where copies are made unless TMPDIR names another directory. /tmp may be memory.
@@ -44,8 +44,8 @@ impl RepeatableSource {
         let unread =
             |error| InputError { noun: TRACE.noun, name: name.to_owned(), cause: InputCause::Io(error) };
         let mut part = Vec::new();
-        reader.take(MOST_IN_MEMORY).read_to_end(&mut part).map_err(unread)?;
-        if (part.len() as u64) < MOST_IN_MEMORY {
+        reader.take(MAX_IN_MEMORY).read_to_end(&mut part).map_err(unread)?;
+        if (part.len() as u64) < MAX_IN_MEMORY {
             return Ok(RepeatableSource::Memory(Arc::new(part)));
         }
         let directory = directory();
@@ -123,7 +123,7 @@ mod tests {
         file.write_all(b"before, and behind").unwrap();
         let part = RepeatableSource::File { file: Arc::new(file), start: 8, end: 11 };
         assert_eq!((read(&part), read(&part)), (b"and".to_vec(), b"and".to_vec()));
-        let long: Vec<u8> = (0..MOST_IN_MEMORY + 12_345).map(|index| (index % 251) as u8).collect();
+        let long: Vec<u8> = (0..MAX_IN_MEMORY + 12_345).map(|index| (index % 251) as u8).collect();
         for (bytes, is_copied) in [(&[][..], false), (&long[..1_000], false), (&long[..], true)] {
             let source = RepeatableSource::of_pipe("t", &mut { bytes }).unwrap();
             assert!(read(&source) == bytes && read(&source) == bytes, "{} bytes", bytes.len());

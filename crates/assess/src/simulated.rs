@@ -19,7 +19,7 @@ use crate::target::BenchTarget;
 use crate::twin;
 
 /// What a request takes where neither a limit nor a latency says anything: virtual time would never move.
-const LEAST_NS: u64 = 10_000;
+const MIN_NS: u64 = 10_000;
 
 /// A simulated volume.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,18 +126,18 @@ impl SimulatedVolume {
         // A trim moves no bytes.
         let counts_trims = shared.iter().chain(&*writes).any(|stage| is_bound(stage.ios));
         if write_latency.is_none() && !counts_trims {
-            *least_trim_ns = LEAST_NS;
+            *least_trim_ns = MIN_NS;
         }
         let directions = [("reads", reads, read_latency), ("writes", writes, write_latency)];
         for (name, own, latency) in directions {
             if holds(shared) || holds(own) || !latency.is_none() || latency.transfer.is_some() {
                 continue;
             }
-            *latency = VolumeLatency::fixed(LEAST_NS);
+            *latency = VolumeLatency::fixed(MIN_NS);
             self.notes.push(format!(
                 "{}: {name} have neither a limit nor a latency and take {} µs each; set it with latency=",
                 self.path.display(),
-                LEAST_NS / 1000
+                MIN_NS / 1000
             ));
         }
     }
@@ -332,20 +332,20 @@ mod tests {
             assert_eq!((&model.read_latency, &model.write_latency), (&read, &write), "{text}");
             assert_eq!(volume.notes.len(), notes, "{:?}", volume.notes);
         };
-        check("sim:custom", (LEAST_NS, LEAST_NS), 2);
+        check("sim:custom", (MIN_NS, MIN_NS), 2);
         check("sim:custom?iops=100", (0, 0), 0);
         check("sim:custom?bandwidth=1MiB", (0, 0), 0);
-        check("sim:custom?write_iops=100", (LEAST_NS, 0), 1);
+        check("sim:custom?write_iops=100", (MIN_NS, 0), 1);
         check("sim:custom?latency=1ms", (1_000_000, 1_000_000), 0);
-        check("sim:custom?latency_spread=1", (LEAST_NS, LEAST_NS), 2);
-        check("sim:custom?iops=100&bucket_ios=5000", (LEAST_NS, LEAST_NS), 2);
+        check("sim:custom?latency_spread=1", (MIN_NS, MIN_NS), 2);
+        check("sim:custom?iops=100&bucket_ios=5000", (MIN_NS, MIN_NS), 2);
     }
 
     #[test]
     fn trims_take_time_where_no_limit_counts_them() {
         for (text, expected) in [
-            ("sim:custom?bandwidth=1GiB", LEAST_NS),
-            ("sim:custom?read_iops=100&bandwidth=1GiB", LEAST_NS),
+            ("sim:custom?bandwidth=1GiB", MIN_NS),
+            ("sim:custom?read_iops=100&bandwidth=1GiB", MIN_NS),
             ("sim:custom?iops=100", 0),
             ("sim:custom?write_iops=100", 0),
             ("sim:custom?bandwidth=1GiB&latency=1us", 0),

@@ -170,7 +170,7 @@ pub(crate) fn size_on(
         return Err(AssessError::target(typed, reason, hint));
     }
     let size = size - size % (1 << 20);
-    if size < working_file::LEAST_SIZE {
+    if size < working_file::MIN_SIZE {
         return Err(AssessError::TooSmall { size: requested.unwrap_or(size) });
     }
     Ok(SizePlan { size, note: None })

@@ -13,7 +13,7 @@ use fathom_record::{Activity, ContentRecord, RunRecord, TestMeta, TestRecord};
 use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::drain::{BoundedJob, InFlight, LEAST_DRAIN_NS, depth_bound};
+use crate::drain::{BoundedJob, InFlight, MIN_DRAIN_NS, depth_bound};
 use crate::findings::findings_of;
 use crate::measure::{NamedJob, measure_in_turn};
 use crate::steps::{StepObserver, Steps};
@@ -141,7 +141,7 @@ impl SurfaceRun<'_> {
         let in_flight = InFlight { depth: asked.into(), workers: 1, block_bytes: plan.saturated_block() };
         let (earlier, words) =
             (self.steps.record.tests.iter().collect(), plan.saturated(place, asked, time_ns));
-        let limit = Nanos(time_ns.max(LEAST_DRAIN_NS));
+        let limit = Nanos(time_ns.max(MIN_DRAIN_NS));
         let Some(bound) = depth_bound(&[BoundedJob { in_flight, earlier, words }], limit, self.steps.session)
         else {
             return asked;

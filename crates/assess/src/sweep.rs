@@ -13,7 +13,7 @@ use fathom_record::{Activity, RunRecord, SweepActivity, TestMeta, TestRecord, Te
 use fathom_runner::Session;
 
 use crate::AssessError;
-use crate::drain::{BoundedJob, InFlight, LEAST_DRAIN_NS, depth_bound};
+use crate::drain::{BoundedJob, InFlight, MIN_DRAIN_NS, depth_bound};
 use crate::findings::findings_of;
 use crate::fleet::{AloneDecider, PointDecider, SweepSoFar};
 use crate::flush::flush_writes;
@@ -264,7 +264,7 @@ fn too_deep(job: &SweepJob, spec: &SweepSpec, steps: &Steps<'_>) -> Option<Strin
         InFlight { depth: iodepth.into(), workers: numjobs.into(), block_bytes: block_size_bytes };
     let earlier = steps.record.tests.iter().collect();
     let bounded = [BoundedJob { in_flight, earlier, words: job.options.clone() }];
-    let bound = depth_bound(&bounded, Nanos(left_ns.max(LEAST_DRAIN_NS)), steps.session)?;
+    let bound = depth_bound(&bounded, Nanos(left_ns.max(MIN_DRAIN_NS)), steps.session)?;
     Some(format!("{}; use a longer --budget, or a lower --iodepth", bound.reason()))
 }
 

@@ -121,7 +121,7 @@ impl BenchTarget {
     }
 
     fn large_enough(self, path: &Path) -> Result<BenchTarget, AssessError> {
-        let Some(size) = self.size().filter(|size| *size < crate::working_file::LEAST_SIZE) else {
+        let Some(size) = self.size().filter(|size| *size < crate::working_file::MIN_SIZE) else {
             return Ok(self);
         };
         if let BenchTarget::Simulated(volume) = self {

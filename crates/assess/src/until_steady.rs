@@ -3,7 +3,7 @@
 //! Knows nothing of what a round is: the caller measures it. Rounds follow each other at once, since a device that rests
 //! between them recovers.
 
-use fathom_analysis::steady::{self, MOST_ROUNDS, ROUND_NS, ROUNDS, SteadyVerdict};
+use fathom_analysis::steady::{self, MAX_ROUNDS, ROUND_NS, ROUNDS, SteadyVerdict};
 use fathom_model::Nanos;
 use fathom_record::{RoundsRecord, TestRecord, TestStatus, TestSummary, merge_rounds};
 use fathom_runner::Session;
@@ -26,7 +26,7 @@ impl Rounds {
     /// The budget is too short for the rounds that have to agree.
     pub fn new(round: Option<Nanos>, budget: Option<Nanos>) -> Result<Rounds, AssessError> {
         let length = round.unwrap_or(Nanos(ROUND_NS));
-        let most = Nanos(length.0.saturating_mul(MOST_ROUNDS as u64));
+        let most = Nanos(length.0.saturating_mul(MAX_ROUNDS as u64));
         let least = Nanos(length.0.saturating_mul(ROUNDS as u64));
         match budget {
             Some(budget) if budget < least => {

@@ -12,7 +12,7 @@ use crate::error::plain;
 use crate::machine::random;
 
 /// Least size of what is measured: 1 MiB blocks at depth 8, twice over.
-pub(crate) const LEAST_SIZE: u64 = 16 << 20;
+pub(crate) const MIN_SIZE: u64 = 16 << 20;
 /// Sizes are whole multiples of this, so that every block size fits.
 const UNIT: u64 = 1 << 20;
 /// Kept free on the root file system, where running out of space hurts everything.
@@ -59,12 +59,12 @@ pub(crate) fn plan_size(
     }
     if let Some(requested) = requested {
         let size = requested - requested % UNIT;
-        if size < LEAST_SIZE {
+        if size < MIN_SIZE {
             return Err(AssessError::TooSmall { size: requested });
         }
         if size > usable {
             let kept = if reserve > 0 { ", of which 1.0 GiB is reserved for the system" } else { "" };
-            let hint = if usable < LEAST_SIZE {
+            let hint = if usable < MIN_SIZE {
                 "free some space or choose another directory".to_owned()
             } else {
                 format!("use --size {}m or less", usable / UNIT)
@@ -77,7 +77,7 @@ pub(crate) fn plan_size(
     let (part, name) = if wanted.is_recommended { (2, "half") } else { (10, "a tenth") };
     let size = wanted.bytes.min(usable / part);
     let size = size - size % UNIT;
-    if size < LEAST_SIZE {
+    if size < MIN_SIZE {
         let free = bytes(filesystem.free_bytes);
         let reason = format!("{free} free, and {name} of it is too little for the tests");
         let hint = "free some space, choose another directory, or set --size 16m";

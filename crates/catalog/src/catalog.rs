@@ -25,7 +25,7 @@ pub(crate) const FILES: &[(&str, &str)] = &[
 ];
 
 /// Most ids suggested for an unknown one.
-const MOST_NEAR: usize = 4;
+const MAX_NEAR: usize = 4;
 /// Longest word that is compared with the ids; longer ones cannot be misspelt ids, and take too long.
 const LONGEST_COMPARED: usize = 256;
 
@@ -140,7 +140,7 @@ impl Catalog {
         let least = near.iter().map(|id| distance(id)).min().unwrap_or(0);
         near.retain(|id| if parts > 0 { id.contains(&word) } else { distance(id) <= limit.min(least + 1) });
         near.sort_by_key(|id| (distance(id), *id));
-        near.truncate(MOST_NEAR);
+        near.truncate(MAX_NEAR);
         near
     }
 

@@ -20,7 +20,7 @@ const FILE: &str = include_str!("../data/instances.toml");
 /// Seconds at the maximum that a full bucket holds.
 const BURST_S: u64 = 1_800;
 /// Instances that are suggested for an unknown one.
-const MOST_NEAR: usize = 6;
+const MAX_NEAR: usize = 6;
 
 /// The limits of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl Instances {
             .filter(|known| !family.is_empty() && known.starts_with(family))
             .collect();
         near.dedup();
-        near.truncate(MOST_NEAR);
+        near.truncate(MAX_NEAR);
         near
     }
 }

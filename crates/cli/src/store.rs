@@ -96,13 +96,13 @@ pub fn load_run(history: &History, id: RunId) -> Result<RunRecord, Error> {
 }
 
 /// Most identifications that are looked at for the device of a run.
-const MOST_IDENTIFICATIONS: usize = 8;
+const MAX_IDENTIFICATIONS: usize = 8;
 
 /// The latest identifications that are kept, the last one first; none where the history cannot be read at once.
 pub fn identifications(place: &HistoryPath) -> Vec<EarlierIdentification> {
     let Some(location) = &place.history else { return Vec::new() };
     let Ok(history) = History::open_existing(location, Duration::ZERO) else { return Vec::new() };
-    let newest = Some(MOST_IDENTIFICATIONS);
+    let newest = Some(MAX_IDENTIFICATIONS);
     let filter = Filter { kind: Some(ActivityKind::Identify), newest, ..Filter::default() };
     let Ok(listing) = history.list(&filter) else { return Vec::new() };
     let load = |id: u64| {

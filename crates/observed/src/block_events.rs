@@ -12,7 +12,7 @@ use fathom_workload::replay::{BlockAction, BlockEvent, device_name};
 
 use crate::clock_text::SECOND_NS;
 use crate::load::{LoadClock, LoadCourse, ObservedLoad, ObservedRequest, RequestPoint, RequestTrace};
-use crate::{LoadError, LoadFormat, MOST_DEVICES};
+use crate::{LoadError, LoadFormat, MAX_DEVICES};
 
 /// Longest trace, ns: ten years.
 pub(crate) const LONGEST_NS: u64 = 10 * 365 * 86_400 * SECOND_NS;
@@ -53,8 +53,8 @@ impl BlockEvents {
         }
         let device = match self.devices.iter().position(|known| *known == event.device) {
             Some(index) => index,
-            None if self.devices.len() == MOST_DEVICES => {
-                let problem = format!("it has more than {MOST_DEVICES} devices");
+            None if self.devices.len() == MAX_DEVICES => {
+                let problem = format!("it has more than {MAX_DEVICES} devices");
                 return Err(LoadError::new(0, problem, "record one device"));
             }
             None => {

@@ -13,12 +13,12 @@ use crate::load::{LoadClock, ObservedLoad};
 use crate::{LoadError, LoadFormat};
 
 /// Shortest period of these metrics, ns.
-const LEAST_PERIOD_NS: u64 = 60 * SECOND_NS;
+const MIN_PERIOD_NS: u64 = 60 * SECOND_NS;
 
 /// Words that statistics have in labels.
 const STATISTICS: [&str; 5] = ["Average", "Maximum", "Minimum", "SampleCount", "Sum"];
 /// The largest share, percent: the whole, which a mean may exceed by its rounding.
-const MOST_PERCENT: f64 = 100.01;
+const MAX_PERCENT: f64 = 100.01;
 
 /// Values as an export has them, in any order.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl CloudwatchSeries {
         if matches!(metric.figure, IntervalFigure::Ops(_)) && value.fract() != 0.0 {
             return Err(format!("{value} I/Os are no sum: the values are those of another statistic"));
         }
-        if metric.unit == "Percent" && value > MOST_PERCENT {
+        if metric.unit == "Percent" && value > MAX_PERCENT {
             return Err(format!(
                 "{value} % is more than the whole: the values are those of another statistic"
             ));
@@ -90,7 +90,7 @@ impl CloudwatchSeries {
             let problem = "each metric has a single time, which does not say the period of its values";
             LoadError::new(0, problem, "export at least two periods")
         })?;
-        if length_ns < LEAST_PERIOD_NS {
+        if length_ns < MIN_PERIOD_NS {
             let problem = format!("its times are {} s apart", length_ns / SECOND_NS);
             let hint = "export a period of at least 60 s; do not join exports of different periods";
             return Err(LoadError::new(0, problem, hint));

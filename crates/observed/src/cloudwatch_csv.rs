@@ -10,7 +10,7 @@ use crate::load::ObservedLoad;
 use crate::{LoadError, LoadFormat};
 
 /// Rows before the values at most.
-const MOST_HEADS: usize = 40;
+const MAX_HEADS: usize = 40;
 const HINT: &str = "give every metric a column, and every row its time first";
 
 /// A column of values.
@@ -25,7 +25,7 @@ struct CsvColumn {
 
 /// True where the rows before the first time name a metric.
 pub(crate) fn is_table(text: &str) -> bool {
-    let heads = text.lines().take(MOST_HEADS);
+    let heads = text.lines().take(MAX_HEADS);
     heads.take_while(|line| time(first(line)).is_none()).any(|line| CloudwatchMetric::named(line).is_some())
 }
 

@@ -8,7 +8,7 @@ use fathom_model::units::grouped;
 use crate::block_events::LONGEST_NS;
 use crate::clock_text::SECOND_NS;
 use crate::load::{GapReason, LoadClock, LoadCourse, LoadGap, ObservedInterval, ObservedLoad, ServedIo};
-use crate::{LoadError, LoadFormat, MOST_DEVICES};
+use crate::{LoadError, LoadFormat, MAX_DEVICES};
 
 /// What a value says of an interval. Rates are multiplied by its length before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,8 +133,8 @@ impl IntervalTable {
     }
 
     fn device(&mut self, name: &str) -> Result<&mut DeviceIntervals, String> {
-        if !self.devices.contains_key(name) && self.devices.len() == MOST_DEVICES {
-            return Err(format!("it has more than {MOST_DEVICES} devices"));
+        if !self.devices.contains_key(name) && self.devices.len() == MAX_DEVICES {
+            return Err(format!("it has more than {MAX_DEVICES} devices"));
         }
         Ok(self.devices.entry(name.to_owned()).or_default())
     }

@@ -43,7 +43,7 @@ use fathom_workload::replay::{BlktraceError, BlktraceEvents, BlockAction};
 use block_events::BlockEvents;
 
 /// Most devices and files of one recording.
-const MOST_DEVICES: usize = 4_096;
+const MAX_DEVICES: usize = 4_096;
 
 /// Reads the binary events of blktrace, of which at most `most` are kept. `device` chooses one of several.
 ///

@@ -7,7 +7,7 @@ use fathom_workload::replay::{IologAction, IologLine, IologVersion, parse_line};
 use crate::block_events::{BlockEvents, LONGEST_NS, of_trace, too_long};
 use crate::detect::{trace_format, without_mark};
 use crate::load::{ObservedLoad, ObservedRequest, RequestPoint, RequestTrace};
-use crate::{LoadError, LoadFormat, MOST_DEVICES, blkparse};
+use crate::{LoadError, LoadFormat, MAX_DEVICES, blkparse};
 
 const BROKEN: &str = "correct or remove this line";
 
@@ -152,8 +152,8 @@ impl IologReader {
         if let Some(index) = self.names.get(name) {
             return Ok(*index);
         }
-        if self.files.len() == MOST_DEVICES {
-            let problem = format!("it has more than {MOST_DEVICES} files");
+        if self.files.len() == MAX_DEVICES {
+            let problem = format!("it has more than {MAX_DEVICES} files");
             return Err(LoadError::new(0, problem, "record the jobs in logs of their own"));
         }
         let index = self.files.len() as u16;

@@ -9,7 +9,7 @@ use crate::value;
 const NAMES: &str = "random, zipf, pareto, normal, zoned, zoned_abs";
 
 /// Most zones of a distribution, as in fio.
-const MOST_ZONES: usize = 256;
+const MAX_ZONES: usize = 256;
 
 /// Parses the distribution of offsets of each operation. Only zones may differ between them, as in fio.
 pub(crate) fn per_operation(text: &str) -> Result<PerOp<Distribution>, String> {
@@ -73,8 +73,8 @@ fn number(text: &str) -> Result<f64, String> {
 /// Entries of access percentage and the text of the size; an empty percentage is 0 here.
 fn zones(text: &str) -> Result<Vec<(u8, &str)>, String> {
     let entries: Vec<&str> = text.split(':').map(str::trim).filter(|entry| !entry.is_empty()).collect();
-    if entries.len() > MOST_ZONES {
-        return Err(format!("{} zones are too many: {MOST_ZONES} at most", entries.len()));
+    if entries.len() > MAX_ZONES {
+        return Err(format!("{} zones are too many: {MAX_ZONES} at most", entries.len()));
     }
     let mut zones = Vec::new();
     for entry in entries {

@@ -7,7 +7,7 @@ use crate::cli::Invocation;
 use crate::error::OptionError;
 
 /// Most files of the directories of all jobs.
-const MOST_LISTED: usize = 1 << 20;
+const MAX_LISTED: usize = 1 << 20;
 
 impl Invocation {
     /// The directories of `directory`, which must exist: unlike those of file names, fio does not make them.
@@ -35,9 +35,9 @@ impl Invocation {
                 let refused = |reason: String| OptionError::bad_value("opendir", &directory, &reason);
                 let files = list(Path::new(&directory)).map_err(|error| refused(without_number(&error)))?;
                 listed += files.len();
-                if files.is_empty() || listed > MOST_LISTED {
+                if files.is_empty() || listed > MAX_LISTED {
                     return Err(refused(format!(
-                        "it has {} files: 1 to {MOST_LISTED} can be used",
+                        "it has {} files: 1 to {MAX_LISTED} can be used",
                         files.len()
                     )));
                 }

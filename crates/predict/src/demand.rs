@@ -9,9 +9,9 @@ use crate::closed_form::{OfferedLoad, RecurringBurst};
 /// A second, ns.
 const SECOND_NS: u64 = 1_000_000_000;
 /// Most windows that requests are added up in.
-const MOST_WINDOWS: u64 = 20_000;
+const MAX_WINDOWS: u64 = 20_000;
 /// Shortest window, ns.
-const LEAST_WINDOW_NS: u64 = 10_000_000;
+const MIN_WINDOW_NS: u64 = 10_000_000;
 /// A stated load is predicted over a month of 31 days: it goes on, and so has to hold without the credits of the beginning.
 const STATED_NS: u64 = 31 * 86_400_000_000_000;
 /// Intervals of a stated load.
@@ -278,7 +278,7 @@ pub struct DemandTally {
 impl DemandTally {
     /// Of a load of this length.
     pub fn new(length_ns: u64) -> DemandTally {
-        let window_ns = (length_ns / MOST_WINDOWS).max(LEAST_WINDOW_NS).min(length_ns.max(1));
+        let window_ns = (length_ns / MAX_WINDOWS).max(MIN_WINDOW_NS).min(length_ns.max(1));
         let count = length_ns.div_ceil(window_ns).max(1);
         let step = |index: u64| DemandStep {
             start_ns: index * window_ns,

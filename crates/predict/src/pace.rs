@@ -28,21 +28,21 @@ const WAKES_NS: [u64; 3] = [50_000, 100_000, 200_000];
 pub(super) const CLOSED_FROM: f64 = 0.7;
 pub(super) const OPEN_TO: f64 = 0.3;
 /// Above this probability of a match by chance nothing can be said.
-const MOST_CHANCE: f64 = 0.5;
+const MAX_CHANCE: f64 = 0.5;
 /// Below this variance over the mean of the outstanding requests, clients limit them, if requests come at random. Requests that come
 /// by themselves have the squared variation of their distances (standard deviation over mean) for it where latencies are long (the
 /// asymptotic variance of a renewal process: Cox, Renewal Theory, 1962), so that regular ones need less.
 const LIMITED_BELOW: f64 = 0.5;
 /// A smaller variance may as well be none: whole numbers are outstanding.
-const LEAST_VARIANCE: f64 = 0.5;
+const MIN_VARIANCE: f64 = 0.5;
 /// Longer distances, as multiples of the latency, tell no more of what is outstanding, and count as this: nothing is, after them.
 const LONGEST_DISTANCE: u64 = 2;
 /// Completions that are kept in mind.
-const MOST_KEPT: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 16;
 /// Of so many requests with a latency, at most one without: others say nothing of what followed them.
-const MOST_LACKING: u64 = 20;
+const MAX_LACKING: u64 = 20;
 /// Requests below which nothing is inferred.
-const LEAST_REQUESTS: u64 = 100;
+const MIN_REQUESTS: u64 = 100;
 
 /// What requests wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -113,8 +113,8 @@ impl PaceCounter {
             self.unclaimed.push(end);
             self.recent.push_back(end);
         }
-        if self.unclaimed.len() > MOST_KEPT {
-            self.unclaimed.drain(..MOST_KEPT / 2);
+        if self.unclaimed.len() > MAX_KEPT {
+            self.unclaimed.drain(..MAX_KEPT / 2);
         }
         if self.first_ns.is_some() {
             let most = latency.get().saturating_mul(LONGEST_DISTANCE);
@@ -129,7 +129,7 @@ impl PaceCounter {
         self.serial.push(at, latency.get(), self.ends.len());
         let depth = self.ends.len() as u64;
         self.depth = (self.depth.0 + depth, self.depth.1 + depth * depth);
-        if self.ends.len() < MOST_KEPT {
+        if self.ends.len() < MAX_KEPT {
             self.ends.push(Reverse(at.saturating_add(latency.get())));
         }
     }
@@ -160,7 +160,7 @@ impl PaceCounter {
         let count = self.requests as f64;
         let share = |&(follows, by_chance): &(u64, u64)| {
             let (found, chance) = (follows as f64 / count, by_chance as f64 / count);
-            if chance > MOST_CHANCE { 0.0 } else { (found - chance) / (1.0 - chance) }
+            if chance > MAX_CHANCE { 0.0 } else { (found - chance) / (1.0 - chance) }
         };
         self.wakes.iter().map(share).fold(0.0, f64::max)
     }
@@ -173,15 +173,15 @@ impl PaceCounter {
 
     /// The pace of the requests so far.
     pub fn pace(&self) -> LoadPace {
-        let lacks_latencies = self.lacking.saturating_mul(MOST_LACKING) > self.requests;
-        if lacks_latencies || self.requests < LEAST_REQUESTS {
+        let lacks_latencies = self.lacking.saturating_mul(MAX_LACKING) > self.requests;
+        if lacks_latencies || self.requests < MIN_REQUESTS {
             return LoadPace::Unknown;
         }
         let count = self.requests as f64;
         let length = (self.last_ns - self.first_ns.unwrap_or(0)).max(1) as f64;
         let chance = 1.0 - (-count * FOLLOWS_NS as f64 / length).exp();
         let found = self.follows as f64 / count;
-        if chance > MOST_CHANCE && found < 1.0 - (1.0 - chance) / 4.0 {
+        if chance > MAX_CHANCE && found < 1.0 - (1.0 - chance) / 4.0 {
             return LoadPace::Unknown;
         }
         let share = ((found - chance) / (1.0 - chance).max(1e-9)).max(self.woken_share());
@@ -189,7 +189,7 @@ impl PaceCounter {
         let variance = self.depth.1 as f64 / count - mean * mean;
         let by_themselves = mean * self.irregularity();
         let is_limited =
-            mean >= 1.0 && by_themselves >= LEAST_VARIANCE && variance < LIMITED_BELOW * by_themselves;
+            mean >= 1.0 && by_themselves >= MIN_VARIANCE && variance < LIMITED_BELOW * by_themselves;
         let serial = self.serial.pace();
         match share {
             share if share >= CLOSED_FROM => LoadPace::Closed,

@@ -21,8 +21,8 @@ use closed::ClosedLoop;
 /// Times at which credits are looked at.
 const LOOKS: u64 = 50_000;
 /// Shortest and longest time between two of them, ns.
-const LEAST_LOOK_NS: u64 = 1_000_000;
-const MOST_LOOK_NS: u64 = 10_000_000_000;
+const MIN_LOOK_NS: u64 = 1_000_000;
+const MAX_LOOK_NS: u64 = 10_000_000_000;
 /// More requests are not counted as outstanding.
 pub(super) const MAX_IN_FLIGHT: usize = 1 << 22;
 /// Credits below this share of a bucket are exhausted: single requests may cost so much.
@@ -190,7 +190,7 @@ impl ReplayRun {
             tally: Tally::new(length_ns, 0, settings.limits),
             pace: settings.pace,
             length_ns,
-            look_every_ns: (length_ns / LOOKS).clamp(LEAST_LOOK_NS, MOST_LOOK_NS),
+            look_every_ns: (length_ns / LOOKS).clamp(MIN_LOOK_NS, MAX_LOOK_NS),
             next_look_ns: 0,
             ends: BinaryHeap::new(),
             most_in_flight: 0,

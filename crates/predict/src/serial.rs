@@ -12,7 +12,7 @@ use crate::pace::{CLOSED_FROM, LoadPace, OPEN_TO};
 /// Of so many requests, at most one may meet another.
 const FEW: u64 = 1_000;
 /// So many would meet another by chance, at least.
-const LEAST_BY_CHANCE: f64 = 20.0;
+const MIN_BY_CHANCE: f64 = 20.0;
 /// Longer pauses are those of no client that is busy, ns.
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 /// The standard error of a slope that decides.
@@ -59,7 +59,7 @@ impl SerialCounter {
     pub(super) fn pace(&self) -> Option<LoadPace> {
         let count = self.latencies.count as f64;
         let busy = self.latencies.mean() / self.distances.mean().max(1.0);
-        if !self.is_serial() || count * (1.0 - (-busy).exp()) < LEAST_BY_CHANCE {
+        if !self.is_serial() || count * (1.0 - (-busy).exp()) < MIN_BY_CHANCE {
             return None;
         }
         let variance = |moments: &Moments| moments.stdev() * moments.stdev();

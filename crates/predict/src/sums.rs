@@ -40,7 +40,7 @@ pub struct SumsSettings<'a> {
 
 const MILLION: u64 = 1_000_000;
 /// Shares of the time below this are what rounding leaves where a bucket runs dry.
-const LEAST_SHARE: f64 = 1e-6;
+const MIN_SHARE: f64 = 1e-6;
 /// Points of a piece whose waiting time changes.
 const POINTS: u64 = 64;
 /// Ends of the parts that a distribution of latencies is divided into, per million.
@@ -367,7 +367,7 @@ fn causes(reports: &[FluidReport], elapsed_ns: u64) -> Vec<ThrottleCause> {
         let at_baseline = report.throttled_at_baseline_ns;
         for (ns, is_at_baseline) in [(report.throttled_ns - at_baseline, false), (at_baseline, true)] {
             let share = ns as f64 / elapsed_ns as f64;
-            if share >= LEAST_SHARE {
+            if share >= MIN_SHARE {
                 causes.push(ThrottleCause { owner: report.stage.clone(), limit, is_at_baseline, share });
             }
         }

@@ -11,7 +11,7 @@ use crate::prediction::{DirectionSums, MAX_SLICES, PredictedSlice, summary};
 /// Longer latencies count as this one, about 20 hours: histograms end before, and sums of squares stay exact.
 const LONGEST_NS: u64 = 1 << 46;
 /// Shortest slice, ns.
-const LEAST_SLICE_NS: u64 = 1_000_000;
+const MIN_SLICE_NS: u64 = 1_000_000;
 
 /// What requests got so far. They are added in the order of their arrival.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Tally {
     /// `least_ns` is the least length of a slice.
     pub(super) fn new(length_ns: u64, least_ns: u64, limits: &[LatencyLimit]) -> Tally {
         Tally {
-            slice_ns: length_ns.div_ceil(MAX_SLICES).max(LEAST_SLICE_NS).max(least_ns),
+            slice_ns: length_ns.div_ceil(MAX_SLICES).max(MIN_SLICE_NS).max(least_ns),
             length_ns,
             limits: limits.to_vec(),
             current: Default::default(),

@@ -6,13 +6,13 @@
 use fathom_stats::sample::{mean, variance};
 
 /// Fewest samples for an interval.
-pub const LEAST_SAMPLES: usize = 3;
+pub const MIN_SAMPLES: usize = 3;
 /// Limiters account in slices of up to this length, ns (blk-throttle; QEMU's and most providers' buckets hold as much). A run may begin
 /// and end anywhere in one, so its mean may be off by the I/Os of a slice however even its seconds are.
 pub const LIMITER_SLICE_NS: u64 = 100_000_000;
 /// Batches of a series, and the samples that each has at least.
 const BATCHES: usize = 5;
-const LEAST_OF_BATCH: usize = 2;
+const MIN_OF_BATCH: usize = 2;
 /// Panels of the sum over Student's density, and how many standard deviations it reaches: further out nothing is left that counts.
 const PANELS: usize = 96;
 const REACH: f64 = 12.0;
@@ -33,7 +33,7 @@ pub fn half_width(samples: &[f64]) -> f64 {
 /// The same of an interval that is one of `looks`, each of which may end the measurement.
 pub fn half_width_of(samples: &[f64], looks: u32) -> f64 {
     let length = samples.len() / BATCHES;
-    if length < LEAST_OF_BATCH {
+    if length < MIN_OF_BATCH {
         return of_samples(samples, looks);
     }
     // What does not fit is left out at the start.
@@ -54,7 +54,7 @@ pub(crate) fn independent(samples: &[f64]) -> f64 {
 /// True where the batches of `samples` are independent, as far as their autocorrelation shows: each is longer than the time
 /// for which neighbouring samples resemble each other.
 pub fn has_independent_batches(samples: &[f64]) -> bool {
-    samples.len() >= BATCHES * LEAST_OF_BATCH && independent(samples) >= BATCHES as f64
+    samples.len() >= BATCHES * MIN_OF_BATCH && independent(samples) >= BATCHES as f64
 }
 
 /// As many standard errors as so few independent samples take.

@@ -31,9 +31,9 @@ pub struct PrecisionRecord {
 pub const PRECISION_LOOKS: u32 = 3;
 /// Independent seconds without which an interval ends no test, unless all seconds lie within the target: before, too little is known
 /// of how long the noise lasts.
-const LEAST_INDEPENDENT: f64 = 8.0;
+const MIN_INDEPENDENT: f64 = 8.0;
 /// Shortest measured time, ns: fewer seconds say nothing of how they vary.
-const LEAST_NS: u64 = 5_000_000_000;
+const MIN_NS: u64 = 5_000_000_000;
 /// A look follows after this part of the time before it, and after a second at least.
 const LOOK_PART: u64 = 8;
 const LOOK_NS: u64 = 1_000_000_000;
@@ -42,7 +42,7 @@ impl PrecisionRecord {
     /// Shortest measured time, ns, in which an interval of `target_fraction` can be established, however even the device is.
     pub fn least_time_ns(target_fraction: f64) -> u64 {
         let slices = LIMITER_SLICE_NS as f64 / target_fraction.max(f64::MIN_POSITIVE);
-        (slices.ceil() as u64).max(LEAST_NS)
+        (slices.ceil() as u64).max(MIN_NS)
     }
 
     /// The next look at a series that was looked at after `measured_ns`.
@@ -66,7 +66,7 @@ fn is_established(rates: &[f64], measured_ns: u64, target_fraction: f64) -> bool
     let most = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let range = (most - least) / 2.0 / mean;
-    range + slice_fraction(measured_ns as f64) <= target_fraction || independent(rates) >= LEAST_INDEPENDENT
+    range + slice_fraction(measured_ns as f64) <= target_fraction || independent(rates) >= MIN_INDEPENDENT
 }
 
 #[cfg(test)]

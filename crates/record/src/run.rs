@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Targets of several hosts that are named.
-const MOST_TARGETS: usize = 3;
+const MAX_TARGETS: usize = 3;
 
 /// The record version this build reads and writes.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -123,7 +123,7 @@ impl RunHeader {
         let targets: Vec<&str> = targets.into_iter().filter(|target| !target.is_empty()).collect();
         match targets.as_slice() {
             [] | [_] => Cow::Borrowed(&self.target),
-            several => Cow::Owned(listed(several, MOST_TARGETS)),
+            several => Cow::Owned(listed(several, MAX_TARGETS)),
         }
     }
 }

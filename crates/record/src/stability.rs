@@ -4,7 +4,7 @@ use fathom_stats::sample::{mean, upper_median, variance};
 use fathom_stats::series;
 use serde::{Deserialize, Serialize};
 
-use crate::confidence::{LEAST_SAMPLES, half_width_of, slice_fraction};
+use crate::confidence::{MIN_SAMPLES, half_width_of, slice_fraction};
 use crate::{Interval, IntervalOp, JobRecord};
 
 /// One full second (or one interval, where those are longer) of all workers together.
@@ -93,7 +93,7 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
 /// is one of `looks` that might each have ended the test.
 pub fn stability(jobs: &[&JobRecord], looks: u32) -> Option<Stability> {
     let seconds = seconds(jobs);
-    if seconds.len() < LEAST_SAMPLES {
+    if seconds.len() < MIN_SAMPLES {
         return None;
     }
     let rates: Vec<f64> = seconds.iter().map(Second::iops).collect();

@@ -66,7 +66,7 @@ impl ScheduleSummary {
     /// Share of the requests that may be left over at the end of a rate that is sustained.
     const BACKLOG_SHARE: f64 = 0.01;
     /// Share of the rate that must be reached.
-    pub const LEAST_SHARE: f64 = 0.98;
+    pub const MIN_SHARE: f64 = 0.98;
 
     /// How the schedule of `op` was kept in `phase`; `None` where there was none.
     pub fn new(phase: &PhaseOutcome, op: &OpOutcome) -> Option<ScheduleSummary> {
@@ -81,7 +81,7 @@ impl ScheduleSummary {
         };
         let offered = (op.issued + backlog) as f64;
         // One request more or less is chance at the edges.
-        let reached = (op.ios + op.failed + 1) as f64 / elapsed >= Self::LEAST_SHARE * offered / due_in;
+        let reached = (op.ios + op.failed + 1) as f64 / elapsed >= Self::MIN_SHARE * offered / due_in;
         Some(ScheduleSummary {
             offered_iops: offered * 1e9 / due_in,
             backlog: *backlog,

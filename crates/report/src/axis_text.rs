@@ -54,12 +54,12 @@ pub(crate) fn time_axis(from: u64, to: u64) -> Axis {
         0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
         10_800.0, 21_600.0, 43_200.0, 86_400.0,
     ];
-    const MOST_STEPS: f64 = 10.0;
+    const MAX_STEPS: f64 = 10.0;
     let length = to.saturating_sub(from).max(1) as f64;
     // The first interval of a run begins some microseconds after it.
     let from = if from as f64 * 100.0 < length { 0 } else { from };
-    let step = STEPS_S.map(|step| step * SECOND).into_iter().find(|step| length / step <= MOST_STEPS);
-    let step = step.unwrap_or(length / MOST_STEPS);
+    let step = STEPS_S.map(|step| step * SECOND).into_iter().find(|step| length / step <= MAX_STEPS);
+    let step = step.unwrap_or(length / MAX_STEPS);
     let first = (from as f64 / step).ceil() as u64;
     let ticks = (first..).map(|number| number as f64 * step).take_while(|tick| *tick <= to as f64);
     Axis {
@@ -71,8 +71,8 @@ pub(crate) fn time_axis(from: u64, to: u64) -> Axis {
 
 /// Offsets of an area of so many bytes, with marks at powers of two.
 pub(crate) fn offset_axis(area: u64) -> Axis {
-    const MOST_STEPS: u64 = 8;
-    let step = area.div_ceil(MOST_STEPS).max(1).next_power_of_two();
+    const MAX_STEPS: u64 = 8;
+    let step = area.div_ceil(MAX_STEPS).max(1).next_power_of_two();
     let text = |offset: f64| if offset > 0.0 { units::bytes(offset as u64) } else { "0".to_owned() };
     Axis {
         ticks: (0..=area / step).map(|number| (number * step) as f64).collect(),

@@ -213,9 +213,9 @@ const LONG_TEXT: usize = 32;
 /// Texts of a tile that are longer than this are written smaller.
 const LONG_FIGURE: usize = 16;
 /// More commands than this are folded.
-const MOST_COMMANDS: usize = 3;
+const MAX_COMMANDS: usize = 3;
 /// A map of more columns or rows is drawn.
-const MOST_LINES: usize = 24;
+const MAX_LINES: usize = 24;
 
 /// Writes a section; `charts` counts those of the page.
 fn write_section(section: &Section, number: usize, charts: &mut usize, out: &mut HtmlWriter) {
@@ -250,7 +250,7 @@ fn write_block(block: &Block, title: &str, charts: &mut usize, out: &mut HtmlWri
             write_table(table, title, head, out);
         }
         Block::HeatMaps(maps) => maps.iter().for_each(|map| {
-            if map.columns.len().max(map.rows.len()) > MOST_LINES {
+            if map.columns.len().max(map.rows.len()) > MAX_LINES {
                 out.raw("<div class=\"charts\">\n");
                 chart::heat_map(map, charts, out);
                 out.close("div");
@@ -413,7 +413,7 @@ fn heat_map(map: &HeatMap, title: &str, out: &mut HtmlWriter) {
 
 /// Commands to copy; many of them are seen on demand.
 fn commands(all: &[(String, String)], out: &mut HtmlWriter) {
-    let is_folded = all.len() > MOST_COMMANDS;
+    let is_folded = all.len() > MAX_COMMANDS;
     if is_folded {
         out.raw("<details class=\"commands\">");
         out.element("summary", &[], &format!("{} commands", all.len()));

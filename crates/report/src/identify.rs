@@ -19,7 +19,7 @@ use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal, iop
 use crate::{Style, run_json, run_view};
 
 /// Most types that are shown.
-const MOST_TYPES: usize = 4;
+const MAX_TYPES: usize = 4;
 
 /// All that is known of a volume.
 #[derive(Serialize)]
@@ -204,7 +204,7 @@ fn push_candidates(all: &[Candidate], view: &mut View) {
         Column::right("distance"),
         Column::left("name").dispensable(0),
     ];
-    view.push(title, [Block::Table(Table::new(columns, shown.take(MOST_TYPES).map(row)))]);
+    view.push(title, [Block::Table(Table::new(columns, shown.take(MAX_TYPES).map(row)))]);
 }
 
 /// What of a type it would be: `50 GiB`, `34 to 170 GiB`, `5,000 IOPS`.

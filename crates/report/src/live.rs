@@ -364,7 +364,7 @@ fn point(interval: &MonitorInterval) -> LivePoint {
 }
 
 /// Most points of a series; beyond them adjacent points are joined.
-pub const MOST_POINTS: usize = 512;
+pub const MAX_POINTS: usize = 512;
 
 /// One point: a tick, or several joined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -468,7 +468,7 @@ impl LiveSeries {
             None => self.points.push(tick),
         }
         self.ticks += 1;
-        if self.points.len() >= MOST_POINTS && self.ticks.is_multiple_of(1 << self.coarser) {
+        if self.points.len() >= MAX_POINTS && self.ticks.is_multiple_of(1 << self.coarser) {
             self.points = by_twos(&self.points);
             self.coarser += 1;
         }

@@ -29,8 +29,8 @@ use crate::view::{Block, HeatMap, Plot, Section, View};
 /// Title of the first section, whose figures are written large.
 pub const SUMMARY: &str = "Summary";
 /// Tests whose courses are drawn: the longest, and of the probes of an identification fewer.
-const MOST_COURSES: usize = 40;
-const MOST_PROBES: usize = 8;
+const MAX_COURSES: usize = 40;
+const MAX_PROBES: usize = 8;
 
 /// What a chart of a run shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,8 +265,7 @@ fn drawn_tests(record: &RunRecord) -> Vec<&TestRecord> {
     };
     let mut lengths: Vec<u64> = record.tests.iter().map(length).collect();
     lengths.sort_unstable_by(|one, other| other.cmp(one));
-    let most =
-        if record.header.activity.kind() == ActivityKind::Identify { MOST_PROBES } else { MOST_COURSES };
+    let most = if record.header.activity.kind() == ActivityKind::Identify { MAX_PROBES } else { MAX_COURSES };
     let least = lengths.get(most).map_or(1, |length| length + 1);
     record.tests.iter().filter(|test| length(test) >= least).collect()
 }

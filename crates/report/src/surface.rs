@@ -198,7 +198,7 @@ fn block_size_table(rows: &[FileRow]) -> Block {
 }
 
 /// Places that a list names.
-const MOST_LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 fn push_scan(scan: &Scan, view: &mut View) {
     let found = match scan.unreadable_bytes {
@@ -225,8 +225,8 @@ fn push_scan(scan: &Scan, view: &mut View) {
 }
 
 fn listed(columns: impl Into<Vec<Column>>, mut rows: Vec<Row>) -> [Block; 2] {
-    let more = rows.len().saturating_sub(MOST_LISTED);
-    rows.truncate(MOST_LISTED);
+    let more = rows.len().saturating_sub(MAX_LISTED);
+    rows.truncate(MAX_LISTED);
     let note = (more > 0).then(|| format!("{more} more; --format csv or json lists all."));
     [Block::Table(Table::new(columns, rows)), Block::Notes(note.into_iter().collect())]
 }

@@ -35,7 +35,7 @@ use apart::Apart;
 use checks::Checks;
 use wait::Wait;
 
-pub(crate) use simulated::MOST_COMPLETIONS;
+pub(crate) use simulated::MAX_COMPLETIONS;
 
 /// The result of one turn of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

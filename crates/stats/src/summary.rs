@@ -53,8 +53,8 @@ impl Latency {
             let carries = beyond >= least * 10_000 && beyond < most.saturating_mul(10_000);
             carries.then(|| self.percentile(per_10_000 as f64 / 100.0)).flatten()
         };
-        let carried = |per_10_000: u64| with_beyond(per_10_000, LEAST_BEYOND, u128::MAX);
-        let thin = |per_10_000: u64| with_beyond(per_10_000, 1, LEAST_BEYOND);
+        let carried = |per_10_000: u64| with_beyond(per_10_000, MIN_BEYOND, u128::MAX);
+        let thin = |per_10_000: u64| with_beyond(per_10_000, 1, MIN_BEYOND);
         LatencySummary {
             samples: count,
             min: some.then_some(min),
@@ -73,7 +73,7 @@ impl Latency {
 }
 
 /// A percentile is valid if at least this many samples lie beyond it.
-const LEAST_BEYOND: u128 = 10;
+const MIN_BEYOND: u128 = 10;
 
 /// A latency in fathom's outputs, ns. Values with too few samples are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

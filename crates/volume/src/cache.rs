@@ -41,9 +41,9 @@ const ALL_HITS: u32 = 1_000_000;
 /// Lines per set.
 const WAYS: usize = 8;
 /// Upper bound of the number of lines, above any real host's, at 8 bytes each.
-const MOST_LINES: u64 = 1 << 26;
+const MAX_LINES: u64 = 1 << 26;
 /// Most lines of 4 KiB; a larger cache has larger lines.
-const MOST_USUAL_LINES: u64 = 1 << 24;
+const MAX_USUAL_LINES: u64 = 1 << 24;
 
 impl Cache {
     /// A cold read cache of `bytes` that serves all data it holds in `latency_ns`, without limits.
@@ -81,8 +81,8 @@ impl Cache {
             _ if lines < WAYS as u64 => {
                 Some(("bytes", format!("give {lines} lines; at least {WAYS} are required")))
             }
-            _ if lines > MOST_LINES => {
-                Some(("bytes", format!("give {lines} lines; at most {MOST_LINES} are possible")))
+            _ if lines > MAX_LINES => {
+                Some(("bytes", format!("give {lines} lines; at most {MAX_LINES} are possible")))
             }
             _ if self.dirty_bytes > self.bytes => {
                 Some(("dirty_bytes", "exceed the capacity of the cache".to_owned()))
@@ -97,7 +97,7 @@ impl Cache {
 
 /// Lines of 4 KiB, or larger ones where these would be too many.
 fn usual_line_bytes(bytes: u64) -> u32 {
-    let least = bytes.div_ceil(MOST_USUAL_LINES).clamp(4096, 1 << 30);
+    let least = bytes.div_ceil(MAX_USUAL_LINES).clamp(4096, 1 << 30);
     u32::try_from(least.next_power_of_two()).unwrap_or(4096)
 }
 

@@ -102,8 +102,8 @@ impl Limit {
         match *self {
             Limit::Rate(_) => None,
             Limit::Credit { capacity: 0, .. } => Some(("capacity", "is 0".to_owned())),
-            Limit::Credit { capacity, .. } if capacity > MOST_TOKENS => {
-                Some(("capacity", format!("{capacity} is above {MOST_TOKENS}")))
+            Limit::Credit { capacity, .. } if capacity > MAX_TOKENS => {
+                Some(("capacity", format!("{capacity} is above {MAX_TOKENS}")))
             }
             Limit::Credit { capacity, initial, .. } if initial > capacity => {
                 Some(("initial", format!("{initial} is above the capacity of {capacity}")))
@@ -123,7 +123,7 @@ impl Limit {
 }
 
 /// Upper bound of a capacity: above any volume's, and small enough for exact arithmetic.
-pub(crate) const MOST_TOKENS: u64 = 1 << 62;
+pub(crate) const MAX_TOKENS: u64 = 1 << 62;
 /// Upper bound of the length of a window.
 const LONGEST_NS: u64 = 1 << 55;
 

@@ -16,7 +16,7 @@ use crate::model::VolumeModel;
 use crate::rng::VolumeRng;
 use crate::stage::{LimitStage, Passage, StageRequest};
 use draw::MeasuredDraw;
-use gauge::{Gauge, InFlight, LimitBacklog, MOST_OWED_NS};
+use gauge::{Gauge, InFlight, LimitBacklog, MAX_OWED_NS};
 
 /// The measured latencies of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct LatencyTable {
 }
 
 /// Longest turn.
-const MOST_TURN_NS: u64 = 10_000_000_000;
+const MAX_TURN_NS: u64 = 10_000_000_000;
 
 impl LatencyTable {
     fn latency(&self) -> VolumeLatency {
@@ -62,7 +62,7 @@ impl LatencyTable {
 impl MeasuredLatency {
     /// The first invalid field, and the reason.
     pub(crate) fn invalid_field(&self) -> Option<(String, String)> {
-        if !(1..=MOST_TURN_NS).contains(&self.turn_ns) {
+        if !(1..=MAX_TURN_NS).contains(&self.turn_ns) {
             return Some(("turn_ns".to_owned(), format!("{} is not between 1 ns and 10 s", self.turn_ns)));
         }
         let lanes = [("reads", &self.reads), ("writes", &self.writes)];
@@ -156,7 +156,7 @@ impl Measured {
                 backlog = [backlog, reached].into_iter().flatten().max_by_key(|backlog| backlog.ns);
             }
             let waiting = gauges.0.iter().flatten().map(Gauge::requests).max().unwrap_or(0);
-            passage.limit_debt(arrival, waiting + 1, cost, MOST_OWED_NS);
+            passage.limit_debt(arrival, waiting + 1, cost, MAX_OWED_NS);
         }
         self.in_flight.retire(arrival);
         let depth = self.in_flight.requests() + 1;

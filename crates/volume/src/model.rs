@@ -63,9 +63,9 @@ impl ModelError {
 }
 
 /// Upper bound of the parallelism.
-const MOST_PARALLEL: u32 = 1 << 20;
+const MAX_PARALLEL: u32 = 1 << 20;
 /// Upper bound of the slack of a rate; a longer one should be a burst bucket.
-const MOST_SLACK_NS: u64 = 10_000_000_000;
+const MAX_SLACK_NS: u64 = 10_000_000_000;
 
 impl VolumeModel {
     /// A volume without limits and latency, as a base for other models.
@@ -136,8 +136,8 @@ impl VolumeModel {
         let cache = cache.map(|(field, reason)| (format!("cache.{field}"), reason));
         let parallelism = self
             .parallelism
-            .filter(|count| !(1..=MOST_PARALLEL).contains(count))
-            .map(|count| ("parallelism".to_owned(), format!("{count} is not between 1 and {MOST_PARALLEL}")));
+            .filter(|count| !(1..=MAX_PARALLEL).contains(count))
+            .map(|count| ("parallelism".to_owned(), format!("{count} is not between 1 and {MAX_PARALLEL}")));
         let first_touch = self.first_touch.and_then(|touch| match touch {
             FirstTouch { chunk_bytes: 0..512, .. } => Some(("chunk_bytes", "is below 512".to_owned())),
             FirstTouch { counts_as: 0, .. } => Some(("counts_as", "is 0".to_owned())),
@@ -193,7 +193,7 @@ impl LimitStage {
             None if self.accounting.whole_units => Some(("accounting.whole_units", "needs a unit")),
             _ => None,
         };
-        let slack = (self.slack_ns > MOST_SLACK_NS).then(|| format!("{} is more than 10 s", self.slack_ns));
+        let slack = (self.slack_ns > MAX_SLACK_NS).then(|| format!("{} is more than 10 s", self.slack_ns));
         let billing = self.billing.filter(|billing| billing.transaction_bytes == 0);
         accounting
             .map(|(field, reason)| (field.to_owned(), reason.to_owned()))

@@ -15,9 +15,9 @@ pub struct TokenRate {
 
 impl TokenRate {
     /// Upper bound of a rate, so that a day at the maximum is still counted exactly.
-    pub const MOST_PER_SECOND: u64 = 1 << 50;
+    pub const MAX_PER_SECOND: u64 = 1 << 50;
 
-    /// `tokens` per second; `None` at 0 and above [`TokenRate::MOST_PER_SECOND`].
+    /// `tokens` per second; `None` at 0 and above [`TokenRate::MAX_PER_SECOND`].
     pub fn per_second(tokens: u64) -> Option<TokenRate> {
         TokenRate::ratio(tokens, SECOND)
     }
@@ -29,7 +29,7 @@ impl TokenRate {
         }
         let divisor = greatest_common_divisor(tokens, per_ns);
         let rate = TokenRate { tokens: tokens / divisor, per_ns: per_ns / divisor };
-        let most = u128::from(TokenRate::MOST_PER_SECOND) * u128::from(rate.per_ns);
+        let most = u128::from(TokenRate::MAX_PER_SECOND) * u128::from(rate.per_ns);
         let is_fast = u128::from(rate.tokens) * u128::from(SECOND) > most;
         (!is_fast && rate.per_ns <= 1 << 50 && rate.tokens <= 1 << 62).then_some(rate)
     }

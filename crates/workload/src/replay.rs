@@ -13,7 +13,7 @@ pub use blktrace::{
 pub use iolog::{Iolog, IologAction, IologLine, IologVersion, parse_line};
 
 /// Longest request, bytes.
-const MOST_BYTES: u64 = (u32::MAX / 2) as u64;
+const MAX_BYTES: u64 = (u32::MAX / 2) as u64;
 
 /// Requests as they were recorded, by their times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

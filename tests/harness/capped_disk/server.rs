@@ -19,15 +19,15 @@ use super::limiter::Limiter;
 use crate::priority::GoingFirst;
 
 /// Largest request, bytes.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// The header of a request, and that of an answer.
 const IN_HEADER: usize = 40;
 const OUT_HEADER: usize = 16;
 /// The version that is spoken.
 const VERSION: (u32, u32) = (7, 31);
 /// Pages of a request, and requests at a time.
-const MOST_PAGES: u16 = 256;
-const MOST_REQUESTS: u16 = u16::MAX;
+const MAX_PAGES: u16 = 256;
+const MAX_REQUESTS: u16 = u16::MAX;
 /// Requests are independent of each other, large, and have more than 32 pages.
 const FEATURES: u32 = 1 | 1 << 5 | 1 << 15 | 1 << 22;
 /// Files are opened for direct I/O only, and written by several at a time.
@@ -88,7 +88,7 @@ pub(super) fn start(fuse: File, size: u64, limiter: Arc<Mutex<Limiter>>) -> Vec<
 /// Answers requests when they complete.
 fn answer_when_due(mut fuse: &File, receiver: &Receiver<DueAnswer>, limiter: &Mutex<Limiter>) {
     let _first = GoingFirst::new();
-    let mut buffer = vec![0; OUT_HEADER + MOST_BYTES];
+    let mut buffer = vec![0; OUT_HEADER + MAX_BYTES];
     let mut waiting: BinaryHeap<Reverse<DueAnswer>> = BinaryHeap::new();
     loop {
         let left_ns = waiting.peek().map(|Reverse(next)| next.at_ns.saturating_sub(monotonic_ns()));
@@ -136,7 +136,7 @@ struct FuseRequests {
 impl FuseRequests {
     fn serve(mut self) {
         let _first = GoingFirst::new();
-        let mut buffer = vec![0; MOST_BYTES + 4096];
+        let mut buffer = vec![0; MAX_BYTES + 4096];
         loop {
             match self.fuse.read(&mut buffer) {
                 Ok(length) => self.take(&buffer[..length]),
@@ -154,7 +154,7 @@ impl FuseRequests {
         match operation {
             operation::READ | operation::WRITE => {
                 let (offset, bytes) =
-                    (u64_at(body, 8).unwrap_or(0), u32_at(body, 16).unwrap_or(0).min(MOST_BYTES as u32));
+                    (u64_at(body, 8).unwrap_or(0), u32_at(body, 16).unwrap_or(0).min(MAX_BYTES as u32));
                 let left = self.size.saturating_sub(offset).min(u64::from(bytes)) as u32;
                 let mut limiter = self.limiter.lock().unwrap_or_else(PoisonError::into_inner);
                 let at_ns = limiter.complete_ns(now_ns, bytes);
@@ -197,9 +197,9 @@ fn initial(body: &[u8]) -> Vec<u8> {
         .into_iter()
         .flat_map(u32::to_ne_bytes)
         .collect();
-    bytes.extend([MOST_REQUESTS, MOST_REQUESTS].into_iter().flat_map(u16::to_ne_bytes));
-    bytes.extend([MOST_BYTES as u32, 1].into_iter().flat_map(u32::to_ne_bytes));
-    bytes.extend(MOST_PAGES.to_ne_bytes());
+    bytes.extend([MAX_REQUESTS, MAX_REQUESTS].into_iter().flat_map(u16::to_ne_bytes));
+    bytes.extend([MAX_BYTES as u32, 1].into_iter().flat_map(u32::to_ne_bytes));
+    bytes.extend(MAX_PAGES.to_ne_bytes());
     bytes.resize(64, 0);
     bytes
 }

@@ -16,7 +16,7 @@ const MIN_SERVED_CLOSED: f64 = 0.9;
 /// The same of a load without end, where whatever piles up grows without bound: all but the rounding of a month to whole I/Os.
 const MIN_SERVED_ENDLESS: f64 = 1.0 - 1e-6;
 /// By how much a volume may be worse than the present one.
-const MOST_WORSE: f64 = 1.1;
+const MAX_WORSE: f64 = 1.1;
 /// Bins of histograms are a part of their value wide; equal latencies may lie in neighbouring ones.
 const BIN: f64 = 1.0 / 64.0;
 
@@ -114,7 +114,7 @@ impl AdviseObjective {
         let of = |(metric, value): (Metric, f64)| Requirement {
             metric,
             comparison: Comparison::AtMost,
-            bound: value * MOST_WORSE,
+            bound: value * MAX_WORSE,
         };
         let requirements: Vec<Requirement> = latencies.into_iter().map(of).collect();
         let source = if requirements.is_empty() { ObjectiveSource::Rate } else { ObjectiveSource::Observed };
@@ -196,7 +196,7 @@ impl AdviseObjective {
         let relative: Vec<Requirement> = match (self.source, current) {
             (ObjectiveSource::Current, Some(current)) => compared()
                 .filter_map(|metric| {
-                    let bound = current.value(&metric)? * (MOST_WORSE + BIN);
+                    let bound = current.value(&metric)? * (MAX_WORSE + BIN);
                     Some(Requirement { metric, comparison: Comparison::AtMost, bound })
                 })
                 .collect(),

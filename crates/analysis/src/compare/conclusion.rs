@@ -27,13 +27,13 @@ pub(super) struct Evidence<'a> {
 }
 
 /// Most sentences.
-pub(super) const MOST_SENTENCES: usize = 5;
+pub(super) const MAX_SENTENCES: usize = 5;
 
 /// Most further runs that a sentence advises.
-const MOST_ADVISED: u32 = 100;
+const MAX_ADVISED: u32 = 100;
 
 /// Volumes that a sentence names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 /// A source of a longer name goes by its letter.
 const LONGEST_NAME: usize = 48;
 
@@ -72,7 +72,7 @@ impl Evidence<'_> {
         });
         let bursts: Vec<String> = bursts.collect();
         if !bursts.is_empty() {
-            let more = bursts.len().saturating_sub(MOST_NAMED);
+            let more = bursts.len().saturating_sub(MAX_NAMED);
             let shown = bursts[..bursts.len() - more].join("; ");
             let others = if more > 0 { format!("; {more} more run on burst credits") } else { String::new() };
             return Some(format!("On burst credits {shown}{others}."));
@@ -83,7 +83,7 @@ impl Evidence<'_> {
             Some(format!("{} sustains {iops} IOPS{by}", volume.source))
         });
         let limits: Vec<String> = limits.collect();
-        (!limits.is_empty() && limits.len() <= MOST_NAMED).then(|| format!("{}.", limits.join("; ")))
+        (!limits.is_empty() && limits.len() <= MAX_NAMED).then(|| format!("{}.", limits.join("; ")))
     }
 
     /// The uses that some of the sources serve and others do not.
@@ -133,11 +133,11 @@ impl Evidence<'_> {
                 per.unwrap_or_default()
             )
         };
-        if priced.len() <= MOST_NAMED {
+        if priced.len() <= MAX_NAMED {
             let mut texts: Vec<String> = priced.iter().map(text).collect();
             let unknown = self.found.sources.iter().filter(|volume| volume.price.is_none());
             let unknown: Vec<&str> = unknown.map(|volume| volume.source).collect();
-            if !texts.is_empty() && !unknown.is_empty() && self.found.sources.len() <= MOST_NAMED {
+            if !texts.is_empty() && !unknown.is_empty() && self.found.sources.len() <= MAX_NAMED {
                 texts.push(format!("{} unknown", list(&unknown)));
             }
             return (!texts.is_empty()).then(|| format!("A month costs: {}.", texts.join("; ")));
@@ -153,7 +153,7 @@ impl Evidence<'_> {
         let least = by_price.first()?.0;
         let cheapest =
             by_price.into_iter().filter(|(per, _)| !is_behind(least, *per, self.found.deltas.rate));
-        let cheapest: Vec<String> = cheapest.map(|(_, text)| text).take(MOST_NAMED).collect();
+        let cheapest: Vec<String> = cheapest.map(|(_, text)| text).take(MAX_NAMED).collect();
         Some(format!("The cheapest sustained IOPS per month: {}.", cheapest.join("; ")))
     }
 
@@ -181,8 +181,8 @@ impl Evidence<'_> {
             (true, _) => {
                 Some("One run each decides no small difference: repeat the runs, alternating.".to_owned())
             }
-            (false, Some(more)) if !all_simulated && more > MOST_ADVISED => Some(format!(
-                "Some rates are undecided: they differ by less than runs vary, and {MOST_ADVISED} more runs of each would not decide \
+            (false, Some(more)) if !all_simulated && more > MAX_ADVISED => Some(format!(
+                "Some rates are undecided: they differ by less than runs vary, and {MAX_ADVISED} more runs of each would not decide \
                  them. Longer runs on a quieter machine vary less."
             )),
             (false, Some(more)) if !all_simulated => {
@@ -433,7 +433,7 @@ impl Evidence<'_> {
         let under_load = under_load.filter(|found| is_ahead && found.ratio > 1.0);
         let text = |name: &str, load: &str, found: &LatencyRatio| {
             let tests = match found.tests.len() {
-                ..=MOST_NAMED => list(&found.tests),
+                ..=MAX_NAMED => list(&found.tests),
                 many => format!("{many} tests"),
             };
             let burst = if found.is_burst { " while burst credits last" } else { "" };

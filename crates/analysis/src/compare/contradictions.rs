@@ -80,7 +80,7 @@ pub fn contradictions(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<C
 /// Rates differ by at least this where no common limit holds them.
 const APART: f64 = 0.10;
 /// Tests in which rates have to agree before they tell of a common limit.
-const LEAST_TESTS: usize = 2;
+const MIN_TESTS: usize = 2;
 /// Requests from here on are held by limits on bandwidth.
 const LARGE_BLOCK: f64 = 65_536.0;
 /// The same requests are at most so many times faster in another test.
@@ -235,7 +235,7 @@ fn shared_limit(rows: &[ComparedRow], [one, other]: [usize; 2]) -> Option<Contra
             None => {}
         }
     }
-    if agree.len() < LEAST_TESTS || apart == 0 {
+    if agree.len() < MIN_TESTS || apart == 0 {
         return None;
     }
     let (least, most) = rates

@@ -115,7 +115,7 @@ pub struct Ratio {
 }
 
 /// Most runs that are worth suggesting.
-const MOST_RUNS: f64 = 1000.0;
+const MAX_RUNS: f64 = 1000.0;
 /// Runs of each source that a first verdict takes.
 const FIRST_RUNS: u32 = 6;
 
@@ -336,9 +336,9 @@ fn more_runs(found: &LogRatio, runs: f64, delta: f64) -> Option<u32> {
     let (spread, degrees_each) = (found.error * runs.sqrt(), found.degrees / (runs - 1.0).max(1.0));
     let needed = (0..ROUNDS).fold(runs.max(f64::from(FIRST_RUNS)), |runs, _| {
         let quantile = student(found.looks, degrees_each * (runs - 1.0));
-        (quantile * spread / distance).powi(2).ceil().clamp(2.0, 2.0 * MOST_RUNS)
+        (quantile * spread / distance).powi(2).ceil().clamp(2.0, 2.0 * MAX_RUNS)
     });
-    (needed <= MOST_RUNS).then(|| (needed - runs).max(1.0) as u32)
+    (needed <= MAX_RUNS).then(|| (needed - runs).max(1.0) as u32)
 }
 
 #[cfg(test)]

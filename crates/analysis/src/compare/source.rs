@@ -90,10 +90,10 @@ pub struct VolumePrice {
 }
 
 /// Most sources of a comparison.
-pub const MOST_SOURCES: usize = 50;
+pub const MAX_SOURCES: usize = 50;
 
 /// The letters that name the sources, in their order: A to Z, AA to AX.
-pub const LABELS: [&str; MOST_SOURCES] = [
+pub const LABELS: [&str; MAX_SOURCES] = [
     "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O", "P", "Q", "R", "S", "T", "U",
     "V", "W", "X", "Y", "Z", "AA", "AB", "AC", "AD", "AE", "AF", "AG", "AH", "AI", "AJ", "AK", "AL", "AM",
     "AN", "AO", "AP", "AQ", "AR", "AS", "AT", "AU", "AV", "AW", "AX",

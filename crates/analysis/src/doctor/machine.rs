@@ -6,14 +6,14 @@ use super::Judgement;
 use super::facts::DoctorFacts;
 use super::target::observed;
 use crate::findings::client::{
-    CPU_WAIT_REMEDY, LEAST_SPAN_NS, QUOTA_REMEDY, STEAL_REMEDY, STOLEN, THROTTLED, stolen, withheld,
+    CPU_WAIT_REMEDY, MIN_SPAN_NS, QUOTA_REMEDY, STEAL_REMEDY, STOLEN, THROTTLED, stolen, withheld,
 };
 use crate::say::{count, percent};
 
 /// Idle CPUs below which a busy thread waits for one.
 const IDLE_CPUS: f64 = 0.9;
 /// A quota below which one busy thread is throttled.
-const LEAST_QUOTA: f64 = 1.0;
+const MIN_QUOTA: f64 = 1.0;
 /// A reading of the clock that takes longer changes latencies of some µs by percents, ns.
 const SLOW_READING_NS: u64 = 250;
 /// Pages swapped in a second from which on the machine is short of memory.
@@ -37,7 +37,7 @@ pub(super) fn cpus(facts: &DoctorFacts) -> Judgement {
             format!("{number}; the control group is throttled for {} of the time.", percent(throttled)),
             QUOTA_REMEDY,
         ),
-        Some(limit) if limit < LEAST_QUOTA => Judgement::problem(
+        Some(limit) if limit < MIN_QUOTA => Judgement::problem(
             format!("{number}; the control group may use {limit:.2} CPUs, less than one busy thread."),
             QUOTA_REMEDY,
         ),
@@ -72,7 +72,7 @@ pub(super) fn cpu_load(facts: &DoctorFacts) -> Judgement {
 }
 
 pub(super) fn cpu_steal(facts: &DoctorFacts) -> Judgement {
-    if facts.host_load.is_empty() || facts.observed_ns < LEAST_SPAN_NS {
+    if facts.host_load.is_empty() || facts.observed_ns < MIN_SPAN_NS {
         return Judgement::unknown("not observed for long enough.");
     }
     let share = stolen(&facts.host_load);

@@ -7,7 +7,7 @@ use fathom_record::{CreditRecord, JobRecord, PhaseOutcome, RunRecord, TestRecord
 use super::ExpectationResult;
 use super::compare;
 use super::conditions::ExpectationCase;
-use super::interval::{self, LEAST_SECONDS};
+use super::interval::{self, MIN_SECONDS};
 use crate::criterion::{CriterionVerdict, MetricKind};
 use crate::say::count;
 
@@ -44,7 +44,7 @@ pub(super) fn judge(
         left >= 0.0
     });
     let covered: Vec<(f64, f64)> = within.copied().collect();
-    if covered.len() < LEAST_SECONDS {
+    if covered.len() < MIN_SECONDS {
         let remedy = format!("use --only {} on a rested volume", case.expectation.test);
         return inconclusive("earlier load exhausted its burst credits", Some(remedy));
     }

@@ -15,7 +15,7 @@ use crate::say::{block, count};
 /// From this size on a rate in bytes measures bandwidth, and below it IOPS.
 const LARGE_BYTES: u64 = 64 << 10;
 /// The usual latency of an I/O is up to this many times the least.
-const USUAL_OVER_LEAST: f64 = 2.0;
+const USUAL_OVER_MIN: f64 = 2.0;
 /// Relative difference within which depths agree.
 const DEPTH_AGREES: f64 = 0.05;
 
@@ -301,5 +301,5 @@ fn latency_alone(case: &ExpectationCase<'_>) -> Option<f64> {
         .flat_map(|op| [&op.lat, &op.clat])
         .filter(|latency| latency.samples() > 0);
     let least = recorded.map(|latency| latency.moments.min).min()? as f64;
-    Some(single.unwrap_or(least * USUAL_OVER_LEAST).min(row.lat_ns()).max(least))
+    Some(single.unwrap_or(least * USUAL_OVER_MIN).min(row.lat_ns()).max(least))
 }

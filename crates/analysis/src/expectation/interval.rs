@@ -3,7 +3,7 @@
 //! Rates by the rule of [`fathom_record::confidence`], latencies by how they varied from interval to interval.
 
 use fathom_model::Op;
-use fathom_record::confidence::{LEAST_SAMPLES, NORMAL_975, half_width, slice_fraction};
+use fathom_record::confidence::{MIN_SAMPLES, NORMAL_975, half_width, slice_fraction};
 use fathom_record::stability::{Second, seconds};
 use fathom_record::{Interval, IntervalOp, JobRecord, Latency, PhaseOutcome, TestRecord, merge_jobs};
 use fathom_stats::histogram;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::criterion::{LatencySpan, Metric, MetricDirection, MetricKind, Statistic};
 
 /// Fewest full seconds for an interval.
-pub(super) const LEAST_SECONDS: usize = LEAST_SAMPLES;
+pub(super) const MIN_SECONDS: usize = MIN_SAMPLES;
 /// Half the width of a bin of the histograms, as a share of what is in it.
 const BIN: f64 = 1.0 / 128.0;
 
@@ -97,7 +97,7 @@ pub(super) fn of_timed_rates(timed: &[(f64, f64)], value: f64) -> Option<Confide
 
 /// The mean of rates lies between the least and the greatest of them and that near to it, give or take a slice of a limiter.
 fn of_rates(rates: &[f64], elapsed_ns: f64, value: f64) -> Option<ConfidenceInterval> {
-    if rates.len() < LEAST_SECONDS {
+    if rates.len() < MIN_SECONDS {
         return None;
     }
     let mean = mean(rates);
@@ -212,7 +212,7 @@ fn spans(phase: &PhaseOutcome, direction: MetricDirection) -> Vec<IntervalOp> {
 fn ratio_half_width(parts: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (above, below): (f64, f64) =
         parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
-    if parts.len() < 2 * LEAST_SECONDS || below <= 0.0 {
+    if parts.len() < 2 * MIN_SECONDS || below <= 0.0 {
         return None;
     }
     let (ratio, usual) = (above / below, below / parts.len() as f64);

@@ -13,7 +13,7 @@ use crate::say::finding;
 /// targets that take nothing else are at 0.22 to 0.79, the odd page in the way or sync in between at 0.15 at most.
 const WORKERS_SHARE: f64 = 0.2;
 /// CPU time of the workers below which there is too little to tell, ns: two ticks of the coarsest clock that counts it.
-const LEAST_WORKERS_NS: u64 = 20_000_000;
+const MIN_WORKERS_NS: u64 = 20_000_000;
 /// Share of the requests that may be syncs. These have no other way than the workers, which says nothing of the target.
 const SYNCS_SHARE: f64 = 0.01;
 /// Share of a request's time that passes inside the submitting call where that carries it out: 0.96 and more. Where the
@@ -22,7 +22,7 @@ const SUBMISSION_SHARE: f64 = 0.9;
 /// Waits per request from which on the submitting call waits for the device: once each, against none at all in memory.
 const WAITS_PER_REQUEST: f64 = 0.5;
 /// Requests below which their times tell too little.
-const LEAST_REQUESTS: u64 = 100;
+const MIN_REQUESTS: u64 = 100;
 
 /// What a job's workers add up to.
 #[derive(Debug, Default)]
@@ -83,12 +83,12 @@ fn way(job: &JobRecord, sums: &Sums) -> Option<FallbackPath> {
     let all_cpu_ns = sums.own_cpu_ns + sums.workers_cpu_ns;
     let syncs = sums.syncs as f64 > sums.requests as f64 * SYNCS_SHARE || job.plan.io.end_fsync;
     let asked_for = job.plan.engine_option("force_async").is_some_and(|every| every != "0");
-    if sums.workers_cpu_ns >= LEAST_WORKERS_NS
+    if sums.workers_cpu_ns >= MIN_WORKERS_NS
         && share(sums.workers_cpu_ns as f64, all_cpu_ns as f64) >= WORKERS_SHARE
     {
         return (!syncs && !asked_for && sums.requests > 0).then_some(FallbackPath::KernelWorkers);
     }
-    if job.iodepth() < 2 || sums.requests < LEAST_REQUESTS || sums.submission_share() < SUBMISSION_SHARE {
+    if job.iodepth() < 2 || sums.requests < MIN_REQUESTS || sums.submission_share() < SUBMISSION_SHARE {
         return None;
     }
     let waits = share(sums.waits as f64, sums.requests as f64) >= WAITS_PER_REQUEST;
@@ -382,7 +382,7 @@ mod tests {
         check(|job| job.plan.engine.options = vec![("force_async".to_owned(), "4".to_owned())], 0);
         check(|job| job.plan.engine.options = vec![("force_async".to_owned(), "0".to_owned())], 1);
         check(|job| job.stuck = true, 0);
-        check(|job| job.measured.kernel_threads.workers_ns = LEAST_WORKERS_NS - 1, 0);
+        check(|job| job.measured.kernel_threads.workers_ns = MIN_WORKERS_NS - 1, 0);
         check(|job| job.measured.read = OpOutcome::default(), 0);
         // Another thread submits: that is the job's own work.
         check(|job| job.measured.kernel_threads.submitter_ns = REQUESTS * 4000, 0);

@@ -15,7 +15,7 @@ const PLATEAU: f64 = 0.05;
 /// Requests in flight from which on a rate may be that of a limit.
 const QUEUE: f64 = 1.5;
 /// Most types of each kind that a claim names; the evidence has all.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// One finding for each rate that a bucket of the catalogue would explain.
 pub(crate) fn findings(rows: &[RecordRow<'_>], words: Words) -> Vec<Finding> {
@@ -93,7 +93,7 @@ fn burst_text(one: &RateMatch) -> Option<String> {
 }
 
 fn named(names: &[&str], separator: &str) -> String {
-    let shown = names.len().min(MOST_NAMED);
+    let shown = names.len().min(MAX_NAMED);
     let more = names.len() - shown;
     let text = names[..shown].join(separator);
     if more > 0 { format!("{text}{separator}and {more} more") } else { text }

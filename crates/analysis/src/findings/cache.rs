@@ -10,7 +10,7 @@ use crate::say::{count, finding, percent};
 /// taken a moment apart.
 const UNSEEN: f64 = 0.02;
 /// Bytes below which a share is a matter of chance.
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 /// Engines that move no bytes to or from a target.
 const NO_TARGET: [&str; 2] = ["null", "sim"];
 /// Caches of drives and controllers are of this size and less; a working set above it does not fit.
@@ -36,7 +36,7 @@ fn served(row: &RecordRow<'_>) -> Option<Finding> {
     let device = row.summary.device.as_ref().filter(|_| row.has_device)?;
     let unseen = |ours: u64, theirs: u64| {
         let missing = ours.saturating_sub(theirs).saturating_sub(slack(row));
-        (ours >= LEAST_BYTES && missing as f64 > UNSEEN * ours as f64)
+        (ours >= MIN_BYTES && missing as f64 > UNSEEN * ours as f64)
             .then_some(missing as f64 / ours.max(1) as f64)
     };
     let read = row.summary.read.as_ref().and_then(|read| unseen(read.bytes, device.read_bytes));

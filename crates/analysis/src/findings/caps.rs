@@ -9,7 +9,7 @@ use fathom_stats::sample::mean;
 
 use crate::accounting::{BlockRate, Charge, IoUnit, charge, deciding_block};
 use crate::plateau::{self, AGREE, RunRate, at_the_top};
-use crate::rows::{LEAST_SECONDS, RecordRow, RowKind};
+use crate::rows::{MIN_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes};
 use crate::steady::coefficient_of_variation;
 use crate::steady::rate_duration::DurationBasis;
@@ -95,7 +95,7 @@ pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
 /// True where a row can be held back by a limit of the device alone: of one kind, and by nothing on this side.
 fn can_reach(row: &RecordRow<'_>, kind: RowKind) -> bool {
     row.kind() == Some(kind)
-        && row.settled().len() >= LEAST_SECONDS
+        && row.settled().len() >= MIN_SECONDS
         && row.block_bytes().is_some()
         && row.is_direct()
         && !row.is_paced()
@@ -117,7 +117,7 @@ fn is_even(row: &RecordRow<'_>) -> bool {
 /// Standard deviation over mean of the settled seconds; `None` where there are too few.
 fn settled_spread(row: &RecordRow<'_>) -> Option<f64> {
     let rates: Vec<f64> = row.settled().iter().map(Second::iops).collect();
-    if rates.len() < LEAST_SECONDS {
+    if rates.len() < MIN_SECONDS {
         return None;
     }
     (mean(&rates) > 0.0).then(|| coefficient_of_variation(&rates))

@@ -10,12 +10,12 @@ const BUSY_THREAD: f64 = 0.9;
 /// Share of all CPUs from which on more threads do not help.
 const BUSY_MACHINE: f64 = 0.9;
 /// CPU time below which a thread's share is a matter of chance, ns.
-const LEAST_CPU_NS: u64 = 100_000_000;
+const MIN_CPU_NS: u64 = 100_000_000;
 /// Stolen share of all CPU time over a test that is too much, and over any five seconds.
 pub(crate) const STOLEN: f64 = 0.02;
 const STOLEN_AT_WORST: f64 = 0.10;
 /// Measured time below which a tick or two of stolen time are a large share by chance, ns.
-pub(crate) const LEAST_SPAN_NS: u64 = 1_000_000_000;
+pub(crate) const MIN_SPAN_NS: u64 = 1_000_000_000;
 const WORST_SPAN_NS: u64 = 5_000_000_000;
 /// Share of the time for which a group was held back that is too much.
 pub(crate) const THROTTLED: f64 = 0.01;
@@ -47,7 +47,7 @@ pub(crate) fn run_queue_wait_share(job: &JobRecord) -> f64 {
 /// CPU time of a worker, or of what submits in its place, as a share of its time.
 fn share(job: &JobRecord) -> f64 {
     let cpu_ns = cpu_ns(job);
-    if cpu_ns < LEAST_CPU_NS { 0.0 } else { cpu_ns as f64 / job.measured.elapsed_ns().max(1) as f64 }
+    if cpu_ns < MIN_CPU_NS { 0.0 } else { cpu_ns as f64 / job.measured.elapsed_ns().max(1) as f64 }
 }
 
 /// True where a thread of the row was busy all the time, so that its rate is the client's.
@@ -75,7 +75,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> 
 fn waited(row: &RecordRow<'_>) -> Option<Finding> {
     let share = run_queue_wait_share;
     let longest = row.jobs().iter().max_by(|one, other| share(one).total_cmp(&share(other)))?;
-    if row.summary.measured_ns < LEAST_SPAN_NS || share(longest) <= WAITED {
+    if row.summary.measured_ns < MIN_SPAN_NS || share(longest) <= WAITED {
         return None;
     }
     // Whoever kept it waiting was running meanwhile.
@@ -155,7 +155,7 @@ fn worst(load: &[HostInterval]) -> f64 {
 fn steal(row: &RecordRow<'_>) -> Option<Finding> {
     let load = &row.test.host_load;
     let (mean, worst) = (stolen(load), worst(load));
-    let too_short = row.summary.measured_ns < LEAST_SPAN_NS;
+    let too_short = row.summary.measured_ns < MIN_SPAN_NS;
     if too_short || !row.has_host_load() || (mean <= STOLEN && worst <= STOLEN_AT_WORST) {
         return None;
     }

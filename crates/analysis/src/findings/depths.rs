@@ -19,7 +19,7 @@ const WORTHWHILE: f64 = 1.25;
 /// Latency over that of the shallowest point up to which no queue has formed.
 const NO_QUEUE: f64 = 1.3;
 /// Depths that a bend takes.
-const LEAST_DEPTHS: usize = 4;
+const MIN_DEPTHS: usize = 4;
 
 /// What the depths of each load tell.
 pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
@@ -139,7 +139,7 @@ fn knee(family: &[&RecordRow<'_>]) -> Option<Finding> {
         resolution: row.resolution(),
     };
     let bend = bend(&curve.iter().map(at).collect::<Vec<_>>())?;
-    let (place, plateau) = bend.throughput.filter(|_| curve.len() >= LEAST_DEPTHS)?;
+    let (place, plateau) = bend.throughput.filter(|_| curve.len() >= MIN_DEPTHS)?;
     let (enough, frugal) = (curve[place], curve[bend.latency]);
     let claim = format!(
         "{} {} level off at {} IOPS: QD {} is enough for the rate, QD {} has the best ratio of rate to \

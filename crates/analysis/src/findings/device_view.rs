@@ -14,7 +14,7 @@ pub(crate) const FOREIGN: f64 = 0.02;
 /// Requests of others below which a share is a matter of chance: a few a second are any system's own.
 const FOREIGN_PER_SECOND: f64 = 5.0;
 /// Fewest requests of others that are counted as a load.
-const LEAST_FOREIGN: f64 = 10.0;
+const MIN_FOREIGN: f64 = 10.0;
 /// Seconds below which what any system does now and then, in one burst, weighs as much as a neighbour.
 const SHORTEST_S: f64 = 1.0;
 /// Pieces per request from which on requests were split.
@@ -42,7 +42,7 @@ impl ForeignIo {
     pub(crate) fn is_load(&self) -> bool {
         self.seconds >= SHORTEST_S
             && self.requests >= FOREIGN_PER_SECOND * self.seconds
-            && self.requests >= LEAST_FOREIGN
+            && self.requests >= MIN_FOREIGN
     }
 }
 

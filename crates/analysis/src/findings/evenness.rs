@@ -9,19 +9,19 @@ use fathom_stats::sample::mean;
 use crate::findings::client;
 use crate::findings::passes;
 use crate::findings::stalled;
-use crate::rows::{LEAST_SECONDS as LEAST_VARIED, RecordRow, RowKind};
+use crate::rows::{MIN_SECONDS as MIN_VARIED, RecordRow, RowKind};
 use crate::say::{count, finding, percent, seconds};
 use crate::steady::levels::{EVEN, FinalDrop, Segment, fall, segments};
 use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, coefficient_of_variation, fifths};
 
 /// Full seconds below which a fifth of a run is too short.
-const LEAST_SECONDS: usize = 10;
+const MIN_SECONDS: usize = 10;
 /// Levels within this share of a published rate are that rate.
 const AS_PUBLISHED: f64 = 0.05;
 /// Coefficient of variation between the seconds of a shorter run from which on its mean says little.
 const VARIED: f64 = 0.20;
 /// Requests in a fifth below which their number is a matter of chance.
-const LEAST_REQUESTS: f64 = 100.0;
+const MIN_REQUESTS: f64 = 100.0;
 
 /// What there is to say of one row.
 pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
@@ -30,11 +30,11 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
     if row.is_paced() || stalled::findings(record, row).is_some() {
         return None;
     }
-    if rates.len() < LEAST_SECONDS {
+    if rates.len() < MIN_SECONDS {
         // First accesses or a cache explain why the rate changed.
         return varied(row).filter(|_| passes::findings(record, row).is_none());
     }
-    let too_few = mean(&rates) * (rates.len() / ROUNDS) as f64 <= LEAST_REQUESTS;
+    let too_few = mean(&rates) * (rates.len() / ROUNDS) as f64 <= MIN_REQUESTS;
     if too_few {
         return None;
     }
@@ -82,7 +82,7 @@ fn varied(row: &RecordRow<'_>) -> Option<Finding> {
     let ios: u64 = row.settled().iter().map(|second| second.ios).sum();
     let by_chance = rates.len() as f64 / ios.max(1) as f64;
     let cv = coefficient_of_variation(&rates);
-    if rates.len() < LEAST_VARIED || cv * cv - by_chance <= VARIED * VARIED {
+    if rates.len() < MIN_VARIED || cv * cv - by_chance <= VARIED * VARIED {
         return None;
     }
     let least = rates.iter().copied().fold(f64::MAX, f64::min);

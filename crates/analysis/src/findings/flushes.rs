@@ -13,7 +13,7 @@ const QUICK_NS: u64 = 30_000;
 /// Flushes per sync below which syncs are dropped above the device.
 const REACHED: f64 = 0.5;
 /// Syncs below which there is too little to tell.
-const LEAST_SYNCS: u64 = 50;
+const MIN_SYNCS: u64 = 50;
 /// Share of a durable write's time from which on the sync is what it costs.
 const COSTLY: f64 = 0.5;
 
@@ -32,7 +32,7 @@ fn cached_device(record: &RunRecord) -> Option<&DeviceRecord> {
 }
 
 fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
-    let sync = row.summary.sync.as_ref().filter(|sync| sync.ios >= LEAST_SYNCS)?;
+    let sync = row.summary.sync.as_ref().filter(|sync| sync.ios >= MIN_SYNCS)?;
     let device = cached_device(record)?;
     let disk = row.test.disks.iter().find(|disk| disk.name == device.name && row.has_device)?;
     let flushes = disk.counters.flush_ios;
@@ -78,7 +78,7 @@ fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
 }
 
 fn cost(row: &RecordRow<'_>) -> Option<Finding> {
-    let sync = row.summary.sync.as_ref().filter(|sync| sync.ios >= LEAST_SYNCS)?;
+    let sync = row.summary.sync.as_ref().filter(|sync| sync.ios >= MIN_SYNCS)?;
     let write = row.summary.write.as_ref()?;
     let (sync_ns, write_ns) = (sync.lat_ns.mean?, write.lat_ns.mean.or(write.clat_ns.mean)?);
     let writes_per_sync = write.ios as f64 / sync.ios as f64;

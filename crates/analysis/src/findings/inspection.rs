@@ -24,7 +24,7 @@ const WHOLE: f64 = 0.95;
 /// Median of other blocks over that of zero ones from which on zeros are not read from the medium.
 const FASTER: f64 = 1.5;
 /// Blocks of a kind whose median counts.
-const LEAST_BLOCKS: usize = 5;
+const MIN_BLOCKS: usize = 5;
 
 /// Findings for all rows that read.
 pub(crate) fn findings(record: &RunRecord, rows: &[RecordRow<'_>]) -> Vec<Finding> {
@@ -89,7 +89,7 @@ fn unwritten(inspection: &InspectionRecord) -> Option<Finding> {
     let [zero_ns, other_ns] = [true, false].map(|is_zero| median(blocks, is_zero));
     let is_faster = zero_ns.zip(other_ns).is_some_and(|(zero, other)| other as f64 >= FASTER * zero as f64);
     let why = match share {
-        share if zero >= LEAST_BLOCKS && share >= WHOLE => "if nothing was ever written there,",
+        share if zero >= MIN_BLOCKS && share >= WHOLE => "if nothing was ever written there,",
         share if share >= PART && is_faster => "they are read faster than data, so",
         _ => return None,
     };
@@ -106,7 +106,7 @@ fn unwritten(inspection: &InspectionRecord) -> Option<Finding> {
 /// Median latency of the blocks of a kind, ns; `None` where there are few.
 fn median(blocks: &[BlockRecord], is_zero: bool) -> Option<u64> {
     let times = || blocks.iter().filter(|block| block.is_zero == is_zero).map(|block| block.lat_ns);
-    upper_median(times()).filter(|_| times().count() >= LEAST_BLOCKS)
+    upper_median(times()).filter(|_| times().count() >= MIN_BLOCKS)
 }
 
 #[cfg(test)]

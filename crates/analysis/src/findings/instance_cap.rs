@@ -11,7 +11,7 @@ use crate::say::{count, finding, on_rows};
 /// Share of what targets do apart that they keep together where they share nothing.
 const TOGETHER: f64 = 0.85;
 /// Full seconds that a rate takes.
-const LEAST_SECONDS: usize = 2;
+const MIN_SECONDS: usize = 2;
 /// The share of a rate that one round of requests makes, at most, of one that is shorter.
 const PRECISE: f64 = 0.01;
 
@@ -38,7 +38,7 @@ fn known(rows: &[RecordRow<'_>]) -> Vec<Finding> {
 /// enough.
 fn held_by_instance<'r>(row: &'r RecordRow<'_>) -> Option<InstanceHold<'r>> {
     let reach = row.test.published.as_ref()?.instance.as_ref()?;
-    let is_precise = row.seconds.len() >= LEAST_SECONDS || row.resolution() <= PRECISE;
+    let is_precise = row.seconds.len() >= MIN_SECONDS || row.resolution() <= PRECISE;
     let counts = is_of_target(row) && is_precise && row.mean_queue_depth() >= instance_limit::QUEUE;
     let iops = row.settled_iops();
     InstanceHold::of(reach, iops, row.settled_bytes_per_second() / iops).filter(|_| counts)
@@ -127,7 +127,7 @@ fn shared(together: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Finding> {
 
 /// True where the row's rate is the targets' and not the client's.
 fn counts(row: &RecordRow<'_>) -> bool {
-    is_of_target(row) && row.seconds.len() >= LEAST_SECONDS
+    is_of_target(row) && row.seconds.len() >= MIN_SECONDS
 }
 
 fn is_of_target(row: &RecordRow<'_>) -> bool {

@@ -12,7 +12,7 @@ const SLOWER: f64 = 2.0;
 /// Requests of each pass that a median takes here.
 const LEAST: u64 = 200;
 /// Intervals of the first pass below which its latency may be that of a moment.
-const LEAST_INTERVALS: usize = 2;
+const MIN_INTERVALS: usize = 2;
 /// Share of the bytes that must have come from the device, where one was watched: else it was this machine's cache.
 const FROM_DEVICE: f64 = 0.98;
 
@@ -77,7 +77,7 @@ fn medians(series: &[Interval], before: u64, size: u64) -> Option<(u64, u64)> {
     let (first_ns, later_ns) = (median(&first, LEAST)?, median(&later, LEAST)?);
     let slow_ns = (later_ns as f64 * SLOWER) as u64;
     let is_slow = |interval: &&Interval| median(&[interval], 1).is_none_or(|ns| ns >= slow_ns);
-    (first.len() >= LEAST_INTERVALS && first.iter().all(is_slow)).then_some((first_ns, later_ns))
+    (first.len() >= MIN_INTERVALS && first.iter().all(is_slow)).then_some((first_ns, later_ns))
 }
 
 /// The median over intervals with at least so many requests, ns.

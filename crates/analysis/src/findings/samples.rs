@@ -11,7 +11,7 @@ use crate::say::{finding, seconds};
 /// Requests that carry a p99: ten lie beyond it.
 const CARRY_P99: u64 = 1000;
 /// Full seconds that tell how even a rate is.
-const LEAST_SECONDS: usize = 3;
+const MIN_SECONDS: usize = 3;
 
 /// What there is to say of one row.
 pub(crate) fn findings(row: &RecordRow<'_>) -> Vec<Finding> {
@@ -36,7 +36,7 @@ fn errors(row: &RecordRow<'_>) -> Vec<Finding> {
 
 fn short_run(row: &RecordRow<'_>) -> Option<Finding> {
     let total = row.summary.total.as_ref()?;
-    if total.ios == 0 || row.seconds.len() >= LEAST_SECONDS || row.summary.measured_ns == 0 {
+    if total.ios == 0 || row.seconds.len() >= MIN_SECONDS || row.summary.measured_ns == 0 {
         return None;
     }
     let claim = format!(

@@ -9,11 +9,11 @@ use crate::rows::RecordRow;
 use crate::say::{finding, seconds};
 
 /// Length of such a span from which on it is a stall.
-const LEAST_NS: u64 = 2_000_000_000;
+const MIN_NS: u64 = 2_000_000_000;
 /// A device may take this many times as long for one queue of requests as it takes on average.
 const UNEVEN: f64 = 2.0;
 /// What the intervals of the series show of such a span: they begin and end within it.
-const LEAST_SEEN_NS: u64 = 900_000_000;
+const MIN_SEEN_NS: u64 = 900_000_000;
 /// Offsets that are named.
 const NAMED: usize = 4;
 
@@ -97,13 +97,13 @@ fn spans(record: &RunRecord, row: &RecordRow<'_>) -> Vec<StalledSpan> {
             _ => idle.push(StalledSpan { start_ns: pair[0], end_ns: pair[1] }),
         }
     }
-    idle.retain(|span| span.end_ns - span.start_ns >= LEAST_SEEN_NS);
+    idle.retain(|span| span.end_ns - span.start_ns >= MIN_SEEN_NS);
     let neighbours = |span: &StalledSpan| StalledSpan {
         start_ns: cuts.iter().rev().copied().find(|&cut| cut < span.start_ns).unwrap_or(span.start_ns),
         end_ns: cuts.iter().copied().find(|&cut| cut > span.end_ns).unwrap_or(span.end_ns),
     };
     let stalls = idle.into_iter().filter_map(|span| exact(row, &span, &neighbours(&span)));
-    let is_long = |span: &StalledSpan| span.end_ns - span.start_ns >= LEAST_NS;
+    let is_long = |span: &StalledSpan| span.end_ns - span.start_ns >= MIN_NS;
     stalls.filter(|span| is_long(span) && !is_explained(record, row, span)).collect()
 }
 

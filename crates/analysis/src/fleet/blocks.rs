@@ -5,7 +5,7 @@ use fathom_record::FleetTest;
 use super::HostResult;
 
 /// Shortest block, ns.
-const LEAST_NS: u64 = 1_000_000_000;
+const MIN_NS: u64 = 1_000_000_000;
 
 /// Rates of several hosts, block by block.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ impl<'a> RateBlocks<'a> {
         let first = window.start_ns.div_ceil(cell_ns) as usize;
         let last = (window.end_ns / cell_ns) as usize;
         let cells = last.saturating_sub(first);
-        let group = (LEAST_NS.div_ceil(cell_ns) as usize).max(cells.div_ceil(most.max(1))).max(1);
+        let group = (MIN_NS.div_ceil(cell_ns) as usize).max(cells.div_ceil(most.max(1))).max(1);
         let hosts: Vec<&HostResult> =
             hosts.iter().copied().filter(|host| host.outcome.course.len() >= last).collect();
         let block_ns = cell_ns * group as u64;

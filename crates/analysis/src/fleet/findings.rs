@@ -13,9 +13,9 @@ use crate::rows::rows;
 use crate::say::{count, finding, mebibytes, percent, seconds};
 
 /// Hosts that are named in one claim.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 /// Share of the I/Os outside the common time from which on the total says too little of the hosts.
-const MOST_OUTSIDE: f64 = 0.1;
+const MAX_OUTSIDE: f64 = 0.1;
 
 /// Everything that a record of several hosts tells.
 pub(crate) fn findings(record: &RunRecord) -> Vec<Finding> {
@@ -44,7 +44,7 @@ fn incomplete(fleet: &FleetRecord, assessment: &FleetAssessment) -> Option<Findi
     let what = if fleet.ranks.is_some() { "ranks" } else { "records" };
     let mut claim = format!("{} of {expected} {what} were merged", assessment.merged);
     if !assessment.missing.is_empty() {
-        claim += &format!("; missing: {}", rank_ranges(&assessment.missing, MOST_NAMED));
+        claim += &format!("; missing: {}", rank_ranges(&assessment.missing, MAX_NAMED));
     }
     if !assessment.unreadable.is_empty() {
         let sources = assessment.unreadable.iter().map(|unreadable| unreadable.source.clone());
@@ -101,7 +101,7 @@ fn apart(test: &FleetTestAssessment, assessment: &FleetAssessment) -> Option<Fin
             "the hosts have no measured time in common{where_none} (starts spread over {spread}): there is no \
              rate of all."
         )
-    } else if is_timed && test.outside_fraction > MOST_OUTSIDE {
+    } else if is_timed && test.outside_fraction > MAX_OUTSIDE {
         format!(
             "{} of the I/Os lie outside the {} that all hosts have in common (starts spread over {spread}).",
             percent(test.outside_fraction),
@@ -214,11 +214,11 @@ fn most_at_once(stalls: &[HostStall]) -> usize {
         hosts.len()
     };
     // Most are stalled when one begins to be; of very many stalls the first show it.
-    stalls.iter().take(MOST_LOOKED_AT).map(|stall| at(stall.start_ns)).max().unwrap_or(0)
+    stalls.iter().take(MAX_LOOKED_AT).map(|stall| at(stall.start_ns)).max().unwrap_or(0)
 }
 
 /// Stalls whose beginnings are looked at.
-const MOST_LOOKED_AT: usize = 1000;
+const MAX_LOOKED_AT: usize = 1000;
 
 fn shared_limit(test: &FleetTestAssessment) -> Option<Finding> {
     let limit = &test.shared_limit;
@@ -258,7 +258,7 @@ fn of_test(mut found: Finding, test: &FleetTestAssessment) -> Finding {
 }
 
 fn named(names: Vec<String>) -> String {
-    listed(&names, MOST_NAMED)
+    listed(&names, MAX_NAMED)
 }
 
 #[cfg(test)]

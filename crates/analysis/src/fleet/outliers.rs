@@ -13,15 +13,14 @@ use serde::Serialize;
 use super::{EQUIVALENT_LATENCY, EQUIVALENT_RATE, HostResult};
 
 /// Fewest hosts for either test.
-const LEAST_HOSTS: usize = 5;
-const LEAST_FOR_DEVIATES: usize = 15;
+const MIN_HOSTS: usize = 5;
+const MIN_FOR_DEVIATES: usize = 15;
 /// Most outliers that are looked for, as a share of the hosts, and in number.
-const MOST_SHARE: usize = 4;
-const MOST_OUTLIERS: usize = 200;
+const MAX_SHARE: usize = 4;
+const MAX_OUTLIERS: usize = 200;
 /// The modified z-score that the greatest of 5 to 14 normal values exceeds in 5 of 100 samples, by simulation. Of an odd number one
 /// value is the median itself, which makes the median deviation small.
-const MODIFIED_Z: [f64; LEAST_FOR_DEVIATES - LEAST_HOSTS] =
-    [7.6, 5.7, 5.6, 5.3, 4.9, 4.5, 4.7, 4.4, 4.5, 4.2];
+const MODIFIED_Z: [f64; MIN_FOR_DEVIATES - MIN_HOSTS] = [7.6, 5.7, 5.6, 5.3, 4.9, 4.5, 4.7, 4.4, 4.5, 4.2];
 /// The limit for values of which more than half are equal, as those of alike hosts are not.
 const MEAN_Z: f64 = 3.5;
 /// Standard deviation of a normal distribution over its median absolute deviation, and over its mean absolute deviation.
@@ -110,15 +109,15 @@ impl Outliers {
         let with = |metric: HostMetric| hosts.iter().filter(|host| host.value(metric).is_some()).count();
         let count = HostMetric::ALL.map(with).into_iter().max().unwrap_or(0);
         let test = match count {
-            LEAST_FOR_DEVIATES.. => OutlierTest::GeneralizedEsd,
-            LEAST_HOSTS.. => OutlierTest::ModifiedZScore,
+            MIN_FOR_DEVIATES.. => OutlierTest::GeneralizedEsd,
+            MIN_HOSTS.. => OutlierTest::ModifiedZScore,
             _ => OutlierTest::None,
         };
         let known = match hosts.len() {
             all if all == count => format!("{all} complete hosts"),
             all => format!("{count} of {all} complete hosts have figures"),
         };
-        let reason = (test == OutlierTest::None).then(|| format!("{known}; the test needs {LEAST_HOSTS}"));
+        let reason = (test == OutlierTest::None).then(|| format!("{known}; the test needs {MIN_HOSTS}"));
         let mut found = Vec::new();
         for metric in HostMetric::ALL {
             let known: Vec<(&HostResult, f64)> =
@@ -138,8 +137,8 @@ fn outliers(metric: HostMetric, hosts: &[(&HostResult, f64)]) -> Vec<Outlier> {
     let values: Vec<f64> = hosts.iter().map(|(_, value)| value.max(f64::MIN_POSITIVE)).collect();
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let found = match hosts.len() {
-        LEAST_FOR_DEVIATES.. => extreme_deviates(&logarithms),
-        LEAST_HOSTS.. => modified_z_scores(&logarithms),
+        MIN_FOR_DEVIATES.. => extreme_deviates(&logarithms),
+        MIN_HOSTS.. => modified_z_scores(&logarithms),
         _ => Vec::new(),
     };
     let middle = median(&values).unwrap_or(0.0);
@@ -159,7 +158,7 @@ fn outliers(metric: HostMetric, hosts: &[(&HostResult, f64)]) -> Vec<Outlier> {
 /// Places of outliers with their statistic and its critical value.
 fn extreme_deviates(values: &[f64]) -> Vec<(usize, f64, f64)> {
     let count = values.len();
-    let most = (count / MOST_SHARE).min(MOST_OUTLIERS);
+    let most = (count / MAX_SHARE).min(MAX_OUTLIERS);
     let mut left: Vec<usize> = (0..count).collect();
     let mut candidates = Vec::new();
     let mut outliers = 0;
@@ -209,7 +208,7 @@ fn modified_z_scores(values: &[f64]) -> Vec<(usize, f64, f64)> {
 
 /// The critical value of the modified z-score of so many values, at 5 %.
 fn critical_z(count: usize) -> f64 {
-    MODIFIED_Z[count.saturating_sub(LEAST_HOSTS).min(MODIFIED_Z.len() - 1)]
+    MODIFIED_Z[count.saturating_sub(MIN_HOSTS).min(MODIFIED_Z.len() - 1)]
 }
 
 #[cfg(test)]
@@ -258,7 +257,7 @@ mod tests {
     fn few_normal_values_rarely_have_an_outlier() {
         const SAMPLES: usize = 4000;
         let mut normal = normal_values();
-        for count in LEAST_HOSTS..LEAST_FOR_DEVIATES {
+        for count in MIN_HOSTS..MIN_FOR_DEVIATES {
             let samples = (0..SAMPLES).map(|_| (0..count).map(|_| normal()).collect::<Vec<f64>>());
             let found = samples.filter(|values| !modified_z_scores(values).is_empty()).count();
             let fraction = found as f64 / SAMPLES as f64;

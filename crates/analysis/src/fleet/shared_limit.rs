@@ -14,16 +14,16 @@ use super::HostResult;
 use super::blocks::RateBlocks;
 
 /// Fewest hosts and blocks. Of 12 blocks or fewer not even a perfect exchange of many hosts lies far enough below zero.
-const LEAST_HOSTS: usize = 2;
-const LEAST_BLOCKS: usize = 16;
+const MIN_HOSTS: usize = 2;
+const MIN_BLOCKS: usize = 16;
 /// Most blocks that the time is divided into.
-const MOST_BLOCKS: usize = 60;
+const MAX_BLOCKS: usize = 60;
 /// Most that the total varies at a limit.
-const MOST_TOTAL_CV: f64 = 0.02;
+const MAX_TOTAL_CV: f64 = 0.02;
 /// Least that the shares must change to tell anything: their deviations together, as a share of the total.
-const LEAST_SHARE_CV: f64 = 0.005;
+const MIN_SHARE_CV: f64 = 0.005;
 /// Most of the hosts' variances that the total has.
-const MOST_VARIANCE: f64 = 0.25;
+const MAX_VARIANCE: f64 = 0.25;
 /// Standard deviations below zero of the sum of covariances: 1 %, on one side.
 const DEVIATIONS: f64 = 2.326;
 
@@ -65,12 +65,12 @@ struct Joint {
 impl SharedLimit {
     /// Whether hosts that completed a test share a limit.
     pub(super) fn of(fleet: &FleetTest, hosts: &[&HostResult]) -> SharedLimit {
-        let blocks = RateBlocks::of(fleet, hosts, MOST_BLOCKS);
+        let blocks = RateBlocks::of(fleet, hosts, MAX_BLOCKS);
         let (count, hosts) = (blocks.count(), blocks.hosts.len());
-        if hosts < LEAST_HOSTS || count < LEAST_BLOCKS {
+        if hosts < MIN_HOSTS || count < MIN_BLOCKS {
             let reason = format!(
-                "{hosts} hosts have {count} blocks of a second or more in common; needs {LEAST_HOSTS} \
-                 hosts and {LEAST_BLOCKS} blocks."
+                "{hosts} hosts have {count} blocks of a second or more in common; needs {MIN_HOSTS} \
+                 hosts and {MIN_BLOCKS} blocks."
             );
             return SharedLimit {
                 verdict: SharedLimitVerdict::Inconclusive,
@@ -94,20 +94,20 @@ impl SharedLimit {
 fn judge(rates: &[Vec<f64>], total_cv: f64, share_cv: f64) -> (SharedLimitVerdict, String) {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let (total, shares) = (percent(total_cv), percent(share_cv));
-    if share_cv < LEAST_SHARE_CV {
+    if share_cv < MIN_SHARE_CV {
         let reason = format!(
             "the shares of the hosts hardly change (CV {shares}): a limit in common and one of each look alike."
         );
         return (SharedLimitVerdict::Inconclusive, reason);
     }
-    if total_cv > MOST_TOTAL_CV {
+    if total_cv > MAX_TOTAL_CV {
         return (SharedLimitVerdict::NotShown, format!("the total varies (CV {total})."));
     }
     let changes: Vec<Vec<f64>> =
         rates.iter().map(|rates| rates.windows(2).map(|pair| pair[1] - pair[0]).collect()).collect();
     let is_exchange = |rates: &[Vec<f64>]| {
         let joint = Joint::of(rates);
-        joint.variance_fraction < MOST_VARIANCE && joint.deviations < -DEVIATIONS
+        joint.variance_fraction < MAX_VARIANCE && joint.deviations < -DEVIATIONS
     };
     if is_exchange(rates) && is_exchange(&changes) {
         let reason = format!("the total is constant (CV {total}) while the shares change (CV {shares}).");

@@ -13,10 +13,10 @@ use super::blocks::RateBlocks;
 use super::{EQUIVALENT_RATE, HostResult};
 
 /// Fewest hosts and blocks.
-const LEAST_HOSTS: usize = 3;
-const LEAST_BLOCKS: usize = 6;
+const MIN_HOSTS: usize = 3;
+const MIN_BLOCKS: usize = 6;
 /// Most blocks that the time is divided into.
-const MOST_BLOCKS: usize = 20;
+const MAX_BLOCKS: usize = 20;
 /// Share of the hosts that are looked at as the slowest of a block: one in so many.
 const SLOWEST: usize = 5;
 /// Probability below which a stretch is no chance.
@@ -54,14 +54,14 @@ pub struct Straggler {
 impl Stragglers {
     /// The stragglers among hosts that completed a test.
     pub(super) fn of(fleet: &FleetTest, hosts: &[&HostResult]) -> Stragglers {
-        let blocks = RateBlocks::of(fleet, hosts, MOST_BLOCKS);
+        let blocks = RateBlocks::of(fleet, hosts, MAX_BLOCKS);
         let (count, hosts) = (blocks.count(), blocks.hosts.len());
         let none = |reason: String| Stragglers { reason: Some(reason), hosts: Vec::new() };
-        if hosts < LEAST_HOSTS {
-            return none(format!("{hosts} hosts with a course in common; {LEAST_HOSTS} are needed"));
+        if hosts < MIN_HOSTS {
+            return none(format!("{hosts} hosts with a course in common; {MIN_HOSTS} are needed"));
         }
-        if count < LEAST_BLOCKS {
-            return none(format!("{count} blocks of a second or more in common; {LEAST_BLOCKS} are needed"));
+        if count < MIN_BLOCKS {
+            return none(format!("{count} blocks of a second or more in common; {MIN_BLOCKS} are needed"));
         }
         let slowest = (hosts / SLOWEST).max(1);
         let limits: Vec<BlockLimit> =

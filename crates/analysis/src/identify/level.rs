@@ -346,7 +346,7 @@ const OTHER_PLACES: [u64; 3] = [1_000_003, 1_000_005, 1_000_007];
 /// By how much a first access is slower where it is.
 const SLOWER: f64 = 1.25;
 /// The same of the quickest, of which there is one each.
-const SLOWER_LEAST: f64 = 1.6;
+const SLOWER_MIN: f64 = 1.6;
 /// What a busy client adds to each request, ns: a smaller difference is no cost of first accesses.
 const OF_CLIENT_NS: f64 = 100_000.0;
 /// Standard errors that are no chance.
@@ -507,7 +507,7 @@ impl Script<'_> {
 fn is_slower(first: &Floor, again: &Floor) -> bool {
     let (mean, least) = (first.mean - again.mean, first.least - again.least);
     first.is_beyond(again, SLOWER, SURE) && mean > OF_CLIENT_NS
-        || first.least > SLOWER_LEAST * again.least && least > OF_CLIENT_NS
+        || first.least > SLOWER_MIN * again.least && least > OF_CLIENT_NS
 }
 
 /// Requests of bunches of one size, and the most bunches: where latencies are even, and where they are spread.

@@ -23,7 +23,7 @@ const DEPTH_SHARE: f64 = 0.95;
 /// How far the mean size may be off where shares are rounded to whole percents.
 const SPLIT_MEAN_ERROR: f64 = 0.01;
 /// More than any job needs.
-const MOST_DEPTH: u64 = 1024;
+const MAX_DEPTH: u64 = 1024;
 
 /// Bytes per request, and the percentage of requests that have them.
 pub type Shares = Vec<(u64, u8)>;
@@ -138,7 +138,7 @@ fn of_trace(seen: &MonitorInterval, op: Op, traced: &OpLoad) -> (f64, Vec<Replay
                 random,
                 sizes,
                 iops: rate * part,
-                depth: depth.clamp(1, MOST_DEPTH),
+                depth: depth.clamp(1, MAX_DEPTH),
                 range: used(class, largest),
                 fdatasync: None,
             });
@@ -211,7 +211,7 @@ fn mean_bytes(shares: &[(u64, u8)]) -> f64 {
 fn little(seen: &MonitorInterval, op: Op, share: f64) -> u64 {
     let done = &seen.activity.ops[op];
     let depth = done.ticks_ms as f64 * 1e6 / seen.elapsed_ns as f64 * share;
-    (depth.ceil() as u64).clamp(1, MOST_DEPTH)
+    (depth.ceil() as u64).clamp(1, MAX_DEPTH)
 }
 
 /// The part of the device that a class used; at least one request of `block` bytes.

@@ -16,7 +16,7 @@ const LEAST: usize = 5;
 /// Levels differ by at least this share.
 const APART: f64 = 0.10;
 /// Noise below this is taken for this: a rate that is held exactly has none.
-const LEAST_NOISE: f64 = 0.003;
+const MIN_NOISE: f64 = 0.003;
 
 /// Samples of what is left after a fall whose beginning was uneven, and its spread.
 const LONG: usize = 30;
@@ -92,7 +92,7 @@ pub(crate) fn is_step(rates: &[f64], after: usize) -> bool {
 /// Standard deviation of single samples, from the differences of neighbours, so that levels do not count.
 fn noise(logs: &[f64]) -> f64 {
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    (median(&steps) / 0.6745 / std::f64::consts::SQRT_2).max(LEAST_NOISE)
+    (median(&steps) / 0.6745 / std::f64::consts::SQRT_2).max(MIN_NOISE)
 }
 
 fn median(values: &[f64]) -> f64 {

@@ -50,7 +50,7 @@ pub const LADDER_RANGE: u64 = 64 << 20;
 /// Weight in time of a row of each kind beside one of the ladder.
 const WEIGHT: u64 = 5;
 /// A row that takes less tells nothing.
-const LEAST_NS: u64 = 100_000_000;
+const MIN_NS: u64 = 100_000_000;
 /// Longest useful time of a row.
 const LONGEST_NS: u64 = 10_000_000_000;
 
@@ -88,7 +88,7 @@ pub fn file_tests(time_ns: u64, depth: u32) -> Vec<FileTest> {
     let weight = |kind: FileRowKind| if kind == FileRowKind::Block { 1 } else { WEIGHT };
     let whole: u64 = tests.iter().map(|test| weight(test.kind)).sum();
     for test in &mut tests {
-        test.runtime_ns = (time_ns / whole * weight(test.kind)).clamp(LEAST_NS, LONGEST_NS);
+        test.runtime_ns = (time_ns / whole * weight(test.kind)).clamp(MIN_NS, LONGEST_NS);
     }
     tests
 }

@@ -14,7 +14,7 @@ use crate::surface::point::{State, SurfacePoint};
 use crate::surface::scan::Scan;
 
 /// Fewest points that show a trend.
-const LEAST_POINTS: usize = 16;
+const MIN_POINTS: usize = 16;
 /// Share of the squared deviations that the levels along one axis have to explain.
 const EXPLAINS: f64 = 0.5;
 /// Burst rate over mean rate from which on something beside the medium answers.
@@ -132,7 +132,7 @@ fn content(surface: &Surface) -> Vec<Finding> {
 fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
     let by_time: Vec<(&SurfacePoint, f64)> =
         surface.points.iter().filter_map(|point| Some((point, point.rate()?))).collect();
-    if by_time.len() < LEAST_POINTS {
+    if by_time.len() < MIN_POINTS {
         return Vec::new();
     }
     let in_order = by_time.windows(2).all(|pair| pair[0].0.offset_bytes < pair[1].0.offset_bytes)

@@ -40,17 +40,17 @@ pub struct SurfacePlace {
 /// Places where none are asked for.
 pub const POINTS: u32 = 200;
 /// Least bytes of a place, and least blocks: fewer tell more of their first request than of the place.
-const LEAST_BYTES: u64 = 4 << 20;
-const LEAST_BLOCKS: u64 = 16;
+const MIN_BYTES: u64 = 4 << 20;
+const MIN_BLOCKS: u64 = 16;
 /// Least time for a place that was not asked for, ns: a run begins and ends in some ms, and a slow request takes as long.
-const LEAST_TIME_NS: u64 = 60_000_000;
+const MIN_TIME_NS: u64 = 60_000_000;
 
 /// How many places there are: as many as were asked for and have a block each, else what suits the area and the time.
 pub fn points(area: u64, block: u64, wanted: Option<u32>, time_ns: u64) -> u32 {
     let block = block.max(1);
     let (most, least_bytes) = match wanted {
         Some(wanted) => (u64::from(wanted), block),
-        None => (u64::from(POINTS).min(time_ns / LEAST_TIME_NS), LEAST_BYTES.max(LEAST_BLOCKS * block)),
+        None => (u64::from(POINTS).min(time_ns / MIN_TIME_NS), MIN_BYTES.max(MIN_BLOCKS * block)),
     };
     most.min(area / least_bytes).max(1) as u32
 }
@@ -132,7 +132,7 @@ pub const SATURATED_AGAIN: u32 = 4;
 const LONGEST_TRANSFER_NS: u64 = 1_000_000_000;
 const LONGEST_SATURATED_NS: u64 = 2_040_000_000;
 const BURST_NS: (u64, u64) = (100_000_000, 2_000_000_000);
-const LEAST_SLICE_NS: u64 = 10_000_000;
+const MIN_SLICE_NS: u64 = 10_000_000;
 /// Beginning and ending a run.
 const OVERHEAD_NS: u64 = 8_000_000;
 
@@ -157,7 +157,7 @@ pub fn times(budget_ns: u64, points: u32, parts: &SurfaceParts) -> Times {
         (true, false) => 0,
     };
     let place_ns = time_of_places(budget_ns, parts) / u64::from(points.max(1));
-    let usable = place_ns.saturating_sub(OVERHEAD_NS).max(2 * LEAST_SLICE_NS);
+    let usable = place_ns.saturating_sub(OVERHEAD_NS).max(2 * MIN_SLICE_NS);
     let (transfer, access) = match (parts.transfer, parts.access) {
         (true, true) => (usable / 100 * 72, usable / 100 * 28),
         (true, false) => (usable, 0),
@@ -169,9 +169,9 @@ pub fn times(budget_ns: u64, points: u32, parts: &SurfaceParts) -> Times {
     let limited = |ns: u64, least: u64, most: u64| if ns == 0 { 0 } else { ns.clamp(least, most) };
     Times {
         place_ns,
-        transfer_ns: limited(transfer, LEAST_SLICE_NS, LONGEST_TRANSFER_NS),
-        access_ns: limited(access, LEAST_SLICE_NS, LONGEST_TRANSFER_NS),
-        saturated_ns: limited(saturated, LEAST_SLICE_NS, LONGEST_SATURATED_NS),
+        transfer_ns: limited(transfer, MIN_SLICE_NS, LONGEST_TRANSFER_NS),
+        access_ns: limited(access, MIN_SLICE_NS, LONGEST_TRANSFER_NS),
+        saturated_ns: limited(saturated, MIN_SLICE_NS, LONGEST_SATURATED_NS),
         burst_ns: if parts.burst { (surface / 100 * 5).clamp(BURST_NS.0, BURST_NS.1) } else { 0 },
         file_ns: if parts.file { budget_ns - surface.min(budget_ns) } else { 0 },
     }

@@ -37,7 +37,7 @@ impl ProbePlan {
 /// Probes wanted over the whole area: what a 99th percentile needs.
 const PROBES: u32 = 1_000;
 /// Most at one place.
-const MOST_PROBES: u32 = 250;
+const MAX_PROBES: u32 = 250;
 /// Batches of which a record keeps every probe, as each is small.
 const BATCHES: u32 = 40;
 /// Idle time before a batch, ns: what a limiter grants in a slice is there again.
@@ -45,19 +45,19 @@ const REST_NS: u64 = LIMITER_SLICE_NS + 10_000_000;
 /// Time between the first probes, while nothing is known, ns.
 const FIRST_GAP_NS: u64 = 10_000_000;
 const LONGEST_GAP_NS: u64 = 1_000_000_000;
-const MOST_DOUBLINGS: usize = 8;
+const MAX_DOUBLINGS: usize = 8;
 /// Time between probes over that of a request of the transfer, whose rate a limit may hold.
 const APART: f64 = 1.25;
 /// By how much the last probes of a batch exceed the first, which found a limiter rested, where it holds them up.
 const HELD_UP: f64 = 1.25;
 /// Fewest probes of a batch that tell.
-const LEAST_PROBES: usize = 5;
+const MIN_PROBES: usize = 5;
 
 /// The probes of a surface of so many places.
 pub fn probes(points: u32) -> ProbePlan {
     let points = points.max(1);
     let every = (points / BATCHES).max(1);
-    ProbePlan { every, each: PROBES.div_ceil(points / every).clamp(1, MOST_PROBES) }
+    ProbePlan { every, each: PROBES.div_ceil(points / every).clamp(1, MAX_PROBES) }
 }
 
 /// Time from the end of a probe to the next one, ns, as far as the tests so far tell of the rate that the target gives single
@@ -77,7 +77,7 @@ pub fn gap_ns(tests: &[TestRecord]) -> u64 {
     if requests == 0 {
         return FIRST_GAP_NS;
     }
-    let held_up = batches(tests).filter(|job| is_held_up(job)).count().min(MOST_DOUBLINGS);
+    let held_up = batches(tests).filter(|job| is_held_up(job)).count().min(MAX_DOUBLINGS);
     (((ns / requests as f64 * APART) as u64) << held_up).min(LONGEST_GAP_NS)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn batches(tests: &[TestRecord]) -> impl Iterator<Item = &JobRecord> 
 pub(crate) fn is_held_up(probed: &JobRecord) -> bool {
     let mut probes: Vec<(u64, u64)> =
         probed.slowest.iter().map(|slow| (slow.start_ns, slow.lat_ns)).collect();
-    if probes.len() < LEAST_PROBES || probes.len() as u64 != moved(probed).lat.samples() {
+    if probes.len() < MIN_PROBES || probes.len() as u64 != moved(probed).lat.samples() {
         return false;
     }
     probes.sort_unstable();

@@ -26,8 +26,8 @@ const SLOWER: f64 = 1.5;
 /// Share of the pairs of which the first is the slower one.
 const MOST: f64 = 0.9;
 /// Fewest pairs that tell, of requests and of rates.
-const LEAST_PAIRS: usize = 20;
-const LEAST_RATES: usize = 3;
+const MIN_PAIRS: usize = 20;
+const MIN_RATES: usize = 3;
 /// Every repeated rate exceeds every first one by this, which no limit grants by chance.
 const FASTER: f64 = 1.15;
 
@@ -69,7 +69,7 @@ fn latencies(tests: &[TestRecord]) -> Option<(f64, f64)> {
         pairs.extend(same.map(|((_, first), (_, again))| (*first as f64, *again as f64)));
     }
     let slower = pairs.iter().filter(|(first, again)| first > again).count();
-    let is_sure = pairs.len() >= LEAST_PAIRS && slower as f64 >= MOST * pairs.len() as f64;
+    let is_sure = pairs.len() >= MIN_PAIRS && slower as f64 >= MOST * pairs.len() as f64;
     let (first, again): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
     let (first, again) = (median(&first)?, median(&again)?);
     (is_sure && first >= SLOWER * again).then_some((first, again))
@@ -84,7 +84,7 @@ fn rates(tests: &[TestRecord]) -> Option<(f64, f64)> {
     let (first, again) = (rates(SATURATED), rates(AGAIN_SATURATED));
     let most = first.iter().copied().fold(0.0, f64::max);
     let least = again.iter().copied().fold(f64::INFINITY, f64::min);
-    let is_sure = first.len().min(again.len()) >= LEAST_RATES && least >= FASTER * most;
+    let is_sure = first.len().min(again.len()) >= MIN_RATES && least >= FASTER * most;
     is_sure.then(|| (mean(&first), mean(&again)))
 }
 

@@ -138,7 +138,7 @@ const KEPT: usize = 2;
 /// Where a search begins, as a share of the rate that kept to the objective in a closed loop.
 const BEGINNING: f64 = 0.9;
 /// A rate this much smaller than what the target can do is not worth looking for.
-const LEAST_SHARE: f64 = 1e-3;
+const MIN_SHARE: f64 = 1e-3;
 
 /// Time of one offer: 30 s where the budget allows it.
 const LONGEST_NS: u64 = 30_000_000_000;
@@ -291,7 +291,7 @@ impl RateSearch<'_> {
                 }
             }
         };
-        let is_worth_it = rate > 0 && f64::from(rate) >= most * LEAST_SHARE;
+        let is_worth_it = rate > 0 && f64::from(rate) >= most * MIN_SHARE;
         is_worth_it.then_some(OfferedRate { rate_iops: rate, ..self.offer })
     }
 

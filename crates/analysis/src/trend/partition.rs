@@ -5,27 +5,27 @@ use std::collections::BTreeMap;
 use fathom_stats::sample::median;
 use statrs::function::erf::erfc;
 
-use super::LEAST_RUNS;
+use super::MIN_RUNS;
 use super::centred_ranks;
 
 /// Fewest runs of a level.
 const LEAST: usize = 3;
 /// Most places that are considered in one search; in a longer series they are spread evenly, and cuts are placed exactly
 /// afterwards.
-const MOST_PLACES: usize = 500;
+const MAX_PLACES: usize = 500;
 /// Halvings of the range that holds a critical value.
 const HALVINGS: usize = 40;
 /// An autocorrelation above this is indistinguishable from drift.
-pub(super) const MOST_RELATED: f64 = 0.95;
+pub(super) const MAX_RELATED: f64 = 0.95;
 /// Medians of neighbouring levels are no further apart than this in noise alone.
-const MOST_DEVIATIONS: f64 = 5.0;
+const MAX_DEVIATIONS: f64 = 5.0;
 /// The gap between two levels, in ranges of the wider one, that no dependence of runs on each other makes, and fewest runs of either.
 const CLEAR_GAP: f64 = 2.0;
-const LEAST_CLEAR: usize = 5;
+const MIN_CLEAR: usize = 5;
 /// Half of normal values deviate by less than so many standard deviations.
 const NORMAL_QUARTILE: f64 = 0.6745;
 /// Runs of a level that the correction of its autocorrelation assumes at least.
-const LEAST_CORRECTED: f64 = 8.0;
+const MIN_CORRECTED: f64 = 8.0;
 
 /// Searches the parts of one series. Rounds search the same parts again at another inflation: each part is ranked once, and each
 /// critical value, which takes as long as a search, is computed once.
@@ -107,7 +107,7 @@ impl<'a> PartitionSearch<'a> {
 
     fn search(&mut self, (from, to): (usize, usize), error: f64, inflation: f64, cuts: &mut Vec<usize>) {
         let values = &self.values[from..to];
-        if values.len() < LEAST_RUNS {
+        if values.len() < MIN_RUNS {
             return;
         }
         let penalty = self.critical.of(values.len(), error).powi(2);
@@ -128,7 +128,7 @@ fn bounds(values: &[f64], cuts: &[usize]) -> Vec<usize> {
     [&[0][..], cuts, &[values.len()]].concat()
 }
 
-/// Those of `cuts` whose shift is greater than noise with this autocorrelation can make: more than [`MOST_DEVIATIONS`] of its standard
+/// Those of `cuts` whose shift is greater than noise with this autocorrelation can make: more than [`MAX_DEVIATIONS`] of its standard
 /// deviations, as the differences between neighbouring runs show it. The autocorrelation counts with its error of estimation, which is
 /// large in short series: there a cut also stays where the levels are clearly apart.
 pub(super) fn beyond_noise(values: &[f64], cuts: &[usize], related: f64) -> Vec<usize> {
@@ -139,11 +139,11 @@ pub(super) fn beyond_noise(values: &[f64], cuts: &[usize], related: f64) -> Vec<
     let steps: Vec<f64> =
         levels.iter().flat_map(|level| level.windows(2)).map(|pair| (pair[1] - pair[0]).abs()).collect();
     let Some(step) = median(&steps) else { return Vec::new() };
-    let most_related = (related + 2.0 / (values.len() as f64).sqrt()).min(MOST_RELATED);
+    let most_related = (related + 2.0 / (values.len() as f64).sqrt()).min(MAX_RELATED);
     let deviation = step / NORMAL_QUARTILE / (2.0 * (1.0 - most_related)).sqrt();
     let shift = |pair: &[&[f64]]| Some((median(pair[1])? - median(pair[0])?).abs());
     let is_beyond = |pair: &[&[f64]]| {
-        is_clear(pair[0], pair[1]) || shift(pair).is_some_and(|shift| shift > MOST_DEVIATIONS * deviation)
+        is_clear(pair[0], pair[1]) || shift(pair).is_some_and(|shift| shift > MAX_DEVIATIONS * deviation)
     };
     cuts.iter().zip(levels.windows(2)).filter(|(_, pair)| is_beyond(pair)).map(|(&cut, _)| cut).collect()
 }
@@ -157,7 +157,7 @@ pub(super) fn is_clear(before: &[f64], after: &[f64]) -> bool {
     };
     let ((low, high), (next_low, next_high)) = (extent(before), extent(after));
     let gap = (next_low - high).max(low - next_high);
-    before.len().min(after.len()) >= LEAST_CLEAR && gap > CLEAR_GAP * (high - low).max(next_high - next_low)
+    before.len().min(after.len()) >= MIN_CLEAR && gap > CLEAR_GAP * (high - low).max(next_high - next_low)
 }
 
 /// The best cuts at the places that are considered, each of which costs `penalty`.
@@ -167,7 +167,7 @@ fn best_cuts(ranks: &RankSums, penalty: f64, inflation: f64) -> Vec<usize> {
     if *squares <= 0.0 {
         return Vec::new();
     }
-    let step = count.div_ceil(MOST_PLACES);
+    let step = count.div_ceil(MAX_PLACES);
     let places: Vec<usize> = (0..count).step_by(step).chain([count]).collect();
     let sums: Vec<f64> = places.iter().map(|&place| sums[place]).collect();
     let scale = (count as f64 - 1.0) / squares / inflation;
@@ -246,7 +246,7 @@ fn greatest(numbers: &[f64; AT_A_TIME]) -> f64 {
 
 /// The cuts moved to where the values depart least from the medians beside them: ranks do not show how far apart values are.
 fn placed(values: &[f64], mut cuts: Vec<usize>) -> Vec<usize> {
-    let reach = LEAST.max(values.len().div_ceil(MOST_PLACES));
+    let reach = LEAST.max(values.len().div_ceil(MAX_PLACES));
     for index in 0..cuts.len() {
         let start = index.checked_sub(1).map_or(0, |before| cuts[before]);
         let end = cuts.get(index + 1).copied().unwrap_or(values.len());
@@ -289,8 +289,8 @@ fn autocorrelation_within<'a>(levels: impl ExactSizeIterator<Item = &'a RankSums
     if squares <= 0.0 {
         return 0.0;
     }
-    let length = (runs / count).max(LEAST_CORRECTED);
-    ((products / squares + 1.0 / length) / (1.0 - 4.0 / length)).clamp(0.0, MOST_RELATED)
+    let length = (runs / count).max(MIN_CORRECTED);
+    ((products / squares + 1.0 / length) / (1.0 - 4.0 / length)).clamp(0.0, MAX_RELATED)
 }
 
 /// The value that the greatest standardised rank statistic of `count` independent values exceeds with the probability `error`.

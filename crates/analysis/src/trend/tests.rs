@@ -126,7 +126,7 @@ fn intervals_hold_the_ratio() {
 #[test]
 fn few_runs_show_nothing_and_exact_ones_everything() {
     assert_eq!(analyse(&[], ERROR).verdict, TrendVerdict::Inconclusive);
-    assert_eq!(analyse(&[1.0; LEAST_RUNS - 1], ERROR).verdict, TrendVerdict::Inconclusive);
+    assert_eq!(analyse(&[1.0; MIN_RUNS - 1], ERROR).verdict, TrendVerdict::Inconclusive);
     assert_eq!(analyse(&[5.0; 30], ERROR).verdict, TrendVerdict::NoChange);
     let exact = [vec![100.0; 10], vec![99.0; 10]].concat();
     let found = analyse(&exact, ERROR);

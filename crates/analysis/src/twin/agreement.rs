@@ -11,7 +11,7 @@ pub const RATE_WITHIN: f64 = 0.03;
 /// Largest distance of the distributions of latency.
 pub const DISTANCE_BELOW: f64 = 0.1;
 /// Latencies on each side that decide a distance: of as many of one distribution, one pair in 10,000 is as far apart.
-const LEAST_SAMPLES: u64 = 1000;
+const MIN_SAMPLES: u64 = 1000;
 
 /// How far a twin is from a volume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -97,8 +97,8 @@ fn load(volume: &TestRecord, twin: &TestRecord) -> Option<LoadAgreement> {
     let both = rate_difference.zip(latency_distance);
     let why = match both {
         None => Some("no I/O completed on one of them".to_owned()),
-        Some(_) if samples < LEAST_SAMPLES => {
-            Some(format!("too few latencies ({samples}; needs {LEAST_SAMPLES}): use a longer --runtime"))
+        Some(_) if samples < MIN_SAMPLES => {
+            Some(format!("too few latencies ({samples}; needs {MIN_SAMPLES}): use a longer --runtime"))
         }
         Some((rate, distance)) if rate.abs() <= RATE_WITHIN && distance >= DISTANCE_BELOW => {
             volume_change.filter(|change| *change >= DISTANCE_BELOW).map(|change| {

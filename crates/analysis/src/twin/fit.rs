@@ -18,7 +18,7 @@ const NEAR: f64 = 1.07;
 /// A rate below this share of that of a lower depth fell meanwhile.
 const FALLEN: f64 = 0.7;
 /// Latencies that make a distribution.
-const LEAST_SAMPLES: u64 = 100;
+const MIN_SAMPLES: u64 = 100;
 /// Parts of a million between two quantiles: below the slowest hundredth, and in it.
 const STEP: u32 = 1_000;
 const STEP_OF_SLOWEST: u32 = 100;
@@ -152,9 +152,9 @@ impl Twin {
             _ => ReachedLimit::AtRest,
         };
         let count = latency.moments.count;
-        if count < LEAST_SAMPLES || load == ReachedLimit::Changed {
+        if count < MIN_SAMPLES || load == ReachedLimit::Changed {
             let why =
-                if count < LEAST_SAMPLES { format!("only {count}") } else { "the rate changed".to_owned() };
+                if count < MIN_SAMPLES { format!("only {count}") } else { "the rate changed".to_owned() };
             self.notes.push(format!("{} are not known: {why}", probe.title()));
             return;
         }

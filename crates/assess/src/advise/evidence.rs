@@ -20,7 +20,7 @@ use crate::observed_load::RepeatableLoad;
 const MAX_IOPS: f64 = 1e8;
 const MAX_BYTES_PER_SECOND: f64 = 1e12;
 /// Requests of a recording that are kept in memory, 32 MiB of them: more are read anew for each pass.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 1 << 20;
 /// Parts of an interval that a finer recording shapes.
 const PARTS: u64 = 60;
 /// Size of I/Os where nothing says it, bytes.
@@ -69,7 +69,7 @@ impl Evidence {
             } else {
                 path.display().to_string()
             };
-            loads.push((name, RepeatableLoad::open(path, settings.device.as_deref(), MOST_KEPT)?));
+            loads.push((name, RepeatableLoad::open(path, settings.device.as_deref(), MAX_KEPT)?));
         }
         let files: Vec<String> = loads.iter().map(|(name, _)| name.clone()).collect();
         let longest = (0..loads.len()).max_by_key(|index| (loads[*index].1.length_ns(), usize::MAX - index));

@@ -16,7 +16,7 @@ use crate::observed_load::{RepeatableLoad, RepeatableRecording};
 /// Chunks that wait for a thread at most.
 const WAITING: usize = 8;
 /// Replays of one pass over a recording: each may keep 32 MiB of outstanding requests.
-pub(super) const MOST_TOGETHER: usize = 4;
+pub(super) const MAX_TOGETHER: usize = 4;
 
 /// Requests that may be replayed again and again.
 pub(super) enum TraceRequests {

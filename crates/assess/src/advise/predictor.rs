@@ -9,7 +9,7 @@ use fathom_predict::{
 use fathom_volume::VolumeModel;
 
 use super::evidence::Evidence;
-use super::passes::MOST_TOGETHER;
+use super::passes::MAX_TOGETHER;
 use crate::AssessError;
 
 /// Requests up to which every candidate is replayed; of more, sums choose the candidates.
@@ -17,7 +17,7 @@ const REPLAYED_FOR_ALL: usize = 20_000;
 /// Requests that are replayed in all, where sums choose.
 const REPLAY_BUDGET: usize = 60_000_000;
 /// Candidates that are replayed in any case.
-const LEAST_REPLAYS: usize = 6;
+const MIN_REPLAYS: usize = 6;
 
 /// Predicts one load.
 pub(super) struct Predictor<'a> {
@@ -51,7 +51,7 @@ impl<'a> Predictor<'a> {
 
     /// Candidates whose replay is affordable.
     pub(super) fn affordable_replays(&self) -> usize {
-        (REPLAY_BUDGET / self.evidence.requests.len().max(1)).max(LEAST_REPLAYS)
+        (REPLAY_BUDGET / self.evidence.requests.len().max(1)).max(MIN_REPLAYS)
     }
 
     /// The prediction while candidates are searched: by requests where these are few.
@@ -119,7 +119,7 @@ impl<'a> Predictor<'a> {
         let each: Vec<(&VolumeUnderLoad, ReplayPace)> =
             volumes.iter().flat_map(|volume| paces.iter().map(move |pace| (volume, *pace))).collect();
         let mut found = Vec::with_capacity(each.len());
-        for together in each.chunks(MOST_TOGETHER) {
+        for together in each.chunks(MAX_TOGETHER) {
             let mut replays = Vec::with_capacity(together.len());
             for (volume, pace) in together {
                 let settings = ReplaySettings {

@@ -22,7 +22,7 @@ use crate::together;
 /// Measured time of a test in a block, unless another is asked for: the unit of a comparison is a run of this length.
 const SLICE: Nanos = Nanos(30_000_000_000);
 /// The least that an interval takes.
-pub(super) const LEAST_BLOCKS: u64 = 2;
+pub(super) const MIN_BLOCKS: u64 = 2;
 
 /// What the first target is compared with.
 #[derive(Clone, Debug)]
@@ -95,10 +95,10 @@ impl AgainstPlan {
             });
         }
         match (budget, plan.block_time()) {
-            (Some(budget), Some(block)) if budget.0 < block.0 * LEAST_BLOCKS => {
+            (Some(budget), Some(block)) if budget.0 < block.0 * MIN_BLOCKS => {
                 Err(AssessError::Contradiction {
                     reason: format!(
-                        "a comparison takes at least {LEAST_BLOCKS} blocks of {}, and the budget is {}",
+                        "a comparison takes at least {MIN_BLOCKS} blocks of {}, and the budget is {}",
                         duration(block),
                         duration(budget)
                     ),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fathom_sys::child::ended_within;
 
 /// Most bytes of an output that are kept.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// Time for the rest of an output of a program that has ended: a process that it left behind may keep the pipe open.
 const REST: Duration = Duration::from_millis(500);
 
@@ -58,7 +58,7 @@ fn collected(pipe: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        let mut pipe = pipe.take(MOST_BYTES);
+        let mut pipe = pipe.take(MAX_BYTES);
         // What was read before an error counts.
         let _ = pipe.read_to_end(&mut bytes);
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());

@@ -10,9 +10,9 @@ use fathom_sys::device::processes::{ProcessIo, open_on, process_io};
 use fathom_sys::device::{SysRoot, topology};
 
 /// Processes that are looked at more closely, those that moved most first.
-const MOST_PROCESSES: usize = 32;
+const MAX_PROCESSES: usize = 32;
 /// Most owners reported for a device.
-const MOST_OWNERS: usize = 5;
+const MAX_OWNERS: usize = 5;
 
 /// How long an interval waits for its owners. Where a file system does not answer, there are none.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -124,7 +124,7 @@ impl LastReading {
                     file: file.path.display().to_string(),
                 })
             });
-            owners.take(MOST_OWNERS).collect()
+            owners.take(MAX_OWNERS).collect()
         };
         question.devices.iter().map(owners_of).collect()
     }
@@ -145,7 +145,7 @@ impl LastReading {
             })
             .collect();
         moved.sort_by_key(|(_, read, written)| std::cmp::Reverse(read + written));
-        moved.truncate(MOST_PROCESSES);
+        moved.truncate(MAX_PROCESSES);
         moved
     }
 

@@ -14,17 +14,17 @@ use super::reader::{Look, SurfaceReader, read_of};
 /// Parts of the area that are tests of their own.
 const SEGMENTS: u64 = 256;
 /// Least bytes of one.
-const LEAST_SEGMENT: u64 = 64 << 20;
+const MIN_SEGMENT: u64 = 64 << 20;
 /// After so many good blocks in a row the area is taken to be readable again.
 const GOOD_AGAIN: u32 = 8;
 /// A disk tries for long before it gives a sector up.
 const PATIENCE: Nanos = Nanos::from_secs(120);
 /// Reads that the search for unreadable sectors may take in all: a disk may take seconds for each.
-const MOST_READS: u32 = 1 << 18;
+const MAX_READS: u32 = 1 << 18;
 /// And the time: what is found later counts as unreadable block by block, ns.
 const LONGEST_NS: u64 = 900_000_000_000;
 /// Slow blocks that are read once more.
-const MOST_AGAIN: usize = 1_000;
+const MAX_AGAIN: usize = 1_000;
 
 /// Reads block by block from one that failed until blocks can be read again, and the parts of those that fail.
 #[derive(Clone, Default)]
@@ -90,11 +90,11 @@ impl SurfaceRun<'_> {
     /// Reads the whole area in order.
     pub(super) fn scan(&mut self) {
         let area = self.plan.site.size;
-        let segment = (area / SEGMENTS).max(LEAST_SEGMENT) / SCAN_BLOCK * SCAN_BLOCK;
+        let segment = (area / SEGMENTS).max(MIN_SEGMENT) / SCAN_BLOCK * SCAN_BLOCK;
         let whole = area / SCAN_BLOCK * SCAN_BLOCK;
         self.steps.of = Some(area.div_ceil(segment) as usize);
         let reader = self.reader(SCAN_BLOCK as usize);
-        let (mut offset, mut left, mut spent_ns) = (0, MOST_READS, 0);
+        let (mut offset, mut left, mut spent_ns) = (0, MAX_READS, 0);
         while offset < area && !self.steps.is_over() {
             // What is less than a block comes last, by itself.
             let end = if offset < whole { (offset + segment).min(whole) } else { area };
@@ -141,7 +141,7 @@ impl SurfaceRun<'_> {
         if slow.is_empty() {
             return;
         }
-        let again = slow.iter_mut().take(MOST_AGAIN).map(|block| {
+        let again = slow.iter_mut().take(MAX_AGAIN).map(|block| {
             block.length_bytes = block.length_bytes.min(self.plan.site.size - block.offset_bytes);
             ByteRange { offset: block.offset_bytes, length: block.length_bytes }
         });

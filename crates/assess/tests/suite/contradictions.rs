@@ -15,8 +15,8 @@ use crate::benches::{BenchTests, bench, part};
 use crate::random::Rng;
 
 /// I/Os that a test may issue at the most, so that virtual hours take seconds: of many tests, and of one alone.
-const MOST_IOS: f64 = 30_000.0;
-const MOST_IOS_ALONE: f64 = 1_000_000.0;
+const MAX_IOS: f64 = 30_000.0;
+const MAX_IOS_ALONE: f64 = 1_000_000.0;
 const SUITE: [&str; 10] = [
     "lat-read",
     "lat-write",
@@ -97,7 +97,7 @@ fn runs(volume: &DrawnVolume, rng: &mut Rng) -> Vec<RunRecord> {
     let profiles: Vec<&str> = USES.iter().map(|one| one.name).collect();
     let mut all = Vec::new();
     for at in 0..8 {
-        let most_ios = if at < 6 { MOST_IOS } else { MOST_IOS_ALONE };
+        let most_ios = if at < 6 { MAX_IOS } else { MAX_IOS_ALONE };
         let longest = (most_ios / volume.most_iops).clamp(10.1, 10_800.0);
         let seconds = if at == 0 { 10.0 } else { rng.between(10.0, longest) };
         let length = (Effort::Quick, Some(Nanos::from_millis((seconds * 1e3) as u64)));

@@ -70,9 +70,9 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 }
 
 /// Largest request that is made.
-const MOST_BLOCK: f64 = 67_108_864.0;
+const MAX_BLOCK: f64 = 67_108_864.0;
 /// Requests that emptying may take, so that all of it fits.
-const MOST_IOS: f64 = 400_000.0;
+const MAX_IOS: f64 = 400_000.0;
 
 impl Drawn {
     pub fn of(seed: u64) -> Drawn {
@@ -139,10 +139,10 @@ impl Drawn {
             size_gib,
             stall,
             budget_s: 3600,
-            most_block: MOST_BLOCK,
+            most_block: MAX_BLOCK,
         };
         let most = [Way::Read, Way::Write].map(|way| drawn.rate(way, 512.0)).into_iter().fold(1.0, f64::max);
-        drawn.budget_s = (3.0 * MOST_IOS / most).clamp(120.0, 3600.0) as u64;
+        drawn.budget_s = (3.0 * MAX_IOS / most).clamp(120.0, 3600.0) as u64;
         drawn
     }
 
@@ -328,7 +328,7 @@ fn ios(rng: &mut Rng) -> Drawing {
     let base = rng.between(50.0, 200_000.0) as u64;
     let credit = rng.chance(0.3).then(|| {
         let burst = (base as f64 * rng.between(1.3, 30.0)).min(200_000.0).max(base as f64 * 1.3);
-        let seconds = rng.between(3.0, 2400.0).min(MOST_IOS / burst);
+        let seconds = rng.between(3.0, 2400.0).min(MAX_IOS / burst);
         let credit = ((burst - base as f64) * seconds) as u64 + 10;
         (Some(burst as u64), credit)
     });

@@ -82,8 +82,8 @@ fn expectation(text: &str) -> Result<Criterion, String> {
 }
 
 /// Range of factors.
-const LEAST_GROWTH: f64 = 0.01;
-const MOST_GROWTH: f64 = 1000.0;
+const MIN_GROWTH: f64 = 0.01;
+const MAX_GROWTH: f64 = 1000.0;
 
 /// `2x`, `1.5` or `150%`.
 fn growth(text: &str) -> Result<f64, String> {
@@ -94,7 +94,7 @@ fn growth(text: &str) -> Result<f64, String> {
         (None, None) => (text, 1.0),
     };
     match number.trim().parse::<f64>().map(|number| number * unit) {
-        Ok(growth) if (LEAST_GROWTH..=MOST_GROWTH).contains(&growth) => Ok(growth),
+        Ok(growth) if (MIN_GROWTH..=MAX_GROWTH).contains(&growth) => Ok(growth),
         _ => Err(format!("'{text}' is not a factor from 0.01x to 1000x, as in 2x or 150%")),
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use fathom_analysis::compare::figure::Deltas;
 use fathom_analysis::compare::gate::FailCondition;
-use fathom_analysis::compare::source::{ComparedSource, LABELS, MOST_SOURCES, SourceRun, VolumePrice};
+use fathom_analysis::compare::source::{ComparedSource, LABELS, MAX_SOURCES, SourceRun, VolumePrice};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_analysis::criterion::parse_percent;
 use fathom_assess::Effort;
@@ -31,7 +31,7 @@ use crate::exit::{Complaint, Exit};
 #[command(after_help = EXAMPLES)]
 pub struct CompareArguments {
     /// Sources, named A, B, C, ... in their order; a comma joins repeated runs of one source
-    #[arg(required = true, num_args = 1..=MOST_SOURCES, value_name = "SOURCE")]
+    #[arg(required = true, num_args = 1..=MAX_SOURCES, value_name = "SOURCE")]
     sources: Vec<String>,
     /// Divide merged runs, and compare their hosts with each other
     #[arg(long, value_enum, value_name = "PART", conflicts_with_all = ["volume_types", "prices"])]
@@ -219,12 +219,12 @@ fn place(letter: &str) -> Result<usize, String> {
 pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     let by_host = arguments.by == Some(Division::Host);
     if arguments.sources.len() < 2 && !by_host {
-        let message = format!("a comparison takes 2 to {MOST_SOURCES} sources");
+        let message = format!("a comparison takes 2 to {MAX_SOURCES} sources");
         let hint = "name another source, or compare the hosts of one merged run: --by host".to_owned();
         return Err(Complaint::usage(message, Some(hint)));
     }
     // Of hosts there are as many as the records say.
-    let count = if by_host { MOST_SOURCES } else { arguments.sources.len() };
+    let count = if by_host { MAX_SOURCES } else { arguments.sources.len() };
     let base = place(&arguments.base).map_err(|error| Complaint::usage(error, None))?;
     let prices = arguments.prices.iter().map(|price| (price.place, "--price"));
     let types = arguments.volume_types.iter().map(|(place, _)| (*place, "--type"));
@@ -316,8 +316,8 @@ fn hosts_of(sources: Vec<ComparedSource>) -> Result<Vec<ComparedSource>, Complai
     }
     match hosts.len() {
         0 | 1 => Err(Complaint::usage("there is one host only", Some("merge runs of several".to_owned()))),
-        count if count > MOST_SOURCES => {
-            let message = format!("{count} hosts are more than the {MOST_SOURCES} that can be compared");
+        count if count > MAX_SOURCES => {
+            let message = format!("{count} hosts are more than the {MAX_SOURCES} that can be compared");
             let hint = "`fathom merge` has a row for each, and names those that stand out".to_owned();
             Err(Complaint::usage(message, Some(hint)))
         }

@@ -30,7 +30,7 @@ pub struct MergeArguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Ranks that the job has, to name the missing ones [default: as the launcher told each rank]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=MAX_RANKS))]
     ranks: Option<u32>,
     /// Merge records that differ in this (repeatable)
     #[arg(long, value_enum, value_name = "DIFFERENCE")]
@@ -60,7 +60,7 @@ Examples:
 Exit status: 0 done, 1 failed, 2 usage, 75 merged, but ranks are missing or records unreadable.";
 
 /// Most ranks of a job.
-const MOST_RANKS: i64 = 1 << 20;
+const MAX_RANKS: i64 = 1 << 20;
 
 /// What records may differ in where it is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fathom_analysis::Analysis;
-use fathom_analysis::compare::source::{ComparedSource, MOST_SOURCES, SourceRun};
+use fathom_analysis::compare::source::{ComparedSource, MAX_SOURCES, SourceRun};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_history::Location;
 use fathom_model::units::{self, UnitSystem};
@@ -35,7 +35,7 @@ use crate::output;
 #[command(after_help = EXAMPLES)]
 pub struct ReportArguments {
     /// Runs, named as for `fathom compare`; several are compared first
-    #[arg(default_value = "last", num_args = 1..=MOST_SOURCES, value_name = "RUN")]
+    #[arg(default_value = "last", num_args = 1..=MAX_SOURCES, value_name = "RUN")]
     sources: Vec<String>,
     /// Write to this file, whose ending chooses the format; - is standard output
     /// [default: standard output of a pipe, else fathom-report.html]

@@ -24,7 +24,7 @@ use super::{Answer, Handler, Limits, Request};
 
 /// Longest head of a request, and most of its headers.
 const HEAD_BYTES: usize = 16 << 10;
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 /// A stream is asked for news this often.
 const TICK_NS: u64 = 500_000_000;
 /// What is read and thrown away after the last answer, so that the client gets it, and how long that is waited for.
@@ -77,7 +77,7 @@ fn converse(pulse: &Rc<Pulse>, handler: &Arc<dyn Handler>, limits: Limits) -> io
         .title_case_headers(true)
         .keep_alive(limits.keeps_alive)
         .max_header_size(HEAD_BYTES)
-        .max_headers(MOST_HEADERS)
+        .max_headers(MAX_HEADERS)
         .serve_connection(Socket::new(pulse.clone()), service);
     let mut connection = pin!(connection);
     let woken = Arc::new(Woken::default());

@@ -21,7 +21,7 @@ use charts::TimeAxis;
 use course::Course;
 
 /// The smallest screen with charts.
-const LEAST_SIZE: (usize, usize) = (60, 16);
+const MIN_SIZE: (usize, usize) = (60, 16);
 /// Columns of the figures beside the charts.
 const FIGURE_COLUMNS: usize = 29;
 /// From this width on the plan stands beside the charts.
@@ -65,7 +65,7 @@ pub fn draw(state: &LiveState, options: &ViewOptions, size: (usize, usize), look
     let (head, rest) = canvas.area().split_rows(1);
     let (body, foot) = rest.split_rows(rest.height.saturating_sub(1));
     header(&mut canvas, head, state, options);
-    if size.0 < LEAST_SIZE.0 || size.1 < LEAST_SIZE.1 {
+    if size.0 < MIN_SIZE.0 || size.1 < MIN_SIZE.1 {
         small(&mut canvas, body, state, options);
     } else {
         panels(&mut canvas, body, state, options);
@@ -97,7 +97,7 @@ fn small(canvas: &mut Canvas, area: Area, state: &LiveState, options: &ViewOptio
         stage_text(state, options),
         format!("{}  {}/s", rate_text(course.iops), options.units.amount(course.bytes_per_second as u64)),
         latency_text(&course),
-        format!("(charts need {} x {})", LEAST_SIZE.0, LEAST_SIZE.1),
+        format!("(charts need {} x {})", MIN_SIZE.0, MIN_SIZE.1),
     ];
     canvas.lines(area, lines.map(|line| (line, Paint::PLAIN)));
 }

@@ -35,7 +35,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, ParseSizeError> {
 }
 
 /// A plain number below this is no capacity in bytes.
-const LEAST_PLAIN_CAPACITY: u64 = 1 << 20;
+const MIN_PLAIN_CAPACITY: u64 = 1 << 20;
 
 /// Parses the size of a volume, a test file or a range, as [`parse_bytes`] does. A plain number is bytes, as in fio; one that
 /// would be less than 1 MiB is refused, since whoever types `50` means GiB.
@@ -46,7 +46,7 @@ pub fn parse_capacity(text: &str) -> Result<u64, ParseSizeError> {
     let bytes = parse_bytes(text)?;
     let is_plain = text.trim().ends_with(|end: char| end.is_ascii_digit());
     match bytes {
-        1..LEAST_PLAIN_CAPACITY if is_plain => {
+        1..MIN_PLAIN_CAPACITY if is_plain => {
             Err(ParseSizeError { text: text.trim().to_owned(), lacks_unit: true })
         }
         bytes => Ok(bytes),

@@ -11,7 +11,7 @@ const FRAME: usize = 20;
 /// Where the checksum is. It covers the rest of the frame behind the mark, and the content.
 const CHECKSUM: usize = 16;
 /// Most bytes of content that are read.
-const MOST_BYTES: u32 = 4 << 20;
+const MAX_BYTES: u32 = 4 << 20;
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub(super) fn read_block(input: &mut dyn Read, content: &mut Vec<u8>) -> Result<
         return Err(BlockFault::Version(frame[5]));
     }
     let (length, entries) = (four(8), four(12));
-    if length > MOST_BYTES {
+    if length > MAX_BYTES {
         return Err(BlockFault::Damaged("its length is impossible"));
     }
     content.resize(length as usize, 0);

@@ -12,12 +12,12 @@ const OVERDUE_NS: u64 = 60_000_000_000;
 /// The same where its completion may have been lost.
 const DOUBTFUL_NS: u64 = 1_000_000_000;
 /// Requests behind one in flight beyond which that is passed on without its latency.
-const MOST_WAITING: usize = 1 << 21;
+const MAX_WAITING: usize = 1 << 21;
 
 /// A completion whose issue has not come is kept for this time, ns: a CPU that was taken away writes its events late.
 const EARLY_NS: u64 = 1_000_000_000;
 /// Most such completions.
-const MOST_EARLY: usize = 4096;
+const MAX_EARLY: usize = 4096;
 
 /// The kernel's count of requests in flight includes those that were issued this long before it, ns.
 const COUNTED_NS: u64 = 100_000_000;
@@ -120,7 +120,7 @@ impl RequestJoiner {
     /// A request of this operation and offset is complete.
     pub fn completed(&mut self, op: Op, offset: u64, at_ns: u64) {
         let Some(mut number) = self.latest.get(&(op, offset)).copied() else {
-            if self.early.len() == MOST_EARLY {
+            if self.early.len() == MAX_EARLY {
                 self.early.pop_front();
             }
             self.early.push_back(EarlyCompletion { op, offset, at_ns });
@@ -233,7 +233,7 @@ impl RequestJoiner {
                     true => DOUBTFUL_NS,
                     false => OVERDUE_NS,
                 };
-            let is_given_up = age_ns > patience_ns || self.waiting.len() > MOST_WAITING;
+            let is_given_up = age_ns > patience_ns || self.waiting.len() > MAX_WAITING;
             if front.state == RequestState::InFlight && !is_given_up {
                 break;
             }

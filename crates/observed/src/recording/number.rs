@@ -1,7 +1,7 @@
 //! Whole numbers of variable length: seven bits in a byte, the lowest first, the highest bit set where another byte follows.
 
 /// Bytes of the largest number.
-const MOST_BYTES: usize = 10;
+const MAX_BYTES: usize = 10;
 
 /// Appends `value`.
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -17,10 +17,10 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
 pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let rest = bytes.get(*at..)?;
     let mut value = 0_u64;
-    for (place, byte) in rest.iter().enumerate().take(MOST_BYTES) {
+    for (place, byte) in rest.iter().enumerate().take(MAX_BYTES) {
         let bits = u64::from(byte & 0x7f);
         // The last byte has room for one bit.
-        if place == MOST_BYTES - 1 && bits > 1 {
+        if place == MAX_BYTES - 1 && bits > 1 {
             return None;
         }
         value |= bits << (7 * place);

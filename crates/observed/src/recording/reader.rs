@@ -13,7 +13,7 @@ use crate::load::{LoadCourse, ObservedInterval, ObservedLoad, ObservedRequest, R
 use crate::requests::{LoadSource, Requests};
 
 /// Intervals in memory at most. Beyond that, neighbours are added up.
-const MOST_INTERVALS: usize = 1 << 18;
+const MAX_INTERVALS: usize = 1 << 18;
 
 /// Reads a recording; `device` is the one that it must be of.
 ///
@@ -31,7 +31,7 @@ pub fn read_recording<'a>(
         RecordingDetail::Requests => {
             Ok(LoadSource::Stream(Requests::recorded(RecordedRequests::new(blocks))))
         }
-        RecordingDetail::Sums => read_sums(blocks, MOST_INTERVALS).map(LoadSource::Whole),
+        RecordingDetail::Sums => read_sums(blocks, MAX_INTERVALS).map(LoadSource::Whole),
     }
 }
 

@@ -9,9 +9,9 @@ use serde::Serialize;
 /// Sequential streams that are followed at once, for each operation.
 pub const STREAMS: usize = 16;
 /// Sizes that are listed.
-const MOST_SIZES: usize = 12;
+const MAX_SIZES: usize = 12;
 /// Sizes that are counted by themselves; further ones count in the total alone.
-const MOST_COUNTED: usize = 1 << 16;
+const MAX_COUNTED: usize = 1 << 16;
 /// Sizes that are looked for one after the other.
 const FREQUENT: usize = 16;
 
@@ -57,7 +57,7 @@ impl SizeTally {
             *ops += 1;
         } else if self.frequent.len() < FREQUENT {
             self.frequent.push((size, 1));
-        } else if self.others.len() < MOST_COUNTED || self.others.contains_key(&size) {
+        } else if self.others.len() < MAX_COUNTED || self.others.contains_key(&size) {
             *self.others.entry(size).or_default() += 1;
         }
     }
@@ -67,7 +67,7 @@ impl SizeTally {
         let mut sizes = self.frequent;
         sizes.extend(self.others);
         sizes.sort_unstable_by_key(|&(size, ops)| (std::cmp::Reverse(ops), size));
-        sizes.truncate(MOST_SIZES);
+        sizes.truncate(MAX_SIZES);
         let of = |((op, bytes), ops): ((Op, u32), u64)| SizeShare {
             operation: op.name(),
             bytes: u64::from(bytes),
@@ -192,9 +192,9 @@ mod tests {
         for bytes in 1..100_000 {
             tally.take(&request(0, Op::Write, 0, bytes, 0));
         }
-        assert_eq!((tally.frequent.len(), tally.others.len()), (FREQUENT, MOST_COUNTED));
+        assert_eq!((tally.frequent.len(), tally.others.len()), (FREQUENT, MAX_COUNTED));
         tally.take(&request(0, Op::Write, 0, 500, 0));
         let sizes = tally.sizes();
-        assert_eq!((sizes.len(), sizes[0].bytes, sizes[0].ops), (MOST_SIZES, 500, 2));
+        assert_eq!((sizes.len(), sizes[0].bytes, sizes[0].ops), (MAX_SIZES, 500, 2));
     }
 }

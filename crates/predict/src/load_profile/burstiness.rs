@@ -21,7 +21,7 @@ const SCALES_NS: [u64; 7] = [
     3_600 * SECOND_NS,
 ];
 /// Windows below which nothing is said.
-const LEAST_WINDOWS: u64 = 10;
+const MIN_WINDOWS: u64 = 10;
 
 /// The variation in windows of one length.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -55,7 +55,7 @@ impl WindowSums {
     }
 
     fn scale(&self, window_ns: u64) -> Option<BurstinessScale> {
-        if self.windows < LEAST_WINDOWS || self.sum <= 0.0 {
+        if self.windows < MIN_WINDOWS || self.sum <= 0.0 {
             return None;
         }
         let windows = self.windows as f64;

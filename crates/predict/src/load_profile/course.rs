@@ -13,7 +13,7 @@ const HOUR_NS: u64 = 3_600 * SECOND_NS;
 /// Slices of less than an hour at most.
 const MAX_SLICES: u64 = 60;
 /// Slices at most: hours of ten years.
-const MOST_HOURS: u64 = 90_000;
+const MAX_HOURS: u64 = 90_000;
 
 /// Rates over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -248,7 +248,7 @@ fn slice_ns(length_ns: u64, finest_ns: u64) -> u64 {
         true => HOUR_NS,
         false => LENGTHS_NS.iter().find(is_enough).copied().unwrap_or(HOUR_NS),
     };
-    slice.max(finest_ns).max(length_ns / MOST_HOURS)
+    slice.max(finest_ns).max(length_ns / MAX_HOURS)
 }
 
 /// The part of the first slice that lies before the load: hours are those of the clock, shorter slices begin with the load.

@@ -9,7 +9,7 @@ use fathom_stats::{Latency, LatencySummary};
 use serde::Serialize;
 
 /// I/Os below which the mean latency of an interval is not compared with others.
-const LEAST_OPS: u64 = 10;
+const MIN_OPS: u64 = 10;
 
 /// One operation, or all together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -82,7 +82,7 @@ impl OperationSums {
         add(&mut self.served.bytes, &mut self.without_bytes_ns, part.bytes);
         self.bytes_of_ops.add(part.bytes, part.ops);
         self.latency_of_ops.add(part.latency_sum_ns, part.ops);
-        if let (Some(ops @ LEAST_OPS..), Some(sum)) = (part.ops, part.latency_sum_ns) {
+        if let (Some(ops @ MIN_OPS..), Some(sum)) = (part.ops, part.latency_sum_ns) {
             let mean = sum as f64 / ops as f64;
             self.highest_ns = Some(self.highest_ns.map_or(mean, |highest| highest.max(mean)));
         }
@@ -198,7 +198,7 @@ pub(super) fn of_intervals(intervals: &[ObservedInterval], observed_ns: u64) -> 
 }
 
 /// Requests in flight that are followed; more are counted as so many.
-const MOST_IN_FLIGHT: usize = 1 << 20;
+const MAX_IN_FLIGHT: usize = 1 << 20;
 
 /// The outstanding I/Os that follow from the latencies of requests.
 #[derive(Debug, Default)]
@@ -214,7 +214,7 @@ impl DepthTally {
         while self.ends.peek().is_some_and(|end| end.0 <= request.at_ns) {
             self.ends.pop();
         }
-        if self.ends.len() < MOST_IN_FLIGHT {
+        if self.ends.len() < MAX_IN_FLIGHT {
             self.ends.push(Reverse(request.at_ns.saturating_add(latency.get())));
         }
         self.highest = self.highest.max(self.ends.len());

@@ -8,15 +8,15 @@ use fathom_observed::ObservedRequest;
 use serde::Serialize;
 
 /// The smallest unit, bytes.
-const LEAST_UNIT: u64 = 512;
+const MIN_UNIT: u64 = 512;
 /// Units whose use is kept together.
 const UNITS: u64 = 256;
 /// The smallest region whose accesses are counted together, bytes.
-const LEAST_REGION: u64 = 1 << 20;
+const MIN_REGION: u64 = 1 << 20;
 /// Groups of units in memory at most, 40 bytes each; units grow beyond that.
-const MOST_GROUPS: usize = 1 << 19;
+const MAX_GROUPS: usize = 1 << 19;
 /// Regions in memory at most, 16 bytes each.
-const MOST_REGIONS: usize = 1 << 20;
+const MAX_REGIONS: usize = 1 << 20;
 /// Shares of the accesses for which the smallest part of the device is sought.
 const HOT_SHARES: [f64; 3] = [0.5, 0.9, 0.99];
 /// Bits of a place on a device.
@@ -120,7 +120,7 @@ impl SpanTally {
 
 impl Default for WorkingSetTally {
     fn default() -> WorkingSetTally {
-        WorkingSetTally::within(MOST_GROUPS, MOST_REGIONS)
+        WorkingSetTally::within(MAX_GROUPS, MAX_REGIONS)
     }
 }
 
@@ -128,10 +128,10 @@ impl WorkingSetTally {
     fn within(most_groups: usize, most_regions: usize) -> WorkingSetTally {
         WorkingSetTally {
             most_groups,
-            unit_bytes: LEAST_UNIT,
+            unit_bytes: MIN_UNIT,
             groups: PlaceMap::default(),
             most_regions,
-            region_bytes: LEAST_REGION,
+            region_bytes: MIN_REGION,
             regions: PlaceMap::default(),
             accesses: 0,
         }

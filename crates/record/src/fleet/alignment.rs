@@ -10,7 +10,7 @@ const NS_PER_MS: i128 = 1_000_000;
 /// others, ns.
 const ROOM_NS: i128 = 12 * 3600 * 1_000_000_000;
 /// The largest time of a merged record, ns: clocks that are apart by more are wrong.
-const MOST_NS: i128 = 1 << 59;
+const MAX_NS: i128 = 1 << 59;
 /// Lengths of intervals are rounded to this, ns: the observer's ticks vary by less.
 const ROUNDED_NS: u64 = 1_000_000;
 
@@ -52,7 +52,7 @@ impl TimeLine {
     }
 
     fn since_zero(&self, at: i128) -> u64 {
-        (at - self.zero).clamp(0, MOST_NS) as u64
+        (at - self.zero).clamp(0, MAX_NS) as u64
     }
 }
 
@@ -174,6 +174,6 @@ mod tests {
         assert!(line.shift_ns(1_700_000_000_000 + 3_600_000).is_some());
         assert!(line.shift_ns(1_700_000_000_000 + 100 * 3_600_000).is_none());
         assert!(line.shift_ns(0).is_none());
-        assert_eq!(line.placed(u64::MAX, 5), MOST_NS as u64);
+        assert_eq!(line.placed(u64::MAX, 5), MAX_NS as u64);
     }
 }

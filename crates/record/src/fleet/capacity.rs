@@ -5,7 +5,7 @@ use crate::{JobRecord, OpOutcome, PhaseOutcome};
 /// The largest sum of any one counter: a fourth of what 64 bits hold, because reports add a few sums again.
 const MOST: u128 = 1 << 62;
 /// The largest sum of a 128-bit moment.
-const MOST_WIDE: u128 = 1 << 124;
+const MAX_WIDE: u128 = 1 << 124;
 
 /// An upper bound of every counter of the jobs that were added so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,7 +27,7 @@ impl Capacity {
             let workers = job.workers.as_ref().map_or(0, |sums| sums.job_runtime_ns);
             self.counters = self.counters.saturating_add(errors + u128::from(workers));
         }
-        self.counters <= MOST && self.moments <= MOST_WIDE
+        self.counters <= MOST && self.moments <= MAX_WIDE
     }
 }
 

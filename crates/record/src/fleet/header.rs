@@ -13,11 +13,11 @@ const RANKS_LABEL: &str = "ranks";
 /// What stands for the launcher then.
 const LABELLED: &str = "label";
 /// Notes that are kept of all records.
-const MOST_NOTES: usize = 40;
+const MAX_NOTES: usize = 40;
 /// Hosts that are named in one sentence.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 /// Ranks that are expected where nobody tells how many there are; a greater number is no place among them.
-const MOST_UNTOLD: u32 = 1 << 16;
+const MAX_UNTOLD: u32 = 1 << 16;
 
 /// The place of a record in its job: as its launcher told, else as its labels say.
 pub(super) fn launch(header: &RunHeader) -> Option<LaunchRecord> {
@@ -95,7 +95,7 @@ pub(super) fn join(mine: &mut RunHeader, other: RunHeader) {
 /// Adds the notes that are not there yet.
 pub(super) fn add_missing(notes: &mut Vec<String>, others: Vec<String>) {
     for note in others {
-        if notes.len() < MOST_NOTES && !notes.contains(&note) {
+        if notes.len() < MAX_NOTES && !notes.contains(&note) {
             notes.push(note);
         }
     }
@@ -110,7 +110,7 @@ pub(super) fn missing(fleet: &FleetRecord, numbers: RankNumbers) -> Vec<u32> {
         return Vec::new();
     }
     let untold = || {
-        let greatest = present.last().filter(|rank| (first..MOST_UNTOLD).contains(rank));
+        let greatest = present.last().filter(|rank| (first..MAX_UNTOLD).contains(rank));
         greatest.map_or(0, |rank| (rank - first) / step + 1)
     };
     let ranks = fleet.ranks.unwrap_or_else(untold);
@@ -136,7 +136,7 @@ pub(super) fn agreement(hosts: &[HostRecord], is_simulated: bool) -> ClockAgreem
             "{} of {} records have no clock state ({})",
             without.len(),
             hosts.len(),
-            listed(&without, MOST_NAMED)
+            listed(&without, MAX_NAMED)
         ));
     }
     let free: Vec<&str> = hosts
@@ -147,7 +147,7 @@ pub(super) fn agreement(hosts: &[HostRecord], is_simulated: bool) -> ClockAgreem
     if !free.is_empty() {
         let clocks = if free.len() == 1 { "the clock" } else { "the clocks" };
         let verb = if free.len() == 1 { "is" } else { "are" };
-        return unknown(format!("{clocks} of {} {verb} not synchronized", listed(&free, MOST_NAMED)));
+        return unknown(format!("{clocks} of {} {verb} not synchronized", listed(&free, MAX_NAMED)));
     }
     let mut errors: Vec<u64> =
         hosts.iter().filter_map(|host| host.clock_state).map(|state| state.max_error_ns).collect();

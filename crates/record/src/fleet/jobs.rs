@@ -4,9 +4,9 @@ use super::alignment::{SharedSeries, TimeLine};
 use crate::{JobRecord, PhaseOutcome, Stall, merge_jobs};
 
 /// Stalls that a merged job keeps: the longest. The hosts have theirs besides.
-const MOST_STALLS: usize = 64;
+const MAX_STALLS: usize = 64;
 /// Bad blocks that a merged job keeps.
-const MOST_BAD_BLOCKS: usize = 64;
+const MAX_BAD_BLOCKS: usize = 64;
 
 /// One job of all hosts.
 #[derive(Clone, Debug)]
@@ -48,9 +48,9 @@ impl MergedJob {
         self.record = merge_jobs(&[&self.record, &job]);
         (self.record.clone, self.record.thread_id) = (clone, thread_id);
         self.record.stalls.sort_by_key(|stall| std::cmp::Reverse(stall.length_ns));
-        self.record.stalls.truncate(MOST_STALLS);
+        self.record.stalls.truncate(MAX_STALLS);
         if let Some(verified) = &mut self.record.verified {
-            verified.first_bad.truncate(MOST_BAD_BLOCKS);
+            verified.first_bad.truncate(MAX_BAD_BLOCKS);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::{
 const MAX_SLICES: usize = 2 << 20;
 const HOST_SLICES: std::ops::RangeInclusive<usize> = 16..=240;
 /// Cells of the courses.
-const MOST_CELLS: u64 = 120;
+const MAX_CELLS: u64 = 120;
 
 /// What may differ between records, and what is known of them beforehand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -346,7 +346,7 @@ impl MergedTest {
 /// Length of the cells that divide this time: whole intervals, or smaller ones where there are few.
 fn cell_ns(end_ns: u64, step_ns: u64) -> u64 {
     let step = step_ns.max(1);
-    step.saturating_mul(end_ns.div_ceil(step).div_ceil(MOST_CELLS).max(1))
+    step.saturating_mul(end_ns.div_ceil(step).div_ceil(MAX_CELLS).max(1))
 }
 
 /// Adds the counters of a disk to those of the same name; intervals are left to the hosts' own records.

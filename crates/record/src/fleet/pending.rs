@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Stalls that are kept of each host: the longest.
-const MOST_STALLS: usize = 8;
+const MAX_STALLS: usize = 8;
 
 /// A host of which the common time is not known yet.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ fn stalls(jobs: &[JobRecord]) -> Vec<Stall> {
     let bare = |stall: &Stall| Stall { offsets: Vec::new(), ..stall.clone() };
     let mut stalls: Vec<Stall> = jobs.iter().flat_map(|job| job.stalls.iter().map(bare)).collect();
     stalls.sort_by_key(|stall| std::cmp::Reverse(stall.length_ns));
-    stalls.truncate(MOST_STALLS);
+    stalls.truncate(MAX_STALLS);
     stalls.sort_by_key(|stall| stall.start_ns);
     stalls
 }

@@ -8,7 +8,7 @@ use crate::{Interval, IntervalOp, PhaseOutcome};
 const SECOND: u64 = 1_000_000_000;
 const TARGET: f64 = 0.02;
 /// The longest measured time of the standard suite: that of its thorough plan.
-const MOST_SECONDS: usize = 120;
+const MAX_SECONDS: usize = 120;
 const RATE: f64 = 1000.0;
 
 /// How the rate of a volume varies from second to second, as shares of it: its deviation, what each second keeps of the one before,
@@ -65,12 +65,12 @@ fn measured(noise: &Noise, seed: u64) -> Ended {
         let slow = if random.even() < noise.slow { 0.5 } else { 1.0 };
         rates.push(RATE * (1.0 + noise.deviation * last) * slow);
         let measured_ns = rates.len() as u64 * SECOND;
-        if measured_ns < next_look && rates.len() < MOST_SECONDS {
+        if measured_ns < next_look && rates.len() < MAX_SECONDS {
             continue;
         }
         next_look = PrecisionRecord::next_look_ns(measured_ns);
         let found = asked.reached_by(&[&worker(&rates)]);
-        if !found.reached && rates.len() < MOST_SECONDS {
+        if !found.reached && rates.len() < MAX_SECONDS {
             continue;
         }
         // The edges of a run cut slices of a limiter.
@@ -111,9 +111,9 @@ fn the_interval_holds_the_true_rate_and_steady_volumes_end_early() {
     }
     seconds.sort_unstable();
     let median = seconds[seconds.len() / 2];
-    println!("{holding} of {all} hold the true rate; median {median} s of {MOST_SECONDS} s");
+    println!("{holding} of {all} hold the true rate; median {median} s of {MAX_SECONDS} s");
     assert!(holding * 100 >= all * 95);
-    assert!(median * 3 <= MOST_SECONDS, "{median} s");
+    assert!(median * 3 <= MAX_SECONDS, "{median} s");
     let steady = seconds.iter().filter(|seconds| **seconds <= 12).count();
     assert!(steady * 10 >= all * 3, "{steady} of {all} end within 12 s");
 }

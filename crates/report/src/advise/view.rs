@@ -14,7 +14,7 @@ use crate::columns::capital;
 use crate::view::{Block, Cell, Column, KeyFigure, Table, Tone, View, ViewHead, decimal};
 
 /// Candidates that meet the objective, or may, that are listed.
-const MOST_LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 /// What every volume has to give.
 const RATE: &str = "99 % of the rate (in a closed loop 90 %)";
 /// The same of a stated load, which has no end.
@@ -207,9 +207,9 @@ fn no_answer(advice: &Advice) -> String {
 
 fn listed(advice: &Advice) -> Vec<&AdvisedCandidate> {
     let may = |candidate: &&AdvisedCandidate| !candidate.verdict.verdict.is_missed();
-    let all: Vec<&AdvisedCandidate> = advice.candidates.iter().filter(may).take(MOST_LISTED).collect();
+    let all: Vec<&AdvisedCandidate> = advice.candidates.iter().filter(may).take(MAX_LISTED).collect();
     // Those that are named one by one are shown whatever they give.
-    if all.is_empty() { advice.candidates.iter().take(MOST_LISTED).collect() } else { all }
+    if all.is_empty() { advice.candidates.iter().take(MAX_LISTED).collect() } else { all }
 }
 
 fn candidates(listed: &[&AdvisedCandidate]) -> Table {
@@ -304,8 +304,8 @@ fn table_notes(advice: &Advice) -> Vec<String> {
     let mut notes = Vec::new();
     let may: usize =
         advice.candidates.iter().filter(|candidate| !candidate.verdict.verdict.is_missed()).count();
-    if may > MOST_LISTED {
-        notes.push(format!("{} more meet the objective or may; CSV and JSON have all.", may - MOST_LISTED));
+    if may > MAX_LISTED {
+        notes.push(format!("{} more meet the objective or may; CSV and JSON have all.", may - MAX_LISTED));
     }
     if advice.observed.arrivals.len() > 1 {
         notes.push(format!(

@@ -18,7 +18,7 @@ use super::ExportedRun;
 /// Significant digits: finer than the bins.
 const DIGITS: u8 = 3;
 /// Beyond the last bin, which begins after 2.4 hours.
-const MOST_NS: u64 = 1 << 44;
+const MAX_NS: u64 = 1 << 44;
 /// Maxima beside the histograms are in ms, as is usual.
 const NS_PER_MS: f64 = 1e6;
 
@@ -107,7 +107,7 @@ fn bins(op: &IntervalOp) -> Histogram {
 
 fn filled(histogram: &Histogram) -> io::Result<hdrhistogram::Histogram<u64>> {
     let refused = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
-    let mut filled = hdrhistogram::Histogram::<u64>::new_with_bounds(1, MOST_NS, DIGITS)
+    let mut filled = hdrhistogram::Histogram::<u64>::new_with_bounds(1, MAX_NS, DIGITS)
         .map_err(|error| refused(&error))?;
     for (bin, count) in histogram.sparse() {
         let ns = latency_bin_midpoint(bin);

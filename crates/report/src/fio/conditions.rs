@@ -67,7 +67,7 @@ pub(crate) fn steady_object(steady: &SteadyOutcome) -> Value {
     let SteadyOutcome { plan, attained, criterion, deviation, slope, iops, bandwidth, latency_ns } = steady;
     // fio lists a whole window, with zeros for samples that were not taken.
     let window = |samples: &[u64]| {
-        let missing = plan.samples().min(MOST_SAMPLES).saturating_sub(samples.len());
+        let missing = plan.samples().min(MAX_SAMPLES).saturating_sub(samples.len());
         samples.iter().copied().chain(std::iter::repeat_n(0, missing)).collect::<Vec<_>>()
     };
     let sign = percent_sign(steady);
@@ -97,7 +97,7 @@ pub(crate) fn steady_object(steady: &SteadyOutcome) -> Value {
 }
 
 /// Most samples that are listed though they were not taken.
-const MOST_SAMPLES: usize = 86_400;
+const MAX_SAMPLES: usize = 86_400;
 
 fn percent_sign(steady: &SteadyOutcome) -> &'static str {
     if steady.plan.percent { "%" } else { "" }

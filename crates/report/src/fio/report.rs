@@ -46,7 +46,7 @@ pub struct AllClients {
 }
 
 /// Share of the I/Os outside the common time of several hosts from which on fio's rates are no longer theirs.
-const MOST_OUTSIDE: f64 = 0.01;
+const MAX_OUTSIDE: f64 = 0.01;
 /// fio's own name for the sum over its clients.
 const ALL_CLIENTS: &str = "All clients";
 
@@ -144,7 +144,7 @@ fn apart(test: &TestRecord) -> Option<String> {
     let fleet = test.fleet.as_ref().filter(|fleet| fleet.hosts.len() > 1 && !test.jobs.is_empty())?;
     let common = match fleet.window_ns() {
         _ if !fleet.has_total() => "no time in common".to_owned(),
-        _ if fleet.outside_fraction() <= MOST_OUTSIDE => return None,
+        _ if fleet.outside_fraction() <= MAX_OUTSIDE => return None,
         ns => format!("{} in common", units::duration(Nanos(ns))),
     };
     let of_all = match fleet.has_total() {

@@ -17,9 +17,9 @@ use crate::run_view;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead};
 
 /// Ranges of missing ranks that are listed.
-const MOST_RANGES: usize = 12;
+const MAX_RANGES: usize = 12;
 /// Targets that are named.
-const MOST_TARGETS: usize = 4;
+const MAX_TARGETS: usize = 4;
 
 /// Everything that a run of several hosts shows; the fio command of each test where `show_fio` says so.
 pub fn view(record: &RunRecord, show_fio: bool) -> View {
@@ -65,7 +65,7 @@ pub fn beside(record: &RunRecord) -> View {
 fn targets(assessment: &FleetAssessment) -> Vec<String> {
     let names: BTreeSet<&str> = assessment.hosts.iter().map(|host| host.target.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
-    let named = listed(&names, MOST_TARGETS);
+    let named = listed(&names, MAX_TARGETS);
     // A simulated volume belongs to its rank, whatever its name.
     let measured = || assessment.hosts.iter().filter(|host| host.device != host.target);
     let devices: BTreeSet<&str> = measured().map(|host| host.device.as_str()).collect();
@@ -154,13 +154,13 @@ fn figures(assessment: &FleetAssessment) -> Vec<KeyFigure> {
         assessment.ranks.map_or(assessment.merged + lacking, |ranks| (ranks as usize).max(assessment.merged));
     let mut who = format!("{} of {} merged", grouped(assessment.merged as u64), grouped(expected as u64));
     if !assessment.missing.is_empty() {
-        who += &format!("; missing: {}", rank_ranges(&assessment.missing, MOST_RANGES));
+        who += &format!("; missing: {}", rank_ranges(&assessment.missing, MAX_RANGES));
     }
-    for unreadable in assessment.unreadable.iter().take(MOST_TARGETS) {
+    for unreadable in assessment.unreadable.iter().take(MAX_TARGETS) {
         who += &format!("; {}: {}", unreadable.source, unreadable.reason);
     }
-    if assessment.unreadable.len() > MOST_TARGETS {
-        who += &format!("; {} more unreadable", assessment.unreadable.len() - MOST_TARGETS);
+    if assessment.unreadable.len() > MAX_TARGETS {
+        who += &format!("; {} more unreadable", assessment.unreadable.len() - MAX_TARGETS);
     }
     let is_whole =
         assessment.missing.is_empty() && assessment.unreadable.is_empty() && assessment.merged == expected;

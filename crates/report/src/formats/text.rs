@@ -15,7 +15,7 @@ use crate::{Style, TextWriter};
 /// Blanks before what stands under a title.
 const INDENT: usize = 2;
 /// Narrower than this nothing is made to fit.
-const LEAST_WIDTH: usize = 40;
+const MIN_WIDTH: usize = 40;
 
 /// Writes all sections.
 ///
@@ -23,7 +23,7 @@ const LEAST_WIDTH: usize = 40;
 /// Those of `out`.
 pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()> {
     let view = view.in_units_of(style);
-    let page = Page { style, width: style.width.max(LEAST_WIDTH) };
+    let page = Page { style, width: style.width.max(MIN_WIDTH) };
     if let Some(head) = &view.head {
         page.head(head, out)?;
     }
@@ -41,7 +41,7 @@ pub fn render(view: &View, style: &Style, out: &mut TextWriter) -> io::Result<()
 /// # Errors
 /// Those of `out`.
 pub fn render_head(head: &ViewHead, style: &Style, out: &mut TextWriter) -> io::Result<()> {
-    Page { style, width: style.width.max(LEAST_WIDTH) }.head(head, out)
+    Page { style, width: style.width.max(MIN_WIDTH) }.head(head, out)
 }
 
 struct Page<'a> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fathom_analysis::criterion::{Metric, MetricKind};
 use fathom_analysis::trend::{
-    ChangePoint, ERROR, GroupDifference, GroupSpread, LEAST_RUNS, ShiftRatio, TrendLevel, TrendPoint,
+    ChangePoint, ERROR, GroupDifference, GroupSpread, MIN_RUNS, ShiftRatio, TrendLevel, TrendPoint,
     TrendSeries, TrendVerdict,
 };
 use fathom_model::units::UnitSystem;
@@ -32,10 +32,10 @@ pub struct TrendReport {
 }
 
 /// Series that have a sentence, and those that have a plot: those that changed come first.
-const MOST_SENTENCES: usize = 20;
-const MOST_PLOTS: usize = 6;
+const MAX_SENTENCES: usize = 20;
+const MAX_PLOTS: usize = 6;
 /// Runs in the table of a text: the newest.
-const MOST_RUNS: usize = 20;
+const MAX_RUNS: usize = 20;
 /// Probabilities below this are called significant.
 const SIGNIFICANT: f64 = 0.05;
 
@@ -49,13 +49,13 @@ pub fn view(report: &TrendReport, none: &str, style: &Style) -> View {
     let mut by_interest: Vec<&TrendSeries> = report.series.iter().collect();
     by_interest.sort_by_key(|series| series.analysis.verdict != TrendVerdict::Changed);
     let mut sentences: Vec<String> =
-        by_interest.iter().take(MOST_SENTENCES).flat_map(|series| verdict(report, series, style)).collect();
-    if by_interest.len() > MOST_SENTENCES {
-        let more = by_interest.len() - MOST_SENTENCES;
+        by_interest.iter().take(MAX_SENTENCES).flat_map(|series| verdict(report, series, style)).collect();
+    if by_interest.len() > MAX_SENTENCES {
+        let more = by_interest.len() - MAX_SENTENCES;
         sentences.push(format!("{more} more series are in the CSV and JSON formats."));
     }
     view.push("Verdict", [Block::Notes(sentences)]);
-    let plotted = by_interest.iter().filter(|series| series.points.len() > 1).take(MOST_PLOTS);
+    let plotted = by_interest.iter().filter(|series| series.points.len() > 1).take(MAX_PLOTS);
     view.push(
         report.metric.label(),
         [Block::Plots(plotted.map(|series| plot(report, series, style)).collect())],
@@ -98,7 +98,7 @@ fn verdict(report: &TrendReport, series: &TrendSeries, style: &Style) -> Vec<Str
     let median = series.analysis.levels.first().map_or(0.0, |level| level.median);
     match series.analysis.verdict {
         TrendVerdict::Inconclusive => vec![format!(
-            "{name}: inconclusive. {label} has {all} (median {}); a change shows in {LEAST_RUNS} or more.",
+            "{name}: inconclusive. {label} has {all} (median {}); a change shows in {MIN_RUNS} or more.",
             quantity(median)
         )],
         TrendVerdict::NoChange => vec![format!(
@@ -252,10 +252,10 @@ fn runs(report: &TrendReport, style: &Style) -> [Block; 2] {
     let mut all: Vec<(&TrendSeries, &TrendPoint)> = report
         .series
         .iter()
-        .flat_map(|series| series.points.iter().rev().take(MOST_RUNS).map(move |point| (series, point)))
+        .flat_map(|series| series.points.iter().rev().take(MAX_RUNS).map(move |point| (series, point)))
         .collect();
     all.sort_by_key(|(_, point)| (point.dated_unix_ms, point.run));
-    let shown = &all[all.len().saturating_sub(MOST_RUNS)..];
+    let shown = &all[all.len().saturating_sub(MAX_RUNS)..];
     let row = |(series, point): &(&TrendSeries, &TrendPoint)| {
         let is_new_level = series.analysis.changes.iter().any(|found| series.points[found.at] == **point);
         let tone = if is_new_level { Tone::Alarm } else { Tone::Normal };

@@ -14,7 +14,7 @@ use crate::view::{
 };
 
 /// Columns of a chart at most.
-const MOST_COLUMNS: usize = 160;
+const MAX_COLUMNS: usize = 160;
 
 /// A run that is followed.
 #[derive(Clone, Debug, Default)]
@@ -236,7 +236,7 @@ impl FollowedRun {
 
     /// Rates and latencies over the time of the test, on an axis as long as it is planned.
     fn plots(&self) -> Vec<Plot> {
-        let columns = self.series.columns(MOST_COLUMNS);
+        let columns = self.series.columns(MAX_COLUMNS);
         let mut stretches: Vec<(f64, f64, &LivePoint)> = Vec::with_capacity(columns.len());
         let mut to = 0;
         for point in &columns {

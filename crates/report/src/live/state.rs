@@ -19,7 +19,7 @@ pub const STALLED_FROM_NS: u64 = 1_000_000_000;
 /// The word for a step that runs.
 pub(super) const RUNNING: &str = "running";
 /// Messages that are kept.
-const MOST_MESSAGES: usize = 20;
+const MAX_MESSAGES: usize = 20;
 
 /// A measurement that begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -343,7 +343,7 @@ impl LiveState {
     /// People are told this.
     pub fn add_message(&mut self, text: &str) {
         self.messages.push(text.to_owned());
-        self.messages.drain(..self.messages.len().saturating_sub(MOST_MESSAGES));
+        self.messages.drain(..self.messages.len().saturating_sub(MAX_MESSAGES));
         self.version += 1;
     }
 

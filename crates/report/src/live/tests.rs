@@ -245,7 +245,7 @@ fn a_long_series_is_bounded_and_hides_no_extreme() {
         let ios = if number == 77_777 { 9_000 } else { 10 + number % 3 };
         series.push(LivePoint::of(&tick(ios, 1000)));
     }
-    assert!(series.points().len() <= MOST_POINTS, "{}", series.points().len());
+    assert!(series.points().len() <= MAX_POINTS, "{}", series.points().len());
     for columns in [1, 7, 60, 1000] {
         let joined = series.columns(columns);
         assert!(joined.len() <= columns.max(1) && !joined.is_empty());

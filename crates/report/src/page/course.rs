@@ -14,7 +14,7 @@ use crate::columns::capital;
 use crate::view::{Axis, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries};
 
 /// I/Os of an interval from which on its p99 is shown.
-const LEAST_FOR_P99: u64 = 100;
+const MIN_FOR_P99: u64 = 100;
 /// An interval that is so many times shorter than usual was cut.
 const SHORT: u64 = 4;
 
@@ -176,8 +176,7 @@ fn latencies(slices: &[Slice], by_op: bool) -> Vec<PlotSeries> {
     for &op in &used {
         let before =
             if by_op && used.len() > 1 { format!("{} ", Op::DATA[op].name()) } else { String::new() };
-        for (percent, name, least) in [(50.0, "p50", 1), (99.0, "p99", LEAST_FOR_P99), (100.0, "maximum", 1)]
-        {
+        for (percent, name, least) in [(50.0, "p50", 1), (99.0, "p99", MIN_FOR_P99), (100.0, "maximum", 1)] {
             let point = |slice: &Slice| {
                 let latencies = &slice.latencies[op];
                 let ns = latencies.percentile(percent).filter(|_| latencies.samples() >= least)?;

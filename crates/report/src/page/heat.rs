@@ -7,7 +7,7 @@ use crate::axis_text::{latency_text, round_latencies, time_axis, time_text};
 use crate::view::{Cell, HeatMap, MapTick};
 
 /// Columns and rows of a map at most.
-const MOST_COLUMNS: usize = 120;
+const MAX_COLUMNS: usize = 120;
 const MAX_ROWS: usize = 36;
 
 /// The columns: stretches of time of one length, or the slices themselves.
@@ -24,7 +24,7 @@ struct Columns<'a> {
 impl Columns<'_> {
     fn new(slices: &[Slice]) -> Option<Columns<'_>> {
         let [first, .., last] = slices else { return None };
-        let count = slices.len().min(MOST_COLUMNS);
+        let count = slices.len().min(MAX_COLUMNS);
         let is_each = count == slices.len() && slices.windows(2).all(|pair| pair[0].to == pair[1].from);
         let length = (last.to.saturating_sub(first.from) as f64 / count as f64).max(1.0);
         Some(Columns { slices, count, is_each, from: first.from, length })

@@ -7,7 +7,7 @@ use crate::axis_text::{time_axis, time_text};
 use crate::view::{Cell, HeatMap, MapTick};
 
 /// Strips at most; of more hosts those whose rates are farthest from the median are shown.
-const MOST_STRIPS: usize = 64;
+const MAX_STRIPS: usize = 64;
 
 /// A strip for each host of a test with its rate over time; `None` where no host has a course.
 pub(super) fn strips(record: &RunRecord, test: &TestRecord) -> Option<HeatMap> {
@@ -20,7 +20,7 @@ pub(super) fn strips(record: &RunRecord, test: &TestRecord) -> Option<HeatMap> {
     let distance = |host: &HostResult| (host.outcome.iops.max(f64::MIN_POSITIVE) / median).ln().abs();
     let mut order: Vec<usize> = (0..hosts.len()).collect();
     order.sort_by(|&one, &other| distance(hosts[other]).total_cmp(&distance(hosts[one])));
-    order.truncate(MOST_STRIPS);
+    order.truncate(MAX_STRIPS);
     order.sort_unstable();
     let per_second = 1e9 / cell_ns.max(1) as f64;
     let row = |place: usize| {
@@ -39,7 +39,7 @@ pub(super) fn strips(record: &RunRecord, test: &TestRecord) -> Option<HeatMap> {
         title: String::new(),
         measure: "IOPS",
         across: "time",
-        down: if hosts.len() > MOST_STRIPS { "hosts farthest from the median" } else { "host" },
+        down: if hosts.len() > MAX_STRIPS { "hosts farthest from the median" } else { "host" },
         columns: (0..columns).map(|column| time_text((column as u64 * cell_ns) as f64)).collect(),
         rows: order.into_iter().map(row).collect(),
         column_ticks: ticks

@@ -9,7 +9,7 @@ use crate::axis_text::{MIB, latency_text, rate_text};
 use crate::view::{Axis, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries};
 
 /// More tests than this are no overview.
-const MOST_TESTS: usize = 40;
+const MAX_TESTS: usize = 40;
 
 /// Bars of each test; none where there is only one, and of a sweep or a surface, whose points have charts of their own.
 pub(super) fn plots(record: &RunRecord) -> Vec<Plot> {
@@ -17,7 +17,7 @@ pub(super) fn plots(record: &RunRecord) -> Vec<Plot> {
         return Vec::new();
     }
     let tests = parts::measured(record);
-    if !(2..=MOST_TESTS).contains(&tests.len()) {
+    if !(2..=MAX_TESTS).contains(&tests.len()) {
         return Vec::new();
     }
     let missing = |plot: Plot, reason: &'static str| {

@@ -9,11 +9,11 @@ use crate::axis_text::{beyond, latency_text, percentile_text};
 use crate::view::{Axis, Plot, PlotForm, PlotPoint, PlotSeries};
 
 /// I/Os beyond a percentile that is shown.
-const LEAST_BEYOND: f64 = 10.0;
+const MIN_BEYOND: f64 = 10.0;
 /// Jobs that have curves of their own.
-const MOST_JOBS: usize = 6;
+const MAX_JOBS: usize = 6;
 /// Fewer I/Os than this have no percentiles worth a curve.
-const LEAST_SAMPLES: u64 = 100;
+const MIN_SAMPLES: u64 = 100;
 
 /// The percentiles of a test; none where it has too few I/Os.
 pub(super) fn curves(test: &TestRecord) -> Option<Plot> {
@@ -30,7 +30,7 @@ pub(super) fn curves(test: &TestRecord) -> Option<Plot> {
         None => of_jobs(test),
     };
     let enough: Vec<&(String, Latency)> =
-        named.iter().filter(|(_, latency)| latency.histogram.samples() >= LEAST_SAMPLES).collect();
+        named.iter().filter(|(_, latency)| latency.histogram.samples() >= MIN_SAMPLES).collect();
     let most = enough.iter().map(|(_, latency)| latency.histogram.samples()).max()?;
     let series = enough
         .iter()
@@ -73,7 +73,7 @@ fn imported_curves(imported: &ImportedTest) -> Option<Plot> {
 /// Of each operation; of jobs that are reported apart, of each of them.
 fn of_jobs(test: &TestRecord) -> Vec<(String, Latency)> {
     let entries = entries(test);
-    if !(2..=MOST_JOBS).contains(&entries.len()) {
+    if !(2..=MAX_JOBS).contains(&entries.len()) {
         return of_job(&merge_jobs(&test.jobs.iter().collect::<Vec<_>>()), "");
     }
     entries.iter().flat_map(|entry| of_job(&entry.job, &format!("{} ", entry.job.name))).collect()
@@ -97,7 +97,7 @@ fn of_job(job: &JobRecord, before: &str) -> Vec<(String, Latency)> {
 const NINES: [f64; 7] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
 
 fn is_carried(percent: f64, samples: u64) -> bool {
-    samples as f64 * (100.0 - percent) / 100.0 >= LEAST_BEYOND * 0.999 || percent <= 50.0
+    samples as f64 * (100.0 - percent) / 100.0 >= MIN_BEYOND * 0.999 || percent <= 50.0
 }
 
 /// From the median on as far as enough I/Os lie beyond, ten points for each nine.

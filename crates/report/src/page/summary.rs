@@ -13,7 +13,7 @@ use crate::run_view;
 use crate::view::{Block, Cell, FindingEntry, KeyFigure, Tone};
 
 /// Findings on the first screen.
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 
 /// The blocks of the first section.
 pub(super) fn blocks(analysis: &Analysis<'_>) -> Vec<Block> {
@@ -126,7 +126,7 @@ fn headlines(record: &RunRecord) -> Vec<KeyFigure> {
 fn findings(record: &RunRecord) -> Vec<FindingEntry> {
     let Block::Findings(mut all) = run_view::brief_findings(record) else { return Vec::new() };
     all.sort_by_key(|entry| std::cmp::Reverse(entry.severity));
-    all.truncate(MOST_FINDINGS);
+    all.truncate(MAX_FINDINGS);
     all
 }
 

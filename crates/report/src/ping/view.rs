@@ -93,7 +93,7 @@ fn unsustained_rate(ping: &Ping) -> Option<f64> {
     let is_measured = load.wall_ns() >= 1_000_000_000;
     let is_scheduled = how.fixed_schedule && how.interval_ns > 0;
     let completed = load.per_second(load.answered);
-    (is_scheduled && is_measured && completed < ScheduleSummary::LEAST_SHARE * offered).then_some(offered)
+    (is_scheduled && is_measured && completed < ScheduleSummary::MIN_SHARE * offered).then_some(offered)
 }
 
 const EINVAL: i32 = 22;

@@ -17,7 +17,7 @@ use crate::view::{Block, Cell, Column, KeyFigure, Table, Tone, View, ViewHead, d
 /// The unit of the bytes that are touched, unless much is.
 const SECTOR: u64 = 512;
 /// Gaps that are listed.
-const MOST_GAPS: usize = 10;
+const MAX_GAPS: usize = 10;
 
 /// What a load holds.
 pub fn view(info: TraceInfo<'_>) -> View {
@@ -244,11 +244,11 @@ fn gaps(load: &ObservedLoad) -> Vec<Block> {
             (Column::right("length"), &|gap| Cell::duration(gap.length_ns)),
             (Column::left("reason"), &|gap| reason(gap).into()),
         ],
-        load.gaps.iter().take(MOST_GAPS),
+        load.gaps.iter().take(MAX_GAPS),
     );
     let mut blocks = vec![Block::Table(table)];
     if !load.gaps.is_empty() {
-        let listed = if load.gaps.len() > MOST_GAPS { "; the first are listed" } else { "" };
+        let listed = if load.gaps.len() > MAX_GAPS { "; the first are listed" } else { "" };
         let count = match load.gaps.len() {
             1 => "1 gap".to_owned(),
             count => format!("{} gaps", grouped(count as u64)),

@@ -19,7 +19,7 @@ const HEADS: [(&str, &str); 7] = [
     ("tMiB/s", "tMB/s"),
 ];
 /// Amounts from here on are restated: I/Os and blocks, which are powers of two, are smaller.
-const LEAST_AMOUNT: u64 = 1 << 20;
+const MIN_AMOUNT: u64 = 1 << 20;
 
 impl View {
     /// The same in the units that readers asked for, else in those they expect. The data keeps its base units.
@@ -134,7 +134,7 @@ impl Cell {
                     _ => restate(&mut self.text, system),
                 }
             }
-            (CellMeasure::Amount, Some(CellValue::Integer(value))) if value >= LEAST_AMOUNT => {
+            (CellMeasure::Amount, Some(CellValue::Integer(value))) if value >= MIN_AMOUNT => {
                 self.text = system.amount(value);
             }
             _ => restate(&mut self.text, system),

@@ -21,7 +21,7 @@ use crate::worker::WorkerSpec;
 
 /// Most completions per call of [`Worker::run_simulated`], because time may not advance, which is checked between
 /// calls.
-pub(crate) const MOST_COMPLETIONS: u64 = 1 << 16;
+pub(crate) const MAX_COMPLETIONS: u64 = 1 << 16;
 
 impl Worker<VirtualClock, SimEngine> {
     /// A worker on simulated volumes, which are asynchronous whatever engine the job names.
@@ -47,7 +47,7 @@ impl Worker<VirtualClock, SimEngine> {
         let last = last.0.min(next_change - 1);
         let (mut taken, mut issued) = (0, 0);
         let due = loop {
-            if taken == MOST_COMPLETIONS {
+            if taken == MAX_COMPLETIONS {
                 break Some(Nanos(self.now));
             }
             let Some(next) = self.engine.next() else { break None };

@@ -12,7 +12,7 @@ use fathom_stats::{WorkerFailure, WorkerOutcome};
 use super::threads::GRACE_NS;
 use super::{ENDED_BY_OBSERVER, Run, Running};
 use crate::clock::VirtualClock;
-use crate::drive::{MOST_COMPLETIONS, Step, Worker};
+use crate::drive::{MAX_COMPLETIONS, Step, Worker};
 use crate::exits::Exits;
 use crate::observe::{RunObserver, TICK_NS};
 use crate::worker::WorkerSpec;
@@ -182,14 +182,14 @@ struct Standstill {
 }
 
 /// More requests at the same time than any volume serves, with any number of workers: time does not advance.
-const MOST_AT_AN_INSTANT: u64 = 1 << 20;
+const MAX_AT_AN_INSTANT: u64 = 1 << 20;
 
 impl Standstill {
     /// Counts `requests` made at `now`; true if the limit is exceeded.
     fn is_reached(&mut self, now: Nanos, requests: u64) -> bool {
         let before = if self.at == now { self.requests } else { 0 };
         *self = Standstill { at: now, requests: before + requests };
-        self.requests > MOST_AT_AN_INSTANT
+        self.requests > MAX_AT_AN_INSTANT
     }
 }
 
@@ -221,7 +221,7 @@ fn turn(
         }
         let due = match worker.run_simulated(last) {
             Some(due) => {
-                requests = MOST_COMPLETIONS;
+                requests = MAX_COMPLETIONS;
                 due
             }
             None => match worker.step() {

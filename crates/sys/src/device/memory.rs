@@ -8,13 +8,13 @@ use super::root::SysRoot;
 /// File systems that keep their files in memory.
 const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 /// Overlays on overlays that are followed; the kernel allows two.
-const MOST_LAYERS: usize = 4;
+const MAX_LAYERS: usize = 4;
 
 /// The type of the file system that keeps `path` in memory; `None` where none does, or where the layers of an overlay are
 /// out of sight.
 pub fn memory_behind(root: &SysRoot, mounts: &[Mount], path: &Path) -> Option<String> {
     let mut place = path.to_path_buf();
-    for _ in 0..MOST_LAYERS {
+    for _ in 0..MAX_LAYERS {
         if root.is_real() {
             place = place.canonicalize().ok()?;
         }

@@ -65,14 +65,14 @@ fn one(root: &SysRoot, process: u32) -> Option<ProcessIo> {
 }
 
 /// Most descriptors of a process that are read.
-const MOST_FILES: usize = 4096;
+const MAX_FILES: usize = 4096;
 
 /// The first file that `process` holds open on the block device `major:minor` or on one of the devices in `above`,
 /// which lie on it; the device itself before files on it.
 pub fn open_on(root: &SysRoot, process: u32, devices: &[(u32, u32)]) -> Option<ProcessFile> {
     let place = format!("/proc/{process}/fd");
     let mut on_it = None;
-    for name in root.names(&place).into_iter().take(MOST_FILES) {
+    for name in root.names(&place).into_iter().take(MAX_FILES) {
         let path = root.path(format!("{place}/{name}"));
         // Cached attributes are enough: an unresponsive file server must not block this call.
         let Ok(stat) = rustix::fs::statx(CWD, &path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS)

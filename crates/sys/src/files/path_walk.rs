@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::refusal::PathRefusal;
 
 /// Most links on a path, as in the kernel.
-pub(super) const MOST_LINKS: usize = 40;
+pub(super) const MAX_LINKS: usize = 40;
 const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -161,7 +161,7 @@ impl PathWalk {
 
     fn follow(&mut self, name: OsString, link: &OwnedFd, stat: &Stat) -> io::Result<Option<Walked>> {
         self.links += 1;
-        if self.links > MOST_LINKS {
+        if self.links > MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
         if let Some(number) = own_descriptor(&self.directory, &name) {

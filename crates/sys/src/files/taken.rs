@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::path_walk::{DirectoryEntry, MOST_LINKS};
+use super::path_walk::{DirectoryEntry, MAX_LINKS};
 use super::refusal::PathRefusal;
 use crate::device::{Obstacle, ObstacleClass, Survey, SysRoot, TargetHandle};
 
@@ -178,7 +178,7 @@ fn history_files(path: &Path) -> Vec<PathBuf> {
 /// Where the links of `path` lead, also where nothing is there yet.
 fn led_to(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match (fs::canonicalize(&path), fs::read_link(&path)) {
             (Ok(real), _) => return real,
             (Err(_), Ok(link)) => path = path.parent().unwrap_or(Path::new("/")).join(link),

@@ -9,7 +9,7 @@ use super::ProcessManagerError;
 use crate::clock::monotonic_ns;
 
 /// The longest message of a launcher that is read, bytes.
-pub(super) const MOST_MESSAGE: usize = 64 << 10;
+pub(super) const MAX_MESSAGE: usize = 64 << 10;
 /// The time that a launcher has to take the request to abort.
 const ABORT_LIMIT: Duration = Duration::from_secs(1);
 
@@ -144,8 +144,8 @@ impl Connection {
                 let line: Vec<u8> = self.left.drain(..=end).collect();
                 return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
             }
-            if self.left.len() > MOST_MESSAGE {
-                return Err(asked.unexpected(format!("a line of more than {MOST_MESSAGE} bytes")));
+            if self.left.len() > MAX_MESSAGE {
+                return Err(asked.unexpected(format!("a line of more than {MAX_MESSAGE} bytes")));
             }
             self.receive(asked)?;
         }

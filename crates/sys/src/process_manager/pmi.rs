@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::connection::{Asked, Connection, Inherited, MOST_MESSAGE};
+use super::connection::{Asked, Connection, Inherited, MAX_MESSAGE};
 use super::{JobPlace, ProcessManager, ProcessManagerError, TextLimits};
 
 /// Characters of the length before a message of version 2.
@@ -109,7 +109,7 @@ impl Pmi {
         }
         let length = self.connection.bytes(LENGTH_WIDTH, asked)?;
         let length = String::from_utf8_lossy(&length).into_owned();
-        let count = length.trim().parse().ok().filter(|count| *count <= MOST_MESSAGE);
+        let count = length.trim().parse().ok().filter(|count| *count <= MAX_MESSAGE);
         let count = count.ok_or_else(|| asked.unexpected(format!("a message of length '{length}'")))?;
         let body = self.connection.bytes(count, asked)?;
         Ok(Words::between_semicolons(&String::from_utf8_lossy(&body)))

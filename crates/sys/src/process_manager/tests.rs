@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 
-use super::connection::MOST_MESSAGE;
+use super::connection::MAX_MESSAGE;
 use super::*;
 use crate::clock::monotonic_ns;
 use fake_launcher::{FakeLauncher, Version};
@@ -181,7 +181,7 @@ fn answers_of_another_kind_are_named() {
         check(version, "hello\n", "answered 'init' with ''");
         check(version, "cmd=response_to_init rc=-1\n", "rc=-1");
         check(version, "cmd=response_to_init pmi_version=9 rc=0\n", "pmi_version=9");
-        check(version, &"x".repeat(MOST_MESSAGE + 1), "a line of more than 65536 bytes");
+        check(version, &"x".repeat(MAX_MESSAGE + 1), "a line of more than 65536 bytes");
     }
     let one = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
     check(Version::One, &format!("{one}cmd=maxes keylen_max=x vallen_max=8\n"), "keylen_max=x");

@@ -9,7 +9,7 @@ use crate::rate::TokenRate;
 /// Turns within which a limit that was reached has to have been idle before it admits requests at once again.
 const IDLE_TURNS: i64 = 4;
 /// Time that a limit may be behind what it has in flight: single requests are served out of order, and more slowly than their mean.
-pub(super) const MOST_OWED_NS: u64 = 1_000_000_000;
+pub(super) const MAX_OWED_NS: u64 = 1_000_000_000;
 
 /// What a limit that is reached has in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    /// `turn_ns` is [`super::MOST_TURN_NS`] at most.
+    /// `turn_ns` is [`super::MAX_TURN_NS`] at most.
     pub(crate) fn new(limit: Limit, turn_ns: u64) -> Self {
         let turn_ns = turn_ns.cast_signed();
         let ahead_ns = turn_ns * IDLE_TURNS;
@@ -96,7 +96,7 @@ impl Gauge {
         let passed = signed(at.saturating_sub(self.at));
         self.at = at;
         // No more is owed than what is in flight, and what a limiter with turns is behind at its limit.
-        let owed = signed(self.in_flight.ns.saturating_add(MOST_OWED_NS));
+        let owed = signed(self.in_flight.ns.saturating_add(MAX_OWED_NS));
         self.ahead_ns = self.ahead_ns.max(-owed).saturating_add(passed).min(idle_ns);
         self.is_reached &= self.ahead_ns < idle_ns;
         self.ahead_ns = self.ahead_ns.saturating_sub(own_ns);

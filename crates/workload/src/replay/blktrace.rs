@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use fathom_model::plan::RecordedRequest;
 use fathom_model::{Op, Request};
 
-use super::{MOST_BYTES, Recording};
+use super::{MAX_BYTES, Recording};
 
 /// The first word of an event: a magic number and the version.
 const MAGIC: u32 = 0x6561_7407;
@@ -231,9 +231,9 @@ impl Event {
             let is_flush = self.action & (FLUSH | WRITE) != 0;
             return Ok(is_flush.then_some((Op::Sync, 0, 0)));
         }
-        let offset = self.sector.checked_mul(SECTOR).filter(|offset| *offset <= i64::MAX as u64 - MOST_BYTES);
+        let offset = self.sector.checked_mul(SECTOR).filter(|offset| *offset <= i64::MAX as u64 - MAX_BYTES);
         let offset = offset.ok_or_else(|| format!("no device has a sector {}", self.sector))?;
-        if u64::from(self.bytes) > MOST_BYTES {
+        if u64::from(self.bytes) > MAX_BYTES {
             return Err(format!("a request of {} bytes is not possible", self.bytes));
         }
         Ok(Some((op, offset, self.bytes)))

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use fathom_model::plan::RecordedRequest;
 use fathom_model::{Op, Request};
 
-use super::{MOST_BYTES, Recording};
+use super::{MAX_BYTES, Recording};
 
 /// Longest time of a request, µs: ten years.
 const LONGEST_US: u64 = 10 * 365 * 86_400 * 1_000_000;
 /// Waits below this are none, µs.
-const LEAST_WAIT_US: u64 = 100;
+const MIN_WAIT_US: u64 = 100;
 
 /// The version of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Iolog {
             return Err("its time is more than 10 years after the start of the job".to_owned());
         }
         match action {
-            IologAction::Wait(wait) if wait < LEAST_WAIT_US => Ok(()),
+            IologAction::Wait(wait) if wait < MIN_WAIT_US => Ok(()),
             IologAction::Wait(wait) => {
                 let waited = self.waited_us.checked_add(wait).filter(|waited| *waited <= LONGEST_US);
                 self.waited_us = waited.ok_or("the waits so far are longer than 10 years")?;
@@ -188,7 +188,7 @@ impl Iolog {
             Some(_) => return Err(format!("'{name}' is not open")),
             None => return Err(format!("'{name}' was not added before")),
         };
-        if bytes > MOST_BYTES || (bytes == 0 && !op.is_sync()) {
+        if bytes > MAX_BYTES || (bytes == 0 && !op.is_sync()) {
             return Err(format!("a request of {bytes} bytes is not possible"));
         }
         if offset.checked_add(bytes).is_none_or(|end| end > i64::MAX as u64) {

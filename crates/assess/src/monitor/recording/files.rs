@@ -11,7 +11,7 @@ use fathom_sys::files::{create_new, create_output};
 use super::RecordingSettings;
 
 /// Names that are tried where a file of that name exists already.
-const MOST_NAMES: u32 = 10_000;
+const MAX_NAMES: u32 = 10_000;
 
 /// Writes blocks to the present file.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl RecordingFiles {
                 Ok(file) => break (path, file),
                 // That of an earlier recording stays.
                 Err(error)
-                    if error.kind() == ErrorKind::AlreadyExists && self.header.file - first < MOST_NAMES =>
+                    if error.kind() == ErrorKind::AlreadyExists && self.header.file - first < MAX_NAMES =>
                 {
                     self.header.file += 1;
                 }

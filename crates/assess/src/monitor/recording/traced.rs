@@ -20,7 +20,7 @@ const WRITE_NS: u64 = 1_000_000_000;
 /// A block is written this often where nothing happens.
 const IDLE_NS: u64 = 10_000_000_000;
 /// Most bytes of a request: what 32 bits hold of whole sectors.
-const MOST_BYTES: u64 = u32::MAX as u64 / SECTOR_BYTES * SECTOR_BYTES;
+const MAX_BYTES: u64 = u32::MAX as u64 / SECTOR_BYTES * SECTOR_BYTES;
 
 /// Where a request is in flight for longer, the kernel's count of them is read this often.
 const LOOK_NS: u64 = 100_000_000;
@@ -189,7 +189,7 @@ fn pass_on(event: &BlockEvent, started_ns: u64, joiner: &mut RequestJoiner) {
     let (Some(op), Some(at_ns)) = (op_of(event.op), event.time_ns.checked_sub(started_ns)) else { return };
     // Flushes have no place, whatever the kernel says.
     let offset = if op.is_sync() { 0 } else { event.sector.saturating_mul(SECTOR_BYTES) };
-    let bytes = if op.is_sync() { 0 } else { event.bytes.min(MOST_BYTES) as u32 };
+    let bytes = if op.is_sync() { 0 } else { event.bytes.min(MAX_BYTES) as u32 };
     let request = ObservedRequest { at_ns, offset, latency_ns: None, bytes, file: 0, op };
     match event.stage {
         BlockStage::Entered => joiner.entered(request),

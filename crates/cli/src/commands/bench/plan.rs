@@ -117,15 +117,15 @@ fn expectation_line(expectation: &ExpectationRecord) -> String {
 /// Reads the precision of a rate.
 pub fn parse_precision(text: &str) -> Result<f64, String> {
     let percent = parse_percent(text)?;
-    let is_useful = (LEAST_PRECISION..=MOST_PRECISION).contains(&percent);
+    let is_useful = (MIN_PRECISION..=MAX_PRECISION).contains(&percent);
     is_useful
         .then_some(percent)
-        .ok_or_else(|| format!("'{}' is not between {LEAST_PRECISION}% and {MOST_PRECISION}%", text.trim()))
+        .ok_or_else(|| format!("'{}' is not between {MIN_PRECISION}% and {MAX_PRECISION}%", text.trim()))
 }
 
 /// No interval of a run is narrower, and a wider one says too little, percent.
-const LEAST_PRECISION: f64 = 0.1;
-const MOST_PRECISION: f64 = 20.0;
+const MIN_PRECISION: f64 = 0.1;
+const MAX_PRECISION: f64 = 20.0;
 
 /// When tests end, where a precision ends them.
 fn precision_text(plan: &BenchPlan) -> Option<String> {

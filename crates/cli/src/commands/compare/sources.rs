@@ -57,7 +57,7 @@ impl SourceReader {
 }
 
 /// Most runs that a tag, a host or a label stands for: the newest.
-const MOST_RUNS: usize = 100;
+const MAX_RUNS: usize = 100;
 const HINT: &str = "use a run number, last, last~1, tag:NAME, host:NAME, label:NAME=VALUE, a file, -, sim:ID, or published:ID";
 /// Before the id of published figures.
 const PUBLISHED: &str = "published:";
@@ -278,7 +278,7 @@ fn selected(history: &History, selection: &Selection, back: Option<usize>) -> Re
     let only = matches!(selection, Selection::Newest).then_some(0).or(back);
     Ok(match only.map(|_| back.unwrap_or(0)) {
         Some(back) => ids.iter().rev().nth(back).copied().into_iter().collect(),
-        None => ids[ids.len().saturating_sub(MOST_RUNS)..].to_vec(),
+        None => ids[ids.len().saturating_sub(MAX_RUNS)..].to_vec(),
     })
 }
 

@@ -146,7 +146,7 @@ pub fn value_kind(path: &[&str], name: &str) -> Option<ValueKind> {
 }
 
 /// Runs offered at most: the newest.
-const MOST_RUNS: usize = 50;
+const MAX_RUNS: usize = 50;
 /// The prefix of a simulated volume.
 const SIMULATED: &str = "sim:";
 /// The prefix of published figures.
@@ -182,7 +182,7 @@ impl<'a> Sources<'a> {
     fn runs(&self) -> Vec<HistoryRow> {
         let location = store::location(self.named("--history").map(Location::new));
         let Some(location @ Location::File(_)) = location else { return Vec::new() };
-        let filter = Filter { newest: Some(MOST_RUNS), ..Filter::default() };
+        let filter = Filter { newest: Some(MAX_RUNS), ..Filter::default() };
         let listed = History::open_if_there(&location, Duration::ZERO)
             .and_then(|history| history.map(|history| history.list(&filter)).transpose());
         let mut rows = listed.ok().flatten().map(|listing| listing.rows).unwrap_or_default();

@@ -19,7 +19,7 @@ const RANK: &str = "rank-";
 /// How the names of marks begin and end, which ranks leave where the job did not end well.
 const MARK: (&str, &str) = (".rank-", ".mark");
 /// Ranges of ranks that are named.
-const MOST_RANGES: usize = 12;
+const MAX_RANGES: usize = 12;
 
 /// The records of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl RankFiles {
         let number = |path: &PathBuf| path.file_stem()?.to_str()?.strip_prefix(RANK)?.parse::<u32>().ok();
         let ranks = self.partial.iter().filter_map(number).filter(|rank| !missing.contains(rank));
         let ranks: Vec<u32> = ranks.collect();
-        let named = rank_ranges(&ranks, MOST_RANGES);
+        let named = rank_ranges(&ranks, MAX_RANGES);
         (!ranks.is_empty())
             .then(|| format!("these ranks did not come to their end, and count with what they had: {named}"))
     }

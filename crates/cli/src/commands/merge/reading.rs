@@ -13,7 +13,7 @@ use crate::exit::{Complaint, with_causes};
 const ENDINGS: [&str; 3] = ["json", "jsonl", "rec"];
 /// Files that a thread reads before their records are merged, and most threads that read.
 const FILES_AT_A_TIME: usize = 4;
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 /// What every record of fathom has.
 const OWN_SCHEMA: &str = "\"fathom.record/";
 
@@ -109,7 +109,7 @@ pub fn read_files(
     files: &[&Path],
     mut take: impl FnMut(ReadRecord) -> Result<(), Complaint>,
 ) -> Result<(), Complaint> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
     in_order(files, threads, |file| of_file(file), &mut take)
 }
 

@@ -11,7 +11,7 @@ use fathom_observed::recording::RecordingDetail;
 use crate::exit::Complaint;
 
 /// Smallest file of several.
-const LEAST_BYTES: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 
 /// Where to record to.
 #[derive(Args)]
@@ -29,7 +29,7 @@ pub struct RecordingArguments {
 
 fn file_size(text: &str) -> Result<u64, String> {
     match parse_bytes(text) {
-        Ok(size) if size < LEAST_BYTES => Err("the smallest size is 1 MiB".to_owned()),
+        Ok(size) if size < MIN_BYTES => Err("the smallest size is 1 MiB".to_owned()),
         Ok(size) => Ok(size),
         Err(error) => Err(error.to_string()),
     }

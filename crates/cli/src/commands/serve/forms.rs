@@ -7,14 +7,14 @@ use super::super::history::filter::FilterArguments;
 use super::super::history::trend::TrendArguments;
 
 /// Most names and values of one form.
-const MOST_VALUES: usize = 256;
+const MAX_VALUES: usize = 256;
 /// Fields of a search, which are named as the options of `fathom history list`.
 const FILTERS: [&str; 12] =
     ["target", "kind", "status", "label", "tag", "host", "device", "type", "test", "since", "until", "text"];
 
 /// Reads `a=b&c=d` with escapes.
 pub fn values(text: &str) -> FormValues {
-    let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(MOST_VALUES);
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(MAX_VALUES);
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         (decoded(name), decoded(value))
@@ -101,7 +101,7 @@ mod tests {
         check("a=b=c&a=d", &[("a", "b=c"), ("a", "d")]);
         check("", &[]);
         check("a=%ff%00", &[("a", "\u{fffd}\0")]);
-        assert_eq!(values(&"a=b&".repeat(2 * MOST_VALUES)).0.len(), MOST_VALUES);
+        assert_eq!(values(&"a=b&".repeat(2 * MAX_VALUES)).0.len(), MAX_VALUES);
     }
 
     #[test]

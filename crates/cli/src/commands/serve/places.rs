@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fathom_analysis::compare::source::MOST_SOURCES;
+use fathom_analysis::compare::source::MAX_SOURCES;
 use fathom_history::{Filter, History, Listing, Location, PATIENCE, RunId};
 use fathom_record::TestStatus;
 use fathom_report::history::trend::view as trend_view;
@@ -321,7 +321,7 @@ fn runs_of(values: &FormValues) -> Result<Vec<RunId>, Failure> {
     let refuse = |message: String| Err(Failure::new(StatusCode::BAD_REQUEST, message));
     match runs.len() {
         0 => refuse("Select the runs to compare.".to_owned()),
-        count if count > MOST_SOURCES => refuse(format!("No more than {MOST_SOURCES} runs can be compared.")),
+        count if count > MAX_SOURCES => refuse(format!("No more than {MAX_SOURCES} runs can be compared.")),
         _ => Ok(runs.into_iter().collect()),
     }
 }
@@ -358,7 +358,7 @@ mod tests {
             |query: &str| runs_of(&forms::values(query)).map(|runs| runs.iter().map(|run| run.0).collect());
         assert_eq!(of("run=9&run=3&run=9").ok(), Some(vec![3, 9]));
         assert!(of("").is_err() && of("run=..%2fetc").is_err());
-        let many: String = (1..=MOST_SOURCES + 1).map(|run| format!("run={run}&")).collect();
+        let many: String = (1..=MAX_SOURCES + 1).map(|run| format!("run={run}&")).collect();
         assert!(of(&many).is_err());
     }
 

@@ -11,8 +11,8 @@ use crate::surface::{rate_by_place, rate_by_time};
 use crate::view::{Axis, AxisEnds, Plot, PlotForm, PlotLimit, PlotPoint, PlotSeries};
 
 /// Tests of which one picture shows the latencies, and the course over a day.
-const MOST_TESTS: usize = 8;
-const MOST_DAYS: usize = 2;
+const MAX_TESTS: usize = 8;
+const MAX_DAYS: usize = 2;
 
 fn block_text(bytes: f64) -> String {
     units::bytes(bytes as u64).replace(".0 ", " ")
@@ -99,7 +99,7 @@ pub(super) fn latencies(comparison: &VolumeComparison, names: &[String]) -> Vec<
         }
         plot
     };
-    let mut plots: Vec<Plot> = sets.iter().take(MOST_TESTS).map(plot).collect();
+    let mut plots: Vec<Plot> = sets.iter().take(MAX_TESTS).map(plot).collect();
     share_axis(&mut plots);
     plots
 }
@@ -146,7 +146,7 @@ pub(super) fn days(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot>
             plot(&day.test, "Burst credits", percent, &day.curves, &credits),
         ]
     };
-    comparison.curves.days.iter().take(MOST_DAYS).flat_map(of_test).collect()
+    comparison.curves.days.iter().take(MAX_DAYS).flat_map(of_test).collect()
 }
 
 /// Two small plots for each source, over the same axes of values.

@@ -63,10 +63,10 @@ pub(super) fn draw(plot: &Plot, area: Area, drawing: &mut Drawing) {
 
 /// The axis with as many of its ticks as have room.
 fn draw_x_axis(field: &Field<'_>, drawing: &mut Drawing) {
-    const MOST_TICKS: usize = 13;
+    const MAX_TICKS: usize = 13;
     let (plot, bottom) = (field.plot, field.bottom);
     drawing.line((field.left, bottom), (field.right, bottom), LineLook::Axis);
-    let ticks = plot.x.ticks(field.x, MOST_TICKS);
+    let ticks = plot.x.ticks(field.x, MAX_TICKS);
     let texts: Vec<String> = ticks.iter().map(|tick| plot.x.word(*tick)).collect();
     let room = text_width(texts.iter().map(String::as_str)) + CHARACTER;
     let mut free = f64::NEG_INFINITY;
@@ -124,14 +124,14 @@ fn draw_limits(field: &Field<'_>, drawing: &mut Drawing) {
 }
 
 /// More points than this are a line without markers.
-const MOST_MARKERS: usize = 40;
+const MAX_MARKERS: usize = 40;
 
 fn draw_series(field: &Field<'_>, place: usize, series: &PlotSeries, drawing: &mut Drawing) {
     match field.plot.form {
         PlotForm::Lines | PlotForm::Bars => {
             let points: Vec<Point> =
                 series.points.iter().map(|point| (field.across(point.from), field.up(point.y))).collect();
-            let markers = if points.len() <= MOST_MARKERS { points.clone() } else { Vec::new() };
+            let markers = if points.len() <= MAX_MARKERS { points.clone() } else { Vec::new() };
             drawing.lines(vec![points], LineLook::Curve(place));
             markers.into_iter().for_each(|at| drawing.marker(place, at));
         }

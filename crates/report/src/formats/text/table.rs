@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{INDENT, LEAST_WIDTH, Page};
+use super::{INDENT, MIN_WIDTH, Page};
 use crate::columns::{width, wrap};
 use crate::view::{Align, Cell, Column, Row, Table, TableDivision};
 use crate::{Style, TextWriter};
@@ -18,7 +18,7 @@ pub struct TableStream {
 impl TableStream {
     /// The columns that fit `style`: `outline` has the names of all rows, and the columns of numbers keep room for values.
     pub fn new(outline: &Table, style: &Style) -> TableStream {
-        let width = style.width.max(LEAST_WIDTH);
+        let width = style.width.max(MIN_WIDTH);
         TableStream { text: TextTable::fit(outline, width - INDENT), style: style.clone(), width }
     }
 

@@ -13,7 +13,7 @@ use crate::view::{Axis, Block, Cell, Column, Plot, PlotForm, PlotMark, PlotPoint
 /// Rows in text.
 const MAX_ROWS: usize = 24;
 /// Hours beyond which those of a day are shown.
-const MOST_HOURS: usize = 48;
+const MAX_HOURS: usize = 48;
 const HOUR_NS: u64 = 3_600_000_000_000;
 const HOURS: usize = 24;
 
@@ -34,7 +34,7 @@ pub(super) fn title(load: &ObservedLoad, profile: &LoadProfile) -> String {
 /// Days are shown as one where the hours of each would be too many rows.
 fn is_by_hour_of_day(load: &ObservedLoad, profile: &LoadProfile) -> bool {
     let course = &profile.course;
-    course.slices.len() > MOST_HOURS && course.slice_ns == HOUR_NS && load.started_unix_ns.is_some()
+    course.slices.len() > MAX_HOURS && course.slice_ns == HOUR_NS && load.started_unix_ns.is_some()
 }
 
 /// The plot and the table; none where rates are unknown.

@@ -7,7 +7,7 @@ use crate::columns::{pad, width};
 use crate::view::{AxisEnds, Plot};
 
 /// Narrowest bar of the largest value.
-const LEAST_BAR: usize = 10;
+const MIN_BAR: usize = 10;
 
 /// Parts of a character that a bar may end in, from none to seven eighths.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -19,7 +19,7 @@ pub(super) fn picture(plot: &Plot, size: PlotSize, style: &Style) -> Picture {
     let series = plot.series.iter().map(|series| width(&series.name)).max().unwrap_or(0);
     let rows: Vec<BarRow<'_>> = (0..plot.x.names.len()).flat_map(|group| rows(plot, group)).collect();
     let texts = rows.iter().map(|row| width(&row.text)).max().unwrap_or(0);
-    let room = size.width.saturating_sub(names + series + texts + 4).max(LEAST_BAR);
+    let room = size.width.saturating_sub(names + series + texts + 4).max(MIN_BAR);
     let scale = match plot.y.scale {
         crate::view::AxisScale::Linear => String::new(),
         crate::view::AxisScale::Logarithmic => {

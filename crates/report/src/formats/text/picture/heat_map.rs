@@ -7,13 +7,13 @@ use crate::view::{Cell, HeatMap};
 
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 /// Narrowest cell.
-const LEAST_CELL: usize = 4;
+const MIN_CELL: usize = 4;
 
 /// The map within `room`: the columns with fewest cells leave first.
 pub(super) fn picture(map: &HeatMap, room: usize, style: &Style) -> Picture {
     let cells = || map.rows.iter().flat_map(|(_, cells)| cells).flatten();
     let most = cells().filter_map(Cell::number).fold(0.0, f64::max);
-    let cell_width = cells().map(|cell| width(&cell.text)).max().unwrap_or(0).max(LEAST_CELL);
+    let cell_width = cells().map(|cell| width(&cell.text)).max().unwrap_or(0).max(MIN_CELL);
     let names = map.rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
     let label = names.max(width(map.measure));
     // A shade stands before each value, two blanks before each shade.
