@@ -185,7 +185,7 @@ pub struct WorkloadResult {
     pub rw: String,
     pub block_size_bytes: u64,
     pub iodepth: u32,
-    /// Of the rounds that count; `None` where nothing completed.
+    /// Over the rounds that count; `None` if no I/O completed.
     pub iops: Option<f64>,
     pub rounds: Option<RoundsRecord>,
 }

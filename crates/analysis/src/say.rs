@@ -5,8 +5,8 @@ use fathom_record::{Finding, FindingId};
 
 use crate::rows::RecordRow;
 
-/// A finding on these rows without evidence yet, of the first severity that its id allows; an empty remedy is none. Under fio's name,
-/// where a test may be several jobs, the claim names a single row.
+/// A finding on these rows without evidence yet, of the first severity that its id allows; it has no remedy if `remedy` is empty.
+/// Under fio's name, where a test may be several jobs, the claim names a single row.
 pub(crate) fn finding<'a>(
     id: FindingId,
     rows: impl IntoIterator<Item = &'a RecordRow<'a>>,

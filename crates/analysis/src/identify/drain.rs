@@ -615,7 +615,7 @@ impl Script<'_> {
         self.while_dry(bucket, self.missing(&bucket.account))
     }
 
-    /// More was taken once it had run dry than it holds: what it is thought to hold is none.
+    /// More was taken after it was exhausted than it can hold, so its capacity is unknown.
     pub(crate) fn rises(&self, bucket: &EmptiedBucket) -> bool {
         let Some((capacity, _)) = self.capacity(bucket) else { return false };
         let most = MORE * capacity + bucket.high;

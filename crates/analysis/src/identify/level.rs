@@ -347,7 +347,7 @@ const OTHER_PLACES: [u64; 3] = [1_000_003, 1_000_005, 1_000_007];
 const SLOWER: f64 = 1.25;
 /// The same of the quickest, of which there is one each.
 const SLOWER_MIN: f64 = 1.6;
-/// What a busy client adds to each request, ns: a smaller difference is no cost of first accesses.
+/// What a busy client adds to each request, ns: a smaller difference shows no first-touch penalty.
 const OF_CLIENT_NS: f64 = 100_000.0;
 /// Standard errors that are no chance.
 const SURE: f64 = 5.0;
@@ -450,7 +450,7 @@ impl Script<'_> {
     }
 
     /// Whether they count for more than one: the same places again with as many in flight as the limits take, and other places
-    /// in between, so that a limit that changes meanwhile is no cost of first accesses.
+    /// in between, so that a limit that changes meanwhile is not taken for a first-touch penalty.
     pub(crate) fn first_touch_rate(&mut self, depth: u32, rate: f64) -> Result<(), Halt> {
         let seconds = if self.found.is_long { PASS_SECONDS } else { 0.2 };
         let ios = (u64::from(depth) * 3).max(TOUCHES).max((rate * seconds) as u64);

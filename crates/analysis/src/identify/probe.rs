@@ -144,7 +144,7 @@ pub(crate) struct Floor {
     pub(crate) mean: f64,
     pub(crate) deviation: f64,
     pub(crate) count: f64,
-    /// Of the quickest.
+    /// The latency of the fastest request.
     pub(crate) least: f64,
 }
 
