@@ -18,7 +18,7 @@ pub fn check(data: &[u8]) {
     let mut expectations = match plan().expectations_in("fuzz.toml", text) {
         Ok(expectations) => expectations,
         Err(error) => {
-            messages::check(&error, error.hint().as_deref());
+            messages::check(&error, error.hint.as_deref());
             Vec::new()
         }
     };
@@ -26,7 +26,7 @@ pub fn check(data: &[u8]) {
         let given = ExpectationSettings { lines: vec![line.to_owned()], ..ExpectationSettings::default() };
         match BenchPlan::of_suite(standard().clone(), vec![suite::target()], settings(given)) {
             Ok(plan) => expectations.extend(plan.expectations),
-            Err(error) => messages::check(&error, error.hint().as_deref()),
+            Err(error) => messages::check(&error, error.hint.as_deref()),
         }
     }
     if !expectations.is_empty() {

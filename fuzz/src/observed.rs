@@ -24,7 +24,7 @@ pub fn check(data: &[u8]) {
             }
         }
         Err(error) => {
-            messages::check(&error, error.hint().as_deref());
+            messages::check(&error, error.hint.as_deref());
             if let Some(device) = first_device(&error)
                 && let Ok(LoadSource::Whole(load)) = observed_load_of("fuzz", data, Some(&device))
             {
@@ -58,8 +58,7 @@ fn check_stream(data: &[u8], load: &ObservedLoad) {
 
 /// The first of the devices that an error lists.
 fn first_device(error: &AssessError) -> Option<String> {
-    let AssessError::ObservedLoad { error, .. } = error else { return None };
-    let listed = error.problem.strip_prefix("it has several devices: ")?;
+    let (_, listed) = error.message.split_once(": it has several devices: ")?;
     listed.split(", ").next().map(str::to_owned)
 }
 

@@ -13,7 +13,7 @@ pub fn check(data: &[u8]) {
     let name = if text.starts_with("sim:") { text.to_owned() } else { format!("sim:{text}") };
     let volume = match SimulatedVolume::named(Path::new(&name), &VolumeTypes::default()) {
         Ok(volume) => volume,
-        Err(error) => return messages::check(&error, error.hint().as_deref()),
+        Err(error) => return messages::check(&error, error.hint.as_deref()),
     };
     serving::check(&volume.model, volume.seed, 300);
     run_job(&name);
@@ -41,6 +41,6 @@ fn run_job(name: &str) {
                 messages::check(&error, error.hint().as_deref());
             }
         }
-        Err(error) => messages::check(&error, error.hint().as_deref()),
+        Err(error) => messages::check(&error, error.hint.as_deref()),
     }
 }

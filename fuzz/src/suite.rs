@@ -14,13 +14,13 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let suite = match Suite::parse("fuzz.toml", text, &engine_rows()) {
         Ok(suite) => suite,
-        Err(error) => return messages::check(&error, error.hint().as_deref()),
+        Err(error) => return messages::check(&error, error.hint.as_deref()),
     };
     for effort in [Effort::Quick, Effort::Default, Effort::Thorough] {
         let settings = BenchSettings { effort, ..settings() };
         match BenchPlan::of_suite(suite.clone(), vec![target()], settings) {
             Ok(plan) => check_plan(&plan),
-            Err(error) => messages::check(&error, error.hint().as_deref()),
+            Err(error) => messages::check(&error, error.hint.as_deref()),
         }
     }
 }

@@ -20,7 +20,7 @@ const VOLUME: &str = "custom?iops=100&burst_iops=3000&bucket_ios=5000&bandwidth=
 pub fn check(data: &[u8]) {
     let trace = match Trace::read_from(&TRACE, "fuzz", data, None) {
         Ok(trace) => trace,
-        Err(error) => return messages::check(&error, error.hint().as_deref()),
+        Err(error) => return messages::check(&error, error.hint.as_deref()),
     };
     // So that it is repeated.
     let longer = Nanos(trace.length().0 * 5 / 2);
@@ -44,7 +44,7 @@ pub fn check(data: &[u8]) {
                         .expect("a sink takes everything");
                 }
             }
-            Err(error) => messages::check(&error, error.hint().as_deref()),
+            Err(error) => messages::check(&error, error.hint.as_deref()),
         }
     }
 }

@@ -82,11 +82,14 @@ fn types(
     let own = match given {
         Some(path) if path.as_os_str().is_empty() => return Ok(shipped),
         Some(path) => read_catalogue(&path)?,
-        None => match usual_path(env).map(|path| read_catalogue(&path)) {
-            None => return Ok(shipped),
-            Some(Err(error)) if is_absence(&error) => return Ok(shipped),
-            Some(own) => own?,
-        },
+        None => {
+            let Some(path) = usual_path(env) else { return Ok(shipped) };
+            match CATALOGUE.read_text(&path) {
+                // There is just nothing, which is what most have in the usual place.
+                Err(error) if error.is_absence() => return Ok(shipped),
+                text => Catalog::parse(&path.display().to_string(), &text?)?,
+            }
+        }
     };
     Ok(Cow::Owned(shipped.into_owned().with(own)))
 }
@@ -97,11 +100,6 @@ fn usual_path(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
     Some(config.join("fathom/volumes.toml"))
-}
-
-/// True where there is just nothing, which is what most have in the usual place.
-fn is_absence(error: &AssessError) -> bool {
-    matches!(error, AssessError::Input(error) if error.is_absence())
 }
 
 #[cfg(test)]
@@ -152,7 +150,7 @@ mod tests {
         std::fs::write(&path, MINE.replace("5000", "-1")).unwrap();
         let error = given(&path);
         assert_eq!(error.to_string(), format!("{}:12: mine: iops_max -1 is below 0", path.display()));
-        assert!(error.is_usage() && error.hint().is_some());
+        assert!(error.kind == crate::ErrorKind::Usage && error.hint.is_some());
         std::fs::write(&path, [0xff, 0xfe]).unwrap();
         assert!(given(&path).to_string().contains("UTF-8"));
     }

@@ -19,7 +19,7 @@ use fathom_sys::io::{OpenFlags, open_target};
 use fathom_sys::uring::registered_memory_limit;
 
 use crate::error::plain;
-use crate::target::{absolute, unseen};
+use crate::target::{absolute, not_a_target, stack_of, unseen};
 use crate::{AssessError, enter_conditions, is_simulated, machine, working_file};
 
 /// Length of the observation: longer than the shortest time over which findings judge such counters.
@@ -35,21 +35,15 @@ pub fn doctor_facts(
     stop: &StopHandle,
 ) -> Result<DoctorFacts, AssessError> {
     if is_simulated(path) {
-        return Err(AssessError::Simulated {
-            target: path.display().to_string(),
-            reason: "no condition of this machine affects a simulated volume".to_owned(),
-            hint: Some("use a directory, a file or a block device".to_owned()),
-        });
+        let reason = "no condition of this machine affects a simulated volume";
+        let message = format!("{}: {reason}", path.display());
+        return Err(AssessError::usage(message, "use a directory, a file or a block device"));
     }
     match std::fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(unseen(path, &error)),
         _ => {}
     }
-    let stack = TargetStack::of(path).map_err(|error| AssessError::Target {
-        path: path.to_owned(),
-        reason: error.to_string(),
-        hint: error.hint().map(str::to_owned),
-    })?;
+    let stack = stack_of(path)?;
     let (root, clock) = (SysRoot::real(), RealClock::start());
     let mut facts =
         DoctorFacts {
@@ -113,12 +107,10 @@ fn enter_access(facts: &mut DoctorFacts, path: &Path, stack: &TargetStack) {
     let attempt = |direct: bool| match stack.target {
         PathKind::Directory => working_file::make(path, direct).map(drop),
         PathKind::File | PathKind::BlockDevice => open_for_reading(path, direct),
-        PathKind::CharDevice | PathKind::Missing | PathKind::Other => Err(AssessError::target(
-            path,
-            "is neither a directory, a regular file nor a block device",
-            "use a directory, a regular file or a block device",
-        )),
+        PathKind::CharDevice | PathKind::Missing | PathKind::Other => Err(not_a_target(path)),
     };
+    // The report has the path in its head.
+    let refusal = |error: AssessError| Refusal { reason: error.reason(path).to_owned(), hint: error.hint };
     let attempt = |direct: bool| attempt(direct).map_err(refusal);
     let access = attempt(false);
     facts.direct_io = access.is_ok().then(|| attempt(true));
@@ -138,15 +130,6 @@ fn open_for_reading(path: &Path, direct: bool) -> Result<(), AssessError> {
             };
             Err(AssessError::target(path, format!("cannot be opened: {}", plain(&error)), hint))
         }
-    }
-}
-
-/// The reason without the path, which the report has in its head.
-fn refusal(error: AssessError) -> Refusal {
-    let hint = error.hint();
-    match error {
-        AssessError::Target { reason, .. } => Refusal { reason, hint },
-        other => Refusal { reason: other.to_string(), hint },
     }
 }
 
@@ -223,7 +206,7 @@ mod tests {
         let error = facts(Path::new("/no/such/place")).unwrap_err();
         assert!(error.to_string().contains("no such file or directory"), "{error}");
         let error = facts(Path::new("sim:custom?iops=1")).unwrap_err();
-        assert!(error.is_usage() && error.hint().is_some(), "{error}");
+        assert!(error.kind == crate::ErrorKind::Usage && error.hint.is_some(), "{error}");
     }
 
     #[test]

@@ -145,21 +145,18 @@ fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), AssessError> {
 fn choose(mut all: Vec<ExpectationRecord>, class: &str) -> Result<Vec<ExpectationRecord>, AssessError> {
     let classes = expectation::classes(&all);
     if !classes.contains(&class) {
-        return Err(AssessError::Expectation {
-            given: class.to_owned(),
-            reason: "no expectation has this class".to_owned(),
-            hint: Some(match classes.as_slice() {
-                [] => "omit --class: these expectations have no classes".to_owned(),
-                classes => format!("use one of {}", classes.join(", ")),
-            }),
-        });
+        let hint = match classes.as_slice() {
+            [] => "omit --class: these expectations have no classes".to_owned(),
+            classes => format!("use one of {}", classes.join(", ")),
+        };
+        return Err(refuse(class, "no expectation has this class", hint));
     }
     all.retain(|expectation| expectation.class.is_empty() || expectation.class == class);
     Ok(all)
 }
 
 fn refuse(text: &str, reason: impl Into<String>, hint: impl Into<String>) -> AssessError {
-    AssessError::Expectation { given: text.to_owned(), reason: reason.into(), hint: Some(hint.into()) }
+    AssessError::usage(format!("{text}: {}", reason.into()), hint)
 }
 
 const FORM: &str = "write TEST.METRIC>=VALUE, such as rand-read.iops>=5000 or lat-read.lat_ns.p99<5ms+-2%, \
@@ -323,11 +320,8 @@ fn of_volume(
     };
     let named = if rest.is_empty() { id.to_owned() } else { format!("{id}?{}", rest.join("&")) };
     let catalog = tests.types.catalogue()?;
-    let target = SimulatedTarget::parse(catalog, &named).map_err(|error| AssessError::Expectation {
-        given: text.to_owned(),
-        hint: error.hint(),
-        reason: error.reason,
-    })?;
+    let target = SimulatedTarget::parse(catalog, &named)
+        .map_err(|error| AssessError { hint: error.hint(), ..refuse(text, &error.reason, "") })?;
     if catalog.get(&target.id).is_some_and(CatalogEntry::is_as_measured) {
         let hint = "expect rates of your own, such as rand-read.iops>=5000";
         return Err(refuse(text, "its provider publishes no limits: it is known as measured alone", hint));

@@ -13,7 +13,6 @@
 mod coordinator;
 mod decider;
 mod directory;
-mod error;
 mod exchange;
 mod hello;
 mod meeting;
@@ -35,8 +34,9 @@ use coordinator::{Coordinator, Ending, FleetGate, Request};
 use directory::RecordDirectory;
 use meeting::RankState;
 
+use crate::AssessError;
+
 pub use decider::{AloneDecider, LedDecider, PointDecider, SweepSoFar};
-pub use error::FleetError;
 pub use hello::{FleetFiles, FleetJob, FleetPlace, FleetStop};
 pub use records::{FleetReport, MissingRank};
 pub use roles::{FleetRole, FleetRoles};
@@ -103,7 +103,7 @@ fn leave_rank_0_last_words(rank: u32) {
 
 impl Fleet {
     /// Starts the thread that meets the other ranks. `tell` passes a line for standard error, when it is to be printed.
-    fn begin(coordinator: Coordinator, tell: impl Fn(&str) + Send + 'static) -> Result<Fleet, FleetError> {
+    fn begin(coordinator: Coordinator, tell: impl Fn(&str) + Send + 'static) -> Result<Fleet, AssessError> {
         let (requests, inbox) = channel();
         let fleet = Fleet {
             place: coordinator.place.clone(),
@@ -117,7 +117,10 @@ impl Fleet {
         std::thread::Builder::new()
             .name("fleet".to_owned())
             .spawn(move || coordinator.serve(&inbox, &tell))
-            .map_err(|source| FleetError::Thread(crate::error::plain(&source)))?;
+            .map_err(|error| {
+                let hint = Some("raise the number of processes (ulimit -u)".to_owned());
+                AssessError::run(format!("cannot start a thread: {}", crate::error::plain(&error)), hint)
+            })?;
         Ok(fleet)
     }
 

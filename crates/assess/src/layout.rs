@@ -37,14 +37,13 @@ pub(crate) fn lay_out(
 ) -> Result<u64, AssessError> {
     let BenchTarget::Directory { path, .. } = layout.target else { return Ok(layout.size) };
     let file = working_file::make(path, layout.direct)?;
-    session.hold(layout.file.to_owned(), file).map_err(|error| AssessError::Target {
-        path: path.clone(),
-        reason: format!("cannot inspect the test file: {}", plain(&error)),
-        hint: None,
+    session.hold(layout.file.to_owned(), file).map_err(|error| {
+        let reason = format!("cannot inspect the test file: {}", plain(&error));
+        AssessError { hint: None, ..AssessError::target(path, reason, "") }
     })?;
     let deadline = layout.limit.map(|time| session.now() + time.0);
     let mut report = |progress: &LayoutProgress| observer.layout(progress);
-    let got = session.lay_out(layout.file, layout.size, deadline, &mut report).map_err(AssessError::Run)?;
+    let got = session.lay_out(layout.file, layout.size, deadline, &mut report)?;
     let size = got - got % (1 << 20);
     let Some(limit) = layout.limit.filter(|_| size < layout.size) else { return Ok(size) };
     if size < working_file::MIN_SIZE {

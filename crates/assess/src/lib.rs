@@ -19,7 +19,6 @@ mod drain;
 mod earlier;
 mod error;
 mod expectations;
-mod failure;
 mod findings;
 pub mod fleet;
 mod flush;
@@ -72,9 +71,8 @@ pub use control::{
 };
 pub use doctor::doctor_facts;
 pub use earlier::EarlierIdentification;
-pub use error::AssessError;
+pub use error::{AssessError, ErrorKind};
 pub use expectations::ExpectationSettings;
-pub use failure::{Failure, FailureKind};
 pub use findings::findings_of;
 pub use machine::{engine_rows, host_facts};
 pub use observed_load::{observed_load_of, open_observed_load, refused_load};

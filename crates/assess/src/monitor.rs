@@ -21,7 +21,7 @@ use fathom_sys::device::SysRoot;
 
 pub use recording::{RecordingBegun, RecordingProgress, RecordingSettings};
 
-use crate::{Failure, enter_conditions};
+use crate::{AssessError, enter_conditions};
 
 use devices::{DeviceSelection, DeviceWatch};
 use owners::Owners;
@@ -90,7 +90,7 @@ pub fn run(
     settings: &MonitorSettings,
     stop: &StopHandle,
     observer: &mut dyn MonitorObserver,
-) -> Result<RunRecord, Failure> {
+) -> Result<RunRecord, AssessError> {
     let root = SysRoot::real();
     let choice = DeviceSelection::of(&root, &settings.devices)?;
     let clock = RealClock::start();

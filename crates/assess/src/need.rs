@@ -127,7 +127,7 @@ pub fn need(settings: &NeedSettings) -> Result<StatedNeed, AssessError> {
 }
 
 fn refuse(reason: &str, hint: &str) -> AssessError {
-    AssessError::Need { reason: reason.to_owned(), hint: hint.to_owned() }
+    AssessError::usage(reason, hint)
 }
 
 /// What a profile asks for.
@@ -366,8 +366,8 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         let check = |settings: NeedSettings, expected: &str| {
             let error = need(&settings).unwrap_err();
-            assert!(error.to_string().contains(expected) && error.hint().is_some(), "{error}");
-            assert!(error.is_usage());
+            assert!(error.to_string().contains(expected) && error.hint.is_some(), "{error}");
+            assert!(error.kind == crate::ErrorKind::Usage);
         };
         let some = || NeedSettings { iops: Some(100), ..NeedSettings::default() };
         check(NeedSettings::default(), "no requirement");

@@ -241,7 +241,10 @@ pub(crate) fn no_trace(name: &str, problem: &str) -> AssessError {
 
 /// A load that cannot be read or used; errors call it `name`.
 pub fn refused_load(name: &str, error: LoadError) -> AssessError {
-    AssessError::ObservedLoad { name: name.to_owned(), error: Box::new(error) }
+    let LoadError { line, field, problem, hint } = error;
+    let line = if line > 0 { format!(":{line}") } else { String::new() };
+    let field = if field.is_empty() { String::new() } else { format!(" {field}:") };
+    AssessError::usage(format!("{name}{line}:{field} {problem}"), hint)
 }
 
 #[cfg(test)]

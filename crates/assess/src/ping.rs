@@ -26,7 +26,7 @@ pub use settings::{LatePolicy, Operation, PingSettings};
 use worker::{PingEvent, PingReady, SharedTally};
 
 use crate::simulated::is_simulated;
-use crate::{Failure, FailureKind};
+use crate::{AssessError, ErrorKind};
 
 /// The id of the test that a ping is.
 pub const PING_TEST: &str = "ping";
@@ -69,7 +69,7 @@ pub fn run(
     settings: PingSettings,
     stop: &StopHandle,
     observer: &mut dyn PingObserver,
-) -> Result<RunRecord, Failure> {
+) -> Result<RunRecord, AssessError> {
     run_under(RunControl::default().with_stop(stop.clone()), settings, observer)
 }
 
@@ -81,19 +81,19 @@ pub fn run_under(
     control: RunControl,
     settings: PingSettings,
     observer: &mut dyn PingObserver,
-) -> Result<RunRecord, Failure> {
+) -> Result<RunRecord, AssessError> {
     let fixed = settings.schedule == LatePolicy::Fixed;
     let is_simulated = is_simulated(&settings.target);
     if is_simulated && settings.count.is_none() && settings.work_ns.is_none() {
         let message = "without a count or a time limit this would never end in virtual time";
-        return Err(Failure::usage(message, "set a count (-c 10) or a time (-w 1min)"));
+        return Err(AssessError::usage(message, "set a count (-c 10) or a time (-w 1min)"));
     }
     let tally = SharedTally::new(Mutex::new(PingTally::new(settings.rules, fixed)));
     let (own, counted) = (control.clone(), tally.clone());
     let handle =
         RunHandle::begin(control.clone(), move |events| worker::work(settings, &own, &counted, events))
             .map_err(|error| {
-                Failure::run(format!("the thread that issues I/Os cannot be started: {error}"), None)
+                AssessError::run(format!("the thread that issues I/Os cannot be started: {error}"), None)
             })?;
     let mut watcher = Watcher {
         control,
@@ -137,8 +137,8 @@ impl Watcher<'_> {
     /// Until the worker has ended; with its end, session ns, or `None` where it was given up.
     fn watch(
         &mut self,
-        mut handle: RunHandle<PingEvent, Result<u64, Failure>>,
-    ) -> Result<Option<u64>, Failure> {
+        mut handle: RunHandle<PingEvent, Result<u64, AssessError>>,
+    ) -> Result<Option<u64>, AssessError> {
         loop {
             match handle.wait() {
                 Progress::Event(event) => self.take(event),
@@ -232,7 +232,7 @@ impl Watcher<'_> {
     }
 
     /// Everything that was measured.
-    fn account(mut self, end_ns: Option<u64>) -> Result<RunRecord, Failure> {
+    fn account(mut self, end_ns: Option<u64>) -> Result<RunRecord, AssessError> {
         let interrupted = self.control.stop_handle().reason();
         // Without an end the thread is stuck in a request.
         let in_flight = self.control.waited().filter(|_| end_ns.is_none());
@@ -240,7 +240,7 @@ impl Watcher<'_> {
         let Some(ready) = self.ready.take() else {
             let reason = interrupted.unwrap_or_else(|| "nobody".to_owned());
             let message = format!("interrupted by {reason} before the first request");
-            return Err(Failure { message, hint: None, kind: FailureKind::Stopped });
+            return Err(AssessError::new(ErrorKind::Stopped, message, None));
         };
         let PingReady { mut header, how, disk, begin_ns, thread, .. } = *ready;
         let stuck_thread = end_ns.is_none().then_some(thread);

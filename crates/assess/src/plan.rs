@@ -225,7 +225,7 @@ impl BenchPlan {
 
     fn resolved(&self, engines: &[EngineRow]) -> Result<Tests<'_>, AssessError> {
         let resolved = self.tests.iter().map(|test| self.resolve(test, self.size, engines));
-        let plans = resolved.collect::<Result<_, _>>().map_err(AssessError::Options)?;
+        let plans = resolved.collect::<Result<_, OptionError>>()?;
         Ok(Tests { suite: &self.suite, planned: &self.tests, plans, types: &self.settings.run.types })
     }
 
@@ -314,11 +314,11 @@ fn usual(settings: &BenchSettings, suite: &Suite) -> Vec<String> {
 
 fn chosen<'a>(suite: &'a Suite, only: &[String]) -> Result<Vec<&'a SuiteTest>, AssessError> {
     if let Some(unknown) = only.iter().find(|id| !suite.tests.iter().any(|test| test.id == **id)) {
-        return Err(AssessError::UnknownTest {
-            suite: suite.name.clone(),
-            id: unknown.clone(),
-            known: suite.tests.iter().map(|test| test.id.clone()).collect(),
-        });
+        let known: Vec<&str> = suite.tests.iter().map(|test| test.id.as_str()).collect();
+        return Err(AssessError::usage(
+            format!("suite {} has no test '{unknown}'", suite.name),
+            format!("use one of {}", known.join(", ")),
+        ));
     }
     Ok(suite.tests.iter().filter(|test| only.is_empty() || only.contains(&test.id)).collect())
 }

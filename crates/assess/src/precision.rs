@@ -37,12 +37,10 @@ impl PrecisionSettings {
         let least = least.unwrap_or(needed).max(needed);
         if most < least {
             let (target, least, most) = (percent_text(target_fraction), duration(least), duration(most));
-            return Err(AssessError::Contradiction {
-                reason: format!(
-                    "a precision of {target} takes at least {least} per test, and the limit is {most}"
-                ),
-                hint: "use a longer --runtime, or a larger --precision".to_owned(),
-            });
+            return Err(AssessError::usage(
+                format!("a precision of {target} takes at least {least} per test, and the limit is {most}"),
+                "use a longer --runtime, or a larger --precision",
+            ));
         }
         let (least_ns, most_ns) = (least.0, most.0);
         Ok(PrecisionRecord { target_fraction, least_ns, most_ns, ..PrecisionRecord::default() })
@@ -67,19 +65,18 @@ pub(crate) fn check(
 ) -> Result<Option<String>, AssessError> {
     let Some(precision) = settings.precision else { return Ok(None) };
     if settings.until_steady {
-        return Err(AssessError::Contradiction {
-            reason: "--precision and --until-steady both decide when a test ends".to_owned(),
-            hint: "use --until-steady alone for the steady state, or --precision alone for the interval"
-                .to_owned(),
-        });
+        return Err(AssessError::usage(
+            "--precision and --until-steady both decide when a test ends",
+            "use --until-steady alone for the steady state, or --precision alone for the interval",
+        ));
     }
     let sized: Vec<&str> =
         tests.iter().filter(|test| test.precision.is_none()).map(|test| test.id.as_str()).collect();
     if sized.len() == tests.len() {
-        return Err(AssessError::Contradiction {
-            reason: format!("--precision ends no test of {}: each ends with its size", suite.name),
-            hint: "omit --precision, or choose another --suite".to_owned(),
-        });
+        return Err(AssessError::usage(
+            format!("--precision ends no test of {}: each ends with its size", suite.name),
+            "omit --precision, or choose another --suite",
+        ));
     }
     let target = percent_text(precision.target_fraction);
     let note = || {
@@ -249,7 +246,9 @@ mod tests {
         let check = |change: &dyn Fn(&mut BenchSettings), expected: &str| {
             let error = plan(change).unwrap_err();
             assert!(
-                error.is_usage() && error.hint().is_some() && error.to_string().contains(expected),
+                error.kind == crate::ErrorKind::Usage
+                    && error.hint.is_some()
+                    && error.to_string().contains(expected),
                 "{error}"
             );
         };

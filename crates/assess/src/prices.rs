@@ -33,10 +33,9 @@ pub(crate) fn prices_in(path: &Path) -> Result<ImportedPrices, AssessError> {
         Err(error) if error.is_absence() => return Ok(ImportedPrices::default()),
         Err(error) => return Err(error.into()),
     };
-    ImportedPrices::parse(&text).map_err(|problem| AssessError::Prices {
-        name: path.display().to_string(),
-        problem,
-        hint: "remove the file and import the price lists again".to_owned(),
+    ImportedPrices::parse(&text).map_err(|problem| {
+        let hint = "remove the file and import the price lists again";
+        AssessError::usage(format!("{}: {problem}", path.display()), hint)
     })
 }
 
@@ -54,10 +53,9 @@ impl PriceStore {
     /// # Errors
     /// There is no such place, or the file cannot be read.
     pub fn open() -> Result<PriceStore, AssessError> {
-        let path = usual_path(|name| std::env::var_os(name)).ok_or_else(|| AssessError::Prices {
-            name: "imported prices".to_owned(),
-            problem: "there is no directory for them".to_owned(),
-            hint: "set HOME or XDG_DATA_HOME to an absolute path".to_owned(),
+        let path = usual_path(|name| std::env::var_os(name)).ok_or_else(|| {
+            let hint = "set HOME or XDG_DATA_HOME to an absolute path";
+            AssessError::usage("imported prices: there is no directory for them", hint)
         })?;
         let prices = prices_in(&path)?;
         Ok(PriceStore { path, prices })
@@ -77,12 +75,11 @@ impl PriceStore {
         let made = self.path.parent().map_or(Ok(()), make_private_directories);
         let written =
             made.and_then(|()| replace_output(&self.path, MODE, |out| out.write_all(text.as_bytes())));
-        written.map_err(|error| AssessError::Prices {
-            name: self.path.display().to_string(),
-            problem: format!("cannot write it: {}", fathom_sys::io::describe(&error)),
-            hint: PathRefusal::of(&error)
-                .map_or("make the directory writable, or set XDG_DATA_HOME", PathRefusal::hint)
-                .to_owned(),
+        written.map_err(|error| {
+            let hint = PathRefusal::of(&error)
+                .map_or("make the directory writable, or set XDG_DATA_HOME", PathRefusal::hint);
+            let cause = fathom_sys::io::describe(&error);
+            AssessError::usage(format!("{}: cannot write it: {cause}", self.path.display()), hint)
         })
     }
 }
@@ -100,10 +97,9 @@ pub fn price_list(
     let (name, file) = PRICE_LIST.reader(path)?;
     let today = today();
     let choice = PriceListChoice { region, date: date.unwrap_or(&today), file: &name };
-    read_price_list(file, choice, catalog).map_err(|error| AssessError::Prices {
-        name: if error.line == 0 { name.clone() } else { format!("{name}:{}", error.line) },
-        problem: error.problem,
-        hint: error.hint,
+    read_price_list(file, choice, catalog).map_err(|error| {
+        let line = if error.line == 0 { String::new() } else { format!(":{}", error.line) };
+        AssessError::usage(format!("{name}{line}: {}", error.problem), error.hint)
     })
 }
 

@@ -12,6 +12,7 @@ use fathom_options::{EngineRow, MachineNumbers, OptionError, ParseEnvironment, S
 use serde::{Deserialize, Serialize};
 
 use crate::AssessError;
+use crate::error::SUITE_FORMAT;
 use crate::suite::{Ending, Profile, RESERVED, Suite, SuiteTest};
 
 /// The profiles that come with the program: name and text.
@@ -82,23 +83,14 @@ pub(crate) fn unknown(name: &str) -> AssessError {
 }
 
 fn read(name: &'static str, text: &str, engines: &[EngineRow]) -> Result<UseProfile, AssessError> {
-    let purpose = Use::named(name).ok_or_else(|| AssessError::Suite {
-        suite: "profiles".to_owned(),
-        test: Some(name.to_owned()),
-        field: "name".to_owned(),
-        reason: "is the name of no use".to_owned(),
-    })?;
+    let test = format!("suite profiles: test '{name}'");
+    let unknown = || AssessError::usage(format!("{test}: name: is the name of no use"), SUITE_FORMAT);
+    let purpose = Use::named(name).ok_or_else(unknown)?;
     let header: String =
         text.lines().filter_map(|line| line.strip_prefix("#:")).collect::<Vec<_>>().join("\n");
-    let malformed =
-        |source| AssessError::MalformedSuite { suite: format!("profile {name}"), source: Box::new(source) };
+    let malformed = |error| AssessError::malformed(&format!("profile {name}"), &error);
     let header: RawHeader = toml::from_str(&header).map_err(malformed)?;
-    let option_error = |source| AssessError::SuiteOption {
-        suite: "profiles".to_owned(),
-        test: name.to_owned(),
-        source: Box::new(source),
-    };
-    let section = section(name, text, engines).map_err(option_error)?;
+    let section = section(name, text, engines).map_err(|error| AssessError::options_in(&test, &error))?;
     let mut options = section.inherited.clone();
     options.retain(|(inherited, _)| !section.raw_options.iter().any(|(given, _)| given == inherited));
     options.extend(section.raw_options.iter().cloned());

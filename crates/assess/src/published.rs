@@ -362,13 +362,13 @@ fn outcome_of(volume: &str, options: &str, on: Option<&BenchTarget>) -> Result<R
         variable: &|_| None,
         machine: MachineNumbers::default(),
     };
-    let parsed = parse_command_line(&words, &environment).map_err(AssessError::Options)?;
-    let plan = parsed.plan(&host_facts()).map_err(AssessError::Options)?;
+    let parsed = parse_command_line(&words, &environment)?;
+    let plan = parsed.plan(&host_facts())?;
     let session = match on {
         Some(target) => session_for([target]),
         None => PlanTargets::of(&plan, &VolumeTypes::default())?.session(),
     };
-    session.run(&plan, &mut ()).map_err(AssessError::Run)
+    Ok(session.run(&plan, &mut ())?)
 }
 
 /// IOPS after the burst credits: ten seconds of burst are left, and the last thirty of sixty count.

@@ -76,10 +76,10 @@ fn directory() -> PathBuf {
 }
 
 fn copy_failed(name: &str, directory: &Path, error: &io::Error) -> AssessError {
-    AssessError::Need {
-        reason: format!("cannot copy {name} to {}: {}", directory.display(), plain(error)),
-        hint: "name the file itself, or set TMPDIR to a directory with enough room: the recording is read several times".to_owned(),
-    }
+    AssessError::usage(
+        format!("cannot copy {name} to {}: {}", directory.display(), plain(error)),
+        "name the file itself, or set TMPDIR to a directory with enough room: the recording is read several times",
+    )
 }
 
 /// Reads a source from its beginning; several may do so at once.

@@ -35,22 +35,18 @@ pub struct SchedulePlan {
     pub next: u64,
 }
 
-fn contradiction(reason: String, hint: impl Into<String>) -> AssessError {
-    AssessError::Contradiction { reason, hint: hint.into() }
-}
-
 /// Checks interval and length of a schedule.
 fn check_times(every: Nanos, lasts: Nanos) -> Result<(), AssessError> {
     let runs = lasts.0.div_ceil(every.0.max(1));
     if lasts <= every {
         let (every, lasts) = (duration(every), duration(lasts));
         let reason = format!("a schedule for {lasts} has no second run at an interval of {every}");
-        Err(contradiction(reason, "use a longer --for, or a shorter --every"))
+        Err(AssessError::usage(reason, "use a longer --for, or a shorter --every"))
     } else if runs > MAX_RUNS {
         let least_s = lasts.0.div_ceil(MAX_RUNS).div_ceil(1_000_000_000);
         let (runs, most) = (grouped(runs), grouped(MAX_RUNS));
         let reason = format!("{runs} runs are more than the {most} of a schedule");
-        Err(contradiction(reason, format!("use --every {least_s}s or more, or a shorter --for")))
+        Err(AssessError::usage(reason, format!("use --every {least_s}s or more, or a shorter --for")))
     } else {
         Ok(())
     }
@@ -62,7 +58,7 @@ fn check_run_time(bench: &BenchPlan, every: Nanos) -> Result<Option<String>, Ass
     let cost = &bench.cost;
     if let Some(least) = cost.least_time.or(cost.tests_time).filter(|least| *least > every) {
         let seconds = least.0.div_ceil(1_000_000_000);
-        return Err(contradiction(
+        return Err(AssessError::usage(
             format!("a run takes about {}, and the interval is {}", duration(least), duration(every)),
             format!("use --every {seconds}s or more, shorter tests (--quick, --runtime), or fewer (--only)"),
         ));
@@ -233,7 +229,7 @@ mod tests {
         let (every_ms, lasts_ms) = (every_s * 1000, lasts_s * 1000);
         let schedule = RunSchedule { every_ms, lasts_ms, ..RunSchedule::default() };
         SchedulePlan::make(bench, schedule, 0)
-            .map_err(|error| format!("{error}; {}", error.hint().unwrap_or_default()))
+            .map_err(|error| format!("{error}; {}", error.hint.clone().unwrap_or_default()))
     }
 
     #[test]

@@ -13,10 +13,10 @@ use fathom_model::{MonthlyCost, RunPlan};
 use fathom_runner::Session;
 use fathom_volume::{Limit, LimitStage, VolumeLatency, VolumeModel};
 
-use crate::AssessError;
 use crate::catalogue::VolumeTypes;
 use crate::target::BenchTarget;
 use crate::twin;
+use crate::{AssessError, ErrorKind};
 
 /// What a request takes where neither a limit nor a latency says anything: virtual time would never move.
 const MIN_NS: u64 = 10_000;
@@ -55,8 +55,8 @@ impl SimulatedVolume {
         }
         let catalogue = types.catalogue()?;
         let target = SimulatedTarget::parse(catalogue, &text).map_err(|error| {
-            let hint = error.hint();
-            AssessError::Simulated { target: error.target, reason: error.reason, hint }
+            let message = format!("{}: {}", error.target, error.reason);
+            AssessError::new(ErrorKind::Usage, message, error.hint())
         })?;
         let title = match catalogue.get(&target.id) {
             Some(entry) => {
@@ -95,8 +95,8 @@ impl SimulatedVolume {
         let Some((id, parameters)) = &self.chosen else { return Ok(None) };
         let Some(entry) = types.catalogue()?.get(id) else { return Ok(None) };
         entry.cost_of_month(parameters, used).map_err(|refusal| {
-            let hint = refusal.hint().map(str::to_owned);
-            AssessError::Simulated { target: self.path.display().to_string(), reason: refusal.reason, hint }
+            let message = format!("{}: {}", self.path.display(), refusal.reason);
+            AssessError::new(ErrorKind::Usage, message, refusal.hint().map(str::to_owned))
         })
     }
 
@@ -221,11 +221,10 @@ impl PlanTargets {
         }
         if !paths.iter().any(|path| is_simulated(path)) {
             return match plan.jobs.iter().find(|job| job.engine.name == sim::ENTRY.name) {
-                Some(job) => Err(AssessError::Simulated {
-                    target: format!("job '{}'", job.name),
-                    reason: "ioengine=sim needs a simulated volume".to_owned(),
-                    hint: Some("use filename=sim:ID?size=50GiB".to_owned()),
-                }),
+                Some(job) => Err(AssessError::usage(
+                    format!("job '{}': ioengine=sim needs a simulated volume", job.name),
+                    "use filename=sim:ID?size=50GiB",
+                )),
                 None => Ok(PlanTargets::default()),
             };
         }
@@ -260,11 +259,8 @@ pub(crate) fn check_cache(path: &Path, is_buffered: bool) -> Result<(), AssessEr
     if !is_buffered || !is_simulated(path) {
         return Ok(());
     }
-    Err(AssessError::Simulated {
-        target: path.display().to_string(),
-        reason: "--buffered does not apply: a simulated volume has no page cache".to_owned(),
-        hint: Some("omit --buffered".to_owned()),
-    })
+    let reason = "--buffered does not apply: a simulated volume has no page cache";
+    Err(AssessError::usage(format!("{}: {reason}", path.display()), "omit --buffered"))
 }
 
 /// Refuses an engine that does not exist, or not for `target`.
@@ -274,13 +270,10 @@ pub(crate) fn check_engine(name: Option<&str>, target: &BenchTarget) -> Result<(
         None => {
             Err(AssessError::unknown("engine", name, registry::ENGINES.iter().map(|entry| entry.name), ""))
         }
-        Some(entry) if entry.name == sim::ENTRY.name && !target.is_simulated() => {
-            Err(AssessError::Simulated {
-                target: "engine sim".to_owned(),
-                reason: "it only serves simulated volumes, and the target is not one".to_owned(),
-                hint: Some("omit --engine, or use a simulated volume: sim:ID?size=50GiB".to_owned()),
-            })
-        }
+        Some(entry) if entry.name == sim::ENTRY.name && !target.is_simulated() => Err(AssessError::usage(
+            "engine sim: it only serves simulated volumes, and the target is not one",
+            "omit --engine, or use a simulated volume: sim:ID?size=50GiB",
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -291,11 +284,10 @@ pub(crate) fn refuse_mixture(paths: &[PathBuf]) -> Result<(), AssessError> {
     let Some(real) = paths.iter().find(|path| !is_simulated(path)) else { return Ok(()) };
     let reason =
         format!("is simulated, and {} is not: simulated and real targets cannot be combined", real.display());
-    Err(AssessError::Simulated {
-        target: simulated.display().to_string(),
-        reason,
-        hint: Some("measure them with separate commands".to_owned()),
-    })
+    Err(AssessError::usage(
+        format!("{}: {reason}", simulated.display()),
+        "measure them with separate commands",
+    ))
 }
 
 #[cfg(test)]
@@ -311,8 +303,11 @@ mod tests {
             (Ok(volume), Ok(title)) => assert_eq!(volume.title, title),
             (Err(error), Err(part)) => {
                 assert!(error.to_string().contains(part), "{error}");
-                assert!(error.to_string().starts_with(text) && error.is_usage(), "{error}");
-                assert!(error.hint().is_some());
+                assert!(
+                    error.to_string().starts_with(text) && error.kind == crate::ErrorKind::Usage,
+                    "{error}"
+                );
+                assert!(error.hint.is_some());
             }
             (found, _) => panic!("{text}: {found:?}, expected {expected:?}"),
         };

@@ -171,7 +171,7 @@ pub(crate) fn size_on(
     }
     let size = size - size % (1 << 20);
     if size < working_file::MIN_SIZE {
-        return Err(AssessError::TooSmall { size: requested.unwrap_or(size) });
+        return Err(AssessError::too_small(requested.unwrap_or(size)));
     }
     Ok(SizePlan { size, note: None })
 }

@@ -15,6 +15,7 @@ use fathom_sys::files::SUITE;
 use serde::{Deserialize, Serialize};
 
 use crate::AssessError;
+use crate::error::SUITE_FORMAT;
 
 /// The suites that come with the program: name and text.
 pub const SUITES: &[(&str, &str)] = &[
@@ -214,12 +215,8 @@ struct SuitePosition<'a> {
 
 impl SuitePosition<'_> {
     fn error(&self, field: &str, reason: impl Into<String>) -> AssessError {
-        AssessError::Suite {
-            suite: self.suite.to_owned(),
-            test: self.test.map(str::to_owned),
-            field: field.to_owned(),
-            reason: reason.into(),
-        }
+        let test = self.test.map(|test| format!("test '{test}': ")).unwrap_or_default();
+        AssessError::usage(format!("suite {}: {test}{field}: {}", self.suite, reason.into()), SUITE_FORMAT)
     }
 }
 
@@ -246,9 +243,7 @@ impl Suite {
     /// # Errors
     /// The text is not TOML of the right form, or an option is not one of fio's or has a bad value.
     pub fn parse(name: &str, text: &str, engines: &[EngineRow]) -> Result<Suite, AssessError> {
-        let malformed =
-            |source| AssessError::MalformedSuite { suite: name.to_owned(), source: Box::new(source) };
-        let raw: RawSuite = toml::from_str(text).map_err(malformed)?;
+        let raw: RawSuite = toml::from_str(text).map_err(|error| AssessError::malformed(name, &error))?;
         let spot = SuitePosition { suite: name, test: None };
         if raw.test.is_empty() {
             return Err(spot.error("test", "a suite needs at least one test"));
@@ -339,11 +334,8 @@ fn read_test(
     let mut options: Vec<(String, String)> =
         shared.iter().filter(|(name, _)| !own.iter().any(|(other, _)| other == name)).cloned().collect();
     options.extend(own);
-    let section = section_of(&raw.id, &options, engines).map_err(|source| AssessError::SuiteOption {
-        suite: suite.to_owned(),
-        test: raw.id.clone(),
-        source: Box::new(source),
-    })?;
+    let section = section_of(&raw.id, &options, engines)
+        .map_err(|error| AssessError::options_in(&format!("suite {suite}: test '{}'", raw.id), &error))?;
     let time_share = raw.time_share.unwrap_or(1.0);
     if !(time_share > 0.0 && time_share <= 100.0) {
         return Err(spot.error("time_share", "must be a factor above 0 and up to 100"));

@@ -73,11 +73,7 @@ impl BenchTarget {
             let hint = "rename it, or use a symbolic link with a valid name";
             return Err(AssessError::target(path, "its name is not valid UTF-8", hint));
         }
-        let stack = TargetStack::of(path).map_err(|error| AssessError::Target {
-            path: path.to_owned(),
-            reason: error.to_string(),
-            hint: error.hint().map(str::to_owned),
-        })?;
+        let stack = stack_of(path)?;
         let permit = WritePermit::own(destroy);
         if let Some(other) = destroy.iter().find(|_| !permit.names(path)) {
             return Err(not_named(path, other));
@@ -104,12 +100,7 @@ impl BenchTarget {
                 BenchTarget::BlockDevice { path: path.to_owned(), size, destroy }
             }
             PathKind::CharDevice | PathKind::Missing | PathKind::Other => {
-                let reason = "is neither a directory, a regular file nor a block device";
-                return Err(AssessError::target(
-                    path,
-                    reason,
-                    "use a directory, a regular file or a block device",
-                ));
+                return Err(not_a_target(path));
             }
         };
         target.large_enough(path)
@@ -125,11 +116,9 @@ impl BenchTarget {
             return Ok(self);
         };
         if let BenchTarget::Simulated(volume) = self {
-            return Err(AssessError::Simulated {
-                target: path.display().to_string(),
-                reason: format!("has {}; the tests need at least 16 MiB", bytes(volume.size())),
-                hint: Some("use a larger size=".to_owned()),
-            });
+            let has = bytes(volume.size());
+            let message = format!("{}: has {has}; the tests need at least 16 MiB", path.display());
+            return Err(AssessError::usage(message, "use a larger size="));
         }
         let hint = "use the directory instead (a test file is created in it and removed), or a larger target";
         Err(AssessError::target(path, format!("has {}; the tests need at least 16 MiB", bytes(size)), hint))
@@ -221,6 +210,20 @@ fn not_named(path: &Path, other: &Path) -> AssessError {
     AssessError::target(path, reason, "use the path of the target, or omit --destroy-data")
 }
 
+/// What lies below `path`.
+pub(crate) fn stack_of(path: &Path) -> Result<TargetStack, AssessError> {
+    TargetStack::of(path).map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        AssessError { hint, ..AssessError::target(path, error.to_string(), "") }
+    })
+}
+
+/// The refusal of a path that is there and cannot be measured.
+pub(crate) fn not_a_target(path: &Path) -> AssessError {
+    let reason = "is neither a directory, a regular file nor a block device";
+    AssessError::target(path, reason, "use a directory, a regular file or a block device")
+}
+
 /// The refusal of a path that cannot be looked at.
 pub(crate) fn unseen(path: &Path, error: &io::Error) -> AssessError {
     if error.kind() == io::ErrorKind::NotFound {
@@ -252,7 +255,7 @@ pub(crate) fn never_overruled(path: &Path) -> Result<(), AssessError> {
     let permit = WritePermit::own(&[path.to_owned()]);
     admit(&permit, &[Written { handle: &handle, allow_mounted_write: false }])
         .map(drop)
-        .map_err(AssessError::Run)
+        .map_err(AssessError::from)
 }
 
 #[cfg(test)]

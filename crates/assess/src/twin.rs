@@ -17,12 +17,12 @@ use fathom_sys::files::{
     PathRefusal, TWIN, check_output, check_writable_directory, make_private_directories, replace_output,
 };
 
-use crate::AssessError;
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, time_word};
 use crate::simulated::SimulatedVolume;
 use crate::site::{JobWords, Site};
 use crate::steps::Steps;
+use crate::{AssessError, ErrorKind};
 
 /// Names the directory of the twins.
 pub const TWINS_VARIABLE: &str = "FATHOM_TWINS";
@@ -153,7 +153,7 @@ fn unwritable(name: &str, path: &Path, error: &std::io::Error) -> AssessError {
 }
 
 fn refused(name: &str, problem: impl Into<String>, hint: impl Into<String>) -> AssessError {
-    AssessError::Twin { name: name.to_owned(), problem: problem.into(), hint: hint.into() }
+    AssessError::usage(format!("twin {name}: {}", problem.into()), hint)
 }
 
 /// The twin in the text of a file.
@@ -205,12 +205,10 @@ pub(crate) fn volume(path: &Path) -> Result<SimulatedVolume, AssessError> {
     let name = text.strip_prefix(PREFIX).unwrap_or_default();
     let name = name.split_once('?').map_or(name, |(name, _)| name);
     let twin = TwinStore::usual()?.load(name)?;
-    let refuse = |target: String, reason: String, hint| AssessError::Simulated { target, reason, hint };
-    let model = twin.model().map_err(|reason| refuse(text.to_string(), reason, None))?;
-    let target = SimulatedTarget::of_model(&text, model).map_err(|error| {
-        let hint = error.hint();
-        refuse(error.target, error.reason, hint)
-    })?;
+    let refuse = |message, hint| AssessError::new(ErrorKind::Usage, message, hint);
+    let model = twin.model().map_err(|reason| refuse(format!("{text}: {reason}"), None))?;
+    let target = SimulatedTarget::of_model(&text, model)
+        .map_err(|error| refuse(format!("{}: {}", error.target, error.reason), error.hint()))?;
     let title = format!("twin of {}, {}", twin.source.target, bytes(target.model.size_bytes));
     let notes = target.assumptions.iter().chain(&twin.notes);
     let notes = notes.map(|note| format!("sim:@{name}: {note}")).collect();
@@ -300,7 +298,7 @@ mod tests {
         store.save("b", &Twin { schema: SCHEMA.to_owned(), ..Twin::default() }).unwrap();
         let error = store.load("b").unwrap_err();
         assert!(error.to_string().contains("size_bytes is 0"), "{error}");
-        assert!(store.load("a").unwrap_err().hint().is_some_and(|hint| hint.starts_with("there are b")));
+        assert!(store.load("a").unwrap_err().hint.is_some_and(|hint| hint.starts_with("there are b")));
         store.remove("b").unwrap();
         assert!(store.remove("b").is_err() && store.names().unwrap().is_empty());
     }

@@ -5,6 +5,7 @@
 
 use fathom_analysis::steady::{self, MAX_ROUNDS, ROUND_NS, ROUNDS, SteadyVerdict};
 use fathom_model::Nanos;
+use fathom_model::units::duration;
 use fathom_record::{RoundsRecord, TestRecord, TestStatus, TestSummary, merge_rounds};
 use fathom_runner::Session;
 
@@ -30,7 +31,11 @@ impl Rounds {
         let least = Nanos(length.0.saturating_mul(ROUNDS as u64));
         match budget {
             Some(budget) if budget < least => {
-                Err(AssessError::Budget { budget, round: length, rounds: ROUNDS as u32 })
+                let [length, budget, least] = [length, budget, least].map(duration);
+                Err(AssessError::usage(
+                    format!("{ROUNDS} rounds of {length} exceed the budget of {budget}"),
+                    format!("use a budget of at least {least}, or shorter rounds"),
+                ))
             }
             budget => Ok(Rounds { round, budget: budget.unwrap_or(most).min(most) }),
         }
@@ -182,6 +187,6 @@ mod tests {
         assert_eq!(rounds(Some(2), None).unwrap(), Nanos::from_secs(50));
         assert_eq!(rounds(Some(2), Some(1000)).unwrap(), Nanos::from_secs(50));
         assert_eq!(rounds(Some(2), Some(10)).unwrap(), Nanos::from_secs(10));
-        assert!(rounds(Some(60), Some(299)).unwrap_err().is_usage());
+        assert!(rounds(Some(60), Some(299)).unwrap_err().kind == crate::ErrorKind::Usage);
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn plan_size(
     if let Some(requested) = requested {
         let size = requested - requested % UNIT;
         if size < MIN_SIZE {
-            return Err(AssessError::TooSmall { size: requested });
+            return Err(AssessError::too_small(requested));
         }
         if size > usable {
             let kept = if reserve > 0 { ", of which 1.0 GiB is reserved for the system" } else { "" };
@@ -97,20 +97,18 @@ pub(crate) fn plan_size(
 /// Makes the working file in `dir`: without a name where the file system can, else under an unguessable one that is
 /// removed at once.
 pub(crate) fn make(dir: &Path, direct: bool) -> Result<File, AssessError> {
-    let fail = |what: &str, error: std::io::Error| AssessError::Target {
-        path: dir.to_owned(),
-        reason: format!("cannot {what} the test file: {}", plain(&error)),
-        hint: match error.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                Some("choose a directory that this user can write to".to_owned())
-            }
-            std::io::ErrorKind::ReadOnlyFilesystem => Some("choose a writable directory".to_owned()),
-            std::io::ErrorKind::StorageFull => Some("free some space or choose another directory".to_owned()),
+    let fail = |what: &str, error: std::io::Error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => Some("choose a directory that this user can write to"),
+            std::io::ErrorKind::ReadOnlyFilesystem => Some("choose a writable directory"),
+            std::io::ErrorKind::StorageFull => Some("free some space or choose another directory"),
             _ if matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) => {
-                Some("raise the limit of open files (ulimit -n)".to_owned())
+                Some("raise the limit of open files (ulimit -n)")
             }
             _ => None,
-        },
+        };
+        let reason = format!("cannot {what} the test file: {}", plain(&error));
+        AssessError { hint: hint.map(str::to_owned), ..AssessError::target(dir, reason, "") }
     };
     let file = make_unnamed(dir).map_err(|error| fail("create", error))?;
     if direct {

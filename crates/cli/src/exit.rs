@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use fathom_assess::{AssessError, Failure, FailureKind};
+use fathom_assess::{AssessError, ErrorKind};
+use fathom_options::OptionError;
 use fathom_runner::RunError;
 
 use crate::output;
@@ -90,7 +91,7 @@ impl Complaint {
 
     /// An error on the command line.
     pub fn usage(message: impl Into<String>, hint: Option<String>) -> Complaint {
-        Complaint { message: message.into(), excerpt: None, hint, exit: Exit::Usage }
+        Complaint { exit: Exit::Usage, ..Complaint::failed(message, hint) }
     }
 
     /// Writes it to standard error and returns the exit.
@@ -106,33 +107,26 @@ impl Complaint {
     }
 }
 
-/// A message of one line, and the lines of a file that followed it.
-pub fn without_excerpt(message: String, excerpt: Option<String>) -> (String, Option<String>) {
-    let ending = excerpt.as_ref().map(|lines| format!("\n{lines}"));
-    match ending.and_then(|ending| message.strip_suffix(&ending).map(str::to_owned)) {
-        Some(line) => (line, excerpt),
-        None => (message, None),
-    }
-}
-
 impl From<AssessError> for Complaint {
-    fn from(error: AssessError) -> Complaint {
-        if let AssessError::Run(RunError::Stopped { reason }) = &error {
-            let message = format!(
-                "interrupted by {reason} during file layout: nothing was measured, the test file was removed"
-            );
-            return Complaint { message, excerpt: None, hint: None, exit: Exit::Interrupted };
-        }
-        let exit = if error.is_usage() { Exit::Usage } else { Exit::Failed };
-        let (message, excerpt) = without_excerpt(error.to_string(), error.excerpt());
-        Complaint { message, excerpt, hint: error.hint(), exit }
+    fn from(AssessError { message, excerpt, hint, kind }: AssessError) -> Complaint {
+        let exit = match kind {
+            ErrorKind::Usage => Exit::Usage,
+            ErrorKind::Stopped => Exit::Interrupted,
+            ErrorKind::Preparation | ErrorKind::Run | ErrorKind::Lost => Exit::Failed,
+        };
+        Complaint { message, excerpt, hint, exit }
     }
 }
 
-impl From<Failure> for Complaint {
-    fn from(Failure { message, hint, kind }: Failure) -> Complaint {
-        let exit = if kind == FailureKind::Usage { Exit::Usage } else { Exit::Failed };
-        Complaint { message, excerpt: None, hint, exit }
+impl From<OptionError> for Complaint {
+    fn from(error: OptionError) -> Complaint {
+        AssessError::from(error).into()
+    }
+}
+
+impl From<RunError> for Complaint {
+    fn from(error: RunError) -> Complaint {
+        Complaint::failed(error.to_string(), error.hint())
     }
 }
 
@@ -187,12 +181,11 @@ mod tests {
 
     #[test]
     fn errors_keep_their_kind() {
-        let unknown =
-            AssessError::Unknown { kind: "suite", name: "x".to_owned(), hint: "use standard".to_owned() };
+        let unknown = fathom_assess::Suite::load("x", &[]).unwrap_err();
         let usage = Complaint::from(unknown);
         assert_eq!(usage.exit, Exit::Usage);
-        assert_eq!(usage.hint.as_deref(), Some("use standard"));
-        let stopped = AssessError::Run(RunError::Stopped { reason: "signal 2".to_owned() });
+        assert!(usage.hint.is_some_and(|hint| hint.starts_with("use one of standard")));
+        let stopped = AssessError::from(RunError::Stopped { reason: "signal 2".to_owned() });
         assert_eq!(Complaint::from(stopped).exit, Exit::Interrupted);
     }
 }

@@ -23,7 +23,7 @@ use crate::output;
 /// No launcher did, or it cannot be asked.
 pub fn join(options: FleetOptions) -> Result<FleetJob, Complaint> {
     let variable = |name: &str| std::env::var(name).ok();
-    FleetJob::join(options, &variable).map_err(|error| Complaint::usage(error.to_string(), error.hint()))
+    FleetJob::join(options, &variable).map_err(|error| Complaint::usage(error.message, error.hint))
 }
 
 /// Refuses options that contradict `--fleet`, by whether they are given.
@@ -75,7 +75,7 @@ pub fn failed(complaint: Complaint, fleet: Option<Fleet>) -> Complaint {
     if let Some(fleet) = fleet {
         let ranks = fleet.place().ranks;
         // This rank says why by itself.
-        let _ = leave::<Complaint>(fleet.fail(&complaint.message), ranks, false, |_, _| Ok(Exit::Failed));
+        let _ = leave(fleet.fail(&complaint.message), ranks, false, |_, _| Ok(Exit::Failed));
     }
     complaint
 }
@@ -105,7 +105,7 @@ fn explain(stop: FleetStop, rank: u32) -> Exit {
     if rank == 0 || !stop.is_of_all {
         let who = if stop.is_of_all { String::new() } else { format!("{}: ", stop.name) };
         output::warn(&format!("error: {who}{}", stop.error));
-        if let Some(hint) = stop.error.hint() {
+        if let Some(hint) = &stop.error.hint {
             output::warn(&format!("hint: {hint}"));
         }
     }
@@ -118,12 +118,12 @@ fn explain(stop: FleetStop, rank: u32) -> Exit {
 ///
 /// # Errors
 /// Those of `report`.
-pub fn leave<E: Into<Complaint>>(
+pub fn leave(
     end: FleetEnd,
     ranks: u32,
     is_reporter: bool,
-    report: impl FnOnce(RunRecord, Vec<String>) -> Result<Exit, E>,
-) -> Result<Exit, E> {
+    report: impl FnOnce(RunRecord, Vec<String>) -> Result<Exit, Complaint>,
+) -> Result<Exit, Complaint> {
     match end {
         // Rank 0 alone reports, and has one in any case.
         FleetEnd::Met(None) => Ok(if is_reporter { Exit::Partial } else { Exit::Done }),
@@ -142,11 +142,11 @@ pub fn leave<E: Into<Complaint>>(
     }
 }
 
-fn tell<E: Into<Complaint>>(
+fn tell(
     found: FleetReport,
     ranks: u32,
-    report: impl FnOnce(RunRecord, Vec<String>) -> Result<Exit, E>,
-) -> Result<Exit, E> {
+    report: impl FnOnce(RunRecord, Vec<String>) -> Result<Exit, Complaint>,
+) -> Result<Exit, Complaint> {
     let missing = found.missing_line(ranks);
     let FleetReport { record, notes, .. } = found;
     for note in &notes {
@@ -157,7 +157,7 @@ fn tell<E: Into<Complaint>>(
     output::warn(&format!("fathom: {line}"));
     // That ranks are missing comes before a report that cannot be written.
     if let Err(error) = told {
-        error.into().report();
+        error.report();
     }
     Ok(Exit::Partial)
 }
@@ -189,8 +189,7 @@ mod tests {
 
     #[test]
     fn rank_0_without_a_report_has_not_succeeded() {
-        let left =
-            |is_reporter| leave::<Complaint>(FleetEnd::Met(None), 2, is_reporter, |_, _| Ok(Exit::Done));
+        let left = |is_reporter| leave(FleetEnd::Met(None), 2, is_reporter, |_, _| Ok(Exit::Done));
         assert_eq!(left(true).ok(), Some(Exit::Partial));
         assert_eq!(left(false).ok(), Some(Exit::Done));
     }

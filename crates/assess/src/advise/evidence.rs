@@ -55,10 +55,10 @@ impl Evidence {
             let asked = need(stated)?;
             let iops = asked.need.iops * settings.growth;
             if iops > MAX_IOPS || iops * asked.need.load.mean_bytes() > MAX_BYTES_PER_SECOND {
-                return Err(AssessError::Need {
-                    reason: "the load exceeds 100,000,000 IOPS or 1 TB/s, which no volume serves".to_owned(),
-                    hint: "use a lower rate or a smaller block size".to_owned(),
-                });
+                return Err(AssessError::usage(
+                    "the load exceeds 100,000,000 IOPS or 1 TB/s, which no volume serves",
+                    "use a lower rate or a smaller block size",
+                ));
             }
             return Ok(Evidence::of_need(&asked, stated.size.or(settings.size)));
         }
@@ -74,10 +74,8 @@ impl Evidence {
         let files: Vec<String> = loads.iter().map(|(name, _)| name.clone()).collect();
         let longest = (0..loads.len()).max_by_key(|index| (loads[*index].1.length_ns(), usize::MAX - index));
         let Some((name, load)) = longest.map(|index| loads.swap_remove(index)) else {
-            return Err(AssessError::Need {
-                reason: "no load given".to_owned(),
-                hint: "name a recording, or state needs with --iops or --throughput".to_owned(),
-            });
+            let hint = "name a recording, or state needs with --iops or --throughput";
+            return Err(AssessError::usage("no load given", hint));
         };
         let mut evidence = Evidence::of_trace(&name, ObservedTrace::of(load)?, settings.size)?;
         evidence.load.files = files;
@@ -90,10 +88,7 @@ impl Evidence {
 
     fn of_trace(name: &str, trace: ObservedTrace, size: Option<u64>) -> Result<Evidence, AssessError> {
         let ObservedTrace { load, profile, demand, pace, requests } = trace;
-        let refused = |reason: &str, hint: &str| AssessError::Need {
-            reason: format!("{name}: {reason}"),
-            hint: hint.to_owned(),
-        };
+        let refused = |reason: &str, hint: &str| AssessError::usage(format!("{name}: {reason}"), hint);
         let demand = demand.ok_or_else(|| match &load.course {
             LoadCourse::Requests(trace) if !trace.has_times => refused(
                 "its requests have no times",

@@ -129,9 +129,8 @@ impl<'a> Predictor<'a> {
                     length_ns: self.evidence.demand.length_ns,
                     limits: &self.limits,
                 };
-                replays.push(Replay::new(&volume.model, &settings).map_err(|error| AssessError::Need {
-                    reason: format!("a volume is not valid: {error}"),
-                    hint: "name another volume".to_owned(),
+                replays.push(Replay::new(&volume.model, &settings).map_err(|error| {
+                    AssessError::usage(format!("a volume is not valid: {error}"), "name another volume")
                 })?);
             }
             self.evidence.requests.replay(&mut replays)?;

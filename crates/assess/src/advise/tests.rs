@@ -242,7 +242,7 @@ fn growth_and_missing_loads() {
     let grown = advise(&AdviseSettings { growth: 3.0, ..asked.clone() }).unwrap();
     assert!(grown.candidates[0].verdict.why.starts_with("serves 7"), "{:?}", grown.candidates[0].verdict);
     let error = advise(&settings(&[])).unwrap_err();
-    assert_eq!((error.to_string().as_str(), error.is_usage()), ("no load given", true));
+    assert_eq!((error.to_string().as_str(), error.kind == crate::ErrorKind::Usage), ("no load given", true));
     asked.candidates = vec!["aws-gp4".to_owned()];
     assert!(advise(&asked).unwrap_err().to_string().contains("unknown volume type"));
 }

@@ -88,23 +88,18 @@ impl AgainstPlan {
         if let Some(reason) = plan.sides[0].tests.iter().find_map(|test| test.skip.clone())
             && plan.running().next().is_none()
         {
-            let hint = "name tests that only read with --only, or allow writes".to_owned();
-            return Err(AssessError::Contradiction {
-                reason: format!("every test is skipped: {reason}"),
-                hint,
-            });
+            let hint = "name tests that only read with --only, or allow writes";
+            return Err(AssessError::usage(format!("every test is skipped: {reason}"), hint));
         }
         match (budget, plan.block_time()) {
-            (Some(budget), Some(block)) if budget.0 < block.0 * MIN_BLOCKS => {
-                Err(AssessError::Contradiction {
-                    reason: format!(
-                        "a comparison takes at least {MIN_BLOCKS} blocks of {}, and the budget is {}",
-                        duration(block),
-                        duration(budget)
-                    ),
-                    hint: "use a larger --budget, a shorter --runtime, or fewer tests (--only)".to_owned(),
-                })
-            }
+            (Some(budget), Some(block)) if budget.0 < block.0 * MIN_BLOCKS => Err(AssessError::usage(
+                format!(
+                    "a comparison takes at least {MIN_BLOCKS} blocks of {}, and the budget is {}",
+                    duration(block),
+                    duration(budget)
+                ),
+                "use a larger --budget, a shorter --runtime, or fewer tests (--only)",
+            )),
             _ => Ok(plan),
         }
     }
@@ -173,9 +168,7 @@ impl AgainstPlan {
 
 /// Refuses what a comparison cannot do.
 fn check(bench: &BenchSettings) -> Result<(), AssessError> {
-    let refuse = |reason: &str, hint: &str| {
-        Err(AssessError::Contradiction { reason: reason.to_owned(), hint: hint.to_owned() })
-    };
+    let refuse = |reason: &str, hint: &str| Err(AssessError::usage(reason, hint));
     let expects = &bench.expectations;
     if !bench.further.is_empty() {
         return refuse("--against compares one target with another", "name one target before --against");
@@ -239,10 +232,10 @@ fn on_targets(bench: &BenchSettings, other: &Path) -> Result<Vec<BenchPlan>, Ass
 fn beside(bench: &BenchSettings, saved: &ComparedSource) -> Result<BenchPlan, AssessError> {
     let records = || saved.runs.iter().map(|run| &run.record);
     let Some(suite) = suite_of(records()) else {
-        return Err(AssessError::Contradiction {
-            reason: format!("{} has no tests that could be repeated", saved.name),
-            hint: "compare with a target, or with runs of fathom bench".to_owned(),
-        });
+        return Err(AssessError::usage(
+            format!("{} has no tests that could be repeated", saved.name),
+            "compare with a target, or with runs of fathom bench",
+        ));
     };
     let path = &bench.run.target;
     simulated::check_cache(path, bench.run.buffered)?;

@@ -137,7 +137,10 @@ fn a_budget_limits_the_blocks() {
     let kept = measured(&plan, None);
     assert_eq!((kept.runs[0].len(), kept.runs[1].len()), (5, 5));
     let error = AgainstPlan::make(settings(15)).unwrap_err();
-    assert!(error.is_usage() && error.to_string().contains("at least 2 blocks of 8 s"), "{error}");
+    assert!(
+        error.kind == crate::ErrorKind::Usage && error.to_string().contains("at least 2 blocks of 8 s"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -182,7 +185,7 @@ fn contradictions_are_refused_by_name() {
         change(&mut bench);
         let error = AgainstPlan::make(settings(bench, Opponent::Target(other.into()))).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
-        assert!(error.hint().is_some(), "{error}");
+        assert!(error.hint.is_some(), "{error}");
     };
     let other = "sim:custom?iops=900";
     check(&|bench| bench.until_steady = true, other, "--until-steady and --against");

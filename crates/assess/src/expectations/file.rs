@@ -67,11 +67,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Filed>, AssessError> {
 /// # Errors
 /// It is not an expectation file; the message names the line.
 pub(super) fn of_text(name: &str, text: &str) -> Result<Vec<Filed>, AssessError> {
-    parse(name, text).map_err(|reason| AssessError::Expectation {
-        given: name.to_owned(),
-        reason,
-        hint: Some(HINT.to_owned()),
-    })
+    parse(name, text).map_err(|reason| AssessError::usage(format!("{name}: {reason}"), HINT))
 }
 
 const HINT: &str =

@@ -15,11 +15,11 @@ use fathom_sys::clock::{RealClock, monotonic_ns, unix_us};
 
 use super::decider::RankAnswers;
 use super::directory::RecordDirectory;
-use super::error::FleetError;
 use super::exchange::{Exchange, to_json};
 use super::hello::FleetPlace;
 use super::meeting::{RankState, RunPoint, Verdict, verdict};
 use super::records::{self, FIRST_START, FleetReport, NEXT_START};
+use crate::{AssessError, ErrorKind};
 
 /// From the decision to a start by the clock: every rank must know of it by then.
 const CLOCK_LEAD_US: u64 = 2_000_000;
@@ -257,7 +257,7 @@ impl Coordinator {
         &mut self,
         state: &RankState,
         question: &mut Option<Question>,
-    ) -> Result<Attended, FleetError> {
+    ) -> Result<Attended, AssessError> {
         let own = state.point();
         loop {
             let number = self.meetings;
@@ -309,7 +309,7 @@ impl Coordinator {
         number: u64,
         state: &RankState,
         limit: Duration,
-    ) -> Result<(Vec<RankState>, Verdict), FleetError> {
+    ) -> Result<(Vec<RankState>, Verdict), AssessError> {
         let (states_name, verdict_name) = (format!("s{number}"), format!("v{number}"));
         self.exchange.put(&states_name, &to_json(state))?;
         self.exchange.fence(limit)?;
@@ -348,7 +348,7 @@ impl Coordinator {
     }
 
     /// Returns when all ranks start.
-    fn start(&mut self, at_unix_us: Option<u64>) -> Result<(), FleetError> {
+    fn start(&mut self, at_unix_us: Option<u64>) -> Result<(), AssessError> {
         let Some(at) = at_unix_us else {
             self.exchange.phase = "the common start";
             return self.exchange.fence(self.short_limit());
@@ -366,7 +366,7 @@ impl Coordinator {
         point: RunPoint,
         states: &[RankState],
         question: &mut Option<Question>,
-    ) -> Result<Vec<u8>, FleetError> {
+    ) -> Result<Vec<u8>, AssessError> {
         let name = format!("a{number}");
         if let Some(answers) = question.as_mut().and_then(|question| question.answers.as_mut()) {
             let mut results = Vec::new();
@@ -392,7 +392,7 @@ impl Coordinator {
         bytes: u64,
         states: &[RankState],
         own: Option<Box<(RunRecord, String)>>,
-    ) -> Result<Option<FleetReport>, FleetError> {
+    ) -> Result<Option<FleetReport>, AssessError> {
         self.exchange.phase = "the records of all ranks";
         let (record, text) = own.map(|own| *own).unzip();
         let is_put = |text: &String| !from_directory && self.place.rank != 0 && !text.is_empty();
@@ -445,8 +445,8 @@ impl Coordinator {
     }
 
     /// The ranks do not meet any more: keeps why, tells it and returns it.
-    fn lose(&mut self, error: &FleetError, tell: &dyn Fn(&str)) -> String {
-        let reason = match error.is_deadline() {
+    fn lose(&mut self, error: &AssessError, tell: &dyn Fn(&str)) -> String {
+        let reason = match error.kind == ErrorKind::Lost {
             true => format!("not all ranks came in time (waiting for {})", self.exchange.phase),
             false => error.to_string(),
         };

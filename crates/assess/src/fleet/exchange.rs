@@ -16,7 +16,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::FleetError;
+use crate::{AssessError, ErrorKind};
 
 /// Longest wait for a launcher to take or give one value.
 const CALL: Duration = Duration::from_secs(20);
@@ -66,7 +66,7 @@ impl Exchange {
     ///
     /// # Errors
     /// The launcher does not take it.
-    pub fn put(&mut self, name: &str, text: &[u8]) -> Result<(), FleetError> {
+    pub fn put(&mut self, name: &str, text: &[u8]) -> Result<(), AssessError> {
         let rank = self.place.rank;
         // Limits count a byte that ends a text in C.
         let room = (self.place.limits.value.saturating_sub(1)).clamp(COUNT_ROOM * 2, MAX_VALUE);
@@ -89,9 +89,9 @@ impl Exchange {
     ///
     /// # Errors
     /// It has put nothing, or what cannot be read; the launcher does not give it.
-    pub fn get(&mut self, rank: u32, name: &str) -> Result<Vec<u8>, FleetError> {
+    pub fn get(&mut self, rank: u32, name: &str) -> Result<Vec<u8>, AssessError> {
         let phase = self.phase;
-        let wrong = |reason: String| FleetError::Message { phase, rank, reason };
+        let wrong = |reason: String| unreadable(phase, rank, &reason);
         let mut get = |place| {
             self.call("get", CALL, |manager, limit| manager.get(rank, &key(name, rank, place), limit))
         };
@@ -109,26 +109,21 @@ impl Exchange {
     ///
     /// # Errors
     /// As there.
-    pub fn read<T: DeserializeOwned>(&mut self, rank: u32, name: &str) -> Result<T, FleetError> {
+    pub fn read<T: DeserializeOwned>(&mut self, rank: u32, name: &str) -> Result<T, AssessError> {
         let text = self.get(rank, name)?;
-        let wrong = |error: serde_json::Error| FleetError::Message {
-            phase: self.phase,
-            rank,
-            reason: error.to_string(),
-        };
-        serde_json::from_slice(&text).map_err(wrong)
+        serde_json::from_slice(&text).map_err(|error| unreadable(self.phase, rank, &error.to_string()))
     }
 
     /// Waits for all ranks.
     ///
     /// # Errors
     /// One does not come within `limit`.
-    pub fn fence(&mut self, limit: Duration) -> Result<(), FleetError> {
+    pub fn fence(&mut self, limit: Duration) -> Result<(), AssessError> {
         self.call("fence", limit, |manager, limit| manager.fence(limit))
     }
 
     /// Leaves the job.
-    pub fn finish(&mut self) -> Result<(), FleetError> {
+    pub fn finish(&mut self) -> Result<(), AssessError> {
         self.call("finalize", CALL, |manager, limit| manager.finish(limit))
     }
 
@@ -142,7 +137,7 @@ impl Exchange {
         asked: &'static str,
         max: Duration,
         call: impl FnOnce(&mut dyn ProcessManager, Duration) -> Result<T, ProcessManagerError>,
-    ) -> Result<T, FleetError> {
+    ) -> Result<T, AssessError> {
         let phase = self.phase;
         let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
         let joining = self.joining.map(|(limit, until_ns)| (left(until_ns), limit));
@@ -151,13 +146,31 @@ impl Exchange {
             true => Err(ProcessManagerError::Deadline { asked, limit }),
             false => call(self.manager.as_mut(), limit),
         };
-        done.map_err(|source| match source {
+        done.map_err(|error| match error {
             ProcessManagerError::Deadline { asked, .. } => {
-                FleetError::Manager { phase, source: ProcessManagerError::Deadline { asked, limit: shown } }
+                manager_error(phase, ProcessManagerError::Deadline { asked, limit: shown })
             }
-            source => FleetError::Manager { phase, source },
+            error => manager_error(phase, error),
         })
     }
+}
+
+/// The launcher cannot be asked, or the ranks did not come: the launcher has to end the job then.
+pub(super) fn manager_error(phase: &str, error: ProcessManagerError) -> AssessError {
+    let message = format!("{phase}: {error}");
+    match error {
+        ProcessManagerError::Deadline { .. } => {
+            let hint = "a rank has died, hangs or was not started; --fleet-join=TIME waits longer for the first meeting";
+            AssessError::new(ErrorKind::Lost, message, Some(hint.to_owned()))
+        }
+        error => AssessError::run(message, error.hint().map(str::to_owned)),
+    }
+}
+
+/// What another rank put cannot be read.
+fn unreadable(phase: &str, rank: u32, reason: &str) -> AssessError {
+    let message = format!("{phase}: rank {rank} sent what cannot be read: {reason}");
+    AssessError::run(message, Some("use one version of fathom on every host".to_owned()))
 }
 
 fn key(name: &str, rank: u32, place: usize) -> String {

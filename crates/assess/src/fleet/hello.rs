@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use super::coordinator::Coordinator;
 use super::directory::RecordDirectory;
-use super::error::FleetError;
-use super::exchange::{Exchange, to_json};
+use super::exchange::{Exchange, manager_error, to_json};
 use super::roles::{FleetRole, FleetRoles};
 use super::{Fleet, LAST_WORDS_NS, MISSING_EXIT, PATIENCE_WITH_RANK_0_NS, leave_rank_0_last_words};
 use crate::conditions::clock_state;
+use crate::{AssessError, ErrorKind};
 
 /// Largest estimated error of a clock that phases may start by, ns.
 const MAX_CLOCK_ERROR_NS: u64 = 1_000_000;
@@ -126,7 +126,7 @@ struct Welcome {
 #[derive(Debug)]
 pub struct FleetStop {
     /// Why.
-    pub error: FleetError,
+    pub error: AssessError,
     /// True where every rank has the same error, so that one of them is enough to report it.
     pub is_of_all: bool,
     /// This rank, for people.
@@ -157,17 +157,20 @@ impl FleetJob {
     pub fn join(
         options: FleetOptions,
         variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<FleetJob, FleetError> {
+    ) -> Result<FleetJob, AssessError> {
         let (began_ns, limit) = (monotonic_ns(), options.join());
         let joined = process_manager::join(variable, limit)
-            .map_err(|source| FleetError::Manager { phase: "joining the job", source })?;
+            .map_err(|error| manager_error("joining the job", error))?;
         let promised = promised_size(variable).filter(|(_, size)| *size > 1);
         match (joined, promised) {
-            (None, None) => Err(FleetError::NoLauncher),
-            (None, Some((variable, promised))) => Err(FleetError::Alone { variable, promised }),
-            (Some(manager), Some((variable, promised))) if manager.place().size == 1 => {
+            (None, None) => Err(AssessError::usage(
+                "--fleet joins a job that a launcher started, and none started this process",
+                "start it with srun --mpi=pmi2, mpiexec (MPICH) or mpirun (Open MPI), or omit --fleet",
+            )),
+            (None, Some(promised)) => Err(alone(promised)),
+            (Some(manager), Some(promised)) if manager.place().size == 1 => {
                 let _ = { manager }.finish(limit);
-                Err(FleetError::Alone { variable, promised })
+                Err(alone(promised))
             }
             (Some(manager), _) => {
                 let facts = HostFacts::read();
@@ -223,18 +226,18 @@ impl FleetJob {
         tell: impl Fn(&str) + Send + 'static,
     ) -> Result<(Fleet, FleetFiles), Box<FleetStop>> {
         let (name, rank) = (self.place().name(), self.rank());
-        let stop = |error: FleetError, job: Option<FleetJob>| {
-            let is_of_all = matches!(error, FleetError::Refused { .. });
+        let stop = |error: AssessError, is_of_all: bool, job: Option<FleetJob>| {
             Box::new(FleetStop { error, is_of_all, name, rank, job, since_ns: monotonic_ns() })
         };
         let welcome = match self.greet(command, files) {
             Ok(welcome) => welcome,
-            Err(error) => return Err(stop(error, Some(self))),
+            Err(error) => return Err(stop(error, false, Some(self))),
         };
         if let Some((reason, hint)) = welcome.refusal {
             // Leaving at once makes some launchers report a failure of their own.
             let _ = self.exchange.finish();
-            return Err(stop(FleetError::Refused { reason, hint }, None));
+            let hint = Some(hint).filter(|hint| !hint.is_empty());
+            return Err(stop(AssessError::new(ErrorKind::Usage, reason, hint), true, None));
         }
         let Welcome { hosts, job, files, .. } = welcome;
         let mut place = FleetPlace { hosts, ..self.place() };
@@ -248,7 +251,7 @@ impl FleetJob {
         let open = |path| RecordDirectory::open(path, place.rank, &place.host, job);
         let directory = self.options.out.as_deref().map(open);
         let coordinator = Coordinator::new(self.exchange, place, self.options, directory);
-        let fleet = Fleet::begin(coordinator, tell).map_err(|error| stop(error, None))?;
+        let fleet = Fleet::begin(coordinator, tell).map_err(|error| stop(error, false, None))?;
         Ok((fleet, files))
     }
 
@@ -256,7 +259,7 @@ impl FleetJob {
         &mut self,
         command: &[String],
         files: Result<FleetFiles, String>,
-    ) -> Result<Welcome, FleetError> {
+    ) -> Result<Welcome, AssessError> {
         self.exchange.phase = "all ranks to join";
         let mut crc = Crc::new();
         command.iter().for_each(|word| {
@@ -288,6 +291,15 @@ impl FleetJob {
         self.exchange.joined();
         Ok(welcome)
     }
+}
+
+/// The launcher announced more ranks than the job has.
+fn alone((variable, promised): (&str, u32)) -> AssessError {
+    AssessError::usage(
+        format!("this process is alone in its job, but {variable} says {promised} processes"),
+        "start all ranks with one launcher, and Slurm's with srun --mpi=pmi2 or --mpi=pmix; \
+         otherwise each would report as if it were all of them",
+    )
 }
 
 /// Why these ranks cannot measure together, and what to do about it.
@@ -345,7 +357,7 @@ impl FleetFiles {
     ///
     /// # Errors
     /// The roles cannot be read.
-    pub fn role(&self, place: &FleetPlace) -> Result<Option<FleetRole>, FleetError> {
+    pub fn role(&self, place: &FleetPlace) -> Result<Option<FleetRole>, AssessError> {
         let Some(text) = &self.roles else { return Ok(None) };
         let roles = FleetRoles::parse("the roles", text)?;
         Ok(roles.role_of(place.rank, &place.host).cloned())

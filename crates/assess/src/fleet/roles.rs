@@ -14,7 +14,7 @@
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-use super::error::FleetError;
+use crate::AssessError;
 
 /// The roles of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +63,10 @@ impl FleetRoles {
     ///
     /// # Errors
     /// It is not TOML, has other fields, or roles that cannot be told apart.
-    pub fn parse(file: &str, text: &str) -> Result<FleetRoles, FleetError> {
-        let wrong = |reason: String| FleetError::Roles { file: file.to_owned(), reason };
+    pub fn parse(file: &str, text: &str) -> Result<FleetRoles, AssessError> {
+        let hint =
+            "write [[role]] with name, ranks = \"0-3,8\" or hosts = [\"h1\"], and [role.options] of fio";
+        let wrong = |reason: String| AssessError::usage(format!("{file}: {reason}"), hint);
         let RolesFile { role: roles } =
             toml::from_str(text).map_err(|error| wrong(error.message().to_owned()))?;
         if roles.is_empty() {

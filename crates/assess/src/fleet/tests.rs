@@ -367,8 +367,8 @@ fn a_process_without_a_launcher_is_no_rank() {
             |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         FleetJob::join(FleetOptions::default(), &variable).map(drop).unwrap_err()
     };
-    assert!(matches!(join(&[]), FleetError::NoLauncher));
+    assert!(join(&[]).message.ends_with("none started this process"));
     let alone = join(&[("SLURM_NTASKS", "64")]);
     assert_eq!(alone.to_string(), "this process is alone in its job, but SLURM_NTASKS says 64 processes");
-    assert!(alone.hint().is_some());
+    assert!(alone.hint.is_some());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::Failure;
+use crate::AssessError;
 
 /// Most hosts of a list.
 const MAX_HOSTS: usize = 16_384;
@@ -19,22 +19,22 @@ const NAMES: &str =
 ///
 /// # Errors
 /// It has a mistake, which is named with its place, or a host twice.
-pub fn hosts(list: &str) -> Result<Vec<String>, Failure> {
+pub fn hosts(list: &str) -> Result<Vec<String>, AssessError> {
     let mut found = Vec::new();
     for (from, entry) in entries(list)? {
         let at = |error: EntryError| {
             let column = list[..from + error.at].chars().count() + 1;
-            Failure::usage(format!("{} in '{list}' at character {column}", error.message), error.hint)
+            AssessError::usage(format!("{} in '{list}' at character {column}", error.message), error.hint)
         };
         expand(entry, &mut found).map_err(at)?;
     }
     each_once(found, |host| format!("host {host} is twice in '{list}'"))
 }
 
-fn each_once(hosts: Vec<String>, twice: impl Fn(&str) -> String) -> Result<Vec<String>, Failure> {
+fn each_once(hosts: Vec<String>, twice: impl Fn(&str) -> String) -> Result<Vec<String>, AssessError> {
     let mut known = BTreeSet::new();
     match hosts.iter().find(|host| !known.insert(host.as_str())) {
-        Some(host) => Err(Failure::usage(twice(host), "several ranks on a host: --per-host COUNT")),
+        Some(host) => Err(AssessError::usage(twice(host), "several ranks on a host: --per-host COUNT")),
         None => Ok(hosts),
     }
 }
@@ -43,19 +43,21 @@ fn each_once(hosts: Vec<String>, twice: impl Fn(&str) -> String) -> Result<Vec<S
 ///
 /// # Errors
 /// A line has a mistake, which is named with its number; there is no host, or one twice.
-pub fn hosts_of_file(text: &str, name: &str) -> Result<Vec<String>, Failure> {
+pub fn hosts_of_file(text: &str, name: &str) -> Result<Vec<String>, AssessError> {
     let mut found: Vec<String> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let list = line.split('#').next().unwrap_or_default().trim();
         if list.is_empty() {
             continue;
         }
-        let at =
-            |error: Failure| Failure { message: format!("{name}:{}: {}", index + 1, error.message), ..error };
+        let at = |error: AssessError| AssessError {
+            message: format!("{name}:{}: {}", index + 1, error.message),
+            ..error
+        };
         found.extend(hosts(list).map_err(at)?);
     }
     if found.is_empty() {
-        return Err(Failure::usage(format!("{name} names no host"), "write a host a line"));
+        return Err(AssessError::usage(format!("{name} names no host"), "write a host a line"));
     }
     each_once(found, |host| format!("{name} names host {host} twice"))
 }
@@ -118,7 +120,7 @@ impl EntryError {
 }
 
 /// The parts between commas outside of brackets, with their places.
-fn entries(list: &str) -> Result<Vec<(usize, &str)>, Failure> {
+fn entries(list: &str) -> Result<Vec<(usize, &str)>, AssessError> {
     let mut found = Vec::new();
     let (mut from, mut is_inside) = (0, false);
     for (at, letter) in list.char_indices() {
@@ -134,10 +136,10 @@ fn entries(list: &str) -> Result<Vec<(usize, &str)>, Failure> {
     }
     found.push((from, &list[from..]));
     match found.iter().find(|(_, entry)| entry.trim().is_empty()) {
-        Some(_) if list.trim().is_empty() => Err(Failure::usage("the list of hosts is empty", BRACKETS)),
+        Some(_) if list.trim().is_empty() => Err(AssessError::usage("the list of hosts is empty", BRACKETS)),
         Some((at, _)) => {
             let column = list[..*at].chars().count() + 1;
-            Err(Failure::usage(format!("no host in '{list}' at character {column}"), BRACKETS))
+            Err(AssessError::usage(format!("no host in '{list}' at character {column}"), BRACKETS))
         }
         None => Ok(found),
     }

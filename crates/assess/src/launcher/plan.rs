@@ -2,7 +2,7 @@
 
 use super::hosts::{folded, hosts, hosts_of_file};
 use super::program::{Launcher, LauncherFamily};
-use crate::Failure;
+use crate::AssessError;
 
 /// Variables whose value is the file of the hosts that a scheduler gave to a job; in each line the first word is a host.
 const HOST_FILES: [(&str, &str); 4] = [
@@ -47,7 +47,7 @@ impl JobHosts {
         named: Vec<String>,
         variable: &dyn Fn(&str) -> Option<String>,
         read: &dyn Fn(&str) -> Result<String, String>,
-    ) -> Result<JobHosts, Failure> {
+    ) -> Result<JobHosts, AssessError> {
         if !named.is_empty() {
             return Ok(JobHosts { names: named, origin: HostOrigin::Named });
         }
@@ -58,7 +58,7 @@ impl JobHosts {
             let Some(path) = variable(name).filter(|path| !path.is_empty()) else { continue };
             let text = read(&path).map_err(|cause| {
                 let message = format!("cannot read {path}, the hosts of this job of {scheduler}: {cause}");
-                Failure::usage(message, "name them: --hosts LIST")
+                AssessError::usage(message, "name them: --hosts LIST")
             })?;
             let names = hosts_of_file(&first_words(&text), &path)?;
             return Ok(JobHosts { names, origin: HostOrigin::Scheduler(scheduler) });
@@ -121,7 +121,7 @@ impl LaunchPlan {
     ///
     /// # Errors
     /// `srun` has no plugin by which the ranks would find each other.
-    pub fn words(&self) -> Result<Vec<String>, Failure> {
+    pub fn words(&self) -> Result<Vec<String>, AssessError> {
         let mut words = vec![self.launcher.program.clone()];
         match self.launcher.family {
             LauncherFamily::Slurm => words.extend(self.of_slurm()?),
@@ -132,10 +132,10 @@ impl LaunchPlan {
         Ok(words)
     }
 
-    fn of_slurm(&self) -> Result<Vec<String>, Failure> {
+    fn of_slurm(&self) -> Result<Vec<String>, AssessError> {
         let plugin = self.launcher.plugin().ok_or_else(|| {
             let message = format!("{} has neither the plugin pmi2 nor pmix", self.launcher.program);
-            Failure::usage(message, "use mpiexec in the allocation: --launcher mpiexec")
+            AssessError::usage(message, "use mpiexec in the allocation: --launcher mpiexec")
         })?;
         let mut words = vec![
             format!("--mpi={plugin}"),

@@ -6,7 +6,7 @@ use fathom_sys::child;
 use serde::Serialize;
 
 use super::process::{ProgramFailure, output_of};
-use crate::Failure;
+use crate::AssessError;
 
 /// How long a launcher may take to say its version: `srun` asks its controller.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -59,8 +59,8 @@ impl Launcher {
     ///
     /// # Errors
     /// There is a program of this name that does not say which launcher it is.
-    pub fn find(program: &str) -> Result<Option<Launcher>, Failure> {
-        let error = |message: String| Failure::usage(message, INSTALL);
+    pub fn find(program: &str) -> Result<Option<Launcher>, AssessError> {
+        let error = |message: String| AssessError::usage(message, INSTALL);
         let output = match output_of(child::command(program).arg("--version"), PATIENCE) {
             Ok(output) => output,
             Err(ProgramFailure::Absent) => return Ok(None),
@@ -87,9 +87,9 @@ impl Launcher {
     ///
     /// # Errors
     /// There is none.
-    pub fn chosen(named: Option<&str>, is_in_slurm: bool) -> Result<Launcher, Failure> {
+    pub fn chosen(named: Option<&str>, is_in_slurm: bool) -> Result<Launcher, AssessError> {
         if let Some(program) = named {
-            let absent = || Failure::usage(format!("cannot find the launcher {program}"), INSTALL);
+            let absent = || AssessError::usage(format!("cannot find the launcher {program}"), INSTALL);
             return Launcher::find(program)?.ok_or_else(absent);
         }
         let outside = ["mpiexec", "mpirun"];
@@ -104,7 +104,7 @@ impl Launcher {
                 }
             }
         }
-        let none = || Failure::usage("cannot find a launcher: neither mpiexec nor mpirun", INSTALL);
+        let none = || AssessError::usage("cannot find a launcher: neither mpiexec nor mpirun", INSTALL);
         Err(first_error.unwrap_or_else(none))
     }
 

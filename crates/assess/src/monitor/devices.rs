@@ -16,7 +16,7 @@ use fathom_sys::device::stack::beneath;
 use fathom_sys::device::{DiskSampler, DiskStats, PathKind, SysRoot, TargetStack, topology};
 
 use super::{MonitorObserver, STALL_NS};
-use crate::Failure;
+use crate::AssessError;
 use crate::simulated::is_simulated;
 
 /// What was asked for.
@@ -29,10 +29,10 @@ pub(super) enum DeviceSelection {
 
 impl DeviceSelection {
     /// What `words` name.
-    pub fn of(root: &SysRoot, words: &[PathBuf]) -> Result<DeviceSelection, Failure> {
+    pub fn of(root: &SysRoot, words: &[PathBuf]) -> Result<DeviceSelection, AssessError> {
         if words.is_empty() {
             return match disks(root).is_empty() {
-                true => Err(Failure::preparation(
+                true => Err(AssessError::preparation(
                     "this machine has no visible disks",
                     "check that /sys is mounted",
                 )),
@@ -47,7 +47,7 @@ impl DeviceSelection {
                     word.display()
                 );
                 let hint = "use `fathom fio` or `fathom bench` on it; they report each second";
-                return Err(Failure::usage(message, hint));
+                return Err(AssessError::usage(message, hint));
             }
             for device in named(root, word)? {
                 if !devices.iter().any(|known| known.name == device.name) {
@@ -95,7 +95,7 @@ fn disks(root: &SysRoot) -> Vec<String> {
 }
 
 /// The devices that a word means: a kernel name, a node, or what a file or directory lies on.
-fn named(root: &SysRoot, word: &Path) -> Result<Vec<WatchedDevice>, Failure> {
+fn named(root: &SysRoot, word: &Path) -> Result<Vec<WatchedDevice>, AssessError> {
     let text = word.to_string_lossy();
     if !text.contains('/')
         && let Some(device) = watched(root, &text, None)
@@ -104,11 +104,11 @@ fn named(root: &SysRoot, word: &Path) -> Result<Vec<WatchedDevice>, Failure> {
     }
     let no_such = || {
         let message = format!("no block device or path named {}", word.display());
-        Failure::preparation(message, "use a name from `ls /sys/class/block`, or none to show all disks")
+        AssessError::preparation(message, "use a name from `ls /sys/class/block`, or none to show all disks")
     };
     let silent = || {
         let message = format!("{} does not respond", word.display());
-        Failure::preparation(message, "use the device itself, which needs no response")
+        AssessError::preparation(message, "use the device itself, which needs no response")
     };
     let path = word.to_owned();
     let stack = in_time(move || TargetStack::of(&path)).ok_or_else(silent)?;
@@ -126,7 +126,7 @@ fn named(root: &SysRoot, word: &Path) -> Result<Vec<WatchedDevice>, Failure> {
         (true, PathKind::Directory | PathKind::File, Some(filesystem)) => {
             let fs_type = filesystem.fs_type;
             let message = format!("{} is on {fs_type}, which has no block device", word.display());
-            Err(Failure::preparation(message, "use a device, or a directory on a disk"))
+            Err(AssessError::preparation(message, "use a device, or a directory on a disk"))
         }
         _ => Err(no_such()),
     }

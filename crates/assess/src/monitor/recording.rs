@@ -22,7 +22,7 @@ use fathom_sys::device::{BlockTrace, SysRoot, TargetStack};
 use fathom_sys::files::PathRefusal;
 
 use super::devices::{DeviceWatch, in_time};
-use crate::Failure;
+use crate::AssessError;
 use files::RecordingFiles;
 
 /// Priority of the thread that records: below programs, above what runs only when nothing else does.
@@ -99,14 +99,14 @@ impl Recorder {
         watches: &[DeviceWatch],
         settings: &RecordingSettings,
         stop: &StopHandle,
-    ) -> Result<(Recorder, RecordingBegun), Failure> {
+    ) -> Result<(Recorder, RecordingBegun), AssessError> {
         let [watch] = watches else {
             let message = format!("a recording is of one device, not of {}", watches.len());
-            return Err(Failure::usage(message, "name one device; record others by further runs"));
+            return Err(AssessError::usage(message, "name one device; record others by further runs"));
         };
         if !watch.is_there() {
             let message = format!("{} is not there", watch.device.name);
-            return Err(Failure::preparation(message, "attach the device, or name another one"));
+            return Err(AssessError::preparation(message, "attach the device, or name another one"));
         }
         let device = &watch.device;
         // The kernel begins to trace before the time 0, so nothing after it is missing.
@@ -232,7 +232,7 @@ impl RecorderWork {
 }
 
 /// That the file of a recording cannot be made.
-fn uncreated(path: &Path, error: &io::Error) -> Failure {
+fn uncreated(path: &Path, error: &io::Error) -> AssessError {
     let hint = match PathRefusal::of(error) {
         Some(refusal) => refusal.hint(),
         None if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -241,7 +241,7 @@ fn uncreated(path: &Path, error: &io::Error) -> Failure {
         None => "name a new file in an existing directory",
     };
     let cause = fathom_sys::io::describe(error);
-    Failure::preparation(format!("cannot create the recording {}: {cause}", path.display()), hint)
+    AssessError::preparation(format!("cannot create the recording {}: {cause}", path.display()), hint)
 }
 
 fn header_of(root: &SysRoot, device: &WatchedDevice, is_traced: bool, path: &Path) -> RecordingHeader {

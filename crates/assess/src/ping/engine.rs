@@ -8,14 +8,14 @@ use fathom_runner::{Requester, Session};
 
 use super::settings::PingSettings;
 use super::target::OpenedTarget;
-use crate::{Failure, FailureKind, machine};
+use crate::{AssessError, ErrorKind, machine};
 
 /// Opens the engine of `settings` on `target`; with its name. A simulated volume answers whatever engine is named.
 pub(super) fn requester(
     settings: &PingSettings,
     target: &OpenedTarget,
     session: &Session,
-) -> Result<(String, Requester), Failure> {
+) -> Result<(String, Requester), AssessError> {
     let (entry, max_block, options) = if session.is_simulated() {
         (&sim::ENTRY, 0, RawEngineOptions::default())
     } else {
@@ -42,9 +42,9 @@ pub(super) fn requester(
 }
 
 /// The engine, its largest request, and the options that it is opened with.
-fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEngineOptions), Failure> {
+fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEngineOptions), AssessError> {
     let name = name_of(settings);
-    let refused = |message: String, hint: Option<String>| Failure { message, hint, kind: FailureKind::Usage };
+    let refused = |message: String, hint: Option<String>| AssessError::new(ErrorKind::Usage, message, hint);
     let entry = registry::find(name).filter(|entry| entry.traits.moves_data).ok_or_else(|| {
         let names = ENGINES.iter().filter(|entry| entry.traits.moves_data).map(|entry| entry.name);
         let hint = format!("use one of {}", names.collect::<Vec<_>>().join(", "));

@@ -9,7 +9,7 @@ use fathom_runner::Session;
 
 use crate::catalogue::VolumeTypes;
 use crate::target::absolute;
-use crate::{Failure, enter_conditions};
+use crate::{AssessError, enter_conditions};
 
 /// What is asked of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,9 +140,12 @@ impl PingSettings {
     }
 
     /// Bytes over which requests spread, of a target that has `size`.
-    pub(super) fn range_within(&self, size: u64) -> Result<u64, Failure> {
+    pub(super) fn range_within(&self, size: u64) -> Result<u64, AssessError> {
         let too_small = || {
-            Failure::preparation("target is too small for this", "use a smaller -S (range) or -o (offset)")
+            AssessError::preparation(
+                "target is too small for this",
+                "use a smaller -S (range) or -o (offset)",
+            )
         };
         let range = match self.range {
             Some(range) if self.offset.checked_add(range).is_none_or(|end| end > size) => {
@@ -153,16 +156,19 @@ impl PingSettings {
         };
         if self.size > range {
             let message = "request size is too big for this target";
-            return Err(Failure::preparation(message, "use a smaller -s (request) or a larger -S (range)"));
+            return Err(AssessError::preparation(
+                message,
+                "use a smaller -s (request) or a larger -S (range)",
+            ));
         }
         Ok(range)
     }
 
     /// That consent is for something that is not the target.
-    pub(super) fn other_named(&self, other: &Path) -> Failure {
+    pub(super) fn other_named(&self, other: &Path) -> AssessError {
         let (path, other) = (self.target.display(), other.display());
         let message = format!("{path} is not the target named by --destroy-data={other}");
-        Failure::usage(message, "use the path of the target, or omit --destroy-data")
+        AssessError::usage(message, "use the path of the target, or omit --destroy-data")
     }
 
     /// The header of the run.

@@ -18,7 +18,7 @@ use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, reopen};
 use super::random::Random;
 use super::settings::PingSettings;
 use crate::error::plain;
-use crate::{AssessError, Failure, FailureKind, working_file};
+use crate::{AssessError, ErrorKind, working_file};
 
 /// Working set in a directory where none is named.
 const DIRECTORY_RANGE: u64 = 1 << 20;
@@ -49,11 +49,11 @@ pub(super) fn open(
     settings: &PingSettings,
     random: &mut Random,
     beat: &dyn Fn(),
-) -> Result<OpenedTarget, Failure> {
+) -> Result<OpenedTarget, AssessError> {
     let path = &settings.target;
     let unseen = |error: &io::Error| {
         let message = format!("stat \"{}\" failed: {}", path.display(), plain(error));
-        Failure::preparation(message, "use a directory, an existing file or a block device")
+        AssessError::preparation(message, "use a directory, an existing file or a block device")
     };
     std::fs::metadata(path).map_err(|error| unseen(&error))?;
     let stack = TargetStack::of(path).map_err(|error| unseen(&io::Error::other(error.to_string())))?;
@@ -131,7 +131,7 @@ fn existing(
     settings: &PingSettings,
     is_block_device: bool,
     held: &mut Option<TargetHandle>,
-) -> Result<(File, u64), Failure> {
+) -> Result<(File, u64), AssessError> {
     let path = &settings.target;
     let failed = |error| unopened("open", path, settings.direct, &error);
     let handle = held.insert(TargetHandle::open(path).map_err(failed)?);
@@ -149,7 +149,7 @@ fn may_be_overwritten(
     settings: &PingSettings,
     handle: &TargetHandle,
     is_block_device: bool,
-) -> Result<(), Failure> {
+) -> Result<(), AssessError> {
     let path = &settings.target;
     match &settings.destroy_named {
         Some(other) if !WritePermit::own(std::slice::from_ref(other)).names(path) => {
@@ -158,11 +158,11 @@ fn may_be_overwritten(
         None if is_block_device && settings.devices_by_name => {
             let path = path.display();
             let message = format!("would overwrite the data on {path}: requires --destroy-data={path}");
-            return Err(Failure::usage(message, "omit -W and -G to read only"));
+            return Err(AssessError::usage(message, "omit -W and -G to read only"));
         }
         None if !settings.destroy => {
             let message = "think twice, then use -WWW to shred this target";
-            return Err(Failure::usage(message, "this would overwrite the data on the target"));
+            return Err(AssessError::usage(message, "this would overwrite the data on the target"));
         }
         _ => {}
     }
@@ -171,24 +171,24 @@ fn may_be_overwritten(
 }
 
 /// Refuses a target in use.
-fn admitted(path: &Path, handle: &TargetHandle) -> Result<(), Failure> {
+fn admitted(path: &Path, handle: &TargetHandle) -> Result<(), AssessError> {
     admit(&WritePermit::own(&[path.to_owned()]), &[Written { handle, allow_mounted_write: false }])
         .map(drop)
-        .map_err(|error| Failure::of(FailureKind::Preparation, &AssessError::Run(error)))
+        .map_err(|error| AssessError { kind: ErrorKind::Preparation, ..error.into() })
 }
 
-fn unsupported(path: &Path) -> Failure {
+fn unsupported(path: &Path) -> AssessError {
     let message = format!("unsupported destination: \"{}\"", path.display());
-    Failure::preparation(message, "use a directory, a regular file or a block device")
+    AssessError::preparation(message, "use a directory, a regular file or a block device")
 }
 
-fn unopened(attempted: &str, path: &Path, direct: bool, error: &io::Error) -> Failure {
+fn unopened(attempted: &str, path: &Path, direct: bool, error: &io::Error) -> AssessError {
     let message = format!("failed to {attempted} \"{}\": {}", path.display(), plain(error));
     let hint = match error.raw_os_error() {
         Some(EINVAL) if direct => "the file system does not support direct I/O: use --buffered",
         _ => "check permissions, or run as root",
     };
-    Failure::preparation(message, hint)
+    AssessError::preparation(message, hint)
 }
 
 /// The working file: without a name, or `ioping.tmp` where it is to be kept.
@@ -197,7 +197,7 @@ fn in_directory(
     range: u64,
     filesystem: &FilesystemFacts,
     payload: &mut dyn FnMut(&mut [u8]),
-) -> Result<File, Failure> {
+) -> Result<File, AssessError> {
     let size = settings.offset.saturating_add(range);
     let path = &settings.target;
     let failed =
@@ -214,22 +214,18 @@ fn in_directory(
     } else {
         let file = working_file::make(path, settings.direct);
         let failed = |error: AssessError| {
-            let reason = match &error {
-                // The path stands before it.
-                AssessError::Target { reason, .. } => {
-                    reason.strip_prefix("cannot create the test file: ").unwrap_or(reason).to_owned()
-                }
-                other => other.to_string(),
-            };
+            // The path stands before it.
+            let reason = error.reason(path);
+            let reason = reason.strip_prefix("cannot create the test file: ").unwrap_or(reason);
             let message = format!("failed to create temporary file at \"{}\": {reason}", path.display());
-            Failure { message, ..Failure::of(FailureKind::Preparation, &error) }
+            AssessError { message, ..error }
         };
         (file.map_err(failed)?, 0)
     };
     if has < size {
         if filesystem.total_bytes > 0 && size - has > free {
             let message = format!("{}: needs {}, {} available", path.display(), bytes(size), bytes(free));
-            return Err(Failure::preparation(message, "use a smaller -S, or free some space"));
+            return Err(AssessError::preparation(message, "use a smaller -S, or free some space"));
         }
         fill(&file, has, size, payload).map_err(|error| failed("fill a file in", path, error))?;
     }
@@ -238,7 +234,7 @@ fn in_directory(
 
 /// The file that is kept, made where it is missing. One that is there is written to if it is free and has no other name: a
 /// link could lead anywhere.
-fn kept_file(path: &Path) -> Result<File, Failure> {
+fn kept_file(path: &Path) -> Result<File, AssessError> {
     let failed = |error| unopened("open", path, false, &error);
     let write = OpenFlags { write: true, ..OpenFlags::default() };
     if !path.exists() && unfit_for_a_new_file(path).is_some() {

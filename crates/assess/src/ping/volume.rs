@@ -5,9 +5,9 @@ use fathom_runner::Session;
 
 use super::settings::PingSettings;
 use super::target::OpenedTarget;
+use crate::AssessError;
 use crate::simulated::{SimulatedVolume, check_engine, notes_on, session_for};
 use crate::target::BenchTarget;
-use crate::{Failure, FailureKind};
 
 /// A simulated volume, ready.
 pub(super) struct OpenedVolume {
@@ -18,11 +18,10 @@ pub(super) struct OpenedVolume {
 }
 
 /// Makes the volume that is pinged.
-pub(super) fn open(settings: &PingSettings) -> Result<OpenedVolume, Failure> {
-    let refused = |error| Failure::of(FailureKind::Usage, &error);
-    let volume = SimulatedVolume::named(&settings.target, &settings.types).map_err(refused)?;
+pub(super) fn open(settings: &PingSettings) -> Result<OpenedVolume, AssessError> {
+    let volume = SimulatedVolume::named(&settings.target, &settings.types)?;
     let target = BenchTarget::Simulated(Box::new(volume.clone()));
-    check_engine(settings.engine.as_deref(), &target).map_err(refused)?;
+    check_engine(settings.engine.as_deref(), &target)?;
     if let Some(other) = settings.destroy_named.iter().find(|other| **other != settings.target) {
         return Err(settings.other_named(other));
     }

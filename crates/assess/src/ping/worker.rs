@@ -22,7 +22,7 @@ use super::random::Random;
 use super::settings::{LatePolicy, PingSettings};
 use super::target::{self, EINVAL, OpenedTarget};
 use super::{PROGRESS_NS, REMIND_NS, STALL_NS, volume};
-use crate::Failure;
+use crate::AssessError;
 use crate::error::plain;
 
 /// The account, which the worker and its watcher share.
@@ -63,7 +63,7 @@ pub(super) enum PingEvent {
 }
 
 /// Ends with the time of the session's clock, ns.
-pub(super) type PingSender = EventSender<PingEvent, Result<u64, Failure>>;
+pub(super) type PingSender = EventSender<PingEvent, Result<u64, AssessError>>;
 
 /// Makes the requests, on the thread of the run.
 pub(super) fn work(
@@ -71,7 +71,7 @@ pub(super) fn work(
     control: &RunControl,
     tally: &SharedTally,
     events: &PingSender,
-) -> Result<u64, Failure> {
+) -> Result<u64, AssessError> {
     let (session, mut target, mut random, notes);
     if crate::is_simulated(&settings.target) {
         let opened = volume::open(&settings)?;
@@ -142,7 +142,7 @@ struct PingRequests<'a> {
     /// When it was last told how the ping stands, ns since the beginning; `None` on real time, or where nobody asks.
     told_ns: Option<u64>,
     /// How it ended before its time.
-    end: Option<Result<u64, Failure>>,
+    end: Option<Result<u64, AssessError>>,
 }
 
 impl SingleFeed for PingRequests<'_> {
@@ -272,7 +272,7 @@ impl PingRequests<'_> {
             let errno = -sample.result as i32;
             let message = format!("request failed: {}", plain(&io::Error::from_raw_os_error(errno)));
             let hint = "direct I/O requires sizes and offsets in whole sectors: use -s 4k, or --buffered";
-            self.end = Some(Err(Failure::run(message, (errno == EINVAL).then(|| hint.to_owned()))));
+            self.end = Some(Err(AssessError::run(message, (errno == EINVAL).then(|| hint.to_owned()))));
             return;
         }
         if settings.each {

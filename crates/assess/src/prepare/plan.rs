@@ -411,7 +411,7 @@ mod tests {
     fn what_cannot_be_done_is_refused_before() {
         let check = |settings: PrepareSettings, expected: &str| {
             let error = PreparePlan::on(target(PrepareKind::File, true), settings).unwrap_err();
-            assert!(error.to_string().contains(expected) && error.hint().is_some(), "{error}");
+            assert!(error.to_string().contains(expected) && error.hint.is_some(), "{error}");
         };
         let with = |text: &str| Some(text.parse::<PrepareWorkload>().unwrap());
         check(PrepareSettings { precondition: with("randwrite:1g"), ..settings() }, "exceeds the size");

@@ -129,11 +129,8 @@ fn device(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
 fn simulated(settings: &PrepareSettings) -> Result<PrepareTarget, AssessError> {
     let (run, path) = (&settings.run, &settings.run.target);
     if settings.resume {
-        return Err(AssessError::Simulated {
-            target: path.display().to_string(),
-            reason: "a simulated volume starts anew with each command and cannot be resumed".to_owned(),
-            hint: Some("omit --resume".to_owned()),
-        });
+        let reason = "a simulated volume starts anew with each command and cannot be resumed";
+        return Err(AssessError::usage(format!("{}: {reason}", path.display()), "omit --resume"));
     }
     let target = BenchTarget::inspect(path, &settings.run.destroy, &settings.run.types)?;
     let unit = target.request_unit(path);
@@ -279,7 +276,7 @@ mod tests {
                 }
                 (Err(error), Err(part)) => {
                     assert!(error.to_string().contains(part), "{error}");
-                    assert!(error.hint().is_some(), "{error}");
+                    assert!(error.hint.is_some(), "{error}");
                 }
                 (found, _) => panic!("{}: {found:?}, expected {expected:?}", path.display()),
             }

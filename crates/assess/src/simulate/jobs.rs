@@ -9,10 +9,10 @@ use fathom_stats::{DATA_OPS, Latency, PhaseOutcome, RunOutcome, Snapshot};
 
 use super::stretches::Stretches;
 use super::{JobLoad, Predicted, SimulateObserver};
-use crate::AssessError;
 use crate::machine::{engine_rows, host_facts};
 use crate::simulated::{SimulatedVolume, session_for};
 use crate::target::BenchTarget;
+use crate::{AssessError, ErrorKind};
 
 /// Why a run ends that would go on.
 const TIME_IS_OVER: &str = "the time ended";
@@ -30,8 +30,7 @@ pub(super) fn predict(
     let sections = load.on(volume, length, &engine_rows())?;
     // Whatever is drawn at random is drawn alike each time.
     let host = fathom_options::PlanningHost { entropy: volume.seed, ..host_facts() };
-    let plan = resolve(&sections, &host)
-        .map_err(|source| AssessError::JobFile { name: load.name.clone(), source: Box::new(source) })?;
+    let plan = resolve(&sections, &host).map_err(|error| AssessError::options_in(&load.name, &error))?;
     let asked = length.map(|length| length.0);
     let given =
         plan.jobs.iter().filter_map(|job| Some(job.time.runtime?.0.saturating_add(job.time.ramp.0))).max();
@@ -81,8 +80,7 @@ pub(super) fn predict(
 }
 
 fn unfit(volume: &SimulatedVolume, error: &RunError) -> AssessError {
-    let target = volume.path.display().to_string();
-    AssessError::Simulated { target, reason: error.to_string(), hint: error.hint() }
+    AssessError::new(ErrorKind::Usage, format!("{}: {error}", volume.path.display()), error.hint())
 }
 
 /// Looks at the volume at each tick.
@@ -326,6 +324,9 @@ mod tests {
         let volume = SimulatedVolume::named(BURSTS.as_ref(), &VolumeTypes::default()).unwrap();
         let stop = StopHandle::default();
         let error = predict(&load, &volume, None, &stop, &mut ()).unwrap_err();
-        assert!(error.is_usage() && error.to_string().starts_with("sim:custom"), "{error}");
+        assert!(
+            error.kind == crate::ErrorKind::Usage && error.to_string().starts_with("sim:custom"),
+            "{error}"
+        );
     }
 }

@@ -56,7 +56,7 @@ impl JobLoad {
         let name = path.display().to_string();
         let word = path.to_string_lossy().into_owned();
         let invocation = parse_command_line(&["--".to_owned(), word], environment)
-            .map_err(|source| AssessError::JobFile { name: name.clone(), source: Box::new(source) })?;
+            .map_err(|error| AssessError::options_in(&name, &error))?;
         let jobs = invocation.sections.iter().map(SimulatedJob::of).collect();
         Ok(JobLoad { name, jobs })
     }
@@ -137,9 +137,8 @@ impl JobLoad {
             let given = job.on(volume, length);
             let pairs: Vec<(&str, &str)> =
                 given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-            let section = Section::from_pairs(&job.name, &pairs, engines).map_err(|source| {
-                AssessError::JobFile { name: self.name.clone(), source: Box::new(source) }
-            })?;
+            let section = Section::from_pairs(&job.name, &pairs, engines)
+                .map_err(|error| AssessError::options_in(&self.name, &error))?;
             Ok(Section { starts_file: job.waits, ..section })
         };
         self.jobs.iter().map(section).collect()
@@ -237,13 +236,14 @@ mod tests {
         let line = load.on(&volume, None, &engine_rows()).unwrap()[0].command_line();
         assert!(line.contains("--size=128m") && line.contains("--offset_increment=128m"), "{line}");
         for name in ["all", "vidoe"] {
-            assert!(matches!(JobLoad::of_profile(name, &engine_rows()), Err(AssessError::Unknown { .. })));
+            let error = JobLoad::of_profile(name, &engine_rows()).unwrap_err();
+            assert!(error.message.starts_with("unknown profile"), "{error}");
         }
     }
 
     #[test]
     fn what_fio_refuses_is_refused() {
         let error = load("[a]\nrw=raed").unwrap_err();
-        assert!(error.is_usage() && error.to_string().contains("raed"), "{error}");
+        assert!(error.kind == crate::ErrorKind::Usage && error.to_string().contains("raed"), "{error}");
     }
 }

@@ -78,10 +78,8 @@ pub(super) fn predict(
     stop: &StopHandle,
     observer: &mut dyn SimulateObserver,
 ) -> Result<Predicted, AssessError> {
-    let refuse = |reason: String| AssessError::Simulated {
-        target: volume.path.display().to_string(),
-        reason,
-        hint: Some("use a larger size=".to_owned()),
+    let refuse = |reason: String| {
+        AssessError::usage(format!("{}: {reason}", volume.path.display()), "use a larger size=")
     };
     let requests = &trace.trace;
     let largest = requests.requests.iter().map(|request| u64::from(request.bytes)).max().unwrap_or(0);

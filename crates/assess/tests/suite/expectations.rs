@@ -24,7 +24,7 @@ fn bench(
         ..BenchSettings::default()
     };
     let plan = BenchPlan::make(settings).map_err(|error| {
-        assert!(error.is_usage() && error.hint().is_some(), "{error}");
+        assert!(error.kind == fathom_assess::ErrorKind::Usage && error.hint.is_some(), "{error}");
         error.to_string()
     })?;
     let mut session = plan.session();

@@ -15,7 +15,6 @@ mod logs;
 mod measured;
 mod observer;
 mod ranks;
-mod refusal;
 mod requests;
 mod sink;
 
@@ -32,18 +31,17 @@ use fathom_options::{
     ParseEnvironment, command_help, command_summaries, engine_help, job_summaries, parse_command_line,
     show_command, usage,
 };
-use fathom_report::FIO_VERSION;
+use fathom_report::{FIO_VERSION, TextWriter};
 use fathom_runner::load_recordings;
 use fathom_sys::files::{COMPRESSED_LOG, InputError, JOB_FILE, Lines};
 use flate2::read::ZlibDecoder;
 
-use crate::exit::Exit;
+use crate::exit::{Complaint, Exit};
 use crate::output;
 use debug::DebugTrace;
 use idleness::IdleWatch;
 use measured::measure;
 use ranks::{FioRank, Joined};
-use refusal::FioRefusal;
 use sink::Sink;
 
 /// The options of fio's command line and of jobs, as clap describes arguments.
@@ -82,7 +80,7 @@ pub fn run(args: &[OsString]) -> Exit {
     };
     match start(&words) {
         Ok(exit) => exit,
-        Err(FioRefusal { message, excerpt, hint }) => {
+        Err(Complaint { message, excerpt, hint, .. }) => {
             output::warn(&message);
             if let Some(excerpt) = excerpt {
                 let _ = output::warn_by(|out| out.own_lines(&excerpt));
@@ -95,7 +93,7 @@ pub fn run(args: &[OsString]) -> Exit {
     }
 }
 
-fn start(words: &[String]) -> Result<Exit, FioRefusal> {
+fn start(words: &[String]) -> Result<Exit, Complaint> {
     let rank = match ranks::join(words)? {
         Joined::Alone => None,
         Joined::Rank(rank) => Some(*rank),
@@ -117,6 +115,22 @@ fn start(words: &[String]) -> Result<Exit, FioRefusal> {
     }
 }
 
+/// Why nothing is run, in fio's words.
+fn refusal(message: String, hint: Option<String>) -> Complaint {
+    Complaint { exit: Exit::FioSetup, ..Complaint::failed(message, hint) }
+}
+
+/// The same of what has no words of fio's.
+fn named(error: impl Into<Complaint>) -> Complaint {
+    let complaint = error.into();
+    Complaint { message: format!("fio: {}", complaint.message), ..complaint }
+}
+
+/// Prints an answer to standard output.
+fn print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Complaint> {
+    output::print(write).map_err(named)
+}
+
 /// What a command line leads to.
 enum Prepared {
     /// Nothing is measured.
@@ -131,7 +145,7 @@ struct PreparedRun {
 }
 
 /// Reads the command line; answers one that only prints.
-fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefusal> {
+fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, Complaint> {
     let engines = engine_rows();
     let host = host_facts();
     let parsed = parse_command_line(
@@ -144,7 +158,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
         },
     );
     if parsed.as_ref().is_err_and(OptionError::is_no_jobs) {
-        output::print(|out| out.own_lines(&format!("{FIO_VERSION}\n{}", usage())))?;
+        print(|out| out.own_lines(&format!("{FIO_VERSION}\n{}", usage())))?;
     }
     let mut invocation = parsed?;
     if invocation.command.only_prints() {
@@ -159,7 +173,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
         rank.fit(&mut plan)?;
     }
     if invocation.command.showcmd {
-        output::print(|out| writeln!(out.verbatim(), "{}", show_command(&invocation)))?;
+        print(|out| writeln!(out.verbatim(), "{}", show_command(&invocation)))?;
         return Ok(Prepared::Exit(Exit::Done));
     }
     if invocation.command.parse_only {
@@ -172,8 +186,8 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
     }
     let shows_issued = invocation.command.debug.contains(&DebugClass::Io);
     plan.jobs.iter_mut().for_each(|job| job.measure.logs.shows_issued = shows_issued);
-    load_recordings(&mut plan)?;
-    let targets = PlanTargets::of(&plan, &VolumeTypes::default())?;
+    load_recordings(&mut plan).map_err(named)?;
+    let targets = PlanTargets::of(&plan, &VolumeTypes::default()).map_err(named)?;
     if rank.is_none_or(FioRank::reports) {
         advice::give(&invocation.command, &plan);
     }
@@ -181,7 +195,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, FioRefu
 }
 
 /// `--version`, `--help` and the like.
-fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRefusal> {
+fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, Complaint> {
     let text = if command.version {
         format!("{FIO_VERSION}\n")
     } else if command.help {
@@ -193,27 +207,26 @@ fn answer(command: &CommandOptions, engines: &[EngineRow]) -> Result<Exit, FioRe
     } else if let Some(topic) = &command.cmdhelp {
         command_help(topic.as_deref()).map_err(|nearest| {
             let message = format!("No such command: {}", topic.as_deref().unwrap_or_default());
-            FioRefusal::new(message, nearest.map(|name| format!("Did you mean {name}?")))
+            refusal(message, nearest.map(|name| format!("Did you mean {name}?")))
         })?
     } else {
         let topic = command.enghelp.as_ref().and_then(|topic| topic.as_deref());
-        engine_help(engines, topic, output::stdout_is_seen())
-            .map_err(|message| FioRefusal::new(message, None))?
+        engine_help(engines, topic, output::stdout_is_seen()).map_err(|message| refusal(message, None))?
     };
-    output::print(|out| out.own_lines(&text))?;
+    print(|out| out.own_lines(&text))?;
     Ok(Exit::Done)
 }
 
 /// Prints a compressed log.
-fn inflate(path: &Path) -> Result<Exit, FioRefusal> {
+fn inflate(path: &Path) -> Result<Exit, Complaint> {
     let refused = |error: &InputError| {
         let hint = "name a log file that log_store_compressed=1 has made".to_owned();
-        FioRefusal::new(format!("fio: {error}"), Some(hint))
+        refusal(format!("fio: {error}"), Some(hint))
     };
     let (name, file) = COMPRESSED_LOG.reader(path).map_err(|error| refused(&error))?;
     let mut lines = Lines::new(&COMPRESSED_LOG, name, ZlibDecoder::new(file));
     let mut failure = None;
-    output::print(|out| {
+    print(|out| {
         loop {
             match lines.next_line() {
                 Ok(Some(line)) => writeln!(out.verbatim(), "{line}")?,

@@ -182,7 +182,7 @@ impl Measuring {
             keep_and_print(&record, self.place.clone(), self.keeps, &self.form, shown::show)?;
             let exit = ranks::exit_of(&record);
             merged = record;
-            Ok::<_, Complaint>(exit)
+            Ok(exit)
         });
         complaint.map_or(Ok(()), Err)?;
         Ok((merged, left?))

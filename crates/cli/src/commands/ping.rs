@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use clap::{Arg, ArgAction};
 use fathom_analysis::criterion::ObjectiveVerdict;
 use fathom_analysis::ping::{Ping, verdicts};
-use fathom_assess::{Failure, FailureKind, ping};
+use fathom_assess::{AssessError, ErrorKind, ping};
 use fathom_history::without_password;
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
@@ -110,7 +110,7 @@ fn start(args: &[OsString], front: PingProgram) -> Exit {
 fn measure(invocation: PingInvocation, front: PingProgram) -> Exit {
     let settings = &invocation.settings;
     if let Err(error) = settings.types.check_named() {
-        return fail(front, &error.to_string(), error.hint(), Exit::Usage);
+        return fail(front, &error.to_string(), error.hint, Exit::Usage);
     }
     if front == PingProgram::Ioping && settings.nowait && !settings.cached && !settings.direct {
         output::warn("ioping: nowait without cached or direct I/O is supposed to fail");
@@ -219,14 +219,14 @@ fn usage(front: PingProgram, sentence: &str, with_help: bool) -> Exit {
     usage_exit(front)
 }
 
-fn failed(front: PingProgram, error: Failure, interrupted: bool) -> Exit {
-    let stopped = error.kind == FailureKind::Stopped && interrupted;
+fn failed(front: PingProgram, error: AssessError, interrupted: bool) -> Exit {
+    let stopped = error.kind == ErrorKind::Stopped && interrupted;
     let exit = match front {
         PingProgram::Own if stopped => Exit::Interrupted,
-        PingProgram::Own if error.kind == FailureKind::Usage => Exit::Usage,
+        PingProgram::Own if error.kind == ErrorKind::Usage => Exit::Usage,
         PingProgram::Own => Exit::Failed,
         PingProgram::Ioping if stopped => Exit::Done,
-        PingProgram::Ioping if error.kind == FailureKind::Run => Exit::Ioping(3),
+        PingProgram::Ioping if error.kind == ErrorKind::Run => Exit::Ioping(3),
         PingProgram::Ioping => Exit::Ioping(2),
     };
     fail(front, &error.message, error.hint, exit)

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use fathom_assess::fleet::{FleetError, FleetFiles, FleetPlace, FleetRole, FleetRoles};
+use fathom_assess::AssessError;
+use fathom_assess::fleet::{FleetFiles, FleetPlace, FleetRole, FleetRoles};
 use fathom_model::plan::SizeSpec;
 use fathom_model::{JobPlan, RunPlan};
 use fathom_options::{EngineRow, FleetOptions, Invocation, OptionError};
@@ -53,7 +54,7 @@ impl CapturedFiles {
         let roles = options.plan.as_deref().map(|path| {
             let text = JOB_FILE.read_text(path).map_err(|error| error.to_string())?;
             let name = path.display().to_string();
-            FleetRoles::parse(&name, &text).map_err(|error: FleetError| error.to_string())?;
+            FleetRoles::parse(&name, &text).map_err(|error| error.to_string())?;
             Ok::<_, String>(text)
         });
         Ok(FleetFiles { jobs: self.0.into_inner(), roles: roles.transpose()? })
@@ -90,7 +91,7 @@ pub fn take_role(
 ///
 /// # Errors
 /// A job has no size that can be divided, or something else decides its range.
-pub fn fit(plan: &mut RunPlan, place: &FleetPlace, options: &FleetOptions) -> Result<(), FleetError> {
+pub fn fit(plan: &mut RunPlan, place: &FleetPlace, options: &FleetOptions) -> Result<(), AssessError> {
     for job in &mut plan.jobs {
         if let Some(role) = &place.role {
             job.name = format!("{role}/{}", job.name);
@@ -103,8 +104,13 @@ pub fn fit(plan: &mut RunPlan, place: &FleetPlace, options: &FleetOptions) -> Re
 }
 
 /// Fits a job to the share of this rank of each of its files.
-fn take_share(job: &mut JobPlan, place: &FleetPlace) -> Result<(), FleetError> {
-    let problem = |text: &str| FleetError::Split(format!("job '{}' has {text}", job.name));
+fn take_share(job: &mut JobPlan, place: &FleetPlace) -> Result<(), AssessError> {
+    let problem = |text: &str| {
+        AssessError::usage(
+            format!("--fleet-split=offset: job '{}' has {text}", job.name),
+            "give each job a size in bytes: size=100g",
+        )
+    };
     if job.io.file_size.is_some() {
         return Err(problem("a filesize, which decides its range"));
     }

@@ -8,8 +8,8 @@ use fathom_model::Op;
 use fathom_options::CommandOptions;
 use fathom_stats::Snapshot;
 
-use super::FioRefusal;
-use super::logs::{create_log, refusal};
+use super::logs::{create_log, log_refusal};
+use crate::exit::Complaint;
 
 /// The files for reads, writes and trims.
 pub struct AggregateLog {
@@ -21,11 +21,11 @@ impl AggregateLog {
     ///
     /// # Errors
     /// A file cannot be made.
-    pub fn open(command: &CommandOptions) -> Result<Option<AggregateLog>, FioRefusal> {
+    pub fn open(command: &CommandOptions) -> Result<Option<AggregateLog>, Complaint> {
         let Some(name) = &command.bandwidth_log else { return Ok(None) };
         let files = Op::DATA.map(|op| create_log(&PathBuf::from(format!("{name}-{}_bw.log", op.name()))));
         let files: Result<Vec<File>, String> = files.into_iter().collect();
-        files.map(|files| Some(AggregateLog { files })).map_err(refusal)
+        files.map(|files| Some(AggregateLog { files })).map_err(log_refusal)
     }
 
     /// Adds the bandwidth since the snapshot before.

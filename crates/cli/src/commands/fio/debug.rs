@@ -9,8 +9,8 @@ use fathom_options::{DebugClass, Invocation};
 use fathom_runner::LayoutProgress;
 use fathom_stats::Snapshot;
 
-use super::refusal::FioRefusal;
 use super::sink::Sink;
+use crate::exit::Complaint;
 use crate::output;
 
 /// What was asked for with `--debug`.
@@ -41,7 +41,7 @@ impl DebugTrace {
     }
 
     /// Shows the classes, and the options, seeds and files of the jobs.
-    pub fn begin(&self, invocation: &Invocation, plan: &RunPlan, sink: &mut Sink) -> Result<(), FioRefusal> {
+    pub fn begin(&self, invocation: &Invocation, plan: &RunPlan, sink: &mut Sink) -> Result<(), Complaint> {
         let mut lines: Vec<String> = Vec::new();
         for class in &self.classes {
             lines.push(format!("fio: set debug option {}", class.name()));
@@ -90,7 +90,7 @@ impl DebugTrace {
     }
 
     /// Shows the rest.
-    pub fn end(self, sink: &mut Sink) -> Result<(), FioRefusal> {
+    pub fn end(self, sink: &mut Sink) -> Result<(), Complaint> {
         let mut lines: Vec<String> = self.lines.1.try_iter().collect();
         if self.shows(DebugClass::Process) {
             lines.extend(changes(&self.states, &"_".repeat(self.states.len())));
@@ -174,7 +174,7 @@ fn line(class: DebugClass, what: impl Display) -> String {
 }
 
 /// Into fio's text; where the output is for programs alone, to standard error.
-fn show(lines: &[String], sink: &mut Sink) -> Result<(), FioRefusal> {
+fn show(lines: &[String], sink: &mut Sink) -> Result<(), Complaint> {
     if !sink.has_text() {
         lines.iter().for_each(|line| output::warn(line));
         return Ok(());

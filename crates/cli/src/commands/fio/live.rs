@@ -8,8 +8,8 @@ use fathom_options::CommandOptions;
 use fathom_record::RunHeader;
 use fathom_runner::RunControl;
 
-use super::FioRefusal;
 use super::keeper::targets;
+use super::{named, refusal};
 use crate::exit::Complaint;
 use crate::live::arguments::{LiveArguments, LiveStream};
 use crate::live::single::SingleTest;
@@ -25,20 +25,16 @@ pub fn open(
     header: &RunHeader,
     control: RunControl,
     can_be_followed: bool,
-) -> Result<SingleTest, FioRefusal> {
+) -> Result<SingleTest, Complaint> {
     let parse = |text: &String| {
-        LiveStream::parse(text).map_err(|sentence| {
-            FioRefusal::new(format!("fio: cannot stream to --live={text}"), Some(sentence))
-        })
+        LiveStream::parse(text)
+            .map_err(|sentence| refusal(format!("fio: cannot stream to --live={text}"), Some(sentence)))
     };
     let streams = command.live.iter().map(parse).collect::<Result<_, _>>()?;
     let arguments = LiveArguments { tui: command.tui, streams };
     let next = NextKey::EndTest(control);
     let run = LiveRun { steps: Vec::new(), next, units: UnitSystem::default(), can_be_followed };
-    let outputs = LiveOutputs::open(&arguments, run).map_err(|complaint| {
-        let Complaint { message, hint, .. } = complaint;
-        FioRefusal::new(format!("fio: {message}"), hint)
-    })?;
+    let outputs = LiveOutputs::open(&arguments, run).map_err(named)?;
     let mut shown = SingleTest::new(outputs);
     let names: Vec<String> = targets(plan).iter().map(|path| path.display().to_string()).collect();
     let header = RunHeader { target: names.join(","), ..header.clone() };

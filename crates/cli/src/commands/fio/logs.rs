@@ -15,8 +15,9 @@ use fathom_sys::files::{check_output, create_output};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use super::FioRefusal;
 use super::debug::RequestTrace;
+use super::refusal;
+use crate::exit::Complaint;
 use crate::output;
 
 /// A file is written when it has this many bytes to write.
@@ -89,7 +90,7 @@ impl FioLogs {
     ///
     /// # Errors
     /// A file could not be made.
-    pub fn new(plan: &RunPlan, trace: Option<RequestTrace>) -> Result<Option<FioLogs>, FioRefusal> {
+    pub fn new(plan: &RunPlan, trace: Option<RequestTrace>) -> Result<Option<FioLogs>, Complaint> {
         let (workers, files, texts) = (Vec::new(), Vec::new(), LogTexts::default());
         let mut logs = FioLogs { workers, files, texts, waits: 0, trace };
         let mut places = HashMap::new();
@@ -126,12 +127,12 @@ impl FioLogs {
         places: &mut HashMap<String, usize>,
         name: String,
         compressed: bool,
-    ) -> Result<usize, FioRefusal> {
+    ) -> Result<usize, Complaint> {
         if let Some(&place) = places.get(&name) {
             return Ok(place);
         }
         let path = PathBuf::from(&name);
-        check_output(&path).map_err(|error| refusal(cannot_open(&path, &error)))?;
+        check_output(&path).map_err(|error| log_refusal(cannot_open(&path, &error)))?;
         self.files.push(LogFile { path, compressed, file: None, text: Vec::new(), failure: None });
         places.insert(name, self.files.len() - 1);
         Ok(self.files.len() - 1)
@@ -169,9 +170,9 @@ fn cannot_open(path: &Path, error: &io::Error) -> String {
 }
 
 /// The refusal of a run whose log cannot be made.
-pub fn refusal(reason: String) -> FioRefusal {
+pub fn log_refusal(reason: String) -> Complaint {
     let hint = "name a log in a directory that exists and can be written";
-    FioRefusal::new(format!("fio: {reason}"), Some(hint.to_owned()))
+    refusal(format!("fio: {reason}"), Some(hint.to_owned()))
 }
 
 impl LogFile {

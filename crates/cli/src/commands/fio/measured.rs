@@ -24,10 +24,10 @@ use super::live;
 use super::logs::FioLogs;
 use super::observer::{FioObserver, eta_line, layouts, shows_eta};
 use super::ranks::{FioRank, PartialRecords, RankRun};
-use super::refusal::FioRefusal;
 use super::requests::Requests;
 use super::sink::Sink;
-use crate::exit::Exit;
+use super::{named, refusal};
+use crate::exit::{Complaint, Exit};
 use crate::live::single::SingleTest;
 use crate::stall_note::StallNote;
 use crate::{output, signals};
@@ -43,7 +43,7 @@ fn begin(
     targets: PlanTargets,
     kept: Option<RunHeader>,
     logs: Option<FioLogs>,
-) -> Result<FioHandle, FioRefusal> {
+) -> Result<FioHandle, Complaint> {
     let permit = WritePermit::fio(&may_destroy(&invocation.command)).read_only(invocation.command.readonly);
     let status_interval = invocation.command.status_interval;
     let directories = invocation.directories();
@@ -65,9 +65,8 @@ fn begin(
         }
         session.run(&plan, events)
     };
-    RunHandle::begin(control, run).map_err(|error| {
-        FioRefusal::new(format!("fio: cannot start a thread: {}", output::plain(&error)), None)
-    })
+    RunHandle::begin(control, run)
+        .map_err(|error| refusal(format!("fio: cannot start a thread: {}", output::plain(&error)), None))
 }
 
 /// A directory that was made on the root file system may be a mount point without its volume.
@@ -88,7 +87,7 @@ pub(super) fn measure(
     plan: Arc<RunPlan>,
     targets: PlanTargets,
     rank: Option<FioRank>,
-) -> Result<Exit, FioRefusal> {
+) -> Result<Exit, Complaint> {
     match measure_on(words, invocation, plan, targets, rank.as_ref()) {
         Ok(Measured::Alone(exit)) => Ok(exit),
         Ok(Measured::OfRank(run)) => rank.map_or(Ok(Exit::FioSetup), |rank| rank.leave(*run)),
@@ -115,16 +114,13 @@ fn measure_on(
     plan: Arc<RunPlan>,
     targets: PlanTargets,
     rank: Option<&FioRank>,
-) -> Result<Measured, FioRefusal> {
+) -> Result<Measured, Complaint> {
     let command = &invocation.command;
     let mut sink = sink_of(command, rank, &targets)?;
     let trace = DebugTrace::new(&command.debug);
     let (logs, aggregate) = (FioLogs::new(&plan, trace.requests())?, AggregateLog::open(command)?);
     let control = rank.map_or_else(RunControl::default, FioRank::control);
-    let caught = signals::watch(control.stop_handle()).map_err(|error| {
-        let message = format!("fio: cannot watch for signals: {}", output::plain(&error));
-        FioRefusal::new(message, signals::hint(&error))
-    })?;
+    let caught = signals::watch(control.stop_handle()).map_err(|error| named(signals::unwatched(error)))?;
     let mut notes = targets.notes.clone();
     trace.begin(invocation, &plan, &mut sink)?;
     announce(invocation, &plan, &mut sink, &mut notes)?;
@@ -185,7 +181,7 @@ fn sink_of(
     command: &CommandOptions,
     rank: Option<&FioRank>,
     targets: &PlanTargets,
-) -> Result<Sink, FioRefusal> {
+) -> Result<Sink, Complaint> {
     let sink = if rank.is_none_or(FioRank::reports) { Sink::open(command)? } else { Sink::silent() };
     Ok(sink.with_notes_of_simulated(targets.is_simulated()))
 }
@@ -196,7 +192,7 @@ fn announce(
     plan: &RunPlan,
     sink: &mut Sink,
     notes: &mut Vec<String>,
-) -> Result<(), FioRefusal> {
+) -> Result<(), Complaint> {
     if !sink.has_text() {
         notes.extend(invocation.messages.iter().cloned());
         return Ok(());
@@ -208,7 +204,7 @@ fn announce(
 }
 
 /// Says which workers failed: in fio's text; beside the other documents on standard error, so that they can be parsed.
-fn tell_ended(ran: &Result<RunOutcome, RunError>, sink: &mut Sink) -> Result<(), FioRefusal> {
+fn tell_ended(ran: &Result<RunOutcome, RunError>, sink: &mut Sink) -> Result<(), Complaint> {
     let lines = ran.as_ref().map(ended_lines).unwrap_or_default();
     if !sink.has_text() {
         lines.iter().for_each(|line| output::warn(line));
@@ -218,7 +214,7 @@ fn tell_ended(ran: &Result<RunOutcome, RunError>, sink: &mut Sink) -> Result<(),
 }
 
 /// Says that a signal ended the run.
-fn tell_signal(signal: i32, sink: &mut Sink) -> Result<(), FioRefusal> {
+fn tell_signal(signal: i32, sink: &mut Sink) -> Result<(), Complaint> {
     let line = format!("fio: terminating on signal {signal}");
     if !sink.has_text() {
         output::warn(&line);

@@ -15,7 +15,7 @@ use fathom_runner::RunControl;
 use fathom_stats::RunOutcome;
 
 use super::sink::Sink;
-use super::{FioRefusal, machine_numbers};
+use super::{machine_numbers, named, refusal};
 use crate::exit::{Complaint, Exit};
 use crate::ranks::fio_jobs::{CapturedFiles, fit, only_prints, take_role};
 use crate::ranks::{self, arguments};
@@ -53,30 +53,16 @@ pub struct RankRun {
     pub keeps: bool,
 }
 
-impl From<FioRefusal> for Complaint {
-    fn from(refusal: FioRefusal) -> Complaint {
-        let FioRefusal { message, excerpt, hint } = refusal;
-        Complaint { excerpt, ..Complaint::failed(message, hint) }
-    }
-}
-
-impl From<Complaint> for FioRefusal {
-    fn from(complaint: Complaint) -> FioRefusal {
-        let Complaint { message, excerpt, hint, .. } = complaint;
-        FioRefusal { message: format!("fio: {message}"), excerpt, hint }
-    }
-}
-
 /// Joins and meets the other ranks where the words ask for it.
 ///
 /// # Errors
 /// No launcher started this process, or the job files of rank 0 cannot be used.
-pub fn join(words: &[String]) -> Result<Joined, FioRefusal> {
+pub fn join(words: &[String]) -> Result<Joined, Complaint> {
     let options = FleetOptions::scan(words)?;
-    if !arguments::is_asked(&options)? || only_prints(words) {
+    if !arguments::is_asked(&options).map_err(named)? || only_prints(words) {
         return Ok(Joined::Alone);
     }
-    let job = ranks::join(options.clone())?;
+    let job = ranks::join(options.clone()).map_err(named)?;
     let read = if job.rank() == 0 { read_files(words, &job, &options) } else { Ok(FleetFiles::default()) };
     let (files, refusal) = match read {
         Ok(files) => (Ok(files), None),
@@ -91,7 +77,7 @@ pub fn join(words: &[String]) -> Result<Joined, FioRefusal> {
 }
 
 /// The files that rank 0 reads for all ranks.
-fn read_files(words: &[String], job: &FleetJob, options: &FleetOptions) -> Result<FleetFiles, FioRefusal> {
+fn read_files(words: &[String], job: &FleetJob, options: &FleetOptions) -> Result<FleetFiles, Complaint> {
     let (captured, place) = (CapturedFiles::default(), job.place());
     parse_command_line(
         &expand(words, &place),
@@ -102,7 +88,7 @@ fn read_files(words: &[String], job: &FleetJob, options: &FleetOptions) -> Resul
             machine: machine_numbers(host_facts().cpus),
         },
     )?;
-    captured.finish(options).map_err(|error| FioRefusal::new(format!("fio: {error}"), None))
+    captured.finish(options).map_err(|error| refusal(format!("fio: {error}"), None))
 }
 
 fn expand(words: &[String], place: &FleetPlace) -> Vec<String> {
@@ -152,8 +138,8 @@ impl FioRank {
     ///
     /// # Errors
     /// The roles, or the options of this one, cannot be used.
-    pub fn take_role(&self, invocation: &mut Invocation, engines: &[EngineRow]) -> Result<(), FioRefusal> {
-        let role = self.files.role(self.fleet.place()).map_err(refused)?;
+    pub fn take_role(&self, invocation: &mut Invocation, engines: &[EngineRow]) -> Result<(), Complaint> {
+        let role = self.files.role(self.fleet.place()).map_err(named)?;
         role.map_or(Ok(()), |role| take_role(invocation, &role, engines))
             .map_err(|error: OptionError| error.into())
     }
@@ -162,8 +148,8 @@ impl FioRank {
     ///
     /// # Errors
     /// The jobs cannot share their target.
-    pub fn fit(&self, plan: &mut RunPlan) -> Result<(), FioRefusal> {
-        fit(plan, self.fleet.place(), self.fleet.options()).map_err(refused)
+    pub fn fit(&self, plan: &mut RunPlan) -> Result<(), Complaint> {
+        fit(plan, self.fleet.place(), self.fleet.options()).map_err(named)
     }
 
     /// Leaves the job without having measured.
@@ -173,14 +159,14 @@ impl FioRank {
         // This rank says why by itself.
         let is_own = |end: &FleetEnd| matches!(end, FleetEnd::Refused(said) if said.ends_with(reason));
         let is_reporter = reports && !is_own(&end);
-        let _ = ranks::leave::<Complaint>(end, ranks, is_reporter, |_, _| Ok(Exit::FioSetup));
+        let _ = ranks::leave(end, ranks, is_reporter, |_, _| Ok(Exit::FioSetup));
     }
 
     /// Leaves the job with what this rank has measured; rank 0 reports on all.
     ///
     /// # Errors
     /// The report cannot be written.
-    pub fn leave(self, run: RankRun) -> Result<Exit, FioRefusal> {
+    pub fn leave(self, run: RankRun) -> Result<Exit, Complaint> {
         let RankRun { record, failure, interrupted, mut sink, idleness, keeps } = run;
         let (ranks, reports) = (self.fleet.place().ranks, self.reports());
         let stopped = interrupted.is_some();
@@ -213,10 +199,6 @@ impl RankRun {
             keeps: false,
         }
     }
-}
-
-fn refused(error: fathom_assess::fleet::FleetError) -> FioRefusal {
-    FioRefusal::new(format!("fio: {error}"), error.hint())
 }
 
 /// Keeps the merged run in the history.

@@ -13,7 +13,8 @@ use fathom_report::{
 };
 use fathom_sys::files::{PathRefusal, create_output};
 
-use super::FioRefusal;
+use super::refusal;
+use crate::exit::Complaint;
 use crate::output;
 
 /// Which documents come out, and where to.
@@ -30,7 +31,7 @@ impl Sink {
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn open(command: &CommandOptions) -> Result<Sink, FioRefusal> {
+    pub fn open(command: &CommandOptions) -> Result<Sink, Complaint> {
         let mut formats = command.formats.clone();
         if formats.is_empty() {
             formats.push(OutputFormat::Normal);
@@ -43,7 +44,7 @@ impl Sink {
                     let usual = "name a file in a directory that exists and can be written: --output=FILE";
                     let refused = PathRefusal::of(&error).map(PathRefusal::hint);
                     let (name, why) = (path.display(), output::plain(&error));
-                    FioRefusal::new(
+                    refusal(
                         format!("fio: cannot open {name} for the output: {why}"),
                         Some(refused.unwrap_or(usual).to_owned()),
                     )
@@ -73,11 +74,11 @@ impl Sink {
     ///
     /// # Errors
     /// It cannot be written; a reader of standard output that has gone away is none.
-    pub fn write(&mut self, write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), FioRefusal> {
-        let Some((path, file)) = &mut self.file else { return Ok(output::print(write)?) };
+    pub fn write(&mut self, write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Complaint> {
+        let Some((path, file)) = &mut self.file else { return super::print(write) };
         output::write_to(&mut io::BufWriter::new(output::CountedWriter(file)), write).map_err(|error| {
             let (path, why) = (path.display(), output::plain(&error));
-            FioRefusal::new(format!("fio: cannot write the output to {path}: {why}"), None)
+            refusal(format!("fio: cannot write the output to {path}: {why}"), None)
         })
     }
 
@@ -87,7 +88,7 @@ impl Sink {
     }
 
     /// The documents in fio's order, whatever order was asked for.
-    pub fn report(&mut self, record: &RunRecord, idleness: Option<CpuIdleness>) -> Result<(), FioRefusal> {
+    pub fn report(&mut self, record: &RunRecord, idleness: Option<CpuIdleness>) -> Result<(), Complaint> {
         let style = Style::local();
         // Scripts search fio's text for words that notes may have too.
         let is_for_programs = !self.shows_notes;

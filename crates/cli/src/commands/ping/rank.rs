@@ -1,7 +1,7 @@
 //! `fathom ping --fleet`: one rank of a job that a launcher started. Only rank 0 prints, a report of all ranks at the end.
 
 use fathom_assess::fleet::Fleet;
-use fathom_assess::{FailureKind, ping};
+use fathom_assess::{ErrorKind, ping};
 use fathom_record::RunRecord;
 use fathom_report::formats::Format;
 use fathom_runner::{RunControl, StopHandle};
@@ -79,7 +79,7 @@ fn measure(invocation: PingInvocation, fleet: Fleet) -> Result<Exit, Complaint> 
         Ok(record) => (fleet.end(record, stop.reason()), None),
         // Where another rank was the reason, the report names it for all.
         Err(error) => {
-            (fleet.fail(&error.message), Some(error).filter(|error| error.kind != FailureKind::Stopped))
+            (fleet.fail(&error.message), Some(error).filter(|error| error.kind != ErrorKind::Stopped))
         }
     };
     let exit = ranks::leave(end, ranks, reports && own.is_none(), |record, notes| {
