@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 
 use fathom_model::{Op, PerOp};
+use serde::Serialize;
 
 use crate::LoadFormat;
 
@@ -28,7 +29,8 @@ pub struct ObservedLoad {
 }
 
 /// The clock that the times of a source are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LoadClock {
     /// UTC.
     Utc,
@@ -122,7 +124,7 @@ pub struct ServedIo {
 }
 
 /// A stretch without data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadGap {
     /// Beginning, ns since that of the load.
     pub start_ns: u64,
@@ -133,7 +135,8 @@ pub struct LoadGap {
 }
 
 /// Why a stretch has no data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum GapReason {
     /// The source has none: the device was idle or detached, or data were lost.
     Missing,
@@ -141,31 +144,6 @@ pub enum GapReason {
     CounterReset,
     /// The source says that the host restarted.
     Restart,
-}
-
-impl GapReason {
-    /// Every reason.
-    pub const ALL: [GapReason; 3] = [GapReason::Missing, GapReason::CounterReset, GapReason::Restart];
-
-    /// Its name in documents.
-    pub const fn name(self) -> &'static str {
-        match self {
-            GapReason::Missing => "missing",
-            GapReason::CounterReset => "counter-reset",
-            GapReason::Restart => "restart",
-        }
-    }
-}
-
-impl LoadClock {
-    /// Its name in documents.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LoadClock::Utc => "utc",
-            LoadClock::Local => "local",
-            LoadClock::Relative => "relative",
-        }
-    }
 }
 
 impl RequestPoint {
@@ -247,12 +225,5 @@ mod tests {
         let total = ServedIo { ops: Some(8), ..ServedIo::default() };
         let own = ObservedInterval { by_op, total, ..ObservedInterval::default() }.with_total();
         assert_eq!(own.total.ops, Some(8));
-    }
-
-    #[test]
-    fn names_differ() {
-        let mut names: Vec<&str> = GapReason::ALL.iter().map(|reason| reason.name()).collect();
-        names.dedup();
-        assert_eq!(names.len(), GapReason::ALL.len());
     }
 }

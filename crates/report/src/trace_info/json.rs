@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fathom_observed::{LoadCourse, LoadGap};
+use fathom_observed::{LoadClock, LoadCourse, LoadGap};
 use fathom_predict::load_profile::LoadProfile;
 use serde::Serialize;
 
@@ -23,8 +23,8 @@ struct TraceDocument<'a> {
     /// The device as the source names it; empty where it has no name.
     device: &'a str,
     /// The files of a log.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    files: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<&'a [String]>,
     /// `requests` or `intervals`.
     detail: &'static str,
     /// Requests or intervals.
@@ -36,19 +36,11 @@ struct TraceDocument<'a> {
     has_times: bool,
     /// Wall clock at the beginning; null where it is unknown.
     started_unix_ns: Option<u64>,
-    /// `utc`, `local` or `relative`.
-    clock: &'static str,
+    clock: LoadClock,
     #[serde(flatten)]
     profile: &'a LoadProfile,
-    gaps: Vec<GapDocument>,
+    gaps: &'a [LoadGap],
     notes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct GapDocument {
-    start_ns: u64,
-    length_ns: u64,
-    reason: &'static str,
 }
 
 /// Writes the document, indented.
@@ -57,22 +49,9 @@ struct GapDocument {
 /// Those of `out`.
 pub fn render(info: TraceInfo<'_>, out: &mut dyn Write) -> io::Result<()> {
     let TraceInfo { file, load, profile } = info;
-    let (detail, entries, seen_at, has_times) = match &load.course {
-        LoadCourse::Requests(trace) => {
-            ("requests", super::view::requests(profile), Some(trace.point.name()), trace.has_times)
-        }
-        LoadCourse::Intervals(intervals) => ("intervals", intervals.len() as u64, None, true),
-    };
-    let files = match &load.course {
-        LoadCourse::Requests(trace) if trace.files.len() > 1 => {
-            trace.files.iter().map(String::as_str).collect()
-        }
-        _ => Vec::new(),
-    };
-    let gap = |gap: &LoadGap| GapDocument {
-        start_ns: gap.start_ns,
-        length_ns: gap.length_ns,
-        reason: gap.reason.name(),
+    let (detail, entries, trace) = match &load.course {
+        LoadCourse::Requests(trace) => ("requests", super::view::requests(profile), Some(trace)),
+        LoadCourse::Intervals(intervals) => ("intervals", intervals.len() as u64, None),
     };
     let document = TraceDocument {
         schema: SCHEMA,
@@ -80,15 +59,15 @@ pub fn render(info: TraceInfo<'_>, out: &mut dyn Write) -> io::Result<()> {
         file,
         format: load.format.name(),
         device: &load.device,
-        files,
+        files: trace.map(|trace| trace.files.as_slice()).filter(|files| files.len() > 1),
         detail,
         entries,
-        seen_at,
-        has_times,
+        seen_at: trace.map(|trace| trace.point.name()),
+        has_times: trace.is_none_or(|trace| trace.has_times),
         started_unix_ns: load.started_unix_ns,
-        clock: load.clock.name(),
+        clock: load.clock,
         profile,
-        gaps: load.gaps.iter().map(gap).collect(),
+        gaps: &load.gaps,
         notes: &load.notes,
     };
     document::write(&document, out)
