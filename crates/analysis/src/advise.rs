@@ -6,4 +6,4 @@ mod objective;
 pub use advice::{
     Advice, AdvisedCandidate, AdvisedLoad, AdvisedParameters, GrowthBreak, UnsuitableCandidate,
 };
-pub use objective::{AdviseObjective, AdviseVerdict, ObjectiveSource, Requirement, value_text};
+pub use objective::{AdviseObjective, AdviseVerdict, ObjectiveSource};

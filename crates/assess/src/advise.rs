@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_analysis::advise::{
     Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, GrowthBreak,
-    ObjectiveSource, Requirement, UnsuitableCandidate,
+    ObjectiveSource, UnsuitableCandidate,
 };
 use fathom_analysis::criterion::{Criterion, CriterionVerdict};
 use fathom_catalog::{Catalog, CatalogEntry, Instances, Lifecycle, MonthlyUse, Parameters};
@@ -88,7 +88,7 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
     let mut advice = Advice {
         observed: evidence.load.clone(),
         source: objective.source,
-        objective: objective.requirements.iter().map(Requirement::text).collect(),
+        objective: objective.texts(),
         growth: settings.growth,
         current: None,
         candidates: Vec::new(),

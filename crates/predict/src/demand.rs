@@ -48,8 +48,6 @@ pub struct DemandStep {
     pub reads: FluidSum,
     /// Everything else.
     pub writes: FluidSum,
-    /// The sum of their latencies, ns.
-    pub latency_sum_ns: Option<u64>,
     /// A limit was reached: more was asked than was served.
     pub limit_reached: bool,
     /// I/Os of its busiest second.
@@ -107,9 +105,6 @@ impl DemandStep {
         sum.ops += 1;
         if request.op != Op::Trim {
             sum.bytes = sum.bytes.saturating_add(u64::from(request.bytes));
-        }
-        if let (Some(sum), Some(latency)) = (&mut self.latency_sum_ns, request.latency_ns) {
-            *sum = sum.saturating_add(latency.get());
         }
     }
 }
@@ -201,7 +196,6 @@ impl LoadDemand {
                 length_ns: interval.length_ns.max(1),
                 reads,
                 writes,
-                latency_sum_ns: interval.total.latency_sum_ns,
                 limit_reached: interval.limit_reached == Some(true) || interval.credits_ppm == Some(0),
                 peak_ops_per_second: peak(interval),
             };
@@ -254,13 +248,6 @@ impl LoadDemand {
         let reads: u64 = self.steps.iter().map(|step| step.reads.ops).sum();
         self.has_directions.then(|| reads as f64 / self.ops().max(1) as f64)
     }
-
-    /// Mean latency as observed, ns; `None` where an interval with I/Os has none.
-    pub fn mean_latency_ns(&self) -> Option<f64> {
-        let busy = self.steps.iter().filter(|step| step.ops() > 0);
-        let sum: Option<u64> = busy.map(|step| step.latency_sum_ns).sum();
-        sum.map(|sum| sum as f64 / self.ops().max(1) as f64)
-    }
 }
 
 /// Adds requests up in equal windows, one after the other.
@@ -283,7 +270,6 @@ impl DemandTally {
         let step = |index: u64| DemandStep {
             start_ns: index * window_ns,
             length_ns: window_ns.min(length_ns.saturating_sub(index * window_ns)).max(1),
-            latency_sum_ns: Some(0),
             ..DemandStep::default()
         };
         let steps = (0..count).map(step).collect();
@@ -299,11 +285,7 @@ impl DemandTally {
         if request.at_ns < self.start_ns || request.at_ns >= self.end_ns {
             self.reach(request.at_ns);
         }
-        let step = &mut self.steps[self.index];
-        if request.latency_ns.is_none() {
-            step.latency_sum_ns = None;
-        }
-        step.add(request);
+        self.steps[self.index].add(request);
     }
 
     /// Adds the next requests.
@@ -342,7 +324,7 @@ mod tests {
     use super::*;
 
     fn io(ops: u64, bytes: u64) -> ServedIo {
-        ServedIo { ops: Some(ops), bytes: Some(bytes), latency_sum_ns: Some(ops * 1000) }
+        ServedIo { ops: Some(ops), bytes: Some(bytes), latency_sum_ns: None }
     }
 
     #[test]
@@ -359,7 +341,6 @@ mod tests {
         assert_eq!((demand.ops(), demand.bytes(), demand.mean_iops()), (80, 800, 40.0));
         assert_eq!((demand.read_share(), demand.mean_bytes()), (Some(0.75), Some(10.0)));
         assert_eq!(demand.notes, [DemandNote::Limited(500)]);
-        assert_eq!(demand.mean_latency_ns(), Some(1000.0));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use closed_form::{
 pub use demand::{DemandNote, DemandStep, DemandTally, LoadDemand};
 pub use pace::{LoadPace, PaceCounter};
 pub use prediction::{
-    LatencyLimit, LowestCredits, MAX_SLICES, PredictedSlice, Prediction, PredictionRange, PredictionSet,
+    LowestCredits, MAX_SLICES, PredictedSlice, Prediction, PredictionRange, PredictionSet, Requirement,
     ThrottleCause,
 };
 pub use replay::{Replay, ReplayPace, ReplaySettings};

@@ -59,18 +59,6 @@ pub enum LoadPace {
     Unknown,
 }
 
-impl LoadPace {
-    /// Its name in documents.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LoadPace::Open => "open",
-            LoadPace::Closed => "closed",
-            LoadPace::Mixed => "mixed",
-            LoadPace::Unknown => "unknown",
-        }
-    }
-}
-
 /// Infers the pace from requests by their times.
 #[derive(Debug, Default)]
 pub struct PaceCounter {

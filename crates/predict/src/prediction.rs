@@ -9,15 +9,15 @@ use crate::tally::merge_latencies;
 /// Slices of time that a prediction has at most: a week has hours.
 pub const MAX_SLICES: u64 = 168;
 
-/// A latency that slices are compared with.
+/// A bound of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LatencyLimit {
-    /// The latency.
+pub struct Requirement {
+    /// What is compared.
     pub metric: Metric,
-    /// How it is compared.
+    /// How.
     pub comparison: Comparison,
-    /// ns.
-    pub limit_ns: f64,
+    /// I/Os per second, bytes per second or ns.
+    pub bound: f64,
 }
 
 /// What a load would get of a volume.

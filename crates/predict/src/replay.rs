@@ -13,7 +13,7 @@ use fathom_volume::{
     LimitState, ModelError, RequestOutcome, Volume, VolumeCompletion, VolumeModel, VolumeRequest,
 };
 
-use crate::prediction::LatencyLimit;
+use crate::prediction::Requirement;
 use crate::prediction::{LowestCredits, Prediction};
 use crate::tally::Tally;
 use closed::ClosedLoop;
@@ -53,7 +53,7 @@ pub struct ReplaySettings<'a> {
     /// The length of the recording, ns.
     pub length_ns: u64,
     /// Latencies that slices are compared with.
-    pub limits: &'a [LatencyLimit],
+    pub limits: &'a [Requirement],
 }
 
 /// What requests get of a volume, which it takes one after the other by their times.
@@ -124,6 +124,28 @@ impl Copies {
     }
 }
 
+/// The requests in flight.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight {
+    ends: BinaryHeap<Reverse<u64>>,
+    /// The most at a time; more than [`MAX_IN_FLIGHT`] are counted as so many.
+    pub(crate) highest: usize,
+}
+
+impl InFlight {
+    /// Takes a request that is made at `at_ns`, not before the one before, and completes at `end_ns`.
+    #[inline]
+    pub(crate) fn take(&mut self, at_ns: u64, end_ns: u64) {
+        while self.ends.peek().is_some_and(|end| end.0 <= at_ns) {
+            self.ends.pop();
+        }
+        if self.ends.len() < MAX_IN_FLIGHT {
+            self.ends.push(Reverse(end_ns));
+        }
+        self.highest = self.highest.max(self.ends.len());
+    }
+}
+
 /// A volume that requests are made on by their times.
 pub(super) struct ReplayedVolume {
     pub(super) volume: Volume,
@@ -168,8 +190,7 @@ pub(super) struct ReplayRun {
     length_ns: u64,
     look_every_ns: u64,
     next_look_ns: u64,
-    ends: BinaryHeap<Reverse<u64>>,
-    most_in_flight: usize,
+    in_flight: InFlight,
     /// What a request takes by itself, ns: the end of the load is no backlog.
     service_ns: u64,
     busy_until: u64,
@@ -192,8 +213,7 @@ impl ReplayRun {
             length_ns,
             look_every_ns: (length_ns / LOOKS).clamp(MIN_LOOK_NS, MAX_LOOK_NS),
             next_look_ns: 0,
-            ends: BinaryHeap::new(),
-            most_in_flight: 0,
+            in_flight: InFlight::default(),
             service_ns: [&model.read_latency, &model.write_latency, &model.sync_latency]
                 .map(|latency| latency.quantile_ns(SLOW_PER_MILLION))
                 .into_iter()
@@ -222,13 +242,7 @@ impl ReplayRun {
             self.throttled_ns += busy.saturating_sub(at.max(self.busy_until));
             self.busy_until = busy.max(self.busy_until);
         }
-        while self.ends.peek().is_some_and(|end| end.0 <= at) {
-            self.ends.pop();
-        }
-        if self.ends.len() < MAX_IN_FLIGHT {
-            self.ends.push(Reverse(answer.at_ns));
-        }
-        self.most_in_flight = self.most_in_flight.max(self.ends.len());
+        self.in_flight.take(at, answer.at_ns);
         // A request that waits takes its credits when it leaves the limits.
         let taken = busy.max(at);
         if taken >= self.next_look_ns {
@@ -286,7 +300,7 @@ impl ReplayRun {
                 .map(|(level, at_ns)| LowestCredits { share: level as f64 / FULL as f64, at_ns }),
             exhausted_ns: self.exhausted_ns,
             exhausted_from_ns: None,
-            longest_queue: self.most_in_flight as u64,
+            longest_queue: self.in_flight.highest as u64,
             backlog_ns: last_end.saturating_sub(self.length_ns),
             above_objective_ns,
             causes: Vec::new(),

@@ -7,7 +7,7 @@ use fathom_volume::{
 };
 
 use crate::demand::{DemandStep, LoadDemand};
-use crate::prediction::LatencyLimit;
+use crate::prediction::Requirement;
 use crate::prediction::{LowestCredits, Prediction, ThrottleCause};
 use crate::tally::{Tally, add_latencies};
 
@@ -35,7 +35,7 @@ pub struct SumsSettings<'a> {
     /// The load times so many thousandths.
     pub growth_milli: u64,
     /// Latencies that slices are compared with.
-    pub limits: &'a [LatencyLimit],
+    pub limits: &'a [Requirement],
 }
 
 const MILLION: u64 = 1_000_000;

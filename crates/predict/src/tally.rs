@@ -5,7 +5,7 @@ use fathom_record::{MetricDirection, MetricKind, Statistic, TestSummary};
 use fathom_stats::{Latency, Moments, histogram};
 use fathom_volume::FluidSum;
 
-use crate::prediction::LatencyLimit;
+use crate::prediction::Requirement;
 use crate::prediction::{DirectionSums, MAX_SLICES, PredictedSlice, summary};
 
 /// Longer latencies count as this one, about 20 hours: histograms end before, and sums of squares stay exact.
@@ -18,7 +18,7 @@ const MIN_SLICE_NS: u64 = 1_000_000;
 pub(super) struct Tally {
     slice_ns: u64,
     length_ns: u64,
-    limits: Vec<LatencyLimit>,
+    limits: Vec<Requirement>,
     current: [DirectionSums; 4],
     /// Requests but syncs that arrived in the current slice; they may be served in a later one.
     arrived: u64,
@@ -29,7 +29,7 @@ pub(super) struct Tally {
 }
 
 /// The place of an operation.
-fn place(op: Op) -> usize {
+pub(super) fn place(op: Op) -> usize {
     match op {
         Op::Read => 0,
         Op::Write => 1,
@@ -70,7 +70,7 @@ fn merge_moments(moments: &mut Moments, other: &Moments) {
 
 impl Tally {
     /// `least_ns` is the least length of a slice.
-    pub(super) fn new(length_ns: u64, least_ns: u64, limits: &[LatencyLimit]) -> Tally {
+    pub(super) fn new(length_ns: u64, least_ns: u64, limits: &[Requirement]) -> Tally {
         Tally {
             slice_ns: length_ns.div_ceil(MAX_SLICES).max(MIN_SLICE_NS).max(least_ns),
             length_ns,
@@ -123,8 +123,8 @@ impl Tally {
     fn end_slice(&mut self, end_ns: u64, credits: Option<f64>) {
         let start_ns = self.slice * self.slice_ns;
         let length_ns = self.slice_ns.min(end_ns.saturating_sub(start_ns)).max(1);
-        let is_above = |limit: &LatencyLimit| {
-            any_value(&self.current, limit).is_some_and(|ns| !limit.comparison.holds(ns, limit.limit_ns))
+        let is_above = |limit: &Requirement| {
+            any_value(&self.current, limit).is_some_and(|ns| !limit.comparison.holds(ns, limit.bound))
         };
         if self.limits.iter().any(is_above) {
             self.above_ns += length_ns;
@@ -172,7 +172,7 @@ impl Tally {
 }
 
 /// The value of a latency in a slice, however few requests it has: a slice is no sample.
-fn any_value(sums: &[DirectionSums; 4], limit: &LatencyLimit) -> Option<f64> {
+fn any_value(sums: &[DirectionSums; 4], limit: &Requirement) -> Option<f64> {
     let MetricKind::Latency(_, statistic) = limit.metric.kind else { return None };
     let mut lat = Latency::default();
     let [reads, writes, trims, _] = sums.each_ref().map(|sums| sums.lat.samples() > 0);
@@ -206,10 +206,10 @@ mod tests {
 
     #[test]
     fn slices_have_their_own_figures() {
-        let limit = LatencyLimit {
+        let limit = Requirement {
             metric: Metric::parse("p99").unwrap(),
             comparison: Comparison::Below,
-            limit_ns: 1000.0,
+            bound: 1000.0,
         };
         let second = 1_000_000_000;
         let mut tally = Tally::new(168 * second, 0, &[limit]);

@@ -29,14 +29,6 @@ pub struct LimitStage {
     pub billing: Option<Billing>,
 }
 
-impl LimitStage {
-    /// The crossover block size of the baselines, bytes: below it the IOPS limit applies, above it the bandwidth limit.
-    /// `None` unless there are both.
-    pub fn crossover_bytes(&self) -> Option<f64> {
-        Some(self.bytes?.baseline().as_f64() / self.ios?.baseline().as_f64())
-    }
-}
-
 /// The state of a stage.
 #[derive(Clone, Debug)]
 pub(crate) struct Passage {

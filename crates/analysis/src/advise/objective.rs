@@ -8,7 +8,7 @@ use fathom_record::{Metric, MetricDirection, MetricKind};
 use serde::Serialize;
 
 use crate::criterion::{Comparison, Criterion, CriterionVerdict};
-use fathom_predict::{LatencyLimit, Prediction, PredictionSet};
+use fathom_predict::{Prediction, PredictionSet, Requirement};
 
 /// Share of the rate of a load that has to be served: what comes by itself piles up, clients that wait slow down.
 const MIN_SERVED: f64 = 0.99;
@@ -34,17 +34,6 @@ pub enum ObjectiveSource {
     Rate,
 }
 
-/// A bound of a metric.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Requirement {
-    /// What is compared.
-    pub metric: Metric,
-    /// How.
-    pub comparison: Comparison,
-    /// I/Os per second, bytes per second or ns.
-    pub bound: f64,
-}
-
 /// What a volume has to give.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdviseObjective {
@@ -65,15 +54,8 @@ pub struct AdviseVerdict {
     pub why: String,
 }
 
-impl Requirement {
-    /// In words: `read.lat_ns.p99 < 5 ms`.
-    pub fn text(&self) -> String {
-        format!("{} {} {}", self.metric, self.comparison.sign(), value_text(&self.metric, self.bound))
-    }
-}
-
 /// A value of a metric with its unit.
-pub fn value_text(metric: &Metric, value: f64) -> String {
+fn value_text(metric: &Metric, value: f64) -> String {
     match metric.kind {
         MetricKind::Iops => format!("{} IOPS", grouped(value.round() as u64)),
         MetricKind::BytesPerSecond => format!("{}/s", UnitSystem::of(value).amount(value.round() as u64)),
@@ -122,15 +104,16 @@ impl AdviseObjective {
     }
 
     /// The bounds of its latencies that are the same for every way of arrival.
-    pub fn latency_limits(&self) -> Vec<LatencyLimit> {
-        let latencies = self.requirements.iter().filter(|requirement| requirement.metric.is_latency());
-        latencies
-            .map(|requirement| LatencyLimit {
-                metric: requirement.metric,
-                comparison: requirement.comparison,
-                limit_ns: requirement.bound,
-            })
-            .collect()
+    pub fn latency_limits(&self) -> Vec<Requirement> {
+        self.requirements.iter().filter(|requirement| requirement.metric.is_latency()).copied().collect()
+    }
+
+    /// Its bounds in words: `read.lat_ns.p99 < 5 ms`.
+    pub fn texts(&self) -> Vec<String> {
+        let text = |&Requirement { metric, comparison, bound }: &Requirement| {
+            format!("{metric} {} {}", comparison.sign(), value_text(&metric, bound))
+        };
+        self.requirements.iter().map(text).collect()
     }
 
     /// Whether `found` meets it. `current` is the same load on the present volume, arriving in the same ways.
@@ -327,9 +310,9 @@ mod tests {
     fn observed_latencies_may_grow_by_a_tenth() {
         let p99 = Metric::parse("read.lat_ns.p99").unwrap();
         let objective = AdviseObjective::observed([(p99, 1_000_000.0)]);
-        assert_eq!(objective.latency_limits()[0].limit_ns, 1_100_000.0);
+        assert_eq!(objective.latency_limits()[0].bound, 1_100_000.0);
         assert!(objective.verdict(&set([prediction(Some(1_050_000), 1.0)]), None).verdict.is_met());
         assert_eq!(AdviseObjective::observed([]).source, ObjectiveSource::Rate);
-        assert_eq!(objective.requirements[0].text(), "read.lat_ns.p99 <= 1.10 ms");
+        assert_eq!(objective.texts(), ["read.lat_ns.p99 <= 1.10 ms"]);
     }
 }

@@ -1,13 +1,13 @@
 //! What is known of a load: the sums of the longest recording, its requests, and how bursty the finest recording shows it.
 
-use fathom_analysis::advise::{AdvisedLoad, Requirement};
+use fathom_analysis::advise::AdvisedLoad;
 use fathom_analysis::criterion::Comparison;
 use fathom_catalog::{LatencyNeed, VolumeNeed};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_observed::{LoadCourse, ObservedLoad};
 use fathom_predict::load_profile::LoadProfile;
-use fathom_predict::{LoadDemand, LoadPace, ReplayPace};
+use fathom_predict::{LoadDemand, LoadPace, ReplayPace, Requirement};
 use fathom_record::Metric;
 
 use super::AdviseSettings;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use fathom_analysis::advise::AdviseObjective;
 use fathom_predict::{
-    Arrivals, LatencyLimit, PredictionSet, Replay, ReplayPace, ReplaySettings, SumsSettings, predict_sums,
+    Arrivals, PredictionSet, Replay, ReplayPace, ReplaySettings, Requirement, SumsSettings, predict_sums,
 };
 use fathom_volume::VolumeModel;
 
@@ -22,7 +22,7 @@ const MIN_REPLAYS: usize = 6;
 /// Predicts one load.
 pub(super) struct Predictor<'a> {
     pub(super) evidence: &'a Evidence,
-    limits: Vec<LatencyLimit>,
+    limits: Vec<Requirement>,
     /// Predictions that were made together, since each pass over a long recording takes a while.
     prepared: RefCell<Vec<(VolumeUnderLoad, PredictionSet)>>,
 }

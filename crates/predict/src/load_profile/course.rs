@@ -58,6 +58,44 @@ pub struct SliceCounts {
 }
 
 impl LoadSlice {
+    /// A slice of requests, of which sums are known where there are none.
+    const OF_REQUESTS: LoadSlice = LoadSlice {
+        start_ns: 0,
+        length_ns: 0,
+        observed_ns: 0,
+        read: SliceCounts::ZERO,
+        write: SliceCounts::ZERO,
+        total: SliceCounts::ZERO,
+        peak_iops: 0.0,
+    };
+
+    /// Adds what happened in another slice.
+    pub fn add(&mut self, other: &LoadSlice) {
+        self.length_ns += other.length_ns;
+        self.observed_ns += other.observed_ns;
+        self.read.add(&other.read);
+        self.write.add(&other.write);
+        self.total.add(&other.total);
+        self.peak_iops = self.peak_iops.max(other.peak_iops);
+    }
+
+    fn take(&mut self, request: &ObservedRequest, second_iops: f64) {
+        let of_op = match request.op {
+            Op::Read => Some(&mut self.read),
+            Op::Write => Some(&mut self.write),
+            Op::Trim | Op::Sync | Op::Datasync => None,
+        };
+        let latency = request.latency_ns.map(|ns| ns.get() as f64);
+        let one = SliceCounts {
+            ops: Some(1.0),
+            bytes: Some(f64::from(request.bytes)),
+            ops_with_latency: f64::from(u8::from(latency.is_some())),
+            latency_sum_ns: latency.unwrap_or(0.0),
+        };
+        of_op.into_iter().chain([&mut self.total]).for_each(|counts| counts.add(&one));
+        self.peak_iops = self.peak_iops.max(second_iops);
+    }
+
     /// A sum per second of the time with data; `None` where there is none.
     pub fn per_second(&self, sum: Option<f64>) -> Option<f64> {
         sum.filter(|_| self.observed_ns > 0).map(|sum| sum * 1e9 / self.observed_ns as f64)
@@ -101,67 +139,18 @@ pub(super) fn of_intervals(load: &ObservedLoad, intervals: &[ObservedInterval]) 
     LoadCourseSeries { slice_ns, slices }
 }
 
-/// Sums of a slice of requests.
-#[derive(Clone, Copy, Debug)]
-struct SliceSums {
-    read: SliceCounts,
-    write: SliceCounts,
-    total: SliceCounts,
-    /// The highest rate of a second, I/Os per second.
-    peak_iops: f64,
-}
-
-impl SliceSums {
-    const ZERO: SliceSums = SliceSums {
-        read: SliceCounts::ZERO,
-        write: SliceCounts::ZERO,
-        total: SliceCounts::ZERO,
-        peak_iops: 0.0,
-    };
-
-    fn take(&mut self, request: &ObservedRequest, second_iops: f64) {
-        let of_op = match request.op {
-            Op::Read => Some(&mut self.read),
-            Op::Write => Some(&mut self.write),
-            Op::Trim | Op::Sync | Op::Datasync => None,
-        };
-        let latency = request.latency_ns.map(|ns| ns.get() as f64);
-        let one = SliceCounts {
-            ops: Some(1.0),
-            bytes: Some(f64::from(request.bytes)),
-            ops_with_latency: f64::from(u8::from(latency.is_some())),
-            latency_sum_ns: latency.unwrap_or(0.0),
-        };
-        of_op.into_iter().chain([&mut self.total]).for_each(|counts| counts.add(&one));
-        self.peak_iops = self.peak_iops.max(second_iops);
-    }
-
-    fn add(&mut self, other: &SliceSums) {
-        self.read.add(&other.read);
-        self.write.add(&other.write);
-        self.total.add(&other.total);
-        self.peak_iops = self.peak_iops.max(other.peak_iops);
-    }
-
-    fn add_to(&self, slice: &mut LoadSlice) {
-        slice.read.add(&self.read);
-        slice.write.add(&self.write);
-        slice.total.add(&self.total);
-        slice.peak_iops = slice.peak_iops.max(self.peak_iops);
-    }
-}
-
 /// Rates of requests over time, while the length of the load is still unknown: hours of the clock, and, of the first two hours,
 /// slices of the shortest length of which there are not too many.
 #[derive(Debug)]
 pub(super) struct CourseTally {
     /// The part of the first hour that lies before the load, ns.
     origin_ns: u64,
-    hours: Vec<SliceSums>,
+    hours: Vec<LoadSlice>,
     /// The length of the slices, an index into [`LENGTHS_NS`].
     level: usize,
-    slices: Vec<SliceSums>,
-    busiest: BusiestWindow,
+    slices: Vec<LoadSlice>,
+    /// The second of the latest request, and its I/Os so far.
+    second: (u64, u64),
 }
 
 impl CourseTally {
@@ -171,13 +160,18 @@ impl CourseTally {
             hours: Vec::new(),
             level: 0,
             slices: Vec::new(),
-            busiest: BusiestWindow { window_ns: SECOND_NS, place: 0, ops: 0 },
+            second: (0, 0),
         }
     }
 
     /// Counts a request, which is not earlier than the previous one.
     pub fn take(&mut self, request: &ObservedRequest) {
-        let second_iops = self.busiest.take(request.at_ns);
+        let second = request.at_ns / SECOND_NS;
+        if second != self.second.0 {
+            self.second = (second, 0);
+        }
+        self.second.1 += 1;
+        let second_iops = self.second.1 as f64;
         let hour = (request.at_ns + self.origin_ns) / HOUR_NS;
         slice_at(&mut self.hours, hour).take(request, second_iops);
         if request.at_ns < 2 * HOUR_NS {
@@ -191,11 +185,10 @@ impl CourseTally {
     /// Adds neighbours up to slices of the next length.
     fn coarsen(&mut self) {
         let together = (LENGTHS_NS[self.level + 1] / LENGTHS_NS[self.level]) as usize;
-        let sum = |slices: &[SliceSums]| {
-            slices.iter().fold(SliceSums::ZERO, |mut sum, slice| {
-                sum.add(slice);
-                sum
-            })
+        let sum = |slices: &[LoadSlice]| {
+            let mut sum = LoadSlice::OF_REQUESTS;
+            slices.iter().for_each(|slice| sum.add(slice));
+            sum
         };
         self.slices = self.slices.chunks(together).map(sum).collect();
         self.level += 1;
@@ -214,7 +207,7 @@ impl CourseTally {
         let mut slices = empty(load, slice_ns, origin_ns);
         let last = slices.len() - 1;
         for (index, sums) in sums.iter().enumerate() {
-            sums.add_to(&mut slices[index.min(last)]);
+            slices[index.min(last)].add(sums);
         }
         let window_ns = slice_ns.min(SECOND_NS);
         // A rest that is shorter than a window has no rate of its own.
@@ -233,10 +226,10 @@ impl CourseTally {
 }
 
 /// The slice at `index`, which may be the first there.
-fn slice_at(slices: &mut Vec<SliceSums>, index: u64) -> &mut SliceSums {
+fn slice_at(slices: &mut Vec<LoadSlice>, index: u64) -> &mut LoadSlice {
     let index = index as usize;
     if index >= slices.len() {
-        slices.resize(index + 1, SliceSums::ZERO);
+        slices.resize(index + 1, LoadSlice::OF_REQUESTS);
     }
     &mut slices[index]
 }
@@ -260,41 +253,20 @@ fn origin_ns(started_unix_ns: Option<u64>, slice_ns: u64) -> u64 {
 }
 
 fn empty(load: &ObservedLoad, slice_ns: u64, origin_ns: u64) -> Vec<LoadSlice> {
-    let counts = match &load.course {
-        LoadCourse::Requests(_) => SliceCounts::ZERO,
-        LoadCourse::Intervals(_) => SliceCounts::default(),
+    let empty = match &load.course {
+        LoadCourse::Requests(_) => LoadSlice::OF_REQUESTS,
+        LoadCourse::Intervals(_) => LoadSlice::default(),
     };
     let end_ns = load.length_ns.max(1);
     let mut slices = Vec::new();
     let mut start_ns = 0;
     while start_ns < end_ns {
-        let next = (slice_ns - (start_ns + origin_ns) % slice_ns).min(end_ns - start_ns);
-        let observed_ns = next - gap_ns(&load.gaps, start_ns, start_ns + next);
-        let (read, write, total) = (counts, counts, counts);
-        slices.push(LoadSlice { start_ns, length_ns: next, observed_ns, read, write, total, peak_iops: 0.0 });
-        start_ns += next;
+        let length_ns = (slice_ns - (start_ns + origin_ns) % slice_ns).min(end_ns - start_ns);
+        let observed_ns = length_ns - gap_ns(&load.gaps, start_ns, start_ns + length_ns);
+        slices.push(LoadSlice { start_ns, length_ns, observed_ns, ..empty });
+        start_ns += length_ns;
     }
     slices
-}
-
-/// The I/Os of the window that a request lies in, so far.
-#[derive(Debug)]
-struct BusiestWindow {
-    window_ns: u64,
-    place: u64,
-    ops: u64,
-}
-
-impl BusiestWindow {
-    /// Counts a request. Returns the rate of its window so far, I/Os per second.
-    fn take(&mut self, at_ns: u64) -> f64 {
-        let place = at_ns / self.window_ns;
-        if place != self.place {
-            (self.place, self.ops) = (place, 0);
-        }
-        self.ops += 1;
-        self.ops as f64 * 1e9 / self.window_ns as f64
-    }
 }
 
 /// Adds the part of an interval that lies in a slice.

@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 use fathom_observed::LoadGap;
 
+use super::gap_ns;
+
 /// Idle times that are kept until the gaps are known, in which nothing is known of requests.
 const KEPT: usize = 1024;
 
@@ -36,12 +38,7 @@ impl IdleTally {
     pub(super) fn longest_ns(mut self, length_ns: u64, gaps: &[LoadGap]) -> u64 {
         self.take(length_ns.max(self.last_ns));
         let known_ns = |&Reverse((length_ns, start_ns)): &Reverse<(u64, u64)>| {
-            let end_ns = start_ns + length_ns;
-            let in_gaps = gaps.iter().map(|gap| {
-                let gap_end_ns = gap.start_ns.saturating_add(gap.length_ns);
-                end_ns.min(gap_end_ns).saturating_sub(start_ns.max(gap.start_ns))
-            });
-            length_ns.saturating_sub(in_gaps.sum())
+            length_ns.saturating_sub(gap_ns(gaps, start_ns, start_ns + length_ns))
         };
         self.longest.iter().map(known_ns).max().unwrap_or(0)
     }

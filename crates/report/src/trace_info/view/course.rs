@@ -123,14 +123,7 @@ fn by_hour_of_day(load: &ObservedLoad, profile: &LoadProfile) -> Table {
 
 fn sum<'a>(slices: impl Iterator<Item = &'a LoadSlice>) -> LoadSlice {
     let mut all = LoadSlice::default();
-    for slice in slices {
-        all.length_ns += slice.length_ns;
-        all.observed_ns += slice.observed_ns;
-        all.peak_iops = all.peak_iops.max(slice.peak_iops);
-        let parts =
-            [(&mut all.read, slice.read), (&mut all.write, slice.write), (&mut all.total, slice.total)];
-        parts.into_iter().for_each(|(sum, part)| sum.add(&part));
-    }
+    slices.for_each(|slice| all.add(slice));
     all
 }
 
