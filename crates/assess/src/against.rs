@@ -20,7 +20,7 @@ use crate::bench::{BoundedTest, bounded_test, header, inspected, run_test};
 use crate::layout::{Layout, lay_out};
 use crate::plan::BenchPlan;
 use crate::published_rates;
-use crate::steps::{MeasurementStep, StepObserver};
+use crate::steps::{MeasurementEvent, MeasurementStep, StepObserver};
 use crate::together::PlannedTarget;
 use plan::MIN_BLOCKS;
 
@@ -43,14 +43,14 @@ impl Lane<'_> {
         if !session.is_simulated() {
             header.started_unix_ms = fathom_sys::clock::unix_ms();
         }
-        observer.begun(&header);
+        observer.step(&MeasurementEvent::Begun(Box::new(header.clone())));
         self.run = Some(RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() });
     }
 
     fn add(&mut self, mut test: TestRecord, observer: &mut dyn StepObserver) {
         let Some(run) = &mut self.run else { return };
         published_rates::look_up(&run.header, &self.plan.settings.run, &mut test);
-        observer.step_ended(&test);
+        observer.step(&MeasurementEvent::StepEnded(Box::new(test.clone())));
         run.tests.push(test);
     }
 
@@ -65,7 +65,7 @@ impl Lane<'_> {
         }
         run.findings = fathom_analysis::Analysis::of(&run).findings();
         crate::remedies::name_types(&mut run, &self.plan.settings.run.types);
-        observer.run_ended(&run);
+        observer.step(&MeasurementEvent::RunEnded(Box::new(run.clone())));
         self.runs.push(SourceRun { origin: format!("block {}", self.runs.len() + 1), record: run });
     }
 }
@@ -163,23 +163,23 @@ fn measure_block(
         for side in order.into_iter().filter(|_| !session.stop_handle().is_requested()) {
             number += 1;
             let lane = &mut lanes[side];
-            observer.lane(side);
+            observer.step(&MeasurementEvent::Lane(side));
             lane.begin(&place, session, observer);
             let BoundedTest { test, note } = &test.sides[side];
             let test = BoundedTest { test: test.repetition(block as usize), note: note.clone() };
-            observer.step_begun(&MeasurementStep {
+            observer.step(&MeasurementEvent::StepBegun(MeasurementStep {
                 id: test.test.id.clone(),
                 title: format!("block {} {}", block + 1, lane.plan.target_name()),
                 number,
                 of: Some(at.of.max(number)),
                 spent_ns: session.now() - at.began,
-            });
+            }));
             let measured = run_test(lane.plan, &test, at.size, session, observer);
             lane.add(measured, observer);
         }
     }
     for (side, lane) in lanes.iter_mut().enumerate() {
-        observer.lane(side);
+        observer.step(&MeasurementEvent::Lane(side));
         lane.end(session.stop_handle().reason(), observer);
     }
 }

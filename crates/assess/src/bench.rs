@@ -20,7 +20,7 @@ use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
 use crate::precision::{self, PrecisionWatch};
 use crate::site::Site;
-use crate::steps::{StepObserver, Steps};
+use crate::steps::{MeasurementEvent, StepObserver, Steps};
 use crate::together::PlannedTarget;
 use crate::until_steady::until_steady;
 
@@ -134,7 +134,7 @@ pub(crate) fn run_test(
         (None, None) => measure_plan(meta, plan.resolve(test, size, &engines), session, observer),
         (None, Some(goal)) => precisely(plan, (test, goal), size, session, observer),
         (Some(rounds), _) => until_steady(rounds, session, |index, so_far| {
-            observer.round_begun(index, so_far);
+            observer.step(&MeasurementEvent::RoundBegun(index, Box::new(so_far.clone())));
             let round = test.round(index);
             let meta = TestMeta { fio: plan.fio_command(&round, size), ..meta.clone() };
             measure_plan(meta, plan.resolve(&round, size, &engines), session, observer)
@@ -187,14 +187,13 @@ mod tests {
     impl RunObserver for Heard {}
 
     impl StepObserver for Heard {
-        fn begun(&mut self, header: &RunHeader) {
-            self.0.push(format!("begun {}", header.size_bytes));
-        }
-        fn step_begun(&mut self, step: &crate::MeasurementStep) {
-            self.0.push(format!("{} {}", step.number, step.id));
-        }
-        fn step_ended(&mut self, test: &TestRecord) {
-            self.0.push(format!("{} {}", test.id, test.status.name()));
+        fn step(&mut self, event: &MeasurementEvent) {
+            self.0.push(match event {
+                MeasurementEvent::Begun(header) => format!("begun {}", header.size_bytes),
+                MeasurementEvent::StepBegun(step) => format!("{} {}", step.number, step.id),
+                MeasurementEvent::StepEnded(test) => format!("{} {}", test.id, test.status.name()),
+                _ => return,
+            });
         }
     }
 
@@ -304,8 +303,10 @@ mod tests {
         struct StopAfterFirst(fathom_runner::StopHandle);
         impl RunObserver for StopAfterFirst {}
         impl StepObserver for StopAfterFirst {
-            fn step_ended(&mut self, _test: &TestRecord) {
-                self.0.request("signal 2");
+            fn step(&mut self, event: &MeasurementEvent) {
+                if matches!(event, MeasurementEvent::StepEnded(_)) {
+                    self.0.request("signal 2");
+                }
             }
         }
         let settings =

@@ -4,37 +4,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
 use fathom_runner::{EventSender, Progress, RunControl, RunEvent, RunHandle, RunState};
 
 use crate::AssessError;
 use crate::findings::findings_of;
-use crate::steps::{MeasurementStep, StepObserver};
-
-/// What a measurement tells.
-#[derive(Clone, Debug)]
-pub enum MeasurementEvent {
-    /// A test's own run goes on, or a file is laid out.
-    Run(RunEvent),
-    /// The target is ready, and is inspected before measuring begins.
-    Inspecting(Box<RunHeader>),
-    /// Measuring begins.
-    Begun(Box<RunHeader>),
-    /// A test begins.
-    StepBegun(MeasurementStep),
-    /// A round of the test begins: its number, from 0, and what came of those before it.
-    RoundBegun(usize, Box<RoundsRecord>),
-    /// A test has ended, been skipped or failed.
-    StepEnded(Box<TestRecord>),
-    /// Several runs are measured in turns: what follows belongs to this one.
-    Lane(usize),
-    /// The run of the current lane has ended.
-    RunEnded(Box<RunRecord>),
-    /// The next run of a schedule is waited for until this instant, ms since the epoch.
-    Waiting(u64),
-    /// A run of a schedule could not begin.
-    SlotFailed(MissedSlots),
-}
+use crate::steps::{MeasurementEvent, StepObserver};
 
 /// Drives a measurement whose result is `T`.
 pub type MeasurementHandle<T = RunRecord> = RunHandle<MeasurementEvent, Result<T, AssessError>>;
@@ -109,7 +84,10 @@ pub fn follow<T: Send + 'static>(
                 return Ok(MeasurementEnd::GivenUp { note, record: first });
             }
             Progress::Event(event) => {
-                event.tell(observer);
+                match &event {
+                    MeasurementEvent::Run(event) => event.tell(observer),
+                    event => observer.step(event),
+                }
                 match event {
                     MeasurementEvent::Inspecting(header) => inspected = Some(*header),
                     MeasurementEvent::Begun(header) => {
@@ -156,24 +134,6 @@ pub fn stuck_note(state: &RunState) -> String {
     format!("{what}: the device does not respond, and fathom's run thread is stuck in the kernel{left}")
 }
 
-impl MeasurementEvent {
-    /// Tells `observer` of it.
-    pub fn tell(&self, observer: &mut dyn StepObserver) {
-        match self {
-            MeasurementEvent::Run(event) => event.tell(observer),
-            MeasurementEvent::Inspecting(header) => observer.inspecting(header),
-            MeasurementEvent::Begun(header) => observer.begun(header),
-            MeasurementEvent::StepBegun(step) => observer.step_begun(step),
-            MeasurementEvent::RoundBegun(index, so_far) => observer.round_begun(*index, so_far),
-            MeasurementEvent::StepEnded(test) => observer.step_ended(test),
-            MeasurementEvent::Lane(lane) => observer.lane(*lane),
-            MeasurementEvent::RunEnded(record) => observer.run_ended(record),
-            MeasurementEvent::Waiting(due_unix_ms) => observer.waiting(*due_unix_ms),
-            MeasurementEvent::SlotFailed(failed) => observer.slot_failed(failed),
-        }
-    }
-}
-
 impl From<RunEvent> for MeasurementEvent {
     fn from(event: RunEvent) -> MeasurementEvent {
         MeasurementEvent::Run(event)
@@ -181,44 +141,15 @@ impl From<RunEvent> for MeasurementEvent {
 }
 
 impl<T> StepObserver for EventSender<MeasurementEvent, T> {
-    fn inspecting(&mut self, header: &RunHeader) {
-        self.tell(MeasurementEvent::Inspecting(Box::new(header.clone())));
-    }
-
-    fn begun(&mut self, header: &RunHeader) {
-        self.tell(MeasurementEvent::Begun(Box::new(header.clone())));
-        self.settle();
-    }
-
-    fn step_begun(&mut self, step: &MeasurementStep) {
-        self.tell(MeasurementEvent::StepBegun(step.clone()));
-    }
-
-    fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
-        self.tell(MeasurementEvent::RoundBegun(index, Box::new(so_far.clone())));
-    }
-
-    fn lane(&mut self, lane: usize) {
-        self.tell(MeasurementEvent::Lane(lane));
-    }
-
-    fn run_ended(&mut self, record: &RunRecord) {
-        self.tell(MeasurementEvent::RunEnded(Box::new(record.clone())));
-        self.settle();
-    }
-
-    fn waiting(&mut self, due_unix_ms: u64) {
-        self.tell(MeasurementEvent::Waiting(due_unix_ms));
-    }
-
-    fn slot_failed(&mut self, failed: &MissedSlots) {
-        self.tell(MeasurementEvent::SlotFailed(failed.clone()));
-    }
-
-    fn step_ended(&mut self, test: &TestRecord) {
-        self.tell(MeasurementEvent::StepEnded(Box::new(test.clone())));
+    fn step(&mut self, event: &MeasurementEvent) {
+        self.tell(event.clone());
         // What storing it writes is no load beside the next test.
-        self.settle();
+        if matches!(
+            event,
+            MeasurementEvent::Begun(_) | MeasurementEvent::StepEnded(_) | MeasurementEvent::RunEnded(_)
+        ) {
+            self.settle();
+        }
     }
 }
 
@@ -247,7 +178,8 @@ mod tests {
         let control = RunControl::default();
         let stop = control.stop_handle();
         let handle = begin_measurement(control, move |_, observer| {
-            observer.inspecting(&RunHeader { target: "sda".to_owned(), ..RunHeader::default() });
+            let header = RunHeader { target: "sda".to_owned(), ..RunHeader::default() };
+            observer.step(&MeasurementEvent::Inspecting(Box::new(header)));
             stop.request("signal 2");
             let _ = released.recv();
             Ok(RunRecord::default())
@@ -267,9 +199,9 @@ mod tests {
         let stop = control.stop_handle();
         let handle = begin_measurement(control, move |_, observer| {
             let header = RunHeader { target: "sda".to_owned(), ..RunHeader::default() };
-            observer.begun(&header);
+            observer.step(&MeasurementEvent::Begun(Box::new(header.clone())));
             let test = TestRecord { id: "first".to_owned(), ..TestRecord::default() };
-            observer.step_ended(&test);
+            observer.step(&MeasurementEvent::StepEnded(Box::new(test.clone())));
             if hangs {
                 stop.request("signal 2");
                 let _ = released.recv();

@@ -10,7 +10,7 @@ use fathom_stats::Snapshot;
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, size_word, time_word};
 use crate::site::Site;
-use crate::steps::StepObserver;
+use crate::steps::{MeasurementEvent, StepObserver};
 use crate::surface::reader::SurfaceReader;
 use crate::target::BenchTarget;
 
@@ -69,7 +69,7 @@ pub(crate) fn inspect(
         BenchTarget::Simulated(volume) => volume.model.first_touch.is_some(),
         BenchTarget::File { .. } | BenchTarget::BlockDevice { .. } => true,
     };
-    observer.inspecting(header);
+    observer.step(&MeasurementEvent::Inspecting(Box::new(header.clone())));
     let stalls = &mut Stalls { observer, is_stalled: false };
     let block_size_bytes = BLOCK.max(site.unit);
     let passes = match has_penalty {

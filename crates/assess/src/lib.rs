@@ -66,9 +66,7 @@ pub use bench::run;
 pub use candidates::{candidates, volume_size};
 pub use catalogue::{VolumeTypes, read_catalogue};
 pub use conditions::enter_conditions;
-pub use control::{
-    MeasurementEnd, MeasurementEvent, MeasurementHandle, TestKeeper, begin_measurement, follow, stuck_note,
-};
+pub use control::{MeasurementEnd, MeasurementHandle, TestKeeper, begin_measurement, follow, stuck_note};
 pub use doctor::doctor_facts;
 pub use earlier::EarlierIdentification;
 pub use error::{AssessError, ErrorKind};
@@ -84,7 +82,7 @@ pub use profile::{PROFILES, UseProfile, profiles};
 pub use settings::RunSettings;
 pub use simulated::{PlanTargets, SimulatedVolume, is_simulated, session_for};
 pub use site::Site;
-pub use steps::{MeasurementStep, StepObserver};
+pub use steps::{MeasurementEvent, MeasurementStep, StepObserver};
 pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
 pub use together::PlannedTarget;

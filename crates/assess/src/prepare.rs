@@ -23,7 +23,7 @@ use crate::AssessError;
 use crate::error::plain;
 use crate::findings::findings_of;
 use crate::measure::measure;
-use crate::steps::{MeasurementStep, StepObserver};
+use crate::steps::{MeasurementEvent, MeasurementStep, StepObserver};
 use crate::until_steady::{Rounds, until_steady};
 
 /// Carries out `plan` on `session`, going on from the pieces of an earlier run.
@@ -40,7 +40,7 @@ pub fn prepare(
     make_file(plan, session)?;
     let mut record =
         RunRecord { status: TestStatus::Complete, header: header(plan, session), ..RunRecord::default() };
-    observer.begun(&record.header);
+    observer.step(&MeasurementEvent::Begun(Box::new(record.header.clone())));
     let mut done = Vec::new();
     for test in earlier {
         // Rounds before a rest tell nothing of those after it.
@@ -48,7 +48,7 @@ pub fn prepare(
         else {
             continue;
         };
-        observer.step_ended(&test);
+        observer.step(&MeasurementEvent::StepEnded(Box::new(test.clone())));
         done.push(piece);
         record.tests.push(test);
     }
@@ -57,7 +57,7 @@ pub fn prepare(
         let test = match next(&plan.stages, plan.target.size, &done, workload_has_ended) {
             NextPiece::Done => break,
             NextPiece::Piece(piece) => {
-                observer.step_begun(&step(plan, piece.stage, piece.id()));
+                observer.step(&step(plan, piece.stage, piece.id()));
                 let title = piece.stage.title().to_owned();
                 measure(piece.id(), title, plan.job_options(&piece), session, observer)
             }
@@ -66,7 +66,7 @@ pub fn prepare(
                 settle(plan, session, observer)
             }
         };
-        observer.step_ended(&test);
+        observer.step(&MeasurementEvent::StepEnded(Box::new(test.clone())));
         done.extend(CompletedPiece::of(&test));
         record.header.job_text.push_str(&test.fio);
         record.header.job_text.push('\n');
@@ -90,9 +90,10 @@ pub fn prepare(
 }
 
 /// Result line of a piece of `stage`, or of all its rounds.
-fn step(plan: &PreparePlan, stage: PrepareStage, id: String) -> MeasurementStep {
+fn step(plan: &PreparePlan, stage: PrepareStage, id: String) -> MeasurementEvent {
     let number = plan.stages.iter().position(|known| *known == stage).unwrap_or(0) + 1;
-    MeasurementStep { id, title: stage.title().to_owned(), number, of: Some(plan.stages.len()), spent_ns: 0 }
+    let (title, of) = (stage.title().to_owned(), Some(plan.stages.len()));
+    MeasurementEvent::StepBegun(MeasurementStep { id, title, number, of, spent_ns: 0 })
 }
 
 fn has_errors(test: &TestRecord) -> bool {
@@ -106,9 +107,9 @@ fn settle(plan: &PreparePlan, session: &Session, observer: &mut dyn StepObserver
         plan.rounds.and_then(|rounds| rounds.round).unwrap_or(Nanos(fathom_analysis::steady::ROUND_NS));
     let rounds = plan.rounds.unwrap_or(Rounds { round: Some(round), budget: round });
     let stage = PrepareStage::Workload;
-    observer.step_begun(&step(plan, stage, stage.id().to_owned()));
+    observer.step(&step(plan, stage, stage.id().to_owned()));
     until_steady(&rounds, session, |index, so_far| {
-        observer.round_begun(index, so_far);
+        observer.step(&MeasurementEvent::RoundBegun(index, Box::new(so_far.clone())));
         let options = plan.round_options(&workload, round, index);
         measure(stage.id().to_owned(), stage.title().to_owned(), options, session, observer)
     })

@@ -14,7 +14,7 @@ use fathom_sys::clock::{RealClock, boottime_ns, monotonic_ns, unix_ms};
 
 use crate::AssessError;
 use crate::plan::{BenchPlan, BenchSettings};
-use crate::steps::StepObserver;
+use crate::steps::{MeasurementEvent, StepObserver};
 
 /// More runs would outgrow a history.
 const MAX_RUNS: u64 = 20_000;
@@ -122,7 +122,7 @@ pub fn run(
             SlotAction::Over => break,
             SlotAction::Wait(slot) => {
                 let due_unix_ms = plan.schedule.instant_of(slot);
-                observer.waiting(due_unix_ms);
+                observer.step(&MeasurementEvent::Waiting(due_unix_ms));
                 runner.wait_until(due_unix_ms);
             }
             SlotAction::Run(slot) => {
@@ -195,7 +195,7 @@ impl SlotRunner<'_> {
         let is_first = !std::mem::replace(&mut self.has_run, true);
         match ended {
             Ok(record) => {
-                observer.run_ended(&record);
+                observer.step(&MeasurementEvent::RunEnded(Box::new(record)));
                 Ok(Vec::new())
             }
             // The slot has no run, and is run or missed when the schedule goes on.
@@ -204,7 +204,7 @@ impl SlotRunner<'_> {
             Err(error) => {
                 let (first, error) = (place.slot, Some(error.to_string()));
                 let failed = MissedSlots { first, count: 1, reason: MissedReason::Failed, error };
-                observer.slot_failed(&failed);
+                observer.step(&MeasurementEvent::SlotFailed(failed.clone()));
                 let mut missed = place.missed;
                 missed.push(failed);
                 Ok(missed)

@@ -2,7 +2,7 @@
 //! ends it with what there is.
 
 use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
-use fathom_runner::{RunObserver, Session};
+use fathom_runner::{RunEvent, RunObserver, Session};
 
 use crate::published_rates;
 use crate::settings::RunSettings;
@@ -22,26 +22,34 @@ pub struct MeasurementStep {
     pub spent_ns: u64,
 }
 
-/// Receives the events of such a run. Every method is optional.
-pub trait StepObserver: RunObserver {
+/// What a measurement tells.
+#[derive(Clone, Debug)]
+pub enum MeasurementEvent {
+    /// A test's own run goes on, or a file is laid out.
+    Run(RunEvent),
     /// The target is ready, and is inspected before measuring begins.
-    fn inspecting(&mut self, _header: &RunHeader) {}
+    Inspecting(Box<RunHeader>),
     /// Measuring begins.
-    fn begun(&mut self, _header: &RunHeader) {}
+    Begun(Box<RunHeader>),
     /// A measurement begins.
-    fn step_begun(&mut self, _step: &MeasurementStep) {}
-    /// A round of the measurement begins, this being what came of those before it.
-    fn round_begun(&mut self, _index: usize, _so_far: &RoundsRecord) {}
-    /// Several runs are measured in turns: what follows belongs to this one.
-    fn lane(&mut self, _lane: usize) {}
-    /// The run of the current lane has ended; another may begin there.
-    fn run_ended(&mut self, _record: &RunRecord) {}
-    /// The next run of a schedule is waited for until this instant.
-    fn waiting(&mut self, _due_unix_ms: u64) {}
-    /// A run of a schedule could not begin.
-    fn slot_failed(&mut self, _failed: &MissedSlots) {}
+    StepBegun(MeasurementStep),
+    /// A round of the measurement begins: its number, from 0, and what came of those before it.
+    RoundBegun(usize, Box<RoundsRecord>),
     /// A measurement has ended, been skipped or failed, or was made by the run that this one goes on with.
-    fn step_ended(&mut self, _test: &TestRecord) {}
+    StepEnded(Box<TestRecord>),
+    /// Several runs are measured in turns: what follows belongs to this one.
+    Lane(usize),
+    /// The run of the current lane has ended; another may begin there.
+    RunEnded(Box<RunRecord>),
+    /// The next run of a schedule is waited for until this instant, ms since the epoch.
+    Waiting(u64),
+    /// A run of a schedule could not begin.
+    SlotFailed(MissedSlots),
+}
+
+/// Receives the events of a measurement; those of a test's own run come as calls of [`RunObserver`].
+pub trait StepObserver: RunObserver {
+    fn step(&mut self, _event: &MeasurementEvent) {}
 }
 
 impl StepObserver for () {}
@@ -64,7 +72,7 @@ impl<'a> Steps<'a> {
         session: &'a Session,
         observer: &'a mut dyn StepObserver,
     ) -> Steps<'a> {
-        observer.begun(&header);
+        observer.step(&MeasurementEvent::Begun(Box::new(header.clone())));
         let record = RunRecord { status: TestStatus::Complete, header, ..RunRecord::default() };
         Steps { session, observer, record, settings, of: None }
     }
@@ -74,13 +82,14 @@ impl<'a> Steps<'a> {
         let (number, of) = (self.record.tests.len() + 1, self.of);
         let (id, title) = (id.to_owned(), title.to_owned());
         self.session.enter_step(number as u32);
-        self.observer.step_begun(&MeasurementStep { id, title, number, of, spent_ns });
+        let step = MeasurementStep { id, title, number, of, spent_ns };
+        self.observer.step(&MeasurementEvent::StepBegun(step));
     }
 
     /// Adds a measurement whose command the job text has, or that another run made.
     pub fn add(&mut self, mut test: TestRecord) {
         published_rates::look_up(&self.record.header, self.settings, &mut test);
-        self.observer.step_ended(&test);
+        self.observer.step(&MeasurementEvent::StepEnded(Box::new(test.clone())));
         self.record.tests.push(test);
     }
 

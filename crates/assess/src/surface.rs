@@ -286,6 +286,7 @@ mod tests {
     use fathom_volume::VolumeModel;
 
     use super::*;
+    use crate::MeasurementEvent;
     use crate::settings::RunSettings;
     use fathom_analysis::surface::Surface;
     use fathom_analysis::surface::plan::SurfaceParts;
@@ -358,8 +359,8 @@ mod tests {
         struct StopAfter(fathom_runner::StopHandle, usize);
         impl RunObserver for StopAfter {}
         impl StepObserver for StopAfter {
-            fn step_ended(&mut self, _test: &TestRecord) {
-                self.1 -= 1;
+            fn step(&mut self, event: &MeasurementEvent) {
+                self.1 -= usize::from(matches!(event, MeasurementEvent::StepEnded(_)));
                 if self.1 == 0 {
                     self.0.request("signal 2");
                 }

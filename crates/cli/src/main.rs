@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod against_progress;
 mod commands;
 mod eta;
 mod exit;
@@ -13,18 +12,13 @@ mod http;
 mod keys;
 mod live;
 mod output;
-mod prepare_progress;
 mod progress;
 mod ranks;
 mod row_printer;
-mod run_display;
 mod screen;
 mod signals;
 mod simulate_progress;
-mod stall_note;
-mod step_progress;
 mod store;
-mod time_left;
 
 use std::ffi::OsString;
 use std::panic::catch_unwind;

@@ -25,20 +25,21 @@ struct Kept {
 impl RunObserver for Kept {}
 
 impl StepObserver for Kept {
-    fn lane(&mut self, lane: usize) {
-        self.lane = lane;
-    }
-
-    fn step_ended(&mut self, test: &TestRecord) {
-        self.order.push((test.id.clone(), self.lane));
-        if let Some((stop, _)) = self.stop.as_ref().filter(|(_, after)| *after == self.order.len()) {
-            stop.request("signal 2");
+    fn step(&mut self, event: &MeasurementEvent) {
+        match event {
+            MeasurementEvent::Lane(lane) => self.lane = *lane,
+            MeasurementEvent::StepEnded(test) => {
+                self.order.push((test.id.clone(), self.lane));
+                if let Some((stop, _)) = self.stop.as_ref().filter(|(_, after)| *after == self.order.len()) {
+                    stop.request("signal 2");
+                }
+            }
+            MeasurementEvent::RunEnded(record) => {
+                self.runs.resize_with(2, Vec::new);
+                self.runs[self.lane].push(SourceRun { origin: String::new(), record: (**record).clone() });
+            }
+            _ => {}
         }
-    }
-
-    fn run_ended(&mut self, record: &RunRecord) {
-        self.runs.resize_with(2, Vec::new);
-        self.runs[self.lane].push(SourceRun { origin: String::new(), record: record.clone() });
     }
 }
 

@@ -8,7 +8,9 @@ use fathom_analysis::compare::ratio::RatioVerdict;
 use fathom_analysis::compare::rows::matched_rows;
 use fathom_analysis::compare::source::SourceRun;
 use fathom_assess::against::{self, AgainstPlan, AgainstSettings, Opponent};
-use fathom_assess::{BenchPlan, BenchSettings, PrecisionSettings, RunSettings, StepObserver};
+use fathom_assess::{
+    BenchPlan, BenchSettings, MeasurementEvent, PrecisionSettings, RunSettings, StepObserver,
+};
 use fathom_model::Nanos;
 use fathom_record::{RunRecord, TestSummary};
 use fathom_runner::RunObserver;
@@ -89,14 +91,16 @@ struct Runs {
 impl RunObserver for Runs {}
 
 impl StepObserver for Runs {
-    fn lane(&mut self, lane: usize) {
-        self.lane = lane;
-    }
-
-    fn run_ended(&mut self, record: &RunRecord) {
-        // As they are when they are read again.
-        let record = RunRecord::from_json(&record.to_json()).expect("a record can be read again");
-        self.runs[self.lane].push(SourceRun { origin: String::new(), record });
+    fn step(&mut self, event: &MeasurementEvent) {
+        match event {
+            MeasurementEvent::Lane(lane) => self.lane = *lane,
+            MeasurementEvent::RunEnded(record) => {
+                // As they are when they are read again.
+                let record = RunRecord::from_json(&record.to_json()).expect("a record can be read again");
+                self.runs[self.lane].push(SourceRun { origin: String::new(), record });
+            }
+            _ => {}
+        }
     }
 }
 

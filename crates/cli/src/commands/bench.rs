@@ -29,7 +29,7 @@ use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
-use crate::progress::BenchProgress;
+use crate::progress::BenchCourse;
 use crate::ranks::arguments::FleetArguments;
 use crate::row_printer::RowPrinter;
 use crate::{output, ranks, store};
@@ -204,7 +204,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     let printed = rows.clone();
     let (record, exit) = measuring.run(
         move |control, observer| fathom_assess::run(&plan, &mut plan.session().controlled(control), observer),
-        |display| BenchProgress::new(shown, rows, display),
+        BenchCourse::new(shown),
+        Some(rows),
         move |record, style, format, out| {
             let style = Style { show_fio, ..style.clone() };
             if printed.finish(record, &style, out)? { Ok(()) } else { show(record, &style, format, out) }

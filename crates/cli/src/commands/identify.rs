@@ -22,7 +22,7 @@ use super::run_arguments::RunArguments;
 use super::words::time_for;
 use crate::exit::{Complaint, Exit};
 use crate::output;
-use crate::step_progress::StepProgress;
+use crate::progress::StepCourse;
 
 /// What `fathom identify` takes.
 #[derive(Args)]
@@ -84,7 +84,8 @@ pub fn run(arguments: IdentifyArguments, command: &[OsString]) -> Result<Exit, C
             let mut session = plan.site.session().controlled(control);
             identify(&plan, &mut session, observer).map(|(record, _)| record)
         },
-        |display| StepProgress::new(layout_time, budget, display),
+        StepCourse::new(layout_time, budget, None),
+        None,
         |record, style, format, out| show(record, &types, style, format, out),
     )?;
     // What was interrupted replaces no twin.

@@ -21,8 +21,9 @@ use crate::live::arguments::LiveArguments;
 use crate::live::observer::LiveObserver;
 use crate::live::{Hub, LiveOutputs, LiveRun, NextKey};
 use crate::output::Bar;
+use crate::progress::{Course, RunDisplay, RunProgress};
 use crate::ranks::keeper::{RankKeeper, keep_and_print};
-use crate::run_display::RunDisplay;
+use crate::row_printer::RowPrinter;
 use crate::store::HistoryKeeper;
 use crate::{keys, output, ranks, signals, store};
 
@@ -100,23 +101,28 @@ impl Measuring {
         self.announce(plan).map_err(|complaint| ranks::failed(complaint, self.fleet.take()))
     }
 
-    /// Runs `measure` on a thread of its own, shown by what `observer` makes of the display, and shows its record by `show`, in
+    /// Runs `measure` on a thread of its own, shown by its `course` and its `rows`, and shows its record by `show`, in
     /// the format asked for.
     ///
     /// # Errors
     /// It could not begin, or not be shown.
-    pub fn run<O: StepObserver>(
+    pub fn run(
         self,
         measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<RunRecord, AssessError> + Send + 'static,
-        observer: impl FnOnce(RunDisplay) -> O,
+        course: impl Course,
+        rows: Option<RowPrinter>,
         show: impl Fn(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
     ) -> Result<(RunRecord, Exit), Complaint> {
         if self.fleet.is_some() {
-            return self.run_rank(measure, observer);
+            return self.run_rank(measure, course, rows);
         }
         let place = self.place.clone();
-        let (mut keeper, end, is_interrupted) =
-            self.measured(measure, |bar, hub| HistoryKeeper::new(place, Some(bar)).followed(hub), observer)?;
+        let (mut keeper, end, is_interrupted) = self.measured(
+            measure,
+            |bar, hub| HistoryKeeper::new(place, Some(bar)).followed(hub),
+            course,
+            rows,
+        )?;
         let (record, is_given_up) = match end {
             MeasurementEnd::Ended(record) => (record, false),
             MeasurementEnd::GivenUp { note, record } => {
@@ -145,16 +151,17 @@ impl Measuring {
     }
 
     /// Runs `measure` as one rank of a job; rank 0 keeps and shows the record of all ranks, which the others return empty.
-    fn run_rank<O: StepObserver>(
+    fn run_rank(
         mut self,
         measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<RunRecord, AssessError> + Send + 'static,
-        observer: impl FnOnce(RunDisplay) -> O,
+        course: impl Course,
+        rows: Option<RowPrinter>,
     ) -> Result<(RunRecord, Exit), Complaint> {
         let Some(fleet) = self.fleet.take() else { return Ok((RunRecord::default(), Exit::Failed)) };
         let control = fleet.control(RunControl::default());
         let stop = control.stop_handle();
         let keeper = |_, _| RankKeeper::new(&fleet);
-        let measured = self.measured_under(control, measure, keeper, observer);
+        let measured = self.measured_under(control, measure, keeper, course, rows);
         let mut complaint = None;
         let (record, failure) = match measured {
             Ok((_, MeasurementEnd::Ended(record), _)) => (Some(record), String::new()),
@@ -188,27 +195,28 @@ impl Measuring {
         Ok((merged, left?))
     }
 
-    /// Runs `measure` on a thread of its own, kept by what `keeper` makes, which tells who can follow it, and shown by what `observer` makes of
-    /// the display.
+    /// Runs `measure` on a thread of its own, kept by what `keeper` makes, which tells who can follow it, and shown by its `course` and its `rows`.
     /// Returns the keeper, how it ended, and whether a signal ended it.
     ///
     /// # Errors
     /// It could not begin.
-    pub fn measured<T: Send + 'static, K: TestKeeper, O: StepObserver>(
+    pub fn measured<T: Send + 'static, K: TestKeeper>(
         &self,
         measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<T, AssessError> + Send + 'static,
         keeper: impl FnOnce(Bar, Option<Arc<Hub>>) -> K,
-        observer: impl FnOnce(RunDisplay) -> O,
+        course: impl Course,
+        rows: Option<RowPrinter>,
     ) -> Result<(K, MeasurementEnd<T>, bool), Complaint> {
-        self.measured_under(RunControl::default(), measure, keeper, observer)
+        self.measured_under(RunControl::default(), measure, keeper, course, rows)
     }
 
-    fn measured_under<T: Send + 'static, K: TestKeeper, O: StepObserver>(
+    fn measured_under<T: Send + 'static, K: TestKeeper>(
         &self,
         control: RunControl,
         measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<T, AssessError> + Send + 'static,
         keeper: impl FnOnce(Bar, Option<Arc<Hub>>) -> K,
-        observer: impl FnOnce(RunDisplay) -> O,
+        course: impl Course,
+        rows: Option<RowPrinter>,
     ) -> Result<(K, MeasurementEnd<T>, bool), Complaint> {
         let caught = signals::watch(control.stop_handle()).map_err(signals::unwatched)?;
         let units = self.form.style().units.unwrap_or_default();
@@ -226,7 +234,11 @@ impl Measuring {
         caught.answer_status(bar.status());
         let handle = begin_measurement(control, measure)?;
         let mut keeper = keeper(bar.clone(), live.hub());
-        let end = follow(handle, &mut keeper, &mut LiveObserver::new(observer(display), live.hub(), left));
+        let end = follow(
+            handle,
+            &mut keeper,
+            &mut LiveObserver::new(RunProgress::new(course, rows, display), live.hub(), left),
+        );
         bar.finish_and_clear();
         drop((keys, live));
         Ok((keeper, end?, caught.number().is_some()))

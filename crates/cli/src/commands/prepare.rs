@@ -23,7 +23,7 @@ use super::run_arguments::RunArguments;
 use super::shown;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
-use crate::prepare_progress::PrepareProgress;
+use crate::progress::PrepareCourse;
 use crate::{output, store};
 
 /// What `fathom prepare` takes.
@@ -94,7 +94,8 @@ pub fn run(arguments: PrepareArguments, command: &[OsString]) -> Result<Exit, Co
     let shown = plan.clone();
     let (_, exit) = measuring.run(
         move |control, observer| prepare(&plan, earlier, &mut plan.session().controlled(control), observer),
-        |display| PrepareProgress::new(shown, display),
+        PrepareCourse::new(shown),
+        None,
         shown::show,
     )?;
     Ok(exit)

@@ -19,8 +19,8 @@ use super::run_arguments::RunArguments;
 use super::shown;
 use super::words::{one_of, time_for};
 use crate::exit::{Complaint, Exit};
+use crate::progress::StepCourse;
 use crate::row_printer::RowPrinter;
-use crate::step_progress::StepProgress;
 use crate::{output, store};
 
 /// What `fathom surface` takes.
@@ -110,7 +110,8 @@ pub fn run(arguments: SurfaceArguments, command: &[OsString]) -> Result<Exit, Co
     let printed = rows.clone();
     let (_, exit) = measuring.run(
         move |control, observer| surface(&plan, &mut plan.site.session().controlled(control), observer),
-        |display| StepProgress::new(layout_time, budget, display).with_rows(rows),
+        StepCourse::new(layout_time, budget, rows.clone()),
+        rows,
         move |record, style, format, out| {
             let is_printed = printed.as_ref().map(|rows| rows.finish(record, style, out)).transpose()?;
             if is_printed == Some(true) { Ok(()) } else { shown::show(record, style, format, out) }

@@ -24,9 +24,9 @@ use super::run_arguments::RunArguments;
 use super::shown;
 use super::words::{one_of, sorted_once, time_for};
 use crate::exit::{Complaint, Exit};
+use crate::progress::StepCourse;
 use crate::ranks::arguments::FleetArguments;
 use crate::row_printer::RowPrinter;
-use crate::step_progress::StepProgress;
 use crate::{output, ranks, store};
 
 /// What `fathom sweep` takes.
@@ -155,7 +155,8 @@ pub fn run(arguments: SweepArguments, command: &[OsString]) -> Result<Exit, Comp
                 None => sweep(&plan, earlier, &mut session, observer),
             }
         },
-        |display| StepProgress::new(layout_time, Some(budget), display).with_rows(Some(rows)),
+        StepCourse::new(layout_time, Some(budget), Some(rows.clone())),
+        Some(rows),
         move |record, style, format, out| {
             if printed.finish(record, style, out)? { Ok(()) } else { shown::show(record, style, format, out) }
         },

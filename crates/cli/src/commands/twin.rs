@@ -19,7 +19,7 @@ use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
-use crate::progress::BenchProgress;
+use crate::progress::BenchCourse;
 use crate::row_printer::RowPrinter;
 
 /// What `fathom twin` takes.
@@ -182,7 +182,8 @@ fn check(arguments: CheckArguments, store: &TwinStore, line: &[OsString]) -> Res
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(on_twin);
             Ok(record)
         },
-        |display| BenchProgress::new(shown, rows, display),
+        BenchCourse::new(shown),
+        Some(rows),
         move |record, style, format, out| {
             let run = run.lock().unwrap_or_else(PoisonError::into_inner);
             let empty = TwinRun { record: RunRecord::default(), notes: Vec::new() };

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use fathom_assess::{MeasurementStep, StepObserver, findings_of};
+use fathom_assess::{MeasurementEvent, MeasurementStep, StepObserver, findings_of};
 use fathom_model::Nanos;
-use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_record::{RunRecord, TestStatus};
 use fathom_report::live::json::LiveLine;
 use fathom_report::live::{LiveStage, LiveTest};
 use fathom_runner::{LayoutProgress, RunObserver};
@@ -89,62 +89,35 @@ impl<O: RunObserver> RunObserver for LiveObserver<O> {
 }
 
 impl<O: StepObserver> StepObserver for LiveObserver<O> {
-    fn inspecting(&mut self, header: &RunHeader) {
-        self.progress.inspecting(header);
-    }
-
-    fn begun(&mut self, header: &RunHeader) {
-        self.progress.begun(header);
-        if let Some(hub) = &self.hub {
-            if hub.wants_findings {
-                let (status, header) = (TestStatus::Complete, header.clone());
-                self.records.insert(self.lane, RunRecord { status, header, ..RunRecord::default() });
-            }
-            hub.change(Some(LiveLine::Begun), |state| state.begin(header));
+    fn step(&mut self, event: &MeasurementEvent) {
+        self.progress.step(event);
+        if let MeasurementEvent::Lane(lane) = event {
+            self.lane = *lane;
         }
-    }
-
-    fn step_begun(&mut self, step: &MeasurementStep) {
-        self.progress.step_begun(step);
-        if let Some(hub) = &self.hub {
-            let MeasurementStep { id, title, number, of, .. } = step.clone();
-            let test = LiveTest { id, title, number, of };
-            hub.change(Some(LiveLine::TestBegun), |state| state.begin_test(test));
-        }
-    }
-
-    fn round_begun(&mut self, index: usize, so_far: &RoundsRecord) {
-        self.progress.round_begun(index, so_far);
-    }
-
-    fn lane(&mut self, lane: usize) {
-        self.progress.lane(lane);
-        self.lane = lane;
-    }
-
-    fn run_ended(&mut self, record: &RunRecord) {
-        self.progress.run_ended(record);
-    }
-
-    fn waiting(&mut self, due_unix_ms: u64) {
-        self.progress.waiting(due_unix_ms);
-        if let Some(hub) = &self.hub {
-            hub.change(None, |state| state.enter(LiveStage::Waiting));
-        }
-    }
-
-    fn slot_failed(&mut self, failed: &MissedSlots) {
-        self.progress.slot_failed(failed);
-    }
-
-    fn step_ended(&mut self, test: &TestRecord) {
-        self.progress.step_ended(test);
         let Some(hub) = self.hub.clone() else { return };
-        hub.change(None, |state| state.end_test(test));
-        hub.change(Some(LiveLine::TestEnded(test)), |_| {});
-        if let Some(record) = self.records.get_mut(&self.lane) {
-            record.tests.push(test.clone());
-            self.find(&hub);
+        match event {
+            MeasurementEvent::Begun(header) => {
+                if hub.wants_findings {
+                    let (status, header) = (TestStatus::Complete, (**header).clone());
+                    self.records.insert(self.lane, RunRecord { status, header, ..RunRecord::default() });
+                }
+                hub.change(Some(LiveLine::Begun), |state| state.begin(header));
+            }
+            MeasurementEvent::StepBegun(step) => {
+                let MeasurementStep { id, title, number, of, .. } = step.clone();
+                let test = LiveTest { id, title, number, of };
+                hub.change(Some(LiveLine::TestBegun), |state| state.begin_test(test));
+            }
+            MeasurementEvent::Waiting(_) => hub.change(None, |state| state.enter(LiveStage::Waiting)),
+            MeasurementEvent::StepEnded(test) => {
+                hub.change(None, |state| state.end_test(test));
+                hub.change(Some(LiveLine::TestEnded(test)), |_| {});
+                if let Some(record) = self.records.get_mut(&self.lane) {
+                    record.tests.push((**test).clone());
+                    self.find(&hub);
+                }
+            }
+            _ => {}
         }
     }
 }

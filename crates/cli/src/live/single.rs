@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fathom_assess::{MeasurementStep, StepObserver};
+use fathom_assess::{MeasurementEvent, MeasurementStep, StepObserver};
 use fathom_model::Nanos;
 use fathom_record::{RunHeader, TestRecord};
 use fathom_report::live::LiveState;
@@ -28,9 +28,10 @@ impl SingleTest {
 
     /// The run begins, and its test.
     pub fn begin(&mut self, header: &RunHeader, id: &str, title: String) {
-        self.observer.begun(header);
+        self.observer.step(&MeasurementEvent::Begun(Box::new(header.clone())));
         let id = id.to_owned();
-        self.observer.step_begun(&MeasurementStep { id, title, number: 1, of: Some(1), spent_ns: 0 });
+        let step = MeasurementStep { id, title, number: 1, of: Some(1), spent_ns: 0 };
+        self.observer.step(&MeasurementEvent::StepBegun(step));
     }
 
     /// True where a view has the terminal.
@@ -60,6 +61,6 @@ impl SingleTest {
 
     /// The run has ended; the terminal is as it was.
     pub fn end(mut self, test: &TestRecord) {
-        self.observer.step_ended(test);
+        self.observer.step(&MeasurementEvent::StepEnded(Box::new(test.clone())));
     }
 }

@@ -14,7 +14,7 @@ use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, duration, grouped, latency};
 use fathom_report::live::{LivePoint, LiveStage, LiveState};
 
-use crate::stall_note;
+use crate::progress;
 use canvas::{Area, Colour, Paint};
 pub use canvas::{Canvas, Look};
 use charts::TimeAxis;
@@ -192,7 +192,7 @@ fn axis_text(points: &[LivePoint]) -> String {
 fn stage_row(canvas: &mut Canvas, area: Area, state: &LiveState, options: &ViewOptions) {
     let stall = match &state.monitor {
         Some(monitor) => monitor::stall(monitor, options),
-        None => state.stalled_ns().map(|_| stall_note::describe(&state.snapshot)),
+        None => state.stalled_ns().map(|_| progress::describe(&state.snapshot)),
     };
     match stall {
         Some(stall) => {

@@ -21,12 +21,12 @@ use fathom_report::{TextWriter, document};
 use serde::Serialize;
 
 use super::plan::describe;
-use crate::against_progress::AgainstProgress;
 use crate::commands::compare::sources::SourceReader;
 use crate::commands::measuring::Measuring;
 use crate::exit::{Complaint, Exit};
 use crate::live::Hub;
 use crate::output::{self, Bar};
+use crate::progress::AgainstCourse;
 use crate::store::{self, HistoryKeeper};
 
 /// What a comparison takes beyond a bench.
@@ -75,7 +75,8 @@ pub fn run(bench: BenchSettings, options: AgainstOptions, measuring: Measuring) 
             against::run(&measured, &mut measured.session().controlled(control), observer)
         },
         |bar, hub| ComparisonKeeper::new(place, bar, hub),
-        |display| AgainstProgress::new(shown, display),
+        AgainstCourse::new(shown),
+        None,
     )?;
     let is_given_up = match &end {
         MeasurementEnd::Ended(()) => false,

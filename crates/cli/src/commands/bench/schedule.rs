@@ -28,7 +28,7 @@ use crate::commands::measuring::Measuring;
 use crate::commands::words::{positive_duration, time_for};
 use crate::exit::{Complaint, Exit, with_causes};
 use crate::output::{self, Bar};
-use crate::progress::BenchProgress;
+use crate::progress::BenchCourse;
 use crate::row_printer::RowPrinter;
 use crate::store::{self, HistoryKeeper};
 
@@ -92,7 +92,8 @@ pub fn run(
             is_missed: false,
             is_inconclusive: false,
         },
-        |display| BenchProgress::new(shown, rows, display),
+        BenchCourse::new(shown),
+        Some(rows),
     )?;
     let (missed, is_given_up) = match end {
         MeasurementEnd::Ended(missed) => (missed, false),

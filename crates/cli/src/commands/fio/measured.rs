@@ -29,7 +29,7 @@ use super::sink::Sink;
 use super::{named, refusal};
 use crate::exit::{Complaint, Exit};
 use crate::live::single::SingleTest;
-use crate::stall_note::StallNote;
+use crate::progress::StallNote;
 use crate::{output, signals};
 
 /// A run of fio's jobs on a thread of its own.
@@ -58,7 +58,8 @@ fn begin(
             session.set_log(Box::new(logs));
         }
         if let Some(header) = kept {
-            events.begun(&keeper::with_conditions(header, &plan, &session));
+            let header = Box::new(keeper::with_conditions(header, &plan, &session));
+            events.step(&MeasurementEvent::Begun(header));
         }
         if let Some(interval) = status_interval {
             events.send_outcomes(interval);

@@ -16,7 +16,7 @@ use super::idleness::IdleWatch;
 use super::sink::Sink;
 use crate::eta::EtaLine;
 use crate::output;
-use crate::stall_note::StallNote;
+use crate::progress::StallNote;
 
 /// Says what fio says while a run goes on.
 pub struct FioObserver<'a> {

@@ -5,9 +5,6 @@ use fathom_model::units::duration;
 use fathom_report::live::STALLED_FROM_NS;
 use fathom_stats::Snapshot;
 
-/// A stall of this length is reported, ns. Snapshots come every half second.
-pub const TOLD_FROM_NS: u64 = STALLED_FROM_NS;
-
 /// Notes for standard error: when a stall begins, each time it has doubled, and its end.
 #[derive(Debug, Default)]
 pub struct StallNote {
@@ -28,15 +25,15 @@ impl StallNote {
         }
         self.elapsed_ns = snapshot.elapsed_ns;
         let (was, now) = (self.seen_ns, snapshot.stalled_ns);
-        self.seen_ns = if now >= TOLD_FROM_NS { now } else { 0 };
+        self.seen_ns = if now >= STALLED_FROM_NS { now } else { 0 };
         if self.seen_ns == 0 || now < was {
-            self.next_ns = TOLD_FROM_NS;
+            self.next_ns = STALLED_FROM_NS;
         }
         if self.seen_ns == 0 {
             // A worker that was given up is not stalled any more either, and nothing has completed.
             let completes = snapshot.clat_mean_ns.is_some();
             // It went on for a while after it was last seen.
-            let after = length(was + TOLD_FROM_NS / 2);
+            let after = length(was + STALLED_FROM_NS / 2);
             return (was > 0 && completes).then(|| format!("fathom: I/Os complete again after {after}"));
         }
         (now >= self.next_ns).then(|| {
@@ -54,7 +51,7 @@ pub fn describe(snapshot: &Snapshot) -> String {
 
 /// In whole seconds, which is as often as anybody looks.
 fn length(ns: u64) -> String {
-    duration(Nanos(ns - ns % TOLD_FROM_NS))
+    duration(Nanos(ns - ns % STALLED_FROM_NS))
 }
 
 #[cfg(test)]
