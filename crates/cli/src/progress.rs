@@ -15,7 +15,7 @@ use fathom_runner::{LayoutProgress, RunObserver};
 use fathom_stats::Snapshot;
 use fathom_sys::clock::monotonic_ns;
 
-use crate::live::observer::TimeLeftCell;
+use crate::live::TimeLeftCell;
 use crate::output::{self, Bar};
 use crate::row_printer::RowPrinter;
 

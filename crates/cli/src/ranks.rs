@@ -1,21 +1,28 @@
 //! What the commands that measure share where a launcher started many processes of them: joining the job, leaving it, and the
 //! report of rank 0.
 
-pub mod arguments;
 pub mod fio_jobs;
-pub mod keeper;
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use arguments::FleetArguments;
+use clap::{Args, ValueEnum};
+use fathom_assess::TestKeeper;
 use fathom_assess::fleet::{Fleet, FleetEnd, FleetFiles, FleetJob, FleetReport, FleetStop};
+use fathom_history::{HistoryPath, Kept};
+use fathom_model::Nanos;
 use fathom_options::FleetOptions;
-use fathom_record::{RunRecord, TestStatus};
+use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
+use fathom_report::formats::Format;
+use fathom_report::{Style, TextWriter};
 
+use crate::commands::format_arguments::FormatArguments;
 use crate::commands::report;
+use crate::commands::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::output;
+use crate::store::HistoryKeeper;
 
 /// Joins the job that a launcher started this process for.
 ///
@@ -169,6 +176,112 @@ pub fn exit_of(record: &RunRecord) -> Exit {
         TestStatus::Failed | TestStatus::Incomplete => Exit::Failed,
         TestStatus::Complete | TestStatus::Skipped => Exit::Done,
     }
+}
+
+/// The options of commands that many processes can run as one job.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Many hosts")]
+pub struct FleetArguments {
+    /// Join the job that a launcher (srun, mpiexec, mpirun) started; rank 0 reports on all ranks
+    #[arg(long)]
+    pub fleet: bool,
+    /// Write the record of each rank to DIR/rank-NNNNN.json, for `fathom merge`
+    #[arg(long, value_name = "DIR", requires = "fleet")]
+    fleet_out: Option<PathBuf>,
+    /// Longest wait for all ranks to come [default: 60s]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "fleet")]
+    fleet_join: Option<Nanos>,
+    /// Longest wait for all ranks to be ready to measure [default: 30m]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "fleet")]
+    fleet_prepare: Option<Nanos>,
+    /// Longest wait for other ranks beyond the runtime of a test [default: 30s]
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", requires = "fleet")]
+    fleet_grace: Option<Nanos>,
+    /// How tests start on all ranks [default: barrier]
+    #[arg(long, value_enum, value_name = "HOW", requires = "fleet")]
+    fleet_start: Option<StartWord>,
+}
+
+/// How tests start on all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum StartWord {
+    /// At a barrier of the launcher
+    Barrier,
+    /// At an instant of the wall clock, where clocks are known to 1 ms
+    Clock,
+}
+
+impl FleetArguments {
+    /// What is asked for; `None` without `--fleet`.
+    pub fn options(&self) -> Option<FleetOptions> {
+        self.fleet.then(|| FleetOptions {
+            is_asked_for: true,
+            out: self.fleet_out.clone(),
+            join: self.fleet_join,
+            prepare: self.fleet_prepare,
+            grace: self.fleet_grace,
+            starts_by_clock: self.fleet_start == Some(StartWord::Clock),
+            ..FleetOptions::default()
+        })
+    }
+}
+
+/// True where a command line asks for a job of many processes.
+///
+/// # Errors
+/// Its options are given without `--fleet`.
+pub fn is_asked(options: &FleetOptions) -> Result<bool, Complaint> {
+    if !options.is_asked_for && options.is_given() {
+        let hint = "add --fleet, and start it with srun, mpiexec or mpirun".to_owned();
+        return Err(Complaint::usage("options of --fleet are given without it", Some(hint)));
+    }
+    Ok(options.is_asked_for)
+}
+
+/// Keeps the record so far of a rank in the directory of its job.
+pub struct RankKeeper<'a> {
+    fleet: &'a Fleet,
+    record: RunRecord,
+}
+
+impl<'a> RankKeeper<'a> {
+    /// Keeps what this rank of `fleet` has measured.
+    pub fn new(fleet: &'a Fleet) -> RankKeeper<'a> {
+        let record = RunRecord { status: TestStatus::Incomplete, ..RunRecord::default() };
+        RankKeeper { fleet, record }
+    }
+}
+
+impl TestKeeper for RankKeeper<'_> {
+    fn begin(&mut self, header: &RunHeader) {
+        self.record.header = header.clone();
+    }
+
+    fn append(&mut self, test: &TestRecord) {
+        if self.fleet.keeps_partial() {
+            self.record.tests.push(test.clone());
+            self.fleet.keep_partial(self.record.clone());
+        }
+    }
+}
+
+/// Keeps a merged record in `place`, if it `keeps`, and prints its report by `show`.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub fn keep_and_print(
+    record: &RunRecord,
+    place: HistoryPath,
+    keeps: bool,
+    form: &FormatArguments,
+    show: impl FnOnce(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
+) -> io::Result<Kept> {
+    let mut keeper = HistoryKeeper::new(place, None);
+    if keeps {
+        keeper.begin(&record.header);
+        record.tests.iter().for_each(|test| keeper.append(test));
+    }
+    keeper.finish_and_print(record, form, show)
 }
 
 #[cfg(test)]

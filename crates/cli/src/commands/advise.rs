@@ -7,7 +7,7 @@ use fathom_analysis::criterion::{Criterion, Statistic};
 use fathom_assess::advise::{AdviseSettings, advise};
 use fathom_report::advise::{json, view};
 
-use super::catalog_arguments::CatalogArguments;
+use super::catalog::CatalogArguments;
 use super::format_arguments::FormatArguments;
 use super::need_arguments::{NeedArguments, currency};
 use super::report::{check_page, write_view};

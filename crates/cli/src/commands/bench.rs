@@ -2,7 +2,6 @@
 
 mod against;
 pub(super) mod plan;
-mod profile_list;
 mod schedule;
 
 use std::ffi::OsString;
@@ -30,7 +29,7 @@ use super::run_arguments::RunArguments;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::progress::BenchCourse;
-use crate::ranks::arguments::FleetArguments;
+use crate::ranks::FleetArguments;
 use crate::row_printer::RowPrinter;
 use crate::{output, ranks, store};
 
@@ -153,7 +152,7 @@ Exit status: 0 done, 1 a test failed, 2 usage, 3 an expectation is missed or a -
 /// It could not begin.
 pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     if arguments.profiles.iter().any(|name| name == "list") {
-        profile_list::print(arguments.run.form.is_json("the list of profiles")?)?;
+        plan::print_profiles(arguments.run.form.is_json("the list of profiles")?)?;
         return Ok(Exit::Done);
     }
     check_fleet(&arguments)?;

@@ -19,7 +19,7 @@ use fathom_report::compare::{ChartKind, Layout, chart, json, junit, plots, view}
 use fathom_report::formats::picture::PictureFormat;
 
 use self::sources::SourceReader;
-use super::catalog_arguments::CatalogArguments;
+use super::catalog::CatalogArguments;
 use super::format_arguments::FormatArguments;
 use super::report;
 use super::run_arguments::{location, words};

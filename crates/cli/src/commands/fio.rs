@@ -3,43 +3,38 @@
 //! Everything a script sees is fio's. What fio has no words for stands in the JSON, at the end of a text that a person reads, and
 //! on standard error only if that is a terminal.
 
-mod advice;
-mod aggregate_log;
 mod debug;
-mod directories;
-mod failures;
-mod idleness;
-mod keeper;
-mod live;
-mod logs;
 mod measured;
-mod observer;
 mod ranks;
 mod requests;
 mod sink;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use clap::{Arg, ArgAction, ValueHint};
+use fathom_analysis::{AdviceDevice, AdviceFacts, advice};
 use fathom_assess::{PlanTargets, VolumeTypes, engine_rows, host_facts};
 use fathom_model::RunPlan;
 use fathom_options::{
-    CommandOptions, DebugClass, EngineRow, Invocation, MachineNumbers, OptionError, OptionSummary,
-    ParseEnvironment, command_help, command_summaries, engine_help, job_summaries, parse_command_line,
-    show_command, usage,
+    CommandOptions, DebugClass, EngineRow, IdleProfile, Invocation, MachineNumbers, OptionError,
+    OptionSummary, ParseEnvironment, command_help, command_summaries, engine_help, job_summaries,
+    parse_command_line, show_command, usage,
 };
+use fathom_report::fio::idleness::CpuIdleness;
 use fathom_report::{FIO_VERSION, TextWriter};
 use fathom_runner::load_recordings;
+use fathom_sys::device::{HostFacts, Locality, SysRoot, TargetStack};
 use fathom_sys::files::{COMPRESSED_LOG, InputError, JOB_FILE, Lines};
+use fathom_sys::idle::{CpuTimes, unit_work_us};
 use flate2::read::ZlibDecoder;
 
 use crate::exit::{Complaint, Exit};
 use crate::output;
 use debug::DebugTrace;
-use idleness::IdleWatch;
 use measured::measure;
 use ranks::{FioRank, Joined};
 use sink::Sink;
@@ -167,7 +162,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, Complai
     if let Some(rank) = rank {
         rank.take_role(&mut invocation, &engines)?;
     }
-    invocation.list_directories(&directories::files_below)?;
+    invocation.list_directories(&files_below)?;
     let mut plan = invocation.plan(&host)?;
     if let Some(rank) = rank {
         rank.fit(&mut plan)?;
@@ -189,7 +184,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, Complai
     load_recordings(&mut plan).map_err(named)?;
     let targets = PlanTargets::of(&plan, &VolumeTypes::default()).map_err(named)?;
     if rank.is_none_or(FioRank::reports) {
-        advice::give(&invocation.command, &plan);
+        give(&invocation.command, &plan);
     }
     Ok(Prepared::Run(Box::new(PreparedRun { invocation, plan, targets })))
 }
@@ -258,5 +253,105 @@ pub(super) fn machine_numbers(cpus: usize) -> MachineNumbers {
         cpus: cpus as u64,
         page_size: rustix::param::page_size() as u64,
         memory_mib: kib.unwrap_or(0) / 1024,
+    }
+}
+
+/// Most paths that are looked at: the others of a job are like them.
+const LOOKED_AT: usize = 32;
+
+/// Writes advice on `plan` to standard error: on a terminal that shows both streams, or where it was asked for.
+fn give(command: &CommandOptions, plan: &RunPlan) {
+    if command.advise || output::stdout_is_seen() && output::stderr_is_seen() {
+        advice(plan, &facts(plan)).iter().for_each(|text| output::warn(&format!("advice: {text}")));
+    }
+}
+
+fn facts(plan: &RunPlan) -> AdviceFacts {
+    let paths = plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths);
+    let mut devices = BTreeMap::new();
+    for path in paths {
+        if devices.len() == LOOKED_AT {
+            break;
+        }
+        if devices.contains_key(path) {
+            continue;
+        }
+        let Ok(stack) = TargetStack::of(path) else { continue };
+        let Some(device) = stack.devices.first() else { continue };
+        let is_network = stack.devices.iter().any(|device| matches!(device.locality, Locality::Network(_)));
+        let largest_request = device.max_sectors_kb.map(|kib| kib * 1024);
+        devices.insert(path.clone(), AdviceDevice { name: device.name.clone(), is_network, largest_request });
+    }
+    AdviceFacts { memory: HostFacts::read().memory_bytes, devices }
+}
+
+/// The idle time of the CPUs since some moment.
+struct IdleWatch {
+    kind: IdleProfile,
+    since: CpuTimes,
+    unit: (f64, f64),
+}
+
+impl IdleWatch {
+    /// Begins to watch, if the command asks for it.
+    pub fn new(command: &CommandOptions) -> Option<IdleWatch> {
+        let kind = command.idle_profile?;
+        Some(IdleWatch { kind, unit: unit_work_us(), since: CpuTimes::read(&SysRoot::real()) })
+    }
+
+    /// Begins anew, because files were laid out until now.
+    pub fn restart(&mut self) {
+        self.since = CpuTimes::read(&SysRoot::real());
+    }
+
+    /// The idle time until now.
+    pub fn end(&self) -> CpuIdleness {
+        let cpus = CpuTimes::read(&SysRoot::real()).idle_since(&self.since);
+        let mean = cpus.iter().map(|(_, idle)| idle).sum::<f64>() / cpus.len().max(1) as f64;
+        let is_run = self.kind != IdleProfile::Calibrate;
+        CpuIdleness {
+            system: Some(mean).filter(|_| is_run),
+            cpus: if self.kind == IdleProfile::PerCpu { cpus } else { Vec::new() },
+            unit_mean_us: self.unit.0,
+            unit_stddev_us: self.unit.1,
+        }
+    }
+}
+
+/// The regular files in `directory` and below it, in the order of their names. Links are not followed.
+fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_below_and_links_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("b/c")).unwrap();
+        for name in ["z", "b/c/y", "b/x"] {
+            fs::write(at(name), "1").unwrap();
+        }
+        std::os::unix::fs::symlink(at("z"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("b"), at("loop")).unwrap();
+        assert_eq!(files_below(dir.path()).unwrap(), [at("b/c/y"), at("b/x"), at("z")]);
+        assert!(files_below(&at("none")).is_err());
     }
 }

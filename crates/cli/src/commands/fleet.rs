@@ -1,17 +1,24 @@
 //! `fathom fleet`: what concerns runs of many hosts besides merging them.
 
-mod check;
-mod hosts;
-mod launched;
-mod ranks;
 mod run;
 mod scaling;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use fathom_analysis::fleet_check::{check_fleet, stops_a_run};
+use fathom_assess::AssessError;
+use fathom_assess::launcher::{check_facts, host_facts_text, hosts, hosts_of_file, is_in_slurm};
+use fathom_model::Nanos;
+use fathom_report::fleet_check::{render, view};
+use fathom_sys::files::HOST_LIST;
 
+use super::format_arguments::FormatArguments;
+use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
+use crate::output;
 
 /// What `fathom fleet` takes.
 #[derive(Args)]
@@ -35,7 +42,7 @@ enum Action {
     /// Start a command on many hosts by srun, mpiexec or mpirun, as one measurement
     Run(run::RunFleetArguments),
     /// Check launchers, hosts, clocks and limits before a run
-    Check(check::CheckArguments),
+    Check(CheckArguments),
     /// Report how the total grows over runs with different numbers of ranks, and where more stop helping
     Scaling(scaling::ScalingArguments),
 }
@@ -47,17 +54,126 @@ enum Action {
 pub fn run(arguments: FleetArguments, command: &[OsString]) -> Result<Exit, Complaint> {
     match arguments.action {
         Action::Run(arguments) => run::run(&arguments),
-        Action::Check(arguments) => check::run(&arguments),
+        Action::Check(arguments) => check(&arguments),
         Action::Scaling(arguments) => scaling::run(&arguments, command),
     }
+}
+
+/// What `fathom fleet check` takes.
+#[derive(Args)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub struct CheckArguments {
+    #[command(flatten)]
+    hosts: HostArguments,
+    /// Launcher that is to start the ranks [default: srun in an allocation of Slurm, else mpiexec, else mpirun]
+    #[arg(long, value_name = "PROGRAM")]
+    launcher: Option<String>,
+    /// fathom on the hosts [default: the path of this one]
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Longest wait for the answer of a host
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_duration)]
+    timeout: Nanos,
+    /// Print the facts of this host as NAME=VALUE lines, which the check on another host reads over ssh
+    #[arg(long, conflicts_with_all = ["hosts", "hosts_file", "launcher", "program", "timeout", "format", "json", "units"])]
+    facts: bool,
+    #[command(flatten)]
+    form: FormatArguments,
+}
+
+/// Examples of `fleet check`.
+const CHECK_EXAMPLES: &str = "\
+Asks each host over ssh, without a password, and starts nothing there but fathom itself.
+
+Examples:
+  fathom fleet check                              launchers, libraries and limits of this host
+  fathom fleet check --hosts=h[1-64]              and each host: ssh, version, clock, limits
+  fathom fleet check --hosts-file hosts --json
+  fathom fleet check --hosts=h[1-4] --program /opt/fathom/fathom
+
+Exit status: 0 nothing would stop a run, 1 failed, 2 usage, 3 something would.";
+
+/// Examines this host and the others.
+///
+/// # Errors
+/// The list of hosts cannot be read, or standard output not be written.
+pub fn check(arguments: &CheckArguments) -> Result<Exit, Complaint> {
+    if arguments.facts {
+        let text = host_facts_text();
+        output::print(|out| out.own_lines(&text))?;
+        return Ok(Exit::Done);
+    }
+    let hosts = arguments.hosts.named()?;
+    let program = program(arguments.program.as_deref())?;
+    let limit = Duration::from_nanos(arguments.timeout.0);
+    let in_slurm = is_in_slurm(&variable);
+    let facts = check_facts(arguments.launcher.as_deref(), in_slurm, &hosts, &program, limit);
+    let results = check_fleet(&facts);
+    arguments.form.print(|| view(&results), |out| render(&facts, &results, out))?;
+    Ok(if stops_a_run(&results) { Exit::Missed } else { Exit::Done })
+}
+
+/// The hosts of a job.
+#[derive(Args, Clone, Debug)]
+pub struct HostArguments {
+    /// Hosts in bracket notation: h[1-64], r[1-2]n[01-16], h1,h2
+    #[arg(long, value_name = "LIST", conflicts_with = "hosts_file")]
+    hosts: Option<String>,
+    /// File of hosts, a name or list a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    hosts_file: Option<PathBuf>,
+}
+
+impl HostArguments {
+    /// The hosts that are named; none where neither option is there.
+    ///
+    /// # Errors
+    /// A list has a mistake, or the file cannot be read.
+    pub fn named(&self) -> Result<Vec<String>, Complaint> {
+        match (&self.hosts, &self.hosts_file) {
+            (Some(list), _) => Ok(hosts(list)?),
+            (None, Some(path)) => {
+                let text = HOST_LIST.read_text(path).map_err(AssessError::from)?;
+                Ok(hosts_of_file(&text, &path.display().to_string())?)
+            }
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The text of a list of hosts that a scheduler wrote.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(name: &str) -> Result<String, String> {
+    HOST_LIST.read_text(Path::new(name)).map_err(|error| error.to_string())
+}
+
+/// A variable of the environment, unless it is empty.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The program on the hosts: the one that is named, else the path of this one.
+///
+/// # Errors
+/// The path of this one is unknown.
+pub fn program(named: Option<&Path>) -> Result<String, Complaint> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => std::env::current_exe().map_err(|error| {
+            let hint = Some("name it: --program PATH".to_owned());
+            Complaint::failed(format!("cannot find the path of fathom: {}", output::plain(&error)), hint)
+        })?,
+    };
+    Ok(path.display().to_string())
 }
 
 /// The files of `packaging/fleet` run commands that this program reads.
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use saphyr_parser::{Event, Parser};
+    use std::process::Command;
 
     const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/fleet");
 

@@ -17,7 +17,7 @@ use super::run_arguments::{KeepArguments, words};
 use super::{report, shown};
 use crate::exit::{Complaint, Exit};
 use crate::output;
-use crate::ranks::keeper;
+use crate::ranks::keep_and_print;
 
 /// What `fathom merge` takes.
 #[derive(Args)]
@@ -106,7 +106,7 @@ pub fn run(arguments: MergeArguments, command: &[OsString]) -> Result<Exit, Comp
     if let Some(path) = &arguments.report {
         report::write_page(path, &record, &style)?;
     }
-    keep_and_print(&arguments, &record)?;
+    keep_and_print_merged(&arguments, &record)?;
     Ok(exit(is_whole))
 }
 
@@ -115,10 +115,10 @@ const fn exit(is_whole: bool) -> Exit {
 }
 
 /// Keeps the run as far as that is asked for, and prints its report.
-fn keep_and_print(arguments: &MergeArguments, record: &RunRecord) -> Result<(), Complaint> {
+fn keep_and_print_merged(arguments: &MergeArguments, record: &RunRecord) -> Result<(), Complaint> {
     let is_simulated = record.header.started_unix_ms == 0;
     let keeps = !arguments.no_history && (arguments.keeping.is_asked_for() || !is_simulated);
-    keeper::keep_and_print(record, arguments.keeping.place(keeps), keeps, &arguments.form, shown::show)?;
+    keep_and_print(record, arguments.keeping.place(keeps), keeps, &arguments.form, shown::show)?;
     Ok(())
 }
 

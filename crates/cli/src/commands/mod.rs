@@ -3,7 +3,6 @@
 mod advise;
 pub mod bench;
 mod catalog;
-mod catalog_arguments;
 mod compare;
 pub mod complete;
 mod completions;

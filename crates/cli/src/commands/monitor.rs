@@ -1,43 +1,45 @@
 //! `fathom monitor`: shows what devices do now, and writes the job that would do it again.
 
-mod job_file;
-mod live;
-mod recording;
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use fathom_analysis::monitor::capture::Capture;
 use fathom_analysis::monitor::{MonitorInterval, WatchedDevice};
 use fathom_assess::TestKeeper;
-use fathom_assess::monitor::{self, MonitorObserver, MonitorSettings, RecordingBegun, RecordingProgress};
+use fathom_assess::monitor::{
+    self, MonitorObserver, MonitorSettings, RecordingBegun, RecordingProgress, RecordingSettings,
+};
 use fathom_model::Nanos;
-use fathom_model::units::{duration, parse_duration};
+use fathom_model::text::shell_quoted;
+use fathom_model::units::{bytes, duration, grouped, parse_bytes, parse_duration};
+use fathom_observed::recording::RecordingDetail;
 use fathom_record::{RunHeader, RunRecord};
 use fathom_report::formats::{Format, text};
+use fathom_report::live::MonitorTick;
+use fathom_report::live::json::LiveLine;
 use fathom_report::monitor::{
-    intervals as monitor_intervals, json as monitor_json, lines as monitor_lines, means as monitor_means,
-    view as monitor_view,
+    intervals as monitor_intervals, job as monitor_job, json as monitor_json, lines as monitor_lines,
+    means as monitor_means, view as monitor_view,
 };
 use fathom_report::view::View;
 use fathom_report::{Style, TextWriter, text_writer};
-use fathom_runner::StopHandle;
+use fathom_runner::{MachineTicks, StopHandle};
+use fathom_sys::clock::monotonic_ns;
+use fathom_sys::files::{PathRefusal, check_output, replace_output};
 
 use super::format_arguments::FormatArguments;
 use super::run_arguments::{KeepArguments, words};
 use crate::exit::{Complaint, Exit};
-use crate::live::arguments::LiveArguments;
+use crate::live::LiveArguments;
+use crate::live::{LiveOutputs, LiveRun, NextKey, check_beside_lines};
 use crate::screen::Screen;
 use crate::store::{self, HistoryKeeper};
 use crate::{keys, output, signals};
-use job_file::JobFile;
-pub(super) use job_file::NEW_FILE_MODE;
-use live::MonitorLive;
 
 /// What `fathom monitor` takes.
 #[derive(Args)]
@@ -65,7 +67,7 @@ pub struct MonitorArguments {
     #[arg(long, value_name = "FILE")]
     to_job: Option<PathBuf>,
     #[command(flatten)]
-    recording: recording::RecordingArguments,
+    recording: RecordingArguments,
     #[command(flatten)]
     live: LiveArguments,
 }
@@ -138,10 +140,10 @@ pub fn run(arguments: MonitorArguments, command: &[OsString]) -> Result<Exit, Co
     caught.answer_status(move || format!("monitor: {} intervals so far", ended.load(Ordering::Relaxed)));
     let record = monitor::run(&settings, &stop, &mut printer)?;
     drop(keys);
-    let recording_failed = printer.recording_failed.take();
+    let failed = printer.recording_failed.take();
     let captures = printer.finish(&record)?;
-    if let Some(reason) = recording_failed {
-        return Err(recording::failed(&reason));
+    if let Some(reason) = failed {
+        return Err(recording_failed(&reason));
     }
     if let Some(file) = job_file {
         file.write(&captures)?;
@@ -318,16 +320,216 @@ impl MonitorObserver for MonitorPrinter {
     }
 
     fn recording(&mut self, begun: &RecordingBegun) {
-        recording::begun(begun).iter().for_each(|line| self.say(line));
+        recording_begun(begun).iter().for_each(|line| self.say(line));
     }
 
     fn recording_lost(&mut self, events: u64) {
-        self.say(&recording::lost(events));
+        self.say(&events_lost(events));
     }
 
     fn recorded(&mut self, progress: &RecordingProgress) {
         self.recording_failed.clone_from(&progress.failed);
-        self.say(&recording::recorded(progress));
+        self.say(&recording_ended(progress));
+    }
+}
+
+/// What shows a monitor while it goes on, beside its own output.
+pub struct MonitorLive {
+    outputs: LiveOutputs,
+    /// How many intervals there will be, where that is known.
+    of: Option<u64>,
+    /// When it began, ns of the monotonic clock.
+    began_ns: u64,
+    machine: Option<MachineTicks>,
+}
+
+impl MonitorLive {
+    /// Opens what `arguments` ask for, beside a report in `format`.
+    ///
+    /// # Errors
+    /// The terminal, a file or an address cannot be had, or the view and lines of JSON would share the terminal.
+    pub fn open(
+        arguments: &LiveArguments,
+        format: Format,
+        style: &Style,
+        of: Option<u64>,
+    ) -> Result<MonitorLive, Complaint> {
+        if format == Format::Json {
+            check_beside_lines(arguments)?;
+        }
+        let units = style.units.unwrap_or_default();
+        let run = LiveRun { steps: Vec::new(), next: NextKey::ShowDevice, units, can_be_followed: false };
+        let outputs = LiveOutputs::open(arguments, run)?;
+        Ok(MonitorLive { outputs, of, began_ns: 0, machine: None })
+    }
+
+    /// True where a view has the terminal.
+    pub fn has_screen(&self) -> bool {
+        self.outputs.has_screen()
+    }
+
+    /// Watching begins.
+    pub fn begin(&mut self, header: &RunHeader) {
+        let Some(hub) = self.outputs.hub() else { return };
+        self.began_ns = monotonic_ns();
+        self.machine = Some(MachineTicks::begin(None, self.began_ns));
+        hub.change(Some(LiveLine::Begun), |state| {
+            state.begin(header);
+            state.begin_monitor();
+        });
+    }
+
+    /// An interval has ended.
+    pub fn take(&mut self, intervals: &[MonitorInterval]) {
+        let Some(hub) = self.outputs.hub() else { return };
+        let now = monotonic_ns();
+        let host = self.machine.as_mut().and_then(|machine| machine.tick(now).host);
+        let tick = MonitorTick { intervals, host, elapsed_ns: now - self.began_ns, of: self.of };
+        hub.change(Some(LiveLine::Snapshot), |state| state.tick_monitor(&tick));
+    }
+
+    /// It has ended; the terminal is as it was.
+    pub fn end(&mut self) {
+        self.outputs = LiveOutputs::default();
+    }
+}
+
+/// Smallest file of several.
+const MIN_BYTES: u64 = 1 << 20;
+
+/// Where to record to.
+#[derive(Args)]
+pub struct RecordingArguments {
+    /// Record every I/O of one device for `fathom trace info` (needs root; else sums of each second)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["trace", "to_job"])]
+    record: Option<PathBuf>,
+    /// Begin another file at this size: FILE.00001, FILE.00002, ...
+    #[arg(long, value_name = "SIZE", value_parser = file_size, requires = "record")]
+    record_size: Option<u64>,
+    /// Keep the N latest files [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "record_size")]
+    record_files: Option<u32>,
+}
+
+fn file_size(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(size) if size < MIN_BYTES => Err("the smallest size is 1 MiB".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl RecordingArguments {
+    /// What is asked for, if anything.
+    pub fn settings(&self) -> Option<RecordingSettings> {
+        let path = self.record.clone()?;
+        Some(RecordingSettings { path, most_bytes: self.record_size, most_files: self.record_files })
+    }
+}
+
+/// Lines on a recording that begins.
+pub fn recording_begun(begun: &RecordingBegun) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some((reason, hint)) = &begun.refused {
+        lines.push(format!("monitor: cannot record requests, only counters of each second: {reason}"));
+        lines.extend(hint.map(|hint| format!("hint: {hint}")));
+    }
+    // The first note of counters says what the line above says.
+    let notes = begun.notes.iter().skip(usize::from(begun.refused.is_some()));
+    lines.extend(notes.map(|note| format!("monitor: {note}")));
+    let what = match begun.detail {
+        RecordingDetail::Requests => "every I/O",
+        RecordingDetail::Sums => "counters of each second",
+    };
+    lines.push(format!("monitor: recording {what} to {}", quoted(&begun.path)));
+    lines
+}
+
+/// A line on events that were lost.
+pub fn events_lost(events: u64) -> String {
+    format!(
+        "monitor: lost {} events: the kernel's buffers were full; they are counted in the recording",
+        grouped(events)
+    )
+}
+
+/// A line on a recording that has ended.
+pub fn recording_ended(progress: &RecordingProgress) -> String {
+    let files = match progress.files {
+        1 => "1 file".to_owned(),
+        files => format!("{files} files"),
+    };
+    let lost = match progress.lost {
+        0 => "no event lost".to_owned(),
+        lost => format!("{} events lost", grouped(lost)),
+    };
+    let (entries, size) = (grouped(progress.entries), bytes(progress.bytes));
+    format!("monitor: recorded {entries} entries in {files}, {size}; {lost}")
+}
+
+/// A recording that ended early.
+pub fn recording_failed(reason: &str) -> Complaint {
+    let hint = "free space or name a file elsewhere; `fathom trace info` reads what was written".to_owned();
+    Complaint::failed(reason, Some(hint))
+}
+
+fn quoted(path: &std::path::Path) -> String {
+    shell_quoted(&path.to_string_lossy()).into_owned()
+}
+
+/// As for any file that is made; the umask takes away from it.
+pub const NEW_FILE_MODE: u32 = 0o666;
+
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("cannot write {}: {}", path.display(), output::plain(error))
+}
+
+/// Where the job goes.
+pub struct JobFile {
+    path: PathBuf,
+}
+
+impl JobFile {
+    /// A file that can be created at `path`, as far as that is known without creating it.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn check(path: &Path) -> Result<JobFile, Complaint> {
+        match check_output(path) {
+            Ok(()) => Ok(JobFile { path: path.to_owned() }),
+            Err(error) => {
+                let hint = PathRefusal::of(&error).map(PathRefusal::hint);
+                let hint = hint.unwrap_or("name a file in an existing directory");
+                Err(Complaint::usage(unwritable(path, &error), Some(hint.to_owned())))
+            }
+        }
+    }
+
+    /// Writes the job of the one device that did most.
+    ///
+    /// # Errors
+    /// No device did anything, or the file cannot be written.
+    pub fn write(&self, captures: &BTreeMap<String, Capture>) -> Result<(), Complaint> {
+        let mut loads: Vec<MonitorInterval> = captures.values().filter_map(Capture::load).collect();
+        loads.sort_by_key(|load| std::cmp::Reverse(load.activity.total().ios));
+        let text = loads.first().and_then(|load| Some((load, monitor_job::render(load)?)));
+        let Some((load, text)) = text else {
+            let hint = "run fathom monitor while the load runs".to_owned();
+            return Err(Complaint::failed("cannot write a job: the devices completed no I/O", Some(hint)));
+        };
+        replace_output(&self.path, NEW_FILE_MODE, |out| out.write_all(text.as_bytes())).map_err(|error| {
+            let hint = PathRefusal::of(&error).map(|refusal| refusal.hint().to_owned());
+            Complaint::failed(unwritable(&self.path, &error), hint)
+        })?;
+        let others = loads.len() - 1;
+        let more = if others == 0 { String::new() } else { format!(" ({others} other devices had less)") };
+        let name = self.path.to_string_lossy();
+        let name = shell_quoted(&name);
+        output::warn(&format!(
+            "Wrote the load of {}{more} to {name}. To run it: TARGET=... fathom fio {name}",
+            load.device.name
+        ));
+        Ok(())
     }
 }
 
@@ -347,5 +549,28 @@ mod tests {
         check("0", None);
         check("25h", None);
         check("soon", None);
+    }
+
+    #[test]
+    fn small_files_are_refused() {
+        assert_eq!(file_size("1GiB"), Ok(1 << 30));
+        assert_eq!(file_size("64k"), Err("the smallest size is 1 MiB".to_owned()));
+        assert!(file_size("much").is_err());
+    }
+
+    #[test]
+    fn losses_and_refusals_are_said() {
+        let progress = RecordingProgress { entries: 1_234, bytes: 12_345, files: 2, lost: 5, failed: None };
+        let line = recording_ended(&progress);
+        assert!(line.contains("1,234 entries in 2 files") && line.ends_with("5 events lost"), "{line}");
+        let refused = RecordingBegun {
+            path: PathBuf::from("a b"),
+            detail: RecordingDetail::Sums,
+            refused: Some(("not allowed".to_owned(), Some("run as root"))),
+            notes: vec!["counters".to_owned(), "another".to_owned()],
+        };
+        let lines = recording_begun(&refused);
+        assert_eq!(lines[1..3], ["hint: run as root".to_owned(), "monitor: another".to_owned()]);
+        assert!(lines[3].ends_with("counters of each second to 'a b'"), "{lines:?}");
     }
 }

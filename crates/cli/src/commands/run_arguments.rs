@@ -8,9 +8,9 @@ use clap::Args;
 use fathom_assess::RunSettings;
 use fathom_history::{HistoryPath, Location, is_tag, without_password};
 
-use super::catalog_arguments::CatalogArguments;
+use super::catalog::CatalogArguments;
 use super::format_arguments::FormatArguments;
-use crate::live::arguments::LiveArguments;
+use crate::live::LiveArguments;
 use crate::store;
 
 /// Where a run is kept, and under which labels.

@@ -25,7 +25,7 @@ use super::shown;
 use super::words::{one_of, sorted_once, time_for};
 use crate::exit::{Complaint, Exit};
 use crate::progress::StepCourse;
-use crate::ranks::arguments::FleetArguments;
+use crate::ranks::FleetArguments;
 use crate::row_printer::RowPrinter;
 use crate::{output, ranks, store};
 

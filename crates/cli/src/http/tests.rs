@@ -1,7 +1,7 @@
 //! The server from the outside, by a client that says what it likes.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -190,4 +190,41 @@ fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
     bind(&client, &SocketAddr::from((from, 0))).unwrap();
     connect(&client, &to).unwrap();
     client.into()
+}
+
+#[test]
+fn a_network_of_ipv6_is_one_address() {
+    let check = |one: &str, other: &str, is_same: bool| {
+        let [one, other] = [one, other].map(|text| network(text.parse().unwrap()));
+        assert_eq!(one == other, is_same, "{one}, {other}");
+    };
+    check("192.0.2.1", "::ffff:192.0.2.1", true);
+    check("192.0.2.1", "192.0.2.2", false);
+    check("2001:db8:0:1::1", "2001:db8:0:1:2:3:4:5", true);
+    check("2001:db8:0:1::1", "2001:db8:0:2::1", false);
+}
+
+#[test]
+fn a_client_has_a_limited_time_for_everything_but_a_stream_that_it_follows() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let stream = TcpStream::connect(address).unwrap();
+    let pulse = Pulse::new(Arc::new(Client::new(stream, address.ip())));
+    let begun = pulse.since_ns.get();
+    assert_eq!(pulse.deadline_ns(), Some(begun + REQUEST_NS));
+    pulse.enter(Stage::Answering);
+    pulse.stalled();
+    let stalled = pulse.stalled_ns.get().unwrap();
+    assert_eq!(pulse.deadline_ns(), Some(stalled + STALL_NS));
+    // Taking a little now and then is not enough.
+    pulse.answering_ns.set(stalled - ANSWER_NS);
+    assert_eq!(pulse.deadline_ns(), Some(stalled));
+    pulse.wrote();
+    pulse.enter(Stage::Streaming);
+    assert_eq!((pulse.deadline_ns(), pulse.is_streaming()), (None, true));
+    pulse.stalled();
+    assert!(pulse.deadline_ns().is_some() && pulse.wants_write());
+    pulse.wrote();
+    pulse.enter(Stage::Reading);
+    assert!(pulse.deadline_ns().is_some() && !pulse.wants_write());
 }

@@ -2,9 +2,6 @@
 
 mod canvas;
 mod charts;
-mod course;
-mod figures;
-mod lists;
 mod monitor;
 mod ping;
 #[cfg(test)]
@@ -12,13 +9,16 @@ mod tests;
 
 use fathom_model::Nanos;
 use fathom_model::units::{UnitSystem, duration, grouped, latency};
-use fathom_report::live::{LivePoint, LiveStage, LiveState};
+use fathom_record::{Finding, Severity, TestStatus};
+use fathom_report::live::{
+    DeviceLoad, LiveLatency, LivePing, LivePoint, LiveStage, LiveState, LiveStep, LiveStepState,
+};
+use fathom_report::{pad, width, wrap};
 
 use crate::progress;
 use canvas::{Area, Colour, Paint};
 pub use canvas::{Canvas, Look};
-use charts::TimeAxis;
-use course::Course;
+use charts::{Course, TimeAxis};
 
 /// The smallest screen with charts.
 const MIN_SIZE: (usize, usize) = (60, 16);
@@ -71,9 +71,9 @@ pub fn draw(state: &LiveState, options: &ViewOptions, size: (usize, usize), look
         panels(&mut canvas, body, state, options);
     }
     canvas.bar(foot, Paint::REVERSE);
-    canvas.text(foot, &lists::key_row(options.next), Paint::REVERSE);
+    canvas.text(foot, &key_row(options.next), Paint::REVERSE);
     if options.shows_help {
-        lists::help(&mut canvas, options.next);
+        help(&mut canvas, options.next);
     }
     canvas
 }
@@ -117,7 +117,7 @@ fn panels(canvas: &mut Canvas, area: Area, state: &LiveState, options: &ViewOpti
     let (left, right) = upper.split_columns(upper.width - FIGURE_COLUMNS);
     let (left, _) = left.split_columns(left.width - 2);
     time_charts(canvas, left, &Course::of(state, options.device));
-    figures::draw(canvas, right, state, options);
+    draw_figures(canvas, right, state, options);
     let (first, second) = lower.split_rows(if has_plan_beside { 0 } else { 1 + first_rows });
     let first = if has_plan_beside { beside.split_columns(1).1 } else { first };
     if let Some(monitor) = &state.monitor {
@@ -130,10 +130,10 @@ fn panels(canvas: &mut Canvas, area: Area, state: &LiveState, options: &ViewOpti
     match &state.ping {
         Some(ping) => titled(canvas, first, "Requests", |canvas, area| ping::requests(canvas, area, ping)),
         None => {
-            titled(canvas, first, "Plan", |canvas, area| lists::plan(canvas, area, state, options.units));
+            titled(canvas, first, "Plan", |canvas, area| plan(canvas, area, state, options.units));
         }
     }
-    titled(canvas, second, "Findings", |canvas, area| lists::findings(canvas, area, state));
+    titled(canvas, second, "Findings", |canvas, area| findings(canvas, area, state));
 }
 
 /// A heading with `draw` below it.
@@ -243,4 +243,244 @@ fn rate_text(iops: [f64; 3]) -> String {
 fn latency_text(course: &Course) -> String {
     let mean = course.mean_ns.map_or_else(|| "unknown".to_owned(), latency);
     format!("Latency ({}) mean {mean}", course.span)
+}
+
+/// A line of the panel.
+pub struct Line {
+    pub text: String,
+    pub paint: Paint,
+}
+
+impl Line {
+    /// A heading.
+    pub fn heading(text: impl Into<String>) -> Line {
+        Line { text: text.into(), paint: Paint::BOLD }
+    }
+
+    /// A figure.
+    pub fn plain(text: impl Into<String>) -> Line {
+        Line { text: text.into(), paint: Paint::PLAIN }
+    }
+}
+
+/// Draws the panel, as much of it as there is room for.
+pub fn draw_figures(canvas: &mut Canvas, area: Area, state: &LiveState, options: &ViewOptions) {
+    let lines = match &state.monitor {
+        Some(watched) => {
+            let mut lines = monitor::figures(watched, options);
+            lines.extend(machine_lines(state));
+            lines
+        }
+        None => test_lines(state, options.units),
+    };
+    canvas.lines(area, lines.into_iter().map(|line| (line.text, line.paint)));
+}
+
+fn test_lines(state: &LiveState, units: UnitSystem) -> Vec<Line> {
+    let mut lines = latency_lines(state.span.name(), state.latency_now(), state.latency_so_far());
+    match &state.ping {
+        Some(ping) => lines.extend(ping_lines(ping, state)),
+        None => lines.extend(load_lines(state, units)),
+    }
+    // The devices beneath the target's own come last, where there is room for them.
+    let devices = state.devices();
+    let mut devices = devices.iter();
+    lines.extend(devices.next().into_iter().flat_map(|load| device_lines(load, units)));
+    lines.extend(machine_lines(state));
+    lines.extend(devices.flat_map(|load| device_lines(load, units)));
+    lines
+}
+
+/// A table of the percentiles of latencies that span `span`.
+pub fn latency_lines(span: &str, now: LiveLatency, so_far: LiveLatency) -> Vec<Line> {
+    let values = |of: LiveLatency| [of.p50, of.p90, of.p99, of.p999, of.max];
+    let both = values(now).into_iter().zip(values(so_far));
+    let rows = ["p50", "p90", "p99", "p99.9", "max"].into_iter().zip(both);
+    std::iter::once(figure_heading(span))
+        .chain(rows.map(|(name, (now, so_far))| figure_row(name, now, so_far)))
+        .collect()
+}
+
+fn figure_heading(title: &str) -> Line {
+    Line::heading(format!("{title:<8}{:>8}{:>9}", "now", "so far"))
+}
+
+fn figure_row(name: &str, now: Option<u64>, so_far: Option<u64>) -> Line {
+    let text = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), latency);
+    Line::plain(format!("{name:<7}{:>9}{:>9}", text(now), text(so_far)))
+}
+
+fn ping_lines(ping: &LivePing, state: &LiveState) -> Vec<Line> {
+    let responses = ping::responses(ping);
+    let title = (!responses.is_empty()).then(|| figure_heading("response"));
+    let rows = responses.into_iter().map(|(name, now, so_far)| figure_row(name, now, so_far));
+    let iops: f64 = state.snapshot.iops.iter().sum();
+    // Below ten a second a whole number says little.
+    let iops = if iops < 9.95 { format!("{iops:.1}") } else { grouped(iops.round() as u64) };
+    let rate = Line::plain(format!("{:<14}{iops:>13}", "IOPS"));
+    title.into_iter().chain(rows).chain([rate]).collect()
+}
+
+fn load_lines(state: &LiveState, units: UnitSystem) -> Vec<Line> {
+    let snapshot = &state.snapshot;
+    let moved: f64 = snapshot.bytes_per_second.iter().sum();
+    let mut lines = vec![
+        Line::plain(format!("{:<14}{:>11}/s", "Bandwidth", units.amount(moved as u64))),
+        Line::plain(format!("{:<14}{:>13}", "In flight", grouped(snapshot.in_flight))),
+    ];
+    if snapshot.workers > 1 {
+        let workers = format!("{} of {}", snapshot.running, snapshot.workers);
+        lines.push(Line::plain(format!("{:<14}{workers:>13}", "Jobs running")));
+    }
+    lines
+}
+
+fn device_lines(load: &DeviceLoad, units: UnitSystem) -> Vec<Line> {
+    let moved = units.amount((load.read_bytes_per_second + load.write_bytes_per_second) as u64);
+    let wait = load.await_mean_ns.map_or_else(|| "-".to_owned(), |ns| latency(ns as u64));
+    vec![
+        Line::heading(format!("Device {}, busy {}", load.name, percent(load.utilisation))),
+        Line::plain(format!("{} IOPS, {moved}/s", grouped(load.iops.round() as u64))),
+        Line::plain(format!("queue {:.1}, await {wait}", load.queue_depth_mean)),
+    ]
+}
+
+fn machine_lines(state: &LiveState) -> Vec<Line> {
+    let Some(shares) = state.host_shares() else { return Vec::new() };
+    // More than a hundredth of the time lost to other guests shows in latencies.
+    let paint = if shares.steal > 0.01 { Paint::of(Colour::Yellow) } else { Paint::PLAIN };
+    let steal = format!("steal {}, I/O wait {}", percent(shares.steal), percent(shares.iowait));
+    vec![Line::heading(format!("CPU busy {}", percent(shares.busy))), Line { text: steal, paint }]
+}
+
+/// `12 %`, with a decimal where there is little.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// Widest name in the plan.
+const NAME_COLUMNS: usize = 24;
+
+/// Draws the plan around the step that runs, as much as there is room for.
+pub fn plan(canvas: &mut Canvas, area: Area, state: &LiveState, units: UnitSystem) {
+    let steps = &state.steps;
+    let wide = steps.iter().map(|step| width(step_name(step))).max().unwrap_or(0).min(NAME_COLUMNS);
+    let is_running = |step: &LiveStep| step.state == LiveStepState::Running;
+    let has_ended = |step: &LiveStep| matches!(step.state, LiveStepState::Ended(_));
+    let current =
+        steps.iter().position(is_running).or_else(|| steps.iter().rposition(has_ended)).unwrap_or(0);
+    // One that has ended stays in sight above the one that runs.
+    let first = current.saturating_sub(area.height / 2).min(steps.len().saturating_sub(area.height));
+    let unicode = canvas.look.unicode;
+    let lines = steps.iter().skip(first).take(area.height).map(|step| {
+        let (mark, paint) = mark(step, unicode);
+        let text = format!("{mark} {}  {}", pad(step_name(step), wide), outcome(step, units));
+        (text.trim_end().to_owned(), paint)
+    });
+    canvas.lines(area, lines);
+}
+
+fn step_name(step: &LiveStep) -> &str {
+    if step.id.is_empty() { &step.title } else { &step.id }
+}
+
+fn mark(step: &LiveStep, unicode: bool) -> (char, Paint) {
+    let either = |symbol: char, ascii: char| if unicode { symbol } else { ascii };
+    match step.state {
+        LiveStepState::Planned => (either('·', '.'), Paint::PLAIN),
+        LiveStepState::Running => (either('▶', '>'), Paint::BOLD),
+        LiveStepState::Ended(TestStatus::Complete) => (either('✓', '+'), Paint::of(Colour::Green)),
+        LiveStepState::Ended(TestStatus::Skipped) => ('-', Paint::PLAIN),
+        LiveStepState::Ended(TestStatus::Incomplete) => ('~', Paint::of(Colour::Yellow)),
+        LiveStepState::Ended(TestStatus::Failed) => (either('✗', 'x'), Paint::of(Colour::Red)),
+    }
+}
+
+fn outcome(step: &LiveStep, units: UnitSystem) -> String {
+    let status = match step.state {
+        LiveStepState::Planned => return step.title.clone(),
+        LiveStepState::Running => return format!("running: {}", step.title),
+        LiveStepState::Ended(TestStatus::Complete) => "",
+        LiveStepState::Ended(status) => status.name(),
+    };
+    let Some(figures) = step.figures else { return status.to_owned() };
+    let iops = format!("{} IOPS", grouped(figures.iops.round() as u64));
+    let rate = format!("{}/s", units.amount(figures.bytes_per_second as u64));
+    let p99 = figures.clat_p99_ns.map(|ns| format!("p99 {}", latency(ns))).unwrap_or_default();
+    format!("{iops:<12}  {rate:<10}  {p99:<12}  {status}").trim_end().to_owned()
+}
+
+/// Draws the findings, the gravest first, and above them what has just been reported.
+pub fn findings(canvas: &mut Canvas, area: Area, state: &LiveState) {
+    let mut found: Vec<&Finding> = state.findings.iter().collect();
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let messages = state.messages.iter().rev().take(1).map(|text| (text.clone(), Paint::of(Colour::Yellow)));
+    let claims = found.into_iter().map(|finding| {
+        let paint = match finding.severity {
+            Severity::Error => Paint::of(Colour::Red),
+            Severity::Warning => Paint::of(Colour::Yellow),
+            Severity::Info => Paint::PLAIN,
+        };
+        let tests = match finding.tests.as_slice() {
+            [] => String::new(),
+            [test] => format!("{test}: "),
+            [test, ..] => format!("{test} and {} more: ", finding.tests.len() - 1),
+        };
+        (format!("{tests}{}", finding.claim), paint)
+    });
+    let bullet = if canvas.look.unicode { "• " } else { "* " };
+    let lines = messages.chain(claims).flat_map(|(text, paint)| {
+        let lines = wrap(&format!("{bullet}{text}"), area.width, 0, 2);
+        lines.into_iter().map(move |line| (line, paint))
+    });
+    let rest = canvas.lines(area, lines);
+    if rest == area {
+        canvas.text(area, "none so far", Paint::PLAIN);
+    }
+}
+
+/// The keys and what they do, for the help.
+fn keys(next: Option<NextWords>) -> Vec<(&'static str, &'static str)> {
+    let next = next.map(|words| ("n", words.long));
+    let first = [("p", "pause the display, not the measurement; p again resumes")];
+    let last = [
+        ("q", "stop; what has been measured is kept (as Ctrl-C)"),
+        ("r", "draw the screen again"),
+        ("?", "show or hide this help"),
+    ];
+    first.into_iter().chain(next).chain(last).collect()
+}
+
+/// Draws the help over the middle of the screen.
+pub fn help(canvas: &mut Canvas, next: Option<NextWords>) {
+    let lines: Vec<String> = [String::new()]
+        .into_iter()
+        .chain(keys(next).into_iter().map(|(key, does)| format!("  {key}   {does}")))
+        .chain([
+            String::new(),
+            "  IOPS: lowest to highest half second of each column.".to_owned(),
+            "  Latency: bars to the median and to the 99th percentile.".to_owned(),
+            String::new(),
+        ])
+        .collect();
+    let columns = lines.iter().map(|line| width(line)).max().unwrap_or(0) + 2;
+    let (columns, rows) = (columns.min(canvas.width), (lines.len() + 1).min(canvas.height));
+    let (x, y) = ((canvas.width - columns) / 2, (canvas.height - rows) / 2);
+    let mut rest = Area { x, y, width: columns, height: rows };
+    for (index, line) in ["  Keys".to_owned()].iter().chain(&lines).enumerate() {
+        let (row, below) = rest.split_rows(1);
+        if row.height > 0 {
+            canvas.bar(row, Paint::REVERSE);
+            let paint = if index == 0 { Paint { bold: true, ..Paint::REVERSE } } else { Paint::REVERSE };
+            canvas.text(row, line, paint);
+        }
+        rest = below;
+    }
+}
+
+/// The keys in one row, for the lower edge of the screen.
+pub fn key_row(next: Option<NextWords>) -> String {
+    let next = next.map(|words| format!("  n {}", words.short)).unwrap_or_default();
+    format!(" p pause{next}  q stop and keep  ? help")
 }

@@ -3,13 +3,16 @@
 use std::io;
 
 use fathom_analysis::criterion::{Metric, parse_percent};
-use fathom_assess::{BenchPlan, PlanCost, PlannedTest, PlannedTraffic, percent_text};
+use fathom_assess::{
+    BenchPlan, PlanCost, PlannedTest, PlannedTraffic, UseProfile, engine_rows, percent_text, profiles,
+};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::ExpectationRecord;
 use fathom_report::{TextWriter, document, pad, width};
 use serde::Serialize;
 
+use crate::exit::Complaint;
 use crate::output;
 
 /// What is going to be done and what it costs.
@@ -216,4 +219,34 @@ pub(super) fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()
         notes: &plan.notes,
     };
     document::write(&document, &mut out.json())
+}
+
+#[derive(Serialize)]
+struct ProfileListDocument<'a> {
+    schema: &'static str,
+    profiles: &'a [UseProfile],
+}
+
+/// Prints all profiles.
+pub(super) fn print_profiles(json: bool) -> Result<(), Complaint> {
+    let all = profiles(&["all".to_owned()], &engine_rows())?;
+    let document = ProfileListDocument { schema: "fathom.profiles/1", profiles: &all };
+    output::print(|out| match json {
+        true => document::write(&document, &mut out.json()),
+        false => text(&all, out),
+    })?;
+    Ok(())
+}
+
+fn text(all: &[UseProfile], out: &mut TextWriter) -> io::Result<()> {
+    for (index, UseProfile { description, purpose, .. }) in all.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        output::paragraph(&format!("{}: {description}", purpose.name), out)?;
+        let (full, small) = (purpose.full.text(), purpose.small.text());
+        output::paragraph(&format!("    needs {full} (marginal: {small}) for {} h", purpose.hours), out)?;
+        output::paragraph(&format!("    source: {}", purpose.source), out)?;
+    }
+    Ok(())
 }

@@ -1,36 +1,43 @@
 //! A run of fio's jobs: begun, followed to its end, and reported.
 
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fathom_assess::{MeasurementEvent, PlanTargets, StepObserver, is_simulated, stuck_note};
-use fathom_model::{Nanos, RunPlan};
-use fathom_options::{CommandOptions, Invocation, show_command};
-use fathom_record::{RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
-use fathom_report::fio::banner as fio_banner;
-use fathom_runner::{
-    EventSender, Progress, RunControl, RunError, RunEvent, RunHandle, StopHandle, WritePermit,
-    make_directories,
+use fathom_assess::{
+    MeasurementEvent, PlanTargets, StepObserver, enter_conditions, is_simulated, stuck_note,
 };
-use fathom_stats::RunOutcome;
+use fathom_history::{HistoryPath, Store, Warning, without_password};
+use fathom_model::text::errno_text;
+use fathom_model::units::UnitSystem;
+use fathom_model::{Nanos, RunPlan};
+use fathom_options::{CommandOptions, Eta, Invocation, show_command};
+use fathom_record::{Activity, RunHeader, RunRecord, TestMeta, TestRecord, TestStatus, test_record};
+use fathom_report::fio::{banner as fio_banner, error_place, shown_errno};
+use fathom_runner::{
+    EventSender, LayoutProgress, Progress, RunControl, RunError, RunEvent, RunHandle, RunObserver, Session,
+    StopHandle, WritePermit, make_directories,
+};
+use fathom_stats::{
+    FailedRequest, FailureCause, RunOutcome, Snapshot, VerifyOutcome, WorkerFailure, WorkerOutcome,
+};
 
-use super::aggregate_log::AggregateLog;
+use super::IdleWatch;
 use super::debug::DebugTrace;
-use super::failures::{ended_lines, tell_failures};
-use super::idleness::IdleWatch;
-use super::keeper::{self, Keeper};
-use super::live;
-use super::logs::FioLogs;
-use super::observer::{FioObserver, eta_line, layouts, shows_eta};
 use super::ranks::{FioRank, PartialRecords, RankRun};
 use super::requests::Requests;
+use super::sink::AggregateLog;
+use super::sink::FioLogs;
 use super::sink::Sink;
 use super::{named, refusal};
+use crate::eta::EtaLine;
 use crate::exit::{Complaint, Exit};
-use crate::live::single::SingleTest;
+use crate::live::SingleTest;
+use crate::live::{Hub, LiveOutputs, LiveRun, NextKey, OpenToFollowers};
+use crate::live::{LiveArguments, LiveStream};
 use crate::progress::StallNote;
-use crate::{output, signals};
+use crate::{output, signals, store};
 
 /// A run of fio's jobs on a thread of its own.
 type FioHandle = RunHandle<MeasurementEvent, Result<RunOutcome, RunError>>;
@@ -58,7 +65,7 @@ fn begin(
             session.set_log(Box::new(logs));
         }
         if let Some(header) = kept {
-            let header = Box::new(keeper::with_conditions(header, &plan, &session));
+            let header = Box::new(with_conditions(header, &plan, &session));
             events.step(&MeasurementEvent::Begun(header));
         }
         if let Some(interval) = status_interval {
@@ -126,9 +133,9 @@ fn measure_on(
     trace.begin(invocation, &plan, &mut sink)?;
     announce(invocation, &plan, &mut sink, &mut notes)?;
     let mut keeper = Keeper::new(command, words, invocation, &plan, &notes, rank.is_some());
-    let is_simulated = keeper::targets(&plan).iter().any(|path| is_simulated(path));
+    let is_simulated = target_paths(&plan).iter().any(|path| is_simulated(path));
     let can_be_followed = keeper.is_kept() && !is_simulated;
-    let live = live::open(command, &plan, &keeper.header, control.clone(), can_be_followed)?;
+    let live = open_live(command, &plan, &keeper.header, control.clone(), can_be_followed)?;
     keeper.hub = live.hub();
     let shows_eta = shows_eta(command, &sink) && !live.has_screen();
     let handle =
@@ -324,4 +331,375 @@ fn may_destroy(command: &CommandOptions) -> Vec<PathBuf> {
     let variable = std::env::var_os("FATHOM_DESTROY_DATA").filter(|value| !value.is_empty());
     let from_variable = variable.iter().flat_map(std::env::split_paths);
     command.destroy_data.iter().cloned().chain(from_variable).collect()
+}
+
+/// Says what fio says while a run goes on.
+pub struct FioObserver<'a> {
+    pub sink: Sink,
+    pub plan: &'a RunPlan,
+    /// The clone that each file is laid out for: job, and place in it; without those whose layout was reported.
+    pub unannounced: HashMap<&'a Path, (usize, usize)>,
+    pub eta: Option<EtaLine>,
+    pub aggregate: Option<AggregateLog>,
+    pub stall: StallNote,
+    pub meta: TestMeta,
+    pub idle: Option<IdleWatch>,
+    pub trace: DebugTrace,
+}
+
+impl RunObserver for FioObserver<'_> {
+    fn layout(&mut self, progress: &LayoutProgress) {
+        if let Some(idle) = &mut self.idle {
+            idle.restart();
+        }
+        self.trace.layout(progress, &mut self.sink);
+        if !self.sink.has_text() {
+            return;
+        }
+        let Some((index, clone)) = self.unannounced.remove(progress.path.as_path()) else { return };
+        let (job, paths) = (&self.plan.jobs[index], &self.plan.jobs[index].clones[clone].paths);
+        // One line tells of all files of a clone.
+        let files = paths.len();
+        for path in paths {
+            self.unannounced.remove(path.as_path());
+        }
+        let line = fio_banner::layout_line(&job.name, files, progress.total_bytes * files as u64);
+        // The report says so if the output cannot be written.
+        let _ = self.sink.write(|out| writeln!(out, "{line}"));
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.trace.snapshot(snapshot, &mut self.sink);
+        if let Some(aggregate) = &mut self.aggregate {
+            aggregate.add(snapshot);
+        }
+        // What reads fio's output knows no such lines, so they are for people alone.
+        if let Some(line) = self.stall.line(snapshot).filter(|_| output::stderr_is_seen()) {
+            if let Some(eta) = &mut self.eta {
+                eta.finish();
+            }
+            output::warn(&line);
+        }
+        if let Some(eta) = &mut self.eta {
+            eta.show(snapshot);
+        }
+    }
+
+    /// As fio answers SIGUSR1: with the documents of the end, as they would be now.
+    fn outcome_so_far(&mut self, outcome: &RunOutcome) {
+        if let Some(eta) = &mut self.eta {
+            eta.finish();
+        }
+        let test = test_record(self.meta.clone(), self.plan, outcome.clone());
+        let record = RunRecord { status: test.status, tests: vec![test], ..RunRecord::default() };
+        // The report says so if the output cannot be written.
+        let _ = self.sink.report(&record, self.idle.as_ref().map(IdleWatch::end));
+    }
+}
+
+/// Which clone each file of `plan` is laid out for: the first that names it.
+pub fn layouts(plan: &RunPlan) -> HashMap<&Path, (usize, usize)> {
+    let mut layouts = HashMap::new();
+    for (index, job) in plan.jobs.iter().enumerate() {
+        for (clone, path) in
+            job.clones.iter().enumerate().flat_map(|(c, p)| p.paths.iter().map(move |p| (c, p)))
+        {
+            layouts.entry(path.as_path()).or_insert((index, clone));
+        }
+    }
+    layouts
+}
+
+/// As fio decides it: never between the lines of a JSON document, else on a terminal or where asked for.
+pub fn shows_eta(command: &CommandOptions, sink: &Sink) -> bool {
+    if command.eta == Eta::Never || (!sink.has_text() && !sink.is_file()) {
+        return false;
+    }
+    command.eta == Eta::Always || output::stdout_is_seen()
+}
+
+/// The line of the estimated end, as it was asked for.
+pub fn eta_line(command: &CommandOptions, plan: &RunPlan) -> EtaLine {
+    EtaLine::new(command.eta_interval.unwrap_or(Nanos::from_secs(1)), command.eta_newline, plan)
+}
+
+/// Keeps the run in the history where that was asked for.
+pub struct Keeper {
+    is_asked_for: bool,
+    /// The run is that of a rank: its record goes to rank 0, and not to the history.
+    is_of_rank: bool,
+    place: HistoryPath,
+    store: Store,
+    /// What the record says of the run as a whole.
+    pub header: RunHeader,
+    notes: Vec<String>,
+    /// The state of the run, for those who follow it.
+    pub hub: Option<Arc<Hub>>,
+    open: Option<OpenToFollowers>,
+}
+
+impl Keeper {
+    /// Keeps the run where `--keep` or the variable says so; that of a rank is not kept, but has a record all the same.
+    pub fn new(
+        command: &CommandOptions,
+        words: &[String],
+        invocation: &Invocation,
+        plan: &RunPlan,
+        notes: &[String],
+        is_of_rank: bool,
+    ) -> Keeper {
+        let is_asked_for = is_of_rank || command.keep || store::named(None).is_some();
+        let mut header = RunHeader { activity: Activity::Fio, notes: notes.to_vec(), ..RunHeader::default() };
+        if is_asked_for {
+            let names: Vec<String> =
+                target_paths(plan).iter().map(|path| path.display().to_string()).collect();
+            let words = words.iter().map(|word| without_password(word).into_owned());
+            header.command = ["fathom", "fio"].map(str::to_owned).into_iter().chain(words).collect();
+            header.target = names.join(",");
+            header.tool_version = env!("CARGO_PKG_VERSION").to_owned();
+            header.job_text = show_command(invocation);
+        }
+        Keeper {
+            is_asked_for,
+            is_of_rank,
+            place: store::place(None, is_asked_for && !is_of_rank),
+            store: Store::None,
+            header,
+            notes: Vec::new(),
+            hub: None,
+            open: None,
+        }
+    }
+
+    /// The header to begin with, where the run is kept.
+    pub fn kept_header(&self) -> Option<&RunHeader> {
+        Some(&self.header).filter(|_| self.is_asked_for)
+    }
+
+    /// True where the run goes to the history.
+    pub fn is_kept(&self) -> bool {
+        self.is_asked_for && !self.is_of_rank
+    }
+
+    /// Enters the run.
+    pub fn begin(&mut self, header: RunHeader) {
+        self.header = header;
+        if self.is_of_rank {
+            return;
+        }
+        let (store, warning) = Store::begin(&self.place, &self.header);
+        self.store = store;
+        self.open = self.hub.as_ref().and_then(|hub| hub.open_to_followers(&self.place, &self.store.kept()));
+        if self.place.history.is_none() {
+            self.notes.push(format!("{}; the run is not kept", store::NO_PLACE));
+        }
+        self.note(warning);
+    }
+
+    /// Stores what ran and what it tells; what could not be stored goes to `notes`.
+    pub fn finish(&mut self, ran: &RunRecord, notes: &mut Vec<String>) {
+        for test in &ran.tests {
+            let warning = self.store.append(test);
+            self.note(warning);
+            self.header.interrupted = test.interrupted.clone();
+        }
+        let header = self.header.clone();
+        let warning = self.store.finish(ran.status, &header, &ran.findings);
+        self.open = None;
+        self.note(warning);
+        self.notes.extend(store::sent_lines(&self.store.send_unsent(&self.place)));
+        notes.append(&mut self.notes);
+    }
+
+    /// A script expects an empty standard error: the warning goes into the report, and there only where it is seen.
+    fn note(&mut self, warning: Option<Warning>) {
+        let Some(warning) = warning else { return };
+        self.notes.push(warning.to_string());
+        if output::stderr_is_seen() {
+            store::tell(Some(warning));
+        }
+    }
+}
+
+/// The targets of `plan`, one after the other.
+pub fn target_paths(plan: &RunPlan) -> Vec<&PathBuf> {
+    let mut targets: Vec<&PathBuf> =
+        plan.jobs.iter().flat_map(|job| &job.clones).flat_map(|clone| &clone.paths).collect();
+    targets.dedup();
+    targets
+}
+
+/// `header` with the time and the conditions under which `plan` is run on `session`; it looks at the target.
+pub fn with_conditions(mut header: RunHeader, plan: &RunPlan, session: &Session) -> RunHeader {
+    // A run on virtual time has no facts of this machine and its clock.
+    if session.is_simulated() {
+        return header;
+    }
+    let first = target_paths(plan).first().map(|path| path.as_path());
+    enter_conditions(&mut header, first, session.clock_facts());
+    header
+}
+
+/// Opens what the command line asks for to show a run of `plan` while it goes on; others can follow a run that is kept.
+///
+/// # Errors
+/// It names no stream, or the terminal, a file or an address cannot be had.
+pub fn open_live(
+    command: &CommandOptions,
+    plan: &Arc<RunPlan>,
+    header: &RunHeader,
+    control: RunControl,
+    can_be_followed: bool,
+) -> Result<SingleTest, Complaint> {
+    let parse = |text: &String| {
+        LiveStream::parse(text)
+            .map_err(|sentence| refusal(format!("fio: cannot stream to --live={text}"), Some(sentence)))
+    };
+    let streams = command.live.iter().map(parse).collect::<Result<_, _>>()?;
+    let arguments = LiveArguments { tui: command.tui, streams };
+    let next = NextKey::EndTest(control);
+    let run = LiveRun { steps: Vec::new(), next, units: UnitSystem::default(), can_be_followed };
+    let outputs = LiveOutputs::open(&arguments, run).map_err(named)?;
+    let mut shown = SingleTest::new(outputs);
+    let names: Vec<String> = target_paths(plan).iter().map(|path| path.display().to_string()).collect();
+    let header = RunHeader { target: names.join(","), ..header.clone() };
+    let mut jobs: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
+    jobs.dedup();
+    shown.begin(&header, "fio", jobs.join(", "));
+    Ok(shown)
+}
+
+/// A failed job ends with a code that is not 0, so standard error may say why.
+fn tell_failures(outcome: &RunOutcome, plan: &RunPlan) {
+    for worker in &outcome.workers {
+        let job = plan.jobs.get(worker.job).map_or("", |job| job.name.as_str());
+        if let Some(problem) = worker.verified.as_ref().and_then(|verified| verified.unsaved.as_ref()) {
+            output::warn(&format!("fio: {job}: {problem}"));
+        }
+        if let Some(verified) = worker.verified.as_ref().filter(|verified| verified.bad > 0) {
+            tell_bad_blocks(job, verified);
+            continue;
+        }
+        let Some(failure) = &worker.failure else { continue };
+        output::warn(&failure_line(failure, job, |file| file_name(plan, worker, file)));
+        if let Some(hint) = &failure.hint {
+            output::warn(hint);
+        }
+    }
+}
+
+/// fio's line for each worker that failed, with its thread.
+fn ended_lines(outcome: &RunOutcome) -> Vec<String> {
+    let failed =
+        outcome.workers.iter().filter_map(|worker| Some((worker.thread_id, worker.failure.as_ref()?)));
+    failed
+        .map(|(pid, failure)| {
+            let errno = shown_errno(failure.errno);
+            format!("fio: pid={pid}, err={errno}/{}", error_place(errno, failure.cause))
+        })
+        .collect()
+}
+
+/// The name of a worker's file as the job gives it; its number where the files have no names.
+fn file_name(plan: &RunPlan, worker: &WorkerOutcome, file: u32) -> String {
+    let clone = plan.jobs.get(worker.job).and_then(|job| job.clones.get(worker.clone));
+    let path = clone.and_then(|clone| clone.paths.get(file as usize));
+    path.map_or_else(|| file.to_string(), |path| path.display().to_string())
+}
+
+/// Why a worker failed: in fio's words where fio has some.
+fn failure_line(failure: &WorkerFailure, job: &str, name: impl Fn(u32) -> String) -> String {
+    match failure.cause {
+        FailureCause::Request(FailedRequest { op, file, offset, len }) => {
+            let (name, why) = (name(file), errno_text(shown_errno(failure.errno)));
+            format!("fio: io_u error on file {name}: {why}: {op} offset={offset}, buflen={len}")
+        }
+        FailureCause::NoData(FailedRequest { op, file, offset, len }) => {
+            format!("fio: {job}: {op} of {len} bytes at offset {offset} of {} moved no data", name(file))
+        }
+        FailureCause::MaxLatency { request: FailedRequest { op, file, offset, len }, lat_ns, limit_ns } => {
+            let name = name(file);
+            format!(
+                "fio: latency of {lat_ns} nsec exceeds specified max ({limit_ns} nsec): {name} {op} {offset} {len}"
+            )
+        }
+        FailureCause::LeastRate => format!("{job}: {}", failure.message),
+        FailureCause::Other => format!("fio: {job}: {}", failure.message),
+    }
+}
+
+/// What is wrong with blocks that were read, in fio's words, and how many there are.
+fn tell_bad_blocks(job: &str, verified: &VerifyOutcome) {
+    for bad in &verified.first_bad {
+        bad.problem.iter().for_each(|line| output::warn(line));
+        bad.dumps.iter().for_each(|line| output::warn(&format!("       {line}")));
+    }
+    let VerifyOutcome { checked, bad, first_bad, .. } = verified;
+    let rest = match bad - first_bad.len() as u64 {
+        0 => String::new(),
+        rest => format!(", {rest} of them not listed"),
+    };
+    output::warn(&format!(
+        "fio: {job}: {} in {}{rest}",
+        counted(*bad, "bad part"),
+        counted(*checked, "checked block")
+    ));
+}
+
+fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_requests_are_told_in_the_words_of_fio() {
+        let request = FailedRequest { op: fathom_model::Op::Read, file: 1, offset: 4096, len: 512 };
+        let line = |errno, cause| {
+            let failure = WorkerFailure { errno, message: "why".to_owned(), cause, hint: None };
+            let line = failure_line(&failure, "job", |file| format!("x{file}"));
+            let outcome = RunOutcome {
+                workers: vec![WorkerOutcome { thread_id: 7, failure: Some(failure), ..Default::default() }],
+                ..Default::default()
+            };
+            (line, ended_lines(&outcome).concat())
+        };
+        let check = |errno, cause, of_failure: &str, of_end: &str| {
+            assert_eq!(line(errno, cause), (of_failure.to_owned(), of_end.to_owned()));
+        };
+        check(
+            95,
+            FailureCause::Request(request),
+            "fio: io_u error on file x1: Operation not supported: read offset=4096, buflen=512",
+            "fio: pid=7, err=95/file:fathom:0, func=io_u error, error=Operation not supported",
+        );
+        check(
+            110,
+            FailureCause::MaxLatency { request, lat_ns: 20, limit_ns: 10 },
+            "fio: latency of 20 nsec exceeds specified max (10 nsec): x1 read 4096 512",
+            "fio: pid=7, err=110/file:fathom:0, func=max latency exceeded, error=Connection timed out",
+        );
+        check(
+            5,
+            FailureCause::NoData(request),
+            "fio: job: read of 512 bytes at offset 4096 of x1 moved no data",
+            "fio: pid=7, err=5/file:fathom:0, func=full resid, error=Input/output error",
+        );
+        check(
+            0,
+            FailureCause::Other,
+            "fio: job: why",
+            "fio: pid=7, err=22/file:fathom:0, func=io_u error, error=Invalid argument",
+        );
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(
+            (counted(1, "bad part").as_str(), counted(2, "bad part").as_str()),
+            ("1 bad part", "2 bad parts")
+        );
+    }
 }

@@ -17,8 +17,8 @@ use fathom_stats::RunOutcome;
 use super::sink::Sink;
 use super::{machine_numbers, named, refusal};
 use crate::exit::{Complaint, Exit};
+use crate::ranks;
 use crate::ranks::fio_jobs::{CapturedFiles, fit, only_prints, take_role};
-use crate::ranks::{self, arguments};
 use crate::store::{self, HistoryKeeper};
 
 /// How often a rank keeps its record so far.
@@ -59,7 +59,7 @@ pub struct RankRun {
 /// No launcher started this process, or the job files of rank 0 cannot be used.
 pub fn join(words: &[String]) -> Result<Joined, Complaint> {
     let options = FleetOptions::scan(words)?;
-    if !arguments::is_asked(&options).map_err(named)? || only_prints(words) {
+    if !ranks::is_asked(&options).map_err(named)? || only_prints(words) {
         return Ok(Joined::Alone);
     }
     let job = ranks::join(options.clone()).map_err(named)?;

@@ -13,7 +13,7 @@ use fathom_report::formats::picture::PictureFormat;
 use fathom_report::html;
 use fathom_report::scaling::{chart, json, view};
 
-use super::ranks::RankFiles;
+use super::run::RankFiles;
 use crate::commands::compare::sources::SourceReader;
 use crate::commands::format_arguments::FormatArguments;
 use crate::commands::merge::Merging;

@@ -1,19 +1,19 @@
 //! What each option of `ping` means, under our own name and under ioping's, and the help of both.
+//!
+//! Words are read as the C library's `getopt_long_only` reads them (one or two dashes, abbreviated, glued and clustered), numbers as
+//! ioping does: fractions, a division, and a suffix in any case (`3.5k`, `1/3s`, `/2`).
 
 use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::VolumeTypes;
 use fathom_assess::ping::{LatePolicy, Operation, PingSettings};
 use fathom_history::Location;
 use fathom_model::Nanos;
-use fathom_model::units::UnitSystem;
+use fathom_model::units::{UnitSystem, parse_duration};
 use fathom_options::FleetOptions;
 use fathom_report::formats::Format;
 
-use super::grammar::ParsedWords;
-use super::rows::rows;
-use super::units::{COUNT, SIZE, parse, parse_time};
 use crate::commands::run_arguments::{KeepArguments, label, tag};
-use crate::live::arguments::{LiveArguments, LiveStream};
+use crate::live::{LiveArguments, LiveStream};
 
 /// Under which name the command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,15 +335,332 @@ fn settle(settings: &mut PingSettings, gathered: &PingValues) -> Result<(), Stri
     Ok(())
 }
 
+const fn flag(long: &'static str, short: char, help: &'static str) -> PingOption {
+    PingOption { long, short: Some(short), takes: ValueUse::Nothing, value: "", help }
+}
+
+const fn valued(long: &'static str, short: char, value: &'static str, help: &'static str) -> PingOption {
+    PingOption { long, short: Some(short), takes: ValueUse::Value, value, help }
+}
+
+const fn ours(long: &'static str, value: &'static str, help: &'static str) -> PingOption {
+    let takes = if value.is_empty() { ValueUse::Nothing } else { ValueUse::Value };
+    PingOption { long, short: None, takes, value, help }
+}
+
+/// ioping's options.
+pub const IOPING: &[PingOption] = &[
+    flag("async", 'A', "use Linux AIO"),
+    flag("cached", 'C', "use cached I/O: neither drop nor flush the cache"),
+    flag("direct", 'D', "use direct I/O (O_DIRECT)"),
+    flag("read-write", 'G', "alternate writes and reads"),
+    flag("linear", 'L', "sequential offsets instead of random; 256k requests"),
+    flag("nowait", 'N', "fail instead of waiting (RWF_NOWAIT)"),
+    flag("hipri", 'H', "poll for completions (RWF_HIPRI)"),
+    flag("write", 'W', "write instead of read; -WWW overwrites a file"),
+    flag("sync", 'Y', "use synchronous I/O (O_SYNC)"),
+    flag("dsync", 'y', "use synchronous data I/O (O_DSYNC)"),
+    flag("rapid", 'R', "no delay between requests, 3 s, range 64m (-q -i 0 -w 3)"),
+    flag("keep", 'k', "keep and reuse ioping.tmp in the directory"),
+    valued("warmup", 'a', "COUNT", "requests to ignore at the start [default: 1]"),
+    valued("burst", 'b', "COUNT", "requests without delay before each interval [default: 0]"),
+    valued("count", 'c', "COUNT", "stop after COUNT requests"),
+    valued("entropy", 'e', "SEED", "seed of random offsets [default: the clock]"),
+    valued("interval", 'i', "TIME", "time between requests [default: 1s]"),
+    valued("size", 's', "SIZE", "request size [default: 4k]"),
+    valued("work-size", 'S', "SIZE", "size of the range [default: 1m in a directory, else all]"),
+    valued("work-offset", 'o', "SIZE", "start of the range [default: 0]"),
+    valued("work-time", 'w', "TIME", "stop after TIME"),
+    valued("speed-limit", 'l', "SIZE", "bandwidth limit in bytes per second"),
+    valued("rate-limit", 'r', "COUNT", "IOPS limit"),
+    valued("min-time", 't', "TIME", "ignore faster requests"),
+    valued("max-time", 'T', "TIME", "ignore slower requests"),
+    flag("batch", 'B', "print one raw line of numbers at the end"),
+    PingOption {
+        long: "time",
+        short: Some('I'),
+        takes: ValueUse::Glued,
+        value: "FORMAT",
+        help: "print the time before each line (-I%T)",
+    },
+    flag("json", 'J', "print a JSON array"),
+    valued("print-count", 'p', "COUNT", "print a raw line every COUNT requests"),
+    valued("print-interval", 'P', "TIME", "print a raw line every TIME"),
+    flag("quiet", 'q', "omit the line per request"),
+    flag("help", 'h', "print this help"),
+    flag("version", 'v', "print the version"),
+];
+
+/// What `fathom ping` has beyond them; a long `--json` is its own document there, `-J` stays ioping's, and so does `-k` where a
+/// long `--keep` keeps the run.
+const OWN: &[PingOption] = &[
+    ours("json", "", "print one JSON document (fathom.ping/1) only"),
+    ours("format", "FORMAT", "print a report only: text, markdown, csv, jsonl, json [default: text]"),
+    ours("units", "UNITS", "units of the report: iec (MiB/s) or si (MB/s) [default: iec]"),
+    ours("events", "", "print a line of JSON per request, stall and period, and a summary"),
+    ours("tui", "", "show a full-screen view while it runs; press ? for its keys"),
+    ours(
+        "live",
+        "STREAM",
+        "stream live figures: ndjson[=FILE], openmetrics[=ADDR:PORT[,NAME...]] (repeatable)",
+    ),
+    ours("buffered", "", "use the page cache instead of direct I/O"),
+    ours("engine", "NAME", "I/O engine: io_uring, libaio, psync, ... [default: io_uring if direct]"),
+    ours("schedule", "fixed", "issue requests at fixed times and measure latency from them"),
+    ours("slo", "P<TIME", "latency objective such as 'p99<5ms,max<1s'; exit 3 if missed"),
+    ours("strict", "", "exit 4 if an objective is inconclusive and none is missed"),
+    ours("timeout", "TIME", "count slower requests as timed out [default: 10s]"),
+    ours("keep", "", "keep the run in the history; --history and FATHOM_HISTORY imply it"),
+    ours(
+        "history",
+        "FILE|URI",
+        "keep the run in this file or server [default: FATHOM_HISTORY, else the user's own]",
+    ),
+    ours("label", "NAME=VALUE", "label of the run (repeatable)"),
+    ours("tag", "NAME", "tag of the run (repeatable)"),
+    ours("fleet", "", "join the job that a launcher (srun, mpiexec, mpirun) started; rank 0 reports"),
+    ours("fleet-out", "DIR", "write the record of each rank to DIR/rank-NNNNN.json"),
+    ours("fleet-join", "TIME", "longest wait for all ranks to come [default: 60s]"),
+    ours("fleet-prepare", "TIME", "longest wait for all ranks to be ready [default: 30min]"),
+    ours("fleet-grace", "TIME", "longest wait for other ranks beyond -w [default: 30s]"),
+    ours("fleet-start", "HOW", "start at a barrier, or at an instant of the clock: barrier, clock"),
+    ours("catalog", "FILE", "additional volume types for sim: targets [default: FATHOM_CATALOG]"),
+    ours("destroy-data", "DEVICE", "allow writes to this target, a device or file; destroys its data"),
+];
+
+/// The options of a front.
+pub fn rows(front: PingProgram) -> Vec<PingOption> {
+    match front {
+        PingProgram::Ioping => IOPING.to_vec(),
+        PingProgram::Own => {
+            let theirs = IOPING.iter().map(|row| match row.long {
+                "json" => PingOption { long: "ioping-json", help: "print ioping's JSON array", ..*row },
+                "keep" => PingOption { long: "keep-file", ..*row },
+                _ => *row,
+            });
+            theirs.chain(OWN.iter().copied()).collect()
+        }
+    }
+}
+
+/// Whether an option takes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueUse {
+    /// No.
+    Nothing,
+    /// Always.
+    Value,
+    /// Only where it is glued on.
+    Glued,
+}
+
+/// An option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PingOption {
+    /// Its long name.
+    pub long: &'static str,
+    /// Its letter.
+    pub short: Option<char>,
+    /// Whether it takes a value.
+    pub takes: ValueUse,
+    /// What the help calls the value.
+    pub value: &'static str,
+    /// What the help says.
+    pub help: &'static str,
+}
+
+/// The options and operands of a command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParsedWords {
+    /// Long names and values, in order.
+    pub options: Vec<(&'static str, Option<String>)>,
+    /// What is no option.
+    pub operands: Vec<String>,
+}
+
+/// Reads `words` by the options of `rows`; the error is the C library's sentence.
+pub fn read_words(words: &[String], rows: &[PingOption]) -> Result<ParsedWords, String> {
+    let mut parsed = ParsedWords::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            parsed.operands.extend(words.cloned());
+            break;
+        }
+        let Some(body) = word.strip_prefix('-').filter(|body| !body.is_empty()) else {
+            parsed.operands.push(word.clone());
+            continue;
+        };
+        let by_short =
+            |letter: Option<char>| rows.iter().find(|row| row.short.is_some() && row.short == letter);
+        let is_double = body.starts_with('-');
+        // A lone letter that is one is never an abbreviation.
+        let is_letter = !is_double && body.chars().count() == 1 && by_short(body.chars().next()).is_some();
+        if !is_letter {
+            let (dashes, name) = if is_double { ("--", &body[1..]) } else { ("-", body) };
+            let (name, value) = match name.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (name, None),
+            };
+            if let Some(row) = long(dashes, name, rows)? {
+                parsed.options.push((row.long, long_value(row, dashes, value, &mut words)?));
+                continue;
+            }
+            if is_double || by_short(body.chars().next()).is_none() {
+                return Err(format!("unrecognized option '{dashes}{name}'"));
+            }
+        }
+        cluster(body, rows, &mut words, &mut parsed)?;
+    }
+    Ok(parsed)
+}
+
+/// The row called `name`, or the only one whose name begins so.
+fn long(dashes: &str, name: &str, rows: &[PingOption]) -> Result<Option<PingOption>, String> {
+    if let Some(row) = rows.iter().find(|row| row.long == name) {
+        return Ok(Some(*row));
+    }
+    let found: Vec<&PingOption> = rows.iter().filter(|row| row.long.starts_with(name)).collect();
+    if found.len() > 1 {
+        let names: Vec<String> = found.iter().map(|row| format!("'{dashes}{}'", row.long)).collect();
+        return Err(format!("option '{dashes}{name}' is ambiguous; possibilities: {}", names.join(" ")));
+    }
+    Ok(found.first().map(|row| **row))
+}
+
+fn long_value<'a>(
+    row: PingOption,
+    dashes: &str,
+    value: Option<String>,
+    words: &mut impl Iterator<Item = &'a String>,
+) -> Result<Option<String>, String> {
+    match (row.takes, value) {
+        (ValueUse::Nothing, Some(_)) => {
+            Err(format!("option '{dashes}{}' doesn't allow an argument", row.long))
+        }
+        (ValueUse::Value, None) => {
+            let value = words.next().cloned();
+            value.map(Some).ok_or_else(|| format!("option '{dashes}{}' requires an argument", row.long))
+        }
+        (_, value) => Ok(value),
+    }
+}
+
+/// `-RLB`, `-s4k`.
+fn cluster<'a>(
+    body: &str,
+    rows: &[PingOption],
+    words: &mut impl Iterator<Item = &'a String>,
+    parsed: &mut ParsedWords,
+) -> Result<(), String> {
+    let mut rest = body;
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        let row = rows.iter().find(|row| row.short == Some(letter));
+        let row = row.ok_or_else(|| format!("invalid option -- '{letter}'"))?;
+        let value = match row.takes {
+            ValueUse::Nothing => None,
+            ValueUse::Glued => Some(std::mem::take(&mut rest).to_owned()).filter(|value| !value.is_empty()),
+            ValueUse::Value if rest.is_empty() => {
+                let value = words.next().cloned();
+                Some(value.ok_or_else(|| format!("option requires an argument -- '{letter}'"))?)
+            }
+            ValueUse::Value => Some(std::mem::take(&mut rest).to_owned()),
+        };
+        parsed.options.push((row.long, value));
+    }
+    Ok(())
+}
+
+/// Suffixes and what they stand for, in lower case.
+type Suffixes = &'static [(&'static str, u64)];
+
+/// Bytes; all suffixes are powers of 1024.
+pub const SIZE: Suffixes = &[
+    ("", 1),
+    ("b", 1),
+    ("sector", 512),
+    ("page", 4096),
+    ("k", 1 << 10),
+    ("kb", 1 << 10),
+    ("kib", 1 << 10),
+    ("m", 1 << 20),
+    ("mb", 1 << 20),
+    ("mib", 1 << 20),
+    ("g", 1 << 30),
+    ("gb", 1 << 30),
+    ("gib", 1 << 30),
+    ("t", 1 << 40),
+    ("tb", 1 << 40),
+    ("tib", 1 << 40),
+];
+
+/// Nanoseconds; seconds without a suffix.
+const TIME: Suffixes = &[
+    ("", 1_000_000_000),
+    ("ns", 1),
+    ("nsec", 1),
+    ("us", 1_000),
+    ("usec", 1_000),
+    ("ms", 1_000_000),
+    ("msec", 1_000_000),
+    ("s", 1_000_000_000),
+    ("sec", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("hour", 3_600_000_000_000),
+];
+
+/// Plain numbers.
+pub const COUNT: Suffixes =
+    &[("", 1), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000), ("t", 1_000_000_000_000)];
+
+/// Reads a time as ioping does, or one of several units (`5m30s`), which ioping refuses.
+pub fn parse_time(text: &str) -> Result<u64, String> {
+    parse(text, TIME).or_else(|error| parse_duration(text).map(|time| time.0).map_err(|_| error))
+}
+
+/// Reads `text`; the error is the sentence that ioping has for it.
+pub fn parse(text: &str, suffixes: Suffixes) -> Result<u64, String> {
+    let (mut value, mut rest) = numeral(text).unwrap_or((1.0, text));
+    let had_number = rest.len() < text.len();
+    if let Some(behind) = rest.strip_prefix('/') {
+        let (divisor, behind) = numeral(behind).unwrap_or((1.0, behind));
+        value /= divisor;
+        rest = behind;
+    } else if !had_number {
+        return Err(format!("invalid suffix: \"{text}\""));
+    }
+    let suffix = rest.to_ascii_lowercase();
+    let scale = suffixes.iter().find(|(name, _)| *name == suffix).map(|&(_, scale)| scale);
+    let scale = scale.ok_or_else(|| format!("invalid suffix: \"{rest}\""))?;
+    let scaled = value * scale as f64;
+    if scaled.is_nan() || scaled < 0.0 || scaled >= u64::MAX as f64 {
+        return Err(format!("integer overflow at parsing argument: {text}"));
+    }
+    Ok(scaled as u64)
+}
+
+/// The number at the beginning, whole numbers also in base 16, and what follows it.
+fn numeral(text: &str) -> Option<(f64, &str)> {
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+        return u64::from_str_radix(&hex[..end], 16).ok().map(|value| (value as f64, &hex[end..]));
+    }
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let end =
+        text[sign..].find(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(text.len(), |at| at + sign);
+    text[..end].parse().ok().map(|value| (value, &text[end..]))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::rows::IOPING;
     use super::*;
-    use crate::commands::ping::grammar::{self, PingOption, ValueUse};
 
     fn read(front: PingProgram, words: &str) -> Result<PingInvocation, String> {
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        invocation(&grammar::read(&words, &rows(front))?, front)
+        invocation(&read_words(&words, &rows(front))?, front)
     }
 
     #[test]
@@ -430,5 +747,83 @@ mod tests {
             let error = read(PingProgram::Own, words).unwrap_err();
             assert!(error.contains(part), "{words}: {error}");
         }
+    }
+
+    const fn row(long: &'static str, short: Option<char>, takes: ValueUse) -> PingOption {
+        PingOption { long, short, takes, value: "", help: "" }
+    }
+
+    const ROWS: &[PingOption] = &[
+        row("cached", Some('C'), ValueUse::Nothing),
+        row("count", Some('c'), ValueUse::Value),
+        row("batch", Some('B'), ValueUse::Nothing),
+        row("linear", Some('L'), ValueUse::Nothing),
+        row("rapid", Some('R'), ValueUse::Nothing),
+        row("time", Some('I'), ValueUse::Glued),
+        row("live", None, ValueUse::Value),
+    ];
+
+    #[test]
+    fn words_are_read_as_the_c_library_does() {
+        let check = |words: &str, expected: Result<&str, &str>| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let found = read_words(&words, ROWS).map(|parsed| {
+                let options = parsed.options.iter().map(|(name, value)| match value {
+                    Some(value) => format!("{name}={value}"),
+                    None => (*name).to_owned(),
+                });
+                options.chain(parsed.operands.iter().cloned()).collect::<Vec<_>>().join(" ")
+            });
+            assert_eq!(found.as_deref().map_err(String::as_str), expected, "{words:?}");
+        };
+        check("-c 2 .", Ok("count=2 ."));
+        check(". -c2", Ok("count=2 ."));
+        check("-count 2 --count=3 -cou 4", Ok("count=2 count=3 count=4"));
+        check("-RLB .", Ok("rapid linear batch ."));
+        check("-ba", Ok("batch"));
+        check("-I .", Ok("time ."));
+        check("-I%s .", Ok("time=%s ."));
+        check("--time=%s", Ok("time=%s"));
+        check("-- -c", Ok("-c"));
+        check("-", Ok("-"));
+        check("--li", Err("option '--li' is ambiguous; possibilities: '--linear' '--live'"));
+        check("--c 1", Err("option '--c' is ambiguous; possibilities: '--cached' '--count'"));
+        check("-Z", Err("unrecognized option '-Z'"));
+        check("--nosuch", Err("unrecognized option '--nosuch'"));
+        check("-c", Err("option requires an argument -- 'c'"));
+        check("--count", Err("option '--count' requires an argument"));
+        check("--batch=3", Err("option '--batch' doesn't allow an argument"));
+        check("-BZ", Err("invalid option -- 'Z'"));
+    }
+
+    #[test]
+    fn numbers_are_read_as_ioping_does() {
+        let check = |text: &str, suffixes: Suffixes, expected: Result<u64, &str>| {
+            assert_eq!(parse(text, suffixes), expected.map_err(str::to_owned), "{text}");
+        };
+        check("4k", SIZE, Ok(4096));
+        check("4KiB", SIZE, Ok(4096));
+        check("3.5k", SIZE, Ok(3584));
+        check("1/2k", SIZE, Ok(512));
+        check("/2", SIZE, Ok(0));
+        check("2sector", SIZE, Ok(1024));
+        check("1Page", SIZE, Ok(4096));
+        check("1.5m", SIZE, Ok(3 << 19));
+        check("0x10", COUNT, Ok(16));
+        check("1k", COUNT, Ok(1000));
+        check("1/3s", TIME, Ok(333_333_333));
+        check("10MSEC", TIME, Ok(10_000_000));
+        check("2", TIME, Ok(2_000_000_000));
+        check("1hour", TIME, Ok(3_600_000_000_000));
+        check("x", COUNT, Err("invalid suffix: \"x\""));
+        check("1q", TIME, Err("invalid suffix: \"q\""));
+        assert_eq!(parse_time("5m30s"), Ok(330_000_000_000));
+        assert_eq!(parse_time("1m1q"), Err("invalid suffix: \"m1q\"".to_owned()));
+        check("4 k", SIZE, Err("invalid suffix: \" k\""));
+        check("4kk", SIZE, Err("invalid suffix: \"kk\""));
+        check("-1", COUNT, Err("integer overflow at parsing argument: -1"));
+        check("1/0", COUNT, Err("integer overflow at parsing argument: 1/0"));
+        check("99999999t", SIZE, Err("integer overflow at parsing argument: 99999999t"));
+        check("", COUNT, Err("invalid suffix: \"\""));
     }
 }

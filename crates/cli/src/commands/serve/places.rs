@@ -16,14 +16,14 @@ use hyper::{Method, StatusCode};
 use super::super::compare::sources;
 use super::super::history::trend;
 use super::super::report::{file_of, page_of};
+use super::ReportCache;
 use super::access::{Access, LOGIN, Refusal, SHARED};
-use super::cache::ReportCache;
-use super::events::{LastEvent, RunEvents};
-use super::follow::{Follows, ended};
 use super::forms;
 use super::reply::{Failure, Reply};
+use super::{Follows, ended};
+use super::{LastEvent, RunEvents};
 use crate::http::{Answer, Handler, Request};
-use crate::live::run_socket::{connect, running};
+use crate::live::hub::{connect, running};
 
 /// Runs on a page of the list.
 const ON_A_PAGE: usize = 100;

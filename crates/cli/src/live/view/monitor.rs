@@ -8,7 +8,7 @@ use fathom_report::{pad, width};
 
 use super::ViewOptions;
 use super::canvas::{Area, Canvas, Colour, Paint};
-use super::figures::{Line, latency_lines, percent};
+use super::{Line, latency_lines, percent};
 
 /// Widest name in the list.
 const NAME_COLUMNS: usize = 16;
