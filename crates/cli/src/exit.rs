@@ -64,6 +64,15 @@ impl Exit {
         }
     }
 
+    /// The exit of a command of several runs, one of which was interrupted or has failed.
+    pub const fn of_runs(is_interrupted: bool, has_failed: bool) -> Exit {
+        match (is_interrupted, has_failed) {
+            (true, _) => Exit::Interrupted,
+            (false, true) => Exit::Failed,
+            (false, false) => Exit::Done,
+        }
+    }
+
     /// The code for `main` to return.
     pub fn code(self) -> ExitCode {
         ExitCode::from(self.number())

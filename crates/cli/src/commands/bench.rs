@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use clap::Args;
 use fathom_analysis::Analysis;
-use fathom_analysis::compare::figure::Deltas;
 use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::criterion::parse_percent;
 use fathom_assess::{BenchPlan, BenchSettings, Effort, ExpectationSettings, PrecisionSettings, is_simulated};
@@ -21,7 +20,6 @@ use fathom_record::RunRecord;
 use fathom_report::formats::Format;
 use fathom_report::{JsonWriter, Style, TextWriter};
 
-use self::against::AgainstOptions;
 use self::plan::{parse_precision, plan_json, plan_text};
 use self::schedule::ScheduleArguments;
 use super::measuring::Measuring;
@@ -159,8 +157,8 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     let mut measuring =
         Measuring::new(&arguments.run, arguments.targets.iter().any(|target| is_simulated(target)));
     let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
-    if let Some(options) = against_options(&arguments) {
-        return against::run(settings(arguments, command), options, measuring);
+    if let Some(other) = arguments.against.clone() {
+        return against::run(arguments, &other, measuring, command);
     }
     if arguments.budget.is_some() && !arguments.until_steady {
         let hint = "add --until-steady or --against, or omit --budget".to_owned();
@@ -212,20 +210,6 @@ pub fn run(arguments: BenchArguments, command: &[OsString]) -> Result<Exit, Comp
     )?;
     let analysis = Analysis::of(&record);
     Ok(exit.with_criteria(analysis.is_missed(), strict && analysis.is_inconclusive()))
-}
-
-/// What `--against` takes; `None` without it.
-fn against_options(arguments: &BenchArguments) -> Option<AgainstOptions> {
-    let deltas = arguments.delta.map(|percent| Deltas { rate: percent / 100.0, latency: percent / 100.0 });
-    Some(AgainstOptions {
-        other: arguments.against.clone()?,
-        budget: arguments.budget,
-        deltas: deltas.unwrap_or_default(),
-        conditions: arguments.conditions.clone(),
-        strict: arguments.strict,
-        dry_run: arguments.dry_run,
-        show_fio: arguments.show_fio,
-    })
 }
 
 /// Refuses with `--fleet` what ends or repeats a test by what one process measures: that would be another time on each rank.

@@ -195,12 +195,32 @@ impl Measuring {
         Ok((merged, left?))
     }
 
+    /// As [`Measuring::measured`]; what was given up, which is said, has no result and counts as interrupted.
+    ///
+    /// # Errors
+    /// It could not begin.
+    pub fn measured_apart<T: Send + 'static, K: TestKeeper>(
+        &self,
+        measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<T, AssessError> + Send + 'static,
+        keeper: impl FnOnce(Bar, Option<Arc<Hub>>) -> K,
+        course: impl Course,
+    ) -> Result<(K, Option<T>, bool), Complaint> {
+        let (keeper, end, is_interrupted) = self.measured(measure, keeper, course, None)?;
+        Ok(match end {
+            MeasurementEnd::Ended(result) => (keeper, Some(result), is_interrupted),
+            MeasurementEnd::GivenUp { note, .. } => {
+                output::warn(&format!("fathom: {note}"));
+                (keeper, None, true)
+            }
+        })
+    }
+
     /// Runs `measure` on a thread of its own, kept by what `keeper` makes, which tells who can follow it, and shown by its `course` and its `rows`.
     /// Returns the keeper, how it ended, and whether a signal ended it.
     ///
     /// # Errors
     /// It could not begin.
-    pub fn measured<T: Send + 'static, K: TestKeeper>(
+    fn measured<T: Send + 'static, K: TestKeeper>(
         &self,
         measure: impl FnOnce(RunControl, &mut dyn StepObserver) -> Result<T, AssessError> + Send + 'static,
         keeper: impl FnOnce(Bar, Option<Arc<Hub>>) -> K,

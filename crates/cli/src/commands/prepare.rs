@@ -14,9 +14,9 @@ use fathom_history::HistoryPath;
 use fathom_model::Nanos;
 use fathom_model::text::shell_quoted;
 use fathom_model::units::{bytes, duration, parse_capacity};
-use fathom_record::{ActivityKind, PrepareStage, TestRecord, TestStatus};
+use fathom_record::{ActivityKind, TestRecord, TestStatus};
 use fathom_report::{TextWriter, document};
-use serde::Serialize;
+use serde_json::json;
 
 use super::measuring::Measuring;
 use super::run_arguments::RunArguments;
@@ -203,43 +203,25 @@ fn cost_text(plan: &PreparePlan, traffic: &PlannedTraffic) -> String {
     format!("{text}: {pace}.")
 }
 
-#[derive(Serialize)]
-struct PreparePlanDocument<'a> {
-    schema: &'static str,
-    target: String,
-    size_bytes: u64,
-    seed: u64,
-    read_bytes: u64,
-    write_bytes: u64,
-    trim_bytes: u64,
-    /// Shortest and longest time of the workload; null without one.
-    workload_time_ns: Option<[u64; 2]>,
-    stages: Vec<PlannedStage>,
-    notes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct PlannedStage {
-    stage: &'static str,
-    /// Over the whole target in one piece, or of one round.
-    fio: String,
-}
-
 fn plan_json(plan: &PreparePlan, out: &mut TextWriter) -> io::Result<()> {
     let [read_bytes, write_bytes, trim_bytes] = plan.bytes();
+    // Shortest and longest time of the workload; null without one.
     let time = |rounds: fathom_assess::Rounds| [rounds.least().unwrap_or_default().0, rounds.budget.0];
-    let planned = |&stage: &PrepareStage| PlannedStage { stage: stage.id(), fio: plan.fio_command(stage) };
-    let document = PreparePlanDocument {
-        schema: "fathom.prepare-plan/1",
-        target: plan.target_name(),
-        size_bytes: plan.target.size,
-        seed: plan.seed,
-        read_bytes,
-        write_bytes,
-        trim_bytes,
-        workload_time_ns: plan.rounds.map(time),
-        stages: plan.stages.iter().map(planned).collect(),
-        notes: &plan.notes,
-    };
+    let stages = plan.stages.iter().map(|&stage| {
+        // Over the whole target in one piece, or of one round.
+        json!({ "stage": stage.id(), "fio": plan.fio_command(stage) })
+    });
+    let document = json!({
+        "schema": "fathom.prepare-plan/1",
+        "target": plan.target_name(),
+        "size_bytes": plan.target.size,
+        "seed": plan.seed,
+        "read_bytes": read_bytes,
+        "write_bytes": write_bytes,
+        "trim_bytes": trim_bytes,
+        "workload_time_ns": plan.rounds.map(time),
+        "stages": stages.collect::<Vec<_>>(),
+        "notes": plan.notes,
+    });
     document::write(&document, &mut out.json())
 }

@@ -20,7 +20,6 @@ use super::run_arguments::RunArguments;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::progress::BenchCourse;
-use crate::row_printer::RowPrinter;
 
 /// What `fathom twin` takes.
 #[derive(Args)]
@@ -169,7 +168,6 @@ fn check(arguments: CheckArguments, store: &TwinStore, line: &[OsString]) -> Res
     let settings = settings(arguments, line);
     let plan = Arc::new(BenchPlan::make(settings.clone())?);
     measuring.announce(|out| plan_text(&plan, false, false, out))?;
-    let rows = RowPrinter::new(fathom_report::bench::ROWS, plan.outline(), &measuring.form).silent_if(true);
     let shown = plan.clone();
     let run = Arc::new(Mutex::new(None));
     let (kept, named) = (run.clone(), name.clone());
@@ -183,7 +181,7 @@ fn check(arguments: CheckArguments, store: &TwinStore, line: &[OsString]) -> Res
             Ok(record)
         },
         BenchCourse::new(shown),
-        Some(rows),
+        None,
         move |record, style, format, out| {
             let run = run.lock().unwrap_or_else(PoisonError::into_inner);
             let empty = TwinRun { record: RunRecord::default(), notes: Vec::new() };

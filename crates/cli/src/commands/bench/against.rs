@@ -1,26 +1,27 @@
 //! `fathom bench A --against B`: measures two targets in turns, or one beside saved runs, and shows their comparison.
 
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fathom_analysis::compare::figure::Deltas;
-use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::compare::interleaved::LOOKS;
 use fathom_analysis::compare::source::SourceRun;
-use fathom_analysis::compare::{CompareSettings, compare};
+use fathom_analysis::compare::{CompareSettings, compare as compared};
 use fathom_assess::against::{self, AgainstPlan, AgainstSettings, Opponent};
-use fathom_assess::{BenchSettings, MeasurementEnd, TestKeeper, is_simulated};
+use fathom_assess::{BenchSettings, PlannedTest, TestKeeper, is_simulated};
 use fathom_history::{History, HistoryPath, Kept, RunId};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
-use fathom_report::compare::{Layout, json, view};
+use fathom_report::compare::{self, Layout, view};
 use fathom_report::formats::Format;
 use fathom_report::{TextWriter, document};
-use serde::Serialize;
+use serde_json::json;
 
 use super::plan::describe;
+use super::{BenchArguments, settings};
 use crate::commands::compare::sources::SourceReader;
 use crate::commands::measuring::Measuring;
 use crate::exit::{Complaint, Exit};
@@ -29,38 +30,29 @@ use crate::output::{self, Bar};
 use crate::progress::AgainstCourse;
 use crate::store::{self, HistoryKeeper};
 
-/// What a comparison takes beyond a bench.
-pub struct AgainstOptions {
-    /// The target or the saved runs that the first target is compared with.
-    pub other: String,
-    /// Longest time of all blocks.
-    pub budget: Option<Nanos>,
-    /// Smallest differences that count.
-    pub deltas: Deltas,
-    /// Conditions under which it fails.
-    pub conditions: Vec<FailCondition>,
-    /// An inconclusive condition fails.
-    pub strict: bool,
-    /// Only the plan is printed.
-    pub dry_run: bool,
-    /// With the fio command of each test.
-    pub show_fio: bool,
-}
-
-/// Runs a comparison.
+/// Compares the target with `other`, a target or saved runs.
 ///
 /// # Errors
 /// It could not begin.
-pub fn run(bench: BenchSettings, options: AgainstOptions, measuring: Measuring) -> Result<Exit, Complaint> {
+pub fn run(
+    mut arguments: BenchArguments,
+    other: &str,
+    measuring: Measuring,
+    command: &[OsString],
+) -> Result<Exit, Complaint> {
     let form = measuring.form;
-    let plan_as_json = options.dry_run && form.is_json("a plan")?;
-    let opponent = opponent(&options.other, &bench, &measuring.place)?;
-    let AgainstOptions { budget, deltas, .. } = options;
+    let (dry_run, show_fio, strict) = (arguments.dry_run, arguments.show_fio, arguments.strict);
+    let plan_as_json = dry_run && form.is_json("a plan")?;
+    let deltas = arguments.delta.map(|percent| Deltas { rate: percent / 100.0, latency: percent / 100.0 });
+    let deltas = deltas.unwrap_or_default();
+    let (budget, conditions) = (arguments.budget, std::mem::take(&mut arguments.conditions));
+    let bench = settings(arguments, command);
+    let opponent = opponent(other, &bench, &measuring.place)?;
     let mut plan = AgainstPlan::make(AgainstSettings { bench, opponent, budget, deltas })?;
-    if options.dry_run {
+    if dry_run {
         output::print(|out| match plan_as_json {
             true => plan_json(&plan, out),
-            false => plan_text(&plan, Some(options.show_fio), out),
+            false => plan_text(&plan, Some(show_fio), out),
         })?;
         return Ok(Exit::Done);
     }
@@ -68,41 +60,32 @@ pub fn run(bench: BenchSettings, options: AgainstOptions, measuring: Measuring) 
     plan.sides.iter_mut().for_each(|side| side.settings.run.earlier.clone_from(&earlier));
     measuring.announce(|out| plan_text(&plan, None, out))?;
     let plan = Arc::new(plan);
-    let (shown, measured) = (plan.clone(), plan.clone());
+    let (course, measured) = (AgainstCourse::new(plan.clone()), plan.clone());
     let place = measuring.place.clone();
-    let (keeper, end, is_interrupted) = measuring.measured(
+    let (keeper, _, is_interrupted) = measuring.measured_apart(
         move |control, observer| {
             against::run(&measured, &mut measured.session().controlled(control), observer)
         },
         |bar, hub| ComparisonKeeper::new(place, bar, hub),
-        AgainstCourse::new(shown),
-        None,
+        course,
     )?;
-    let is_given_up = match &end {
-        MeasurementEnd::Ended(()) => false,
-        MeasurementEnd::GivenUp { note, .. } => {
-            output::warn(&format!("fathom: {note}"));
-            true
-        }
-    };
     if keeper.ended.iter().take(plan.sides.len()).any(Vec::is_empty) {
         output::warn("fathom: nothing was measured on one of the targets");
-        return Ok(if is_interrupted || is_given_up { Exit::Interrupted } else { Exit::Failed });
+        return Ok(Exit::of_runs(is_interrupted, true));
     }
     let sources = plan.sources(&keeper.ended)?;
-    let settings = CompareSettings { deltas, conditions: options.conditions, ..CompareSettings::default() };
-    let comparison = compare(&sources, &settings).map_err(|error| Complaint::usage(error, None))?;
-    form.print(|| view(&comparison, Layout::Volumes, Vec::new()), |out| json::render(&comparison, out))?;
+    let settings = CompareSettings { deltas, conditions, ..CompareSettings::default() };
+    let comparison = compared(&sources, &settings).map_err(|error| Complaint::usage(error, None))?;
+    form.print(
+        || view(&comparison, Layout::Volumes, Vec::new()),
+        |out| compare::json::render(&comparison, out),
+    )?;
     if form.format() == Format::Text {
         output::print(|out| keeper.write_kept(&plan, out))?;
     }
     let has_failed = keeper.ended.iter().flatten().any(|run| run.record.status == TestStatus::Failed);
-    let is_inconclusive = options.strict && comparison.is_inconclusive();
-    Ok(match is_interrupted || is_given_up {
-        true => Exit::Interrupted,
-        false if has_failed => Exit::Failed,
-        false => Exit::Done.with_criteria(comparison.is_failed(), is_inconclusive),
-    })
+    let is_inconclusive = strict && comparison.is_inconclusive();
+    Ok(Exit::of_runs(is_interrupted, has_failed).with_criteria(comparison.is_failed(), is_inconclusive))
 }
 
 /// A target, or saved runs: what exists as a path is a target, except for a file of records.
@@ -272,53 +255,32 @@ fn plan_text(plan: &AgainstPlan, in_full: Option<bool>, out: &mut TextWriter) ->
     Ok(())
 }
 
-#[derive(Serialize)]
-struct AgainstPlanDocument<'a> {
-    schema: &'static str,
-    /// A, then B.
-    sources: Vec<String>,
-    size_bytes: u64,
-    seed: u64,
-    /// Numbers of blocks after which a test may end.
-    looks: &'a [u32],
-    most_blocks: u64,
-    /// Null where a test takes as long as it takes.
-    block_time_ns: Option<u64>,
-    budget_ns: Option<u64>,
-    tests: Vec<AgainstTestDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct AgainstTestDocument<'a> {
-    id: &'a str,
-    title: &'a str,
-    /// On each target that is measured.
-    fio: Vec<String>,
-    runtime_ns: Option<u64>,
-    ramp_ns: u64,
-    skipped: Option<&'a str>,
-}
-
+/// A time is null where a test takes as long as it takes.
 fn plan_json(plan: &AgainstPlan, out: &mut TextWriter) -> io::Result<()> {
     let side = &plan.sides[0];
-    let tests = side.tests.iter().map(|test| AgainstTestDocument {
-        id: &test.id,
-        title: &test.title,
-        fio: plan.sides.iter().map(|side| side.fio_command(test, side.size)).collect(),
-        runtime_ns: test.runtime.map(|runtime| runtime.0),
-        ramp_ns: test.ramp.0,
-        skipped: test.skip.as_deref(),
-    });
-    let document = AgainstPlanDocument {
-        schema: "fathom.against-plan/1",
-        sources: plan.names(),
-        size_bytes: side.size,
-        seed: side.seed,
-        looks: &LOOKS,
-        most_blocks: plan.most_blocks(),
-        block_time_ns: plan.block_time().map(|block| block.0),
-        budget_ns: plan.budget.map(|budget| budget.0),
-        tests: tests.collect(),
+    let fio = |test: &PlannedTest| -> Vec<String> {
+        plan.sides.iter().map(|side| side.fio_command(test, side.size)).collect()
     };
+    let tests = side.tests.iter().map(|test| {
+        json!({
+            "id": test.id,
+            "title": test.title,
+            "fio": fio(test),
+            "runtime_ns": test.runtime.map(|runtime| runtime.0),
+            "ramp_ns": test.ramp.0,
+            "skipped": test.skip,
+        })
+    });
+    let document = json!({
+        "schema": "fathom.against-plan/1",
+        "sources": plan.names(),
+        "size_bytes": side.size,
+        "seed": side.seed,
+        "looks": LOOKS,
+        "most_blocks": plan.most_blocks(),
+        "block_time_ns": plan.block_time().map(|block| block.0),
+        "budget_ns": plan.budget.map(|budget| budget.0),
+        "tests": tests.collect::<Vec<_>>(),
+    });
     document::write(&document, &mut out.json())
 }

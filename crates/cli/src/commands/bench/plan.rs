@@ -3,14 +3,12 @@
 use std::io;
 
 use fathom_analysis::criterion::{Metric, parse_percent};
-use fathom_assess::{
-    BenchPlan, PlanCost, PlannedTest, PlannedTraffic, UseProfile, engine_rows, percent_text, profiles,
-};
+use fathom_assess::{BenchPlan, PlanCost, PlannedTest, UseProfile, engine_rows, percent_text, profiles};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration};
 use fathom_record::ExpectationRecord;
 use fathom_report::{TextWriter, document, pad, width};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::exit::Complaint;
 use crate::output;
@@ -160,77 +158,42 @@ fn time_text(cost: &PlanCost) -> String {
     }
 }
 
-#[derive(Serialize)]
-struct BenchPlanDocument<'a> {
-    schema: &'static str,
-    suite: &'a str,
-    target: String,
-    size_bytes: u64,
-    seed: u64,
-    cost: &'a PlanCost,
-    traffic: &'a PlannedTraffic,
-    tests: Vec<PlannedDocument<'a>>,
-    /// Left out where there are none.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    expectations: &'a [ExpectationRecord],
-    notes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct PlannedDocument<'a> {
-    id: &'a str,
-    title: &'a str,
-    fio: String,
-    /// Null where it takes as long as it takes.
-    runtime_ns: Option<u64>,
-    ramp_ns: u64,
-    /// Longest time for all rounds; null where there is one.
-    rounds_budget_ns: Option<u64>,
-    /// Half of the interval of the rate that ends it, as a share; null where its time or size does.
-    precision_fraction: Option<f64>,
-    /// Shortest measured time; null where it does not end early.
-    least_runtime_ns: Option<u64>,
-    skipped: Option<&'a str>,
-}
-
-/// The same as a document.
+/// The same as a document. A time or a precision is null where it does not end the test.
 pub(super) fn plan_json(plan: &BenchPlan, out: &mut TextWriter) -> io::Result<()> {
-    let tests = plan.tests.iter().map(|test| PlannedDocument {
-        id: &test.id,
-        title: &test.title,
-        fio: plan.fio_command(test, plan.size),
-        runtime_ns: test.runtime.map(|runtime| runtime.0),
-        ramp_ns: test.ramp.0,
-        rounds_budget_ns: test.rounds.map(|rounds| rounds.budget.0),
-        precision_fraction: test.precision.map(|goal| goal.target_fraction),
-        least_runtime_ns: test.precision.map(|goal| goal.least_ns),
-        skipped: test.skip.as_deref(),
+    let tests = plan.tests.iter().map(|test| {
+        json!({
+            "id": test.id,
+            "title": test.title,
+            "fio": plan.fio_command(test, plan.size),
+            "runtime_ns": test.runtime.map(|runtime| runtime.0),
+            "ramp_ns": test.ramp.0,
+            "rounds_budget_ns": test.rounds.map(|rounds| rounds.budget.0),
+            "precision_fraction": test.precision.map(|goal| goal.target_fraction),
+            "least_runtime_ns": test.precision.map(|goal| goal.least_ns),
+            "skipped": test.skip,
+        })
     });
-    let document = BenchPlanDocument {
-        schema: "fathom.plan/1",
-        suite: &plan.suite.name,
-        target: plan.target_name(),
-        size_bytes: plan.size,
-        seed: plan.seed,
-        cost: &plan.cost,
-        traffic: &plan.traffic,
-        tests: tests.collect(),
-        expectations: &plan.expectations,
-        notes: &plan.notes,
-    };
+    let mut document = json!({
+        "schema": "fathom.plan/1",
+        "suite": plan.suite.name,
+        "target": plan.target_name(),
+        "size_bytes": plan.size,
+        "seed": plan.seed,
+        "cost": plan.cost,
+        "traffic": plan.traffic,
+        "tests": tests.collect::<Vec<_>>(),
+    });
+    if !plan.expectations.is_empty() {
+        document["expectations"] = json!(plan.expectations);
+    }
+    document["notes"] = json!(plan.notes);
     document::write(&document, &mut out.json())
-}
-
-#[derive(Serialize)]
-struct ProfileListDocument<'a> {
-    schema: &'static str,
-    profiles: &'a [UseProfile],
 }
 
 /// Prints all profiles.
 pub(super) fn print_profiles(json: bool) -> Result<(), Complaint> {
     let all = profiles(&["all".to_owned()], &engine_rows())?;
-    let document = ProfileListDocument { schema: "fathom.profiles/1", profiles: &all };
+    let document = json!({ "schema": "fathom.profiles/1", "profiles": all });
     output::print(|out| match json {
         true => document::write(&document, &mut out.json()),
         false => text(&all, out),

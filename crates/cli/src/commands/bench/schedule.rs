@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use fathom_analysis::Analysis;
 use fathom_assess::schedule::SchedulePlan;
-use fathom_assess::{BenchSettings, MeasurementEnd, TestKeeper, is_simulated};
+use fathom_assess::{BenchSettings, TestKeeper, is_simulated};
 use fathom_history::{Filter, History, HistoryPath, Location, RunId};
 use fathom_model::Nanos;
 use fathom_model::units::{duration, grouped};
@@ -29,7 +29,6 @@ use crate::commands::words::{positive_duration, time_for};
 use crate::exit::{Complaint, Exit, with_causes};
 use crate::output::{self, Bar};
 use crate::progress::BenchCourse;
-use crate::row_printer::RowPrinter;
 use crate::store::{self, HistoryKeeper};
 
 /// The options of a schedule.
@@ -77,10 +76,9 @@ pub fn run(
     measuring.announce(|out| announce(&plan, None, &form.style(), out))?;
     let plan = Arc::new(plan);
     let (shown, measured) = (Arc::new(plan.bench.clone()), plan.clone());
-    let rows = RowPrinter::new(fathom_report::bench::ROWS, shown.outline(), &form).silent_if(true);
     let (place, style) = (measuring.place.clone(), form.style());
     let prints_runs = form.format() == Format::Text;
-    let (keeper, end, is_interrupted) = measuring.measured(
+    let (keeper, missed, is_interrupted) = measuring.measured_apart(
         move |control, observer| fathom_assess::schedule::run(&measured, &control, observer),
         |bar, hub| ScheduleKeeper {
             plan: plan.clone(),
@@ -93,22 +91,11 @@ pub fn run(
             is_inconclusive: false,
         },
         BenchCourse::new(shown),
-        Some(rows),
     )?;
-    let (missed, is_given_up) = match end {
-        MeasurementEnd::Ended(missed) => (missed, false),
-        MeasurementEnd::GivenUp { note, .. } => {
-            output::warn(&format!("fathom: {note}"));
-            (Vec::new(), true)
-        }
-    };
     let has_failed = keeper.runs.iter().any(|run| run.status == TestStatus::Failed);
-    let exit = match is_interrupted || is_given_up {
-        true => Exit::Interrupted,
-        false if has_failed => Exit::Failed,
-        false => Exit::Done.with_criteria(keeper.is_missed, strict && keeper.is_inconclusive),
-    };
-    let (missed, name) = ([keeper.missed, missed].concat(), &plan.schedule.name);
+    let exit = Exit::of_runs(is_interrupted, has_failed)
+        .with_criteria(keeper.is_missed, strict && keeper.is_inconclusive);
+    let (missed, name) = ([keeper.missed, missed.unwrap_or_default()].concat(), &plan.schedule.name);
     let report =
         ScheduleReport::new(&plan.schedule, plan.bench.target_name(), plan.next, keeper.runs, missed);
     form.print(|| report.view(!prints_runs, &form.style()), |out| report.render_json(out))?;
