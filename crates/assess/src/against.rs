@@ -17,11 +17,11 @@ use fathom_runner::{Session, WritePermit};
 
 use crate::AssessError;
 use crate::bench::{BoundedTest, bounded_test, header, inspected, run_test};
-use crate::layout::{Layout, lay_out};
+use crate::control::{MeasurementEvent, MeasurementStep, StepObserver};
 use crate::plan::BenchPlan;
 use crate::published_rates;
-use crate::steps::{MeasurementEvent, MeasurementStep, StepObserver};
 use crate::together::PlannedTarget;
+use crate::working_file::{Layout, lay_out};
 use plan::MIN_BLOCKS;
 
 /// One target while it is measured.

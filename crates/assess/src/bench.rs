@@ -9,20 +9,20 @@ use fathom_record::{
 use fathom_runner::{Session, WritePermit};
 
 use crate::AssessError;
+use crate::control::{MeasurementEvent, StepObserver, Steps};
 use crate::drain::bounded;
 use crate::findings::findings_of;
-use crate::flush::flush_writes;
 use crate::inspection::inspect;
-use crate::layout::{Layout, lay_out};
 use crate::machine::engine_rows;
 use crate::measure::measure_plan;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
 use crate::precision::{self, PrecisionWatch};
 use crate::site::Site;
-use crate::steps::{MeasurementEvent, StepObserver, Steps};
 use crate::together::PlannedTarget;
 use crate::until_steady::until_steady;
+use crate::working_file::flush_writes;
+use crate::working_file::{Layout, lay_out};
 
 /// Runs `plan` on `session`.
 ///
@@ -86,7 +86,7 @@ pub(crate) fn header(plan: &BenchPlan, session: &Session) -> RunHeader {
         recommended: plan.suite.recommended,
     });
     let (name, settings) = (plan.target_name(), &plan.settings.run);
-    let header = crate::header::header(activity, &name, settings, plan.seed, &plan.notes, session);
+    let header = crate::conditions::header(activity, &name, settings, plan.seed, &plan.notes, session);
     RunHeader { expectations: plan.expectations.clone(), ..header }
 }
 

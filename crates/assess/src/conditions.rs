@@ -7,14 +7,15 @@ use fathom_record::conditions::{
     CgroupRecord, Conditions, DeviceRecord, DmiRecord, FilesystemRecord, HostRecord, ProviderRecord,
     TargetRecord,
 };
-use fathom_record::{ClockState, RunHeader};
-use fathom_runner::ClockFacts;
+use fathom_record::{Activity, ClockState, RunHeader};
+use fathom_runner::{ClockFacts, Session};
 use fathom_sys::clock::{WallClockState, wall_clock_state};
 use fathom_sys::device::cgroup::{IoThrottle, ThrottleKind};
 use fathom_sys::device::{DeviceFacts, FilesystemFacts, HostFacts, Locality, PathKind, TargetStack};
 use fathom_sys::files::SYSTEM_TEXT;
 
 use crate::launch::launch;
+use crate::settings::RunSettings;
 
 /// Enters this machine and the target into the header of a run that begins now; what cannot be found out stays empty. Labels of the
 /// header say what the firmware does not (`provider`, `instance`).
@@ -200,6 +201,33 @@ fn device(facts: &DeviceFacts, over: Option<&DeviceFacts>) -> DeviceRecord {
         locality: (!matches!(facts.locality, Locality::Unknown(_))).then(|| facts.locality.word().to_owned()),
         locality_why: Some(facts.locality.why().to_owned()),
     }
+}
+
+/// The header of a run that begins now, on a target by a name that means the same everywhere on this machine. One in virtual time
+/// has no facts about this machine.
+pub(crate) fn header(
+    activity: Activity,
+    target_name: &str,
+    settings: &RunSettings,
+    seed: u64,
+    notes: &[String],
+    session: &Session,
+) -> RunHeader {
+    let mut header = RunHeader {
+        command: settings.command.clone(),
+        activity,
+        target: target_name.to_owned(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        labels: settings.labels.clone(),
+        scheduled: settings.scheduled.clone(),
+        seed: Some(seed),
+        notes: notes.to_vec(),
+        ..RunHeader::default()
+    };
+    if !session.is_simulated() {
+        enter_conditions(&mut header, Some(&settings.target), session.clock_facts());
+    }
+    header
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The ranks meet at fences of the launcher's process manager ([`fathom_sys::process_manager`]), and nowhere else; nothing is sent
 //! while a phase runs. [`FleetJob::join`] joins the job, [`FleetJob::meet`] compares the ranks (version, command line, clock) and
 //! hands out the job files of rank 0, and [`Fleet`] does the rest on a thread of its own: before each phase of each test all ranks
-//! meet, rank 0 reads their states and decides ([`meeting::verdict`]), and those whose turn it is start together. At the end each rank
+//! meet, rank 0 reads their states and decides ([`coordinator::verdict`]), and those whose turn it is start together. At the end each rank
 //! writes its record to a directory, if there is one, and rank 0 collects and merges the records.
 //!
 //! Every fence has a deadline. Where one passes, the job is over for all ranks, because the launcher's connection is of no use any
@@ -11,13 +11,9 @@
 //! ([ADR 0037](../../../docs/adr/0037-fleet-phases.md)).
 
 mod coordinator;
-mod decider;
-mod directory;
 mod exchange;
 mod hello;
-mod meeting;
 mod records;
-mod roles;
 #[cfg(test)]
 mod tests;
 
@@ -30,16 +26,16 @@ use fathom_record::{LaunchRecord, RunRecord};
 use fathom_runner::RunControl;
 use fathom_sys::clock::{RealClock, monotonic_ns};
 
+use coordinator::RankState;
 use coordinator::{Coordinator, Ending, FleetGate, Request};
-use directory::RecordDirectory;
-use meeting::RankState;
+use records::RecordDirectory;
 
 use crate::AssessError;
 
-pub use decider::{AloneDecider, LedDecider, PointDecider, SweepSoFar};
+pub use coordinator::{AloneDecider, LedDecider, PointDecider, SweepSoFar};
 pub use hello::{FleetFiles, FleetJob, FleetPlace, FleetStop};
+pub use hello::{FleetRole, FleetRoles};
 pub use records::{FleetReport, MissingRank};
-pub use roles::{FleetRole, FleetRoles};
 
 /// The exit code of a job that ranks are missing from.
 pub const MISSING_EXIT: i32 = 75;

@@ -10,12 +10,12 @@ use fathom_record::{Activity, IdentifyActivity, RunRecord};
 use fathom_runner::Session;
 
 use crate::AssessError;
+use crate::control::{StepObserver, Steps};
 use crate::findings::findings_of;
 use crate::measure::{NamedJob, measure_together};
 use crate::planned::{pair, seed_pair, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
-use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 use crate::traffic::{OfferedTraffic, PlannedTraffic};
 use crate::twin;

@@ -7,11 +7,11 @@ use fathom_record::{BlockRecord, InspectionRecord, PassRecord, RunHeader, TestRe
 use fathom_runner::{RunObserver, Session};
 use fathom_stats::Snapshot;
 
+use crate::control::{MeasurementEvent, StepObserver};
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, size_word, time_word};
 use crate::site::Site;
-use crate::steps::{MeasurementEvent, StepObserver};
-use crate::surface::reader::SurfaceReader;
+use crate::surface::SurfaceReader;
 use crate::target::BenchTarget;
 
 /// Requests in flight, and the least and most requests of a pass: one after the other, which shows latency, and as many as the

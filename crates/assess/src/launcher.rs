@@ -3,10 +3,8 @@
 mod check;
 mod hosts;
 mod plan;
-mod process;
-mod program;
 
 pub use check::{FACTS_ARGUMENTS, check_facts, host_facts_text};
 pub use hosts::{folded, hosts, hosts_of_file};
 pub use plan::{HostOrigin, JobHosts, LaunchPlan, ScaleStep, is_in_slurm, scale_steps};
-pub use program::{LAUNCHERS, Launcher, LauncherFamily};
+pub use plan::{LAUNCHERS, Launcher, LauncherFamily};

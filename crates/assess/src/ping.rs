@@ -3,12 +3,8 @@
 //! The watcher never touches the target, so a device that does not answer holds up neither a report nor Ctrl-C. Prints
 //! nothing: a [`PingObserver`] receives the events.
 
-mod engine;
-mod feed;
-mod random;
 mod settings;
 mod target;
-mod volume;
 mod worker;
 
 use std::sync::Mutex;

@@ -5,24 +5,23 @@ use std::path::{Path, PathBuf};
 use fathom_analysis::steady;
 use fathom_model::{Nanos, RunPlan};
 use fathom_options::{EngineRow, OptionError, Section};
-use fathom_record::{ExpectationRecord, TestMeta};
+use fathom_record::{ExpectationRecord, JobRecord, PlanRecord, RunHeader, RunRecord, TestMeta, TestRecord};
 use fathom_runner::Session;
 use serde::Serialize;
 
-use crate::AssessError;
 use crate::expectations::{self, CLASS, ExpectationSettings, PlannedExpectations, Tests};
 use crate::inspection::INSPECTION_TIME;
 use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
 use crate::precision::{self, PrecisionSettings};
 use crate::settings::RunSettings;
-use crate::simulated;
 use crate::site::{remarks, size_on};
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::BenchTarget;
 use crate::together::{self, PlannedTarget};
 use crate::traffic::{self, PlannedTraffic, TestFile};
 use crate::working_file::WantedSize;
+use crate::{AssessError, simulated};
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -347,12 +346,29 @@ fn cost_of(tests: &[PlannedTest], size: u64, lays_out: bool, layout_part: Option
     }
 }
 
+impl BenchPlan {
+    /// The tests with the plans of their jobs, under the expectations; nothing is measured yet.
+    pub fn outline(&self) -> RunRecord {
+        let engines = engine_rows();
+        let tests = self.tests.iter().map(|test| {
+            let plan = self.resolve(test, self.size, &engines);
+            let jobs = plan.iter().flat_map(|plan| &plan.jobs).flat_map(|job| {
+                let record = JobRecord { plan: PlanRecord::of(job), ..JobRecord::default() };
+                job.clones.iter().map(move |_| record.clone())
+            });
+            let (id, title) = (test.id.clone(), test.title.clone());
+            TestRecord { id, title, jobs: jobs.collect(), ..TestRecord::default() }
+        });
+        let header = RunHeader { expectations: self.expectations.clone(), ..RunHeader::default() };
+        RunRecord { header, tests: tests.collect(), ..RunRecord::default() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use fathom_record::Recommendation;
     use fathom_volume::VolumeModel;
-
-    use super::*;
 
     fn plan(settings: BenchSettings) -> Result<BenchPlan, AssessError> {
         let suite = if settings.suite.is_empty() { "standard".to_owned() } else { settings.suite.clone() };

@@ -4,8 +4,6 @@
 //! Every piece is a job like any other, so hung devices, failed requests and a stop are dealt with as everywhere.
 
 mod plan;
-mod settings;
-mod target;
 
 use fathom_analysis::prepare::{CompletedPiece, NextPiece, next};
 use fathom_model::Nanos;
@@ -16,14 +14,14 @@ use fathom_runner::{Session, WritePermit};
 use fathom_sys::io::{FallocateMode, OpenFlags, fallocate, open_target};
 
 pub use plan::PreparePlan;
-pub use settings::{PrepareSettings, PrepareWorkload};
-pub use target::{PrepareKind, PrepareTarget};
+pub use plan::{PrepareKind, PrepareTarget};
+pub use plan::{PrepareSettings, PrepareWorkload};
 
 use crate::AssessError;
+use crate::control::{MeasurementEvent, MeasurementStep, StepObserver};
 use crate::error::plain;
 use crate::findings::findings_of;
 use crate::measure::measure;
-use crate::steps::{MeasurementEvent, MeasurementStep, StepObserver};
 use crate::until_steady::{Rounds, until_steady};
 
 /// Carries out `plan` on `session`, going on from the pieces of an earlier run.
@@ -142,7 +140,7 @@ fn make_file(plan: &PreparePlan, session: &mut Session) -> Result<(), AssessErro
 fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
     let activity = Activity::Prepare(PrepareActivity { stages: plan.stages.clone() });
     let (name, settings) = (plan.target_name(), &plan.settings.run);
-    let header = crate::header::header(activity, &name, settings, plan.seed, &plan.notes, session);
+    let header = crate::conditions::header(activity, &name, settings, plan.seed, &plan.notes, session);
     RunHeader { size_bytes: plan.target.size, ..header }
 }
 

@@ -13,8 +13,8 @@ use fathom_runner::{RunControl, Session};
 use fathom_sys::clock::{RealClock, boottime_ns, monotonic_ns, unix_ms};
 
 use crate::AssessError;
+use crate::control::{MeasurementEvent, StepObserver};
 use crate::plan::{BenchPlan, BenchSettings};
-use crate::steps::{MeasurementEvent, StepObserver};
 
 /// More runs would outgrow a history.
 const MAX_RUNS: u64 = 20_000;

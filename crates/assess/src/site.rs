@@ -11,14 +11,14 @@ use fathom_runner::{RunObserver, Session, WritePermit, unknown_data};
 use fathom_sys::device::TargetHandle;
 
 use crate::AssessError;
-use crate::header::header;
-use crate::layout::{Layout, lay_out};
+use crate::conditions::header;
 use crate::planned::{engine_or_substitute, escaped, size_word};
 use crate::settings::RunSettings;
 use crate::simulated;
 use crate::target::{BenchTarget, absolute};
 use crate::traffic::{OfferedTraffic, PlannedTraffic, TestFile};
 use crate::working_file::{self, SizePlan, WantedSize};
+use crate::working_file::{Layout, lay_out};
 
 /// fio's options of one job.
 pub(crate) type JobWords = Vec<(String, String)>;

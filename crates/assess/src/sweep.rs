@@ -13,18 +13,18 @@ use fathom_record::{Activity, RunRecord, SweepActivity, TestMeta, TestRecord, Te
 use fathom_runner::Session;
 
 use crate::AssessError;
+use crate::control::{StepObserver, Steps};
 use crate::drain::{BoundedJob, InFlight, MIN_DRAIN_NS, depth_bound};
 use crate::findings::findings_of;
 use crate::fleet::{AloneDecider, PointDecider, SweepSoFar};
-use crate::flush::flush_writes;
 use crate::inspection::inspect;
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, size_word, time_word};
 use crate::settings::RunSettings;
 use crate::site::{JobWords, Site};
-use crate::steps::{StepObserver, Steps};
 use crate::target::BenchTarget;
 use crate::traffic::{OfferedTraffic, PlannedTraffic};
+use crate::working_file::flush_writes;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]

@@ -17,11 +17,11 @@ use fathom_sys::files::{
     PathRefusal, TWIN, check_output, check_writable_directory, make_private_directories, replace_output,
 };
 
+use crate::control::Steps;
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, time_word};
 use crate::simulated::SimulatedVolume;
 use crate::site::{JobWords, Site};
-use crate::steps::Steps;
 use crate::{AssessError, ErrorKind};
 
 /// Names the directory of the twins.

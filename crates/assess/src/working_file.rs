@@ -1,15 +1,21 @@
-//! The working file of `bench`: how large it may be, and how it is made so that no death of the process leaves it behind.
+//! The working file of `bench`: how large it may be, and how it is made so that no death of the process leaves it behind; how it is
+//! filled before anything is measured, and flushed after a test that wrote: what a cache has acknowledged but not written yet would hold
+//! up the tests after it, and be taken for the volume's own rate there.
 
 use std::fs::File;
 use std::path::Path;
 
-use fathom_model::units::{UnitSystem, bytes};
+use fathom_model::Nanos;
+use fathom_model::units::{self, UnitSystem, bytes, duration};
+use fathom_record::{TestRecord, TestStatus};
+use fathom_runner::{LayoutProgress, RunObserver, Session};
 use fathom_sys::device::FilesystemFacts;
 use fathom_sys::io::{OpenFlags, open_target, open_unnamed, reopen};
 
-use crate::AssessError;
 use crate::error::plain;
 use crate::machine::random;
+use crate::target::BenchTarget;
+use crate::{AssessError, working_file};
 
 /// Least size of what is measured: 1 MiB blocks at depth 8, twice over.
 pub(crate) const MIN_SIZE: u64 = 16 << 20;
@@ -154,6 +160,93 @@ fn named_and_removed(dir: &Path) -> std::io::Result<File> {
     let file = open_target(&path, flags)?;
     std::fs::remove_file(&path)?;
     Ok(file)
+}
+
+/// What is laid out.
+pub(crate) struct Layout<'a> {
+    /// Where.
+    pub target: &'a BenchTarget,
+    /// The path that jobs name.
+    pub file: &'a Path,
+    /// Bytes wanted.
+    pub size: u64,
+    /// It will be opened for direct I/O.
+    pub direct: bool,
+    /// Longest time; `None` = as long as it takes.
+    pub limit: Option<Nanos>,
+}
+
+/// Makes the working file where the target is a directory and fills it for as long as it may take; returns the bytes
+/// that are used then.
+///
+/// # Errors
+/// It cannot be made or written, or has too little when the time is over.
+pub(crate) fn lay_out(
+    layout: &Layout<'_>,
+    session: &mut Session,
+    observer: &mut dyn RunObserver,
+    notes: &mut Vec<String>,
+) -> Result<u64, AssessError> {
+    let BenchTarget::Directory { path, .. } = layout.target else { return Ok(layout.size) };
+    let file = working_file::make(path, layout.direct)?;
+    session.hold(layout.file.to_owned(), file).map_err(|error| {
+        let reason = format!("cannot inspect the test file: {}", plain(&error));
+        AssessError { hint: None, ..AssessError::target(path, reason, "") }
+    })?;
+    let deadline = layout.limit.map(|time| session.now() + time.0);
+    let mut report = |progress: &LayoutProgress| observer.layout(progress);
+    let got = session.lay_out(layout.file, layout.size, deadline, &mut report)?;
+    let size = got - got % (1 << 20);
+    let Some(limit) = layout.limit.filter(|_| size < layout.size) else { return Ok(size) };
+    if size < working_file::MIN_SIZE {
+        let reason = format!("accepted only {} in {}, too little for the tests", bytes(got), duration(limit));
+        let hint = "use --size 16m and more time (--runtime, --budget)";
+        return Err(AssessError::target(path, reason, hint));
+    }
+    notes.push(format!(
+        "the test file has {} instead of {}, limited by a layout time of {}; set the size with --size",
+        bytes(size),
+        bytes(layout.size),
+        duration(limit)
+    ));
+    Ok(size)
+}
+
+/// A flush that takes longer is worth a word: so much was still to be written.
+const WORTH_A_WORD: Nanos = Nanos::from_secs(1);
+
+/// Flushes the targets of `test`, each with the path that its jobs name, where it wrote and they may hold writes back.
+pub(crate) fn flush_writes<'a>(
+    test: &mut TestRecord,
+    targets: impl IntoIterator<Item = (&'a BenchTarget, &'a Path)>,
+    session: &Session,
+) {
+    let has_written = test.jobs.iter().any(|job| job.plan.io.pattern.writes());
+    // A target that fails or does not answer may never complete a flush.
+    if !has_written || test.status != TestStatus::Complete {
+        return;
+    }
+    for (target, path) in targets {
+        let keeps_writes = match target {
+            BenchTarget::Simulated(volume) => {
+                volume.model.cache.as_ref().is_some_and(|cache| cache.dirty_bytes > 0)
+            }
+            BenchTarget::Directory { .. } | BenchTarget::File { .. } | BenchTarget::BlockDevice { .. } => {
+                true
+            }
+        };
+        if !keeps_writes {
+            continue;
+        }
+        match session.flush(path) {
+            Ok(took) if took > WORTH_A_WORD => test.notes.push(format!(
+                "flushing its writes took another {}: a cache had acknowledged them before they were written",
+                units::duration(took)
+            )),
+            Ok(_) => {}
+            Err(error) => test.notes.push(format!("its writes were not flushed: {error}")),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Opens what is pinged: the working file in a directory, a file or a block device; refuses what must not be written.
 
+use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -7,18 +8,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fathom_analysis::ping::PingTarget;
+use fathom_engine::registry::{self, ENGINES};
+use fathom_engine::{EngineEntry, EngineSetup, OpenFile, RawEngineOptions, sim};
 use fathom_model::units::bytes;
-use fathom_runner::{WritePermit, Written, admit};
+use fathom_runner::{Requester, Session, WritePermit, Written, admit};
 use fathom_sys::device::{
     DiskSampler, FilesystemFacts, PathKind, TargetHandle, TargetIdentity, TargetStack, numbers_of,
     unfit_for_a_new_file,
 };
 use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, reopen};
 
-use super::random::Random;
 use super::settings::PingSettings;
+use super::worker::Random;
 use crate::error::plain;
-use crate::{AssessError, ErrorKind, working_file};
+use crate::simulated::{SimulatedVolume, check_engine, notes_on, session_for};
+use crate::target::BenchTarget;
+use crate::{AssessError, ErrorKind, machine, working_file};
 
 /// Working set in a directory where none is named.
 const DIRECTORY_RANGE: u64 = 1 << 20;
@@ -272,4 +277,107 @@ fn fill(file: &File, from: u64, size: u64, payload: &mut dyn FnMut(&mut [u8])) -
     }
     file.sync_all()?;
     fadvise(file, 0, 0, Advice::DontNeed)
+}
+
+/// Opens the engine of `settings` on `target`; with its name. A simulated volume answers whatever engine is named.
+pub(super) fn requester(
+    settings: &PingSettings,
+    target: &OpenedTarget,
+    session: &Session,
+) -> Result<(String, Requester), AssessError> {
+    let (entry, max_block, options) = if session.is_simulated() {
+        (&sim::ENTRY, 0, RawEngineOptions::default())
+    } else {
+        chosen(settings)?
+    };
+    let setup = EngineSetup {
+        depth: 1,
+        max_block,
+        paths: Vec::new(),
+        files: vec![OpenFile {
+            file: target.file.clone(),
+            size: settings.offset + target.range,
+            is_block_device: target.facts.is_block_device,
+            volume: 0,
+        }],
+        direct: settings.direct,
+        writes: settings.operation.writes(),
+        random: !settings.linear,
+        options,
+        priorities: Default::default(),
+    };
+    let requester = session.requester(entry, setup)?;
+    Ok((entry.name.to_owned(), requester))
+}
+
+/// The engine, its largest request, and the options that it is opened with.
+fn chosen(settings: &PingSettings) -> Result<(&'static EngineEntry, usize, RawEngineOptions), AssessError> {
+    let name = name_of(settings);
+    let refused = |message: String, hint: Option<String>| AssessError::new(ErrorKind::Usage, message, hint);
+    let entry = registry::find(name).filter(|entry| entry.traits.moves_data).ok_or_else(|| {
+        let names = ENGINES.iter().filter(|entry| entry.traits.moves_data).map(|entry| entry.name);
+        let hint = format!("use one of {}", names.collect::<Vec<_>>().join(", "));
+        refused(format!("unknown engine '{name}', or one that does not access files"), Some(hint))
+    })?;
+    let max_block = usize::try_from(settings.size).ok().filter(|size| *size <= LARGEST);
+    let max_block = max_block.ok_or_else(|| refused("request size exceeds 1 GiB".to_owned(), None))?;
+    let mut options = BTreeMap::new();
+    // The kernel takes the wish to poll from Linux AIO and drops it: there is no poller.
+    let polls = settings.poll && entry.name != "libaio";
+    for (option, wanted) in [("nowait", settings.nowait), ("hipri", polls)] {
+        if !wanted {
+            continue;
+        }
+        if !entry.options.iter().any(|row| row.name == option) {
+            let hint = Some("omit one of the two".to_owned());
+            return Err(refused(format!("engine {name} does not support {option}"), hint));
+        }
+        options.insert(option.to_owned(), "1".to_owned());
+    }
+    Ok((entry, max_block, RawEngineOptions(options)))
+}
+
+/// Buffers beyond this are not what a ping is for.
+const LARGEST: usize = 1 << 30;
+
+/// The engine that was asked for; else io_uring where requests pass the cache and the kernel lets it, for it can be broken
+/// off; through the cache it would hand reads to another thread, and plain calls are the truth.
+fn name_of(settings: &PingSettings) -> &str {
+    match settings.engine.as_deref() {
+        Some("psync") if settings.nowait || settings.poll => "pvsync2",
+        Some(name) => name,
+        None if settings.nowait || settings.poll => "pvsync2",
+        None if settings.direct && machine::probe("io_uring").is_ok() => "io_uring",
+        None => "psync",
+    }
+}
+
+/// A simulated volume, ready.
+pub(super) struct OpenedVolume {
+    pub target: OpenedTarget,
+    pub session: Session,
+    /// Notes on it.
+    pub notes: Vec<String>,
+}
+
+/// Makes the volume that is pinged.
+pub(super) fn open_volume(settings: &PingSettings) -> Result<OpenedVolume, AssessError> {
+    let volume = SimulatedVolume::named(&settings.target, &settings.types)?;
+    let target = BenchTarget::Simulated(Box::new(volume.clone()));
+    check_engine(settings.engine.as_deref(), &target)?;
+    if let Some(other) = settings.destroy_named.iter().find(|other| **other != settings.target) {
+        return Err(settings.other_named(other));
+    }
+    let notes = notes_on([&target]);
+    let facts = PingTarget {
+        path: volume.path.to_string_lossy().into_owned(),
+        fs_type: "block".to_owned(),
+        device: volume.path.to_string_lossy().into_owned(),
+        device_size_bytes: volume.size(),
+        is_block_device: true,
+        is_char_device: false,
+    };
+    let range = settings.range_within(volume.size())?;
+    let opened = OpenedTarget { file: None, facts, range, in_memory: false, disk: None, _handle: None };
+    Ok(OpenedVolume { target: opened, session: session_for([&target]), notes })
 }
