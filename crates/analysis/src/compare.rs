@@ -116,25 +116,25 @@ pub fn compare(sources: &[ComparedSource], settings: &CompareSettings) -> Result
     let CompareSettings { base, deltas, only, conditions, explain: cells } = settings;
     let mut rows = matched_rows(sources);
     rows.retain(|row| only.is_empty() || only.contains(&row.test));
-    let pairs = pairs(sources, &rows, *base, *deltas);
+    let pairs = pairs(&rows, *base, *deltas);
     let curves = curves(sources, &rows);
     let mut found = VolumeComparison {
         sources: volumes(sources, &rows),
         base: *base,
         deltas: *deltas,
         differences: differences(sources, &rows),
-        tests: matrix(sources, &rows, *base, *deltas),
+        tests: matrix(&rows, *base, *deltas),
         surfaces: surface_summaries(sources, &curves.surfaces),
         interleaved: interleaved(sources, &pairs),
         uses: use_rows(sources),
         ranking: ranking(sources, &rows, *base, deltas.rate),
-        contradictions: contradictions(sources, &rows),
+        contradictions: contradictions(&rows),
         conclusion: Vec::new(),
         explanations: cells
             .iter()
             .map(|cell| explain(cell, sources, &rows, &pairs))
             .collect::<Result<_, _>>()?,
-        conditions: gate::check(conditions, sources, &rows, *base)?,
+        conditions: gate::check(conditions, &rows, *base)?,
         curves,
         pairs,
     };

@@ -10,6 +10,8 @@ use fathom_record::{
 };
 use fathom_stats::histogram;
 
+use crate::compare::source::{ComparedSource, SourceRun};
+
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// One test: every job does the same.
@@ -44,6 +46,20 @@ impl TestLoad {
 
     fn writes(&self) -> bool {
         self.rw.ends_with("write")
+    }
+}
+
+impl ComparedSource {
+    /// A source with these runs.
+    pub(crate) fn of_records(records: impl IntoIterator<Item = RunRecord>) -> ComparedSource {
+        let run = |record| SourceRun { origin: "a run".to_owned(), record };
+        ComparedSource { runs: records.into_iter().map(run).collect(), ..ComparedSource::default() }
+    }
+
+    /// A source whose runs have one test at these IOPS.
+    pub(crate) fn at_rates(rates: &[f64], load: &TestLoad) -> ComparedSource {
+        let run = |iops: &f64| record(&[TestLoad { iops: *iops, ..load.clone() }]);
+        ComparedSource::of_records(rates.iter().map(run))
     }
 }
 

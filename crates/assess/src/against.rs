@@ -231,7 +231,7 @@ fn bound_alike(test: &mut OpenTest, lanes: &[Lane<'_>], size: u64, session: &Ses
 fn judged(plan: &AgainstPlan, lanes: &[Lane<'_>]) -> Result<Vec<Pair>, AssessError> {
     let runs: Vec<Vec<SourceRun>> = lanes.iter().map(|lane| lane.runs.clone()).collect();
     let sources = plan.sources(&runs)?;
-    Ok(pairs(&sources, &matched_rows(&sources), 0, plan.deltas))
+    Ok(pairs(&matched_rows(&sources), 0, plan.deltas))
 }
 
 /// The blocks after which the last open test will probably end.

@@ -10,7 +10,7 @@ use super::figure::{Figure, ratio_text};
 use super::pairs::{Pair, pair};
 use super::ranking::{Basis, OrderedRates, Ranked, is_behind};
 use super::ratio::RatioVerdict;
-use super::rows::{ComparedRow, RunTest};
+use super::rows::{ComparedRow, RowFigure, RunTest};
 use super::source::{ComparedSource, LABELS, SourceKind, VolumePrice};
 use super::volumes::{UseVerdict, VolumeSummary};
 use crate::conclusions::Suitability;
@@ -255,7 +255,7 @@ impl Evidence<'_> {
     }
 
     fn basis(&self) -> Basis<'_> {
-        Basis::new(self.sources, self.rows, self.found.base)
+        Basis::new(self.sources.len(), self.rows, self.found.base)
     }
 
     /// The verdicts on the rates of `one` compared with `other`.
@@ -463,7 +463,7 @@ impl Evidence<'_> {
         };
         for row in self.rows.iter().filter(is_like) {
             let found = latencies_of(row, statistic).into_iter();
-            let found = found.map(|figure| pair(self.sources, row, [other, one], figure, self.found.deltas));
+            let found = found.map(|figure| pair(row, [other, one], figure, self.found.deltas));
             let mut found: Vec<Pair> = found.filter(|pair| pair.verdict.is_some()).collect();
             // Of total and completion latency of one direction the first that both have.
             found.dedup_by_key(|pair| pair.direction);
@@ -491,13 +491,13 @@ impl Evidence<'_> {
 }
 
 /// This latency of each direction, total before completion.
-fn latencies_of(row: &ComparedRow, statistic: Statistic) -> Vec<Figure> {
-    let mut all = Figure::all_of(row);
-    all.retain(|figure| {
-        matches!(figure, Figure::Metric(Metric { kind: MetricKind::Latency(_, of), direction })
-            if *of == statistic && *direction != Some(MetricDirection::Sync))
-    });
-    all.sort_by_key(Figure::direction);
+fn latencies_of(row: &ComparedRow, statistic: Statistic) -> Vec<&RowFigure> {
+    let is_it = |of: &&RowFigure| {
+        matches!(of.figure, Figure::Metric(Metric { kind: MetricKind::Latency(_, of), direction })
+            if of == statistic && direction != Some(MetricDirection::Sync))
+    };
+    let mut all: Vec<&RowFigure> = row.figures().iter().filter(is_it).collect();
+    all.sort_by_key(|of| of.figure.direction());
     all
 }
 
@@ -533,20 +533,13 @@ fn sure_text(verdicts: &[RatioVerdict]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::source::SourceRun;
     use crate::compare::{CompareSettings, ComparedSource, compare};
     use crate::fixture::{TestLoad, record};
     use fathom_record::{BurstRate, OwnRates, PublishedRates};
 
     /// The first sentence on two sources of runs with these IOPS.
     fn leader(rates: [&[f64]; 2]) -> String {
-        let sources = rates.map(|rates| {
-            let run = |iops: &f64| SourceRun {
-                origin: "a run".to_owned(),
-                record: record(&[TestLoad { iops: *iops, ..TestLoad::default() }]),
-            };
-            ComparedSource { runs: rates.iter().map(run).collect(), ..ComparedSource::default() }
-        });
+        let sources = rates.map(|rates| ComparedSource::at_rates(rates, &TestLoad::default()));
         compare(&sources, &CompareSettings::default()).unwrap().conclusion.remove(0)
     }
 
@@ -564,8 +557,7 @@ mod tests {
     fn simulated(own: OwnRates, load: &TestLoad) -> ComparedSource {
         let mut record = record(std::slice::from_ref(load));
         record.tests[0].published = Some(PublishedRates { own: Some(own), ..PublishedRates::default() });
-        let runs = vec![SourceRun { origin: "a run".to_owned(), record }];
-        ComparedSource { runs, kind: SourceKind::Simulated, ..ComparedSource::default() }
+        ComparedSource { kind: SourceKind::Simulated, ..ComparedSource::of_records([record]) }
     }
 
     /// How long the rates last: A has 3,000 IOPS until its credits are exhausted, B `iops` indefinitely.
@@ -627,9 +619,7 @@ mod tests {
             // Most of the rates are those of deep queues.
             let deep =
                 ["s", "t", "u"].map(|id| TestLoad { id, iops: deep, depth: 64, ..TestLoad::default() });
-            let record = record(&[&[single][..], &deep].concat());
-            let runs = vec![SourceRun { origin: "a run".to_owned(), record }];
-            ComparedSource { runs, ..ComparedSource::default() }
+            ComparedSource::of_records([record(&[&[single][..], &deep].concat())])
         });
         compare(&sources, &CompareSettings::default()).unwrap().conclusion.remove(0)
     }
@@ -652,20 +642,11 @@ mod tests {
     #[test]
     fn an_order_by_held_rates_is_decided_by_held_rates() {
         let fallen = [vec![20.0; 30], vec![1.0; 90]].concat();
-        let source = |base: f64| {
-            let load = |iops| TestLoad { depth: 64, iops, seconds: fallen.clone(), ..TestLoad::default() };
-            let run =
-                |noise: f64| SourceRun { origin: "a run".to_owned(), record: record(&[load(base * noise)]) };
-            ComparedSource { runs: [1.0, 1.001, 0.999].map(run).to_vec(), ..ComparedSource::default() }
+        let source = |rates: [f64; 3], seconds| {
+            let load = TestLoad { depth: 64, seconds, ..TestLoad::default() };
+            ComparedSource::at_rates(&rates, &load)
         };
-        let steady = TestLoad { depth: 64, iops: 575.0, seconds: vec![1.0; 120], ..TestLoad::default() };
-        let run = |iops: f64| SourceRun {
-            origin: "a run".to_owned(),
-            record: record(&[TestLoad { iops, ..steady.clone() }]),
-        };
-        let steady =
-            ComparedSource { runs: [575.0, 575.5, 574.5].map(run).to_vec(), ..ComparedSource::default() };
-        let sources = [source(100.0), steady];
+        let sources = [source([100.0, 100.1, 99.9], fallen), source([575.0, 575.5, 574.5], vec![1.0; 120])];
         let found = compare(&sources, &CompareSettings::default()).unwrap();
         assert_eq!(found.pairs[0].verdict, Some(RatioVerdict::Equivalent), "the means are alike");
         let leader = &found.conclusion[0];

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::figure::Figure;
 use super::rows::{ComparedRow, RunTest};
-use super::source::{ComparedSource, LABELS, SourceKind};
+use super::source::{LABELS, SourceKind};
 use super::work::Work;
 use crate::criterion::{Metric, MetricDirection, MetricKind};
 use crate::plateau::AGREE;
@@ -49,7 +49,8 @@ pub enum ContradictionKind {
 }
 
 /// All of them: within each run, then between the tests of each source, then between pairs of sources.
-pub fn contradictions(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<Contradiction> {
+pub fn contradictions(rows: &[ComparedRow]) -> Vec<Contradiction> {
+    let kinds = rows.first().map_or(&[][..], |row| &row.kinds);
     let mut found = Vec::new();
     for row in rows {
         for (source, runs) in row.runs.iter().enumerate() {
@@ -64,14 +65,13 @@ pub fn contradictions(sources: &[ComparedSource], rows: &[ComparedRow]) -> Vec<C
             }
         }
     }
-    for source in 0..sources.len() {
+    for source in 0..kinds.len() {
         found.extend(of_source(rows, source));
     }
-    for one in 0..sources.len() {
+    for one in 0..kinds.len() {
         // Models have nothing in common that they could share.
-        let is_real = |source: &usize| sources[*source].kind != SourceKind::Simulated;
-        let pairs =
-            (one + 1..sources.len()).map(|other| [one, other]).filter(|pair| pair.iter().all(is_real));
+        let is_real = |source: &usize| kinds[*source] != SourceKind::Simulated;
+        let pairs = (one + 1..kinds.len()).map(|other| [one, other]).filter(|pair| pair.iter().all(is_real));
         found.extend(pairs.filter_map(|pair| shared_limit(rows, pair)));
     }
     found
@@ -485,22 +485,21 @@ mod tests {
     use super::ContradictionKind::{BytesAndRuntime, Little, Percentiles, RateAndBandwidth, SharedLimit};
     use super::*;
     use crate::compare::rows::{RunTest, matched_rows};
-    use crate::compare::source::SourceRun;
+    use crate::compare::source::ComparedSource;
     use crate::compare::work::Work;
     use crate::fixture::{TestLoad, record};
     use fathom_record::OpSummary;
     use fathom_record::import::{Figure, ImportedEntry, ImportedOp, ImportedTest, RateWindows};
 
     fn source(loads: &[TestLoad]) -> ComparedSource {
-        let runs = vec![SourceRun { origin: "a run".to_owned(), record: record(loads) }];
-        ComparedSource { runs, ..ComparedSource::default() }
+        ComparedSource::of_records([record(loads)])
     }
 
     fn kinds(change: impl Fn(&mut RunTest)) -> Vec<ContradictionKind> {
         let sources = [source(&[TestLoad { depth: 4, iops: 1000.0, ..TestLoad::default() }])];
         let mut rows = matched_rows(&sources);
         change(&mut rows[0].runs[0][0]);
-        contradictions(&sources, &rows).into_iter().map(|one| one.kind).collect()
+        contradictions(&rows).into_iter().map(|one| one.kind).collect()
     }
 
     fn read(run: &mut RunTest) -> &mut OpSummary {
@@ -531,10 +530,7 @@ mod tests {
         let a = source(&[small(1000.0), large("read", 60.0), large("write", 60.0)]);
         let of = |other: ComparedSource| {
             let sources = [a.clone(), other];
-            contradictions(&sources, &matched_rows(&sources))
-                .into_iter()
-                .map(|one| one.kind)
-                .collect::<Vec<_>>()
+            contradictions(&matched_rows(&sources)).into_iter().map(|one| one.kind).collect::<Vec<_>>()
         };
         assert_eq!(of(source(&[small(2000.0), large("read", 60.5), large("write", 59.5)])), [SharedLimit]);
         assert_eq!(of(source(&[small(1000.0), large("read", 60.5), large("write", 59.5)])), []);
@@ -556,7 +552,7 @@ mod tests {
         read(&mut rows[1].runs[0][0]).bytes_per_second = rate * MIB;
         surface(&mut rows[0].runs[0][0].work);
         file(&mut rows[1].runs[0][0].work);
-        let mut found = contradictions(&sources, &rows);
+        let mut found = contradictions(&rows);
         found.retain(|one| one.kind == ContradictionKind::FasterThanMaximum);
         found.pop().map(|one| one.claim)
     }
@@ -593,7 +589,7 @@ mod tests {
             change(&mut access.work);
             let total = access.summary.total.as_mut().unwrap();
             (total.iops, total.lat_ns.mean) = (0.0, Some(6e6));
-            let all = contradictions(&sources, &rows);
+            let all = contradictions(&rows);
             let claim = all.into_iter().find(|one| one.kind == ContradictionKind::LatencyAndRate);
             claim.map_or_else(String::new, |one| one.claim)
         };

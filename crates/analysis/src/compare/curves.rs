@@ -283,12 +283,10 @@ fn surface_of(place: usize, source: &ComparedSource) -> Option<SourceSurface> {
 mod tests {
     use super::*;
     use crate::compare::rows::matched_rows;
-    use crate::compare::source::SourceRun;
     use crate::fixture::{TestLoad, record};
 
     fn of(loads: &[TestLoad]) -> Curves {
-        let runs = vec![SourceRun { origin: "a run".to_owned(), record: record(loads) }];
-        let sources = [ComparedSource { runs, ..ComparedSource::default() }];
+        let sources = [ComparedSource::of_records([record(loads)])];
         curves(&sources, &matched_rows(&sources))
     }
 

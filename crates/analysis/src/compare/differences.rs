@@ -267,8 +267,7 @@ mod tests {
     fn source(loads: &[TestLoad], change: impl Fn(&mut RunHeader)) -> ComparedSource {
         let mut record = record(loads);
         change(&mut record.header);
-        let runs = vec![SourceRun { origin: "a run".to_owned(), record }];
-        ComparedSource { runs, ..ComparedSource::default() }
+        ComparedSource::of_records([record])
     }
 
     fn of(sources: &[ComparedSource]) -> Vec<Difference> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::cell::CellState;
 use super::figure::Figure;
 use super::pairs::Pair;
-use super::rows::{ComparedRow, RunTest};
+use super::rows::{ComparedRow, RowFigure, RunTest};
 use super::source::{ComparedSource, LABELS};
 use crate::compare::figure::{ratio_interval_text, ratio_text};
 use crate::compare::ratio::IntervalBasis;
@@ -90,29 +90,29 @@ pub fn explain(
         format!("'{address}' names no test of the sources: use one of {}", known.join(", "))
     })?;
     let name = &rest[row.test.len() + 1..];
-    let figures = Figure::all_of(row);
-    let figure = figures.iter().find(|figure| figure.is_called(name)).ok_or_else(|| {
-        let known: Vec<String> = figures.iter().map(Figure::address).collect();
+    let figures = row.figures();
+    let figure = figures.iter().find(|of| of.figure.is_called(name)).ok_or_else(|| {
+        let known: Vec<String> = figures.iter().map(|of| of.figure.address()).collect();
         format!("{} has no figure '{name}': use one of {}", row.test, known.join(", "))
     })?;
-    Ok(of_cell(*figure, source, &sources[source], row, pairs))
+    Ok(of_cell(figure, source, &sources[source], row, pairs))
 }
 
 fn example(rows: &[ComparedRow]) -> String {
     let first = rows
         .iter()
-        .find_map(|row| Some(format!("A:{}.{}", row.test, Figure::all_of(row).first()?.address())));
+        .find_map(|row| Some(format!("A:{}.{}", row.test, row.figures().first()?.figure.address())));
     first.unwrap_or_else(|| "A:rand-read.read.iops".to_owned())
 }
 
 fn of_cell(
-    figure: Figure,
+    RowFigure { figure, cells }: &RowFigure,
     at: usize,
     source: &ComparedSource,
     row: &ComparedRow,
     pairs: &[Pair],
 ) -> CellExplanation {
-    let cell = figure.cell(row, at, source.kind);
+    let (figure, cell) = (*figure, &cells[at]);
     let text = match cell.value {
         Some(value) => format!("{}{}", cell.prefix(), shown(figure, value)),
         None => cell.state.text().to_owned(),
@@ -276,26 +276,20 @@ mod tests {
     use crate::compare::figure::Deltas;
     use crate::compare::pairs::pairs;
     use crate::compare::rows::matched_rows;
-    use crate::compare::source::SourceRun;
     use crate::fixture::{TestLoad, record};
 
     fn explained(address: &str) -> Result<CellExplanation, String> {
-        let source = |rates: &[f64]| ComparedSource {
-            runs: rates
-                .iter()
-                .map(|iops| SourceRun {
-                    origin: "a run".to_owned(),
-                    record: record(&[
-                        TestLoad { iops: *iops, seconds: vec![1.0; 5], ..TestLoad::default() },
-                        TestLoad { id: "t.u", depth: 8, ..TestLoad::default() },
-                    ]),
-                })
-                .collect(),
-            ..ComparedSource::default()
+        let source = |rates: &[f64]| {
+            ComparedSource::of_records(rates.iter().map(|iops| {
+                record(&[
+                    TestLoad { iops: *iops, seconds: vec![1.0; 5], ..TestLoad::default() },
+                    TestLoad { id: "t.u", depth: 8, ..TestLoad::default() },
+                ])
+            }))
         };
         let sources = [source(&[1000.0, 1002.0]), source(&[500.0, 502.0])];
         let rows = matched_rows(&sources);
-        explain(address, &sources, &rows, &pairs(&sources, &rows, 0, Deltas::default()))
+        explain(address, &sources, &rows, &pairs(&rows, 0, Deltas::default()))
     }
 
     #[test]

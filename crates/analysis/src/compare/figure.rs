@@ -67,7 +67,7 @@ const OTHERS: [Figure; 6] = [
 
 impl Figure {
     /// The figures that any source has of `row`, in the order of reports.
-    pub fn all_of(row: &ComparedRow) -> Vec<Figure> {
+    pub(super) fn all_of(row: &ComparedRow) -> Vec<Figure> {
         // Figures of all operations together count where a source does not tell them apart.
         let has = |run: &RunTest, direction: MetricDirection| {
             let metric = move |kind| Figure::Metric(Metric { direction: Some(direction), kind });
@@ -154,11 +154,11 @@ impl Figure {
     }
 
     /// The cell of a source.
-    pub fn cell(&self, row: &ComparedRow, source: usize, kind: SourceKind) -> FigureCell {
+    pub fn cell(&self, row: &ComparedRow, source: usize) -> FigureCell {
         let samples = self.samples(row, source);
         let values: Vec<f64> = samples.iter().map(|run| run.value).collect();
         if values.is_empty() {
-            let state = self.absence(row, source, kind);
+            let state = self.absence(row, source);
             return FigureCell {
                 value: None,
                 runs: 0,
@@ -201,7 +201,7 @@ impl Figure {
         }
     }
 
-    fn absence(&self, row: &ComparedRow, source: usize, kind: SourceKind) -> CellState {
+    fn absence(&self, row: &ComparedRow, source: usize) -> CellState {
         let runs = &row.runs[source];
         let is_rare = |run: &RunTest| match self {
             Figure::Metric(Metric { kind: MetricKind::Latency(_, Statistic::Percentile(_)), direction }) => {
@@ -223,7 +223,7 @@ impl Figure {
                 MissingReason::Unpublished => CellState::Unpublished,
             })
         });
-        match (kind, stated) {
+        match (row.kinds[source], stated) {
             _ if runs.iter().any(|run| run.is_stalled) => CellState::Stalled,
             (_, Some(state)) => state,
             (SourceKind::Imported, None) if runs.is_empty() => CellState::NotMeasured,

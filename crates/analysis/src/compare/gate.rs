@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::figure::{Deltas, Figure};
 use super::ratio::{ValueInterval, interval_of, ratio};
 use super::rows::ComparedRow;
-use super::source::{ComparedSource, LABELS};
+use super::source::LABELS;
 use crate::compare::figure::ratio_text;
 use crate::criterion::{Comparison, CriterionParts, Metric, MetricKind, parse_value};
 
@@ -109,7 +109,6 @@ impl FailCondition {
 /// A condition names a test that no source has.
 pub fn check(
     conditions: &[FailCondition],
-    sources: &[ComparedSource],
     rows: &[ComparedRow],
     base: usize,
 ) -> Result<Vec<GateResult>, String> {
@@ -126,7 +125,7 @@ pub fn check(
             ));
         }
         for row in meant {
-            let others = (0..sources.len()).filter(|other| *other != base);
+            let others = (0..row.runs.len()).filter(|other| *other != base);
             results.extend(others.filter_map(|other| check_one(condition, row, [base, other])));
         }
     }
@@ -150,7 +149,7 @@ fn check_one(condition: &FailCondition, row: &ComparedRow, [base, other]: [usize
             (found.map(|found| found.ratio), interval, limit)
         }
         Limit::Absolute(limit) => {
-            let cell = figure.cell(row, other, crate::compare::source::SourceKind::Measured);
+            let cell = figure.cell(row, other);
             (cell.value, interval_of(&samples_b), limit)
         }
     };
@@ -191,21 +190,17 @@ fn check_one(condition: &FailCondition, row: &ComparedRow, [base, other]: [usize
 mod tests {
     use super::*;
     use crate::compare::rows::matched_rows;
-    use crate::compare::source::SourceRun;
-    use crate::fixture::{TestLoad, record};
+    use crate::compare::source::ComparedSource;
+    use crate::fixture::TestLoad;
 
     fn source(rates: &[f64]) -> ComparedSource {
-        let run = |iops: &f64| SourceRun {
-            origin: "a run".to_owned(),
-            record: record(&[TestLoad { iops: *iops, seconds: vec![1.0; 5], ..TestLoad::default() }]),
-        };
-        ComparedSource { runs: rates.iter().map(run).collect(), ..ComparedSource::default() }
+        ComparedSource::at_rates(rates, &TestLoad { seconds: vec![1.0; 5], ..TestLoad::default() })
     }
 
     fn verdict(text: &str, b: &[f64]) -> GateVerdict {
         let sources = [source(&[1000.0, 1002.0, 998.0]), source(b)];
         let condition = FailCondition::parse(text).unwrap();
-        check(&[condition], &sources, &matched_rows(&sources), 0).unwrap()[0].verdict
+        check(&[condition], &matched_rows(&sources), 0).unwrap()[0].verdict
     }
 
     #[test]
@@ -239,7 +234,7 @@ mod tests {
         }
         let sources = [source(&[1.0]), source(&[1.0])];
         let condition = FailCondition::parse("u.iops < 1").unwrap();
-        let error = check(&[condition], &sources, &matched_rows(&sources), 0).unwrap_err();
+        let error = check(&[condition], &matched_rows(&sources), 0).unwrap_err();
         assert!(error.contains("use one of t"), "{error}");
     }
 }

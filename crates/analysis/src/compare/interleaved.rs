@@ -117,24 +117,21 @@ mod tests {
     use super::*;
     use crate::compare::pairs::pairs;
     use crate::compare::rows::matched_rows;
-    use crate::compare::source::SourceRun;
-    use crate::fixture::{TestLoad, record};
+    use crate::fixture::TestLoad;
     use fathom_record::InterleavedRecord;
 
     fn source(rates: &[f64]) -> ComparedSource {
-        let run = |(block, iops): (usize, &f64)| {
-            let mut record = record(&[TestLoad { iops: *iops, ..TestLoad::default() }]);
-            let block = block as u32;
-            record.header.interleaved =
-                Some(InterleavedRecord { comparison: 7, block, looks: vec![2, 4, 8] });
-            SourceRun { origin: format!("block {block}"), record }
-        };
-        ComparedSource { runs: rates.iter().enumerate().map(run).collect(), ..ComparedSource::default() }
+        let mut source = ComparedSource::at_rates(rates, &TestLoad::default());
+        for (run, block) in source.runs.iter_mut().zip(0..) {
+            let place = InterleavedRecord { comparison: 7, block, looks: vec![2, 4, 8] };
+            run.record.header.interleaved = Some(place);
+        }
+        source
     }
 
     fn of(a: &[f64], b: &[f64]) -> (BlockVerdict, bool) {
         let sources = [source(a), source(b)];
-        let pairs = pairs(&sources, &matched_rows(&sources), 0, Deltas::default());
+        let pairs = pairs(&matched_rows(&sources), 0, Deltas::default());
         let found = interleaved(&sources, &pairs).unwrap();
         assert_eq!(found.looks, [2, 4, 8]);
         (found.verdicts[0].clone(), is_settled(&pairs, "t", Deltas::default()))
@@ -157,13 +154,13 @@ mod tests {
     #[test]
     fn looks_widen_the_interval_and_blocks_pair_the_runs() {
         let sources = [source(&[1000.0, 500.0, 1010.0]), source(&[1101.0, 550.0, 1110.0])];
-        let all = pairs(&sources, &matched_rows(&sources), 0, Deltas::default());
+        let all = pairs(&matched_rows(&sources), 0, Deltas::default());
         let with = all.iter().find(|pair| pair.figure.is_rate()).unwrap().clone();
         let mut bare = sources;
         for run in bare.iter_mut().flat_map(|source| &mut source.runs) {
             run.record.header.interleaved.as_mut().unwrap().looks = vec![3];
         }
-        let all = pairs(&bare, &matched_rows(&bare), 0, Deltas::default());
+        let all = pairs(&matched_rows(&bare), 0, Deltas::default());
         let without = all.iter().find(|pair| pair.figure.is_rate()).unwrap();
         let width = |pair: &Pair| pair.high.unwrap() - pair.low.unwrap();
         assert!(width(&with) > 1.5 * width(without), "{with:?} {without:?}");

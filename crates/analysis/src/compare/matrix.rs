@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use super::cell::{CellState, FigureCell};
 use super::figure::{Deltas, Figure};
-use super::rows::ComparedRow;
-use super::source::ComparedSource;
+use super::rows::{ComparedRow, RowFigure};
 
 /// Shares that differ by less count as equal.
 const SHARE_POINTS: f64 = 0.02;
@@ -45,17 +44,12 @@ pub struct MatrixFigure {
 }
 
 /// The matrix, its tests in the order of `rows`.
-pub fn matrix(
-    sources: &[ComparedSource],
-    rows: &[ComparedRow],
-    base: usize,
-    deltas: Deltas,
-) -> Vec<MatrixTest> {
+pub fn matrix(rows: &[ComparedRow], base: usize, deltas: Deltas) -> Vec<MatrixTest> {
     let test = |row: &ComparedRow| MatrixTest {
         test: row.test.clone(),
         title: row.title.clone(),
         work: row.runs.iter().flatten().next().map(|run| run.work.text()).unwrap_or_default(),
-        figures: Figure::all_of(row).into_iter().map(|of| figure(sources, row, base, of, deltas)).collect(),
+        figures: row.figures().iter().map(|of| figure(row, base, of, deltas)).collect(),
         fio: row
             .runs
             .iter()
@@ -65,15 +59,8 @@ pub fn matrix(
     rows.iter().map(test).collect()
 }
 
-fn figure(
-    sources: &[ComparedSource],
-    row: &ComparedRow,
-    base: usize,
-    of_figure: Figure,
-    deltas: Deltas,
-) -> MatrixFigure {
-    let cells: Vec<FigureCell> =
-        (0..sources.len()).map(|source| of_figure.cell(row, source, sources[source].kind)).collect();
+fn figure(row: &ComparedRow, base: usize, of: &RowFigure, deltas: Deltas) -> MatrixFigure {
+    let RowFigure { figure: of_figure, cells } = of;
     // What did other work than the base is beside the point; where the base lacks the test, the first that has it counts.
     let first = if row.runs[base].is_empty() {
         row.runs.iter().position(|runs| !runs.is_empty())
@@ -96,7 +83,7 @@ fn figure(
     let differ = values.len() > 1
         && most.1 > least.1 + slack(least.1)
         && !overlaps(least, most)
-        && of_figure != Figure::PublishedShare;
+        && *of_figure != Figure::PublishedShare;
     let near_most = |one: (usize, f64)| one.1 >= most.1 - slack(most.1) || overlaps(one, most);
     let near_least = |one: (usize, f64)| one.1 <= least.1 + slack(least.1) || overlaps(one, least);
     let places = |is_it: &dyn Fn((usize, f64)) -> bool| -> Vec<usize> {
@@ -114,10 +101,10 @@ fn figure(
     MatrixFigure {
         direction: of_figure.direction(),
         metric: of_figure.metric(),
-        cells,
+        cells: cells.clone(),
         best,
         worst,
-        figure: of_figure,
+        figure: *of_figure,
     }
 }
 
@@ -125,20 +112,14 @@ fn figure(
 mod tests {
     use super::*;
     use crate::compare::rows::matched_rows;
-    use crate::compare::source::SourceRun;
-    use crate::fixture::{TestLoad, record};
+    use crate::compare::source::ComparedSource;
+    use crate::fixture::TestLoad;
 
     #[test]
     fn best_and_worst_are_shown_by_the_intervals_of_repeated_runs() {
         let marks = |rates: [&[f64]; 3]| {
-            let sources = rates.map(|rates| {
-                let run = |iops: &f64| SourceRun {
-                    origin: "a run".to_owned(),
-                    record: record(&[TestLoad { iops: *iops, ..TestLoad::default() }]),
-                };
-                ComparedSource { runs: rates.iter().map(run).collect(), ..ComparedSource::default() }
-            });
-            let tests = matrix(&sources, &matched_rows(&sources), 0, Deltas::default());
+            let sources = rates.map(|rates| ComparedSource::at_rates(rates, &TestLoad::default()));
+            let tests = matrix(&matched_rows(&sources), 0, Deltas::default());
             let rate = tests[0].figures.iter().find(|figure| figure.metric == "iops").unwrap();
             (rate.best.clone(), rate.worst.clone())
         };

@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::cell::CellState;
 use super::figure::{Deltas, Figure};
 use super::ratio::{IntervalBasis, Ratio, RatioVerdict, ratio};
-use super::rows::{ComparedRow, RunTest};
-use super::source::{ComparedSource, LABELS};
+use super::rows::{ComparedRow, RowFigure, RunTest};
+use super::source::LABELS;
 
 /// One figure of two sources; ratio and verdict speak of B compared with A.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,29 +57,27 @@ pub struct Pair {
 }
 
 /// The pairs of `base` with every other source, row by row.
-pub fn pairs(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, deltas: Deltas) -> Vec<Pair> {
-    let others = || (0..sources.len()).filter(|other| *other != base);
-    let of_row = |row| {
-        let figures = Figure::all_of(row);
-        others().flat_map(move |other| figures.clone().into_iter().map(move |figure| (row, other, figure)))
+pub fn pairs(rows: &[ComparedRow], base: usize, deltas: Deltas) -> Vec<Pair> {
+    let of_row = |row: &ComparedRow| -> Vec<Pair> {
+        let others = (0..row.runs.len()).filter(|other| *other != base);
+        let both = others.flat_map(|other| row.figures().iter().map(move |figure| (other, figure)));
+        both.map(|(other, figure)| pair(row, [base, other], figure, deltas)).collect()
     };
-    let all = rows.iter().flat_map(of_row);
-    all.map(|(row, other, figure)| pair(sources, row, [base, other], figure, deltas)).collect()
+    rows.iter().flat_map(of_row).collect()
 }
 
 /// `figure` of `other` beside that of `base`.
 pub(super) fn pair(
-    sources: &[ComparedSource],
     row: &ComparedRow,
     [base, other]: [usize; 2],
-    figure: Figure,
+    RowFigure { figure, cells }: &RowFigure,
     deltas: Deltas,
 ) -> Pair {
-    let [a, b] = [base, other].map(|source| figure.cell(row, source, sources[source].kind));
+    let (figure, [a, b]) = (*figure, [base, other].map(|source| &cells[source]));
     let threshold = figure.threshold(deltas);
     let is_comparable = row.is_comparable(base, other);
     let samples = |source| figure.samples(row, source);
-    let bounded = [(base, &a), (other, &b)].into_iter().find(|(_, cell)| cell.bound != FigureBound::Exact);
+    let bounded = [(base, a), (other, b)].into_iter().find(|(_, cell)| cell.bound != FigureBound::Exact);
     let found = ratio(&samples(base), &samples(other), threshold)
         .filter(|_| is_comparable && bounded.is_none() && !figure.is_share());
     let (verdict, reason) = match &found {
@@ -167,25 +165,20 @@ fn different_work(row: &ComparedRow, [base, other]: [usize; 2]) -> String {
 mod tests {
     use super::*;
     use crate::compare::rows::matched_rows;
-    use crate::compare::source::SourceRun;
-    use crate::fixture::{TestLoad, record};
+    use crate::compare::source::ComparedSource;
+    use crate::fixture::TestLoad;
     use fathom_record::{Finding, FindingId};
 
     fn source(rates: &[f64], load: &TestLoad, finding: Option<FindingId>) -> ComparedSource {
-        let run = |iops: &f64| {
-            let mut record = record(&[TestLoad { iops: *iops, ..load.clone() }]);
-            let tests = vec![load.id.to_owned()];
-            record.findings = finding
-                .iter()
-                .map(|id| Finding { id: id.clone(), tests: tests.clone(), ..Finding::default() })
-                .collect();
-            SourceRun { origin: "a run".to_owned(), record }
-        };
-        ComparedSource { runs: rates.iter().map(run).collect(), ..ComparedSource::default() }
+        let tests = vec![load.id.to_owned()];
+        let finding = finding.map(|id| Finding { id, tests, ..Finding::default() });
+        let mut source = ComparedSource::at_rates(rates, load);
+        source.runs.iter_mut().for_each(|run| run.record.findings.extend(finding.clone()));
+        source
     }
 
     fn rate(sources: &[ComparedSource]) -> Pair {
-        let all = pairs(sources, &matched_rows(sources), 0, Deltas::default());
+        let all = pairs(&matched_rows(sources), 0, Deltas::default());
         all.into_iter().find(|pair| pair.metric == "iops").unwrap()
     }
 

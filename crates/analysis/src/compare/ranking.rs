@@ -8,7 +8,7 @@ use super::cell::CellState;
 use super::figure::{Deltas, Figure};
 use super::pairs::pair;
 use super::ratio::{RatioVerdict, RunValue, ratio};
-use super::rows::{ComparedRow, RunTest};
+use super::rows::{ComparedRow, RowFigure, RunTest};
 use super::source::{ComparedSource, LABELS};
 use crate::criterion::{Metric, MetricDirection, MetricKind};
 use crate::steady::rate_duration::Lasting;
@@ -54,12 +54,11 @@ impl Ranked {
 #[derive(Clone, Copy)]
 struct RateRow<'a> {
     row: &'a ComparedRow,
-    figure: Figure,
+    rate: &'a RowFigure,
 }
 
 /// What the order rests on.
 pub(super) struct Basis<'a> {
-    sources: &'a [ComparedSource],
     /// The rates that all ranked sources have.
     shared: Vec<RateRow<'a>>,
     /// The places of the ranked sources.
@@ -80,25 +79,25 @@ pub(super) enum OrderedRates {
 }
 
 impl<'a> Basis<'a> {
-    pub(super) fn new(sources: &'a [ComparedSource], rows: &'a [ComparedRow], base: usize) -> Basis<'a> {
+    /// What `count` sources with these `rows` are ordered by.
+    pub(super) fn new(count: usize, rows: &'a [ComparedRow], base: usize) -> Basis<'a> {
         let (paced, loading): (Vec<_>, Vec<_>) =
             rows.iter().partition(|row| row.runs.iter().flatten().any(|run| run.is_paced));
-        let rates: Vec<RateRow<'_>> = loading.iter().flat_map(|row| rates_of(sources, row, base)).collect();
+        let rates: Vec<RateRow<'_>> = loading.iter().flat_map(|row| rates_of(row, base)).collect();
         let has = |rate: &RateRow<'_>, source: usize| {
-            (source == base || rate.row.is_comparable(base, source)) && value(sources, rate, source).is_some()
+            (source == base || rate.row.is_comparable(base, source)) && value(rate, source).is_some()
         };
         let of_base: Vec<&RateRow<'_>> = rates.iter().filter(|rate| has(rate, base)).collect();
-        let counted: Vec<usize> = (0..sources.len())
-            .map(|source| of_base.iter().filter(|rate| has(rate, source)).count())
-            .collect();
+        let counted: Vec<usize> =
+            (0..count).map(|source| of_base.iter().filter(|rate| has(rate, source)).count()).collect();
         // Two sources with more than half of the rates of the base have some in common; one with fewer would leave little to rank
         // the others by. One that stalled serves nobody.
         let is_ranked = |source: &usize| {
             counted[*source] * 2 > of_base.len() && (*source == base || stalled(rows, *source).is_empty())
         };
-        let ranked: Vec<usize> = (0..sources.len()).filter(is_ranked).collect();
+        let ranked: Vec<usize> = (0..count).filter(is_ranked).collect();
         let is_shared = |rate: &RateRow<'_>| ranked.iter().all(|source| has(rate, *source));
-        let is_paced = || paced.iter().any(|row| !rates_of(sources, row, base).is_empty());
+        let is_paced = || paced.iter().any(|row| !rates_of(row, base).is_empty());
         let no_order = match (of_base.is_empty(), of_base.iter().any(|rate| is_shared(rate))) {
             (true, _) if is_paced() => Some(
                 "tests that wait between I/Os do not reach the limit of a volume, and no other has a rate",
@@ -109,7 +108,7 @@ impl<'a> Basis<'a> {
             (false, true) => None,
         };
         let shared = rates.iter().filter(|rate| has(rate, base) && is_shared(rate)).copied().collect();
-        Basis { sources, shared, ranked, counted, no_order }
+        Basis { shared, ranked, counted, no_order }
     }
 
     /// The verdicts on the rates of `other` compared with `one`.
@@ -122,13 +121,13 @@ impl<'a> Basis<'a> {
         let verdict = |rate: &RateRow<'_>| {
             let is_held = |source: usize| rates == OrderedRates::Held && held(rate, source).is_some();
             if !is_held(one) && !is_held(other) {
-                return pair(self.sources, rate.row, [one, other], rate.figure, deltas).verdict;
+                return pair(rate.row, [one, other], rate.rate, deltas).verdict;
             }
             let samples = |source: usize| match is_held(source) {
                 true => held_samples(rate, source),
-                false => rate.figure.samples(rate.row, source),
+                false => rate.rate.figure.samples(rate.row, source),
             };
-            let found = ratio(&samples(one), &samples(other), rate.figure.threshold(deltas))?;
+            let found = ratio(&samples(one), &samples(other), rate.rate.figure.threshold(deltas))?;
             Some(found.verdict)
         };
         self.shared.iter().filter_map(verdict).collect()
@@ -136,7 +135,7 @@ impl<'a> Basis<'a> {
 
     /// What the rates are called.
     pub(super) fn rate_name(&self) -> &'static str {
-        if self.shared.iter().all(|rate| rate.figure.is_rate()) { "IOPS" } else { "rate" }
+        if self.shared.iter().all(|rate| rate.rate.figure.is_rate()) { "IOPS" } else { "rate" }
     }
 }
 
@@ -147,7 +146,7 @@ pub(super) fn is_behind(score: f64, first: f64, delta: f64) -> bool {
 
 /// The sources in their order, unranked ones last.
 pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, delta: f64) -> Vec<Ranked> {
-    let Basis { shared, ranked, counted, no_order, .. } = Basis::new(sources, rows, base);
+    let Basis { shared, ranked, counted, no_order, .. } = Basis::new(sources.len(), rows, base);
     let why_not = no_order.unwrap_or("it has no more than half of the base's rates");
     let mut all: Vec<Ranked> = (0..sources.len())
         .map(|source| {
@@ -158,7 +157,7 @@ pub fn ranking(sources: &[ComparedSource], rows: &[ComparedRow], base: usize, de
                 let sum = logs.sum::<Option<f64>>().filter(|_| is_in)?;
                 Some((sum / shared.len() as f64).exp())
             };
-            let measured = |rate: &RateRow<'_>, source: usize| value(sources, rate, source);
+            let measured = |rate: &RateRow<'_>, source: usize| value(rate, source);
             Ranked {
                 rank: None,
                 source: LABELS[source],
@@ -196,12 +195,9 @@ fn set_ranks(all: &mut [Ranked], delta: f64) {
 
 /// The rates of a test: its IOPS, or its bandwidth where the base states no IOPS, or only a bound; those of all operations together
 /// where a source does not tell them apart.
-fn rates_of<'a>(sources: &[ComparedSource], row: &'a ComparedRow, base: usize) -> Vec<RateRow<'a>> {
-    let is_total = |figure: &Figure| figure.direction() == Some(MetricDirection::Total.name());
-    let mut all = Figure::all_of(row);
-    if all.iter().any(is_total) {
-        all.retain(is_total);
-    }
+fn rates_of(row: &ComparedRow, base: usize) -> Vec<RateRow<'_>> {
+    let is_total = |of: &&RowFigure| of.figure.direction() == Some(MetricDirection::Total.name());
+    let has_total = row.figures().iter().any(|of| is_total(&of));
     let is_bandwidth = |figure: &Figure| {
         matches!(figure, Figure::Metric(Metric { kind: MetricKind::BytesPerSecond, direction })
             if *direction != Some(MetricDirection::Sync))
@@ -209,24 +205,27 @@ fn rates_of<'a>(sources: &[ComparedSource], row: &'a ComparedRow, base: usize) -
     let replaces = |figure: &Figure| {
         let Figure::Metric(metric) = figure else { return false };
         let iops = Figure::Metric(Metric { kind: MetricKind::Iops, ..*metric });
-        let iops = iops.cell(row, base, sources[base].kind);
+        let iops = iops.cell(row, base);
         is_bandwidth(figure) && (iops.value.is_none() || iops.bound != FigureBound::Exact)
     };
-    let has_value = |figure: &Figure| figure.cell(row, base, sources[base].kind).value.is_some();
-    let rates = all.into_iter().filter(|figure| (figure.is_rate() || replaces(figure)) && has_value(figure));
-    rates.map(|figure| RateRow { row, figure }).collect()
+    let is_meant = |of: &&RowFigure| {
+        (!has_total || is_total(of))
+            && (of.figure.is_rate() || replaces(&of.figure))
+            && of.cells[base].value.is_some()
+    };
+    row.figures().iter().filter(is_meant).map(|rate| RateRow { row, rate }).collect()
 }
 
 /// The measured rate; `None` where only a bound is known.
-fn value(sources: &[ComparedSource], rate: &RateRow<'_>, source: usize) -> Option<f64> {
-    let cell = rate.figure.cell(rate.row, source, sources[source].kind);
+fn value(rate: &RateRow<'_>, source: usize) -> Option<f64> {
+    let cell = &rate.rate.cells[source];
     cell.value.filter(|_| cell.bound == FigureBound::Exact)
 }
 
 /// The rate that can be held, where it is known: its part of one direction is that of the measured rate.
 fn sustained_in(rate: &RateRow<'_>, run: &RunTest) -> Option<f64> {
     let total = run.summary.total.as_ref()?.iops;
-    Some(run.sustained_iops()? * rate.figure.value(run)? / total)
+    Some(run.sustained_iops()? * rate.rate.figure.value(run)? / total)
 }
 
 /// The least of its runs.
@@ -274,14 +273,12 @@ fn note(source: &ComparedSource, stalled: &[String], why_not: Option<&str>) -> O
 mod tests {
     use super::*;
     use crate::compare::rows::matched_rows;
-    use crate::compare::source::SourceRun;
     use crate::fixture::{TestLoad, record};
     use fathom_record::import::{Figure as ImportedFigure, ImportedEntry, ImportedOp, ImportedTest};
 
     fn source(tests: &[&'static str]) -> ComparedSource {
         let loads: Vec<TestLoad> = tests.iter().map(|id| TestLoad { id, ..TestLoad::default() }).collect();
-        let runs = vec![SourceRun { origin: "a run".to_owned(), record: record(&loads) }];
-        ComparedSource { runs, ..ComparedSource::default() }
+        ComparedSource::of_records([record(&loads)])
     }
 
     #[test]

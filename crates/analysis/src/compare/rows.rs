@@ -1,5 +1,6 @@
 //! The tests of several sources side by side: by id, else by what they did.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use fathom_model::Op;
@@ -8,8 +9,10 @@ use fathom_record::import::{ImportedTest, MissingReason};
 use fathom_record::stability::Second;
 use fathom_record::{FindingId, RunRecord, TestStatus, TestSummary};
 
+use super::cell::FigureCell;
+use super::figure::Figure;
 use super::ratio::BlockPlace;
-use super::source::ComparedSource;
+use super::source::{ComparedSource, SourceKind};
 use super::surfaces::is_place;
 use super::work::Work;
 use crate::doubt::{FigureEffect, doubts_of};
@@ -169,6 +172,13 @@ fn within_fraction(row: &RecordRow<'_>) -> Option<f64> {
     Some(stability.mean_ci95_fraction)
 }
 
+/// A figure of a test with its cell of each source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowFigure {
+    pub figure: Figure,
+    pub cells: Vec<FigureCell>,
+}
+
 /// A test of several sources.
 #[derive(Clone, Debug, Default)]
 pub struct ComparedRow {
@@ -178,9 +188,21 @@ pub struct ComparedRow {
     pub title: String,
     /// Its runs of each source, in the order of the sources.
     pub runs: Vec<Vec<RunTest>>,
+    /// Where the figures of each source come from.
+    pub kinds: Vec<SourceKind>,
+    figures: OnceCell<Vec<RowFigure>>,
 }
 
 impl ComparedRow {
+    /// The figures that any source has, in the order of reports: all parts of a comparison are views of them.
+    pub fn figures(&self) -> &[RowFigure] {
+        let of_figure = |figure: Figure| {
+            let cells = (0..self.runs.len()).map(|source| figure.cell(self, source));
+            RowFigure { figure, cells: cells.collect() }
+        };
+        self.figures.get_or_init(|| Figure::all_of(self).into_iter().map(of_figure).collect())
+    }
+
     /// What the runs of a source did.
     pub fn work_of(&self, source: usize) -> Option<&Work> {
         self.runs[source].first().map(|run| &run.work)
@@ -209,7 +231,13 @@ pub fn matched_rows(sources: &[ComparedSource]) -> Vec<ComparedRow> {
                 None => {
                     let test = free_name(&matched, &tests[0].id);
                     let title = tests[0].title.clone();
-                    matched.push(ComparedRow { test, title, runs: vec![Vec::new(); sources.len()] });
+                    matched.push(ComparedRow {
+                        test,
+                        title,
+                        runs: vec![Vec::new(); sources.len()],
+                        kinds: sources.iter().map(|source| source.kind).collect(),
+                        figures: OnceCell::new(),
+                    });
                     matched.last_mut().expect("a row was just added")
                 }
             };
@@ -355,12 +383,10 @@ fn free_name(matched: &[ComparedRow], id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::source::SourceRun;
     use crate::fixture::{TestLoad, record};
 
     fn source(runs: &[&[TestLoad]]) -> ComparedSource {
-        let run = |loads: &&[TestLoad]| SourceRun { origin: "a run".to_owned(), record: record(loads) };
-        ComparedSource { runs: runs.iter().map(run).collect(), ..ComparedSource::default() }
+        ComparedSource::of_records(runs.iter().map(|loads| record(loads)))
     }
 
     fn load(id: &'static str, depth: u32) -> TestLoad {

@@ -144,7 +144,6 @@ pub(super) fn surface_sentence(surfaces: &[SurfaceSummary]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::source::SourceRun;
     use crate::compare::{CompareSettings, compare};
     use crate::surface::point::tests::point;
     use fathom_record::{Activity, RunHeader};
@@ -157,10 +156,7 @@ mod tests {
         let header =
             RunHeader { activity, size_bytes: rates_mib.len() as u64 * 100 * MIB, ..RunHeader::default() };
         let record = RunRecord { header, tests: tests.collect(), ..RunRecord::default() };
-        ComparedSource {
-            runs: vec![SourceRun { origin: "run 1".to_owned(), record }],
-            ..ComparedSource::default()
-        }
+        ComparedSource::of_records([record])
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn measured(plan: &AgainstPlan, stop_after: Option<usize>) -> Kept {
 
 fn verdicts(plan: &AgainstPlan, kept: &Kept) -> Vec<(String, Option<RatioVerdict>, u32)> {
     let sources = plan.sources(&kept.runs).unwrap();
-    let pairs = pairs(&sources, &matched_rows(&sources), 0, plan.deltas);
+    let pairs = pairs(&matched_rows(&sources), 0, plan.deltas);
     let found = interleaved(&sources, &pairs).unwrap();
     found.verdicts.into_iter().map(|one| (one.test, one.verdict, one.blocks)).collect()
 }

@@ -115,7 +115,7 @@ fn verdict(a: &str, b: &str, test: &str, seed: u64) -> Option<RatioVerdict> {
     let mut runs = Runs::default();
     against::run(&plan, &mut plan.session(), &mut runs).expect("a volume needs no layout");
     let sources = plan.sources(&runs.runs).expect("the catalogue is sound");
-    let pairs = pairs(&sources, &matched_rows(&sources), 0, plan.deltas);
+    let pairs = pairs(&matched_rows(&sources), 0, plan.deltas);
     interleaved(&sources, &pairs).expect("the runs are interleaved").verdicts[0].verdict
 }
 
