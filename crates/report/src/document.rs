@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
+use serde_json::Value;
 
 /// Bytes that are passed on at a time.
 const PASSED_ON: usize = 1 << 15;
@@ -20,6 +21,12 @@ pub fn write(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *taker, document)?;
     pieces.write_all(b"\n")?;
     pieces.into_inner().map(drop).map_err(io::IntoInnerError::into_error)
+}
+
+/// One object with the members of `parts`, in their order. What is no object has none.
+pub fn object(parts: impl IntoIterator<Item = Value>) -> Value {
+    let members = |part| if let Value::Object(members) = part { members } else { Default::default() };
+    Value::Object(parts.into_iter().flat_map(members).collect())
 }
 
 #[cfg(test)]

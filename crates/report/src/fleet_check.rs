@@ -3,10 +3,8 @@
 use std::io::{self, Write};
 
 use fathom_analysis::doctor::CheckStatus;
-use fathom_analysis::fleet_check::{
-    FleetCheckFacts, FleetCheckResult, FleetHostFacts, HostFailure, stops_a_run,
-};
-use serde::Serialize;
+use fathom_analysis::fleet_check::{FleetCheckFacts, FleetCheckResult, stops_a_run};
+use serde_json::{Value, json};
 
 use crate::doctor::{checked, problems};
 use crate::document;
@@ -38,52 +36,28 @@ pub fn view(results: &[FleetCheckResult]) -> View {
     view
 }
 
-#[derive(Serialize)]
-struct FleetCheckDocument<'a> {
-    schema: &'static str,
-    /// Something would stop a run.
-    has_problem: bool,
-    checks: &'a [FleetCheckResult],
-    launchers: &'a [fathom_analysis::fleet_check::LauncherFacts],
-    here: &'a FleetHostFacts,
-    hosts: Vec<HostDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct HostDocument<'a> {
-    host: &'a str,
-    /// Null where the host did not answer.
-    facts: Option<&'a FleetHostFacts>,
-    failure: Option<&'a HostFailure>,
-}
-
-/// Writes the document, indented.
+/// Writes the document, indented; the facts of a host that did not answer are null.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn render(facts: &FleetCheckFacts, checks: &[FleetCheckResult], out: &mut dyn Write) -> io::Result<()> {
-    let document = FleetCheckDocument {
-        schema: SCHEMA,
-        has_problem: stops_a_run(checks),
-        checks,
-        launchers: &facts.launchers,
-        here: &facts.here,
-        hosts: facts
-            .hosts
-            .iter()
-            .map(|(host, answer)| HostDocument {
-                host,
-                facts: answer.as_ref().ok(),
-                failure: answer.as_ref().err(),
-            })
-            .collect(),
-    };
+    let hosts = facts.hosts.iter().map(|(host, answer)| {
+        json!({ "host": host, "facts": answer.as_ref().ok(), "failure": answer.as_ref().err() })
+    });
+    let document = json!({
+        "schema": SCHEMA,
+        "has_problem": stops_a_run(checks),
+        "checks": checks,
+        "launchers": facts.launchers,
+        "here": facts.here,
+        "hosts": hosts.collect::<Vec<Value>>(),
+    });
     document::write(&document, out)
 }
 
 #[cfg(test)]
 mod tests {
-    use fathom_analysis::fleet_check::check_fleet;
+    use fathom_analysis::fleet_check::{HostFailure, check_fleet};
 
     use super::*;
     use crate::Style;

@@ -6,7 +6,7 @@ use fathom_analysis::prepare::{StageResult, results, stage_of};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_record::{PrepareStage, RoundsRecord, RunRecord, TestStatus};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::bench::endings::figure;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
@@ -17,12 +17,7 @@ use crate::{Style, run_json, run_view};
 /// # Errors
 /// Those of `out`.
 pub fn document(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct PrepareResult {
-        size_bytes: u64,
-        stages: Vec<StageResult>,
-    }
-    let result = PrepareResult { size_bytes: record.header.size_bytes, stages: results(record) };
+    let result = json!({ "size_bytes": record.header.size_bytes, "stages": results(record) });
     run_json::write("fathom.prepare/1", record, &result, style, out)
 }
 

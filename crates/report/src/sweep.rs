@@ -6,7 +6,6 @@ use std::cmp::Ordering;
 use std::io::{self, Write};
 
 use fathom_analysis::Analysis;
-use fathom_analysis::conclusions::Conclusion;
 use fathom_analysis::criterion::{Criterion, MetricKind};
 use fathom_analysis::estimate::Estimate;
 use fathom_analysis::pattern::{AccessPattern, block_name};
@@ -18,8 +17,9 @@ use fathom_analysis::sweep::{Sweep, SweepAnswer, SweepGoal, assess};
 use fathom_model::Nanos;
 use fathom_model::units::{self, UnitSystem};
 use fathom_record::{Activity, RunHeader, RunRecord, SweepActivity, TestRecord, TestStatus};
-use serde::Serialize;
+use serde_json::json;
 
+use crate::document::object;
 use crate::run_view::{self, LATENCY_COLUMNS, latency_cells};
 use crate::stream::RowSource;
 use crate::view::{Block, Cell, Column, KeyFigure, NamedCell, Row, Table, View, decimal, iops_text};
@@ -30,13 +30,8 @@ use crate::{Style, run_json};
 /// # Errors
 /// Those of `out`.
 pub fn document(analysis: &Analysis<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct SweepResult<'a> {
-        #[serde(flatten)]
-        sweep: Sweep,
-        conclusions: &'a [Conclusion],
-    }
-    let result = SweepResult { sweep: assess(analysis.record), conclusions: analysis.conclusions() };
+    let conclusions = json!({ "conclusions": analysis.conclusions() });
+    let result = object([json!(assess(analysis.record)), conclusions]);
     run_json::write("fathom.sweep/1", analysis.record, &result, style, out)
 }
 

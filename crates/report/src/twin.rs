@@ -8,9 +8,9 @@ use fathom_analysis::twin::agreement::{DISTANCE_BELOW, LoadAgreement, RATE_WITHI
 use fathom_analysis::twin::{Twin, TwinLatency, TwinLimit, TwinOp, TwinRate};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::document;
+use crate::document::{self, object};
 use crate::history::started;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 
@@ -126,36 +126,15 @@ fn data(agreement: &TwinAgreement) -> Table {
     )
 }
 
-#[derive(Serialize)]
-struct CheckDocument<'a> {
-    schema: &'static str,
-    twin: &'a str,
-    target: &'a str,
-    #[serde(flatten)]
-    agreement: &'a TwinAgreement,
-    /// Largest difference of rates, and distance, of loads that agree.
-    rate_within: f64,
-    distance_below: f64,
-    notes: &'a [String],
-}
-
-/// Writes the document of a check, indented.
+/// Writes the document of a check, indented; loads agree up to the largest difference of rates and the distance that it names.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_check(check: TwinCheck<'_>, out: &mut dyn Write) -> io::Result<()> {
     let TwinCheck { name, target, agreement, notes } = check;
-    let (rate_within, distance_below) = (RATE_WITHIN, DISTANCE_BELOW);
-    let document = CheckDocument {
-        schema: CHECK_SCHEMA,
-        twin: name,
-        target,
-        agreement,
-        rate_within,
-        distance_below,
-        notes,
-    };
-    document::write(&document, out)
+    let head = json!({ "schema": CHECK_SCHEMA, "twin": name, "target": target });
+    let rest = json!({ "rate_within": RATE_WITHIN, "distance_below": DISTANCE_BELOW, "notes": notes });
+    document::write(&object([head, json!(agreement), rest]), out)
 }
 
 /// A list of twins by name, and why some cannot be read.
@@ -194,34 +173,21 @@ fn identified(twin: &Twin) -> String {
     }
 }
 
-#[derive(Serialize)]
-struct ListDocument<'a> {
-    schema: &'static str,
-    twins: Vec<ListedTwin<'a>>,
-    /// Why others cannot be read.
-    unreadable: &'a [String],
-}
-
-#[derive(Serialize)]
-struct ListedTwin<'a> {
-    name: &'a str,
-    source: &'a fathom_analysis::twin::TwinSource,
-    size_bytes: u64,
-    limits: &'a [TwinLimit],
-}
-
-/// Writes the document of a list, indented.
+/// Writes the document of a list, indented; `unreadable` says why other twins cannot be read.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_list(twins: &[(String, Twin)], unreadable: &[String], out: &mut dyn Write) -> io::Result<()> {
-    let listed = twins.iter().map(|(name, twin)| ListedTwin {
-        name,
-        source: &twin.source,
-        size_bytes: twin.size_bytes,
-        limits: &twin.limits,
+    let listed = twins.iter().map(|(name, twin)| {
+        json!({
+            "name": name,
+            "source": twin.source,
+            "size_bytes": twin.size_bytes,
+            "limits": twin.limits,
+        })
     });
-    document::write(&ListDocument { schema: LIST_SCHEMA, twins: listed.collect(), unreadable }, out)
+    let listed: Vec<Value> = listed.collect();
+    document::write(&json!({ "schema": LIST_SCHEMA, "twins": listed, "unreadable": unreadable }), out)
 }
 
 /// What a twin is made of.

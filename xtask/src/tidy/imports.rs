@@ -45,7 +45,7 @@ const OWNED: &[(&str, &str)] = &[
     ("io-uring", "sys"),
     ("libc", "sys"),
     ("rusqlite", "history"),
-    ("serde", "fathom analysis assess catalog history model observed predict record report stats tests lab"),
+    ("serde", "analysis assess catalog history model observed predict record report stats tests lab"),
     ("serde_json", "fathom assess catalog history import observed record report tests xtask lab"),
     ("signal-hook", "fathom tests"),
 ];

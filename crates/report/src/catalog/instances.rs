@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use fathom_catalog::{Confidence, Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
-use serde::Serialize;
+use fathom_catalog::{Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
+use serde_json::{Value, json};
 
 use crate::document::write;
 use crate::view::{Block, Cell, Column, Table, View};
@@ -95,55 +95,31 @@ fn data(instances: &[&Instance]) -> Table {
     )
 }
 
-#[derive(Serialize)]
-struct InstanceDocument<'a> {
-    id: &'a str,
-    provider: &'a str,
-    /// Beginnings of the ids of the volume types that the limits are of.
-    volume_types: &'a [String],
-    vcpus: u64,
-    most_volumes: Option<u64>,
-    baseline_iops: u64,
-    maximum_iops: u64,
-    baseline_bytes_per_second: u64,
-    maximum_bytes_per_second: u64,
-    /// Whether the burst follows a published rule.
-    has_burst_rule: bool,
-    as_of: &'a str,
-    confidence: Confidence,
-    source: &'a str,
-    burst_source: Option<&'a str>,
-}
-
-/// Writes the document of `instances`: `fathom.catalog-instances/1`.
+/// Writes the document of `instances`: `fathom.catalog-instances/1`. `volume_types` are beginnings of the ids of the types that the limits
+/// are of.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn json(instances: &[&Instance], out: &mut dyn Write) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct InstancesDocument<'a> {
-        schema: &'static str,
-        instances: Vec<InstanceDocument<'a>>,
-    }
-    let documents = instances.iter().map(|instance| {
-        let (list, iops, bytes) = (list_of(instance), instance.iops, instance.bytes_per_second);
-        InstanceDocument {
-            id: &instance.id,
-            provider: &list.provider,
-            volume_types: list.types(),
-            vcpus: instance.vcpus,
-            most_volumes: instance.most_volumes,
-            baseline_iops: iops.baseline,
-            maximum_iops: iops.maximum,
-            baseline_bytes_per_second: bytes.baseline,
-            maximum_bytes_per_second: bytes.maximum,
-            has_burst_rule: instance.has_burst() && list.burst == InstanceBurst::Credits,
-            as_of: &list.as_of,
-            confidence: list.confidence,
-            source: &list.source,
-            burst_source: list.burst_source.as_deref(),
-        }
-    });
-    let instances = documents.collect();
-    write(&InstancesDocument { schema: "fathom.catalog-instances/1", instances }, out)
+    let document = |instance: &&Instance| {
+        let list = list_of(instance);
+        json!({
+            "id": instance.id,
+            "provider": list.provider,
+            "volume_types": list.types(),
+            "vcpus": instance.vcpus,
+            "most_volumes": instance.most_volumes,
+            "baseline_iops": instance.iops.baseline,
+            "maximum_iops": instance.iops.maximum,
+            "baseline_bytes_per_second": instance.bytes_per_second.baseline,
+            "maximum_bytes_per_second": instance.bytes_per_second.maximum,
+            "has_burst_rule": instance.has_burst() && list.burst == InstanceBurst::Credits,
+            "as_of": list.as_of,
+            "confidence": list.confidence,
+            "source": list.source,
+            "burst_source": list.burst_source,
+        })
+    };
+    let instances: Vec<Value> = instances.iter().map(document).collect();
+    write(&json!({ "schema": "fathom.catalog-instances/1", "instances": instances }), out)
 }

@@ -3,35 +3,15 @@
 use std::io::{self, Write};
 
 use fathom_analysis::doctor::{CheckResult, has_problem};
-use fathom_record::{HostRecord, RunHeader, TargetRecord};
-use serde::Serialize;
+use fathom_record::RunHeader;
+use serde_json::json;
 
 use crate::document;
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.doctor/1";
 
-#[derive(Serialize)]
-struct DoctorDocument<'a> {
-    schema: &'static str,
-    tool_version: &'a str,
-    target: &'a str,
-    started_unix_ms: u64,
-    conditions: ConditionsDocument<'a>,
-    /// How long machine and devices were observed.
-    observed_ns: u64,
-    /// Something would spoil figures.
-    has_problem: bool,
-    checks: &'a [CheckResult],
-}
-
-#[derive(Serialize)]
-struct ConditionsDocument<'a> {
-    host: &'a HostRecord,
-    target: &'a TargetRecord,
-}
-
-/// Writes the document, indented.
+/// Writes the document, indented; machine and devices were observed for `observed_ns`.
 ///
 /// # Errors
 /// Those of `out`.
@@ -41,15 +21,15 @@ pub fn render(
     checks: &[CheckResult],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let document = DoctorDocument {
-        schema: SCHEMA,
-        tool_version: &header.tool_version,
-        target: &header.target,
-        started_unix_ms: header.started_unix_ms,
-        conditions: ConditionsDocument { host: header.host(), target: &header.conditions.target },
-        observed_ns,
-        has_problem: has_problem(checks),
-        checks,
-    };
+    let document = json!({
+        "schema": SCHEMA,
+        "tool_version": header.tool_version,
+        "target": header.target,
+        "started_unix_ms": header.started_unix_ms,
+        "conditions": { "host": header.host(), "target": header.conditions.target },
+        "observed_ns": observed_ns,
+        "has_problem": has_problem(checks),
+        "checks": checks,
+    });
     document::write(&document, out)
 }

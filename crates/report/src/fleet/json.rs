@@ -2,44 +2,27 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::fleet::{FleetAssessment, assess};
+use fathom_analysis::fleet::assess;
 use fathom_record::{RunRecord, TestRecord, TestSummary};
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Style;
-use crate::run_json::{self, TestHead};
+use crate::document::object;
+use crate::run_json::{self, test_head};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.fleet/1";
 
-#[derive(Serialize)]
-struct FleetDocument<'a> {
-    tests: Vec<Test<'a>>,
-    /// Null where the record is of one host.
-    fleet: Option<FleetAssessment>,
-}
-
-#[derive(Serialize)]
-struct Test<'a> {
-    #[serde(flatten)]
-    head: TestHead<'a>,
-    #[serde(flatten)]
-    summary: TestSummary,
-    notes: &'a [String],
-}
-
-/// Writes the document, indented.
+/// Writes the document, indented; `fleet` is null where the record is of one host.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let document = FleetDocument { tests: record.tests.iter().map(test).collect(), fleet: assess(record) };
-    run_json::write(SCHEMA, record, &document, style, out)
-}
-
-fn test(test: &TestRecord) -> Test<'_> {
-    Test { head: TestHead::of(test), summary: TestSummary::new(test), notes: &test.notes }
+    let test = |test: &TestRecord| {
+        object([test_head(test), json!(TestSummary::new(test)), json!({ "notes": test.notes })])
+    };
+    let tests: Vec<Value> = record.tests.iter().map(test).collect();
+    run_json::write(SCHEMA, record, json!({ "tests": tests, "fleet": assess(record) }), style, out)
 }
 
 /// What the hosts of a record tell, with the findings, as a member of another document; `None` where it is of one host.

@@ -6,7 +6,7 @@ use fathom_analysis::compare::VolumeComparison;
 use fathom_analysis::compare::differences::Difference;
 use fathom_analysis::compare::figure::ratio_text;
 use fathom_analysis::compare::pairs::Pair;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::document;
 use crate::view::{Block, Cell, Column, Row, Table, View};
@@ -96,16 +96,7 @@ fn data(comparison: &VolumeComparison, differing: &[&Pair]) -> Table {
     Table::new(["test", "name", "a", "b", "ratio"].map(Column::left), conditions.chain(figures))
 }
 
-#[derive(Serialize)]
-struct DiffDocument<'a> {
-    schema: &'static str,
-    /// The runs, as they were named.
-    sources: [&'a str; 2],
-    differences: &'a [Difference],
-    pairs: Vec<&'a Pair>,
-}
-
-/// Writes the differences as `fathom.diff/1`; its members are those of `fathom.compare/1`.
+/// Writes the differences of the runs, as they were named, as `fathom.diff/1`; its members are those of `fathom.compare/1`.
 ///
 /// # Errors
 /// Those of `out`.
@@ -114,11 +105,11 @@ pub fn render_json(
     sources: [&str; 2],
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
-    let written = DiffDocument {
-        schema: "fathom.diff/1",
-        sources,
-        differences: &comparison.differences,
-        pairs: differing(comparison),
-    };
-    document::write(&written, out)
+    let document = json!({
+        "schema": "fathom.diff/1",
+        "sources": sources,
+        "differences": comparison.differences,
+        "pairs": differing(comparison),
+    });
+    document::write(&document, out)
 }

@@ -9,7 +9,6 @@ use fathom_analysis::trend::{
     TrendSeries, TrendVerdict,
 };
 use fathom_model::units::UnitSystem;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::view::{
@@ -314,50 +313,25 @@ pub fn data_view(report: &TrendReport) -> View {
     View { data: Table::new(COLUMNS.map(Column::left), rows), ..View::default() }
 }
 
-#[derive(Serialize)]
-struct TrendDocument<'a> {
-    schema: &'static str,
-    metric: String,
-    by: &'a str,
-    /// Probability of a change in any series where there is none.
-    error: f64,
-    series: Vec<SeriesDocument<'a>>,
-    groups: Vec<Value>,
-}
-
-#[derive(Serialize)]
-struct SeriesDocument<'a> {
-    test: &'a str,
-    group: &'a str,
-    verdict: TrendVerdict,
-    autocorrelation: f64,
-    changes: Vec<Value>,
-    levels: Vec<Value>,
-    points: &'a [TrendPoint],
-}
-
-/// Writes the trend.
+/// Writes the trend; `error` is the probability of a change in any series where there is none.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn render_json(report: &TrendReport, out: &mut dyn io::Write) -> io::Result<()> {
-    let groups = report
-        .groups
-        .iter()
-        .map(|(test, found)| json!({ "test": &**test, "p": found.p, "groups": found.groups }))
-        .collect();
-    let written = TrendDocument {
-        schema: "fathom.trend/1",
-        metric: report.metric.to_string(),
-        by: &report.by,
-        error: ERROR,
-        series: report.series.iter().map(series).collect(),
-        groups,
-    };
-    document::write(&written, out)
+    let groups = report.groups.iter();
+    let groups = groups.map(|(test, found)| json!({ "test": &**test, "p": found.p, "groups": found.groups }));
+    let document = json!({
+        "schema": "fathom.trend/1",
+        "metric": report.metric.to_string(),
+        "by": report.by,
+        "error": ERROR,
+        "series": report.series.iter().map(series).collect::<Vec<Value>>(),
+        "groups": groups.collect::<Vec<Value>>(),
+    });
+    document::write(&document, out)
 }
 
-fn series(series: &TrendSeries) -> SeriesDocument<'_> {
+fn series(series: &TrendSeries) -> Value {
     let run = |index: usize| series.points[index].run;
     let change = |found: &ChangePoint| {
         json!({
@@ -377,15 +351,15 @@ fn series(series: &TrendSeries) -> SeriesDocument<'_> {
             "median": level.median,
         })
     };
-    SeriesDocument {
-        test: &series.test,
-        group: &series.key,
-        verdict: series.analysis.verdict,
-        autocorrelation: series.analysis.autocorrelation,
-        changes: series.analysis.changes.iter().map(change).collect(),
-        levels: series.analysis.levels.iter().map(level).collect(),
-        points: &series.points,
-    }
+    json!({
+        "test": &*series.test,
+        "group": &*series.key,
+        "verdict": series.analysis.verdict,
+        "autocorrelation": series.analysis.autocorrelation,
+        "changes": series.analysis.changes.iter().map(change).collect::<Vec<Value>>(),
+        "levels": series.analysis.levels.iter().map(level).collect::<Vec<Value>>(),
+        "points": series.points,
+    })
 }
 
 /// Ratios from here on are said as multiples.

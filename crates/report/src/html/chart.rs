@@ -1,177 +1,92 @@
 //! Charts: the place of each, its data for the script, and a picture for readers without scripts.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::HtmlWriter;
 use crate::formats::chart::Chart;
 use crate::formats::svg;
 use crate::view::{Axis, AxisEnds, AxisScale, Cell, HeatMap, MapTick, Plot, PlotForm, PlotPoint};
 
-/// A plot as the script reads it. Every value comes with its text, so that it reads as in all other reports.
-#[derive(Serialize)]
-struct PlotData<'a> {
-    form: &'static str,
-    title: &'a str,
-    x: AxisData<'a>,
-    y: AxisData<'a>,
-    series: Vec<SeriesData<'a>>,
-    limits: Vec<LimitData<'a>>,
-    marks: Vec<MarkData>,
-}
-
-#[derive(Serialize)]
-struct AxisData<'a> {
-    label: &'a str,
-    log: bool,
-    from: f64,
-    to: f64,
-    ticks: Vec<(f64, String)>,
-    names: &'a [String],
-}
-
-#[derive(Serialize)]
-struct SeriesData<'a> {
-    name: &'a str,
-    points: Vec<PointData>,
-}
-
-/// From, to, value, its text, the text of its place, and both ends of its interval.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum PointData {
-    Alone(f64, f64, f64, String, String),
-    WithInterval(f64, f64, f64, String, String, f64, f64),
-}
-
-#[derive(Serialize)]
-struct LimitData<'a> {
-    name: &'a str,
-    series: usize,
-    y: f64,
-}
-
-#[derive(Serialize)]
-struct MarkData {
-    series: usize,
-    from: f64,
-    to: f64,
-    reason: &'static str,
-}
-
-/// A heat map as the script reads it: column, row and value of each cell.
-#[derive(Serialize)]
-struct HeatData<'a> {
-    form: &'static str,
-    title: String,
-    x: &'static str,
-    y: &'static str,
-    unit: &'static str,
-    columns: &'a [String],
-    rows: Vec<&'a str>,
-    /// Places in columns and in rows from the top, each with its text.
-    across: Vec<(f64, String)>,
-    down: Vec<(f64, String)>,
-    cells: Vec<(usize, usize, f64)>,
-    most: f64,
-    series: [(); 0],
-}
-
 /// Ticks that a chart has room for at most; the script leaves out some.
 const X_TICKS: usize = 13;
 const Y_TICKS: usize = 6;
 
-/// Writes a plot; `charts` counts those of the page.
+/// Writes a plot; `charts` counts those of the page. Every value comes with its text, so that it reads as in all other reports.
 pub(super) fn plot(plot: &Plot, charts: &mut usize, out: &mut HtmlWriter) {
-    let data = PlotData {
-        form: match plot.form {
+    // A value of a name holds from its place to the next: the name stands in the middle.
+    let is_between = plot.form == PlotForm::Steps && !plot.x.names.is_empty();
+    let series = plot.series.iter().map(|series| {
+        let points: Vec<Value> = series.points.iter().map(|point| self::point(plot, point)).collect();
+        json!({ "name": series.name, "points": points })
+    });
+    let data = json!({
+        "form": match plot.form {
             PlotForm::Steps => "steps",
             PlotForm::Lines => "lines",
             PlotForm::Bars => "bars",
         },
-        title: &plot.title,
-        x: match plot.form {
-            // A value of a name holds from its place to the next: the name stands in the middle.
-            PlotForm::Steps if !plot.x.names.is_empty() => {
-                let mut axis = axis(&plot.x, plot.x_ends(), X_TICKS);
-                axis.ticks.iter_mut().for_each(|(value, _)| *value += 0.5);
-                axis
-            }
-            _ => axis(&plot.x, plot.x_ends(), X_TICKS),
-        },
-        y: axis(&plot.y, plot.y_ends(), Y_TICKS),
-        series: plot
-            .series
-            .iter()
-            .map(|series| SeriesData {
-                name: &series.name,
-                points: series.points.iter().map(|point| self::point(plot, point)).collect(),
-            })
-            .collect(),
-        limits: plot
-            .limits
-            .iter()
-            .map(|limit| LimitData { name: &limit.name, series: limit.series, y: limit.y })
-            .collect(),
-        marks: plot
-            .marks
-            .iter()
-            .map(|mark| MarkData { series: mark.series, from: mark.from, to: mark.to, reason: mark.reason })
-            .collect(),
-    };
+        "title": plot.title,
+        "x": axis(&plot.x, plot.x_ends(), X_TICKS, if is_between { 0.5 } else { 0.0 }),
+        "y": axis(&plot.y, plot.y_ends(), Y_TICKS, 0.0),
+        "series": series.collect::<Vec<Value>>(),
+        "limits": plot.limits,
+        "marks": plot.marks,
+    });
     let chart = || Chart { title: plot.title.clone(), plots: vec![plot.clone()], ..Chart::default() };
     figure(&plot.title, &description(plot), &data, chart, charts, out);
 }
 
-/// Writes a map of many cells as a picture.
+/// Writes a map of many cells as a picture: column, row and value of each.
 pub(super) fn heat_map(map: &HeatMap, charts: &mut usize, out: &mut HtmlWriter) {
     let cell = |row: usize, column: usize, cell: &Option<Cell>| Some((column, row, cell.as_ref()?.number()?));
     let cells = map.rows.iter().enumerate().flat_map(|(row, (_, cells))| {
         cells.iter().enumerate().filter_map(move |(column, inner)| cell(row, column, inner))
     });
     let title = map.name();
-    let data = HeatData {
-        form: "heat",
-        title: title.clone(),
-        x: map.across,
-        y: map.down,
-        unit: map.measure,
-        columns: &map.columns,
-        rows: map.rows.iter().map(|(name, _)| name.as_str()).collect(),
-        across: ticks(map.across_ticks()),
-        down: ticks(map.down_ticks()),
-        cells: cells.collect(),
-        most: map.most(),
-        series: [],
-    };
+    let data = json!({
+        "form": "heat",
+        "title": title,
+        "x": map.across,
+        "y": map.down,
+        "unit": map.measure,
+        "columns": map.columns,
+        "rows": map.rows.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "across": ticks(map.across_ticks()),
+        "down": ticks(map.down_ticks()),
+        "cells": cells.collect::<Vec<_>>(),
+        "most": map.most(),
+        "series": [],
+    });
     let description = format!("Heat map of {} columns and {} rows.", map.columns.len(), map.rows.len());
     let chart = || Chart { title: title.clone(), maps: vec![map.clone()], ..Chart::default() };
     figure(&title, &description, &data, chart, charts, out);
 }
 
+/// Places in columns, or in rows from the top, each with its text.
 fn ticks(ticks: Vec<MapTick>) -> Vec<(f64, String)> {
     ticks.into_iter().map(|tick| (tick.place, tick.text)).collect()
 }
 
-fn axis(axis: &Axis, ends: AxisEnds, most: usize) -> AxisData<'_> {
-    let tick = |value: f64| (value, axis.word(value));
-    AxisData {
-        label: &axis.label,
-        log: axis.scale == AxisScale::Logarithmic,
-        from: ends.from,
-        to: ends.to,
-        ticks: axis.ticks(ends, most).into_iter().map(tick).collect(),
-        names: &axis.names,
-    }
+/// An axis, its ticks moved by `shift` from their values.
+fn axis(axis: &Axis, ends: AxisEnds, most: usize, shift: f64) -> Value {
+    let tick = |value: f64| (value + shift, axis.word(value));
+    json!({
+        "label": axis.label,
+        "log": axis.scale == AxisScale::Logarithmic,
+        "from": ends.from,
+        "to": ends.to,
+        "ticks": axis.ticks(ends, most).into_iter().map(tick).collect::<Vec<_>>(),
+        "names": axis.names,
+    })
 }
 
-fn point(plot: &Plot, point: &PlotPoint) -> PointData {
+/// From, to, value, its text, the text of its place, and both ends of its interval.
+fn point(plot: &Plot, point: &PlotPoint) -> Value {
     let PlotPoint { from, to, y, interval } = *point;
     let (text, place) = ((plot.y.text)(y), plot.x.word(f64::midpoint(from, to)));
     match interval {
-        Some(AxisEnds { from: low, to: high }) => {
-            PointData::WithInterval(from, to, y, text, place, low, high)
-        }
-        None => PointData::Alone(from, to, y, text, place),
+        Some(AxisEnds { from: low, to: high }) => json!([from, to, y, text, place, low, high]),
+        None => json!([from, to, y, text, place]),
     }
 }
 
@@ -195,7 +110,7 @@ fn description(plot: &Plot) -> String {
 fn figure(
     title: &str,
     description: &str,
-    data: &impl Serialize,
+    data: &Value,
     chart: impl FnOnce() -> Chart,
     charts: &mut usize,
     out: &mut HtmlWriter,
@@ -232,8 +147,8 @@ fn figure(
 }
 
 /// A document that is no markup wherever it stands, and has no character that is not seen.
-fn inert(data: &impl Serialize) -> String {
-    let text = serde_json::to_string(data).unwrap_or_default();
+fn inert(data: &Value) -> String {
+    let text = data.to_string();
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if !matches!(c, '<' | '>' | '&') && !fathom_model::text::is_hidden(c) {

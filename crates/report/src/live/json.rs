@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::state::{LiveLatency, LiveStage, LiveState};
 use super::{LiveMonitor, LivePing, LivePoint};
+use crate::document::object;
 use crate::monitor::json::document;
 
 /// The `schema` of each line.
@@ -17,7 +18,7 @@ pub const SCHEMA: &str = "fathom.live/1";
 const MAX_FIRST_POINTS: usize = 128;
 
 /// The place of a line in its stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinePlace {
     /// Its number, from 1; a line that was dropped leaves a gap.
     pub line: u64,
@@ -41,19 +42,6 @@ pub enum LiveLine<'a> {
     /// A message for people.
     Message(&'a str),
     Ended,
-}
-
-#[derive(Serialize)]
-struct Envelope<'a> {
-    schema: &'static str,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(flatten)]
-    place: LinePlace,
-    command: &'a str,
-    target: &'a str,
-    #[serde(flatten)]
-    content: Value,
 }
 
 /// What was done of one operation in an interval.
@@ -121,9 +109,15 @@ pub fn write(line: LiveLine<'_>, state: &LiveState, place: LinePlace, out: &mut 
             None => ("snapshot", snapshot(state)),
         },
     };
-    let LiveState { command, target, .. } = state;
-    let line = Envelope { schema: SCHEMA, kind, place, command, target, content };
-    serde_json::to_writer(&mut *out, &line)?;
+    let head = json!({
+        "schema": SCHEMA,
+        "type": kind,
+        "line": place.line,
+        "dropped": place.dropped,
+        "command": state.command,
+        "target": state.target,
+    });
+    serde_json::to_writer(&mut *out, &object([head, content]))?;
     out.write_all(b"\n")
 }
 

@@ -1,88 +1,14 @@
 //! The lines of `monitor --json`, `fathom.monitor/1`: one object per interval and device. Pure.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use fathom_analysis::monitor::load::OpLoad;
-use fathom_analysis::monitor::{MonitorInterval, OpActivity, Presence, ProcessActivity, WatchedDevice};
+use fathom_analysis::monitor::{MonitorInterval, OpActivity};
 use fathom_model::Op;
-use fathom_record::LatencySummary;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 /// The `schema` of each line.
 pub const SCHEMA: &str = "fathom.monitor/1";
-
-/// One device in one interval.
-#[derive(Serialize)]
-pub struct MonitorLineDocument<'a> {
-    schema: &'static str,
-    interval: u64,
-    end_unix_ms: u64,
-    elapsed_ns: u64,
-    device: &'a WatchedDevice,
-    /// `there`, `appeared` (numbers count from then) or `gone` (there are none).
-    presence: Presence,
-    /// For how long nothing has completed although requests are in flight; null where that is no stall. Rates are then
-    /// null.
-    stalled_ns: Option<u64>,
-    read: MonitorOpDocument,
-    write: MonitorOpDocument,
-    trim: MonitorOpDocument,
-    flush: MonitorOpDocument,
-    total: MonitorOpDocument,
-    in_flight: InFlightDocument,
-    /// Time spent in the device's queue and in service by the requests that completed, over the interval.
-    queue_depth_mean: Option<f64>,
-    /// Share of the time with a request in flight, 0 to 1.
-    utilisation: Option<f64>,
-    /// Busy time over requests; a service time only where the device serves one at a time.
-    busy_per_request_ns: Option<f64>,
-    /// The requests one by one; null where they are not traced.
-    requests: Option<RequestsDocument>,
-    owners: &'a [ProcessActivity],
-}
-
-#[derive(Serialize)]
-struct MonitorOpDocument {
-    ios: u64,
-    merges: u64,
-    iops: Option<f64>,
-    bytes_per_second: Option<f64>,
-    /// Null where nothing completed.
-    request_bytes_mean: Option<f64>,
-    await_mean_ns: Option<f64>,
-    /// How far off it may be: the kernel counts whole ms.
-    await_error_ns: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct InFlightDocument {
-    last: u64,
-    mean: Option<f64>,
-    max: u64,
-    samples: u64,
-}
-
-#[derive(Serialize)]
-struct RequestsDocument {
-    /// Events that came too fast to be seen.
-    lost: u64,
-    read: Option<RequestDocument>,
-    write: Option<RequestDocument>,
-    trim: Option<RequestDocument>,
-    flush: Option<RequestDocument>,
-}
-
-#[derive(Serialize)]
-struct RequestDocument {
-    seen: u64,
-    /// Requests that begin where another ended, 0 to 1.
-    sequential_share: Option<f64>,
-    /// How many of each size in bytes.
-    sizes: BTreeMap<u64, u64>,
-    /// From the issue to the driver to the completion.
-    service_ns: LatencySummary,
-}
 
 /// Writes the line of one device in one interval.
 ///
@@ -93,74 +19,76 @@ pub fn line(interval: &MonitorInterval, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The object of one device in one interval.
-pub fn document(interval: &MonitorInterval) -> MonitorLineDocument<'_> {
-    let activity = &interval.activity;
-    let in_flight = &interval.in_flight;
-    MonitorLineDocument {
-        schema: SCHEMA,
-        interval: interval.number,
-        end_unix_ms: interval.end_unix_ms,
-        elapsed_ns: interval.elapsed_ns,
-        device: &interval.device,
-        presence: interval.presence,
-        stalled_ns: interval.stalled_ns,
-        read: op(interval, &activity.ops.read),
-        write: op(interval, &activity.ops.write),
-        trim: op(interval, &activity.ops.trim),
-        flush: op(interval, &activity.flush),
-        total: op(interval, &activity.total()),
-        in_flight: InFlightDocument {
-            last: in_flight.last,
-            mean: in_flight.mean(),
-            max: in_flight.most,
-            samples: in_flight.samples,
+/// The object of one device in one interval. Rates are null while nothing completes although requests are in flight (`stalled_ns`), and
+/// `requests` where they are not traced. The mean queue depth is the time that completed requests spent in the queue and in service
+/// over the interval; busy time over requests is a service time only where the device serves one at a time.
+pub fn document(interval: &MonitorInterval) -> Value {
+    let (activity, in_flight) = (&interval.activity, &interval.in_flight);
+    let requests = interval.load.as_ref().map(|load| {
+        let of = |op| load.ops.get(&op).map(requests);
+        json!({
+            "lost": load.lost,
+            "read": of(Op::Read),
+            "write": of(Op::Write),
+            "trim": of(Op::Trim),
+            "flush": of(Op::Sync),
+        })
+    });
+    json!({
+        "schema": SCHEMA,
+        "interval": interval.number,
+        "end_unix_ms": interval.end_unix_ms,
+        "elapsed_ns": interval.elapsed_ns,
+        "device": interval.device,
+        "presence": interval.presence,
+        "stalled_ns": interval.stalled_ns,
+        "read": op(interval, &activity.ops.read),
+        "write": op(interval, &activity.ops.write),
+        "trim": op(interval, &activity.ops.trim),
+        "flush": op(interval, &activity.flush),
+        "total": op(interval, &activity.total()),
+        "in_flight": {
+            "last": in_flight.last,
+            "mean": in_flight.mean(),
+            "max": in_flight.most,
+            "samples": in_flight.samples,
         },
-        queue_depth_mean: interval.queue_depth_mean(),
-        utilisation: interval.utilisation(),
-        busy_per_request_ns: interval.busy_per_request_ns(),
-        requests: interval.load.as_ref().map(|load| {
-            let of = |op| load.ops.get(&op).map(request);
-            RequestsDocument {
-                lost: load.lost,
-                read: of(Op::Read),
-                write: of(Op::Write),
-                trim: of(Op::Trim),
-                flush: of(Op::Sync),
-            }
-        }),
-        owners: &interval.owners,
-    }
+        "queue_depth_mean": interval.queue_depth_mean(),
+        "utilisation": interval.utilisation(),
+        "busy_per_request_ns": interval.busy_per_request_ns(),
+        "requests": requests,
+        "owners": interval.owners,
+    })
 }
 
-fn op(interval: &MonitorInterval, done: &OpActivity) -> MonitorOpDocument {
-    MonitorOpDocument {
-        ios: done.ios,
-        merges: done.merges,
-        iops: interval.per_second(done.ios),
-        bytes_per_second: interval.per_second(done.bytes),
-        request_bytes_mean: done.mean_bytes(),
-        await_mean_ns: done.await_ns(),
-        await_error_ns: done.await_error_ns(),
-    }
+/// What completed of one operation; the error of its latency is there since the kernel counts whole ms.
+fn op(interval: &MonitorInterval, done: &OpActivity) -> Value {
+    json!({
+        "ios": done.ios,
+        "merges": done.merges,
+        "iops": interval.per_second(done.ios),
+        "bytes_per_second": interval.per_second(done.bytes),
+        "request_bytes_mean": done.mean_bytes(),
+        "await_mean_ns": done.await_ns(),
+        "await_error_ns": done.await_error_ns(),
+    })
 }
 
-fn request(load: &OpLoad) -> RequestDocument {
+fn requests(load: &OpLoad) -> Value {
     let all = load.all();
-    RequestDocument {
-        seen: all.requests,
-        sequential_share: load.sequential_share(),
-        sizes: all.sizes,
-        service_ns: load.service.summary(),
-    }
+    json!({
+        "seen": all.requests,
+        "sequential_share": load.sequential_share(),
+        "sizes": all.sizes,
+        "service_ns": load.service.summary(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use fathom_analysis::monitor::DeviceActivity;
     use fathom_analysis::monitor::load::LoadWatch;
+    use fathom_analysis::monitor::{DeviceActivity, WatchedDevice};
     use fathom_model::PerOp;
-    use serde_json::{Value, json};
 
     use super::*;
 

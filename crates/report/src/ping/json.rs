@@ -2,72 +2,44 @@
 
 use std::io::{self, Write};
 
-use fathom_analysis::criterion::ObjectiveVerdict;
-use fathom_analysis::ping::classes::{LatencyClass, classes};
-use fathom_analysis::ping::{
-    DeviceCounts, Note, PingCounts, PingHow, PingLoad, PingSample, PingStall, PingWindow,
-};
-use fathom_record::{Latency, LatencySummary, RunRecord, TestStatus};
-use serde::Serialize;
+use fathom_analysis::ping::classes::classes;
+use fathom_analysis::ping::{Note, PingSample, PingStall, PingWindow};
+use fathom_record::{Latency, RunRecord};
+use serde_json::{Value, json};
 
 use super::PingReport;
-use crate::{Style, document, history, ping::text as ping_text};
+use crate::document::{self, object};
+use crate::{Style, history, ping::text as ping_text};
 
 /// The `schema` of the document.
 pub const SCHEMA: &str = "fathom.ping/1";
 
-#[derive(Serialize)]
-struct PingDocument<'a> {
-    schema: &'static str,
-    /// Number in the history; null where the run is not kept.
-    run_id: Option<u64>,
-    /// Null on virtual time.
-    started: Option<String>,
-    started_unix_ms: u64,
-    status: TestStatus,
-    interrupted: Option<&'a str>,
-    elapsed_ns: u64,
-    #[serde(flatten)]
-    how: &'a PingHow,
-    #[serde(flatten)]
-    counts: &'a PingCounts,
-    /// All requests that were answered.
-    whole: &'a PingLoad,
-    iops: f64,
-    bytes_per_second: f64,
-    lat_ns: LatencySummary,
-    response_ns: Option<LatencySummary>,
-    histogram: Vec<LatencyClass>,
-    device_counts: Option<&'a DeviceCounts>,
-    stuck_thread: Option<u32>,
-    slo: Vec<ObjectiveVerdict>,
-}
-
-impl<'a> PingDocument<'a> {
-    fn new(record: &'a RunRecord, style: &Style) -> Self {
-        let PingReport { test, ping, slo } = PingReport::of(record);
-        let started_unix_ms = record.header.started_unix_ms;
-        PingDocument {
-            schema: SCHEMA,
-            run_id: style.run_id,
-            started: (started_unix_ms > 0).then(|| history::started(started_unix_ms)),
-            started_unix_ms,
-            status: test.status,
-            interrupted: test.interrupted.as_deref(),
-            elapsed_ns: ping.elapsed_ns,
-            how: &ping.how,
-            counts: &ping.counts,
-            whole: &ping.load,
-            iops: ping.load.per_second(ping.load.answered),
-            bytes_per_second: ping.load.per_second(ping.load.answered_bytes),
-            lat_ns: ping.lat_ns.summary(),
-            response_ns: ping.response_ns.as_ref().map(Latency::summary),
-            histogram: classes(&ping.lat_ns),
-            device_counts: ping.device_counts.as_ref(),
-            stuck_thread: ping.stuck_thread,
-            slo,
-        }
-    }
+/// The document. `run_id` is null where the run is not kept in the history, `started` on virtual time; `whole` are all requests that were
+/// answered.
+fn summary(record: &RunRecord, style: &Style) -> Value {
+    let PingReport { test, ping, slo } = PingReport::of(record);
+    let started_unix_ms = record.header.started_unix_ms;
+    let head = json!({
+        "schema": SCHEMA,
+        "run_id": style.run_id,
+        "started": (started_unix_ms > 0).then(|| history::started(started_unix_ms)),
+        "started_unix_ms": started_unix_ms,
+        "status": test.status,
+        "interrupted": test.interrupted,
+        "elapsed_ns": ping.elapsed_ns,
+    });
+    let figures = json!({
+        "whole": ping.load,
+        "iops": ping.load.per_second(ping.load.answered),
+        "bytes_per_second": ping.load.per_second(ping.load.answered_bytes),
+        "lat_ns": ping.lat_ns.summary(),
+        "response_ns": ping.response_ns.as_ref().map(Latency::summary),
+        "histogram": classes(&ping.lat_ns),
+        "device_counts": ping.device_counts,
+        "stuck_thread": ping.stuck_thread,
+        "slo": slo,
+    });
+    object([head, json!(ping.how), json!(ping.counts), figures])
 }
 
 /// Writes the document, indented.
@@ -75,67 +47,46 @@ impl<'a> PingDocument<'a> {
 /// # Errors
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    document::write(&PingDocument::new(record, style), out)
+    document::write(&summary(record, style), out)
 }
 
-#[derive(Serialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-enum PingEvent<'a> {
-    Request {
-        unix_ms: u64,
-        #[serde(flatten)]
-        sample: &'a PingSample,
-        note: Option<&'a str>,
-        errno: Option<i64>,
-        error: Option<String>,
-    },
-    Period(&'a PingWindow),
-    Stalled(&'a PingStall),
-    Answered {
-        length_ns: u64,
-    },
-    Summary(Box<PingDocument<'a>>),
-}
-
-impl PingEvent<'_> {
-    fn line(&self) -> String {
-        // Plain fields under names of their own: nothing that could fail.
-        serde_json::to_string(self).unwrap_or_default()
-    }
+/// The line of an event of this kind.
+fn event(kind: &str, members: impl IntoIterator<Item = Value>) -> String {
+    object([json!({ "event": kind })].into_iter().chain(members)).to_string()
 }
 
 /// The line of a request, answered at `unix_us`.
 pub fn sample_line(sample: &PingSample, note: Option<Note>, unix_us: u64) -> String {
     let errno = (sample.result < 0).then_some(-sample.result);
     let error = errno.map(|errno| ping_text::error(errno as i32));
-    let note = note.map(|note| note.words());
-    PingEvent::Request { unix_ms: unix_us / 1000, sample, note, errno, error }.line()
+    let rest = json!({ "note": note.map(Note::words), "errno": errno, "error": error });
+    event("request", [json!({ "unix_ms": unix_us / 1000 }), json!(sample), rest])
 }
 
 /// The line of a period.
 pub fn period_line(period: &PingWindow) -> String {
-    PingEvent::Period(period).line()
+    event("period", [json!(period)])
 }
 
 /// The line of a request that has no answer yet.
 pub fn stalled_line(stall: &PingStall) -> String {
-    PingEvent::Stalled(stall).line()
+    event("stalled", [json!(stall)])
 }
 
 /// The line of its answer.
 pub fn answered_line(length_ns: u64) -> String {
-    PingEvent::Answered { length_ns }.line()
+    event("answered", [json!({ "length_ns": length_ns })])
 }
 
 /// The last line: the document.
 pub fn summary_line(record: &RunRecord, style: &Style) -> String {
-    PingEvent::Summary(Box::new(PingDocument::new(record, style))).line()
+    event("summary", [summary(record, style)])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_analysis::ping::{Ping, ServedBy};
+    use fathom_analysis::ping::{Ping, PingHow, ServedBy};
     use fathom_model::Op;
     use fathom_record::{Observed, TestRecord};
 

@@ -1,5 +1,7 @@
 //! Heat maps and plots as data. Every renderer takes axes, ticks and ends from here, so that pictures agree whatever they are drawn in.
 
+use serde::Serialize;
+
 use super::Cell;
 use crate::columns::capital;
 
@@ -123,7 +125,7 @@ pub struct PlotPoint {
 }
 
 /// A limit of a series.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlotLimit {
     /// What it is.
     pub name: String,
@@ -134,7 +136,7 @@ pub struct PlotLimit {
 }
 
 /// A stretch of the horizontal axis without a value.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PlotMark {
     /// The place of its series.
     pub series: usize,

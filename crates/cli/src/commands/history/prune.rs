@@ -10,7 +10,7 @@ use fathom_record::HistoryRow;
 use fathom_report::formats::Format;
 use fathom_report::{document, history};
 use fathom_sys::clock::unix_ms;
-use serde::Serialize;
+use serde_json::json;
 
 use super::filter::FilterArguments;
 use crate::commands::format_arguments::FormatArguments;
@@ -37,14 +37,6 @@ pub struct PruneArguments {
     yes: bool,
     #[command(flatten)]
     form: FormatArguments,
-}
-
-#[derive(Serialize)]
-struct PruneDocument<'a> {
-    schema: &'static str,
-    dry_run: bool,
-    /// Removed, or to be removed; oldest first.
-    runs: &'a [HistoryRow],
 }
 
 /// The runs to remove at `now_ms`: of all but the newest `keep`, those older than `older_than`. A run without a date has no age.
@@ -92,7 +84,7 @@ pub fn run(arguments: &PruneArguments, location: &Location) -> Result<Exit, Comp
         Some(age) => format!("No run is older than {}.", duration(age)),
         None => format!("No more than {} runs are stored.", arguments.keep.unwrap_or(0)),
     };
-    let listed = PruneDocument { schema: "fathom.prune/1", dry_run, runs: &runs };
+    let listed = json!({ "schema": "fathom.prune/1", "dry_run": dry_run, "runs": runs });
     if is_text {
         form.print(|| history::view(&runs, &none, &form.style()), |out| document::write(&listed, out))?;
     }

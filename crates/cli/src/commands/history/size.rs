@@ -4,7 +4,7 @@ use clap::Args;
 use fathom_history::{History, HistorySize, Location, PATIENCE};
 use fathom_report::document;
 use fathom_report::history::size_view;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::commands::format_arguments::FormatArguments;
 use crate::exit::{Complaint, Exit};
@@ -16,20 +16,6 @@ pub struct SizeArguments {
     form: FormatArguments,
 }
 
-#[derive(Serialize)]
-struct SizeDocument<'a> {
-    schema: &'static str,
-    /// A path, or the URI of a server without its password.
-    location: &'a str,
-    bytes: u64,
-    /// Of these, bytes that no run uses.
-    /// Null where that is unknown.
-    free_bytes: Option<u64>,
-    runs: u64,
-    tests: u64,
-    format: u32,
-}
-
 /// Shows the size.
 ///
 /// # Errors
@@ -38,8 +24,15 @@ pub fn run(arguments: &SizeArguments, location: &Location) -> Result<Exit, Compl
     let HistorySize { bytes, free_bytes, runs, tests, format } =
         History::open_existing(location, PATIENCE)?.size()?;
     let shown = location.to_string();
-    let schema = "fathom.history-size/1";
-    let written = SizeDocument { schema, location: &shown, bytes, free_bytes, runs, tests, format };
+    let written = json!({
+        "schema": "fathom.history-size/1",
+        "location": shown,
+        "bytes": bytes,
+        "free_bytes": free_bytes,
+        "runs": runs,
+        "tests": tests,
+        "format": format,
+    });
     let sizes: Vec<(&str, u64)> =
         [("size", Some(bytes)), ("unused", free_bytes)].into_iter().filter_map(known).collect();
     arguments.form.print(
