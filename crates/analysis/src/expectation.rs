@@ -48,6 +48,21 @@ pub struct ExpectationResult {
     pub seconds: u64,
 }
 
+impl ExpectationResult {
+    /// The verdict on an expectation, without a value.
+    fn new(expectation: &ExpectationRecord, verdict: CriterionVerdict) -> ExpectationResult {
+        ExpectationResult {
+            expectation: expectation.clone(),
+            measured: None,
+            interval: None,
+            verdict,
+            basis: None,
+            lasting: None,
+            seconds: 0,
+        }
+    }
+}
+
 /// Checks every expectation of a run.
 pub(crate) fn judge(analysis: &Analysis<'_>) -> Vec<ExpectationResult> {
     let judge = |expectation| judge_one(analysis.record, analysis.rows(), expectation);
@@ -73,15 +88,7 @@ fn judge_one(
     rows: &[RecordRow<'_>],
     expectation: &ExpectationRecord,
 ) -> ExpectationResult {
-    let with_verdict = |verdict: CriterionVerdict| ExpectationResult {
-        expectation: expectation.clone(),
-        measured: None,
-        interval: None,
-        verdict,
-        basis: None,
-        lasting: None,
-        seconds: 0,
-    };
+    let with_verdict = |verdict| ExpectationResult::new(expectation, verdict);
     let because = |reason: String| with_verdict(CriterionVerdict::inconclusive(reason, None));
     if let Some(reason) = &expectation.cannot {
         return because(reason.clone());
@@ -233,17 +240,16 @@ fn of_share(
         std::iter::repeat_n(comparison.holds(rate, bound), seconds.round().max(1.0) as usize)
     });
     let good: Vec<bool> = good.collect();
-    let share::Share { measured, interval, verdict, basis } = share::of(&good, expected);
-    let doubt = match verdict {
+    let judged = share::judge(&good, expected, result);
+    let doubt = match judged.verdict {
         CriterionVerdict::Met => conditions::flatters(case),
         CriterionVerdict::Missed => conditions::excuses(case, bound, None),
         CriterionVerdict::Inconclusive { .. } => None,
     };
-    let (verdict, basis) = match doubt {
-        Some(doubt) => (doubt.verdict(), None),
-        None => (verdict, basis),
-    };
-    ExpectationResult { measured, interval, verdict, basis, ..result }
+    match doubt {
+        Some(doubt) => ExpectationResult { verdict: doubt.verdict(), basis: None, ..judged },
+        None => judged,
+    }
 }
 
 /// Why the metric has no value.

@@ -7,7 +7,7 @@ use fathom_model::{Nanos, units};
 use fathom_record::ShareRecord;
 
 use super::interval::ConfidenceInterval;
-use super::longer_run;
+use super::{ExpectationResult, longer_run};
 use crate::criterion::CriterionVerdict::{self, Met, Missed};
 use crate::estimate::binomial_at_most;
 
@@ -21,26 +21,18 @@ pub fn of_year(seconds: u64) -> String {
     format!("{} of a year", small_share((seconds as f64 * 1e9 / YEAR_NS as f64).min(1.0)))
 }
 
-/// The result for a share of the time.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Share {
-    pub(super) measured: Option<f64>,
-    pub(super) interval: Option<ConfidenceInterval>,
-    pub(super) verdict: CriterionVerdict,
-    pub(super) basis: Option<String>,
-}
-
-/// Judges the seconds of a run: whether each met the value.
-pub(super) fn of(good: &[bool], expected: ShareRecord) -> Share {
+/// Judges the seconds of a run, whether each met the value: `result` with the share of those that did.
+pub(super) fn judge(good: &[bool], expected: ShareRecord, result: ExpectationResult) -> ExpectationResult {
     let seconds = good.len();
     if seconds == 0 {
         let verdict = CriterionVerdict::inconclusive("no full second was measured", Some(longer_run()));
-        return Share { measured: None, interval: None, verdict, basis: None };
+        return ExpectationResult { measured: None, interval: None, verdict, basis: None, ..result };
     }
     let met = good.iter().filter(|&&good| good).count();
     let interval = exact(seconds - met, seconds);
     let (verdict, basis) = verdict(met, seconds, interval, expected);
-    Share { measured: Some(met as f64 / seconds as f64), interval: Some(interval), verdict, basis }
+    let measured = Some(met as f64 / seconds as f64);
+    ExpectationResult { measured, interval: Some(interval), verdict, basis, ..result }
 }
 
 fn verdict(
@@ -131,14 +123,17 @@ fn small_share(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::ExpectationRecord;
+
     use super::*;
 
-    fn reported(seconds: usize, missed: usize, fraction: f64, period_ns: Option<u64>) -> Share {
+    fn reported(seconds: usize, missed: usize, fraction: f64, period_ns: Option<u64>) -> ExpectationResult {
         let good: Vec<bool> = (0..seconds).map(|second| second >= missed).collect();
-        of(&good, ShareRecord { fraction, period_ns })
+        let open = ExpectationResult::new(&ExpectationRecord::default(), Met);
+        judge(&good, ShareRecord { fraction, period_ns }, open)
     }
 
-    fn because(share: &Share) -> &str {
+    fn because(share: &ExpectationResult) -> &str {
         share.verdict.reason().map_or("", |(reason, _)| reason)
     }
 
