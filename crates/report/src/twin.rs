@@ -105,25 +105,11 @@ fn load_row(load: &LoadAgreement) -> Row {
 }
 
 fn data(agreement: &TwinAgreement) -> Table {
-    let real = |value: Option<f64>| value.map(|value| Cell::real(value, value.to_string())).into();
-    Table::data::<&LoadAgreement>(
-        &[
-            ("id", &|load| load.id.as_str().into()),
-            ("op", &|load| load.op.into()),
-            ("block_bytes", &|load| Cell::count(load.block_bytes)),
-            ("depth", &|load| Cell::count(load.depth.into())),
-            ("iops", &|load| real(load.volume.iops)),
-            ("twin_iops", &|load| real(load.twin.iops)),
-            ("rate_difference", &|load| real(load.rate_difference)),
-            ("p50_ns", &|load| load.volume.p50_ns.map(Cell::count).into()),
-            ("twin_p50_ns", &|load| load.twin.p50_ns.map(Cell::count).into()),
-            ("p99_ns", &|load| load.volume.p99_ns.map(Cell::count).into()),
-            ("twin_p99_ns", &|load| load.twin.p99_ns.map(Cell::count).into()),
-            ("latency_distance", &|load| real(load.latency_distance)),
-            ("agrees", &|load| load.agrees.map(|agrees| agrees.to_string()).into()),
-        ],
-        &agreement.loads,
-    )
+    const COLUMNS: &str = "\
+        id,op,block_bytes,depth,iops=volume.iops,twin_iops=twin.iops,rate_difference,\
+        p50_ns=volume.p50_ns,twin_p50_ns=twin.p50_ns,p99_ns=volume.p99_ns,twin_p99_ns=twin.p99_ns,\
+        latency_distance,agrees";
+    Table::of_documents(COLUMNS, agreement.loads.iter().map(|load| json!(load)))
 }
 
 /// Writes the document of a check, indented; loads agree up to the largest difference of rates and the distance that it names.

@@ -45,7 +45,7 @@ pub fn render(advice: &Advice, out: &mut dyn Write) -> io::Result<()> {
     document::write(&document, out)
 }
 
-fn candidate(candidate: &AdvisedCandidate) -> Value {
+pub(super) fn candidate(candidate: &AdvisedCandidate) -> Value {
     let verdict = &candidate.verdict;
     json!({
         "id": candidate.id,

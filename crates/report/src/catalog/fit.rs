@@ -1,12 +1,13 @@
 //! What `catalog fit` answers: what serves a need, the cheapest first, and why the others do not. Pure.
 
-use fathom_catalog::{Fit, Parameters, PricedOffers, UnsuitableType, VolumeOffer};
-use fathom_model::MonthlyCost;
+use fathom_catalog::{Fit, Parameters, PricedOffers, VolumeOffer};
 use fathom_model::units::grouped;
+use serde_json::json;
 
 use crate::catalog::list::whole_iops;
 use crate::catalog::show::{mark_note, marked, month};
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View};
+use crate::document::object;
+use crate::view::{Block, Cell, Column, KeyFigure, Table, View};
 
 /// The answer to a need given as text.
 pub fn view(fit: &Fit, need: &str) -> View {
@@ -104,35 +105,17 @@ fn notes(fit: &Fit) -> Vec<String> {
 
 /// Every type that was looked at: what it offers, or why it does not serve.
 fn data(fit: &Fit) -> Table {
-    let bill = |offer: &VolumeOffer, of: fn(&MonthlyCost) -> Cell| Cell::from(offer.month.as_ref().map(of));
-    let mut table = Table::data::<&VolumeOffer>(
-        &[
-            ("id", &|offer| offer.id.as_str().into()),
-            ("provider", &|offer| offer.provider.as_str().into()),
-            ("serves", &|_| "true".into()),
-            ("reason", &|_| Cell::default()),
-            ("why", &|_| Cell::default()),
-            ("size_bytes", &|offer| offer.size_bytes.map(Cell::bytes).into()),
-            ("tier", &|offer| offer.tier.as_deref().into()),
-            ("iops_chosen", &|offer| offer.parameters.iops.map(Cell::count).into()),
-            ("bytes_per_second_chosen", &|offer| offer.parameters.bytes_per_second.map(Cell::count).into()),
-            ("iops", &|offer| offer.iops.map(Cell::iops).into()),
-            ("bytes_per_second", &|offer| offer.bytes_per_second.map(Cell::mebibytes).into()),
-            ("monthly_cost", &|offer| bill(offer, |bill| Cell::money(bill.total))),
-            ("cost_unknown", &|offer| bill(offer, |bill| bill.unknown.join("; ").into())),
-            ("currency", &|offer| bill(offer, |bill| bill.price.currency.as_str().into())),
-            ("price_is_stale", &|offer| bill(offer, |bill| bill.price.is_stale.to_string().into())),
-            ("region", &|offer| bill(offer, |bill| bill.price.region.as_str().into())),
-            ("month_per_1000_iops", &|offer| offer.month_per_1000_iops.map(Cell::money).into()),
-            ("month_per_100_mib_per_second", &|offer| {
-                offer.month_per_100_mib_per_second.map(Cell::money).into()
-            }),
-            ("notes", &|offer| offer.notes.join("; ").into()),
-        ],
-        fit.offers(),
+    const COLUMNS: &str = "\
+        id,provider,serves,reason,why,size_bytes,tier,iops_chosen=parameters.iops,\
+        bytes_per_second_chosen=parameters.bytes_per_second,iops,bytes_per_second,\
+        monthly_cost=month.total,cost_unknown=month.unknown,currency=month.currency,price_is_stale,\
+        region=month.region,month_per_1000_iops,month_per_100_mib_per_second,notes";
+    let offers = fit.offers().map(|offer| {
+        let stale = offer.month.as_ref().map(|bill| bill.price.is_stale);
+        object([json!(offer), json!({ "serves": true, "price_is_stale": stale })])
+    });
+    let others = fit.others.iter().map(
+        |other| json!({ "id": other.id, "serves": false, "reason": other.reason.name(), "why": other.why }),
     );
-    let other =
-        |other: &UnsuitableType| Row::new([&other.id, "", "false", other.reason.name(), other.why.as_str()]);
-    table.rows.extend(fit.others.iter().map(other));
-    table
+    Table::of_documents(COLUMNS, offers.chain(others))
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use fathom_catalog::{Instance, InstanceBurst, InstanceList, InstanceRates, Instances};
 use serde_json::{Value, json};
 
-use crate::document::write;
+use crate::document::{object, write};
 use crate::view::{Block, Cell, Column, Table, View};
 
 /// A row for each instance; `is_one` where a single one is shown, with its sources.
@@ -77,49 +77,42 @@ fn sources(instance: &Instance) -> Vec<String> {
 }
 
 fn data(instances: &[&Instance]) -> Table {
-    let rates = |value: u64| Cell::integer(value, value.to_string());
-    Table::data(
-        &[
-            ("instance", &|instance: &&Instance| instance.id.as_str().into()),
-            ("provider", &|instance| list_of(instance).provider.as_str().into()),
-            ("volume_types", &|instance| list_of(instance).types().join(" ").into()),
-            ("vcpus", &|instance| Cell::count(instance.vcpus)),
-            ("most_volumes", &|instance| instance.most_volumes.map(Cell::count).into()),
-            ("baseline_iops", &|instance| rates(instance.iops.baseline)),
-            ("maximum_iops", &|instance| rates(instance.iops.maximum)),
-            ("baseline_bytes_per_second", &|instance| rates(instance.bytes_per_second.baseline)),
-            ("maximum_bytes_per_second", &|instance| rates(instance.bytes_per_second.maximum)),
-            ("as_of", &|instance| list_of(instance).as_of.as_str().into()),
-        ],
-        instances.iter().copied(),
-    )
+    const COLUMNS: &str = "\
+        instance=id,provider,volume_types,vcpus,most_volumes,baseline_iops,maximum_iops,\
+        baseline_bytes_per_second,maximum_bytes_per_second,as_of";
+    let row = |instance: &&Instance| {
+        let types = list_of(instance).types().join(" ");
+        object([document(instance), json!({ "volume_types": types })])
+    };
+    Table::of_documents(COLUMNS, instances.iter().map(row))
 }
 
-/// Writes the document of `instances`: `fathom.catalog-instances/1`. `volume_types` are beginnings of the ids of the types that the limits
-/// are of.
+/// `volume_types` are beginnings of the ids of the types that the limits are of.
+fn document(instance: &Instance) -> Value {
+    let list = list_of(instance);
+    json!({
+        "id": instance.id,
+        "provider": list.provider,
+        "volume_types": list.types(),
+        "vcpus": instance.vcpus,
+        "most_volumes": instance.most_volumes,
+        "baseline_iops": instance.iops.baseline,
+        "maximum_iops": instance.iops.maximum,
+        "baseline_bytes_per_second": instance.bytes_per_second.baseline,
+        "maximum_bytes_per_second": instance.bytes_per_second.maximum,
+        "has_burst_rule": instance.has_burst() && list.burst == InstanceBurst::Credits,
+        "as_of": list.as_of,
+        "confidence": list.confidence,
+        "source": list.source,
+        "burst_source": list.burst_source,
+    })
+}
+
+/// Writes the document of `instances`: `fathom.catalog-instances/1`.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn json(instances: &[&Instance], out: &mut dyn Write) -> io::Result<()> {
-    let document = |instance: &&Instance| {
-        let list = list_of(instance);
-        json!({
-            "id": instance.id,
-            "provider": list.provider,
-            "volume_types": list.types(),
-            "vcpus": instance.vcpus,
-            "most_volumes": instance.most_volumes,
-            "baseline_iops": instance.iops.baseline,
-            "maximum_iops": instance.iops.maximum,
-            "baseline_bytes_per_second": instance.bytes_per_second.baseline,
-            "maximum_bytes_per_second": instance.bytes_per_second.maximum,
-            "has_burst_rule": instance.has_burst() && list.burst == InstanceBurst::Credits,
-            "as_of": list.as_of,
-            "confidence": list.confidence,
-            "source": list.source,
-            "burst_source": list.burst_source,
-        })
-    };
-    let instances: Vec<Value> = instances.iter().map(document).collect();
+    let instances: Vec<Value> = instances.iter().map(|instance| document(instance)).collect();
     write(&json!({ "schema": "fathom.catalog-instances/1", "instances": instances }), out)
 }

@@ -76,7 +76,7 @@ pub fn published(runs: &[&PublishedRun], compared: &[ComparedFigure], out: &mut 
 /// A type. `as_measured`: its model repeats published measurements, because no rule is published. `unmodelled` says why there is no
 /// model. The maxima are sustained, on the largest volume: 4 KiB in random order, and sequential requests of 1 MiB. `burst` is
 /// `credit`, `window`, `billed` or null.
-fn volume_type(entry: &CatalogEntry) -> Value {
+pub(super) fn volume_type(entry: &CatalogEntry) -> Value {
     let (size_min_bytes, size_max_bytes) = entry.size_range();
     let (iops_max, bytes_per_second_max) = entry.most();
     json!({

@@ -1,10 +1,13 @@
 //! What `catalog list` shows: a row for each volume type. Pure.
 
 use fathom_catalog::{CatalogEntry, Confidence, Lifecycle};
+use fathom_model::Price;
 use fathom_model::units::grouped;
-use fathom_model::{Price, PriceConfidence};
+use serde_json::json;
 
+use crate::catalog::json::volume_type;
 use crate::catalog::show::{mark_note, marked};
+use crate::document::object;
 use crate::view::{Block, Cell, Column, Table, Tone, View};
 
 /// The types with the most that each gives.
@@ -91,41 +94,17 @@ pub(crate) fn size(bytes: u64) -> String {
 
 /// What is known of each type.
 fn data(entries: &[&CatalogEntry]) -> Table {
-    let price = |entry: &CatalogEntry, of: fn(&Price) -> Option<f64>| {
-        Cell::from(entry.price().as_ref().and_then(of).map(Cell::money))
+    const COLUMNS: &str = "\
+        id,provider,type_name,api_name,media,persistent,lifecycle,as_of,confidence,source,\
+        size_min_bytes,size_max_bytes,as_measured,unmodelled,iops_max,bytes_per_second_max,burst,\
+        currency=price.currency,region=price.region,per_gib_month=price.per_gib_month,\
+        per_iops_month=price.per_iops_month,per_throughput_month=price.per_throughput_month,\
+        per_million_ios=price.per_million_ios,price_as_of=price.as_of,price_is_stale,\
+        price_confidence=price.confidence,price_source=price.source";
+    let document = |entry: &&CatalogEntry| {
+        let stale = entry.price().map(|price| price.is_stale);
+        let words = json!({ "confidence": entry.confidence().to_string(), "price_is_stale": stale });
+        object([volume_type(entry), words])
     };
-    Table::data::<&&CatalogEntry>(
-        &[
-            ("id", &|entry| entry.id().into()),
-            ("provider", &|entry| entry.provider().into()),
-            ("type_name", &|entry| entry.type_name().into()),
-            ("api_name", &|entry| entry.api_name().into()),
-            ("media", &|entry| entry.media().into()),
-            ("persistent", &|entry| entry.is_persistent().to_string().into()),
-            ("lifecycle", &|entry| entry.lifecycle().to_string().into()),
-            ("as_of", &|entry| entry.as_of().into()),
-            ("confidence", &|entry| entry.confidence().to_string().into()),
-            ("source", &|entry| entry.sources().next().into()),
-            ("size_min_bytes", &|entry| entry.size_range().0.map(Cell::bytes).into()),
-            ("size_max_bytes", &|entry| entry.size_range().1.map(Cell::bytes).into()),
-            ("as_measured", &|entry| entry.is_as_measured().to_string().into()),
-            ("unmodelled", &|entry| entry.unmodelled().into()),
-            ("iops_max", &|entry| entry.most().0.map(Cell::iops).into()),
-            ("bytes_per_second_max", &|entry| entry.most().1.map(Cell::mebibytes).into()),
-            ("burst", &|entry| entry.burst_rule().into()),
-            ("currency", &|entry| entry.price().map(|price| price.currency).into()),
-            ("region", &|entry| entry.price().map(|price| price.region).into()),
-            ("per_gib_month", &|entry| price(entry, |price| price.per_gib_month)),
-            ("per_iops_month", &|entry| price(entry, |price| price.per_iops_month)),
-            ("per_throughput_month", &|entry| price(entry, |price| price.per_throughput_month)),
-            ("per_million_ios", &|entry| price(entry, |price| price.per_million_ios)),
-            ("price_as_of", &|entry| entry.price().and_then(|price| price.as_of).into()),
-            ("price_is_stale", &|entry| entry.price().map(|price| price.is_stale.to_string()).into()),
-            ("price_confidence", &|entry| {
-                entry.price().and_then(|price| price.confidence).map(PriceConfidence::name).into()
-            }),
-            ("price_source", &|entry| entry.price().map(|price| price.source).into()),
-        ],
-        entries,
-    )
+    Table::of_documents(COLUMNS, entries.iter().map(document))
 }

@@ -1,7 +1,9 @@
 //! What `catalog published` shows: published figures beside those of the models. Pure.
 
 use fathom_catalog::{ComparedFigure, FigureVerdict, Published, PublishedRun};
+use serde_json::json;
 
+use crate::document::object;
 use crate::view::{Block, Cell, Column, Table, View};
 
 /// The figures of `runs`, run by run.
@@ -66,27 +68,19 @@ fn simulated(one: &ComparedFigure) -> Cell {
 /// A row for each figure.
 fn data(runs: &[&PublishedRun], compared: &[ComparedFigure]) -> Table {
     let of_runs = compared.iter().filter_map(|one| Some((*runs.iter().find(|run| run.id == one.run)?, one)));
-    let article = |run| Published::shipped().article_of(run).map(|article| article.title.as_str());
-    Table::data::<(&PublishedRun, &ComparedFigure)>(
-        &[
-            ("run", &|(_, one)| one.run.as_str().into()),
-            ("types", &|(run, _)| run.types.join(" ").into()),
-            ("volume", &|(run, _)| run.volume.as_str().into()),
-            ("tool", &|(run, _)| run.tool.as_str().into()),
-            ("workload", &|(run, _)| run.workload.as_str().into()),
-            ("figure", &|(_, one)| one.figure.metric.as_str().into()),
-            ("published", &|(_, one)| Cell::real(one.figure.value, one.figure.text())),
-            ("unit", &|(_, one)| one.figure.unit.as_str().into()),
-            ("kind", &|(_, one)| one.figure.kind.as_deref().into()),
-            ("qualifier", &|(_, one)| one.figure.qualifier.as_deref().into()),
-            ("simulated", &|(_, one)| simulated(one)),
-            ("deviation", &|(_, one)| {
-                one.deviation.map(|share| Cell::real(share, one.deviation_text())).into()
-            }),
-            ("verdict", &|(_, one)| one.verdict.name().into()),
-            ("why", &|(_, one)| one.why.into()),
-            ("source", &|(run, _)| article(*run).into()),
-        ],
-        of_runs,
-    )
+    const COLUMNS: &str = "\
+        run,types,volume,tool,workload,figure=metric,published=value,unit,kind,qualifier,simulated,\
+        deviation,verdict,why,source";
+    let document = |(run, one): (&PublishedRun, &ComparedFigure)| {
+        let of_run = json!({
+            "types": run.types.join(" "),
+            "volume": run.volume,
+            "tool": run.tool,
+            "workload": run.workload,
+            "verdict": one.verdict.name(),
+            "source": Published::shipped().article_of(run).map(|article| &article.title),
+        });
+        object([json!(one), of_run])
+    };
+    Table::of_documents(COLUMNS, of_runs.map(document))
 }

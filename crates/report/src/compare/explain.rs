@@ -3,8 +3,10 @@
 use fathom_analysis::compare::VolumeComparison;
 use fathom_analysis::compare::explain::{CellExplanation, ExplainedRun};
 
+use serde_json::{Value, json};
+
 use super::view::short_name;
-use crate::view::{Block, Cell, KeyFigure, Table, View};
+use crate::view::{Block, KeyFigure, Table, View};
 
 /// The cells that were to be explained.
 pub(super) fn view(comparison: &VolumeComparison) -> View {
@@ -57,26 +59,13 @@ fn run_text(run: &ExplainedRun) -> String {
 
 /// A row for each run of each cell.
 fn data(cells: &[CellExplanation]) -> Table {
-    struct DataRow<'a> {
-        cell: &'a CellExplanation,
-        run: &'a ExplainedRun,
-    }
-    let rows = cells.iter().flat_map(|cell| cell.runs.iter().map(move |run| DataRow { cell, run }));
-    let real = |value: Option<f64>| Cell::from(value.map(|value| Cell::real(value, value.to_string())));
-    Table::data::<DataRow<'_>>(
-        &[
-            ("cell", &|row| row.cell.cell.as_str().into()),
-            ("value", &|row| real(row.cell.value)),
-            ("computation", &|row| row.cell.computation.as_str().into()),
-            ("run", &|row| row.run.origin.as_str().into()),
-            ("test", &|row| row.run.test.as_str().into()),
-            ("run_value", &|row| real(row.run.value)),
-            ("from", &|row| row.run.from.as_str().into()),
-            ("line", &|row| row.run.line.map(Cell::count).into()),
-            ("printed", &|row| row.run.printed.clone().into()),
-            ("excluded", &|row| row.run.excluded.clone().into()),
-            ("fio", &|row| row.run.fio.as_str().into()),
-        ],
-        rows,
-    )
+    const COLUMNS: &str = "\
+        cell,value,computation,run=run.origin,test=run.test,run_value=run.value,from=run.from,\
+        line=run.line,printed=run.printed,excluded=run.excluded,fio=run.fio";
+    let of_cell = |cell: &CellExplanation| {
+        let CellExplanation { cell, value, computation, runs, .. } = cell;
+        let row = |run: &ExplainedRun| json!({ "cell": cell, "value": value, "computation": computation, "run": run });
+        runs.iter().map(row).collect::<Vec<Value>>()
+    };
+    Table::of_documents(COLUMNS, cells.iter().flat_map(of_cell))
 }

@@ -10,9 +10,11 @@ use fathom_analysis::compare::{VolumeComparison, ranking};
 use fathom_analysis::conclusions::Suitability;
 use fathom_model::units::duration;
 use fathom_model::{Nanos, STALE};
+use serde_json::json;
 
 use super::matrix::{Group, Layout, matrix, ratios, side_by_side, transposed};
 use super::{explain, surfaces};
+use crate::document::object;
 use crate::view::{
     Block, Cell, Column, KeyFigure, Plot, Row, Table, TableDivision, Tone, View, ViewHead, iops_text,
 };
@@ -275,26 +277,12 @@ fn condition(one: &GateResult) -> KeyFigure {
 
 /// Every pair with its values in base units.
 fn data(comparison: &VolumeComparison) -> Table {
-    let real = |value: Option<f64>| Cell::from(value.map(|value| Cell::real(value, value.to_string())));
-    Table::data::<&Pair>(
-        &[
-            ("test", &|pair| pair.test.as_str().into()),
-            ("direction", &|pair| pair.direction.into()),
-            ("metric", &|pair| pair.metric.as_str().into()),
-            ("source_a", &|pair| pair.source_a.into()),
-            ("source_b", &|pair| pair.source_b.into()),
-            ("a", &|pair| real(pair.a)),
-            ("b", &|pair| real(pair.b)),
-            ("state_a", &|pair| pair.state_a.text().into()),
-            ("state_b", &|pair| pair.state_b.text().into()),
-            ("ratio", &|pair| real(pair.ratio)),
-            ("low", &|pair| real(pair.low)),
-            ("high", &|pair| real(pair.high)),
-            ("verdict", &|pair| pair.verdict.map(|verdict| verdict.name()).into()),
-            ("runs_a", &|pair| Cell::count(pair.runs_a.into())),
-            ("runs_b", &|pair| Cell::count(pair.runs_b.into())),
-            ("reason", &|pair| pair.reason.clone().into()),
-        ],
-        &comparison.pairs,
-    )
+    const COLUMNS: &str = "\
+        test,direction,metric,source_a,source_b,a,b,state_a,state_b,ratio,low,high,verdict,runs_a,\
+        runs_b,reason";
+    let document = |pair: &Pair| {
+        let states = json!({ "state_a": pair.state_a.text(), "state_b": pair.state_b.text() });
+        object([json!(pair), states])
+    };
+    Table::of_documents(COLUMNS, comparison.pairs.iter().map(document))
 }

@@ -7,6 +7,8 @@ use fathom_record::import::{
 };
 use fathom_record::{Activity, ImportFormat, RunRecord, TestRecord, TestStatus};
 
+use serde_json::json;
+
 use crate::run_view;
 use crate::view::{Block, Cell, Column, Table, Tone, View};
 
@@ -181,28 +183,19 @@ fn imported(record: &RunRecord) -> impl Iterator<Item = (&TestRecord, &ImportedT
 
 /// A row for each figure of the source.
 fn data(record: &RunRecord) -> Table {
-    struct DataRow<'a> {
-        test: &'a TestRecord,
-        entry: &'a str,
-        found: NamedFigure,
-    }
+    const COLUMNS: &str = "test,entry,figure,value,resolution,origin";
     let rows = imported(record).flat_map(|(test, imported)| {
-        imported.figures().into_iter().map(move |found| {
-            let entry = found.entry.and_then(|index| imported.entries.get(index));
-            DataRow { test, entry: entry.map_or("", |entry| &entry.name), found }
+        imported.figures().into_iter().map(move |NamedFigure { entry, name, figure }| {
+            let entry = entry.and_then(|index| imported.entries.get(index));
+            json!({
+                "test": test.id,
+                "entry": entry.map(|entry| &entry.name),
+                "figure": name,
+                "value": figure.value,
+                "resolution": figure.resolution,
+                "origin": figure.origin,
+            })
         })
     });
-    Table::data::<DataRow<'_>>(
-        &[
-            ("test", &|row| row.test.id.as_str().into()),
-            ("entry", &|row| row.entry.into()),
-            ("figure", &|row| row.found.name.as_str().into()),
-            ("value", &|row| Cell::real(row.found.figure.value, row.found.figure.value.to_string())),
-            ("resolution", &|row| {
-                Cell::real(row.found.figure.resolution, row.found.figure.resolution.to_string())
-            }),
-            ("origin", &|row| row.found.figure.origin.name().into()),
-        ],
-        rows,
-    )
+    Table::of_documents(COLUMNS, rows)
 }

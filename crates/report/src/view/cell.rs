@@ -2,6 +2,7 @@
 
 use fathom_model::Nanos;
 use fathom_model::units::{self, UnitSystem};
+use serde_json::Value;
 
 /// Text, and the value behind it where there is one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -131,6 +132,21 @@ impl From<String> for Cell {
 impl From<&str> for Cell {
     fn from(text: &str) -> Cell {
         text.to_owned().into()
+    }
+}
+
+impl From<&Value> for Cell {
+    fn from(value: &Value) -> Cell {
+        match (value, value.as_u64(), value.as_f64()) {
+            (_, Some(count), _) => Cell::count(count),
+            (_, None, Some(real)) => Cell::real(real, real.to_string()),
+            (Value::String(text), ..) => text.as_str().into(),
+            (Value::Bool(yes), ..) => yes.to_string().into(),
+            (Value::Array(texts), ..) => {
+                texts.iter().filter_map(Value::as_str).collect::<Vec<&str>>().join("; ").into()
+            }
+            _ => Cell::default(),
+        }
     }
 }
 

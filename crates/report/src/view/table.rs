@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 
 use fathom_record::{TestRecord, TestStatus};
+use serde_json::Value;
 
 use super::Cell;
 
@@ -183,6 +184,18 @@ impl Table {
         let columns: Vec<ColumnOf<'_, T>> =
             columns.iter().map(|(id, cell)| (Column::data(id), *cell)).collect();
         Table::of(&columns, records)
+    }
+
+    /// The values of `documents`. `columns` are names, separated by commas: each has the member of its name, or that at the path behind its
+    /// name (`iops_chosen=parameters.iops`).
+    pub fn of_documents(columns: &'static str, documents: impl IntoIterator<Item = Value>) -> Table {
+        let named = columns.split(',').map(|column| column.split_once('=').unwrap_or((column, column)));
+        let (ids, paths): (Vec<_>, Vec<_>) = named.unzip();
+        let cell = |document: &Value, path: &str| {
+            path.split('.').try_fold(document, |value, name| value.get(name)).map(Cell::from)
+        };
+        let row = |document: Value| Row::new(paths.iter().map(|path| Cell::from(cell(&document, path))));
+        Table::new(ids.into_iter().map(Column::data).collect::<Vec<_>>(), documents.into_iter().map(row))
     }
 
     /// The same with the tones of its rows.
