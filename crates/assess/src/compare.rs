@@ -10,7 +10,7 @@ use fathom_catalog::{CatalogEntry, MonthlyUse, Parameters};
 use fathom_model::LimitUnit;
 use fathom_model::Nanos;
 use fathom_predict::reach;
-use fathom_record::{Activity, JobRecord, RunHeader, RunRecord, TYPE_LABEL, TestRecord};
+use fathom_record::{Activity, ActivityKind, JobRecord, RunHeader, RunRecord, TYPE_LABEL, TestRecord};
 use fathom_volume::VolumeModel;
 
 use crate::AssessError;
@@ -18,74 +18,37 @@ use crate::bench;
 use crate::catalogue::VolumeTypes;
 use crate::known_volume::KnownVolume;
 use crate::machine::engine_rows;
-use crate::plan::{BenchPlan, BenchSettings, Effort};
+use crate::plan::{BenchPlan, BenchSettings};
 use crate::published_rates::{look_up, offered_load};
 use crate::settings::RunSettings;
 use crate::simulated::{SimulatedVolume, is_simulated};
 use crate::suite::{Ending, Profile, RESERVED, Suite, SuiteTest, section_of};
 use crate::target::BenchTarget;
 
-/// How simulated sources are measured.
-#[derive(Clone, Debug)]
-pub struct SimulatedRuns {
-    /// The tests.
-    pub suite: Suite,
-    /// How long they take.
-    pub effort: Effort,
-    /// Measured time of each test instead.
-    pub runtime: Option<Nanos>,
-    /// Only these tests; empty = all.
-    pub only: Vec<String>,
-    /// Bytes that the tests use, where other sources say; a smaller volume is used as a whole.
-    pub size: Option<u64>,
-    /// Runs of each volume, each with other random choices.
-    pub runs: u32,
-    /// The types that names mean.
-    pub types: VolumeTypes,
-    /// The command line, for the record.
-    pub command: Vec<String>,
-}
-
-impl SimulatedRuns {
-    /// The suite of a name.
-    ///
-    /// # Errors
-    /// There is no such suite.
-    pub fn suite(name: &str) -> Result<Suite, AssessError> {
-        Suite::load(name, &engine_rows())
-    }
-
-    /// Runs the tests on `volume`, a name that begins with `sim:`.
-    ///
-    /// # Errors
-    /// There is no such volume, or a test does not fit it.
-    pub fn measure(&self, volume: &str) -> Result<Vec<RunRecord>, AssessError> {
-        (0..self.runs.max(1)).map(|run| self.measure_once(volume, u64::from(run))).collect()
-    }
-
-    fn measure_once(&self, volume: &str, run: u64) -> Result<RunRecord, AssessError> {
+/// Runs the tests of `suite` `runs` times on `volume`, a name that begins with `sim:`, each time with other random choices. The size in
+/// `settings` is that of other sources: a smaller volume is used as a whole.
+///
+/// # Errors
+/// There is no such volume, or a test does not fit it.
+pub fn measure(
+    volume: &str,
+    runs: u32,
+    suite: &Suite,
+    settings: &BenchSettings,
+) -> Result<Vec<RunRecord>, AssessError> {
+    let run = |run: u32| {
         let path = PathBuf::from(volume);
-        let mut target = BenchTarget::inspect(&path, &[], &self.types)?;
-        let size = self.size.map(|size| size.min(target.size().unwrap_or(size)));
+        let mut target = BenchTarget::inspect(&path, &[], &settings.run.types)?;
+        let size = settings.run.size.map(|size| size.min(target.size().unwrap_or(size)));
         if let BenchTarget::Simulated(volume) = &mut target {
-            volume.seed = volume.seed.wrapping_add(run);
+            volume.seed = volume.seed.wrapping_add(u64::from(run));
         }
-        let settings = BenchSettings {
-            run: RunSettings {
-                target: path,
-                size,
-                types: self.types.clone(),
-                command: self.command.clone(),
-                ..RunSettings::default()
-            },
-            effort: self.effort,
-            runtime: self.runtime,
-            only: self.only.clone(),
-            ..BenchSettings::default()
-        };
-        let plan = BenchPlan::of_suite(self.suite.clone(), vec![target], settings)?;
+        let run = RunSettings { target: path, size, ..settings.run.clone() };
+        let plan =
+            BenchPlan::of_suite(suite.clone(), vec![target], BenchSettings { run, ..settings.clone() })?;
         bench::run(&plan, &mut plan.session(), &mut ())
-    }
+    };
+    (0..runs.max(1)).map(run).collect()
 }
 
 /// The tests of runs that were measured, to be run on models; `None` where they have none that can be.
@@ -163,20 +126,7 @@ fn imported_test(test: &TestRecord) -> Option<(SuiteTest, Nanos)> {
     let synced = load.sync.iter().filter_map(|option| option.split_once('='));
     options.extend(synced.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let section = section_of(&test.id, &options, &engine_rows()).ok()?;
-    let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
-    let suite_test = SuiteTest {
-        id: test.id.clone(),
-        title: test.id.clone(),
-        options,
-        ends: Ending::Time,
-        split: false,
-        time_share: 1.0,
-        writes,
-        jobs,
-        io_bytes,
-        expected: Vec::new(),
-    };
-    Some((suite_test, runtime))
+    Some((SuiteTest::new(&test.id, &test.id, options, &section), runtime))
 }
 
 /// Of a test whose source does not say how long it took.
@@ -201,23 +151,19 @@ fn suite_test(id: &str, test: &TestRecord, jobs: &[JobRecord]) -> Option<(SuiteT
     let mut options: Vec<(String, String)> = all.clone().filter(is_kept).cloned().collect();
     options.retain(|(name, _)| name != "ioengine");
     let section = section_of(id, &options, &engine_rows()).ok()?;
-    let (workers, writes, io_bytes) = SuiteTest::extent(&section);
     let elapsed = jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0);
     let runtime = first.plan.time.runtime.unwrap_or(Nanos(elapsed));
+    let title = if test.title.is_empty() { id } else { &test.title };
     let suite_test = SuiteTest {
-        id: id.to_owned(),
-        title: if test.title.is_empty() { id.to_owned() } else { test.title.clone() },
-        options,
         ends: if first.plan.time.time_based { Ending::Time } else { Ending::Size },
         split: all.clone().any(|(name, _)| name == "offset_increment"),
-        time_share: 1.0,
-        writes,
-        jobs: workers,
-        io_bytes,
-        expected: Vec::new(),
+        ..SuiteTest::new(id, title, options, &section)
     };
     Some((suite_test, runtime))
 }
+
+/// Before the id of published figures, in the name of a source.
+pub const PUBLISHED: &str = "published:";
 
 /// The source of this name with these runs.
 ///
@@ -229,7 +175,13 @@ pub fn source_of(
     types: &VolumeTypes,
 ) -> Result<ComparedSource, AssessError> {
     let is_simulated = |run: &SourceRun| is_simulated_name(&run.record.header.target);
-    let kind = if runs.iter().all(is_simulated) { SourceKind::Simulated } else { SourceKind::Measured };
+    let is_imported = |run: &SourceRun| run.record.header.activity.kind() == ActivityKind::Import;
+    let kind = match runs.iter().all(is_simulated) {
+        true => SourceKind::Simulated,
+        false if name.starts_with(PUBLISHED) => SourceKind::Published,
+        false if runs.iter().any(is_imported) => SourceKind::Imported,
+        false => SourceKind::Measured,
+    };
     let volume = match runs.first() {
         Some(run) => volume_facts(&run.record, types)?,
         None => VolumeFacts::default(),
@@ -259,7 +211,7 @@ pub fn set_volume_type(
 ///
 /// # Errors
 /// The user's own volume types cannot be read.
-pub fn volume_facts(record: &RunRecord, types: &VolumeTypes) -> Result<VolumeFacts, AssessError> {
+fn volume_facts(record: &RunRecord, types: &VolumeTypes) -> Result<VolumeFacts, AssessError> {
     let catalog = types.catalogue()?;
     let header = &record.header;
     let Some(known) = KnownVolume::of(catalog, header) else {
@@ -337,27 +289,24 @@ pub fn is_simulated_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Effort;
     use fathom_record::TestSummary;
 
-    fn runs(suite: Suite) -> SimulatedRuns {
-        SimulatedRuns {
-            suite,
-            effort: Effort::Quick,
-            runtime: None,
-            only: Vec::new(),
-            size: None,
-            runs: 1,
-            types: VolumeTypes::default(),
-            command: Vec::new(),
-        }
+    fn quick(volume: &str, runs: u32, suite: &Suite, only: &[&str]) -> Vec<RunRecord> {
+        let only = only.iter().map(|id| (*id).to_owned()).collect();
+        let settings = BenchSettings { effort: Effort::Quick, only, ..BenchSettings::default() };
+        measure(volume, runs, suite, &settings).unwrap()
+    }
+
+    fn standard() -> Suite {
+        Suite::load("standard", &engine_rows()).unwrap()
     }
 
     #[test]
     fn a_model_runs_the_tests_of_a_record() {
-        let standard = SimulatedRuns::suite("standard").unwrap();
-        let measured = runs(standard).measure("sim:custom?iops=1000&latency=1ms").unwrap();
+        let measured = quick("sim:custom?iops=1000&latency=1ms", 1, &standard(), &[]);
         let suite = suite_of(&measured).unwrap();
-        let again = runs(suite).measure("sim:custom?iops=2000&latency=1ms").unwrap();
+        let again = quick("sim:custom?iops=2000&latency=1ms", 1, &suite, &[]);
         let ids =
             |record: &RunRecord| -> Vec<String> { record.tests.iter().map(|test| test.id.clone()).collect() };
         assert_eq!(ids(&measured[0]), ids(&again[0]));
@@ -371,23 +320,14 @@ mod tests {
 
     #[test]
     fn repeated_runs_differ_in_what_is_random() {
-        let settings = SimulatedRuns {
-            runs: 2,
-            only: vec!["lat-read".to_owned()],
-            ..runs(SimulatedRuns::suite("standard").unwrap())
-        };
-        let found = settings.measure("sim:custom?latency=1ms&latency_spread=1").unwrap();
+        let found = quick("sim:custom?latency=1ms&latency_spread=1", 2, &standard(), &["lat-read"]);
         let iops = |record: &RunRecord| TestSummary::new(&record.tests[0]).total.unwrap().iops;
         assert!(found.len() == 2 && iops(&found[0]) != iops(&found[1]));
     }
 
     #[test]
     fn a_known_type_has_limits_and_a_price_with_its_source() {
-        let settings = SimulatedRuns {
-            only: vec!["rand-read".to_owned()],
-            ..runs(SimulatedRuns::suite("standard").unwrap())
-        };
-        let record = &settings.measure("sim:aws-gp2?size=100GiB").unwrap()[0];
+        let record = &quick("sim:aws-gp2?size=100GiB", 1, &standard(), &["rand-read"])[0];
         let facts = volume_facts(record, &VolumeTypes::default()).unwrap();
         assert_eq!(
             (facts.volume_type.as_deref(), facts.persistent),

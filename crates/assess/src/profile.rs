@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::AssessError;
 use crate::error::SUITE_FORMAT;
-use crate::suite::{Ending, Profile, RESERVED, Suite, SuiteTest};
+use crate::suite::{Profile, RESERVED, Suite, SuiteTest};
 
 /// The profiles that come with the program: name and text.
 pub const PROFILES: &[(&str, &str)] = &[
@@ -97,22 +97,10 @@ fn read(name: &'static str, text: &str, engines: &[EngineRow]) -> Result<UseProf
     options.retain(|(given, _)| !RESERVED.contains(&given.as_str()));
     let given = |line: &&str| line.starts_with("# ");
     let description: Vec<&str> = text.lines().filter(given).map(|line| line[2..].trim()).collect();
-    let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
     Ok(UseProfile {
         description: description.join(" "),
         purpose,
-        test: SuiteTest {
-            id: name.to_owned(),
-            title: purpose.title.to_owned(),
-            options,
-            ends: Ending::Time,
-            split: header.split,
-            time_share: 1.0,
-            writes,
-            jobs,
-            io_bytes,
-            expected: Vec::new(),
-        },
+        test: SuiteTest { split: header.split, ..SuiteTest::new(name, purpose.title, options, &section) },
     })
 }
 

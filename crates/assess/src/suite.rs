@@ -340,33 +340,36 @@ fn read_test(
     if !(time_share > 0.0 && time_share <= 100.0) {
         return Err(spot.error("time_share", "must be a factor above 0 and up to 100"));
     }
-    let (jobs, writes, io_bytes) = SuiteTest::extent(&section);
     let expected = raw.expect.iter().map(|raw| raw.read().map_err(|reason| spot.error("expect", reason)));
     Ok(SuiteTest {
-        id: raw.id.clone(),
-        title: raw.title.clone(),
-        options,
         ends: raw.ends,
         split: raw.split,
         time_share,
-        writes,
-        jobs,
-        io_bytes,
         expected: expected.collect::<Result<_, _>>()?,
+        ..SuiteTest::new(&raw.id, &raw.title, options, &section)
     })
 }
 
 impl SuiteTest {
-    /// Workers, whether they write, and the bytes they move together where that is set.
-    pub(crate) fn extent(section: &Section) -> (u32, bool, Option<u64>) {
+    /// The test of a job, `section`, that has these options and ends with its time.
+    pub(crate) fn new(id: &str, title: &str, options: Vec<(String, String)>, section: &Section) -> SuiteTest {
         let given = &section.options;
         let jobs = given.numjobs.unwrap_or(1).max(1);
-        let writes = given.rw.is_some_and(|rw| rw.mix != fathom_model::plan::Mix::Read);
-        let io_bytes = match given.plan.io.io_size {
-            Some(SizeSpec::Bytes(bytes)) => Some(bytes.saturating_mul(u64::from(jobs))),
-            _ => None,
-        };
-        (jobs, writes, io_bytes)
+        SuiteTest {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            options,
+            ends: Ending::Time,
+            split: false,
+            time_share: 1.0,
+            writes: given.rw.is_some_and(|rw| rw.mix != fathom_model::plan::Mix::Read),
+            jobs,
+            io_bytes: match given.plan.io.io_size {
+                Some(SizeSpec::Bytes(bytes)) => Some(bytes.saturating_mul(u64::from(jobs))),
+                _ => None,
+            },
+            expected: Vec::new(),
+        }
     }
 }
 

@@ -6,10 +6,10 @@ use std::path::Path;
 use fathom_analysis::advise::{Advice, AdvisedCandidate};
 use fathom_analysis::criterion::LatencyObjective;
 use fathom_assess::advise::{AdviseSettings, advise};
-use fathom_assess::compare::SimulatedRuns;
+use fathom_assess::compare::measure;
 use fathom_assess::need::{NeedSettings, need};
 use fathom_assess::simulate::{JobLoad, SimulateSettings, SimulatedLoad, simulate};
-use fathom_assess::{Effort, Suite, VolumeTypes, engine_rows};
+use fathom_assess::{BenchSettings, Effort, RunSettings, Suite, VolumeTypes, engine_rows};
 use fathom_catalog::{Catalog, Fit, SearchScope, VolumeOffer};
 use fathom_model::Nanos;
 use fathom_options::{MachineNumbers, ParseEnvironment};
@@ -142,17 +142,10 @@ fn simulated(offer: &VolumeOffer, options: &[(&str, String)]) -> [f64; 2] {
          {profile}[profile.thorough]\n{profile}[[test]]\nid = \"need\"\ntitle = \"need\"\noptions = {{ {} }}\n",
         table.join(", ")
     );
-    let runs = SimulatedRuns {
-        suite: Suite::parse("need", &suite, &engine_rows()).unwrap(),
-        effort: Effort::Quick,
-        runtime: None,
-        only: Vec::new(),
-        size: None,
-        runs: 1,
-        types,
-        command: Vec::new(),
-    };
-    let record = runs.measure(&target).unwrap().remove(0);
+    let suite = Suite::parse("need", &suite, &engine_rows()).unwrap();
+    let run = RunSettings { types, ..RunSettings::default() };
+    let settings = BenchSettings { run, effort: Effort::Quick, ..BenchSettings::default() };
+    let record = measure(&target, 1, &suite, &settings).unwrap().remove(0);
     let compared = TestSummary::new(&record.tests[0]).total.unwrap().iops;
     [forecast.per_second(forecast.total().ios), compared]
 }

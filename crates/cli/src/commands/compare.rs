@@ -11,7 +11,7 @@ use fathom_analysis::compare::gate::FailCondition;
 use fathom_analysis::compare::source::{ComparedSource, LABELS, MAX_SOURCES, SourceRun, VolumePrice};
 use fathom_analysis::compare::{CompareSettings, VolumeComparison, compare};
 use fathom_analysis::criterion::parse_percent;
-use fathom_assess::Effort;
+use fathom_assess::{BenchSettings, Effort, RunSettings};
 use fathom_history::Location;
 use fathom_model::Nanos;
 use fathom_report::Style;
@@ -237,14 +237,20 @@ pub fn run(arguments: CompareArguments, command: &[OsString]) -> Result<Exit, Co
     let reader = SourceReader {
         names: arguments.sources,
         history: arguments.history,
-        types: arguments.catalog.types(),
         suite: arguments.suite,
-        effort: if arguments.quick { Effort::Quick } else { Effort::Default },
-        runtime: arguments.runtime,
-        only: arguments.only.clone(),
+        bench: BenchSettings {
+            run: RunSettings {
+                types: arguments.catalog.types(),
+                command: words(command),
+                ..RunSettings::default()
+            },
+            effort: if arguments.quick { Effort::Quick } else { Effort::Default },
+            runtime: arguments.runtime,
+            only: arguments.only.clone(),
+            ..BenchSettings::default()
+        },
         runs: arguments.runs,
         volume_types: arguments.volume_types,
-        command: words(command),
     };
     let mut sources = reader.read()?;
     if by_host {

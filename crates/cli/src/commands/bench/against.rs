@@ -94,18 +94,8 @@ fn opponent(name: &str, bench: &BenchSettings, place: &HistoryPath) -> Result<Op
     if is_simulated(&path) || (path.exists() && !is_records(&path)) {
         return Ok(Opponent::Target(path));
     }
-    let reader = SourceReader {
-        names: vec![name.to_owned()],
-        history: place.history.clone(),
-        types: bench.run.types.clone(),
-        suite: None,
-        effort: bench.effort,
-        runtime: bench.runtime,
-        only: bench.only.clone(),
-        runs: 1,
-        volume_types: Vec::new(),
-        command: bench.run.command.clone(),
-    };
+    let (names, history) = (vec![name.to_owned()], place.history.clone());
+    let reader = SourceReader { names, history, bench: bench.clone(), ..SourceReader::default() };
     let source = reader.read()?.remove(0);
     Ok(Opponent::Saved(Box::new(source)))
 }

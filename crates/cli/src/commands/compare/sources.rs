@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use fathom_analysis::compare::source::{ComparedSource, SourceKind, SourceRun};
-use fathom_assess::compare::{SimulatedRuns, is_simulated_name, set_volume_type, suite_of, volume_facts};
-use fathom_assess::{AssessError, Effort, VolumeTypes};
+use fathom_analysis::compare::source::{ComparedSource, SourceRun};
+use fathom_assess::compare::{PUBLISHED, is_simulated_name, measure, set_volume_type, source_of, suite_of};
+use fathom_assess::{AssessError, BenchSettings, RunSettings, Suite, VolumeTypes, engine_rows};
 use fathom_catalog::{Published, UnknownPublished};
 use fathom_history::{Filter, History, Location, PATIENCE, RunId};
-use fathom_model::Nanos;
 use fathom_record::{ActivityKind, HistoryRow, RunRecord};
 use fathom_sys::files::IMPORT;
 
@@ -15,52 +14,34 @@ use crate::exit::Complaint;
 use crate::store;
 
 /// Reads the sources that are asked for.
+#[derive(Default)]
 pub struct SourceReader {
     /// The sources, as typed.
     pub names: Vec<String>,
     /// The history, where it was named.
     pub history: Option<Location>,
-    /// The types that names of simulated volumes mean.
-    pub types: VolumeTypes,
     /// The suite that simulated volumes run, where it was named.
     pub suite: Option<String>,
-    /// How long it takes.
-    pub effort: Effort,
-    /// Measured time of each test instead.
-    pub runtime: Option<Nanos>,
-    /// Only these tests; empty = all.
-    pub only: Vec<String>,
+    /// How simulated volumes run it, and the types that names of volumes mean.
+    pub bench: BenchSettings,
     /// Runs of each simulated volume.
     pub runs: u32,
     /// The types of volumes, by the places of their sources.
     pub volume_types: Vec<(usize, String)>,
-    /// The command line.
-    pub command: Vec<String>,
 }
 
 impl SourceReader {
     /// These sources, with everything else as by default.
     pub fn new(names: Vec<String>, history: Option<Location>, command: Vec<String>) -> SourceReader {
-        SourceReader {
-            names,
-            history,
-            types: VolumeTypes::default(),
-            suite: None,
-            effort: Effort::Default,
-            runtime: None,
-            only: Vec::new(),
-            runs: 1,
-            volume_types: Vec::new(),
-            command,
-        }
+        let run = RunSettings { command, ..RunSettings::default() };
+        let bench = BenchSettings { run, ..BenchSettings::default() };
+        SourceReader { names, history, bench, ..SourceReader::default() }
     }
 }
 
 /// Most runs that a tag, a host or a label stands for: the newest.
 const MAX_RUNS: usize = 100;
 const HINT: &str = "use a run number, last, last~1, tag:NAME, host:NAME, label:NAME=VALUE, a file, -, sim:ID, or published:ID";
-/// Before the id of published figures.
-const PUBLISHED: &str = "published:";
 
 /// A selection of runs in the history.
 #[derive(Debug, PartialEq)]
@@ -82,78 +63,57 @@ impl SourceReader {
         if names.iter().filter(|name| *name == "-").count() > 1 {
             return Err(Complaint::usage("standard input can be one source only", None));
         }
-        let mut sources: Vec<ComparedSource> = Vec::with_capacity(names.len());
+        let mut sources: Vec<Vec<SourceRun>> = Vec::with_capacity(names.len());
         for name in names {
-            let is_model = is_simulated_name(name);
-            let runs = if is_model { Vec::new() } else { self.recorded(name)? };
+            let runs = if is_simulated_name(name) { Vec::new() } else { self.recorded(name)? };
             if names.len() > 1 {
                 runs.iter().try_for_each(check_comparable)?;
             }
-            let kind = match is_model {
-                true => SourceKind::Simulated,
-                false => kind_of(name, &runs),
-            };
-            sources.push(ComparedSource { name: name.clone(), kind, runs, ..ComparedSource::default() });
+            sources.push(runs);
         }
         self.simulate(&mut sources)?;
+        let types = &self.bench.run.types;
         for (place, volume_type) in &self.volume_types {
-            for run in &mut sources[*place].runs {
-                set_volume_type(&mut run.record, volume_type, &self.types)?;
+            for run in &mut sources[*place] {
+                set_volume_type(&mut run.record, volume_type, types)?;
             }
         }
-        for source in &mut sources {
-            if let Some(run) = source.runs.first() {
-                source.volume = volume_facts(&run.record, &self.types)?;
-            }
-        }
-        Ok(sources)
+        let source = |(name, runs): (&String, _)| Ok(source_of(name.clone(), runs, types)?);
+        names.iter().zip(sources).map(source).collect()
     }
 
-    /// Runs the tests on the models among `sources`.
-    fn simulate(&self, sources: &mut [ComparedSource]) -> Result<(), Complaint> {
-        if sources.iter().all(|source| !source.runs.is_empty()) {
+    /// Runs the tests on the models, which are the sources without runs.
+    fn simulate(&self, sources: &mut [Vec<SourceRun>]) -> Result<(), Complaint> {
+        if sources.iter().all(|runs| !runs.is_empty()) {
             return Ok(());
         }
-        let records: Vec<RunRecord> =
-            sources.iter().flat_map(|source| &source.runs).map(|run| run.record.clone()).collect();
+        let records: Vec<RunRecord> = sources.iter().flatten().map(|run| run.record.clone()).collect();
         let suite = match (&self.suite, suite_of(&records)) {
-            (Some(name), _) => SimulatedRuns::suite(name)?,
+            (Some(name), _) => Suite::load(name, &engine_rows())?,
             (None, Some(suite)) => suite,
-            (None, None) if records.is_empty() => SimulatedRuns::suite("standard")?,
+            (None, None) if records.is_empty() => Suite::load("standard", &engine_rows())?,
             (None, None) => {
                 let message = "the other sources have no tests that a simulated volume could run";
                 return Err(Complaint::usage(message, Some("name a suite: --suite standard".to_owned())));
             }
         };
-        let size = records.iter().map(|record| record.header.size_bytes).find(|size| *size > 0);
+        let mut settings = self.bench.clone();
+        settings.run.size = records.iter().map(|record| record.header.size_bytes).find(|size| *size > 0);
         let ids = || suite.tests.iter().map(|test| &test.id);
-        let only: Vec<String> =
-            self.only.iter().filter(|id| ids().any(|known| known == *id)).cloned().collect();
-        if only.is_empty() && !self.only.is_empty() {
+        settings.only.retain(|id| ids().any(|known| known == id));
+        if settings.only.is_empty() && !self.bench.only.is_empty() {
             let known: Vec<&str> = ids().map(String::as_str).collect();
-            let message = format!("no test is named {}", self.only.join(" or "));
+            let message = format!("no test is named {}", self.bench.only.join(" or "));
             return Err(Complaint::usage(message, Some(format!("use one of {}", known.join(", ")))));
         }
-        let settings = SimulatedRuns {
-            size,
-            suite,
-            effort: self.effort,
-            runtime: self.runtime,
-            only,
-            runs: self.runs,
-            types: self.types.clone(),
-            command: self.command.clone(),
-        };
-        for source in sources.iter_mut().filter(|source| source.runs.is_empty()) {
-            let records = settings.measure(&source.name)?;
-            let origin = |number: usize| {
-                if records.len() > 1 { format!("simulated run {number}") } else { "simulated".to_owned() }
+        for (name, runs) in self.names.iter().zip(sources).filter(|(_, runs)| runs.is_empty()) {
+            let records = measure(name, self.runs, &suite, &settings)?;
+            let is_one = records.len() == 1;
+            let run = |(number, record): (usize, RunRecord)| {
+                let origin = if is_one { "simulated".to_owned() } else { format!("simulated run {number}") };
+                SourceRun { origin, record }
             };
-            source.runs = (1..)
-                .map(origin)
-                .zip(records.iter().cloned())
-                .map(|(origin, record)| SourceRun { origin, record })
-                .collect();
+            *runs = (1..).zip(records).map(run).collect();
         }
         Ok(())
     }
@@ -193,7 +153,7 @@ impl SourceReader {
         record.header.target = sheet.volume;
         record.header.notes = sheet.notes;
         if !sheet.named.is_empty() {
-            set_volume_type(&mut record, &sheet.named, &self.types)?;
+            set_volume_type(&mut record, &sheet.named, &self.bench.run.types)?;
         }
         Ok(SourceRun { origin, record })
     }
@@ -233,18 +193,6 @@ fn check_comparable(run: &SourceRun) -> Result<(), Complaint> {
     Err(Complaint::usage(message, Some(hint.to_owned())))
 }
 
-/// What kind of figures `runs` have, which were named `name`.
-fn kind_of(name: &str, runs: &[SourceRun]) -> SourceKind {
-    let is_simulated = |run: &SourceRun| is_simulated_name(&run.record.header.target);
-    let is_imported = |run: &SourceRun| run.record.header.activity.kind() == ActivityKind::Import;
-    match runs.iter().all(is_simulated) {
-        true => SourceKind::Simulated,
-        false if name.starts_with(PUBLISHED) => SourceKind::Published,
-        false if runs.iter().any(is_imported) => SourceKind::Imported,
-        false => SourceKind::Measured,
-    }
-}
-
 /// Runs of a history, each a source by itself. Nothing but their numbers is looked up, and no file is read.
 ///
 /// # Errors
@@ -255,9 +203,7 @@ pub fn of_runs(history: &History, ids: &[RunId]) -> Result<Vec<ComparedSource>, 
         if ids.len() > 1 {
             check_comparable(&run)?;
         }
-        let volume = volume_facts(&run.record, &VolumeTypes::default())?;
-        let (name, runs) = (id.to_string(), vec![run]);
-        Ok(ComparedSource { kind: kind_of(&name, &runs), name, volume, runs })
+        Ok(source_of(id.to_string(), vec![run], &VolumeTypes::default())?)
     };
     ids.iter().map(source).collect()
 }
