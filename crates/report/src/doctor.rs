@@ -5,8 +5,10 @@ pub mod json;
 use fathom_analysis::doctor::{CheckGroup, CheckResult, CheckStatus};
 use fathom_record::{RunHeader, RunRecord};
 
+use serde_json::json;
+
 use crate::run_view;
-use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
+use crate::view::{Block, KeyFigure, Table, Tone, View};
 
 /// The results of the checks under the conditions in `header`. With `explains` the reason of every check is shown, not only of
 /// those that have something to say.
@@ -63,19 +65,8 @@ pub(crate) fn checked<'a>(
 
 /// A row for each check.
 fn data(results: &[CheckResult]) -> Table {
-    let columns = ["check", "group", "status", "result", "matters", "remedy", "finding"].map(Column::left);
-    let row = |result: &CheckResult| -> Row {
-        Row::new([
-            Cell::from(result.id),
-            result.group.name().into(),
-            result.status.name().into(),
-            result.result.as_str().into(),
-            result.matters.into(),
-            result.remedy.as_deref().into(),
-            result.finding.as_ref().map(|finding| finding.name()).into(),
-        ])
-    };
-    Table::new(columns, results.iter().map(row))
+    let columns = "check=id,group,status,result,matters,remedy,finding";
+    Table::of_documents(&[columns], results.iter().map(|result| json!(result)))
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use fathom_analysis::Analysis;
 use fathom_analysis::conclusions::Conclusion;
 use fathom_model::units;
 use fathom_record::{ActivityKind, Finding, FindingId, LatencySummary, RunRecord, TestRecord, TestStatus};
+use serde_json::{Value, json};
 
-use crate::view::{Block, Cell, Column, FindingEntry, KeyFigure, View, ViewHead};
+use crate::view::{Block, FindingEntry, KeyFigure, View, ViewHead};
 
 /// A view that begins with what was measured, by what and when.
 pub(crate) fn of_run(record: &RunRecord) -> View {
@@ -144,29 +145,14 @@ pub(crate) fn interruption(record: &RunRecord) -> Option<String> {
     interrupted.or_else(|| record.lacks_end().then(lacks_end))
 }
 
-/// The data columns of a latency.
-pub(crate) const LATENCY_COLUMNS: [Column; 11] = [
-    Column::right("lat_samples"),
-    Column::right("lat_min_ns"),
-    Column::right("lat_mean_ns"),
-    Column::right("lat_max_ns"),
-    Column::right("lat_stdev_ns"),
-    Column::right("lat_p50_ns"),
-    Column::right("lat_p90_ns"),
-    Column::right("lat_p95_ns"),
-    Column::right("lat_p99_ns"),
-    Column::right("lat_p999_ns"),
-    Column::right("lat_p9999_ns"),
-];
+/// The columns of a latency in data: its members come from [`latency_members`].
+pub(crate) const LATENCY_COLUMNS: &str = "lat_samples,lat_min_ns=lat_ns.min,lat_mean_ns=lat_ns.mean,lat_max_ns=lat_ns.max,\
+    lat_stdev_ns=lat_ns.stdev,lat_p50_ns=lat_ns.p50,lat_p90_ns=lat_ns.p90,lat_p95_ns=lat_ns.p95,\
+    lat_p99_ns=lat_ns.p99,lat_p999_ns=lat_ns.p999,lat_p9999_ns=lat_ns.p9999";
 
-/// The cells under [`LATENCY_COLUMNS`].
-pub(crate) fn latency_cells(lat: &LatencySummary) -> [Cell; 11] {
-    let ns = |value: Option<u64>| value.map(Cell::latency).into();
-    let mean = |value: Option<f64>| value.map(Cell::mean_latency).into();
-    let samples = (lat.samples > 0).then(|| Cell::count(lat.samples)).into();
-    let percentiles = [lat.p50, lat.p90, lat.p95, lat.p99, lat.p999, lat.p9999].map(ns);
-    let [p50, p90, p95, p99, p999, p9999] = percentiles;
-    [samples, ns(lat.min), mean(lat.mean), ns(lat.max), mean(lat.stdev), p50, p90, p95, p99, p999, p9999]
+/// A latency as a member of a document; the number of its samples is left out where there are none.
+pub(crate) fn latency_members(lat: &LatencySummary) -> Value {
+    json!({ "lat_ns": lat, "lat_samples": (lat.samples > 0).then_some(lat.samples) })
 }
 
 fn claim(record: &RunRecord, finding: &Finding) -> String {

@@ -6,7 +6,10 @@ mod plots;
 use fathom_analysis::scaling::{Scaling, ScalingOutcome, ScalingPoint, ScalingTest};
 use fathom_model::units::{UnitSystem, grouped};
 
+use serde_json::{Value, json};
+
 use crate::Style;
+use crate::document::object;
 use crate::formats::chart::Chart;
 use crate::view::{Block, Cell, Column, KeyFigure, Plot, Row, Table, Tone, View, ViewHead};
 
@@ -142,37 +145,14 @@ fn gain(fraction: f64) -> Cell {
 
 /// A row for each point.
 fn data(scaling: &Scaling) -> Table {
-    type Value = fn(&ScalingTest, &ScalingPoint) -> Cell;
-    const COLUMNS: [(&str, Value); 16] = [
-        ("test", |test, _| test.id.as_str().into()),
-        ("work", |test, _| test.work.as_str().into()),
-        ("ranks", |_, point| whole(Some(point.ranks.into()))),
-        ("hosts", |_, point| whole(Some(point.hosts.into()))),
-        ("missing", |_, point| whole(Some(point.missing.into()))),
-        ("runs", |_, point| whole(Some(point.runs.into()))),
-        ("iops", |_, point| raw(point.iops)),
-        ("iops_low", |_, point| raw(point.iops_interval.map(|interval| interval.low))),
-        ("iops_high", |_, point| raw(point.iops_interval.map(|interval| interval.high))),
-        ("bytes_per_second", |_, point| raw(point.bytes_per_second)),
-        ("efficiency", |_, point| raw(point.efficiency)),
-        ("gain_per_doubling", |_, point| raw(point.gain_per_doubling)),
-        ("lat_mean_ns", |_, point| raw(point.lat_mean_ns)),
-        ("lat_p50_ns", |_, point| whole(point.lat_p50_ns)),
-        ("lat_p99_ns", |_, point| whole(point.lat_p99_ns)),
-        ("start_spread_ns", |_, point| whole(Some(point.start_spread_ns))),
-    ];
-    let points = scaling.tests.iter().flat_map(|test| test.points.iter().map(move |point| (test, point)));
-    let row =
-        |(test, point): (&ScalingTest, &ScalingPoint)| Row::new(COLUMNS.map(|(_, value)| value(test, point)));
-    Table::new(COLUMNS.map(|(head, _)| Column::left(head)), points.map(row))
-}
-
-fn raw(value: Option<f64>) -> Cell {
-    value.map(|value| Cell::real(value, value.to_string())).into()
-}
-
-fn whole(value: Option<u64>) -> Cell {
-    value.map(|value| Cell::integer(value, value.to_string())).into()
+    const COLUMNS: &str = "\
+        test,work,ranks,hosts,missing,runs,iops,iops_low=iops_interval.low,iops_high=iops_interval.high,\
+        bytes_per_second,efficiency,gain_per_doubling,lat_mean_ns,lat_p50_ns,lat_p99_ns,start_spread_ns";
+    let of_test = |test: &ScalingTest| -> Vec<Value> {
+        let head = json!({ "test": test.id, "work": test.work });
+        test.points.iter().map(|point| object([head.clone(), json!(point)])).collect()
+    };
+    Table::of_documents(&[COLUMNS], scaling.tests.iter().flat_map(of_test))
 }
 
 #[cfg(test)]

@@ -10,13 +10,14 @@ use fathom_analysis::surface::{SaturatedRate, SingleAccess, Surface, SurfaceRate
 use fathom_model::text::errno_text;
 use fathom_model::{Nanos, units};
 use fathom_record::{RunHeader, RunRecord, TestRecord, TestStatus};
+use serde_json::{Value, json};
 
 use crate::axis_text::{offset_axis, time_axis};
-use crate::run_view::{self, LATENCY_COLUMNS, latency_cells};
+use crate::document::object;
+use crate::run_view::{self, LATENCY_COLUMNS, latency_members};
 use crate::stream::RowSource;
 use crate::view::{
-    Axis, Block, Cell, Column, NamedCell, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries, Row, Table, View,
-    iops_text,
+    Axis, Block, Cell, Column, Plot, PlotForm, PlotMark, PlotPoint, PlotSeries, Row, Table, View, iops_text,
 };
 use crate::{Style, run_json};
 
@@ -25,7 +26,7 @@ use crate::{Style, run_json};
 /// # Errors
 /// Those of `out`.
 pub fn document(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    run_json::write("fathom.surface/1", record, &assess(record), style, out)
+    run_json::write("fathom.surface/1", record, assess(record), style, out)
 }
 
 /// The report; the fio command of each test where `show_fio` says so.
@@ -388,116 +389,41 @@ fn is_in_order(points: &[SurfacePoint]) -> bool {
 }
 
 /// The columns of the values: a row for each point, rate, probe, row of the file benchmark, and range that a scan found.
-const VALUES: [&str; 17] = [
-    "part",
-    "offset_bytes",
-    "length_bytes",
-    "rw",
-    "block_size_bytes",
-    "iodepth",
-    "state",
-    "reason",
-    "iops",
-    "bytes_per_second",
-    "elapsed_ns",
-    "measured_ns",
-    "stalled_ns",
-    "errors",
-    "errno",
-    "lat_ns",
-    "repeated_lat_ns",
-];
-
 fn data(surface: &Surface) -> Table {
-    let ns = |ns: Option<u64>| Cell::from(ns.map(Cell::latency));
-    let mut rows: Vec<Vec<NamedCell>> = Vec::new();
-    for point in &surface.points {
-        let (stalled_ns, reason) = match &point.state {
-            State::Stalled { stalled_ns } => (Some(*stalled_ns), None),
-            State::Failed { reason } => (None, Some(reason.as_str())),
-            State::Measured | State::Unwritten | State::Cached => (None, None),
-        };
-        rows.push(vec![
-            ("part", "transfer".into()),
-            ("offset_bytes", Cell::bytes(point.offset_bytes)),
-            ("length_bytes", Cell::bytes(point.bytes)),
-            ("state", point.state.name().into()),
-            ("reason", reason.into()),
-            ("bytes_per_second", point.bytes_per_second.map(Cell::mebibytes).into()),
-            ("elapsed_ns", Cell::latency(point.elapsed_ns)),
-            ("measured_ns", Cell::latency(point.measured_ns)),
-            ("stalled_ns", ns(stalled_ns)),
-            ("errors", Cell::count(point.errors)),
-        ]);
+    const COLUMNS: &str = "\
+        part,offset_bytes,length_bytes,rw,block_size_bytes,iodepth,state,reason,iops,bytes_per_second,\
+        elapsed_ns,measured_ns,stalled_ns,errors,errno,lat_ns,repeated_lat_ns";
+    let mut rows: Vec<Value> = Vec::new();
+    let part = |name: &str, members: Value| object([json!({ "part": name }), members]);
+    rows.extend(
+        surface
+            .points
+            .iter()
+            .map(|point| object([json!({ "part": "transfer", "length_bytes": point.bytes }), json!(point)])),
+    );
+    if let Some(SaturatedRate { iodepth, block_size_bytes, points, .. }) = &surface.saturated_rate {
+        let load = json!({ "part": "saturated", "iodepth": iodepth, "block_size_bytes": block_size_bytes });
+        rows.extend(points.iter().map(|rate| object([load.clone(), json!(rate)])));
     }
-    let of_rate = |part: &str, rate: &SurfaceRate| {
-        vec![
-            ("part", part.into()),
-            ("offset_bytes", Cell::bytes(rate.offset_bytes)),
-            ("reason", rate.reason.as_deref().into()),
-            ("bytes_per_second", rate.bytes_per_second.map(Cell::mebibytes).into()),
-            ("stalled_ns", ns(rate.stalled_ns)),
-        ]
-    };
-    if let Some(saturated) = &surface.saturated_rate {
-        for rate in &saturated.points {
-            let mut row = of_rate("saturated", rate);
-            row.push(("iodepth", saturated.iodepth.map(|depth| Cell::count(depth.into())).into()));
-            row.push(("block_size_bytes", saturated.block_size_bytes.map(Cell::bytes).into()));
-            rows.push(row);
-        }
-    }
-    rows.extend(surface.burst_rate.iter().map(|rate| of_rate("burst", rate)));
-    rows.extend(surface.probes.iter().map(|probe| {
-        vec![
-            ("part", "access".into()),
-            ("offset_bytes", Cell::bytes(probe.offset_bytes)),
-            ("lat_ns", Cell::latency(probe.lat_ns)),
-            ("elapsed_ns", Cell::latency(probe.elapsed_ns)),
-        ]
-    }));
-    for FileRow { test, status, reason, iops, bytes_per_second, lat_ns, stalled_ns } in
-        &surface.file_benchmark
-    {
-        let part = match test.kind {
+    rows.extend(surface.burst_rate.iter().map(|rate| part("burst", json!(rate))));
+    rows.extend(surface.probes.iter().map(|probe| part("access", json!(probe))));
+    rows.extend(surface.file_benchmark.iter().map(|row| {
+        let name = match row.test.kind {
             FileRowKind::Sequential => "file-sequential",
             FileRowKind::Single => "file-random-single",
             FileRowKind::Multi => "file-random-multi",
             FileRowKind::Block => "file-block-size",
         };
-        let mut row = vec![
-            ("part", part.into()),
-            ("rw", test.rw.name().into()),
-            ("block_size_bytes", Cell::bytes(test.block_size_bytes)),
-            ("iodepth", Cell::count(test.iodepth.into())),
-            ("state", status.name().into()),
-            ("reason", reason.as_deref().into()),
-            ("iops", iops.map(Cell::iops).into()),
-            ("bytes_per_second", bytes_per_second.map(Cell::mebibytes).into()),
-            ("stalled_ns", ns(*stalled_ns)),
-        ];
-        row.extend(LATENCY_COLUMNS.iter().map(|column| column.id).zip(latency_cells(lat_ns)));
-        rows.push(row);
-    }
+        let state = json!({ "part": name, "state": row.status });
+        object([state, json!(row), latency_members(&row.lat_ns)])
+    }));
     if let Some(scan) = &surface.scan {
         rows.extend(scan.unreadable.iter().map(|range| {
-            vec![
-                ("part", "unreadable".into()),
-                ("offset_bytes", Cell::bytes(range.offset_bytes)),
-                ("length_bytes", Cell::bytes(range.length_bytes)),
-                ("state", if range.is_exact { "exact" } else { "not exact" }.into()),
-                ("errno", range.errno.to_string().into()),
-            ]
+            let state = if range.is_exact { "exact" } else { "not exact" };
+            let rest = json!({ "state": state, "errno": range.errno.to_string() });
+            part("unreadable", object([json!(range), rest]))
         }));
-        rows.extend(scan.slow.iter().map(|block| {
-            vec![
-                ("part", "slow".into()),
-                ("offset_bytes", Cell::bytes(block.offset_bytes)),
-                ("length_bytes", Cell::bytes(block.length_bytes)),
-                ("lat_ns", Cell::latency(block.lat_ns)),
-                ("repeated_lat_ns", ns(block.repeated_lat_ns)),
-            ]
-        }));
+        rows.extend(scan.slow.iter().map(|block| part("slow", json!(block))));
     }
-    Table::from_named(VALUES.map(Column::data).into_iter().chain(LATENCY_COLUMNS), rows)
+    Table::of_documents(&[COLUMNS, LATENCY_COLUMNS], rows)
 }

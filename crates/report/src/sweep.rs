@@ -12,7 +12,7 @@ use fathom_analysis::pattern::{AccessPattern, block_name};
 use fathom_analysis::sweep::knee::Knee;
 use fathom_analysis::sweep::limits::UndecidedCharge;
 use fathom_analysis::sweep::offered::{Highest, OfferedPoint};
-use fathom_analysis::sweep::point::{SweepPoint, SweepSpot};
+use fathom_analysis::sweep::point::SweepPoint;
 use fathom_analysis::sweep::{Sweep, SweepAnswer, SweepGoal, assess};
 use fathom_model::Nanos;
 use fathom_model::units::{self, UnitSystem};
@@ -20,9 +20,9 @@ use fathom_record::{Activity, RunHeader, RunRecord, SweepActivity, TestRecord, T
 use serde_json::json;
 
 use crate::document::object;
-use crate::run_view::{self, LATENCY_COLUMNS, latency_cells};
+use crate::run_view::{self, LATENCY_COLUMNS, latency_members};
 use crate::stream::RowSource;
-use crate::view::{Block, Cell, Column, KeyFigure, NamedCell, Row, Table, View, decimal, iops_text};
+use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal, iops_text};
 use crate::{Style, run_json};
 
 /// Writes the document of `sweep --json`, indented.
@@ -401,51 +401,15 @@ fn row(test: &TestRecord) -> Option<Row> {
 
 /// All points and offered rates.
 fn data(record: &RunRecord, sweep: &Sweep) -> Table {
-    let mut columns = ["rw", "block_size_bytes", "iodepth", "numjobs", "rate_iops", "status", "reason"]
-        .map(Column::data)
-        .to_vec();
-    columns.extend(["iops", "bytes_per_second"].map(Column::data));
-    columns.extend(LATENCY_COLUMNS);
-    columns.extend(["depth_mean", "cpu_per_request_ns", "stalled_ns"].map(Column::data));
-    columns.extend(["response_mean_ns", "response_p99_ns", "elapsed_ns"].map(Column::data));
-    let spot = |spot: SweepSpot| -> Vec<NamedCell> {
-        vec![
-            ("rw", spot.rw.name().into()),
-            ("block_size_bytes", Cell::bytes(spot.block_size_bytes)),
-            ("iodepth", Cell::count(spot.iodepth.into())),
-            ("numjobs", Cell::count(spot.numjobs.into())),
-        ]
-    };
-    let points = sweep.points.iter().map(|point| {
-        let mut row = spot(point.spot);
-        row.extend([("status", point.status.name().into()), ("reason", point.reason.clone().into())]);
-        if point.ios > 0 {
-            row.extend([
-                ("iops", Cell::iops(point.iops)),
-                ("bytes_per_second", Cell::mebibytes(point.bytes_per_second)),
-            ]);
-        }
-        row.extend(LATENCY_COLUMNS.iter().map(|column| column.id).zip(latency_cells(&point.lat_ns)));
-        row.extend([
-            ("depth_mean", point.queue_depth_mean.map(|depth| Cell::real(depth, decimal(depth))).into()),
-            ("cpu_per_request_ns", point.cpu_per_request_ns.map(Cell::mean_latency).into()),
-            ("stalled_ns", point.stalled_ns.map(Cell::duration).into()),
-            ("elapsed_ns", Cell::duration(point.elapsed_ns)),
-        ]);
-        row
-    });
+    const POINT: &str = "rw,block_size_bytes,iodepth,numjobs,rate_iops,status,reason,iops,bytes_per_second";
+    const REST: &str = "\
+        depth_mean=queue_depth_mean,cpu_per_request_ns,stalled_ns,\
+        response_mean_ns=response_ns.mean,response_p99_ns=response_ns.p99,elapsed_ns";
+    let points = sweep.points.iter().map(|point| object([json!(point), latency_members(&point.lat_ns)]));
     let offered = record.tests.iter().filter_map(OfferedPoint::of).map(|point| {
-        let mut row = spot(point.offer.spot());
-        row.extend([
-            ("rate_iops", Cell::count(point.offer.rate_iops.into())),
-            ("status", point.status.name().into()),
-            ("iops", Cell::iops(point.iops)),
-            ("bytes_per_second", Cell::mebibytes(point.iops * point.offer.block_size_bytes as f64)),
-            ("response_mean_ns", point.response_ns.mean.map(Cell::mean_latency).into()),
-            ("response_p99_ns", point.response_ns.p99.map(Cell::latency).into()),
-            ("elapsed_ns", Cell::duration(point.elapsed_ns)),
-        ]);
-        row
+        let bytes_per_second = point.iops * point.offer.block_size_bytes as f64;
+        let rate = json!({ "bytes_per_second": bytes_per_second });
+        object([json!(point.offer.spot()), json!(point), rate])
     });
-    Table::from_named(columns, points.chain(offered).collect())
+    Table::of_documents(&[POINT, LATENCY_COLUMNS, REST], points.chain(offered))
 }

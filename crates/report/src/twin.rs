@@ -109,7 +109,7 @@ fn data(agreement: &TwinAgreement) -> Table {
         id,op,block_bytes,depth,iops=volume.iops,twin_iops=twin.iops,rate_difference,\
         p50_ns=volume.p50_ns,twin_p50_ns=twin.p50_ns,p99_ns=volume.p99_ns,twin_p99_ns=twin.p99_ns,\
         latency_distance,agrees";
-    Table::of_documents(COLUMNS, agreement.loads.iter().map(|load| json!(load)))
+    Table::of_documents(&[COLUMNS], agreement.loads.iter().map(|load| json!(load)))
 }
 
 /// Writes the document of a check, indented; loads agree up to the largest difference of rates and the distance that it names.

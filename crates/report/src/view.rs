@@ -11,7 +11,7 @@ pub(crate) use cell::{decimal, iops_text};
 pub use picture::{
     Axis, AxisEnds, AxisScale, HeatMap, MapTick, Plot, PlotForm, PlotLimit, PlotMark, PlotPoint, PlotSeries,
 };
-pub use table::{Align, Column, ColumnOf, NamedCell, Row, Table, TableDivision, Tone};
+pub use table::{Align, Column, ColumnOf, Row, Table, TableDivision, Tone};
 pub(crate) use units::head_in;
 
 use fathom_model::units::UnitSystem;

@@ -28,5 +28,5 @@ pub(super) fn table(advice: &Advice) -> Table {
         });
         object([candidate(one), rest])
     };
-    Table::of_documents(COLUMNS, advice.candidates.iter().map(document))
+    Table::of_documents(&[COLUMNS], advice.candidates.iter().map(document))
 }

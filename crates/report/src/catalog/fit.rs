@@ -117,5 +117,5 @@ fn data(fit: &Fit) -> Table {
     let others = fit.others.iter().map(
         |other| json!({ "id": other.id, "serves": false, "reason": other.reason.name(), "why": other.why }),
     );
-    Table::of_documents(COLUMNS, offers.chain(others))
+    Table::of_documents(&[COLUMNS], offers.chain(others))
 }

@@ -84,7 +84,7 @@ fn data(instances: &[&Instance]) -> Table {
         let types = list_of(instance).types().join(" ");
         object([document(instance), json!({ "volume_types": types })])
     };
-    Table::of_documents(COLUMNS, instances.iter().map(row))
+    Table::of_documents(&[COLUMNS], instances.iter().map(row))
 }
 
 /// `volume_types` are beginnings of the ids of the types that the limits are of.

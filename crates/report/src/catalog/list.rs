@@ -106,5 +106,5 @@ fn data(entries: &[&CatalogEntry]) -> Table {
         let words = json!({ "confidence": entry.confidence().to_string(), "price_is_stale": stale });
         object([volume_type(entry), words])
     };
-    Table::of_documents(COLUMNS, entries.iter().map(document))
+    Table::of_documents(&[COLUMNS], entries.iter().map(document))
 }

@@ -82,5 +82,5 @@ fn data(runs: &[&PublishedRun], compared: &[ComparedFigure]) -> Table {
         });
         object([json!(one), of_run])
     };
-    Table::of_documents(COLUMNS, of_runs.map(document))
+    Table::of_documents(&[COLUMNS], of_runs.map(document))
 }

@@ -67,5 +67,5 @@ fn data(cells: &[CellExplanation]) -> Table {
         let row = |run: &ExplainedRun| json!({ "cell": cell, "value": value, "computation": computation, "run": run });
         runs.iter().map(row).collect::<Vec<Value>>()
     };
-    Table::of_documents(COLUMNS, cells.iter().flat_map(of_cell))
+    Table::of_documents(&[COLUMNS], cells.iter().flat_map(of_cell))
 }

@@ -284,5 +284,5 @@ fn data(comparison: &VolumeComparison) -> Table {
         let states = json!({ "state_a": pair.state_a.text(), "state_b": pair.state_b.text() });
         object([json!(pair), states])
     };
-    Table::of_documents(COLUMNS, comparison.pairs.iter().map(document))
+    Table::of_documents(&[COLUMNS], comparison.pairs.iter().map(document))
 }

@@ -1,11 +1,8 @@
 //! Each host of a test beside the others.
 
-use std::borrow::Cow;
-
 use fathom_analysis::fleet::{FleetTestAssessment, HostResult};
-use fathom_record::{HostOutcome, TestStatus};
+use fathom_record::TestStatus;
 
-use crate::run_view::{LATENCY_COLUMNS, latency_cells};
 use crate::view::{Cell, Column, Row, Table, Tone};
 
 /// Hosts of one table; of more the slowest and the quickest are shown.
@@ -97,49 +94,4 @@ fn start(ns: u64) -> Cell {
         _ => format!("+{}", fathom_model::units::duration(fathom_model::Nanos(ns))),
     };
     Cell::integer(ns, text)
-}
-
-/// A test's id, a host of it or all of them together, and its rates.
-pub(super) struct DataRow<'a> {
-    pub(super) test: &'a str,
-    pub(super) host: Cow<'a, HostResult>,
-    pub(super) iops: Option<f64>,
-    pub(super) bytes_per_second: Option<f64>,
-}
-
-impl<'a> DataRow<'a> {
-    pub(super) fn of(test: &'a str, host: &'a HostResult) -> DataRow<'a> {
-        let HostOutcome { iops, bytes_per_second, .. } = host.outcome;
-        let host = Cow::Borrowed(host);
-        DataRow { test, host, iops: Some(iops), bytes_per_second: Some(bytes_per_second) }
-    }
-}
-
-/// The values of all rows.
-pub(super) fn data<'a>(rows: impl IntoIterator<Item = DataRow<'a>>) -> Table {
-    type Value = fn(&DataRow<'_>) -> Cell;
-    const COLUMNS: [(&str, Value); 11] = [
-        ("test", |row| row.test.into()),
-        ("host", |row| row.host.host.as_str().into()),
-        ("rank", |row| row.host.rank.map(|rank| Cell::count(rank.into())).into()),
-        ("status", |row| row.host.outcome.status.name().into()),
-        ("iops", |row| row.iops.map(Cell::iops).into()),
-        ("bytes_per_second", |row| row.bytes_per_second.map(Cell::mebibytes).into()),
-        ("ios", |row| Cell::count(row.host.outcome.ios.iter().sum())),
-        ("bytes", |row| Cell::bytes(row.host.outcome.bytes.iter().sum())),
-        ("failed", |row| Cell::count(row.host.outcome.failed)),
-        ("start_ns", |row| raw(row.host.outcome.start_ns)),
-        ("measured_ns", |row| raw(row.host.outcome.measured_ns())),
-    ];
-    let columns: Vec<Column> =
-        COLUMNS.into_iter().map(|(head, _)| Column::left(head)).chain(LATENCY_COLUMNS).collect();
-    let row = |row: DataRow<'_>| {
-        let cells = COLUMNS.into_iter().map(|(_, value)| value(&row));
-        Row::new(cells.chain(latency_cells(&row.host.outcome.lat_ns)).collect::<Vec<Cell>>())
-    };
-    Table::new(columns, rows.into_iter().map(row))
-}
-
-fn raw(ns: u64) -> Cell {
-    Cell::integer(ns, ns.to_string())
 }

@@ -1,6 +1,5 @@
 //! The view of a run of several hosts.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use fathom_analysis::fleet::{
@@ -10,10 +9,12 @@ use fathom_analysis::fleet::{
 use fathom_model::Nanos;
 use fathom_model::text::listed;
 use fathom_model::units::{self, grouped};
-use fathom_record::{HostOutcome, LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
+use fathom_record::{LatencySummary, RunRecord, TestRecord, TestStatus, TestSummary};
+use serde_json::{Value, json};
 
-use super::hosts::{self, DataRow};
-use crate::run_view;
+use super::hosts;
+use crate::document::object;
+use crate::run_view::{self, LATENCY_COLUMNS, latency_members};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead};
 
 /// Ranges of missing ranks that are listed.
@@ -301,29 +302,42 @@ fn test_notes(record: &RunRecord) -> Vec<String> {
 
 /// All hosts together, and each of them.
 fn data(assessment: &FleetAssessment, summaries: &[TestSummary]) -> Table {
-    let mut rows: Vec<DataRow<'_>> = Vec::new();
+    const COLUMNS: &str = "test,host,rank,status,iops,bytes_per_second,ios,bytes,failed,start_ns,measured_ns";
+    let mut rows: Vec<Value> = Vec::new();
     for (test, summary) in assessment.tests.iter().zip(summaries) {
         let total = summary.total.as_ref();
-        let start_ns = test.hosts.iter().map(|host| host.outcome.start_ns).max().unwrap_or(0);
-        let outcome = HostOutcome {
-            status: worst(test),
-            ios: [total.map_or(0, |total| total.ios), 0, 0],
-            bytes: [total.map_or(0, |total| total.bytes), 0, 0],
-            failed: test.hosts.iter().map(|host| host.outcome.failed).sum(),
-            start_ns,
-            end_ns: start_ns + test.window_ns,
-            lat_ns: total.map(|total| total.latency().clone()).unwrap_or_default(),
-            ..HostOutcome::default()
-        };
-        rows.push(DataRow {
-            test: &test.id,
-            host: Cow::Owned(HostResult { host: "all".to_owned(), rank: None, outcome }),
-            iops: test.iops,
-            bytes_per_second: test.bytes_per_second,
+        let all = json!({
+            "test": test.id,
+            "host": "all",
+            "status": worst(test),
+            "iops": test.iops,
+            "bytes_per_second": test.bytes_per_second,
+            "ios": total.map_or(0, |total| total.ios),
+            "bytes": total.map_or(0, |total| total.bytes),
+            "failed": test.hosts.iter().map(|host| host.outcome.failed).sum::<u64>(),
+            "start_ns": test.hosts.iter().map(|host| host.outcome.start_ns).max().unwrap_or(0),
+            "measured_ns": test.window_ns,
         });
-        rows.extend(test.hosts.iter().map(|host| DataRow::of(&test.id, host)));
+        let latency = total.map(|total| total.latency().clone()).unwrap_or_default();
+        rows.push(object([all, latency_members(&latency)]));
+        rows.extend(test.hosts.iter().map(|HostResult { host, rank, outcome }| {
+            let one = json!({
+                "test": test.id,
+                "host": host,
+                "rank": rank,
+                "status": outcome.status,
+                "iops": outcome.iops,
+                "bytes_per_second": outcome.bytes_per_second,
+                "ios": outcome.ios.iter().sum::<u64>(),
+                "bytes": outcome.bytes.iter().sum::<u64>(),
+                "failed": outcome.failed,
+                "start_ns": outcome.start_ns,
+                "measured_ns": outcome.measured_ns(),
+            });
+            object([one, latency_members(&outcome.lat_ns)])
+        }));
     }
-    hosts::data(rows)
+    Table::of_documents(&[COLUMNS, LATENCY_COLUMNS], rows)
 }
 
 /// How the test ended where it ended worst.

@@ -197,5 +197,5 @@ fn data(record: &RunRecord) -> Table {
             })
         })
     });
-    Table::of_documents(COLUMNS, rows)
+    Table::of_documents(&[COLUMNS], rows)
 }

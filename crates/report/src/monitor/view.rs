@@ -7,6 +7,7 @@ use fathom_model::units::{bytes, duration, grouped, latency};
 use fathom_model::{Nanos, Op};
 use fathom_record::RunRecord;
 
+use super::json::document;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 
 /// What devices did in the time that `title` names.
@@ -194,47 +195,17 @@ fn wait(done: &OpActivity) -> String {
 
 /// Each device with its values in base units.
 fn data(intervals: &[MonitorInterval]) -> Table {
-    type Value = fn(&MonitorInterval) -> Cell;
-    const COLUMNS: [(&str, Value); 27] = [
-        ("device", |it| it.device.name.as_str().into()),
-        ("path", |it| it.device.path.as_str().into()),
-        ("size_bytes", |it| Cell::bytes(it.device.size_bytes)),
-        ("end_unix_ms", |it| Cell::count(it.end_unix_ms)),
-        ("elapsed_ns", |it| Cell::duration(it.elapsed_ns)),
-        ("presence", |it| it.presence.name().into()),
-        ("stalled_ns", |it| it.stalled_ns.map(Cell::duration).into()),
-        ("read_ios", |it| Cell::count(it.activity.ops.read.ios)),
-        ("read_iops", |it| per_second(it, it.activity.ops.read.ios)),
-        ("read_bytes_per_second", |it| per_second(it, it.activity.ops.read.bytes)),
-        ("read_request_bytes_mean", |it| it.activity.ops.read.mean_bytes().map(Cell::mebibytes).into()),
-        ("read_await_mean_ns", |it| mean_ns(&it.activity.ops.read)),
-        ("write_ios", |it| Cell::count(it.activity.ops.write.ios)),
-        ("write_iops", |it| per_second(it, it.activity.ops.write.ios)),
-        ("write_bytes_per_second", |it| per_second(it, it.activity.ops.write.bytes)),
-        ("write_request_bytes_mean", |it| it.activity.ops.write.mean_bytes().map(Cell::mebibytes).into()),
-        ("write_await_mean_ns", |it| mean_ns(&it.activity.ops.write)),
-        ("trim_ios", |it| Cell::count(it.activity.ops.trim.ios)),
-        ("trim_iops", |it| per_second(it, it.activity.ops.trim.ios)),
-        ("trim_bytes_per_second", |it| per_second(it, it.activity.ops.trim.bytes)),
-        ("trim_await_mean_ns", |it| mean_ns(&it.activity.ops.trim)),
-        ("flush_ios", |it| Cell::count(it.activity.flush.ios)),
-        ("flush_iops", |it| per_second(it, it.activity.flush.ios)),
-        ("flush_await_mean_ns", |it| mean_ns(&it.activity.flush)),
-        ("queue_depth_mean", |it| it.queue_depth_mean().map(Cell::iops).into()),
-        ("utilisation", |it| it.utilisation().map(Cell::percent).into()),
-        ("busy_per_request_ns", |it| it.busy_per_request_ns().map(Cell::mean_latency).into()),
-    ];
-    let column = |(id, _)| if id == "device" { Column::left(id) } else { Column::right(id) };
-    let row = |interval: &MonitorInterval| Row::new(COLUMNS.map(|(_, value)| value(interval)));
-    Table::new(COLUMNS.map(column), intervals.iter().map(row))
-}
-
-fn per_second(interval: &MonitorInterval, count: u64) -> Cell {
-    interval.per_second(count).map(Cell::iops).into()
-}
-
-fn mean_ns(done: &OpActivity) -> Cell {
-    done.await_ns().map(Cell::mean_latency).into()
+    const COLUMNS: &str = "\
+        device=device.name,path=device.path,size_bytes=device.size_bytes,end_unix_ms,elapsed_ns,presence,stalled_ns,\
+        read_ios=read.ios,read_iops=read.iops,read_bytes_per_second=read.bytes_per_second,\
+        read_request_bytes_mean=read.request_bytes_mean,read_await_mean_ns=read.await_mean_ns,\
+        write_ios=write.ios,write_iops=write.iops,write_bytes_per_second=write.bytes_per_second,\
+        write_request_bytes_mean=write.request_bytes_mean,write_await_mean_ns=write.await_mean_ns,\
+        trim_ios=trim.ios,trim_iops=trim.iops,trim_bytes_per_second=trim.bytes_per_second,\
+        trim_await_mean_ns=trim.await_mean_ns,\
+        flush_ios=flush.ios,flush_iops=flush.iops,flush_await_mean_ns=flush.await_mean_ns,\
+        queue_depth_mean,utilisation,busy_per_request_ns";
+    Table::of_documents(&[COLUMNS], intervals.iter().map(document))
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@ use fathom_analysis::ping::classes::{LatencyClass, classes};
 use fathom_analysis::ping::{Ping, whole};
 use fathom_model::units::{grouped, latency};
 use fathom_record::{Latency, LatencySummary, RunRecord, ScheduleSummary};
+use serde_json::json;
 
 use super::PingReport;
 use super::text::{error, stuck};
-use crate::run_view::{LATENCY_COLUMNS, latency_cells};
+use crate::document::object;
+use crate::run_view::{LATENCY_COLUMNS, latency_members};
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View, ViewHead, iops_text};
 use crate::{ioping, text_writer};
 
@@ -168,27 +170,24 @@ fn figures(ping: &Ping) -> Vec<KeyFigure> {
 
 /// The latencies of all requests and, as `class`, how many fell between two bounds.
 fn data(ping: &Ping) -> Table {
-    const COUNTS: [&str; 5] = ["requests", "errors", "timeouts", "iops", "bytes_per_second"];
-    let scopes = ["scope", "from_ns", "below_ns"].map(Column::right);
-    let [_, latencies @ ..] = LATENCY_COLUMNS;
-    let columns = scopes.into_iter().chain([Column::right("samples")]).chain(latencies);
-    let columns = columns.chain(COUNTS.map(Column::right)).collect::<Vec<_>>();
     let (counts, load) = (&ping.counts, &ping.load);
     let scope = |scope: &str, latency: &Latency| {
-        let [_, latencies @ ..] = latency_cells(&latency.summary());
-        let cells = [scope.into(), Cell::default(), Cell::default(), Cell::count(latency.samples())];
-        let counted = [counts.requests, counts.errors, counts.timeouts].map(Cell::count);
-        let rates = [
-            Cell::iops(load.per_second(load.answered)),
-            Cell::mebibytes(load.per_second(load.answered_bytes)),
-        ];
-        Row::new(cells.into_iter().chain(latencies).chain(counted).chain(rates))
+        let counted = json!({
+            "scope": scope,
+            "requests": counts.requests,
+            "errors": counts.errors,
+            "timeouts": counts.timeouts,
+            "iops": load.per_second(load.answered),
+            "bytes_per_second": load.per_second(load.answered_bytes),
+        });
+        let samples = json!({ "lat_samples": latency.samples() });
+        object([counted, latency_members(&latency.summary()), samples])
     };
-    let class = |LatencyClass { from_ns, below_ns, samples: count }| {
-        Row::new(["class".into(), Cell::latency(from_ns), Cell::latency(below_ns), Cell::count(count)])
-    };
+    let class = |LatencyClass { from_ns, below_ns, samples }| json!({ "scope": "class", "from_ns": from_ns, "below_ns": below_ns, "lat_samples": samples });
     let rows = std::iter::once(scope("time", &ping.lat_ns))
         .chain(ping.response_ns.as_ref().map(|response| scope("response", response)))
         .chain(classes(&ping.lat_ns).into_iter().map(class));
-    Table::new(columns, rows)
+    let latency = LATENCY_COLUMNS.split_once(',').map_or("", |(_, figures)| figures);
+    let counted = "requests,errors,timeouts,iops,bytes_per_second";
+    Table::of_documents(&["scope,from_ns,below_ns,samples=lat_samples", latency, counted], rows)
 }

@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "fathom.simulate/1";
 /// Those of `out`.
 pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let volumes: Vec<Value> = super::volumes(record).into_iter().map(volume).collect();
-    run_json::write(SCHEMA, record, &json!({ "volumes": volumes }), style, out)
+    run_json::write(SCHEMA, record, json!({ "volumes": volumes }), style, out)
 }
 
 fn volume((test, forecast): VolumeForecast<'_>) -> Value {

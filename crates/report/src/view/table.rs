@@ -56,9 +56,6 @@ pub type ColumnOf<'a, T> = (Column, &'a dyn Fn(&T) -> Cell);
 /// The id of a column of values, and the cell that it takes from a record.
 pub type DataColumn<'a, T> = (&'static str, &'a dyn Fn(&T) -> Cell);
 
-/// A cell and the id of its column.
-pub type NamedCell = (&'static str, Cell);
-
 /// On which side a column is filled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -186,10 +183,11 @@ impl Table {
         Table::of(&columns, records)
     }
 
-    /// The values of `documents`. `columns` are names, separated by commas: each has the member of its name, or that at the path behind its
-    /// name (`iops_chosen=parameters.iops`).
-    pub fn of_documents(columns: &'static str, documents: impl IntoIterator<Item = Value>) -> Table {
-        let named = columns.split(',').map(|column| column.split_once('=').unwrap_or((column, column)));
+    /// The values of `documents`. `columns` are lists of names, separated by commas: each has the member of its name, or that at the path
+    /// behind its name (`iops_chosen=parameters.iops`).
+    pub fn of_documents(columns: &[&'static str], documents: impl IntoIterator<Item = Value>) -> Table {
+        let columns = columns.iter().flat_map(|names| names.split(','));
+        let named = columns.map(|column| column.split_once('=').unwrap_or((column, column)));
         let (ids, paths): (Vec<_>, Vec<_>) = named.unzip();
         let cell = |document: &Value, path: &str| {
             path.split('.').try_fold(document, |value, name| value.get(name)).map(Cell::from)
@@ -202,21 +200,6 @@ impl Table {
     pub(crate) fn toned(mut self, tones: impl IntoIterator<Item = Tone>) -> Table {
         self.rows.iter_mut().zip(tones).for_each(|(row, tone)| row.tone = tone);
         self
-    }
-
-    /// A table of rows that have some of the columns each; the rest of their cells are empty.
-    pub(crate) fn from_named(columns: impl IntoIterator<Item = Column>, rows: Vec<Vec<NamedCell>>) -> Table {
-        let columns: Vec<Column> = columns.into_iter().collect();
-        let place = |id: &str| columns.iter().position(|column| column.id == id);
-        let row = |named: Vec<NamedCell>| {
-            let mut cells = vec![Cell::default(); columns.len()];
-            for (id, cell) in named {
-                cells[place(id).expect("the cell of a column")] = cell;
-            }
-            Row::new(cells)
-        };
-        let rows: Vec<Row> = rows.into_iter().map(row).collect();
-        Table::new(columns, rows)
     }
 
     /// The same, divided where there is little room.
