@@ -12,24 +12,17 @@
 //!   what a load gets of the limits on the file.
 
 mod limiter;
-mod server;
 
-use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd as _;
+use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::path::Path;
 use std::time::Duration;
 
 use fathom_sys::clock::monotonic_ns;
 use rustix::fs::OFlags;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use tempfile::TempDir;
 
+use crate::fuse_file::FuseFile;
 use crate::loop_device::LoopDevice;
-use crate::shell::scratch;
-use crate::wait::wait_for;
 use limiter::Limiter;
 
 /// The limits of a [`CappedDisk`]: reads and writes together.
@@ -59,33 +52,17 @@ pub struct BurstCredits {
 /// A disk with exact limits; unmounted on drop.
 #[derive(Debug)]
 pub struct CappedDisk {
-    path: PathBuf,
-    limiter: Arc<Mutex<Limiter>>,
-    threads: Vec<JoinHandle<()>>,
-    _directory: TempDir,
+    file: FuseFile<Limiter>,
 }
 
 /// Reads that show what the way to the disk takes.
 const SAMPLES: usize = 200;
 const BLOCK: usize = 4096;
-/// How long the kernel may take to release the file.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 impl CappedDisk {
     /// A disk of `size` bytes without data.
     pub fn new(size: u64, limits: &DiskLimits) -> Self {
-        let directory = scratch();
-        let path = directory.path().join("disk");
-        File::create_new(&path).expect("the scratch directory is new and ours");
-        let options = OpenOptions::new().read(true).write(true).open("/dev/fuse");
-        let fuse = options.unwrap_or_else(|error| panic!("cannot open /dev/fuse: {error}"));
-        let data = format!("fd={},rootmode=100600,user_id=0,group_id=0", fuse.as_raw_fd());
-        let data = std::ffi::CString::new(data).expect("there is no NUL in it");
-        mount("fathom-test", &path, "fuse", MountFlags::NOSUID | MountFlags::NODEV, data.as_c_str())
-            .unwrap_or_else(|error| panic!("cannot mount {}: {error}", path.display()));
-        let limiter = Arc::new(Mutex::new(Limiter::new(limits, 0)));
-        let threads = server::start(fuse, size, limiter.clone());
-        let disk = CappedDisk { path, limiter, threads, _directory: directory };
+        let disk = CappedDisk { file: FuseFile::new(size, Limiter::new(limits, 0), None) };
         disk.limit(limits);
         disk
     }
@@ -102,41 +79,37 @@ impl CappedDisk {
             bytes_per_second: None,
             burst: None,
         };
-        *self.limiter() = Limiter::new(&idle, 0);
+        *self.file.model() = Limiter::new(&idle, 0);
         let latency_ns = limits.latency.as_nanos() as u64;
         let way_ns = self.median_read_ns().saturating_sub(latency_ns);
         assert!(way_ns < latency_ns / 5, "the way to the disk takes {way_ns} ns: the machine is too busy");
-        *self.limiter() = Limiter::new(limits, way_ns);
+        *self.file.model() = Limiter::new(limits, way_ns);
     }
 
     /// The disk as a file.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// A loop device over it, past the page cache; it is to be dropped before the disk.
     pub fn device(&self) -> LoopDevice {
-        LoopDevice::over(&self.path)
+        LoopDevice::over(self.path())
     }
 
     /// How long after the first request credits were exhausted; `None` if they were not, or there are none.
     pub fn exhausted_after(&self) -> Option<Duration> {
-        self.limiter().exhausted_after_ns().map(Duration::from_nanos)
+        self.file.model().exhausted_after_ns().map(Duration::from_nanos)
     }
 
     /// By how much at most `percent` of the answers were late, since the limits were set: what the machine withheld from the disk.
     pub fn lateness(&self, percent: usize) -> Duration {
-        Duration::from_nanos(self.limiter().lateness_ns(percent))
-    }
-
-    fn limiter(&self) -> MutexGuard<'_, Limiter> {
-        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
+        Duration::from_nanos(self.file.model().lateness_ns(percent))
     }
 
     fn median_read_ns(&self) -> u64 {
         let direct = OFlags::DIRECT.bits() as i32;
-        let file = OpenOptions::new().read(true).custom_flags(direct).open(&self.path);
-        let file = file.unwrap_or_else(|error| panic!("cannot open {}: {error}", self.path.display()));
+        let file = OpenOptions::new().read(true).custom_flags(direct).open(self.path());
+        let file = file.unwrap_or_else(|error| panic!("cannot open {}: {error}", self.path().display()));
         let mut buffer = vec![0; 2 * BLOCK];
         let start = buffer.as_ptr().align_offset(BLOCK);
         let mut took: Vec<u64> = (0..SAMPLES)
@@ -149,19 +122,5 @@ impl CappedDisk {
             .collect();
         took.sort_unstable();
         took[SAMPLES / 2]
-    }
-}
-
-impl Drop for CappedDisk {
-    fn drop(&mut self) {
-        // A loop device is released a moment after it was detached.
-        let is_unmounted = wait_for(PATIENCE, || unmount(&self.path, UnmountFlags::empty()).is_ok());
-        if !is_unmounted {
-            unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::FORCE).ok();
-        }
-        // Threads whose file is still open somewhere end with it.
-        for thread in self.threads.drain(..).filter(|_| is_unmounted) {
-            thread.join().ok();
-        }
     }
 }

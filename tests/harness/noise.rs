@@ -15,12 +15,17 @@ impl RepeatableNoise {
         RepeatableNoise(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Evenly distributed from 0 to below 1.
-    pub fn even(&mut self) -> f64 {
+    /// 64 bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+        self.0
+    }
+
+    /// Evenly distributed from 0 to below 1.
+    pub fn even(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Nearly standard normal: twelve even ones less their mean.

@@ -1,6 +1,7 @@
 //! When requests are admitted: paced by rates, and by the credits of a burst bucket.
 
 use super::DiskLimits;
+use crate::fuse_file::{FileModel, FileOperation, FileRequest};
 
 const SECOND_NS: f64 = 1e9;
 /// An idle disk may use the allowance of this time at once, ns.
@@ -118,11 +119,6 @@ impl Limiter {
         (at_ns + self.latency_ns - self.spread_ns * (1.0 - uniform(self.count)).ln()) as u64
     }
 
-    /// A request was answered so much later than it was complete.
-    pub(super) fn answered_late(&mut self, late_ns: u64) {
-        self.late_ns.push(late_ns);
-    }
-
     /// By how much at most `percent` of the answers were late; 0 before the first.
     pub(super) fn lateness_ns(&self, percent: usize) -> u64 {
         let mut sorted = self.late_ns.clone();
@@ -134,6 +130,20 @@ impl Limiter {
     /// From the first request to the one for which credits were exhausted.
     pub(super) fn exhausted_after_ns(&self) -> Option<u64> {
         Some((self.exhausted_ns? - self.first_ns?) as u64)
+    }
+}
+
+impl FileModel for Limiter {
+    /// Syncs and discards pass at once.
+    fn complete_ns(&mut self, request: &FileRequest, now_ns: u64) -> Result<u64, i32> {
+        match request.operation {
+            FileOperation::Read | FileOperation::Write => Ok(self.complete_ns(now_ns, request.bytes)),
+            FileOperation::Flush | FileOperation::Discard(_) => Ok(now_ns),
+        }
+    }
+
+    fn answered_late(&mut self, late_ns: u64) {
+        self.late_ns.push(late_ns);
     }
 }
 
