@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
     use crate::plan::{BenchSettings, Effort};
-    use crate::settings::RunSettings;
+    use crate::site::RunSettings;
     use crate::target::BenchTarget;
     use fathom_engine::sim::FixedLatency;
     use fathom_model::Nanos;

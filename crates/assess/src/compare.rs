@@ -16,12 +16,12 @@ use fathom_volume::VolumeModel;
 use crate::AssessError;
 use crate::bench;
 use crate::catalogue::VolumeTypes;
-use crate::known_volume::KnownVolume;
+use crate::identify::KnownVolume;
 use crate::machine::engine_rows;
 use crate::plan::{BenchPlan, BenchSettings};
 use crate::published_rates::{look_up, offered_load};
-use crate::settings::RunSettings;
 use crate::simulated::{SimulatedVolume, is_simulated};
+use crate::site::RunSettings;
 use crate::suite::{Ending, Profile, RESERVED, Suite, SuiteTest, section_of};
 use crate::target::BenchTarget;
 

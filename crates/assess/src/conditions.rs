@@ -15,7 +15,7 @@ use fathom_sys::device::{DeviceFacts, FilesystemFacts, HostFacts, Locality, Path
 use fathom_sys::files::SYSTEM_TEXT;
 
 use crate::launch::launch;
-use crate::settings::RunSettings;
+use crate::site::RunSettings;
 
 /// Enters this machine and the target into the header of a run that begins now; what cannot be found out stays empty. Labels of the
 /// header say what the firmware does not (`provider`, `instance`).

@@ -8,7 +8,7 @@ use fathom_record::{MissedSlots, RoundsRecord, RunHeader, RunRecord, TestRecord,
 use fathom_runner::{EventSender, Progress, RunControl, RunEvent, RunHandle, RunObserver, RunState, Session};
 
 use crate::findings::findings_of;
-use crate::settings::RunSettings;
+use crate::site::RunSettings;
 use crate::{AssessError, published_rates};
 
 /// Drives a measurement whose result is `T`.

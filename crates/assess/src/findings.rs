@@ -29,9 +29,9 @@ mod tests {
 
     use crate::catalogue::VolumeTypes;
     use crate::identify::{IdentifyPlan, IdentifySettings, identify};
-    use crate::settings::RunSettings;
     use crate::simulate::{JobLoad, SimulateSettings, SimulatedLoad, simulate};
     use crate::simulated::SimulatedVolume;
+    use crate::site::RunSettings;
     use crate::target::BenchTarget;
     use crate::{engine_rows, findings_of};
 

@@ -1,24 +1,33 @@
 //! Runs what finds out of what a volume is made: asks the method what to measure next, measures, and hands each
-//! measurement out as it ends.
+//! measurement out as it ends. What it found of a device, or what else is known of its type, applies to later runs on it.
+
+use std::collections::BTreeMap;
 
 use fathom_analysis::identified::Identified;
+use fathom_analysis::identified::prediction::{LastPhase, WorkloadPrediction, predict};
 use fathom_analysis::identify::probe::{IdentifyProbe, IoDirection, Seen};
-use fathom_analysis::identify::script::{IdentifySpec, IdentifyStep, identified, next};
+use fathom_analysis::identify::script::{IdentifySpec, IdentifyStep, identified, identified_of, next};
+use fathom_analysis::pattern::AccessPattern;
+use fathom_catalog::{Catalog, CatalogEntry, Parameters, SimulatedTarget};
 use fathom_model::Nanos;
 use fathom_model::units::duration;
-use fathom_record::{Activity, IdentifyActivity, RunRecord};
+use fathom_predict::OfferedLoad;
+use fathom_record::{
+    Activity, BurstRate, DeviceRecord, ExpectationRecord, IdentifyActivity, KnownBy, OwnRates, RunHeader,
+    RunRecord, TYPE_LABEL,
+};
 use fathom_runner::Session;
+use fathom_volume::VolumeModel;
 
-use crate::AssessError;
 use crate::control::{StepObserver, Steps};
 use crate::findings::findings_of;
 use crate::measure::{NamedJob, measure_together};
 use crate::planned::{pair, seed_pair, time_word};
-use crate::settings::RunSettings;
+use crate::site::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
 use crate::traffic::{OfferedTraffic, PlannedTraffic};
-use crate::twin;
+use crate::{AssessError, twin};
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -197,4 +206,255 @@ pub fn identify(
     let mut record = steps.end();
     record.findings = findings_of(&record);
     Ok((record, found))
+}
+
+/// A volume of a known type.
+pub(crate) struct KnownVolume<'a> {
+    /// As it was named.
+    pub(crate) name: String,
+    /// The source of that knowledge.
+    pub(crate) known_by: KnownBy,
+    /// Its type, and the parameters of the volume; `None` for custom limits.
+    pub(crate) offered: Option<(&'a CatalogEntry, Parameters)>,
+    /// Its limits.
+    pub(crate) model: VolumeModel,
+}
+
+impl<'a> KnownVolume<'a> {
+    /// The volume of a run; `None` where its type is unknown, or several are named.
+    pub(crate) fn of(catalog: &'a Catalog, header: &RunHeader) -> Option<KnownVolume<'a>> {
+        let device = header.conditions.target.devices.first().map(|device| device.size_bytes);
+        if SimulatedTarget::is_one(&header.target) {
+            return KnownVolume::named(catalog, &header.target, KnownBy::Simulated, None);
+        }
+        KnownVolume::named_by(catalog, &header.labels, &header.expectations, device)
+    }
+
+    /// The volume that the label `type` names, else the only one among the sources of expectations; `device` is the size of the
+    /// target's device.
+    pub(crate) fn named_by(
+        catalog: &'a Catalog,
+        labels: &BTreeMap<String, String>,
+        expectations: &[ExpectationRecord],
+        device: Option<u64>,
+    ) -> Option<KnownVolume<'a>> {
+        if let Some(name) = labels.get(TYPE_LABEL) {
+            return KnownVolume::named(catalog, name, KnownBy::Label, device);
+        }
+        let mut sources: Vec<&str> = expectations.iter().map(|one| one.source.as_str()).collect();
+        sources.dedup();
+        let named = |name: &&str| KnownVolume::named(catalog, name, KnownBy::Expectation, device);
+        let mut volumes = sources.iter().filter_map(named);
+        volumes.next().filter(|_| volumes.next().is_none())
+    }
+
+    /// The type that the label `type` names, and the size that it states, also where no rule of the type is known.
+    pub(crate) fn labelled_type(
+        catalog: &'a Catalog,
+        header: &RunHeader,
+    ) -> Option<(&'a CatalogEntry, Option<u64>)> {
+        let target = SimulatedTarget::parse(catalog, header.labels.get(TYPE_LABEL)?).ok()?;
+        Some((catalog.get(&target.id)?, target.chosen?.size_bytes))
+    }
+
+    /// The id of its type.
+    pub(crate) fn type_name(&self) -> &str {
+        self.offered.as_ref().map_or("the volume", |(entry, _)| entry.id())
+    }
+
+    /// The type of the instance in its name.
+    pub(crate) fn instance(&self) -> Option<&str> {
+        instance_in(&self.name)
+    }
+
+    fn named(
+        catalog: &'a Catalog,
+        name: &str,
+        known_by: KnownBy,
+        device: Option<u64>,
+    ) -> Option<KnownVolume<'a>> {
+        let target = SimulatedTarget::parse(catalog, &without_rested(name)).ok()?;
+        let known = |offered, model| KnownVolume { name: name.to_owned(), known_by, offered, model };
+        let Some(mut parameters) = target.chosen else { return Some(known(None, target.model)) };
+        let entry = catalog.get(&target.id)?;
+        // No rule is published of it that a real volume would follow.
+        if entry.is_as_measured() && known_by != KnownBy::Simulated {
+            return None;
+        }
+        if parameters.size_bytes.is_some() || known_by == KnownBy::Simulated {
+            parameters.size_bytes.get_or_insert(target.model.size_bytes);
+            return Some(known(Some((entry, parameters)), target.model));
+        }
+        // With its size the name still has the limits of an instance.
+        let name = without_rested(name);
+        let separator = if name.contains('?') { '&' } else { '?' };
+        let sized = format!("{name}{separator}size={}", device?);
+        let model = SimulatedTarget::parse(catalog, &sized).ok()?.model;
+        parameters.size_bytes = device;
+        Some(known(Some((entry, parameters)), model))
+    }
+}
+
+/// The name of a volume without the state of its credits, which published specifications may have.
+fn without_rested(volume: &str) -> String {
+    let (id, rest) = volume.split_once('?').unwrap_or((volume, ""));
+    let parts: Vec<&str> = rest.split('&').filter(|part| !part.starts_with("rested=")).collect();
+    if parts.concat().is_empty() { id.to_owned() } else { format!("{id}?{}", parts.join("&")) }
+}
+
+/// The type of the instance in the name of a volume.
+pub(crate) fn instance_in(volume: &str) -> Option<&str> {
+    volume.split(['?', '&']).find_map(|part| part.strip_prefix("instance="))
+}
+
+/// An earlier identification of a volume.
+#[derive(Clone, Debug)]
+pub struct EarlierIdentification {
+    /// The run that it was, for people.
+    run: String,
+    header: RunHeader,
+    found: Identified,
+}
+
+impl EarlierIdentification {
+    /// That of `record`, a run that people know as `run`; `None` if the run identified nothing.
+    pub fn of(run: String, record: &RunRecord) -> Option<EarlierIdentification> {
+        Some(EarlierIdentification { run, header: record.header.clone(), found: identified_of(record)? })
+    }
+
+    /// True if the run that `header` describes uses the same device. Names of devices may change with a boot, and a volume
+    /// that was resized has other limits.
+    pub(crate) fn is_of(&self, header: &RunHeader) -> bool {
+        let (own, other) = (bottom(&self.header), bottom(header));
+        let (Some(own), Some(other)) = (own, other) else { return false };
+        let is_same_boot = self.header.host().boot_id == header.host().boot_id;
+        let is_same_name = match own.serial.is_empty() {
+            true => is_same_boot && own.name == other.name,
+            false => own.serial == other.serial,
+        };
+        is_same_name && own.size_bytes == other.size_bytes
+    }
+
+    /// The rates that follow for `load`; `None` if the identification does not support it.
+    pub(crate) fn rates(&self, load: &OfferedLoad) -> Option<OwnRates> {
+        let [(block, _)] = load.blocks[..] else { return None };
+        let pattern = match (load.read_fraction?, load.sequential) {
+            (1.0, true) => AccessPattern::Read,
+            (1.0, false) => AccessPattern::RandRead,
+            (0.0, true) => AccessPattern::Write,
+            (0.0, false) => AccessPattern::RandWrite,
+            _ => return None,
+        };
+        let WorkloadPrediction { phases, seconds_to_refill, last_phase, .. } =
+            predict(&self.found, pattern, block as u64)?;
+        let (last, first) = (phases.last()?, phases.first()?);
+        let ns = |seconds: f64| (seconds * 1e9) as u64;
+        let burst = first.seconds.map(|seconds| BurstRate {
+            iops: first.iops,
+            lasts_ns: Some(ns(seconds.value)),
+            refill_ns: seconds_to_refill.map(ns),
+        });
+        (last_phase == LastPhase::Sustained).then(|| OwnRates {
+            volume: self.run.clone(),
+            known_by: KnownBy::Identification,
+            sustained_iops: Some(last.iops),
+            burst,
+            exhausted_iops: phases[1..].iter().map(|phase| phase.iops).collect(),
+        })
+    }
+}
+
+/// The device at the bottom of the target's stack; `None` if there are several or none.
+fn bottom(header: &RunHeader) -> Option<&DeviceRecord> {
+    let devices = &header.conditions.target.devices;
+    let is_bottom =
+        |device: &&DeviceRecord| devices.iter().all(|other| other.under.as_ref() != Some(&device.name));
+    let mut bottom = devices.iter().filter(is_bottom);
+    bottom.next().filter(|_| bottom.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RunSettings;
+    use crate::identify::{IdentifyPlan, IdentifySettings, identify};
+    use fathom_model::Nanos;
+
+    #[test]
+    fn a_published_specification_names_its_instance_whatever_gives_the_size() {
+        let named = |name: &str| {
+            let labels = BTreeMap::from([(TYPE_LABEL.to_owned(), name.to_owned())]);
+            let volume = KnownVolume::named_by(Catalog::shipped(), &labels, &[], Some(500 << 30)).unwrap();
+            let stages: Vec<&str> = volume.model.shared.iter().map(|stage| stage.name.as_str()).collect();
+            (volume.model.size_bytes >> 30, stages.join(" "), volume.instance().map(str::to_owned))
+        };
+        let m6i = Some("m6i.large".to_owned());
+        for (name, expected) in [
+            ("aws-gp3?size=100GiB&instance=m6i.large", (100, "instance volume".to_owned(), m6i.clone())),
+            ("aws-gp3?instance=m6i.large&rested=1", (500, "instance volume".to_owned(), m6i)),
+            ("aws-gp2?rested=1", (500, "volume".to_owned(), None)),
+            ("aws-gp2", (500, "volume".to_owned(), None)),
+        ] {
+            assert_eq!(named(name), expected, "{name}");
+        }
+    }
+
+    fn identification(target: &str, minutes: u64) -> EarlierIdentification {
+        let settings = IdentifySettings {
+            run: RunSettings { target: target.into(), ..RunSettings::default() },
+            budget: Some(Nanos::from_secs(60 * minutes)),
+            read_only: true,
+            ..IdentifySettings::default()
+        };
+        let plan = IdentifyPlan::make(settings).unwrap();
+        let (record, _) = identify(&plan, &mut plan.site.session(), &mut ()).unwrap();
+        EarlierIdentification::of("run 12".to_owned(), &record).unwrap()
+    }
+
+    fn random_reads() -> OfferedLoad {
+        OfferedLoad { read_fraction: Some(1.0), ..OfferedLoad::of(4096.0, false) }
+    }
+
+    #[test]
+    fn the_baseline_that_was_identified_is_the_sustained_rate() {
+        let burst = "sim:custom?iops=300&burst_iops=3000&bucket_ios=54000&latency=500us&size=10GiB";
+        let rates = identification(burst, 10).rates(&random_reads()).unwrap();
+        assert!((rates.sustained_iops.unwrap() / 300.0 - 1.0).abs() < 0.02, "{rates:?}");
+        let burst = rates.burst.unwrap();
+        assert!((burst.iops / 3000.0 - 1.0).abs() < 0.02, "{burst:?}");
+        assert!((burst.lasts_ns.unwrap() as f64 / 20e9 - 1.0).abs() < 0.05, "{burst:?}");
+    }
+
+    #[test]
+    fn a_bucket_that_was_not_exhausted_leaves_the_sustained_rate_unknown() {
+        let found = identification("sim:aws-gp2?size=500GiB", 10);
+        assert_eq!(found.rates(&random_reads()), None);
+    }
+
+    #[test]
+    fn devices_are_recognised_by_serial_or_within_a_boot_by_name() {
+        let header = |name: &str, serial: &str, size_bytes: u64, boot_id: &str| {
+            let mut header = RunHeader::default();
+            header
+                .hosts
+                .push(fathom_record::HostRecord { boot_id: boot_id.to_owned(), ..Default::default() });
+            header.conditions.target.devices = vec![DeviceRecord {
+                name: name.to_owned(),
+                serial: serial.to_owned(),
+                size_bytes,
+                ..DeviceRecord::default()
+            }];
+            header
+        };
+        let is_same = |one: RunHeader, other: RunHeader| {
+            let earlier =
+                EarlierIdentification { run: String::new(), header: one, found: Identified::default() };
+            earlier.is_of(&other)
+        };
+        assert!(is_same(header("sdb", "vol-1", 9, "a"), header("sdc", "vol-1", 9, "b")));
+        assert!(!is_same(header("sdb", "vol-1", 9, "a"), header("sdb", "vol-2", 9, "a")));
+        assert!(!is_same(header("sdb", "vol-1", 9, "a"), header("sdb", "vol-1", 10, "a")));
+        assert!(is_same(header("sdb", "", 9, "a"), header("sdb", "", 9, "a")));
+        assert!(!is_same(header("sdb", "", 9, "a"), header("sdb", "", 9, "b")));
+    }
 }

@@ -161,7 +161,7 @@ mod tests {
     use crate::catalogue::VolumeTypes;
     use crate::expectations::ExpectationSettings;
     use crate::plan::{BenchPlan, BenchSettings, Effort};
-    use crate::settings::RunSettings;
+    use crate::site::RunSettings;
 
     fn measured(volume: &str, expected: &str, seed: u64) -> (RunRecord, &'static str) {
         let target = BenchTarget::inspect(Path::new(volume), &[], &VolumeTypes::default()).unwrap();

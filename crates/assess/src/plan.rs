@@ -14,7 +14,7 @@ use crate::inspection::INSPECTION_TIME;
 use crate::machine::{engine_rows, host_facts};
 use crate::planned::{PlannedTest, engine_for, planned, replace_engine};
 use crate::precision::{self, PrecisionSettings};
-use crate::settings::RunSettings;
+use crate::site::RunSettings;
 use crate::site::{remarks, size_on};
 use crate::suite::{Profile, Suite, SuiteTest, section_of};
 use crate::target::BenchTarget;

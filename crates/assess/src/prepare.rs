@@ -147,7 +147,7 @@ fn header(plan: &PreparePlan, session: &Session) -> RunHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::RunSettings;
+    use crate::site::RunSettings;
     use fathom_analysis::prepare::results;
     use fathom_engine::sim::FixedLatency;
 

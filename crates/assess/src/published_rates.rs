@@ -17,8 +17,8 @@ use fathom_record::{
 use fathom_volume::{LimitStage, VolumeModel};
 
 use crate::candidates::volume_size;
-use crate::known_volume::{KnownVolume, instance_in};
-use crate::settings::RunSettings;
+use crate::identify::{KnownVolume, instance_in};
+use crate::site::RunSettings;
 
 /// Enters the published rates for its load into `test`, of the run that `header` describes.
 pub(crate) fn look_up(header: &RunHeader, settings: &RunSettings, test: &mut TestRecord) {

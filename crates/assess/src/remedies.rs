@@ -10,7 +10,7 @@ use fathom_predict::{OfferedLoad, reach};
 use fathom_record::{Finding, FindingId, RunRecord};
 
 use crate::catalogue::VolumeTypes;
-use crate::known_volume::KnownVolume;
+use crate::identify::KnownVolume;
 use crate::published_rates::offered_load;
 
 const GIB: u64 = 1 << 30;

@@ -216,7 +216,7 @@ impl SlotRunner<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::RunSettings;
+    use crate::site::RunSettings;
 
     fn plan(
         every_s: u64,

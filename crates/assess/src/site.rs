@@ -1,24 +1,24 @@
 //! Where a run takes place, for commands that decide as they go what to run next: the target checked against the settings, the
 //! part of it that is used, and what all jobs on it have in common.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fathom_analysis::pattern::block_name;
 use fathom_model::Nanos;
 use fathom_model::units::bytes;
-use fathom_record::{Activity, RunHeader};
+use fathom_record::{Activity, RunHeader, ScheduledSlot};
 use fathom_runner::{RunObserver, Session, WritePermit, unknown_data};
 use fathom_sys::device::TargetHandle;
 
-use crate::AssessError;
+use crate::catalogue::VolumeTypes;
 use crate::conditions::header;
+use crate::identify::EarlierIdentification;
 use crate::planned::{engine_or_substitute, escaped, size_word};
-use crate::settings::RunSettings;
-use crate::simulated;
 use crate::target::{BenchTarget, absolute};
 use crate::traffic::{OfferedTraffic, PlannedTraffic, TestFile};
-use crate::working_file::{self, SizePlan, WantedSize};
-use crate::working_file::{Layout, lay_out};
+use crate::working_file::{self, Layout, SizePlan, WantedSize, lay_out};
+use crate::{AssessError, simulated};
 
 /// fio's options of one job.
 pub(crate) type JobWords = Vec<(String, String)>;
@@ -189,5 +189,43 @@ pub(crate) fn remarks(target: &BenchTarget) -> Option<String> {
         )),
         BenchTarget::BlockDevice { path, destroy: true, .. } => unknown_data(&TargetHandle::open(path).ok()?),
         _ => None,
+    }
+}
+
+/// What was asked for by every command that runs tests.
+#[derive(Clone, Debug, Default)]
+pub struct RunSettings {
+    /// A directory, file, block device or simulated volume.
+    pub target: PathBuf,
+    /// Size of the working file, or of the range used, bytes.
+    pub size: Option<u64>,
+    /// The engine instead of the usual one.
+    pub engine: Option<String>,
+    /// Through the page cache.
+    pub buffered: bool,
+    /// Targets whose content may be destroyed.
+    pub destroy: Vec<PathBuf>,
+    /// Seed of all random choices; drawn at random by default.
+    pub seed: Option<u64>,
+    /// What the user says of the run.
+    pub labels: BTreeMap<String, String>,
+    /// The volume types that names mean.
+    pub types: VolumeTypes,
+    /// Identifications of devices in the history, the latest first.
+    pub earlier: Vec<EarlierIdentification>,
+    /// The slot of a schedule that the run is for.
+    pub scheduled: Option<ScheduledSlot>,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+impl RunSettings {
+    /// The target cannot be used, with a remedy.
+    pub(crate) fn refuse<T>(
+        &self,
+        reason: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Result<T, AssessError> {
+        Err(AssessError::target(&self.target, reason, hint))
     }
 }

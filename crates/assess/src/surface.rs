@@ -578,7 +578,7 @@ fn failed_at(test: &TestRecord, offset: u64, end: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::MeasurementEvent;
-    use crate::settings::RunSettings;
+    use crate::site::RunSettings;
     use fathom_analysis::surface::Surface;
     use fathom_analysis::surface::plan::SurfaceParts;
     use fathom_engine::sim::FixedLatency;

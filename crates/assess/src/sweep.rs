@@ -20,7 +20,7 @@ use crate::fleet::{AloneDecider, PointDecider, SweepSoFar};
 use crate::inspection::inspect;
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, size_word, time_word};
-use crate::settings::RunSettings;
+use crate::site::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
 use crate::traffic::{OfferedTraffic, PlannedTraffic};

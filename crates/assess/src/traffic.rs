@@ -8,10 +8,10 @@ use fathom_record::ExpectationRecord;
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeModel};
 use serde::Serialize;
 
-use crate::known_volume::KnownVolume;
+use crate::identify::KnownVolume;
 use crate::plan::BenchPlan;
 use crate::planned::PlannedTest;
-use crate::settings::RunSettings;
+use crate::site::RunSettings;
 use crate::target::BenchTarget;
 use crate::together::PlannedTarget;
 

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod commands;
-mod eta;
 mod exit;
 mod http;
 mod keys;
@@ -14,8 +13,6 @@ mod live;
 mod output;
 mod progress;
 mod ranks;
-mod row_printer;
-mod screen;
 mod signals;
 mod simulate_progress;
 mod store;

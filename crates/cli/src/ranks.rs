@@ -1,8 +1,6 @@
 //! What the commands that measure share where a launcher started many processes of them: joining the job, leaving it, and the
 //! report of rank 0.
 
-pub mod fio_jobs;
-
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use crate::compare::source_of;
 use crate::expectations::ExpectationSettings;
 use crate::plan::{BenchSettings, Effort};
 use crate::precision::PrecisionSettings;
-use crate::settings::RunSettings;
+use crate::site::RunSettings;
 
 /// Receives the runs, and stops after so many measurements.
 #[derive(Default)]

@@ -20,10 +20,10 @@ use fathom_runner::{PhaseGate, ReadyPhase, StopHandle};
 use fathom_sys::clock::{RealClock, monotonic_ns, unix_us};
 use serde::{Deserialize, Serialize};
 
-use super::exchange::{Exchange, to_json};
 use super::hello::FleetPlace;
 use super::records::RecordDirectory;
 use super::records::{self, FIRST_START, FleetReport, NEXT_START};
+use super::{Exchange, to_json};
 use crate::{AssessError, ErrorKind};
 
 /// From the decision to a start by the clock: every rank must know of it by then.

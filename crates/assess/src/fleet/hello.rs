@@ -24,8 +24,8 @@ use flate2::Crc;
 use serde::{Deserialize, Serialize};
 
 use super::coordinator::Coordinator;
-use super::exchange::{Exchange, manager_error, to_json};
 use super::records::RecordDirectory;
+use super::{Exchange, manager_error, to_json};
 use super::{Fleet, LAST_WORDS_NS, MISSING_EXIT, PATIENCE_WITH_RANK_0_NS, leave_rank_0_last_words};
 use crate::conditions::clock_state;
 use crate::{AssessError, ErrorKind};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fathom_engine::sim::FixedLatency;
 use fathom_model::Nanos;
+use fathom_options::FleetOptions;
 use fathom_options::Section;
 use fathom_record::{Activity, BenchActivity, RunHeader, TestMeta, TestStatus, TestSummary, test_record};
 use fathom_runner::Session;
@@ -371,4 +372,63 @@ fn a_process_without_a_launcher_is_no_rank() {
     let alone = join(&[("SLURM_NTASKS", "64")]);
     assert_eq!(alone.to_string(), "this process is alone in its job, but SLURM_NTASKS says 64 processes");
     assert!(alone.hint.is_some());
+}
+
+/// A launcher that answers at once, and every text has a further value.
+#[derive(Debug)]
+struct Endless;
+
+impl ProcessManager for Endless {
+    fn place(&self) -> JobPlace {
+        let limits = TextLimits { key: 64, value: 1024 };
+        JobPlace { interface: "endless", rank: 0, size: 1, limits }
+    }
+
+    fn put(&mut self, _: &str, _: &str, _: Duration) -> Result<(), ProcessManagerError> {
+        Ok(())
+    }
+
+    fn get(&mut self, _: u32, _: &str, _: Duration) -> Result<String, ProcessManagerError> {
+        Ok(format!("{}.", usize::MAX))
+    }
+
+    fn fence(&mut self, _: Duration) -> Result<(), ProcessManagerError> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: Duration) -> Result<(), ProcessManagerError> {
+        Ok(())
+    }
+
+    fn abort(&mut self, _: i32, _: &str) {}
+}
+
+#[test]
+fn a_text_that_never_ends_holds_no_rank_that_joins() {
+    let options = FleetOptions { join: Some(Nanos::from_millis(50)), ..FleetOptions::default() };
+    let job = FleetJob::on(Box::new(Endless), options, "h".to_owned(), "boot".to_owned(), monotonic_ns());
+    let met = job.meet(&[], Ok(FleetFiles::default()), |_| {});
+    let stop = met.map(drop).unwrap_err();
+    assert!(stop.error.to_string().contains("did not answer 'get' within 50ms"), "{}", stop.error);
+}
+
+#[test]
+fn texts_of_any_length_come_back() {
+    for length in [0, 1, 2, 3, 4, 1000, 100_000] {
+        let text: Vec<u8> = (0..length).map(|at: u32| (at.wrapping_mul(at) >> 3) as u8).collect();
+        let packed = pack(&text);
+        assert!(packed.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)));
+        assert_eq!(unpack(&packed), Ok(text), "{length}");
+    }
+}
+
+#[test]
+fn damage_is_noticed() {
+    let packed = pack(b"a text of some length, which is compressed");
+    assert!(unpack(&packed[..packed.len() - 6]).is_err());
+    let mut other = packed.clone().into_bytes();
+    let middle = other.len() / 2;
+    other[middle] = if other[middle] == b'A' { b'B' } else { b'A' };
+    assert!(unpack(std::str::from_utf8(&other).unwrap()).is_err());
+    assert!(unpack("a b").is_err());
 }

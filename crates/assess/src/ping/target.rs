@@ -18,7 +18,7 @@ use fathom_sys::device::{
 };
 use fathom_sys::io::{Advice, OpenFlags, block_device_size, fadvise, reopen};
 
-use super::settings::PingSettings;
+use super::PingSettings;
 use super::worker::Random;
 use crate::error::plain;
 use crate::simulated::{SimulatedVolume, check_engine, notes_on, session_for};

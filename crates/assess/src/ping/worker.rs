@@ -19,8 +19,8 @@ use fathom_sys::device::{DiskSampler, DiskStats};
 use fathom_sys::io::{Advice, fadvise};
 use fathom_sys::residency::{is_cached, is_hole};
 
-use super::settings::{LatePolicy, Operation, PingSettings};
 use super::target::{self, EINVAL, OpenedTarget, open_volume, requester};
+use super::{LatePolicy, Operation, PingSettings};
 use super::{PROGRESS_NS, REMIND_NS, STALL_NS};
 use crate::AssessError;
 use crate::error::plain;

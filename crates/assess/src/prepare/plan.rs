@@ -21,8 +21,8 @@ use crate::machine::engine_rows;
 use crate::planned::{
     engine_or_substitute, escaped, goes_on_after_errors, pair, seed_pair, size_word, time_word,
 };
-use crate::settings::RunSettings;
 use crate::simulated::{self, SimulatedVolume, is_simulated};
+use crate::site::RunSettings;
 use crate::suite::section_of;
 use crate::target::{BenchTarget, absolute, never_overruled};
 use crate::traffic::{OfferedTraffic, PlannedTraffic};
@@ -610,7 +610,7 @@ fn has_room(run: &RunSettings, filesystem: &FilesystemFacts, more: u64) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::RunSettings;
+    use crate::site::RunSettings;
 
     const MIB: u64 = 1 << 20;
 

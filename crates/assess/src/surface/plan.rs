@@ -13,7 +13,7 @@ use fathom_record::confidence::LIMITER_SLICE_NS;
 
 use crate::AssessError;
 use crate::planned::{goes_on_after_errors, pair, seed_pair, size_word, time_word};
-use crate::settings::RunSettings;
+use crate::site::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
 use crate::traffic::{OfferedTraffic, PlannedTraffic};

@@ -27,8 +27,8 @@ use super::run_arguments::RunArguments;
 use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::progress::BenchCourse;
+use crate::progress::RowPrinter;
 use crate::ranks::FleetArguments;
-use crate::row_printer::RowPrinter;
 use crate::{output, ranks, store};
 
 /// What `fathom bench` takes.

@@ -21,9 +21,9 @@ use crate::live::LiveArguments;
 use crate::live::LiveObserver;
 use crate::live::{Hub, LiveOutputs, LiveRun, NextKey};
 use crate::output::Bar;
+use crate::progress::RowPrinter;
 use crate::progress::{Course, RunDisplay, RunProgress};
 use crate::ranks::{RankKeeper, keep_and_print};
-use crate::row_printer::RowPrinter;
 use crate::store::HistoryKeeper;
 use crate::{keys, output, ranks, signals, store};
 

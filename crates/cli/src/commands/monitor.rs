@@ -35,9 +35,7 @@ use fathom_sys::files::{PathRefusal, check_output, replace_output};
 use super::format_arguments::FormatArguments;
 use super::run_arguments::{KeepArguments, words};
 use crate::exit::{Complaint, Exit};
-use crate::live::LiveArguments;
-use crate::live::{LiveOutputs, LiveRun, NextKey, check_beside_lines};
-use crate::screen::Screen;
+use crate::live::{LiveArguments, LiveOutputs, LiveRun, NextKey, check_beside_lines};
 use crate::store::{self, HistoryKeeper};
 use crate::{keys, output, signals};
 
@@ -533,6 +531,56 @@ impl JobFile {
     }
 }
 
+/// What is on the terminal now.
+#[derive(Debug, Default)]
+pub struct Screen {
+    lines: usize,
+}
+
+impl Screen {
+    /// Replaces what was drawn by the lines of `text`, as many of them as the terminal has room for. They have their colours
+    /// already.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn draw(&mut self, text: &str, out: &mut TextWriter) -> io::Result<()> {
+        let (rows, columns) = console::Term::stdout().size();
+        let size = (usize::from(rows).saturating_sub(1).max(1), usize::from(columns).max(1));
+        self.draw_within(text, size, out)
+    }
+
+    fn draw_within(
+        &mut self,
+        text: &str,
+        (rows, columns): (usize, usize),
+        out: &mut TextWriter,
+    ) -> io::Result<()> {
+        self.clear(out)?;
+        for line in text.lines() {
+            // A line that is wider than the terminal takes several of its rows.
+            let taken = console::measure_text_width(line).div_ceil(columns).max(1);
+            if self.lines + taken > rows {
+                break;
+            }
+            out.coloured_lines(&format!("{line}\n"))?;
+            self.lines += taken;
+        }
+        Ok(())
+    }
+
+    /// Takes away what was drawn; the cursor stands where it began.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn clear(&mut self, out: &mut TextWriter) -> io::Result<()> {
+        if self.lines > 0 {
+            out.go_back(self.lines)?;
+            self.lines = 0;
+        }
+        out.flush()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -572,5 +620,20 @@ mod tests {
         let lines = recording_begun(&refused);
         assert_eq!(lines[1..3], ["hint: run as root".to_owned(), "monitor: another".to_owned()]);
         assert!(lines[3].ends_with("counters of each second to 'a b'"), "{lines:?}");
+    }
+
+    #[test]
+    fn lines_are_drawn_over_those_before() {
+        let mut screen = Screen::default();
+        let mut written = Vec::new();
+        let mut out = TextWriter::new(&mut written);
+        screen.draw_within("a\n\n\x1b[1mabcde\x1b[0m\n", (10, 3), &mut out).unwrap();
+        screen.draw_within("a\nb\nc\n", (2, 3), &mut out).unwrap();
+        screen.clear(&mut out).unwrap();
+        screen.clear(&mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(written).unwrap(),
+            "a\n\n\x1b[1mabcde\x1b[0m\n\x1b[4A\r\x1b[Ja\nb\n\x1b[2A\r\x1b[J"
+        );
     }
 }

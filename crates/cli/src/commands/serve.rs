@@ -4,7 +4,6 @@
 //! its lines, at most twice a second, for all of them. The report of a run that has ended is made once.
 
 mod access;
-mod forms;
 mod places;
 mod reply;
 

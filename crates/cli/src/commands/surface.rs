@@ -19,8 +19,8 @@ use super::run_arguments::RunArguments;
 use super::shown;
 use super::words::{one_of, time_for};
 use crate::exit::{Complaint, Exit};
+use crate::progress::RowPrinter;
 use crate::progress::StepCourse;
-use crate::row_printer::RowPrinter;
 use crate::{output, store};
 
 /// What `fathom surface` takes.

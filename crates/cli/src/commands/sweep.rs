@@ -24,9 +24,9 @@ use super::run_arguments::RunArguments;
 use super::shown;
 use super::words::{one_of, sorted_once, time_for};
 use crate::exit::{Complaint, Exit};
+use crate::progress::RowPrinter;
 use crate::progress::StepCourse;
 use crate::ranks::FleetArguments;
-use crate::row_printer::RowPrinter;
 use crate::{output, ranks, store};
 
 /// What `fathom sweep` takes.

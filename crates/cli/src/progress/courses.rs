@@ -14,7 +14,7 @@ use fathom_report::{pad, width};
 use fathom_stats::Snapshot;
 
 use super::{Course, RunDisplay, describe};
-use crate::row_printer::RowPrinter;
+use crate::progress::RowPrinter;
 
 /// `2 min 05 s left  3,001+1,002 IOPS  15.6 MiB/s  21.3 ms`
 fn rates(snapshot: &Snapshot, left: Option<String>, units: UnitSystem) -> String {

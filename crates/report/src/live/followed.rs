@@ -5,7 +5,7 @@ use fathom_record::latency_bin;
 use serde::Deserialize;
 
 use super::json::{LatencyLine, OpLine};
-use super::state::{LiveLatency, LiveStage, LiveTest, RUNNING, StepFigures};
+use super::{LiveLatency, LiveStage, LiveTest, RUNNING, StepFigures};
 use super::{LivePoint, LiveSeries};
 use crate::axis_text::{MIB, latency_text, rate_text, time_axis};
 use crate::page::{SUMMARY, axes};

@@ -7,7 +7,7 @@ use fathom_record::{Finding, LatencySpan, TestRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::state::{LiveLatency, LiveStage, LiveState};
+use super::{LiveLatency, LiveStage, LiveState};
 use super::{LiveMonitor, LivePing, LivePoint};
 use crate::document::object;
 use crate::monitor::json::document;

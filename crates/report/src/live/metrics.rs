@@ -1,15 +1,12 @@
 //! The live figures as OpenMetrics 1.0 text. Pure.
 
-mod machine;
-mod monitor;
-mod ping;
-mod running;
-
 use std::io::{self, Write};
 
+use fathom_analysis::monitor::OpActivity;
 use fathom_record::{Histogram, LatencySpan, latency_bin, latency_bin_lower_edge};
 
-use super::state::{LiveLatency, LiveStage, LiveState};
+use super::{LiveDevice, LiveMonitor, LivePing};
+use super::{LiveLatency, LiveStage, LiveState};
 use crate::metrics_text::{Family, LabelSet, Samples, end};
 
 /// The `Content-Type` of the text.
@@ -71,17 +68,17 @@ pub fn render(state: &LiveState, out: &mut dyn Write) -> io::Result<()> {
     let mut samples = Samples::default();
     add_place(state, &run, &test, &mut samples);
     if let Some(monitor) = &state.monitor {
-        monitor::add(monitor, &run, &mut samples);
+        add_monitor(monitor, &run, &mut samples);
     } else {
-        running::add(state, &run, &test, &mut samples);
+        add_running(state, &run, &test, &mut samples);
     }
     if let Some(ping) = &state.ping {
-        ping::add(ping, &test, &mut samples);
+        add_ping(ping, &test, &mut samples);
     }
-    machine::add(state, &run, &mut samples);
+    add_machine(state, &run, &mut samples);
     samples.write(out)?;
     if let Some(monitor) = &state.monitor {
-        monitor::write_histograms(monitor, &run, out)?;
+        write_histograms(monitor, &run, out)?;
     } else {
         let family = if state.span == LatencySpan::Total { &TOTAL } else { &COMPLETION };
         family.head(out)?;
@@ -156,4 +153,196 @@ fn write_histogram(
     writeln!(out, "{name}_bucket{{{}}} {count}", labels.and(&[("le", "+Inf")]))?;
     writeln!(out, "{name}_sum{{{labels}}} {}", sum_ns as f64 / NS)?;
     writeln!(out, "{name}_count{{{labels}}} {count}")
+}
+
+static DEVICE_IOPS: Family =
+    Family::gauge("fathom_live_device_iops", "", "I/Os per second at a device, by the kernel's counters.");
+static DEVICE_RATE: Family = Family::gauge(
+    "fathom_live_device",
+    "bytes_per_second",
+    "Bandwidth at a device, by the kernel's counters.",
+);
+static AWAIT: Family = Family::gauge(
+    "fathom_live_device_await",
+    "seconds",
+    "Mean time of a read or write in the queue and at a device, by the kernel's counters.",
+);
+static DEPTH: Family = Family::gauge("fathom_live_device_queue_depth", "", "Mean queue depth at a device.");
+static BUSY: Family = Family::gauge(
+    "fathom_live_device_utilisation",
+    "ratio",
+    "Share of the time with a request in flight at a device.",
+);
+static CPU: Family =
+    Family::gauge("fathom_live_cpu", "ratio", "Shares of the CPU time of the machine: busy, steal, iowait.");
+
+/// Adds the devices' own view, and the machine.
+fn add_machine(state: &LiveState, run: &LabelSet, samples: &mut Samples) {
+    for load in state.devices() {
+        let labels = run.and(&[("block_device", &load.name)]);
+        add_by_direction(samples, &DEVICE_IOPS, &labels, [load.read_iops, load.write_iops, load.trim_iops]);
+        let rates = [("read", load.read_bytes_per_second), ("write", load.write_bytes_per_second)];
+        for (direction, rate) in rates {
+            samples.add(&DEVICE_RATE, &labels.and(&[("direction", direction)]), rate);
+        }
+        if let Some(ns) = load.await_mean_ns {
+            samples.add(&AWAIT, &labels, ns / NS);
+        }
+        samples.add(&DEPTH, &labels, load.queue_depth_mean);
+        samples.add(&BUSY, &labels, load.utilisation);
+    }
+    if let Some(shares) = state.host_shares() {
+        for (mode, share) in [("busy", shares.busy), ("steal", shares.steal), ("iowait", shares.iowait)] {
+            samples.add(&CPU, &run.and(&[("mode", mode)]), share);
+        }
+    }
+}
+
+static DEVICE_IOS: Family = Family::counter(
+    "fathom_live_device_ios",
+    "",
+    "I/Os that a device has completed since the monitor began, by the kernel's counters.",
+);
+static DEVICE_BYTES: Family = Family::counter(
+    "fathom_live_device",
+    "bytes",
+    "Bytes that a device has moved since the monitor began, by the kernel's counters.",
+);
+static FLUSHES: Family = Family::counter(
+    "fathom_live_device_flushes",
+    "",
+    "Flushes that a device has completed since the monitor began.",
+);
+static SIZE: Family = Family::gauge(
+    "fathom_live_device_request_size",
+    "bytes",
+    "Mean size of the requests that completed in the last interval.",
+);
+static LOST: Family = Family::counter(
+    "fathom_live_device_trace_lost_events",
+    "",
+    "Trace events that came faster than they were read.",
+);
+static PROCESS: Family = Family::gauge(
+    "fathom_live_process",
+    "bytes_per_second",
+    "Bytes per second of a process that has a device open, or a file on it, on all devices together.",
+);
+static SERVICE: Family = Family::histogram(
+    "fathom_live_device_service",
+    "seconds",
+    "Service times from issue to completion since the monitor began.",
+);
+
+/// Adds the devices of `monitor`.
+fn add_monitor(monitor: &LiveMonitor, run: &LabelSet, samples: &mut Samples) {
+    for device in &monitor.devices {
+        let labels = run.and(&[("block_device", device.name())]);
+        add_device(device, &labels, samples);
+        for owner in &device.now.owners {
+            let process = owner.process.to_string();
+            let labels = labels.and(&[("process", &process), ("process_name", &owner.command)]);
+            let rates = [("read", owner.read_bytes_per_second), ("write", owner.write_bytes_per_second)];
+            for (direction, rate) in rates {
+                samples.add(&PROCESS, &labels.and(&[("direction", direction)]), rate);
+            }
+        }
+    }
+}
+
+fn add_device(device: &LiveDevice, labels: &LabelSet, samples: &mut Samples) {
+    let each = |ops: &fathom_model::PerOp<OpActivity>| [ops.read, ops.write, ops.trim];
+    let done = each(&device.so_far.activity.ops);
+    add_by_direction(samples, &DEVICE_IOS, labels, done.map(|op| op.ios as f64));
+    add_by_direction(samples, &DEVICE_BYTES, labels, done.map(|op| op.bytes as f64));
+    samples.add(&FLUSHES, labels, device.so_far.activity.flush.ios as f64);
+    for (direction, op) in DIRECTIONS.into_iter().zip(each(&device.now.activity.ops)) {
+        if let Some(bytes) = op.mean_bytes() {
+            samples.add(&SIZE, &labels.and(&[("direction", direction)]), bytes);
+        }
+    }
+    samples.add(&IN_FLIGHT, labels, device.now.in_flight.last as f64);
+    samples.add(&STALLED, labels, device.now.stalled_ns.unwrap_or(0) as f64 / NS);
+    if let Some(load) = &device.so_far.load {
+        samples.add(&LOST, labels, load.lost as f64);
+        add_latency(samples, labels, ("service", "now"), device.service_now());
+        add_latency(samples, labels, ("service", "so_far"), device.service_so_far());
+    }
+}
+
+/// Writes the service times of the devices whose requests are traced.
+fn write_histograms(monitor: &LiveMonitor, run: &LabelSet, out: &mut dyn Write) -> io::Result<()> {
+    let mut traced = monitor.devices.iter().filter(|device| device.is_traced()).peekable();
+    if traced.peek().is_some() {
+        SERVICE.head(out)?;
+    }
+    for device in traced {
+        let loads = device.so_far.load.iter().flat_map(|load| load.ops.values());
+        let sum_ns = loads.map(|load| load.service.moments.sum).sum();
+        let labels = run.and(&[("block_device", device.name())]);
+        write_histogram(&SERVICE, &labels, &LiveDevice::service(&device.so_far), sum_ns, out)?;
+    }
+    Ok(())
+}
+
+static REQUESTS: Family = Family::counter("fathom_live_requests", "", "Requests that were made.");
+static ERRORS: Family = Family::counter("fathom_live_errors", "", "Requests that failed.");
+static TIMEOUTS: Family = Family::counter(
+    "fathom_live_timeouts",
+    "",
+    "Requests that took longer than the time-out, or were never answered.",
+);
+static STALLS: Family =
+    Family::counter("fathom_live_stalls", "", "Requests that took long enough to be reported.");
+static INTERVAL: Family =
+    Family::gauge("fathom_live_request_interval", "seconds", "Time from one request to the next.");
+static MISSED: Family = Family::gauge(
+    "fathom_live_missed_intervals",
+    "",
+    "Intervals that have passed without their request: never made, or with a fixed schedule still to be made.",
+);
+
+/// Adds the figures of `ping`.
+fn add_ping(ping: &LivePing, test: &LabelSet, samples: &mut Samples) {
+    let counts = &ping.account.counts;
+    for (family, count) in [
+        (&REQUESTS, counts.requests),
+        (&ERRORS, counts.errors),
+        (&TIMEOUTS, counts.timeouts),
+        (&STALLS, counts.stall_count),
+    ] {
+        samples.add(family, test, count as f64);
+    }
+    if let Some(missed) = ping.missed_intervals() {
+        samples.add(&INTERVAL, test, ping.how.interval_ns as f64 / NS);
+        samples.add(&MISSED, test, missed as f64);
+    }
+    for (window, latency) in [("now", ping.response_now), ("so_far", ping.response_so_far())] {
+        if let Some(latency) = latency {
+            add_latency(samples, test, ("response", window), latency);
+        }
+    }
+}
+
+static IOPS: Family = Family::gauge("fathom_live_iops", "", "I/Os per second over the last interval.");
+static RATE: Family = Family::gauge("fathom_live", "bytes_per_second", "Bandwidth over the last interval.");
+static IOS: Family =
+    Family::counter("fathom_live_ios", "", "I/Os completed since the run began, ramps included.");
+static BYTES: Family =
+    Family::counter("fathom_live", "bytes", "Bytes completed since the run began, ramps included.");
+
+/// Adds what the test does now. Nothing between tests: the rates of one that has ended are none of the present.
+fn add_running(state: &LiveState, run: &LabelSet, test: &LabelSet, samples: &mut Samples) {
+    if is_running(state) {
+        let snapshot = &state.snapshot;
+        add_by_direction(samples, &IOPS, test, snapshot.iops);
+        add_by_direction(samples, &RATE, test, snapshot.bytes_per_second);
+        samples.add(&IN_FLIGHT, test, snapshot.in_flight as f64);
+        samples.add(&STALLED, test, state.stalled_ns().unwrap_or(0) as f64 / NS);
+        let span = state.span.name();
+        add_latency(samples, test, (span, "now"), state.latency_now());
+        add_latency(samples, test, (span, "so_far"), state.latency_so_far());
+    }
+    add_by_direction(samples, &IOS, run, state.run_ios.map(|ios| ios as f64));
+    add_by_direction(samples, &BYTES, run, state.run_bytes.map(|bytes| bytes as f64));
 }

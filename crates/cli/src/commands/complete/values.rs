@@ -19,7 +19,7 @@ use fathom_report::compare::ChartKind;
 use fathom_report::formats::Format;
 use fathom_report::page::RunChart;
 
-use super::line::{Candidate, Completion, Lookup, commands_of};
+use super::{Candidate, Completion, Lookup, commands_of};
 use crate::commands::report::ReportFormat;
 use crate::store;
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clap::{Args, Parser};
 use fathom_analysis::compare::source::MAX_SOURCES;
 use fathom_history::{Filter, History, Listing, Location, PATIENCE, RunId};
 use fathom_record::TestStatus;
@@ -13,15 +14,13 @@ use fathom_report::html::PageBody;
 use fathom_report::html::site::{FormValues, RunList, ServedRun, Site, TrendPage, query_escaped, run_path};
 use hyper::{Method, StatusCode};
 
-use super::super::compare::sources;
-use super::super::history::trend;
-use super::super::report::{file_of, page_of};
-use super::ReportCache;
 use super::access::{Access, LOGIN, Refusal, SHARED};
-use super::forms;
 use super::reply::{Failure, Reply};
-use super::{Follows, ended};
-use super::{LastEvent, RunEvents};
+use super::{Follows, LastEvent, ReportCache, RunEvents, ended};
+use crate::commands::compare::sources;
+use crate::commands::history::filter::FilterArguments;
+use crate::commands::history::trend::{self, TrendArguments};
+use crate::commands::report::{file_of, page_of};
 use crate::http::{Answer, Handler, Request};
 use crate::live::hub::{connect, running};
 
@@ -84,22 +83,17 @@ impl HistoryServer {
 
     fn reply(&self, request: &Request) -> Result<Reply, Failure> {
         let uri = &request.head.uri;
-        let values = forms::values(uri.query().unwrap_or_default());
+        let values = form_values(uri.query().unwrap_or_default());
         let places: Vec<&str> = uri.path().trim_start_matches('/').split('/').collect();
         let is_post = request.head.method == Method::POST;
         if uri.path() == LOGIN {
-            let values =
-                if is_post { forms::values(&String::from_utf8_lossy(&request.body)) } else { values };
+            let values = if is_post { form_values(&String::from_utf8_lossy(&request.body)) } else { values };
             return self.sign_in(is_post, &values);
         }
         if is_post {
             let ["runs", run, action] = places[..] else { return Err(Failure::no_page()) };
             let _work = self.work();
-            return self.change(
-                number(run)?,
-                action,
-                &forms::values(&String::from_utf8_lossy(&request.body)),
-            );
+            return self.change(number(run)?, action, &form_values(&String::from_utf8_lossy(&request.body)));
         }
         match places[..] {
             // Following takes no CPU worth waiting for, and lasts.
@@ -185,7 +179,7 @@ impl HistoryServer {
         // One more tells whether there are older ones.
         let most = Some((page + 1) * ON_A_PAGE + 1);
         let (mut listing, mut none, mut error) = (Listing::default(), "No runs are stored.".to_owned(), None);
-        match (forms::filter(values), history) {
+        match (filter(values), history) {
             (Ok(filter), Some(history)) => {
                 listing = history.list(&filter.filter(most))?;
                 if listing.rows.is_empty() {
@@ -277,7 +271,7 @@ impl HistoryServer {
 
     fn trend(&self, values: &FormValues) -> Result<Reply, Failure> {
         let (mut error, mut body) = (None, None);
-        match forms::trend(values) {
+        match trend(values) {
             Ok(None) => {}
             Ok(Some(arguments)) => {
                 let (report, none) = trend::report(&arguments, &self.history, &self.site.style)?;
@@ -342,6 +336,85 @@ fn is_own_place(next: &str) -> bool {
         && !next.chars().any(char::is_control)
 }
 
+/// Most names and values of one form.
+const MAX_VALUES: usize = 256;
+/// Fields of a search, which are named as the options of `fathom history list`.
+const FILTERS: [&str; 12] =
+    ["target", "kind", "status", "label", "tag", "host", "device", "type", "test", "since", "until", "text"];
+
+/// Reads `a=b&c=d` with escapes.
+pub fn form_values(text: &str) -> FormValues {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty()).take(MAX_VALUES);
+    let pair = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decoded(name), decoded(value))
+    };
+    FormValues(pairs.map(pair).collect())
+}
+
+/// A text without its escapes; what is no escape stays as it is.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = match (first, tail) {
+            (b'%', [high, low, ..]) => {
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                digit(high).zip(digit(low)).map(|(high, low)| (high * 16 + low) as u8)
+            }
+            _ => None,
+        };
+        bytes.push(escaped.unwrap_or(if *first == b'+' { b' ' } else { *first }));
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Options without a program.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct OptionLine<T: Args> {
+    #[command(flatten)]
+    options: T,
+}
+
+/// The filter that `values` describe.
+///
+/// # Errors
+/// One of them makes no sense; the message says which.
+pub fn filter(values: &FormValues) -> Result<FilterArguments, String> {
+    parsed(filter_words(values))
+}
+
+/// The trend that `values` ask for; `None` where they name no metric.
+///
+/// # Errors
+/// One of them makes no sense; the message says which.
+pub fn trend(values: &FormValues) -> Result<Option<TrendArguments>, String> {
+    let metric = values.get("metric");
+    if metric.is_empty() {
+        return Ok(None);
+    }
+    let mut words = filter_words(values);
+    words.extend(values.all("by").map(|key| format!("--by={key}")));
+    words.extend(["--".to_owned(), metric.to_owned()]);
+    parsed(words).map(Some)
+}
+
+fn filter_words(values: &FormValues) -> Vec<String> {
+    let of = |name: &'static str| values.all(name).map(move |value| format!("--{name}={value}"));
+    FILTERS.into_iter().flat_map(of).collect()
+}
+
+fn parsed<T: Args>(words: Vec<String>) -> Result<T, String> {
+    OptionLine::<T>::try_parse_from(words).map(|line| line.options).map_err(|error| {
+        let text = error.to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        // A form has no options: what follows says what is wrong with the value.
+        message.split_once(">': ").map_or(message, |(_, reason)| reason).to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,7 +428,7 @@ mod tests {
             assert!(number(text).is_err(), "{text}");
         }
         let of =
-            |query: &str| runs_of(&forms::values(query)).map(|runs| runs.iter().map(|run| run.0).collect());
+            |query: &str| runs_of(&form_values(query)).map(|runs| runs.iter().map(|run| run.0).collect());
         assert_eq!(of("run=9&run=3&run=9").ok(), Some(vec![3, 9]));
         assert!(of("").is_err() && of("run=..%2fetc").is_err());
         let many: String = (1..=MAX_SOURCES + 1).map(|run| format!("run={run}&")).collect();
@@ -380,7 +453,41 @@ mod tests {
 
     #[test]
     fn pages_of_a_list_keep_its_search() {
-        let values = forms::values("text=a+b%26c&page=4&host=");
+        let values = form_values("text=a+b%26c&page=4&host=");
         assert_eq!(list_path(&values, 2), "/?text=a%20b%26c&page=2");
+    }
+
+    #[test]
+    fn values_are_read_with_their_escapes() {
+        let check = |text: &str, expected: &[(&str, &str)]| {
+            let expected: Vec<(String, String)> =
+                expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            assert_eq!(form_values(text).0, expected, "{text}");
+        };
+        check("a=b+c&d=%C3%BC%2F&&e", &[("a", "b c"), ("d", "ü/"), ("e", "")]);
+        check("a=100%&b=%zz&c=%4", &[("a", "100%"), ("b", "%zz"), ("c", "%4")]);
+        check("a=b=c&a=d", &[("a", "b=c"), ("a", "d")]);
+        check("", &[]);
+        check("a=%ff%00", &[("a", "\u{fffd}\0")]);
+        assert_eq!(form_values(&"a=b&".repeat(2 * MAX_VALUES)).0.len(), MAX_VALUES);
+    }
+
+    #[test]
+    fn searches_are_those_of_the_command_line() {
+        let found =
+            filter(&form_values("text=--help&kind=bench&label=a%3Db&since=2026-11-01&other=x")).unwrap();
+        let words = ["--kind bench", "--since 2026-11-01", "--text --help", "--label a=b"];
+        assert_eq!(found.words(), words);
+        assert!(
+            filter(&form_values("kind=nothing")).err().unwrap().contains("no command 'nothing' keeps runs")
+        );
+        assert!(filter(&form_values("since=yesterday")).err().unwrap().contains("is no time"));
+        assert!(trend(&form_values("by=host")).unwrap().is_none());
+        assert!(trend(&form_values("metric=rand-read.p99&by=host")).unwrap().is_some());
+        assert!(
+            trend(&form_values("metric=speed")).is_err()
+                && trend(&form_values("metric=p99&by=moon")).is_err()
+        );
+        assert!(trend(&form_values("metric=--json")).is_err(), "it is no option");
     }
 }
