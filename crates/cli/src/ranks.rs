@@ -78,9 +78,7 @@ pub fn joined(
 /// Leaves the job, of which this rank could not begin its part; returns the complaint about that.
 pub fn failed(complaint: Complaint, fleet: Option<Fleet>) -> Complaint {
     if let Some(fleet) = fleet {
-        let ranks = fleet.place().ranks;
-        // This rank says why by itself.
-        let _ = leave(fleet.fail(&complaint.message), ranks, false, |_, _| Ok(Exit::Failed));
+        let _ = end(fleet, Err(complaint.message.clone()), None, true, |_| Ok(Exit::Failed));
     }
     complaint
 }
@@ -117,6 +115,29 @@ fn explain(stop: FleetStop, rank: u32) -> Exit {
     let exit = if stop.is_of_all { Exit::Failed } else { Exit::Partial };
     stop.abort();
     exit
+}
+
+/// Leaves the job with what this rank has measured, or why it has measured nothing; rank 0 reports on all by `report`, which says how
+/// its run ended. A rank that `says_why` itself leaves it to that.
+///
+/// # Errors
+/// Those of `report`.
+pub fn end(
+    fleet: Fleet,
+    measured: Result<RunRecord, String>,
+    interrupted: Option<String>,
+    says_why: bool,
+    report: impl FnOnce(RunRecord) -> Result<Exit, Complaint>,
+) -> Result<Exit, Complaint> {
+    let (ranks, reports) = (fleet.place().ranks, fleet.reports());
+    let end = match measured {
+        Ok(record) => fleet.end(record, interrupted),
+        Err(reason) => fleet.fail(&reason),
+    };
+    leave(end, ranks, reports && !says_why, |mut record, notes| {
+        record.header.notes.extend(notes);
+        report(record)
+    })
 }
 
 /// Leaves the job: `report` shows what rank 0 has of all ranks and says how its run ended.
@@ -274,11 +295,8 @@ pub fn keep_and_print(
     form: &FormatArguments,
     show: impl FnOnce(&RunRecord, &Style, Format, &mut TextWriter) -> io::Result<()>,
 ) -> io::Result<Kept> {
-    let mut keeper = HistoryKeeper::new(place, None);
-    if keeps {
-        keeper.begin(&record.header);
-        record.tests.iter().for_each(|test| keeper.append(test));
-    }
+    let keeper = HistoryKeeper::new(place, None);
+    let mut keeper = if keeps { keeper.keep_whole(record) } else { keeper };
     keeper.finish_and_print(record, form, show)
 }
 

@@ -169,6 +169,14 @@ impl HistoryKeeper {
         HistoryKeeper::new(place, bar)
     }
 
+    /// Begins to keep a run that has ended, with all its tests.
+    #[must_use]
+    pub fn keep_whole(mut self, record: &RunRecord) -> HistoryKeeper {
+        self.begin(&record.header);
+        record.tests.iter().for_each(|test| self.append(test));
+        self
+    }
+
     fn say(&self, warning: Option<Warning>) {
         match &self.bar {
             Some(bar) if warning.is_some() => bar.suspend(|| tell(warning)),

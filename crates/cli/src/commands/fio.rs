@@ -35,8 +35,8 @@ use flate2::read::ZlibDecoder;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 use debug::DebugTrace;
-use measured::measure;
-use ranks::{FioRank, Joined};
+use measured::{Measured, measure};
+use ranks::FioRank;
 use sink::Sink;
 
 /// The options of fio's command line and of jobs, as clap describes arguments.
@@ -90,21 +90,22 @@ pub fn run(args: &[OsString]) -> Exit {
 
 fn start(words: &[String]) -> Result<Exit, Complaint> {
     let rank = match ranks::join(words)? {
-        Joined::Alone => None,
-        Joined::Rank(rank) => Some(*rank),
-        Joined::Parted(exit) => return Ok(exit),
+        Ok(rank) => rank,
+        Err(exit) => return Ok(exit),
     };
     let words = &ranks::expanded(words, rank.as_ref());
-    match prepare(words, rank.as_ref()) {
-        Ok(Prepared::Exit(exit)) => Ok(exit),
-        Ok(Prepared::Run(run)) => {
-            let PreparedRun { invocation, plan, targets } = *run;
-            measure(words, &invocation, Arc::new(plan), targets, rank)
+    let measured = prepare(words, rank.as_ref()).and_then(|prepared| match prepared {
+        Ok(PreparedRun { invocation, plan, targets }) => {
+            measure(words, &invocation, Arc::new(plan), targets, rank.as_ref())
         }
-        Err(refusal) => {
-            if let Some(rank) = rank {
-                rank.fail(&refusal.message);
-            }
+        Err(exit) => Ok(Measured::Alone(exit)),
+    });
+    match (measured, rank) {
+        (Ok(Measured::Alone(exit)), _) => Ok(exit),
+        (Ok(Measured::OfRank(run)), Some(rank)) => rank.leave(*run),
+        (Ok(Measured::OfRank(_)), None) => Ok(Exit::FioSetup),
+        (Err(refusal), rank) => {
+            rank.into_iter().for_each(|rank| rank.fail(&refusal.message));
             Err(refusal)
         }
     }
@@ -126,21 +127,15 @@ fn print(write: impl FnOnce(&mut TextWriter) -> io::Result<()>) -> Result<(), Co
     output::print(write).map_err(named)
 }
 
-/// What a command line leads to.
-enum Prepared {
-    /// Nothing is measured.
-    Exit(Exit),
-    Run(Box<PreparedRun>),
-}
-
+/// What is to be measured.
 struct PreparedRun {
     invocation: Invocation,
     plan: RunPlan,
     targets: PlanTargets,
 }
 
-/// Reads the command line; answers one that only prints.
-fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, Complaint> {
+/// Reads the command line; the inner error is how one ends that only prints.
+fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Result<PreparedRun, Exit>, Complaint> {
     let engines = engine_rows();
     let host = host_facts();
     let parsed = parse_command_line(
@@ -157,7 +152,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, Complai
     }
     let mut invocation = parsed?;
     if invocation.command.only_prints() {
-        return answer(&invocation.command, &engines).map(Prepared::Exit);
+        return answer(&invocation.command, &engines).map(Err);
     }
     if let Some(rank) = rank {
         rank.take_role(&mut invocation, &engines)?;
@@ -169,7 +164,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, Complai
     }
     if invocation.command.showcmd {
         print(|out| writeln!(out.verbatim(), "{}", show_command(&invocation)))?;
-        return Ok(Prepared::Exit(Exit::Done));
+        return Ok(Err(Exit::Done));
     }
     if invocation.command.parse_only {
         // The file of --output stays as it is unless there is anything to write.
@@ -177,7 +172,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, Complai
             let trace = DebugTrace::new(&invocation.command.debug);
             trace.begin(&invocation, &plan, &mut Sink::open(&invocation.command)?)?;
         }
-        return Ok(Prepared::Exit(Exit::Done));
+        return Ok(Err(Exit::Done));
     }
     let shows_issued = invocation.command.debug.contains(&DebugClass::Io);
     plan.jobs.iter_mut().for_each(|job| job.measure.logs.shows_issued = shows_issued);
@@ -186,7 +181,7 @@ fn prepare(words: &[String], rank: Option<&FioRank>) -> Result<Prepared, Complai
     if rank.is_none_or(FioRank::reports) {
         give(&invocation.command, &plan);
     }
-    Ok(Prepared::Run(Box::new(PreparedRun { invocation, plan, targets })))
+    Ok(Ok(PreparedRun { invocation, plan, targets }))
 }
 
 /// `--version`, `--help` and the like.

@@ -175,14 +175,8 @@ impl Measuring {
                 (None, message)
             }
         };
-        let (ranks, reports) = (fleet.place().ranks, fleet.reports());
-        let end = match record {
-            Some(record) => fleet.end(record, stop.reason()),
-            None => fleet.fail(&failure),
-        };
         let mut merged = RunRecord::default();
-        let left = ranks::leave(end, ranks, reports && complaint.is_none(), |mut record, notes| {
-            record.header.notes.extend(notes);
+        let left = ranks::end(fleet, record.ok_or(failure), stop.reason(), complaint.is_some(), |record| {
             if let Some(path) = &self.report {
                 super::report::write_page(path, &record, &self.form.style())?;
             }

@@ -363,26 +363,20 @@ fn measure_rank(invocation: PingInvocation, fleet: Fleet) -> Result<Exit, Compla
         Err(error) => return Err(ranks::failed(signals::unwatched(error), Some(fleet))),
     };
     let control = fleet.control(RunControl::default().with_stop(stop.clone()));
-    let (ranks, reports) = (fleet.place().ranks, fleet.reports());
-    let (end, own) = match ping::run_under(control, settings, &mut ()) {
-        Ok(record) => (fleet.end(record, stop.reason()), None),
+    let (measured, own) = match ping::run_under(control, settings, &mut ()) {
+        Ok(record) => (Ok(record), None),
         // Where another rank was the reason, the report names it for all.
         Err(error) => {
-            (fleet.fail(&error.message), Some(error).filter(|error| error.kind != ErrorKind::Stopped))
+            (Err(error.message.clone()), Some(error).filter(|error| error.kind != ErrorKind::Stopped))
         }
     };
-    let exit = ranks::leave(end, ranks, reports && own.is_none(), |record, notes| {
-        report_ranks(&invocation, record, notes)
+    let exit = ranks::end(fleet, measured, stop.reason(), own.is_some(), |record| {
+        report_ranks(&invocation, &record)
     })?;
     Ok(own.map_or(exit, |error| failed(PingProgram::Own, error, caught.number().is_some())))
 }
 
-fn report_ranks(
-    invocation: &PingInvocation,
-    mut record: RunRecord,
-    notes: Vec<String>,
-) -> Result<Exit, Complaint> {
-    record.header.notes.extend(notes);
+fn report_ranks(invocation: &PingInvocation, record: &RunRecord) -> Result<Exit, Complaint> {
     let format = match invocation.form {
         PingOutput::Report(format) => format,
         _ => Format::Text,
@@ -392,8 +386,8 @@ fn report_ranks(
         store::tell_of_no_place();
     }
     let form = FormatArguments::of(format, invocation.units);
-    keep_and_print(&record, invocation.keeping.place(keeps), keeps, &form, shown::show)?;
-    Ok(ranks::exit_of(&record))
+    keep_and_print(record, invocation.keeping.place(keeps), keeps, &form, shown::show)?;
+    Ok(ranks::exit_of(record))
 }
 
 /// Writes to standard output as things happen.

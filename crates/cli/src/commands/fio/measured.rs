@@ -85,35 +85,16 @@ fn note_made(directory: &Path) {
     }
 }
 
-/// Measures alone, or as a rank.
-pub(super) fn measure(
-    words: &[String],
-    invocation: &Invocation,
-    plan: Arc<RunPlan>,
-    targets: PlanTargets,
-    rank: Option<FioRank>,
-) -> Result<Exit, Complaint> {
-    match measure_on(words, invocation, plan, targets, rank.as_ref()) {
-        Ok(Measured::Alone(exit)) => Ok(exit),
-        Ok(Measured::OfRank(run)) => rank.map_or(Ok(Exit::FioSetup), |rank| rank.leave(*run)),
-        Err(refusal) => {
-            if let Some(rank) = rank {
-                rank.fail(&refusal.message);
-            }
-            Err(refusal)
-        }
-    }
-}
-
 /// What came of a run.
-enum Measured {
+pub(super) enum Measured {
     /// It was reported.
     Alone(Exit),
     /// It is reported with those of the other ranks.
     OfRank(Box<RankRun>),
 }
 
-fn measure_on(
+/// Measures alone, or as a rank.
+pub(super) fn measure(
     words: &[String],
     invocation: &Invocation,
     plan: Arc<RunPlan>,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use fathom_assess::fleet::{Fleet, FleetEnd, FleetFiles, FleetJob, FleetPlace, FleetRole, FleetRoles};
-use fathom_assess::{AssessError, TestKeeper, engine_rows, host_facts};
+use fathom_assess::{AssessError, engine_rows, host_facts};
 use fathom_model::plan::SizeSpec;
 use fathom_model::{JobPlan, Nanos, RunPlan};
 use fathom_options::{
@@ -27,16 +27,6 @@ use crate::store::{self, HistoryKeeper};
 /// How often a rank keeps its record so far.
 const PARTIAL_EVERY: Nanos = Nanos::from_secs(10);
 
-/// What came of the words about other ranks.
-pub enum Joined {
-    /// There are none.
-    Alone,
-    /// The ranks have met.
-    Rank(Box<FioRank>),
-    /// They have not, and the user was told.
-    Parted(Exit),
-}
-
 /// This process as a rank.
 pub struct FioRank {
     fleet: Fleet,
@@ -56,14 +46,14 @@ pub struct RankRun {
     pub keeps: bool,
 }
 
-/// Joins and meets the other ranks where the words ask for it.
+/// Joins and meets the other ranks where the words ask for it. The inner error is how the program ends where they have parted.
 ///
 /// # Errors
 /// No launcher started this process, or the job files of rank 0 cannot be used.
-pub fn join(words: &[String]) -> Result<Joined, Complaint> {
+pub fn join(words: &[String]) -> Result<Result<Option<FioRank>, Exit>, Complaint> {
     let options = FleetOptions::scan(words)?;
     if !ranks::is_asked(&options).map_err(named)? || only_prints(words) {
-        return Ok(Joined::Alone);
+        return Ok(Ok(None));
     }
     let job = ranks::join(options.clone()).map_err(named)?;
     let read = if job.rank() == 0 { read_files(words, &job, &options) } else { Ok(FleetFiles::default()) };
@@ -74,8 +64,8 @@ pub fn join(words: &[String]) -> Result<Joined, Complaint> {
     match (ranks::meet(job, words, files), refusal) {
         // Rank 0 says it with its place and its hint.
         (Err(_), Some(refusal)) => Err(refusal),
-        (Err(exit), None) => Ok(Joined::Parted(exit)),
-        (Ok((fleet, files)), _) => Ok(Joined::Rank(Box::new(FioRank { fleet, files }))),
+        (Err(exit), None) => Ok(Err(exit)),
+        (Ok((fleet, files)), _) => Ok(Ok(Some(FioRank { fleet, files }))),
     }
 }
 
@@ -171,16 +161,11 @@ impl FioRank {
     /// The report cannot be written.
     pub fn leave(self, run: RankRun) -> Result<Exit, Complaint> {
         let RankRun { record, failure, interrupted, mut sink, idleness, keeps } = run;
-        let (ranks, reports) = (self.fleet.place().ranks, self.reports());
         let stopped = interrupted.is_some();
-        let end = match failure.filter(|_| !stopped) {
-            Some(reason) => self.fleet.fail(&reason),
-            None => self.fleet.end(record, interrupted),
-        };
-        ranks::leave(end, ranks, reports, |mut record, notes| {
-            record.header.notes.extend(notes);
+        let measured = failure.filter(|_| !stopped).map_or(Ok(record), Err);
+        ranks::end(self.fleet, measured, interrupted, false, |record| {
             if keeps {
-                keep(&record);
+                HistoryKeeper::new(store::place(None, true), None).keep_whole(&record).finish(&record);
             }
             sink.report(&record, idleness)?;
             let failed = record.tests.iter().flat_map(|test| &test.jobs).filter(|job| job.error.is_some());
@@ -202,14 +187,6 @@ impl RankRun {
             keeps: false,
         }
     }
-}
-
-/// Keeps the merged run in the history.
-fn keep(record: &RunRecord) {
-    let mut keeper = HistoryKeeper::new(store::place(None, true), None);
-    keeper.begin(&record.header);
-    record.tests.iter().for_each(|test| keeper.append(test));
-    keeper.finish(record);
 }
 
 /// Keeps the record so far of a rank, every ten seconds.
