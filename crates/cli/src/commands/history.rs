@@ -1,30 +1,39 @@
 //! `fathom history`: list, show, search, annotate, compare, import, export and remove past runs.
 
-mod diff;
 mod examples;
 mod export;
 pub mod filter;
-mod import;
-mod list;
-mod prune;
-mod run_name;
-mod size;
 pub mod trend;
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use fathom_history::{ErrorKind, Filter, History, Location, PATIENCE, RunId};
-use fathom_record::RunRecord;
-use fathom_report::Style;
+use fathom_history::{
+    ErrorKind, Filter, History, HistorySize, ImportedRun, Listing, Location, PATIENCE, RunId,
+};
+use fathom_import::ImportError;
+use fathom_model::Nanos;
+use fathom_model::units::duration;
+use fathom_record::{Activity, HistoryRow, RunRecord};
+use fathom_report::formats::Format;
+use fathom_report::history::diff::{render_json, view};
+use fathom_report::history::{self, size_view};
+use fathom_report::view::Block;
+use fathom_report::{Style, document};
 use fathom_sys::clock::unix_ms;
+use fathom_sys::files::IMPORT;
+use serde_json::json;
 
-use self::run_name::RunName;
+use super::compare::of_runs;
 use super::format_arguments::FormatArguments;
 use super::run_arguments::location;
 use super::shown;
+use super::words::positive_duration;
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
+use filter::FilterArguments;
 
 /// What `fathom history` takes.
 #[derive(Args)]
@@ -61,7 +70,7 @@ Examples:
 enum Action {
     /// List past runs, oldest first
     #[command(after_help = examples::LIST)]
-    List(list::ListArguments),
+    List(ListArguments),
     /// Show the report of a run
     #[command(after_help = examples::SHOW)]
     Show {
@@ -102,13 +111,13 @@ enum Action {
     },
     /// Show the conditions and figures that differ between two runs
     #[command(after_help = examples::DIFF)]
-    Diff(diff::DiffArguments),
+    Diff(DiffArguments),
     /// Show the size of the history
     #[command(after_help = examples::SIZE)]
-    Size(size::SizeArguments),
+    Size(SizeArguments),
     /// Remove old runs permanently, by age or count
     #[command(after_help = examples::PRUNE)]
-    Prune(prune::PruneArguments),
+    Prune(PruneArguments),
     /// Remove runs permanently
     #[command(after_help = examples::RM)]
     Rm {
@@ -135,9 +144,9 @@ enum Action {
 pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
     let path = store::existing(arguments.history)?;
     match arguments.action {
-        Action::List(list) => list::run(&list, &path),
-        Action::Import { files } => import::run(&files, &path),
-        Action::Prune(prune) => prune::run(&prune, &path),
+        Action::List(list) => list_runs(&list, &path),
+        Action::Import { files } => import_files(&files, &path),
+        Action::Prune(arguments) => prune(&arguments, &path),
         Action::Show { run, form, show_fio } => {
             let history = History::open_existing(&path, PATIENCE)?;
             let run = run.map(|run| run.id(&history)).transpose()?;
@@ -146,8 +155,8 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
         Action::Trend(trend) => trend::run(&trend, &path),
         Action::Tag { tag, runs, remove } => tag_runs(&path, &tag, &runs, remove),
         Action::Note { run, text, remove: _ } => note(&path, run, text.as_deref()),
-        Action::Diff(diff) => diff::run(&diff, path),
-        Action::Size(size) => size::run(&size, &path),
+        Action::Diff(diff) => diff_runs(&diff, path),
+        Action::Size(size) => show_size(&size, &path),
         Action::Rm { runs } => {
             let mut history = History::open_existing(&path, PATIENCE)?;
             let runs = RunName::ids(&runs, &history)?;
@@ -235,4 +244,378 @@ fn newest(history: &History) -> Result<(RunId, RunRecord), Complaint> {
     found.ok_or_else(|| {
         Complaint::failed("the history is empty", Some("`fathom bench` keeps its runs".to_owned()))
     })
+}
+
+/// What `fathom history diff` takes.
+#[derive(Args)]
+pub struct DiffArguments {
+    /// Run number, last or last~N: A
+    a: RunName,
+    /// Run number, last or last~N: B
+    b: RunName,
+    #[command(flatten)]
+    form: FormatArguments,
+}
+
+/// Shows the conditions and figures that differ.
+///
+/// # Errors
+/// A run cannot be read.
+pub fn diff_runs(arguments: &DiffArguments, history: Location) -> Result<Exit, Complaint> {
+    let stored = History::open_existing(&history, PATIENCE)?;
+    let [a, b] = [arguments.a.id(&stored)?, arguments.b.id(&stored)?].map(|run| run.to_string());
+    drop(stored);
+    let comparison = of_runs([&a, &b], Some(history))?;
+    let names = [format!("Run {a}"), format!("run {b}")];
+    let names = names.each_ref().map(String::as_str);
+    arguments.form.print(|| view(&comparison, names), |out| render_json(&comparison, [&a, &b], out))?;
+    Ok(Exit::Done)
+}
+
+/// Runs that a text lists unless it is asked for more.
+const USUAL: usize = 100;
+
+/// What `fathom history list` takes.
+#[derive(Args)]
+pub struct ListArguments {
+    #[command(flatten)]
+    form: FormatArguments,
+    /// List only the newest COUNT runs [default: 100 in text and Markdown, all in CSV and JSON]
+    #[arg(long, value_name = "COUNT")]
+    newest: Option<usize>,
+    /// List all runs
+    #[arg(long, conflicts_with = "newest")]
+    all: bool,
+    #[command(flatten)]
+    filter: FilterArguments,
+}
+
+impl ListArguments {
+    /// How many of the newest runs are listed.
+    fn most(&self) -> Option<usize> {
+        let is_for_people = matches!(self.form.format(), Format::Text | Format::Markdown);
+        self.newest.or((is_for_people && !self.all).then_some(USUAL))
+    }
+}
+
+/// Lists the runs.
+///
+/// # Errors
+/// The history cannot be read.
+pub fn list_runs(list: &ListArguments, location: &Location) -> Result<Exit, Complaint> {
+    // A user who never kept a run has an empty list, not an error.
+    let Some(history) = History::open_if_there(location, PATIENCE)? else {
+        return write_list(list, &[], &list.filter.none(&Listing::default()), false);
+    };
+    // One more tells whether there are older ones.
+    let most = list.most();
+    let listing = history.list(&list.filter.filter(most.map(|most| most.saturating_add(1))))?;
+    store::tell_of_unreadable(&listing.unreadable);
+    let none = match listing.rows.is_empty() {
+        true => list.filter.none(&history.list(&Filter::default())?),
+        false => String::new(),
+    };
+    let beyond = most.map_or(0, |most| listing.rows.len().saturating_sub(most));
+    write_list(list, &listing.rows[beyond..], &none, beyond > 0 && list.newest.is_none())
+}
+
+fn write_list(
+    list: &ListArguments,
+    rows: &[HistoryRow],
+    none: &str,
+    is_cut: bool,
+) -> Result<Exit, Complaint> {
+    let rest = is_cut.then(|| format!("The newest {USUAL} runs; --all lists the older ones too."));
+    list.form.print(
+        || {
+            let mut view = history::view(rows, none, &list.form.style());
+            view.push("", [Block::Notes(rest.into_iter().collect())]);
+            view
+        },
+        |out| history::render_json(rows, out),
+    )?;
+    Ok(Exit::Done)
+}
+
+/// What `fathom history size` takes.
+#[derive(Args)]
+pub struct SizeArguments {
+    #[command(flatten)]
+    form: FormatArguments,
+}
+
+/// Shows the size.
+///
+/// # Errors
+/// The history cannot be read.
+pub fn show_size(arguments: &SizeArguments, location: &Location) -> Result<Exit, Complaint> {
+    let HistorySize { bytes, free_bytes, runs, tests, format } =
+        History::open_existing(location, PATIENCE)?.size()?;
+    let shown = location.to_string();
+    let written = json!({
+        "schema": "fathom.history-size/1",
+        "location": shown,
+        "bytes": bytes,
+        "free_bytes": free_bytes,
+        "runs": runs,
+        "tests": tests,
+        "format": format,
+    });
+    let sizes: Vec<(&str, u64)> =
+        [("size", Some(bytes)), ("unused", free_bytes)].into_iter().filter_map(known).collect();
+    arguments.form.print(
+        || size_view(&shown, &sizes, &[("runs", runs), ("tests", tests)]),
+        |out| document::write(&written, out),
+    )?;
+    Ok(Exit::Done)
+}
+
+fn known((name, bytes): (&'static str, Option<u64>)) -> Option<(&'static str, u64)> {
+    Some((name, bytes?))
+}
+
+/// Stores the runs of all files, or none where one cannot be read.
+///
+/// # Errors
+/// A file cannot be read; the history cannot be written.
+pub fn import_files(files: &[PathBuf], location: &Location) -> Result<Exit, Complaint> {
+    let mut records: Vec<RunRecord> = Vec::new();
+    for file in files {
+        let name = file.to_string_lossy();
+        let bytes =
+            IMPORT.read(file).map_err(|error| Complaint::usage(error.to_string(), Some(error.hint())))?;
+        // Pasted text may have characters of another encoding.
+        let text = String::from_utf8_lossy(&bytes);
+        let found = fathom_import::records(&text, &name).map_err(|error| refused(&name, &error))?;
+        records.extend(found);
+    }
+    let mut history = History::open(location, PATIENCE)?;
+    for record in &records {
+        let ImportedRun { run, is_new, added } = history.enter(record)?;
+        let described = described(record);
+        let said = match (is_new, added) {
+            (true, _) => format!("Imported run {run}: {described}."),
+            (false, 0) => format!("Already in the history as run {run}: {described}."),
+            (false, 1) => format!("Completed run {run} by 1 test: {described}."),
+            (false, added) => format!("Completed run {run} by {added} tests: {described}."),
+        };
+        output::print(|out| writeln!(out, "{said}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn refused(name: &str, error: &ImportError) -> Complaint {
+    let name = if name == "-" { "the standard input" } else { name };
+    Complaint::usage(format!("cannot import {name}: {error}"), Some(error.hint.clone()))
+}
+
+/// `fio.txt, fio text, 1 test, 2 figures missing`.
+fn described(record: &RunRecord) -> String {
+    let count =
+        |number: usize, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
+    let tests = count(record.tests.len(), "test", "tests");
+    let Activity::Import(source) = &record.header.activity else {
+        return format!("{}, {tests}", record.header.activity.kind());
+    };
+    let file = if source.file == "-" { "standard input" } else { &source.file };
+    let missing: usize =
+        record.tests.iter().filter_map(|test| test.imported()).map(|imported| imported.missing.len()).sum();
+    let missing = match missing {
+        0 => String::new(),
+        number => format!(", {} missing", count(number, "figure", "figures")),
+    };
+    format!("{file}, {}, {tests}{missing}", source.format.title())
+}
+
+/// What `fathom history prune` takes.
+#[derive(Args)]
+pub struct PruneArguments {
+    /// Remove runs that are older than this: 90d, 12h
+    #[arg(long, value_parser = positive_duration, value_name = "TIME", required_unless_present = "keep")]
+    older_than: Option<Nanos>,
+    /// Keep the newest COUNT runs; with --older-than, remove only older runs beyond them
+    #[arg(long, value_name = "COUNT")]
+    keep: Option<usize>,
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// List the runs without removing them
+    #[arg(long)]
+    dry_run: bool,
+    /// Remove without asking
+    #[arg(long, conflicts_with = "dry_run")]
+    yes: bool,
+    #[command(flatten)]
+    form: FormatArguments,
+}
+
+/// The runs to remove at `now_ms`: of all but the newest `keep`, those older than `older_than`. A run without a date has no age.
+fn prunable(
+    rows: &[HistoryRow],
+    now_ms: u64,
+    older_than: Option<Nanos>,
+    keep: Option<usize>,
+) -> Vec<HistoryRow> {
+    let is_old = |row: &HistoryRow| match (older_than, row.dated_unix_ms()) {
+        (None, _) => true,
+        (Some(_), 0) => false,
+        (Some(age), dated) => now_ms.saturating_sub(dated) > age.as_millis(),
+    };
+    let beyond = rows.len().saturating_sub(keep.unwrap_or(0));
+    rows[..beyond].iter().filter(|row| is_old(row)).cloned().collect()
+}
+
+/// Removes the runs, or lists them.
+///
+/// # Errors
+/// The history cannot be read or written, or nobody can be asked.
+pub fn prune(arguments: &PruneArguments, location: &Location) -> Result<Exit, Complaint> {
+    let (form, older_than) = (&arguments.form, arguments.older_than);
+    let rows = match History::open_if_there(location, PATIENCE)? {
+        Some(history) => {
+            let listing = history.list(&arguments.filter.filter(None))?;
+            store::tell_of_unreadable(&listing.unreadable);
+            listing.rows
+        }
+        // A user who never kept a run has nothing to remove.
+        None => Vec::new(),
+    };
+    let runs = prunable(&rows, unix_ms(), older_than, arguments.keep);
+    let is_text = form.format() == Format::Text;
+    let dry_run = arguments.dry_run;
+    let asks = !runs.is_empty() && !dry_run && !arguments.yes;
+    if asks && (!is_text || !io::stdin().is_terminal()) {
+        return Err(Complaint::usage(
+            format!("cannot ask whether to remove {}", count(&runs)),
+            Some("add --yes to remove them, or --dry-run to list them".to_owned()),
+        ));
+    }
+    let none = match older_than {
+        Some(age) => format!("No run is older than {}.", duration(age)),
+        None => format!("No more than {} runs are stored.", arguments.keep.unwrap_or(0)),
+    };
+    let listed = json!({ "schema": "fathom.prune/1", "dry_run": dry_run, "runs": runs });
+    if is_text {
+        form.print(|| history::view(&runs, &none, &form.style()), |out| document::write(&listed, out))?;
+    }
+    if asks && !is_confirmed(&runs)? {
+        output::print(|out| writeln!(out, "Removed nothing."))?;
+        return Ok(Exit::Done);
+    }
+    if !dry_run && !runs.is_empty() {
+        let ids: Vec<RunId> = runs.iter().map(|row| RunId(row.id as i64)).collect();
+        History::open_existing(location, PATIENCE)?.remove(&ids)?;
+    }
+    if !is_text {
+        form.print(|| history::view(&runs, &none, &form.style()), |out| document::write(&listed, out))?;
+    } else if !runs.is_empty() {
+        let what = if dry_run { "Would remove" } else { "Removed" };
+        output::print(|out| writeln!(out, "{what} {}.", count(&runs)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn count(runs: &[HistoryRow]) -> String {
+    if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) }
+}
+
+fn is_confirmed(runs: &[HistoryRow]) -> Result<bool, Complaint> {
+    output::print(|out| writeln!(out, "Remove {} permanently? Type yes to confirm:", count(runs)))?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// A run as the user names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunName {
+    /// By its number.
+    Number(RunId),
+    /// So many before the newest.
+    Newest(usize),
+}
+
+impl FromStr for RunName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<RunName, String> {
+        let before = match text.strip_prefix("last") {
+            Some("") => Some(0),
+            Some(rest) => rest.strip_prefix('~').and_then(|count| count.parse().ok()),
+            None => return text.parse().map(RunName::Number).map_err(|_| refusal()),
+        };
+        before.map(RunName::Newest).ok_or_else(refusal)
+    }
+}
+
+fn refusal() -> String {
+    "expected a run number, as shown by `fathom history list`, or last, last~1, ...".to_owned()
+}
+
+impl RunName {
+    /// The number of the run.
+    ///
+    /// # Errors
+    /// The history cannot be read, or has fewer runs.
+    pub fn id(self, history: &History) -> Result<RunId, Complaint> {
+        let before = match self {
+            RunName::Number(run) => return Ok(run),
+            RunName::Newest(before) => before,
+        };
+        let filter = Filter { newest: Some(before.saturating_add(1)), ..Filter::default() };
+        let listing = history.list(&filter)?;
+        let row = listing.rows.first().filter(|_| listing.rows.len() > before);
+        row.map(|row| RunId(row.id as i64)).ok_or_else(|| {
+            let count = listing.rows.len();
+            let runs = if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
+            Complaint::failed(format!("the history has no run last~{before}: it has {runs}"), None)
+        })
+    }
+
+    /// The numbers of several runs.
+    ///
+    /// # Errors
+    /// Those of [`RunName::id`].
+    pub fn ids(names: &[RunName], history: &History) -> Result<Vec<RunId>, Complaint> {
+        names.iter().map(|name| name.id(history)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_and_count_limit_each_other() {
+        const DAY_MS: u64 = 86_400_000;
+        let row = |id: u64, started_unix_ms: u64, stored_unix_ms: u64| HistoryRow {
+            id,
+            started_unix_ms,
+            stored_unix_ms,
+            ..HistoryRow::default()
+        };
+        // The second is simulated, and of the third nothing is known.
+        let rows = [row(1, DAY_MS, 0), row(2, 0, 2 * DAY_MS), row(3, 0, 0), row(4, 9 * DAY_MS, 0)];
+        let check = |older_days: Option<u64>, keep: Option<usize>, expected: &[u64]| {
+            let age = older_days.map(|days| Nanos::from_secs(days * 86_400));
+            let found: Vec<u64> = prunable(&rows, 10 * DAY_MS, age, keep).iter().map(|row| row.id).collect();
+            assert_eq!(found, expected, "{older_days:?} {keep:?}");
+        };
+        check(Some(5), None, &[1, 2]);
+        check(Some(9), None, &[]);
+        check(None, Some(1), &[1, 2, 3]);
+        check(None, Some(9), &[]);
+        check(Some(5), Some(3), &[1]);
+        check(Some(0), None, &[1, 2, 4]);
+    }
+
+    #[test]
+    fn runs_are_named_by_number_or_from_the_newest_back() {
+        let check = |text: &str, expected| assert_eq!(text.parse().ok(), expected, "{text}");
+        check("17", Some(RunName::Number(RunId(17))));
+        check("last", Some(RunName::Newest(0)));
+        check("last~2", Some(RunName::Newest(2)));
+        for text in ["last~", "last~x", "last2", "lasting", "", "last~-1"] {
+            check(text, None);
+        }
+    }
 }

@@ -10,8 +10,8 @@ use fathom_report::export::{ExportedRun, figure_view, hlog, openmetrics};
 use fathom_report::formats::csv;
 use fathom_sys::files::{PathRefusal, replace_output};
 
+use super::RunName;
 use super::filter::FilterArguments;
-use super::run_name::RunName;
 use crate::exit::{Complaint, Exit};
 use crate::{output, store};
 
