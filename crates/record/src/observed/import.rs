@@ -140,9 +140,6 @@ pub struct ImportedEntry {
     /// Error number that ended it; 0 = none.
     #[serde(skip_serializing_if = "is_default")]
     pub error: Option<i32>,
-    /// I/Os that failed, where it went on after errors.
-    #[serde(skip_serializing_if = "is_default")]
-    pub failed: Option<Figure<u64>>,
     /// When it was reported, as printed: in the time zone of the machine, which is not printed.
     #[serde(skip_serializing_if = "is_default")]
     pub reported: String,
@@ -164,6 +161,9 @@ pub struct ImportedEntry {
     /// Runtimes of its jobs added up, ns.
     #[serde(skip_serializing_if = "is_default")]
     pub job_runtime_ns: Option<Figure<u64>>,
+    /// I/Os that failed, where it went on after errors.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failed: Option<Figure<u64>>,
     /// Processor time and faults.
     #[serde(skip_serializing_if = "is_default")]
     pub cpu: ImportedCpu,

@@ -138,16 +138,16 @@ pub struct PacedLoad {
     /// Wall-clock time, ns.
     #[serde(skip_serializing_if = "is_default")]
     pub wall_ns: Option<Figure<u64>>,
-    /// Requests per second of that time.
-    #[serde(skip_serializing_if = "is_default")]
-    pub iops: Option<Figure<f64>>,
-    /// Bytes per second of that time.
-    #[serde(skip_serializing_if = "is_default")]
-    pub bytes_per_second: Option<Figure<f64>>,
     /// Requests that were too fast to count.
     #[serde(skip_serializing_if = "is_default")]
     pub too_fast: Option<Figure<u64>>,
     /// Requests that were too slow to count.
     #[serde(skip_serializing_if = "is_default")]
     pub too_slow: Option<Figure<u64>>,
+    /// Requests per second of the wall-clock time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub iops: Option<Figure<f64>>,
+    /// Bytes per second of the wall-clock time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub bytes_per_second: Option<Figure<f64>>,
 }
