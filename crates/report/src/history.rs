@@ -7,7 +7,9 @@ use std::io;
 
 use fathom_record::{BestFigures, HistoryRow, TestStatus};
 use jiff::Timestamp;
+use serde_json::json;
 
+use crate::document::object;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 use crate::{Style, document};
 
@@ -33,44 +35,26 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
         ms => style.time(ms, "%Y-%m-%d %H:%M"),
     };
     let host = |row: &HistoryRow| (!is_one_host).then_some(row.hostname.as_str()).into();
-    let all = Table::of::<HistoryRow>(
+    let table = Table::of::<HistoryRow>(
         &[
-            (Column::right("run").id("id"), &|row| Cell::integer(row.id, row.id.to_string())),
-            (Column::data("started"), &|row| row.started.as_str().into()),
-            (Column::data("started_unix_ms"), &|row| Cell::count(row.started_unix_ms)),
-            (Column::data("stored_unix_ms"), &|row| Cell::count(row.stored_unix_ms)),
-            (Column::left("date").id(""), &|row| date(row).into()),
-            (Column::left("kind").id("").dispensable(5), &|row| row.kind.name().into()),
+            (Column::right("run"), &|row| Cell::integer(row.id, row.id.to_string())),
+            (Column::left("date"), &|row| date(row).into()),
+            (Column::left("kind").dispensable(5), &|row| row.kind.name().into()),
             (Column::left("target"), &|row| row.target.as_str().into()),
-            (Column::data("kind"), &|row| row.kind.name().into()),
-            (Column::left("host").id("").dispensable(3), &host),
-            (Column::data("command"), &|row| row.command.as_str().into()),
-            (Column::data("status"), &|row| row.status.name().into()),
-            (Column::data("tests"), &|row| Cell::count(row.tests)),
-            (Column::right("read IOPS").id("read_iops"), &|row| row.best.read_iops.map(Cell::iops).into()),
-            (Column::right("write IOPS").id("write_iops").dispensable(4), &|row| {
-                row.best.write_iops.map(Cell::iops).into()
-            }),
-            (Column::right("MiB/s").id("bytes_per_second").dispensable(2), &|row| {
+            (Column::left("host").dispensable(3), &host),
+            (Column::right("read IOPS"), &|row| row.best.read_iops.map(Cell::iops).into()),
+            (Column::right("write IOPS").dispensable(4), &|row| row.best.write_iops.map(Cell::iops).into()),
+            (Column::right("MiB/s").dispensable(2), &|row| {
                 row.best.bytes_per_second.map(Cell::mebibytes).into()
             }),
-            (Column::right("p50").id("lat_p50_ns").dispensable(0), &|row| {
-                row.best.lat_p50_ns.map(Cell::mean_latency).into()
-            }),
-            (Column::left("result").id(""), &|row| result(row).into()),
-            (Column::data("verdict"), &|row| row.verdict.as_deref().into()),
-            (Column::right("findings").id("").dispensable(1), &|row| {
+            (Column::right("p50").dispensable(0), &|row| row.best.lat_p50_ns.map(Cell::mean_latency).into()),
+            (Column::left("result"), &|row| result(row).into()),
+            (Column::right("findings").dispensable(1), &|row| {
                 (row.findings > 0).then(|| Cell::count(row.findings)).into()
             }),
-            (Column::data("findings"), &|row| Cell::count(row.findings)),
-            (Column::data("hostname"), &|row| row.hostname.as_str().into()),
-            (Column::data("device"), &|row| row.device.as_str().into()),
-            (Column::data("volume_type"), &|row| row.volume_type.as_deref().into()),
-            (Column::left("tags").id(""), &|row| row.tags.join(", ").into()),
-            (Column::data("tags"), &|row| row.tags.join(",").into()),
+            (Column::left("tags"), &|row| row.tags.join(", ").into()),
             (Column::left("labels"), &|row| labels(row).into()),
             (Column::left("notes").dispensable(6), &|row| row.notes.join("; ").into()),
-            (Column::data("tool_version"), &|row| row.tool_version.as_str().into()),
         ],
         rows,
     );
@@ -79,11 +63,11 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
         (TestStatus::Incomplete, _) => Tone::Dim,
         _ => Tone::Normal,
     };
-    let mut view = View { data: all.clone(), ..View::default() };
+    let mut view = View { data: data(rows), ..View::default() };
     match rows {
         [] => view.push("", [Block::note(none)]),
         _ => {
-            let table = all.without(&[""]).without_empty().toned(rows.iter().map(tone));
+            let table = table.without_empty().toned(rows.iter().map(tone));
             let legend = "IOPS and MiB/s are the highest of a run's tests, p50 is the lowest.";
             view.push("", [Block::Table(table)]);
             if rows.iter().any(|row| row.best != BestFigures::default()) {
@@ -92,6 +76,16 @@ pub fn view(rows: &[HistoryRow], none: &str, style: &Style) -> View {
         }
     }
     view
+}
+
+fn data(rows: &[HistoryRow]) -> Table {
+    const COLUMNS: &str = "\
+        id,started,started_unix_ms,stored_unix_ms,target,kind,command,status,tests,\
+        read_iops=best.read_iops,write_iops=best.write_iops,bytes_per_second=best.bytes_per_second,\
+        lat_p50_ns=best.lat_p50_ns,verdict,findings,hostname,device,volume_type,tags,labels,notes,tool_version";
+    let document =
+        |row: &HistoryRow| object([json!(row), json!({ "tags": row.tags.join(","), "labels": labels(row) })]);
+    Table::of_documents(&[COLUMNS], rows.iter().map(document))
 }
 
 /// The location of a history, its sizes in bytes, and its counts, each under its name.

@@ -9,6 +9,7 @@ use fathom_record::{PrepareStage, RoundsRecord, RunRecord, TestStatus};
 use serde_json::json;
 
 use crate::bench::endings::figure;
+use crate::document::object;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, Tone, View};
 use crate::{Style, run_json, run_view};
 
@@ -119,28 +120,20 @@ fn steadiness(rounds: &RoundsRecord) -> Vec<KeyFigure> {
 
 /// A row for each stage.
 fn data(record: &RunRecord, results: &[StageResult]) -> Table {
-    let rounds = |result: &StageResult| rounds(record).filter(|_| is_workload(result));
-    Table::data::<&StageResult>(
-        &[
-            ("stage", &|result| result.stage.id().into()),
-            ("state", &|result| state(result, rounds(result)).into()),
-            ("complete", &|result| result.complete.to_string().into()),
-            ("covered_bytes", &|result| result.covered_bytes.map(Cell::bytes).into()),
-            ("size_bytes", &|_| Cell::bytes(record.header.size_bytes)),
-            ("moved_bytes", &|result| Cell::bytes(result.moved_bytes)),
-            ("elapsed_ns", &|result| Cell::duration(result.elapsed_ns)),
-            ("bytes_per_second", &|result| result.bytes_per_second.map(Cell::mebibytes).into()),
-            ("errors", &|result| Cell::count(result.errors)),
-            ("rounds", &|result| rounds(result).map(|rounds| Cell::count(rounds.values.len() as u64)).into()),
-            ("range_fraction", &|result| {
-                rounds(result).and_then(|rounds| rounds.range_fraction).map(Cell::percent).into()
-            }),
-            ("drift_fraction", &|result| {
-                rounds(result).and_then(|rounds| rounds.drift_fraction).map(Cell::percent).into()
-            }),
-        ],
-        results,
-    )
+    const COLUMNS: &str = "\
+        stage,state,complete,covered_bytes,size_bytes,moved_bytes,elapsed_ns,bytes_per_second,errors,\
+        rounds,range_fraction=settled.range_fraction,drift_fraction=settled.drift_fraction";
+    let document = |result: &StageResult| {
+        let rounds = rounds(record).filter(|_| is_workload(result));
+        let rest = json!({
+            "state": state(result, rounds),
+            "size_bytes": record.header.size_bytes,
+            "rounds": rounds.map(|rounds| rounds.values.len()),
+            "settled": rounds,
+        });
+        object([json!(result), rest])
+    };
+    Table::of_documents(&[COLUMNS], results.iter().map(document))
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use crate::fixture::{Place, on_both, record, test_ids};
 on_both!(
     one_damaged_run_does_not_affect_others,
     the_newest_readable_run_is_found_after_a_damaged_one,
-    runs_of_a_newer_version_are_exported_unchanged,
     a_run_with_damaged_columns_is_not_listed_but_can_be_read,
 );
 
@@ -101,14 +100,6 @@ fn the_newest_readable_run_is_found_after_a_damaged_one(place: &Place) {
     corrupt(place, "UPDATE runs SET target = NULL WHERE id = 2");
     let newest = history.list(&Filter { newest: Some(1), ..Filter::default() }).unwrap();
     assert_eq!((newest.rows[0].id, newest.unreadable.len()), (1, 1));
-}
-
-fn runs_of_a_newer_version_are_exported_unchanged(place: &Place) {
-    let mut history = place.open();
-    history.import(&record("/one", &["a"])).unwrap();
-    corrupt(place, "UPDATE runs SET schema = 'fathom.record/3' WHERE id = 1");
-    assert!(history.load(RunId(1)).is_err());
-    assert!(history.export(RunId(1)).unwrap().starts_with(r#"{"schema":"fathom.record/3""#));
 }
 
 fn a_run_with_damaged_columns_is_not_listed_but_can_be_read(place: &Place) {

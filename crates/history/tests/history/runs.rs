@@ -1,7 +1,7 @@
 //! One history, one user: stored runs are read back.
 
 use fathom_history::{ErrorKind, Filter, History, RunId};
-use fathom_record::{ActivityKind, RunRecord, TestStatus};
+use fathom_record::{ActivityKind, TestStatus};
 
 use crate::fixture::{PATIENCE, Place, findings, header, on_both, open, place, record, test, test_ids};
 
@@ -16,7 +16,6 @@ on_both!(
     notes,
     tags,
     a_record_of_a_later_version_is_exported_as_it_is,
-    a_broken_text_is_named_and_the_rest_is_readable,
 );
 
 fn a_run_is_read_back_exactly(place: &Place) {
@@ -229,18 +228,4 @@ fn a_record_of_a_later_version_is_exported_as_it_is(place: &Place) {
     let error = history.load(run).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unreadable, "{error}");
     assert!(error.hint().is_some());
-}
-
-fn a_broken_text_is_named_and_the_rest_is_readable(place: &Place) {
-    let mut history = place.open();
-    let good = history.import(&record("/good", &["a"])).unwrap();
-    let bad = history.import(&record("/bad", &["a"])).unwrap();
-    place.sql(&format!("UPDATE tests SET body = '{{\"id\":' WHERE run_id = {bad}"));
-    let error = history.load(bad).unwrap_err();
-    assert_eq!(error.to_string(), format!("{}: cannot read run {bad}", place.location));
-    assert_eq!(history.load(good).unwrap(), record("/good", &["a"]));
-    assert_eq!(history.list(&Filter::default()).unwrap().rows.len(), 2);
-    let whole: RunRecord = history.load(good).unwrap();
-    assert_eq!(history.import(&whole).unwrap(), good);
-    history.remove(&[bad]).unwrap();
 }
