@@ -221,8 +221,9 @@ fn is_persistent(header: &RunHeader) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_analysis::Analysis;
     use fathom_catalog::{Catalog, Parameters};
-    use fathom_record::{FindingId, RunRecord};
+    use fathom_record::{DeviceRecord, Finding, FindingId, HostRecord, RunRecord};
 
     use super::*;
     use crate::plan::{BenchPlan, BenchSettings, Effort};
@@ -244,18 +245,41 @@ mod tests {
         crate::bench::run(&plan, &mut plan.session(), &mut ()).unwrap()
     }
 
+    /// As if it had been measured on a network volume of this provider.
+    fn attach(record: &mut RunRecord, provider: &str, size_bytes: u64) {
+        let mut host = HostRecord::default();
+        host.provider.name = Some(provider.to_owned());
+        record.header.hosts = vec![host];
+        let device =
+            DeviceRecord { size_bytes, locality: Some("network".to_owned()), ..DeviceRecord::default() };
+        record.header.conditions.target.devices = vec![device];
+        let header = record.header.clone();
+        record.tests.iter_mut().for_each(|test| look_up(&header, &RunSettings::default(), test));
+    }
+
+    fn bursts(record: &RunRecord) -> Vec<Finding> {
+        let found = Analysis::of(record).findings();
+        found.into_iter().filter(|found| found.id == FindingId::BurstPossible).collect()
+    }
+
     #[test]
     fn an_unknown_volume_may_be_any_type_that_publishes_its_rate() {
         for id in ["aws-gp2", "aws-gp3"] {
-            let record = measured(id, 100);
-            let found: Vec<_> =
-                record.findings.iter().filter(|found| found.id == FindingId::BurstPossible).collect();
+            let mut record = measured(id, 100);
+            assert_eq!(bursts(&record), [], "nothing names the provider");
+            attach(&mut record, "AWS", 100 << 30);
+            let found = bursts(&record);
             assert_eq!(found.len(), 1, "{:#?}", record.findings);
             assert_eq!(found[0].tests, ["rand-read"]);
             let types = found[0].evidence["types"].as_array().unwrap();
             let of = |id: &str| types.iter().find(|one| one["id"] == id);
             assert!(of("aws-gp2").unwrap()["burst"].is_object(), "{types:#?}");
             assert!(of("aws-gp3").unwrap().get("burst").is_none(), "{types:#?}");
+            // No size of a type with a burst of 3,000 IOPS, and no such provider.
+            attach(&mut record, "AWS", 2 << 40);
+            assert_eq!(bursts(&record), []);
+            attach(&mut record, "a reseller", 100 << 30);
+            assert_eq!(bursts(&record), []);
         }
     }
 

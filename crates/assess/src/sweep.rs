@@ -371,11 +371,12 @@ mod tests {
     #[test]
     fn a_plateau_of_an_unknown_volume_may_be_a_burst() {
         let record = swept_type("aws-gp2", 50, "unknown");
-        let found: Vec<_> =
-            record.findings.iter().filter(|found| found.id == FindingId::BurstPossible).collect();
-        assert!(!found.is_empty(), "{:#?}", record.findings);
-        let types = found[0].evidence["types"].as_array().unwrap();
-        assert!(types.iter().any(|one| one["id"] == "aws-gp2" && one["burst"].is_object()), "{types:#?}");
+        // Which type that would be is not evident without a provider.
+        assert!(
+            record.findings.iter().all(|found| found.id != FindingId::BurstPossible),
+            "{:#?}",
+            record.findings
+        );
         let duration = assess(&record).rate_durations.read.iops.unwrap();
         assert!(duration.text().ends_with("burst not ruled out"), "{duration:?}");
     }

@@ -114,7 +114,7 @@ pub struct MeasuredRate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedMatch {
     pub id: String,
-    /// Its size, bytes; if the size is unknown, the smallest that matches.
+    /// Its size, bytes.
     pub size_bytes: u64,
     /// The rates of the load.
     pub reached: ReachedRate,
@@ -206,7 +206,8 @@ impl Catalog {
         (entry.smallest(need), next.filter(is_cheaper).cloned())
     }
 
-    /// The volumes that are sold and publish `measured`.
+    /// The volumes that are sold and publish `measured`; none where the provider, the size or the place is unknown, for some type of
+    /// some size publishes almost any rate.
     pub fn published_matches(&self, measured: &MeasuredRate) -> PublishedMatches {
         let mut found = PublishedMatches::default();
         let longest = Cell::new(None);
@@ -234,6 +235,7 @@ impl Catalog {
         // A provider that the catalogue does not know may resell the volumes of any other.
         let is_known = |name: &&str| self.entries().any(|entry| entry.is_of(name));
         let provider = measured.provider.as_deref().filter(is_known);
+        let is_evident = provider.is_some() && measured.size_bytes.is_some() && measured.persistent.is_some();
         let is_candidate = |entry: &&CatalogEntry| {
             entry.lifecycle() != Lifecycle::Historical
                 && measured.persistent.is_none_or(|persistent| persistent == entry.is_persistent())
@@ -242,6 +244,9 @@ impl Catalog {
         for entry in self.entries().filter(is_candidate) {
             let Ok(volume) = entry.search(Constraints::Resembles(&asked)) else { continue };
             let FoundVolume { resolved: Resolved { model, .. }, sizes, distance, .. } = volume;
+            if !is_evident {
+                continue;
+            }
             found.matches.push(PublishedMatch {
                 id: entry.id().to_owned(),
                 size_bytes: sizes.0,
@@ -397,7 +402,7 @@ mod tests {
             iops,
             size_bytes: gib.map(|gib| gib * GIB),
             provider: provider.map(str::to_owned),
-            persistent: None,
+            persistent: Some(true),
         };
         let found = Catalog::shipped().published_matches(&measured);
         let name = |one: &PublishedMatch| match one.burst_lasts_ns {
@@ -415,10 +420,13 @@ mod tests {
         assert_eq!(found[0], "aws-gp2 for 1894 s, then 150");
         assert!(found.contains(&"aws-gp3".to_owned()), "{found:?}");
         assert_eq!(longest, Some(1894));
-        // Without a size, the smallest volume of the type, and the longest burst of any: 900 GiB, 5.4 M at 300.
-        let (found, longest) = matches(3000.0, None, Some("AWS"));
-        assert_eq!(found[0], "aws-gp2 for 1862 s, then 100");
-        assert!(longest.unwrap() > 10_000, "{longest:?}");
+        // Without a size, or of a provider that may resell any, only the longest burst of any is known: 900 GiB, 5.4 M at 300.
+        for (gib, provider) in [(None, Some("AWS")), (Some(50), None), (None, Some("a reseller"))] {
+            let (found, longest) = matches(3000.0, gib, provider);
+            assert_eq!(found, [""; 0], "{gib:?} {provider:?}");
+            assert!(longest.unwrap() > 1_800, "{longest:?}");
+        }
+        assert!(matches(3000.0, None, Some("AWS")).1.unwrap() > 10_000);
     }
 
     #[test]
