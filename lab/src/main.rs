@@ -15,6 +15,7 @@ mod full_length;
 mod fuzz;
 mod identify;
 mod kernels;
+mod known;
 mod pages;
 mod twins;
 mod versus;
@@ -40,6 +41,7 @@ const CAMPAIGNS: &[Campaign] = &[
     fuzz::CAMPAIGN,
     identify::CAMPAIGN,
     kernels::CAMPAIGN,
+    known::CAMPAIGN,
     full_length::LONG_TESTS,
     pages::CAMPAIGN,
     causes::CAMPAIGN,
