@@ -264,90 +264,69 @@ mod tests {
         advice(&RunPlan { jobs, ..RunPlan::default() }, facts)
     }
 
-    /// Checks that the change to the good job gives one piece of advice, with these words.
-    fn check(change: impl Fn(&mut JobPlan), words: &str) {
-        assert_eq!(given(vec![job()], &facts()), [""; 0]);
-        let mut changed = job();
-        change(&mut changed);
-        let found = given(vec![changed], &facts());
-        assert!(found.len() == 1 && found[0].starts_with("j: ") && found[0].contains(words), "{found:?}");
-    }
+    /// A change of the good job, and words of the one piece of advice that it gives.
+    type Change = (fn(&mut JobPlan), &'static str);
+
+    const CHANGES: [Change; 8] = [
+        (
+            |job| {
+                job.io.direct = false;
+                job.io.size = Some(SizeSpec::Bytes(10 << 30));
+            },
+            "fit into the memory (16.0 GiB)",
+        ),
+        (|job| job.engine.name = "psync".to_owned(), "iodepth=8"),
+        (|job| job.time.runtime = Some(Nanos::from_secs(10)), "10 s may show its burst"),
+        (|job| job.io.size = Some(SizeSpec::Bytes(1 << 30)), "caches behind it"),
+        (
+            |job| {
+                (job.measure.clat, job.measure.lat) = (false, false);
+                job.options = vec![("percentile_list".to_owned(), "99".to_owned())];
+            },
+            "percentile_list asks for latencies",
+        ),
+        (
+            |job| {
+                (job.time.runtime, job.time.time_based) = (None, false);
+                job.io.io_size = Some(SizeSpec::Bytes(1 << 30));
+            },
+            "ends after 1.0 GiB",
+        ),
+        (|job| job.io.block_size.read = (1_u64 << 20).into(), "at most 256 KiB on vda"),
+        (|job| job.time.ramp = Nanos::ZERO, "add ramp_time"),
+    ];
 
     #[test]
-    fn buffered_io_within_memory() {
-        let buffered = |job: &mut JobPlan| {
-            job.io.direct = false;
-            job.io.size = Some(SizeSpec::Bytes(10 << 30));
-        };
-        check(buffered, "fit into the memory (16.0 GiB)");
+    fn each_rule_advises_on_what_it_concerns() {
+        assert_eq!(given(vec![job()], &facts()), [""; 0]);
+        for (change, words) in CHANGES {
+            let mut changed = job();
+            change(&mut changed);
+            let found = given(vec![changed], &facts());
+            assert!(found.len() == 1 && found[0].starts_with("j: ") && found[0].contains(words), "{found:?}");
+        }
         let mut large = job();
         large.io.direct = false;
         assert_eq!(given(vec![large], &facts()), [""; 0], "larger than memory");
-    }
-
-    #[test]
-    fn synchronous_engines_with_a_depth() {
-        check(|job| job.engine.name = "psync".to_owned(), "iodepth=8");
-    }
-
-    #[test]
-    fn short_runs_on_a_volume() {
-        check(|job| job.time.runtime = Some(Nanos::from_secs(10)), "10 s may show its burst");
         let mut short = job();
         short.time.runtime = Some(Nanos::from_secs(10));
         assert_eq!(given(vec![short], &AdviceFacts::default()), [""; 0], "nothing is known of the device");
     }
 
     #[test]
-    fn small_files_on_a_volume() {
-        check(|job| job.io.size = Some(SizeSpec::Bytes(1 << 30)), "caches behind it");
-    }
-
-    #[test]
-    fn latencies_that_are_not_recorded() {
-        let reduced = |job: &mut JobPlan| {
-            (job.measure.clat, job.measure.lat) = (false, false);
-            job.options = vec![("percentile_list".to_owned(), "99".to_owned())];
-        };
-        check(reduced, "percentile_list asks for latencies");
-    }
-
-    #[test]
-    fn jobs_that_end_within_seconds() {
-        let by_size = |job: &mut JobPlan| {
-            (job.time.runtime, job.time.time_based) = (None, false);
-            job.io.io_size = Some(SizeSpec::Bytes(1 << 30));
-        };
-        check(by_size, "ends after 1.0 GiB");
-    }
-
-    #[test]
-    fn blocks_that_are_split() {
-        check(|job| job.io.block_size.read = (1_u64 << 20).into(), "at most 256 KiB on vda");
-    }
-
-    #[test]
     fn workers_in_lockstep() {
-        let together = |job: &mut JobPlan| {
-            job.io.pattern.random = false;
-            job.clones.push(job.clones[0].clone());
-        };
-        check(together, "2 workers go through f");
-        let mut apart = job();
-        together(&mut apart);
-        apart.io.offset_increment = SizeSpec::Bytes(1 << 30);
-        assert_eq!(given(vec![apart], &facts()), [""; 0]);
-        let mut alone = job();
-        alone.io.pattern.random = false;
+        let mut together = job();
+        together.io.pattern.random = false;
+        let alone = together.clone();
+        together.clones.push(together.clones[0].clone());
+        let found = given(vec![together.clone()], &facts());
+        assert!(found.len() == 1 && found[0].contains("2 workers go through f"), "{found:?}");
+        together.io.offset_increment = SizeSpec::Bytes(1 << 30);
+        assert_eq!(given(vec![together], &facts()), [""; 0]);
         let jobs = vec![alone.clone(), JobPlan { name: "k".to_owned(), ..alone.clone() }];
         assert_eq!(given(jobs, &facts()).len(), 1, "two jobs, told once");
         let later = JobPlan { phase: 1, ..alone.clone() };
         assert_eq!(given(vec![alone, later], &facts()), [""; 0], "one after the other");
-    }
-
-    #[test]
-    fn runs_without_a_ramp() {
-        check(|job| job.time.ramp = Nanos::ZERO, "add ramp_time");
     }
 
     #[test]

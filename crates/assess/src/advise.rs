@@ -1,28 +1,32 @@
 //! From an observed or stated load to the cheapest volume that meets an objective: which volumes are predicted, in what order, and
 //! what the answer is. The predictions are those of `fathom_analysis::advise`.
+//!
+//! A stated need is a constraint of the search of the catalogue, so that `advise` and `catalog fit` give one answer. For a recorded load the
+//! volume of a type is the lowest sustained rate whose prediction meets the objective, which may be far below the peak of the load, where
+//! burst credits or a queue serve that.
 
 mod evidence;
 mod passes;
 mod predictor;
-mod search;
 
 use std::path::{Path, PathBuf};
 
+use evidence::Evidence;
 use fathom_analysis::advise::{
     Advice, AdviseObjective, AdviseVerdict, AdvisedCandidate, AdvisedParameters, GrowthBreak,
     ObjectiveSource, UnsuitableCandidate,
 };
 use fathom_analysis::criterion::{Criterion, CriterionVerdict};
-use fathom_catalog::{Catalog, CatalogEntry, Instances, Lifecycle, MonthlyUse, Parameters};
-use fathom_predict::{Prediction, PredictionSet};
+use fathom_catalog::{
+    Catalog, CatalogEntry, Constraints, FoundVolume, Instances, Lifecycle, MonthlyUse, Parameters, VolumeNeed,
+};
+use fathom_predict::{OfferedLoad, Prediction, PredictionSet, RecurringBurst};
+use predictor::{Predictor, VolumeUnderLoad};
 
 use crate::AssessError;
 use crate::catalogue::VolumeTypes;
 use crate::need::NeedSettings;
 use crate::simulated::SimulatedVolume;
-use evidence::Evidence;
-use predictor::{Predictor, VolumeUnderLoad};
-use search::TypeSearch;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -82,7 +86,7 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
     let evidence = Evidence::read(settings)?;
     let objective = objective(settings, &evidence, current.is_some());
     let predictor = Predictor::new(&evidence, &objective);
-    let screen = |volume: &SimulatedVolume| predictor.screen(&volume.model, volume.seed, 1.0);
+    let screen = |volume: &SimulatedVolume| predictor.screen(&VolumeUnderLoad::new(volume, 1.0));
     let screened = current.as_ref().map(screen).transpose()?;
     let mut asker = Asker { settings, predictor: &predictor, objective: &objective, current: None, screened };
     let mut advice = Advice {
@@ -98,10 +102,7 @@ pub fn advise(settings: &AdviseSettings) -> Result<Advice, AssessError> {
         notes: evidence.notes.clone(),
     };
     let volume = current.as_ref();
-    let chosen = match settings.candidates.is_empty() {
-        true => asker.search(catalog, volume, &mut advice),
-        false => asker.of_names(catalog, volume, &mut advice)?,
-    };
+    let chosen = asker.choose(catalog, volume, &mut advice)?;
     asker.predict_current(volume, &chosen)?;
     chosen.iter().try_for_each(|chosen| asker.add(chosen, &mut advice))?;
     if let Some(volume) = volume {
@@ -196,32 +197,8 @@ struct ChosenVolume {
 }
 
 impl Asker<'_> {
-    /// The cheapest volume of each type.
-    fn search(
-        &self,
-        catalog: &Catalog,
-        current: Option<&SimulatedVolume>,
-        advice: &mut Advice,
-    ) -> Vec<ChosenVolume> {
-        let provider = provider(self.settings, current, catalog);
-        advice.provider = provider.clone().unwrap_or_default();
-        let instance = instance(self.settings, current);
-        let mut chosen = Vec::new();
-        for entry in catalog.entries() {
-            if provider.as_deref().is_some_and(|provider| !entry.is_of(provider)) {
-                continue;
-            }
-            if entry.lifecycle() == Lifecycle::Historical && !self.settings.historical {
-                advice.left_out += 1;
-                continue;
-            }
-            chosen.extend(self.of_type(entry, instance.as_deref(), advice));
-        }
-        chosen
-    }
-
-    /// The volumes and types that are named.
-    fn of_names(
+    /// The volumes and the cheapest of the types that are named, else of each type.
+    fn choose(
         &self,
         catalog: &Catalog,
         current: Option<&SimulatedVolume>,
@@ -237,6 +214,21 @@ impl Asker<'_> {
                     chosen.push(ChosenVolume { volume, of_type: None });
                 }
             }
+        }
+        if !self.settings.candidates.is_empty() {
+            return Ok(chosen);
+        }
+        let provider = provider(self.settings, current, catalog);
+        advice.provider = provider.clone().unwrap_or_default();
+        for entry in catalog.entries() {
+            if provider.as_deref().is_some_and(|provider| !entry.is_of(provider)) {
+                continue;
+            }
+            if entry.lifecycle() == Lifecycle::Historical && !self.settings.historical {
+                advice.left_out += 1;
+                continue;
+            }
+            chosen.extend(self.of_type(entry, instance.as_deref(), advice));
         }
         Ok(chosen)
     }
@@ -269,25 +261,29 @@ impl Asker<'_> {
         current: Option<&SimulatedVolume>,
         chosen: &[ChosenVolume],
     ) -> Result<(), AssessError> {
-        let under = |volume: &SimulatedVolume, growth: f64| VolumeUnderLoad {
-            model: volume.model.clone(),
-            seed: volume.seed,
-            growth,
-        };
-        let mut together: Vec<VolumeUnderLoad> =
-            current.map(|volume| under(volume, 1.0)).into_iter().collect();
+        let current = current.map(|volume| VolumeUnderLoad::new(volume, 1.0));
+        let mut together: Vec<VolumeUnderLoad> = current.iter().cloned().collect();
         if !self.settings.candidates.is_empty() {
-            together.extend(chosen.iter().map(|chosen| under(&chosen.volume, self.settings.growth)));
+            together.extend(chosen.iter().map(|chosen| self.grown(&chosen.volume)));
         }
         self.predictor.prepare(together)?;
-        let predict = |volume: &SimulatedVolume| self.predictor.predict(&volume.model, volume.seed, 1.0);
-        self.current = current.map(predict).transpose()?;
+        self.current = current.map(|current| self.predictor.predict(&current)).transpose()?;
         Ok(())
+    }
+
+    /// A volume under the load that is asked for.
+    fn grown(&self, volume: &SimulatedVolume) -> VolumeUnderLoad {
+        VolumeUnderLoad::new(volume, self.settings.growth)
+    }
+
+    /// The volume of a candidate.
+    fn volume(&self, candidate: &AdvisedCandidate) -> Result<SimulatedVolume, AssessError> {
+        SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)
     }
 
     /// Adds a volume with its prediction.
     fn add(&self, chosen: &ChosenVolume, advice: &mut Advice) -> Result<(), AssessError> {
-        match (self.candidate(&chosen.volume, self.settings.growth), &chosen.of_type) {
+        match (self.candidate(&chosen.volume), &chosen.of_type) {
             (Ok(candidate), _) => advice.candidates.push(candidate),
             (Err(error), Some(id)) => {
                 advice.unsuitable.push(UnsuitableCandidate { id: id.clone(), why: error.to_string() });
@@ -303,7 +299,7 @@ impl Asker<'_> {
         match advice.candidates.iter_mut().find(|other| other.target == target) {
             Some(same) => same.is_current = true,
             None if self.settings.candidates.is_empty() => {
-                let candidate = self.candidate(volume, self.settings.growth)?;
+                let candidate = self.candidate(volume)?;
                 advice.candidates.push(AdvisedCandidate { is_current: true, ..candidate });
             }
             None => {}
@@ -316,12 +312,12 @@ impl Asker<'_> {
         Ok(())
     }
 
-    /// A volume with its prediction, verdict and price, at a growth of the load.
-    fn candidate(&self, volume: &SimulatedVolume, growth: f64) -> Result<AdvisedCandidate, AssessError> {
+    /// A volume with its prediction, verdict and price.
+    fn candidate(&self, volume: &SimulatedVolume) -> Result<AdvisedCandidate, AssessError> {
         let is_search = self.settings.candidates.is_empty();
         let (predicted, current) = match is_search {
-            true => (self.predictor.screen(&volume.model, volume.seed, growth)?, &self.screened),
-            false => (self.predictor.predict(&volume.model, volume.seed, growth)?, &self.current),
+            true => (self.predictor.screen(&self.grown(volume))?, &self.screened),
+            false => (self.predictor.predict(&self.grown(volume))?, &self.current),
         };
         let verdict = self.objective.verdict(&predicted, current.as_ref());
         self.described(volume, predicted, verdict, self.predictor.replays(is_search))
@@ -379,9 +375,7 @@ impl Asker<'_> {
         let mut first = Vec::new();
         let may_hold = |candidate: &&AdvisedCandidate| !candidate.verdict.verdict.is_missed();
         for candidate in advice.candidates.iter().filter(may_hold).take(RUNNERS_UP + 1) {
-            let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
-            let growth = self.settings.growth;
-            first.push(VolumeUnderLoad { model: volume.model, seed: volume.seed, growth });
+            first.push(self.grown(&self.volume(candidate)?));
         }
         self.predictor.prepare(first)?;
         let mut held = 0;
@@ -400,8 +394,7 @@ impl Asker<'_> {
                 }
                 continue;
             }
-            let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
-            candidate.predicted = self.predictor.predict(&volume.model, volume.seed, self.settings.growth)?;
+            candidate.predicted = self.predictor.predict(&self.grown(&self.volume(candidate)?))?;
             candidate.verdict = self.objective.verdict(&candidate.predicted, self.current.as_ref());
             candidate.is_replayed = true;
             held += usize::from(candidate.verdict.verdict.is_met());
@@ -436,9 +429,9 @@ impl Asker<'_> {
         if !candidate.verdict.verdict.is_met() {
             return Ok(None);
         }
-        let volume = SimulatedVolume::named(Path::new(&candidate.target), &self.settings.types)?;
+        let volume = self.volume(candidate)?;
         let why = |growth: f64| -> Result<Option<String>, AssessError> {
-            let predicted = self.predictor.predict(&volume.model, volume.seed, growth)?;
+            let predicted = self.predictor.predict(&VolumeUnderLoad::new(&volume, growth))?;
             let verdict = self.objective.verdict(&predicted, self.current.as_ref());
             Ok((!verdict.verdict.is_met()).then_some(verdict.why))
         };
@@ -461,6 +454,133 @@ impl Asker<'_> {
             }
         }
         Ok(Some(GrowthBreak { growth: Some(missed), met_at: met, why: reason }))
+    }
+}
+
+/// Rates, of the peak of the load, that are tried one after the other.
+const FACTORS: [f64; 4] = [1.0, 1.25, 2.0, 6.0];
+/// Steps of a search between two rates.
+const STEPS: u32 = 7;
+/// Published IOPS apply to requests of at most about this many bytes.
+const SMALL: f64 = 16_384.0;
+
+/// The search for a volume of a type.
+struct TypeSearch<'a> {
+    asker: &'a Asker<'a>,
+    entry: &'a CatalogEntry,
+    instance: Option<String>,
+}
+
+/// A volume that was tried.
+#[derive(Clone, Debug)]
+struct TriedVolume {
+    parameters: Parameters,
+    verdict: CriterionVerdict,
+}
+
+impl TypeSearch<'_> {
+    /// The parameters of the volume to show, or why the type has none. Of a stated need it is that of `catalog fit`; of a recorded load
+    /// the cheapest that meets the objective, else one that may, else the largest that was tried, which shows by how much it fails.
+    fn best(&self) -> Result<Parameters, String> {
+        if let Some(need) = self.asker.decisive_need() {
+            let need = VolumeNeed { instance: self.instance.clone(), ..need };
+            return Ok(self.serving(&need)?.parameters);
+        }
+        let smallest = self.at(0.0)?;
+        if smallest.verdict.is_met() {
+            return Ok(smallest.parameters);
+        }
+        let peak = self.asker.predictor.evidence.demand.peak_iops() * self.asker.settings.growth;
+        let mut tried = vec![(0.0, smallest)];
+        for factor in FACTORS {
+            let rate = peak * factor;
+            let Ok(volume) = self.at(rate) else {
+                // The type does not sustain this rate: the highest that it does.
+                let (from, _) = tried[tried.len() - 1];
+                let (below, _) = self.bisect((from, rate), &|volume| volume.is_none());
+                tried.extend(below.and_then(|(rate, volume)| Some((rate, volume?))));
+                break;
+            };
+            let is_met = volume.verdict.is_met();
+            tried.push((rate, volume));
+            if is_met {
+                break;
+            }
+        }
+        let choose = |holds: &dyn Fn(&CriterionVerdict) -> bool| {
+            let index = tried.iter().position(|(_, volume)| holds(&volume.verdict))?;
+            let (rate, volume) = &tried[index];
+            let below = index.checked_sub(1).map(|index| tried[index].0);
+            let reached = |volume: Option<&TriedVolume>| volume.is_some_and(|volume| holds(&volume.verdict));
+            let lower = below.and_then(|below| self.bisect((below, *rate), &reached).1);
+            Some(lower.as_ref().unwrap_or(volume).parameters.clone())
+        };
+        let found = choose(&CriterionVerdict::is_met).or_else(|| choose(&|verdict| !verdict.is_missed()));
+        Ok(found.unwrap_or_else(|| tried[tried.len() - 1].1.parameters.clone()))
+    }
+
+    /// The smallest volume that sustains `rate`, with its verdict.
+    fn at(&self, rate: f64) -> Result<TriedVolume, String> {
+        let evidence = self.asker.predictor.evidence;
+        let mean = evidence.mean_bytes();
+        let load = OfferedLoad {
+            read_fraction: evidence.demand.read_share(),
+            ..OfferedLoad::of(mean, evidence.demand.is_sequential.unwrap_or(false))
+        };
+        let need = VolumeNeed {
+            in_ios: mean <= SMALL,
+            instance: self.instance.clone(),
+            ..VolumeNeed::permanent(load, rate, self.asker.size_bytes())
+        };
+        let FoundVolume { parameters, resolved, .. } = self.serving(&need)?;
+        let volume = VolumeUnderLoad { model: resolved.model, seed: 0, growth: self.asker.settings.growth };
+        let predicted = self.asker.predictor.screen(&volume).map_err(|error| error.to_string())?;
+        // Of named types the search is by sums too, of many requests, and so is the present volume that these are compared with.
+        let verdict = self.asker.objective.verdict(&predicted, self.asker.screened.as_ref()).verdict;
+        Ok(TriedVolume { parameters, verdict })
+    }
+
+    fn serving(&self, need: &VolumeNeed) -> Result<FoundVolume, String> {
+        self.entry.search(Constraints::Serves(need)).map_err(|unsuitable| unsuitable.why)
+    }
+
+    /// Between two rates, the highest of those tried that does not hold, with its volume as far as there is one, and the volume at the
+    /// lowest that does.
+    fn bisect(
+        &self,
+        (mut low, mut high): (f64, f64),
+        holds: &dyn Fn(Option<&TriedVolume>) -> bool,
+    ) -> (Option<(f64, Option<TriedVolume>)>, Option<TriedVolume>) {
+        let (mut below, mut above) = (None, None);
+        for _ in 0..STEPS {
+            let middle = low + (high - low) / 2.0;
+            let volume = self.at(middle).ok();
+            match holds(volume.as_ref()) {
+                true => (high, above) = (middle, volume),
+                false => (low, below) = (middle, Some((middle, volume))),
+            }
+        }
+        (below, above)
+    }
+}
+
+impl Asker<'_> {
+    /// The stated need, where it alone decides: nothing else is expected of volumes.
+    fn decisive_need(&self) -> Option<VolumeNeed> {
+        let is_decisive =
+            self.settings.expectations.is_empty() && self.objective.source != ObjectiveSource::Current;
+        let need = self.predictor.evidence.need.clone().filter(|_| is_decisive)?;
+        let growth = self.settings.growth;
+        let burst =
+            need.burst.map(|burst| RecurringBurst { iops_between: burst.iops_between * growth, ..burst });
+        Some(VolumeNeed { size_bytes: self.size_bytes(), iops: need.iops * growth, burst, ..need })
+    }
+
+    /// Bytes to store: as asked, as the present volume, as the load touches, or the least there is.
+    fn size_bytes(&self) -> u64 {
+        let of_current = || Some(present(self.settings)?.ok()?.size());
+        let known = self.settings.size.or_else(of_current).or(self.predictor.evidence.size_bytes);
+        known.unwrap_or(1 << 30)
     }
 }
 

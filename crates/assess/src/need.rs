@@ -349,20 +349,6 @@ mod tests {
     }
 
     #[test]
-    fn statistics_are_shares() {
-        for (name, expected) in [
-            ("mean", None),
-            ("p50", Some(500_000)),
-            ("p99", Some(990_000)),
-            ("p999", Some(999_000)),
-            ("p9999", Some(999_900)),
-            ("max", Some(1_000_000)),
-        ] {
-            assert_eq!(Statistic::parse(name).unwrap().per_million(), expected, "{name}");
-        }
-    }
-
-    #[test]
     fn what_makes_no_sense_is_refused() {
         let check = |settings: NeedSettings, expected: &str| {
             let error = need(&settings).unwrap_err();

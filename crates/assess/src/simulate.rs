@@ -5,7 +5,6 @@
 
 mod jobs;
 mod load;
-mod stretches;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -115,6 +114,7 @@ pub fn simulate(
         let rates = [forecast.total().ios, predicted.billed].map(|count| forecast.per_second(count));
         let used = MonthlyUse::at_rates(rates[0], rates[1]);
         predicted.forecast.monthly_cost = volume.cost_of_month(types, used)?;
+        predicted.forecast.target = volume.path.display().to_string();
         let test = record.push(test_of(volume, predicted));
         observer.volume_ended(test);
         if stop.is_requested() {
@@ -148,7 +148,7 @@ fn test_of(volume: &SimulatedVolume, predicted: Predicted) -> TestRecord {
             .and_then(|load| published_rates::of_simulated(&forecast.target, &volume.model, &load)),
         reason: failure.or_else(|| interrupted.clone()),
         observed: Some(Observed::Forecast(Box::new(forecast))),
-        notes,
+        notes: volume.own_notes().into_iter().chain(notes).collect(),
         interrupted,
         ..TestRecord::default()
     }

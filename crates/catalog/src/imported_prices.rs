@@ -53,11 +53,6 @@ impl ImportedPrices {
         self.prices.remove(id).is_some()
     }
 
-    /// The price of a volume.
-    pub fn get(&self, id: &str) -> Option<&Price> {
-        self.prices.get(id)
-    }
-
     /// All prices by the ids of their volumes.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Price)> {
         self.prices.iter().map(|(id, price)| (id.as_str(), price))

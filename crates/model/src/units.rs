@@ -46,11 +46,6 @@ impl Nanos {
         self.0 / 1_000_000
     }
 
-    /// `self - earlier`, or zero where `earlier` is later.
-    pub const fn since(self, earlier: Nanos) -> Nanos {
-        Nanos(self.0.saturating_sub(earlier.0))
-    }
-
     /// `self + span`, saturating.
     pub const fn plus(self, span: Nanos) -> Nanos {
         Nanos(self.0.saturating_add(span.0))

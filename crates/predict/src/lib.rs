@@ -14,7 +14,6 @@ pub mod load_profile;
 mod pace;
 mod prediction;
 mod replay;
-mod serial;
 mod sums;
 mod tally;
 

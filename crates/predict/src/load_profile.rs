@@ -3,12 +3,9 @@
 //! A pure function of the load. What its source does not say stays unknown: intervals have no offsets, and most metrics of clouds
 //! no distribution of latencies. Requests are looked at once, in their order, and memory does not grow with their number.
 
-mod access;
-mod burstiness;
-mod course;
-mod idle;
 mod operations;
-mod working_set;
+mod places;
+mod times;
 
 use fathom_model::Op;
 use fathom_observed::{
@@ -17,12 +14,10 @@ use fathom_observed::{
 use fathom_stats::sample::upper_median;
 use serde::Serialize;
 
-pub use access::{AccessOrder, STREAMS, SizeShare};
-pub use burstiness::BurstinessScale;
-pub use course::{LoadCourseSeries, LoadSlice, SliceCounts};
 pub use operations::OperationProfile;
-pub(crate) use working_set::PlaceHasher;
-pub use working_set::{HotRegions, WorkingSet};
+pub(crate) use places::PlaceHasher;
+pub use places::{AccessOrder, HotRegions, STREAMS, SizeShare, WorkingSet};
+pub use times::{BurstinessScale, LoadCourseSeries, LoadSlice, SliceCounts};
 
 /// A second, ns.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -116,16 +111,16 @@ pub fn profile_of_requests(mut requests: Requests<'_>) -> Result<(ObservedLoad, 
 pub struct ProfileTally {
     has_times: bool,
     operations: operations::OperationTally,
-    order: access::OrderTally,
-    span: working_set::SpanTally,
+    order: places::OrderTally,
+    span: places::SpanTally,
     details: Option<DetailTally>,
 }
 
 /// What a brief profile leaves out.
 #[derive(Debug)]
 struct DetailTally {
-    sizes: access::SizeTally,
-    working_set: working_set::WorkingSetTally,
+    sizes: places::SizeTally,
+    working_set: places::WorkingSetTally,
     /// Of requests that have times.
     times: Option<TimeTally>,
 }
@@ -134,22 +129,22 @@ struct DetailTally {
 #[derive(Debug)]
 struct TimeTally {
     depth: operations::DepthTally,
-    bursts: burstiness::BurstTally,
-    course: course::CourseTally,
-    idle: idle::IdleTally,
+    bursts: times::BurstTally,
+    course: times::CourseTally,
+    idle: times::IdleTally,
 }
 
 impl ProfileTally {
     /// For the profile of requests that have times, or not.
     pub fn new(started_unix_ns: Option<u64>, has_times: bool) -> ProfileTally {
         let details = DetailTally {
-            sizes: access::SizeTally::default(),
-            working_set: working_set::WorkingSetTally::default(),
+            sizes: places::SizeTally::default(),
+            working_set: places::WorkingSetTally::default(),
             times: has_times.then(|| TimeTally {
                 depth: operations::DepthTally::default(),
-                bursts: burstiness::BurstTally::default(),
-                course: course::CourseTally::new(started_unix_ns),
-                idle: idle::IdleTally::default(),
+                bursts: times::BurstTally::default(),
+                course: times::CourseTally::new(started_unix_ns),
+                idle: times::IdleTally::default(),
             }),
         };
         ProfileTally { details: Some(details), ..ProfileTally::brief(has_times) }
@@ -160,8 +155,8 @@ impl ProfileTally {
         ProfileTally {
             has_times,
             operations: operations::OperationTally::default(),
-            order: access::OrderTally::default(),
-            span: working_set::SpanTally::default(),
+            order: places::OrderTally::default(),
+            span: places::SpanTally::default(),
             details: None,
         }
     }
@@ -227,10 +222,10 @@ fn profile_of_intervals(load: &ObservedLoad, intervals: &[ObservedInterval]) -> 
     let observed_ns = if has_rates { observed_ns(load) } else { 0 };
     let mut profile = profile_of_operations(load, operations::of_intervals(intervals, observed_ns));
     if has_rates {
-        profile.course = course::of_intervals(load, intervals);
+        profile.course = times::course_of_intervals(load, intervals);
     }
     profile.resolution_ns = resolution_ns(intervals);
-    profile.burstiness = burstiness::of_intervals(intervals, &load.gaps, profile.resolution_ns);
+    profile.burstiness = times::scales_of_intervals(intervals, &load.gaps, profile.resolution_ns);
     fill_states(&mut profile, intervals);
     profile
 }

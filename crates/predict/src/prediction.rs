@@ -170,9 +170,9 @@ impl PredictionSet {
         Some(PredictionRange { low: earliest.map_or(found.low, |ns| found.low.min(ns as f64)), ..found })
     }
 
-    /// The range of a metric.
-    pub fn metric(&self, metric: &Metric) -> Option<PredictionRange> {
-        self.range(|prediction| prediction.value(metric))
+    /// The range of a figure of all I/Os together.
+    pub fn total(&self, figure: impl Fn(&OpSummary) -> Option<f64>) -> Option<PredictionRange> {
+        self.range(|one| figure(one.summary.total.as_ref()?))
     }
 }
 

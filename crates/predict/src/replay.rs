@@ -299,13 +299,12 @@ impl ReplayRun {
                 .lowest
                 .map(|(level, at_ns)| LowestCredits { share: level as f64 / FULL as f64, at_ns }),
             exhausted_ns: self.exhausted_ns,
-            exhausted_from_ns: None,
             longest_queue: self.in_flight.highest as u64,
             backlog_ns: last_end.saturating_sub(self.length_ns),
             above_objective_ns,
-            causes: Vec::new(),
             billed_transactions: self.volume.volume.billed_transactions(),
             slices,
+            ..Prediction::default()
         }
     }
 }

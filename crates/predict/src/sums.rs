@@ -340,17 +340,16 @@ impl SumsTally {
         Prediction {
             summary,
             served_share: known_ns as f64 / elapsed as f64,
-            is_closed: false,
             throttled_share: throttled as f64 / elapsed as f64,
             lowest_credits: lowest.map(|(ppm, at_ns)| LowestCredits { share: f64::from(ppm) / 1e6, at_ns }),
             exhausted_ns: reports.iter().filter_map(|report| report.exhausted_ns).min(),
-            exhausted_from_ns: None,
             longest_queue: lanes.iter().map(FluidVolume::most_waiting).sum(),
             backlog_ns,
             above_objective_ns,
             causes: causes(&reports, elapsed),
             billed_transactions: u64::from(reports.iter().any(|report| report.is_billed)),
             slices,
+            ..Prediction::default()
         }
     }
 }

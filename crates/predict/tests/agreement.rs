@@ -275,7 +275,7 @@ proptest! {
         // What completes is the same, whether it is counted by its arrival or by its completion.
         let trace =
             RequestTrace { files: Vec::new(), requests, has_times: true, point: RequestPoint::Driver };
-        let forecast = forecast_trace(&model, 1, (&trace, length_ns), None, &mut ()).unwrap().forecast;
+        let forecast = forecast_trace(&model, 1, (&trace, length_ns), None, &|| None, &mut |_, _| {}).unwrap().forecast;
         let (lat, total) = (forecast.total().lat, found.summary.total.unwrap());
         prop_assert_eq!((lat.moments.count, lat.summary().p99), (total.ios, total.lat_ns.p99));
         prop_assert_eq!(forecast.elapsed_ns.max(length_ns), found.summary.elapsed_ns);

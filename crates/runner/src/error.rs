@@ -88,15 +88,6 @@ impl RunError {
         RunError::Target { attempted, path: path.to_owned(), source, direct: false }
     }
 
-    /// The errno of the error, if there is one.
-    pub fn errno(&self) -> Option<i32> {
-        match self {
-            RunError::Target { source, .. } => source.raw_os_error(),
-            RunError::Engine { source, .. } => source.source.raw_os_error(),
-            _ => None,
-        }
-    }
-
     /// The remedy.
     pub fn hint(&self) -> Option<String> {
         match self {

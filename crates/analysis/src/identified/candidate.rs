@@ -8,8 +8,7 @@ use fathom_volume::{Limit, LimitStage, VolumeModel};
 use serde::Serialize;
 
 use crate::estimate::Estimate;
-use crate::identified::duration::held_s;
-use crate::identified::{BucketUnit, Burst, EachWay, Figure, Identified, IoScope};
+use crate::identified::{BucketUnit, Burst, EachWay, Figure, Identified, IoScope, held_s};
 
 /// What it counts where one of both has what the other does not have: a limit, a bucket, a unit.
 const ABSENT: f64 = std::f64::consts::LN_10;
@@ -227,6 +226,7 @@ fn buckets(found: &Identified, model: &VolumeModel, sum: &mut Sum) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identified::tests::{both, burst, exactly};
     use fathom_volume::{Accounting, TokenRate};
 
     fn rate(per_second: u64) -> TokenRate {
@@ -247,30 +247,12 @@ mod tests {
         VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(50 << 30) }
     }
 
-    fn exactly(value: f64) -> Figure {
-        Figure::known(value, value, value)
-    }
-
-    fn both(figure: Figure) -> EachWay {
-        EachWay { read: Some(figure.clone()), write: Some(figure) }
-    }
-
     fn found() -> Identified {
-        let burst = Burst {
-            unit: BucketUnit::Ios,
-            scope: IoScope::Both,
-            burst_rate: exactly(3000.0),
-            baseline_rate: exactly(150.0),
-            capacity: exactly(5.4e6),
-            refill_rate: exactly(150.0),
-            seconds_to_empty: exactly(1894.7),
-            seconds_to_refill: exactly(36_000.0),
-        };
         Identified {
-            iops: both(exactly(3000.0)),
-            bytes_per_second: both(exactly(134_217_728.0)),
+            iops: both(3000.0),
+            bytes_per_second: both(134_217_728.0),
             shares_limits: Some(true),
-            bursts: vec![burst],
+            bursts: vec![burst(BucketUnit::Ios, 3000.0, 150.0, 5.4e6)],
             longest_peak_ns: Some(60_000_000_000),
             ..Identified::default()
         }
@@ -342,7 +324,7 @@ mod tests {
         let accounting = Accounting { unit_bytes: Some(1 << 20), whole_units: true, ..Accounting::default() };
         let stage = LimitStage { accounting, bytes: Some(bytes), ..LimitStage::default() };
         let model = VolumeModel { shared: vec![stage], ..VolumeModel::unlimited(50 << 30) };
-        let mut seen = Identified { iops: both(exactly(128.0)), shares_limits: Some(true), ..found() };
+        let mut seen = Identified { iops: both(128.0), shares_limits: Some(true), ..found() };
         seen.bytes_per_second = EachWay::default();
         seen.bursts[0].baseline_rate = exactly(40.0);
         seen.bursts[0].capacity = exactly(500_000.0);

@@ -8,8 +8,7 @@ use fathom_predict::{CreditBucket, rate_course};
 use serde::Serialize;
 
 use crate::estimate::Estimate;
-use crate::identified::duration::{held_s, highest};
-use crate::identified::{BucketUnit, Burst, Figure, Identified};
+use crate::identified::{BucketUnit, Burst, Figure, Identified, held_s, highest};
 use crate::pattern::AccessPattern;
 use crate::say;
 
@@ -126,16 +125,18 @@ pub fn predict(found: &Identified, pattern: AccessPattern, block: u64) -> Option
     let rate = full_rate(found.iops.of(writes)?, found.bytes_per_second.of(writes)?, &load)?;
     let buckets: Vec<&Burst> = found.bursts.iter().filter(|burst| burst.scope.counts(writes)).collect();
     let known_s = known_s(found, writes, rate.0, &load);
-    let course = RateCourse::of(rate, &buckets, &load, known_s);
-    Some(WorkloadPrediction {
+    let mut prediction = WorkloadPrediction {
         title: format!("{} {}s", say::block(block), pattern.title()),
         rw: pattern,
         block_size_bytes: block,
-        text: course.text(block),
-        phases: course.phases,
-        seconds_to_refill: course.refill_s,
-        last_phase: course.last,
-    })
+        phases: Vec::new(),
+        seconds_to_refill: None,
+        last_phase: LastPhase::Sustained,
+        text: String::new(),
+    };
+    prediction.follow(rate, &buckets, &load, known_s);
+    prediction.text = prediction.in_words();
+    Some(prediction)
 }
 
 /// How long `rate` of `load` is known to last as far as buckets go that were not seen, s; infinite where all were.
@@ -156,18 +157,9 @@ fn known_s(found: &Identified, writes: bool, rate: f64, load: &RequestUnits) -> 
     unseen.map(of).fold(f64::INFINITY, f64::min)
 }
 
-/// Rates one after the other.
-struct RateCourse {
-    phases: Vec<RatePhase>,
-    /// Rest after which it is as at first, s.
-    refill_s: Option<f64>,
-    last: LastPhase,
-}
-
-impl RateCourse {
-    /// The rates of `load` from full buckets on, the highest of which is known to last for `known_s`, whatever else is exhausted.
-    fn of((rate, error): UncertainRate, bursts: &[&Burst], load: &RequestUnits, known_s: f64) -> RateCourse {
-        let mut last = LastPhase::Sustained;
+impl WorkloadPrediction {
+    /// Enters the rates of `load` from full buckets on, the highest of which is known to last for `known_s`, whatever else is exhausted.
+    fn follow(&mut self, (rate, error): UncertainRate, bursts: &[&Burst], load: &RequestUnits, known_s: f64) {
         let mut known: Vec<(&Burst, CreditBucket)> = Vec::new();
         for burst in bursts {
             let (capacity, base) = (burst.capacity.value(), burst.baseline_rate.value());
@@ -186,35 +178,35 @@ impl RateCourse {
                 bucket => bucket.is_none_or(|bucket| bucket.drain(rate, NOISE) > 0.0),
             };
             if may_run_dry {
-                last = LastPhase::WhileCredit;
+                self.last_phase = LastPhase::WhileCredit;
             }
         }
         let buckets: Vec<CreditBucket> = known.iter().map(|(_, bucket)| *bucket).collect();
         let course = rate_course(rate, &buckets, NOISE);
         let exhausted = course.iter().filter_map(|phase| Some(known[phase.until?.0].0));
-        let refill_s = exhausted.filter_map(|burst| burst.seconds_to_refill.value()).reduce(f64::max);
+        self.seconds_to_refill =
+            exhausted.filter_map(|burst| burst.seconds_to_refill.value()).reduce(f64::max);
         let phases = course.iter().map(|phase| RatePhase {
             iops: phase.iops,
             bytes_per_second: phase.iops * load.bytes,
             seconds: phase.until.map(|(place, s)| lasts(known[place].0, s, phase.iops * error, load)),
         });
-        let mut course = RateCourse { phases: phases.collect(), refill_s, last };
+        self.phases = phases.collect();
         let known = (known_s > 0.0).then_some(known_s);
-        match course.phases.first_mut().and_then(|phase| phase.seconds.as_mut()) {
+        match self.phases.first_mut().and_then(|phase| phase.seconds.as_mut()) {
             Some(lasts) if known_s < lasts.value => lasts.low = known,
-            None if course.last == LastPhase::Sustained && known_s.is_finite() => {
-                course.last = known.map_or(LastPhase::Unknown, LastPhase::AtLeastSeconds);
+            None if self.last_phase == LastPhase::Sustained && known_s.is_finite() => {
+                self.last_phase = known.map_or(LastPhase::Unknown, LastPhase::AtLeastSeconds);
             }
             _ => {}
         }
-        course
     }
 
     /// The rates in words.
-    fn text(&self, block: u64) -> String {
-        let rate = |phase: &RatePhase| match block {
+    fn in_words(&self) -> String {
+        let rate = |phase: &RatePhase| match self.block_size_bytes {
             0..=65_535 => format!("{} IOPS", say::count(phase.iops)),
-            _ => say::mebibytes(phase.iops * block as f64),
+            _ => say::mebibytes(phase.bytes_per_second),
         };
         let time = |seconds: f64| duration(Nanos((seconds * 1e9) as u64));
         let mut text = String::new();
@@ -223,26 +215,22 @@ impl RateCourse {
                 text.push_str(", then ");
             }
             text.push_str(&rate(phase));
-            match phase.seconds {
-                Some(PhaseSeconds { value: seconds, low: None, .. }) => {
-                    text.push_str(&format!(" for at most {}", time(seconds)));
+            text += &match phase.seconds {
+                Some(PhaseSeconds { value, low: None, .. }) => format!(" for at most {}", time(value)),
+                Some(PhaseSeconds { value, low: Some(low), .. }) if low < value * SURE => {
+                    format!(" for {} to {}", time(low), time(value))
                 }
-                Some(PhaseSeconds { value: seconds, low: Some(low), .. }) if low < seconds * SURE => {
-                    text.push_str(&format!(" for {} to {}", time(low), time(seconds)));
-                }
-                Some(PhaseSeconds { value: seconds, .. }) => {
-                    text.push_str(&format!(" for {}", time(seconds)))
-                }
-                None => {}
-            }
+                Some(PhaseSeconds { value, .. }) => format!(" for {}", time(value)),
+                None => String::new(),
+            };
         }
-        match self.last {
-            LastPhase::Sustained => {}
-            LastPhase::AtLeastSeconds(seconds) => text.push_str(&format!(" for at least {}", time(seconds))),
-            LastPhase::WhileCredit => text.push_str(" while burst credits remain (duration unknown)"),
-            LastPhase::Unknown => text.push_str(" initially (duration unknown)"),
-        }
-        if let Some(refill) = self.refill_s {
+        text += &match self.last_phase {
+            LastPhase::Sustained => String::new(),
+            LastPhase::AtLeastSeconds(seconds) => format!(" for at least {}", time(seconds)),
+            LastPhase::WhileCredit => " while burst credits remain (duration unknown)".to_owned(),
+            LastPhase::Unknown => " initially (duration unknown)".to_owned(),
+        };
+        if let Some(refill) = self.seconds_to_refill {
             text.push_str(&format!("; refills in {} when idle", time(refill)));
         }
         text
@@ -315,26 +303,22 @@ type UncertainRate = (f64, f64);
 
 /// Requests a second while there is credit, where it is known which limit decides.
 fn full_rate(iops: &Figure, bytes: &Figure, load: &RequestUnits) -> Option<UncertainRate> {
-    let known = |value: f64, low: f64, high: f64| Some((value, (high - low) / 2.0 / value));
-    let by_count = iops.estimate.map(|estimate| scaled(estimate, load.units));
-    let by_bytes = bytes.estimate.map(|estimate| scaled(estimate, load.bytes));
-    match (by_count, by_bytes) {
-        (
-            Some(Estimate::Known { value, low, high }),
-            Some(Estimate::Known { value: other, low: other_low, high: other_high }),
-        ) => {
-            if value <= other {
-                known(value, low, high)
+    let by_count = scaled(iops.estimate?, load.units);
+    let by_bytes = scaled(bytes.estimate?, load.bytes);
+    let decisive = match (by_count, by_bytes) {
+        (Estimate::Known { value, .. }, Estimate::Known { value: of_bytes, .. }) => {
+            if value <= of_bytes {
+                by_count
             } else {
-                known(other, other_low, other_high)
+                by_bytes
             }
         }
-        (Some(Estimate::Known { value, low, high }), Some(Estimate::AtLeast(least)))
-        | (Some(Estimate::AtLeast(least)), Some(Estimate::Known { value, low, high }))
-            if value <= least * 1.01 =>
-        {
-            known(value, low, high)
-        }
+        (Estimate::Known { value, .. }, Estimate::AtLeast(least)) if value <= least * 1.01 => by_count,
+        (Estimate::AtLeast(least), Estimate::Known { value, .. }) if value <= least * 1.01 => by_bytes,
+        _ => return None,
+    };
+    match decisive {
+        Estimate::Known { value, low, high } => Some((value, (high - low) / 2.0 / value)),
         _ => None,
     }
 }
@@ -352,28 +336,7 @@ fn scaled(estimate: Estimate, by: f64) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identified::{EachWay, IoScope};
-
-    fn exactly(value: f64) -> Figure {
-        Figure::known(value, value, value)
-    }
-
-    fn both(value: f64) -> EachWay {
-        EachWay { read: Some(exactly(value)), write: Some(exactly(value)) }
-    }
-
-    fn burst(unit: BucketUnit, burst: f64, base: f64, capacity: f64) -> Burst {
-        Burst {
-            unit,
-            scope: IoScope::Both,
-            burst_rate: exactly(burst),
-            baseline_rate: exactly(base),
-            capacity: exactly(capacity),
-            refill_rate: exactly(base),
-            seconds_to_empty: exactly(capacity / (burst - base)),
-            seconds_to_refill: exactly(capacity / base),
-        }
-    }
+    use crate::identified::tests::{both, burst, exactly};
 
     /// gp2 of 50 GiB.
     fn gp2() -> Identified {

@@ -27,17 +27,6 @@ pub enum Lasting {
     Inconclusive,
 }
 
-impl Lasting {
-    /// The word used in JSON and text.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Lasting::Sustained => "sustained",
-            Lasting::Burst => "burst",
-            Lasting::Inconclusive => "inconclusive",
-        }
-    }
-}
-
 /// The evidence for how long a rate lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

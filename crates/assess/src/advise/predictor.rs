@@ -11,6 +11,7 @@ use fathom_volume::VolumeModel;
 use super::evidence::Evidence;
 use super::passes::MAX_TOGETHER;
 use crate::AssessError;
+use crate::simulated::SimulatedVolume;
 
 /// Requests up to which every candidate is replayed; of more, sums choose the candidates.
 const REPLAYED_FOR_ALL: usize = 20_000;
@@ -33,6 +34,12 @@ pub(super) struct VolumeUnderLoad {
     pub(super) model: VolumeModel,
     pub(super) seed: u64,
     pub(super) growth: f64,
+}
+
+impl VolumeUnderLoad {
+    pub(super) fn new(volume: &SimulatedVolume, growth: f64) -> VolumeUnderLoad {
+        VolumeUnderLoad { model: volume.model.clone(), seed: volume.seed, growth }
+    }
 }
 
 impl<'a> Predictor<'a> {
@@ -58,37 +65,23 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     /// The requests can no longer be read.
-    pub(super) fn screen(
-        &self,
-        model: &VolumeModel,
-        seed: u64,
-        growth: f64,
-    ) -> Result<PredictionSet, AssessError> {
-        match self.replays(true) {
-            true => self.predict(model, seed, growth),
-            false => Ok(self.of_sums(model, growth)),
-        }
+    pub(super) fn screen(&self, asked: &VolumeUnderLoad) -> Result<PredictionSet, AssessError> {
+        if self.replays(true) { self.predict(asked) } else { Ok(self.of_sums(asked)) }
     }
 
     /// The best prediction there is.
     ///
     /// # Errors
     /// The requests can no longer be read.
-    pub(super) fn predict(
-        &self,
-        model: &VolumeModel,
-        seed: u64,
-        growth: f64,
-    ) -> Result<PredictionSet, AssessError> {
+    pub(super) fn predict(&self, asked: &VolumeUnderLoad) -> Result<PredictionSet, AssessError> {
         if !self.has_requests() {
-            return Ok(self.of_sums(model, growth));
+            return Ok(self.of_sums(asked));
         }
-        let asked = VolumeUnderLoad { model: model.clone(), seed, growth };
         let prepared = self.prepared.borrow();
-        if let Some((_, found)) = prepared.iter().find(|(known, _)| *known == asked) {
+        if let Some((_, found)) = prepared.iter().find(|(known, _)| known == asked) {
             return Ok(found.clone());
         }
-        let found = self.replayed(std::slice::from_ref(&asked))?;
+        let found = self.replayed(std::slice::from_ref(asked))?;
         Ok(found.into_iter().next().unwrap_or_default())
     }
 
@@ -138,7 +131,7 @@ impl<'a> Predictor<'a> {
         }
         let mut found = found.into_iter();
         let of = |volume: &VolumeUnderLoad| {
-            let sums = self.of_sums(&volume.model, volume.growth);
+            let sums = self.of_sums(volume);
             let causes = sums.all.into_iter().next().map(|even| even.causes).unwrap_or_default();
             let all = found.by_ref().take(paces.len());
             PredictionSet { all: all.map(|one| one.with_causes_of_sums(&causes)).collect() }
@@ -146,7 +139,7 @@ impl<'a> Predictor<'a> {
         Ok(volumes.iter().map(of).collect())
     }
 
-    fn of_sums(&self, model: &VolumeModel, growth: f64) -> PredictionSet {
+    fn of_sums(&self, VolumeUnderLoad { model, growth, .. }: &VolumeUnderLoad) -> PredictionSet {
         let shape = self.evidence.shape.as_deref();
         let is_known = self.evidence.need.is_some() || self.has_requests();
         let arrivals: Vec<Arrivals<'_>> = match (is_known, shape) {
@@ -166,7 +159,7 @@ impl<'a> Predictor<'a> {
             directions.iter().map(move |all_reads| (arrivals, is_sequential, *all_reads))
         });
         let of = |(arrivals, is_sequential, all_reads)| {
-            let growth_milli = milli(growth);
+            let growth_milli = milli(*growth);
             let limits = &self.limits;
             let settings = SumsSettings { arrivals, is_sequential, all_reads, growth_milli, limits };
             predict_sums(model, &self.evidence.demand, &settings).unwrap_or_default()

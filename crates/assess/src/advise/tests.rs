@@ -54,24 +54,6 @@ fn observed(file: &tempfile::NamedTempFile, candidates: &[&str]) -> AdviseSettin
 }
 
 #[test]
-fn a_stated_rate_has_the_smallest_volume_that_sustains_it() {
-    let need = NeedSettings { iops: Some(5000), size: Some(100 << 30), ..NeedSettings::default() };
-    let advice = advise(&stated(need, &["aws-gp3", "aws-gp2", "aws-io1"])).unwrap();
-    assert_eq!(advice.source, ObjectiveSource::Rate);
-    let answer = advice.answer().unwrap();
-    assert_eq!(answer.id, "aws-gp3");
-    // Within the tolerance of the rate, 1 %.
-    let iops = answer.parameters.iops.unwrap();
-    assert!((4950..=5000).contains(&iops), "{iops}");
-    assert_eq!(answer.parameters.size_bytes, Some(100 << 30));
-    let price = answer.price.as_ref().unwrap();
-    assert!((8.0 + (iops - 3000) as f64 * 0.005 - price.total).abs() < 1e-6, "{price:?}");
-    let gp2 = advice.candidates.iter().find(|candidate| candidate.id == "aws-gp2").unwrap();
-    assert!(gp2.price.as_ref().unwrap().total > 100.0, "{gp2:?}");
-    assert_eq!(answer.breaks.as_ref().map(|breaks| breaks.growth.is_some()), Some(true));
-}
-
-#[test]
 fn bursts_are_served_by_credits_where_these_suffice() {
     let burst = Some((Nanos::from_secs(600), Nanos::from_secs(86_400)));
     let need = NeedSettings {
@@ -145,7 +127,7 @@ fn the_plain_prediction_of_own_limits() {
     let advice = advise(&observed(&file, &["sim:custom?iops=3000&latency=1ms&size=10GiB"])).unwrap();
     let found = &advice.candidates[0];
     assert_eq!((found.id.as_str(), found.is_replayed, advice.candidates.len()), ("custom", false, 1));
-    let iops = found.predicted.range(|one| Some(one.summary.total.as_ref()?.iops)).unwrap();
+    let iops = found.predicted.total(|op| Some(op.iops)).unwrap();
     assert!((iops.value().unwrap() / 1000.0 - 1.0).abs() < 0.001, "{iops:?}");
     // How the I/Os arrived within five minutes is unknown, and so is the percentile.
     let p99 = found.predicted.range(|one| Some(one.summary.read.as_ref()?.lat_ns.p99? as f64)).unwrap();

@@ -1,13 +1,14 @@
-//! Jobs on a simulated volume: the real runner in virtual time, watched tick by tick.
+//! Jobs on a simulated volume: the real runner in virtual time, watched tick by tick. Of steady jobs stretches are simulated until two in a
+//! row are the same, and the rest is extrapolated from the last.
 
-use fathom_model::{Nanos, Op, PerOp};
+use fathom_model::units::duration;
+use fathom_model::{Nanos, Op, RunPlan};
 use fathom_options::resolve;
-use fathom_predict::forecast::{ForecastCourse, credits, credits_left, joined};
-use fathom_record::forecast::{CompletedRequests, Forecast, ForecastOp, ForecastStall, OwnPace};
+use fathom_predict::forecast::{ForecastCourse, credits_left};
+use fathom_record::forecast::{CompletedRequests, Forecast, ForecastStall};
 use fathom_runner::{RunControl, RunError, RunObserver, Session, StopHandle};
-use fathom_stats::{DATA_OPS, Latency, PhaseOutcome, RunOutcome, Snapshot};
+use fathom_stats::{DATA_OPS, PhaseOutcome, RunOutcome, Snapshot};
 
-use super::stretches::Stretches;
 use super::{JobLoad, Predicted, SimulateObserver};
 use crate::machine::{engine_rows, host_facts};
 use crate::simulated::{SimulatedVolume, session_for};
@@ -34,18 +35,23 @@ pub(super) fn predict(
     let asked = length.map(|length| length.0);
     let given =
         plan.jobs.iter().filter_map(|job| Some(job.time.runtime?.0.saturating_add(job.time.ramp.0))).max();
-    let course = ForecastCourse::new(asked.or(given), credits(&volume.model));
-    let mut watch =
-        VolumeWatch { session: &session, volume, begin: session.now(), course, ends_at: asked, observer };
-    let mut gathered = RunTotals::default();
-    let mut stretches = Stretches::of(load, &plan, volume, asked, watch.course.slice_ns());
+    let course = ForecastCourse::new(asked.or(given), &volume.model);
+    let mut stretches = Stretches::of(load, &plan, volume, asked, course.slice_ns);
+    let mut watch = VolumeWatch {
+        session: &session,
+        volume,
+        begin: session.now(),
+        course,
+        ends_at: asked,
+        observer,
+        failure: None,
+        notes: Vec::new(),
+    };
     loop {
         let from = watch.elapsed();
         let ran = match &mut stretches {
-            Some(stretches) => stretches.run(&mut watch, &mut gathered),
-            None => {
-                session.run(&plan, &mut watch).map(|outcome| gathered.add(&outcome, from, &mut watch.course))
-            }
+            Some(stretches) => stretches.run(&mut watch),
+            None => session.run(&plan, &mut watch).map(|outcome| watch.add(&outcome, from)),
         };
         match ran {
             Ok(()) => {}
@@ -54,58 +60,40 @@ pub(super) fn predict(
         }
         let repeats = stretches.is_some() || load.is_in_turn();
         let is_over = !repeats || asked.is_none_or(|end| watch.elapsed() >= end);
-        if is_over || watch.elapsed() == from || gathered.failure.is_some() || stop.is_requested() {
+        if is_over || watch.elapsed() == from || watch.failure.is_some() || stop.is_requested() {
             break;
         }
     }
     let billed = session.inspect_volume(&volume.path, |volume, _| volume.billed_transactions()).unwrap_or(0);
-    let mut notes = volume.own_notes();
-    notes.extend(load.notes(length));
-    notes.append(&mut gathered.notes);
-    gathered.bound(&mut watch.course);
-    let forecast = Forecast {
-        target: volume.path.display().to_string(),
-        size_bytes: volume.size(),
-        elapsed_ns: watch.elapsed(),
-        row_ns: watch.course.row_ns,
-        slices: watch.course.slices,
-        credits: watch.course.credits,
-        ops: gathered.ops,
-        syncs: gathered.syncs,
-        stalls: joined(gathered.stalls),
-        own_pace: gathered.own_pace,
-        monthly_cost: None,
-    };
-    Ok(Predicted { forecast, interrupted: stop.reason(), failure: gathered.failure, notes, billed })
+    let mut notes = load.notes(length);
+    notes.append(&mut watch.notes);
+    let elapsed_ns = watch.elapsed();
+    let VolumeWatch { course, failure, .. } = watch;
+    Ok(Predicted { forecast: course.finish(elapsed_ns), interrupted: stop.reason(), failure, notes, billed })
 }
 
 fn unfit(volume: &SimulatedVolume, error: &RunError) -> AssessError {
     AssessError::new(ErrorKind::Usage, format!("{}: {error}", volume.path.display()), error.hint())
 }
 
-/// Looks at the volume at each tick.
-pub(super) struct VolumeWatch<'a> {
-    pub(super) session: &'a Session,
-    pub(super) volume: &'a SimulatedVolume,
+/// Looks at the volume at each tick, and adds up the runs.
+struct VolumeWatch<'a> {
+    session: &'a Session,
+    volume: &'a SimulatedVolume,
     begin: u64,
-    pub(super) course: ForecastCourse,
+    course: ForecastCourse,
     /// When everything is to end.
-    pub(super) ends_at: Option<u64>,
-    pub(super) observer: &'a mut dyn SimulateObserver,
-}
-
-impl VolumeWatch<'_> {
-    /// ns since the load began.
-    pub(super) fn elapsed(&self) -> u64 {
-        self.session.now() - self.begin
-    }
+    ends_at: Option<u64>,
+    observer: &'a mut dyn SimulateObserver,
+    failure: Option<String>,
+    notes: Vec<String>,
 }
 
 impl RunObserver for VolumeWatch<'_> {
     fn snapshot(&mut self, snapshot: &Snapshot) {
         let now = self.elapsed();
         // The rates are those of the time since the last tick, and that is where the course has come to.
-        let seconds = now.saturating_sub(self.course.at_ns()).max(1) as f64 / 1e9;
+        let seconds = now.saturating_sub(self.course.at_ns).max(1) as f64 / 1e9;
         let count = |rates: [f64; DATA_OPS]| rates.map(|rate| (rate * seconds).round() as u64);
         let counted =
             CompletedRequests { ios: count(snapshot.iops), bytes: count(snapshot.bytes_per_second) };
@@ -118,40 +106,30 @@ impl RunObserver for VolumeWatch<'_> {
     }
 }
 
-/// What the runs amount to.
-#[derive(Default)]
-pub(super) struct RunTotals {
-    ops: PerOp<ForecastOp>,
-    syncs: Latency,
-    own_pace: Option<OwnPace>,
-    failure: Option<String>,
-    stalls: Vec<ForecastStall>,
-    notes: Vec<String>,
-}
-
-impl RunTotals {
-    pub(super) fn note(&mut self, note: String) {
-        self.notes.push(note);
+impl VolumeWatch<'_> {
+    /// ns since the load began.
+    fn elapsed(&self) -> u64 {
+        self.session.now() - self.begin
     }
 
     /// Adds a run that began at `from`.
-    pub(super) fn add(&mut self, outcome: &RunOutcome, from: u64, course: &mut ForecastCourse) {
+    fn add(&mut self, outcome: &RunOutcome, from: u64) {
         // A backlog is that of the end.
         let mut backlog = 0;
         for worker in &outcome.workers {
             for phase in worker.ramp.iter().chain([&worker.measured]) {
-                backlog += self.add_phase(phase, from, course);
+                backlog += self.add_phase(phase, from);
             }
             let since = |stall: &fathom_stats::Stall| ForecastStall {
                 start_ns: from + stall.start_ns,
                 length_ns: stall.length_ns,
             };
-            self.stalls.extend(worker.stalls.iter().map(since));
+            self.course.forecast.stalls.extend(worker.stalls.iter().map(since));
             if let Some(failure) = &worker.failure {
                 self.failure.get_or_insert_with(|| failure.message.clone());
             }
         }
-        if let Some(own_pace) = &mut self.own_pace {
+        if let Some(own_pace) = &mut self.course.forecast.own_pace {
             own_pace.backlog = backlog;
         }
         for note in &outcome.notes {
@@ -161,35 +139,142 @@ impl RunTotals {
         }
     }
 
-    fn bound(&self, course: &mut ForecastCourse) {
-        let moments = self.ops.iter().map(|(_, op)| &op.lat.moments).filter(|moments| moments.count > 0);
-        let (least, most) =
-            moments.fold((u64::MAX, 0), |(least, most), one| (least.min(one.min), most.max(one.max)));
-        course.bound(least, most.max(least));
-    }
-
-    fn add_phase(&mut self, phase: &PhaseOutcome, from: u64, course: &mut ForecastCourse) -> u64 {
+    fn add_phase(&mut self, phase: &PhaseOutcome, from: u64) -> u64 {
         let mut backlog = 0;
+        let Forecast { ops, syncs, own_pace, .. } = &mut self.course.forecast;
         for (kind, op) in Op::DATA.into_iter().zip(phase.ops()) {
-            let total = &mut self.ops[kind];
+            let total = &mut ops[kind];
             total.ios += op.ios;
             total.bytes += op.bytes;
             total.failed += op.failed;
             total.lat.merge(&op.lat);
             if op.open_loop.response.moments.count + op.open_loop.backlog > 0 {
-                let own_pace = self.own_pace.get_or_insert_default();
+                let own_pace = own_pace.get_or_insert_default();
                 own_pace.response.merge(&op.open_loop.response);
                 backlog += op.open_loop.backlog;
             }
         }
-        self.syncs.merge(&phase.sync_lat);
+        syncs.merge(&phase.sync_lat);
         for interval in &phase.series {
             let span = (from + interval.start_ns, from + interval.end_ns);
             for op in interval.ops() {
-                course.add_latencies(span, op.clat_sum_ns, &op.clat_bins);
+                self.course.add_latencies(span, op.clat_sum_ns, &op.clat_bins);
             }
         }
         backlog
+    }
+}
+
+/// Shorter ones are simulated as a whole.
+const MIN_STRETCHES: u64 = 4;
+const MIN_STRETCH_NS: u64 = 60_000_000_000;
+/// Rates and latencies of two stretches are the same within this share: what chance makes of millions of I/Os.
+const SAME_RATE: f64 = 0.001;
+const SAME_LATENCY: f64 = 0.01;
+/// The same of burst credits, which stand at a bound, in tokens: a queue of I/Os.
+const SAME_CREDITS: u64 = 256;
+
+/// A load in stretches of one length.
+struct Stretches {
+    /// The jobs for one stretch.
+    plan: RunPlan,
+    length_ns: u64,
+    ends_at: u64,
+    previous: Option<Stretch>,
+}
+
+/// What a stretch was like.
+struct Stretch {
+    counted: CompletedRequests,
+    mean_latency_ns: f64,
+    /// Burst credits at its end.
+    left: Vec<u64>,
+}
+
+impl Stretches {
+    /// `None` of a load that changes with time, and of a volume that does.
+    fn of(
+        load: &JobLoad,
+        plan: &RunPlan,
+        volume: &SimulatedVolume,
+        asked: Option<u64>,
+        length_ns: u64,
+    ) -> Option<Stretches> {
+        let ends_at = asked.filter(|asked| asked / length_ns.max(1) >= MIN_STRETCHES)?;
+        let model = &volume.model;
+        let is_even = model.faults.is_empty() && model.first_touch.is_none() && model.cache.is_none();
+        let goes_on = |job: &fathom_model::JobPlan| {
+            let time = &job.time;
+            time.time_based
+                && time.runtime == Some(Nanos(ends_at))
+                && time.ramp == Nanos::ZERO
+                && time.ramp_bytes == 0
+                && time.start_delay.1 == Nanos::ZERO
+                && time.think_time.pause == Nanos::ZERO
+                && !time.rate.is_limited()
+                && job.replay.is_none()
+                && job.io.verify.is_none()
+                && job.end.steady_state.duration == Nanos::ZERO
+                && job.end.latency_target.target == Nanos::ZERO
+        };
+        let is_eligible =
+            length_ns >= MIN_STRETCH_NS && is_even && !load.is_in_turn() && plan.jobs.iter().all(goes_on);
+        is_eligible.then(|| Stretches { plan: plan.clone(), length_ns, ends_at, previous: None })
+    }
+
+    /// Simulates the next stretch, and extrapolates the rest if the load is steady.
+    fn run(&mut self, watch: &mut VolumeWatch<'_>) -> Result<(), RunError> {
+        let from = watch.elapsed();
+        let length = self.length_ns.min(self.ends_at - from);
+        self.plan.jobs.iter_mut().for_each(|job| job.time.runtime = Some(Nanos(length)));
+        let outcome = watch.session.run(&self.plan, watch)?;
+        watch.add(&outcome, from);
+        let took = watch.elapsed() - from;
+        let present = Stretch::of(&outcome, watch);
+        let is_same = length == self.length_ns
+            && outcome.interrupted.is_none()
+            && self.previous.as_ref().is_some_and(|previous| previous.is_like(&present));
+        if is_same {
+            let more = (self.ends_at.saturating_sub(watch.elapsed())) / took.max(1);
+            if more > 0 {
+                let since = duration(Nanos(from));
+                watch.notes.push(format!("steady from {since} on: the rest is extrapolated, not simulated"));
+            }
+            for _ in 0..more {
+                let from = watch.course.at_ns;
+                watch.course.advance(from + took, &present.counted, &present.left);
+                watch.add(&outcome, from);
+            }
+            watch.session.skip(Nanos(more * took));
+        }
+        self.previous = Some(present);
+        Ok(())
+    }
+}
+
+impl Stretch {
+    fn of(outcome: &RunOutcome, watch: &VolumeWatch<'_>) -> Stretch {
+        let mut counted = CompletedRequests::default();
+        let (mut sum, mut count) = (0.0, 0);
+        for worker in &outcome.workers {
+            for (index, op) in worker.measured.ops().iter().take(DATA_OPS).enumerate() {
+                counted.ios[index] += op.ios;
+                counted.bytes[index] += op.bytes;
+                sum += op.lat.moments.sum as f64;
+                count += op.lat.moments.count;
+            }
+        }
+        let left = watch.session.inspect_volume(&watch.volume.path, credits_left).unwrap_or_default();
+        Stretch { counted, mean_latency_ns: sum / count.max(1) as f64, left }
+    }
+
+    fn is_like(&self, next: &Stretch) -> bool {
+        let is_near = |one: f64, other: f64, share: f64| (one - other).abs() <= one * share;
+        let mut ios = self.counted.ios.iter().zip(&next.counted.ios);
+        let mut credits = self.left.iter().zip(&next.left);
+        ios.all(|(one, other)| is_near(*one as f64, *other as f64, SAME_RATE))
+            && is_near(self.mean_latency_ns, next.mean_latency_ns, SAME_LATENCY)
+            && credits.all(|(one, other)| one.abs_diff(*other) <= SAME_CREDITS)
     }
 }
 
@@ -297,36 +382,6 @@ mod tests {
         assert_eq!(
             (slices[1].iops().round(), slices[5].iops().round(), slices[9].iops().round()),
             (10.0, 20.0, 10.0)
-        );
-    }
-
-    #[test]
-    fn a_stall_is_told_as_one() {
-        let volume = "sim:custom?iops=1000&latency=1ms&size=1GiB&stall=5s+10s";
-        let Predicted { forecast, .. } = predicted(volume, "[a]\nrw=randread\n[b]\nrw=randread", Some(30));
-        let [stall] = forecast.stalls[..] else { panic!("{:?}", forecast.stalls) };
-        // Its end is seen at the next tick.
-        assert!((4_990_000_000..=5_010_000_000).contains(&stall.start_ns), "{stall:?}");
-        assert!((10_000_000_000..=10_020_000_000).contains(&stall.length_ns), "{stall:?}");
-        let stalled: Vec<bool> = forecast.slices.iter().map(|slice| forecast.is_stalled(slice)).collect();
-        assert!(stalled[6..14].iter().all(|is| *is) && !stalled[3] && !stalled[20], "{stalled:?}");
-    }
-
-    #[test]
-    fn what_does_not_fit_is_told_and_what_fails_is_kept() {
-        let environment = ParseEnvironment {
-            engines: &engine_rows(),
-            read_file: &|_| Ok(b"[a]\nrw=read\nbs=2g".to_vec()),
-            variable: &|_| None,
-            machine: MachineNumbers::default(),
-        };
-        let load = JobLoad::of_file("job".as_ref(), &environment).unwrap();
-        let volume = SimulatedVolume::named(BURSTS.as_ref(), &VolumeTypes::default()).unwrap();
-        let stop = StopHandle::default();
-        let error = predict(&load, &volume, None, &stop, &mut ()).unwrap_err();
-        assert!(
-            error.kind == crate::ErrorKind::Usage && error.to_string().starts_with("sim:custom"),
-            "{error}"
         );
     }
 }

@@ -240,10 +240,4 @@ mod tests {
             assert!(error.message.starts_with("unknown profile"), "{error}");
         }
     }
-
-    #[test]
-    fn what_fio_refuses_is_refused() {
-        let error = load("[a]\nrw=raed").unwrap_err();
-        assert!(error.kind == crate::ErrorKind::Usage && error.to_string().contains("raed"), "{error}");
-    }
 }

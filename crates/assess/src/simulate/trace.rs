@@ -6,7 +6,7 @@ use std::path::Path;
 use fathom_model::Nanos;
 use fathom_model::units::grouped;
 use fathom_observed::{LoadCourse, ObservedLoad, RequestTrace};
-use fathom_predict::forecast::{TraceForecast, TraceObserver, forecast_trace};
+use fathom_predict::forecast::{TraceForecast, forecast_trace};
 use fathom_runner::StopHandle;
 use fathom_sys::files::{Input, TRACE};
 
@@ -89,15 +89,17 @@ pub(super) fn predict(
             trace.name
         )));
     }
-    let mut follower = TraceFollower { stop, observer };
-    let ends_at = length.map(|length| length.0);
-    let found =
-        forecast_trace(&volume.model, volume.seed, (requests, trace.length_ns), ends_at, &mut follower);
-    let TraceForecast { mut forecast, interrupted, never, moved, billed } =
+    let found = forecast_trace(
+        &volume.model,
+        volume.seed,
+        (requests, trace.length_ns),
+        length.map(|length| length.0),
+        &|| stop.is_requested().then(|| stop.reason().unwrap_or_default()),
+        &mut |at_ns, iops| observer.progress(at_ns, iops),
+    );
+    let TraceForecast { forecast, interrupted, never, moved, billed } =
         found.map_err(|error| refuse(error.to_string()))?;
-    forecast.target = volume.path.display().to_string();
-    let mut notes = volume.own_notes();
-    notes.extend(trace.notes.iter().cloned());
+    let mut notes = trace.notes.clone();
     if trace.length_ns == 0 && requests.has_times {
         notes.push("all I/Os of the trace have the same time, so the trace is replayed once".to_owned());
     }
@@ -106,22 +108,6 @@ pub(super) fn predict(
     }
     let failure = (never > 0).then(|| format!("{} I/Os never complete", grouped(never)));
     Ok(Predicted { forecast, interrupted, failure, notes, billed })
-}
-
-/// Passes progress and stop on.
-struct TraceFollower<'a> {
-    stop: &'a StopHandle,
-    observer: &'a mut dyn SimulateObserver,
-}
-
-impl TraceObserver for TraceFollower<'_> {
-    fn look(&mut self) -> Result<(), String> {
-        if self.stop.is_requested() { Err(self.stop.reason().unwrap_or_default()) } else { Ok(()) }
-    }
-
-    fn progress(&mut self, at_ns: u64, iops: f64) {
-        self.observer.progress(at_ns, iops);
-    }
 }
 
 #[cfg(test)]
@@ -141,26 +127,7 @@ mod tests {
         assert!(
             !two.trace.has_times && two.notes.len() == 2 && three.trace.has_times && three.notes.is_empty()
         );
-        assert_eq!((two.requests(), two.length(), two.format), (2, Nanos(250_000), "fio iolog version 2"));
-    }
-
-    #[test]
-    fn what_is_no_trace_is_refused() {
-        for (text, expected) in [
-            ("", "t:1: it is empty"),
-            ("fio version 1 iolog\n", "t:1: it is neither"),
-            ("{\"sysstat\": 1}\n", "t:1: it is neither"),
-            ("fio version 3 iolog\n", "t: it contains no I/O"),
-            ("fio version 3 iolog\n1 /t raed 0 1\n", "t:2: unknown action 'raed'"),
-            ("8,0 1 1 0.5 1 D R 0 + 8\n8,16 1 1 0.5 1 D R 0 + 8\n", "t: it has several devices: 8:0, 8:16"),
-            (
-                "8,0 1 1 0.5 1 D R 0 + 8\n8,0 1 1 18446744073.5 1 D R 0 + 8\n",
-                "t:2: its time, 18446744073 s, is more than 10 years after the first I/O",
-            ),
-        ] {
-            let error = read(text).unwrap_err();
-            assert!(error.starts_with(expected), "{error}, not {expected}");
-        }
+        assert_eq!((two.requests(), two.length_ns, two.format), (2, 250_000, "fio iolog version 2"));
     }
 
     #[test]

@@ -4,14 +4,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_model::{Op, PerOp};
+use fathom_model::Op;
 use fathom_observed::{ObservedRequest, RequestTrace};
-use fathom_record::forecast::{CompletedRequests, Forecast, ForecastOp, ForecastStall, OwnPace};
-use fathom_stats::{Latency, histogram};
+use fathom_record::forecast::{CompletedRequests, Forecast, ForecastStall, OwnPace};
+use fathom_stats::histogram;
 use fathom_volume::{ModelError, RequestOutcome, Volume, VolumeModel};
 
-use super::{ForecastCourse, credits, joined, left};
+use super::{ForecastCourse, left};
 use crate::replay::{MAX_IN_FLIGHT, ReplayedVolume};
+use crate::tally::place;
 
 /// The volume is looked at this often.
 const TICK_NS: u64 = 500_000_000;
@@ -20,25 +21,6 @@ const STALL_NS: u64 = 1_000_000_000;
 const MAX_STALLS: usize = 4_096;
 /// Requests between two looks at whether to stop.
 const LOOK_EVERY: u64 = 1 << 16;
-
-/// Follows a trace on a volume, and may end it.
-pub trait TraceObserver {
-    /// Whether to go on.
-    ///
-    /// # Errors
-    /// Why not.
-    fn look(&mut self) -> Result<(), String>;
-    /// It has come so far, ns, at so many requests a second.
-    fn progress(&mut self, at_ns: u64, iops: f64);
-}
-
-impl TraceObserver for () {
-    fn look(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn progress(&mut self, _at_ns: u64, _iops: f64) {}
-}
 
 /// What a trace gets of a volume.
 #[derive(Debug)]
@@ -61,7 +43,8 @@ pub fn credits_left(volume: &Volume, now: u64) -> Vec<u64> {
     volume.stage_states(now).flat_map(both).flatten().filter_map(|one| left(one, now)).collect()
 }
 
-/// What `trace`, which lasts `length_ns` by itself, gets of a volume; it is repeated until `ends_at`.
+/// What `trace`, which lasts `length_ns` by itself, gets of a volume; it is repeated until `ends_at`, or until `stop` says why it ends
+/// early. `progress` is told how far it has come, ns, and the requests per second.
 ///
 /// # Errors
 /// The model is not valid.
@@ -70,49 +53,34 @@ pub fn forecast_trace(
     seed: u64,
     (trace, length_ns): (&RequestTrace, u64),
     ends_at: Option<u64>,
-    observer: &mut dyn TraceObserver,
+    stop: &dyn Fn() -> Option<String>,
+    progress: &mut dyn FnMut(u64, f64),
 ) -> Result<TraceForecast, ModelError> {
     let mut replay = TraceReplay {
         volume: ReplayedVolume::new(model, seed)?,
-        course: ForecastCourse::new(Some(ends_at.unwrap_or(length_ns).max(1)), credits(model)),
-        observer,
+        course: ForecastCourse::new(Some(ends_at.unwrap_or(length_ns).max(1)), model),
+        stop,
+        progress,
         pending: BinaryHeap::new(),
         counted: CompletedRequests::default(),
         latencies: Vec::new(),
-        ops: PerOp::default(),
-        syncs: Latency::default(),
         now: 0,
         next_tick: TICK_NS,
         depth: if trace.has_times { usize::MAX } else { 1 },
         most_in_flight: 0,
         active_at: 0,
-        stalls: Vec::new(),
     };
     let interrupted = replay.run(trace, length_ns, ends_at).err();
     let planned_ns = replay.now.max(ends_at.unwrap_or(0));
     replay.drain();
-    let TraceReplay { volume, mut course, ops, .. } = replay;
-    let mut response = Latency::default();
-    ops.iter().for_each(|(_, op)| response.merge(&op.lat));
-    course.bound(response.moments.min, response.moments.max);
+    let TraceReplay { volume, course, now, most_in_flight, .. } = replay;
     let own_pace = trace.has_times.then(|| OwnPace {
-        response,
+        response: course.forecast.total().lat,
         backlog: 0,
-        most_in_flight: Some(replay.most_in_flight as u64),
+        most_in_flight: Some(most_in_flight as u64),
         late_ns: Some(volume.last_end.saturating_sub(planned_ns)),
     });
-    let forecast = Forecast {
-        size_bytes: model.size_bytes,
-        elapsed_ns: replay.now,
-        row_ns: course.row_ns,
-        slices: course.slices,
-        credits: course.credits,
-        ops,
-        syncs: replay.syncs,
-        stalls: joined(replay.stalls),
-        own_pace,
-        ..Forecast::default()
-    };
+    let forecast = Forecast { own_pace, ..course.finish(now) };
     let billed = volume.volume.billed_transactions();
     Ok(TraceForecast { forecast, interrupted, never: volume.never, moved: volume.moved, billed })
 }
@@ -131,20 +99,18 @@ struct ReplayedRequest {
 struct TraceReplay<'a> {
     volume: ReplayedVolume,
     course: ForecastCourse,
-    observer: &'a mut dyn TraceObserver,
+    stop: &'a dyn Fn() -> Option<String>,
+    progress: &'a mut dyn FnMut(u64, f64),
     pending: BinaryHeap<Reverse<ReplayedRequest>>,
     /// What completed since the last tick.
     counted: CompletedRequests,
     latencies: Vec<(u64, u16)>,
-    ops: PerOp<ForecastOp>,
-    syncs: Latency,
     now: u64,
     next_tick: u64,
     depth: usize,
     most_in_flight: usize,
     /// When the last request completed, or the first after a time without any was made.
     active_at: u64,
-    stalls: Vec<ForecastStall>,
 }
 
 impl TraceReplay<'_> {
@@ -165,7 +131,7 @@ impl TraceReplay<'_> {
                 self.reach(at)?;
                 // By their count as well, for between two requests time may stand still.
                 if made.is_multiple_of(LOOK_EVERY) {
-                    self.observer.look()?;
+                    self.look()?;
                 }
                 self.make(request);
                 made += 1;
@@ -187,11 +153,15 @@ impl TraceReplay<'_> {
     /// Moves on to `time`, or as far as it comes before a stop is asked for.
     fn reach(&mut self, time: u64) -> Result<(), String> {
         while self.next_tick <= time {
-            self.observer.look()?;
+            self.look()?;
             self.step(time);
         }
         self.advance(time);
         Ok(())
+    }
+
+    fn look(&self) -> Result<(), String> {
+        (self.stop)().map_or(Ok(()), Err)
     }
 
     fn make(&mut self, request: &ObservedRequest) {
@@ -233,21 +203,18 @@ impl TraceReplay<'_> {
         while let Some(Reverse(first)) = self.pending.peek().filter(|first| first.0.end <= until).copied() {
             self.pending.pop();
             let length_ns = first.end.saturating_sub(self.active_at);
-            if length_ns >= STALL_NS && self.stalls.len() < MAX_STALLS {
-                self.stalls.push(ForecastStall { start_ns: self.active_at, length_ns });
+            let Forecast { stalls, ops, syncs, .. } = &mut self.course.forecast;
+            if length_ns >= STALL_NS && stalls.len() < MAX_STALLS {
+                stalls.push(ForecastStall { start_ns: self.active_at, length_ns });
             }
             self.active_at = first.end;
             let ns = first.end - first.start;
-            let index = match first.op {
-                Op::Read => 0,
-                Op::Write => 1,
-                Op::Trim => 2,
-                Op::Sync | Op::Datasync => {
-                    self.syncs.record(ns);
-                    continue;
-                }
-            };
-            let total = &mut self.ops[first.op];
+            if first.op.is_sync() {
+                syncs.record(ns);
+                continue;
+            }
+            let index = place(first.op);
+            let total = &mut ops[first.op];
             if first.failed {
                 total.failed += 1;
                 continue;
@@ -262,7 +229,7 @@ impl TraceReplay<'_> {
     }
 
     fn tick(&mut self, at: u64) {
-        let from = self.course.at_ns();
+        let from = self.course.at_ns;
         let counted = std::mem::take(&mut self.counted);
         let left = credits_left(&self.volume.volume, at);
         self.course.advance(at, &counted, &left);
@@ -270,7 +237,7 @@ impl TraceReplay<'_> {
             self.course.add_latencies((from, at), ns, &[(bin, 1)]);
         }
         let seconds = (at - from).max(1) as f64 / 1e9;
-        self.observer.progress(at, counted.ios.iter().sum::<u64>() as f64 / seconds);
+        (self.progress)(at, counted.ios.iter().sum::<u64>() as f64 / seconds);
     }
 
     /// Lets everything complete.

@@ -1,7 +1,16 @@
-//! Rates over time: by the hour, or in shorter slices of short recordings.
+//! When requests come: rates over time, by the hour or in shorter slices of short recordings; how much rates vary, on time scales from
+//! milliseconds to hours; and the longest time without a request.
+//!
+//! The measure of variation is the index of dispersion for counts: the variance of the I/Os in windows of one length over their mean (Cox
+//! and Lewis, The Statistical Analysis of Series of Events, 1966; for the traffic of computers Gusella, IEEE JSAC 9(2), 1991). It is 1 for
+//! arrivals that are independent of one another (Poisson), 0 for a constant rate, and it grows with the length of the windows where bursts
+//! are longer than those. Beside it stands the rate of the busiest window over the mean rate.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use fathom_model::{Op, PerOp};
-use fathom_observed::{LoadCourse, ObservedInterval, ObservedLoad, ObservedRequest};
+use fathom_observed::{LoadCourse, LoadGap, ObservedInterval, ObservedLoad, ObservedRequest};
 use serde::Serialize;
 
 use super::{SECOND_NS, gap_ns, resolution_ns};
@@ -126,7 +135,7 @@ impl SliceCounts {
 }
 
 /// The slices of intervals.
-pub(super) fn of_intervals(load: &ObservedLoad, intervals: &[ObservedInterval]) -> LoadCourseSeries {
+pub(super) fn course_of_intervals(load: &ObservedLoad, intervals: &[ObservedInterval]) -> LoadCourseSeries {
     let slice_ns = slice_ns(load.length_ns, resolution_ns(intervals).unwrap_or(SECOND_NS));
     let origin_ns = origin_ns(load.started_unix_ns, slice_ns);
     let mut slices = empty(load, slice_ns, origin_ns);
@@ -293,14 +302,210 @@ fn add_interval(slice: &mut LoadSlice, interval: &ObservedInterval) {
     *peak_iops = peak_iops.max(rate).max(busiest);
 }
 
+/// The lengths of windows, ns.
+const SCALES_NS: [u64; 7] = [
+    SECOND_NS / 100,
+    SECOND_NS / 10,
+    SECOND_NS,
+    10 * SECOND_NS,
+    60 * SECOND_NS,
+    300 * SECOND_NS,
+    3_600 * SECOND_NS,
+];
+/// Windows below which nothing is said.
+const MIN_WINDOWS: u64 = 10;
+
+/// The variation in windows of one length.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BurstinessScale {
+    /// Length of a window, ns.
+    pub window_ns: u64,
+    /// Windows.
+    pub windows: u64,
+    /// Variance of the I/Os in a window over their mean.
+    pub dispersion: f64,
+    /// I/Os in the busiest window over their mean.
+    pub peak_to_mean: f64,
+    /// I/Os per second in the busiest window.
+    pub peak_iops: f64,
+}
+
+/// Sums of the I/Os in windows of one length.
+#[derive(Debug, Default)]
+struct WindowSums {
+    windows: u64,
+    sum: f64,
+    squares: f64,
+    most: f64,
+}
+
+impl WindowSums {
+    fn add(&mut self, count: f64) {
+        self.sum += count;
+        self.squares += count * count;
+        self.most = self.most.max(count);
+    }
+
+    fn scale(&self, window_ns: u64) -> Option<BurstinessScale> {
+        if self.windows < MIN_WINDOWS || self.sum <= 0.0 {
+            return None;
+        }
+        let windows = self.windows as f64;
+        let mean = self.sum / windows;
+        let variance = (self.squares / windows - mean * mean).max(0.0);
+        Some(BurstinessScale {
+            window_ns,
+            windows: self.windows,
+            dispersion: variance / mean,
+            peak_to_mean: self.most / mean,
+            peak_iops: self.most * 1e9 / window_ns as f64,
+        })
+    }
+}
+
+/// Counts of requests that have times, in the windows of every length.
+#[derive(Debug)]
+pub(super) struct BurstTally {
+    scales: [WindowTally; SCALES_NS.len()],
+}
+
+/// Counts in windows of one length; the latest window may not be whole.
+#[derive(Debug)]
+struct WindowTally {
+    window_ns: u64,
+    sums: WindowSums,
+    place: u64,
+    count: u64,
+}
+
+impl WindowTally {
+    fn take(&mut self, at_ns: u64) {
+        let place = at_ns / self.window_ns;
+        if place != self.place {
+            self.end_window();
+            self.place = place;
+        }
+        self.count += 1;
+    }
+
+    fn end_window(&mut self) {
+        let count = std::mem::take(&mut self.count);
+        if count > 0 {
+            self.sums.add(count as f64);
+        }
+    }
+
+    /// The variation over `length_ns`. The rest behind the last whole window does not count.
+    fn scale(mut self, length_ns: u64) -> Option<BurstinessScale> {
+        self.sums.windows = length_ns / self.window_ns;
+        if self.place < self.sums.windows {
+            self.end_window();
+        }
+        self.sums.scale(self.window_ns)
+    }
+}
+
+impl Default for BurstTally {
+    fn default() -> BurstTally {
+        let tally = |window_ns| WindowTally { window_ns, sums: WindowSums::default(), place: 0, count: 0 };
+        BurstTally { scales: SCALES_NS.map(tally) }
+    }
+}
+
+impl BurstTally {
+    /// Counts a request, which is not earlier than the previous one.
+    pub fn take(&mut self, at_ns: u64) {
+        self.scales.iter_mut().for_each(|scale| scale.take(at_ns));
+    }
+
+    /// The variation over the length of the load.
+    pub fn scales(self, length_ns: u64) -> Vec<BurstinessScale> {
+        self.scales.into_iter().filter_map(|scale| scale.scale(length_ns)).collect()
+    }
+}
+
+/// The variation of intervals, in windows of whole intervals without a gap.
+pub(super) fn scales_of_intervals(
+    intervals: &[ObservedInterval],
+    gaps: &[LoadGap],
+    resolution_ns: Option<u64>,
+) -> Vec<BurstinessScale> {
+    let Some(resolution_ns) = resolution_ns else { return Vec::new() };
+    let mut scales: Vec<u64> = SCALES_NS.into_iter().filter(|scale| *scale > resolution_ns).collect();
+    // The finest scale is that of the intervals.
+    scales.insert(0, resolution_ns);
+    let scale = |&window_ns: &u64| {
+        let mut sums = WindowSums::default();
+        let (mut length_ns, mut count, mut end_ns) = (0_u64, 0.0, 0);
+        for interval in intervals {
+            let Some(ops) = interval.total.ops else {
+                (length_ns, count) = (0, 0.0);
+                continue;
+            };
+            if gap_ns(gaps, end_ns, interval.start_ns) > 0 {
+                (length_ns, count) = (0, 0.0);
+            }
+            length_ns += interval.length_ns;
+            count += ops as f64;
+            end_ns = interval.end_ns();
+            // Half an interval is the inaccuracy of the windows' ends.
+            if length_ns + resolution_ns / 2 >= window_ns {
+                sums.windows += 1;
+                sums.add(count * window_ns as f64 / length_ns as f64);
+                (length_ns, count) = (0, 0.0);
+            }
+        }
+        sums.scale(window_ns)
+    };
+    scales.iter().filter_map(scale).collect()
+}
+
+/// Idle times that are kept until the gaps are known, in which nothing is known of requests.
+const KEPT: usize = 1024;
+
+/// The longest times between requests, in bounded memory.
+#[derive(Debug, Default)]
+pub(super) struct IdleTally {
+    /// When the last request was issued.
+    last_ns: u64,
+    /// Length and start of the longest ones, ns; the shortest of them first.
+    longest: BinaryHeap<Reverse<(u64, u64)>>,
+}
+
+impl IdleTally {
+    /// A request is issued; times never fall.
+    pub(super) fn take(&mut self, at_ns: u64) {
+        let length_ns = at_ns.saturating_sub(self.last_ns);
+        let is_long =
+            self.longest.len() < KEPT || self.longest.peek().is_some_and(|least| length_ns > least.0.0);
+        if is_long {
+            if self.longest.len() == KEPT {
+                self.longest.pop();
+            }
+            self.longest.push(Reverse((length_ns, self.last_ns)));
+        }
+        self.last_ns = at_ns;
+    }
+
+    /// The longest, from the beginning of a load of this length to its end; what lies in a gap does not count.
+    pub(super) fn longest_ns(mut self, length_ns: u64, gaps: &[LoadGap]) -> u64 {
+        self.take(length_ns.max(self.last_ns));
+        let known_ns = |&Reverse((length_ns, start_ns)): &Reverse<(u64, u64)>| {
+            length_ns.saturating_sub(gap_ns(gaps, start_ns, start_ns + length_ns))
+        };
+        self.longest.iter().map(known_ns).max().unwrap_or(0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use fathom_observed::{GapReason, LoadClock, LoadGap};
+    use fathom_model::Op;
+    use fathom_observed::{GapReason, LoadClock, LoadGap, ObservedRequest};
 
     use super::super::tests::{load, minute, request, trace};
     use super::*;
 
-    fn of_requests(requests: Vec<ObservedRequest>, length_ns: u64) -> LoadCourseSeries {
+    fn course_of(requests: Vec<ObservedRequest>, length_ns: u64) -> LoadCourseSeries {
         let mut tally = CourseTally::new(None);
         requests.iter().for_each(|request| tally.take(request));
         tally.series(&load(LoadCourse::Requests(trace(Vec::new())), length_ns, Vec::new()))
@@ -323,7 +528,7 @@ mod tests {
             (7_200, 2, HOUR_NS),
             (36_000, 10, HOUR_NS),
         ] {
-            let series = of_requests(requests(seconds), seconds * SECOND_NS);
+            let series = course_of(requests(seconds), seconds * SECOND_NS);
             assert_eq!((series.slices.len(), series.slice_ns), (slices, length), "{seconds} s");
             let ops: f64 = series.slices.iter().filter_map(|slice| slice.total.ops).sum();
             assert_eq!(ops, requests(seconds).len() as f64, "{seconds} s");
@@ -331,7 +536,7 @@ mod tests {
             assert_eq!(peak, if seconds == 5 { 20.0 } else { 2.0 }, "{seconds} s");
         }
         // An idle end makes them longer.
-        assert_eq!(of_requests(requests(5), 590 * SECOND_NS).slices[0].total.ops, Some(6.0));
+        assert_eq!(course_of(requests(5), 590 * SECOND_NS).slices[0].total.ops, Some(6.0));
     }
 
     #[test]
@@ -363,7 +568,7 @@ mod tests {
         load.started_unix_ns = Some(5_400 * SECOND_NS);
         load.clock = LoadClock::Utc;
         let LoadCourse::Intervals(intervals) = &load.course else { panic!("these are intervals") };
-        let series = of_intervals(&load, intervals);
+        let series = course_of_intervals(&load, intervals);
         let found: Vec<_> = series
             .slices
             .iter()
@@ -382,7 +587,7 @@ mod tests {
     #[test]
     fn requests_count_where_they_are_made() {
         let requests: Vec<_> = (0..100).map(|at| request(at * 300, Op::Write, 0, 512, 10)).collect();
-        let series = of_requests(requests, 29_700_000_000);
+        let series = course_of(requests, 29_700_000_000);
         let found: Vec<_> =
             series.slices.iter().map(|slice| (slice.write.ops.unwrap(), slice.peak_iops)).collect();
         assert_eq!(found[..3], [(4.0, 4.0), (3.0, 3.0), (3.0, 3.0)]);
@@ -398,7 +603,7 @@ mod tests {
         intervals[0].peak_ops_per_second.write = Some(50);
         intervals[2].peak_ops_per_second.read = Some(7);
         let load = load(LoadCourse::Intervals(intervals.clone()), 180 * SECOND_NS, Vec::new());
-        let series = of_intervals(&load, &intervals);
+        let series = course_of_intervals(&load, &intervals);
         let peaks: Vec<f64> = series.slices.iter().map(|slice| slice.peak_iops).collect();
         assert_eq!(peaks, [50.0, 1.0, 100.0]);
     }
@@ -410,9 +615,78 @@ mod tests {
         let peak = |series: LoadCourseSeries| {
             series.slices.iter().fold(0.0, |peak: f64, slice| peak.max(slice.peak_iops))
         };
-        assert_eq!(peak(of_requests(requests.clone(), 5_001_000_000)), 100.0);
+        assert_eq!(peak(course_of(requests.clone(), 5_001_000_000)), 100.0);
         // A load that is shorter than a window has its mean.
         requests.truncate(1);
-        assert_eq!(peak(of_requests(requests, 1_000_000)), 1_000.0);
+        assert_eq!(peak(course_of(requests, 1_000_000)), 1_000.0);
+    }
+
+    fn scales_of(requests: &[ObservedRequest], length_ns: u64) -> Vec<BurstinessScale> {
+        let mut tally = BurstTally::default();
+        requests.iter().for_each(|request| tally.take(request.at_ns));
+        tally.scales(length_ns)
+    }
+
+    #[test]
+    fn a_constant_rate_has_no_dispersion_and_bursts_have() {
+        let constant: Vec<_> = (0..2_000).map(|at| request(at * 10, Op::Read, 0, 4096, 0)).collect();
+        let scales = scales_of(&constant, 20 * SECOND_NS);
+        let second = scales.iter().find(|scale| scale.window_ns == SECOND_NS).unwrap();
+        assert_eq!((second.windows, second.dispersion, second.peak_to_mean), (20, 0.0, 1.0));
+        assert_eq!(second.peak_iops, 100.0);
+        // All I/Os of ten seconds in the first of them.
+        let bursts: Vec<_> =
+            (0..2_000).map(|at| request(at / 1_000 * 10_000 + at % 1_000, Op::Read, 0, 4096, 0)).collect();
+        let scales = scales_of(&bursts, 20 * SECOND_NS);
+        let second = scales.iter().find(|scale| scale.window_ns == SECOND_NS).unwrap();
+        assert_eq!((second.dispersion, second.peak_to_mean), (900.0, 10.0));
+        assert!(scales.iter().all(|scale| scale.window_ns <= SECOND_NS), "ten windows are needed");
+    }
+
+    #[test]
+    fn windows_of_intervals_end_at_gaps() {
+        let intervals: Vec<_> = (0..60).map(|at| minute(at, if at % 5 == 0 { 500 } else { 0 })).collect();
+        let scales = scales_of_intervals(&intervals, &[], Some(60 * SECOND_NS));
+        let found: Vec<_> =
+            scales.iter().map(|one| (one.window_ns / SECOND_NS, one.windows, one.peak_to_mean)).collect();
+        assert_eq!(found, [(60, 60, 5.0), (300, 12, 1.0)]);
+        let gap = fathom_observed::LoadGap {
+            start_ns: 60 * SECOND_NS,
+            length_ns: SECOND_NS,
+            reason: fathom_observed::GapReason::Missing,
+        };
+        let mut late = intervals;
+        late[1..].iter_mut().for_each(|interval| interval.start_ns += SECOND_NS);
+        let scales = scales_of_intervals(&late, &[gap], Some(60 * SECOND_NS));
+        assert_eq!(scales[1].windows, 11, "the first is cut off from its window");
+        assert!(scales_of_intervals(&[], &[], None).is_empty());
+    }
+
+    fn longest_ns(times: &[u64], length_ns: u64, gaps: &[LoadGap]) -> u64 {
+        let mut tally = IdleTally::default();
+        times.iter().for_each(|&at_ns| tally.take(at_ns));
+        tally.longest_ns(length_ns, gaps)
+    }
+
+    #[test]
+    fn a_load_may_be_idle_at_its_ends() {
+        assert_eq!(longest_ns(&[10, 20, 50], 60, &[]), 30);
+        assert_eq!(longest_ns(&[10, 20, 50], 600, &[]), 550);
+        assert_eq!(longest_ns(&[100, 110], 120, &[]), 100);
+        assert_eq!(longest_ns(&[], 120, &[]), 120);
+    }
+
+    #[test]
+    fn a_gap_is_not_idle() {
+        let gap = LoadGap { start_ns: 20, length_ns: 1_000, reason: GapReason::Missing };
+        assert_eq!(longest_ns(&[10, 20, 1_025, 1_065], 1_070, &[gap]), 40);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut tally = IdleTally::default();
+        (1..=10_000).for_each(|at| tally.take(at * at));
+        assert_eq!(tally.longest.len(), KEPT);
+        assert_eq!(tally.longest_ns(100_000_000, &[]), 19_999);
     }
 }
