@@ -89,8 +89,8 @@ fn latencies<T: Serialize>(
 
 fn predicted(set: &PredictionSet) -> Value {
     let total: OpOf = |one| one.summary.total.as_ref();
-    let iops = set.range(|one| Some(total(one)?.iops));
-    let rate = set.range(|one| Some(total(one)?.bytes_per_second));
+    let iops = set.total(|op| Some(op.iops));
+    let rate = set.total(|op| Some(op.bytes_per_second));
     let throttled = set.range(|one| Some(one.throttled_share));
     let exhausted = set.exhausted();
     let direction = |op: OpOf| set.all.iter().any(|one| op(one).is_some()).then(|| latencies(set, op, value));

@@ -22,16 +22,6 @@ pub fn render(record: &RunRecord, style: &Style, out: &mut dyn Write) -> io::Res
 }
 
 fn volume((test, forecast): VolumeForecast<'_>) -> Value {
-    let operation = |total: &ForecastOp| {
-        json!({
-            "ios": total.ios,
-            "bytes": total.bytes,
-            "failed": total.failed,
-            "iops": forecast.per_second(total.ios),
-            "bytes_per_second": forecast.per_second(total.bytes),
-            "lat_ns": total.lat.summary(),
-        })
-    };
     let Forecast { target, size_bytes, elapsed_ns, ops, stalls, credits, monthly_cost, .. } = forecast;
     json!({
         "target": target,
@@ -40,10 +30,10 @@ fn volume((test, forecast): VolumeForecast<'_>) -> Value {
         "status": test.status,
         "reason": test.reason,
         "elapsed_ns": elapsed_ns,
-        "total": operation(&forecast.total()),
-        "read": operation(&ops.read),
-        "write": operation(&ops.write),
-        "trim": operation(&ops.trim),
+        "total": operation(forecast, &forecast.total()),
+        "read": operation(forecast, &ops.read),
+        "write": operation(forecast, &ops.write),
+        "trim": operation(forecast, &ops.trim),
         "sync_lat_ns": forecast.syncs.summary(),
         "own_pace": forecast.own_pace.as_ref().map(own_pace),
         "stalls": stalls,
@@ -51,6 +41,17 @@ fn volume((test, forecast): VolumeForecast<'_>) -> Value {
         "monthly_cost": monthly_cost,
         "series": forecast.slices.iter().map(slice).collect::<Vec<Value>>(),
         "notes": test.notes,
+    })
+}
+
+pub(super) fn operation(forecast: &Forecast, total: &ForecastOp) -> Value {
+    json!({
+        "ios": total.ios,
+        "bytes": total.bytes,
+        "failed": total.failed,
+        "iops": forecast.per_second(total.ios),
+        "bytes_per_second": forecast.per_second(total.bytes),
+        "lat_ns": total.lat.summary(),
     })
 }
 
@@ -63,7 +64,7 @@ fn own_pace(pace: &OwnPace) -> Value {
     })
 }
 
-fn slice(slice: &ForecastSlice) -> Value {
+pub(super) fn slice(slice: &ForecastSlice) -> Value {
     let lat = slice.lat.summary();
     json!({
         "start_ns": slice.start_ns,

@@ -50,7 +50,7 @@ struct TraceDocument<'a> {
 pub fn render(info: TraceInfo<'_>, out: &mut dyn Write) -> io::Result<()> {
     let TraceInfo { file, load, profile } = info;
     let (detail, entries, trace) = match &load.course {
-        LoadCourse::Requests(trace) => ("requests", super::view::requests(profile), Some(trace)),
+        LoadCourse::Requests(trace) => ("requests", super::requests(profile), Some(trace)),
         LoadCourse::Intervals(intervals) => ("intervals", intervals.len() as u64, None),
     };
     let document = TraceDocument {
