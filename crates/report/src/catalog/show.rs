@@ -6,9 +6,11 @@ use fathom_model::LimitUnit;
 use fathom_model::units::{duration, grouped, latency};
 use fathom_model::{MonthlyCost, Nanos, Price, STALE};
 use fathom_predict::{BurstReach, ReachedRate};
+use serde_json::{Value, json};
 
 use crate::catalog::fit::chosen;
 use crate::catalog::list::{size, sizes, whole_iops};
+use crate::document::object;
 use crate::view::{Block, Cell, Column, KeyFigure, Row, Table, View, decimal};
 
 /// What is shown of a type.
@@ -286,76 +288,53 @@ fn rate_cells(row: &BlockRow, rate: Option<f64>) -> [Cell; 2] {
 
 /// Of each volume its limits, and what they leave to requests of each size.
 fn data(shown: &Shown<'_>) -> Table {
-    let columns = [
-        Column::left("id"),
-        Column::right("size_bytes"),
-        Column::left("tier"),
-        Column::right("monthly_cost"),
-        Column::left("currency"),
-        Column::left("price_is_stale"),
-        Column::left("scope"),
-        Column::left("direction"),
-        Column::right("block_size_bytes"),
-        Column::right("iodepth"),
-        Column::right("iops"),
-        Column::right("bytes_per_second"),
-        Column::right("burst_iops"),
-        Column::right("burst_bytes_per_second"),
-        Column::right("burst_lasts_ns"),
-        Column::right("burst_refill_ns"),
-    ];
-    let of_sheet = |sheet: &Sheet| -> Vec<Row> {
-        let row = |cells: [Cell; 10]| Row::new(volume_cells(shown.entry, sheet).into_iter().chain(cells));
+    const COLUMNS: &str = "\
+        id,size_bytes,tier,monthly_cost=month.total,currency=month.currency,price_is_stale,scope,direction,\
+        block_size_bytes,iodepth,iops,bytes_per_second,burst_iops,burst_bytes_per_second,\
+        burst_lasts_ns,burst_refill_ns";
+    let of_sheet = |sheet: &Sheet| -> Vec<Value> {
+        let volume = json!({
+            "id": shown.entry.id(),
+            "size_bytes": sheet.size_bytes,
+            "tier": sheet.tier,
+            "month": sheet.month,
+            "price_is_stale": sheet.month.as_ref().map(|bill| bill.price.is_stale),
+        });
         let limits = sheet.limits.iter().map(|level| {
-            let in_unit = |unit: LimitUnit, rate: Option<u64>| {
-                Cell::from(rate.filter(|_| level.unit == unit).map(Cell::count))
+            let (rate, burst) = match level.unit {
+                LimitUnit::Ios => ("iops", "burst_iops"),
+                LimitUnit::Bytes => ("bytes_per_second", "burst_bytes_per_second"),
             };
-            row([
-                "limit".into(),
-                level.direction.name().into(),
-                Cell::default(),
-                Cell::default(),
-                in_unit(LimitUnit::Ios, Some(level.baseline_rate)),
-                in_unit(LimitUnit::Bytes, Some(level.baseline_rate)),
-                in_unit(LimitUnit::Ios, level.burst_rate),
-                in_unit(LimitUnit::Bytes, level.burst_rate),
-                level.empty_ns.map(Cell::duration).into(),
-                level.refill_ns.map(Cell::duration).into(),
-            ])
+            json!({
+                "scope": "limit",
+                "direction": level.direction.name(),
+                (rate): level.baseline_rate,
+                (burst): level.burst_rate,
+                "burst_lasts_ns": level.empty_ns,
+                "burst_refill_ns": level.refill_ns,
+            })
         });
         let reached = |scope: &str, block: &BlockRow, reach: &ReachedRate| {
-            let [iops, bandwidth] = rate_cells(block, reach.iops);
-            let [burst, burst_bandwidth] = rate_cells(block, reach.burst.map(|burst| burst.iops));
-            row([
-                scope.into(),
-                block.direction.name().into(),
-                Cell::bytes(block.block_size_bytes),
-                block.iodepth.filter(|_| scope == "random").map(Cell::count).into(),
-                iops,
-                bandwidth,
-                burst,
-                burst_bandwidth,
-                reach.burst.and_then(|burst| burst.lasts_ns).map(Cell::duration).into(),
-                reach.burst.and_then(|burst| burst.refill_ns).map(Cell::duration).into(),
-            ])
+            let bytes = |rate: Option<f64>| rate.map(|rate| rate * block.block_size_bytes as f64);
+            let burst = reach.burst.map(|burst| burst.iops);
+            json!({
+                "scope": scope,
+                "direction": block.direction.name(),
+                "block_size_bytes": block.block_size_bytes,
+                "iodepth": block.iodepth.filter(|_| scope == "random"),
+                "iops": reach.iops,
+                "bytes_per_second": bytes(reach.iops),
+                "burst_iops": burst,
+                "burst_bytes_per_second": bytes(burst),
+                "burst_lasts_ns": reach.burst.and_then(|burst| burst.lasts_ns),
+                "burst_refill_ns": reach.burst.and_then(|burst| burst.refill_ns),
+            })
         };
         let of_blocks = sheet.blocks.iter().flat_map(|block| {
             [reached("random", block, &block.random), reached("sequential", block, &block.sequential)]
         });
-        limits.chain(of_blocks).collect()
+        limits.chain(of_blocks).map(|row| object([volume.clone(), row])).collect()
     };
     let apart = shown.explained.filter(|sheet| !shown.sheets.contains(sheet));
-    Table::new(columns, shown.sheets.iter().chain(apart).flat_map(of_sheet))
-}
-
-fn volume_cells(entry: &CatalogEntry, sheet: &Sheet) -> [Cell; 6] {
-    let bill = sheet.month.as_ref();
-    [
-        entry.id().into(),
-        Cell::bytes(sheet.size_bytes),
-        sheet.tier.as_deref().into(),
-        bill.map(|bill| Cell::money(bill.total)).into(),
-        bill.map(|bill| bill.price.currency.as_str()).into(),
-        bill.map(|bill| bill.price.is_stale.to_string()).into(),
-    ]
+    Table::of_documents(&[COLUMNS], shown.sheets.iter().chain(apart).flat_map(of_sheet))
 }

@@ -30,8 +30,17 @@ fn hours_text(ns: f64) -> String {
     if ns == 0.0 { "0".to_owned() } else { units::duration(Nanos(ns as u64)) }
 }
 
-fn empty(title: String, form: PlotForm, x: Axis, y: Axis) -> Plot {
-    Plot { title, form, x, y, series: Vec::new(), limits: Vec::new(), marks: Vec::new() }
+/// A plot of the `points` of curves, with a series for each source, so that each has the same colour everywhere.
+fn lines(
+    title: String,
+    [x, y]: [Axis; 2],
+    names: &[String],
+    points: impl Iterator<Item = (usize, Vec<PlotPoint>)>,
+) -> Plot {
+    let mut series: Vec<PlotSeries> =
+        names.iter().map(|name| PlotSeries { name: name.clone(), points: Vec::new() }).collect();
+    points.for_each(|(source, points)| series[source].points = points);
+    Plot { title, form: PlotForm::Lines, x, y, series, limits: Vec::new(), marks: Vec::new() }
 }
 
 pub(super) fn ladders(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot> {
@@ -51,15 +60,12 @@ fn rates(set: &CurveSet, names: &[String], axis: &dyn Fn() -> Axis, has_limits: 
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
     let plot = |what: &str, unit: &str, of: &dyn Fn(&RatePoint) -> Option<f64>| {
-        let x = axis().marked(ticks.clone());
-        let mut plot =
-            empty(format!("{what}, {}", set.work), PlotForm::Lines, x, Axis::linear(unit, rate_text));
-        plot.series = all_named(names);
-        for curve in &set.curves {
+        let axes = [axis().marked(ticks.clone()), Axis::linear(unit, rate_text)];
+        let points = set.curves.iter().map(|curve| {
             let points = curve.points.iter().filter_map(|point| Some(PlotPoint::at(point.x, of(point)?)));
-            plot.series[curve.source].points = points.collect();
-        }
-        plot
+            (curve.source, points.collect())
+        });
+        lines(format!("{what}, {}", set.work), axes, names, points)
     };
     let mut iops = plot("IOPS", "IOPS", &|point| point.iops);
     let bandwidth = plot("Bandwidth", "MiB/s", &|point| Some(point.bytes_per_second? / MIB));
@@ -76,11 +82,6 @@ fn rates(set: &CurveSet, names: &[String], axis: &dyn Fn() -> Axis, has_limits: 
     [iops, bandwidth]
 }
 
-/// A series for each source, so that each has the same colour everywhere.
-fn all_named(names: &[String]) -> Vec<PlotSeries> {
-    names.iter().map(|name| PlotSeries { name: name.clone(), points: Vec::new() }).collect()
-}
-
 pub(super) fn latencies(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot> {
     let sets = &comparison.curves.latencies;
     // All plots go as far as the one with most samples.
@@ -91,13 +92,11 @@ pub(super) fn latencies(comparison: &VolumeComparison, names: &[String]) -> Vec<
         let ticks = ticks.into_iter().filter(|tick| *tick <= beyond(last) * 1.001).collect();
         let x = Axis::logarithmic("percentile", percentile_text).marked(ticks);
         let y = Axis::logarithmic("latency", latency_text);
-        let mut plot = empty(format!("{}, {}s", set.test, set.direction), PlotForm::Lines, x, y);
-        plot.series = all_named(names);
-        for curve in &set.curves {
+        let points = set.curves.iter().map(|curve| {
             let points = curve.points.iter().map(|(percent, ns)| PlotPoint::at(beyond(*percent), *ns));
-            plot.series[curve.source].points = points.collect();
-        }
-        plot
+            (curve.source, points.collect())
+        });
+        lines(format!("{}, {}s", set.test, set.direction), [x, y], names, points)
     };
     let mut plots: Vec<Plot> = sets.iter().take(MAX_TESTS).map(plot).collect();
     share_axis(&mut plots);
@@ -120,12 +119,8 @@ pub(super) fn days(comparison: &VolumeComparison, names: &[String]) -> Vec<Plot>
         |test: &str, what: &str, y: Axis, curves: &[DayCurve], of: &dyn Fn(&DayCurve) -> Vec<PlotPoint>| {
             let ticks = (0..=8).map(|step| f64::from(step) * 3.0 * HOUR).collect();
             let x = Axis::linear("time at full load", hours_text).marked(ticks);
-            let mut plot = empty(format!("{what}, {test}"), PlotForm::Lines, x, y);
-            plot.series = all_named(names);
-            for curve in curves {
-                plot.series[curve.source].points = of(curve);
-            }
-            plot
+            let points = curves.iter().map(|curve| (curve.source, of(curve)));
+            lines(format!("{what}, {test}"), [x, y], names, points)
         };
     let rate = |curve: &DayCurve| {
         let of_stretch = |(from, to, iops): &(u64, u64, f64)| {
