@@ -331,16 +331,6 @@ fn hosts_of(sources: Vec<ComparedSource>) -> Result<Vec<ComparedSource>, Complai
     }
 }
 
-/// The comparison of two runs of the history with the settings of `fathom compare A B`.
-///
-/// # Errors
-/// A run cannot be found or read.
-pub fn of_runs(runs: [&str; 2], history: Option<Location>) -> Result<VolumeComparison, Complaint> {
-    let names = runs.map(str::to_owned).to_vec();
-    let reader = SourceReader::new(names, history, Vec::new());
-    compare(&reader.read()?, &CompareSettings::default()).map_err(|error| Complaint::usage(error, None))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
+use fathom_analysis::compare::{CompareSettings, compare};
 use fathom_history::{
     ErrorKind, Filter, History, HistorySize, ImportedRun, Listing, Location, PATIENCE, RunId,
 };
@@ -26,7 +27,7 @@ use fathom_sys::clock::unix_ms;
 use fathom_sys::files::IMPORT;
 use serde_json::json;
 
-use super::compare::of_runs;
+use super::compare::sources::of_runs;
 use super::format_arguments::FormatArguments;
 use super::run_arguments::location;
 use super::shown;
@@ -155,7 +156,7 @@ pub fn run(arguments: HistoryArguments) -> Result<Exit, Complaint> {
         Action::Trend(trend) => trend::run(&trend, &path),
         Action::Tag { tag, runs, remove } => tag_runs(&path, &tag, &runs, remove),
         Action::Note { run, text, remove: _ } => note(&path, run, text.as_deref()),
-        Action::Diff(diff) => diff_runs(&diff, path),
+        Action::Diff(diff) => diff_runs(&diff, &path),
         Action::Size(size) => show_size(&size, &path),
         Action::Rm { runs } => {
             let mut history = History::open_existing(&path, PATIENCE)?;
@@ -261,11 +262,12 @@ pub struct DiffArguments {
 ///
 /// # Errors
 /// A run cannot be read.
-pub fn diff_runs(arguments: &DiffArguments, history: Location) -> Result<Exit, Complaint> {
-    let stored = History::open_existing(&history, PATIENCE)?;
-    let [a, b] = [arguments.a.id(&stored)?, arguments.b.id(&stored)?].map(|run| run.to_string());
-    drop(stored);
-    let comparison = of_runs([&a, &b], Some(history))?;
+pub fn diff_runs(arguments: &DiffArguments, history: &Location) -> Result<Exit, Complaint> {
+    let stored = History::open_existing(history, PATIENCE)?;
+    let runs = [arguments.a.id(&stored)?, arguments.b.id(&stored)?];
+    let comparison = compare(&of_runs(&stored, &runs)?, &CompareSettings::default());
+    let comparison = comparison.map_err(|error| Complaint::usage(error, None))?;
+    let [a, b] = runs.map(|run| run.to_string());
     let names = [format!("Run {a}"), format!("run {b}")];
     let names = names.each_ref().map(String::as_str);
     arguments.form.print(|| view(&comparison, names), |out| render_json(&comparison, [&a, &b], out))?;

@@ -199,7 +199,7 @@ fn check_comparable(run: &SourceRun) -> Result<(), Complaint> {
 /// One does not exist, cannot be read, or cannot be compared.
 pub fn of_runs(history: &History, ids: &[RunId]) -> Result<Vec<ComparedSource>, Complaint> {
     let source = |&id: &RunId| {
-        let run = SourceRun { origin: format!("run {id}"), record: history.load(id)? };
+        let run = SourceRun { origin: format!("run {id}"), record: store::load_run(history, id)? };
         if ids.len() > 1 {
             check_comparable(&run)?;
         }
