@@ -11,6 +11,7 @@ use fathom_analysis::trend::{
 use fathom_model::units::UnitSystem;
 use serde_json::{Value, json};
 
+use crate::document::object;
 use crate::view::{
     Axis, Block, Cell, Column, Plot, PlotForm, PlotPoint, PlotSeries, Row, Table, Tone, View, decimal,
     iops_text,
@@ -277,40 +278,25 @@ fn runs(report: &TrendReport, style: &Style) -> [Block; 2] {
 
 /// Every value with the median of its level, for CSV and JSON Lines: there may be too many for the view of people.
 pub fn data_view(report: &TrendReport) -> View {
-    const COLUMNS: [&str; 10] = [
-        "run",
-        "started_unix_ms",
-        "target",
-        "group",
-        "test",
-        "metric",
-        "value",
-        "level_median",
-        "level_from_run",
-        "level_to_run",
-    ];
+    const COLUMNS: &str = "\
+        run,started_unix_ms,target,group,test,metric,value,level_median,level_from_run,level_to_run";
     let metric = report.metric.to_string();
-    let mut rows = Vec::new();
+    let mut rows: Vec<Value> = Vec::new();
     for series in &report.series {
         for level in &series.analysis.levels {
             let points = &series.points[level.from..level.to];
-            rows.extend(points.iter().map(|point| {
-                Row::new([
-                    Cell::count(point.run),
-                    Cell::count(point.started_unix_ms),
-                    point.target.to_string().into(),
-                    series.key.to_string().into(),
-                    series.test.to_string().into(),
-                    metric.as_str().into(),
-                    Cell::real(point.value, ""),
-                    Cell::real(level.median, ""),
-                    Cell::count(points[0].run),
-                    Cell::count(points[points.len() - 1].run),
-                ])
-            }));
+            let of_level = json!({
+                "group": &*series.key,
+                "test": &*series.test,
+                "metric": metric,
+                "level_median": level.median,
+                "level_from_run": points[0].run,
+                "level_to_run": points[points.len() - 1].run,
+            });
+            rows.extend(points.iter().map(|point| object([json!(point), of_level.clone()])));
         }
     }
-    View { data: Table::new(COLUMNS.map(Column::left), rows), ..View::default() }
+    View { data: Table::of_documents(&[COLUMNS], rows), ..View::default() }
 }
 
 /// Writes the trend; `error` is the probability of a change in any series where there is none.
