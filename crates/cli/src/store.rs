@@ -144,14 +144,16 @@ pub struct HistoryKeeper {
     /// Where they are kept, once the run has begun.
     pub store: Store,
     /// The state of the run, for those who follow it.
-    hub: Option<Arc<Hub>>,
+    pub hub: Option<Arc<Hub>>,
     open: Option<OpenToFollowers>,
+    /// Warnings for the report of a run whose standard error a script expects to be empty; elsewhere the user is told of them.
+    pub notes: Option<Vec<String>>,
 }
 
 impl HistoryKeeper {
     /// Keeps them in `place`; warnings do not disturb `bar`.
     pub fn new(place: HistoryPath, bar: Option<Bar>) -> HistoryKeeper {
-        HistoryKeeper { place, bar, store: Store::None, hub: None, open: None }
+        HistoryKeeper { place, bar, store: Store::None, hub: None, open: None, notes: None }
     }
 
     /// The same for a run whose state is in `hub`: others can follow it as long as it is not finished.
@@ -169,6 +171,11 @@ impl HistoryKeeper {
         HistoryKeeper::new(place, bar)
     }
 
+    /// True where there is no place to keep a run in.
+    pub const fn is_nowhere(&self) -> bool {
+        self.place.history.is_none()
+    }
+
     /// Begins to keep a run that has ended, with all its tests.
     #[must_use]
     pub fn keep_whole(mut self, record: &RunRecord) -> HistoryKeeper {
@@ -177,7 +184,13 @@ impl HistoryKeeper {
         self
     }
 
-    fn say(&self, warning: Option<Warning>) {
+    fn say(&mut self, warning: Option<Warning>) {
+        if let (Some(notes), Some(warning)) = (&mut self.notes, &warning) {
+            notes.push(warning.to_string());
+            if !output::stderr_is_seen() {
+                return;
+            }
+        }
         match &self.bar {
             Some(bar) if warning.is_some() => bar.suspend(|| tell(warning)),
             _ => tell(warning),
@@ -191,9 +204,10 @@ impl HistoryKeeper {
         self.open = None;
         self.say(warning);
         let sent = self.store.send_unsent(&self.place);
-        match &self.bar {
-            Some(bar) => bar.suspend(|| tell_of_sent(&sent)),
-            None => tell_of_sent(&sent),
+        match (&mut self.notes, &self.bar) {
+            (Some(notes), _) => notes.extend(sent_lines(&sent)),
+            (None, Some(bar)) => bar.suspend(|| tell_of_sent(&sent)),
+            (None, None) => tell_of_sent(&sent),
         }
         self.store.kept()
     }

@@ -15,8 +15,8 @@ use fathom_sys::library::find_library;
 use fathom_sys::open_files::open_files_limit;
 use fathom_sys::uring::registered_memory_limit;
 
-use super::plan::{LAUNCHERS, Launcher, LauncherFamily};
-use super::plan::{ProgramFailure, ProgramOutput, output_of};
+use super::{LAUNCHERS, Launcher, LauncherFamily};
+use super::{ProgramFailure, ProgramOutput, output_of};
 
 /// Hosts that are asked at a time.
 const AT_A_TIME: usize = 32;

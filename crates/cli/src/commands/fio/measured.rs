@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fathom_assess::{
-    MeasurementEvent, PlanTargets, StepObserver, enter_conditions, is_simulated, stuck_note,
+    MeasurementEvent, PlanTargets, StepObserver, TestKeeper, enter_conditions, is_simulated, stuck_note,
 };
-use fathom_history::{HistoryPath, Store, Warning, without_password};
+use fathom_history::without_password;
 use fathom_model::text::errno_text;
 use fathom_model::units::UnitSystem;
 use fathom_model::{Nanos, RunPlan};
@@ -30,10 +30,9 @@ use super::requests::Requests;
 use super::sink::{AggregateLog, FioLogs, Sink};
 use super::{IdleWatch, named, refusal};
 use crate::exit::{Complaint, Exit};
-use crate::live::{
-    Hub, LiveArguments, LiveOutputs, LiveRun, LiveStream, NextKey, OpenToFollowers, SingleTest,
-};
+use crate::live::{LiveArguments, LiveOutputs, LiveRun, LiveStream, NextKey, SingleTest};
 use crate::progress::StallNote;
+use crate::store::HistoryKeeper;
 use crate::{output, signals, store};
 
 /// A run of fio's jobs on a thread of its own.
@@ -114,7 +113,7 @@ pub(super) fn measure(
     let is_simulated = target_paths(&plan).iter().any(|path| is_simulated(path));
     let can_be_followed = keeper.is_kept() && !is_simulated;
     let live = open_live(command, &plan, &keeper.header, control.clone(), can_be_followed)?;
-    keeper.hub = live.hub();
+    keeper.history.hub = live.hub();
     let shows_eta = shows_eta(command, &sink) && !live.has_screen();
     let handle =
         begin(control.clone(), invocation, plan.clone(), targets, keeper.kept_header().cloned(), logs)?;
@@ -155,8 +154,8 @@ pub(super) fn measure(
         let run = RankRun { record, failure, interrupted, sink, idleness, keeps };
         return Ok(Measured::OfRank(Box::new(run)));
     }
-    keeper.finish(&record, &mut notes);
-    record.header = RunHeader { notes, ..keeper.header };
+    keeper.finish(&mut record, &mut notes);
+    record.header.notes = notes;
     caught.number().map_or(Ok(()), |signal| tell_signal(signal, &mut sink))?;
     sink.report(&record, idleness)?;
     Ok(Measured::Alone(exit))
@@ -406,14 +405,9 @@ pub struct Keeper {
     is_asked_for: bool,
     /// The run is that of a rank: its record goes to rank 0, and not to the history.
     is_of_rank: bool,
-    place: HistoryPath,
-    store: Store,
+    history: HistoryKeeper,
     /// What the record says of the run as a whole.
     pub header: RunHeader,
-    notes: Vec<String>,
-    /// The state of the run, for those who follow it.
-    pub hub: Option<Arc<Hub>>,
-    open: Option<OpenToFollowers>,
 }
 
 impl Keeper {
@@ -437,16 +431,10 @@ impl Keeper {
             header.tool_version = env!("CARGO_PKG_VERSION").to_owned();
             header.job_text = show_command(invocation);
         }
-        Keeper {
-            is_asked_for,
-            is_of_rank,
-            place: store::place(None, is_asked_for && !is_of_rank),
-            store: Store::None,
-            header,
-            notes: Vec::new(),
-            hub: None,
-            open: None,
-        }
+        let place = store::place(None, is_asked_for && !is_of_rank);
+        let mut history = HistoryKeeper::new(place, None);
+        history.notes = Some(Vec::new());
+        Keeper { is_asked_for, is_of_rank, history, header }
     }
 
     /// The header to begin with, where the run is kept.
@@ -465,37 +453,19 @@ impl Keeper {
         if self.is_of_rank {
             return;
         }
-        let (store, warning) = Store::begin(&self.place, &self.header);
-        self.store = store;
-        self.open = self.hub.as_ref().and_then(|hub| hub.open_to_followers(&self.place, &self.store.kept()));
-        if self.place.history.is_none() {
-            self.notes.push(format!("{}; the run is not kept", store::NO_PLACE));
+        if self.history.is_nowhere() {
+            let note = format!("{}; the run is not kept", store::NO_PLACE);
+            self.history.notes.get_or_insert_default().push(note);
         }
-        self.note(warning);
+        self.history.begin(&self.header);
     }
 
     /// Stores what ran and what it tells; what could not be stored goes to `notes`.
-    pub fn finish(&mut self, ran: &RunRecord, notes: &mut Vec<String>) {
-        for test in &ran.tests {
-            let warning = self.store.append(test);
-            self.note(warning);
-            self.header.interrupted = test.interrupted.clone();
-        }
-        let header = self.header.clone();
-        let warning = self.store.finish(ran.status, &header, &ran.findings);
-        self.open = None;
-        self.note(warning);
-        self.notes.extend(store::sent_lines(&self.store.send_unsent(&self.place)));
-        notes.append(&mut self.notes);
-    }
-
-    /// A script expects an empty standard error: the warning goes into the report, and there only where it is seen.
-    fn note(&mut self, warning: Option<Warning>) {
-        let Some(warning) = warning else { return };
-        self.notes.push(warning.to_string());
-        if output::stderr_is_seen() {
-            store::tell(Some(warning));
-        }
+    pub fn finish(&mut self, ran: &mut RunRecord, notes: &mut Vec<String>) {
+        ran.tests.iter().for_each(|test| self.history.append(test));
+        ran.header.interrupted = ran.tests.last().and_then(|test| test.interrupted.clone());
+        self.history.finish(ran);
+        notes.extend(self.history.notes.take().into_iter().flatten());
     }
 }
 

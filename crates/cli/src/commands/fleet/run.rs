@@ -32,7 +32,7 @@ use signal_hook::consts::SIGINT;
 use super::scaling::{self, LoadedRun};
 use super::{HostArguments, program, read, variable};
 use crate::commands::merge::Merging;
-use crate::commands::merge::reading::read_files;
+use crate::commands::merge::read_files;
 use crate::commands::shown;
 use crate::exit::{Complaint, Exit};
 use crate::output;

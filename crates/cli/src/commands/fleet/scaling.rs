@@ -17,7 +17,7 @@ use super::run::RankFiles;
 use crate::commands::compare::sources::SourceReader;
 use crate::commands::format_arguments::FormatArguments;
 use crate::commands::merge::Merging;
-use crate::commands::merge::reading::{ReadRecord, SourceName, expand, read_files};
+use crate::commands::merge::{ReadRecord, SourceName, expand, read_files};
 use crate::commands::report;
 use crate::commands::run_arguments::{location, words};
 use crate::exit::{Complaint, Exit};
