@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::Analysis;
 use crate::doubt::FindingDoubt;
+use crate::findings::pauses::DevicePauses;
 use crate::say::{block, count};
 use crate::steady::rate_duration::Lasting;
 use measured::{MeasuredOp, MeasuredRow, doubt_name, measured};
@@ -133,8 +134,11 @@ pub(crate) fn conclude(analysis: &Analysis<'_>) -> Vec<Conclusion> {
     }
     let sustained: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::sustained).collect();
     let rows: Vec<MeasuredRow> = rows.iter().map(MeasuredRow::with_full_credits).collect();
+    let pauses = DevicePauses::of(analysis.rows());
     let of_use = |purpose: &'static Use| {
-        let verdict = |rows: &[MeasuredRow]| conclusion(&Case { purpose, rows, kind, ignores_doubt: false });
+        let verdict = |rows: &[MeasuredRow]| {
+            conclusion(&Case { purpose, rows, pauses: pauses.as_ref(), kind, ignores_doubt: false })
+        };
         with_duration(purpose, verdict(&rows), verdict(&sustained), &rows)
     };
     USES.iter().map(of_use).collect()

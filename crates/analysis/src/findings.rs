@@ -16,6 +16,7 @@ pub(crate) mod instance_limit;
 pub(crate) mod memory_backed;
 mod open_loop;
 mod passes;
+pub(crate) mod pauses;
 pub(crate) mod samples;
 pub(crate) mod stalled;
 
@@ -41,6 +42,7 @@ pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
     found.extend(record.tests.iter().flat_map(open_loop::findings));
     found.extend(client::credit(record));
     found.extend(memory_backed::findings(record, rows));
+    found.extend(by_target(rows, words).iter().filter_map(|rows| pauses::findings(rows)));
     found.extend(burst_possible::findings(rows, words));
     found.extend(inspection::findings(record, rows));
     holes(&mut found);

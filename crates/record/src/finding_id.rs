@@ -84,6 +84,7 @@ finding_ids! {
     BurstSuspected, "burst-suspected", [Warning], "The rate fell to a lower level: burst credits or a write cache are probably exhausted.";
     BurstPossible, "burst-possible", [Info], "The rate equals the burst rate of a volume type: burst is not ruled out.";
     NotSteady, "not-steady", [Warning], "The rate is not in steady state.";
+    Pauses, "pauses", [Info, Warning], "Nothing completes for a moment, again and again.";
     Stalled, "stalled", [Warning, Error], "No I/O completed for two seconds or more.";
     RateFollowsTime, "rate-follows-time", [Warning], "The rate of a surface depends on the time of measurement.";
     RateFollowsPlace, "rate-follows-place", [Info], "The rate of a surface depends on the offset.";

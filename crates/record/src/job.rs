@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::merge::WorkerSums;
 use crate::wire::is_default;
 use crate::{
-    CloneRecord, ErrorCount, LatencyOutcome, PhaseOutcome, PlanRecord, SlowRequest, Stall, SteadyOutcome,
-    VerifyOutcome, WorkerFailure,
+    CloneRecord, ErrorCount, LatencyOutcome, PhaseOutcome, PlanRecord, Silences, SlowRequest, Stall,
+    SteadyOutcome, VerifyOutcome, WorkerFailure,
 };
 
 /// One worker (a clone of a job).
@@ -74,6 +74,9 @@ pub struct JobRecord {
     /// The slowest requests of the measured part, slowest first.
     #[serde(skip_serializing_if = "is_default")]
     pub slowest: Vec<SlowRequest>,
+    /// Times without a completion in the measured part, of each worker by itself.
+    #[serde(skip_serializing_if = "is_default")]
+    pub silences: Silences,
     /// Times in which nothing completed although requests were in flight, over both phases.
     #[serde(skip_serializing_if = "is_default")]
     pub stalls: Vec<Stall>,

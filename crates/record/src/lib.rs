@@ -83,6 +83,6 @@ pub use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DeviceTick, DiskCounters, DiskInterval, DiskOutcome,
     ErrorCount, FailedRequest, FailureCause, Histogram, HostCounters, HostInterval, Interval, IntervalOp,
     KernelThreads, Latency, LatencyClasses, LatencyOutcome, LatencySummary, LoggedIo, Moments, OpOutcome,
-    OpenLoop, PhaseOutcome, PriorityLatency, SlowRequest, Snapshot, Stall, SteadyOutcome, ThinPercentiles,
-    VerifyOutcome, WorkerFailure,
+    OpenLoop, PhaseOutcome, PriorityLatency, Silence, Silences, SlowRequest, Snapshot, Stall, SteadyOutcome,
+    ThinPercentiles, VerifyOutcome, WorkerFailure,
 };

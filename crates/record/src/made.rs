@@ -121,6 +121,7 @@ fn job_record(run: &RunPlan, mut worker: WorkerOutcome) -> Option<JobRecord> {
         measured: worker.measured,
         errors: worker.errors,
         slowest: worker.slowest,
+        silences: worker.silences,
         stalls: worker.stalls,
         ..JobRecord::default()
     })

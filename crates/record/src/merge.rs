@@ -57,6 +57,8 @@ pub fn merge_jobs(jobs: &[&JobRecord]) -> JobRecord {
         measured: merge_phases(&measured),
         errors: merge_errors(jobs),
         slowest,
+        // What one worker waited for says nothing of others.
+        silences: Default::default(),
         stalls,
         workers: merge_sums(jobs),
     }

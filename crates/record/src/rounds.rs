@@ -89,6 +89,9 @@ fn moved(round: &TestRecord, end: End) -> TestRecord {
         for slow in &mut job.slowest {
             slow.start_ns = shift.time(slow.start_ns);
         }
+        for silence in &mut job.silences.longest {
+            silence.start_ns = shift.time(silence.start_ns);
+        }
         for stall in &mut job.stalls {
             stall.start_ns = shift.time(stall.start_ns);
         }

@@ -15,8 +15,8 @@ use fathom_record::{
 use fathom_stats::{
     BadBlock, BatchCounts, CpuUsage, DepthCounts, DiskCounters, DiskInterval, DiskOutcome, ErrorCount,
     FailedRequest, FailureCause, Interval, IntervalOp, KernelThreads, Latency, LatencyOutcome, Moments,
-    OpOutcome, OpenLoop, PhaseOutcome, PriorityLatency, RunOutcome, SlowRequest, Stall, SteadyOutcome,
-    VerifyOutcome, WorkerFailure, WorkerOutcome,
+    OpOutcome, OpenLoop, PhaseOutcome, PriorityLatency, RunOutcome, Silence, Silences, SlowRequest, Stall,
+    SteadyOutcome, VerifyOutcome, WorkerFailure, WorkerOutcome,
 };
 use proptest::prelude::*;
 
@@ -164,6 +164,11 @@ fn worker(clone: usize, values: &[u64]) -> WorkerOutcome {
         ramp: Some(phase(&values[..values.len() / 3])),
         measured: phase(values),
         errors: vec![ErrorCount { op: Op::Write, errno: 5, count: 2 }],
+        silences: Silences {
+            count: 3,
+            total_ns: 1 << 33,
+            longest: vec![Silence { start_ns: 9, length_ns: 1 << 32, depth: 64 }],
+        },
         slowest: vec![SlowRequest { start_ns: 17, lat_ns: 1 << 36, op: Op::Sync, offset: 4096, depth: 64 }],
         failure: (clone == 1).then(|| WorkerFailure {
             errno: 5,

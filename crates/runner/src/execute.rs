@@ -284,6 +284,10 @@ impl Run<'_> {
                 for slow in &mut outcome.slowest {
                     slow.start_ns = slow.start_ns.saturating_sub(self.origin);
                 }
+                outcome.silences = end.silences;
+                for silence in &mut outcome.silences.longest {
+                    silence.start_ns = silence.start_ns.saturating_sub(self.origin);
+                }
                 outcome.failure = end.failure;
                 outcome.verified = end.verified;
                 outcome.latency = end.latency;

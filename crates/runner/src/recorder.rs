@@ -7,7 +7,9 @@ use fathom_engine::OpenFile;
 use fathom_model::plan::{EndPlan, OnError, RequestPriorities};
 use fathom_model::{Op, Request};
 use fathom_stats::live::{LivePhase, LiveWorker};
-use fathom_stats::{FailedRequest, FailureCause, LoggedIo, SlowRequest, WorkerFailure};
+use fathom_stats::{
+    FailedRequest, FailureCause, LoggedIo, MIN_SILENCE_NS, Silence, Silences, SlowRequest, WorkerFailure,
+};
 
 use crate::error::HOST_MANAGED_HINT;
 use crate::logging::LogBuffer;
@@ -81,6 +83,9 @@ pub(crate) struct Recorder {
     pub live: Arc<LiveWorker>,
     phase: Phase,
     slowest: Slowest,
+    silences: Silences,
+    /// When the last of them ended, session ns.
+    silence_ended_ns: u64,
     /// Latency from which a request is [`Attention::Kept`]; 0 if all are, for logs or latencies by priority.
     kept_from_ns: u64,
     /// Only if the job is logged.
@@ -117,6 +122,7 @@ struct Priorities {
 pub(crate) struct Kept {
     pub errors: BTreeMap<(Op, i32), u64>,
     pub slowest: Vec<SlowRequest>,
+    pub silences: Silences,
     pub failure: Option<WorkerFailure>,
 }
 
@@ -131,6 +137,8 @@ impl Recorder {
             phase: if live.ramp.is_some() { Phase::Ramp } else { Phase::Measured },
             live,
             slowest: Slowest::default(),
+            silences: Silences::default(),
+            silence_ended_ns: 0,
             kept_from_ns: if spec.log.is_some() || spec.records_priorities() { 0 } else { 1 },
             priorities: Priorities {
                 plan: spec.threads.request_priorities.clone(),
@@ -180,6 +188,7 @@ impl Recorder {
             }
             ramp.close(now);
             self.slowest.clear();
+            self.silences = Silences::default();
             self.keep_slower();
         }
         self.phase = Phase::Measured;
@@ -248,6 +257,7 @@ impl Recorder {
     #[inline(never)]
     pub fn keep(&mut self, completed: &Completed, depth: u32, priority: Option<u16>) {
         self.live.record_resumption(completed.at, STALL_NS);
+        self.note_silence(completed, depth);
         let (Completed { request, stamp, at, .. }, lat_ns) = (completed, completed.lat_ns());
         let Request { op, offset, len, .. } = *request;
         let clat_ns = at - stamp.issued.min(*at);
@@ -272,6 +282,19 @@ impl Recorder {
         }
     }
 
+    /// Notes the time without a completion that this one ends. All requests in flight waited through it, so that its latency, by
+    /// which it is kept, is no shorter.
+    fn note_silence(&mut self, completed: &Completed, depth: u32) {
+        let start_ns = self.live.last_completion_ns.get().max(completed.stamp.start);
+        let length_ns = completed.at.saturating_sub(start_ns);
+        // Others that completed together with it end the same one.
+        let is_noted = self.silence_ended_ns == completed.at;
+        if length_ns >= MIN_SILENCE_NS && !is_noted {
+            self.silences.add(Silence { start_ns, length_ns, depth });
+            self.silence_ended_ns = completed.at;
+        }
+    }
+
     /// The latency that the queue depth is chosen for, ns; `u64::MAX` without one.
     fn target_ns(&self) -> u64 {
         match self.end.latency_target.target.0 {
@@ -280,12 +303,12 @@ impl Recorder {
         }
     }
 
-    /// Keeps requests that are slower than the slowest so far or than a limit, or all.
+    /// Keeps requests that are slower than the slowest so far or than a limit, that may end a silence, or all.
     fn keep_slower(&mut self) {
         let limits = self.end.max_latency.iter().filter_map(|(_, limit)| limit.map(|limit| limit.0));
         let slower_ns = limits.min().unwrap_or(u64::MAX).min(self.slowest.threshold_ns).min(self.target_ns());
         let keeps_all = self.log.is_some() || self.priorities.recorded;
-        self.kept_from_ns = if keeps_all { 0 } else { slower_ns.saturating_add(1) };
+        self.kept_from_ns = if keeps_all { 0 } else { slower_ns.saturating_add(1).min(MIN_SILENCE_NS) };
     }
 
     /// Counts a short request.
@@ -394,7 +417,10 @@ impl Recorder {
             let end = measured.ended_ns().max(self.live.last_completion_ns.get());
             log.end(end.saturating_sub(measured.start_ns.get()));
         }
-        let slowest = if has_measured { self.slowest.into_vec() } else { Vec::new() };
-        Kept { errors: self.errors, slowest, failure: self.failure }
+        let (slowest, silences) = match has_measured {
+            true => (self.slowest.into_vec(), self.silences),
+            false => Default::default(),
+        };
+        Kept { errors: self.errors, slowest, silences, failure: self.failure }
     }
 }

@@ -10,7 +10,7 @@ use fathom_model::plan::{
     VerifyPlan,
 };
 use fathom_stats::live::{LiveWorker, Recorded};
-use fathom_stats::{CpuUsage, DATA_OPS, LatencyOutcome, SlowRequest, VerifyOutcome, WorkerFailure};
+use fathom_stats::{CpuUsage, DATA_OPS, LatencyOutcome, Silences, SlowRequest, VerifyOutcome, WorkerFailure};
 use fathom_workload::{Rng, SourcePlan};
 
 use crate::exits::ExitRule;
@@ -167,6 +167,7 @@ impl WorkerSpec {
 pub(crate) struct WorkerEnd {
     pub errors: BTreeMap<(Op, i32), u64>,
     pub slowest: Vec<SlowRequest>,
+    pub silences: Silences,
     pub failure: Option<WorkerFailure>,
     pub verified: Option<VerifyOutcome>,
     pub latency: Option<LatencyOutcome>,

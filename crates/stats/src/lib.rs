@@ -20,6 +20,7 @@ mod phase;
 mod priority_latency;
 pub mod sample;
 pub mod series;
+mod silence;
 mod stall;
 mod summary;
 mod wire;
@@ -40,6 +41,7 @@ pub use outcome::{
 pub use phase::{CpuUsage, KernelThreads, OpOutcome, PhaseOutcome};
 pub use priority_latency::PriorityLatency;
 pub use series::{Interval, IntervalOp};
+pub use silence::{MIN_SILENCE_NS, Silence, Silences};
 pub use stall::Stall;
 pub use summary::{LatencyClasses, LatencySummary, ThinPercentiles};
 

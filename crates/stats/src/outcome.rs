@@ -6,7 +6,8 @@ use fathom_model::Op;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DATA_OPS, DiskCounters, DiskOutcome, HostInterval, LatencyOutcome, PhaseOutcome, Stall, SteadyOutcome,
+    DATA_OPS, DiskCounters, DiskOutcome, HostInterval, LatencyOutcome, PhaseOutcome, Silences, Stall,
+    SteadyOutcome,
 };
 
 /// Number of failures of one operation with one errno.
@@ -160,6 +161,8 @@ pub struct WorkerOutcome {
     pub errors: Vec<ErrorCount>,
     /// The slowest requests of the measured part, slowest first.
     pub slowest: Vec<SlowRequest>,
+    /// Times without a completion in the measured part.
+    pub silences: Silences,
     /// Why it ended early; `None` if it ended as planned.
     pub failure: Option<WorkerFailure>,
     /// The check of its data, if there was one.

@@ -7,12 +7,13 @@ use super::uses::Use;
 use crate::Analysis;
 use crate::doubt::{FigureEffect, FindingDoubt, doubts_of, stolen_at_most};
 use crate::estimate::binomial_at_most;
+use crate::findings::pauses::DevicePauses;
 use crate::rows::{RecordRow, RowKind};
 use crate::steady::levels::before_fall;
 use crate::steady::rate_duration::{Lasting, RateDuration};
 
 /// Share of the I/Os that may be slower than a 99th percentile.
-const BEYOND_P99: f64 = 0.01;
+pub(super) const BEYOND_P99: f64 = 0.01;
 /// Samples of which a 99th percentile is taken as it is.
 const CARRY_P99: u64 = 1000;
 /// Probability below which fewer samples show that a percentile is met.
@@ -107,15 +108,16 @@ impl MeasuredOp {
     }
 
     /// Whether the samples show that the 99th percentile of I/Os is within `limit_ns`, where an I/O of each of `sizes` takes
-    /// so much longer than one of the row.
-    pub(super) fn shows_p99(&self, limit_ns: f64, sizes: &[(f64, f64)]) -> bool {
+    /// so much longer than one of the row, and `late` is the share of arrivals that a pause makes later.
+    pub(super) fn shows_p99(&self, limit_ns: f64, sizes: &[(f64, f64)], late: f64) -> bool {
         let (samples, all) = (self.samples(), self.samples() as f64);
         let beyond: f64 = sizes
             .iter()
             .map(|&(extra_ns, share)| {
                 share * if extra_ns >= limit_ns { 1.0 } else { self.share_beyond(limit_ns - extra_ns) }
             })
-            .sum();
+            .sum::<f64>()
+            + late;
         if samples >= CARRY_P99 {
             return beyond <= BEYOND_P99;
         }
@@ -147,6 +149,8 @@ pub(super) struct MeasuredRow {
     /// Mean number of outstanding I/Os.
     pub(super) depth: f64,
     pub(super) is_paced: bool,
+    /// Times in which nothing of it completed.
+    pub(super) silent: DevicePauses,
     /// Latencies are those of a queue in front of a limiter.
     pub(super) is_queue: bool,
     /// The latency of all but a few I/Os, ns, where they have one.
@@ -335,6 +339,7 @@ fn measured_row(record: &RunRecord, row: &RecordRow<'_>) -> Option<MeasuredRow> 
         sync,
         depth: if row.mean_queue_depth() > 0.0 { depth.min(configured) } else { configured },
         is_paced: row.is_paced(),
+        silent: DevicePauses::own(row),
         common_ns: common_ns(row),
         is_queue: false,
         flattered: doubt(|effect| effect.flatters() || effect == FigureEffect::Interrupts)

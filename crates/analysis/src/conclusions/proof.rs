@@ -9,9 +9,10 @@ use fathom_model::units;
 use fathom_record::ActivityKind;
 
 use super::OperatingPoint;
-use super::measured::{MeasuredOp, MeasuredRow, SINGLE, SyncPattern};
+use super::measured::{BEYOND_P99, MeasuredOp, MeasuredRow, SINGLE, SyncPattern};
 use super::uses::{NeededRate, Use, UseNeed};
-use crate::say::count;
+use crate::findings::pauses::DevicePauses;
+use crate::say::{count, percent};
 
 /// Rates that miss a need by no more than this meet it: a limit is measured with such an error.
 pub(super) const MEETS: f64 = 0.02;
@@ -88,6 +89,8 @@ impl Carrier<'_> {
 pub(super) struct Case<'a> {
     pub(super) purpose: &'static Use,
     pub(super) rows: &'a [MeasuredRow],
+    /// The pauses of the device, which may be none; `None` where no row tells.
+    pub(super) pauses: Option<&'a DevicePauses>,
     /// The command whose options a remedy names.
     pub(super) kind: ActivityKind,
     /// Rows in doubt count as well.
@@ -231,7 +234,7 @@ impl<'a> Case<'a> {
         let Some(limit_ns) = need.p99_ns.map(|ns| ns as f64) else {
             return is_synced.then_some(carrier);
         };
-        if is_synced && op.shows_p99(limit_ns, &self.extra_ns(op, is_load)) {
+        if is_synced && op.shows_p99(limit_ns, &self.extra_ns(op, is_load), self.late(row, limit_ns)) {
             return Some(Carrier { p99_ns: op.p99_ns(), ..carrier });
         }
         if !row.is_queue || purpose.serial {
@@ -245,11 +248,43 @@ impl<'a> Case<'a> {
             let outstanding = (purpose.iops(need) * single.mean_ns() / 1e9).ceil().max(1.0);
             let limit_ns = limit_ns - outstanding * 1e9 / carrier.alone().max(f64::MIN_POSITIVE);
             let extra = self.extra_ns(single, false);
-            (is_alike && is_synced == stream.is_commit && single.shows_p99(limit_ns, &extra))
-                .then_some((rest, single))
+            (is_alike
+                && is_synced == stream.is_commit
+                && single.shows_p99(limit_ns, &extra, self.late(rest, limit_ns)))
+            .then_some((rest, single))
         });
         let (rest, single) = rest?;
         Some(Carrier { p99_ns: single.p99_ns(), rest: Some(rest), ..carrier })
+    }
+
+    /// Share of arrivals that pauses make later than `limit_ns`. Where no row tells whether silences are the device's, they count as
+    /// its; under a rate, latencies are those of arrivals.
+    fn late(&self, row: &MeasuredRow, limit_ns: f64) -> f64 {
+        match self.pauses {
+            _ if row.is_paced => 0.0,
+            Some(pauses) => pauses.arrivals_beyond(limit_ns),
+            None => row.silent.arrivals_beyond(limit_ns),
+        }
+    }
+
+    /// The device pauses, also under single I/Os, so that more than one arrival of a hundred waits for too long.
+    fn paused(&self, need: &UseNeed) -> Option<Proof> {
+        let limit_ns = need.p99_ns? as f64;
+        let pauses = self.pauses?;
+        let share = pauses.arrivals_beyond(limit_ns * (1.0 + CLEAR));
+        let is_paused = |row: &&MeasuredRow| {
+            row.depth <= SINGLE
+                && !row.is_paced
+                && row.silent.arrivals_beyond(limit_ns * (1.0 + CLEAR)) > BEYOND_P99
+        };
+        let row = self.rows.iter().find(is_paused).filter(|_| share > BEYOND_P99)?;
+        let reason = format!(
+            "{}: {} of arrivals wait for longer than {}",
+            pauses.text()?,
+            percent(share),
+            units::latency(need.p99_ns?)
+        );
+        Some(Proof { point: self.point(row, None), reason, tests: vec![row.test.clone()] })
     }
 
     /// The most that an I/O of the use costs.
@@ -360,6 +395,7 @@ impl Case<'_> {
         by_rate
             .or_else(|| self.too_narrow(need))
             .or_else(|| rows().find_map(|(at, row)| self.too_late(at, row, need)))
+            .or_else(|| self.paused(need))
     }
 
     /// True where the volume serves the use no better than it served the row.

@@ -147,7 +147,9 @@ fn a_latency_without_a_limit_holds_for_any_rate() {
         let rows = measured(&Analysis::of(&run));
         let purpose = Use::named("oltp").unwrap();
         let kind = ActivityKind::Bench;
-        Case { purpose, rows: &rows, kind, ignores_doubt: false }.disproved(need).map(|proof| proof.reason)
+        Case { purpose, rows: &rows, pauses: None, kind, ignores_doubt: false }
+            .disproved(need)
+            .map(|proof| proof.reason)
     };
     let oltp = Use::named("oltp").unwrap();
     assert_eq!(case_of(&oltp.full).unwrap(), "median 6.67 ms at 150 IOPS, QD 1 (needs p99 <= 5.00 ms)");
@@ -179,7 +181,7 @@ fn smaller_blocks_rule_out_no_bandwidth_limit() {
     let run = record(&loads);
     let rows = measured(&Analysis::of(&run));
     let need = UseNeed { rate: NeededRate::Iops(100.0), ..purpose.full };
-    let case = Case { purpose, rows: &rows, kind: ActivityKind::Bench, ignores_doubt: false };
+    let case = Case { purpose, rows: &rows, pauses: None, kind: ActivityKind::Bench, ignores_doubt: false };
     assert_eq!(case.disproved(&need), None);
 }
 

@@ -12,6 +12,7 @@ mod drawn;
 mod expectations;
 mod identified;
 mod one_answer;
+mod pauses;
 mod published;
 mod random;
 mod scaling;

@@ -70,6 +70,7 @@ impl MergedJob {
             }
         }
         record.slowest.iter_mut().for_each(|slow| slow.start_ns = line.rebased(slow.start_ns));
+        record.silences = Default::default();
         record.stalls.iter_mut().for_each(|stall| stall.start_ns = line.rebased(stall.start_ns));
         record.stalls.sort_by_key(|stall| stall.start_ns);
         record.measured.series = measured.finish(line);
@@ -102,6 +103,7 @@ impl MergedJob {
             lend(ramp, self.record.ramp.as_ref().unwrap_or(&self.record.measured));
         }
         job.slowest.clear();
+        job.silences = Default::default();
         job.stalls.clear();
     }
 }

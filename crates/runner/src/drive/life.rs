@@ -147,7 +147,7 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
         };
         let verified = self.verifier.map(|verifier| verifier.outcome());
         let latency = self.checks.as_ref().and_then(|checks| checks.latency());
-        let Kept { errors, slowest, failure } = self.recorder.into_kept();
-        WorkerEnd { usage, usage_of_ramp, slowest, errors, failure, verified, latency }
+        let Kept { errors, slowest, silences, failure } = self.recorder.into_kept();
+        WorkerEnd { usage, usage_of_ramp, slowest, silences, errors, failure, verified, latency }
     }
 }

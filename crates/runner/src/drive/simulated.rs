@@ -73,7 +73,6 @@ impl Worker<VirtualClock, SimEngine> {
             phase.complete[BatchCounts::bucket(1)].add(taken);
             phase.submit[BatchCounts::bucket(1)].add(issued);
             phase.depth[DepthCounts::bucket(self.batching.plan.iodepth)].add(issued);
-            self.recorder.live.last_completion_ns.set(self.now);
         }
         due
     }
@@ -106,6 +105,7 @@ impl Worker<VirtualClock, SimEngine> {
         if self.recorder.record(completed) == Attention::Kept {
             self.keep(done.slot);
         }
+        self.recorder.live.last_completion_ns.set(self.now);
         true
     }
 
