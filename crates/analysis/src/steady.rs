@@ -2,6 +2,7 @@
 //!
 //! Pure arithmetic. Who measures the rounds, and what is watched in them, is the caller's business.
 
+pub(crate) mod course;
 pub mod levels;
 pub mod rate_duration;
 

@@ -11,6 +11,7 @@ use crate::findings::passes;
 use crate::findings::stalled;
 use crate::rows::{MIN_SECONDS as MIN_VARIED, RecordRow, RowKind};
 use crate::say::{count, finding, percent, seconds};
+use crate::steady::course::{alternation, steady_drift};
 use crate::steady::levels::{EVEN, FinalDrop, Segment, fall, segments};
 use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, coefficient_of_variation, fifths};
 
@@ -38,7 +39,45 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
     if too_few {
         return None;
     }
-    by_published_rule(row, &rates).or_else(|| burst(row, &rates)).or_else(|| not_steady(row, &rates))
+    by_published_rule(row, &rates)
+        .or_else(|| burst(row, &rates))
+        .or_else(|| alternating(row, &rates))
+        .or_else(|| not_steady(row, &rates))
+        .or_else(|| drifting(row, &rates))
+        .or_else(|| varied(row))
+}
+
+/// Something takes a share of the device from time to time, which means of longer windows hide.
+fn alternating(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
+    let ios: u64 = row.seconds.iter().map(|second| second.ios).sum();
+    let found = alternation(rates, rates.len() as f64 / ios.max(1) as f64)?;
+    let period_ns =
+        found.period.map(|period| elapsed_ns(&row.seconds) / row.seconds.len() as u64 * period as u64);
+    let when = period_ns.map(|ns| format!(", with a period of {}", seconds(ns))).unwrap_or_default();
+    let claim = format!("IOPS alternate between {} and {}{when}.", count(found.low), count(found.high));
+    let remedy = "Look for what shares the device at these times: another client or volume, a scheduled task (`fathom monitor`).";
+    Some(
+        finding(FindingId::NotSteady, [row], claim, remedy)
+            .with("low_iops", found.low)
+            .with("high_iops", found.high)
+            .with("period_ns", period_ns),
+    )
+}
+
+/// A slope that windows of a fifth do not call too large, but that no chance explains: it goes on in a longer run.
+fn drifting(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
+    let drift = steady_drift(rates)?;
+    let length_ns = elapsed_ns(&row.seconds);
+    let a_minute = drift * 60e9 / length_ns as f64;
+    let verb = if drift < 0.0 { "fell" } else { "rose" };
+    let claim = format!(
+        "IOPS {verb} steadily, by {} in {}: {} a minute.",
+        percent(drift.abs()),
+        seconds(length_ns),
+        percent(a_minute.abs()),
+    );
+    let remedy = row.words.longer().to_owned();
+    Some(finding(FindingId::NotSteady, [row], claim, remedy).with("drift_fraction", drift))
 }
 
 /// A series whose levels are all those of the volume's own published rule needs no other explanation.
@@ -75,7 +114,7 @@ fn by_published_rule(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
     )
 }
 
-/// A run too short for windows: how far its seconds lie apart, beyond the chance of their numbers of I/Os.
+/// How far its seconds lie apart, beyond the chance of their numbers of I/Os.
 fn varied(row: &RecordRow<'_>) -> Option<Finding> {
     let stability = row.summary.stability?;
     let rates: Vec<f64> = row.settled().iter().map(Second::iops).collect();
@@ -205,7 +244,8 @@ mod tests {
         // An uneven end is no baseline; the drift is 1.8 times the mean.
         check([vec![1.0; 8], [0.1, 0.2].repeat(6)].concat(), "the trend is falling");
         check((1..=20).map(|second| f64::from(second) * 0.1).collect(), "the trend is rising");
-        check([vec![1.0; 8], vec![0.5; 8]].concat().repeat(3)[..40].to_vec(), "there is no trend");
+        check([vec![1.0; 8], vec![0.5; 8]].concat().repeat(3)[..40].to_vec(), "with a period of 16 s");
+        check([[0.5; 3], [0.9; 3], [1.0; 3], [0.9; 3], [0.5; 3]].concat(), "there is no trend");
     }
 
     #[test]
