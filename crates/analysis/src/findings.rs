@@ -19,6 +19,7 @@ mod passes;
 pub(crate) mod pauses;
 pub(crate) mod samples;
 pub(crate) mod stalled;
+mod tail;
 
 pub use caps::REQUESTS_WAIT;
 use fathom_record::{ActivityKind, Finding, FindingId, RunRecord};
@@ -27,6 +28,7 @@ pub(crate) use passes::TOUCH;
 
 use crate::rows::RecordRow;
 use crate::{Analysis, fleet};
+use pauses::DevicePauses;
 
 /// Everything that the record tells: what concerns single tests, in their order, then what several tell together.
 pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
@@ -42,7 +44,11 @@ pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
     found.extend(record.tests.iter().flat_map(open_loop::findings));
     found.extend(client::credit(record));
     found.extend(memory_backed::findings(record, rows));
-    found.extend(by_target(rows, words).iter().filter_map(|rows| pauses::findings(rows)));
+    for rows in by_target(rows, words) {
+        let pauses = DevicePauses::of(&rows);
+        found.extend(pauses::findings(&rows, pauses.as_ref()));
+        found.extend(tail::findings(record, &rows, pauses.as_ref()));
+    }
     found.extend(burst_possible::findings(rows, words));
     found.extend(inspection::findings(record, rows));
     holes(&mut found);

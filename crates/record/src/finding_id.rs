@@ -85,6 +85,7 @@ finding_ids! {
     BurstPossible, "burst-possible", [Info], "The rate equals the burst rate of a volume type: burst is not ruled out.";
     NotSteady, "not-steady", [Warning], "The rate is not in steady state.";
     Pauses, "pauses", [Info, Warning], "Nothing completes for a moment, again and again.";
+    Tail, "tail", [Info], "A few I/Os take far longer than the others.";
     Stalled, "stalled", [Warning, Error], "No I/O completed for two seconds or more.";
     RateFollowsTime, "rate-follows-time", [Warning], "The rate of a surface depends on the time of measurement.";
     RateFollowsPlace, "rate-follows-place", [Info], "The rate of a surface depends on the offset.";

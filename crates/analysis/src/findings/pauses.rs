@@ -90,6 +90,14 @@ impl DevicePauses {
         }
     }
 
+    pub(crate) fn has_any(&self) -> bool {
+        self.count() > 0
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lengths_ns.len()
+    }
+
     /// Share of the time.
     fn share(&self) -> f64 {
         self.lengths_ns.iter().sum::<u64>() as f64 / self.measured_ns.max(1) as f64
@@ -149,8 +157,8 @@ fn typical(all: &[u64]) -> u64 {
 }
 
 /// One finding for the device, if it pauses.
-pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Option<Finding> {
-    let pauses = DevicePauses::of(rows)?;
+pub(crate) fn findings(rows: &[RecordRow<'_>], pauses: Option<&DevicePauses>) -> Option<Finding> {
+    let pauses = pauses?;
     let text = pauses.text()?;
     let of_pauses: Vec<&RecordRow<'_>> =
         rows.iter().filter(|row| pauses.tests.contains(&row.test.id)).collect();
@@ -164,7 +172,7 @@ pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Option<Finding> {
     let found = Finding { severity, ..finding(FindingId::Pauses, of_pauses, claim, remedy) };
     Some(
         found
-            .with("pauses", pauses.lengths_ns.len())
+            .with("pauses", pauses.count())
             .with("length_ns", pauses.median_ns())
             .with("period_ns", pauses.period_ns())
             .with("time_fraction", pauses.share())
@@ -252,15 +260,19 @@ mod tests {
         (0..12).map(|second| (second * 1000, length)).collect()
     }
 
+    fn found(run: &RunRecord) -> Option<Finding> {
+        findings(&rows(run), DevicePauses::of(&rows(run)).as_ref())
+    }
+
     fn claim(run: &RunRecord) -> Option<String> {
-        findings(&rows(run)).map(|found| found.claim.split(", with").next().unwrap_or_default().to_owned())
+        found(run).map(|found| found.claim.split(", with").next().unwrap_or_default().to_owned())
     }
 
     #[test]
     fn regular_and_irregular_pauses_have_their_length_and_share() {
         let regular = run(deep(), &every_second(100));
         assert_eq!(claim(&regular).unwrap(), "nothing completes for 100 ms every 1.00 s (10 % of the time)");
-        let found = findings(&rows(&regular)).unwrap();
+        let found = found(&regular).unwrap();
         assert_eq!((found.severity, &found.evidence["pauses"]), (Severity::Warning, &12.into()));
         let irregular = run(deep(), &[(100, 40), (1300, 80), (9000, 60)]);
         assert_eq!(
