@@ -58,15 +58,12 @@ impl DevicePauses {
     /// What the rows with several requests in flight show; `None` where there is none.
     pub(crate) fn of(rows: &[RecordRow<'_>]) -> Option<DevicePauses> {
         let mut all = DevicePauses::default();
-        let deep: Vec<&RecordRow<'_>> = rows.iter().filter(|row| is_deep(row)).collect();
-        for row in &deep {
+        let mut tells = false;
+        for row in rows.iter().filter(|row| is_deep(row)) {
+            let Some(spans) = without_client(row, device_spans(row)) else { continue };
+            tells = true;
             all.measured_ns += row.summary.measured_ns;
-            let spans = device_spans(row);
-            let total_ns: u64 = spans.iter().map(|span| span.length_ns()).sum();
-            if spans.is_empty()
-                || total_ns as f64 > MAX_SHARE * row.summary.measured_ns as f64
-                || is_of_client(row, total_ns)
-            {
+            if spans.is_empty() || total_ns(&spans) as f64 > MAX_SHARE * row.summary.measured_ns as f64 {
                 continue;
             }
             all.periods_ns.extend(spans.windows(2).map(|pair| pair[1].start_ns - pair[0].start_ns));
@@ -77,7 +74,7 @@ impl DevicePauses {
         if all.lengths_ns.len() < MIN_PAUSES || all.share() < MIN_SHARE {
             (all.lengths_ns, all.periods_ns, all.tests) = Default::default();
         }
-        (!deep.is_empty()).then_some(all)
+        tells.then_some(all)
     }
 
     /// The silences of one row, of which one request at a time cannot tell whether they are the device's.
@@ -223,10 +220,22 @@ fn intersection(one: &[Span], other: &[Span]) -> Vec<Span> {
     common
 }
 
-/// True where the client may have been withheld from its CPU for that long: it would have seen nothing complete either.
-fn is_of_client(row: &RecordRow<'_>, total_ns: u64) -> bool {
+fn total_ns(spans: &[Span]) -> u64 {
+    spans.iter().map(|span| span.length_ns()).sum()
+}
+
+/// The spans that the client did not make, which sees nothing complete while it waits for its CPU: all where it waited for less than
+/// half of their time, else the long ones where they are regular, as no scheduler is; `None` where neither is known.
+fn without_client(row: &RecordRow<'_>, spans: Vec<Span>) -> Option<Vec<Span>> {
     let waited = row.jobs().iter().map(run_queue_wait_share).fold(f64::INFINITY, f64::min);
-    waited * row.summary.measured_ns as f64 * 2.0 >= total_ns as f64
+    if spans.is_empty() || waited * row.summary.measured_ns as f64 * 2.0 < total_ns(&spans) as f64 {
+        return Some(spans);
+    }
+    let longest = spans.iter().map(|span| span.length_ns()).max().unwrap_or(0);
+    let long: Vec<Span> = spans.into_iter().filter(|span| span.length_ns() * 2 >= longest).collect();
+    let lengths: Vec<u64> = long.iter().map(|span| span.length_ns()).collect();
+    let periods: Vec<u64> = long.windows(2).map(|pair| pair[1].start_ns - pair[0].start_ns).collect();
+    (long.len() >= MIN_PAUSES && is_regular(&lengths) && is_regular(&periods)).then_some(long)
 }
 
 #[cfg(test)]
@@ -293,9 +302,13 @@ mod tests {
             claim(&run(TestLoad { depth: 32, iops: 150.0, ..TestLoad::default() }, &every_second(100))),
             None
         );
-        let mut starved = run(deep(), &every_second(100));
+        // A client without its CPU cannot tell, unless they are regular.
+        let mut starved = run(deep(), &[(100, 100), (1300, 40), (9000, 80)]);
         starved.tests[0].jobs[0].measured.cpu.run_queue_wait_ns = SECOND_NS;
-        assert_eq!(claim(&starved), None);
+        assert_eq!(DevicePauses::of(&rows(&starved)), None);
+        let mut starved = run(deep(), &[&every_second(100)[..], &[(500, 12), (2700, 20)]].concat());
+        starved.tests[0].jobs[0].measured.cpu.run_queue_wait_ns = SECOND_NS;
+        assert_eq!(claim(&starved).unwrap(), "nothing completes for 100 ms every 1.00 s (10 % of the time)");
         // One of two workers went on.
         let mut apart = run(TestLoad { jobs: 2, ..deep() }, &every_second(100));
         apart.tests[0].jobs[1].silences = Silences::default();

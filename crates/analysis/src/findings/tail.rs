@@ -69,7 +69,7 @@ pub(crate) fn findings(
         .filter(|row| row.is_direct() && !row.is_synced())
         .filter_map(|row| Some((row, Tail::of(row)?)));
     let tails: Vec<(&RecordRow<'_>, Tail)> =
-        tails.filter(|(row, tail)| !is_explained(record, row, tail)).collect();
+        tails.filter(|(row, tail)| !is_explained(record, row, tail, pauses.is_some())).collect();
     let (_, most) = tails.iter().max_by_key(|(_, tail)| tail.slow)?;
     let claim = format!(
         "{} of I/Os take about {} ({} of {}), where half take at most {}.",
@@ -89,16 +89,17 @@ pub(crate) fn findings(
     )
 }
 
-/// True where first accesses, a stall, silences of the row, or a client without its CPU made them slow.
-fn is_explained(record: &RunRecord, row: &RecordRow<'_>, tail: &Tail) -> bool {
+/// `has_none`: the device is known to have no pauses. True where first accesses, a stall, silences of the row, or a client without its CPU made them slow.
+fn is_explained(record: &RunRecord, row: &RecordRow<'_>, tail: &Tail, has_none: bool) -> bool {
     let depth = row.mean_queue_depth().max(1.0);
-    let is_deep = depth >= 2.0;
+    // One request at a time cannot tell whether others would have completed, unless other rows do.
+    let tells = depth < 2.0 && has_none;
     let by_silence = DevicePauses::own(row).count() as f64 * depth >= EXPLAINED * tail.slow as f64;
     let waited = row.jobs().iter().map(run_queue_wait_share).fold(0.0, f64::max);
     let by_client = waited * row.summary.measured_ns as f64 >= EXPLAINED * tail.total_ns / depth;
     passes::findings(record, row).is_some()
         || stalled::findings(record, row).is_some()
-        || is_deep && by_silence
+        || !tells && by_silence
         || by_client
 }
 
