@@ -83,7 +83,7 @@ enum Truth {
     Rate(&'static str, f64),
     /// A figure of `identify` or `sweep`, by its place in the document.
     Figure(&'static str, f64),
-    /// A use is served, or not.
+    /// A use is served, or not in full.
     Serves(&'static str, bool),
 }
 
@@ -456,7 +456,7 @@ fn worth(truth: &Truth, document: &Value, ids: &BTreeSet<&str>) -> (Worth, Strin
                 .find_map(|one| one["verdict"].as_str())
                 .unwrap_or("none");
             let worth = match (found, serves) {
-                ("yes", true) | ("no", false) => Worth::Right,
+                ("yes", true) | ("no" | "marginal", false) => Worth::Right,
                 ("yes", false) | ("no", true) => Worth::Wrong,
                 _ => Worth::Unknown,
             };
