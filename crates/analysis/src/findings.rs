@@ -179,7 +179,7 @@ mod tests {
         let caps = |run: &RunRecord| -> Vec<f64> {
             let found = findings_of(run);
             assert!(found.iter().all(|found| found.id != FindingId::QueueTooShallow), "{found:?}");
-            let caps = found.iter().filter(|found| found.id == FindingId::IopsCap);
+            let caps = found.iter().filter(|found| found.id == FindingId::UnknownLimit);
             caps.filter_map(|found| found.evidence["iops"].as_f64()).collect()
         };
         assert_eq!(caps(&run), [500.0, 3000.0]);

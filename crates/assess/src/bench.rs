@@ -245,6 +245,13 @@ mod tests {
     }
 
     #[test]
+    fn parallelism_is_not_reported_as_a_limit() {
+        let (record, _) = simulated("standard", &["lat-read", "rand-read", "rand-read-jobs", "seq-read"]);
+        let names: Vec<&str> = record.findings.iter().map(|found| found.id.name()).collect();
+        assert!(!names.iter().any(|name| name.ends_with("-cap") || name.ends_with("-limit")), "{names:?}");
+    }
+
+    #[test]
     fn the_same_seed_gives_the_same_record() {
         assert_eq!(simulated("standard", &["rand-mixed"]).0, simulated("standard", &["rand-mixed"]).0);
     }

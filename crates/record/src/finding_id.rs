@@ -55,6 +55,7 @@ macro_rules! finding_ids {
 finding_ids! {
     IopsCap, "iops-cap", [Info], "An IOPS limit holds the rate.";
     BandwidthCap, "bandwidth-cap", [Info], "A bandwidth limit holds the rate.";
+    UnknownLimit, "unknown-limit", [Info], "A limit holds the rate; whether it counts I/Os or bytes is unknown.";
     InstanceCap, "instance-cap", [Info], "A limit above the volume holds the rate: that of the instance, or one that several targets share.";
     ClientCpuBound, "client-cpu-bound", [Warning], "The CPU of the client limits the rate.";
     CgroupThrottled, "cgroup-throttled", [Warning], "A CPU quota of the control group paused the client.";

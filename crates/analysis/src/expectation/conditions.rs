@@ -69,7 +69,8 @@ impl ExpectationCase<'_> {
     ) -> Option<Doubt> {
         const LACKS_TIME: [FindingId; 3] =
             [FindingId::CgroupThrottled, FindingId::CpuSteal, FindingId::CpuWait];
-        let is_capped = self.found(FindingId::IopsCap).or(self.found(FindingId::BandwidthCap)).is_some();
+        const LIMITS: [FindingId; 3] = [FindingId::IopsCap, FindingId::BandwidthCap, FindingId::UnknownLimit];
+        let is_capped = LIMITS.into_iter().any(|id| self.found(id).is_some());
         let is_excused = |id: &FindingId| is_capped && self.is_rate() && LACKS_TIME.contains(id);
         let (known, found) = doubts_of(self.record, &self.row.test.id, has_effect)
             .find(|(known, found)| !is_excused(&known.id) && explains(found))?;

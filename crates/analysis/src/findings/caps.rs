@@ -6,8 +6,10 @@
 use fathom_model::units::{self, Nanos};
 use fathom_record::{Finding, FindingId, LatencySummary, RunRecord, stability::Second};
 use fathom_stats::sample::mean;
+use fathom_stats::{Histogram, histogram};
 
 use crate::accounting::{BlockRate, Charge, IoUnit, charge, deciding_block};
+use crate::findings::client;
 use crate::plateau::{self, AGREE, RunRate, at_the_top};
 use crate::rows::{MIN_SECONDS, RecordRow, RowKind};
 use crate::say::{block, count, finding, mebibytes};
@@ -37,6 +39,8 @@ pub(crate) struct Cap {
     pub(crate) value: f64,
     /// The limit of a control group that the value agrees with.
     group_limit: Option<u64>,
+    /// The limit that the same group sets in the other unit.
+    other_group_limit: Option<u64>,
     /// Indices of the rows.
     rows: Vec<usize>,
     /// The unit in which I/Os are counted, and their limit: of a limit on I/Os where one shows, of one on bytes where such a
@@ -48,6 +52,13 @@ impl Cap {
     fn io_unit_bytes(&self) -> Option<f64> {
         self.counted.map(|(unit, _)| unit.value())
     }
+
+    /// The block size of all of its rows; `None` where they differ.
+    fn block_bytes(&self, rows: &[RecordRow<'_>]) -> Option<u64> {
+        let mut sizes = self.rows.iter().map(|&at| rows[at].block_bytes());
+        let first = sizes.next()??;
+        sizes.all(|size| size == Some(first)).then_some(first)
+    }
 }
 
 /// The limits of a run.
@@ -55,6 +66,53 @@ impl Cap {
 pub(crate) struct Caps {
     pub(crate) iops: Vec<Cap>,
     pub(crate) bytes: Vec<Cap>,
+    /// Limits on I/Os or on bytes, in IOPS.
+    unknown: Vec<Cap>,
+    /// Plateaus of a device that serves I/Os in groups, in IOPS: no limits.
+    parallel: Vec<Cap>,
+}
+
+impl Caps {
+    fn all(&self) -> impl Iterator<Item = &Cap> {
+        self.iops.iter().chain(&self.bytes).chain(&self.unknown).chain(&self.parallel)
+    }
+
+    /// Leaves in each list what other block sizes and the first I/Os in the queue confirm.
+    fn confirm(&mut self, rows: &[RecordRow<'_>]) {
+        for cap in std::mem::take(&mut self.iops) {
+            match limited_unit(&cap, rows) {
+                _ if is_served_in_groups(&cap, rows) => self.parallel.push(cap),
+                LimitedUnit::Ios => self.iops.push(cap),
+                LimitedUnit::Unknown => self.unknown.push(cap),
+                LimitedUnit::Bytes => {
+                    let is_known = self.bytes.iter().any(|other| other.kind == cap.kind);
+                    let value = cap.value * cap.block_bytes(rows).unwrap_or_default() as f64;
+                    self.bytes.extend((!is_known).then_some(Cap { value, counted: None, ..cap }));
+                }
+            }
+        }
+        let in_ios = |cap: Cap| {
+            let value = mean_rate(rows, &cap.rows, |row| row.settled_iops());
+            Cap { value, ..cap }
+        };
+        for cap in std::mem::take(&mut self.bytes) {
+            match limited_unit(&cap, rows) {
+                LimitedUnit::Bytes => self.bytes.push(cap),
+                LimitedUnit::Unknown => self.unknown.push(in_ios(cap)),
+                LimitedUnit::Ios if is_served_in_groups(&cap, rows) => self.parallel.push(in_ios(cap)),
+                LimitedUnit::Ios if self.iops.iter().any(|other| other.kind == cap.kind) => {}
+                LimitedUnit::Ios => self.iops.push(in_ios(cap)),
+            }
+        }
+    }
+}
+
+/// What a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LimitedUnit {
+    Ios,
+    Bytes,
+    Unknown,
 }
 
 /// Finds the plateaus.
@@ -81,18 +139,28 @@ pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
     if caps.iops.is_empty() {
         caps.iops = across_directions(rows);
     }
-    for (caps, is_bytes) in [(&mut caps.iops, false), (&mut caps.bytes, true)] {
+    caps.confirm(rows);
+    // A limit of the other direction at the same rate counts what that one counts.
+    let is_of_ios = |cap: &Cap| {
+        cap.counted.is_none() && caps.iops.iter().any(|known| (known.value / cap.value - 1.0).abs() <= AGREE)
+    };
+    let (of_ios, unknown): (Vec<Cap>, Vec<Cap>) = caps.unknown.into_iter().partition(is_of_ios);
+    caps.iops.extend(of_ios);
+    caps.unknown = unknown;
+    let known: Vec<usize> = caps.all().flat_map(|cap| cap.rows.clone()).collect();
+    for (caps, is_bytes) in [(&mut caps.iops, false), (&mut caps.unknown, false), (&mut caps.bytes, true)] {
         if let [cap] = caps.as_slice() {
             let other = of_other_direction(cap, rows, is_bytes);
-            caps.extend(other);
+            caps.extend(other.filter(|cap| !cap.rows.iter().any(|at| known.contains(at))));
         }
     }
-    caps.iops.sort_by_key(|cap| cap.kind);
-    caps.bytes.sort_by_key(|cap| cap.kind);
+    for caps in [&mut caps.iops, &mut caps.bytes, &mut caps.unknown] {
+        caps.sort_by_key(|cap| cap.kind);
+    }
     caps
 }
 
-/// True where a row can be held back by a limit of the device alone: of one kind, and by nothing on this side.
+/// True where a row can be held back by a limit: of one kind, and not paced by its own job.
 fn can_reach(row: &RecordRow<'_>, kind: RowKind) -> bool {
     row.kind() == Some(kind)
         && row.settled().len() >= MIN_SECONDS
@@ -100,12 +168,11 @@ fn can_reach(row: &RecordRow<'_>, kind: RowKind) -> bool {
         && row.is_direct()
         && !row.is_paced()
         && !row.is_synced()
-        && !crate::findings::client::is_bound(row)
 }
 
 /// True where a row can tell of a limit that nobody set: as even as one holds a rate.
 fn is_point(row: &RecordRow<'_>, kind: RowKind) -> bool {
-    can_reach(row, kind) && is_even(row)
+    can_reach(row, kind) && !client::is_bound(row) && is_even(row)
 }
 
 /// True where a rate is as even as a limit holds it.
@@ -137,6 +204,7 @@ fn group_limits(record: &RunRecord, kind: RowKind, unit: &str) -> Vec<u64> {
 pub(crate) fn findings(caps: &Caps, rows: &[RecordRow<'_>]) -> Vec<Finding> {
     let mut found: Vec<Finding> = caps.iops.iter().map(|cap| iops_cap(cap, caps, rows)).collect();
     found.extend(caps.bytes.iter().map(|cap| bandwidth_cap(cap, caps, rows)));
+    found.extend(caps.unknown.iter().map(|cap| unknown_limit(cap, caps, rows)));
     // Limits that hardly differ have one remedy.
     for at in 1..found.len() {
         let (earlier, later) = found.split_at_mut(at);
@@ -175,9 +243,11 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
     let after = AfterBurst::of(cap, rows, |_, iops| iops);
     claim +=
         &after.as_ref().map_or_else(String::new, |after| after.text(&format!("{} IOPS", count(after.rate))));
-    if let Some(limit) = cap.group_limit {
-        claim += &format!("; the limit of the control group is {}", units::grouped(limit));
-    }
+    claim += &match (cap.group_limit, cap.other_group_limit) {
+        (Some(limit), None) => format!("; the limit of the control group is {}", units::grouped(limit)),
+        (Some(limit), Some(other)) => limits_of_group(limit, other),
+        (None, _) => String::new(),
+    };
     if let Some((unit, _)) = &cap.counted {
         let unit = units::bytes(unit.value() as u64);
         claim += &format!("; I/Os of more than {unit} count as several, one for each {unit}");
@@ -194,9 +264,17 @@ fn iops_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         .with("group_limit_iops", cap.group_limit)
 }
 
+fn limits_of_group(iops: u64, bytes: u64) -> String {
+    format!(
+        "; the limits of the control group are {} IOPS and {}",
+        units::grouped(iops),
+        mebibytes(bytes as f64)
+    )
+}
+
 /// Whether a mix shows that reads and writes draw on one allowance.
 fn shared(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> String {
-    let other = caps.iops.iter().find(|other| other.kind != cap.kind);
+    let other = caps.iops.iter().chain(&caps.unknown).find(|other| other.kind != cap.kind);
     let both_alike = other.is_some_and(|other| (other.value / cap.value - 1.0).abs() <= AGREE);
     let mix =
         rows.iter().find(|row| row.kind() == Some(RowKind::Mixed) && row.is_direct() && !row.is_paced());
@@ -217,20 +295,13 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         format!("{} {} are limited to {}", blocks(cap, rows), cap.kind.plural(), mebibytes(bytes));
     let after = AfterBurst::of(cap, rows, |row, iops| iops * row.block_bytes().unwrap_or(0) as f64);
     claim += &after.as_ref().map_or_else(String::new, |after| after.text(&mebibytes(after.rate)));
-    if let Some(limit) = cap.group_limit {
-        claim += &format!("; the limit of the control group is {}", mebibytes(limit as f64));
-    }
+    claim += &match (cap.group_limit, cap.other_group_limit) {
+        (Some(limit), None) => format!("; the limit of the control group is {}", mebibytes(limit as f64)),
+        (Some(limit), Some(other)) => limits_of_group(other, limit),
+        (None, _) => String::new(),
+    };
     let iops = caps.iops.iter().find(|iops| iops.kind == cap.kind);
-    let crossover =
-        iops.filter(|_| cap.counted.is_none()).map(|iops| bytes / measured(iops, rows, RecordRow::iops));
-    if let Some((unit, iops)) = cap.counted {
-        let size = units::bytes(unit.value() as u64);
-        claim += &format!(
-            "; inconclusive whether by a bandwidth limit or by the limit of {} IOPS with an I/O counted for each {size}: \
-             all sizes measured are multiples of {size}",
-            count(iops)
-        );
-    }
+    let crossover = iops.map(|iops| bytes / measured(iops, rows, RecordRow::iops));
     if let Some(bytes) = crossover {
         claim += &format!(
             "; the crossover block size is {}: below it the IOPS limit applies, above it the bandwidth limit",
@@ -238,22 +309,63 @@ fn bandwidth_cap(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
         );
     }
     let asked = format!("--throughput {:.0}MiB", bytes * 2.0 / f64::from(1 << 20));
-    let deciding = cap.counted.and_then(|(unit, _)| deciding_block(unit.low, SECTOR));
+    finding(
+        FindingId::BandwidthCap,
+        cap.rows.iter().map(|&at| &rows[at]),
+        claim + ".",
+        remedy_of_cap(cap, &asked),
+    )
+    .with("direction", direction(cap.kind))
+    .with("bytes_per_second", bytes)
+    .with("sustained_bytes_per_second", after.map(|after| after.rate))
+    .with("crossover_block_size_bytes", crossover)
+    .with("group_limit_bytes_per_second", cap.group_limit)
+}
+
+/// A limit that I/Os and bytes explain alike.
+fn unknown_limit(cap: &Cap, caps: &Caps, rows: &[RecordRow<'_>]) -> Finding {
+    let iops = measured(cap, rows, RecordRow::iops);
+    let bytes = measured(cap, rows, RecordRow::bytes_per_second);
+    let (sizes, kind) = (blocks(cap, rows), cap.kind.plural());
+    let after = AfterBurst::of(cap, rows, |_, iops| iops);
+    let burst =
+        after.as_ref().map_or_else(String::new, |after| after.text(&format!("{} IOPS", count(after.rate))));
+    let shared = shared(cap, caps, rows);
+    let (claim, deciding) = match cap.counted {
+        Some((unit, reached)) => {
+            let size = units::bytes(unit.value() as u64);
+            let claim = format!(
+                "{sizes} {kind} are limited to {}; inconclusive whether by a bandwidth limit or by the limit of {} IOPS with an \
+                 I/O counted for each {size}: all sizes measured are multiples of {size}.",
+                mebibytes(bytes),
+                count(reached),
+            );
+            (claim, deciding_block(unit.low, SECTOR))
+        }
+        None => {
+            let claim = format!(
+                "{sizes} {kind} are limited to {} IOPS, which are {}{burst}{shared}; inconclusive whether the limit counts I/Os or bytes: \
+                 no other block size shows which.",
+                count(iops),
+                mebibytes(bytes),
+            );
+            (claim, cap.block_bytes(rows).map(|size| if size < LARGE_BYTES { size * 4 } else { size / 4 }))
+        }
+    };
     let remedy = match deciding {
         Some(size) => format!(
             "Measure blocks of {} as well: `fathom sweep` does, or `fathom sweep --bs {}`.",
             units::bytes(size),
             block(size)
         ),
-        None => remedy_of_cap(cap, &asked),
+        None => "Measure another block size as well: `fathom sweep` does.".to_owned(),
     };
-    finding(FindingId::BandwidthCap, cap.rows.iter().map(|&at| &rows[at]), claim + ".", remedy)
+    finding(FindingId::UnknownLimit, cap.rows.iter().map(|&at| &rows[at]), claim, remedy)
         .with("direction", direction(cap.kind))
+        .with("iops", iops)
         .with("bytes_per_second", bytes)
-        .with("sustained_bytes_per_second", after.map(|after| after.rate))
-        .with("crossover_block_size_bytes", crossover)
+        .with("sustained_iops", after.map(|after| after.rate))
         .with("io_unit_bytes", cap.io_unit_bytes())
-        .with("group_limit_bytes_per_second", cap.group_limit)
 }
 
 fn remedy_of_cap(cap: &Cap, asked: &str) -> String {
@@ -332,7 +444,7 @@ fn queueing(caps: &Caps, rows: &[RecordRow<'_>]) -> Option<Finding> {
 
 fn queue<'r, 'a>(at: usize, caps: &Caps, rows: &'r [RecordRow<'a>]) -> Option<Queue<'r, 'a>> {
     let row = &rows[at];
-    let cap = caps.iops.iter().chain(&caps.bytes).find(|cap| cap.rows.contains(&at))?;
+    let cap = caps.all().find(|cap| cap.rows.contains(&at))?;
     let is_alone = |other: &&RecordRow<'_>| {
         other.kind() == row.kind()
             && other.block_bytes() == row.block_bytes()
@@ -382,6 +494,84 @@ fn small_block(row: &RecordRow<'_>, caps: &Caps, rows: &[RecordRow<'_>]) -> Opti
     )
 }
 
+/// What a limit counts, by the block sizes of its direction: one with the same IOPS, or the same bytes, at two sizes is known.
+/// Otherwise a size that exceeds the limit in one unit leaves the other.
+fn limited_unit(cap: &Cap, rows: &[RecordRow<'_>]) -> LimitedUnit {
+    let Some(own) = cap.block_bytes(rows).filter(|_| cap.group_limit.is_none()) else {
+        // Rows of several sizes share one rate, and a set limit is known.
+        let same_ios =
+            cap.rows.iter().all(|&at| (rows[at].settled_iops() / cap.value - 1.0).abs() <= 2.0 * AGREE);
+        return match (same_ios, cap.counted) {
+            (true, _) => LimitedUnit::Ios,
+            (false, Some(_)) => LimitedUnit::Unknown,
+            (false, None) => LimitedUnit::Bytes,
+        };
+    };
+    if cap.counted.is_some() {
+        return LimitedUnit::Ios;
+    }
+    let iops = mean_rate(rows, &cap.rows, |row| row.settled_iops());
+    let others = rows
+        .iter()
+        .filter(|row| row.kind() == Some(cap.kind) && row.is_direct() && !row.is_paced() && !row.is_synced());
+    let (mut exceeds_ios, mut exceeds_bytes, mut same_bytes) = (false, false, false);
+    for row in others {
+        let Some(block) = row.block_bytes().filter(|&block| block != own) else { continue };
+        let uncertain = AGREE + row.resolution();
+        let ios = row.settled_iops() / iops;
+        let bytes = ios * block as f64 / own as f64;
+        exceeds_ios |= ios > 1.0 + uncertain;
+        exceeds_bytes |= bytes > 1.0 + uncertain;
+        same_bytes |= uncertain <= MAX_UNCERTAIN && (bytes - 1.0).abs() <= uncertain;
+    }
+    match (exceeds_ios, exceeds_bytes) {
+        (false, true) => LimitedUnit::Ios,
+        (true, false) => LimitedUnit::Bytes,
+        (false, false) if same_bytes => LimitedUnit::Bytes,
+        _ => LimitedUnit::Unknown,
+    }
+}
+
+/// A row whose rate is less certain than this agrees with too much.
+const MAX_UNCERTAIN: f64 = 0.15;
+
+/// Latencies this many times apart belong to different groups.
+const GAP: f64 = 1.25;
+
+/// A service time includes what the client adds, which is no part of the service: the rate of the groups is off by at most this share.
+const MAX_OFF: f64 = 0.20;
+/// The same of groups of one, which a limiter has as well, at another distance.
+const MAX_OFF_ALONE: f64 = 0.05;
+
+/// True of a plateau that is the parallelism of the device over its service time. When a queue begins, the first
+/// I/Os complete in a group after one service time, as many after two, and none in between; behind a limiter I/Os complete one by one.
+fn is_served_in_groups(cap: &Cap, rows: &[RecordRow<'_>]) -> bool {
+    let is_grouped = |row: &RecordRow<'_>| {
+        let mut all = Histogram::default();
+        let phases = row.jobs().iter().flat_map(|job| job.ramp.iter().chain([&job.measured]));
+        phases.flat_map(|phase| phase.ops()).for_each(|op| all.merge(&op.clat.histogram));
+        let median = all.percentile(50.0)?;
+        let mut groups: Vec<(u64, f64)> = Vec::new();
+        let mut last = 0.0;
+        for (bin, count) in all.sparse() {
+            let ns = histogram::midpoint(bin) as f64;
+            match groups.last_mut().filter(|_| ns <= last * GAP) {
+                Some((ios, sum)) => (*ios, *sum) = (*ios + count, *sum + ns * count as f64),
+                None => groups.push((count, ns * count as f64)),
+            }
+            last = ns;
+        }
+        let [(first, first_ns), (second, second_ns)] = groups.get(..2)?.try_into().ok()?;
+        let (service_ns, next_ns) = (first_ns / first as f64, second_ns / second as f64);
+        let is_double = (1.6..=2.1).contains(&(next_ns / service_ns)) && next_ns * GAP < median as f64;
+        let explained = first as f64 * 1e9 / service_ns / row.settled_iops();
+        let uncertain = if first == 1 { MAX_OFF_ALONE } else { MAX_OFF };
+        let is_explained = (explained - 1.0).abs() <= uncertain;
+        (is_double && is_explained && first == second).then_some(())
+    };
+    cap.group_limit.is_none() && cap.rows.iter().any(|&at| is_grouped(&rows[at]).is_some())
+}
+
 /// From here on a plateau of one block size alone is taken for one of bytes.
 const LARGE_BYTES: u64 = 64 << 10;
 
@@ -394,14 +584,18 @@ struct DirectionCaps {
 
 impl DirectionCaps {
     fn of(record: &RunRecord, rows: &[RecordRow<'_>], kind: RowKind) -> DirectionCaps {
+        let limits = [group_limits(record, kind, "iops"), group_limits(record, kind, "bytes_per_second")];
         let able: Vec<usize> = (0..rows.len()).filter(|&at| can_reach(&rows[at], kind)).collect();
-        let points: Vec<usize> = able.iter().copied().filter(|&at| is_even(&rows[at])).collect();
-        let cap = |rate: fn(&RecordRow<'_>) -> f64, unit: &str| {
-            set_limit(rows, &able, rate, &group_limits(record, kind, unit))
+        let is_point = |at: &usize| !client::is_bound(&rows[*at]) && is_even(&rows[*at]);
+        let points: Vec<usize> = able.iter().copied().filter(is_point).collect();
+        let cap = |rate: fn(&RecordRow<'_>) -> f64, [limits, others]: [&[u64]; 2]| {
+            let other_group_limit = if let [other] = others { Some(*other) } else { None };
+            set_limit(rows, &able, rate, limits)
+                .map(|cap| Cap { other_group_limit, ..cap })
                 .or_else(|| common_rate(rows, &points, rate))
         };
-        let iops = cap(|row| row.settled_iops(), "iops");
-        let bytes = cap(|row| row.settled_bytes_per_second(), "bytes_per_second");
+        let iops = cap(|row| row.settled_iops(), [&limits[0], &limits[1]]);
+        let bytes = cap(|row| row.settled_bytes_per_second(), [&limits[1], &limits[0]]);
         // Where one block size makes a plateau of both, its size decides which.
         let is_large_row = |at: &&usize| rows[**at].block_bytes() >= Some(LARGE_BYTES);
         let is_large = |cap: &Cap| cap.rows.iter().all(|at| is_large_row(&at));
@@ -450,7 +644,14 @@ fn set_limit(
     let (limit, limited) =
         limits.iter().map(|&limit| (limit, at_limit(limit))).find(|(_, limited)| !limited.is_empty())?;
     let value = mean_rate(rows, &limited, rate);
-    Some(Cap { kind: RowKind::Read, value, group_limit: Some(limit), rows: limited, counted: None })
+    Some(Cap {
+        kind: RowKind::Read,
+        value,
+        group_limit: Some(limit),
+        other_group_limit: None,
+        rows: limited,
+        counted: None,
+    })
 }
 
 /// The highest rate that two points of different depth or block size share.
@@ -466,7 +667,14 @@ fn common_rate(rows: &[RecordRow<'_>], points: &[usize], rate: fn(&RecordRow<'_>
     };
     let is_plateau = agree.iter().any(|&one| agree.iter().any(|&other| differ(&rows[one], &rows[other])));
     let value = mean_rate(rows, &agree, rate);
-    is_plateau.then_some(Cap { kind: RowKind::Read, value, group_limit: None, rows: agree, counted: None })
+    is_plateau.then_some(Cap {
+        kind: RowKind::Read,
+        value,
+        group_limit: None,
+        other_group_limit: None,
+        rows: agree,
+        counted: None,
+    })
 }
 
 /// The rates that limits held, by block size: of the rows of `caps`, and of block sizes that are on a plateau of their own.
@@ -527,6 +735,7 @@ fn across_directions(rows: &[RecordRow<'_>]) -> Vec<Cap> {
         kind,
         value: rows[at].settled_iops(),
         group_limit: None,
+        other_group_limit: None,
         rows: vec![at],
         counted: None,
     };

@@ -55,7 +55,8 @@ pub fn instance_limit_of<'a>(findings: &'a [Finding], tests: &[String]) -> Optio
 
 /// Points the remedies of limits that are those of the instance at it.
 pub(crate) fn correct(findings: &mut [Finding], together: &[Finding]) {
-    let is_limit = |id: &FindingId| matches!(id, FindingId::IopsCap | FindingId::BandwidthCap);
+    let is_limit =
+        |id: &FindingId| matches!(id, FindingId::IopsCap | FindingId::BandwidthCap | FindingId::UnknownLimit);
     for found in findings.iter_mut().filter(|found| is_limit(&found.id)) {
         if let Some(instance) = instance_limit_of(together, &found.tests) {
             found.remedy.clone_from(&instance.remedy);

@@ -10,7 +10,7 @@ use crate::plateau::{RUN_TO_RUN, RunRate, at_the_top, mean};
 use crate::say::{mebibytes, percent};
 
 /// Findings that say what holds the total of several hosts.
-const CAUSES: [FindingId; 7] = [
+const CAUSES: [FindingId; 8] = [
     FindingId::SharedLimit,
     FindingId::InstanceCap,
     FindingId::ClientCpuBound,
@@ -18,9 +18,10 @@ const CAUSES: [FindingId; 7] = [
     FindingId::CpuWait,
     FindingId::IopsCap,
     FindingId::BandwidthCap,
+    FindingId::UnknownLimit,
 ];
 /// Those that hold a single host: of several hosts each has a limit of its own, which more of them raise.
-const OF_ONE_HOST: [FindingId; 2] = [FindingId::IopsCap, FindingId::BandwidthCap];
+const OF_ONE_HOST: [FindingId; 3] = [FindingId::IopsCap, FindingId::BandwidthCap, FindingId::UnknownLimit];
 
 /// Whether more ranks help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,8 +1,8 @@
 //! The limits behind a grid of points: rate = min(depth / latency at rest, IOPS limit / I/Os counted, bandwidth limit / block
 //! size).
 //!
-//! A limit is stated where the points carry it: flat over at least two depths, the IOPS limit also over at least two block
-//! sizes, all within 3 %. Otherwise there is only a bound: the most that was seen.
+//! A limit is stated where the points carry it: flat over at least two depths and over at least two block sizes, all within
+//! 3 %. Otherwise there is only a bound: the most that was seen.
 
 use serde::Serialize;
 
@@ -174,10 +174,12 @@ pub fn limits(points: &[SweepPoint], rw: AccessPattern, jobs: u32) -> DirectionL
     } else {
         seen(|point| point.iops)
     };
-    // Where every size at the top is also held by the IOPS cap, larger ones might get more bytes.
-    let is_byte_limited = by_bytes
-        .iter()
-        .any(|level| !by_count.iter().any(|other| other.block == level.block) && !level.is_client_bound);
+    // Where every size at the top is also held by the IOPS cap, larger ones might get more bytes; so might they where one size
+    // alone is at the top, as on a disk that seeks for each I/O.
+    let is_byte_limited = by_bytes.len() >= 2
+        && by_bytes
+            .iter()
+            .any(|level| !by_count.iter().any(|other| other.block == level.block) && !level.is_client_bound);
     let counted = charge_of(iops, &levels);
     let bytes_per_second = if is_byte_limited && !matches!(counted, Charge::Units(_) | Charge::Either(_)) {
         Some(together(&without(&by_bytes, &by_count), |level| level.block as f64))
@@ -318,6 +320,19 @@ mod tests {
         near(found.io_unit_bytes, 16_384.0);
         assert!(matches!(found.bytes_per_second, Some(Estimate::AtLeast(_))), "{found:?}");
         assert_eq!((found.crossover_block_size_bytes, found.undecided), (None, None));
+    }
+
+    #[test]
+    fn the_largest_block_of_a_disk_that_seeks_shows_no_limit() {
+        let blocks = [4, 16, 64, 256].map(|kib| kib * KIB);
+        let mut points = measured(&Model::limited(1e6, 1e12), &blocks);
+        for point in &mut points {
+            point.iops = 1.0 / (0.008 + point.spot.block_size_bytes as f64 / 150e6);
+            point.bytes_per_second = point.iops * point.spot.block_size_bytes as f64;
+        }
+        let found = limits(&points, AccessPattern::RandRead, 1);
+        assert!(matches!(found.bytes_per_second, Some(Estimate::AtLeast(_))), "{found:?}");
+        assert!(!matches!(found.crossover_block_size_bytes, Some(Estimate::Known { .. })), "{found:?}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ fn told(loads: &[TestLoad]) -> Vec<String> {
 fn a_plateau_takes_two_points() {
     let deep = load("randread", 4, 64, 3001.0);
     assert_eq!(told(std::slice::from_ref(&deep)), [""; 0]);
-    assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2999.0)]), ["iops-cap"]);
+    assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2999.0)]), ["unknown-limit"]);
     // Still climbing, of another direction, of the same depth, or uneven.
     assert_eq!(told(&[deep.clone(), load("randread", 4, 8, 2500.0)]), [""; 0]);
     assert_eq!(told(&[deep.clone(), load("randwrite", 4, 8, 2999.0)]), [""; 0]);
@@ -31,7 +31,7 @@ fn a_plateau_takes_two_points() {
     assert_eq!(told(&[deep.clone(), uneven]), [""; 0]);
     // What was let through at the start does not count, unless a ramp has seen to it.
     let cold = TestLoad { seconds: vec![1.1, 1.0, 1.0, 1.0], ..load("randread", 4, 8, 3000.0) };
-    assert_eq!(told(&[deep.clone(), cold.clone()]), ["iops-cap"]);
+    assert_eq!(told(&[deep.clone(), cold.clone()]), ["unknown-limit"]);
     let mut warm = record(&[deep.clone(), cold]);
     warm.tests[1].jobs[0].ramp = Some(Default::default());
     assert_eq!(check(&warm), []);
@@ -54,7 +54,12 @@ fn bytes_and_requests_are_told_apart() {
     assert_eq!(told(&iops), ["iops-cap"]);
     let bytes = [load("read", 1024, 32, 128.0), load("read", 128, 8, 1024.0)];
     assert_eq!(told(&bytes), ["bandwidth-cap"]);
-    assert_eq!(told(&[load("read", 1024, 32, 128.0), load("read", 1024, 8, 128.0)]), ["bandwidth-cap"]);
+    let one_size = [load("read", 1024, 32, 128.0), load("read", 1024, 8, 128.0)];
+    assert_eq!(told(&one_size), ["unknown-limit"]);
+    let with = |other: TestLoad| told(&[one_size.as_slice(), &[other]].concat());
+    assert_eq!(with(load("randread", 4, 8, 2000.0)), ["bandwidth-cap"]);
+    assert_eq!(with(load("randread", 4, 1, 100.0)), ["unknown-limit"]);
+    assert_eq!(with(load("randread", 4096, 8, 64.0))[0], "iops-cap");
     let all: Vec<TestLoad> = iops.into_iter().chain(bytes).collect();
     let found = check(&record(&all));
     assert_eq!(ids(&found), ["iops-cap", "bandwidth-cap"]);
@@ -76,9 +81,8 @@ fn larger_requests_that_count_as_several_are_no_bandwidth_limit() {
         check(&record(&small.iter().cloned().chain(more).collect::<Vec<_>>()))
     };
     let either = with(&[(64, 250.0), (256, 62.5)]);
-    assert_eq!(ids(&either), ["iops-cap", "bandwidth-cap"]);
+    assert_eq!(ids(&either), ["iops-cap", "unknown-limit"]);
     assert!(either[1].claim.contains("inconclusive whether by a bandwidth limit or"), "{}", either[1].claim);
-    assert!(either[1].evidence["crossover_block_size_bytes"].is_null());
     let deciding = either[1].remedy.as_deref().unwrap_or_default();
     assert!(deciding.starts_with("Measure blocks of 20.0 KiB as well"), "{deciding}");
     let units = with(&[(20, 500.0), (64, 250.0), (256, 62.5)]);
@@ -97,9 +101,10 @@ fn a_limit_that_the_other_direction_shows_counts_large_requests() {
         load("randwrite", 4, 64, 1000.0),
         load("randwrite", 1024, 32, 15.625),
         load("write", 128, 8, 125.0),
+        load("read", 1024, 8, 15.625),
     ];
     let found = check(&record(&loads));
-    assert_eq!(ids(&found), ["iops-cap", "bandwidth-cap"]);
+    assert_eq!(ids(&found), ["iops-cap", "unknown-limit"]);
     assert!(
         found[1].claim.contains("or by the limit of 1,000 IOPS with an I/O counted"),
         "{}",
@@ -122,6 +127,13 @@ fn one_point_is_enough_where_the_limit_is_known() {
     check("7:0 read_iops 1100", &[]);
     check("7:0 read_bytes_per_second 4096000", &["bandwidth-cap"]);
     check("7:0 read_iops", &[]);
+    let mut run = record(&[load("randread", 128, 16, 3200.0)]);
+    run.header.hosts[0].cgroup.io_limits =
+        ["7:0 read_iops 50000", "7:0 read_bytes_per_second 419430400"].map(str::to_owned).to_vec();
+    let found = super::findings(&caps(&run, &rows(&run)), &rows(&run));
+    let claim =
+        "128k reads are limited to 400 MiB/s; the limits of the control group are 50,000 IOPS and 400 MiB/s.";
+    assert_eq!(found[0].claim, claim);
 }
 
 #[test]
@@ -148,8 +160,10 @@ fn equal_rates_in_all_directions_are_a_shared_limit_where_latencies_are_those_of
     assert_eq!(
         measured([3000.0, 3010.0, 2990.0], 400_000),
         [
-            "4k reads are limited to 3,000 IOPS; reads and writes share the limit.",
-            "4k writes are limited to 3,010 IOPS; reads and writes share the limit."
+            "4k reads are limited to 3,000 IOPS, which are 11.7 MiB/s; reads and writes share the limit; \
+             inconclusive whether the limit counts I/Os or bytes: no other block size shows which.",
+            "4k writes are limited to 3,010 IOPS, which are 11.8 MiB/s; reads and writes share the limit; \
+             inconclusive whether the limit counts I/Os or bytes: no other block size shows which."
         ]
     );
     let none: [&str; 0] = [];
@@ -174,8 +188,8 @@ fn one_row_in_front_of_the_limit_of_the_other_direction_is_limited_too() {
     };
     let reads = [load("randread", 4, 64, 3000.0), load("randread", 4, 8, 3000.0)];
     let both = |rate: f64| [reads.as_slice(), &[load("randwrite", 4, 64, rate)]].concat();
-    let limited = "4k writes are limited to 3,010 IOPS.";
-    assert!(of(&both(3010.0), 400_000).iter().any(|claim| claim == limited));
+    let limited = "4k writes are limited to 3,010 IOPS";
+    assert!(of(&both(3010.0), 400_000).iter().any(|claim| claim.starts_with(limited)));
     let one = |claims: Vec<String>| claims.iter().filter(|claim| claim.contains("are limited")).count();
     assert_eq!(one(of(&both(2800.0), 400_000)), 1);
     // Writes that take that long by themselves.
@@ -202,17 +216,17 @@ fn sharing_is_seen_in_a_mix() {
         measured.write.ios /= 2;
         check(&run).remove(0).claim
     };
-    assert!(capped(3000.0).ends_with("; reads and writes share the limit."), "{}", capped(3000.0));
-    assert!(capped(6000.0).ends_with("; reads and writes have separate limits."), "{}", capped(6000.0));
+    assert!(capped(3000.0).contains("; reads and writes share the limit"), "{}", capped(3000.0));
+    assert!(capped(6000.0).contains("; reads and writes have separate limits"), "{}", capped(6000.0));
 }
 
 #[test]
 fn waiting_for_a_turn_is_told_from_the_device() {
     let alone = load("randread", 4, 1, 2000.0);
     let capped = [load("randread", 4, 8, 3000.0), load("randread", 4, 64, 3000.0)];
-    assert_eq!(told(&capped), ["iops-cap"]);
+    assert_eq!(told(&capped), ["unknown-limit"]);
     let found = check(&record(&[vec![alone], capped.to_vec()].concat()));
-    assert_eq!(ids(&found), ["iops-cap", "queueing"]);
+    assert_eq!(ids(&found), ["unknown-limit", "queueing"]);
     assert_eq!(
         found[1].claim,
         "latency is mostly queueing delay: 2.67 ms at QD 8 (500 µs at QD 1), 21.3 ms at QD 64 (500 µs at QD 1)."
@@ -232,7 +246,7 @@ fn a_limit_has_the_figure_of_the_table() {
     let cold = TestLoad { seconds: vec![1.2, 1.0, 1.0, 1.0], ..load("randread", 4, 8, 3000.0) };
     let run = record(&[cold.clone(), TestLoad { depth: 64, ..cold }]);
     let found = check(&run);
-    assert!(found[0].claim.starts_with("4k reads are limited to 3,150 IOPS at QD "), "{}", found[0].claim);
+    assert!(found[0].claim.starts_with("4k reads are limited to 3,150 IOPS"), "{}", found[0].claim);
     assert_eq!(found[0].evidence["iops"].as_f64(), Some(3150.0));
 }
 
@@ -245,5 +259,28 @@ fn a_stream_of_small_blocks_is_held_by_the_cap_on_requests() {
     };
     assert_eq!(with("read", 128.0), ["iops-cap", "small-block-for-bandwidth"]);
     assert_eq!(with("randread", 128.0), ["iops-cap"]);
-    assert_eq!(with("read", 12.0), ["iops-cap"]);
+    assert_eq!(with("read", 12.0), ["unknown-limit"]);
+}
+
+#[test]
+fn a_plateau_of_service_times_is_parallelism_and_behind_a_limiter_a_limit() {
+    let measured = |first: &[(u64, u64)]| {
+        let mut run = record(&[
+            load("randread", 4, 1, 1000.0),
+            load("randread", 4, 8, 4000.0),
+            load("randread", 4, 64, 4000.0),
+            load("read", 1024, 1, 500.0),
+        ]);
+        let mut ramp = fathom_record::PhaseOutcome::default();
+        first.iter().for_each(|&(count, us)| ramp.read.clat.merge(&fixture::latency(count, us * 1000)));
+        run.tests[2].jobs[0].ramp = Some(ramp);
+        check(&run).iter().map(|found| found.id.to_string()).collect::<Vec<_>>()
+    };
+    let served: Vec<(u64, u64)> = (1..16).map(|turn| (4, turn * 1000)).collect();
+    assert_eq!(measured(&served), ["queueing"]);
+    let limited: Vec<(u64, u64)> = (0..60).map(|turn| (1, 1000 + turn * 250)).collect();
+    assert_eq!(measured(&limited), ["iops-cap", "queueing"]);
+    // What a limiter saved up is served at once.
+    assert_eq!(measured(&[(900, 1000)]), ["iops-cap", "queueing"]);
+    assert_eq!(measured(&[]), ["iops-cap", "queueing"]);
 }
