@@ -23,7 +23,7 @@ use super::catalog::CatalogArguments;
 use super::format_arguments::FormatArguments;
 use super::report;
 use super::run_arguments::{location, words};
-use super::words::positive_duration;
+use super::words::{any_of, positive_duration};
 use crate::exit::{Complaint, Exit};
 
 /// What `fathom compare` takes.
@@ -61,10 +61,13 @@ pub struct CompareArguments {
     /// Write the results of --fail-if as JUnit XML
     #[arg(long, requires = "conditions", value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Draw a chart in the report: bars, log-bars, ladder (by block size), depth (by queue depth), latency
-    /// (percentiles), day (24 h with burst credits) or surface; KIND:FILE.svg or .png writes it to a file, FILE.svg alone
-    /// the bars (repeatable)
-    #[arg(long = "chart", value_parser = ChartRequest::parse, value_name = "[KIND:]FILE.svg|KIND")]
+    // Help with the list of kinds, so that a new chart is in it.
+    #[arg(
+        long = "chart",
+        value_parser = ChartRequest::parse,
+        value_name = "[KIND:]FILE.svg|KIND",
+        help = chart_help()
+    )]
     charts: Vec<ChartRequest>,
     /// Explain a cell instead: its runs, their places in the sources, the fio command and the computation, such as
     /// 'B:rand-read.iops' (repeatable)
@@ -121,6 +124,14 @@ Examples:
   fathom compare before.json after.json      two merged runs
 
 Exit status: 0 done, 1 failed, 2 usage, 3 a --fail-if condition holds, 4 with --strict one is inconclusive.";
+
+fn chart_help() -> String {
+    format!(
+        "Draw a chart in the report: {}; KIND:FILE.svg or .png writes it to a file, FILE.svg alone the bars \
+         (repeatable)",
+        any_of(&ChartKind::ALL.map(ChartKind::described))
+    )
+}
 
 /// What merged runs are divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

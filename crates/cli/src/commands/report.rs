@@ -27,6 +27,7 @@ use super::compare::sources::SourceReader;
 use super::monitor::NEW_FILE_MODE;
 use super::run_arguments::{location, words};
 use super::shown;
+use super::words::any_of;
 use crate::exit::{Complaint, Exit};
 use crate::output;
 
@@ -45,9 +46,8 @@ pub struct ReportArguments {
     /// or svg]
     #[arg(long, value_name = "FORMAT")]
     format: Option<ReportFormat>,
-    /// Only this chart, as SVG or PNG: overview, time, latency, heat, depth or hosts of one run; bars, log-bars,
-    /// ladder, depth, latency, day or surface of several
-    #[arg(long, value_name = "KIND")]
+    // Help with the kinds of both lists, so that a new chart is in it.
+    #[arg(long, value_name = "KIND", help = chart_help())]
     chart: Option<String>,
     /// Units: iec (MiB/s) or si (MB/s) [default: those of the expectations, else iec]
     #[arg(long, value_name = "UNITS")]
@@ -68,6 +68,12 @@ Examples:
   fathom report 'sim:aws-gp3?size=100GiB' 'sim:aws-io2-block-express?iops=3000' -o types.html
 
 Exit status: 0 done, 1 failed, 2 usage.";
+
+fn chart_help() -> String {
+    let (of_run, of_several) = (RunChart::ALL.map(RunChart::name), ChartKind::ALL.map(ChartKind::name));
+    let (of_run, of_several) = (any_of(&of_run), any_of(&of_several));
+    format!("Only this chart, as SVG or PNG: {of_run} of one run; {of_several} of several")
+}
 
 impl ReportArguments {
     /// The file that the report goes to; `None` for standard output.

@@ -23,6 +23,15 @@ pub fn time_for(
     }
 }
 
+/// `names` as a choice: `a, b or c`.
+pub fn any_of(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
 /// A time that is not nothing.
 pub fn positive_duration(text: &str) -> Result<Nanos, String> {
     match parse_duration(text) {
@@ -58,6 +67,13 @@ pub fn one_of<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_choice_names_all() {
+        for (names, expected) in [(&["a", "b", "c"][..], "a, b or c"), (&["a"], "a"), (&[], "")] {
+            assert_eq!(any_of(names), expected);
+        }
+    }
 
     #[test]
     fn times_that_are_enough() {

@@ -58,6 +58,17 @@ impl ChartKind {
         }
     }
 
+    /// The name, with what the chart shows where the name does not say it.
+    pub const fn described(self) -> &'static str {
+        match self {
+            ChartKind::Ladder => "ladder (by block size)",
+            ChartKind::Depth => "depth (by queue depth)",
+            ChartKind::Latency => "latency (percentiles)",
+            ChartKind::Day => "day (24 h with burst credits)",
+            ChartKind::Bars | ChartKind::LogBars | ChartKind::Surface => self.name(),
+        }
+    }
+
     /// What it shows, for titles.
     const fn title(self) -> &'static str {
         match self {
