@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use fathom_catalog::{CatalogEntry, ComparedFigure, Fit, Published, PublishedRun, VolumeNeed};
 use serde_json::{Value, json};
 
-use crate::catalog::show::Shown;
+use crate::catalog::show::{Shown, details};
 use crate::document::{object, write};
 
 /// Writes the document of a list.
@@ -25,17 +25,13 @@ pub fn list(entries: &[&CatalogEntry], out: &mut dyn Write) -> io::Result<()> {
 /// Those of `out`.
 pub fn show(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
     let entry = shown.entry;
-    let (rate_fraction, time_fraction) = entry.published_shares();
     let rest = json!({
-        "sources": entry.sources().collect::<Vec<&str>>(),
-        "notes": entry.notes(),
-        "published_rate_fraction": rate_fraction,
-        "published_time_fraction": time_fraction,
         "facts": entry.facts().collect::<BTreeMap<_, _>>(),
         "explanation": shown.explained.map(|sheet| entry.explanation(sheet)).unwrap_or_default(),
         "volumes": shown.sheets,
     });
-    write(&object([json!({ "schema": "fathom.catalog-show/1" }), volume_type(entry), rest]), out)
+    let head = [json!({ "schema": "fathom.catalog-show/1" }), volume_type(entry)];
+    write(&object(head.into_iter().chain(details(entry)).chain([rest])), out)
 }
 
 /// Writes the document of what serves a need, which `text` tells in words.

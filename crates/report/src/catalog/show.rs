@@ -84,17 +84,60 @@ fn figures(shown: &Shown<'_>) -> Vec<KeyFigure> {
         };
         figures.push(KeyFigure::new("latency", text));
     }
-    let percent = |share: f64| format!("{} %", (share * 1e4).round() / 100.0);
-    if let (rate, Some(time)) = entry.published_shares() {
-        let rate =
-            rate.map_or_else(|| "the rate".to_owned(), |rate| format!("{} of the rate", percent(rate)));
-        figures.push(KeyFigure::new("guaranteed", format!("{rate}, {} of the time", percent(time))));
-    }
-    figures.push(KeyFigure::new("price", price(entry)));
-    figures.push(KeyFigure::new("rules of", format!("{}, {}", entry.as_of(), entry.confidence())));
-    figures.extend(entry.sources().map(|source| KeyFigure::new("source", source)));
-    figures.extend(entry.notes().map(|notes| KeyFigure::new("note", notes)));
+    figures.extend(
+        DETAILS.iter().flat_map(|detail| {
+            (detail.texts)(entry).into_iter().map(|text| KeyFigure::new(detail.label, text))
+        }),
+    );
     figures
+}
+
+/// A field of a type: its lines in the text, and its members in the document of `catalog show` where those of
+/// `catalog list` do not have them.
+struct Detail {
+    label: &'static str,
+    texts: fn(&CatalogEntry) -> Vec<String>,
+    members: fn(&CatalogEntry) -> Value,
+}
+
+/// Fields that are shown as they are, each declared once.
+const DETAILS: &[Detail] = &[
+    Detail {
+        label: "guaranteed",
+        texts: |entry| guaranteed(entry).into_iter().collect(),
+        members: |entry| {
+            let (rate_fraction, time_fraction) = entry.published_shares();
+            json!({ "published_rate_fraction": rate_fraction, "published_time_fraction": time_fraction })
+        },
+    },
+    Detail { label: "price", texts: |entry| vec![price(entry)], members: |_| Value::Null },
+    Detail {
+        label: "rules of",
+        texts: |entry| vec![format!("{}, {}", entry.as_of(), entry.confidence())],
+        members: |_| Value::Null,
+    },
+    Detail {
+        label: "source",
+        texts: |entry| entry.sources().map(str::to_owned).collect(),
+        members: |entry| json!({ "sources": entry.sources().collect::<Vec<&str>>() }),
+    },
+    Detail {
+        label: "note",
+        texts: |entry| entry.notes().map(str::to_owned).into_iter().collect(),
+        members: |entry| json!({ "notes": entry.notes() }),
+    },
+];
+
+/// The members of the document for [`DETAILS`].
+pub(super) fn details(entry: &CatalogEntry) -> impl Iterator<Item = Value> {
+    DETAILS.iter().map(move |detail| (detail.members)(entry))
+}
+
+fn guaranteed(entry: &CatalogEntry) -> Option<String> {
+    let percent = |share: f64| format!("{} %", (share * 1e4).round() / 100.0);
+    let (rate, time) = entry.published_shares();
+    let rate = rate.map_or_else(|| "the rate".to_owned(), |rate| format!("{} of the rate", percent(rate)));
+    Some(format!("{rate}, {} of the time", percent(time?)))
 }
 
 fn push_sizes(shown: &Shown<'_>, view: &mut View) {
