@@ -1,15 +1,12 @@
 //! Whether requests came by themselves or waited for others: the pace of a load, inferred from its times and latencies.
 //!
-//! A client that waits for its requests makes the next one when one completes. So each request is matched with the latest completion
-//! that no other one followed. Chance is subtracted: of independent requests, so many follow a completion as fit into the time after
-//! completions.
+//! A client that waits for its requests makes the next one when one completes, or after a while of its own. Two things follow. Requests
+//! that come immediately after a completion are more than chance gives: of independent ones, as many as fit into the time after
+//! completions. And the more requests are outstanding, the fewer clients are left to make the next one: the rate falls with their
+//! number and is zero at the most that were ever outstanding: see [`Dependence`]. What comes by itself does neither.
 //!
-//! A client that sleeps until its request completes wakes late, on a virtual machine by a tenth of a millisecond. So wider windows
-//! after completions count as well, less the requests that have a completion in the window before: as many as by chance, whatever the
-//! rate is then. Requests at equal distances may keep the same distance from completions, too: pauses have to vary less than
-//! distances do.
-//!
-//! A client that thinks for longer shows where it is alone: see [`SerialCounter`].
+//! Where each request finds as many outstanding as all others do, the times from request to request of each client decide: see
+//! [`ChainCounter`].
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,24 +15,16 @@ use fathom_observed::ObservedRequest;
 use fathom_stats::Moments;
 use serde::Serialize;
 
+use crate::replay::ReplayPace;
+
 /// A request that is made so long after a completion, at most, followed it, ns.
 pub(super) const FOLLOWS_NS: u64 = 20_000;
-/// Clients that sleep make the next request in one of these times, ns.
-const WAKES_NS: [u64; 3] = [50_000, 100_000, 200_000];
 /// From this share on requests wait for completions, and up to the other they do not.
-pub(super) const CLOSED_FROM: f64 = 0.7;
-pub(super) const OPEN_TO: f64 = 0.3;
+const CLOSED_FROM: f64 = 0.7;
+const OPEN_TO: f64 = 0.3;
 /// Above this probability of a match by chance nothing can be said.
 const MAX_CHANCE: f64 = 0.5;
-/// Below this variance over the mean of the outstanding requests, clients limit them, if requests come at random. Requests that come
-/// by themselves have the squared variation of their distances (standard deviation over mean) for it where latencies are long (the
-/// asymptotic variance of a renewal process: Cox, Renewal Theory, 1962), so that regular ones need less.
-const LIMITED_BELOW: f64 = 0.5;
-/// A smaller variance may as well be none: whole numbers are outstanding.
-const MIN_VARIANCE: f64 = 0.5;
-/// Longer distances, as multiples of the latency, tell no more of what is outstanding, and count as this: nothing is, after them.
-const LONGEST_DISTANCE: u64 = 2;
-/// Completions that are kept in mind.
+/// Outstanding requests that are kept in mind.
 const MAX_KEPT: usize = 1 << 16;
 /// Of so many requests with a latency, at most one without: others say nothing of what followed them.
 const MAX_LACKING: u64 = 20;
@@ -57,27 +46,32 @@ pub enum LoadPace {
     Unknown,
 }
 
+impl LoadPace {
+    /// The ways in which requests are replayed: where both readings remain, each gives a prediction.
+    pub fn readings(self) -> &'static [ReplayPace] {
+        match self {
+            LoadPace::Open => &[ReplayPace::Open],
+            LoadPace::Closed => &[ReplayPace::Closed],
+            LoadPace::Mixed | LoadPace::Unknown => &[ReplayPace::Open, ReplayPace::Closed],
+        }
+    }
+}
+
 /// Infers the pace from requests by their times.
 #[derive(Debug, Default)]
 pub struct PaceCounter {
-    ends: BinaryHeap<Reverse<u64>>,
+    /// Completions that lie ahead, with the times of their requests.
+    ends: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Completions that no request followed yet, where each follows the latest.
     unclaimed: Vec<u64>,
     requests: u64,
     follows: u64,
-    /// Completions of the longest two windows, the latest last.
-    recent: VecDeque<u64>,
-    /// Requests with a completion in each window, and with one in the window before it.
-    wakes: [(u64, u64); WAKES_NS.len()],
-    /// Pauses after completions, as far as they are in the longest window, and distances of requests, ns.
-    pauses: Moments,
-    distances: Moments,
     /// Requests without a latency, such as those in flight at the end.
     lacking: u64,
     first_ns: Option<u64>,
     last_ns: u64,
-    /// Outstanding requests as seen by the next one: sum and sum of squares.
-    depth: (u64, u64),
-    serial: SerialCounter,
+    outstanding: OutstandingCounter,
+    chains: ChainCounter,
 }
 
 impl PaceCounter {
@@ -94,67 +88,22 @@ impl PaceCounter {
             return;
         };
         let at = request.at_ns;
-        while let Some(&Reverse(end)) = self.ends.peek().filter(|end| end.0 <= at) {
+        while let Some(&Reverse(end)) = self.ends.peek().filter(|end| end.0.0 <= at) {
             self.ends.pop();
-            self.unclaimed.push(end);
-            self.recent.push_back(end);
-        }
-        if self.unclaimed.len() > MAX_KEPT {
-            self.unclaimed.drain(..MAX_KEPT / 2);
-        }
-        if self.first_ns.is_some() {
-            let most = latency.get().saturating_mul(LONGEST_DISTANCE);
-            self.distances.record((at - self.last_ns).min(most));
+            self.unclaimed.push(end.0);
+            self.chains.pausing.push_back(end);
+            self.outstanding.complete(end.0);
         }
         self.first_ns = self.first_ns.or(Some(at));
         self.last_ns = at;
         self.requests += 1;
-        if let Some(end) = self.unclaimed.pop() {
-            self.follow(at, at - end);
-        }
-        self.serial.push(at, latency.get(), self.ends.len());
-        let depth = self.ends.len() as u64;
-        self.depth = (self.depth.0 + depth, self.depth.1 + depth * depth);
+        let latest = self.unclaimed.pop();
+        self.follows += u64::from(latest.is_some_and(|end| at - end <= FOLLOWS_NS));
+        self.chains.push(at, self.ends.len());
         if self.ends.len() < MAX_KEPT {
-            self.ends.push(Reverse(at.saturating_add(latency.get())));
+            self.ends.push(Reverse((at.saturating_add(latency.get()), at)));
         }
-    }
-
-    /// A request at `at` is made `pause` after the completion that it is matched with.
-    fn follow(&mut self, at: u64, pause: u64) {
-        self.follows += u64::from(pause <= FOLLOWS_NS);
-        let [.., longest] = WAKES_NS;
-        while self.recent.front().is_some_and(|end| at - end > 2 * longest) {
-            self.recent.pop_front();
-        }
-        if pause <= longest {
-            self.pauses.record(pause);
-        }
-        for (window, (follows, by_chance)) in WAKES_NS.into_iter().zip(&mut self.wakes) {
-            *follows += u64::from(pause <= window);
-            let before = self.recent.partition_point(|end| at - end > window);
-            let is_by_chance = before > 0 && at - self.recent[before - 1] <= 2 * window;
-            *by_chance += u64::from(is_by_chance);
-        }
-    }
-
-    /// The share of requests that clients make after they wake, less those that follow a completion by chance.
-    fn woken_share(&self) -> f64 {
-        if self.pauses.stdev() >= self.distances.stdev() {
-            return 0.0;
-        }
-        let count = self.requests as f64;
-        let share = |&(follows, by_chance): &(u64, u64)| {
-            let (found, chance) = (follows as f64 / count, by_chance as f64 / count);
-            if chance > MAX_CHANCE { 0.0 } else { (found - chance) / (1.0 - chance) }
-        };
-        self.wakes.iter().map(share).fold(0.0, f64::max)
-    }
-
-    /// 0 of requests at equal distances, 1 of those at random or in bursts.
-    fn irregularity(&self) -> f64 {
-        let variation = self.distances.stdev() / self.distances.mean().max(1.0);
-        (variation * variation).min(1.0)
+        self.outstanding.make(at, self.ends.len());
     }
 
     /// The pace of the requests so far.
@@ -167,22 +116,243 @@ impl PaceCounter {
         let length = (self.last_ns - self.first_ns.unwrap_or(0)).max(1) as f64;
         let chance = 1.0 - (-count * FOLLOWS_NS as f64 / length).exp();
         let found = self.follows as f64 / count;
-        if chance > MAX_CHANCE && found < 1.0 - (1.0 - chance) / 4.0 {
-            return LoadPace::Unknown;
+        let is_chance = chance > MAX_CHANCE && found < 1.0 - (1.0 - chance) / 4.0;
+        let by_outstanding = (!self.chains.is_serial()).then(|| self.outstanding.pace()).flatten();
+        let follows = !is_chance && (found - chance) / (1.0 - chance).max(1e-9) >= CLOSED_FROM;
+        match by_outstanding {
+            None if !follows => self.chains.pace().unwrap_or(LoadPace::Mixed),
+            Some(LoadPace::Mixed) if follows || !self.chains.are_in_step() => LoadPace::Mixed,
+            Some(LoadPace::Open) if !follows => LoadPace::Open,
+            _ => LoadPace::Closed,
         }
-        let share = ((found - chance) / (1.0 - chance).max(1e-9)).max(self.woken_share());
-        let mean = self.depth.0 as f64 / count;
-        let variance = self.depth.1 as f64 / count - mean * mean;
-        let by_themselves = mean * self.irregularity();
-        let is_limited =
-            mean >= 1.0 && by_themselves >= MIN_VARIANCE && variance < LIMITED_BELOW * by_themselves;
-        let serial = self.serial.pace();
-        match share {
-            share if share >= CLOSED_FROM => LoadPace::Closed,
-            _ if serial.is_some() => serial.unwrap_or_default(),
-            share if share <= OPEN_TO && !is_limited => LoadPace::Open,
+    }
+}
+
+/// Times from a request to the next one that are compared with each other.
+const COMPARED: usize = 512;
+/// Fewer say too little.
+const MIN_COMPARED: usize = 32;
+/// Comparisons after which only every other one is made, and so on: each costs as much as some hundred requests.
+const COMPARED_OFTEN: u32 = 64;
+/// A sum of variances below which single requests may have made it.
+const MIN_VARYING: f64 = 10.0;
+/// A stretch is compared with itself, and neighbours resemble each other: the score of independent requests is so many times its variance
+/// over the number that is compared.
+const BIAS: f64 = 1.7;
+/// Others are beside clients if more are outstanding than so many times the clients, and one.
+const BESIDE: f64 = 1.1;
+/// Standard errors of the range in which a dependence may lie.
+const ERRORS: f64 = 2.5;
+/// Of a thousand requests, so many may have more outstanding than clients make: those of others, such as at the start.
+const OTHERS_PER_MILLE: u64 = 1;
+
+/// The time from a request to the next one.
+#[derive(Clone, Copy, Debug)]
+struct Distance {
+    length_ns: u64,
+    /// Requests outstanding at its beginning and at its end.
+    outstanding: [usize; 2],
+    /// Its completions, the first among those of the comparison.
+    first_end: usize,
+    ends: usize,
+}
+
+/// Looks at how many requests are outstanding when the next one is made.
+#[derive(Debug, Default)]
+struct OutstandingCounter {
+    latest: Option<(u64, usize)>,
+    distances: Vec<Distance>,
+    /// Ages of the latest request at completions, ns.
+    ends: Vec<u64>,
+    skip: u32,
+    comparisons: u32,
+    /// The first stretch is over, in which clients start together.
+    has_begun: bool,
+    /// By the time since the latest request, as regular ones have it, and by all times, as bursts have it.
+    given_age: Dependence,
+    overall: Dependence,
+    /// Requests, by how many are outstanding with them.
+    depths: Vec<u64>,
+}
+
+impl OutstandingCounter {
+    fn complete(&mut self, at_ns: u64) {
+        if let Some((latest_ns, _)) = self.latest {
+            self.ends.push(at_ns - latest_ns);
+        }
+    }
+
+    /// The next request, with which `outstanding` are.
+    fn make(&mut self, at_ns: u64, outstanding: usize) {
+        if self.depths.len() <= outstanding {
+            self.depths.resize(outstanding + 1, 0);
+        }
+        self.depths[outstanding] += 1;
+        if let Some((latest_ns, before)) = self.latest.replace((at_ns, outstanding)) {
+            let first_end = self.distances.last().map_or(0, |latest| latest.first_end + latest.ends);
+            let ends = self.ends.len() - first_end;
+            let length_ns = at_ns - latest_ns;
+            let outstanding = [before, before.saturating_sub(ends)];
+            self.distances.push(Distance { length_ns, outstanding, first_end, ends });
+        }
+        if self.distances.len() < COMPARED {
+            return;
+        }
+        match self.skip.checked_sub(1) {
+            _ if !self.has_begun => self.has_begun = true,
+            Some(skip) => self.skip = skip,
+            None => {
+                let [given_age, overall] = self.compared();
+                self.given_age.add(given_age);
+                self.overall.add(overall);
+                self.comparisons += 1;
+                self.skip = (1_u32 << (self.comparisons / COMPARED_OFTEN).min(20)) - 1;
+            }
+        }
+        self.distances.clear();
+        self.ends.clear();
+    }
+
+    /// Compares the requests of a stretch: each with those that had not been made at the same time after their latest one, and all with
+    /// all times.
+    fn compared(&self) -> [Comparison; 2] {
+        let mut given_age = Comparison::default();
+        let (mut at_requests, mut over_time) = (Moment::default(), Moment::default());
+        for distance in &self.distances {
+            let [mut outstanding, left] = distance.outstanding.map(|count| count as f64);
+            at_requests.add(left, 1.0);
+            let mut since_ns = 0;
+            for &end in self.ends_of(distance) {
+                over_time.add(outstanding, (end - since_ns) as f64);
+                (since_ns, outstanding) = (end, outstanding - 1.0);
+            }
+            over_time.add(left, (distance.length_ns - since_ns) as f64);
+            let mut at_risk = Moment::default();
+            for other in self.distances.iter().filter(|other| other.length_ns >= distance.length_ns) {
+                let completed = self.ends_of(other).partition_point(|end| *end <= distance.length_ns);
+                at_risk.add(other.outstanding[0].saturating_sub(completed) as f64, 1.0);
+            }
+            given_age.add(&at_risk, left, 1.0);
+        }
+        let mut overall = Comparison::default();
+        overall.add(&over_time, at_requests.mean(), at_requests.weight);
+        [given_age, overall]
+    }
+
+    fn ends_of(&self, distance: &Distance) -> &[u64] {
+        &self.ends[distance.first_end..distance.first_end + distance.ends]
+    }
+
+    /// The requests that may be outstanding together.
+    fn bound(&self) -> f64 {
+        let requests: u64 = self.depths.iter().sum();
+        let mut others = requests * OTHERS_PER_MILLE / 1000;
+        let within = |count: &u64| {
+            let is_of_others = *count <= others;
+            others = others.saturating_sub(*count);
+            !is_of_others
+        };
+        self.depths.iter().rposition(within).unwrap_or(0) as f64
+    }
+
+    /// Closed where the rate falls with the outstanding requests as it does for clients, both ways; open where one way says that it
+    /// does not. In between both readings remain. `None` where each request finds as many outstanding as all others.
+    fn pace(&self) -> Option<LoadPace> {
+        let (mut given_age, mut overall) = (self.given_age, self.overall);
+        if self.distances.len() >= MIN_COMPARED {
+            let [by_age, by_time] = self.compared();
+            given_age.add(by_age);
+            overall.add(by_time);
+        }
+        let bound = self.bound();
+        match [given_age.pace(bound), overall.pace(bound)] {
+            [Some(LoadPace::Open), _] | [_, Some(LoadPace::Open)] => Some(LoadPace::Open),
+            [Some(LoadPace::Closed), Some(LoadPace::Closed)] => Some(LoadPace::Closed),
+            [None, _] | [_, None] => None,
+            _ => Some(LoadPace::Mixed),
+        }
+    }
+}
+
+/// A weighted mean and variance.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moment {
+    weight: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Moment {
+    fn add(&mut self, value: f64, weight: f64) {
+        self.weight += weight;
+        self.sum += value * weight;
+        self.squares += value * value * weight;
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.weight.max(f64::MIN_POSITIVE)
+    }
+
+    fn variance(&self) -> f64 {
+        (self.squares / self.weight.max(f64::MIN_POSITIVE) - self.mean() * self.mean()).max(0.0)
+    }
+}
+
+/// By how much fewer requests are outstanding when one is made than at the times it is compared with, and their variance then: the score
+/// and the information of Cox's partial likelihood (JRSS B 34, 1972) for a rate that depends on the outstanding requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Comparison {
+    fewer: f64,
+    variance: f64,
+    /// The mean of the outstanding requests, by the variance.
+    outstanding: f64,
+}
+
+impl Comparison {
+    fn add(&mut self, times: &Moment, at_request: f64, requests: f64) {
+        let variance = times.variance() * requests;
+        self.fewer += (times.mean() - at_request) * requests;
+        self.variance += variance;
+        self.outstanding += times.mean() * variance;
+    }
+}
+
+/// How the rate of requests depends on the number that is outstanding. Of N clients, those that are left make the next one: the rate
+/// is proportional to N less that number, and N is the bound.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dependence {
+    sum: Comparison,
+    squares: f64,
+    count: f64,
+}
+
+impl Dependence {
+    fn add(&mut self, one: Comparison) {
+        self.sum.fewer += one.fewer;
+        self.sum.variance += one.variance;
+        self.sum.outstanding += one.outstanding;
+        self.squares += one.fewer * one.fewer;
+        self.count += 1.0;
+    }
+
+    /// The pace, where at most `bound` are outstanding; `None` where their number hardly varies.
+    fn pace(&self, bound: f64) -> Option<LoadPace> {
+        let Comparison { fewer, variance, outstanding } = self.sum;
+        if variance < MIN_VARYING {
+            return None;
+        }
+        let mean = outstanding / variance;
+        // Neighbours resemble each other, so that stretches vary more than single requests say.
+        let spread = (self.squares - fewer * fewer / self.count).max(variance).sqrt();
+        let fewer = fewer - variance * BIAS / COMPARED as f64;
+        let (share, error) = (fewer / variance * (bound - mean), ERRORS * spread / variance * (bound - mean));
+        let clients = mean + variance / (fewer - ERRORS * spread).max(f64::MIN_POSITIVE);
+        Some(match share {
+            _ if clients * BESIDE + 1.0 < bound => LoadPace::Mixed,
+            share if share >= CLOSED_FROM && share - error >= OPEN_TO => LoadPace::Closed,
+            share if share <= error && share + error <= CLOSED_FROM => LoadPace::Open,
             _ => LoadPace::Mixed,
-        }
+        })
     }
 }
 
@@ -195,11 +365,15 @@ const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 /// The standard error of a slope that decides.
 const PRECISE: f64 = 0.1;
 
-/// Looks at requests by their times.
+/// Looks at the time from each request of a client to its next one: it varies as its latency does if the client waits for that, and does
+/// not if the requests have their times. Clients are taken to go on in the order in which their requests completed, which they do if
+/// they think equally long, or one is alone.
 #[derive(Debug, Default)]
-pub(super) struct SerialCounter {
-    /// When the latest request was made, and its latency, ns.
-    latest: Option<(u64, u64)>,
+struct ChainCounter {
+    /// Completions after which a client pauses, with the times of their requests.
+    pausing: VecDeque<(u64, u64)>,
+    /// How many pause at each request, in all.
+    paused: u64,
     requests: u64,
     /// Requests that were made while another was outstanding.
     meetings: u64,
@@ -209,22 +383,18 @@ pub(super) struct SerialCounter {
     pauses: Moments,
 }
 
-impl SerialCounter {
+impl ChainCounter {
     /// Looks at the next request, made while `outstanding` others are.
     #[inline]
-    pub(super) fn push(&mut self, at_ns: u64, latency_ns: u64, outstanding: usize) {
+    fn push(&mut self, at_ns: u64, outstanding: usize) {
+        self.paused += self.pausing.len() as u64;
+        let followed = self.pausing.pop_front();
         self.requests += 1;
         self.meetings += u64::from(outstanding > 0);
-        if !self.is_serial() {
-            return;
-        }
-        if let Some((latest_ns, took_ns)) = self.latest.replace((at_ns, latency_ns)) {
-            let distance = at_ns - latest_ns;
-            if let Some(pause) = distance.checked_sub(took_ns).filter(|pause| *pause <= LONGEST_PAUSE_NS) {
-                self.latencies.record(took_ns);
-                self.distances.record(distance);
-                self.pauses.record(pause);
-            }
+        if let Some((end_ns, made_ns)) = followed.filter(|(end_ns, _)| at_ns - end_ns <= LONGEST_PAUSE_NS) {
+            self.latencies.record(end_ns - made_ns);
+            self.distances.record(at_ns - made_ns);
+            self.pauses.record(at_ns - end_ns);
         }
     }
 
@@ -232,11 +402,19 @@ impl SerialCounter {
         self.meetings <= 1 + self.requests / FEW
     }
 
-    /// The pace of the requests; `None` where they meet, or would hardly meet if they came at random.
-    pub(super) fn pace(&self) -> Option<LoadPace> {
+    /// Pauses vary with nothing: clients think equally long. If others made the next request, the pause of the first of so many would
+    /// vary by the root of their number.
+    fn are_in_step(&self) -> bool {
+        let count = self.paused as f64 / self.requests.max(1) as f64;
+        let is_regular = self.pauses.stdev() * count.max(1.0).sqrt() < self.pauses.mean() / 4.0;
+        is_regular && self.pace() == Some(LoadPace::Closed)
+    }
+
+    /// The pace of the requests; `None` where they would hardly meet if they came at random.
+    fn pace(&self) -> Option<LoadPace> {
         let count = self.latencies.count as f64;
         let busy = self.latencies.mean() / self.distances.mean().max(1.0);
-        if !self.is_serial() || count * (1.0 - (-busy).exp()) < MIN_BY_CHANCE {
+        if count * (1.0 - (-busy).exp()) < MIN_BY_CHANCE {
             return None;
         }
         let variance = |moments: &Moments| moments.stdev() * moments.stdev();
@@ -354,12 +532,12 @@ mod tests {
         );
         // Both look the same.
         assert_eq!(pace(in_a_row(same, |_, latency| latency + 3_000_000)), LoadPace::Mixed);
-        // So far apart that they would not meet either if they came at random.
-        assert_eq!(pace(in_a_row(|_| 1_000, |_, latency| latency + 3_000_000)), LoadPace::Open);
+        // So far apart that they would not meet either if they came at random: both readings remain.
+        assert_eq!(pace(in_a_row(|_| 1_000, |_, latency| latency + 3_000_000)), LoadPace::Mixed);
     }
 
     #[test]
-    fn what_clients_limit_is_mixed() {
+    fn clients_that_think_are_closed_by_what_is_outstanding() {
         // Six clients that think between 0.3 and 3 ms after requests of 1 to 11 ms.
         let mut ready = [0_u64; 6];
         let mut state = 1_u64;
@@ -373,7 +551,7 @@ mod tests {
             ready[client] = at + latency + 300_000 + draw(2_700_000);
             (at, latency)
         });
-        assert_eq!(pace(clients.collect::<Vec<_>>()), LoadPace::Mixed);
+        assert_eq!(pace(clients.collect::<Vec<_>>()), LoadPace::Closed);
     }
 
     #[test]
@@ -390,8 +568,17 @@ mod tests {
 
     #[test]
     fn what_comes_by_itself_is_open() {
+        let mut state = 1_u64;
+        let mut at = 0.0;
+        let independent = (0..2000).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            at -= (((state >> 33) as f64 + 0.5) / f64::from(1_u32 << 31)).ln() * 1e6;
+            (at as u64, 300_000)
+        });
+        assert_eq!(pace(independent.collect::<Vec<_>>()), LoadPace::Open);
+        // By a clock, but so that they hardly meet, and all take the same time: a client could make them.
         let apart = |index: u64| index * 997_000 + index * index * 7919 % 800_000;
-        assert_eq!(pace((0..1000).map(|index| (apart(index), 300_000))), LoadPace::Open);
+        assert_eq!(pace((0..1000).map(|index| (apart(index), 300_000))), LoadPace::Mixed);
         assert_eq!(pace((0..50).map(|index| (index, 1))), LoadPace::Unknown);
         assert_eq!(pace((0..1000).map(|index| (index * 1000, 0))), LoadPace::Unknown);
     }

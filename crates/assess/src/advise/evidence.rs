@@ -167,10 +167,8 @@ impl Evidence {
     /// What requests wait for, of which each is predicted.
     pub(super) fn paces(&self) -> &'static [ReplayPace] {
         match self.load.pace {
-            LoadPace::Closed => &[ReplayPace::Closed],
-            LoadPace::Open => &[ReplayPace::Open],
-            LoadPace::Unknown if self.load.mean_latency_ns.is_none() => &[ReplayPace::Open],
-            LoadPace::Mixed | LoadPace::Unknown => &[ReplayPace::Open, ReplayPace::Closed],
+            LoadPace::Unknown if self.load.mean_latency_ns.is_none() => LoadPace::Open.readings(),
+            pace => pace.readings(),
         }
     }
 

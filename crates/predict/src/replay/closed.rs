@@ -1,13 +1,14 @@
 //! A closed loop: each request is made when the one that it followed in the recording is complete, after the same pause.
 //!
-//! Which one it followed is a completion immediately before it, or else the oldest one that no other request followed: a client's
-//! pause. Requests are read some way ahead, since on another volume they may complete in another order.
+//! Which one it followed is a completion immediately before it, or else one that no other request followed: a client's pause.
+//! Requests are read some way ahead, since on another volume they may complete in another order.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 
 use fathom_observed::ObservedRequest;
+use fathom_stats::Moments;
 
 use super::{Copies, ReplayRun};
 use crate::load_profile::PlaceHasher;
@@ -41,6 +42,13 @@ pub(super) struct ClosedLoop {
     /// Completions that no request followed yet, the latest last.
     unclaimed: VecDeque<(u64, u64)>,
     latest: Option<(u64, u64)>,
+    /// Requests immediately after a completion.
+    immediate: u64,
+    /// The same completions, and the pauses after them, ns, if clients go on in the order in which they paused.
+    in_order: VecDeque<u64>,
+    pauses: Moments,
+    /// How many paused at each request, in all.
+    pausing: u64,
     /// Request and its completion here, by the low bits of the request.
     ends: Vec<(u64, u64)>,
     /// What was read and not made, in places that are used again.
@@ -65,6 +73,10 @@ impl ClosedLoop {
             recorded: BinaryHeap::new(),
             unclaimed: VecDeque::new(),
             latest: None,
+            immediate: 0,
+            in_order: VecDeque::new(),
+            pauses: Moments::default(),
+            pausing: 0,
             ends: vec![(u64::MAX, 0); REMEMBERED],
             read_ahead: Vec::new(),
             free: NONE,
@@ -138,11 +150,20 @@ impl ClosedLoop {
         self.read_ahead[place as usize].next = std::mem::replace(&mut self.free, place);
     }
 
-    /// The completion that a request at `at` of the recording followed: one immediately before it, else that after which a client
-    /// paused for longest.
+    /// The completion that a request at `at` of the recording followed: one immediately before it, else one after which a client
+    /// paused.
     fn claim(&mut self, at: u64) -> Option<(u64, u64)> {
+        self.pausing += self.in_order.len() as u64;
+        if let Some(end) = self.in_order.pop_front() {
+            self.pauses.record((at - end).min(LONGEST_PAUSE_NS));
+        }
+        let chance = self.next_id as f64 * FOLLOWS_NS as f64 / at.max(1) as f64;
         if self.unclaimed.back().is_some_and(|last| at - last.0 <= FOLLOWS_NS) {
-            return self.unclaimed.pop_back();
+            self.immediate += 1;
+            // Clients that think all follow a completion immediately as often as chance has it.
+            if self.immediate as f64 >= 2.0 * chance * self.next_id as f64 {
+                return self.unclaimed.pop_back();
+            }
         }
         // Nobody followed those, such as the last of a client that ended.
         let is_stale = |first: &(u64, u64)| at - first.0 > LONGEST_PAUSE_NS;
@@ -152,7 +173,14 @@ impl ClosedLoop {
         while self.unclaimed.len() > REMEMBERED / 2 {
             self.unclaimed.pop_front();
         }
-        self.unclaimed.pop_front()
+        // Of pauses at random, any may end next; until the first of so many ends they vary by the root of their number. Those that vary
+        // less end in the order in which they began.
+        let count = self.pausing as f64 / self.pauses.count.max(1) as f64;
+        if self.pauses.stdev() * count.max(1.0).sqrt() < self.pauses.mean() / 2.0 {
+            return self.unclaimed.pop_front();
+        }
+        let drawn = self.next_id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.unclaimed.remove(drawn as usize % self.unclaimed.len().max(1))
     }
 
     /// Reads the next request of the recording: it is ready, or waits for the one that it followed.
@@ -161,6 +189,7 @@ impl ClosedLoop {
         while let Some(&Reverse(ended)) = self.recorded.peek().filter(|ended| ended.0.0 <= at) {
             self.recorded.pop();
             self.unclaimed.push_back(ended);
+            self.in_order.push_back(ended.0);
             self.latest = Some(ended);
         }
         let followed = self.claim(at).or(self.latest);

@@ -29,8 +29,16 @@ pub(super) enum Shape {
     Batch(f64),
     /// Exponential pauses and heavy-tailed bursts.
     Bursty(f64),
+    /// Independent requests.
+    Poisson(f64),
+    /// Eight requests at a time, independent of others.
+    Eights(f64),
     /// Clients, and their mean pause in ns.
     Clients(usize, f64),
+    /// The same with pauses that hardly vary.
+    Thinking(usize, f64),
+    /// Such clients beside independent requests.
+    Beside(usize, f64, f64),
 }
 
 const LENGTH: u64 = 120 * SECOND;
@@ -50,8 +58,9 @@ fn arrivals(shape: Shape, seed: u64, length: u64) -> Vec<u64> {
                     rate / 10.0
                 }
             }
-            Shape::Bursty(rate) => rate / 8.0,
-            Shape::Clients(..) => return all,
+            Shape::Bursty(rate) | Shape::Eights(rate) => rate / 8.0,
+            Shape::Poisson(rate) | Shape::Beside(_, _, rate) => rate,
+            Shape::Clients(..) | Shape::Thinking(..) => return all,
         };
         let gap = match shape {
             Shape::Constant(rate) => 1e9 / rate,
@@ -64,6 +73,7 @@ fn arrivals(shape: Shape, seed: u64, length: u64) -> Vec<u64> {
         let burst = match shape {
             // Pareto with a mean of about 8, at most 400.
             Shape::Bursty(_) => (2.6 * draws.next().powf(-1.0 / 1.4)).min(400.0) as usize,
+            Shape::Eights(_) => 8,
             _ => 1,
         };
         all.extend(std::iter::repeat_n(at as u64, burst.max(1)));
@@ -87,17 +97,27 @@ pub(super) fn run(shape: Shape, model: &VolumeModel, seed: u64, length: u64) -> 
         made.latency_ns = NonZeroU64::new(end - at);
         (made, end)
     };
-    let Shape::Clients(clients, pause) = shape else {
-        return arrivals(shape, seed, length).into_iter().map(|at| submit(at, &mut draws).0).collect();
+    let (clients, pause) = match shape {
+        Shape::Clients(clients, pause)
+        | Shape::Thinking(clients, pause)
+        | Shape::Beside(clients, pause, _) => (clients as u64, pause),
+        _ => (0, 0.0),
     };
-    let mut ready: BinaryHeap<Reverse<u64>> =
-        (0..clients as u64).map(|client| Reverse(client * 1000)).collect();
+    let others = arrivals(shape, seed, length).into_iter().map(|at| (at, false));
+    let mut ready: BinaryHeap<Reverse<(u64, bool)>> =
+        (0..clients).map(|client| (client * 1000, true)).chain(others).map(Reverse).collect();
     let mut all = Vec::new();
-    while let Some(Reverse(at)) = ready.pop().filter(|at| at.0 < length) {
+    while let Some(Reverse((at, is_client))) = ready.pop().filter(|next| next.0.0 < length) {
         let (made, end) = submit(at, &mut draws);
         all.push(made);
-        let think = if pause > 0.0 { -draws.next().ln() * pause } else { 0.0 };
-        ready.push(Reverse(end + think as u64));
+        let think = match shape {
+            Shape::Clients(..) if pause > 0.0 => -draws.next().ln() * pause,
+            Shape::Clients(..) => 0.0,
+            _ => pause * (0.98 + 0.04 * draws.next()),
+        };
+        if is_client {
+            ready.push(Reverse((end + think as u64, true)));
+        }
     }
     all
 }
@@ -111,7 +131,6 @@ pub(super) fn model(ios: Limit, latency_us: u64) -> VolumeModel {
         name: "volume".to_owned(),
         ios: Some(ios),
         bytes: Some(Limit::Rate(rate(200 << 20))),
-        slack_ns: 10_000_000,
         ..LimitStage::default()
     };
     VolumeModel {
@@ -253,4 +272,78 @@ fn growth_makes_further_requests() {
     let mut copies = Copies::new(1500);
     let counts: Vec<u64> = (0..4).map(|_| copies.next_count()).collect();
     assert_eq!(counts, [1, 2, 1, 2]);
+}
+
+const MS: f64 = 1e6;
+
+/// Loads, and their pace where a recording of them leaves one reading.
+const RECORDED: [(Shape, Option<LoadPace>); 20] = [
+    (Shape::Constant(900.0), Some(LoadPace::Open)),
+    (Shape::Poisson(884.0), Some(LoadPace::Open)),
+    (Shape::Poisson(300.0), Some(LoadPace::Open)),
+    (Shape::Diurnal(500.0), Some(LoadPace::Open)),
+    (Shape::Batch(1_000.0), Some(LoadPace::Open)),
+    (Shape::Bursty(300.0), Some(LoadPace::Open)),
+    (Shape::Eights(600.0), Some(LoadPace::Open)),
+    (Shape::Clients(1, 0.0), Some(LoadPace::Closed)),
+    (Shape::Clients(8, 0.0), Some(LoadPace::Closed)),
+    (Shape::Clients(32, 0.0), Some(LoadPace::Closed)),
+    (Shape::Clients(4, 2.0 * MS), Some(LoadPace::Closed)),
+    (Shape::Thinking(1, MS), Some(LoadPace::Closed)),
+    (Shape::Thinking(4, 2.0 * MS), Some(LoadPace::Closed)),
+    (Shape::Thinking(4, 10.0 * MS), Some(LoadPace::Closed)),
+    (Shape::Thinking(16, 4.0 * MS), Some(LoadPace::Closed)),
+    // As far as 16 clients meet, others may be beside fewer of them; and the same the other way round.
+    (Shape::Clients(16, 4.0 * MS), None),
+    (Shape::Clients(32, 10.0 * MS), None),
+    (Shape::Beside(4, 2.0 * MS, 300.0), None),
+    (Shape::Beside(4, 0.0, 200.0), None),
+    (Shape::Beside(2, 5.0 * MS, 500.0), None),
+];
+
+/// Records loads on a volume, and checks what is predicted of others by what their own times say of their pace.
+fn check_recorded(recorded_on: &VolumeModel, loads: &[(Shape, Option<LoadPace>)], others: &[VolumeModel]) {
+    let length = 40 * SECOND;
+    for &(shape, expected) in loads {
+        let recorded = run(shape, recorded_on, 1, length);
+        let mut counter = PaceCounter::default();
+        counter.take_all(&recorded);
+        let pace = counter.pace();
+        assert!(expected.is_none_or(|expected| pace == expected), "{shape:?}: {pace:?}");
+        for (index, other) in others.iter().enumerate() {
+            let found: Vec<Prediction> = (pace.readings().iter())
+                .map(|&pace| {
+                    let (growth_milli, limits) = (1000, &[][..]);
+                    let settings = ReplaySettings { seed: 99, pace, growth_milli, length_ns: length, limits };
+                    let mut replay = Replay::new(other, &settings).unwrap();
+                    replay.take(&recorded);
+                    replay.prediction()
+                })
+                .collect();
+            let actual = recorded_figures(&run(shape, other, 1, length));
+            // What comes by itself has no bound where the volume falls behind.
+            let is_bounded = found.iter().all(|one| one.is_closed || one.served_share > 0.99);
+            for (figure, most) in [(0, 0.03), (1, 0.10), (2, 0.20)] {
+                let values = || found.iter().map(|one| figures(one)[figure]);
+                let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+                let holds = low <= actual[figure] * (1.0 + most) && high >= actual[figure] * (1.0 - most);
+                let is_narrow = high < low * 3.0 || !is_bounded;
+                let name = format!("{shape:?} ({pace:?}) on volume {index}, figure {figure}");
+                assert!(holds && is_narrow, "{name}: {low} to {high}, not {}", actual[figure]);
+            }
+        }
+    }
+}
+
+#[test]
+fn loads_recorded_below_a_limit_are_predicted_as_a_figure_or_a_range() {
+    let slower = [model(Limit::Rate(rate(1_400)), 900), model(Limit::Rate(rate(1_200)), 500)];
+    check_recorded(&model(Limit::Rate(rate(5_000)), 400), &RECORDED, &slower);
+}
+
+#[test]
+fn loads_recorded_at_a_limit_are_predicted_for_faster_volumes() {
+    // Those beside clients would come at the recorded rate still, and clients faster: no reading has both.
+    let recorded_on = model(Limit::Rate(rate(1_200)), 500);
+    check_recorded(&recorded_on, &RECORDED[..17], &[model(Limit::Rate(rate(4_000)), 400)]);
 }
