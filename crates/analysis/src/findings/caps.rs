@@ -81,7 +81,7 @@ impl Caps {
     fn confirm(&mut self, rows: &[RecordRow<'_>]) {
         for cap in std::mem::take(&mut self.iops) {
             match limited_unit(&cap, rows) {
-                _ if is_served_in_groups(&cap, rows) => self.parallel.push(cap),
+                unit if is_served_in_groups(&cap, rows, unit) => self.parallel.push(cap),
                 LimitedUnit::Ios => self.iops.push(cap),
                 LimitedUnit::Unknown => self.unknown.push(cap),
                 LimitedUnit::Bytes => {
@@ -99,7 +99,9 @@ impl Caps {
             match limited_unit(&cap, rows) {
                 LimitedUnit::Bytes => self.bytes.push(cap),
                 LimitedUnit::Unknown => self.unknown.push(in_ios(cap)),
-                LimitedUnit::Ios if is_served_in_groups(&cap, rows) => self.parallel.push(in_ios(cap)),
+                LimitedUnit::Ios if is_served_in_groups(&cap, rows, LimitedUnit::Ios) => {
+                    self.parallel.push(in_ios(cap));
+                }
                 LimitedUnit::Ios if self.iops.iter().any(|other| other.kind == cap.kind) => {}
                 LimitedUnit::Ios => self.iops.push(in_ios(cap)),
             }
@@ -545,7 +547,7 @@ const MAX_OFF_ALONE: f64 = 0.05;
 
 /// True of a plateau that is the parallelism of the device over its service time. When a queue begins, the first
 /// I/Os complete in a group after one service time, as many after two, and none in between; behind a limiter I/Os complete one by one.
-fn is_served_in_groups(cap: &Cap, rows: &[RecordRow<'_>]) -> bool {
+fn is_served_in_groups(cap: &Cap, rows: &[RecordRow<'_>], unit: LimitedUnit) -> bool {
     let is_grouped = |row: &RecordRow<'_>| {
         let mut all = Histogram::default();
         let phases = row.jobs().iter().flat_map(|job| job.ramp.iter().chain([&job.measured]));
@@ -565,11 +567,18 @@ fn is_served_in_groups(cap: &Cap, rows: &[RecordRow<'_>]) -> bool {
         let (service_ns, next_ns) = (first_ns / first as f64, second_ns / second as f64);
         let is_double = (1.6..=2.1).contains(&(next_ns / service_ns)) && next_ns * GAP < median as f64;
         let explained = first as f64 * 1e9 / service_ns / row.settled_iops();
-        let uncertain = if first == 1 { MAX_OFF_ALONE } else { MAX_OFF };
+        // A bandwidth limit passes I/Os one by one too.
+        let uncertain = match (first, unit) {
+            (1, LimitedUnit::Ios) => MAX_OFF_ALONE,
+            (1, _) => return None,
+            _ => MAX_OFF,
+        };
         let is_explained = (explained - 1.0).abs() <= uncertain;
         (is_double && is_explained && first == second).then_some(())
     };
-    cap.group_limit.is_none() && cap.rows.iter().any(|&at| is_grouped(&rows[at]).is_some())
+    cap.group_limit.is_none()
+        && unit != LimitedUnit::Bytes
+        && cap.rows.iter().any(|&at| is_grouped(&rows[at]).is_some())
 }
 
 /// From here on a plateau of one block size alone is taken for one of bytes.

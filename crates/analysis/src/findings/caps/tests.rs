@@ -278,6 +278,11 @@ fn a_plateau_of_service_times_is_parallelism_and_behind_a_limiter_a_limit() {
     };
     let served: Vec<(u64, u64)> = (1..16).map(|turn| (4, turn * 1000)).collect();
     assert_eq!(measured(&served), ["queueing"]);
+    let mut pipe = record(&[load("randread", 4, 1, 1000.0), load("randread", 4, 64, 1000.0)]);
+    pipe.tests[1].jobs[0].ramp = Some(fathom_record::PhaseOutcome::default());
+    let ramp = pipe.tests[1].jobs[0].ramp.as_mut().unwrap();
+    (1..60).for_each(|turn| ramp.read.clat.merge(&fixture::latency(1, turn * 1_000_000)));
+    assert_eq!(ids(&check(&pipe))[0], "unknown-limit");
     let limited: Vec<(u64, u64)> = (0..60).map(|turn| (1, 1000 + turn * 250)).collect();
     assert_eq!(measured(&limited), ["iops-cap", "queueing"]);
     // What a limiter saved up is served at once.
