@@ -1,7 +1,7 @@
 //! Runs a plan test by test. Each finished test is handed out at once; the failure of one is its result, and the next
 //! one runs.
 
-use fathom_model::Nanos;
+use fathom_model::{Nanos, units};
 use fathom_record::{
     Activity, BenchActivity, InspectionRecord, PrecisionRecord, RunHeader, RunRecord, TestMeta, TestRecord,
     TestStatus,
@@ -10,12 +10,12 @@ use fathom_runner::{Session, WritePermit};
 
 use crate::AssessError;
 use crate::control::{MeasurementEvent, StepObserver, Steps};
-use crate::drain::bounded;
+use crate::drain::{bounded, drain_limit, with_smaller_blocks};
 use crate::findings::findings_of;
 use crate::inspection::inspect;
 use crate::machine::engine_rows;
 use crate::measure::measure_plan;
-use crate::plan::BenchPlan;
+use crate::plan::{BenchPlan, QUICK_LIMIT};
 use crate::planned::PlannedTest;
 use crate::precision::{self, PrecisionWatch};
 use crate::site::Site;
@@ -34,6 +34,8 @@ pub fn run(
     observer: &mut dyn StepObserver,
 ) -> Result<RunRecord, AssessError> {
     session.set_permit(WritePermit::own(&plan.settings.run.destroy));
+    // Simulated time passes at once.
+    let deadline = plan.deadline().filter(|_| !session.is_simulated()).map(|time| session.now() + time.0);
     let mut header = header(plan, session);
     let (mut size, direct) = (plan.size, !plan.settings.run.buffered);
     let limit = plan.cost.layout_time.map(|limit| Nanos(limit.0 / plan.targets.len() as u64));
@@ -48,7 +50,11 @@ pub fn run(
     steps.of = Some(plan.tests.len());
     for test in &plan.tests {
         steps.next(&test.id, &test.title, 0);
-        let bounded = bounded_test(plan, test, size, &steps.record.tests, session);
+        let measured = &steps.record.tests;
+        let bounded = match deadline {
+            None => bounded_test(plan, test, size, measured, session),
+            Some(deadline) => test_before(deadline, plan, test, size, measured, session),
+        };
         let ended = run_test(plan, &bounded, size, session, &mut *steps.observer);
         steps.add(ended);
         if steps.is_over() {
@@ -115,6 +121,47 @@ pub(crate) fn bounded_test(
         _ => (test.clone(), None),
     };
     BoundedTest { test, note }
+}
+
+/// `test` as it ends before `deadline`: with smaller blocks and less depth on a slow device, or skipped.
+fn test_before(
+    deadline: u64,
+    plan: &BenchPlan,
+    test: &PlannedTest,
+    size: u64,
+    measured: &[TestRecord],
+    session: &Session,
+) -> BoundedTest {
+    let needed = test.most_time().map_or(0, |time| time.0) + drain_limit(test).0;
+    let is_late = || session.now() + needed > deadline;
+    let skipped = || {
+        let reason = format!(
+            "--quick ends within {}, which this slow target exceeds; run without --quick, or with --only {}",
+            units::duration(QUICK_LIMIT),
+            test.id
+        );
+        BoundedTest { test: test.skipped(reason), note: None }
+    };
+    if test.skip.is_none() && is_late() {
+        return skipped();
+    }
+    let smaller = match (plan.resolve(test, size, &engine_rows()), test.targets.as_slice()) {
+        (Ok(resolved), [target]) if test.skip.is_none() => {
+            let words = test.job_options(&plan.targets[*target].file, size);
+            with_smaller_blocks(test, &resolved, measured.iter().collect(), words, session)
+        }
+        _ => None,
+    };
+    let (test, note) = match smaller {
+        Some((test, note)) => (test, Some(note)),
+        None => (test.clone(), None),
+    };
+    let BoundedTest { test, note: of_depth } = bounded_test(plan, &test, size, measured, session);
+    if test.skip.is_none() && is_late() {
+        return skipped();
+    }
+    let notes: Vec<String> = note.into_iter().chain(of_depth).collect();
+    BoundedTest { test, note: (!notes.is_empty()).then(|| notes.join(" ")) }
 }
 
 /// Runs one test of `plan`.

@@ -16,6 +16,10 @@ use crate::site::JobWords;
 
 /// Time for the requests in flight at the end of a test that is shorter.
 pub(crate) const MIN_DRAIN_NS: u64 = 2_000_000_000;
+/// Rounds of requests that a test completes at least, so that its rate is known to some 10 %.
+const MIN_ROUNDS: u64 = 8;
+/// No block becomes smaller than this, bytes: every device takes it.
+const MIN_BLOCK: u64 = 4096;
 /// Times that a deeper queue is tried before the depth is settled.
 const TRIES: u32 = 4;
 
@@ -158,6 +162,85 @@ fn bound_by(
     None
 }
 
+/// A block size, and the depth up to which its requests complete in time one after the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SmallerBlock {
+    bytes: u64,
+    depth: u64,
+}
+
+/// The largest block, a fourth of the suite's or a fourth of that, whose requests at depth 1 complete within `limit`; `None` where
+/// the suite's own do. Sends requests of smaller blocks first, as a deep test of small blocks may have been held by their number.
+pub(crate) fn block_bound(job: &BoundedJob<'_>, limit: Nanos, session: &Session) -> Option<SmallerBlock> {
+    let known = |in_flight: InFlight| {
+        job.earlier.iter().filter_map(|test| in_flight.drain_seconds(test)).reduce(f64::min)
+    };
+    largest_block(job.in_flight, limit, known, |block| {
+        let mut words = job.probe_words(1, limit);
+        words.retain(|(name, _)| !["bs", "blocksize", "io_size"].contains(&name.as_str()));
+        words.extend([pair("bs", block.to_string()), pair("io_size", size_word(block))]);
+        let probed =
+            measure_together("block".to_owned(), "block".to_owned(), &[("block", words)], session, &mut ());
+        probed.jobs.first().and_then(job_iops).map(|iops| 1.0 / iops)
+    })
+}
+
+/// The same by the most seconds that earlier tests leave for requests, and those that `probe` measures for one block.
+fn largest_block(
+    asked: InFlight,
+    limit: Nanos,
+    known: impl Fn(InFlight) -> Option<f64>,
+    mut probe: impl FnMut(u64) -> Option<f64>,
+) -> Option<SmallerBlock> {
+    const STEP: u64 = 4;
+    let limit = limit.as_secs_f64();
+    let is_known_to_fit = |block_bytes: &u64| {
+        let in_flight = InFlight { depth: 1, block_bytes: *block_bytes, ..asked };
+        known(in_flight).is_some_and(|seconds| seconds <= limit)
+    };
+    let smaller = std::iter::successors(Some(asked.block_bytes), |block| {
+        Some(block / STEP).filter(|smaller| *smaller >= MIN_BLOCK && smaller.is_multiple_of(MIN_BLOCK))
+    });
+    let sizes: Vec<u64> = smaller.collect();
+    let mut place = sizes.iter().position(is_known_to_fit).unwrap_or(sizes.len() - 1);
+    while place > 0 {
+        let seconds = probe(sizes[place])? * asked.workers as f64;
+        if seconds * STEP as f64 > limit {
+            let depth = ((limit / seconds) as u64).clamp(1, asked.depth);
+            return Some(SmallerBlock { bytes: sizes[place], depth });
+        }
+        place -= 1;
+    }
+    None
+}
+
+/// `test` with blocks that complete in about its length, and a note if they are smaller than the suite's; see [`bounded`].
+pub(crate) fn with_smaller_blocks(
+    test: &PlannedTest,
+    plan: &RunPlan,
+    earlier: Vec<&TestRecord>,
+    words: JobWords,
+    session: &Session,
+) -> Option<(PlannedTest, String)> {
+    let in_flight = InFlight::of(plan.jobs.first()?)?;
+    let job = BoundedJob { in_flight, earlier, words };
+    let block = block_bound(&job, Nanos(drain_limit(test).0 / MIN_ROUNDS), session)?;
+    let note = format!(
+        "block size {} and queue depth {} instead of {} and {}, of which too few complete in time; use a longer --runtime.",
+        bytes(block.bytes),
+        block.depth,
+        bytes(in_flight.block_bytes),
+        in_flight.depth
+    );
+    Some((test.with_block(block.bytes).with_depth(block.depth), note))
+}
+
+/// Time for the requests in flight at the end of `test`.
+pub(crate) fn drain_limit(test: &PlannedTest) -> Nanos {
+    let shortest = test.precision.map(|goal| Nanos(goal.least_ns)).or(test.runtime);
+    Nanos(shortest.map_or(0, |runtime| runtime.0).max(MIN_DRAIN_NS))
+}
+
 /// `test` with a depth whose requests its targets complete in about the length of the test, and a note where that is less than
 /// the suite's. `plan` is what the test means, with a job for each target; `earlier` are the tests that ran alone on a target, and
 /// `words` the options of the job there.
@@ -173,9 +256,7 @@ pub(crate) fn bounded<'a>(
         Some(BoundedJob { in_flight, earlier: earlier(target), words: words(target) })
     };
     let jobs: Option<Vec<BoundedJob<'_>>> = plan.jobs.iter().zip(&test.targets).map(job).collect();
-    let shortest = test.precision.map(|goal| Nanos(goal.least_ns)).or(test.runtime);
-    let limit = Nanos(shortest.map_or(0, |runtime| runtime.0).max(MIN_DRAIN_NS));
-    match depth_bound(&jobs.unwrap_or_default(), limit, session) {
+    match depth_bound(&jobs.unwrap_or_default(), drain_limit(test), session) {
         None => (test.clone(), None),
         Some(bound) => {
             let note = format!(
@@ -230,6 +311,34 @@ mod tests {
         // A device that serves four at once.
         let parallel = |depth: u64| Some(vec![depth.min(4) as f64]);
         assert_eq!(bound_by(&[job], Nanos::from_secs(2), parallel).map(|bound| bound.depth), Some(8));
+    }
+
+    #[test]
+    fn blocks_shrink_to_what_completes_in_time() {
+        let job = |workers| InFlight { depth: 32, workers, block_bytes: 1 << 20 };
+        let check = |workers: u64, iops: f64, bytes: f64| {
+            // 4k blocks were measured before.
+            let small = done((iops.min(bytes / 4096.0)).ceil() as u64, 4096);
+            let mut longest: f64 = 0.0;
+            let block = largest_block(
+                job(workers),
+                Nanos::from_millis(3500),
+                |in_flight| in_flight.drain_seconds(&small),
+                |block| {
+                    let seconds = (block as f64 / bytes).max(1.0 / iops);
+                    longest = longest.max(seconds);
+                    Some(seconds)
+                },
+            );
+            assert!(longest <= 3.5, "{longest} s");
+            block.map(|block| block.bytes)
+        };
+        assert_eq!(check(1, 1e6, 100e3), Some(256 << 10));
+        assert_eq!(check(8, 1e6, 100e3), Some(16 << 10));
+        assert_eq!(check(1, 1e6, 10e3), Some(16 << 10));
+        // Few requests, but of any size.
+        assert_eq!(check(1, 20.0, 1e9), None);
+        assert_eq!(check(1, 1e6, 1e9), None);
     }
 
     #[test]

@@ -50,6 +50,11 @@ pub struct BenchSettings {
     pub expectations: ExpectationSettings,
 }
 
+/// `--quick` takes no longer than this on any target.
+pub(crate) const QUICK_LIMIT: Nanos = Nanos::from_secs(75);
+/// Time to begin and end a run that is no test.
+const QUICK_RESERVE: Nanos = Nanos::from_secs(4);
+
 /// Which profile of the suite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
@@ -226,6 +231,14 @@ impl BenchPlan {
         let resolved = self.tests.iter().map(|test| self.resolve(test, self.size, engines));
         let plans = resolved.collect::<Result<_, OptionError>>()?;
         Ok(Tests { suite: &self.suite, planned: &self.tests, plans, types: &self.settings.run.types })
+    }
+
+    /// The time after which no test may go on: of a quick run as the suite has it, which is planned to take less.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        let limit = Nanos(QUICK_LIMIT.0 - QUICK_RESERVE.0);
+        let BenchSettings { effort, runtime, precision, until_steady, .. } = self.settings;
+        let is_quick = effort == Effort::Quick && runtime.is_none() && precision.is_none() && !until_steady;
+        self.cost.time.filter(|time| is_quick && *time < limit).map(|_| limit)
     }
 
     /// The session that it runs on.

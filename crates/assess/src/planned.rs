@@ -74,9 +74,23 @@ impl PlannedTest {
 
     /// It with another queue depth.
     pub(crate) fn with_depth(&self, depth: u64) -> PlannedTest {
+        self.with_option("iodepth", depth.to_string())
+    }
+
+    /// It, not to run for this reason.
+    pub(crate) fn skipped(&self, reason: String) -> PlannedTest {
+        PlannedTest { skip: Some(reason), ..self.clone() }
+    }
+
+    /// It with another block size.
+    pub(crate) fn with_block(&self, bytes: u64) -> PlannedTest {
+        self.with_option("bs", bytes.to_string())
+    }
+
+    fn with_option(&self, option: &str, new: String) -> PlannedTest {
         let mut changed = self.clone();
-        for (_, value) in changed.options.iter_mut().filter(|(name, _)| name == "iodepth") {
-            *value = depth.to_string();
+        for (_, value) in changed.options.iter_mut().filter(|(name, _)| name == option) {
+            value.clone_from(&new);
         }
         changed
     }
