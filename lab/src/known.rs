@@ -50,6 +50,7 @@ const NO_CAUSE: &[&str] = &[
     "short-run",
     "low-sample",
     "queueing",
+    "unknown-limit",
     "queue-too-shallow",
     "not-saturated",
     "knee",
