@@ -50,7 +50,6 @@ const NO_CAUSE: &[&str] = &[
     "short-run",
     "low-sample",
     "queueing",
-    "unknown-limit",
     "queue-too-shallow",
     "not-saturated",
     "knee",
@@ -123,8 +122,8 @@ impl KnownCase {
         let round = index / MECHANISMS;
         let by_round = |commands: [Command; 3]| commands[(round % 3) as usize];
         let usual = by_round([Command::Quick, Command::Identify, Command::Sweep]);
-        let capped: &[&str] = &["iops-cap"];
-        let caps: &[&str] = &["iops-cap", "bandwidth-cap"];
+        let capped: &[&str] = &["iops-cap", "unknown-limit"];
+        let caps: &[&str] = &["iops-cap", "bandwidth-cap", "unknown-limit"];
         let unsteady: &[&str] = &["not-steady", "burst-suspected", "pauses", "neighbour"];
         let none: &[&str] = &[];
         let (name, model, command, truths, allowed) = match index % MECHANISMS {
