@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::entry::Confidence;
 use crate::limits::credit;
-use crate::resolve::stage;
+use crate::resolve::{stage, with_slack};
 
 /// The name of the stage with the limits of an instance.
 pub const INSTANCE_STAGE: &str = "instance";
@@ -248,8 +248,8 @@ impl Instance {
             let capacity = rates.maximum.saturating_sub(rates.baseline).saturating_mul(BURST_S);
             credit(Some(rates.baseline), burst, capacity, capacity)
         };
-        let stage =
-            stage(INSTANCE_STAGE, Accounting::default(), limit(self.iops)?, limit(self.bytes_per_second)?);
+        let limits = [limit(self.iops)?, limit(self.bytes_per_second)?];
+        let stage = with_slack(stage(INSTANCE_STAGE, Accounting::default(), limits[0], limits[1]));
         assumptions.push(format!("it is the only volume of the instance {}", self.id));
         match list.burst {
             InstanceBurst::Credits if self.has_burst() => assumptions.push(format!(

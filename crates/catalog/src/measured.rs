@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::amount::{self, GIB};
 use crate::entry::CatalogEntry;
 use crate::host_cache::limited;
-use crate::resolve::{Parameters, is_limited, stage};
+use crate::resolve::{Parameters, is_limited, stage, with_slack};
 
 /// The measurements of a volume. Throughputs are in the unit of the entry.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -132,6 +132,7 @@ impl CatalogEntry {
         let limits = |ios: Option<f64>, most: Option<f64>| {
             let rate = |level: Option<u64>| level.and_then(TokenRate::per_second).map(Limit::Rate);
             let stage = stage("volume", Accounting::default(), rate(whole(ios)), rate(throughput(most)));
+            let stage = with_slack(stage);
             Some(stage).filter(is_limited).into_iter().collect::<Vec<_>>()
         };
         let around = |figure: f64| VolumeLatency::around(amount::milliseconds(figure));
@@ -174,8 +175,8 @@ impl MeasuredCache {
             dirty_bytes: if self.keeps_writes { size } else { 0 },
             is_warm: self.is_warm,
             read_ahead: throughput(self.read_ahead_throughput).and_then(TokenRate::per_second),
-            reads: limited(whole(self.read_iops), throughput(self.read_throughput))?,
-            writes: limited(whole(self.write_iops), throughput(self.write_throughput))?,
+            reads: limited(whole(self.read_iops), throughput(self.read_throughput))?.map(with_slack),
+            writes: limited(whole(self.write_iops), throughput(self.write_throughput))?.map(with_slack),
             ..cache
         })
     }

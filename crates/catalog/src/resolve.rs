@@ -66,20 +66,26 @@ impl ModelRefusal {
 
 /// The default size.
 pub(crate) const USUAL_SIZE: u64 = 100 * GIB;
-/// Time by which requests may be ahead of a rate: limits apply over 10 ms, so that a late request is made up for, and
-/// two limits do not delay mixed sizes in turn.
-const SLACK_NS: u64 = 10_000_000;
 /// Assumed block size of a first access; no provider publishes it.
 pub(crate) const FIRST_TOUCH_BYTES: u32 = 512 << 10;
 
-/// Limits on I/Os and bytes of one owner.
+/// Time by which requests may be ahead of a rate of a type of the catalogue: no provider publishes it, but published measurements at
+/// depth 1 reach limits that requests without slack do not.
+const SLACK_NS: u64 = 10_000_000;
+
+/// Limits on I/Os and bytes of one owner, without slack.
 pub(crate) fn stage(
     name: &str,
     accounting: Accounting,
     ios: Option<Limit>,
     bytes: Option<Limit>,
 ) -> LimitStage {
-    LimitStage { name: name.to_owned(), accounting, ios, bytes, slack_ns: SLACK_NS, billing: None }
+    LimitStage { name: name.to_owned(), accounting, ios, bytes, slack_ns: 0, billing: None }
+}
+
+/// A stage of the catalogue, with the slack that is assumed.
+pub(crate) fn with_slack(stage: LimitStage) -> LimitStage {
+    LimitStage { slack_ns: SLACK_NS, ..stage }
 }
 
 /// True if a stage limits anything; others are omitted.
@@ -154,7 +160,10 @@ impl CatalogEntry {
         }
         assumptions.append(&mut shared.assumptions);
         let accounting = self.accounting();
-        let stage = |ios, bytes, billing| LimitStage { billing, ..stage("volume", accounting, ios, bytes) };
+        let stage = |ios, bytes, billing| LimitStage {
+            billing,
+            ..with_slack(stage("volume", accounting, ios, bytes))
+        };
         let one_way = |ios, bytes| -> Result<Vec<LimitStage>, String> {
             let stage = stage(limits::plain(ios)?, limits::plain(bytes)?, None);
             Ok(Some(stage).filter(is_limited).into_iter().collect())

@@ -165,6 +165,11 @@ impl SimulatedTarget {
         if is_limited(&instance) {
             self.model.shared.insert(0, instance);
         }
+        if let Some(slack_ns) = parts.duration("slack")?
+            && !self.model.set_slack(slack_ns)
+        {
+            return Err("slack= has no effect: the volume has no limit".to_owned());
+        }
         self.model.faults = parts.stalls()?;
         if let Some(percent) = parts.percent("credits")?
             && !self.model.begin_with_credits(percent)

@@ -33,6 +33,11 @@ impl TokenBucket {
         TokenBucket { gain, scale, capacity, required: 0, spent: 0 }
     }
 
+    /// Drops credit beyond what `slack_ns` provide at `at`.
+    pub(crate) fn limit_credit(&mut self, at: u64, slack_ns: u64) {
+        self.spent = self.spent.max(self.gained(at) - i128::from(self.gain) * i128::from(slack_ns.max(1)));
+    }
+
     /// A bucket of `capacity` tokens, with `initial` tokens at time 0, refilled at `rate`.
     pub(crate) fn storing(rate: TokenRate, capacity: u64, initial: u64) -> Self {
         let (gain, scale) = (rate.tokens(), rate.per_ns());

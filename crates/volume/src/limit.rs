@@ -196,6 +196,15 @@ impl Limiter {
         }
     }
 
+    /// Drops credit at `at` beyond what `slack_ns` provide; burst credits stay.
+    pub(crate) fn limit_credit(&mut self, at: u64, slack_ns: u64) {
+        match self {
+            Limiter::Pace(pace) | Limiter::Credit { pace: Some(pace), .. } => pace.limit_credit(at, slack_ns),
+            Limiter::Credit { pace: None, .. } => {}
+            Limiter::Window(window) => window.limit_credit(at, slack_ns),
+        }
+    }
+
     /// Forgives what is owed at `at` beyond `tokens` and what `owed_ns` provide.
     pub(crate) fn limit_debt(&mut self, at: u64, tokens: u64, owed_ns: u64) {
         if let Limiter::Credit { store, .. } = self {

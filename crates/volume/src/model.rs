@@ -103,6 +103,12 @@ impl VolumeModel {
         has_bucket
     }
 
+    /// Lets requests be `slack_ns` ahead of the limits of the volume and its instance. False without limits.
+    pub fn set_slack(&mut self, slack_ns: u64) -> bool {
+        let stages = self.shared.iter_mut().chain(&mut self.reads).chain(&mut self.writes);
+        stages.map(|stage| stage.slack_ns = slack_ns).count() > 0
+    }
+
     /// Refuses invalid numbers, naming the field.
     pub fn validate(&self) -> Result<(), ModelError> {
         let parts: [Option<(String, String)>; 6] = [

@@ -22,12 +22,15 @@ pub struct LimitStage {
     pub ios: Option<Limit>,
     /// Limit on bytes; `None` = unlimited.
     pub bytes: Option<Limit>,
-    /// Time by which requests may be ahead of a rate, ns. With 0, each request waits until it is due; with mixed sizes
-    /// the two limits then delay requests in turn, and neither is reached.
+    /// Time by which requests may be ahead of a rate after an idle time, ns. With 0, each request waits until it is due.
     pub slack_ns: u64,
     /// Billing of I/O beyond the baseline, for limits with on-demand bursts.
     pub billing: Option<Billing>,
 }
+
+/// Time by which requests may be ahead of one limit, ns, after they waited for the other one of the stage. Without it, the two would
+/// delay requests of mixed sizes in turn, and neither would be reached.
+const CATCH_UP_NS: u64 = 10_000_000;
 
 /// The state of a stage.
 #[derive(Clone, Debug)]
@@ -37,18 +40,23 @@ pub(crate) struct Passage {
     reads: Counter,
     writes: Counter,
     meter: Option<Meter>,
+    /// The slack after an idle time, where requests may be further ahead while others wait.
+    idle_slack_ns: Option<u64>,
     /// When the last request left the stage.
     last: u64,
 }
 
 impl Passage {
     pub(crate) fn new(stage: &LimitStage) -> Self {
+        let catches_up = stage.ios.is_some() && stage.bytes.is_some() && stage.slack_ns < CATCH_UP_NS;
+        let slack_ns = if catches_up { CATCH_UP_NS } else { stage.slack_ns };
         Passage {
-            ios: stage.ios.map(|limit| Limiter::new(limit, stage.slack_ns)),
-            bytes: stage.bytes.map(|limit| Limiter::new(limit, stage.slack_ns)),
+            ios: stage.ios.map(|limit| Limiter::new(limit, slack_ns)),
+            bytes: stage.bytes.map(|limit| Limiter::new(limit, slack_ns)),
             reads: Counter::new(stage.accounting),
             writes: Counter::new(stage.accounting),
             meter: stage.billing.map(|billing| Meter::new(billing, stage)),
+            idle_slack_ns: catches_up.then_some(stage.slack_ns),
             last: 0,
         }
     }
@@ -57,6 +65,10 @@ impl Passage {
     #[inline(always)]
     pub(crate) fn pass(&mut self, arrival: u64, request: &StageRequest, faults: &FaultSchedule) -> u64 {
         let cost = self.cost(request);
+        if let Some(slack_ns) = self.idle_slack_ns.filter(|_| arrival > self.last) {
+            let limits = [&mut self.ios, &mut self.bytes].into_iter().flatten();
+            limits.for_each(|limit| limit.limit_credit(arrival, slack_ns));
+        }
         let mut at = arrival.max(self.last);
         if let Some(ios) = &mut self.ios {
             at = ios.earliest(at, cost.ios);

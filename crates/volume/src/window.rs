@@ -119,6 +119,12 @@ impl Window {
         self.deficit -= turns * paid;
     }
 
+    /// Drops credit at `at` beyond what `slack_ns` provide.
+    pub(crate) fn limit_credit(&mut self, at: u64, slack_ns: u64) {
+        self.pay_deficit_until(at.max(self.at));
+        self.deficit = self.deficit.max(-i128::from(self.gain_base) * i128::from(slack_ns.max(1)));
+    }
+
     fn pay_deficit_until(&mut self, now: u64) {
         while self.at < now {
             match self.phase(self.at) {

@@ -18,7 +18,7 @@ fn parse(text: &str) -> Result<SimulatedTarget, String> {
 }
 
 fn named(name: &str, ios: Option<Limit>, bytes: Option<Limit>) -> LimitStage {
-    LimitStage { name: name.to_owned(), ios, bytes, slack_ns: 10_000_000, ..LimitStage::default() }
+    LimitStage { name: name.to_owned(), ios, bytes, ..LimitStage::default() }
 }
 
 /// Checks the model of `sim:custom?` with `text`, by default of 100 GiB.
@@ -67,6 +67,9 @@ fn custom_volumes_have_the_limits_that_are_given() {
         "latency=500us&write_latency=2ms&parallelism=8",
         VolumeModel { read_latency, write_latency, parallelism: Some(8), ..plain.clone() },
     );
+    let ahead = LimitStage { slack_ns: 10_000_000, ..ios(1000) };
+    check("iops=1000&slack=10ms", VolumeModel { shared: vec![ahead], ..plain.clone() });
+    assert_eq!(parse("sim:custom?slack=10ms").unwrap_err(), "slack= has no effect: the volume has no limit");
     let first_touch = |counts_as, extra_ns| Some(FirstTouch { chunk_bytes: 512 << 10, counts_as, extra_ns });
     check("first_touch=0", plain.clone());
     check("first_touch=1", VolumeModel { first_touch: first_touch(2, 0), ..plain.clone() });
@@ -276,6 +279,7 @@ fn any_key() -> impl Strategy<Value = String> {
         "io_unit",
         "latency",
         "parallelism",
+        "slack",
         "shared",
         "instance",
         "instance_iops",

@@ -270,7 +270,7 @@ fn operations_and_sizes_of_every_kind() {
             small(with(random(MIXED, 8, 1), |job| {
                 (job.io.size, job.io.loops) = (Some(SizeSpec::Bytes(1 << 20)), 3);
             })),
-            0x49bb_a99f_482c_649d,
+            0x3bc8_4cc4_57e0_a7ad,
         ),
         (
             cap(5000),
@@ -382,7 +382,7 @@ fn concurrent_and_successive_jobs() {
     };
     for (model, jobs, expected) in [
         (cap(5000), copies(&random(Mix::Read, 32, 2), 3), 0x1e2c_70f0_fb7a_383d),
-        (bucket(9_000), copies(&random(Mix::Read, 32, 10), 8), 0x9300_2502_f32c_f15c),
+        (bucket(9_000), copies(&random(Mix::Read, 32, 10), 8), 0x3b8e_6906_b3c6_d25e),
         (parallel(Some(16)), copies(&random(MIXED, 16, 1), 3), 0x7db0_d6b7_c895_a27b),
         (odd(), copies(&random(MIXED, 4, 10), 8), 0x3e8a_0bb4_7a18_ba18),
         (
