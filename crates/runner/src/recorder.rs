@@ -84,8 +84,8 @@ pub(crate) struct Recorder {
     phase: Phase,
     slowest: Slowest,
     silences: Silences,
-    /// When the last of them ended, session ns.
-    silence_ended_ns: u64,
+    /// Latency from which a request may be all of a silence: of single requests.
+    silent_from_ns: u64,
     /// Latency from which a request is [`Attention::Kept`]; 0 if all are, for logs or latencies by priority.
     kept_from_ns: u64,
     /// Only if the job is logged.
@@ -138,7 +138,7 @@ impl Recorder {
             live,
             slowest: Slowest::default(),
             silences: Silences::default(),
-            silence_ended_ns: 0,
+            silent_from_ns: if spec.depth.iodepth == 1 { MIN_SILENCE_NS } else { u64::MAX },
             kept_from_ns: if spec.log.is_some() || spec.records_priorities() { 0 } else { 1 },
             priorities: Priorities {
                 plan: spec.threads.request_priorities.clone(),
@@ -257,7 +257,6 @@ impl Recorder {
     #[inline(never)]
     pub fn keep(&mut self, completed: &Completed, depth: u32, priority: Option<u16>) {
         self.live.record_resumption(completed.at, STALL_NS);
-        self.note_silence(completed, depth);
         let (Completed { request, stamp, at, .. }, lat_ns) = (completed, completed.lat_ns());
         let Request { op, offset, len, .. } = *request;
         let clat_ns = at - stamp.issued.min(*at);
@@ -282,16 +281,13 @@ impl Recorder {
         }
     }
 
-    /// Notes the time without a completion that this one ends. All requests in flight waited through it, so that its latency, by
-    /// which it is kept, is no shorter.
-    fn note_silence(&mut self, completed: &Completed, depth: u32) {
-        let start_ns = self.live.last_completion_ns.get().max(completed.stamp.start);
-        let length_ns = completed.at.saturating_sub(start_ns);
-        // Others that completed together with it end the same one.
-        let is_noted = self.silence_ended_ns == completed.at;
-        if length_ns >= MIN_SILENCE_NS && !is_noted {
+    /// Notes the time without a completion that ends `at` with one of a request that began at `start_ns`, if it was long.
+    #[inline(always)]
+    pub fn note_silence(&mut self, start_ns: u64, at: u64, depth: u32) {
+        let start_ns = self.live.last_completion_ns.get().max(start_ns);
+        let length_ns = at.saturating_sub(start_ns);
+        if length_ns >= MIN_SILENCE_NS {
             self.silences.add(Silence { start_ns, length_ns, depth });
-            self.silence_ended_ns = completed.at;
         }
     }
 
@@ -308,7 +304,7 @@ impl Recorder {
         let limits = self.end.max_latency.iter().filter_map(|(_, limit)| limit.map(|limit| limit.0));
         let slower_ns = limits.min().unwrap_or(u64::MAX).min(self.slowest.threshold_ns).min(self.target_ns());
         let keeps_all = self.log.is_some() || self.priorities.recorded;
-        self.kept_from_ns = if keeps_all { 0 } else { slower_ns.saturating_add(1).min(MIN_SILENCE_NS) };
+        self.kept_from_ns = if keeps_all { 0 } else { slower_ns.saturating_add(1).min(self.silent_from_ns) };
     }
 
     /// Counts a short request.

@@ -24,6 +24,10 @@ impl<C: Clock, E: Engine + ?Sized> Worker<C, E> {
             self.verify_done();
         }
         self.recorder.record_responses(&self.slots, self.now);
+        if let Some(first) = self.slots.done.first() {
+            let start = self.slots.stamps[first.slot as usize].start;
+            self.recorder.note_silence(start, self.now, self.slots.in_flight);
+        }
         let mut next = 0;
         while let Some(&Completion { slot, result }) = self.slots.done.get(next) {
             let request = self.slots.requests[slot as usize];

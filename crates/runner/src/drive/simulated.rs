@@ -102,6 +102,7 @@ impl Worker<VirtualClock, SimEngine> {
         }
         let stamp = self.slots.stamps[done.slot as usize];
         let completed = Completed { request, stamp, at: self.now, count: 1 };
+        self.recorder.note_silence(stamp.start, self.now, self.slots.in_flight);
         if self.recorder.record(completed) == Attention::Kept {
             self.keep(done.slot);
         }

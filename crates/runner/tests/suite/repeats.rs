@@ -382,7 +382,7 @@ fn concurrent_and_successive_jobs() {
     };
     for (model, jobs, expected) in [
         (cap(5000), copies(&random(Mix::Read, 32, 2), 3), 0x1e2c_70f0_fb7a_383d),
-        (bucket(9_000), copies(&random(Mix::Read, 32, 10), 8), 0x3b8e_6906_b3c6_d25e),
+        (bucket(9_000), copies(&random(Mix::Read, 32, 10), 8), 0xcccb_a089_23a1_a07d),
         (parallel(Some(16)), copies(&random(MIXED, 16, 1), 3), 0x7db0_d6b7_c895_a27b),
         (odd(), copies(&random(MIXED, 4, 10), 8), 0x3e8a_0bb4_7a18_ba18),
         (
