@@ -10,7 +10,7 @@ use crate::host_cache;
 use crate::instances::{INSTANCE_STAGE, Instances};
 use crate::limits::plain;
 use crate::parts::UnusedParts;
-use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage};
+use crate::resolve::{FIRST_TOUCH_BYTES, Parameters, is_limited, stage, with_slack};
 
 /// A simulated target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl SimulatedTarget {
             let mut assumptions = Instances::shipped().attach(id, &self.id, &mut self.model)?;
             self.assumptions.append(&mut assumptions);
         }
-        let instance = stage(INSTANCE_STAGE, Accounting::default(), plain(ios)?, plain(bytes)?);
+        let instance = with_slack(stage(INSTANCE_STAGE, Accounting::default(), plain(ios)?, plain(bytes)?));
         if is_limited(&instance) {
             self.model.shared.insert(0, instance);
         }

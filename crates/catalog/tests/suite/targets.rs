@@ -54,7 +54,7 @@ fn custom_volumes_have_the_limits_that_are_given() {
     check("read_iops=3000", VolumeModel { reads: vec![ios(3000)], ..plain.clone() });
     let together = VolumeModel { shared: vec![ios(3500)], reads: vec![ios(3000)], ..plain.clone() };
     check("iops=3500&read_iops=3000", together);
-    let instance = named("instance", of(4000), of(62_500_000));
+    let instance = LimitStage { slack_ns: 10_000_000, ..named("instance", of(4000), of(62_500_000)) };
     check(
         "iops=5000&instance_iops=4000&instance_bandwidth=62500kB",
         VolumeModel { shared: vec![instance, ios(5000)], ..plain.clone() },
