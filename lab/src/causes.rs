@@ -64,7 +64,7 @@ const WITHIN: f64 = 0.05;
 /// Causes of forty that may be missed.
 const MAX_MISSED: usize = 2;
 /// Findings that describe the load and not a cause, and those of the machine, which may be busy with something else.
-const OF_LOAD: &[&str] = &[
+pub const OF_LOAD: &[&str] = &[
     "short-run",
     "low-sample",
     "queueing",
@@ -74,10 +74,9 @@ const OF_LOAD: &[&str] = &[
     "small-working-set",
     "small-block-for-bandwidth",
     "flush-cost",
-    "burst-possible",
     "buffered",
 ];
-const OF_HOST: &[&str] =
+pub const OF_HOST: &[&str] =
     &["cpu-wait", "cpu-steal", "cpu-credit-suspected", "generator-late", "client-cpu-bound"];
 
 /// What is known of a device or of its surroundings.

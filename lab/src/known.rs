@@ -1,7 +1,7 @@
 //! `known-devices`: measures disks of which everything is known, with the command that a user would take, and judges what it says: each
 //! statement is right, wrong or missing; findings without a cause are invented; intervals hold the truth or not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use fathom_tests::{
 use serde_json::{Value, json};
 use xtask::process::now;
 
+use crate::causes::{OF_HOST, OF_LOAD};
 use crate::driver::{Campaign, Case, CaseResult, Plan, sum};
 
 pub const CAMPAIGN: Campaign = Campaign {
@@ -44,24 +45,6 @@ const FINDINGS: &str = "findings";
 const INVENTED: &str = "invented";
 const HELD: &str = "intervals that hold";
 const OUTSIDE: &str = "intervals that do not";
-
-/// Findings that describe the load, the disk of this campaign (a file of 512 MiB in memory) or the machine, and claim no cause.
-const NO_CAUSE: &[&str] = &[
-    "short-run",
-    "low-sample",
-    "queueing",
-    "queue-too-shallow",
-    "not-saturated",
-    "knee",
-    "small-working-set",
-    "small-block-for-bandwidth",
-    "flush-cost",
-    "cpu-wait",
-    "cpu-steal",
-    "cpu-credit-suspected",
-    "generator-late",
-    "client-cpu-bound",
-];
 
 /// The command that a user takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -388,7 +371,7 @@ fn judge(case: &KnownCase, document: &Value) -> CaseResult {
     let findings = document["findings"].as_array().or(document["confounders"].as_array());
     let ids: BTreeSet<&str> = findings.into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
     let due = case.truths.iter().flat_map(|truth| if let Truth::Finds(ids) = truth { *ids } else { &[] });
-    let known: BTreeSet<&str> = due.chain(NO_CAUSE).chain(case.allowed).copied().collect();
+    let known: BTreeSet<&str> = due.chain(OF_LOAD).chain(OF_HOST).chain(case.allowed).copied().collect();
     let invented: Vec<&str> = ids.difference(&known).copied().collect();
     let mut worst = Worth::Right;
     let mut said = Vec::new();
@@ -407,8 +390,7 @@ fn judge(case: &KnownCase, document: &Value) -> CaseResult {
         Worth::Wrong => WRONG,
     };
     result.line = format!("{column}: {}; {ids:?}", said.join(", "));
-    let kinds: BTreeMap<&str, &Value> = ids.iter().map(|id| (*id, &Value::Null)).collect();
-    result.count(column, 1).facts(json!({"worth": column, "findings": kinds, "invented": invented}))
+    result.count(column, 1).facts(json!({"worth": column, "findings": ids, "invented": invented}))
 }
 
 /// What a statement is worth, as text, and whether its interval holds the truth, if it has one.

@@ -27,9 +27,9 @@ pub struct DiskModel {
     pub servers: Option<usize>,
     pub limits: Vec<RateLimit>,
     pub buckets: Vec<BurstBucket>,
-    /// Of each `.0`, nothing is served for the first `.1`.
+    /// Nothing is served for the first `.1` of each period `.0`.
     pub pauses: Option<(f64, f64)>,
-    /// Of each `.0`, limits give the share `.2` for the first `.1`.
+    /// Limits give the share `.2` for the first `.1` of each period `.0`.
     pub neighbour: Option<(f64, f64, f64)>,
     /// Share of the limits that is lost a minute.
     pub decay: f64,
@@ -235,7 +235,7 @@ struct DiskState {
     origin_ns: u64,
     /// When each limit has served everything before.
     paid: Vec<f64>,
-    /// Of each bucket: when it has served everything before, and its credits at that time.
+    /// For each bucket: when it has served everything before, and its credits at that time.
     credits: Vec<(f64, f64)>,
     /// When each server is free.
     servers: Vec<f64>,

@@ -18,7 +18,7 @@ const OPPOSITE: f64 = -0.4;
 const TWO_LEVELS: f64 = 0.9;
 /// Fewest changes between the groups.
 const MIN_CHANGES: usize = 3;
-/// Slope over its standard error from which on a drift is none of chance, also where seconds follow from each other, and the
+/// Slope over its standard error from which on a drift is not by chance, even where seconds follow from each other, and the
 /// least drift that counts, as a share of the mean.
 const SIGNIFICANT: f64 = 8.0;
 const MIN_DRIFT: f64 = 0.03;
