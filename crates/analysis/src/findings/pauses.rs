@@ -224,11 +224,11 @@ fn total_ns(spans: &[Span]) -> u64 {
     spans.iter().map(|span| span.length_ns()).sum()
 }
 
-/// The spans that the client did not make, which sees nothing complete while it waits for its CPU: all where it waited for less than
-/// half of their time, else the long ones where they are regular, as no scheduler is; `None` where neither is known.
+/// The spans that this machine did not make, where nothing completes while the client, or a server of the device (FUSE, nbd, loop),
+/// waits for a CPU: all where such waits took less than half of their time, else the long ones where they are regular, as no scheduler
+/// is; `None` where neither is known.
 fn without_client(row: &RecordRow<'_>, spans: Vec<Span>) -> Option<Vec<Span>> {
-    let waited = row.jobs().iter().map(run_queue_wait_share).fold(f64::INFINITY, f64::min);
-    if spans.is_empty() || waited * row.summary.measured_ns as f64 * 2.0 < total_ns(&spans) as f64 {
+    if spans.is_empty() || waited_ns(row) * 2.0 < total_ns(&spans) as f64 {
         return Some(spans);
     }
     let longest = spans.iter().map(|span| span.length_ns()).max().unwrap_or(0);
@@ -238,9 +238,16 @@ fn without_client(row: &RecordRow<'_>, spans: Vec<Span>) -> Option<Vec<Span>> {
     (long.len() >= MIN_PAUSES && is_regular(&lengths) && is_regular(&periods)).then_some(long)
 }
 
+/// How long the client waited for its CPU, or any thread of the machine did, where the kernel measures that.
+fn waited_ns(row: &RecordRow<'_>) -> f64 {
+    let of_client = row.jobs().iter().map(run_queue_wait_share).fold(f64::INFINITY, f64::min);
+    let of_any: u64 = row.test.host_load.iter().map(|interval| interval.counters.cpu_pressure_ns).sum();
+    (of_client * row.summary.measured_ns as f64).max(of_any as f64)
+}
+
 #[cfg(test)]
 mod tests {
-    use fathom_record::{RunRecord, Silences};
+    use fathom_record::{HostInterval, RunRecord, Silences};
 
     use super::*;
     use crate::fixture::{SECOND_NS, TestLoad, record};
@@ -309,6 +316,14 @@ mod tests {
         let mut starved = run(deep(), &[&every_second(100)[..], &[(500, 12), (2700, 20)]].concat());
         starved.tests[0].jobs[0].measured.cpu.run_queue_wait_ns = SECOND_NS;
         assert_eq!(claim(&starved).unwrap(), "nothing completes for 100 ms every 1.00 s (10 % of the time)");
+        // Nor can one whose machine lacked CPU time: the device's server may be on it.
+        let mut pressed = run(deep(), &[(100, 100), (1300, 40), (9000, 80)]);
+        let mut interval = HostInterval { end_ns: SECOND_NS, ..HostInterval::default() };
+        interval.counters.cpu_pressure_ns = SECOND_NS / 5;
+        pressed.tests[0].host_load = vec![interval];
+        assert_eq!(DevicePauses::of(&rows(&pressed)), None);
+        pressed.tests[0].host_load[0].counters.cpu_pressure_ns = SECOND_NS / 20;
+        assert!(claim(&pressed).is_some());
         // One of two workers went on.
         let mut apart = run(TestLoad { jobs: 2, ..deep() }, &every_second(100));
         apart.tests[0].jobs[1].silences = Silences::default();
