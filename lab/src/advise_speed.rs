@@ -107,7 +107,7 @@ fn write_trace(file: &mut File, requests: u64) -> anyhow::Result<()> {
         };
         sequential = (offset + u64::from(bytes)) % (SIZE - 65_536);
         let latency_ns = NonZeroU64::new((150_000.0 + draws.exponential(350_000.0)) as u64);
-        block.push(&ObservedRequest { at_ns: at as u64, offset, latency_ns, bytes, file: 0, op });
+        block.push(&ObservedRequest { at_ns: at as u64, offset, latency_ns, bytes, file: 0, thread: 0, op });
         if block.bytes() >= RequestBlock::ENOUGH_BYTES {
             out.write_all(&block.take(at as u64, 0, 0))?;
         }

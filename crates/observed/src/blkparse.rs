@@ -38,9 +38,11 @@ fn place(line: &str) -> Option<(u32, &str, impl Iterator<Item = &str>)> {
 pub(crate) fn parse(line: &str) -> Result<Option<BlockEvent>, String> {
     let Some((device, time, mut words)) = place(line) else { return Ok(None) };
     let at_ns = nanoseconds(time).ok_or_else(|| format!("'{time}' is not a time in seconds"))?;
-    let (Some(_process), Some(action), Some(kind)) = (words.next(), words.next(), words.next()) else {
+    let (Some(process), Some(action), Some(kind)) = (words.next(), words.next(), words.next()) else {
         return Err(CUT_OFF.to_owned());
     };
+    // Formats without it have some other word in its place.
+    let thread = process.parse().unwrap_or(0);
     let action = match action {
         "Q" => BlockAction::Queue,
         "D" => BlockAction::Issue,
@@ -63,7 +65,7 @@ pub(crate) fn parse(line: &str) -> Result<Option<BlockEvent>, String> {
     };
     let len = u32::try_from(bytes).map_err(|_| format!("an I/O of {bytes} bytes is too large"))?;
     let op = if len == 0 { Op::Sync } else { op };
-    Ok(Some(BlockEvent { at_ns, action, op, offset, len, device }))
+    Ok(Some(BlockEvent { at_ns, action, op, offset, len, device, thread }))
 }
 
 fn bytes_of(word: &str) -> Result<u64, String> {
@@ -98,6 +100,7 @@ mod tests {
             offset: 4096,
             len: 4096,
             device: 8 << 20 | 16,
+            thread: 4711,
         };
         assert_eq!(of("Q  RA 8 + 8 [fio]"), Some(event));
         assert_eq!(

@@ -11,7 +11,9 @@ use fathom_model::units::grouped;
 use fathom_workload::replay::{BlockAction, BlockEvent, device_name};
 
 use crate::clock_text::SECOND_NS;
-use crate::load::{LoadClock, LoadCourse, ObservedLoad, ObservedRequest, RequestPoint, RequestTrace};
+use crate::load::{
+    LoadClock, LoadCourse, ObservedLoad, ObservedRequest, RequestPoint, RequestTrace, ThreadNumbers,
+};
 use crate::{LoadError, LoadFormat, MAX_DEVICES};
 
 /// Longest trace, ns: ten years.
@@ -22,6 +24,7 @@ pub(crate) const LONGEST_NS: u64 = 10 * 365 * 86_400 * SECOND_NS;
 pub(crate) struct BlockEvents {
     devices: Vec<u32>,
     events: Vec<StoredEvent>,
+    threads: ThreadNumbers,
     first_ns: Option<u64>,
 }
 
@@ -34,6 +37,7 @@ struct StoredEvent {
     device: u16,
     action: BlockAction,
     op: Op,
+    thread: u8,
 }
 
 impl BlockEvents {
@@ -62,8 +66,10 @@ impl BlockEvents {
                 self.devices.len() - 1
             }
         };
-        let BlockEvent { at_ns, action, op, offset, len, .. } = event;
-        self.events.push(StoredEvent { at_ns, offset, bytes: len, device: device as u16, action, op });
+        let BlockEvent { at_ns, action, op, offset, len: bytes, .. } = event;
+        // A completion happens in the context of any thread.
+        let thread = if action == BlockAction::Complete { 0 } else { self.threads.number(event.thread) };
+        self.events.push(StoredEvent { at_ns, offset, bytes, device: device as u16, action, op, thread });
         Ok(())
     }
 
@@ -105,10 +111,10 @@ impl BlockEvents {
 fn joined(events: Vec<StoredEvent>, begins: BlockAction) -> Vec<ObservedRequest> {
     let mut requests: Vec<ObservedRequest> = Vec::new();
     let mut open: HashMap<(u64, Op), VecDeque<usize>> = HashMap::new();
-    for StoredEvent { at_ns, offset, bytes, action, op, .. } in events {
+    for StoredEvent { at_ns, offset, bytes, action, op, thread, .. } in events {
         if action == begins {
             open.entry((offset, op)).or_default().push_back(requests.len());
-            requests.push(ObservedRequest { at_ns, offset, latency_ns: None, bytes, file: 0, op });
+            requests.push(ObservedRequest { at_ns, offset, latency_ns: None, bytes, file: 0, op, thread });
         } else if action == BlockAction::Complete
             && let Some(waiting) = open.get_mut(&(offset, op))
         {
@@ -166,7 +172,7 @@ mod tests {
     use super::*;
 
     fn event(at_ns: u64, action: BlockAction, offset: u64, device: u32) -> BlockEvent {
-        BlockEvent { at_ns, action, op: Op::Read, offset, len: 4096, device }
+        BlockEvent { at_ns, action, op: Op::Read, offset, len: 4096, device, thread: 7 }
     }
 
     fn load(events: &[BlockEvent], device: Option<&str>) -> Result<ObservedLoad, LoadError> {

@@ -31,7 +31,7 @@ pub use detect::{LoadFormat, SourceKind, source_kind};
 pub use error::LoadError;
 pub use load::{
     GapReason, LoadClock, LoadCourse, LoadGap, ObservedInterval, ObservedLoad, ObservedRequest, RequestPoint,
-    RequestTrace, ServedIo,
+    RequestTrace, ServedIo, ThreadNumbers,
 };
 pub use requests::{LoadSource, Requests};
 pub use trace_lines::TraceLines;

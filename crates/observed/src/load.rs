@@ -1,5 +1,6 @@
 //! The model of an observed load: requests one by one, or sums over intervals. Whole numbers throughout, with their units in the names.
 
+use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use fathom_model::{Op, PerOp};
@@ -87,6 +88,28 @@ pub struct ObservedRequest {
     pub file: u16,
     /// The operation.
     pub op: Op,
+    /// The thread that made it, by [`ThreadNumbers`]; 0 where the source does not say.
+    pub thread: u8,
+}
+
+/// Threads by a number of one byte, from 1 on in the order in which they appear; those beyond 255 have none.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadNumbers {
+    known: HashMap<u32, u8>,
+}
+
+impl ThreadNumbers {
+    /// The number of the thread with the identifier `tid`, or 0: that of the idle thread means none.
+    pub fn number(&mut self, tid: u32) -> u8 {
+        if tid == 0 {
+            return 0;
+        }
+        let next = u8::try_from(self.known.len() + 1).unwrap_or(0);
+        match next {
+            0 => self.known.get(&tid).copied().unwrap_or(0),
+            next => *self.known.entry(tid).or_insert(next),
+        }
+    }
 }
 
 /// Sums over an interval.

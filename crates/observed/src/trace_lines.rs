@@ -143,7 +143,7 @@ impl IologReader {
             return Err(broken(format!("no file has an offset of {offset}")));
         }
         let file = self.file(file)?;
-        self.requests.push(ObservedRequest { at_ns, offset, latency_ns: None, bytes, file, op });
+        self.requests.push(ObservedRequest { at_ns, offset, latency_ns: None, bytes, file, thread: 0, op });
         Ok(())
     }
 

@@ -370,6 +370,7 @@ mod tests {
             latency_ns: None,
             bytes: 512,
             file: 0,
+            thread: 0,
             op,
         };
         let all = [(0, Op::Read), (5, Op::Sync), (SECOND_NS, Op::Write), (SECOND_NS * 2, Op::Trim)];

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod chunks;
+mod clients;
 mod closed_form;
 mod demand;
 pub mod forecast;
@@ -18,12 +19,13 @@ mod sums;
 mod tally;
 
 pub use chunks::{GapCloser, RequestChunks};
+pub use clients::{ArrivalCounter, LoadArrivals, ThreadSet};
 pub use closed_form::{
     BurstReach, CoursePhase, CreditBucket, LoadLimit, OfferedLoad, ReachedRate, RecurringBurst,
     burst_lasts_ns, exhausted_rates, is_limited, limits_bytes, load_limits, rate_course, reach, serves,
 };
 pub use demand::{DemandNote, DemandStep, DemandTally, LoadDemand};
-pub use pace::{LoadPace, PaceCounter};
+pub use pace::LoadPace;
 pub use prediction::{
     LowestCredits, MAX_SLICES, PredictedSlice, Prediction, PredictionRange, PredictionSet, Requirement,
     ThrottleCause,

@@ -302,7 +302,7 @@ pub(crate) mod tests {
     /// A request at so many ms, with its latency in µs.
     pub fn request(at_ms: u64, op: Op, offset: u64, bytes: u32, latency_us: u64) -> ObservedRequest {
         let latency_ns = NonZeroU64::new(latency_us * 1_000);
-        ObservedRequest { at_ns: at_ms * 1_000_000, offset, latency_ns, bytes, file: 0, op }
+        ObservedRequest { at_ns: at_ms * 1_000_000, offset, latency_ns, bytes, file: 0, thread: 0, op }
     }
 
     pub fn trace(requests: Vec<ObservedRequest>) -> RequestTrace {

@@ -15,8 +15,6 @@ use fathom_observed::ObservedRequest;
 use fathom_stats::Moments;
 use serde::Serialize;
 
-use crate::replay::ReplayPace;
-
 /// A request that is made so long after a completion, at most, followed it, ns.
 pub(super) const FOLLOWS_NS: u64 = 20_000;
 /// From this share on requests wait for completions, and up to the other they do not.
@@ -41,25 +39,16 @@ pub enum LoadPace {
     Closed,
     /// Some do, or clients limit how many are outstanding.
     Mixed,
+    /// Those of some threads do, and those of others do not, or it is not known.
+    Split,
     /// The source does not say.
     #[default]
     Unknown,
 }
 
-impl LoadPace {
-    /// The ways in which requests are replayed: where both readings remain, each gives a prediction.
-    pub fn readings(self) -> &'static [ReplayPace] {
-        match self {
-            LoadPace::Open => &[ReplayPace::Open],
-            LoadPace::Closed => &[ReplayPace::Closed],
-            LoadPace::Mixed | LoadPace::Unknown => &[ReplayPace::Open, ReplayPace::Closed],
-        }
-    }
-}
-
 /// Infers the pace from requests by their times.
 #[derive(Debug, Default)]
-pub struct PaceCounter {
+pub(crate) struct PaceCounter {
     /// Completions that lie ahead, with the times of their requests.
     ends: BinaryHeap<Reverse<(u64, u64)>>,
     /// Completions that no request followed yet, where each follows the latest.
@@ -75,14 +64,14 @@ pub struct PaceCounter {
 }
 
 impl PaceCounter {
-    /// Looks at the next requests.
-    pub fn take_all(&mut self, requests: &[ObservedRequest]) {
-        requests.iter().for_each(|request| self.push(request));
+    /// Requests with a latency so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests
     }
 
     /// Looks at the next request.
     #[inline]
-    pub fn push(&mut self, request: &ObservedRequest) {
+    pub(crate) fn push(&mut self, request: &ObservedRequest) {
         let Some(latency) = request.latency_ns else {
             self.lacking += 1;
             return;
@@ -107,7 +96,7 @@ impl PaceCounter {
     }
 
     /// The pace of the requests so far.
-    pub fn pace(&self) -> LoadPace {
+    pub(crate) fn pace(&self) -> LoadPace {
         let lacks_latencies = self.lacking.saturating_mul(MAX_LACKING) > self.requests;
         if lacks_latencies || self.requests < MIN_REQUESTS {
             return LoadPace::Unknown;
@@ -448,6 +437,7 @@ mod tests {
                 latency_ns,
                 bytes: 4096,
                 file: 0,
+                thread: 0,
                 op: Op::Read,
             });
         }

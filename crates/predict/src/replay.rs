@@ -2,6 +2,7 @@
 //!
 //! Memory holds the requests in flight, and for a closed loop a window of those to come, however long the recording is.
 
+mod beside;
 mod closed;
 
 use std::cmp::Reverse;
@@ -13,9 +14,11 @@ use fathom_volume::{
     LimitState, ModelError, RequestOutcome, Volume, VolumeCompletion, VolumeModel, VolumeRequest,
 };
 
+use crate::clients::ThreadSet;
 use crate::prediction::Requirement;
 use crate::prediction::{LowestCredits, Prediction};
 use crate::tally::Tally;
+use beside::ClientsBeside;
 use closed::ClosedLoop;
 
 /// Times at which credits are looked at.
@@ -39,6 +42,8 @@ pub enum ReplayPace {
     Open,
     /// The completion that they followed.
     Closed,
+    /// Those of these threads for completions of their own, the others for their own time.
+    Beside(ThreadSet),
 }
 
 /// How requests are replayed.
@@ -66,6 +71,7 @@ pub struct Replay {
 enum ReplayOrder {
     Open(Copies),
     Closed(Box<ClosedLoop>),
+    Beside(Box<ClientsBeside>),
 }
 
 impl Replay {
@@ -77,6 +83,9 @@ impl Replay {
         let order = match settings.pace {
             ReplayPace::Open => ReplayOrder::Open(Copies::new(settings.growth_milli)),
             ReplayPace::Closed => ReplayOrder::Closed(Box::new(ClosedLoop::new(settings.growth_milli))),
+            ReplayPace::Beside(clients) => {
+                ReplayOrder::Beside(Box::new(ClientsBeside::new(clients, settings.growth_milli)))
+            }
         };
         Ok(Replay { run: ReplayRun::new(model, settings)?, order })
     }
@@ -92,13 +101,16 @@ impl Replay {
                 }
             }
             ReplayOrder::Closed(clients) => clients.take(requests, &mut self.run),
+            ReplayOrder::Beside(clients) => clients.take(requests, &mut self.run),
         }
     }
 
     /// What they got, once all are taken.
     pub fn prediction(mut self) -> Prediction {
-        if let ReplayOrder::Closed(clients) = &mut self.order {
-            clients.finish(&mut self.run);
+        match &mut self.order {
+            ReplayOrder::Open(_) => {}
+            ReplayOrder::Closed(clients) => clients.finish(&mut self.run),
+            ReplayOrder::Beside(clients) => clients.finish(&mut self.run),
         }
         self.run.prediction()
     }
@@ -188,6 +200,8 @@ pub(super) struct ReplayRun {
     tally: Tally,
     pace: ReplayPace,
     length_ns: u64,
+    /// Of the recorded requests, those that clients had the time to make.
+    made_share: f64,
     look_every_ns: u64,
     next_look_ns: u64,
     in_flight: InFlight,
@@ -211,6 +225,7 @@ impl ReplayRun {
             tally: Tally::new(length_ns, 0, settings.limits),
             pace: settings.pace,
             length_ns,
+            made_share: 1.0,
             look_every_ns: (length_ns / LOOKS).clamp(MIN_LOOK_NS, MAX_LOOK_NS),
             next_look_ns: 0,
             in_flight: InFlight::default(),
@@ -280,20 +295,20 @@ impl ReplayRun {
         let last_end = self.volume.last_end;
         // Clients that wait are done earlier on a faster volume.
         let elapsed = match self.pace {
-            ReplayPace::Open => self.length_ns.max(last_end),
+            ReplayPace::Open | ReplayPace::Beside(_) => self.length_ns.max(last_end),
             ReplayPace::Closed => last_end.max(1),
         };
         let (summary, above_objective_ns, slices) = self.tally.finish(elapsed, self.credits);
         let share = |ns: u64| ns as f64 / elapsed as f64;
         let served_ns = last_end.saturating_sub(self.service_ns).max(1);
         let served_share = match self.volume.never {
-            0 => (self.length_ns as f64 / served_ns as f64).min(1.0),
+            0 => (self.length_ns as f64 / served_ns as f64).min(self.made_share),
             _ => 0.0,
         };
         Prediction {
             summary,
             served_share,
-            is_closed: self.pace == ReplayPace::Closed,
+            is_closed: self.pace != ReplayPace::Open,
             throttled_share: share(self.throttled_ns).min(1.0),
             lowest_credits: self
                 .lowest

@@ -145,6 +145,7 @@ fn requests(load: &OfferedLoad, iops: f64, seconds: f64) -> Vec<ObservedRequest>
             latency_ns: None,
             bytes,
             file: 0,
+            thread: 0,
             op: if is_read { Op::Read } else { Op::Write },
         }
     };

@@ -101,6 +101,9 @@ fn pace_text(pace: LoadPace) -> &'static str {
         LoadPace::Mixed => {
             "some requests follow completions, or clients limit how many are outstanding: replayed both ways"
         }
+        LoadPace::Split => {
+            "some threads are clients that wait for their requests, and are replayed so; others do not, or it is not known"
+        }
         LoadPace::Unknown => {
             "unknown whether requests follow completions: replayed at their times, and where latencies are known both ways"
         }

@@ -7,7 +7,7 @@ use fathom_model::Nanos;
 use fathom_model::units::duration;
 use fathom_observed::{LoadCourse, ObservedLoad};
 use fathom_predict::load_profile::LoadProfile;
-use fathom_predict::{LoadDemand, LoadPace, ReplayPace, Requirement};
+use fathom_predict::{LoadArrivals, LoadDemand, LoadPace, ReplayPace, Requirement};
 use fathom_record::Metric;
 
 use super::AdviseSettings;
@@ -34,6 +34,8 @@ pub(super) struct Evidence {
     pub(super) demand: LoadDemand,
     /// Its requests, where each is known.
     pub(super) requests: TraceRequests,
+    /// What they wait for.
+    pub(super) arrivals: LoadArrivals,
     /// Shares of an interval, from a finer recording.
     pub(super) shape: Option<Vec<u64>>,
     /// The stated need, whose rates are what they are: nothing is hidden in its intervals.
@@ -87,7 +89,7 @@ impl Evidence {
     }
 
     fn of_trace(name: &str, trace: ObservedTrace, size: Option<u64>) -> Result<Evidence, AssessError> {
-        let ObservedTrace { load, profile, demand, pace, requests } = trace;
+        let ObservedTrace { load, profile, demand, arrivals, requests } = trace;
         let refused = |reason: &str, hint: &str| AssessError::usage(format!("{name}: {reason}"), hint);
         let demand = demand.ok_or_else(|| match &load.course {
             LoadCourse::Requests(trace) if !trace.has_times => refused(
@@ -98,7 +100,7 @@ impl Evidence {
         })?;
         let latencies = latencies(&profile);
         let mut observed = advised_load(&load, &profile, &demand);
-        observed.pace = pace;
+        observed.pace = arrivals.pace;
         let mut notes = load.notes.clone();
         notes.extend(demand.notes.iter().map(|note| note.text()));
         let span = profile.span_bytes;
@@ -116,6 +118,7 @@ impl Evidence {
         Ok(Evidence {
             load: observed,
             demand,
+            arrivals,
             requests,
             shape: None,
             need: None,
@@ -155,6 +158,7 @@ impl Evidence {
         let text = |pace: &ReplayPace| match pace {
             ReplayPace::Open => "at their times",
             ReplayPace::Closed => "after the request that each followed",
+            ReplayPace::Beside(_) => "those of clients after their own, others at their times",
         };
         self.load.arrivals = match () {
             () if !self.requests.is_empty() => self.paces().iter().map(text).collect(),
@@ -165,10 +169,10 @@ impl Evidence {
     }
 
     /// What requests wait for, of which each is predicted.
-    pub(super) fn paces(&self) -> &'static [ReplayPace] {
+    pub(super) fn paces(&self) -> Vec<ReplayPace> {
         match self.load.pace {
-            LoadPace::Unknown if self.load.mean_latency_ns.is_none() => LoadPace::Open.readings(),
-            pace => pace.readings(),
+            LoadPace::Unknown if self.load.mean_latency_ns.is_none() => vec![ReplayPace::Open],
+            _ => self.arrivals.readings(),
         }
     }
 
@@ -203,6 +207,7 @@ impl Evidence {
             load,
             demand,
             requests: TraceRequests::none(),
+            arrivals: LoadArrivals::default(),
             shape: None,
             need: Some(need.clone()),
             latencies: Vec::new(),
@@ -348,6 +353,7 @@ mod tests {
             latency_ns: std::num::NonZeroU64::new(1_000),
             bytes: 4096,
             file: 0,
+            thread: 0,
             op: Op::Read,
         };
         LoadCourse::Requests(RequestTrace {

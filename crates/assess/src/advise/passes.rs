@@ -8,7 +8,9 @@ use std::thread;
 
 use fathom_observed::{LoadCourse, LoadError, LoadGap, ObservedLoad, ObservedRequest};
 use fathom_predict::load_profile::{LoadProfile, ProfileTally, brief_profile};
-use fathom_predict::{DemandTally, GapCloser, LoadDemand, LoadPace, PaceCounter, Replay, RequestChunks};
+use fathom_predict::{
+    ArrivalCounter, DemandTally, GapCloser, LoadArrivals, LoadDemand, Replay, RequestChunks,
+};
 
 use crate::AssessError;
 use crate::observed_load::{RepeatableLoad, RepeatableRecording};
@@ -33,7 +35,7 @@ pub(super) struct ObservedTrace {
     pub(super) profile: LoadProfile,
     /// Its sums; `None` where it has none.
     pub(super) demand: Option<LoadDemand>,
-    pub(super) pace: LoadPace,
+    pub(super) arrivals: LoadArrivals,
     pub(super) requests: TraceRequests,
 }
 
@@ -104,13 +106,17 @@ impl ObservedTrace {
         let profile = brief_profile(&load);
         close_gaps(&mut load);
         let demand = LoadDemand::of(&load, sequential_share(&profile));
-        let mut pace = PaceCounter::default();
+        let mut arrivals = ArrivalCounter::default();
         let requests = match &mut load.course {
             LoadCourse::Requests(trace) => std::mem::take(&mut trace.requests),
             LoadCourse::Intervals(_) => Vec::new(),
         };
-        pace.take_all(&requests);
-        ObservedTrace { load, profile, demand, pace: pace.pace(), requests: TraceRequests::Kept(requests) }
+        arrivals.take_all(&requests);
+        if arrivals.looks_again() {
+            arrivals.take_all(&requests);
+        }
+        let (arrivals, requests) = (arrivals.arrivals(), TraceRequests::Kept(requests));
+        ObservedTrace { load, profile, demand, arrivals, requests }
     }
 
     /// What a recording holds, of which `assumed` is known. Windows and gaps depend on its end: where that is another one than was
@@ -122,11 +128,11 @@ impl ObservedTrace {
         loop {
             let mut profile = ProfileTally::brief(true);
             let mut demand = DemandTally::new(GapCloser::length_ns(assumed.length_ns, &assumed.gaps));
-            let mut pace = PaceCounter::default();
+            let mut arrivals = ArrivalCounter::default();
             let takers: Vec<Taker<'_>> = vec![
                 Box::new(|chunk| profile.take_all(chunk)),
                 Box::new(|chunk| {
-                    pace.take_all(chunk);
+                    arrivals.take_all(chunk);
                     demand.take_all(chunk);
                 }),
             ];
@@ -139,8 +145,14 @@ impl ObservedTrace {
             }
             let profile = profile.profile(&load);
             let demand = demand.demand().completed(sequential_share(&profile), !load.gaps.is_empty());
+            if arrivals.looks_again() {
+                let mut chunks = RequestChunks::new(recording.requests()?, &load.gaps);
+                let takers: Vec<Taker<'_>> = vec![Box::new(|chunk| arrivals.take_all(chunk))];
+                pass_on(&mut chunks, takers).map_err(|error| recording.refused(error))?;
+            }
+            let arrivals = arrivals.arrivals();
             let requests = TraceRequests::Recorded { recording, gaps: load.gaps.clone(), count };
-            return Ok(ObservedTrace { load, profile, demand, pace: pace.pace(), requests });
+            return Ok(ObservedTrace { load, profile, demand, arrivals, requests });
         }
     }
 }
@@ -227,6 +239,7 @@ mod tests {
                 latency_ns: NonZeroU64::new(200_000 + index * 104_729 % 900_000),
                 bytes: 4096,
                 file: 0,
+                thread: 0,
                 op: [Op::Read, Op::Read, Op::Write, Op::Sync][index as usize % 4],
             });
             if block.len() == 999 {
@@ -272,7 +285,7 @@ mod tests {
         let (kept, passed) = (observed(bytes, 1 << 20), observed(bytes, 1_000));
         assert!(!kept.requests.are_read_anew() && passed.requests.are_read_anew());
         assert_eq!(kept.requests.len(), passed.requests.len());
-        assert_eq!((kept.profile.clone(), kept.pace), (passed.profile.clone(), passed.pace));
+        assert_eq!((kept.profile.clone(), kept.arrivals), (passed.profile.clone(), passed.arrivals));
         assert_eq!(kept.demand, passed.demand);
         assert_eq!(kept.load.notes, passed.load.notes);
         assert_eq!(predictions(&kept), predictions(&passed));

@@ -17,7 +17,7 @@ use fathom_model::PerOp;
 use fathom_observed::recording::{
     RecordingDetail, RecordingEnd, RecordingHeader, RequestBlock, RequestJoiner, interval_block,
 };
-use fathom_observed::{ObservedInterval, ObservedRequest, RequestPoint, ServedIo};
+use fathom_observed::{ObservedInterval, ObservedRequest, RequestPoint, ServedIo, ThreadNumbers};
 use fathom_runner::StopHandle;
 use fathom_sys::clock::{RealClock, monotonic_ns, unix_ms};
 use fathom_sys::device::block_trace::{BlockEvent, BlockStage};
@@ -483,6 +483,7 @@ fn record_requests(work: &mut RecorderWork, trace: BlockTrace, device: &str) {
         looked_ns: 0,
         look: None,
         events: Vec::new(),
+        threads: ThreadNumbers::default(),
         joiner: RequestJoiner::default(),
         blocks: RequestBlocks::default(),
         lost_before: 0,
@@ -503,6 +504,7 @@ struct TracedRecording {
     trace: BlockTrace,
     /// Read, but not yet passed on.
     events: Vec<BlockEvent>,
+    threads: ThreadNumbers,
     joiner: RequestJoiner,
     /// The kernel's counters of the device, where it counts.
     counters: Option<DiskSampler>,
@@ -558,7 +560,7 @@ impl TracedRecording {
         self.events.sort_by_key(|event| event.time_ns);
         let ripe = self.events.partition_point(|event| event.time_ns <= until_ns);
         for event in self.events.drain(..ripe) {
-            pass_on(&event, work.started_ns, &mut self.joiner);
+            pass_on(&event, work.started_ns, &mut self.threads, &mut self.joiner);
         }
         let lost = self.trace.lost() - self.lost_before;
         self.lost_before += lost;
@@ -631,12 +633,16 @@ impl TracedRecording {
 }
 
 /// Gives an event to `joiner`, by the time of the recording. What happened before that began is left out.
-fn pass_on(event: &BlockEvent, started_ns: u64, joiner: &mut RequestJoiner) {
+fn pass_on(event: &BlockEvent, started_ns: u64, threads: &mut ThreadNumbers, joiner: &mut RequestJoiner) {
     let (Some(op), Some(at_ns)) = (op_of(event.op), event.time_ns.checked_sub(started_ns)) else { return };
     // Flushes have no place, whatever the kernel says.
     let offset = if op.is_sync() { 0 } else { event.sector.saturating_mul(SECTOR_BYTES) };
     let bytes = if op.is_sync() { 0 } else { event.bytes.min(MAX_BYTES) as u32 };
-    let request = ObservedRequest { at_ns, offset, latency_ns: None, bytes, file: 0, op };
+    let mut request = ObservedRequest { at_ns, offset, latency_ns: None, bytes, file: 0, op, thread: 0 };
+    // A completion happens in the context of any thread.
+    if matches!(event.stage, BlockStage::Entered | BlockStage::Issued) {
+        request.thread = threads.number(event.thread);
+    }
     match event.stage {
         BlockStage::Entered => joiner.entered(request),
         BlockStage::Issued => joiner.issued(request),
@@ -709,6 +715,7 @@ mod tests {
                 latency_ns: None,
                 bytes: 512,
                 file: 0,
+                thread: 0,
                 op: Default::default(),
             });
             files.write(&block.take(at_ns, 0, 0)).unwrap();
@@ -753,8 +760,11 @@ mod tests {
 
     #[test]
     fn events_become_requests_of_the_recording() {
-        let event =
-            |time_ns, stage, op, sector, bytes| BlockEvent { time_ns, device: 0, stage, op, sector, bytes };
+        let event = |time_ns, stage, op, sector, bytes| {
+            let thread = if op == BlockOp::Flush { 12 } else { 11 };
+            BlockEvent { time_ns, device: 0, stage, op, sector, bytes, thread }
+        };
+        let mut threads = ThreadNumbers::default();
         let mut joiner = RequestJoiner::default();
         for event in [
             event(50, BlockStage::Issued, BlockOp::Read, 8, 4096),
@@ -768,18 +778,25 @@ mod tests {
             event(140, BlockStage::Completed, BlockOp::Flush, 0, 0),
             event(150, BlockStage::Completed, BlockOp::Write, 16, 8192),
         ] {
-            pass_on(&event, 100, &mut joiner);
+            pass_on(&event, 100, &mut threads, &mut joiner);
         }
         let mut found = Vec::new();
         let joined = joiner.finish(|one| {
-            found.push((one.at_ns, one.op.name(), one.offset, one.bytes, one.latency_ns.is_some()))
+            found.push((
+                one.at_ns,
+                one.op.name(),
+                one.offset,
+                one.bytes,
+                one.latency_ns.is_some(),
+                one.thread,
+            ))
         });
         assert_eq!(
             found,
             [
-                (20, "write", 8192, 8192, true),
-                (21, "sync", 0, 0, true),
-                (23, "trim", 4096, u32::MAX - 511, false)
+                (20, "write", 8192, 8192, true, 1),
+                (21, "sync", 0, 0, true, 2),
+                (23, "trim", 4096, u32::MAX - 511, false, 1)
             ]
         );
         assert_eq!(joined.without_latency, 1);
@@ -795,6 +812,7 @@ mod tests {
                 latency_ns: None,
                 bytes: 512,
                 file: 0,
+                thread: 0,
                 op: fathom_model::Op::Read,
             });
         }

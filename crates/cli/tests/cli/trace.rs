@@ -134,6 +134,7 @@ fn recording() -> Vec<u8> {
             latency_ns: std::num::NonZeroU64::new(latency_us * 1_000),
             bytes,
             file: 0,
+            thread: 0,
             op,
         };
         block.push(&request(Op::Read, at_ms * 7_919 % 65_536 * 4096, 4096, 100 + at_ms % 50));

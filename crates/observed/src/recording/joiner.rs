@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     fn request(at_ns: u64, offset: u64) -> ObservedRequest {
-        ObservedRequest { at_ns, offset, latency_ns: None, bytes: 4096, file: 0, op: Op::Read }
+        ObservedRequest { at_ns, offset, latency_ns: None, bytes: 4096, file: 0, thread: 0, op: Op::Read }
     }
 
     fn ready(joiner: &mut RequestJoiner, now_ns: u64) -> Vec<(u64, Option<u64>)> {

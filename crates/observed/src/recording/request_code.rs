@@ -22,8 +22,10 @@ const SAME_LENGTH: u8 = 1 << 3;
 const CONTINUES: u8 = 1 << 4;
 /// The offset is in units of eight sectors.
 const WIDE_OFFSET: u8 = 1 << 5;
+/// The number of the thread follows: it is not that of the previous request.
+const OTHER_THREAD: u8 = 1 << 6;
 /// Bits without a meaning.
-const UNKNOWN: u8 = 0b1100_0000;
+const UNKNOWN: u8 = 1 << 7;
 
 /// What the previous requests of a block were.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +35,8 @@ pub(super) struct RequestCode {
     ends: [u64; 4],
     /// Its length, sectors.
     lengths: [u64; 4],
+    /// The thread of the previous request.
+    thread: u8,
 }
 
 impl RequestCode {
@@ -55,10 +59,14 @@ impl RequestCode {
             (SAME_LENGTH, length == self.lengths[index]),
             (CONTINUES, distance == 0),
             (WIDE_OFFSET, distance != 0 && is_wide),
+            (OTHER_THREAD, request.thread != self.thread),
         ] {
             tag |= if is_set { bit } else { 0 };
         }
         out.push(tag);
+        if request.thread != self.thread {
+            out.push(request.thread);
+        }
         put(out, request.at_ns.saturating_sub(self.at_ns));
         if distance != 0 {
             put(out, folded(if is_wide { distance / WIDE as i64 } else { distance }));
@@ -71,6 +79,7 @@ impl RequestCode {
         }
         self.at_ns = self.at_ns.max(request.at_ns);
         (self.ends[index], self.lengths[index]) = (first + length, length);
+        self.thread = request.thread;
     }
 
     /// The request at `*at`, which moves behind it; `None` where the bytes are not valid.
@@ -82,6 +91,11 @@ impl RequestCode {
             return None;
         }
         let index = usize::from(tag & OPERATION);
+        let mut thread = self.thread;
+        if tag & OTHER_THREAD != 0 {
+            thread = *bytes.get(*at)?;
+            *at += 1;
+        }
         let at_ns = self.at_ns.checked_add(get(bytes, at)?)?;
         let distance = match tag & CONTINUES {
             0 => unfolded(get(bytes, at)?),
@@ -96,10 +110,18 @@ impl RequestCode {
         };
         let end = first.checked_add(length).filter(|end| *end <= i64::MAX as u64 / SECTOR)?;
         let length_bytes = u32::try_from(length.checked_mul(SECTOR)?).ok()?;
-        self.at_ns = at_ns;
+        (self.at_ns, self.thread) = (at_ns, thread);
         (self.ends[index], self.lengths[index]) = (end, length);
         let op = [Op::Read, Op::Write, Op::Trim, Op::Sync][index];
-        Some(ObservedRequest { at_ns, offset: first * SECTOR, latency_ns, bytes: length_bytes, file: 0, op })
+        Some(ObservedRequest {
+            at_ns,
+            offset: first * SECTOR,
+            latency_ns,
+            bytes: length_bytes,
+            file: 0,
+            thread,
+            op,
+        })
     }
 }
 
@@ -117,7 +139,15 @@ mod tests {
     use super::*;
 
     fn request(at_ns: u64, op: Op, offset: u64, bytes: u32, latency_ns: u64) -> ObservedRequest {
-        ObservedRequest { at_ns, offset, latency_ns: NonZeroU64::new(latency_ns), bytes, file: 0, op }
+        ObservedRequest {
+            at_ns,
+            offset,
+            latency_ns: NonZeroU64::new(latency_ns),
+            bytes,
+            file: 0,
+            thread: 0,
+            op,
+        }
     }
 
     #[test]
@@ -136,6 +166,12 @@ mod tests {
         requests.extend((1..=1_000).map(|place| {
             request(60_000_000_001 + place * 20_000, Op::Read, random(place), 4096, 100_000 + place)
         }));
+        // Two threads in turn, and an unknown one.
+        requests
+            .iter_mut()
+            .take(7)
+            .zip([1, 1, 0, 2, 255, 1, 1])
+            .for_each(|(one, thread)| one.thread = thread);
         let (mut bytes, mut code) = (Vec::new(), RequestCode::from(1_000));
         let mut small = 0;
         for (place, request) in requests.iter().enumerate() {
@@ -160,6 +196,8 @@ mod tests {
             &[SAME_LENGTH, 0, 1],
             &[sequential | HAS_LATENCY, 0, 0],
             &[CONTINUES, 0, 0x80, 0x80, 0x80, 4],
+            // Cut off before the thread.
+            &[sequential | OTHER_THREAD],
         ] {
             assert_eq!(RequestCode::default().decode(bytes, &mut 0), None, "{bytes:?}");
         }

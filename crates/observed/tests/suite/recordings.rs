@@ -32,7 +32,15 @@ fn header() -> RecordingHeader {
 
 fn request(at_ns: u64) -> ObservedRequest {
     let latency_ns = NonZeroU64::new(1_000);
-    ObservedRequest { at_ns, offset: at_ns % 1_000 * 4096, latency_ns, bytes: 4096, file: 0, op: Op::Read }
+    ObservedRequest {
+        at_ns,
+        offset: at_ns % 1_000 * 4096,
+        latency_ns,
+        bytes: 4096,
+        file: 0,
+        thread: 0,
+        op: Op::Read,
+    }
 }
 
 fn block(times: &[u64], until_ns: u64) -> Vec<u8> {

@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 use fathom_volume::{Limit, LimitStage, TokenRate, VolumeLatency};
 
 use super::*;
-use crate::{LoadPace, PaceCounter};
+use crate::clients::LoadArrivals;
+use crate::{ArrivalCounter, LoadPace};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -83,15 +84,18 @@ fn arrivals(shape: Shape, seed: u64, length: u64) -> Vec<u64> {
 fn request(at_ns: u64, draws: &mut Draws) -> ObservedRequest {
     let offset = (draws.next() * 1e6) as u64 * 4096;
     let op = if draws.next() < 0.7 { Op::Read } else { Op::Write };
-    ObservedRequest { at_ns, offset, latency_ns: None, bytes: 8192, file: 0, op }
+    ObservedRequest { at_ns, offset, latency_ns: None, bytes: 8192, file: 0, thread: 0, op }
 }
 
-/// Runs a load on a volume, and records it as a tracer would.
+/// The thread of requests that come by themselves.
+const OTHERS: u8 = 200;
+
+/// Runs a load on a volume, and records it as a tracer would, with its threads.
 pub(super) fn run(shape: Shape, model: &VolumeModel, seed: u64, length: u64) -> Vec<ObservedRequest> {
     let mut volume = Volume::new(model, seed).unwrap();
     let mut draws = Draws(seed ^ 0x5eed);
-    let mut submit = |at: u64, draws: &mut Draws| {
-        let mut made = request(at, draws);
+    let mut submit = |at: u64, thread: u8, draws: &mut Draws| {
+        let mut made = ObservedRequest { thread, ..request(at, draws) };
         let asked = VolumeRequest { op: made.op, offset: made.offset, bytes: made.bytes };
         let end = volume.submit(at, &asked).at_ns;
         made.latency_ns = NonZeroU64::new(end - at);
@@ -103,20 +107,20 @@ pub(super) fn run(shape: Shape, model: &VolumeModel, seed: u64, length: u64) -> 
         | Shape::Beside(clients, pause, _) => (clients as u64, pause),
         _ => (0, 0.0),
     };
-    let others = arrivals(shape, seed, length).into_iter().map(|at| (at, false));
-    let mut ready: BinaryHeap<Reverse<(u64, bool)>> =
-        (0..clients).map(|client| (client * 1000, true)).chain(others).map(Reverse).collect();
+    let others = arrivals(shape, seed, length).into_iter().map(|at| (at, OTHERS));
+    let mut ready: BinaryHeap<Reverse<(u64, u8)>> =
+        (0..clients).map(|client| (client * 1000, 1 + client as u8)).chain(others).map(Reverse).collect();
     let mut all = Vec::new();
-    while let Some(Reverse((at, is_client))) = ready.pop().filter(|next| next.0.0 < length) {
-        let (made, end) = submit(at, &mut draws);
+    while let Some(Reverse((at, thread))) = ready.pop().filter(|next| next.0.0 < length) {
+        let (made, end) = submit(at, thread, &mut draws);
         all.push(made);
         let think = match shape {
             Shape::Clients(..) if pause > 0.0 => -draws.next().ln() * pause,
             Shape::Clients(..) => 0.0,
             _ => pause * (0.98 + 0.04 * draws.next()),
         };
-        if is_client {
-            ready.push(Reverse((end + think as u64, true)));
+        if thread != OTHERS {
+            ready.push(Reverse((end + think as u64, thread)));
         }
     }
     all
@@ -232,10 +236,8 @@ fn closed_loads_are_predicted_for_other_volumes() {
     for shape in [Shape::Clients(1, 0.0), Shape::Clients(8, 0.0), Shape::Clients(16, 4e6)] {
         let recorded = run(shape, &recorded_on, 1, LENGTH);
         // The clients go on for as long as the recording lasts; the prediction is of the same requests, however long these take.
-        let mut counter = PaceCounter::default();
-        recorded.iter().for_each(|request| counter.push(request));
         if matches!(shape, Shape::Clients(_, 0.0)) {
-            assert_eq!(counter.pace(), LoadPace::Closed, "{shape:?}");
+            assert_eq!(inferred(&recorded).pace, LoadPace::Closed, "{shape:?}");
         }
         for (index, other) in [others()[0].clone(), others()[1].clone()].iter().enumerate() {
             let name = format!("{shape:?} on volume {index}");
@@ -301,18 +303,36 @@ const RECORDED: [(Shape, Option<LoadPace>); 20] = [
     (Shape::Beside(2, 5.0 * MS, 500.0), None),
 ];
 
-/// Records loads on a volume, and checks what is predicted of others by what their own times say of their pace.
-fn check_recorded(recorded_on: &VolumeModel, loads: &[(Shape, Option<LoadPace>)], others: &[VolumeModel]) {
+/// What requests wait for, by their times and threads.
+fn inferred(recorded: &[ObservedRequest]) -> LoadArrivals {
+    let mut counter = ArrivalCounter::default();
+    counter.take_all(recorded);
+    if counter.looks_again() {
+        counter.take_all(recorded);
+    }
+    counter.arrivals()
+}
+
+/// Records loads on a volume, and checks what is predicted of others by what their own times, and their threads where these are known,
+/// say of their pace.
+fn check_recorded(
+    recorded_on: &VolumeModel,
+    has_threads: bool,
+    loads: &[(Shape, Option<LoadPace>)],
+    others: &[VolumeModel],
+) {
     let length = 40 * SECOND;
     for &(shape, expected) in loads {
-        let recorded = run(shape, recorded_on, 1, length);
-        let mut counter = PaceCounter::default();
-        counter.take_all(&recorded);
-        let pace = counter.pace();
+        let mut recorded = run(shape, recorded_on, 1, length);
+        if !has_threads {
+            recorded.iter_mut().for_each(|request| request.thread = 0);
+        }
+        let arrivals = inferred(&recorded);
+        let pace = arrivals.pace;
         assert!(expected.is_none_or(|expected| pace == expected), "{shape:?}: {pace:?}");
         for (index, other) in others.iter().enumerate() {
-            let found: Vec<Prediction> = (pace.readings().iter())
-                .map(|&pace| {
+            let found: Vec<Prediction> = (arrivals.readings().into_iter())
+                .map(|pace| {
                     let (growth_milli, limits) = (1000, &[][..]);
                     let settings = ReplaySettings { seed: 99, pace, growth_milli, length_ns: length, limits };
                     let mut replay = Replay::new(other, &settings).unwrap();
@@ -338,12 +358,26 @@ fn check_recorded(recorded_on: &VolumeModel, loads: &[(Shape, Option<LoadPace>)]
 #[test]
 fn loads_recorded_below_a_limit_are_predicted_as_a_figure_or_a_range() {
     let slower = [model(Limit::Rate(rate(1_400)), 900), model(Limit::Rate(rate(1_200)), 500)];
-    check_recorded(&model(Limit::Rate(rate(5_000)), 400), &RECORDED, &slower);
+    check_recorded(&model(Limit::Rate(rate(5_000)), 400), false, &RECORDED, &slower);
 }
 
 #[test]
 fn loads_recorded_at_a_limit_are_predicted_for_faster_volumes() {
     // Those beside clients would come at the recorded rate still, and clients faster: no reading has both.
     let recorded_on = model(Limit::Rate(rate(1_200)), 500);
-    check_recorded(&recorded_on, &RECORDED[..17], &[model(Limit::Rate(rate(4_000)), 400)]);
+    check_recorded(&recorded_on, false, &RECORDED[..17], &[model(Limit::Rate(rate(4_000)), 400)]);
+}
+
+#[test]
+fn clients_that_are_known_by_their_threads_are_predicted_beside_others() {
+    const SPLIT: Option<LoadPace> = Some(LoadPace::Split);
+    let loads = [
+        (Shape::Beside(4, 2.0 * MS, 300.0), SPLIT),
+        (Shape::Beside(4, 0.0, 200.0), SPLIT),
+        (Shape::Beside(2, 5.0 * MS, 500.0), SPLIT),
+        (Shape::Clients(8, 0.0), Some(LoadPace::Closed)),
+    ];
+    let (slow, fast) = (model(Limit::Rate(rate(1_200)), 500), model(Limit::Rate(rate(4_000)), 400));
+    check_recorded(&slow, true, &loads, std::slice::from_ref(&fast));
+    check_recorded(&fast, true, &loads, &[slow, model(Limit::Rate(rate(1_400)), 900)]);
 }

@@ -53,6 +53,8 @@ pub struct BlockEvent {
     pub sector: u64,
     /// Its bytes.
     pub bytes: u64,
+    /// The thread in whose context it happened: of a request that enters or is issued most often the one that made it.
+    pub thread: u32,
 }
 
 /// Why requests cannot be traced.
@@ -233,6 +235,7 @@ struct EventLayout {
     sector: usize,
     nr_sector: usize,
     rwbs: (usize, usize),
+    thread: usize,
 }
 
 impl EventLayout {
@@ -262,6 +265,7 @@ impl EventLayout {
             sector: place("sector", 8)?.0,
             nr_sector: place("nr_sector", 4)?.0,
             rwbs: place("rwbs", 1)?,
+            thread: place("common_pid", 4)?.0,
         })
     }
 
@@ -278,7 +282,8 @@ impl EventLayout {
         let bytes = u64::from(four(self.nr_sector)?) * super::diskstats::SECTOR_BYTES;
         let (at, length) = self.rwbs;
         let op = op(data.get(at..at + length)?, bytes);
-        Some((four(self.dev)?, BlockEvent { time_ns: 0, device: 0, stage: self.stage, op, sector, bytes }))
+        let (stage, thread) = (self.stage, four(self.thread)?);
+        Some((four(self.dev)?, BlockEvent { time_ns: 0, device: 0, stage, op, sector, bytes, thread }))
     }
 }
 
@@ -306,6 +311,7 @@ mod tests {
 ID: 2104
 format:
 \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
 
 \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
 \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;
@@ -319,6 +325,7 @@ print fmt: \"field:char rwbs[10]\"
     fn record(id: u16, number: u32, sector: u64, sectors: u32, letters: &str) -> Vec<u8> {
         let mut data = vec![0; 64];
         data[..2].copy_from_slice(&id.to_ne_bytes());
+        data[4..8].copy_from_slice(&4711_u32.to_ne_bytes());
         data[8..12].copy_from_slice(&number.to_ne_bytes());
         data[16..24].copy_from_slice(&sector.to_ne_bytes());
         data[24..28].copy_from_slice(&sectors.to_ne_bytes());
@@ -331,8 +338,8 @@ print fmt: \"field:char rwbs[10]\"
         let format = EventLayout::parse(2104, BlockStage::Issued, FORMAT).unwrap();
         let (number, event) = format.event(&record(2104, 7 << 20 | 3, 88, 16, "WS")).unwrap();
         assert_eq!(
-            (number, event.op, event.sector, event.bytes),
-            (7 << 20 | 3, BlockOp::Write, 88, 16 * 512)
+            (number, event.op, event.sector, event.bytes, event.thread),
+            (7 << 20 | 3, BlockOp::Write, 88, 16 * 512, 4711)
         );
         let (_, flush) = format.event(&record(2104, 1, u64::MAX, 0, "FF")).unwrap();
         assert_eq!((flush.op, flush.sector), (BlockOp::Flush, 0));

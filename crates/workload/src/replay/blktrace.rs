@@ -117,6 +117,8 @@ pub struct BlockEvent {
     pub len: u32,
     /// The device: its major number, and its minor number in the lower 20 bits.
     pub device: u32,
+    /// The thread in whose context it happens.
+    pub thread: u32,
 }
 
 /// The events of a recording, one after the other.
@@ -159,8 +161,8 @@ impl<'a> BlktraceEvents<'a> {
             let Some((op, offset, len)) = event.request().map_err(|reason| refuse(&reason))? else {
                 continue;
             };
-            let (at_ns, device) = (event.time_ns, event.device);
-            return Ok(Some(BlockEvent { at_ns, action, op, offset, len, device }));
+            let (at_ns, device, thread) = (event.time_ns, event.device, event.thread);
+            return Ok(Some(BlockEvent { at_ns, action, op, offset, len, device, thread }));
         }
     }
 }
@@ -185,6 +187,7 @@ struct Event {
     sector: u64,
     bytes: u32,
     action: u32,
+    thread: u32,
     device: u32,
     /// Bytes that follow.
     rest: u64,
@@ -202,6 +205,7 @@ impl Event {
             sector: number(16, 8),
             bytes: number(24, 4) as u32,
             action: number(28, 4) as u32,
+            thread: number(32, 4) as u32,
             device: number(36, 4) as u32,
             rest: number(46, 2),
         }
