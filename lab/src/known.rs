@@ -1,8 +1,9 @@
 //! `known-devices`: measures disks of which everything is known, with the command that a user would take, and judges what it says: each
 //! statement is right, wrong or missing; findings without a cause are invented; intervals hold the truth or not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::process::{self, Child, Stdio};
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -31,7 +32,26 @@ pub const CAMPAIGN: Campaign = Campaign {
     )
 };
 
+/// The same command again and again, on an idle machine and beside two busy processes: what it says does not change.
+pub const REPEATS: Campaign = Campaign {
+    needs: CAMPAIGN.needs,
+    resumes: true,
+    ..Campaign::new(
+        "known-repeats",
+        "Measure some disks with exact models again and again, idle and beside busy processes",
+        |_| {
+            let cases = REPEATED.map(KnownCase::from_seed);
+            let cases = cases.map(|case| Case::new(case.name.clone(), move || Ok(repeated(&case))));
+            Ok(Plan::new(cases))
+        },
+    )
+};
+
 const MECHANISMS: u64 = 20;
+/// Disks that `--quick` measures again and again.
+const REPEATED: [u64; 6] = [0, 1, 6, 10, 14, 19];
+const TIMES: usize = 6;
+const BUSY: usize = 2;
 const LONGEST: Duration = Duration::from_secs(900);
 /// The most that `--quick` may take, s.
 const QUICK_S: f64 = 75.0;
@@ -367,12 +387,59 @@ fn judged(case: &KnownCase) -> CaseResult {
     result
 }
 
-fn judge(case: &KnownCase, document: &Value) -> CaseResult {
+/// Measures it so often idle, and as often beside busy processes: no use is both served and not, and no finding is invented.
+fn repeated(case: &KnownCase) -> CaseResult {
+    let mut verdicts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut result = CaseResult::default();
+    let mut pressures = Vec::new();
+    for busy in [0, BUSY] {
+        let mut loops: Vec<Child> = (0..busy).map(|_| busy_loop()).collect();
+        for time in 0..TIMES {
+            let (document, _) = measured(case);
+            pressures.push(cpu_pressure());
+            for one in document["conclusions"].as_array().into_iter().flatten() {
+                let [id, verdict] =
+                    ["id", "verdict"].map(|name| one[name].as_str().unwrap_or("-").to_owned());
+                verdicts.entry(id).or_default().insert(verdict);
+            }
+            let invented = invented(case, &finding_ids(&document)).join(", ");
+            let beside = if busy > 0 { "busy" } else { "idle" };
+            let fault = (!invented.is_empty()).then(|| format!("{beside}, time {time}: invented {invented}"));
+            result = result.count("runs", 1).faults(fault);
+        }
+        for child in &mut loops {
+            // It ends only so.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+    let flips = verdicts.iter().filter(|(_, said)| ["yes", "no"].iter().all(|one| said.contains(*one)));
+    let flips: Vec<String> = flips.map(|(id, said)| format!("{id}: {said:?}")).collect();
+    result.line = format!("CPU pressure {} %", pressures.join(", "));
+    result.faults(flips).facts(json!(verdicts))
+}
+
+fn busy_loop() -> Child {
+    let mut busy = process::Command::new("sh");
+    busy.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+    busy.spawn().unwrap_or_else(|error| panic!("cannot run {busy:?}: {error}"))
+}
+
+fn finding_ids(document: &Value) -> BTreeSet<&str> {
     let findings = document["findings"].as_array().or(document["confounders"].as_array());
-    let ids: BTreeSet<&str> = findings.into_iter().flatten().filter_map(|one| one["id"].as_str()).collect();
+    findings.into_iter().flatten().filter_map(|one| one["id"].as_str()).collect()
+}
+
+/// Findings without a cause.
+fn invented<'a>(case: &KnownCase, ids: &BTreeSet<&'a str>) -> Vec<&'a str> {
     let due = case.truths.iter().flat_map(|truth| if let Truth::Finds(ids) = truth { *ids } else { &[] });
     let known: BTreeSet<&str> = due.chain(OF_LOAD).chain(OF_HOST).chain(case.allowed).copied().collect();
-    let invented: Vec<&str> = ids.difference(&known).copied().collect();
+    ids.difference(&known).copied().collect()
+}
+
+fn judge(case: &KnownCase, document: &Value) -> CaseResult {
+    let ids = finding_ids(document);
+    let invented = invented(case, &ids);
     let mut worst = Worth::Right;
     let mut said = Vec::new();
     let mut result = CaseResult::default().count(FINDINGS, ids.len()).count(INVENTED, invented.len());

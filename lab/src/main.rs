@@ -42,6 +42,7 @@ const CAMPAIGNS: &[Campaign] = &[
     identify::CAMPAIGN,
     kernels::CAMPAIGN,
     known::CAMPAIGN,
+    known::REPEATS,
     full_length::LONG_TESTS,
     pages::CAMPAIGN,
     causes::CAMPAIGN,

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use fathom_sys::clock::monotonic_ns;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -206,7 +207,26 @@ impl KnownDisk {
     /// Everything begins again: time, credits, caches.
     pub fn begin_again(&self) {
         let model = self.file.model().model.clone();
-        *self.file.model() = DiskState::new(&model);
+        self.become_like(&model);
+    }
+
+    /// It begins again with another behaviour, of the same size.
+    pub fn become_like(&self, model: &DiskModel) {
+        *self.file.model() = DiskState::new(model);
+    }
+
+    /// From the first read or write to the one that found a bucket empty; `None` if none did.
+    pub fn exhausted_after(&self) -> Option<Duration> {
+        let state = self.file.model();
+        Some(Duration::from_secs_f64(state.exhausted? - state.first?))
+    }
+
+    /// By how much at most `percent` of the answers were late, since it began: what the machine withheld from the disk.
+    pub fn lateness(&self, percent: usize) -> Duration {
+        let mut sorted = self.file.model().late_ns.clone();
+        sorted.sort_unstable();
+        let rank = (sorted.len() * percent).div_ceil(100).max(1);
+        Duration::from_nanos(sorted.get(rank - 1).copied().unwrap_or(0))
     }
 }
 
@@ -247,6 +267,11 @@ struct DiskState {
     touched: Vec<bool>,
     cached: Vec<bool>,
     noise: RepeatableNoise,
+    /// When the first read or write arrived, and the first that found a bucket empty.
+    first: Option<f64>,
+    exhausted: Option<f64>,
+    /// How late each answer was, ns.
+    late_ns: Vec<u64>,
 }
 
 impl DiskState {
@@ -264,6 +289,9 @@ impl DiskState {
             touched: chunks(TOUCHED_BYTES, model.first_touch > 0.0),
             cached: chunks(CACHED_BYTES, model.host_cache.is_some()),
             noise: RepeatableNoise::new(7),
+            first: None,
+            exhausted: None,
+            late_ns: Vec::new(),
             model: model.clone(),
         }
     }
@@ -280,6 +308,7 @@ impl DiskState {
     /// When a read or write that arrives at `arrival` ends.
     fn end(&mut self, request: &FileRequest, arrival: f64) -> f64 {
         let is_read = request.operation == FileOperation::Read;
+        self.first = self.first.or(Some(arrival));
         if let Some(share) = self.model.zeros.filter(|_| request.is_zeros) {
             return arrival + self.model.read_latency * share;
         }
@@ -331,6 +360,7 @@ impl DiskState {
             if *credits < cost {
                 begin += (cost - *credits) / bucket.base;
                 *credits = cost;
+                self.exhausted = self.exhausted.or(Some(begin));
             }
             // What accrues during the transfer is counted by the next request.
             *credits -= cost;
@@ -396,6 +426,10 @@ fn mark(chunks: &mut [bool], request: &FileRequest, of: u64) -> bool {
 impl FileModel for DiskState {
     fn sees_data(&self) -> bool {
         self.model.zeros.is_some()
+    }
+
+    fn answered_late(&mut self, late_ns: u64) {
+        self.late_ns.push(late_ns);
     }
 
     fn complete_ns(&mut self, request: &FileRequest, now_ns: u64) -> Result<u64, i32> {
