@@ -180,8 +180,8 @@ impl KnownCase {
                 let command = by_round([Command::Identify, Command::Bench, Command::Long(60)]);
                 let truths = match command {
                     Command::Identify => vec![
-                        Truth::Figure("/bursts/0/base", base_iops),
-                        Truth::Figure("/bursts/0/burst", burst),
+                        Truth::Figure("/bursts/0/baseline_rate", base_iops),
+                        Truth::Figure("/bursts/0/burst_rate", burst),
                         Truth::Figure("/bursts/0/capacity", capacity),
                     ],
                     Command::Long(_) => vec![Truth::Finds(&["burst-suspected"])],
@@ -426,8 +426,9 @@ fn busy_loop() -> Child {
 }
 
 fn finding_ids(document: &Value) -> BTreeSet<&str> {
-    let findings = document["findings"].as_array().or(document["confounders"].as_array());
-    findings.into_iter().flatten().filter_map(|one| one["id"].as_str()).collect()
+    let findings = ["findings", "confounders"].iter().filter_map(|name| document[*name].as_array());
+    let ids = findings.flatten().filter_map(|one| one["id"].as_str());
+    ids.chain(document["first_touch"].is_object().then_some("first-touch")).collect()
 }
 
 /// Findings without a cause.

@@ -3,6 +3,7 @@
 
 pub mod agreement;
 mod fit;
+pub mod measured;
 pub mod probe;
 
 use fathom_volume::{

@@ -79,5 +79,8 @@ pub use suite::{Ending, Profile, SUITES, Suite, SuiteTest};
 pub use target::BenchTarget;
 pub use together::PlannedTarget;
 pub use traffic::{CreditUse, OfferedTraffic, PlannedTraffic, TestFile};
-pub use twin::{TWINS_VARIABLE, TwinStore, check_name as check_twin_name, read_twin};
+pub use twin::{
+    TWINS_VARIABLE, TwinDifference, TwinStore, check_name as check_twin_name,
+    differences as twin_differences, read_twin,
+};
 pub use until_steady::Rounds;

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 
 use fathom_analysis::identified::Identified;
 use fathom_analysis::identify::probe::IoDirection;
-use fathom_analysis::twin::probe::{LatencyProbe, ProbedLoad, next};
+use fathom_analysis::identify::script::{IdentifySpec, identified_of};
+use fathom_analysis::twin::measured::LoadMeasurement;
+use fathom_analysis::twin::probe::{LatencyProbe, ProbedLoad, again, checked, next};
 use fathom_analysis::twin::{SCHEMA, Twin};
 use fathom_catalog::SimulatedTarget;
 use fathom_model::Nanos;
-use fathom_model::units::bytes;
-use fathom_record::IdentifyActivity;
+use fathom_model::units::{bytes, grouped, latency};
+use fathom_record::{IdentifyActivity, RunRecord};
 use fathom_sys::files::{
     PathRefusal, TWIN, check_output, check_writable_directory, make_private_directories, replace_output,
 };
@@ -21,7 +23,8 @@ use crate::control::Steps;
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, time_word};
 use crate::simulated::SimulatedVolume;
-use crate::site::{JobWords, Site};
+use crate::site::{JobWords, RunSettings, Site};
+use crate::target::BenchTarget;
 use crate::{AssessError, ErrorKind};
 
 /// Names the directory of the twins.
@@ -215,7 +218,7 @@ pub(crate) fn volume(path: &Path) -> Result<SimulatedVolume, AssessError> {
     Ok(SimulatedVolume { seed: target.seed, title, notes, ..SimulatedVolume::of(&text, target.model) })
 }
 
-/// Measures the latencies of a twin of `found`, after its identification.
+/// Measures the latencies of a twin of `found`, after its identification; again, where the twin differs from what was measured.
 pub(crate) fn measure_latencies(
     site: &Site,
     found: &Identified,
@@ -223,16 +226,89 @@ pub(crate) fn measure_latencies(
     steps: &mut Steps<'_>,
 ) {
     while let Some(probe) = next(found, limits, &steps.record.tests) {
-        if steps.is_over() {
+        if !measured(site, &probe, steps) {
             return;
         }
-        let (id, title) = (probe.id(), probe.title());
-        steps.next(&id, &title, steps.elapsed_ns());
-        let number = steps.record.tests.len() as u64;
-        let test = measure(id, title, job(site, &probe, number), steps.session, steps.observer);
-        steps.keep(test);
+    }
+    for _ in 0..MORE_ROUNDS {
+        let Ok(twin) = Twin::of(&steps.record) else { return };
+        // Bursts with pauses let credits accrue since.
+        let differing = if twin.has_bursts() { Vec::new() } else { differences(&twin, &steps.record) };
+        for TwinDifference { probe, .. } in &differing {
+            let Some(probe) = again(probe, &steps.record.tests) else { continue };
+            if !measured(site, &probe, steps) {
+                return;
+            }
+        }
     }
 }
+
+/// Rounds of measurements that a twin differs from.
+const MORE_ROUNDS: usize = 2;
+
+/// Measures one load; false where the run is to end.
+fn measured(site: &Site, probe: &LatencyProbe, steps: &mut Steps<'_>) -> bool {
+    if steps.is_over() {
+        return false;
+    }
+    let (id, title) = (probe.id(), probe.title());
+    steps.next(&id, &title, steps.elapsed_ns());
+    let number = steps.record.tests.len() as u64;
+    let test = measure(id, title, job(site, probe, number), steps.session, steps.observer);
+    steps.keep(test);
+    true
+}
+
+/// A load that a twin answers otherwise than the volume did.
+#[derive(Clone, Debug)]
+pub struct TwinDifference {
+    probe: LatencyProbe,
+    /// How they differ.
+    pub text: String,
+}
+
+/// Requests that tell what a twin makes of a load, and the least time for them, of which its edges are a small part.
+const CHECKED_IOS: f64 = 100_000.0;
+const CHECKED_S: f64 = 4.0;
+const LONGEST_CHECK_S: f64 = 60.0;
+
+/// The loads at depths 1, 8 and 64 that `twin` answers in virtual time otherwise than they were measured in `record`.
+pub fn differences(twin: &Twin, record: &RunRecord) -> Vec<TwinDifference> {
+    let Some((found, spec)) = identified_of(record).zip(IdentifySpec::of(record)) else { return Vec::new() };
+    let loads = checked(&found, &spec.limits, &record.tests);
+    let of = |(probe, volume): (LatencyProbe, LoadMeasurement)| {
+        let answer = on_twin(twin, &probe, &volume)?;
+        let figures = |one: &LoadMeasurement| {
+            let p99 = one.latency.histogram.percentile(99.0).unwrap_or(0);
+            format!("{} IOPS with a p99 of {}", grouped(one.iops.round() as u64), latency(p99))
+        };
+        volume.differs(&answer).then(|| TwinDifference {
+            text: format!(
+                "{}: the twin makes {}, the volume made {}",
+                probe.title(),
+                figures(&answer),
+                figures(&volume)
+            ),
+            probe,
+        })
+    };
+    loads.into_iter().filter_map(of).collect()
+}
+
+/// What `twin` without burst credits makes of `probe`, which a volume answered as in `volume`.
+fn on_twin(twin: &Twin, probe: &LatencyProbe, volume: &LoadMeasurement) -> Option<LoadMeasurement> {
+    let mut model = twin.model().ok()?;
+    model.begin_with_credits(0);
+    let settings = RunSettings { target: TWIN_NAME.into(), seed: Some(1), ..RunSettings::default() };
+    let site = Site::on(BenchTarget::simulated(TWIN_NAME, model), &settings, Nanos(0)).ok()?;
+    let runtime_ns = ((CHECKED_IOS / volume.iops.max(1.0)).clamp(CHECKED_S, LONGEST_CHECK_S) * 1e9) as u64;
+    let probe = LatencyProbe { runtime_ns, ..*probe };
+    let test = measure(probe.id(), probe.title(), job(&site, &probe, 0), &site.session(), &mut ());
+    LoadMeasurement::of(&probe, &test)
+}
+
+/// The name of a twin that is looked at before it is saved.
+const TWIN_NAME: &str = "twin";
 
 /// fio's options of `probe`, the `number`th measurement.
 fn job(site: &Site, probe: &LatencyProbe, number: u64) -> JobWords {

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use fathom_analysis::identified::IoScope;
 use fathom_analysis::pattern::block_name;
-use fathom_analysis::twin::agreement::{DISTANCE_BELOW, LoadAgreement, RATE_WITHIN, TwinAgreement};
+use fathom_analysis::twin::agreement::{DISTANCE_BELOW, LoadAgreement, TwinAgreement};
+use fathom_analysis::twin::measured::{P99_WITHIN, RATE_WITHIN};
 use fathom_analysis::twin::{Twin, TwinLatency, TwinLimit, TwinOp, TwinRate};
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, grouped};
@@ -53,10 +54,11 @@ pub fn check_view(check: TwinCheck<'_>) -> View {
     view.push("", [Block::note(verdict(name, target, agreement))]);
     view.push("Loads", [Block::Table(table)]);
     let legend = format!(
-        "A load agrees if the rates differ by at most {:.0} % and the distance is below {DISTANCE_BELOW}. rate: the twin's less the \
-         volume's. distance: Kolmogorov distance of the latencies, the largest difference of the shares of I/Os that took at most \
-         some time.",
-        100.0 * RATE_WITHIN
+        "A load agrees if the rates differ by at most {:.0} %, p99 by at most {:.0} %, and the distance is below {DISTANCE_BELOW}. \
+         rate: the twin's less the volume's. distance: Kolmogorov distance of the latencies, the largest difference of the shares \
+         of I/Os that took at most some time.",
+        100.0 * RATE_WITHIN,
+        100.0 * P99_WITHIN
     );
     let why = agreement.loads.iter().filter_map(|load| Some(format!("{}: {}", load.id, load.why.as_ref()?)));
     view.push(
@@ -108,18 +110,20 @@ fn data(agreement: &TwinAgreement) -> Table {
     const COLUMNS: &str = "\
         id,op,block_bytes,depth,iops=volume.iops,twin_iops=twin.iops,rate_difference,\
         p50_ns=volume.p50_ns,twin_p50_ns=twin.p50_ns,p99_ns=volume.p99_ns,twin_p99_ns=twin.p99_ns,\
-        latency_distance,agrees";
+        p99_difference,latency_distance,agrees";
     Table::of_documents(&[COLUMNS], agreement.loads.iter().map(|load| json!(load)))
 }
 
-/// Writes the document of a check, indented; loads agree up to the largest difference of rates and the distance that it names.
+/// Writes the document of a check, indented; loads agree up to the differences and the distance that it names.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_check(check: TwinCheck<'_>, out: &mut dyn Write) -> io::Result<()> {
     let TwinCheck { name, target, agreement, notes } = check;
     let head = json!({ "schema": CHECK_SCHEMA, "twin": name, "target": target });
-    let rest = json!({ "rate_within": RATE_WITHIN, "distance_below": DISTANCE_BELOW, "notes": notes });
+    let rest = json!({
+        "rate_within": RATE_WITHIN, "p99_within": P99_WITHIN, "distance_below": DISTANCE_BELOW, "notes": notes,
+    });
     document::write(&object([head, json!(agreement), rest]), out)
 }
 

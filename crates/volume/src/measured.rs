@@ -15,7 +15,7 @@ use crate::latency::{Distribution, Quantile, VolumeLatency};
 use crate::model::VolumeModel;
 use crate::rng::VolumeRng;
 use crate::stage::{LimitStage, Passage, StageRequest};
-use draw::MeasuredDraw;
+use draw::{DrawnLatency, MeasuredDraw};
 use gauge::{Gauge, InFlight, LimitBacklog, MAX_OWED_NS};
 
 /// The measured latencies of a volume.
@@ -147,7 +147,8 @@ impl Measured {
         let [of_shared, of_reads, of_writes] = &mut self.gauges;
         let of_own = if is_read { of_reads } else { of_writes };
         let mut backlog: Option<LimitBacklog> = None;
-        for (passage, gauges) in shared.iter_mut().zip(of_shared).chain(own.iter_mut().zip(of_own)) {
+        let shared = shared.iter_mut().zip(of_shared.iter_mut());
+        for (passage, gauges) in shared.chain(own.iter_mut().zip(of_own.iter_mut())) {
             let cost = passage.count(arrival, request);
             let limiters = passage.limiters();
             for ((gauge, cost), limiter) in gauges.0.iter_mut().zip([cost.ios, cost.bytes]).zip(limiters) {
@@ -161,7 +162,12 @@ impl Measured {
         self.in_flight.retire(arrival);
         let depth = self.in_flight.requests() + 1;
         let draw = if is_read { &mut self.reads } else { &mut self.writes };
-        draw.sample(request.bytes.into(), depth, backlog)
+        let DrawnLatency { ns, is_limited, lost_ns } = draw.sample(request.bytes.into(), depth, backlog);
+        if lost_ns > 0 {
+            let gauges = of_shared.iter_mut().chain(of_own).flat_map(|gauges| &mut gauges.0);
+            gauges.flatten().for_each(|gauge| gauge.lose(lost_ns));
+        }
+        (ns, is_limited)
     }
 
     /// Keeps the request that was answered last in flight until `end`: at the medium, unless it `waits` for a limit.

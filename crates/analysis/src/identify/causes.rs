@@ -163,7 +163,7 @@ impl Script<'_> {
     }
 
     /// What a rest has to restore at the least, s at the rate before the fall: more than a limiter releases in a turn.
-    fn least_restored_s(&self) -> f64 {
+    pub(super) fn least_restored_s(&self) -> f64 {
         let turn_s = self.found.turns_s.iter().copied().fold(0.0, f64::max);
         if self.found.is_long { (3.0 * turn_s).max(MIN_RESTORED) } else { 0.0 }
     }

@@ -2,6 +2,7 @@
 
 use fathom_record::{Finding, RunRecord};
 
+use super::credit::NEAR;
 use super::probe::{Floor, IoDirection};
 use super::script::{Script, identified_of};
 use super::state::{
@@ -77,8 +78,13 @@ impl Script<'_> {
         }
     }
 
-    /// A bound on a limit of one direction that was not established: the highest rate that was measured.
+    /// A limit of one direction of which the budget left the rest unknown: that of the smallest requests, if it was measured, else a
+    /// bound, the highest rate that was measured.
     fn highest_measured(&self, way: IoDirection, kind: BucketUnit) -> Option<Figure> {
+        let top = self.found.full[way as usize].zip(self.found.full_limit[way as usize]);
+        if let Some((top, small_limit)) = top.filter(|_| kind == BucketUnit::Ios) {
+            return Some(self.limit(&Curve::of_top(way, top, small_limit), kind));
+        }
         let highest = match kind {
             BucketUnit::Ios => self.found.max_rate[way as usize],
             BucketUnit::Bytes => self.found.max_bytes[way as usize],
@@ -93,6 +99,10 @@ impl Script<'_> {
             BucketUnit::Ios => (iops(curve), Some(curve.top)),
             BucketUnit::Bytes => (bytes(curve), curve.bulk),
         };
+        let block = level.map_or(curve.top.block, |level| level.block);
+        if self.may_be_dry(curve.way, kind, block, level.map_or(0.0, |level| level.rate)) {
+            return doubtful(&figure);
+        }
         let is_sure = |at_ns: u64| !self.found.buckets.is_empty() && !self.was_dry(curve.way, at_ns);
         let is_doubtful = self.found.is_doubtful[curve.way as usize];
         let is_lower =
@@ -117,6 +127,16 @@ impl Script<'_> {
             Some(level) if is_sure(level.at_ns) => figure,
             _ => doubtful(&figure),
         }
+    }
+
+    /// A rate of one direction is what a bucket leaves that the other emptied, which both may share: it is no limit then.
+    fn may_be_dry(&self, way: IoDirection, kind: BucketUnit, block: u64, rate: f64) -> bool {
+        let shares = self.shares()[usize::from(kind == BucketUnit::Bytes)];
+        let left =
+            |bucket: &EmptiedBucket| bucket.account.base / bucket.account.cost(&self.found, way, block);
+        let is_left = |bucket: &EmptiedBucket| (rate / left(bucket) - 1.0).abs() < NEAR;
+        let of_other = |bucket: &&EmptiedBucket| bucket.account.kind == kind && !bucket.account.counts(way);
+        shares == DirectionSharing::Unknown && self.found.buckets.iter().filter(of_other).any(is_left)
     }
 
     fn shared_why(&self) -> Option<String> {
@@ -166,10 +186,9 @@ impl Script<'_> {
         let uncounted = (self.capacity_at_most(bucket)? - least).max(0.0);
         let is_little = uncounted < 2.0 * LITTLE * least;
         let capacity = if is_little { least + uncounted / 2.0 } else { least };
-        let varies = if is_little { varies + uncounted / 2.0 } else { varies };
         let ran_s = bucket.dry.1 as f64 / 1e9;
-        let half = bucket.error * account.base * ran_s + varies + 0.012 * bucket.high + 0.003 * capacity;
-        let wide = if is_little { half } else { half + uncounted };
+        let counted = bucket.error * account.base * ran_s + varies + 0.012 * bucket.high + 0.003 * capacity;
+        let half = counted + if is_little { uncounted / 2.0 } else { uncounted };
         let around = |value: f64, half: f64| Figure::known(value, (value - half).max(0.0), value + half);
         let base = around(account.base, account.base * (bucket.error * 2.0 + 0.002));
         let rate = self.burst_rate(bucket);
@@ -179,7 +198,7 @@ impl Script<'_> {
         };
         let beyond = (highest - account.base).max(account.base * 0.01);
         let empty = capacity / beyond;
-        let empty_half = empty * (wide / capacity.max(1e-9) + 0.006 * highest / beyond);
+        let empty_half = empty * (half / capacity.max(1e-9) + 0.006 * highest / beyond);
         let seconds_to_empty = match rate.estimate {
             Some(Estimate::Known { .. }) => around(empty, empty_half),
             _ => Figure::bound(Estimate::AtMost(empty + empty_half), "its burst rate was not reached"),
@@ -189,7 +208,7 @@ impl Script<'_> {
                 let value = regained / rest;
                 let error = (0.02 * bucket.high + 0.01 * regained) / rest + 0.01 * value;
                 let seconds = capacity / value.max(1e-9);
-                let share = error / value.max(1e-9) + wide / capacity.max(1e-9);
+                let share = error / value.max(1e-9) + half / capacity.max(1e-9);
                 (around(value, error), around(seconds, seconds * share))
             }
             _ => {
@@ -210,12 +229,12 @@ impl Script<'_> {
             capacity: match () {
                 // The unit was looked for while credits were exhausted, so that large requests may have cost more.
                 () if is_doubtful && account.kind == BucketUnit::Ios => {
-                    Figure::bound(Estimate::AtLeast((capacity * 0.97 - half).max(0.0)), DOUBTFUL)
+                    Figure::bound(Estimate::AtLeast((least * 0.97 - counted).max(0.0)), DOUBTFUL)
                 }
                 () if is_little => around(capacity, half),
                 () => Figure {
                     why: Some("larger I/Os may have counted as several".to_owned()),
-                    ..Figure::known(capacity, (capacity - half).max(0.0), capacity + half + uncounted)
+                    ..Figure::known(capacity, (capacity - counted).max(0.0), capacity + half)
                 },
             },
             refill_rate: if_sure(refill),

@@ -226,6 +226,11 @@ impl Script<'_> {
         self.early(way).is_some()
     }
 
+    /// True where one was, of either direction: before it is known whether they share it, the other may find it dry as well.
+    pub(crate) fn is_any_early(&self) -> bool {
+        self.found.buckets.iter().any(|bucket| bucket.is_early)
+    }
+
     pub(crate) fn early(&self, way: IoDirection) -> Option<&EmptiedBucket> {
         self.found.buckets.iter().find(|bucket| bucket.is_early && bucket.account.counts(way))
     }
@@ -289,7 +294,7 @@ impl Script<'_> {
                 self.found.curves[way as usize] = Some(self.with_full_bulk(curve, &bucket));
                 continue;
             }
-            self.base_at_least(&bucket, curve.top.rate);
+            self.base_at_least(&bucket, &curve.top);
             match self.with_full_top(way, curve, &bucket) {
                 Ok(curve) => self.found.curves[way as usize] = Some(curve),
                 Err(halt) => {
@@ -304,11 +309,13 @@ impl Script<'_> {
     }
 
     /// A baseline that was seen to be a little more: whatever else was going on made it less, if anything.
-    fn base_at_least(&mut self, bucket: &EmptiedBucket, seen: f64) {
+    fn base_at_least(&mut self, bucket: &EmptiedBucket, dry: &RateLevel) {
+        let seen = dry.rate;
         let found = self.found.buckets.iter_mut().find(|one| *one == bucket);
         let found = found.filter(|one| seen > one.account.base && seen * FALLEN < one.account.base);
         if let Some(found) = found {
             found.account.base = seen;
+            found.error = found.error.max(dry.error / 2.0);
         }
     }
 
@@ -320,7 +327,15 @@ impl Script<'_> {
                 RateLevel { rate: self.found.max_rate[way as usize], ..top }
             }
             Some(top) => top,
-            None => self.after_rest(way, bucket, self.spec.unit_bytes)?,
+            None => match self.after_rest(way, bucket, self.spec.unit_bytes) {
+                // A rate that a limit held before its credits were exhausted stands also where no rest can be afforded.
+                Err(halt @ (Halt::OutOfBudget | Halt::Useless)) => {
+                    let floor_ns = self.found.floor_ns(way);
+                    let is_held = |level: &RateLevel| is_full(level) && level.is_queued(floor_ns, 2.0);
+                    self.found.fastest[way as usize].filter(is_held).ok_or(halt)?
+                }
+                top => top?,
+            },
         };
         let small_limit = self.small_limit(way, &top);
         Ok(self.whole(Curve { top, small_limit, ..dry }))
@@ -346,9 +361,12 @@ impl Script<'_> {
 
     /// What was measured when bytes had run dry, with the bytes before.
     fn with_full_bulk(&self, dry: Curve, bucket: &EmptiedBucket) -> Curve {
+        // What was seen just before a fall may hold something of it.
+        let most = self.found.max_bytes[dry.way as usize];
+        let full = if most * FALLEN < bucket.high { most.max(bucket.high) } else { bucket.high };
         match dry.bulk {
             Some(bulk) if bulk.bytes() < bucket.high * FALLEN => {
-                let bulk = RateLevel { rate: bucket.high / bulk.block as f64, ..bulk };
+                let bulk = RateLevel { rate: full / bulk.block as f64, ..bulk };
                 self.whole(Curve { bulk: Some(bulk), ..dry })
             }
             _ => dry,

@@ -35,6 +35,7 @@ impl Script<'_> {
         self.found.is_even[way as usize] = small_limit == SmallIoLimit::Count;
         if !self.is_early(way) {
             self.found.full[way as usize] = Some(top);
+            self.found.full_limit[way as usize] = Some(small_limit);
         }
         let mut points = vec![top];
         let smallest = self.spec.unit_bytes;
@@ -60,15 +61,12 @@ impl Script<'_> {
         let most_bytes = most.bytes();
         let largest = points.last().map_or(smallest, |last| last.block);
         let curve = Curve {
-            way,
-            top,
-            small_limit,
-            bulk: None,
             most_bytes,
             least_bytes: most.least_bytes(),
             flat_to: Some(largest),
             unit: ObservedUnit::Above(largest),
             both: largest,
+            ..Curve::of_top(way, top, small_limit)
         };
         let Some(below) = points.iter().position(|point| !is_flat(point, &top)) else {
             return Ok(curve);

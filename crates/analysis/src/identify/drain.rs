@@ -480,9 +480,11 @@ impl Script<'_> {
         self.missing_by(account, Account::cost)
     }
 
-    /// The same, every request costing as much as it may.
+    /// The same, every request costing as much as it may, and those of both directions counting where they may share it.
     pub(crate) fn missing_at_most(&self, account: &Account) -> Vec<(u64, f64)> {
-        self.missing_by(account, Account::cost_at_most)
+        let shares = self.shares()[usize::from(account.kind == BucketUnit::Bytes)];
+        let scope = if shares == DirectionSharing::Unknown { IoScope::Both } else { account.scope };
+        self.missing_by(&Account { scope, ..*account }, Account::cost_at_most)
     }
 
     fn missing_by(
@@ -539,6 +541,10 @@ const NEARLY: f64 = 0.9;
 const EARLY: (f64, f64) = (0.04, 4.0);
 const LATE: (f64, f64) = (0.08, 8.0);
 
+/// What an idle period has to give back, over the least that tells, and the share of the time that is left which it may take.
+const ENOUGH: f64 = 2.3;
+const MAX_REST_SHARE: f64 = 0.4;
+
 impl Script<'_> {
     /// Rests, and looks how much came back of what has not been looked at yet.
     pub(crate) fn refills(&mut self) -> Result<(), Halt> {
@@ -558,9 +564,13 @@ impl Script<'_> {
         let beyond = (bucket.high - base).max(0.05 * base);
         let Some((full, _)) = self.capacity(&bucket) else { return Ok(()) };
         let (share, settling) = if bucket.is_early { EARLY } else { LATE };
-        let longest = (self.spec.budget_ns as f64 / 1e9 * share).max(10.0);
+        // A shorter rest brings back too little to tell credit from anything else.
+        let telling = ENOUGH * self.least_restored_s() * beyond / base;
+        let most = MAX_REST_SHARE * self.left_ns() as f64 / 1e9;
+        let longest = (self.spec.budget_ns as f64 / 1e9 * share).max(10.0).max(telling.min(most));
         // Once it is full nothing more comes back; and what came back has to be used up again.
-        let rest = (6.0 * beyond / base).clamp(10.0, longest).min(0.6 * full / base);
+        let rest =
+            (6.0 * beyond / base).clamp(10.0, longest).max(telling.min(longest)).min(0.6 * full / base);
         // Large requests may exhaust bytes meanwhile, so that fewer I/Os come than the baseline has.
         let block = match bucket.account.kind {
             BucketUnit::Ios => self.block_for(bucket.load.ways, BucketUnit::Ios).unwrap_or(bucket.load.block),

@@ -9,7 +9,9 @@ use super::script::{Halt, Script};
 use super::series::{
     SPAN, rate_of_turns, rest_of_turns_ns, runtime_of_turns_ns, turn_s, uncertain_s, unevenness,
 };
-use super::state::{Care, Curve, DISTURBED, FALLEN, ProbeLoad, RateLevel, SmallIoLimit, Touch};
+use super::state::{
+    Care, Curve, DISTURBED, EmptiedBucket, FALLEN, ProbeLoad, RateLevel, SmallIoLimit, Touch,
+};
 use crate::identified::IoScope;
 
 /// Below this rate a probe counts from rest, as its requests are too few for one that begins in the middle.
@@ -19,6 +21,10 @@ const FEW_SECONDS: f64 = 4.0;
 /// What limiters let through at once after a rest, 10 ms of their rate, is gone by then, even where they are asked for
 /// only a little more than that.
 const RAMP_NS: f64 = 260e6;
+/// Turns are no longer than a part of a second, over which their rate is even.
+const UNEVEN: f64 = 0.05;
+/// From the end of one measurement to the beginning of the next, on a device, s.
+const BETWEEN_S: f64 = 0.5;
 /// What a rate may be wrong by whatever was counted.
 const MIN_ERROR: f64 = 0.002;
 /// What a limiter that was left alone lets through ahead of its rate, s.
@@ -90,6 +96,8 @@ impl Script<'_> {
         if level.block == self.spec.unit_bytes {
             let most = &mut self.found.max_rate[way as usize];
             *most = most.max(level.rate);
+            let fastest = &mut self.found.fastest[way as usize];
+            *fastest = fastest.filter(|fastest| fastest.rate > level.rate).or(Some(level));
         }
         Ok(level)
     }
@@ -99,6 +107,11 @@ impl Script<'_> {
         let done = seen.done(way);
         let turn_s = self.found.turns_s[way as usize];
         let level = level_of(probe, probe.depth(way).max(1), done, turn_s, &self.found.floor(way));
+        // What a dry bucket regained while the probe rested may have come with it.
+        let rested = if self.is_any_early() && probe.counts { probe.rest_ns as f64 / 1e9 } else { 0.0 };
+        let regained = rested / (done.seconds().max(0.1) + rested) / 2.0;
+        let (rate, error) = (level.rate * (1.0 - regained), level.error + regained);
+        let level = RateLevel { rate, error, ..level };
         RateLevel { at_ns: self.spent.time_ns, others: seen.others, ..level }
     }
 
@@ -109,7 +122,12 @@ impl Script<'_> {
         if !self.found.is_long || load.ways == IoScope::Both || load.block != self.spec.unit_bytes {
             return;
         }
-        let found = turn_s(seen.done(way), self.found.floor_ns(way));
+        let done = seen.done(way);
+        // Latencies before and after a fall differ as well.
+        if unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns), SPAN) > UNEVEN {
+            return;
+        }
+        let found = turn_s(done, self.found.floor_ns(way));
         let known = &mut self.found.turns_s[way as usize];
         if *known == 0.0 {
             *known = found;
@@ -160,7 +178,7 @@ impl Script<'_> {
             // From rest, so that it consists of whole turns.
             probe.counts = true;
             probe.runtime_ns = whole_ms(runtime_of_turns_ns((least * share).min(longest * 1e9), turn_s));
-        } else if turn_s == 0.0 && guess < FEW {
+        } else if turn_s == 0.0 && guess < FEW && !self.is_any_early() {
             let ios = (guess * FEW_SECONDS).ceil() as u64 + 2;
             probe.counts = true;
             probe.ios = ios.min(probe.ios);
@@ -168,7 +186,8 @@ impl Script<'_> {
         } else {
             let floor = self.found.floors.iter().flatten().map(|floor| floor.mean).fold(0.0, f64::max);
             let filling = 2.0 * f64::from(load.depth) / guess * 1e9;
-            probe.ramp_ns = whole_ms(RAMP_NS.max(6.0 * floor).max(filling.min(2e9)));
+            let ramp = RAMP_NS.max(6.0 * floor).max(filling.min(2e9));
+            probe.ramp_ns = whole_ms(ramp.max(self.regained_s() * 1e9));
             let seconds = self.wanted(load, care) as f64 / guess;
             let seconds = if turn_s > 0.0 { 0.0 } else { seconds };
             probe.runtime_ns = whole_ms((seconds * 1e9).max(least * share).min(longest * 1e9));
@@ -177,6 +196,16 @@ impl Script<'_> {
         let rest = self.rest_for(&probe, need.min(probe.ios as f64));
         probe.rest_ns = rest.max(if probe.counts { REST_NS.max(rest_of_turns_ns(turn_s)) } else { 0 });
         probe
+    }
+
+    /// How long it takes at full rate to use up what a dry bucket regains between two measurements, s: a rate that counts from rest
+    /// would hold it.
+    fn regained_s(&self) -> f64 {
+        let of = |bucket: &EmptiedBucket| {
+            let base = bucket.account.base;
+            BETWEEN_S * base / (bucket.high - base).max(0.1 * base)
+        };
+        self.found.buckets.iter().filter(|bucket| bucket.is_early).map(of).fold(0.0, f64::max)
     }
 
     /// Requests that a rate is determined from. A limit completes them evenly; a medium does not.

@@ -126,6 +126,21 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
+    /// That of which only the smallest requests are known.
+    pub(crate) fn of_top(way: IoDirection, top: RateLevel, small_limit: SmallIoLimit) -> Curve {
+        Curve {
+            way,
+            top,
+            small_limit,
+            bulk: None,
+            most_bytes: top.bytes(),
+            least_bytes: top.least_bytes(),
+            flat_to: Some(top.block),
+            unit: ObservedUnit::Above(top.block),
+            both: top.block,
+        }
+    }
+
     /// The curve, where `level` may be the one with the most bytes a second.
     pub(crate) fn with_bytes_of(self, level: &RateLevel) -> Curve {
         let most_bytes = self.most_bytes.max(level.bytes());
@@ -360,6 +375,10 @@ pub(crate) struct Findings {
     pub(crate) curves: [Option<Curve>; 2],
     /// The rate of the smallest requests of each direction while there was credit.
     pub(crate) full: [Option<RateLevel>; 2],
+    /// What limits that rate.
+    pub(crate) full_limit: [Option<SmallIoLimit>; 2],
+    /// The fastest measurement of the smallest requests of each direction.
+    pub(crate) fastest: [Option<RateLevel>; 2],
     /// The highest rate of the smallest requests seen of each direction.
     pub(crate) max_rate: [f64; 2],
     /// The most bytes a second seen of each direction.

@@ -4,10 +4,9 @@ use fathom_record::{Histogram, Interval, JobRecord, RunRecord, TestRecord};
 use serde::Serialize;
 
 use super::fit::{latency_of, rate_of};
+use super::measured::{P99_WITHIN, RATE_WITHIN};
 use crate::identify::probe::IoDirection;
 
-/// Largest difference of rates, as a share of the volume's.
-pub const RATE_WITHIN: f64 = 0.03;
 /// Largest distance of the distributions of latency.
 pub const DISTANCE_BELOW: f64 = 0.1;
 /// Latencies on each side that decide a distance: of as many of one distribution, one pair in 10,000 is as far apart.
@@ -39,12 +38,14 @@ pub struct LoadAgreement {
     pub twin: LoadFigures,
     /// Rate of the twin over that of the volume, less 1.
     pub rate_difference: Option<f64>,
+    /// 99th percentile of the twin over that of the volume, less 1.
+    pub p99_difference: Option<f64>,
     /// Kolmogorov distance of the distributions of latency: the largest difference of the shares of requests that took at most some
     /// time, from 0 to 1.
     pub latency_distance: Option<f64>,
     /// The same distance between the halves of the load on the volume: as far as it is from itself.
     pub volume_change: Option<f64>,
-    /// Both are small; `None` = inconclusive.
+    /// All three are small; `None` = inconclusive.
     pub agrees: Option<bool>,
     /// Why it is inconclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,9 +92,13 @@ fn load(volume: &TestRecord, twin: &TestRecord) -> Option<LoadAgreement> {
     let histogram = |job: &'_ JobRecord| latency_of(job, way).histogram.clone();
     let latency_distance =
         real.1.map(histogram).zip(model.1.map(histogram)).and_then(|(real, model)| distance(&real, &model));
+    let p99_difference = difference(real.0.p99_ns, model.0.p99_ns);
     let blocks = job.largest_blocks();
     let samples = real.0.samples.min(model.0.samples);
-    let volume_change = distance_of_halves(&job.measured.series, way);
+    let (first, second) = halves(&job.measured.series, way);
+    let volume_change = distance(&first, &second);
+    let [p99_of_first, p99_of_second] = [first, second].map(|half| half.percentile(99.0));
+    let p99_changes = differs(difference(p99_of_first, p99_of_second));
     let both = rate_difference.zip(latency_distance);
     let why = match both {
         None => Some("no I/O completed on one of them".to_owned()),
@@ -107,9 +112,13 @@ fn load(volume: &TestRecord, twin: &TestRecord) -> Option<LoadAgreement> {
                 )
             })
         }
+        Some((rate, _)) if rate.abs() <= RATE_WITHIN && differs(p99_difference) && p99_changes => {
+            Some("the 99th percentile of the volume changed during the load".to_owned())
+        }
         Some(_) => None,
     };
-    let verdict = both.map(|(rate, distance)| rate.abs() <= RATE_WITHIN && distance < DISTANCE_BELOW);
+    let is_near = |(rate, distance): (f64, f64)| rate.abs() <= RATE_WITHIN && distance < DISTANCE_BELOW;
+    let verdict = both.map(|both| is_near(both) && !differs(p99_difference));
     Some(LoadAgreement {
         id: volume.id.clone(),
         op: way.name(),
@@ -118,6 +127,7 @@ fn load(volume: &TestRecord, twin: &TestRecord) -> Option<LoadAgreement> {
         volume: real.0,
         twin: model.0,
         rate_difference,
+        p99_difference,
         latency_distance,
         volume_change,
         agrees: verdict.filter(|_| why.is_none()),
@@ -136,8 +146,19 @@ fn figures(test: &TestRecord, way: IoDirection) -> LoadFigures {
     }
 }
 
-/// How far the latencies of the two halves of a series are apart.
-fn distance_of_halves(series: &[Interval], way: IoDirection) -> Option<f64> {
+/// The second over the first, less 1.
+fn difference(first: Option<u64>, second: Option<u64>) -> Option<f64> {
+    let (first, second) = first.zip(second).filter(|(first, _)| *first > 0)?;
+    Some(second as f64 / first as f64 - 1.0)
+}
+
+/// 99th percentiles are not the same.
+fn differs(p99: Option<f64>) -> bool {
+    p99.is_some_and(|difference| difference.abs() > P99_WITHIN)
+}
+
+/// The latencies of the two halves of a series.
+fn halves(series: &[Interval], way: IoDirection) -> (Histogram, Histogram) {
     let histogram = |part: &[Interval]| {
         let bins = part.iter().flat_map(|interval| match way {
             IoDirection::Read => &interval.read.clat_bins,
@@ -146,7 +167,7 @@ fn distance_of_halves(series: &[Interval], way: IoDirection) -> Option<f64> {
         Histogram::from_sparse(bins.map(|&(bin, count)| (usize::from(bin), count)))
     };
     let (first, second) = series.split_at(series.len() / 2);
-    distance(&histogram(first), &histogram(second))
+    (histogram(first), histogram(second))
 }
 
 /// The Kolmogorov distance of two distributions, to the width of a bin; `None` where one is empty.
@@ -197,12 +218,13 @@ mod tests {
             let clat_bins = vec![(fathom_stats::histogram::bin(ns) as u16, 100)];
             Interval { read: IntervalOp { clat_bins, ..IntervalOp::default() }, ..Interval::default() }
         };
-        let halves = |times: &[u64]| {
+        let apart = |times: &[u64]| {
             let series: Vec<Interval> = times.iter().map(|ns| interval(*ns)).collect();
-            distance_of_halves(&series, IoDirection::Read)
+            let (first, second) = halves(&series, IoDirection::Read);
+            distance(&first, &second)
         };
-        assert_eq!(halves(&[1000, 9000, 1000, 9000]), Some(0.0));
-        assert_eq!(halves(&[1000, 1000, 1000, 9000]), Some(0.5));
-        assert_eq!((halves(&[1000]), halves(&[])), (None, None));
+        assert_eq!(apart(&[1000, 9000, 1000, 9000]), Some(0.0));
+        assert_eq!(apart(&[1000, 1000, 1000, 9000]), Some(0.5));
+        assert_eq!((apart(&[1000]), apart(&[])), (None, None));
     }
 }

@@ -1,9 +1,10 @@
 //! From the record of an identification to a twin.
 
-use fathom_record::{JobRecord, Latency, RunRecord, TestRecord, TestStatus};
+use fathom_record::{JobRecord, Latency, RunRecord, TestRecord};
 use fathom_stats::histogram;
 use fathom_stats::sample::upper_median;
 
+use super::measured::{LoadMeasurement, LoadMeasurements};
 use super::probe::{LatencyProbe, ProbedLoad, REACHED, probes};
 use super::{SCHEMA, Twin, TwinBurst, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinSource};
 use crate::identified::{BucketUnit, Burst, Figure, Identified, IoScope};
@@ -40,11 +41,12 @@ impl Twin {
         twin.size_bytes = of_directory.map_or(spec.size, |filesystem| filesystem.total_bytes.max(spec.size));
         twin.source = source(run);
         for probe in probes(&found, &spec.limits, &run.tests) {
-            match run.tests.iter().find(|test| test.id == probe.id()) {
-                Some(test) if test.status == TestStatus::Complete => {
-                    twin.add(&probe, test, rate_of_lower_depths(&probe, &run.tests));
-                }
-                _ => twin.notes.push(format!("{} were not measured", probe.title())),
+            if probe.repeat > 0 {
+                continue;
+            }
+            match LoadMeasurements::of(&probe, &run.tests) {
+                Some(measured) => twin.add(&probe, &measured, rate_of_lower_depths(&probe, &run.tests)),
+                None => twin.notes.push(format!("{} were not measured", probe.title())),
             }
         }
         if twin.tables(TwinOp::Read, false).is_empty() {
@@ -134,23 +136,22 @@ impl Twin {
 
     /// True where `probe` reached a limit in `tests`.
     pub(super) fn is_limited_in(&self, probe: &LatencyProbe, tests: &[TestRecord]) -> bool {
-        let test = tests.iter().find(|test| test.id == probe.id());
-        test.and_then(|test| rate_of(test, probe.way))
-            .is_some_and(|rate| self.state_at(probe, rate) == ReachedLimit::Limited)
+        let measured = LoadMeasurements::of(probe, tests);
+        measured.is_some_and(|all| self.state_at(probe, all.one.iops) == ReachedLimit::Limited)
     }
 
-    /// Adds what `test` shows; `slower_depths` is the highest rate of a lower depth.
-    fn add(&mut self, probe: &LatencyProbe, test: &TestRecord, slower_depths: f64) {
-        let Some(job) = test.jobs.first() else { return };
-        let (op, latency) = match probe.load {
-            ProbedLoad::Synced => (TwinOp::Sync, &job.measured.sync_lat),
-            _ => (probe.way.into(), latency_of(job, probe.way)),
-        };
-        let load = match (probe.load, rate_of(test, probe.way)) {
-            (ProbedLoad::Full, Some(rate)) if rate < FALLEN * slower_depths => ReachedLimit::Changed,
-            (ProbedLoad::Full, Some(rate)) => self.state_at(probe, rate),
+    /// Adds what was `measured`; `slower_depths` is the highest rate of a lower depth.
+    fn add(&mut self, probe: &LatencyProbe, measured: &LoadMeasurements, slower_depths: f64) {
+        let LoadMeasurement { iops, latency, .. } = &measured.one;
+        let op = if probe.load == ProbedLoad::Synced { TwinOp::Sync } else { probe.way.into() };
+        let load = match probe.load {
+            ProbedLoad::Full if *iops < FALLEN * slower_depths => ReachedLimit::Changed,
+            ProbedLoad::Full => self.state_at(probe, *iops),
             _ => ReachedLimit::AtRest,
         };
+        if !measured.agree {
+            self.notes.push(format!("{} differed from one measurement to the next", probe.title()));
+        }
         let count = latency.moments.count;
         if count < MIN_SAMPLES || load == ReachedLimit::Changed {
             let why =

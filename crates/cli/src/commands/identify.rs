@@ -8,7 +8,8 @@ use clap::Args;
 use fathom_analysis::twin::Twin;
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
 use fathom_assess::{
-    AssessError, TwinStore, VolumeTypes, candidates, check_twin_name, is_simulated, volume_size,
+    AssessError, TwinStore, VolumeTypes, candidates, check_twin_name, is_simulated, twin_differences,
+    volume_size,
 };
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, parse_capacity};
@@ -104,7 +105,7 @@ fn store_for(name: &str) -> Result<TwinStore, AssessError> {
 
 /// Keeps the twin of what `record` identified.
 fn keep_twin(name: &str, store: &TwinStore, record: &RunRecord, format: Format) -> Result<(), Complaint> {
-    let twin = match Twin::of(record) {
+    let mut twin = match Twin::of(record) {
         Ok(twin) => twin,
         Err(reason) => {
             let hint = "let it run to its end, with a longer --budget".to_owned();
@@ -114,6 +115,9 @@ fn keep_twin(name: &str, store: &TwinStore, record: &RunRecord, format: Format) 
     if let Err(reason) = twin.model() {
         return Err(Complaint::failed(format!("no twin was made: {reason}"), None));
     }
+    let differences: Vec<String> =
+        twin_differences(&twin, record).into_iter().map(|difference| difference.text).collect();
+    twin.notes.extend(differences.iter().cloned());
     let path = store.save(name, &twin)?;
     if format == Format::Text {
         let text = format!(
@@ -121,6 +125,9 @@ fn keep_twin(name: &str, store: &TwinStore, record: &RunRecord, format: Format) 
             path.display()
         );
         output::print(|out| writeln!(out, "{text}"))?;
+        if !differences.is_empty() {
+            output::print(|out| output::notes(&differences, out))?;
+        }
     }
     Ok(())
 }
@@ -188,7 +195,7 @@ fn plan_text(plan: &IdentifyPlan, out: &mut TextWriter) -> io::Result<()> {
     };
     output::paragraph(&credit, out)?;
     if plan.settings.measures_latencies {
-        output::paragraph("Measures latencies for a twin afterwards: 2 to 10 minutes more.", out)?;
+        output::paragraph("Measures latencies for a twin afterwards: 3 to 15 minutes more.", out)?;
     }
     output::notes(&plan.site.notes, out)
 }

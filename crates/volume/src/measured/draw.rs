@@ -6,11 +6,23 @@ use crate::latency::Quantile;
 
 /// A million, in which normalised latencies have their mean.
 const UNIT: u64 = 1_000_000;
-/// A mean latency within this part of a measured one is that one.
+/// A mean latency that is longer than a measured one by the first of these parts, or shorter by the second, is that one: with few
+/// requests in flight a limiter that saves nothing up loses time.
 const NEAR: u64 = 33;
+const LOST: u64 = 12;
 /// The golden ratio of 2^32: the parts of its multiples cover the quantiles evenly (Weyl 1916), so that few draws have the mean of
 /// the whole distribution, also where one request in a hundred takes nearly all of the time.
 const GOLDEN: u32 = 0x9e37_79b9;
+/// A latency that was drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DrawnLatency {
+    pub(crate) ns: u64,
+    /// A limit decided it.
+    pub(crate) is_limited: bool,
+    /// Time that the limit loses beside what the request costs, ns.
+    pub(crate) lost_ns: u64,
+}
+
 /// Draws the latencies of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct MeasuredDraw {
@@ -40,15 +52,15 @@ impl MeasuredDraw {
     }
 
     /// The next latency of a request of `bytes` that finds `depth` requests in flight, itself included. `backlog` is that of
-    /// the limit that takes the longest for it, of those that are reached. ns, and whether a limit
-    /// decided it.
-    pub(crate) fn sample(&mut self, bytes: u64, depth: u64, backlog: Option<LimitBacklog>) -> (u64, bool) {
+    /// the limit that takes the longest for it, of those that are reached.
+    pub(crate) fn sample(&mut self, bytes: u64, depth: u64, backlog: Option<LimitBacklog>) -> DrawnLatency {
         self.share = self.share.wrapping_add(GOLDEN);
         let share = self.share;
         if let Some(backlog) = backlog
             && backlog.ns >= across_sizes(&self.at_rest, bytes, depth, |table| table.mean_ns)
         {
-            let ns = nearest(&self.limited, bytes).map_or(backlog.ns, |tables| {
+            let of_limit = DrawnLatency { ns: backlog.ns, is_limited: true, lost_ns: 0 };
+            return nearest(&self.limited, bytes).map_or(of_limit, |tables| {
                 let at_rest = |of: &dyn Fn(&DepthTable) -> u64| across_sizes(&self.at_rest, bytes, 1, of);
                 tables.at_limit(
                     backlog,
@@ -56,9 +68,9 @@ impl MeasuredDraw {
                     (at_rest(&|table| table.at(share)), at_rest(&|table| table.mean_ns)),
                 )
             });
-            return (ns, true);
         }
-        (across_sizes(&self.at_rest, bytes, depth, |table| table.at(share)), false)
+        let ns = across_sizes(&self.at_rest, bytes, depth, |table| table.at(share));
+        DrawnLatency { ns, ..DrawnLatency::default() }
     }
 }
 
@@ -115,25 +127,33 @@ impl SizeTables {
     /// at a much higher rate than was measured, as those at rest do (above and below their mean), of which less is hidden by
     /// the width of bins. Where the measured ones differ by most of their mean, as behind a limiter that releases requests in turns, it
     /// has their ratio; in a queue longer than any measured, less of it, so that its order is kept.
-    fn at_limit(&self, backlog: LimitBacklog, share: u32, (at_rest, mean_at_rest): (u64, u64)) -> u64 {
+    fn at_limit(
+        &self,
+        backlog: LimitBacklog,
+        share: u32,
+        (at_rest, mean_at_rest): (u64, u64),
+    ) -> DrawnLatency {
         let last = self.by_depth.last().map_or(1, |table| table.depth);
         let depth = backlog.depth.min(last);
         let of = |value: fn(&DepthTable, u32) -> u64| self.across_depths(depth, |table| value(table, share));
         let (drawn, mean) = (of(|table, share| table.at(share)), of(|table, _| table.mean_ns));
         // As it was measured: rates of one limit differ a little from depth to depth.
-        if backlog.depth == depth && backlog.ns.abs_diff(mean) <= mean / NEAR {
-            return drawn;
+        let longer = mean.saturating_sub(backlog.ns);
+        let is_near = longer <= mean / LOST && backlog.ns <= mean + mean / NEAR;
+        if backlog.depth == depth && is_near {
+            return DrawnLatency { ns: drawn, is_limited: true, lost_ns: longer / depth };
         }
+        let held = |ns: u64| DrawnLatency { ns, is_limited: true, lost_ns: 0 };
         let below_mean = mean.saturating_sub(of(|table, _| table.at(0)));
         if below_mean <= mean / 2 {
             let (drawn, mean) = if backlog.ns < mean / 2 { (at_rest, mean_at_rest) } else { (drawn, mean) };
-            return backlog.ns.saturating_add(drawn).saturating_sub(mean);
+            return held(backlog.ns.saturating_add(drawn).saturating_sub(mean));
         }
         let apart = |ns: u64| scaled(scaled(backlog.ns, ns, mean), depth, backlog.depth);
-        match drawn.checked_sub(mean) {
+        held(match drawn.checked_sub(mean) {
             Some(above) => backlog.ns.saturating_add(apart(above)),
             None => backlog.ns.saturating_sub(apart(mean - drawn)),
-        }
+        })
     }
 }
 
@@ -211,7 +231,8 @@ mod tests {
             (34_816, 1, 160_000),
             (65_536, 64, 220_000),
         ] {
-            assert_eq!(draw.sample(bytes, depth, None), (expected, false), "{bytes} {depth}");
+            let drawn = draw.sample(bytes, depth, None);
+            assert_eq!((drawn.ns, drawn.is_limited), (expected, false), "{bytes} {depth}");
         }
     }
 
@@ -221,7 +242,7 @@ mod tests {
         let points = [(0, 50_000), (990_000, 60_000), (990_001, 95_000_000), (1_000_000, 95_000_000)];
         let lane = MeasuredLane { at_rest: vec![table(4096, 1, &points)], limited: Vec::new() };
         let mut draw = MeasuredDraw::new(&lane, 7);
-        let drawn: Vec<u64> = (0..2000).map(|_| draw.sample(4096, 1, None).0).collect();
+        let drawn: Vec<u64> = (0..2000).map(|_| draw.sample(4096, 1, None).ns).collect();
         let slow = drawn.iter().filter(|ns| **ns > 60_000).count();
         assert!((19..=21).contains(&slow), "{slow}");
         let mean = drawn.iter().sum::<u64>() as f64 / 2000.0;
@@ -235,13 +256,13 @@ mod tests {
         let limited = vec![table(4096, 8, &[(0, 1_000_000), (1_000_000, 15_000_000)])];
         let mut draw = MeasuredDraw::new(&MeasuredLane { at_rest, limited }, 0);
         let backlog = Some(LimitBacklog { ns: 8_000_000, depth: 8 });
-        let drawn: Vec<u64> = (0..1000).map(|_| draw.sample(4096, 8, backlog).0).collect();
+        let drawn: Vec<u64> = (0..1000).map(|_| draw.sample(4096, 8, backlog).ns).collect();
         let mean = drawn.iter().sum::<u64>() / 1000;
         assert!(mean.abs_diff(8_000_000) < 20_000, "{mean}");
         assert!(drawn.iter().all(|ns| (1_000_000..=15_000_000).contains(ns)));
         // At another rate turns have the same ratio, and all else the same difference.
         let within = |draw: &mut MeasuredDraw, ns, least: u64, most: u64| {
-            let drawn = (0..1000).map(|_| draw.sample(4096, 8, Some(LimitBacklog { ns, depth: 8 })).0);
+            let drawn = (0..1000).map(|_| draw.sample(4096, 8, Some(LimitBacklog { ns, depth: 8 })).ns);
             let (low, high) = drawn.fold((u64::MAX, 0), |(low, high), ns| (low.min(ns), high.max(ns)));
             assert!(low.abs_diff(least) < 100_000 && high.abs_diff(most) < 100_000, "{ns}: {low} {high}");
         };
@@ -252,6 +273,7 @@ mod tests {
         within(&mut even, 80_000_000, 77_000_000, 83_000_000);
         within(&mut even, 2_000_000, 1_800_000, 2_200_000);
         // No limit makes a volume faster than it is at rest.
-        assert_eq!(draw.sample(4096, 1, Some(LimitBacklog { ns: 40_000, depth: 1 })), (50_000, false));
+        let unlimited = draw.sample(4096, 1, Some(LimitBacklog { ns: 40_000, depth: 1 }));
+        assert_eq!((unlimited.ns, unlimited.is_limited), (50_000, false));
     }
 }

@@ -115,6 +115,13 @@ impl Gauge {
         self.in_flight.add(end, self.own_ns);
     }
 
+    /// Time that a limit that is reached does not serve.
+    pub(crate) fn lose(&mut self, ns: u64) {
+        if self.is_reached {
+            self.ahead_ns = self.ahead_ns.saturating_sub(i64::try_from(ns).unwrap_or(i64::MAX / 4));
+        }
+    }
+
     /// Requests in flight.
     pub(crate) fn requests(&self) -> u64 {
         self.in_flight.requests()
