@@ -23,6 +23,7 @@ mod tail;
 
 pub use caps::REQUESTS_WAIT;
 use fathom_record::{ActivityKind, Finding, FindingId, RunRecord};
+pub use flushes::{SlowWrites, slow_writes};
 pub use instance_cap::instance_limit_of;
 pub(crate) use passes::TOUCH;
 
@@ -48,6 +49,7 @@ pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
         let pauses = DevicePauses::of(&rows);
         found.extend(pauses::findings(&rows, pauses.as_ref()));
         found.extend(tail::findings(record, &rows, pauses.as_ref()));
+        found.extend(flushes::held_back(record, &rows));
     }
     found.extend(burst_possible::findings(rows, words));
     found.extend(inspection::findings(record, rows));

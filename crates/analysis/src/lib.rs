@@ -46,5 +46,5 @@ pub mod verdict;
 
 pub use advice::{AdviceDevice, AdviceFacts, advice};
 pub use analysis::Analysis;
-pub use findings::{REQUESTS_WAIT, instance_limit_of};
+pub use findings::{REQUESTS_WAIT, SlowWrites, instance_limit_of, slow_writes};
 pub use rows::RecordRow;

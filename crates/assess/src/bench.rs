@@ -12,6 +12,7 @@ use crate::AssessError;
 use crate::control::{MeasurementEvent, StepObserver, Steps};
 use crate::drain::{bounded, drain_limit, with_smaller_blocks};
 use crate::findings::findings_of;
+use crate::flushes::{flush_writes, repeat_writes};
 use crate::inspection::inspect;
 use crate::machine::engine_rows;
 use crate::measure::measure_plan;
@@ -21,7 +22,6 @@ use crate::precision::{self, PrecisionWatch};
 use crate::site::Site;
 use crate::together::PlannedTarget;
 use crate::until_steady::until_steady;
-use crate::working_file::flush_writes;
 use crate::working_file::{Layout, lay_out};
 
 /// Runs `plan` on `session`.
@@ -55,7 +55,9 @@ pub fn run(
             None => bounded_test(plan, test, size, measured, session),
             Some(deadline) => test_before(deadline, plan, test, size, measured, session),
         };
-        let ended = run_test(plan, &bounded, size, session, &mut *steps.observer);
+        let mut ended = run_test(plan, &bounded, size, session, &mut *steps.observer);
+        let after = (&steps.record.tests[..], &mut ended);
+        repeat_writes(plan, &bounded.test, size, after, (session, deadline));
         steps.add(ended);
         if steps.is_over() {
             break;

@@ -20,6 +20,7 @@ mod error;
 mod expectations;
 mod findings;
 pub mod fleet;
+mod flushes;
 pub mod identify;
 mod inspection;
 mod launch;

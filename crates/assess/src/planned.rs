@@ -95,6 +95,14 @@ impl PlannedTest {
         changed
     }
 
+    /// Its pattern as reads or writes alone, for so long and without a ramp.
+    pub(crate) fn as_pass(&self, direction: &str, depth: Option<u64>, runtime: Nanos) -> PlannedTest {
+        let is_random = self.options.iter().any(|(name, value)| name == "rw" && value.starts_with("rand"));
+        let rw = format!("{}{direction}", if is_random { "rand" } else { "" });
+        let changed = PlannedTest { ramp: Nanos::ZERO, ..self.lasting(runtime).with_option("rw", rw) };
+        depth.map_or(changed.clone(), |depth| changed.with_depth(depth))
+    }
+
     /// The queue depth; `None` where its options do not say.
     pub(crate) fn depth(&self) -> Option<u64> {
         self.options.iter().find(|(name, _)| name == "iodepth")?.1.parse().ok()

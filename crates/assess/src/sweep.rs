@@ -17,6 +17,7 @@ use crate::control::{StepObserver, Steps};
 use crate::drain::{BoundedJob, InFlight, MIN_DRAIN_NS, depth_bound};
 use crate::findings::findings_of;
 use crate::fleet::{AloneDecider, PointDecider, SweepSoFar};
+use crate::flushes::flush_writes;
 use crate::inspection::inspect;
 use crate::measure::measure;
 use crate::planned::{pair, seed_pair, size_word, time_word};
@@ -24,7 +25,6 @@ use crate::site::RunSettings;
 use crate::site::{JobWords, Site};
 use crate::target::BenchTarget;
 use crate::traffic::{OfferedTraffic, PlannedTraffic};
-use crate::working_file::flush_writes;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]

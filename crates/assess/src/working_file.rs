@@ -1,13 +1,11 @@
 //! The working file of `bench`: how large it may be, and how it is made so that no death of the process leaves it behind; how it is
-//! filled before anything is measured, and flushed after a test that wrote: what a cache has acknowledged but not written yet would hold
-//! up the tests after it, and be taken for the volume's own rate there.
+//! filled before anything is measured.
 
 use std::fs::File;
 use std::path::Path;
 
 use fathom_model::Nanos;
-use fathom_model::units::{self, UnitSystem, bytes, duration};
-use fathom_record::{TestRecord, TestStatus};
+use fathom_model::units::{UnitSystem, bytes, duration};
 use fathom_runner::{LayoutProgress, RunObserver, Session};
 use fathom_sys::device::FilesystemFacts;
 use fathom_sys::io::{OpenFlags, open_target, open_unnamed, reopen};
@@ -210,43 +208,6 @@ pub(crate) fn lay_out(
         duration(limit)
     ));
     Ok(size)
-}
-
-/// A flush that takes longer is worth a word: so much was still to be written.
-const WORTH_A_WORD: Nanos = Nanos::from_secs(1);
-
-/// Flushes the targets of `test`, each with the path that its jobs name, where it wrote and they may hold writes back.
-pub(crate) fn flush_writes<'a>(
-    test: &mut TestRecord,
-    targets: impl IntoIterator<Item = (&'a BenchTarget, &'a Path)>,
-    session: &Session,
-) {
-    let has_written = test.jobs.iter().any(|job| job.plan.io.pattern.writes());
-    // A target that fails or does not answer may never complete a flush.
-    if !has_written || test.status != TestStatus::Complete {
-        return;
-    }
-    for (target, path) in targets {
-        let keeps_writes = match target {
-            BenchTarget::Simulated(volume) => {
-                volume.model.cache.as_ref().is_some_and(|cache| cache.dirty_bytes > 0)
-            }
-            BenchTarget::Directory { .. } | BenchTarget::File { .. } | BenchTarget::BlockDevice { .. } => {
-                true
-            }
-        };
-        if !keeps_writes {
-            continue;
-        }
-        match session.flush(path) {
-            Ok(took) if took > WORTH_A_WORD => test.notes.push(format!(
-                "flushing its writes took another {}: a cache had acknowledged them before they were written",
-                units::duration(took)
-            )),
-            Ok(_) => {}
-            Err(error) => test.notes.push(format!("its writes were not flushed: {error}")),
-        }
-    }
 }
 
 #[cfg(test)]

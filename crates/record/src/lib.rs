@@ -13,6 +13,7 @@ mod expectation;
 mod finding;
 mod finding_id;
 pub mod fleet;
+mod flush;
 mod history_row;
 mod identity;
 mod inspection;
@@ -53,6 +54,7 @@ pub use fleet::{
     ClockAgreement, ClockState, CommonWindow, FleetMember, FleetMerger, FleetRecord, FleetTest, HostFinding,
     HostOutcome, LaunchRecord, LeftOutRecord, MergeRefusal, MergeRules, RankNumbers,
 };
+pub use flush::{FlushRecord, RepeatedRecord};
 pub use history_row::{BestFigures, HistoryRow};
 pub use identity::TYPE_LABEL;
 pub use inspection::{BlockRecord, InspectionRecord, PassRecord};

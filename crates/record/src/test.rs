@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::is_default;
 use crate::{
-    ContentRecord, DiskOutcome, FleetTest, HostInterval, JobRecord, Observed, PRECISION_LOOKS,
+    ContentRecord, DiskOutcome, FleetTest, FlushRecord, HostInterval, JobRecord, Observed, PRECISION_LOOKS,
     PrecisionRecord, PublishedRates, RecordError, RoundsRecord, ScanRecord,
 };
 
@@ -78,6 +78,9 @@ pub struct TestRecord {
     /// The precision that was to end it, where one was.
     #[serde(skip_serializing_if = "is_default")]
     pub precision: Option<PrecisionRecord>,
+    /// The flushes after it, if it wrote.
+    #[serde(skip_serializing_if = "is_default")]
+    pub flush: Option<FlushRecord>,
     /// What was found at the place of a surface's point, where it was looked at.
     #[serde(skip_serializing_if = "is_default")]
     pub content: Option<ContentRecord>,

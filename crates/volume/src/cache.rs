@@ -23,6 +23,8 @@ pub struct Cache {
     pub write_latency_ns: u64,
     /// Most dirty bytes, which are not on the volume yet; 0 = write-through.
     pub dirty_bytes: u64,
+    /// Flushes do not wait for dirty bytes, as those of QEMU's `cache=unsafe`.
+    pub ignores_flushes: bool,
     /// Reads of a million that the cache serves of those whose data it holds.
     pub hits_per_million: u32,
     /// The cache already holds the data that is used first, as far as it has room.
@@ -54,6 +56,7 @@ impl Cache {
             latency_ns,
             write_latency_ns: latency_ns,
             dirty_bytes: 0,
+            ignores_flushes: false,
             hits_per_million: ALL_HITS,
             is_warm: false,
             read_ahead: None,
@@ -220,6 +223,11 @@ impl Cached {
         self.dirty.push_back((written, bytes));
         self.dirty_bytes += u64::from(bytes);
         kept_at.saturating_add(self.cache.write_latency_ns)
+    }
+
+    /// What a flush waits for.
+    pub(crate) fn flushed(&self) -> u64 {
+        if self.cache.ignores_flushes { 0 } else { self.written() }
     }
 
     /// When all writes are on the volume; 0 if they are already.

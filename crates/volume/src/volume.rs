@@ -244,7 +244,7 @@ impl Volume {
         arrival = self.faults.resumed(arrival);
         if request.op.is_sync() {
             self.flushed();
-            let written = self.cached.as_ref().map_or(0, Cached::written);
+            let written = self.cached.as_ref().map_or(0, Cached::flushed);
             let begin = arrival.max(written);
             return (self.faults.end(begin, self.sync_latency.sample(0)), self.faults.failure(begin));
         }
