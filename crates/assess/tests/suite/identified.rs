@@ -7,12 +7,15 @@
     reason = "a failure is shown by the results of the volumes"
 )]
 
+use std::path::Path;
+
 use fathom_analysis::estimate::Estimate;
-use fathom_analysis::identified::{BucketUnit, Figure, Identified, IoScope};
-use fathom_assess::RunSettings;
+use fathom_analysis::identified::{BucketUnit, Burst, Figure, Identified, IoScope};
 use fathom_assess::identify::{IdentifyPlan, IdentifySettings, identify};
+use fathom_assess::{BenchTarget, RunSettings, VolumeTypes};
 use fathom_model::Nanos;
 use fathom_record::IdentifyActivity;
+use fathom_volume::{Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
 
 use crate::drawn::{Drawn, Way};
 
@@ -168,6 +171,88 @@ fn judged_of(volume: &Drawn, limited: impl Fn(&mut IdentifyActivity)) -> (String
         amiss.for_each(|(name, verdict, shown)| eprintln!("   {verdict:?} {name}: {shown}"));
     }
     (head, verdicts)
+}
+
+/// What identifying `target` as on a device finds.
+fn found_slowly(target: BenchTarget, budget_s: u64) -> Identified {
+    let settings = IdentifySettings {
+        run: RunSettings { target: "volume".into(), seed: Some(1), ..RunSettings::default() },
+        budget: Some(Nanos::from_secs(budget_s)),
+        read_only: true,
+        ..IdentifySettings::default()
+    };
+    let mut plan = IdentifyPlan::on(target, settings).unwrap();
+    let spec = &mut plan.spec.limits;
+    spec.probe_ns = (spec.budget_ns / 40).clamp(4_000_000_000, 6_000_000_000);
+    (spec.most_block_bytes, spec.most_depth, spec.most_in_flight_bytes) = (512 << 10, 256, 128 << 20);
+    identify(&plan, &mut plan.site.session(), &mut ()).unwrap().1
+}
+
+#[test]
+fn buckets_of_ios_and_of_bytes_are_both_found() {
+    for ((base, burst, capacity), (base_bytes, burst_bytes, capacity_bytes)) in [
+        ((313, 2010, 31_000), (5_100_000, 41_000_000, 510_000_000)),
+        ((517, 1930, 52_000), (9_300_000, 33_000_000, 900_000_000)),
+        ((313, 2010, 61_000), (5_100_000, 41_000_000, 610_000_000)),
+    ] {
+        let target = format!(
+            "sim:custom?iops={base}&burst_iops={burst}&bucket_ios={capacity}&bandwidth={base_bytes}\
+             &burst_bandwidth={burst_bytes}&bucket_bytes={capacity_bytes}&latency=240us&latency_spread=1&size=1GiB"
+        );
+        let volume = BenchTarget::inspect(Path::new(&target), &[], &VolumeTypes::default()).unwrap();
+        let found = found_slowly(volume, 1200);
+        let truths = [
+            (BucketUnit::Ios, base, burst, capacity),
+            (BucketUnit::Bytes, base_bytes, burst_bytes, capacity_bytes),
+        ];
+        for (unit, base, burst, capacity) in truths {
+            let bucket = found.bursts.iter().find(|bucket| bucket.unit == unit);
+            holds(bucket.unwrap_or_else(|| panic!("{target}: {found:#?}")), [base, burst, capacity]);
+        }
+    }
+}
+
+/// The figures of a bucket are right, and their intervals hold.
+fn holds(bucket: &Burst, truths: [u32; 3]) {
+    for (figure, truth) in
+        [&bucket.baseline_rate, &bucket.burst_rate, &bucket.capacity].into_iter().zip(truths)
+    {
+        let verdict = judge(figure, Some(f64::from(truth)), 0.05, true);
+        assert_eq!(verdict, Verdict::Found { covered: true }, "{figure:?} of {truth}");
+    }
+}
+
+/// As those of an instance and of its volume. One that ends soon after the other is hidden by it.
+#[test]
+fn of_two_buckets_of_ios_both_are_found_or_the_lasting_one() {
+    let (instance, volume) = (1000, 310);
+    for (capacities, budget_s, buckets) in [
+        ([40_000, 60_000], 600, 1),
+        ([40_000, 60_000], 1800, 1),
+        ([140_000, 160_000], 1800, 1),
+        ([140_000, 360_000], 1800, 2),
+    ] {
+        let rate = |per_second: u32| TokenRate::per_second(per_second.into()).unwrap();
+        let stage = |base: u32, burst: u32, capacity: u32| {
+            let capacity = capacity.into();
+            let ios =
+                Limit::Credit { base: rate(base), burst: Some(rate(burst)), capacity, initial: capacity };
+            LimitStage { ios: Some(ios), ..LimitStage::default() }
+        };
+        let latency = VolumeLatency::around(250_000);
+        let model = VolumeModel {
+            shared: vec![stage(instance, 3000, capacities[0]), stage(volume, 3500, capacities[1])],
+            read_latency: latency.clone(),
+            write_latency: latency,
+            ..VolumeModel::unlimited(1 << 30)
+        };
+        let found = found_slowly(BenchTarget::simulated("volume", model), budget_s);
+        assert_eq!(found.bursts.len(), buckets, "{capacities:?}: {found:#?}");
+        holds(&found.bursts[buckets - 1], [volume, 3000, capacities[1]]);
+        if buckets > 1 {
+            holds(&found.bursts[0], [instance, 3000, capacities[0]]);
+        }
+    }
 }
 
 /// With so little time that limits are bounded by what was measured of them.
