@@ -107,9 +107,14 @@ impl PaceCounter {
         let found = self.follows as f64 / count;
         let is_chance = chance > MAX_CHANCE && found < 1.0 - (1.0 - chance) / 4.0;
         let by_outstanding = (!self.chains.is_serial()).then(|| self.outstanding.pace()).flatten();
+        let hardly_follows = found < OPEN_TO * self.chains.chance();
         let follows = !is_chance && (found - chance) / (1.0 - chance).max(1e-9) >= CLOSED_FROM;
         match by_outstanding {
-            None if !follows => self.chains.pace().unwrap_or(LoadPace::Mixed),
+            None if !follows => match self.chains.pace() {
+                // Requests at random would meet, or a client that is free make the next one immediately.
+                Some(LoadPace::Mixed) if hardly_follows && self.chains.is_renewed() => LoadPace::Closed,
+                pace => pace.unwrap_or(LoadPace::Mixed),
+            },
             Some(LoadPace::Mixed) if follows || !self.chains.are_in_step() => LoadPace::Mixed,
             Some(LoadPace::Open) if !follows => LoadPace::Open,
             _ => LoadPace::Closed,
@@ -353,6 +358,10 @@ const MIN_BY_CHANCE: f64 = 20.0;
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 /// The standard error of a slope that decides.
 const PRECISE: f64 = 0.1;
+/// Share of turning points of independent times, half the way from it to that of a clock, and how many times make either certain.
+const INDEPENDENT: f64 = 2.0 / 3.0;
+const NEAR_INDEPENDENT: f64 = 0.025;
+const MIN_TURNS: u64 = 2_000;
 
 /// Looks at the time from each request of a client to its next one: it varies as its latency does if the client waits for that, and does
 /// not if the requests have their times. Clients are taken to go on in the order in which their requests completed, which they do if
@@ -370,6 +379,9 @@ struct ChainCounter {
     /// From a request to the next one, and the part of it after the latency, ns.
     distances: Moments,
     pauses: Moments,
+    /// The last two distances, and how many in the middle of three were the longest or the shortest of them.
+    last: [u64; 2],
+    turns: u64,
 }
 
 impl ChainCounter {
@@ -382,8 +394,12 @@ impl ChainCounter {
         self.meetings += u64::from(outstanding > 0);
         if let Some((end_ns, made_ns)) = followed.filter(|(end_ns, _)| at_ns - end_ns <= LONGEST_PAUSE_NS) {
             self.latencies.record(end_ns - made_ns);
-            self.distances.record(at_ns - made_ns);
+            let distance = at_ns - made_ns;
+            self.distances.record(distance);
             self.pauses.record(at_ns - end_ns);
+            let [first, middle] = self.last;
+            self.last = [middle, distance];
+            self.turns += u64::from((first < middle) == (middle > distance));
         }
     }
 
@@ -399,11 +415,15 @@ impl ChainCounter {
         is_regular && self.pace() == Some(LoadPace::Closed)
     }
 
+    /// Share of requests that would meet another if they came at random.
+    fn chance(&self) -> f64 {
+        1.0 - (-self.latencies.mean() / self.distances.mean().max(1.0)).exp()
+    }
+
     /// The pace of the requests; `None` where they would hardly meet if they came at random.
     fn pace(&self) -> Option<LoadPace> {
         let count = self.latencies.count as f64;
-        let busy = self.latencies.mean() / self.distances.mean().max(1.0);
-        if count * (1.0 - (-busy).exp()) < MIN_BY_CHANCE {
+        if count * self.chance() < MIN_BY_CHANCE {
             return None;
         }
         let variance = |moments: &Moments| moments.stdev() * moments.stdev();
@@ -416,6 +436,16 @@ impl ChainCounter {
             slope if slope <= OPEN_TO && error <= PRECISE => LoadPace::Open,
             _ => LoadPace::Mixed,
         })
+    }
+
+    /// One client makes one request after the other, and times from each to the next do not depend on each other: a clock corrects in
+    /// the next one what was late in the last. Of three independent ones the middle is longest or shortest with 2/3 (the test of turning
+    /// points: Bienaymé, 1874); of those between the ticks of a clock with jitter with 0.73.
+    fn is_renewed(&self) -> bool {
+        let turns = self.turns as f64 / self.distances.count.max(1) as f64;
+        self.is_serial()
+            && self.distances.count >= MIN_TURNS
+            && (INDEPENDENT - turns).abs() < NEAR_INDEPENDENT
     }
 }
 
@@ -496,8 +526,16 @@ mod tests {
         assert_eq!(pace(day.collect::<Vec<_>>()), LoadPace::Open);
     }
 
+    /// Numbers that do not depend on each other (SplitMix64: Steele, Lea and Flood, 2014).
+    fn mixed(index: u64) -> u64 {
+        let mut bits = (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
     /// Of requests of so many ns each, the time of the next one.
-    fn in_a_row(latency: fn(u64) -> u64, next: fn(u64, u64) -> u64) -> Vec<(u64, u64)> {
+    fn in_a_row(latency: impl Fn(u64) -> u64, next: impl Fn(u64, u64) -> u64) -> Vec<(u64, u64)> {
         let mut at = 0;
         let one = |index| {
             let request = (at, latency(index));
@@ -514,6 +552,13 @@ mod tests {
         assert_eq!(pace(in_a_row(varies, |_, latency| latency + 3_000_000)), LoadPace::Closed);
         let thinks = |index: u64, latency: u64| latency + 500_000 + index * 104_729 % 2_000_000;
         assert_eq!(pace(in_a_row(varies, thinks)), LoadPace::Closed);
+        // Latencies hardly vary, and pauses much.
+        let wakes = |index: u64, latency: u64| latency + 1_000_000 + mixed(index) % 3_000_000;
+        assert_eq!(pace(in_a_row(|index| 700_000 + mixed(index + 7) % 9_000, wakes)), LoadPace::Closed);
+        // By the clock, late by a while of its own each time.
+        let late = |index: u64| 4_000_000 + mixed(index + 1) % 2_000_000 - mixed(index) % 2_000_000;
+        let little = |index| 700_000 + mixed(index + 7) % 9_000;
+        assert_eq!(pace(in_a_row(little, |index, _| late(index))), LoadPace::Mixed);
         // By the clock.
         assert_eq!(pace(in_a_row(varies, |_, _| 3_500_000)), LoadPace::Open);
         assert_eq!(
