@@ -208,7 +208,10 @@ fn with_duration(purpose: &Use, now: Conclusion, later: Conclusion, rows: &[Meas
     // The tests of either verdict: where nothing is proven during the burst, those of what remains.
     let tests = if now.tests.is_empty() { &later.tests } else { &now.tests };
     let of_tests = || rows.iter().filter(|row| tests.contains(&row.test));
-    let bursts: Vec<&MeasuredRow> = of_tests().filter(|row| row.duration.label == Lasting::Burst).collect();
+    // The verdict rests on what was left of a burst whose end was seen.
+    let is_burst =
+        |row: &&MeasuredRow| row.duration.label == Lasting::Burst && row.duration.left_iops.is_none();
+    let bursts: Vec<&MeasuredRow> = of_tests().filter(is_burst).collect();
     Conclusion {
         sustained: later.verdict,
         sustained_iops: left(purpose, &bursts),

@@ -107,6 +107,11 @@ pub(crate) const DOUBTS: &[FindingDoubt] = &[
         ("the rate is not in steady state", "use --until-steady"),
     ),
     row(FindingId::BurstSuspected, FigureEffect::Varies, ("the rate fell", "use --until-steady")),
+    row(
+        FindingId::WriteCache,
+        FigureEffect::Varies,
+        ("a write cache took in writes", "use a longer --runtime"),
+    ),
 ];
 
 /// True of a finding that puts figures in doubt.

@@ -4,7 +4,7 @@
 mod async_is_not;
 mod burst_possible;
 mod cache;
-mod caps;
+pub(crate) mod caps;
 pub(crate) mod client;
 mod depths;
 pub(crate) mod device_view;
@@ -17,6 +17,7 @@ pub(crate) mod memory_backed;
 mod open_loop;
 mod passes;
 pub(crate) mod pauses;
+mod run_fall;
 pub(crate) mod samples;
 pub(crate) mod stalled;
 mod tail;
@@ -55,7 +56,8 @@ pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
     found.extend(inspection::findings(record, rows));
     holes(&mut found);
     let together = instance_cap::findings(rows);
-    let each = by_target(rows, words);
+    found.extend(run_fall::findings(rows));
+    let each = by_target(rows, words).into_iter().map(lasting).collect::<Vec<_>>();
     found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));
     instance_cap::correct(&mut found, &together);
     found.extend(together);
@@ -73,6 +75,12 @@ fn holes(found: &mut [Finding]) {
             served.remedy.clone_from(&unwritten.remedy);
         }
     }
+}
+
+/// Limits and depths are those that remain after a fall of the run.
+fn lasting(mut rows: Vec<RecordRow<'_>>) -> Vec<RecordRow<'_>> {
+    rows.retain(|row| !row.is_burst());
+    rows
 }
 
 /// The rows of each target by itself, for a plateau of several at once is a limit of none; of jobs under fio's grammar all of

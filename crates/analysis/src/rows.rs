@@ -14,6 +14,7 @@ use fathom_record::{JobRecord, OpOutcome, RunRecord, TestRecord, TestSummary};
 use crate::findings::Words;
 use crate::plateau::SettledRate;
 use crate::steady::rate_duration::{RateDuration, rate_duration};
+use crate::steady::run_fall::{self, RowCourse};
 
 /// Fewest full seconds that show whether a rate varies.
 pub(crate) const MIN_SECONDS: usize = 3;
@@ -50,6 +51,8 @@ pub struct RecordRow<'a> {
     pub summary: Rc<TestSummary>,
     pub(crate) seconds: Rc<[Second]>,
     duration: Rc<OnceCell<RateDuration>>,
+    /// Where it stands in the course of its run.
+    pub(crate) course: RowCourse,
     /// Counters of the devices belong to this row alone.
     pub(crate) has_device: bool,
     /// The options that remedies name.
@@ -59,14 +62,19 @@ pub struct RecordRow<'a> {
 /// The tests of a record, in the order they ran.
 pub(crate) fn tests(record: &RunRecord) -> Vec<RecordRow<'_>> {
     let words = Words::of(record);
-    record.tests.iter().map(|test| RecordRow::new(Cow::Borrowed(test), words)).collect()
+    marked(record.tests.iter().map(|test| RecordRow::new(Cow::Borrowed(test), words)).collect())
 }
 
 /// What ran together, in order: the tests of a record, or their phases where a test has several.
 pub(crate) fn rows(record: &RunRecord) -> Vec<RecordRow<'_>> {
     let words = Words::of(record);
     let of_test = |test| phases(test).into_iter().map(move |test| RecordRow::new(test, words));
-    record.tests.iter().flat_map(of_test).collect()
+    marked(record.tests.iter().flat_map(of_test).collect())
+}
+
+fn marked(mut rows: Vec<RecordRow<'_>>) -> Vec<RecordRow<'_>> {
+    run_fall::mark(&mut rows);
+    rows
 }
 
 fn phases(test: &TestRecord) -> Vec<Cow<'_, TestRecord>> {
@@ -96,6 +104,11 @@ impl<'a> RecordRow<'a> {
         RecordRow { summary: Rc::default(), ..self.clone() }
     }
 
+    /// Its rate is that of a burst after which the run fell.
+    pub(crate) fn is_burst(&self) -> bool {
+        matches!(self.course, RowCourse::Burst(..))
+    }
+
     /// How long its rate lasts.
     pub fn duration(&self) -> &RateDuration {
         self.duration.get_or_init(|| rate_duration(self))
@@ -108,6 +121,7 @@ impl<'a> RecordRow<'a> {
             summary: Rc::new(TestSummary::new(&test)),
             seconds: seconds(&jobs).into(),
             duration: Rc::default(),
+            course: RowCourse::default(),
             has_device,
             words,
             test,

@@ -5,6 +5,8 @@
 pub(crate) mod course;
 pub mod levels;
 pub mod rate_duration;
+pub mod run_fall;
+pub(crate) mod write_cache;
 
 use fathom_stats::sample::{mean, variance};
 

@@ -1,6 +1,7 @@
 //! Runs a plan test by test. Each finished test is handed out at once; the failure of one is its result, and the next
 //! one runs.
 
+use fathom_analysis::steady::run_fall::test_to_repeat;
 use fathom_model::{Nanos, units};
 use fathom_record::{
     Activity, BenchActivity, InspectionRecord, PrecisionRecord, RunHeader, RunRecord, TestMeta, TestRecord,
@@ -23,6 +24,11 @@ use crate::site::Site;
 use crate::together::PlannedTarget;
 use crate::until_steady::until_steady;
 use crate::working_file::{Layout, lay_out};
+
+/// Tests that are measured again at the end of a run at most: one for each unit of a limit, or for each direction.
+const MAX_AGAIN: usize = 2;
+/// The suite that checks twins.
+const TWIN_CHECK: &str = "twin-check";
 
 /// Runs `plan` on `session`.
 ///
@@ -63,6 +69,7 @@ pub fn run(
             break;
         }
     }
+    measure_again(plan, deadline, size, &mut steps);
     let mut record = steps.end();
     let has_failed = record.tests.iter().any(|test| test.status == TestStatus::Failed);
     if has_failed && record.status == TestStatus::Complete {
@@ -71,6 +78,31 @@ pub fn run(
     record.findings = findings_of(&record);
     crate::remedies::name_types(&mut record, &plan.settings.run.types);
     Ok(record)
+}
+
+/// Measures an earlier test again for a short time, if the run may have fallen between its tests.
+fn measure_again(plan: &BenchPlan, deadline: Option<u64>, size: u64, steps: &mut Steps<'_>) {
+    // Check of a twin: its runs are compared test by test.
+    let is_plain = plan.targets.len() == 1 && !plan.settings.run.buffered && plan.suite.name != TWIN_CHECK;
+    for _ in 0..MAX_AGAIN {
+        let wanted = test_to_repeat(&steps.record).filter(|_| is_plain && !steps.is_over());
+        let Some(id) = wanted.map(|at| &steps.record.tests[at].id) else { return };
+        let Some(test) = plan.tests.iter().find(|test| test.id == *id).and_then(PlannedTest::again) else {
+            return;
+        };
+        let (measured, session) = (&steps.record.tests, steps.session);
+        let bounded = match deadline {
+            None => bounded_test(plan, &test, size, measured, session),
+            Some(deadline) => test_before(deadline, plan, &test, size, measured, session),
+        };
+        if bounded.test.skip.is_some() {
+            return;
+        }
+        steps.of = Some(measured.len() + 1);
+        steps.next(&test.id, &test.title, 0);
+        let ended = run_test(plan, &bounded, size, session, &mut *steps.observer);
+        steps.keep(ended);
+    }
 }
 
 /// What the only target shows, where a test reads it.

@@ -165,6 +165,14 @@ impl PlannedTest {
         PlannedTest { ramp: self.ramp, ..self.round(index) }
     }
 
+    /// It once more at the end of its run, for a short time; `None` of one that is not ended by its time.
+    pub(crate) fn again(&self) -> Option<PlannedTest> {
+        let is_timed = self.ends == Ending::Time && self.rounds.is_none() && self.precision.is_none();
+        let runtime = self.runtime.filter(|_| is_timed)?.min(AGAIN);
+        let (id, title) = (format!("{}-again", self.id), format!("{}, again", self.title));
+        Some(PlannedTest { id, title, runtime: Some(runtime), expected: Vec::new(), ..self.repetition(1) })
+    }
+
     /// Most bytes that it moves, in all of its rounds; `None` where it ends with its time.
     pub(crate) fn most_bytes(&self) -> Option<u64> {
         let rounds = if self.rounds.is_some() { steady::MAX_ROUNDS as u64 } else { 1 };
@@ -182,6 +190,8 @@ impl PlannedTest {
 }
 
 const MIB: u64 = 1 << 20;
+/// Three full seconds show whether a rate is even.
+const AGAIN: Nanos = Nanos::from_millis(3500);
 
 /// An option of fio with its value.
 pub(crate) fn pair(name: &str, value: impl Into<String>) -> (String, String) {

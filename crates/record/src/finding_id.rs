@@ -83,6 +83,7 @@ finding_ids! {
     FlushCost, "flush-cost", [Info], "Syncs take at least half of the time of a durable write.";
     FlushSuspicious, "flush-suspicious", [Warning], "Syncs may not flush the volatile write cache.";
     BurstSuspected, "burst-suspected", [Warning], "The rate fell to a lower level: burst credits or a write cache are probably exhausted.";
+    WriteCache, "write-cache", [Info, Warning], "A cache in the device takes in writes faster than the medium behind it.";
     BurstPossible, "burst-possible", [Info], "The rate equals the burst rate of a volume type: burst is not ruled out.";
     NotSteady, "not-steady", [Warning], "The rate is not in steady state.";
     Pauses, "pauses", [Info, Warning], "Nothing completes for a moment, again and again.";

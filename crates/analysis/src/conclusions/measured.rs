@@ -192,6 +192,10 @@ impl MeasuredRow {
     /// The row as evidence of what the volume gives from full credits: a rate that was measured without credits shows no more than
     /// itself, and disproves no rate up to that of the burst. Of a rate that fell it is what was measured before the fall.
     pub(super) fn with_full_credits(&self) -> MeasuredRow {
+        // Of a burst of unknown rule that ended, what was left.
+        if let Some(iops) = self.duration.left_iops {
+            return self.clone().limited_to(iops);
+        }
         let mut row = match &self.before_fall {
             Some(before) => MeasuredRow {
                 duration: self.duration.clone(),
@@ -218,17 +222,26 @@ impl MeasuredRow {
         let mut row = self.clone();
         match (self.duration.label, self.duration.after_burst()) {
             (Lasting::Sustained, _) => {}
-            (Lasting::Burst, Some(iops)) => {
-                let share = iops / self.ops.iter().map(|op| op.high).sum::<f64>().max(f64::MIN_POSITIVE);
-                for op in &mut row.ops {
-                    (op.low, op.high) = (op.high * share, op.high * share);
+            (Lasting::Burst, Some(iops)) => row = row.limited_to(iops),
+            (Lasting::Burst, None) => {
+                if let Some(iops) = self.duration.left_iops {
+                    row = row.limited_to(iops);
                 }
-                row.is_queue = true;
-                row.interval = 0.0;
+                row.flattered = Some(&MAY_BE_BURST);
             }
-            (Lasting::Burst, None) | (Lasting::Inconclusive, _) => row.flattered = Some(&MAY_BE_BURST),
+            (Lasting::Inconclusive, _) => row.flattered = Some(&MAY_BE_BURST),
         }
         row
+    }
+
+    /// The row as it would be under a limit of so many I/Os per second.
+    fn limited_to(mut self, iops: f64) -> MeasuredRow {
+        let share = iops / self.ops.iter().map(|op| op.high).sum::<f64>().max(f64::MIN_POSITIVE);
+        for op in &mut self.ops {
+            (op.low, op.high) = (op.high * share, op.high * share);
+        }
+        (self.is_queue, self.interval) = (true, 0.0);
+        self
     }
 
     pub(super) fn op(&self, is_read: bool) -> Option<&MeasuredOp> {

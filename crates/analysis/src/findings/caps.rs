@@ -777,7 +777,7 @@ fn of_other_direction(cap: &Cap, rows: &[RecordRow<'_>], is_bytes: bool) -> Opti
 
 /// True where latencies are those of a queue in front of a limiter: all but a few I/Os wait for the same time, the depth over the
 /// rate, and the quickest, which found tokens, for much less. A device without a limit has no such gap.
-fn is_limited(row: &RecordRow<'_>) -> bool {
+pub(crate) fn is_limited(row: &RecordRow<'_>) -> bool {
     let Some(total) = &row.summary.total else { return false };
     let LatencySummary { p50, p90, .. } = total.lat_ns;
     let (Some(min), Some(p50), Some(p90)) = (row.least_lat_ns(), p50, p90) else { return false };

@@ -10,9 +10,10 @@ use crate::findings::client;
 use crate::findings::passes;
 use crate::findings::stalled;
 use crate::rows::{MIN_SECONDS as MIN_VARIED, RecordRow, RowKind};
-use crate::say::{count, finding, percent, seconds};
+use crate::say::{count, finding, mebibytes, percent, seconds};
 use crate::steady::course::{alternation, steady_drift};
 use crate::steady::levels::{EVEN, FinalDrop, Segment, fall, segments};
+use crate::steady::run_fall::{Fell, RowCourse};
 use crate::steady::{self, FigureSpread, ROUNDS, SCREENED, coefficient_of_variation, fifths};
 
 /// Full seconds below which a fifth of a run is too short.
@@ -21,13 +22,19 @@ const MIN_SECONDS: usize = 10;
 const AS_PUBLISHED: f64 = 0.05;
 /// Coefficient of variation between the seconds of a shorter run from which on its mean says little.
 const VARIED: f64 = 0.20;
+/// Rounds differ by more where the rate fell between them.
+const FELL: f64 = 1.1;
 /// Requests in a fifth below which their number is a matter of chance.
 const MIN_REQUESTS: f64 = 100.0;
 
 /// What there is to say of one row.
 pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
-    // A stall has a finding of its own.
+    // A fall of the whole run has a finding of its own.
+    if matches!(&row.course, RowCourse::Burst(fall, Fell::Within) if fall.is_shared) {
+        return None;
+    }
+    // So has a stall.
     if row.is_paced() || stalled::findings(record, row).is_some() {
         return None;
     }
@@ -41,6 +48,7 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
     }
     by_published_rule(row, &rates)
         .or_else(|| burst(row, &rates))
+        .or_else(|| fell_before_rounds(row))
         .or_else(|| alternating(row, &rates))
         .or_else(|| not_steady(row, &rates))
         .or_else(|| drifting(row, &rates))
@@ -207,6 +215,41 @@ fn burst(row: &RecordRow<'_>, rates: &[f64]) -> Option<Finding> {
             .with("credit_used_requests", used)
             .with("burst_ns", burst_ns),
     )
+}
+
+/// A step in the rounds before those that count, which agree.
+fn fell_before_rounds(row: &RecordRow<'_>) -> Option<Finding> {
+    let rounds = row.test.rounds.as_ref().filter(|rounds| rounds.steady)?;
+    let is_latency = rounds.tracked == "lat_ns";
+    let rate = |value: &f64| if is_latency { 1e9 / value } else { *value };
+    let (earlier, counted) =
+        rounds.values.split_at(rounds.values.len().checked_sub(rounds.counted as usize)?);
+    let left = mean(&counted.iter().map(rate).collect::<Vec<f64>>());
+    let rates: Vec<f64> = earlier.iter().map(rate).collect();
+    let fell_in = rates.iter().rposition(|rate| *rate > left * FELL)?;
+    let before = rates.iter().copied().fold(0.0, f64::max);
+    // The round of the fall is a mean of both levels.
+    let is_step = rates[..fell_in].iter().all(|rate| *rate * FELL >= before);
+    let text = |rate: f64| match rounds.tracked.as_str() {
+        "bytes_per_second" => mebibytes(rate),
+        _ => format!("{} IOPS", count(rate)),
+    };
+    let at_least = if fell_in == 0 { "at least " } else { "" };
+    let claim = format!(
+        "the rate fell from {at_least}{} to {} in round {}, before the {} rounds that count, and stayed there: burst credits may be \
+         exhausted, or a cache is full.",
+        text(before),
+        text(left),
+        fell_in + 1,
+        rounds.counted,
+    );
+    let remedy = "Let the volume idle and run again: burst credits end after the same number of I/Os, noisy neighbours do not.";
+    let [high, low] = match rounds.tracked.as_str() {
+        "bytes_per_second" => ["burst_bytes_per_second", "baseline_bytes_per_second"],
+        _ => ["burst_iops", "baseline_iops"],
+    };
+    is_step
+        .then(|| finding(FindingId::BurstSuspected, [row], claim, remedy).with(high, before).with(low, left))
 }
 
 /// The length of all of `intervals`: in a long run each is longer than a second.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::rows::RecordRow;
 use crate::say::count;
 use crate::steady::levels::{FinalDrop, fall};
+use crate::steady::run_fall::{Fell, RowCourse, RunFall};
 use crate::steady::{FigureSpread, fifths, is_worst_so_far};
 
 /// How long a rate lasts.
@@ -57,6 +58,9 @@ pub struct RateDuration {
     pub lasts_ns: Option<u64>,
     /// Time to refill the credits when idle, ns, where it is published.
     pub refill_ns: Option<u64>,
+    /// The most that was left after a fall that no published rule explains, IOPS, however long that was measured.
+    #[serde(skip)]
+    pub(crate) left_iops: Option<f64>,
 }
 
 /// Length of an even rate that is a condition of calling it sustained from measurements alone, s.
@@ -77,12 +81,31 @@ pub(crate) fn rate_duration(row: &RecordRow<'_>) -> RateDuration {
     let rates: Vec<f64> = row.seconds.iter().map(Second::iops).collect();
     let unknown = RateDuration { measured_ns: row.summary.measured_ns, ..RateDuration::default() };
     let own = row.test.published.as_ref().and_then(|published| published.own.as_ref());
+    if let RowCourse::Burst(run, fell) = &row.course
+        && (run.is_shared || *fell == Fell::Later)
+    {
+        return before_fall_of_run(row, run, unknown);
+    }
     if let Some(drop) = fall(&rates) {
         return after_fall(&drop, &row.seconds, own, unknown);
     }
     // What a limiter saved up before a short test is no part of the rate that a rule is about.
     own.and_then(|own| by_rule(own, row.settled_iops(), &unknown))
+        .or_else(|| after_fall_of_run(row, &unknown))
         .unwrap_or_else(|| by_length(row, &rates, unknown))
+}
+
+/// A rate that the run did not reach any more.
+fn before_fall_of_run(row: &RecordRow<'_>, fall: &RunFall, unknown: RateDuration) -> RateDuration {
+    let left = fall.left(row).min(row.iops());
+    RateDuration {
+        label: Lasting::Burst,
+        basis: Some(DurationBasis::ObservedFall),
+        sustained_iops: (fall.held_ns >= AFTER_FALL_SECONDS * 1_000_000_000).then_some(left),
+        lasts_ns: Some(fall.burst_ns),
+        left_iops: Some(left),
+        ..unknown
+    }
 }
 
 /// The rate of a whole test that includes a fall cannot be held.
@@ -106,6 +129,7 @@ fn after_fall(
         sustained_iops: own.and_then(|own| own.sustained_iops).or(held),
         lasts_ns: Some(length(&seconds[..drop.before.length])),
         refill_ns: published.and_then(|burst| burst.refill_ns),
+        left_iops: own.is_none().then_some(drop.after.median),
         ..unknown
     }
 }
@@ -145,6 +169,17 @@ fn by_rule(own: &OwnRates, iops: f64, unknown: &RateDuration) -> Option<RateDura
     let burst = own.burst.filter(|burst| iops <= burst.iops * (1.0 + WITHIN))?;
     let (lasts_ns, refill_ns) = (burst.lasts_ns, burst.refill_ns);
     Some(RateDuration { label: Lasting::Burst, lasts_ns, refill_ns, ..known })
+}
+
+/// Under a level that was held for long enough after the run fell.
+fn after_fall_of_run(row: &RecordRow<'_>, unknown: &RateDuration) -> Option<RateDuration> {
+    let RowCourse::Lasting(fall) = &row.course else { return None };
+    (fall.held_ns >= AFTER_FALL_SECONDS * 1_000_000_000).then(|| RateDuration {
+        label: Lasting::Sustained,
+        basis: Some(DurationBasis::ObservedFall),
+        sustained_iops: Some(row.iops()),
+        ..unknown.clone()
+    })
 }
 
 /// By what was measured alone.

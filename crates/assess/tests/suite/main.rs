@@ -10,6 +10,7 @@ mod comparisons;
 mod contradictions;
 mod drawn;
 mod expectations;
+mod falls;
 mod identified;
 mod one_answer;
 mod pauses;

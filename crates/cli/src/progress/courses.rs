@@ -111,9 +111,12 @@ impl Course for BenchCourse {
     fn take(&mut self, event: &MeasurementEvent, display: &mut RunDisplay) {
         match event {
             MeasurementEvent::StepBegun(step) => {
-                let index = step.number - 1;
-                (self.current, self.rounds_ns) = (Some(index), 0);
-                display.bar.set_prefix(self.prefix(index, None));
+                // A test that is measured again comes after those of the plan.
+                let planned = Some(step.number - 1).filter(|index| *index < self.plan.tests.len());
+                (self.current, self.rounds_ns) = (planned, 0);
+                let prefix = planned.map(|index| self.prefix(index, None));
+                let again = || format!("{:>2}/{} {}", step.number, step.number, step.id);
+                display.bar.set_prefix(prefix.unwrap_or_else(again));
             }
             MeasurementEvent::RoundBegun(round, so_far) => {
                 self.rounds_ns = so_far.elapsed_ns;
