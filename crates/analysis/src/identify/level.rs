@@ -7,7 +7,7 @@
 use super::probe::{Floor, IdentifyProbe, IoDirection, ProbeCounts, Seen};
 use super::script::{Halt, Script};
 use super::series::{
-    SPAN, rate_of_turns, rest_of_turns_ns, runtime_of_turns_ns, turn_s, uncertain_s, unevenness,
+    LONG_SPAN, SPAN, rate_of_turns, rest_of_turns_ns, runtime_of_turns_ns, turn_s, uncertain_s, unevenness,
 };
 use super::state::{
     Care, Curve, DISTURBED, EmptiedBucket, FALLEN, ProbeLoad, RateLevel, SmallIoLimit, Touch,
@@ -263,7 +263,10 @@ fn level_of(probe: &IdentifyProbe, depth: u32, done: &ProbeCounts, turn_s: f64, 
             (rate, 1.0 / done.ios.max(1) as f64 + (edges + ages) / seconds)
         }
     };
-    let uneven = unevenness(done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns), SPAN);
+    // A span holds one turn more or less.
+    let span = if turn_s > 0.0 { LONG_SPAN } else { SPAN };
+    let counted = done.slices.iter().filter(|slice| slice.start_ns >= done.start_ns);
+    let uneven = (unevenness(counted, span) - turn_s / span / 2.0).max(0.0);
     let error = MIN_ERROR + error + spread_of_spans(uneven, seconds);
     let (block, lat_ns, is_busy, ios) = (probe.block, done.lat.mean, done.busy >= BUSY, done.ios);
     RateLevel { block, depth, rate, error, turn_s, lat_ns, is_busy, ios, uneven, ..RateLevel::default() }

@@ -241,7 +241,18 @@ fn holds(figure: &crate::identified::Figure, truth: f64) -> bool {
 
 #[test]
 fn intervals_hold_the_limits_of_a_throttle() {
-    for (iops, turn_s) in [(1477.0, 0.1), (333.0, 0.1), (37.0, 0.1), (711.0, 0.02)] {
+    for (iops, turn_s) in [
+        (1477.0, 0.1),
+        (333.0, 0.1),
+        (37.0, 0.1),
+        (711.0, 0.02),
+        (1477.0, 0.05),
+        (615.0, 0.137),
+        (2310.0, 0.073),
+        (333.0, 0.2),
+        (1130.0, 0.19),
+        (171.0, 0.061),
+    ] {
         let device = PlayedDevice { turn_s, ..PlayedDevice::with_iops(move |_| iops) };
         let found = device.identified(180);
         let figure = found.iops.read.clone().unwrap_or_default();
