@@ -4,9 +4,10 @@ use fathom_record::{JobRecord, Latency, RunRecord, TestRecord};
 use fathom_stats::histogram;
 use fathom_stats::sample::upper_median;
 
-use super::measured::{LoadMeasurement, LoadMeasurements};
+use super::measured::{LoadMeasurement, LoadMeasurements, RATE_WITHIN};
 use super::probe::{LatencyProbe, ProbedLoad, REACHED, probes};
 use super::{SCHEMA, Twin, TwinBurst, TwinLatency, TwinLimit, TwinOp, TwinRate, TwinSource};
+use crate::findings::client::run_queue_wait_share;
 use crate::identified::{BucketUnit, Burst, Figure, Identified, IoScope};
 use crate::identify::probe::IoDirection;
 use crate::identify::script::{IdentifySpec, identified_of};
@@ -51,6 +52,15 @@ impl Twin {
         }
         if twin.tables(TwinOp::Read, false).is_empty() {
             return Err("no latency was measured at rest".to_owned());
+        }
+        let waited = run.tests.iter().filter(|test| test.id.starts_with("twin-")).flat_map(|test| &test.jobs);
+        let waited = waited.map(run_queue_wait_share).fold(0.0, f64::max);
+        if waited > RATE_WITHIN {
+            let percent = waited * 100.0;
+            twin.notes.push(format!(
+                "fathom waited for a CPU for up to {percent:.0} % of the time in which latencies were measured: they are too long; \
+                 identify the volume again while the machine is idle"
+            ));
         }
         twin.notes.extend(found.confounders.iter().map(|cause| cause.text.clone()));
         if !spec.limits.writes {

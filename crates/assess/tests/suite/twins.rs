@@ -123,6 +123,15 @@ fn what_was_not_measured_is_a_note() {
     let model = twin.model().unwrap();
     assert_eq!(model.shared.len(), 1, "writes draw on the limits of reads");
     let mut run = identified("sim:custom?iops=500&latency=1ms&size=1GiB", 5, true);
+    let test = run.tests.iter_mut().find(|test| test.id == "twin-read-4k-d1").expect("it was measured");
+    let measured = &mut test.jobs[0].measured;
+    measured.cpu.run_queue_wait_ns = measured.elapsed_ns() / 5;
+    let twin = Twin::of(&run).unwrap();
+    assert!(
+        twin.notes.iter().any(|note| note.contains("waited for a CPU for up to 20 %")),
+        "{:?}",
+        twin.notes
+    );
     run.tests.retain(|test| !test.id.starts_with("twin-"));
     assert_eq!(Twin::of(&run), Err("no latency was measured at rest".to_owned()));
 }
