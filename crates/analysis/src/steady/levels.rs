@@ -120,7 +120,7 @@ fn merge(rates: &[f64], bounds: Vec<usize>) -> Vec<Segment> {
     starts.iter().zip(ends).map(|(&start, end)| segment(&rates[start..end])).collect()
 }
 
-fn segment(rates: &[f64]) -> Segment {
+pub(crate) fn segment(rates: &[f64]) -> Segment {
     Segment { length: rates.len(), median: median(rates), cv: coefficient_of_variation(rates) }
 }
 

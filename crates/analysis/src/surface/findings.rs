@@ -4,19 +4,22 @@
 use fathom_model::Nanos;
 use fathom_model::units::{bytes, duration, latency};
 use fathom_record::{Finding, FindingId, RunRecord, Severity};
-use fathom_stats::sample::median;
+use fathom_stats::sample::{median, variance};
 
 use crate::findings::TOUCH;
 use crate::say::{count, finding, mebibytes, percent, seconds};
-use crate::steady::levels::{Segment, segments};
+use crate::steady::levels::{Segment, segment, segments};
 use crate::surface::Surface;
 use crate::surface::point::{State, SurfacePoint};
 use crate::surface::scan::Scan;
 
 /// Fewest points that show a trend.
 const MIN_POINTS: usize = 16;
-/// Share of the squared deviations that the levels along one axis have to explain.
+/// Share of the variance that the order along an axis has to explain, and standard errors of that share.
 const EXPLAINS: f64 = 0.5;
+const ERRORS: f64 = 3.0;
+/// Halves of a gradual change that differ by less are no finding.
+const GRADUAL: f64 = 0.05;
 /// Burst rate over mean rate from which on something beside the medium answers.
 const BURST_TIMES: f64 = 5.0;
 /// Single-request transfer over the saturated rate from which on short runs are faster than long ones.
@@ -139,8 +142,7 @@ fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
         || by_time.windows(2).all(|pair| pair[0].0.offset_bytes > pair[1].0.offset_bytes);
     let of_time = AxisLevels::along(&by_time);
     if in_order {
-        let ordered = of_time.filter(|course| course.explains >= EXPLAINS);
-        return ordered.map(|course| course.of_either(command)).into_iter().collect();
+        return of_time.map(|course| course.of_either(command)).into_iter().collect();
     }
     let mut by_place = by_time.clone();
     by_place.sort_by_key(|(point, _)| point.offset_bytes);
@@ -148,10 +150,10 @@ fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
     let explained = |course: &Option<AxisLevels>| course.as_ref().map_or(0.0, |course| course.explains);
     let is_time_first = explained(&of_time) >= explained(&of_place);
     let (course, mut points) = if is_time_first { (of_time, by_time) } else { (of_place, by_place) };
-    let Some(course) = course.filter(|course| course.explains >= EXPLAINS) else { return Vec::new() };
+    let Some(course) = course else { return Vec::new() };
     course.divide(&mut points);
     points.sort_by_key(|(point, _)| if is_time_first { point.offset_bytes } else { point.elapsed_ns });
-    let left = AxisLevels::along(&points).filter(|left| left.explains >= EXPLAINS);
+    let left = AxisLevels::along(&points);
     let told =
         |course: &AxisLevels, is_time: bool| if is_time { course.of_time() } else { course.of_place() };
     let second = left.map(|left| told(&left, !is_time_first));
@@ -161,31 +163,46 @@ fn courses(surface: &Surface, command: &[String]) -> Vec<Finding> {
 /// The levels of the rate along an axis.
 struct AxisLevels {
     levels: Vec<(Segment, u64, u64)>,
-    /// Share of the squared deviations of the logarithms that they explain.
+    /// Share of the variance of the logarithms that their order explains.
     explains: f64,
+    /// Two halves of a gradual change.
+    is_gradual: bool,
+}
+
+/// The share of the variance that the order explains: along an axis that they follow neighbours are alike, along another they
+/// differ as any two do (von Neumann's ratio). A level of a few points that happen to follow each other is no order.
+fn explained_by_order(logs: &[f64]) -> f64 {
+    let squares = variance(logs) * (logs.len() as f64 - 1.0);
+    let steps: f64 = logs.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    if squares > 0.0 { 1.0 - steps / (2.0 * squares) } else { 0.0 }
 }
 
 impl AxisLevels {
-    /// The levels of `points` in their order; `None` where there is one.
+    /// The levels of `points` in their order; `None` where they do not follow it.
     fn along(points: &[(&SurfacePoint, f64)]) -> Option<AxisLevels> {
         let rates: Vec<f64> = points.iter().map(|(_, rate)| *rate).collect();
-        let found = segments(&rates);
-        if found.len() < 2 {
+        let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
+        let explains = explained_by_order(&logs);
+        if explains < EXPLAINS || explains * (rates.len() as f64).sqrt() < ERRORS {
             return None;
         }
-        let squares = |rates: &[f64]| {
-            let mean = rates.iter().map(|rate| rate.ln()).sum::<f64>() / rates.len().max(1) as f64;
-            rates.iter().map(|rate| (rate.ln() - mean).powi(2)).sum::<f64>()
-        };
-        let (mut start, mut within) = (0, 0.0);
+        let mut found = segments(&rates);
+        let is_gradual = found.len() < 2;
+        if is_gradual {
+            let (one, other) = rates.split_at(rates.len() / 2);
+            found = vec![segment(one), segment(other)];
+            if (found[1].median / found[0].median).ln().abs() < GRADUAL {
+                return None;
+            }
+        }
+        let mut start = 0;
         let mut levels = Vec::new();
         for segment in found {
-            within += squares(&rates[start..start + segment.length]);
             let first = points[start].0;
             start += segment.length;
             levels.push((segment, first.offset_bytes, first.elapsed_ns));
         }
-        Some(AxisLevels { levels, explains: 1.0 - within / squares(&rates).max(f64::MIN_POSITIVE) })
+        Some(AxisLevels { levels, explains, is_gradual })
     }
 
     /// Takes the levels out of the rates that they were found in.
@@ -235,7 +252,7 @@ impl AxisLevels {
     fn of_time(&self) -> Finding {
         let words = self.words(|(_, _, elapsed)| duration(Nanos(*elapsed)));
         let (first, last) = self.first_and_last();
-        let lasts = self.levels.len() == 2 && last < first;
+        let lasts = self.levels.len() == 2 && last < first && !self.is_gradual;
         let what = match lasts {
             true => "burst credits are probably exhausted, or a cache is full",
             false => "noisy neighbours or a time-based limit are probable",
@@ -398,6 +415,7 @@ mod tests {
     use super::*;
     use crate::fixture::ids;
     use fathom_record::TestRecord;
+    use fathom_tests::RepeatableNoise;
 
     use crate::surface::plan::{VisitOrder, places, visits};
     use crate::surface::point::tests::point;
@@ -437,6 +455,36 @@ mod tests {
         check(VisitOrder::Descending, &|_, time| if time < 0.6 { 1200.0 } else { 300.0 }, &["rate-changes"]);
         let both = |place: f64, time: f64| (if time < 0.5 { 4.0 } else { 1.0 }) * (600.0 - 300.0 * place);
         check(VisitOrder::Random, &both, &["burst-suspected", "rate-follows-place"]);
+    }
+
+    /// Points of a disk whose rate depends on the place, with many orders and numbers of points.
+    #[test]
+    fn what_follows_the_place_is_never_said_to_follow_the_time() {
+        type RateAt = fn(f64) -> f64;
+        let zones: [(&str, RateAt); 4] = [
+            ("slope", |place| 60e6 - 36e6 * place),
+            ("gentle slope", |place| 60e6 - 12e6 * place),
+            ("zones", |place| 60e6 - 10e6 * (place * 4.0).floor()),
+            ("slow end", |place| if place < 0.8 { 60e6 } else { 25e6 }),
+        ];
+        for (name, rate) in zones {
+            let mut found = [0; 2];
+            for seed in 1..=100 {
+                let count = 16 + seed as u32 * 7 % 100;
+                let mut noise = RepeatableNoise::seeded(seed);
+                let places = visits(places(1 << 29, 65_536, count), VisitOrder::Random, seed);
+                let tests = places.iter().map(|place| {
+                    let rate = rate(place.offset as f64 / (1u64 << 29) as f64);
+                    point(place.offset, (rate * (1.0 + 0.01 * noise.normal()) / 1e5) as u64)
+                });
+                let record = RunRecord { tests: tests.collect(), ..RunRecord::default() };
+                let ids: Vec<FindingId> =
+                    findings(&record, &assess(&record)).into_iter().map(|found| found.id).collect();
+                found[0] += usize::from(ids == [FindingId::RateFollowsPlace]);
+                found[1] += usize::from(ids.iter().any(|id| *id != FindingId::RateFollowsPlace));
+            }
+            assert!(found[0] >= 95 && found[1] == 0, "{name}: {found:?}");
+        }
     }
 
     #[test]
