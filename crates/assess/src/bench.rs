@@ -40,8 +40,7 @@ pub fn run(
     observer: &mut dyn StepObserver,
 ) -> Result<RunRecord, AssessError> {
     session.set_permit(WritePermit::own(&plan.settings.run.destroy));
-    // Simulated time passes at once.
-    let deadline = plan.deadline().filter(|_| !session.is_simulated()).map(|time| session.now() + time.0);
+    let deadline = plan.deadline().filter(|_| session.bounds_time()).map(|time| session.now() + time.0);
     let mut header = header(plan, session);
     let (mut size, direct) = (plan.size, !plan.settings.run.buffered);
     let limit = plan.cost.layout_time.map(|limit| Nanos(limit.0 / plan.targets.len() as u64));
@@ -330,6 +329,31 @@ mod tests {
         let (record, _) = simulated("standard", &["lat-read", "rand-read", "rand-read-jobs", "seq-read"]);
         let names: Vec<&str> = record.findings.iter().map(|found| found.id.name()).collect();
         assert!(!names.iter().any(|name| name.ends_with("-cap") || name.ends_with("-limit")), "{names:?}");
+    }
+
+    #[test]
+    fn a_quick_run_ends_in_time_on_a_volume_of_any_speed() {
+        for limits in
+            ["bandwidth=100000", "bandwidth=20000", "iops=24", "iops=3", "iops=1", "iops=300&bandwidth=1MiB"]
+        {
+            let name = format!("sim:custom?{limits}&latency=500us&size=1GiB");
+            let run_settings =
+                RunSettings { target: name.clone().into(), seed: Some(1), ..RunSettings::default() };
+            let settings = BenchSettings {
+                run: run_settings,
+                suite: "standard".to_owned(),
+                effort: Effort::Quick,
+                ..BenchSettings::default()
+            };
+            let plan = BenchPlan::make(settings).unwrap();
+            let mut session = plan.session().with_bounded_time();
+            let began = session.now();
+            let record = run(&plan, &mut session, &mut ()).unwrap();
+            let took = Nanos(session.now() - began);
+            assert!(took <= QUICK_LIMIT, "{name}: {}", units::duration(took));
+            let measured = record.tests.iter().filter(|test| test.status == TestStatus::Complete).count();
+            assert!(measured > 0, "{name}");
+        }
     }
 
     #[test]

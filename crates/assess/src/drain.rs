@@ -112,7 +112,7 @@ impl DepthBound {
 /// Where the requests of `jobs`, which run at once with the same depth, would need longer than `limit` to complete: the depth that
 /// does not. Sends a few requests where earlier tests do not tell.
 pub(crate) fn depth_bound(jobs: &[BoundedJob<'_>], limit: Nanos, session: &Session) -> Option<DepthBound> {
-    if session.is_simulated() || jobs.iter().all(|job| job.in_flight.depth <= 1) {
+    if !session.bounds_time() || jobs.iter().all(|job| job.in_flight.depth <= 1) {
         return None;
     }
     // Targets may lie on one device.

@@ -95,6 +95,7 @@ pub struct Session {
     pub(crate) control: RunControl,
     /// The log of the next run.
     log: RefCell<Option<Box<dyn CompletionLog>>>,
+    bounds_virtual_time: bool,
 }
 
 impl Session {
@@ -125,7 +126,18 @@ impl Session {
             permit: WritePermit::default(),
             control: RunControl::default(),
             log: RefCell::default(),
+            bounds_virtual_time: false,
         }
+    }
+
+    /// The same session, whose time counts although it is virtual and passes at once: for tests of deadlines.
+    pub fn with_bounded_time(self) -> Self {
+        Session { bounds_virtual_time: true, ..self }
+    }
+
+    /// True where measurements are bounded in time.
+    pub fn bounds_time(&self) -> bool {
+        !self.is_simulated() || self.bounds_virtual_time
     }
 
     /// True in virtual time, in which facts about host and wall clock do not apply.
