@@ -260,12 +260,16 @@ impl KnownCase {
             }
             13 => {
                 let model = DiskModel { alignment: Some((8192, around(1e-3, 4e-3))), ..base };
-                ("alignment", model, Command::Bench, vec![], &["alignment"][..])
+                ("alignment", model, Command::Bench, vec![Truth::Finds(&["alignment"])], &["alignment"][..])
             }
             14 => {
                 let model = DiskModel { head: Some((around(4e-3, 9e-3), around(8e7, 2e8))), ..base };
                 let command = by_round([Command::Quick, Command::Bench, Command::Sweep]);
-                ("disk-head", model, command, vec![Truth::Serves("oltp", false)], &["seeks"][..])
+                let truths = match command {
+                    Command::Sweep => vec![],
+                    _ => vec![Truth::Finds(&["seeks"]), Truth::Serves("oltp", false)],
+                };
+                ("disk-head", model, command, truths, &["seeks"][..])
             }
             15 => {
                 let limit = RateLimit { at_end: Some(bytes / 2.5), ..RateLimit::bytes(bytes) };
@@ -273,8 +277,8 @@ impl KnownCase {
                     "slow-end",
                     with(vec![limit]),
                     by_round([Command::Quick, Command::Bench, Command::Quick]),
-                    vec![],
-                    caps,
+                    vec![Truth::Finds(&["rate-follows-place"])],
+                    &["bandwidth-cap", "unknown-limit"][..],
                 )
             }
             16 => {
@@ -325,7 +329,11 @@ impl KnownCase {
 fn limit_truths(command: Command, iops: Option<f64>, bytes: Option<f64>) -> Vec<Truth> {
     match command {
         Command::Identify | Command::Sweep => {
-            let figures = [("/iops/read", iops), ("/bytes_per_second/read", bytes)];
+            let places = match command {
+                Command::Sweep => ["/limits/read/iops", "/limits/read/bytes_per_second"],
+                _ => ["/iops/read", "/bytes_per_second/read"],
+            };
+            let figures = places.into_iter().zip([iops, bytes]);
             figures.into_iter().filter_map(|(place, truth)| Some(Truth::Figure(place, truth?))).collect()
         }
         _ => {

@@ -19,6 +19,7 @@ mod passes;
 pub(crate) mod pauses;
 mod run_fall;
 pub(crate) mod samples;
+mod shape;
 pub(crate) mod stalled;
 mod tail;
 
@@ -54,11 +55,18 @@ pub(crate) fn findings(analysis: &Analysis<'_>) -> Vec<Finding> {
     }
     found.extend(burst_possible::findings(rows, words));
     found.extend(inspection::findings(record, rows));
+    found.extend(shape::findings(record, rows));
     holes(&mut found);
     let together = instance_cap::findings(rows);
     found.extend(run_fall::findings(rows));
     let each = by_target(rows, words).into_iter().map(lasting).collect::<Vec<_>>();
-    found.extend(each.iter().flat_map(|rows| caps::findings(&caps::caps(record, rows), rows)));
+    found.extend(each.iter().map(|rows| shape::comparable(record, rows)).flat_map(|rows| {
+        let mut caps = caps::caps(record, &rows);
+        if shape::has_head(record, &rows) {
+            caps.keep_set();
+        }
+        caps::findings(&caps, &rows)
+    }));
     instance_cap::correct(&mut found, &together);
     found.extend(together);
     found.extend(each.iter().flat_map(|rows| depths::findings(rows)));

@@ -3,7 +3,9 @@
 
 use fathom_analysis::surface::scan::ByteRange;
 use fathom_model::Nanos;
-use fathom_record::{BlockRecord, InspectionRecord, PassRecord, RunHeader, TestRecord, TestSummary};
+use fathom_record::{
+    BlockRecord, InspectionRecord, PassRecord, RunHeader, ShapeRecord, TestRecord, TestSummary,
+};
 use fathom_runner::{RunObserver, Session};
 use fathom_stats::Snapshot;
 
@@ -37,8 +39,23 @@ const REST: Nanos = Nanos::from_millis(250);
 const BLOCKS: u64 = 64;
 const IN_A_ROW: usize = 8;
 const BLOCKS_TIME: Nanos = Nanos::from_secs(1);
+/// Blocks of random reads one at a time, bytes: no device has larger ones inside that a request must cover.
+const SHAPES: [u64; 4] = [4 << 10, 8 << 10, 16 << 10, 64 << 10];
+/// Times that all of them are read in turn, so that a change in between does not look like one of size.
+const ROUNDS: u64 = 2;
+/// Block and depth of reads in order at the beginning and at the end, which occupy what transfers data, and how much of the target
+/// each such pass has to itself.
+const ORDERED: (u64, u32) = (64 << 10, 4);
+const ORDERED_PART: u64 = 4 << 20;
+/// Reads at the beginning (false) and at the end (true), in an order that no period and no trend follows.
+const ENDS: [bool; 6] = [false, true, true, false, true, false];
+/// Length of a pass of one shape, and the latency above which the target is too slow for more.
+const SHAPE: Nanos = Nanos::from_millis(120);
+const TOO_SLOW_NS: u64 = 50_000_000;
+/// A pass of fewer reads has no median worth the name.
+const MIN_READS: u64 = 5;
 /// Usual time of everything.
-pub(crate) const INSPECTION_TIME: Nanos = Nanos::from_secs(3);
+pub(crate) const INSPECTION_TIME: Nanos = Nanos::from_secs(6);
 
 /// Receives of the inspection, which is no measurement, only that nothing completes, and that this is over.
 struct Stalls<'a> {
@@ -81,7 +98,8 @@ pub(crate) fn inspect(
         false => Vec::new(),
     };
     let blocks = blocks(site, block_size_bytes, session);
-    Some(InspectionRecord { block_size_bytes, passes, blocks })
+    let shapes = if session.is_simulated() { Vec::new() } else { shapes(site, session, stalls) };
+    Some(InspectionRecord { block_size_bytes, passes, shapes, blocks })
 }
 
 /// Two pairs of passes of a kind, each over a part of the target; none where they had too few requests.
@@ -121,6 +139,58 @@ fn passes(
         passes.push(PassRecord { iodepth: depth, is_again, ios, elapsed_ns: summary.measured_ns });
     }
     passes
+}
+
+/// Reads of several sizes, at random and in order, at the beginning and at the end.
+fn shapes(site: &Site, session: &Session, stalls: &mut Stalls<'_>) -> Vec<ShapeRecord> {
+    let at_random = |block| (block, 1, true, 0);
+    let in_order = |at: u64| (BLOCK, 1, false, site.size / 2 + at * ORDERED_PART);
+    let rounds = (0..ROUNDS).flat_map(|at| SHAPES.map(at_random).into_iter().chain([in_order(at)]));
+    let (block, depth) = ORDERED;
+    let ends = ENDS.iter().zip(0..).map(|(&is_end, at)| {
+        let offset = if is_end { site.size - (at + 1) * ORDERED_PART } else { at * ORDERED_PART };
+        (block, depth, false, offset)
+    });
+    let mut shapes: Vec<ShapeRecord> = Vec::new();
+    for ((block, iodepth, is_random, offset_bytes), at) in rounds.chain(ends).zip(0..) {
+        let is_too_slow = shapes.last().is_some_and(|last| last.lat_ns_p50 > TOO_SLOW_NS);
+        let has_room = site.size >= 4 * ENDS.len() as u64 * ORDERED_PART;
+        if is_too_slow
+            || !has_room
+            || session.stop_handle().is_requested()
+            || !block.is_multiple_of(site.unit)
+        {
+            break;
+        }
+        let part = if is_random { site.size } else { ORDERED_PART };
+        let mut options = site.job(if is_random { "randread" } else { "read" }, block, iodepth, Some(part));
+        options.extend([
+            pair("offset", size_word(offset_bytes)),
+            pair("runtime", time_word(SHAPE)),
+            seed_pair(site.seed, PARTS + at),
+        ]);
+        let name = "inspection";
+        let test: TestRecord = measure(name.to_owned(), name.to_owned(), options, session, stalls);
+        let Some(read) = test.jobs.first().map(|job| &job.measured.read).filter(|read| read.ios >= MIN_READS)
+        else {
+            break;
+        };
+        // A summary has no percentiles of so few.
+        let [lat_ns_p50, lat_ns_p90] =
+            [50.0, 90.0].map(|percent| read.clat.histogram.percentile(percent).unwrap_or_default());
+        let (ios, elapsed_ns) = (read.ios, TestSummary::new(&test).measured_ns);
+        shapes.push(ShapeRecord {
+            block_size_bytes: block,
+            iodepth,
+            is_random,
+            offset_bytes,
+            ios,
+            elapsed_ns,
+            lat_ns_p50,
+            lat_ns_p90,
+        });
+    }
+    shapes
 }
 
 /// Some blocks from all over a real target, read one by one.

@@ -78,6 +78,7 @@ finding_ids! {
     FirstTouch, "first-touch", [Warning], "First access to a block is slower (initialization penalty).";
     ForeignIo, "foreign-io", [Warning], "Other processes issued I/O to the device during the test.";
     AsyncIsNot, "async-is-not", [Info, Warning], "I/O that should be asynchronous was executed synchronously.";
+    Seeks, "seeks", [Info], "The disk moves its head for each random I/O.";
     Splitting, "splitting", [Info], "The kernel splits I/Os into smaller requests.";
     Alignment, "alignment", [Info, Warning], "I/O is not aligned to the physical block size of the device.";
     FlushCost, "flush-cost", [Info], "Syncs take at least half of the time of a durable write.";
@@ -90,7 +91,7 @@ finding_ids! {
     Tail, "tail", [Info], "A few I/Os take far longer than the others.";
     Stalled, "stalled", [Warning, Error], "No I/O completed for two seconds or more.";
     RateFollowsTime, "rate-follows-time", [Warning], "The rate of a surface depends on the time of measurement.";
-    RateFollowsPlace, "rate-follows-place", [Info], "The rate of a surface depends on the offset.";
+    RateFollowsPlace, "rate-follows-place", [Info], "The rate depends on the offset.";
     RateChanges, "rate-changes", [Info], "The rate of a surface changes; time and offset cannot be separated.";
     TransferAboveSaturated, "transfer-above-saturated", [Warning],
         "Single-request transfer exceeds the saturated rate: the volume serves short runs faster than long ones.";

@@ -13,6 +13,9 @@ pub struct InspectionRecord {
     /// Passes of random reads, in the order they ran.
     #[serde(skip_serializing_if = "is_default")]
     pub passes: Vec<PassRecord>,
+    /// Passes of different blocks, orders and places, in the order they ran.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shapes: Vec<ShapeRecord>,
     /// Blocks that were read one by one; none where that was not possible.
     #[serde(skip_serializing_if = "is_default")]
     pub blocks: Vec<BlockRecord>,
@@ -30,6 +33,28 @@ pub struct PassRecord {
     pub ios: u64,
     /// How long it took, ns.
     pub elapsed_ns: u64,
+}
+
+/// A pass of reads of one block size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShapeRecord {
+    /// Bytes of each request.
+    pub block_size_bytes: u64,
+    /// Requests in flight.
+    pub iodepth: u32,
+    /// At random all over the target, else in order from `offset_bytes` on.
+    pub is_random: bool,
+    /// Where it began; 0 if it was random.
+    pub offset_bytes: u64,
+    /// Requests completed.
+    pub ios: u64,
+    /// How long it took, ns.
+    pub elapsed_ns: u64,
+    /// Median of the latencies, ns.
+    pub lat_ns_p50: u64,
+    /// Their 90th percentile, ns.
+    pub lat_ns_p90: u64,
 }
 
 /// A block that was read by itself.

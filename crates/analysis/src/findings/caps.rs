@@ -77,6 +77,13 @@ impl Caps {
         self.iops.iter().chain(&self.bytes).chain(&self.unknown).chain(&self.parallel)
     }
 
+    /// Leaves the limits that are set.
+    pub(crate) fn keep_set(&mut self) {
+        for caps in [&mut self.iops, &mut self.bytes, &mut self.unknown, &mut self.parallel] {
+            caps.retain(|cap| cap.group_limit.is_some());
+        }
+    }
+
     /// Leaves in each list what other block sizes and the first I/Os in the queue confirm.
     fn confirm(&mut self, rows: &[RecordRow<'_>]) {
         for cap in std::mem::take(&mut self.iops) {
