@@ -60,7 +60,7 @@ impl DevicePauses {
         let mut all = DevicePauses::default();
         let mut tells = false;
         for row in rows.iter().filter(|row| is_deep(row)) {
-            let Some(spans) = without_client(row, device_spans(row)) else { continue };
+            let Some(spans) = without_client(row, rows) else { continue };
             tells = true;
             all.measured_ns += row.summary.measured_ns;
             if spans.is_empty() || total_ns(&spans) as f64 > MAX_SHARE * row.summary.measured_ns as f64 {
@@ -225,9 +225,10 @@ fn total_ns(spans: &[Span]) -> u64 {
 }
 
 /// The spans that this machine did not make, where nothing completes while the client, or a server of the device (FUSE, nbd, loop),
-/// waits for a CPU: all where such waits took less than half of their time, else the long ones where they are regular, as no scheduler
-/// is; `None` where neither is known.
-fn without_client(row: &RecordRow<'_>, spans: Vec<Span>) -> Option<Vec<Span>> {
+/// waits for a CPU: all where such waits took less than half of their time, else the long ones where they are regular in each row, as no
+/// scheduler is; `None` where neither is known.
+fn without_client(row: &RecordRow<'_>, rows: &[RecordRow<'_>]) -> Option<Vec<Span>> {
+    let spans = device_spans(row);
     if spans.is_empty() || waited_ns(row) * 2.0 < total_ns(&spans) as f64 {
         return Some(spans);
     }
@@ -235,7 +236,17 @@ fn without_client(row: &RecordRow<'_>, spans: Vec<Span>) -> Option<Vec<Span>> {
     let long: Vec<Span> = spans.into_iter().filter(|span| span.length_ns() * 2 >= longest).collect();
     let lengths: Vec<u64> = long.iter().map(|span| span.length_ns()).collect();
     let periods: Vec<u64> = long.windows(2).map(|pair| pair[1].start_ns - pair[0].start_ns).collect();
-    (long.len() >= MIN_PAUSES && is_regular(&lengths) && is_regular(&periods)).then_some(long)
+    let is_regular = long.len() >= MIN_PAUSES && is_regular(&lengths) && is_regular(&periods);
+    (is_regular && is_everywhere(typical(&lengths), typical(&periods), rows)).then_some(long)
+}
+
+/// Whether each row in which several such pauses would have been shows at least half of them.
+fn is_everywhere(length_ns: u64, period_ns: u64, rows: &[RecordRow<'_>]) -> bool {
+    rows.iter().filter(|row| is_deep(row)).all(|row| {
+        let due = row.summary.measured_ns / period_ns.max(1);
+        let shown = device_spans(row).iter().filter(|span| span.length_ns() * 2 >= length_ns).count() as u64;
+        due < MIN_PAUSES as u64 || shown * 2 >= due
+    })
 }
 
 /// How long the client waited for its CPU, or any thread of the machine did, where the kernel measures that.
@@ -316,6 +327,10 @@ mod tests {
         let mut starved = run(deep(), &[&every_second(100)[..], &[(500, 12), (2700, 20)]].concat());
         starved.tests[0].jobs[0].measured.cpu.run_queue_wait_ns = SECOND_NS;
         assert_eq!(claim(&starved).unwrap(), "nothing completes for 100 ms every 1.00 s (10 % of the time)");
+        // Others of its rows do not show them.
+        let mut once = record(&[deep(), TestLoad { id: "other", ..deep() }]);
+        once.tests[0] = starved.tests[0].clone();
+        assert_eq!(claim(&once), None);
         // Nor can one whose machine lacked CPU time: the device's server may be on it.
         let mut pressed = run(deep(), &[(100, 100), (1300, 40), (9000, 80)]);
         let mut interval = HostInterval { end_ns: SECOND_NS, ..HostInterval::default() };
