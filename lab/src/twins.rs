@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use fathom_tests::{
-    BurstBucket, Cap, CappedDisk, Direction, DiskLimits, DiskModel, KnownDisk, MIB, Need, Program, RateLimit,
-    RateUnit, RepeatableNoise, Throttle, fathom, fathom_under, scratch,
+    BurstBucket, Cap, Direction, DiskModel, KnownDisk, MIB, Need, Program, RateLimit, RateUnit,
+    RepeatableNoise, Throttle, fathom, fathom_under, scratch,
 };
 use serde_json::{Value, json};
 
@@ -37,14 +37,6 @@ const MECHANISMS: u64 = 12;
 const SIZE: u64 = 256 * MIB;
 /// Reads and writes are identified within it; latencies are measured after it.
 const BUDGET_S: u64 = 360;
-/// A disk under the kernel's throttle.
-const UNLIMITED: DiskLimits = DiskLimits {
-    latency: Duration::from_millis(1),
-    spread_percent: 50,
-    iops: 100_000,
-    bytes_per_second: None,
-    burst: None,
-};
 const LONGEST: Duration = Duration::from_secs(40 * 60);
 /// What rates and 99th percentiles of a twin may differ by from those of its disk.
 const RATE_WITHIN: f64 = 0.03;
@@ -114,11 +106,17 @@ fn device(index: u64) -> (&'static str, TwinDevice) {
     }
 }
 
+/// A disk under the kernel's throttle: a millisecond, and half of one more on average.
+fn unlimited() -> DiskModel {
+    let (read_latency, write_latency) = (1.5e-3, 1.5e-3);
+    DiskModel { size: SIZE, read_latency, write_latency, jitter: 1.0 / 3.0, ..DiskModel::default() }
+}
+
 fn measured(device: &TwinDevice) -> CaseResult {
     let home = scratch();
     match device {
         TwinDevice::Throttled(cap) => {
-            let disk = CappedDisk::new(SIZE, &UNLIMITED);
+            let disk = KnownDisk::new(&unlimited());
             let device = disk.device();
             let throttle = Throttle::new(device.path(), cap);
             checked(device.path(), home.path(), || fathom_under(&throttle, home.path()), || {})

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod block_trace;
-mod capped_disk;
 mod cluster;
 mod corpus;
 mod documents;
@@ -34,7 +33,6 @@ mod wait;
 mod witness;
 
 pub use block_trace::BlockTrace;
-pub use capped_disk::{BurstCredits, CappedDisk, DiskLimits};
 pub use cluster::{Cluster, Launcher};
 pub use corpus::{CorpusJob, corpus};
 pub use documents::{document, find_number, kept_runs, kept_tests, newest_record, number, with_environment};
