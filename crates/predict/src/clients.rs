@@ -1,7 +1,6 @@
 //! Which threads are clients: a thread that makes its next request when one of its own completes is one, whatever others do.
 
 use fathom_observed::ObservedRequest;
-use serde::Serialize;
 
 use crate::pace::{LoadPace, PaceCounter};
 use crate::replay::ReplayPace;
@@ -10,7 +9,7 @@ use crate::replay::ReplayPace;
 const NUMBERS: usize = 256;
 
 /// A set of threads, by their numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadSet {
     bits: [u64; NUMBERS / 64],
 }
@@ -60,12 +59,12 @@ impl LoadArrivals {
 /// Infers what requests wait for. Where some threads are clients and some are not, this takes a second look at all requests.
 #[derive(Debug, Default)]
 pub struct ArrivalCounter {
-    /// Of the first look: all requests, then those of each thread.
+    /// The first look: all requests, then those of each thread.
     all: PaceCounter,
     threads: Vec<Option<Box<PaceCounter>>>,
     /// All threads are clients.
     is_closed: bool,
-    /// Of the second one: the clients, and the requests of the others.
+    /// The second one: the clients, and the requests of the others.
     clients: ThreadSet,
     others: PaceCounter,
 }
@@ -122,5 +121,5 @@ impl ArrivalCounter {
     }
 }
 
-/// Of so many requests of clients, at most one of another thread: it changes nothing.
+/// One request of another thread among so many of clients changes nothing.
 const FEW: u64 = 1_000;

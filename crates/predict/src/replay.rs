@@ -200,7 +200,7 @@ pub(super) struct ReplayRun {
     tally: Tally,
     pace: ReplayPace,
     length_ns: u64,
-    /// Of the recorded requests, those that clients had the time to make.
+    /// The share of the recorded requests that clients had the time to make.
     made_share: f64,
     look_every_ns: u64,
     next_look_ns: u64,

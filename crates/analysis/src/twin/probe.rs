@@ -51,7 +51,7 @@ const SAMPLES: (f64, f64) = (10_000.0, 3000.0);
 const SECONDS: (f64, f64) = (4.0, 15.0);
 /// Longest repeat, s, and times that a load is measured at the most.
 const LONGEST_REPEAT_S: f64 = 60.0;
-const MOST_TIMES: u32 = 4;
+const MAX_TIMES: u32 = 4;
 /// Turns of a limit in a measurement: one more or less changes the mean by 1 %.
 const TURNS: f64 = 100.0;
 /// Share of a limit that bursts with pauses use.
@@ -119,7 +119,7 @@ pub fn checked(
 /// `probe` once more; `None` where it was measured often enough.
 pub fn again(probe: &LatencyProbe, tests: &[TestRecord]) -> Option<LatencyProbe> {
     let repeat = LoadMeasurements::of(probe, tests)?.times;
-    (repeat < MOST_TIMES).then_some(LatencyProbe { repeat, ..*probe })
+    (repeat < MAX_TIMES).then_some(LatencyProbe { repeat, ..*probe })
 }
 
 /// All measurements, as far as those in `tests` decide them.
@@ -192,7 +192,7 @@ impl Twin {
         let wanted_s = if self.is_limited_in(full, tests) { 0.0 } else { all.wanted_s() };
         let wanted = match all.times {
             1 => 2,
-            times if !all.agree || wanted_s > 0.0 => (times + 1).min(MOST_TIMES),
+            times if !all.agree || wanted_s > 0.0 => (times + 1).min(MAX_TIMES),
             times => times,
         };
         let least_s = full.runtime_ns as f64 / 1e9;
