@@ -5,7 +5,7 @@
 //! agree with the fastest.
 
 use fathom_record::confidence::LIMITER_SLICE_NS;
-use fathom_record::{Interval, JobRecord, TestRecord, TestSummary, stability::merged_series};
+use fathom_record::{Interval, IntervalOp, JobRecord, TestRecord, TestSummary, stability::merged_series};
 
 /// Idle time before a run that is to show a plateau: the slices of a limiter begin anew. The intervals of half a second by which a
 /// run is counted then end 20 ms before a slice, and the first, in which the rate settles, is the shortest.
@@ -43,13 +43,6 @@ pub(crate) struct SettledRate {
 const LONG_NS: u64 = 3_800_000_000;
 /// Intervals that begin in this time belong to the first second.
 const FIRST_SECOND_NS: u64 = 950_000_000;
-/// Requests that intervals may have more or less of than their rate. Where that is more than rates may differ, and the whole run
-/// differs by no more, it counts.
-const COUNTING: f64 = 1.25;
-/// What a late reading adds to a slice of a limiter, ns.
-const LATE_NS: u64 = 30_000_000;
-/// By how much intervals with the same number of slices differ beyond counting.
-const EVEN: f64 = 0.02;
 /// Less time than this carries no rate.
 const MIN_NS: u64 = 300_000_000;
 
@@ -71,48 +64,27 @@ impl SettledRate {
             }
             true => 1,
         };
-        let rest = all.get(skipped..)?;
+        let (before, rest) = all.split_at_checked(skipped)?;
         let mut lengths: Vec<u64> = rest.iter().map(|interval| interval.elapsed_ns()).collect();
         lengths.sort_unstable();
         let usual = *lengths.get(lengths.len() * 3 / 4)?;
         let is_whole = |interval: &&&Interval| interval.elapsed_ns() >= usual - usual / 10;
-        let whole_intervals = rest.iter().filter(is_whole);
-        let each: Vec<SettledRate> =
-            whole_intervals.map(|interval| SettledRate::of_interval(interval)).collect();
-        let settled = each.iter().fold(SettledRate::default(), |sum, interval| SettledRate {
-            ios: sum.ios + interval.ios,
-            bytes: sum.bytes + interval.bytes,
-            elapsed_ns: sum.elapsed_ns + interval.elapsed_ns,
-        });
-        let whole = SettledRate::whole(jobs);
-        let excess = (whole.iops() / settled.iops() - 1.0).abs();
-        let counting = COUNTING / settled.ios as f64;
-        let is_alike = counting > AGREE && excess <= counting;
-        // Intervals that are not even hold different numbers of slices: the host was late. A run begins and ends with one.
-        let are_slices = excess > AGREE
-            && excess * settled.elapsed_ns as f64 <= (LIMITER_SLICE_NS + LATE_NS) as f64
-            && !are_even(&each);
-        let counted = if is_alike || are_slices { whole } else { settled };
-        (settled.elapsed_ns >= MIN_NS).then_some(counted)
-    }
-
-    fn of_interval(interval: &Interval) -> SettledRate {
-        SettledRate {
-            ios: interval.ops().iter().map(|op| op.ios).sum(),
-            bytes: interval.ops().iter().map(|op| op.bytes).sum(),
-            elapsed_ns: interval.elapsed_ns(),
-        }
-    }
-
-    /// What `jobs` moved from their start to the end of the drain.
-    fn whole(jobs: &[&JobRecord]) -> SettledRate {
-        let ops =
-            || jobs.iter().flat_map(|job| [&job.measured.read, &job.measured.write, &job.measured.trim]);
-        SettledRate {
-            ios: ops().map(|op| op.ios).sum(),
-            bytes: ops().map(|op| op.bytes).sum(),
-            elapsed_ns: jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0),
-        }
+        let counted: Vec<&&Interval> = rest.iter().filter(is_whole).collect();
+        let sum = |of: fn(&IntervalOp) -> u64| -> u64 {
+            counted.iter().flat_map(|interval| interval.ops()).map(of).sum()
+        };
+        // Between two completions: a span that begins or ends while nothing completes may hold a group of I/Os more or less.
+        let quiet = |interval: Option<&&&Interval>| interval.map_or(0, |last| last.end_ns - last.last_ns());
+        let is_next =
+            |before: &&&Interval| counted.first().is_some_and(|next| next.start_ns == before.end_ns);
+        let elapsed_ns: u64 = counted.iter().map(|interval| interval.elapsed_ns()).sum();
+        let elapsed_ns = elapsed_ns + quiet(before.last().as_ref().filter(|before| is_next(before)));
+        let settled = SettledRate {
+            ios: sum(|op| op.ios),
+            bytes: sum(|op| op.bytes),
+            elapsed_ns: elapsed_ns.saturating_sub(quiet(counted.last())),
+        };
+        (settled.elapsed_ns >= MIN_NS).then_some(settled)
     }
 
     /// Requests per second.
@@ -132,14 +104,6 @@ pub fn settled_iops(test: &TestRecord) -> Option<f64> {
     let total = TestSummary::new(test).total?;
     let settled = SettledRate::of(&test.jobs.iter().collect::<Vec<_>>());
     Some(settled.map_or(total.iops, |settled| settled.iops()))
-}
-
-/// True of two intervals or more whose rates differ by no more than counting makes them.
-fn are_even(intervals: &[SettledRate]) -> bool {
-    let rates = || intervals.iter().map(SettledRate::iops);
-    let (least, most) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
-    let counted = intervals.iter().map(|interval| interval.ios).min().unwrap_or(0);
-    intervals.len() > 1 && most - least <= most * (EVEN + 3.0 * COUNTING / counted.max(1) as f64)
 }
 
 /// The rate of one run, requests or bytes per second.
@@ -178,7 +142,7 @@ pub(crate) fn mean(rates: impl IntoIterator<Item = RunRate>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::{IntervalOp, PhaseOutcome};
+    use fathom_record::PhaseOutcome;
 
     use super::*;
 
@@ -227,30 +191,28 @@ mod tests {
     }
 
     #[test]
-    fn few_requests_are_counted_over_the_whole_run() {
-        let with_totals = |ios: u64| {
-            let mut job = job(&[(180, 12), (500, 31)], false);
-            job.measured.end_ns = 1_220_000_000;
-            job.measured.read.ios = ios;
-            SettledRate::of(&[&job]).unwrap().iops()
+    fn groups_are_counted_from_the_end_of_one_to_the_end_of_another() {
+        // Every 300 ms 60 I/Os complete together; the clock cuts the run every 500 ms.
+        let groups = |from_ms: u64, to_ms: u64| (from_ms + 1..=to_ms).filter(|ms| ms % 300 == 0);
+        let series = (0..5).map(|tick| {
+            let (from, to) = (u64::from(tick) * 500, u64::from(tick + 1) * 500);
+            let (ios, last) =
+                (groups(from, to).count() as u64 * 60, groups(from, to).next_back().unwrap_or(from));
+            Interval {
+                tick,
+                start_ns: from * 1_000_000,
+                end_ns: to * 1_000_000,
+                quiet_ns: (to - last) * 1_000_000,
+                read: IntervalOp { ios, bytes: ios * 4096, ..IntervalOp::default() },
+                ..Interval::default()
+            }
+        });
+        let job = JobRecord {
+            measured: PhaseOutcome { series: series.collect(), ..PhaseOutcome::default() },
+            ..JobRecord::default()
         };
-        assert!((with_totals(77) - 63.1).abs() < 0.1 && (with_totals(120) - 62.0).abs() < 0.1);
-    }
-
-    #[test]
-    fn late_readings_of_a_limiter_with_slices_do_not_count() {
-        // Slices of 100; the last reading was late and saw one more, or the only one did.
-        let check = |intervals: &[(u64, u64)], total: u64, ms: u64, expected: f64| {
-            let mut job = job(intervals, false);
-            (job.measured.end_ns, job.measured.read.ios) = (ms * 1_000_000, total);
-            let found = SettledRate::of(&[&job]).unwrap().iops();
-            assert!((found / expected - 1.0).abs() < 0.001, "{intervals:?}: {found}");
-        };
-        check(&[(180, 200), (500, 500), (525, 600), (95, 4)], 1304, 1300, 1304.0 / 1.3);
-        check(&[(180, 200), (520, 600), (100, 4)], 804, 800, 1005.0);
-        check(&[(180, 200), (500, 500), (500, 500), (120, 104)], 1304, 1300, 1000.0);
-        // A limiter without slices that saved up for 10 ms.
-        check(&[(180, 190), (500, 500), (40, 40)], 730, 720, 1000.0);
+        let settled = SettledRate::of(&[&job]).unwrap();
+        assert_eq!((settled.iops(), settled.elapsed_ns), (200.0, 2_100_000_000));
     }
 
     #[test]

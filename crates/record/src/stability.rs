@@ -46,8 +46,9 @@ pub struct Stability {
 /// A bin is closed once it is this long, so that two ticks of slightly less than 500 ms make a second.
 const FULL_NS: u64 = 950_000_000;
 
-/// The full seconds in which every worker was measuring. A second in which nothing completed counts, with rate zero;
-/// the cut intervals at the start and the end do not.
+/// The full seconds in which every worker was measuring, each from the last completion before it to its own last one: where I/Os
+/// complete in groups, a second holds whole groups. A second in which nothing completed counts, with rate zero; the cut intervals
+/// at the start and the end do not.
 pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
     let Some(merged) = merged_series(jobs) else { return Vec::new() };
     let Some(usual) = upper_median(merged.iter().map(Interval::elapsed_ns)) else { return Vec::new() };
@@ -58,35 +59,72 @@ pub fn seconds(jobs: &[&JobRecord]) -> Vec<Second> {
     let is_full = |interval: &Interval| {
         interval.start_ns >= from && interval.end_ns <= to && interval.elapsed_ns() >= usual - usual / 10
     };
-    let mut seconds = Vec::new();
-    let mut open: Option<(Second, u32)> = None;
+    let mut seconds: Vec<OpenSecond> = Vec::new();
+    let mut open: Option<OpenSecond> = None;
     for interval in &merged {
         if !is_full(interval) {
             open = None;
             continue;
         }
         let ops = interval.ops();
-        let mut second = Second {
+        let mut next = OpenSecond {
             start_ns: interval.start_ns,
-            elapsed_ns: interval.elapsed_ns(),
+            end_ns: interval.end_ns,
+            last_ns: interval.last_ns(),
+            tick: interval.tick,
             ios: ops.iter().map(|op| op.ios).sum(),
             bytes: ops.iter().map(|op| op.bytes).sum(),
         };
-        if let Some((before, tick)) = open.take()
-            && tick.checked_add(1) == Some(interval.tick)
-        {
-            second.start_ns = before.start_ns;
-            second.elapsed_ns += before.elapsed_ns;
-            second.ios += before.ios;
-            second.bytes += before.bytes;
+        if let Some(before) = open.take().filter(|before| before.tick.checked_add(1) == Some(next.tick)) {
+            next.start_ns = before.start_ns;
+            next.last_ns = if next.last_ns > interval.start_ns { next.last_ns } else { before.last_ns };
+            next.ios += before.ios;
+            next.bytes += before.bytes;
         }
-        if second.elapsed_ns >= FULL_NS {
-            seconds.push(second);
+        if next.end_ns - next.start_ns >= FULL_NS {
+            seconds.push(next);
         } else {
-            open = Some((second, interval.tick));
+            open = Some(next);
         }
     }
-    seconds
+    between_completions(seconds)
+}
+
+/// A second as the clock cuts it.
+#[derive(Clone, Copy)]
+struct OpenSecond {
+    start_ns: u64,
+    end_ns: u64,
+    /// The last completion; the start where nothing completed.
+    last_ns: u64,
+    /// Of the last interval.
+    tick: u32,
+    ios: u64,
+    bytes: u64,
+}
+
+/// Moves the end of each second to its last completion, if the next one begins where it ends; not where one of the two would then
+/// have no length worth the name.
+fn between_completions(mut seconds: Vec<OpenSecond>) -> Vec<Second> {
+    for at in 0..seconds.len() {
+        let OpenSecond { start_ns, end_ns, last_ns, ios, .. } = seconds[at];
+        let next = seconds.get(at + 1).filter(|next| next.start_ns == end_ns);
+        let is_worth_it = ios > 0 && last_ns.saturating_sub(start_ns) >= FULL_NS / 2;
+        if !is_worth_it || next.is_some_and(|next| next.ios == 0) {
+            continue;
+        }
+        seconds[at].end_ns = last_ns;
+        if let Some(next) = seconds.get_mut(at + 1).filter(|next| next.start_ns == end_ns) {
+            next.start_ns = last_ns;
+        }
+    }
+    let second = |open: OpenSecond| Second {
+        start_ns: open.start_ns,
+        elapsed_ns: open.end_ns - open.start_ns,
+        ios: open.ios,
+        bytes: open.bytes,
+    };
+    seconds.into_iter().map(second).collect()
 }
 
 /// The stability of the rate of all workers together; `None` below three full seconds or where nothing completed. The interval
@@ -118,8 +156,8 @@ pub fn merged_series(jobs: &[&JobRecord]) -> Option<Vec<Interval>> {
     let series_of = |job: &JobRecord| {
         let bare = |interval: &Interval| {
             let op = |op: &IntervalOp| IntervalOp { clat_bins: Vec::new(), ..*op };
-            let Interval { tick, start_ns, end_ns, ref read, ref write, ref trim } = *interval;
-            Interval { tick, start_ns, end_ns, read: op(read), write: op(write), trim: op(trim) }
+            let Interval { tick, start_ns, end_ns, quiet_ns, ref read, ref write, ref trim } = *interval;
+            Interval { tick, start_ns, end_ns, quiet_ns, read: op(read), write: op(write), trim: op(trim) }
         };
         job.measured.series.iter().map(bare).collect::<Vec<Interval>>()
     };
@@ -165,6 +203,25 @@ mod tests {
         assert_eq!(rates(&[&worker(0, &even(7, &[10, 20]))]), [30.0, 30.0, 30.0]);
         assert!(rates(&[&worker(0, &[])]).is_empty());
         assert!(rates(&[]).is_empty());
+    }
+
+    #[test]
+    fn seconds_hold_whole_groups_of_completions() {
+        // A group of 40 at the end of every 0.8 s, seen by a clock of half seconds.
+        let mut job = worker(0, &even(16, &[0]));
+        for (at, interval) in job.measured.series.iter_mut().enumerate() {
+            let (from, to) = (at as u64 * 500, at as u64 * 500 + 500);
+            let groups = to / 800 - from / 800;
+            interval.read.ios = 40 * groups;
+            interval.quiet_ns = if groups == 0 { TICK } else { (to - to / 800 * 800) * 1_000_000 };
+        }
+        assert_eq!(rates(&[&job]), [50.0; 8]);
+        // Nothing for two seconds, which begin and end as the clock says.
+        for interval in &mut job.measured.series[6..10] {
+            (interval.read.ios, interval.quiet_ns) = (0, TICK);
+        }
+        let seconds = rates(&[&job]);
+        assert_eq!((seconds.len(), seconds[3], seconds[4]), (8, 0.0, 0.0));
     }
 
     #[test]

@@ -136,9 +136,10 @@ impl Observer {
         let mut longest = 0;
         let (mut ramp_clat, mut clat) = (Histogram::default(), Histogram::default());
         for watch in &mut self.watches {
-            let time = TickTime { number, now, origin, samples_ns: watch.samples_ns };
             // Read before the counters: all counts of a finished worker are then in this tick.
             let _finished = watch.live.is_finished();
+            let last_completion = watch.live.last_completion_ns.get();
+            let time = TickTime { number, now, origin, last_completion, samples_ns: watch.samples_ns };
             if let Some(ramp) = &watch.live.ramp {
                 watch.ramp.tick(ramp, &time, &mut ramp_clat);
             }

@@ -34,6 +34,9 @@ pub struct Interval {
     pub start_ns: u64,
     /// End, ns on the session's clock minus the start of the run.
     pub end_ns: u64,
+    /// From the last completion to the end, ns; all of it where nothing completed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub quiet_ns: u64,
     /// Reads.
     #[serde(skip_serializing_if = "is_default")]
     pub read: IntervalOp,
@@ -93,6 +96,11 @@ impl Interval {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
+    /// The last completion; the start where nothing completed.
+    pub fn last_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.quiet_ns).max(self.start_ns)
+    }
+
     /// Read, write, trim.
     pub fn ops(&self) -> [&IntervalOp; DATA_OPS] {
         [&self.read, &self.write, &self.trim]
@@ -100,14 +108,18 @@ impl Interval {
 
     /// Adds the interval that follows this one.
     fn absorb(&mut self, next: Interval) {
+        let is_empty = next.quiet_ns >= next.elapsed_ns();
+        self.quiet_ns = if is_empty { self.quiet_ns + next.quiet_ns } else { next.quiet_ns };
         self.end_ns = next.end_ns;
         self.add(&next);
     }
 
     /// Adds another worker's counts for the same tick.
     fn overlay(&mut self, other: &Interval) {
+        let last_ns = self.last_ns().max(other.last_ns());
         self.start_ns = self.start_ns.min(other.start_ns);
         self.end_ns = self.end_ns.max(other.end_ns);
+        self.quiet_ns = self.end_ns - last_ns;
         self.add(other);
     }
 
@@ -160,6 +172,17 @@ mod tests {
         assert_eq!(ios, [3, 7, 5]);
         assert_eq!(series[0].end_ns, 20);
         assert_eq!(series[1].read.clat_bins, [(2, 3), (3, 4)]);
+    }
+
+    #[test]
+    fn the_last_completion_of_all_counts() {
+        let with_last = |tick: u32, ios: u64, quiet_ns: u64| Interval { quiet_ns, ..interval(tick, ios) };
+        let mut series =
+            vec![with_last(0, 3, 4), with_last(1, 0, 10), with_last(2, 5, 2), with_last(3, 0, 10)];
+        merge(&mut series, &[with_last(0, 1, 7), with_last(3, 1, 9)]);
+        assert_eq!(series.iter().map(Interval::last_ns).collect::<Vec<_>>(), [6, 10, 28, 31]);
+        halve(&mut series);
+        assert_eq!(series.iter().map(|interval| interval.quiet_ns).collect::<Vec<_>>(), [14, 9]);
     }
 
     #[test]

@@ -66,8 +66,11 @@ impl PhaseWatch {
         ops.iter().flat_map(|op| &op.clat_bins).for_each(|&(bin, count)| seen.add(usize::from(bin), count));
         self.add_to_windows(span, &ops, time.samples_ns);
         let (start_ns, end_ns) = (from.saturating_sub(time.origin), to.saturating_sub(time.origin));
+        let is_empty = ops.iter().all(|op| op.ios == 0);
+        let quiet_ns = if is_empty { span } else { to - time.last_completion.clamp(from, to) };
         let [read, write, trim] = ops;
-        series::push(&mut self.series, Interval { tick: time.number, start_ns, end_ns, read, write, trim });
+        let interval = Interval { tick: time.number, start_ns, end_ns, quiet_ns, read, write, trim };
+        series::push(&mut self.series, interval);
         self.last_end = to;
     }
 
@@ -128,6 +131,8 @@ pub(super) struct TickTime {
     pub number: u32,
     pub now: u64,
     pub origin: u64,
+    /// Of the worker, session ns.
+    pub last_completion: u64,
     /// Lengths of the windows of bandwidth and IOPS.
     pub samples_ns: [u64; 2],
 }
