@@ -4,6 +4,8 @@
 //! A limit is stated where the points carry it: flat over at least two depths and over at least two block sizes, all within
 //! 3 %. Otherwise there is only a bound: the most that was seen.
 
+use fathom_record::confidence::student_975;
+use fathom_stats::sample::variance;
 use serde::Serialize;
 
 use crate::accounting::{BlockRate, Charge, IoUnit, charge, deciding_block};
@@ -69,17 +71,24 @@ impl BlockSizeRange {
 }
 
 /// Where the rate of one block size stays, whatever the depth.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DepthPlateau {
     /// Bytes per request.
     pub block: u64,
-    /// Requests per second, and between which values it lies.
+    /// Requests per second.
     pub iops: f64,
-    low: f64,
-    high: f64,
-    /// Share of the value that it is wrong by.
-    resolution: f64,
+    points: Vec<LevelPoint>,
     is_client_bound: bool,
+}
+
+/// A point on a level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct LevelPoint {
+    run: RunRate,
+    /// Requests that the rate rests on.
+    ios: f64,
+    /// Share of the rate that a limit may have let through ahead.
+    ahead: f64,
 }
 
 impl DepthPlateau {
@@ -100,22 +109,15 @@ pub(crate) fn level(
     if flat.len() < 2 {
         return None;
     }
-    let rate = |point: &&SweepPoint| RunRate { rate: point.iops, resolution: point.resolution() };
-    let iops = plateau::mean(flat.iter().map(rate));
-    // Each point bounds the level by itself; the most precise ones bound it best.
-    let margin = |point: &SweepPoint| RUN_TO_RUN + point.resolution();
-    let ahead = |point: &SweepPoint| AHEAD_NS / point.settled_ns.max(1) as f64;
-    let low = flat.iter().map(|point| point.iops * (1.0 - margin(point) - ahead(point))).fold(0.0, f64::max);
-    let high = flat.iter().map(|point| point.iops * (1.0 + margin(point))).fold(f64::INFINITY, f64::min);
+    let points = flat.iter().map(|point| LevelPoint {
+        run: RunRate { rate: point.iops, resolution: point.resolution() },
+        ios: point.iops * point.settled_ns as f64 / 1e9,
+        ahead: AHEAD_NS / point.settled_ns.max(1) as f64,
+    });
+    let points: Vec<LevelPoint> = points.collect();
+    let iops = plateau::mean(points.iter().map(|point| point.run));
     let is_client_bound = flat.iter().all(|point| point.is_client_bound());
-    Some(DepthPlateau {
-        block,
-        iops,
-        low: low.min(iops),
-        high: high.max(iops),
-        resolution: flat.iter().map(|point| point.resolution()).fold(1.0, f64::min),
-        is_client_bound,
-    })
+    Some(DepthPlateau { block, iops, points, is_client_bound })
 }
 
 /// The levels of every block size of a pattern, ascending.
@@ -137,25 +139,40 @@ pub(crate) fn at_the_top(
     measure: impl Fn(&DepthPlateau) -> f64,
 ) -> Vec<DepthPlateau> {
     let rates: Vec<f64> = levels.iter().map(measure).collect();
-    plateau::at_the_top(rates).into_iter().map(|place| levels[place]).collect()
+    plateau::at_the_top(rates).into_iter().map(|place| levels[place].clone()).collect()
 }
 
 /// `levels` without the `others`, of which a block size at the crossover is one: that one may be held a little lower by the
 /// other limit. All of them where nothing else remains.
 fn without(levels: &[DepthPlateau], others: &[DepthPlateau]) -> Vec<DepthPlateau> {
     let is_other = |level: &&DepthPlateau| others.iter().any(|other| other.block == level.block);
-    let left: Vec<DepthPlateau> = levels.iter().filter(|level| !is_other(level)).copied().collect();
+    let left: Vec<DepthPlateau> = levels.iter().filter(|level| !is_other(level)).cloned().collect();
     if left.is_empty() { levels.to_vec() } else { left }
 }
 
-/// The mean of levels that agree, with bounds that hold each of them.
+/// The mean of levels that agree, with the 95 % interval that their points leave by Student's distribution, and what all of them may
+/// be off by: the spread between runs, an I/O more or less, and what the limit let through ahead.
 fn together(levels: &[DepthPlateau], scale: impl Fn(&DepthPlateau) -> f64) -> Estimate {
-    let rate =
-        |level: &DepthPlateau| RunRate { rate: level.iops * scale(level), resolution: level.resolution };
-    let value = plateau::mean(levels.iter().map(rate));
-    let low = levels.iter().map(|level| level.low * scale(level)).fold(f64::INFINITY, f64::min);
-    let high = levels.iter().map(|level| level.high * scale(level)).fold(0.0, f64::max);
-    Estimate::Known { value, low, high }
+    let points: Vec<LevelPoint> = levels
+        .iter()
+        .flat_map(|level| {
+            let scale = scale(level);
+            let scaled = move |run: RunRate| RunRate { rate: run.rate * scale, ..run };
+            level.points.iter().map(move |point| LevelPoint { run: scaled(point.run), ..*point })
+        })
+        .collect();
+    let value = plateau::mean(points.iter().map(|point| point.run));
+    let rates: Vec<f64> = points.iter().map(|point| point.run.rate).collect();
+    let count = rates.len() as f64;
+    let half = student_975(count - 1.0) * (variance(&rates) / count).sqrt();
+    let ios: f64 = points.iter().map(|point| point.ios).sum();
+    let ahead = points.iter().map(|point| point.ahead).fold(1.0, f64::min);
+    let alike = RUN_TO_RUN + 1.0 / ios.max(1.0);
+    Estimate::Known {
+        value,
+        low: (value * (1.0 - alike - ahead) - half).max(0.0),
+        high: value * (1.0 + alike) + half,
+    }
 }
 
 /// The limits that the points of `rw` show.
