@@ -329,6 +329,7 @@ fn offered(highest: &[Highest]) -> [Block; 2] {
     let row = |highest: &Highest| {
         let too_much = highest.too_high_iops.map(|rate| Cell::count(u64::from(rate)));
         let too_much = too_much.unwrap_or_else(|| "not found".into());
+        let too_much = if highest.too_high_for_host { "unknown".into() } else { too_much };
         let name = workload(highest.rw, highest.block_size_bytes);
         let Some(best) = &highest.best else {
             let none = if highest.inconclusive { "inconclusive: too few samples" } else { "none" };
@@ -350,6 +351,10 @@ fn offered(highest: &[Highest]) -> [Block; 2] {
     }
     if highest.iter().any(|highest| highest.best.as_ref().is_some_and(|best| best.generator_late)) {
         let text = "This host issued I/Os late; the response times include that delay.";
+        notes.push(text.to_owned());
+    }
+    if highest.iter().any(|highest| highest.too_high_for_host) {
+        let text = "At higher rates this host issued I/Os late: the target may hold more. Repeat it on an idle host.";
         notes.push(text.to_owned());
     }
     [Block::Table(Table::new(columns, highest.iter().map(row))), Block::Notes(notes)]

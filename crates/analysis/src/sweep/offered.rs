@@ -124,6 +124,8 @@ pub struct Highest {
     pub times: usize,
     /// The lowest rate that was not kept; `None` where none was tried or all were kept.
     pub too_high_iops: Option<u32>,
+    /// This host was late with its requests wherever that rate was not kept: the target may keep it.
+    pub too_high_for_host: bool,
     /// The search came to its end.
     pub search_complete: bool,
     /// A rate could not be judged: too few requests for the percentile in the time there was.
@@ -301,6 +303,8 @@ impl RateSearch<'_> {
         let (low, too_much) = self.bracket();
         let verdict = low.map(|low| self.verdict(low));
         let of_low = || self.tries().filter(|tried| Some(tried.offer.rate_iops) == low);
+        let of_high = || self.tries().filter(|tried| Some(tried.offer.rate_iops) == too_much);
+        let missed = || of_high().filter(|tried| tried.passes(self.slo).is_missed());
         let kept = of_low().filter(|tried| tried.passes(self.slo).is_met());
         Some(Highest {
             rw: self.offer.rw,
@@ -308,6 +312,7 @@ impl RateSearch<'_> {
             best: kept.last().cloned(),
             times: of_low().count(),
             too_high_iops: too_much,
+            too_high_for_host: too_much.is_some() && missed().all(|tried| tried.generator_late),
             search_complete: self.next().is_none() && verdict != Some(RateVerdict::Unknown),
             inconclusive: verdict == Some(RateVerdict::Unknown),
         })
@@ -413,6 +418,20 @@ mod tests {
             }
         });
         assert!(rate_of(two_bad) < Some(answer));
+    }
+
+    #[test]
+    fn a_rate_that_this_host_was_late_with_is_no_limit_of_the_target() {
+        let late = |outcome: &mut OfferedPoint, _| {
+            outcome.generator_late = outcome.offer.rate_iops > 470;
+            outcome.kept_up &= !outcome.generator_late;
+        };
+        let of = |judge: fn(&mut OfferedPoint, usize)| {
+            let highest = searched("p50<2ms", 1_000, judge).1.expect("something was tried");
+            (highest.best.map(|best| best.offer.rate_iops > 470), highest.too_high_for_host)
+        };
+        assert_eq!(of(late), (Some(false), true));
+        assert_eq!(of(|_, _| {}), (Some(true), false));
     }
 
     #[test]
