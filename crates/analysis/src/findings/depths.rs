@@ -9,6 +9,7 @@ use crate::findings::instance_cap::targets;
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{block, count, finding};
 use crate::steady::levels::before_fall;
+use crate::steady::run_fall::RowCourse;
 
 /// Points are of different depths where one is this many times the other, but for what Little leaves open.
 const DEEPER: f64 = 1.9;
@@ -32,56 +33,17 @@ pub(crate) fn findings(rows: &[RecordRow<'_>]) -> Vec<Finding> {
     found
 }
 
-/// A queue that is slower than this many times what the limit of a deeper one leaves belongs to another limit.
-const OTHER_LIMIT: f64 = 1.5;
-
-/// Where in the order of time the volume had fallen for good: the first row that is slower than an earlier row of the same load allows.
-/// If the device had stayed as it was, more in flight would have reached at least its rate, and fewer would have waited in a queue
-/// that it empties at that rate.
-fn fall_between(rows: &[RecordRow<'_>]) -> Option<usize> {
-    let load = |row: &RecordRow<'_>| (row.kind(), row.block_bytes(), row.is_random(), targets(row));
-    let counts = |row: &RecordRow<'_>| {
-        row.is_direct()
-            && !row.is_paced()
-            && !row.is_synced()
-            && !client::is_bound(row)
-            && row.block_bytes().is_some()
-            && matches!(row.kind(), Some(RowKind::Read | RowKind::Write))
-    };
-    let has_fallen = |at: usize| {
-        let row = &rows[at];
-        let earlier: Vec<&RecordRow<'_>> =
-            rows[..at].iter().filter(|other| counts(other) && load(other) == load(row)).collect();
-        let shallowest = earlier
-            .iter()
-            .min_by(|one, other| one.mean_queue_depth().total_cmp(&other.mean_queue_depth()))
-            .filter(|row| row.mean_queue_depth() < QUEUE);
-        earlier.iter().any(|before| {
-            let is_as_deep = row.mean_queue_depth() * (1.0 + NOISE) >= before.mean_queue_depth();
-            let is_slower = before.iops() > row.iops() * WORTHWHILE;
-            let queue_ns = (row.mean_queue_depth() - 1.0) * 1e9 / before.iops();
-            let waits =
-                shallowest.is_some_and(|alone| row.lat_ns() > OTHER_LIMIT * (alone.lat_ns() + queue_ns));
-            is_slower && (is_as_deep || waits)
-        })
-    };
-    (1..rows.len()).find(|&at| counts(&rows[at]) && has_fallen(at))
-}
-
-/// By how much the depths of like rows differ.
-const NOISE: f64 = 0.1;
-
 /// Rows that differ in depth alone, shallowest first; families of one are left out. What one target does says nothing of
 /// the depth that another needs, nor what several do together of any of them.
 fn families<'r, 'a>(rows: &'r [RecordRow<'a>]) -> Vec<Vec<&'r RecordRow<'a>>> {
     // After a row whose rate fell, a volume may have no burst credits; before it, it had. The row itself is of both kinds.
     let fallen: Vec<bool> = rows.iter().map(|row| before_fall(&row.test).is_some()).collect();
-    let fall = fall_between(rows);
     let place = |row: &RecordRow<'_>| rows.iter().position(|other| std::ptr::eq(other, row));
     let has_fallen = |row: &RecordRow<'_>| place(row).is_some_and(|at| fallen[at]);
     let has_credits = |row: &RecordRow<'_>| {
         row.exhausted().is_none()
-            && place(row).is_some_and(|at| !fallen[..at].contains(&true) && fall.is_none_or(|fall| at < fall))
+            && !matches!(row.course, RowCourse::Lasting(_))
+            && place(row).is_some_and(|at| !fallen[..at].contains(&true))
     };
     let key = |row: &'r RecordRow<'a>| match (row.kind(), row.block_bytes()) {
         (Some(kind @ (RowKind::Read | RowKind::Write)), Some(size)) => {
@@ -240,17 +202,6 @@ mod tests {
         let number = |loads: &[TestLoad]| findings(&rows(&record(loads))).len();
         assert!(number(&[deep.clone(), later.clone()]) > 0);
         assert_eq!(number(&[deep, load(64, 3000.0, fell), later]), 0);
-    }
-
-    #[test]
-    fn a_fall_between_two_rows_is_no_lack_of_depth() {
-        // The credits of 3,153 IOPS were exhausted between the rows.
-        check(&[(1, 1500.0), (64, 3153.0), (8, 1000.0)], &[]);
-        check(&[(1, 900.0), (64, 3153.0), (8, 1000.0)], &[]);
-        check(&[(16, 3153.0), (64, 1000.0), (32, 1000.0)], &[]);
-        // In this order, and with the latency of a queue that fits, there was none.
-        check(&[(1, 900.0), (8, 1000.0), (64, 3153.0)], &["queue-too-shallow"]);
-        check(&[(1, 500.0), (64, 5000.0), (8, 3400.0)], &["queue-too-shallow"]);
     }
 
     #[test]
