@@ -7,6 +7,7 @@ use fathom_record::{DeviceRecord, Finding, FindingId, FlushRecord, RunRecord, Te
 
 use crate::rows::{RecordRow, RowKind};
 use crate::say::{finding, mebibytes, percent};
+use crate::steady::run_fall::{Fell, RowCourse};
 
 /// A flush of a volatile cache takes longer than this on flash; faster is a protected cache, or none at all.
 const QUICK_NS: u64 = 30_000;
@@ -27,6 +28,9 @@ const AS_FAST: f64 = 1.5;
 const HELD_S: f64 = 2.0;
 /// A flush that wrote a tenth of what was acknowledged takes longer than one that wrote nothing.
 const WROTE: f64 = 0.1;
+
+/// A row reaches at least this share of the level that holds it.
+const HELD: f64 = 0.95;
 
 /// What there is to say of one row.
 pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Vec<Finding> {
@@ -143,7 +147,8 @@ pub(crate) fn held_back(record: &RunRecord, rows: &[RecordRow<'_>]) -> Option<Fi
             && other.mean_queue_depth() >= row.mean_queue_depth() / 2.0
     };
     let before_ns = earlier.iter().filter(reads_alike).map(RecordRow::lat_ns).min_by(f64::total_cmp)?;
-    let are_reads_as_fast = repeated.read_lat_ns as f64 <= AS_FAST * before_ns;
+    let are_reads_as_fast =
+        repeated.read_lat_ns as f64 <= AS_FAST * before_ns && !rows.iter().any(has_fallen);
     if !acknowledged.is_held() || !are_reads_as_fast || lowest_device(record, "write through").is_some() {
         return None;
     }
@@ -167,6 +172,16 @@ pub(crate) fn held_back(record: &RunRecord, rows: &[RecordRow<'_>]) -> Option<Fi
             .with("written_bytes_per_second", written)
             .with("held_bytes", held),
     )
+}
+
+/// A read that a fall of the run holds, of a limit that reads and writes share.
+fn has_fallen(row: &RecordRow<'_>) -> bool {
+    row.kind() == Some(RowKind::Read)
+        && match &row.course {
+            RowCourse::Steady => false,
+            RowCourse::Burst(_, fell) => *fell == Fell::Within,
+            RowCourse::Lasting(fall) => row.settled_iops() >= fall.left(row) * HELD,
+        }
 }
 
 fn suspicious(record: &RunRecord, row: &RecordRow<'_>) -> Option<Finding> {
