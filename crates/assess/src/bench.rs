@@ -13,7 +13,7 @@ use crate::AssessError;
 use crate::control::{MeasurementEvent, StepObserver, Steps};
 use crate::drain::{bounded, drain_limit, with_smaller_blocks};
 use crate::findings::findings_of;
-use crate::flushes::{flush_writes, repeat_writes};
+use crate::flushes::{flush_time, flush_writes, repeat_writes};
 use crate::inspection::inspect;
 use crate::machine::engine_rows;
 use crate::measure::measure_plan;
@@ -165,7 +165,9 @@ fn test_before(
     measured: &[TestRecord],
     session: &Session,
 ) -> BoundedTest {
-    let needed = test.most_time().map_or(0, |time| time.0) + drain_limit(test).0;
+    let time = test.most_time().unwrap_or(Nanos::ZERO);
+    let flush = if test.writes { flush_time(measured, time) } else { Nanos::ZERO };
+    let needed = time.0 + drain_limit(test).0 + flush.0;
     let is_late = || session.now() + needed > deadline;
     let skipped = || {
         let reason = format!(
@@ -250,9 +252,12 @@ fn precisely(
 
 #[cfg(test)]
 mod tests {
-    use fathom_volume::VolumeModel;
+    use std::path::Path;
+
+    use fathom_volume::{Cache, Limit, LimitStage, TokenRate, VolumeLatency, VolumeModel};
 
     use super::*;
+    use crate::catalogue::VolumeTypes;
     use crate::plan::{BenchSettings, Effort};
     use crate::site::RunSettings;
     use crate::target::BenchTarget;
@@ -333,19 +338,14 @@ mod tests {
 
     #[test]
     fn a_quick_run_ends_in_time_on_a_volume_of_any_speed() {
-        for limits in
-            ["bandwidth=100000", "bandwidth=20000", "iops=24", "iops=3", "iops=1", "iops=300&bandwidth=1MiB"]
-        {
-            let name = format!("sim:custom?{limits}&latency=500us&size=1GiB");
-            let run_settings =
-                RunSettings { target: name.clone().into(), seed: Some(1), ..RunSettings::default() };
+        let check = |target: BenchTarget, name: &str| {
             let settings = BenchSettings {
-                run: run_settings,
+                run: RunSettings { seed: Some(1), ..RunSettings::default() },
                 suite: "standard".to_owned(),
                 effort: Effort::Quick,
                 ..BenchSettings::default()
             };
-            let plan = BenchPlan::make(settings).unwrap();
+            let plan = BenchPlan::on(vec![target], settings).unwrap();
             let mut session = plan.session().with_bounded_time();
             let began = session.now();
             let record = run(&plan, &mut session, &mut ()).unwrap();
@@ -353,6 +353,31 @@ mod tests {
             assert!(took <= QUICK_LIMIT, "{name}: {}", units::duration(took));
             let measured = record.tests.iter().filter(|test| test.status == TestStatus::Complete).count();
             assert!(measured > 0, "{name}");
+        };
+        for limits in
+            ["bandwidth=100000", "bandwidth=20000", "iops=24", "iops=3", "iops=1", "iops=300&bandwidth=1MiB"]
+        {
+            let name = format!("sim:custom?{limits}&latency=500us&size=1GiB");
+            let target = BenchTarget::inspect(Path::new(&name), &[], &VolumeTypes::default()).unwrap();
+            check(target, &name);
+        }
+        // A write cache that takes longer to empty than the run has.
+        for (cache, rate) in [(60, 4), (300, 4), (300, 15), (2000, 12)] {
+            let mib = 1 << 20;
+            let bytes = TokenRate::per_second(rate * mib).map(Limit::Rate);
+            let latency = VolumeLatency::fixed(200_000);
+            let model = VolumeModel {
+                read_latency: latency.clone(),
+                write_latency: latency,
+                writes: vec![LimitStage { bytes, ..LimitStage::default() }],
+                cache: Some(Cache {
+                    dirty_bytes: cache * mib,
+                    hits_per_million: 0,
+                    ..Cache::read_only(4 << 30, 200_000)
+                }),
+                ..VolumeModel::unlimited(8 << 30)
+            };
+            check(BenchTarget::simulated("simulated", model), &format!("{cache} MiB at {rate} MiB/s"));
         }
     }
 

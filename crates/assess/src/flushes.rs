@@ -61,6 +61,24 @@ pub(crate) fn flush_writes<'a>(
     }
 }
 
+/// How long the flush after a test may take that writes for `time`: at the highest rate of `earlier` tests, behind a cache that their
+/// flushes emptied; 0 where they showed none.
+pub(crate) fn flush_time(earlier: &[TestRecord], time: Nanos) -> Nanos {
+    let flush_ns = |test: &&TestRecord| test.flush.map_or(0, |flush| flush.first_ns);
+    let Some(slowest) = earlier.iter().max_by_key(flush_ns).filter(|test| flush_ns(test) > WORTH_A_WORD.0)
+    else {
+        return Nanos::ZERO;
+    };
+    let written = |test: &TestRecord| {
+        let phases = test.jobs.iter().flat_map(|job| job.ramp.iter().chain([&job.measured]));
+        phases.map(|phase| phase.write.bytes).sum::<u64>() as f64
+    };
+    let medium = written(slowest) * 1e9 / (slowest.elapsed_ns + flush_ns(&slowest)).max(1) as f64;
+    let totals = earlier.iter().filter_map(|test| TestSummary::new(test).total);
+    let most = totals.map(|total| total.bytes_per_second).fold(0.0, f64::max);
+    Nanos((time.0 as f64 * (most / medium.max(1.0) - 1.0).max(0.0)) as u64)
+}
+
 fn flushes(first: Nanos, path: &Path, session: &Session) -> FlushRecord {
     let idle = || (0..IDLE_FLUSHES).map_while(|_| session.flush(path).ok()).max();
     let idle_ns = (first <= DOUBTFUL).then(idle).flatten().map(|time| time.0);
