@@ -364,11 +364,11 @@ impl DiskState {
             }
             // What accrues during the transfer is counted by the next request.
             *credits -= cost;
-            *free = begin;
             let end = begin + cost / bucket.burst;
             *credits += (end - begin) * bucket.base;
             *free = end;
-            at = at.max(end);
+            // Bytes are there when they have been transferred; a request is admitted when its turn comes.
+            at = at.max(if bucket.unit == RateUnit::Bytes { end } else { begin });
         }
         if self.model.grid > 0.0 { (at / self.model.grid - 1e-9).ceil() * self.model.grid } else { at }
     }
