@@ -4,7 +4,8 @@
 use fathom_analysis::surface::scan::ByteRange;
 use fathom_model::Nanos;
 use fathom_record::{
-    BlockRecord, InspectionRecord, PassRecord, RunHeader, ShapeRecord, TestRecord, TestSummary,
+    BlockRecord, BurstRecord, InspectionRecord, PassRecord, RunHeader, ShapeRecord, TestRecord, TestSummary,
+    latency_bin_midpoint,
 };
 use fathom_runner::{RunObserver, Session};
 use fathom_stats::Snapshot;
@@ -49,6 +50,10 @@ const ORDERED: (u64, u32) = (64 << 10, 4);
 const ORDERED_PART: u64 = 4 << 20;
 /// Reads at the beginning (false) and at the end (true), in an order that no period and no trend follows.
 const ENDS: [bool; 6] = [false, true, true, false, true, false];
+/// Reads that begin together, how often, and the rest before them, after which a device is idle.
+const BURST: u64 = 32;
+const BURSTS: u64 = 8;
+const BURST_REST: Nanos = Nanos::from_millis(50);
 /// Length of a pass of one shape, and the latency above which the target is too slow for more.
 const SHAPE: Nanos = Nanos::from_millis(120);
 const TOO_SLOW_NS: u64 = 50_000_000;
@@ -98,8 +103,12 @@ pub(crate) fn inspect(
         false => Vec::new(),
     };
     let blocks = blocks(site, block_size_bytes, session);
-    let shapes = if session.is_simulated() { Vec::new() } else { shapes(site, session, stalls) };
-    Some(InspectionRecord { block_size_bytes, passes, shapes, blocks })
+    let is_simulated = session.is_simulated();
+    let shapes = if is_simulated { Vec::new() } else { shapes(site, session, stalls) };
+    let is_slow = shapes.iter().any(is_too_slow);
+    let bursts =
+        if is_simulated || is_slow { Vec::new() } else { bursts(site, block_size_bytes, session, stalls) };
+    Some(InspectionRecord { block_size_bytes, passes, shapes, bursts, blocks })
 }
 
 /// Two pairs of passes of a kind, each over a part of the target; none where they had too few requests.
@@ -153,9 +162,8 @@ fn shapes(site: &Site, session: &Session, stalls: &mut Stalls<'_>) -> Vec<ShapeR
     });
     let mut shapes: Vec<ShapeRecord> = Vec::new();
     for ((block, iodepth, is_random, offset_bytes), at) in rounds.chain(ends).zip(0..) {
-        let is_too_slow = shapes.last().is_some_and(|last| last.lat_ns_p50 > TOO_SLOW_NS);
         let has_room = site.size >= 4 * ENDS.len() as u64 * ORDERED_PART;
-        if is_too_slow
+        if shapes.last().is_some_and(is_too_slow)
             || !has_room
             || session.stop_handle().is_requested()
             || !block.is_multiple_of(site.unit)
@@ -191,6 +199,32 @@ fn shapes(site: &Site, session: &Session, stalls: &mut Stalls<'_>) -> Vec<ShapeR
         });
     }
     shapes
+}
+
+/// Time of each request, of several in flight their share.
+fn is_too_slow(shape: &ShapeRecord) -> bool {
+    shape.lat_ns_p50 / u64::from(shape.iodepth.max(1)) > TOO_SLOW_NS
+}
+
+/// Reads that begin together: one after the other they are served by a limiter, in groups by a device that serves so many at a time.
+fn bursts(site: &Site, block: u64, session: &Session, stalls: &mut Stalls<'_>) -> Vec<BurstRecord> {
+    let mut burst = |at: u64| {
+        let mut options = site.job("randread", block, BURST as u32, None);
+        options.extend([
+            pair("io_size", size_word(BURST * block)),
+            pair("runtime", time_word(LONGEST_PASS)),
+            pair("startdelay", time_word(BURST_REST)),
+            seed_pair(site.seed, 2 * PARTS + at),
+        ]);
+        let name = "inspection";
+        let test: TestRecord = measure(name.to_owned(), name.to_owned(), options, session, stalls);
+        let read = &test.jobs.first()?.measured.read;
+        let each = read.clat.histogram.sparse();
+        let lat_ns = each.flat_map(|(bin, count)| (0..count).map(move |_| latency_bin_midpoint(bin)));
+        Some(BurstRecord { lat_ns: lat_ns.collect() }).filter(|_| read.ios == BURST)
+    };
+    let is_stopped = || session.stop_handle().is_requested();
+    (0..BURSTS).map_while(|at| burst(at).filter(|_| !is_stopped())).collect()
 }
 
 /// Some blocks from all over a real target, read one by one.

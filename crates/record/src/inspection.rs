@@ -16,6 +16,9 @@ pub struct InspectionRecord {
     /// Passes of different blocks, orders and places, in the order they ran.
     #[serde(skip_serializing_if = "is_default")]
     pub shapes: Vec<ShapeRecord>,
+    /// Random reads that began together after a rest, in the order they ran.
+    #[serde(skip_serializing_if = "is_default")]
+    pub bursts: Vec<BurstRecord>,
     /// Blocks that were read one by one; none where that was not possible.
     #[serde(skip_serializing_if = "is_default")]
     pub blocks: Vec<BlockRecord>,
@@ -55,6 +58,14 @@ pub struct ShapeRecord {
     pub lat_ns_p50: u64,
     /// Their 90th percentile, ns.
     pub lat_ns_p90: u64,
+}
+
+/// Reads that began together while nothing else was in flight.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BurstRecord {
+    /// How long each took, ascending, ns.
+    pub lat_ns: Vec<u64>,
 }
 
 /// A block that was read by itself.

@@ -57,7 +57,7 @@ pub use fleet::{
 pub use flush::{FlushRecord, RepeatedRecord};
 pub use history_row::{BestFigures, HistoryRow};
 pub use identity::TYPE_LABEL;
-pub use inspection::{BlockRecord, InspectionRecord, PassRecord, ShapeRecord};
+pub use inspection::{BlockRecord, BurstRecord, InspectionRecord, PassRecord, ShapeRecord};
 pub use interleaved::InterleavedRecord;
 pub use job::JobRecord;
 pub use made::{TestMeta, test_record};

@@ -40,19 +40,27 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
     }
     if rates.len() < MIN_SECONDS {
         // First accesses or a cache explain why the rate changed.
-        return varied(row).filter(|_| passes::findings(record, row).is_none());
+        let is_explained = || passes::findings(record, row).is_some() || is_of_client(row, &rates);
+        return varied(row).filter(|_| !is_explained());
     }
     let too_few = mean(&rates) * (rates.len() / ROUNDS) as f64 <= MIN_REQUESTS;
     if too_few {
         return None;
     }
+    let spans = fifths(&rates);
     by_published_rule(row, &rates)
         .or_else(|| burst(row, &rates))
         .or_else(|| fell_before_rounds(row))
-        .or_else(|| alternating(row, &rates))
-        .or_else(|| not_steady(row, &rates))
-        .or_else(|| drifting(row, &rates))
-        .or_else(|| varied(row))
+        .or_else(|| alternating(row, &rates).filter(|_| !is_of_client(row, &rates)))
+        .or_else(|| not_steady(row, &rates).filter(|_| !is_of_client(row, &spans)))
+        .or_else(|| drifting(row, &rates).filter(|_| !is_of_client(row, &spans)))
+        .or_else(|| varied(row).filter(|_| !is_of_client(row, &rates)))
+}
+
+/// The client was the limit, or waited for a CPU for a share of the time by which the rates differ: they are its own.
+fn is_of_client(row: &RecordRow<'_>, rates: &[f64]) -> bool {
+    let waited = row.jobs().iter().map(client::run_queue_wait_share).fold(0.0, f64::max);
+    client::is_bound(row) || FigureSpread::of(rates).range_fraction <= waited
 }
 
 /// Something takes a share of the device from time to time, which means of longer windows hide.

@@ -1,5 +1,5 @@
 use fathom_model::{Nanos, Rate};
-use fathom_record::PlanRecord;
+use fathom_record::{InspectionRecord, PlanRecord};
 
 use super::*;
 use crate::fixture::{self, TestLoad, ids, plan, record};
@@ -288,4 +288,46 @@ fn a_plateau_of_service_times_is_parallelism_and_behind_a_limiter_a_limit() {
     // What a limiter saved up is served at once.
     assert_eq!(measured(&[(900, 1000)]), ["iops-cap", "queueing"]);
     assert_eq!(measured(&[]), ["iops-cap", "queueing"]);
+}
+
+#[test]
+fn bursts_after_a_rest_tell_servers_from_a_limiter() {
+    let check = |time_us: &dyn Fn(u64, u64) -> u64, expected: Option<usize>| {
+        let bursts = (0..8).map(|burst| {
+            let mut lat_ns: Vec<u64> = (1..=32).map(|at| time_us(burst, at) * 1000).collect();
+            lat_ns.sort_unstable();
+            BurstRecord { lat_ns }
+        });
+        assert_eq!(servers(&bursts.collect::<Vec<_>>()), expected);
+    };
+    // Service of 460 us; the client begins a request every 5 us.
+    check(&|_, at| at.div_ceil(7) * 460 + at % 7 * 5, Some(7));
+    check(&|_, at| at.div_ceil(2) * 460, Some(2));
+    // One burst of three is disturbed.
+    check(&|burst, at| at.div_ceil(7) * 460 + if burst % 3 == 0 { at * 90 } else { 0 }, Some(7));
+    // Limiters of the same rate, without credits and with some, and of another.
+    check(&|_, at| 460 + at * 66, None);
+    check(&|_, at| 460 + at.saturating_sub(20) * 66, None);
+    check(&|_, at| 460 + at * 2000, None);
+    // All at once, and at the next of fixed times.
+    check(&|_, _| 460, None);
+    check(&|burst, at| 3000 + burst * 9000 + at / 20 * 9000, None);
+}
+
+#[test]
+fn a_plateau_of_servers_is_no_limit() {
+    let loads = [
+        load("randread", 4, 1, 2100.0),
+        load("randread", 4, 8, 15_100.0),
+        load("randread", 4, 64, 15_100.0),
+        load("read", 1024, 32, 3000.0),
+    ];
+    let mut run = record(&loads);
+    assert_eq!(ids(&check(&run))[..1], ["iops-cap"]);
+    let lat_ns: Vec<u64> = (0..32).map(|at| (at / 7 + 1) * 460_000).collect();
+    let bursts = vec![BurstRecord { lat_ns }; 8];
+    run.header.conditions.target.inspection =
+        Some(InspectionRecord { bursts, ..InspectionRecord::default() });
+    let left = check(&run);
+    assert!(left.iter().all(|found| found.id != FindingId::IopsCap), "{left:?}");
 }
