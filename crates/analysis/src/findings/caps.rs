@@ -85,9 +85,10 @@ impl Caps {
     }
 
     /// Leaves in each list what other block sizes and the first I/Os in the queue confirm.
-    fn confirm(&mut self, rows: &[RecordRow<'_>], servers: Option<usize>) {
-        let is_served_in_groups =
-            |cap: &Cap, unit| is_parallel(cap, rows, servers) || is_served_in_groups(cap, rows, unit);
+    fn confirm(&mut self, rows: &[RecordRow<'_>], servers: Option<Servers>) {
+        let is_served_in_groups = |cap: &Cap, unit| {
+            servers.is_some_and(|servers| servers.explain(cap, rows)) || is_served_in_groups(cap, rows, unit)
+        };
         for cap in std::mem::take(&mut self.iops) {
             match limited_unit(&cap, rows) {
                 unit if is_served_in_groups(&cap, unit) => self.parallel.push(cap),
@@ -151,7 +152,7 @@ pub(crate) fn caps(record: &RunRecord, rows: &[RecordRow<'_>]) -> Caps {
         caps.iops = across_directions(rows);
     }
     let inspection = record.header.conditions.target.inspection.as_ref();
-    caps.confirm(rows, inspection.and_then(|inspection| servers(&inspection.bursts)));
+    caps.confirm(rows, inspection.and_then(|inspection| Servers::of(&inspection.bursts)));
     // A limit of the other direction at the same rate counts what that one counts.
     let is_of_ios = |cap: &Cap| {
         cap.counted.is_none() && caps.iops.iter().any(|known| (known.value / cap.value - 1.0).abs() <= AGREE)
@@ -591,63 +592,82 @@ fn is_served_in_groups(cap: &Cap, rows: &[RecordRow<'_>], unit: LimitedUnit) -> 
         && cap.rows.iter().any(|&at| is_grouped(&rows[at]).is_some())
 }
 
-/// Times of a group and the next one are this many service times apart, as a share of that of the first.
-const BETWEEN_GROUPS: f64 = 0.6;
+/// Times of a group and the next one are apart by this share of the first time at least: one service time, less what the client adds to
+/// each request. A limiter spaces single I/Os so far apart.
+const BETWEEN_GROUPS: f64 = 0.3;
 /// The second group has waited for the first.
-const SECOND_GROUP: std::ops::RangeInclusive<f64> = 1.5..=2.2;
-/// Bursts of several that show the same group, and by how much the times of its first I/O differ: on a limiter that grants I/Os at
-/// fixed times both depend on when the burst began.
+const SECOND_GROUP: std::ops::RangeInclusive<f64> = 1.4..=2.2;
+/// Share of the bursts that show the same group, of so many at least, and by how much the times of its first I/O differ: on a limiter
+/// that grants I/Os at fixed times both depend on when the burst began.
 const SAME_GROUPS: f64 = 0.6;
+const MIN_BURSTS: usize = 5;
 const SAME_TIME: f64 = 1.3;
-/// What the client adds to a service time lets the groups explain up to this much more than the plateau.
-const EXPLAINED: std::ops::RangeInclusive<f64> = 0.95..=1.5;
+/// By how much the groups explain a plateau.
+const SERVERS_OFF: f64 = 0.05;
 
-/// How many I/Os the device serves at a time, from bursts of reads after a rest: so many complete after one service time, as many
-/// again after the next. Behind a limiter they complete one by one, or all at once.
-fn servers(bursts: &[BurstRecord]) -> Option<usize> {
-    let group = |lat_ns: &[u64]| -> Option<usize> {
+/// A device that serves so many I/Os at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Servers {
+    number: usize,
+    /// The most of a latency that is no service, ns.
+    overhead_ns: f64,
+}
+
+impl Servers {
+    /// From bursts of reads after a rest: so many complete after one service time, as many again after the next. Behind a limiter they
+    /// complete one by one, or all at once.
+    fn of(bursts: &[BurstRecord]) -> Option<Servers> {
+        let all: Vec<Servers> = bursts.iter().filter_map(|burst| Servers::of_burst(&burst.lat_ns)).collect();
+        let like = |number: usize| all.iter().filter(move |one| one.number == number);
+        let number = all.iter().map(|one| one.number).max_by_key(|&number| like(number).count())?;
+        let mut first: Vec<u64> = bursts.iter().filter_map(|burst| burst.lat_ns.first().copied()).collect();
+        first.sort_unstable();
+        let (early, late) = (first[first.len() / 4], first[first.len() * 3 / 4]);
+        let is_same = like(number).count() as f64 >= SAME_GROUPS * bursts.len() as f64
+            && late as f64 <= early as f64 * SAME_TIME;
+        let overhead_ns = like(number).map(|one| one.overhead_ns).fold(0.0, f64::max);
+        (is_same && bursts.len() >= MIN_BURSTS).then_some(Servers { number, overhead_ns })
+    }
+
+    fn of_burst(lat_ns: &[u64]) -> Option<Servers> {
         let apart = BETWEEN_GROUPS * *lat_ns.first()? as f64;
-        let ends = |from: usize| {
-            let is_gap = |at: &usize| lat_ns[at + 1] as f64 - lat_ns[*at] as f64 >= apart;
+        let end = |from: usize| {
+            let is_gap = |at: &usize| lat_ns[at + 1].saturating_sub(lat_ns[*at]) as f64 >= apart;
             (from..lat_ns.len() - 1).find(is_gap).map(|at| at + 1)
         };
-        let first = ends(0)?;
-        let second = ends(first)?;
-        let mean = |group: &[u64]| group.iter().sum::<u64>() as f64 / group.len() as f64;
-        let ratio = mean(&lat_ns[first..second]) / mean(&lat_ns[..first]);
-        (first > 1 && second == 2 * first && SECOND_GROUP.contains(&ratio)).then_some(first)
-    };
-    let groups: Vec<usize> = bursts.iter().filter_map(|burst| group(&burst.lat_ns)).collect();
-    let common = *groups.iter().max_by_key(|one| groups.iter().filter(|other| other == one).count())?;
-    let same = groups.iter().filter(|group| **group == common).count();
-    let mut first: Vec<u64> = bursts.iter().filter_map(|burst| burst.lat_ns.first().copied()).collect();
-    first.sort_unstable();
-    let (early, late) = (first[first.len() / 4], first[first.len() * 3 / 4]);
-    let is_same = same as f64 >= SAME_GROUPS * bursts.len() as f64 && late as f64 <= early as f64 * SAME_TIME;
-    (is_same && bursts.len() >= MIN_BURSTS).then_some(common)
+        let number = end(0)?;
+        let second = end(number)?;
+        let means = [&lat_ns[..number], &lat_ns[number..second]]
+            .map(|group| group.iter().sum::<u64>() as f64 / group.len() as f64);
+        let is_group = number > 1 && second == 2 * number && SECOND_GROUP.contains(&(means[1] / means[0]));
+        is_group.then_some(Servers { number, overhead_ns: 2.0 * means[0] - means[1] })
+    }
+
+    /// True of a plateau that they make: their number over the time of service, which is that of a request by itself, less what is no
+    /// service of it.
+    fn explain(self, cap: &Cap, rows: &[RecordRow<'_>]) -> bool {
+        let is_of_cap = |block| cap.rows.iter().any(|&at| rows[at].block_bytes() == block);
+        let alone = |row: &&RecordRow<'_>| {
+            row.kind() == Some(cap.kind)
+                && row.is_direct()
+                && !row.is_paced()
+                && !row.is_synced()
+                && row.mean_queue_depth() < ALONE
+                && row.block_bytes().is_some()
+                && is_of_cap(row.block_bytes())
+        };
+        let alone_ns = rows.iter().filter(alone).map(RecordRow::lat_ns).min_by(f64::total_cmp);
+        let needed_ns = self.number as f64 * 1e9 / mean_rate(rows, &cap.rows, |row| row.settled_iops());
+        let is_between = |alone_ns: f64| {
+            needed_ns >= (alone_ns - self.overhead_ns) * (1.0 - SERVERS_OFF)
+                && needed_ns <= alone_ns * (1.0 + SERVERS_OFF)
+        };
+        cap.group_limit.is_none() && alone_ns.is_some_and(is_between)
+    }
 }
 
-const MIN_BURSTS: usize = 5;
-
-/// True of a plateau that so many servers make: their number over the time of a request by itself.
-fn is_parallel(cap: &Cap, rows: &[RecordRow<'_>], servers: Option<usize>) -> bool {
-    let alone = |row: &&RecordRow<'_>| {
-        row.kind() == Some(cap.kind)
-            && row.is_direct()
-            && !row.is_paced()
-            && !row.is_synced()
-            && row.mean_queue_depth() < 1.5
-            && row
-                .block_bytes()
-                .is_some_and(|block| cap.rows.iter().any(|&at| rows[at].block_bytes() == Some(block)))
-    };
-    let service_ns = rows.iter().filter(alone).map(RecordRow::lat_ns).min_by(f64::total_cmp);
-    let iops = mean_rate(rows, &cap.rows, |row| row.settled_iops());
-    let is_explained =
-        |servers: usize, service_ns: f64| EXPLAINED.contains(&(iops * service_ns / 1e9 / servers as f64));
-    cap.group_limit.is_none()
-        && servers.zip(service_ns).is_some_and(|(servers, service_ns)| is_explained(servers, service_ns))
-}
+/// Requests of such a depth are by themselves.
+const ALONE: f64 = 1.5;
 
 /// From here on a plateau of one block size alone is taken for one of bytes.
 const LARGE_BYTES: u64 = 64 << 10;

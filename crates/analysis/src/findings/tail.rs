@@ -96,10 +96,10 @@ fn is_explained(record: &RunRecord, row: &RecordRow<'_>, tail: &Tail, has_none: 
     let tells = depth < 2.0 && has_none;
     let by_silence = DevicePauses::own(row).count() as f64 * depth >= EXPLAINED * tail.slow as f64;
     let waited = row.jobs().iter().map(run_queue_wait_share).fold(0.0, f64::max);
-    // Without its CPU a client receives no completion either, so that a silence is as long as what it makes slow.
-    let silences = row.jobs().iter().filter_map(|job| job.silences.longest.first());
-    let longest_ns = silences.map(|silence| silence.length_ns).max().unwrap_or(0);
-    let is_silent = depth < 2.0 || 2 * longest_ns >= tail.slow_ns;
+    // Without its CPU a client receives no completion either, so that there are silences as long as what it makes slow.
+    let silences = row.jobs().iter().flat_map(|job| &job.silences.longest);
+    let long = silences.filter(|silence| 2 * silence.length_ns >= tail.slow_ns).count();
+    let is_silent = depth < 2.0 || long as f64 * depth >= EXPLAINED * tail.slow as f64;
     let by_client = is_silent && waited * row.summary.measured_ns as f64 >= EXPLAINED * tail.total_ns / depth;
     passes::findings(record, row).is_some()
         || stalled::findings(record, row).is_some()
@@ -149,8 +149,10 @@ mod tests {
         starved.tests[0].jobs[0].measured.cpu.run_queue_wait_ns = 300_000_000;
         // Others completed all the time.
         assert!(claim(&starved).is_some());
-        let silence = Silence { start_ns: 1 << 30, length_ns: 60_000_000, depth: 8 };
-        starved.tests[0].jobs[0].silences.add(silence);
+        (1..4).for_each(|at| {
+            let silence = Silence { start_ns: at << 30, length_ns: 60_000_000, depth: 8 };
+            starved.tests[0].jobs[0].silences.add(silence);
+        });
         assert_eq!(claim(&starved), None);
     }
 }

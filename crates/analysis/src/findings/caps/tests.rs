@@ -298,11 +298,14 @@ fn bursts_after_a_rest_tell_servers_from_a_limiter() {
             lat_ns.sort_unstable();
             BurstRecord { lat_ns }
         });
-        assert_eq!(servers(&bursts.collect::<Vec<_>>()), expected);
+        let found = Servers::of(&bursts.collect::<Vec<_>>());
+        assert_eq!(found.map(|found| found.number), expected);
     };
     // Service of 460 us; the client begins a request every 5 us.
     check(&|_, at| at.div_ceil(7) * 460 + at % 7 * 5, Some(7));
     check(&|_, at| at.div_ceil(2) * 460, Some(2));
+    // The client adds half as much.
+    check(&|_, at| at.div_ceil(7) * 400 + 200 - at * 4, Some(7));
     // One burst of three is disturbed.
     check(&|burst, at| at.div_ceil(7) * 460 + if burst % 3 == 0 { at * 90 } else { 0 }, Some(7));
     // Limiters of the same rate, without credits and with some, and of another.
