@@ -103,19 +103,22 @@ struct OpenSecond {
     bytes: u64,
 }
 
-/// Moves the end of each second to its last completion, if the next one begins where it ends; not where one of the two would then
-/// have no length worth the name.
+/// Moves the start of each second to the last completion before it, and its end to its own last one: where a second follows without a
+/// gap, both have completions, and none loses its length. One that no completion precedes stays as the clock cuts it.
 fn between_completions(mut seconds: Vec<OpenSecond>) -> Vec<Second> {
+    let mut follows_completion = false;
     for at in 0..seconds.len() {
         let OpenSecond { start_ns, end_ns, last_ns, ios, .. } = seconds[at];
-        let next = seconds.get(at + 1).filter(|next| next.start_ns == end_ns);
-        let is_worth_it = ios > 0 && last_ns.saturating_sub(start_ns) >= FULL_NS / 2;
-        if !is_worth_it || next.is_some_and(|next| next.ios == 0) {
-            continue;
+        let next = seconds.get(at + 1).copied().filter(|next| next.start_ns == end_ns);
+        let is_cut = ios > 0
+            && last_ns.saturating_sub(start_ns) >= FULL_NS / 2
+            && next.is_none_or(|next| next.ios > 0);
+        if is_cut && follows_completion {
+            seconds[at].end_ns = last_ns;
         }
-        seconds[at].end_ns = last_ns;
-        if let Some(next) = seconds.get_mut(at + 1).filter(|next| next.start_ns == end_ns) {
-            next.start_ns = last_ns;
+        follows_completion = is_cut && next.is_some();
+        if follows_completion {
+            seconds[at + 1].start_ns = last_ns;
         }
     }
     let second = |open: OpenSecond| Second {
@@ -215,7 +218,7 @@ mod tests {
             interval.read.ios = 40 * groups;
             interval.quiet_ns = if groups == 0 { TICK } else { (to - to / 800 * 800) * 1_000_000 };
         }
-        assert_eq!(rates(&[&job]), [50.0; 8]);
+        assert_eq!(rates(&[&job]), [40.0, 50.0, 50.0, 50.0, 50.0, 50.0, 50.0, 50.0]);
         // Nothing for two seconds, which begin and end as the clock says.
         for interval in &mut job.measured.series[6..10] {
             (interval.read.ios, interval.quiet_ns) = (0, TICK);
