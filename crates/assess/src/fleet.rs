@@ -8,7 +8,7 @@
 //!
 //! Every fence has a deadline. Where one passes, the job is over for all ranks, because the launcher's connection is of no use any
 //! more: each keeps what it has, rank 0 reports what it can find, and then has the launcher end what is left
-//! ([ADR 0037](../../../docs/adr/0037-fleet-phases.md)).
+//! ([ADR 0036](../../../docs/adr/0036-process-managers.md)).
 //!
 //! A text of any length goes into the launcher's space of short values compressed with its checksum (gzip), in characters that every
 //! launcher takes (base64 of RFC 4648, section 5). The first value begins with the number of values.
