@@ -214,10 +214,10 @@ impl<'a> RecordRow<'a> {
         SettledRate::of(&self.jobs().iter().collect::<Vec<_>>())
     }
 
-    /// Share of the rate that one more or one less round of requests would make.
+    /// Share of the rate that chance may make: one more or one less round of requests, and no more than of arrivals at random.
     pub(crate) fn resolution(&self) -> f64 {
-        let ios = self.summary.total.as_ref().map_or(0, |total| total.ios);
-        (self.mean_queue_depth() / ios.max(1) as f64).min(1.0)
+        let ios = self.summary.total.as_ref().map_or(0, |total| total.ios).max(1) as f64;
+        (self.mean_queue_depth() / ios).min(1.0 / ios.sqrt())
     }
 
     /// Mean latency, ns; 0 where none was recorded.

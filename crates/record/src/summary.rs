@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use fathom_model::Op;
+use fathom_model::{Nanos, Op};
 
 use crate::merge::merge_jobs;
 use crate::stability::{Stability, stability};
@@ -202,7 +202,8 @@ impl TestSummary {
         let merged = merge_jobs(&workers);
         let fleet = test.fleet.as_ref();
         let measured_ns = fleet.map_or_else(|| measured_ns(&workers), FleetTest::window_ns);
-        let rate = |count: u64| if measured_ns == 0 { 0.0 } else { count as f64 * 1e9 / measured_ns as f64 };
+        let counted_ns = if fleet.is_some() { measured_ns } else { measured_ns + quiet_before_ns(&workers) };
+        let rate = |count: u64| if measured_ns == 0 { 0.0 } else { count as f64 * 1e9 / counted_ns as f64 };
         let rates = |op: &OpOutcome, of: &[usize]| match fleet {
             // Of a phase without common time the total lacks the I/Os.
             Some(fleet) if of.len() > 1 && !fleet.has_total() => (0.0, 0.0),
@@ -273,6 +274,20 @@ fn common_stability(workers: &[&JobRecord], fleet: &FleetTest, looks: u32) -> Op
     stability(&common.iter().collect::<Vec<_>>(), looks)
 }
 
+/// From the last completion of a ramp to its end, ns: the first I/Os of the measured part took this time as well, so that a rate without
+/// it has a group of I/Os too many. 0 if jobs make pauses of their own, or wait for others.
+fn quiet_before_ns(workers: &[&JobRecord]) -> u64 {
+    let is_closed = |job: &&JobRecord| {
+        !job.plan.time.rate.is_limited() && job.plan.time.think_time.pause == Nanos::ZERO && job.phase == 0
+    };
+    let quiet = |job: &&JobRecord| {
+        let last = job.ramp.as_ref()?.series.last()?;
+        Some(last.end_ns - last.last_ns())
+    };
+    let each: Option<Vec<u64>> = workers.iter().map(quiet).collect();
+    each.filter(|_| workers.iter().all(is_closed)).and_then(|each| each.into_iter().min()).unwrap_or(0)
+}
+
 /// The time of the longest worker of each phase.
 fn measured_ns(workers: &[&JobRecord]) -> u64 {
     let mut phases: BTreeMap<u32, u64> = BTreeMap::new();
@@ -326,3 +341,37 @@ fn device_summary(disks: &[DiskOutcome]) -> Option<DeviceSummary> {
 
 /// The unit of the kernel's sector counters, whatever the device's own.
 const SECTOR_BYTES: u64 = 512;
+
+#[cfg(test)]
+mod tests {
+    use fathom_stats::{Interval, IntervalOp};
+
+    use super::*;
+
+    #[test]
+    fn rates_are_counted_from_the_last_completion_of_the_ramp() {
+        const MS: u64 = 1_000_000;
+        // A group of 60 every 100 ms; the ramp ends 40 ms after one of them.
+        let mut job = JobRecord::default();
+        let read = OpOutcome { ios: 600, bytes: 600 * 4096, ..OpOutcome::default() };
+        job.measured =
+            PhaseOutcome { start_ns: 540 * MS, end_ns: 1500 * MS, read, ..PhaseOutcome::default() };
+        let rate = |job: &JobRecord| {
+            let test = TestRecord { jobs: vec![job.clone()], ..TestRecord::default() };
+            TestSummary::new(&test).total.map(|total| total.iops)
+        };
+        assert_eq!(rate(&job), Some(625.0));
+        let last = Interval {
+            start_ns: 0,
+            end_ns: 540 * MS,
+            quiet_ns: 40 * MS,
+            read: IntervalOp { ios: 300, ..IntervalOp::default() },
+            ..Interval::default()
+        };
+        job.ramp = Some(PhaseOutcome { series: vec![last], ..PhaseOutcome::default() });
+        assert_eq!(rate(&job), Some(600.0));
+        // A job that pauses by itself completes nothing meanwhile.
+        job.plan.time.think_time.pause = Nanos(1);
+        assert_eq!(rate(&job), Some(625.0));
+    }
+}

@@ -8,6 +8,7 @@ use fathom_stats::sample::mean;
 
 use crate::findings::client;
 use crate::findings::passes;
+use crate::findings::pauses::waited_ns;
 use crate::findings::stalled;
 use crate::rows::{MIN_SECONDS as MIN_VARIED, RecordRow, RowKind};
 use crate::say::{count, finding, mebibytes, percent, seconds};
@@ -57,9 +58,9 @@ pub(crate) fn findings(record: &RunRecord, row: &RecordRow<'_>) -> Option<Findin
         .or_else(|| varied(row).filter(|_| !is_of_client(row, &rates)))
 }
 
-/// The client was the limit, or waited for a CPU for a share of the time by which the rates differ: they are its own.
+/// The client was the limit, or threads waited for a CPU for a share of the time by which the rates differ.
 fn is_of_client(row: &RecordRow<'_>, rates: &[f64]) -> bool {
-    let waited = row.jobs().iter().map(client::run_queue_wait_share).fold(0.0, f64::max);
+    let waited = waited_ns(row) / row.summary.measured_ns.max(1) as f64;
     client::is_bound(row) || FigureSpread::of(rates).range_fraction <= waited
 }
 

@@ -250,7 +250,7 @@ fn is_everywhere(length_ns: u64, period_ns: u64, rows: &[RecordRow<'_>]) -> bool
 }
 
 /// How long the client waited for its CPU, or any thread of the machine did, where the kernel measures that.
-fn waited_ns(row: &RecordRow<'_>) -> f64 {
+pub(crate) fn waited_ns(row: &RecordRow<'_>) -> f64 {
     let of_client = row.jobs().iter().map(run_queue_wait_share).fold(f64::INFINITY, f64::min);
     let of_any: u64 = row.test.host_load.iter().map(|interval| interval.counters.cpu_pressure_ns).sum();
     (of_client * row.summary.measured_ns as f64).max(of_any as f64)

@@ -259,7 +259,7 @@ fn a_stream_of_small_blocks_is_held_by_the_cap_on_requests() {
     };
     assert_eq!(with("read", 128.0), ["iops-cap", "small-block-for-bandwidth"]);
     assert_eq!(with("randread", 128.0), ["iops-cap"]);
-    assert_eq!(with("read", 12.0), ["unknown-limit"]);
+    assert_eq!(with("read", 12.0), ["bandwidth-cap"]);
 }
 
 #[test]
