@@ -43,6 +43,9 @@ pub(crate) struct SettledRate {
 const LONG_NS: u64 = 3_800_000_000;
 /// Intervals that begin in this time belong to the first second.
 const FIRST_SECOND_NS: u64 = 950_000_000;
+/// Requests that intervals may have more or less of than their rate. If that is more than rates may differ, and the whole run differs
+/// by no more, it counts.
+const COUNTING: f64 = 1.25;
 /// Less time than this carries no rate.
 const MIN_NS: u64 = 300_000_000;
 
@@ -84,7 +87,22 @@ impl SettledRate {
             bytes: sum(|op| op.bytes),
             elapsed_ns: elapsed_ns.saturating_sub(quiet(counted.last())),
         };
-        (settled.elapsed_ns >= MIN_NS).then_some(settled)
+        let whole = SettledRate::whole(jobs);
+        let excess = (whole.iops() / settled.iops() - 1.0).abs();
+        let counting = COUNTING / settled.ios as f64;
+        let counted = if counting > AGREE && excess <= counting { whole } else { settled };
+        (settled.elapsed_ns >= MIN_NS).then_some(counted)
+    }
+
+    /// What `jobs` moved from their start to the end of the drain.
+    fn whole(jobs: &[&JobRecord]) -> SettledRate {
+        let ops =
+            || jobs.iter().flat_map(|job| [&job.measured.read, &job.measured.write, &job.measured.trim]);
+        SettledRate {
+            ios: ops().map(|op| op.ios).sum(),
+            bytes: ops().map(|op| op.bytes).sum(),
+            elapsed_ns: jobs.iter().map(|job| job.measured.elapsed_ns()).max().unwrap_or(0),
+        }
     }
 
     /// Requests per second.
