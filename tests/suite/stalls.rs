@@ -115,9 +115,9 @@ struct Running {
 }
 
 impl Running {
-    /// In their measured part: the inspection takes 1.7 s, and the first point of the sweep a second.
+    /// In their measured part: the inspection takes a second, and so does the first point of the sweep.
     fn start() -> Self {
-        Running::begin(&COMMANDS, Duration::from_millis(2200))
+        Running::begin(&COMMANDS, Duration::from_millis(1600))
     }
 
     /// `commands`, whose disks hang after a while.

@@ -54,6 +54,8 @@ const ENDS: [bool; 6] = [false, true, true, false, true, false];
 const BURST: u64 = 32;
 const BURSTS: u64 = 8;
 const BURST_REST: Nanos = Nanos::from_millis(50);
+/// Time after which no further one begins: on a slower device a limit shows without them.
+const BURSTS_TIME: Nanos = Nanos::from_millis(1500);
 /// Length of a pass of one shape, and the latency above which the target is too slow for more.
 const SHAPE: Nanos = Nanos::from_millis(120);
 const TOO_SLOW_NS: u64 = 50_000_000;
@@ -103,11 +105,9 @@ pub(crate) fn inspect(
         false => Vec::new(),
     };
     let blocks = blocks(site, block_size_bytes, session);
-    let is_simulated = session.is_simulated();
-    let shapes = if is_simulated { Vec::new() } else { shapes(site, session, stalls) };
-    let is_slow = shapes.iter().any(is_too_slow);
-    let bursts =
-        if is_simulated || is_slow { Vec::new() } else { bursts(site, block_size_bytes, session, stalls) };
+    let shapes = if session.is_simulated() { Vec::new() } else { shapes(site, session, stalls) };
+    let is_quick = !shapes.is_empty() && !shapes.iter().any(is_too_slow);
+    let bursts = if is_quick { bursts(site, block_size_bytes, session, stalls) } else { Vec::new() };
     Some(InspectionRecord { block_size_bytes, passes, shapes, bursts, blocks })
 }
 
@@ -208,7 +208,7 @@ fn is_too_slow(shape: &ShapeRecord) -> bool {
 
 /// Reads that begin together: one after the other they are served by a limiter, in groups by a device that serves so many at a time.
 fn bursts(site: &Site, block: u64, session: &Session, stalls: &mut Stalls<'_>) -> Vec<BurstRecord> {
-    let mut burst = |at: u64| {
+    let burst = |at: u64| {
         let mut options = site.job("randread", block, BURST as u32, None);
         options.extend([
             pair("io_size", size_word(BURST * block)),
@@ -223,8 +223,9 @@ fn bursts(site: &Site, block: u64, session: &Session, stalls: &mut Stalls<'_>) -
         let lat_ns = each.flat_map(|(bin, count)| (0..count).map(move |_| latency_bin_midpoint(bin)));
         Some(BurstRecord { lat_ns: lat_ns.collect() }).filter(|_| read.ios == BURST)
     };
-    let is_stopped = || session.stop_handle().is_requested();
-    (0..BURSTS).map_while(|at| burst(at).filter(|_| !is_stopped())).collect()
+    let deadline = session.now() + BURSTS_TIME.0;
+    let is_over = || session.stop_handle().is_requested() || session.now() > deadline;
+    (0..BURSTS).take_while(|_| !is_over()).map_while(burst).collect()
 }
 
 /// Some blocks from all over a real target, read one by one.
